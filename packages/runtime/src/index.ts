@@ -1,0 +1,12 @@
+export { type Clock, sleep, systemClock, type Timer } from "./clock.ts";
+export {
+	decodeFence,
+	encodeFence,
+	type Fence,
+	type LeaseHold,
+	type LeaseManager,
+} from "./lease.ts";
+export { LocalLeases } from "./local-leases.ts";
+export { type Random, systemRandom } from "./random.ts";
+export { type Runtime, systemRuntime } from "./runtime.ts";
+export { type Scheduler, systemScheduler } from "./scheduler.ts";

@@ -1,0 +1,84 @@
+import type { Fence, LeaseHold, LeaseManager } from "./lease.ts";
+
+interface LocalLease {
+	holder: LocalHold | undefined;
+	/** The token of the newest hold; it only grows. */
+	lastToken: number;
+	/** First come, first served. */
+	readonly waiting: Set<() => void>;
+}
+
+interface LocalHold extends LeaseHold {
+	/** Ends the hold without its consent, as an engine does to a holder that it lost sight of. */
+	revoke(reason: Error): void;
+}
+
+/** Leases within one process: for storages that only one process can open. */
+export class LocalLeases implements LeaseManager {
+	readonly #leases = new Map<string, LocalLease>();
+
+	async acquire(name: string, signal: AbortSignal): Promise<LeaseHold> {
+		signal.throwIfAborted();
+		let lease = this.#leases.get(name);
+		if (lease === undefined) {
+			lease = { holder: undefined, lastToken: 0, waiting: new Set() };
+			this.#leases.set(name, lease);
+		}
+		while (lease.holder !== undefined) {
+			await nextTurn(lease, signal);
+		}
+		return this.#grant(name, lease);
+	}
+
+	/**
+	 * Whether the fence is that of the lease's newest hold. A hold that has ended passes until
+	 * another is granted: what it wrote last harms no one.
+	 */
+	isCurrent(fence: Fence): boolean {
+		return this.#leases.get(fence.lease)?.lastToken.toString() === fence.token;
+	}
+
+	/** Takes the lease away from its holder, whose signal aborts, and hands it to the next one. */
+	revoke(name: string): void {
+		this.#leases.get(name)?.holder?.revoke(new Error(`lease ${name} was revoked`));
+	}
+
+	#grant(name: string, lease: LocalLease): LocalHold {
+		lease.lastToken += 1;
+		const controller = new AbortController();
+		const end = (reason: Error) => {
+			if (lease.holder !== hold) {
+				return;
+			}
+			lease.holder = undefined;
+			controller.abort(reason);
+			for (const wake of [...lease.waiting]) {
+				wake();
+			}
+		};
+		const hold: LocalHold = {
+			fence: { lease: name, token: lease.lastToken.toString() },
+			signal: controller.signal,
+			release: async () => end(new Error(`lease ${name} was released`)),
+			revoke: end,
+		};
+		lease.holder = hold;
+		return hold;
+	}
+}
+
+function nextTurn(lease: LocalLease, signal: AbortSignal): Promise<void> {
+	return new Promise((resolve, reject) => {
+		const wake = () => {
+			lease.waiting.delete(wake);
+			signal.removeEventListener("abort", onAbort);
+			resolve();
+		};
+		const onAbort = () => {
+			lease.waiting.delete(wake);
+			reject(signal.reason);
+		};
+		lease.waiting.add(wake);
+		signal.addEventListener("abort", onAbort, { once: true });
+	});
+}
