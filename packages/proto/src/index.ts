@@ -1,1 +1,4 @@
-export {};
+export * from "./gen/plinth/resource/v1/annotations_pb.ts";
+export * from "./gen/plinth/resource/v1/resource_pb.ts";
+export * from "./gen/plinth/resource/v1/resource_service_pb.ts";
+export * from "./gen/plinth/tenancy/v1/tenancy_pb.ts";

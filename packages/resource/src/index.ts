@@ -1,1 +1,60 @@
-export {};
+export {
+	type Access,
+	type AccessTarget,
+	type Authorizer,
+	allowed,
+	type Decision,
+	denied,
+	needsResource,
+	operatorRead,
+	operatorWrite,
+} from "./access.ts";
+export { Namespace, Partition, Tombstone } from "./builtin-types.ts";
+export {
+	type Decoded,
+	DecodeError,
+	decode,
+	decodeShared,
+	encodeData,
+	type ResourceInit,
+	resourceOf,
+	typeNameOf,
+} from "./decode.ts";
+export {
+	addFinalizer,
+	deletionTimestampKey,
+	finalizersKey,
+	finalizersOf,
+	hasFinalizer,
+	isMarkedForDeletion,
+	removeFinalizer,
+} from "./finalizers.ts";
+export { deepFreeze, freezeInDevelopment, freezesShared } from "./freeze.ts";
+export { type FamilyLike, familyKey, gvkKey, sameType, type TypeLike } from "./gvk.ts";
+export {
+	displayName,
+	idOf,
+	nameKey,
+	type ResourceName,
+	referenceTo,
+	sameName,
+	tenancyOf,
+	typeOf,
+} from "./id.ts";
+export { labelProblem, namePrefixProblem } from "./names.ts";
+export { TypeRegistry } from "./registry.ts";
+export {
+	type AuthorizeHooks,
+	defineType,
+	type MutableDecoded,
+	type ResourceType,
+	type TypeHooks,
+} from "./resource-type.ts";
+export {
+	defaultUnit,
+	hasNamespace,
+	hasPartition,
+	scopeName,
+	type TenancyLike,
+} from "./scope.ts";
+export { isUlid, newUlid } from "./ulid.ts";

@@ -1,0 +1,54 @@
+import type { TypeLike } from "./gvk.ts";
+import type { TenancyLike } from "./scope.ts";
+
+/** The answer to "may they?". */
+export type Decision =
+	| { readonly kind: "allowed" }
+	/** `message` goes to the caller. */
+	| { readonly kind: "denied"; readonly message: string }
+	/** The hook can't tell from the ID alone: ask again with the resource. Reads only. */
+	| { readonly kind: "needs-resource" };
+
+/** The decision that allows. */
+export const allowed: Decision = { kind: "allowed" };
+
+/** The decision that a hook takes when it must see the resource first. */
+export const needsResource: Decision = { kind: "needs-resource" };
+
+/** The decision that denies, with the message for the caller. */
+export function denied(message: string): Decision {
+	return { kind: "denied", message };
+}
+
+/** What an operation is on. A list has no name. */
+export interface AccessTarget {
+	readonly type: TypeLike;
+	readonly tenancy?: TenancyLike | undefined;
+	readonly name?: string | undefined;
+}
+
+/** What the bearer of a token may do, for as long as `ended` has not aborted. */
+export interface Access {
+	/** Who it is, for audit. Never the token. */
+	readonly subject: string;
+	/** Whether the bearer may do `operation` (as `operator:read`) on the target. */
+	check(operation: string, target: AccessTarget): Decision;
+	/** Aborts when the token has expired or what it allows has changed: ask the authorizer again. */
+	readonly ended?: AbortSignal;
+}
+
+/** Turns tokens into what their bearers may do. */
+export interface Authorizer {
+	/**
+	 * What the bearer of the token may do.
+	 *
+	 * @throws ConnectError Unauthenticated where the token is missing, unknown or expired.
+	 */
+	authenticate(token: string | undefined): Access | Promise<Access>;
+}
+
+/** What it takes to read resources of a type without hooks of its own. */
+export const operatorRead = "operator:read";
+
+/** What it takes to write resources of a type without hooks of its own. */
+export const operatorWrite = "operator:write";

@@ -1,0 +1,46 @@
+import type { Resource } from "@plinth/proto";
+
+/** The metadata key of the names that defer a deletion. */
+export const finalizersKey = "finalizers";
+
+/** The metadata key of the time at which a resource was marked for deletion (RFC 3339). */
+export const deletionTimestampKey = "deletionTimestamp";
+
+type WithMetadata = Pick<Resource, "metadata">;
+
+/** Whether the resource waits for its finalizers to be deleted. */
+export function isMarkedForDeletion(resource: WithMetadata): boolean {
+	return Object.hasOwn(resource.metadata, deletionTimestampKey);
+}
+
+/** The names that defer the deletion of the resource, in the order in which they are stored. */
+export function finalizersOf(resource: WithMetadata): readonly string[] {
+	const value = Object.hasOwn(resource.metadata, finalizersKey)
+		? resource.metadata[finalizersKey]
+		: undefined;
+	return value ? value.split(" ") : [];
+}
+
+/** Whether the resource has a finalizer of that name. */
+export function hasFinalizer(resource: WithMetadata, name: string): boolean {
+	return finalizersOf(resource).includes(name);
+}
+
+/** Adds a finalizer, once. Changes the resource in place. */
+export function addFinalizer(resource: WithMetadata, name: string): void {
+	if (!hasFinalizer(resource, name)) {
+		resource.metadata[finalizersKey] = [...finalizersOf(resource), name].join(" ");
+	}
+}
+
+/**
+ * Removes a finalizer. Changes the resource in place: an empty list stays as an empty entry, which
+ * a write takes for "none" and not for "as stored".
+ */
+export function removeFinalizer(resource: WithMetadata, name: string): void {
+	if (hasFinalizer(resource, name)) {
+		resource.metadata[finalizersKey] = finalizersOf(resource)
+			.filter((other) => other !== name)
+			.join(" ");
+	}
+}

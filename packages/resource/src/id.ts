@@ -1,0 +1,102 @@
+import { create } from "@bufbuild/protobuf";
+import {
+	type ID,
+	IDSchema,
+	type Reference,
+	ReferenceSchema,
+	Scope,
+	type Tenancy,
+	TenancySchema,
+	type Type,
+	TypeSchema,
+} from "@plinth/proto";
+import { familyKey, type TypeLike } from "./gvk.ts";
+import type { ResourceType } from "./resource-type.ts";
+import { defaultUnit, type TenancyLike } from "./scope.ts";
+
+/** What names a resource: an ID, a reference, or anything alike. */
+export interface ResourceName {
+	readonly type?: TypeLike | undefined;
+	readonly tenancy?: TenancyLike | undefined;
+	readonly name: string;
+}
+
+/** A new `Type` message. */
+export function typeOf(type: TypeLike): Type {
+	return create(TypeSchema, {
+		group: type.group,
+		groupVersion: type.groupVersion,
+		kind: type.kind,
+	});
+}
+
+/** A new `Tenancy` message; absent units are empty. */
+export function tenancyOf(tenancy: TenancyLike = {}): Tenancy {
+	return create(TenancySchema, {
+		partition: tenancy.partition ?? "",
+		namespace: tenancy.namespace ?? "",
+	});
+}
+
+/**
+ * The ID of a resource of the given type. Units of tenancy that the type's scope has and the caller
+ * leaves out are `default`.
+ */
+export function idOf(
+	type: Pick<ResourceType, "type" | "scope">,
+	name: string,
+	tenancy: TenancyLike = {},
+	uid = "",
+): ID {
+	const { scope } = type;
+	return create(IDSchema, {
+		uid,
+		name,
+		type: typeOf(type.type),
+		tenancy: tenancyOf({
+			partition: scope === Scope.CLUSTER ? "" : tenancy.partition || defaultUnit,
+			namespace: scope === Scope.NAMESPACE ? tenancy.namespace || defaultUnit : "",
+		}),
+	});
+}
+
+/** A reference to the resource of that name, whatever its incarnation. */
+export function referenceTo(target: ResourceName, section = ""): Reference {
+	return create(ReferenceSchema, {
+		...(target.type && { type: typeOf(target.type) }),
+		...(target.tenancy && { tenancy: tenancyOf(target.tenancy) }),
+		name: target.name,
+		section,
+	});
+}
+
+/**
+ * The key of a resource's name in a map: family, tenancy and name, without group version and uid.
+ * No two names share one, since none of the parts of a valid name has a slash.
+ */
+export function nameKey(id: ResourceName): string {
+	const family = id.type === undefined ? "" : familyKey(id.type);
+	return `${family}/${id.tenancy?.partition ?? ""}/${id.tenancy?.namespace ?? ""}/${id.name}`;
+}
+
+/** Whether both name the same resource: family, tenancy and name. Uids do not matter. */
+export function sameName(a: ResourceName | undefined, b: ResourceName | undefined): boolean {
+	if (a === undefined || b === undefined) {
+		return a === b;
+	}
+	return (
+		a.name === b.name &&
+		a.type?.kind === b.type?.kind &&
+		a.type?.group === b.type?.group &&
+		(a.tenancy?.namespace ?? "") === (b.tenancy?.namespace ?? "") &&
+		(a.tenancy?.partition ?? "") === (b.tenancy?.partition ?? "")
+	);
+}
+
+/** A resource for messages to people: `demo.v2.Artist default/default/miles`. */
+export function displayName(id: ResourceName): string {
+	const type =
+		id.type === undefined ? "resource" : `${id.type.group}.${id.type.groupVersion}.${id.type.kind}`;
+	const path = [id.tenancy?.partition, id.tenancy?.namespace, id.name].filter((part) => part);
+	return `${type} ${path.join("/")}`;
+}

@@ -1,0 +1,53 @@
+import { createRegistry, type Registry as DescRegistry } from "@bufbuild/protobuf";
+import { gvkKey, type TypeLike } from "./gvk.ts";
+import type { ResourceType } from "./resource-type.ts";
+
+/** The resource types that a server knows. */
+export class TypeRegistry {
+	readonly #types = new Map<string, ResourceType>();
+
+	constructor(types: Iterable<ResourceType> = []) {
+		for (const type of types) {
+			this.register(type);
+		}
+	}
+
+	/**
+	 * Adds a type.
+	 *
+	 * @throws Error where the type is registered already, or a group version of it has another scope.
+	 */
+	register(type: ResourceType): void {
+		if (this.#types.has(type.key)) {
+			throw new Error(`resource type ${type.key} is registered already`);
+		}
+		for (const other of this.#types.values()) {
+			if (other.family === type.family && other.scope !== type.scope) {
+				throw new Error(
+					`resource type ${type.key} has another scope than ${other.key}: they share one stored family`,
+				);
+			}
+			if (other.schema.typeName === type.schema.typeName) {
+				throw new Error(
+					`resource type ${type.key} has the same message as ${other.key}: ${type.schema.typeName}`,
+				);
+			}
+		}
+		this.#types.set(type.key, type);
+	}
+
+	/** The registered type of that name, or `undefined`. */
+	get(type: TypeLike): ResourceType | undefined {
+		return this.#types.get(gvkKey(type));
+	}
+
+	/** All types, by name. */
+	all(): readonly ResourceType[] {
+		return [...this.#types.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
+	}
+
+	/** The messages of all types, for JSON forms of `google.protobuf.Any`. */
+	messages(): DescRegistry {
+		return createRegistry(...this.all().map((type) => type.schema));
+	}
+}

@@ -1,0 +1,93 @@
+import type { ID, Resource } from "@plinth/proto";
+import type { Fence } from "@plinth/runtime";
+import type { Commit, Mutation } from "./mutation.ts";
+import type { ListQuery } from "./query.ts";
+import type { WatchEvent } from "./watch-event.ts";
+
+/**
+ * How fresh an answer must be. `eventual`: nothing older than what this server returned or announced
+ * before. `strong`: linearizable, not older than the call.
+ */
+export type Consistency = "eventual" | "strong";
+
+/** Options of a read. */
+export interface ReadOptions {
+	/** `eventual` where it is absent. */
+	readonly consistency?: Consistency | undefined;
+}
+
+/** Options of a watch. */
+export interface WatchOptions extends ReadOptions {
+	/** Skip the snapshot, and send what came after this version. */
+	readonly afterVersion?: string | undefined;
+	/** Send a bookmark when there was nothing else to send for this long. Absent: none. */
+	readonly bookmarkEveryMs?: number | undefined;
+	/** Ends the watch: the iterator throws the signal's reason. */
+	readonly signal: AbortSignal;
+}
+
+/** Options of a commit. */
+export interface CommitOptions {
+	/** Fail as Fenced where the lease has another holder, decided with the commit. */
+	readonly fence?: Fence | undefined;
+	/** Check everything and change nothing. */
+	readonly dryRun?: boolean | undefined;
+}
+
+/** A list as of one version. */
+export interface Listing {
+	/** Ordered by partition, namespace and name. */
+	readonly resources: readonly Resource[];
+	readonly version: string;
+}
+
+/**
+ * Where resources are stored. Failures are the classes of errors.ts. Whatever is returned or
+ * announced is shared and immutable.
+ */
+export interface StorageBackend {
+	/**
+	 * The resource of that name, and of that uid where the ID has one.
+	 *
+	 * @throws NotFound; GroupVersionMismatch, which carries the stored resource; Inconsistent.
+	 */
+	read(id: ID, options?: ReadOptions): Promise<Resource>;
+
+	/**
+	 * The resources of a query.
+	 *
+	 * @throws Inconsistent.
+	 */
+	list(query: ListQuery, options?: ReadOptions): Promise<Listing>;
+
+	/** The resources of all types whose owner is the very incarnation that `owner` names, by uid. */
+	listByOwner(owner: ID): Promise<readonly Resource[]>;
+
+	/**
+	 * Upserts of one snapshot, the end of the snapshot with its version, then every change; or, with
+	 * `afterVersion`, every change since. In commit order, each once, none skipped; after an event, a
+	 * read on this server returns nothing older. Never ends by itself but by an error.
+	 *
+	 * @throws VersionCompacted where `afterVersion` is too old or not reached yet; WatchClosed where
+	 *   the consumer fell too far behind or the storage was restored or closed; Inconsistent.
+	 */
+	watchList(query: ListQuery, options: WatchOptions): AsyncIterable<WatchEvent>;
+
+	/**
+	 * Applies all mutations, or none. When it has resolved, eventual reads on this server include it.
+	 *
+	 * @throws CasFailure or WrongUid, naming the mutations that failed; Fenced; Exhausted; Refused;
+	 *   Inconsistent, after which the commit may have landed or may still land.
+	 */
+	commit(mutations: readonly Mutation[], options?: CommitOptions): Promise<Commit>;
+
+	/**
+	 * Resolves to the newest version of the storage as of the call, once it is applied here.
+	 *
+	 * @throws Inconsistent.
+	 */
+	catchUp(signal: AbortSignal): Promise<string>;
+
+	/** Ends all watches as WatchClosed, lets commits that are under way finish, and lets go of everything. */
+	close(): Promise<void>;
+}

@@ -1,0 +1,106 @@
+import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
+import type { Code } from "@connectrpc/connect";
+import type { ID, Resource } from "@plinth/proto";
+import { displayName, gvkKey, type TypeLike } from "@plinth/resource";
+
+/** A failure of a storage that is no bug. Its subclasses are all that there are. */
+export abstract class StorageError extends Error {
+	constructor(message: string, options?: ErrorOptions) {
+		super(message, options);
+		this.name = new.target.name;
+	}
+}
+
+/** The resource, or that incarnation of it, is not there. */
+export class NotFound extends StorageError {
+	readonly id: ID;
+
+	constructor(id: ID) {
+		super(`${displayName(id)} not found`);
+		this.id = id;
+	}
+}
+
+/** A version that a commit expected is not the one that is stored. */
+export class CasFailure extends StorageError {
+	/** The positions of the mutations that failed. */
+	readonly mutations: readonly number[];
+
+	constructor(mutations: readonly number[], names: readonly string[]) {
+		super(`compare-and-swap failed: ${names.join(", ")}`);
+		this.mutations = mutations;
+	}
+}
+
+/** A resource that a commit writes or asserts is stored with another uid. */
+export class WrongUid extends StorageError {
+	/** The positions of the mutations that failed. */
+	readonly mutations: readonly number[];
+
+	constructor(mutations: readonly number[], names: readonly string[]) {
+		super(`stored with another uid: ${names.join(", ")}`);
+		this.mutations = mutations;
+	}
+}
+
+/** The resource is stored under another group version than the one that was asked for. */
+export class GroupVersionMismatch extends StorageError {
+	readonly requested: TypeLike;
+	readonly stored: Resource;
+
+	constructor(requested: TypeLike, stored: Resource) {
+		super(
+			`resource was requested with GroupVersion="${requested.groupVersion}", but stored with GroupVersion="${stored.id?.type?.groupVersion}" (${gvkKey(requested)})`,
+		);
+		this.requested = requested;
+		this.stored = stored;
+	}
+}
+
+/** The storage can't be reached. A commit may have landed, or may still land. */
+export class Inconsistent extends StorageError {}
+
+/** The lease whose fence a commit carries has another holder. */
+export class Fenced extends StorageError {
+	readonly lease: string;
+
+	constructor(lease: string) {
+		super(`lease ${lease} has another holder`);
+		this.lease = lease;
+	}
+}
+
+/** A message that goes to the caller as a detail of the error. */
+export interface RefusalDetail {
+	readonly desc: DescMessage;
+	readonly value: MessageInitShape<DescMessage>;
+}
+
+/** A decorator of the storage refuses the commit, with what the caller is to be told. */
+export class Refused extends StorageError {
+	readonly code: Code;
+	/** Messages for the details of the error that goes to the caller. */
+	readonly details: readonly RefusalDetail[];
+
+	constructor(code: Code, message: string, details: readonly RefusalDetail[] = []) {
+		super(message);
+		this.code = code;
+		this.details = details;
+	}
+}
+
+/** A limit of the storage is reached; the message names it. */
+export class Exhausted extends StorageError {}
+
+/** The watch can't go on without a gap: discard what it told and watch again. */
+export class WatchClosed extends StorageError {}
+
+/** A watch can't resume after that version: it is compacted, or not reached yet. */
+export class VersionCompacted extends StorageError {
+	readonly version: string;
+
+	constructor(version: string, why: string) {
+		super(`can't watch after version ${version}: ${why}`);
+		this.version = version;
+	}
+}
