@@ -1,1 +1,2 @@
-export {};
+export type { InProcessTransportOptions, RouterOptions } from "./options.ts";
+export { createInProcessTransport } from "./transport.ts";

@@ -1,1 +1,1 @@
-export {};
+export { protocGenClone } from "./plugin.ts";

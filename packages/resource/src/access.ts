@@ -33,12 +33,19 @@ export interface Access {
 	readonly subject: string;
 	/** Whether the bearer may do `operation` (as `operator:read`) on the target. */
 	check(operation: string, target: AccessTarget): Decision;
+	/**
+	 * The decision for each name of the target's type and tenancy, where it is one and the same:
+	 * lists and watches ask it once per tenancy. Absent or `undefined`: they ask for each name.
+	 */
+	checkEveryName?(operation: string, target: AccessTarget): Decision | undefined;
 	/** Aborts when the token has expired or what it allows has changed: ask the authorizer again. */
 	readonly ended?: AbortSignal;
 }
 
 /** Turns tokens into what their bearers may do. */
 export interface Authorizer {
+	/** The access of everyone, where tokens are not looked at. */
+	readonly tokenless?: Access;
 	/**
 	 * What the bearer of the token may do.
 	 *

@@ -2,6 +2,7 @@ import type { ID, Resource } from "@plinth/proto";
 import type { Fence } from "@plinth/runtime";
 import type { Commit, Mutation } from "./mutation.ts";
 import type { ListQuery } from "./query.ts";
+import type { Snapshot } from "./snapshot.ts";
 import type { WatchEvent } from "./watch-event.ts";
 
 /**
@@ -54,11 +55,19 @@ export interface StorageBackend {
 	read(id: ID, options?: ReadOptions): Promise<Resource>;
 
 	/**
-	 * The resources of a query.
+	 * The resources of a query, all at once.
 	 *
 	 * @throws Inconsistent.
 	 */
 	list(query: ListQuery, options?: ReadOptions): Promise<Listing>;
+
+	/**
+	 * What the query matches now, to be read piece by piece while commits go on: for paged lists. It
+	 * costs nothing to take, and keeps what has been replaced since alive for as long as it is held.
+	 *
+	 * @throws Inconsistent.
+	 */
+	snapshot(query: ListQuery, options?: ReadOptions): Promise<Snapshot>;
 
 	/** The resources of all types whose owner is the very incarnation that `owner` names, by uid. */
 	listByOwner(owner: ID): Promise<readonly Resource[]>;

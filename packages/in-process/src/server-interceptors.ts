@@ -1,0 +1,186 @@
+import type {
+	DescMethod,
+	DescMethodStreaming,
+	DescMethodUnary,
+	DescService,
+	Message,
+} from "@bufbuild/protobuf";
+import type {
+	ContextValues,
+	HandlerContext,
+	Interceptor,
+	StreamRequest,
+	UnaryRequest,
+} from "@connectrpc/connect";
+import type { CallContext } from "./call-context.ts";
+import type { Answer } from "./handlers.ts";
+import { replaceHeaders } from "./header-copies.ts";
+import { chained } from "./interceptor-chain.ts";
+import { mapResults } from "./map-results.ts";
+
+/** Runs `handler` within the interceptors of its side. */
+export async function interceptUnary(
+	interceptors: readonly Interceptor[],
+	method: DescMethodUnary,
+	context: CallContext,
+	message: Message,
+	handler: (message: Message, context: HandlerContext) => Promise<Message>,
+): Promise<Message> {
+	const request: UnaryRequest = {
+		...requestOf(context),
+		// A spread would read it.
+		get signal() {
+			return context.signal;
+		},
+		stream: false,
+		method,
+		message,
+	};
+	const call = chained(interceptors, async (handed) => {
+		if (handed.stream) {
+			throw changedKind(method);
+		}
+		return {
+			stream: false,
+			service: context.service,
+			method,
+			message: await handler(handed.message, contextOf(handed, request, context)),
+			header: context.responseHeader,
+			trailer: context.responseTrailer,
+		};
+	});
+	const response = await call(request);
+	if (response.stream) {
+		throw changedKind(method);
+	}
+	replaceHeaders(context.responseHeader, response.header);
+	replaceHeaders(context.responseTrailer, response.trailer);
+	return response.message;
+}
+
+/** Runs `handler` within the interceptors of its side, up to where its messages can be pulled. */
+export async function interceptStream(
+	interceptors: readonly Interceptor[],
+	method: DescMethodStreaming,
+	context: CallContext,
+	requests: AsyncIterable<Message>,
+	handler: (
+		requests: AsyncIterable<Message>,
+		context: HandlerContext,
+	) => Promise<AsyncIterable<Message>>,
+): Promise<AsyncIterable<Answer>> {
+	const request: StreamRequest = {
+		...requestOf(context),
+		get signal() {
+			return context.signal;
+		},
+		stream: true,
+		method,
+		message: requests,
+	};
+	const call = chained(interceptors, async (handed) => {
+		if (!handed.stream) {
+			throw changedKind(method);
+		}
+		return {
+			stream: true,
+			service: context.service,
+			method,
+			message: await handler(handed.message, contextOf(handed, request, context)),
+			header: context.responseHeader,
+			trailer: context.responseTrailer,
+		};
+	});
+	const response = await call(request);
+	if (!response.stream) {
+		throw changedKind(method);
+	}
+	replaceHeaders(context.responseHeader, response.header);
+	return mapResults(response.message, (result) => {
+		if (result.done === true) {
+			replaceHeaders(context.responseTrailer, response.trailer);
+			return result;
+		}
+		return result;
+	});
+}
+
+function requestOf(context: CallContext) {
+	return {
+		service: context.service,
+		requestMethod: context.requestMethod,
+		url: context.url,
+		header: context.requestHeader,
+		contextValues: context.values,
+	};
+}
+
+function changedKind(method: DescMethod): Error {
+	return new Error(
+		`an interceptor of ${method.parent.typeName}.${method.name} changed whether it is a stream`,
+	);
+}
+
+/** The context as the handler sees it, after interceptors had the request in their hands. */
+function contextOf(
+	handed: UnaryRequest | StreamRequest,
+	original: UnaryRequest | StreamRequest,
+	context: CallContext,
+): HandlerContext {
+	return handed === original ? context : new InterceptedContext(context, handed);
+}
+
+/** A context with what interceptors put in the place of the call's own. */
+class InterceptedContext implements HandlerContext {
+	readonly #context: CallContext;
+	readonly #request: UnaryRequest | StreamRequest;
+
+	constructor(context: CallContext, request: UnaryRequest | StreamRequest) {
+		this.#context = context;
+		this.#request = request;
+	}
+
+	get service(): DescService {
+		return this.#request.service;
+	}
+
+	get requestHeader(): Headers {
+		return this.#request.header;
+	}
+
+	get signal(): AbortSignal {
+		return this.#request.signal;
+	}
+
+	get values(): ContextValues {
+		return this.#request.contextValues;
+	}
+
+	get method(): DescMethod {
+		return this.#context.method;
+	}
+
+	get protocolName(): string {
+		return this.#context.protocolName;
+	}
+
+	get requestMethod(): string {
+		return this.#context.requestMethod;
+	}
+
+	get url(): string {
+		return this.#context.url;
+	}
+
+	get responseHeader(): Headers {
+		return this.#context.responseHeader;
+	}
+
+	get responseTrailer(): Headers {
+		return this.#context.responseTrailer;
+	}
+
+	get timeoutMs(): () => number | undefined {
+		return this.#context.timeoutMs;
+	}
+}

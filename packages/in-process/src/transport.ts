@@ -1,0 +1,66 @@
+import type { DescMethod } from "@bufbuild/protobuf";
+import type { ConnectRouter, Transport } from "@connectrpc/connect";
+import { systemClock, systemScheduler } from "@plinth/runtime";
+import type { CallRequest, Environment } from "./call.ts";
+import { hopsThrough } from "./hops.ts";
+import type { InProcessTransportOptions } from "./options.ts";
+import { RouteTable } from "./route-table.ts";
+import { callStream } from "./stream-call.ts";
+import { callUnary } from "./unary-call.ts";
+
+/**
+ * A transport to the services that `routes` registers, within this process. The handler gets the
+ * very message that the caller passed, and the caller the very message that the handler returned:
+ * nothing is serialized or copied, so neither side may change a message that it gave away.
+ *
+ * All else is as on the wire: headers, trailers, interceptors on both sides, deadlines,
+ * cancellation both ways, errors with code, metadata and details.
+ */
+export function createInProcessTransport(
+	routes: (router: ConnectRouter) => void,
+	options: InProcessTransportOptions = {},
+): Transport {
+	const clock = options.clock ?? systemClock;
+	const table = new RouteTable({
+		...(options.shutdownSignal && { shutdownSignal: options.shutdownSignal }),
+		...options.router,
+	});
+	routes(table);
+	const environment: Environment = {
+		clock,
+		hops: hopsThrough(options.scheduler ?? systemScheduler),
+		routes: table,
+	};
+
+	function requestOf(
+		signal: AbortSignal | undefined,
+		givenTimeoutMs: number | undefined,
+		header: HeadersInit | undefined,
+	): CallRequest {
+		const timeoutMs = effectiveTimeout(givenTimeoutMs, options.defaultTimeoutMs);
+		return {
+			signal,
+			header: header === undefined ? undefined : new Headers(header),
+			timeoutMs,
+			deadlineMs: timeoutMs === undefined ? undefined : clock.monotonic() + timeoutMs,
+		};
+	}
+
+	return {
+		unary: async (method, signal, timeoutMs, header, input) =>
+			callUnary(environment, method, requestOf(signal, timeoutMs, header), input),
+		stream: async (method, signal, timeoutMs, header, input) =>
+			callStream(environment, method, requestOf(signal, timeoutMs, header), input),
+	};
+}
+
+/** As on the wire, a timeout that is not positive says that there is none. */
+function effectiveTimeout(
+	timeoutMs: number | undefined,
+	defaultTimeoutMs: number | undefined,
+): number | undefined {
+	if (timeoutMs === undefined) {
+		return defaultTimeoutMs;
+	}
+	return timeoutMs > 0 ? timeoutMs : undefined;
+}

@@ -1,0 +1,56 @@
+import {
+	create,
+	type DescMessage,
+	type DescMethodUnary,
+	isMessage,
+	type MessageInitShape,
+} from "@bufbuild/protobuf";
+import { Code, ConnectError, type UnaryResponse } from "@connectrpc/connect";
+import { Call, type CallEnds, type CallRequest, type Environment } from "./call.ts";
+import { answerUnary } from "./handlers.ts";
+import { copyOfHeaders } from "./header-copies.ts";
+import { UnaryResult } from "./responses.ts";
+import { asWireError } from "./wire-errors.ts";
+
+/** One message to the handler, one back. */
+export function callUnary<I extends DescMessage, O extends DescMessage>(
+	environment: Environment,
+	method: DescMethodUnary<I, O>,
+	request: CallRequest,
+	input: MessageInitShape<I>,
+): Promise<UnaryResponse<I, O>> {
+	return new Promise((resolve, reject) => {
+		const message = create(method.input, input);
+		const route = environment.routes.find(method);
+		const { ask, answer } = environment.hops;
+		const ends: CallEnds = { failCaller: reject, releaseHandler: () => {} };
+		const call = new Call(environment, route, request, ends);
+
+		const serve = async (): Promise<void> => {
+			const { context } = call;
+			try {
+				const output = await answerUnary(route, context, message);
+				if (!isMessage(output, method.output)) {
+					throw new ConnectError(
+						`expected ${method.output.typeName}, not ${output.$typeName}`,
+						Code.Internal,
+					);
+				}
+				context.abort();
+				const header = copyOfHeaders(context.touchedHeader);
+				const trailer = copyOfHeaders(context.touchedTrailer);
+				const response = new UnaryResult(method, output, header, trailer);
+				answer(() => call.close() && resolve(response));
+			} catch (thrown) {
+				context.abort(thrown);
+				const error = asWireError(thrown, context);
+				answer(() => call.close() && reject(error));
+			}
+		};
+		ask(() => {
+			if (call.isOpen) {
+				void serve();
+			}
+		});
+	});
+}

@@ -1,0 +1,53 @@
+import type { HandlerContext } from "@connectrpc/connect";
+import type { DeleteRequest } from "@plinth/proto";
+import { decode } from "@plinth/resource";
+import { NotFound } from "@plinth/storage";
+import { decideWrite, enforce, enforceWithResource } from "./authorization.ts";
+import { accessOf, fenceOf } from "./call.ts";
+import { planDelete } from "./plan-write.ts";
+import { staleVersion } from "./refusal.ts";
+import { checkId } from "./request-checks.ts";
+import { retryConflicts } from "./retry.ts";
+import type { ServiceContext } from "./service-context.ts";
+import { checkDeletable } from "./tenancy-defaults.ts";
+
+/**
+ * Deletes a resource, or marks it where it has finalizers. Answers the version of the commit, or
+ * an empty one where there was nothing to do.
+ */
+export async function deleteResource(
+	context: ServiceContext,
+	request: DeleteRequest,
+	call: HandlerContext,
+): Promise<string> {
+	const { type, id } = checkId(context.registry, request.id, "id");
+	const access = await accessOf(context.authorizer, call);
+	const decision = decideWrite(type, access, id);
+	enforce(decision);
+	checkDeletable(id);
+	const fence = fenceOf(call);
+
+	return retryConflicts(context.runtime, call, async (consistency) => {
+		let stored: Awaited<ReturnType<typeof context.backend.read>>;
+		try {
+			stored = await context.backend.read(id, { consistency });
+		} catch (failure) {
+			if (failure instanceof NotFound) {
+				return "";
+			}
+			throw failure;
+		}
+		if (decision.kind === "needs-resource") {
+			enforceWithResource(decideWrite(type, access, id, decode(type, stored)), id);
+		}
+		if (request.version && request.version !== stored.version) {
+			throw staleVersion();
+		}
+		const mutations = planDelete(context, stored);
+		if (mutations.length === 0) {
+			return "";
+		}
+		const commit = await context.backend.commit(mutations, { fence, dryRun: request.dryRun });
+		return request.dryRun ? "" : commit.version;
+	});
+}

@@ -1,0 +1,28 @@
+import type { HandlerContext } from "@connectrpc/connect";
+import type { ListByOwnerRequest, Resource } from "@plinth/proto";
+import { decideList, enforce } from "./authorization.ts";
+import { accessOf } from "./call.ts";
+import { Readable } from "./readable.ts";
+import { invalidArgument, missing } from "./refusal.ts";
+import { checkId } from "./request-checks.ts";
+import type { ServiceContext } from "./service-context.ts";
+
+/** What one incarnation of a resource owns, of all types, as far as the caller may read it. */
+export async function listByOwner(
+	context: ServiceContext,
+	request: ListByOwnerRequest,
+	call: HandlerContext,
+): Promise<Resource[]> {
+	if (request.owner === undefined) {
+		throw missing("owner");
+	}
+	const { type, id } = checkId(context.registry, request.owner, "owner");
+	if (!id.uid) {
+		throw invalidArgument("owner uid is required");
+	}
+	const access = await accessOf(context.authorizer, call);
+	enforce(decideList(type, access, id.tenancy ?? {}));
+	const readable = new Readable(context.registry, access);
+	const owned = await context.backend.listByOwner(id);
+	return owned.filter((resource) => readable.has(resource));
+}

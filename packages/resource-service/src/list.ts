@@ -1,0 +1,96 @@
+import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
+import {
+	type ListRequest,
+	type ListResponse,
+	ListResponseSchema,
+	type Resource,
+} from "@plinth/proto";
+import { namePrefixProblem, type ResourceType } from "@plinth/resource";
+import type { ListQuery } from "@plinth/storage";
+import { decideList, enforce } from "./authorization.ts";
+import { accessOf, consistencyOf } from "./call.ts";
+import { approximateSize, limits } from "./limits.ts";
+import { Readable } from "./readable.ts";
+import { malformed, missing } from "./refusal.ts";
+import { queryTenancy, requireType, resolveType } from "./request-checks.ts";
+import type { ServiceContext } from "./service-context.ts";
+
+/** The resources of a query as of one version, all at once or a page of them. */
+export async function list(
+	context: ServiceContext,
+	request: ListRequest,
+	call: HandlerContext,
+): Promise<ListResponse> {
+	const { type, query } = checkListRequest(context, request);
+	const consistency = consistencyOf(call);
+	const access = await accessOf(context.authorizer, call);
+	enforce(decideList(type, access, query.tenancy));
+	const readable = new Readable(context.registry, access);
+	const { pageSize, pageToken } = request;
+	const question = JSON.stringify([type.key, query.tenancy, query.namePrefix, access.subject]);
+	const { list, after } =
+		pageToken === ""
+			? {
+					list: { snapshot: await context.backend.snapshot(query, { consistency }), question },
+					after: undefined,
+				}
+			: context.pagedLists.resume(pageToken, question);
+	const visible = (resource: Resource) =>
+		resource.id?.type?.groupVersion === type.type.groupVersion && readable.has(resource);
+	const { resources, more } = takePage(list.snapshot.resources(after), visible, pageSize);
+	const last = resources.at(-1);
+	return create(ListResponseSchema, {
+		resources,
+		nextPageToken:
+			more && last !== undefined ? context.pagedLists.tokenAfter(list, last, pageToken) : "",
+		version: list.snapshot.version,
+	});
+}
+
+function checkListRequest(
+	context: ServiceContext,
+	request: ListRequest,
+): { readonly type: ResourceType; readonly query: ListQuery } {
+	const named = requireType(request.type, "type");
+	if (request.tenancy === undefined) {
+		throw missing("tenancy");
+	}
+	const type = resolveType(context.registry, named);
+	const tenancy = queryTenancy(type, request.tenancy);
+	const problem = namePrefixProblem(request.namePrefix);
+	if (problem !== undefined) {
+		throw malformed("name_prefix", problem);
+	}
+	if (request.pageSize < 0 || request.pageSize > limits.pageSize) {
+		throw malformed("page_size", `must be from 0 to ${limits.pageSize}`);
+	}
+	return { type, query: { type: type.type, tenancy, namePrefix: request.namePrefix } };
+}
+
+/** Takes as much as fits into an answer; without a page size that has to be everything. */
+function takePage(
+	all: Iterable<Resource>,
+	visible: (resource: Resource) => boolean,
+	pageSize: number,
+): { readonly resources: Resource[]; readonly more: boolean } {
+	const resources: Resource[] = [];
+	let bytes = 0;
+	for (const resource of all) {
+		if (!visible(resource)) {
+			continue;
+		}
+		bytes += approximateSize(resource);
+		if (bytes > limits.listBytes && pageSize === 0) {
+			throw new ConnectError(
+				`the list is larger than ${limits.listBytes} bytes: ask for pages with page_size`,
+				Code.ResourceExhausted,
+			);
+		}
+		if (resources.length > 0 && (resources.length === pageSize || bytes > limits.listBytes)) {
+			return { resources, more: true };
+		}
+		resources.push(resource);
+	}
+	return { resources, more: false };
+}

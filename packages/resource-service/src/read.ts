@@ -1,0 +1,34 @@
+import { Code, type HandlerContext } from "@connectrpc/connect";
+import type { ReadRequest, Resource } from "@plinth/proto";
+import { decodeShared } from "@plinth/resource";
+import { NotFound } from "@plinth/storage";
+import { decideRead, enforce, enforceWithResource } from "./authorization.ts";
+import { accessOf, consistencyOf } from "./call.ts";
+import { checkId } from "./request-checks.ts";
+import type { ServiceContext } from "./service-context.ts";
+import { notFoundIn } from "./tenancy-check.ts";
+
+/** One resource, by name or by name and uid. */
+export async function read(
+	context: ServiceContext,
+	request: ReadRequest,
+	call: HandlerContext,
+): Promise<Resource> {
+	const { type, id } = checkId(context.registry, request.id, "id");
+	const consistency = consistencyOf(call);
+	const access = await accessOf(context.authorizer, call);
+	const decision = decideRead(type, access, id);
+	enforce(decision);
+	let resource: Resource;
+	try {
+		resource = await context.backend.read(id, { consistency });
+	} catch (failure) {
+		throw failure instanceof NotFound
+			? await notFoundIn(context.backend, id, Code.NotFound)
+			: failure;
+	}
+	if (decision.kind === "needs-resource") {
+		enforceWithResource(decideRead(type, access, id, decodeShared(type, resource)), id);
+	}
+	return resource;
+}

@@ -1,0 +1,43 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import { gvkKey, type TypeLike } from "@plinth/resource";
+
+/** A refusal of what the caller sent. */
+export function invalidArgument(message: string): ConnectError {
+	return new ConnectError(message, Code.InvalidArgument);
+}
+
+/** Something that the request lacks. `path` starts at the request and uses proto names. */
+export function missing(path: string): ConnectError {
+	return invalidArgument(`${path} is required`);
+}
+
+/** Something in the request that is malformed. */
+export function malformed(path: string, why: string): ConnectError {
+	return invalidArgument(`${path} invalid: ${why}`);
+}
+
+/** A type that no module has registered. */
+export function notRegistered(type: TypeLike): ConnectError {
+	return invalidArgument(`resource type ${gvkKey(type)} not registered`);
+}
+
+/** A version that the caller gave and that is not the stored one. */
+export function staleVersion(): ConnectError {
+	return new ConnectError(
+		"CAS operation failed because the given version doesn't match what is stored",
+		Code.Aborted,
+	);
+}
+
+/** A uid that the caller gave and that is not the stored one. */
+export function otherUid(): ConnectError {
+	return new ConnectError(
+		"write failed because the given uid doesn't match what is stored",
+		Code.FailedPrecondition,
+	);
+}
+
+/** A resource that is not there, or not in that incarnation. */
+export function resourceNotFound(): ConnectError {
+	return new ConnectError("resource not found", Code.NotFound);
+}

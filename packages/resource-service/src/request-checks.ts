@@ -1,0 +1,149 @@
+import type { ID, Tenancy, Type } from "@plinth/proto";
+import {
+	defaultUnit,
+	hasNamespace,
+	hasPartition,
+	labelProblem,
+	type ResourceType,
+	scopeName,
+	Tombstone,
+	type TypeRegistry,
+	tenancyOf,
+} from "@plinth/resource";
+import { wildcard } from "@plinth/storage";
+import { invalidArgument, malformed, missing, notRegistered } from "./refusal.ts";
+
+/** Checks that a type is named in full. */
+export function requireType(type: Type | undefined, path: string): Type {
+	if (type === undefined || (!type.group && !type.groupVersion && !type.kind)) {
+		throw missing(path);
+	}
+	for (const [part, value] of [
+		["group", type.group],
+		["group_version", type.groupVersion],
+		["kind", type.kind],
+	] as const) {
+		if (!value) {
+			throw missing(`${path}.${part}`);
+		}
+	}
+	return type;
+}
+
+/** The registered type of that name. */
+export function resolveType(registry: TypeRegistry, type: Type): ResourceType {
+	const resolved = registry.get(type);
+	if (resolved === undefined) {
+		throw notRegistered(type);
+	}
+	return resolved;
+}
+
+/** Checks that a name is there and well-formed. */
+export function requireName(name: string, path: string): void {
+	if (!name) {
+		throw malformed(path, `${path} is required`);
+	}
+	const problem = labelProblem(name);
+	if (problem !== undefined) {
+		throw malformed(path, problem);
+	}
+}
+
+/** An ID that a request names a resource by, checked and with its tenancy filled in. */
+export interface CheckedId {
+	readonly type: ResourceType;
+	/** The caller's own message is left alone; this one is new. */
+	readonly id: ID;
+}
+
+/**
+ * Checks shape, type and scope of an ID, in this order, and fills in its tenancy.
+ *
+ * @param path - where the ID is in the request: `id`, `resource.id`, `resource.owner`.
+ */
+export function checkId(registry: TypeRegistry, id: ID | undefined, path: string): CheckedId {
+	if (id === undefined) {
+		throw missing(path);
+	}
+	const named = requireType(id.type, `${path}.type`);
+	requireName(id.name, `${path}.name`);
+	checkUnits(id.tenancy, `${path}.tenancy`);
+	const type = resolveType(registry, named);
+	return { type, id: { ...id, tenancy: fitTenancy(type, id.tenancy) } };
+}
+
+function checkUnits(tenancy: Tenancy | undefined, path: string): void {
+	for (const unit of ["partition", "namespace"] as const) {
+		const value = tenancy?.[unit];
+		const problem = value ? labelProblem(value) : undefined;
+		if (problem !== undefined) {
+			throw malformed(`${path}.${unit}`, problem);
+		}
+	}
+}
+
+/**
+ * The tenancy of a resource of that type: units that its scope has and that are empty take their
+ * default, units that it lacks are refused. A tombstone is where the deleted resource was, whatever
+ * its scope.
+ */
+function fitTenancy(type: ResourceType, tenancy: Tenancy | undefined): Tenancy {
+	const { partition = "", namespace = "" } = tenancy ?? {};
+	if (type.key === Tombstone.key) {
+		return tenancyOf({ partition, namespace });
+	}
+	checkScope(type, partition, namespace);
+	return tenancyOf({
+		partition: hasPartition(type.scope) ? partition || defaultUnit : "",
+		namespace: hasNamespace(type.scope) ? namespace || defaultUnit : "",
+	});
+}
+
+function checkScope(type: ResourceType, partition: string, namespace: string): void {
+	if (!hasPartition(type.scope) && partition) {
+		throw invalidArgument(
+			`cluster scoped resource ${type.key} cannot have a partition: ${partition}`,
+		);
+	}
+	if (!hasNamespace(type.scope) && namespace) {
+		throw invalidArgument(
+			hasPartition(type.scope)
+				? `${scopeName(type.scope)} scoped resource ${type.key} cannot have a namespace. got: ${namespace}`
+				: `cluster scoped resource ${type.key} cannot have a namespace: ${namespace}`,
+		);
+	}
+}
+
+/**
+ * The tenancy of a list or a watch: as for a resource, but `*` is all, and is accepted also for
+ * units that the scope lacks. An absent tenancy is all.
+ */
+export function queryTenancy(
+	type: ResourceType,
+	tenancy: Tenancy | undefined,
+): { readonly partition: string; readonly namespace: string } {
+	if (tenancy === undefined) {
+		return { partition: wildcard, namespace: wildcard };
+	}
+	for (const unit of ["partition", "namespace"] as const) {
+		const problem =
+			tenancy[unit] && tenancy[unit] !== wildcard ? labelProblem(tenancy[unit]) : undefined;
+		if (problem !== undefined) {
+			throw malformed(`tenancy.${unit}`, problem);
+		}
+	}
+	const { partition, namespace } = tenancy;
+	if (type.key === Tombstone.key) {
+		return { partition, namespace };
+	}
+	checkScope(
+		type,
+		partition === wildcard ? "" : partition,
+		namespace === wildcard ? "" : namespace,
+	);
+	return {
+		partition: hasPartition(type.scope) ? partition || defaultUnit : "",
+		namespace: hasNamespace(type.scope) ? namespace || defaultUnit : "",
+	};
+}

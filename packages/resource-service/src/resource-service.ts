@@ -1,0 +1,130 @@
+import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
+import {
+	DeleteResponseSchema,
+	ListByOwnerResponseSchema,
+	MutateAndValidateResponseSchema,
+	ReadResponseSchema,
+	type ResourceService,
+	WriteResponseSchema,
+	WriteStatusResponseSchema,
+} from "@plinth/proto";
+import type { Authorizer, TypeRegistry } from "@plinth/resource";
+import { type Logger, type Runtime, silentLogger, systemRuntime } from "@plinth/runtime";
+import type { StorageBackend } from "@plinth/storage";
+import { deleteResource } from "./delete.ts";
+import { list } from "./list.ts";
+import { listByOwner } from "./list-by-owner.ts";
+import { MessageRules } from "./message-rules.ts";
+import { PagedLists } from "./paged-lists.ts";
+import { read } from "./read.ts";
+import type { ServiceContext } from "./service-context.ts";
+import { toConnectError } from "./storage-failure.ts";
+import { watchList } from "./watch-list.ts";
+import { mutateAndValidate, write } from "./write.ts";
+import { writeStatus } from "./write-status.ts";
+
+/** What a resource service is made of. */
+export interface ResourceServiceOptions {
+	readonly backend: StorageBackend;
+	/** The types that it serves. Types may be registered until the first call. */
+	readonly registry: TypeRegistry;
+	/** Decides what callers may do; there is no default, so that no one leaves it open by accident. */
+	readonly authorizer: Authorizer;
+	readonly runtime?: Runtime;
+	/** Learns of faults of the server, once each. */
+	readonly logger?: Logger;
+}
+
+/**
+ * The resource API over a storage, as an implementation for any Connect router. Several of them,
+ * with different authorizers, may share one storage.
+ */
+export function createResourceService(
+	options: ResourceServiceOptions,
+): ServiceImpl<typeof ResourceService> {
+	const { runtime = systemRuntime, logger = silentLogger } = options;
+	const context: ServiceContext = {
+		...options,
+		runtime,
+		logger,
+		rules: new MessageRules(options.registry),
+		pagedLists: new PagedLists(runtime),
+	};
+	const guard = new FaultGuard(logger);
+	return {
+		read: (request, call) =>
+			guard.run("Read", call, async () =>
+				create(ReadResponseSchema, { resource: await read(context, request, call) }),
+			),
+		write: (request, call) =>
+			guard.run("Write", call, async () =>
+				create(WriteResponseSchema, { resource: await write(context, request.resource, call) }),
+			),
+		writeStatus: (request, call) =>
+			guard.run("WriteStatus", call, async () =>
+				create(WriteStatusResponseSchema, { resource: await writeStatus(context, request, call) }),
+			),
+		list: (request, call) => guard.run("List", call, () => list(context, request, call)),
+		listByOwner: (request, call) =>
+			guard.run("ListByOwner", call, async () =>
+				create(ListByOwnerResponseSchema, { resources: await listByOwner(context, request, call) }),
+			),
+		delete: (request, call) =>
+			guard.run("Delete", call, async () =>
+				create(DeleteResponseSchema, { version: await deleteResource(context, request, call) }),
+			),
+		mutateAndValidate: (request, call) =>
+			guard.run("MutateAndValidate", call, async () =>
+				create(MutateAndValidateResponseSchema, {
+					resource: await mutateAndValidate(context, request.resource, call),
+				}),
+			),
+		watchList: (request, call) =>
+			guard.iterate("WatchList", call, watchList(context, request, call)),
+	};
+}
+
+/**
+ * Turns what a method throws into what its caller is told. A fault that only a bug explains is
+ * logged once, with its cause, and told as Internal with nothing of its insides.
+ */
+class FaultGuard {
+	readonly #logger: Logger;
+
+	constructor(logger: Logger) {
+		this.#logger = logger;
+	}
+
+	async run<T>(method: string, call: HandlerContext, answer: () => Promise<T>): Promise<T> {
+		try {
+			return await answer();
+		} catch (failure) {
+			throw this.#explain(method, call, failure);
+		}
+	}
+
+	async *iterate<T>(
+		method: string,
+		call: HandlerContext,
+		messages: AsyncIterable<T>,
+	): AsyncGenerator<T> {
+		try {
+			yield* messages;
+		} catch (failure) {
+			throw this.#explain(method, call, failure);
+		}
+	}
+
+	#explain(method: string, call: HandlerContext, failure: unknown): ConnectError {
+		const known = toConnectError(failure);
+		if (known !== undefined) {
+			return known;
+		}
+		if (call.signal.aborted) {
+			return ConnectError.from(call.signal.reason, Code.Canceled);
+		}
+		this.#logger.error({ method, err: failure }, "resource service fault");
+		return new ConnectError("internal error", Code.Internal);
+	}
+}

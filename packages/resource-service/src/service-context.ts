@@ -1,0 +1,16 @@
+import type { Authorizer, TypeRegistry } from "@plinth/resource";
+import type { Logger, Runtime } from "@plinth/runtime";
+import type { StorageBackend } from "@plinth/storage";
+import type { MessageRules } from "./message-rules.ts";
+import type { PagedLists } from "./paged-lists.ts";
+
+/** What all methods of one resource service share. */
+export interface ServiceContext {
+	readonly backend: StorageBackend;
+	readonly registry: TypeRegistry;
+	readonly authorizer: Authorizer;
+	readonly runtime: Runtime;
+	readonly logger: Logger;
+	readonly rules: MessageRules;
+	readonly pagedLists: PagedLists;
+}

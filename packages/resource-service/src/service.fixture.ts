@@ -1,0 +1,105 @@
+import { createServer } from "node:http2";
+import type { AddressInfo } from "node:net";
+import { type Client, Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
+import { connectNodeAdapter, createGrpcTransport } from "@connectrpc/connect-node";
+import { createInProcessTransport } from "@plinth/in-process";
+import { ResourceService } from "@plinth/proto";
+import { type Authorizer, Namespace, Partition, Tombstone, TypeRegistry } from "@plinth/resource";
+import type { Logger, Runtime } from "@plinth/runtime";
+import { silentLogger, systemRuntime } from "@plinth/runtime";
+import { createMemoryBackend, type StorageBackend } from "@plinth/storage";
+import { expect } from "vitest";
+import { demoTypes } from "../testdata/demo.ts";
+import { everyoneMayDoEverything } from "./open-access.ts";
+import { createResourceService } from "./resource-service.ts";
+import { ensureDefaultTenancy } from "./tenancy-defaults.ts";
+
+/** A service under test, and a client to it. */
+export interface TestService extends AsyncDisposable {
+	readonly client: Client<typeof ResourceService>;
+	readonly backend: StorageBackend;
+	readonly registry: TypeRegistry;
+}
+
+/** What a test may change about its service. */
+export interface TestServiceOptions {
+	readonly authorizer?: Authorizer;
+	readonly runtime?: Runtime;
+	readonly logger?: Logger;
+	readonly decorate?: (backend: StorageBackend) => StorageBackend;
+}
+
+/** How the client reaches the service. */
+export const connections = ["in-process", "gRPC over a socket"] as const;
+
+/** One of them. */
+export type Connection = (typeof connections)[number];
+
+/** Starts a service over an empty in-memory storage, with the types of the tests. */
+export async function startService(
+	connection: Connection,
+	options: TestServiceOptions = {},
+): Promise<TestService> {
+	const { runtime = systemRuntime, logger = silentLogger } = options;
+	const registry = new TypeRegistry([Partition, Namespace, Tombstone, ...demoTypes]);
+	const memory = createMemoryBackend({ runtime });
+	const backend = options.decorate?.(memory) ?? memory;
+	await ensureDefaultTenancy(backend, runtime);
+	const service = createResourceService({
+		backend,
+		registry,
+		runtime,
+		logger,
+		authorizer: options.authorizer ?? everyoneMayDoEverything,
+	});
+	if (connection === "in-process") {
+		const transport = createInProcessTransport((router) =>
+			router.service(ResourceService, service),
+		);
+		return {
+			client: createClient(ResourceService, transport),
+			backend,
+			registry,
+			[Symbol.asyncDispose]: () => backend.close(),
+		};
+	}
+	const stop = new AbortController();
+	const server = createServer(
+		connectNodeAdapter({
+			routes: (router) => router.service(ResourceService, service),
+			shutdownSignal: stop.signal,
+		}),
+	);
+	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+	const { port } = server.address() as AddressInfo;
+	const transport: Transport = createGrpcTransport({ baseUrl: `http://127.0.0.1:${port}` });
+	return {
+		client: createClient(ResourceService, transport),
+		backend,
+		registry,
+		async [Symbol.asyncDispose]() {
+			stop.abort(new ConnectError("the test is over", Code.Unavailable));
+			server.close();
+			await backend.close();
+		},
+	};
+}
+
+/** Expects a call to be refused with that code and exactly that message. */
+export async function expectRefusal(
+	call: Promise<unknown>,
+	code: Code,
+	message: string | RegExp,
+): Promise<void> {
+	const error = await call.then(
+		() => new Error("the call was not refused"),
+		(reason: unknown) => reason,
+	);
+	expect(error).toBeInstanceOf(ConnectError);
+	if (error instanceof ConnectError) {
+		expect({ code: Code[error.code], message: error.rawMessage }).toEqual({
+			code: Code[code],
+			message: typeof message === "string" ? message : expect.stringMatching(message),
+		});
+	}
+}

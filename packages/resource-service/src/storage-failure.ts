@@ -1,0 +1,53 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import {
+	Exhausted,
+	Fenced,
+	GroupVersionMismatch,
+	Inconsistent,
+	NotFound,
+	Refused,
+	VersionCompacted,
+	WatchClosed,
+} from "@plinth/storage";
+import { resourceNotFound } from "./refusal.ts";
+
+/**
+ * A failure of the storage as the caller is told, or `undefined` where the caller must not be told
+ * anything, because only a bug explains it.
+ */
+export function toConnectError(failure: unknown): ConnectError | undefined {
+	if (failure instanceof ConnectError) {
+		return failure;
+	}
+	if (failure instanceof NotFound) {
+		return resourceNotFound();
+	}
+	if (failure instanceof GroupVersionMismatch) {
+		return new ConnectError(
+			`resource was requested with GroupVersion="${failure.requested.groupVersion}", but stored with GroupVersion="${failure.stored.id?.type?.groupVersion}"`,
+			Code.InvalidArgument,
+		);
+	}
+	if (failure instanceof Fenced) {
+		return new ConnectError(failure.message, Code.Aborted);
+	}
+	if (failure instanceof Refused) {
+		return new ConnectError(failure.message, failure.code, undefined, [...failure.details]);
+	}
+	if (failure instanceof Exhausted) {
+		return new ConnectError(failure.message, Code.ResourceExhausted);
+	}
+	if (failure instanceof WatchClosed) {
+		return new ConnectError(
+			`${failure.message}: discard what was seen and watch again`,
+			Code.Aborted,
+		);
+	}
+	if (failure instanceof VersionCompacted) {
+		return new ConnectError(`${failure.message}: watch again without a version`, Code.OutOfRange);
+	}
+	if (failure instanceof Inconsistent) {
+		return new ConnectError(failure.message, Code.Unavailable);
+	}
+	return undefined;
+}

@@ -1,0 +1,74 @@
+import type { HandlerContext } from "@connectrpc/connect";
+import type { Resource } from "@plinth/proto";
+import { CasFailure, type Commit, type CommitOptions, WrongUid } from "@plinth/storage";
+import { accessOf, fenceOf } from "./call.ts";
+import { Candidate } from "./candidate.ts";
+import { ownerDoesNotExist, planWrite, type WritePlan } from "./plan-write.ts";
+import { retryConflicts } from "./retry.ts";
+import type { ServiceContext } from "./service-context.ts";
+import { readStored } from "./stored.ts";
+
+/** Stores a resource; answers it as it was stored. */
+export async function write(
+	context: ServiceContext,
+	input: Resource | undefined,
+	call: HandlerContext,
+): Promise<Resource> {
+	const { plan, commit } = await tryWrite(context, input, call, false);
+	return commit.resources[0] ?? { ...plan.resource, version: commit.version };
+}
+
+/**
+ * Checks and changes a resource as a write would, the storage's own checks included, and stores
+ * nothing. What the answer names (uid, version, generation) is what is stored now, so that it can
+ * be written as it is.
+ */
+export async function mutateAndValidate(
+	context: ServiceContext,
+	input: Resource | undefined,
+	call: HandlerContext,
+): Promise<Resource> {
+	const { plan, stored } = await tryWrite(context, input, call, true);
+	const { id } = plan.resource;
+	return {
+		...plan.resource,
+		...(id && { id: { ...id, uid: stored?.id?.uid ?? "" } }),
+		version: stored?.version ?? "",
+		generation: stored?.generation ?? "",
+	};
+}
+
+async function tryWrite(
+	context: ServiceContext,
+	input: Resource | undefined,
+	call: HandlerContext,
+	dryRun: boolean,
+): Promise<{ plan: WritePlan; commit: Commit; stored: Resource | undefined }> {
+	const access = await accessOf(context.authorizer, call);
+	const candidate = new Candidate(context, access, input);
+	const options = { fence: fenceOf(call), dryRun };
+	return retryConflicts(context.runtime, call, async (consistency) => {
+		const stored = await readStored(context.backend, candidate.id, consistency);
+		const plan = await planWrite(context, candidate, stored, consistency);
+		return { plan, commit: await commitPlan(context, plan, options), stored };
+	});
+}
+
+async function commitPlan(
+	context: ServiceContext,
+	plan: WritePlan,
+	options: CommitOptions,
+): Promise<Commit> {
+	try {
+		return await context.backend.commit(plan.mutations, options);
+	} catch (failure) {
+		if (
+			(failure instanceof CasFailure || failure instanceof WrongUid) &&
+			plan.ownerAssert !== undefined &&
+			failure.mutations.includes(plan.ownerAssert)
+		) {
+			throw ownerDoesNotExist();
+		}
+		throw failure;
+	}
+}

@@ -1,0 +1,147 @@
+import assert from "node:assert/strict";
+import { typeOf } from "@plinth/resource";
+import { CasFailure, NotFound, WrongUid } from "../errors.ts";
+import type { Behaviour } from "./behaviour.ts";
+import { artistType, idFor, idOf, put, remove, resource, store, textOf } from "./fixtures.ts";
+
+export const compareAndSwapBehaviours: readonly Behaviour[] = [
+	{
+		name: "creates where nothing is expected and nothing is",
+		async run({ backend }) {
+			const { version, resources } = await backend.commit([put(resource("miles"))]);
+			assert.equal(resources[0]?.version, version);
+		},
+	},
+	{
+		name: "refuses to create over what exists, of that uid or another",
+		async run({ backend }) {
+			const stored = await store(backend, resource("miles"));
+			await assert.rejects(backend.commit([put(resource("miles"))]), CasFailure);
+			await assert.rejects(backend.commit([put(resource("miles", { uid: "two" }))]), CasFailure);
+			assert.equal(await backend.read(idFor("miles")), stored);
+		},
+	},
+	{
+		name: "replaces the expected version",
+		async run({ backend }) {
+			const first = await store(backend, resource("miles", { text: "1" }));
+			const second = await store(backend, resource("miles", { text: "2" }), first.version);
+			assert.equal(await backend.read(idFor("miles")), second);
+			assert.equal(textOf(second), "2");
+			assert.equal(textOf(first), "1");
+		},
+	},
+	{
+		name: "refuses to replace another version than the expected one",
+		async run({ backend }) {
+			const first = await store(backend, resource("miles"));
+			const second = await store(backend, resource("miles"), first.version);
+			for (const version of [first.version, "999999", "nonsense", `0${second.version}`]) {
+				await assert.rejects(backend.commit([put(resource("miles"), version)]), CasFailure);
+			}
+			assert.equal(await backend.read(idFor("miles")), second);
+		},
+	},
+	{
+		name: "refuses to replace what is not there",
+		async run({ backend }) {
+			await assert.rejects(backend.commit([put(resource("miles"), "1")]), CasFailure);
+			await assert.rejects(backend.read(idFor("miles")), NotFound);
+		},
+	},
+	{
+		name: "refuses to change a uid, whatever version is expected",
+		async run({ backend }) {
+			const stored = await store(backend, resource("miles", { uid: "one" }));
+			const other = resource("miles", { uid: "two" });
+			await assert.rejects(backend.commit([put(other, stored.version)]), WrongUid);
+			await assert.rejects(backend.commit([put(other, "999999")]), WrongUid);
+			assert.equal(await backend.read(idFor("miles", { uid: "" })), stored);
+		},
+	},
+	{
+		name: "stores another group version over the same name",
+		async run({ backend }) {
+			const first = await store(backend, resource("miles"));
+			const v3 = typeOf({ ...artistType, groupVersion: "v3" });
+			const second = await store(backend, resource("miles", { type: v3 }), first.version);
+			assert.equal(await backend.read(idFor("miles", { type: v3 })), second);
+		},
+	},
+	{
+		name: "gives each commit a greater version",
+		async run({ backend }) {
+			let last = 0;
+			for (let count = 0; count < 10; count++) {
+				const { version } = await store(backend, resource(`artist-${count}`));
+				assert.ok(Number(version) > last);
+				last = Number(version);
+			}
+		},
+	},
+	{
+		name: "deletes the expected version",
+		async run({ backend }) {
+			const stored = await store(backend, resource("miles"));
+			const { version, resources } = await backend.commit([remove(stored)]);
+			assert.ok(Number(version) > Number(stored.version));
+			assert.deepEqual(resources, [undefined]);
+			await assert.rejects(backend.read(idFor("miles")), NotFound);
+		},
+	},
+	{
+		name: "deletes whichever uid is there where none is given",
+		async run({ backend }) {
+			const { version } = await store(backend, resource("miles", { uid: "one" }));
+			const id = idFor("miles", { uid: "" });
+			await backend.commit([{ op: "delete", id, expectedVersion: version }]);
+			await assert.rejects(backend.read(id), NotFound);
+		},
+	},
+	{
+		name: "refuses to delete another version than the expected one, or what is expected to be missing",
+		async run({ backend }) {
+			const stored = await store(backend, resource("miles"));
+			for (const expectedVersion of ["", "999999"]) {
+				await assert.rejects(
+					backend.commit([{ op: "delete", id: idOf(stored), expectedVersion }]),
+					CasFailure,
+				);
+			}
+			assert.equal(await backend.read(idFor("miles")), stored);
+		},
+	},
+	{
+		name: "does nothing to delete what is missing",
+		async run({ backend }) {
+			for (const expectedVersion of ["", "1"]) {
+				assert.deepEqual(
+					await backend.commit([{ op: "delete", id: idFor("miles"), expectedVersion }]),
+					{ version: "", resources: [undefined] },
+				);
+			}
+		},
+	},
+	{
+		name: "does nothing to delete another uid, where that is all of the commit",
+		async run({ backend }) {
+			const stored = await store(backend, resource("miles", { uid: "one" }));
+			const id = idFor("miles", { uid: "two" });
+			for (const expectedVersion of ["", stored.version, "999999"]) {
+				const { version } = await backend.commit([{ op: "delete", id, expectedVersion }]);
+				assert.equal(version, "");
+			}
+			assert.equal(await backend.read(idFor("miles", { uid: "one" })), stored);
+		},
+	},
+	{
+		name: "creates anew under the name of what was deleted, with another uid",
+		async run({ backend }) {
+			const first = await store(backend, resource("miles", { uid: "one" }));
+			const deletion = await backend.commit([remove(first)]);
+			const second = await store(backend, resource("miles", { uid: "two" }));
+			assert.ok(Number(second.version) > Number(deletion.version));
+			await assert.rejects(backend.read(idFor("miles", { uid: "one" })), NotFound);
+		},
+	},
+];

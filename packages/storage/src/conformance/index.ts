@@ -1,0 +1,2 @@
+export type { Behaviour, BehaviourGroup, Harness, HarnessFactory } from "./behaviour.ts";
+export { behaviourGroups, describeConformance, type TestRunner } from "./describe-conformance.ts";

@@ -1,0 +1,44 @@
+import assert from "node:assert/strict";
+import { WatchClosed } from "../errors.ts";
+import type { Behaviour } from "./behaviour.ts";
+import { idFor, put, resource, store, WatchReader } from "./fixtures.ts";
+
+export const lifecycleBehaviours: readonly Behaviour[] = [
+	{
+		name: "catches up to the newest version",
+		async run({ backend }) {
+			const { signal } = new AbortController();
+			assert.match(await backend.catchUp(signal), /^\d+$/);
+			const { version } = await store(backend, resource("a"));
+			assert.equal(await backend.catchUp(signal), version);
+		},
+	},
+	{
+		name: "ends all watches when it is closed, those that wait and those that do not",
+		async run({ backend }) {
+			await store(backend, resource("a"));
+			const waiting = new WatchReader(backend);
+			await waiting.snapshot();
+			const failure = waiting.failure();
+			const inSnapshot = new WatchReader(backend);
+			await inSnapshot.next();
+			await backend.close();
+			assert.ok((await failure) instanceof WatchClosed);
+			assert.ok((await inSnapshot.failure()) instanceof WatchClosed);
+			assert.ok((await new WatchReader(backend).failure()) instanceof WatchClosed);
+		},
+	},
+	{
+		name: "finishes the commits that are under way when it is closed, and takes no more",
+		async run({ backend }) {
+			const commits = ["a", "b", "c"].map((name) => backend.commit([put(resource(name))]));
+			const closing = backend.close();
+			const answers = await Promise.all(commits);
+			assert.ok(answers.every(({ version }) => version !== ""));
+			await closing;
+			await assert.rejects(backend.commit([put(resource("d"))]));
+			await assert.rejects(backend.read(idFor("a")));
+			await backend.close();
+		},
+	},
+];

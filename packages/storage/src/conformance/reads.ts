@@ -1,0 +1,109 @@
+import assert from "node:assert/strict";
+import { typeOf } from "@plinth/resource";
+import { GroupVersionMismatch, NotFound } from "../errors.ts";
+import type { Behaviour } from "./behaviour.ts";
+import { albumType, artistType, idFor, resource, store, textOf } from "./fixtures.ts";
+
+const v1 = typeOf({ ...artistType, groupVersion: "v1" });
+
+export const readBehaviours: readonly Behaviour[] = [
+	{
+		name: "reads by name and uid what was stored",
+		async run({ backend }) {
+			await store(backend, resource("miles", { text: "trumpet" }));
+			assert.equal(textOf(await backend.read(idFor("miles"))), "trumpet");
+		},
+	},
+	{
+		name: "takes an empty uid for whichever is there",
+		async run({ backend }) {
+			await store(backend, resource("miles", { uid: "one" }));
+			const found = await backend.read(idFor("miles", { uid: "" }));
+			assert.equal(found.id?.uid, "one");
+		},
+	},
+	{
+		name: "finds nothing under a name that is not there",
+		async run({ backend }) {
+			await store(backend, resource("miles"));
+			await assert.rejects(backend.read(idFor("mile")), NotFound);
+			await assert.rejects(backend.read(idFor("miles", { namespace: "other" })), NotFound);
+			await assert.rejects(backend.read(idFor("miles", { partition: "other" })), NotFound);
+			await assert.rejects(backend.read(idFor("miles", { type: albumType })), NotFound);
+		},
+	},
+	{
+		name: "finds nothing under another uid",
+		async run({ backend }) {
+			await store(backend, resource("miles", { uid: "one" }));
+			await assert.rejects(backend.read(idFor("miles", { uid: "two" })), NotFound);
+		},
+	},
+	{
+		name: "says what is stored when it is asked for another group version",
+		async run({ backend }) {
+			const stored = await store(backend, resource("miles"));
+			await assert.rejects(backend.read(idFor("miles", { type: v1 })), (error) => {
+				assert.ok(error instanceof GroupVersionMismatch);
+				assert.equal(error.requested.groupVersion, "v1");
+				assert.equal(error.stored, stored);
+				return true;
+			});
+		},
+	},
+	{
+		name: "finds nothing under another uid, whatever the group version",
+		async run({ backend }) {
+			await store(backend, resource("miles", { uid: "one" }));
+			await assert.rejects(backend.read(idFor("miles", { uid: "two", type: v1 })), NotFound);
+		},
+	},
+	{
+		name: "keeps every field",
+		async run({ backend }) {
+			const owner = idFor("owner", { type: albumType });
+			const given = resource("miles", { text: "trumpet", owner });
+			given.metadata["kéy"] = "välue";
+			const stored = await store(backend, given);
+			assert.deepEqual({ ...stored, version: "" }, { ...given, version: "" });
+		},
+	},
+	{
+		name: "gives out the very object that the commit answered, each time",
+		async run({ backend }) {
+			const stored = await store(backend, resource("miles"));
+			assert.equal(await backend.read(idFor("miles")), stored);
+			assert.equal(await backend.read(idFor("miles"), { consistency: "strong" }), stored);
+		},
+	},
+	{
+		name: "leaves the version in what it was given alone",
+		async run({ backend }) {
+			const given = resource("miles");
+			given.version = "as given";
+			const stored = await store(backend, given);
+			assert.equal(given.version, "as given");
+			assert.match(stored.version, /^[1-9]\d*$/);
+		},
+	},
+	{
+		name: "freezes what it gives out, at every depth",
+		async run({ backend }) {
+			const stored = await store(backend, resource("miles"));
+			for (const part of [stored, stored.id, stored.id?.tenancy, stored.metadata, stored.data]) {
+				assert.ok(Object.isFrozen(part));
+			}
+		},
+	},
+	{
+		name: "reads what has been committed, whatever the consistency",
+		async run({ backend }) {
+			for (let version = "", count = 0; count < 20; count++) {
+				const text = String(count);
+				version = (await store(backend, resource("miles", { text }), version)).version;
+				const consistency = count % 2 === 0 ? "eventual" : "strong";
+				assert.equal(textOf(await backend.read(idFor("miles"), { consistency })), text);
+			}
+		},
+	},
+];

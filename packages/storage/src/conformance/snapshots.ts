@@ -1,0 +1,67 @@
+import assert from "node:assert/strict";
+import type { Behaviour } from "./behaviour.ts";
+import { idFor, idOf, nameOf, query, remove, resource, store } from "./fixtures.ts";
+import { allQueries, fill } from "./lists.ts";
+
+export const snapshotBehaviours: readonly Behaviour[] = [
+	{
+		name: "takes a snapshot that commits leave as it is",
+		async run({ backend }) {
+			const stored = await Promise.all(
+				Array.from({ length: 200 }, (_, index) => store(backend, resource(`artist-${index}`))),
+			);
+			const expected = await backend.list(query());
+			const snapshot = await backend.snapshot(query());
+			assert.equal(snapshot.version, expected.version);
+			const reading = snapshot.resources()[Symbol.iterator]();
+			const read = Array.from({ length: 50 }, () => reading.next().value);
+			for (const [index, each] of stored.entries()) {
+				if (index % 3 === 0) {
+					await backend.commit([remove(each)]);
+				} else {
+					await store(backend, resource(nameOf(each)), each.version);
+				}
+				await store(backend, resource(`later-${index}`));
+			}
+			for (let step = reading.next(); !step.done; step = reading.next()) {
+				read.push(step.value);
+			}
+			assert.equal(read.length, 200);
+			assert.ok(read.every((each, index) => each === expected.resources[index]));
+			assert.deepEqual([...snapshot.resources()], expected.resources);
+		},
+	},
+	{
+		name: "goes on behind a name, page by page, for every query",
+		async run(harness) {
+			await fill(harness);
+			for (const each of allQueries) {
+				const { resources: expected } = await harness.backend.list(each);
+				const snapshot = await harness.backend.snapshot(each);
+				const paged = [];
+				for (let last = expected[0]; last !== undefined; ) {
+					const after = paged.length === 0 ? undefined : idOf(last);
+					const page = [...snapshot.resources(after)].slice(0, 5);
+					paged.push(...page);
+					last = page.at(-1);
+				}
+				assert.deepEqual(paged, expected);
+			}
+		},
+	},
+	{
+		name: "goes on behind a name that is not there",
+		async run({ backend }) {
+			for (const name of ["a", "c", "e"]) {
+				await store(backend, resource(name));
+			}
+			const snapshot = await backend.snapshot(
+				query({ partition: "default", namespace: "default" }),
+			);
+			const behind = (name: string) => [...snapshot.resources(idFor(name))].map(nameOf);
+			assert.deepEqual(behind("b"), ["c", "e"]);
+			assert.deepEqual(behind("0"), ["a", "c", "e"]);
+			assert.deepEqual(behind("z"), []);
+		},
+	},
+];

@@ -1,0 +1,101 @@
+import { Exhausted } from "./errors.ts";
+import type { Step } from "./evaluate.ts";
+import type { Mutation } from "./mutation.ts";
+import { resourceSize } from "./resource-size.ts";
+
+/** What a storage holds at most. Sizes are those of `resourceSize`. */
+export interface StorageLimits {
+	/** Mutations of one commit. */
+	readonly mutations: number;
+	/** Bytes of all resources that one commit puts. */
+	readonly commitBytes: number;
+	/** Bytes of one resource. */
+	readonly resourceBytes: number;
+	/**
+	 * Bytes of all resources together. From 80 % of it on, commits that grow the state are refused;
+	 * deletions and what does not grow go on.
+	 */
+	readonly memoryBytes: number;
+	/** Events that the log of one type family keeps for watches. */
+	readonly logEvents: number;
+	/** Bytes that the log of one type family keeps alive for watches. */
+	readonly logBytes: number;
+}
+
+const mebibyte = 1024 * 1024;
+
+/** The limits that hold unless others are given. */
+export const defaultLimits: StorageLimits = Object.freeze({
+	mutations: 100,
+	commitBytes: 8 * mebibyte,
+	resourceBytes: mebibyte,
+	memoryBytes: Number.POSITIVE_INFINITY,
+	logEvents: 65_536,
+	logBytes: 64 * mebibyte,
+});
+
+/** Where the memory limit begins to refuse growth. */
+const growthShare = 0.8;
+
+/**
+ * Checks what a commit may be before anything else is done with it.
+ *
+ * @throws Exhausted, which names the limit.
+ */
+export function checkCommitLimits(mutations: readonly Mutation[], limits: StorageLimits): void {
+	if (mutations.length > limits.mutations) {
+		throw new Exhausted(
+			`commit of ${mutations.length} mutations: at most ${limits.mutations} are allowed`,
+		);
+	}
+	let total = 0;
+	for (const mutation of mutations) {
+		if (mutation.op !== "put") {
+			continue;
+		}
+		const size = resourceSize(mutation.resource);
+		if (size > limits.resourceBytes) {
+			throw new Exhausted(`resource of ${size} bytes: at most ${limits.resourceBytes} are allowed`);
+		}
+		total += size;
+	}
+	if (total > limits.commitBytes) {
+		throw new Exhausted(`commit of ${total} bytes: at most ${limits.commitBytes} are allowed`);
+	}
+}
+
+/**
+ * Checks whether the state may grow by what a commit does to it.
+ *
+ * @param stateBytes What the state holds before the commit.
+ * @throws Exhausted, which names the limit.
+ */
+export function checkGrowth(
+	stateBytes: number,
+	steps: readonly Step[],
+	limits: StorageLimits,
+): void {
+	if (limits.memoryBytes === Number.POSITIVE_INFINITY) {
+		return;
+	}
+	const growth = growthOf(steps);
+	if (growth > 0 && stateBytes + growth > limits.memoryBytes * growthShare) {
+		throw new Exhausted(
+			`the state holds ${stateBytes} bytes and would grow by ${growth}: that is over ${growthShare * 100} % of the memory limit of ${limits.memoryBytes} bytes; delete resources or raise the limit`,
+		);
+	}
+}
+
+/** How many bytes steps add to the state, less what they take away. */
+export function growthOf(steps: readonly Step[]): number {
+	let growth = 0;
+	for (const step of steps) {
+		if (step.kind === "put") {
+			growth += resourceSize(step.resource);
+			growth -= step.replaced === undefined ? 0 : resourceSize(step.replaced);
+		} else if (step.kind === "delete") {
+			growth -= resourceSize(step.stored);
+		}
+	}
+	return growth;
+}

@@ -1,0 +1,74 @@
+import { type Fence, LocalLeases, type Runtime, systemRuntime } from "@plinth/runtime";
+import type { CommitOptions, StorageBackend } from "./backend.ts";
+import { Fenced, Inconsistent, WatchClosed } from "./errors.ts";
+import { changesNothing, evaluate, stamp } from "./evaluate.ts";
+import { checkCommitLimits, checkGrowth, defaultLimits, type StorageLimits } from "./limits.ts";
+import type { Commit, Mutation } from "./mutation.ts";
+import { StateStore } from "./state-store.ts";
+
+/** Options of the in-memory backend. */
+export interface MemoryBackendOptions {
+	/** The real world where it is absent. */
+	readonly runtime?: Runtime;
+	/** Whose fences commits may carry. Without it, every fence is out of date. */
+	readonly leases?: Pick<LocalLeases, "isCurrent">;
+	/** Limits that differ from `defaultLimits`. */
+	readonly limits?: Partial<StorageLimits>;
+}
+
+/** A storage that holds nothing but memory: for tests, and servers whose state may be lost. */
+export function createMemoryBackend(options: MemoryBackendOptions = {}): StorageBackend {
+	const { runtime = systemRuntime, leases = new LocalLeases() } = options;
+	const limits = { ...defaultLimits, ...options.limits };
+	const store = new StateStore(runtime, limits);
+	let closed = false;
+
+	function open(): StateStore {
+		if (closed) {
+			throw new Inconsistent("the storage is closed");
+		}
+		return store;
+	}
+
+	function checkFence(fence: Fence | undefined): void {
+		if (fence !== undefined && !leases.isCurrent(fence)) {
+			throw new Fenced(fence.lease);
+		}
+	}
+
+	function commit(mutations: readonly Mutation[], { fence, dryRun }: CommitOptions): Commit {
+		open();
+		checkCommitLimits(mutations, limits);
+		checkFence(fence);
+		const steps = evaluate(mutations, store);
+		checkGrowth(store.bytes, steps, limits);
+		if (dryRun) {
+			return stamp(steps, store.version).commit;
+		}
+		if (changesNothing(steps)) {
+			return stamp(steps, "").commit;
+		}
+		const revision = store.revision + 1;
+		const stamped = stamp(steps, String(revision));
+		store.apply(revision, stamped.changes);
+		return stamped.commit;
+	}
+
+	// What is in memory is always current: strong reads have nothing to wait for.
+	return {
+		read: async (id) => open().read(id),
+		list: async (query) => {
+			const snapshot = open().snapshot(query);
+			return { resources: [...snapshot.resources()], version: snapshot.version };
+		},
+		snapshot: async (query) => open().snapshot(query),
+		listByOwner: async (owner) => open().listByOwner(owner),
+		watchList: (query, watchOptions) => store.watch(query, watchOptions, async () => {}),
+		commit: async (mutations, commitOptions = {}) => commit(mutations, commitOptions),
+		catchUp: async () => open().version,
+		close: async () => {
+			closed = true;
+			store.close(new WatchClosed("the storage was closed"));
+		},
+	};
+}

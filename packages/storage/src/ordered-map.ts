@@ -1,0 +1,331 @@
+/**
+ * An ordered map of strings whose snapshots cost nothing: a B+tree that copies a page before it
+ * writes to it, if a snapshot may see that page.
+ *
+ * ```
+ *                branch  [ "f"        "m"       ]        separators: the smallest key that the
+ *                        /      |          \             child to the right may hold
+ *        leaf [a b c d e]  [f g h k]   [m n q t z]
+ * ```
+ *
+ * Every page carries the epoch in which it was made. Taking a snapshot hands out the root and starts
+ * a new epoch; a write copies those pages on its way down that are of an older epoch, and changes
+ * the others in place. So a snapshot costs one object, a write after it copies one page per
+ * level once, and what nobody holds any more is left to the garbage collector.
+ *
+ * All leaves are at the same depth. Pages split when they are full, and a page that has become small
+ * is merged with a neighbour where both fit into one. None is ever refilled from a neighbour: the
+ * neighbour of a small page that can't be merged is at least half full itself.
+ */
+export class OrderedMap<V> {
+	#root: Page<V> = { leaf: true, epoch: 0, keys: [], values: [] };
+	#epoch = 0;
+	#size = 0;
+
+	/** The number of entries. */
+	get size(): number {
+		return this.#size;
+	}
+
+	/** The value of a key, or `undefined`. */
+	get(key: string): V | undefined {
+		return lookup(this.#root, key);
+	}
+
+	/** Puts a value in place, and returns what it replaced. */
+	set(key: string, value: V): V | undefined {
+		const root = this.#writable(this.#root);
+		this.#root = root;
+		const replaced = this.#insert(root, key, value);
+		if (count(root) > pageSize) {
+			const right = this.#split(root);
+			this.#root = {
+				leaf: false,
+				epoch: this.#epoch,
+				keys: [right.separator],
+				children: [root, right.page],
+			};
+		}
+		if (replaced === undefined) {
+			this.#size += 1;
+		}
+		return replaced;
+	}
+
+	/** Removes a key, and returns what it held. */
+	delete(key: string): V | undefined {
+		// Looked up first, so that nothing is copied where there is nothing to remove.
+		const removed = lookup(this.#root, key);
+		if (removed === undefined) {
+			return undefined;
+		}
+		const root = this.#writable(this.#root);
+		this.#remove(root, key);
+		this.#size -= 1;
+		this.#root = this.#lowered(root);
+		return removed;
+	}
+
+	/** What the map holds now, for as long as somebody keeps it. */
+	snapshot(): OrderedSnapshot<V> {
+		this.#epoch += 1;
+		return new OrderedSnapshot(this.#root, this.#size);
+	}
+
+	#writable<P extends Page<V>>(page: P): P {
+		return page.epoch === this.#epoch ? page : copy(page, this.#epoch);
+	}
+
+	#writableChild(branch: Branch<V>, index: number): Page<V> {
+		const child = this.#writable(at(branch.children, index));
+		branch.children[index] = child;
+		return child;
+	}
+
+	#insert(page: Page<V>, key: string, value: V): V | undefined {
+		if (page.leaf) {
+			const index = firstNotBelow(page.keys, key);
+			if (page.keys[index] === key) {
+				const replaced = page.values[index];
+				page.values[index] = value;
+				return replaced;
+			}
+			page.keys.splice(index, 0, key);
+			page.values.splice(index, 0, value);
+			return undefined;
+		}
+		const index = childFor(page, key);
+		const child = this.#writableChild(page, index);
+		const replaced = this.#insert(child, key, value);
+		if (count(child) > pageSize) {
+			const right = this.#split(child);
+			page.keys.splice(index, 0, right.separator);
+			page.children.splice(index + 1, 0, right.page);
+		}
+		return replaced;
+	}
+
+	/** Moves the upper half of a page, which is writable, to a new one. */
+	#split(page: Page<V>): { readonly separator: string; readonly page: Page<V> } {
+		// Keys mostly arrive in random order; halves leave both room to grow.
+		const middle = count(page) >> 1;
+		if (page.leaf) {
+			const keys = page.keys.splice(middle);
+			const values = page.values.splice(middle);
+			return {
+				separator: at(keys, 0),
+				page: { leaf: true, epoch: this.#epoch, keys, values },
+			};
+		}
+		const children = page.children.splice(middle);
+		const keys = page.keys.splice(middle);
+		const separator = at(page.keys, middle - 1);
+		page.keys.pop();
+		return { separator, page: { leaf: false, epoch: this.#epoch, keys, children } };
+	}
+
+	#remove(page: Page<V>, key: string): void {
+		if (page.leaf) {
+			const index = firstNotBelow(page.keys, key);
+			page.keys.splice(index, 1);
+			page.values.splice(index, 1);
+			return;
+		}
+		const index = childFor(page, key);
+		const child = this.#writableChild(page, index);
+		this.#remove(child, key);
+		if (count(child) < smallPage) {
+			this.#shrink(page, index);
+		}
+	}
+
+	/** The root without the levels above it that no longer branch. */
+	#lowered(root: Page<V>): Page<V> {
+		let page = root;
+		while (!page.leaf && page.children.length < 2) {
+			page = page.children[0] ?? { leaf: true, epoch: this.#epoch, keys: [], values: [] };
+		}
+		return page;
+	}
+
+	/** Merges a small child with a neighbour, or drops it where it is empty. */
+	#shrink(branch: Branch<V>, index: number): void {
+		const size = count(at(branch.children, index));
+		if (size === 0) {
+			branch.children.splice(index, 1);
+			branch.keys.splice(Math.max(0, index - 1), 1);
+		} else if (index > 0 && size + count(at(branch.children, index - 1)) <= mergedPage) {
+			this.#merge(branch, index - 1);
+		} else if (
+			index + 1 < branch.children.length &&
+			size + count(at(branch.children, index + 1)) <= mergedPage
+		) {
+			this.#merge(branch, index);
+		}
+	}
+
+	/** Appends the child to the right of `index` to the one at `index`. */
+	#merge(branch: Branch<V>, index: number): void {
+		const left = this.#writableChild(branch, index);
+		const right = at(branch.children, index + 1);
+		const separator = at(branch.keys, index);
+		if (left.leaf && right.leaf) {
+			left.keys.push(...right.keys);
+			left.values.push(...right.values);
+		} else if (!left.leaf && !right.leaf) {
+			left.keys.push(separator, ...right.keys);
+			left.children.push(...right.children);
+		}
+		branch.children.splice(index + 1, 1);
+		branch.keys.splice(index, 1);
+	}
+}
+
+/** What an ordered map held at one moment. */
+export class OrderedSnapshot<V> {
+	readonly #root: Page<V>;
+	/** The number of entries. */
+	readonly size: number;
+
+	/** Made by `OrderedMap.snapshot`. */
+	constructor(root: Page<V>, size: number) {
+		this.#root = root;
+		this.size = size;
+	}
+
+	/** The value of a key, or `undefined`. */
+	get(key: string): V | undefined {
+		return lookup(this.#root, key);
+	}
+
+	/**
+	 * The values of all keys that begin with `prefix`, in the order of the keys; with `after`, only
+	 * those of greater keys. Reads as much as is taken.
+	 */
+	*scan(prefix: string, after?: string): Generator<V, void, undefined> {
+		const start = after !== undefined && after >= prefix ? after : prefix;
+		/** The branches above the current leaf, each with the index of the child to visit next. */
+		const above: { readonly branch: Branch<V>; next: number }[] = [];
+		let page = this.#root;
+		while (!page.leaf) {
+			const index = childFor(page, start);
+			above.push({ branch: page, next: index + 1 });
+			page = at(page.children, index);
+		}
+		let index = firstNotBelow(page.keys, start);
+		if (after !== undefined && page.keys[index] === after) {
+			index += 1;
+		}
+		for (;;) {
+			const { keys, values } = page;
+			for (; index < keys.length; index++) {
+				if (!at(keys, index).startsWith(prefix)) {
+					return;
+				}
+				yield at(values, index);
+			}
+			const leaf = nextLeaf(above);
+			if (leaf === undefined) {
+				return;
+			}
+			page = leaf;
+			index = 0;
+		}
+	}
+}
+
+/** The most keys of a leaf, and children of a branch. */
+const pageSize = 64;
+/** A page with fewer is merged where it can be. */
+const smallPage = 16;
+/** What a merged page holds at most, so that the next insertions do not split it again. */
+const mergedPage = 48;
+
+interface Leaf<V> {
+	readonly leaf: true;
+	readonly epoch: number;
+	readonly keys: string[];
+	readonly values: V[];
+}
+
+interface Branch<V> {
+	readonly leaf: false;
+	readonly epoch: number;
+	/** One fewer than children. */
+	readonly keys: string[];
+	readonly children: Page<V>[];
+}
+
+type Page<V> = Leaf<V> | Branch<V>;
+
+function copy<V, P extends Page<V>>(page: P, epoch: number): P;
+function copy<V>(page: Page<V>, epoch: number): Page<V> {
+	return page.leaf
+		? { leaf: true, epoch, keys: page.keys.slice(), values: page.values.slice() }
+		: { leaf: false, epoch, keys: page.keys.slice(), children: page.children.slice() };
+}
+
+function count(page: Page<unknown>): number {
+	return page.leaf ? page.keys.length : page.children.length;
+}
+
+function lookup<V>(root: Page<V>, key: string): V | undefined {
+	let page = root;
+	while (!page.leaf) {
+		page = at(page.children, childFor(page, key));
+	}
+	const index = firstNotBelow(page.keys, key);
+	return page.keys[index] === key ? page.values[index] : undefined;
+}
+
+function nextLeaf<V>(above: { readonly branch: Branch<V>; next: number }[]): Leaf<V> | undefined {
+	for (let top = above.at(-1); top !== undefined; top = above.at(-1)) {
+		const child = top.branch.children[top.next];
+		if (child === undefined) {
+			above.pop();
+			continue;
+		}
+		top.next += 1;
+		if (child.leaf) {
+			return child;
+		}
+		above.push({ branch: child, next: 0 });
+	}
+	return undefined;
+}
+
+/** The index of the first key that is not below `key`. */
+function firstNotBelow(keys: readonly string[], key: string): number {
+	let low = 0;
+	let high = keys.length;
+	while (low < high) {
+		const middle = (low + high) >>> 1;
+		if (at(keys, middle) < key) {
+			low = middle + 1;
+		} else {
+			high = middle;
+		}
+	}
+	return low;
+}
+
+/** The index of the child that holds `key`: separators belong to the child on their right. */
+function childFor(branch: Branch<unknown>, key: string): number {
+	const { keys } = branch;
+	let low = 0;
+	let high = keys.length;
+	while (low < high) {
+		const middle = (low + high) >>> 1;
+		if (key < at(keys, middle)) {
+			high = middle;
+		} else {
+			low = middle + 1;
+		}
+	}
+	return low;
+}
+
+/** An element whose index the tree's structure proves to be there. */
+function at<T>(items: readonly T[], index: number): T {
+	return items[index] as T;
+}

@@ -1,0 +1,247 @@
+import type { Resource } from "@plinth/proto";
+import type { Runtime, Timer } from "@plinth/runtime";
+import type { WatchOptions } from "./backend.ts";
+import { VersionCompacted } from "./errors.ts";
+import type { EventLog, LogEntry } from "./event-log.ts";
+import { type ListQuery, matches } from "./query.ts";
+import type { Snapshot } from "./snapshot.ts";
+import type { WatchEvent } from "./watch-event.ts";
+
+/** What a watch is made of. */
+export interface WatchContext {
+	readonly query: ListQuery;
+	readonly options: WatchOptions;
+	readonly runtime: Runtime;
+	readonly log: EventLog;
+	/** The newest revision of the state. */
+	revision(): number;
+	snapshot(): Snapshot;
+	catchUp(signal: AbortSignal): Promise<unknown>;
+}
+
+type Phase =
+	| { readonly kind: "new" }
+	| { readonly kind: "snapshot"; readonly resources: Iterator<Resource>; readonly version: string }
+	| { readonly kind: "following" }
+	| { readonly kind: "ended" };
+
+const finished: IteratorReturnResult<undefined> = { done: true, value: undefined };
+
+/** The consumer that waits for the next event. */
+interface Waiter {
+	resolve(result: IteratorResult<WatchEvent, undefined>): void;
+	reject(reason: unknown): void;
+}
+
+/**
+ * One watch: first a snapshot, then a cursor in the event log of its family.
+ *
+ * It does nothing unless its consumer asks: `next` takes what is there at once, and where nothing is
+ * leaves a wake-up call with the log. A call is scheduled once, however many revisions come in
+ * before it runs, and events that the query does not match never wake the consumer.
+ */
+export class Watch implements AsyncIterableIterator<WatchEvent, undefined> {
+	readonly #context: WatchContext;
+	/** Calls of `next` that have not settled, and what the newest of them answers. */
+	#pending = 0;
+	#lastCall: Promise<IteratorResult<WatchEvent, undefined>> = Promise.resolve(finished);
+	#phase: Phase = { kind: "new" };
+	/** The last entry that was consumed, or skipped. */
+	#position: LogEntry;
+	/** The next entry to be sent, found while looking ahead. */
+	#found: LogEntry | undefined;
+	#waiter: Waiter | undefined;
+	#wakeScheduled = false;
+	#bookmark: Timer | undefined;
+	#lastSentMs: number;
+
+	constructor(context: WatchContext) {
+		this.#context = context;
+		this.#position = context.log.tail;
+		this.#lastSentMs = context.runtime.clock.monotonic();
+	}
+
+	[Symbol.asyncIterator](): this {
+		return this;
+	}
+
+	/** One consumer, one call at a time: a call that comes before the last one settled waits for it. */
+	next(): Promise<IteratorResult<WatchEvent, undefined>> {
+		if (this.#pending === 0) {
+			this.#lastCall = this.#take();
+		} else {
+			const take = () => this.#take();
+			this.#lastCall = this.#lastCall.then(take, take);
+		}
+		this.#pending += 1;
+		return this.#lastCall;
+	}
+
+	async #take(): Promise<IteratorResult<WatchEvent, undefined>> {
+		try {
+			if (this.#phase.kind === "new") {
+				await this.#begin();
+			}
+			if (this.#phase.kind === "ended") {
+				return finished;
+			}
+			this.#context.options.signal.throwIfAborted();
+			const event = this.#poll();
+			if (event !== undefined) {
+				return this.#send(event);
+			}
+			return await new Promise((resolve, reject) => this.#wait({ resolve, reject }));
+		} catch (error) {
+			this.#end();
+			throw error;
+		} finally {
+			this.#pending -= 1;
+		}
+	}
+
+	async return(): Promise<IteratorResult<WatchEvent, undefined>> {
+		const waiter = this.#end();
+		waiter?.resolve(finished);
+		return finished;
+	}
+
+	async #begin(): Promise<void> {
+		const { log, options, catchUp } = this.#context;
+		options.signal.throwIfAborted();
+		if (options.consistency === "strong") {
+			await catchUp(options.signal);
+			if (this.#phase.kind === "ended") {
+				return;
+			}
+		}
+		// From here to the end in one synchronous step, so that every event is either in the snapshot
+		// or behind the place in the log.
+		if (options.afterVersion !== undefined) {
+			this.#position = log.after(this.#reached(options.afterVersion));
+			this.#phase = { kind: "following" };
+			return;
+		}
+		const snapshot = this.#context.snapshot();
+		this.#position = log.tail;
+		this.#phase = {
+			kind: "snapshot",
+			resources: snapshot.resources()[Symbol.iterator](),
+			version: snapshot.version,
+		};
+	}
+
+	#reached(version: string): number {
+		const revision = /^(0|[1-9]\d*)$/.test(version) ? Number(version) : Number.NaN;
+		if (!(revision <= this.#context.revision())) {
+			throw new VersionCompacted(version, "this storage has not reached it");
+		}
+		return revision;
+	}
+
+	/** The next event, if there is one. */
+	#poll(): WatchEvent | undefined {
+		this.#context.log.assertContinuous(this.#position);
+		if (this.#phase.kind === "snapshot") {
+			const { resources, version } = this.#phase;
+			const { done, value } = resources.next();
+			if (!done) {
+				return { kind: "upsert", resource: value };
+			}
+			this.#phase = { kind: "following" };
+			return { kind: "end-of-snapshot", version };
+		}
+		const entry = this.#found ?? this.#seek();
+		if (entry === undefined) {
+			return undefined;
+		}
+		this.#found = this.#seek(entry.revision);
+		return this.#found === undefined ? entry.last : entry.inner;
+	}
+
+	/** Moves on to the next entry that the query matches, within a revision where one is given. */
+	#seek(revision?: number): LogEntry | undefined {
+		const { query, log } = this.#context;
+		for (;;) {
+			const next = this.#position.next;
+			if (next === undefined) {
+				log.assertContinuous(this.#position);
+				return undefined;
+			}
+			if (revision !== undefined && next.revision !== revision) {
+				return undefined;
+			}
+			this.#position = next;
+			if (matches(query, next.resource)) {
+				return next;
+			}
+		}
+	}
+
+	#send(event: WatchEvent): IteratorResult<WatchEvent, undefined> {
+		if (this.#context.options.bookmarkEveryMs !== undefined) {
+			this.#lastSentMs = this.#context.runtime.clock.monotonic();
+		}
+		return { done: false, value: event };
+	}
+
+	#wait(waiter: Waiter): void {
+		const { options, log, runtime } = this.#context;
+		this.#waiter = waiter;
+		log.addWaiting(this.#wake);
+		options.signal.addEventListener("abort", this.#onAbort, { once: true });
+		if (options.bookmarkEveryMs !== undefined) {
+			const dueMs = this.#lastSentMs + options.bookmarkEveryMs;
+			this.#bookmark = runtime.clock.setTimer(dueMs - runtime.clock.monotonic(), () =>
+				this.#deliver({ kind: "bookmark", version: String(this.#context.revision()) }),
+			);
+		}
+	}
+
+	#stopWaiting(): Waiter | undefined {
+		const waiter = this.#waiter;
+		if (waiter !== undefined) {
+			this.#waiter = undefined;
+			this.#context.log.removeWaiting(this.#wake);
+			this.#context.options.signal.removeEventListener("abort", this.#onAbort);
+			this.#bookmark?.cancel();
+		}
+		return waiter;
+	}
+
+	readonly #wake = (): void => {
+		if (!this.#wakeScheduled) {
+			this.#wakeScheduled = true;
+			this.#context.runtime.scheduler.schedule(() => {
+				this.#wakeScheduled = false;
+				this.#deliver(undefined);
+			});
+		}
+	};
+
+	readonly #onAbort = (): void => {
+		this.#end()?.reject(this.#context.options.signal.reason);
+	};
+
+	/** Hands what is there to the consumer that waits; where nothing is, the bookmark. */
+	#deliver(bookmark: WatchEvent | undefined): void {
+		if (this.#waiter === undefined) {
+			return;
+		}
+		let event: WatchEvent | undefined;
+		try {
+			event = this.#poll() ?? bookmark;
+		} catch (error) {
+			this.#end()?.reject(error);
+			return;
+		}
+		if (event !== undefined) {
+			this.#stopWaiting()?.resolve(this.#send(event));
+		}
+	}
+
+	#end(): Waiter | undefined {
+		this.#phase = { kind: "ended" };
+		this.#found = undefined;
+		return this.#stopWaiting();
+	}
+}
