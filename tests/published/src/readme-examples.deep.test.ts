@@ -1,0 +1,93 @@
+import { execFile } from "node:child_process";
+import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+const run = promisify(execFile);
+const root = join(import.meta.dirname, "../../..");
+
+interface Published {
+	readonly name: string;
+	readonly folder: string;
+}
+
+/** Every package of the workspace that can be published. */
+const published: readonly Published[] = globSync("{packages,apps}/*/package.json", { cwd: root })
+	.map((file) => ({
+		folder: join(root, dirname(file)),
+		manifest: JSON.parse(readFileSync(join(root, file), "utf8")) as {
+			name: string;
+			private?: boolean;
+		},
+	}))
+	.filter(({ manifest }) => manifest.private !== true)
+	.map(({ manifest, folder }) => ({ name: manifest.name, folder }));
+
+/** The first TypeScript program in a README: what a newcomer copies. */
+function exampleOf({ folder }: Published): string | undefined {
+	const readme = readFileSync(join(folder, "README.md"), "utf8");
+	return /```ts\n([\s\S]*?)```/.exec(readme)?.[1];
+}
+
+/** The versions of Node that the packages are made for, each as its npm package. */
+const nodeVersions = ["24", "26"];
+
+describe("the packages as they are published, in an empty npm project", () => {
+	let project: string;
+
+	beforeAll(async () => {
+		project = mkdtempSync(join(tmpdir(), "plinth-published-"));
+		const tarballs: Record<string, string> = {};
+		for (const { name, folder } of published) {
+			const { stdout } = await run("npx", [
+				"-y",
+				"pnpm@12",
+				"--dir",
+				folder,
+				"pack",
+				"--json",
+				"--pack-destination",
+				project,
+			]);
+			const { filename } = JSON.parse(stdout.slice(stdout.indexOf("{"))) as { filename: string };
+			tarballs[name] = `file:${filename}`;
+		}
+		const nodes = Object.fromEntries(
+			nodeVersions.map((version) => [`node${version}`, `npm:node@${version}`]),
+		);
+		writeFileSync(
+			join(project, "package.json"),
+			JSON.stringify({
+				private: true,
+				type: "module",
+				dependencies: { ...tarballs, ...nodes },
+				overrides: Object.fromEntries(Object.keys(tarballs).map((name) => [name, `$${name}`])),
+			}),
+		);
+		await run("npm", ["install", "--no-audit", "--no-fund"], { cwd: project });
+	}, 300_000);
+
+	afterAll(() => rmSync(project, { recursive: true, force: true }));
+
+	it.each(nodeVersions)("has Node %s at hand", async (version) => {
+		const { stdout } = await run(nodeBinary(version), ["--version"]);
+		expect(stdout).toMatch(new RegExp(`^v${version}\\.`));
+	});
+
+	describe.each(published)("$name", (item) => {
+		it.each(nodeVersions)("runs its README's example on Node %s", async (version) => {
+			const example = exampleOf(item);
+			expect(example, `${item.folder}/README.md has no \`\`\`ts block`).toBeDefined();
+			const file = join(project, `${item.name.replace(/\W+/g, "-")}-${version}.ts`);
+			writeFileSync(file, example ?? "");
+			const { stdout } = await run(nodeBinary(version), [file], { cwd: project, timeout: 60_000 });
+			expect(stdout.trim()).not.toBe("");
+		});
+	});
+
+	function nodeBinary(version: string): string {
+		return join(project, `node_modules/node${version}/bin/node`);
+	}
+});
