@@ -2,6 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type ID, NamespaceSchema, type Resource } from "@plinth/proto";
 import {
+	addFinalizer,
 	defaultUnit,
 	deletionTimestampKey,
 	finalizersOf,
@@ -11,6 +12,7 @@ import {
 	newUlid,
 	Partition,
 	resourceOf,
+	tenancyFinalizer,
 } from "@plinth/resource";
 import { type Consistency, type Mutation, NotFound } from "@plinth/storage";
 import type { Candidate } from "./candidate.ts";
@@ -138,6 +140,7 @@ async function companions(
 	}
 	id.uid = newUlid(context.runtime);
 	const namespace = resourceOf(Namespace, { id, data: create(NamespaceSchema) });
+	addFinalizer(namespace, tenancyFinalizer);
 	namespace.generation = newUlid(context.runtime);
 	return [{ op: "put", resource: namespace, expectedVersion: "" }];
 }

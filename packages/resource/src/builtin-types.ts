@@ -1,11 +1,23 @@
-import { NamespaceSchema, PartitionSchema, TombstoneSchema } from "@plinth/proto";
+import { NamespaceSchema, PartitionSchema, type Resource, TombstoneSchema } from "@plinth/proto";
+import { addFinalizer } from "./finalizers.ts";
 import { defineType } from "./resource-type.ts";
 
 /** The record of a deletion: `internal.v1.Tombstone`. */
 export const Tombstone = defineType(TombstoneSchema);
 
+/**
+ * The finalizer of every partition and namespace. A system controller removes it once nothing is
+ * left in there.
+ */
+export const tenancyFinalizer = "tenancy.plinth.dev/contents";
+
+const tenancyHooks = {
+	mutate: ({ resource }: { readonly resource: Resource }) =>
+		addFinalizer(resource, tenancyFinalizer),
+};
+
 /** The outer unit of tenancy: `tenancy.v1.Partition`. */
-export const Partition = defineType(PartitionSchema);
+export const Partition = defineType(PartitionSchema, tenancyHooks);
 
 /** The inner unit of tenancy: `tenancy.v1.Namespace`. */
-export const Namespace = defineType(NamespaceSchema);
+export const Namespace = defineType(NamespaceSchema, tenancyHooks);

@@ -9,7 +9,7 @@ export {
 	operatorRead,
 	operatorWrite,
 } from "./access.ts";
-export { Namespace, Partition, Tombstone } from "./builtin-types.ts";
+export { Namespace, Partition, Tombstone, tenancyFinalizer } from "./builtin-types.ts";
 export {
 	type Decoded,
 	DecodeError,

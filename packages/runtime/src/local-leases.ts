@@ -26,6 +26,7 @@ export class LocalLeases implements LeaseManager {
 		}
 		while (lease.holder !== undefined) {
 			await nextTurn(lease, signal);
+			signal.throwIfAborted();
 		}
 		return this.#grant(name, lease);
 	}

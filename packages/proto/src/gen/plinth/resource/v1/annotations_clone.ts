@@ -5,7 +5,6 @@
 import type { TypeSpec } from "./annotations_pb.ts";
 import type { UnknownField } from "@bufbuild/protobuf";
 
-
 /**
  * Clones a message plinth.resource.v1.TypeSpec.
  */
@@ -41,3 +40,4 @@ function copyItems<T>(items: T[], copyItem: (item: T) => T): T[] {
 function copyBytes(bytes: Uint8Array): Uint8Array {
   return new Uint8Array(bytes);
 }
+

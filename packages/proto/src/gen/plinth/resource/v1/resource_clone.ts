@@ -6,7 +6,6 @@ import type { Condition, ID, OwnerReference, Reference, Resource, Status, Tenanc
 import type { Any, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { UnknownField } from "@bufbuild/protobuf";
 
-
 /**
  * Clones a message plinth.resource.v1.Type.
  */
@@ -60,7 +59,7 @@ export function cloneResource(message: Resource): Resource {
   copy.metadata = { ...copy.metadata };
   copy.status = copyEntries(copy.status, cloneStatus);
   if (copy.data !== undefined) {
-    copy.data = copyGoogleProtobufAny(copy.data);
+    copy.data = copyAny(copy.data);
   }
   copy.ownerReferences = copyItems(copy.ownerReferences, cloneOwnerReference);
   if (copy.$unknown !== undefined) {
@@ -76,7 +75,7 @@ export function cloneStatus(message: Status): Status {
   const copy: Status = { ...message };
   copy.conditions = copyItems(copy.conditions, cloneCondition);
   if (copy.updatedAt !== undefined) {
-    copy.updatedAt = copyGoogleProtobufTimestamp(copy.updatedAt);
+    copy.updatedAt = copyTimestamp(copy.updatedAt);
   }
   if (copy.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(copy.$unknown);
@@ -149,7 +148,7 @@ export function cloneTombstone(message: Tombstone): Tombstone {
 /**
  * Clones a message google.protobuf.Any.
  */
-function copyGoogleProtobufAny(message: Any): Any {
+function copyAny(message: Any): Any {
   const copy: Any = { ...message };
   copy.value = copyBytes(copy.value);
   if (copy.$unknown !== undefined) {
@@ -161,7 +160,7 @@ function copyGoogleProtobufAny(message: Any): Any {
 /**
  * Clones a message google.protobuf.Timestamp.
  */
-function copyGoogleProtobufTimestamp(message: Timestamp): Timestamp {
+function copyTimestamp(message: Timestamp): Timestamp {
   const copy: Timestamp = { ...message };
   if (copy.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(copy.$unknown);
@@ -188,12 +187,10 @@ function copyItems<T>(items: T[], copyItem: (item: T) => T): T[] {
 }
 
 /**
- * Copies a map and its values. All keys are there before any is assigned to, as `__proto__` demands.
+ * Copies a map and its values. The keys are there before they are assigned to: else `__proto__`
+ * would set the prototype.
  */
-function copyEntries<V>(
-  entries: { [key: number]: V },
-  copyValue: (value: V) => V,
-): { [key: string]: V } {
+function copyEntries<V>(entries: { [key: number]: V }, copyValue: (value: V) => V): { [key: string]: V } {
   const copy: { [key: string]: V } = { ...entries };
   for (const key of Object.keys(copy)) {
     copy[key] = copyValue(copy[key] as V);
@@ -207,3 +204,4 @@ function copyEntries<V>(
 function copyBytes(bytes: Uint8Array): Uint8Array {
   return new Uint8Array(bytes);
 }
+

@@ -9,7 +9,6 @@ import type { Client } from "@connectrpc/connect";
 import type { UnknownField } from "@bufbuild/protobuf";
 import { create } from "@bufbuild/protobuf";
 
-
 /**
  * Clones a message plinth.resource.v1.ReadRequest.
  */
@@ -300,40 +299,46 @@ export function cloneMutateAndValidateResponse(message: MutateAndValidateRespons
 }
 
 /**
- * Makes a client of plinth.resource.v1.ResourceService that clones every request before it passes it on, and every
- * response before the caller gets it, streamed ones included. A cloning client is returned as it is.
+ * Makes a client of plinth.resource.v1.ResourceService that clones every request on its way in and every
+ * response on its way out, streamed ones included. A cloning client is returned as it is.
  */
-export function createResourceServiceCloningClient(
-  client: Client<typeof ResourceService>,
-): Client<typeof ResourceService> {
+export function createResourceServiceCloningClient(client: Client<typeof ResourceService>): Client<typeof ResourceService> {
   if (cloningClient in client) {
     return client;
   }
   return {
     [cloningClient]: true,
     async read(request, options) {
-      return cloneReadResponse(await client.read(cloneReadRequest(create(ReadRequestSchema, request)), options));
+      const message = cloneReadRequest(create(ReadRequestSchema, request));
+      return cloneReadResponse(await client.read(message, options));
     },
     async write(request, options) {
-      return cloneWriteResponse(await client.write(cloneWriteRequest(create(WriteRequestSchema, request)), options));
+      const message = cloneWriteRequest(create(WriteRequestSchema, request));
+      return cloneWriteResponse(await client.write(message, options));
     },
     async writeStatus(request, options) {
-      return cloneWriteStatusResponse(await client.writeStatus(cloneWriteStatusRequest(create(WriteStatusRequestSchema, request)), options));
+      const message = cloneWriteStatusRequest(create(WriteStatusRequestSchema, request));
+      return cloneWriteStatusResponse(await client.writeStatus(message, options));
     },
     async list(request, options) {
-      return cloneListResponse(await client.list(cloneListRequest(create(ListRequestSchema, request)), options));
+      const message = cloneListRequest(create(ListRequestSchema, request));
+      return cloneListResponse(await client.list(message, options));
     },
     async listByOwner(request, options) {
-      return cloneListByOwnerResponse(await client.listByOwner(cloneListByOwnerRequest(create(ListByOwnerRequestSchema, request)), options));
+      const message = cloneListByOwnerRequest(create(ListByOwnerRequestSchema, request));
+      return cloneListByOwnerResponse(await client.listByOwner(message, options));
     },
     async delete(request, options) {
-      return cloneDeleteResponse(await client.delete(cloneDeleteRequest(create(DeleteRequestSchema, request)), options));
+      const message = cloneDeleteRequest(create(DeleteRequestSchema, request));
+      return cloneDeleteResponse(await client.delete(message, options));
     },
     async mutateAndValidate(request, options) {
-      return cloneMutateAndValidateResponse(await client.mutateAndValidate(cloneMutateAndValidateRequest(create(MutateAndValidateRequestSchema, request)), options));
+      const message = cloneMutateAndValidateRequest(create(MutateAndValidateRequestSchema, request));
+      return cloneMutateAndValidateResponse(await client.mutateAndValidate(message, options));
     },
     watchList(request, options) {
-      return mapStream(client.watchList(cloneWatchListRequest(create(WatchListRequestSchema, request)), options), cloneWatchEvent);
+      const message = cloneWatchListRequest(create(WatchListRequestSchema, request));
+      return mapStream(client.watchList(message, options), cloneWatchEvent);
     },
   };
 }
@@ -344,18 +349,14 @@ export function createResourceServiceCloningClient(
 const cloningClient: symbol = /*@__PURE__*/ Symbol.for("protoc-gen-clone.cloning-client");
 
 /**
- * Applies a function to each message of a stream. An iterator can be closed where the stream's can.
+ * Applies a function to each message of a stream. Iterators can be closed where the stream's can, and
+ * the stream is closed where the function throws.
  */
-function mapStream<From, To>(
-  stream: AsyncIterable<From>,
-  map: (message: From) => To,
-): AsyncIterable<To> {
+function mapStream<From, To>(stream: AsyncIterable<From>, map: (message: From) => To): AsyncIterable<To> {
   return {
     [Symbol.asyncIterator]() {
       const source = stream[Symbol.asyncIterator]();
-      const mapResult = async (
-        pending: Promise<IteratorResult<From>>,
-      ): Promise<IteratorResult<To>> => {
+      const mapResult = async (pending: Promise<IteratorResult<From>>): Promise<IteratorResult<To>> => {
         const result = await pending;
         if (result.done) {
           return result;
@@ -405,3 +406,4 @@ function copyItems<T>(items: T[], copyItem: (item: T) => T): T[] {
 function copyBytes(bytes: Uint8Array): Uint8Array {
   return new Uint8Array(bytes);
 }
+

@@ -5,7 +5,6 @@
 import type { Namespace, Partition } from "./tenancy_pb.ts";
 import type { UnknownField } from "@bufbuild/protobuf";
 
-
 /**
  * Clones a message plinth.tenancy.v1.Partition.
  */
@@ -52,3 +51,4 @@ function copyItems<T>(items: T[], copyItem: (item: T) => T): T[] {
 function copyBytes(bytes: Uint8Array): Uint8Array {
   return new Uint8Array(bytes);
 }
+

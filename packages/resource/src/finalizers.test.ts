@@ -1,0 +1,49 @@
+import { create } from "@bufbuild/protobuf";
+import { ResourceSchema } from "@plinth/proto";
+import { describe, expect, it } from "vitest";
+import {
+	addFinalizer,
+	deletionTimestampKey,
+	finalizersKey,
+	finalizersOf,
+	hasFinalizer,
+	isMarkedForDeletion,
+	removeFinalizer,
+} from "./finalizers.ts";
+
+const withMetadata = (metadata: Record<string, string>) => create(ResourceSchema, { metadata });
+
+describe("finalizers", () => {
+	it("are added once, in order, and removed one by one", () => {
+		const resource = withMetadata({});
+		addFinalizer(resource, "a");
+		addFinalizer(resource, "b");
+		addFinalizer(resource, "a");
+		expect(finalizersOf(resource)).toEqual(["a", "b"]);
+		removeFinalizer(resource, "a");
+		expect(hasFinalizer(resource, "a")).toBe(false);
+		expect(hasFinalizer(resource, "b")).toBe(true);
+	});
+
+	it("leave an empty entry behind, which says that there are none", () => {
+		const resource = withMetadata({ [finalizersKey]: "a" });
+		removeFinalizer(resource, "a");
+		expect(resource.metadata).toEqual({ [finalizersKey]: "" });
+		expect(finalizersOf(resource)).toEqual([]);
+	});
+
+	it("are not touched where the one to remove is not there", () => {
+		const resource = withMetadata({});
+		removeFinalizer(resource, "a");
+		expect(resource.metadata).toEqual({});
+	});
+});
+
+describe("isMarkedForDeletion", () => {
+	it("is about the resource's own entry alone", () => {
+		expect(isMarkedForDeletion(withMetadata({ [deletionTimestampKey]: "" }))).toBe(true);
+		expect(isMarkedForDeletion({ metadata: Object.create({ [deletionTimestampKey]: "x" }) })).toBe(
+			false,
+		);
+	});
+});

@@ -1,0 +1,131 @@
+import { create, createFileRegistry, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { FileDescriptorSetSchema, file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
+import {
+	file_plinth_resource_v1_annotations,
+	file_plinth_tenancy_v1_tenancy,
+	NamespaceSchema,
+	PartitionSchema,
+	ResourceSchema,
+	Scope,
+} from "@plinth/proto";
+import { systemRuntime } from "@plinth/runtime";
+import { describe, expect, it } from "vitest";
+import { Namespace, Partition, Tombstone } from "./builtin-types.ts";
+import { DecodeError, decode, decodeShared, encodeData, resourceOf } from "./decode.ts";
+import { idOf } from "./id.ts";
+import { TypeRegistry } from "./registry.ts";
+import { defineType } from "./resource-type.ts";
+import { isUlid, newUlid } from "./ulid.ts";
+
+describe("defineType", () => {
+	it("takes the names from package and message, and the scope from the option", () => {
+		expect(Namespace.key).toBe("tenancy.v1.Namespace");
+		expect(Namespace.family).toBe("tenancy.Namespace");
+		expect(Namespace.scope).toBe(Scope.PARTITION);
+	});
+
+	it("takes the names from the option where it has them", () => {
+		expect(Tombstone.key).toBe("internal.v1.Tombstone");
+	});
+
+	it("refuses a message that is no resource type", () => {
+		expect(() => defineType(ResourceSchema)).toThrow(
+			"message plinth.resource.v1.Resource is no resource type: it lacks the option (plinth.resource.v1.spec)",
+		);
+	});
+
+	it("takes a message whose descriptors arrived as bytes", () => {
+		const files = [
+			file_google_protobuf_descriptor,
+			file_plinth_resource_v1_annotations,
+			file_plinth_tenancy_v1_tenancy,
+		].map((file) => file.proto);
+		const bytes = toBinary(
+			FileDescriptorSetSchema,
+			create(FileDescriptorSetSchema, { file: files }),
+		);
+		const registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, bytes));
+		const schema = registry.getMessage("plinth.tenancy.v1.Namespace");
+		expect(schema && defineType(schema).key).toBe("tenancy.v1.Namespace");
+	});
+});
+
+describe("TypeRegistry", () => {
+	it("knows what was registered, and refuses it twice", () => {
+		const registry = new TypeRegistry([Partition, Namespace]);
+		expect(registry.get({ group: "tenancy", groupVersion: "v1", kind: "Partition" })).toBe(
+			Partition,
+		);
+		expect(registry.get({ group: "tenancy", groupVersion: "v2", kind: "Partition" })).toBe(
+			undefined,
+		);
+		expect(() => registry.register(Partition)).toThrow(
+			"resource type tenancy.v1.Partition is registered already",
+		);
+		expect(registry.all().map((type) => type.key)).toEqual([
+			"tenancy.v1.Namespace",
+			"tenancy.v1.Partition",
+		]);
+	});
+
+	it("refuses another scope within a family", () => {
+		const registry = new TypeRegistry([Partition]);
+		const other = {
+			...Partition,
+			schema: NamespaceSchema,
+			key: "tenancy.v2.Partition",
+			scope: Scope.NAMESPACE,
+		};
+		expect(() => registry.register(other)).toThrow("another scope than tenancy.v1.Partition");
+	});
+
+	it("resolves the messages of its types for JSON", () => {
+		const messages = new TypeRegistry([Partition]).messages();
+		expect(messages.getMessage("plinth.tenancy.v1.Partition")).toBe(PartitionSchema);
+	});
+});
+
+describe("decoding", () => {
+	const partition = resourceOf(Partition, {
+		id: idOf(Partition, "p"),
+		data: create(PartitionSchema, { description: "d" }),
+	});
+
+	it("answers the data as a message of the caller's own", () => {
+		const first = decode(Partition, partition).data;
+		const second = decode(Partition, partition).data;
+		expect(first.description).toBe("d");
+		expect(first).not.toBe(second);
+	});
+
+	it("happens once per resource where the result is shared, which is frozen", () => {
+		const first = decodeShared(Partition, partition);
+		expect(decodeShared(Partition, partition)).toBe(first);
+		expect(Object.isFrozen(first.data)).toBe(true);
+	});
+
+	it("takes absent data for an empty message", () => {
+		const bare = create(ResourceSchema, { id: idOf(Partition, "p") });
+		expect(decode(Partition, bare).data).toEqual(create(PartitionSchema));
+	});
+
+	it("names the resource whose data is of another message, or malformed", () => {
+		const wrong = { ...partition, data: encodeData(NamespaceSchema, create(NamespaceSchema)) };
+		expect(() => decode(Partition, wrong)).toThrow(
+			"tenancy.v1.Partition p can't be decoded: expected plinth.tenancy.v1.Partition, got plinth.tenancy.v1.Namespace",
+		);
+		const any = encodeData(PartitionSchema, create(PartitionSchema));
+		const broken = { ...partition, data: { ...any, value: new Uint8Array([10, 9]) } };
+		expect(() => decodeShared(Partition, broken)).toThrow(DecodeError);
+	});
+});
+
+describe("newUlid", () => {
+	it("is a fresh ULID on each call", () => {
+		const ulids = new Set(Array.from({ length: 1000 }, () => newUlid(systemRuntime)));
+		expect(ulids.size).toBe(1000);
+		expect([...ulids].every(isUlid)).toBe(true);
+		expect(isUlid("01arz3ndektsv4rrffq69g5fav")).toBe(false);
+		expect(isUlid("x")).toBe(false);
+	});
+});

@@ -1,0 +1,79 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { decodeFence, encodeFence, LocalLeases } from "./index.ts";
+
+describe("fences", () => {
+	it("survive the way through a header", () => {
+		fc.assert(
+			fc.property(
+				fc.string({ minLength: 1, unit: "grapheme" }),
+				fc.string({ minLength: 1, unit: "grapheme" }),
+				(lease, token) => {
+					expect(decodeFence(encodeFence({ lease, token }))).toEqual({ lease, token });
+				},
+			),
+		);
+	});
+
+	it("are not read from what is malformed", () => {
+		for (const value of ["", "x", "/x", "x/", "%/x"]) {
+			expect(decodeFence(value)).toBeUndefined();
+		}
+	});
+});
+
+describe("LocalLeases", () => {
+	const never = new AbortController().signal;
+
+	it("grants a lease to one holder at a time, in the order of the calls", async () => {
+		const leases = new LocalLeases();
+		const first = await leases.acquire("singletons", never);
+		const order: string[] = [];
+		const second = leases.acquire("singletons", never).then((hold) => {
+			order.push("second");
+			return hold;
+		});
+		const third = leases.acquire("singletons", never).then((hold) => {
+			order.push("third");
+			return hold;
+		});
+		expect(first.signal.aborted).toBe(false);
+		await first.release();
+		await first.release();
+		expect(first.signal.aborted).toBe(true);
+		await (await second).release();
+		await third;
+		expect(order).toEqual(["second", "third"]);
+	});
+
+	it("keeps leases of other names apart", async () => {
+		const leases = new LocalLeases();
+		await leases.acquire("a", never);
+		await leases.acquire("b", never);
+	});
+
+	it("takes one who gives up waiting out of the line", async () => {
+		const leases = new LocalLeases();
+		const hold = await leases.acquire("a", never);
+		const impatient = new AbortController();
+		const given = leases.acquire("a", impatient.signal);
+		const patient = leases.acquire("a", never);
+		impatient.abort(new Error("too long"));
+		await expect(given).rejects.toThrow("too long");
+		await hold.release();
+		expect((await patient).signal.aborted).toBe(false);
+	});
+
+	it("knows the fence of the newest hold, until another is granted", async () => {
+		const leases = new LocalLeases();
+		const old = await leases.acquire("a", never);
+		expect(leases.isCurrent(old.fence)).toBe(true);
+		leases.revoke("a");
+		expect(old.signal.aborted).toBe(true);
+		expect(leases.isCurrent(old.fence)).toBe(true);
+		const next = await leases.acquire("a", never);
+		expect(leases.isCurrent(old.fence)).toBe(false);
+		expect(leases.isCurrent(next.fence)).toBe(true);
+		expect(leases.isCurrent({ lease: "b", token: "1" })).toBe(false);
+	});
+});
