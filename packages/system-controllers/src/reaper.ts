@@ -40,7 +40,7 @@ const deletionsAtOnce = 16;
  * anew. What is marked goes by itself, and leaves a tombstone of its own.
  */
 export function createReaper({ secondPassAfterMs = 30_000 }: ReaperOptions = {}): Controller {
-	/** When tombstones without a status had their first pass, by uid, on the monotonic clock. */
+	/** When tombstones had their last pass, by uid, on the monotonic clock. */
 	const passedAtMs = new Map<string, number>();
 
 	return defineController({
@@ -81,17 +81,19 @@ export function createReaper({ secondPassAfterMs = 30_000 }: ReaperOptions = {})
 
 	/** Milliseconds until the second pass is due; `undefined` where there was no first one. */
 	function untilSecondPass({ clock }: ReconcileContext, tombstone: Resource): number | undefined {
-		const inMemory = passedAtMs.get(tombstone.id?.uid ?? "");
-		if (inMemory !== undefined) {
-			return inMemory + secondPassAfterMs - clock.monotonic();
+		const uid = tombstone.id?.uid ?? "";
+		let passedAt = passedAtMs.get(uid);
+		if (passedAt === undefined) {
+			const { conditions, updatedAt } = tombstone.status[reaperName] ?? {};
+			if (updatedAt === undefined || !conditions?.some(({ type }) => type === firstPassDone)) {
+				return undefined;
+			}
+			// Counted on the monotonic clock from now on: the other one may have jumped, either way.
+			const sinceMs = clock.now() - timestampMs(updatedAt);
+			passedAt = clock.monotonic() - Math.min(Math.max(sinceMs, 0), secondPassAfterMs);
+			passedAtMs.set(uid, passedAt);
 		}
-		const { conditions, updatedAt } = tombstone.status[reaperName] ?? {};
-		if (updatedAt === undefined || !conditions?.some(({ type }) => type === firstPassDone)) {
-			return undefined;
-		}
-		// The wall clock may have jumped: never wait for longer than it ever takes.
-		const leftMs = timestampMs(updatedAt) + secondPassAfterMs - clock.now();
-		return Math.min(leftMs, secondPassAfterMs);
+		return passedAt + secondPassAfterMs - clock.monotonic();
 	}
 }
 

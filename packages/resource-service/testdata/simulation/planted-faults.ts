@@ -1,0 +1,174 @@
+import type { Resource } from "@plinth/proto";
+import { nameKey } from "@plinth/resource";
+import type { Random } from "@plinth/runtime";
+import type { Commit, Mutation, StorageBackend, WatchEvent } from "@plinth/storage";
+
+/** What can be wrong with a storage, and must not go unnoticed. */
+export const plantedFaults = [
+	"dropped event",
+	"doubled event",
+	"swapped events",
+	"stale read",
+	"lost write",
+	"version reused",
+] as const;
+
+/** One of them. */
+export type PlantedFault = (typeof plantedFaults)[number];
+
+/** How often an occasion to go wrong is taken. */
+const share = 0.1;
+
+/** The storage, but that it goes wrong in one way now and then, as the seed decides. */
+export function withFault(
+	backend: StorageBackend,
+	fault: PlantedFault,
+	random: Random,
+): StorageBackend {
+	const strikes = () => random.next() < share;
+	switch (fault) {
+		case "dropped event":
+			return withEvents(backend, async function* (events) {
+				for await (const event of events) {
+					if (!(isChange(event) && strikes())) {
+						yield event;
+					}
+				}
+			});
+		case "doubled event":
+			return withEvents(backend, async function* (events) {
+				for await (const event of events) {
+					yield event;
+					if (isChange(event) && strikes()) {
+						yield event;
+					}
+				}
+			});
+		case "swapped events":
+			return withEvents(backend, (events) => swapped(events, strikes));
+		case "stale read":
+			return withStaleReads(backend, strikes);
+		case "lost write":
+			return withLostWrites(backend, strikes);
+		case "version reused":
+			return withReusedVersions(backend, strikes);
+	}
+}
+
+function isChange(event: WatchEvent): boolean {
+	return event.kind === "upsert" || event.kind === "delete";
+}
+
+function withEvents(
+	backend: StorageBackend,
+	change: (events: AsyncIterable<WatchEvent>) => AsyncIterable<WatchEvent>,
+): StorageBackend {
+	return {
+		...backend,
+		watchList: (query, options) => change(backend.watchList(query, options)),
+	};
+}
+
+/** Two neighbours change places; within a snapshot, whose order says nothing, none do. */
+async function* swapped(
+	events: AsyncIterable<WatchEvent>,
+	strikes: () => boolean,
+): AsyncGenerator<WatchEvent> {
+	let held: WatchEvent | undefined;
+	for await (const event of events) {
+		const live = isChange(event) && event.version !== undefined;
+		if (held === undefined && live && strikes()) {
+			held = event;
+			continue;
+		}
+		yield event;
+		if (held !== undefined) {
+			yield held;
+			held = undefined;
+		}
+	}
+}
+
+/** A read answers what the resource was before its newest change. */
+function withStaleReads(backend: StorageBackend, strikes: () => boolean): StorageBackend {
+	const versions = new Map<string, { readonly newest: Resource; readonly before?: Resource }>();
+	return {
+		...backend,
+		async read(id, options) {
+			const resource = await backend.read(id, options);
+			const key = nameKey(id);
+			const known = versions.get(key);
+			if (known?.newest !== resource) {
+				versions.set(key, { newest: resource, ...(known && { before: known.newest }) });
+			}
+			const before = versions.get(key)?.before;
+			return before !== undefined && strikes() ? before : resource;
+		},
+	};
+}
+
+/** A commit is answered as if it had been done, and was not. */
+function withLostWrites(backend: StorageBackend, strikes: () => boolean): StorageBackend {
+	return {
+		...backend,
+		async commit(mutations, options) {
+			if (options?.dryRun || !strikes()) {
+				return backend.commit(mutations, options);
+			}
+			const { version, resources } = await backend.commit(mutations, { ...options, dryRun: true });
+			const next = String(Number(version) + 1);
+			return {
+				version: next,
+				resources: resources.map((resource) => resource && { ...resource, version: next }),
+			};
+		},
+	};
+}
+
+/**
+ * A commit is told everywhere under the version of the one before it: in its answer, in reads and
+ * in events. What a caller expects of a version is put right again, so that nothing else goes wrong.
+ */
+function withReusedVersions(backend: StorageBackend, strikes: () => boolean): StorageBackend {
+	const told = new Map<string, string>();
+	const tell = (version: string) => told.get(version) ?? version;
+	const tellOf = (resource: Resource) =>
+		told.has(resource.version) ? { ...resource, version: tell(resource.version) } : resource;
+	const real = new Map<string, string>();
+	const meant = (mutation: Mutation): Mutation => {
+		const { expectedVersion } = mutation;
+		const id = mutation.op === "put" ? mutation.resource.id : mutation.id;
+		const version = expectedVersion && id && real.get(`${nameKey(id)} ${expectedVersion}`);
+		return version ? { ...mutation, expectedVersion: version } : mutation;
+	};
+	return {
+		...backend,
+		async read(id, options) {
+			return tellOf(await backend.read(id, options));
+		},
+		async commit(mutations, options): Promise<Commit> {
+			const commit = await backend.commit(mutations.map(meant), options);
+			if (commit.version !== "" && !options?.dryRun && strikes()) {
+				const reused = String(Number(commit.version) - 1);
+				told.set(commit.version, reused);
+				for (const resource of commit.resources) {
+					if (resource?.id !== undefined) {
+						real.set(`${nameKey(resource.id)} ${reused}`, commit.version);
+					}
+				}
+			}
+			return {
+				version: tell(commit.version),
+				resources: commit.resources.map((resource) => resource && tellOf(resource)),
+			};
+		},
+		async *watchList(query, options) {
+			for await (const event of backend.watchList(query, options)) {
+				const version = event.version === undefined ? {} : { version: tell(event.version) };
+				yield event.kind === "upsert" || event.kind === "delete"
+					? { ...event, resource: tellOf(event.resource), ...version }
+					: { ...event, version: tell(event.version) };
+			}
+		},
+	};
+}

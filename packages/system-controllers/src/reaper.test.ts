@@ -1,0 +1,89 @@
+import { finalizersKey, Tombstone } from "@plinth/resource";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { Thing } from "../testdata/thing.ts";
+import { firstPassDone, reaperName } from "./reaper.ts";
+import { all, type System, startSystem, writeThing } from "./system.fixture.ts";
+
+describe("the reaper", () => {
+	let s: System;
+	beforeEach(async () => {
+		s = await startSystem();
+	});
+	afterEach(async () => {
+		await s[Symbol.asyncDispose]();
+		expect(s.errors).toEqual([]);
+	});
+
+	const things = async () => (await all(s.client, Thing)).map(({ id }) => id?.name);
+	const tombstones = () => all(s.client, Tombstone);
+
+	it("deletes what a deleted resource owned, level by level, and nothing else", async () => {
+		const root = await writeThing(s.client, "root");
+		const child = await writeThing(s.client, "child", { owner: root });
+		await writeThing(s.client, "grandchild", { owner: child });
+		await writeThing(s.client, "stranger");
+		await s.client.delete({ id: root });
+		await s.until(async () => (await things()).length === 1, 1_000);
+		expect(await things()).toEqual(["stranger"]);
+		await s.until(async () => (await tombstones()).length === 0);
+	});
+
+	it("does not touch what a later incarnation of the name owns", async () => {
+		const first = await writeThing(s.client, "root");
+		await s.client.delete({ id: first });
+		const second = await writeThing(s.client, "root");
+		await writeThing(s.client, "child", { owner: second });
+		await s.until(async () => (await tombstones()).length === 0);
+		expect(await things()).toEqual(["child", "root"]);
+	});
+
+	it("keeps a tombstone for 30 seconds, and writes no status where nothing was owned", async () => {
+		const id = await writeThing(s.client, "root");
+		await s.client.delete({ id });
+		await s.clock.advanceAsync(29_000);
+		const [tombstone] = await tombstones();
+		expect(tombstone?.status).toEqual({});
+		await s.until(async () => (await tombstones()).length === 0, 2_000);
+	});
+
+	it("makes the second pass when it is due, also with a restart in between", async () => {
+		const root = await writeThing(s.client, "root");
+		await writeThing(s.client, "child", { owner: root, finalizers: "a" });
+		await s.client.delete({ id: root });
+		await s.clock.advanceAsync(20_000);
+		const [tombstone] = await tombstones();
+		expect(tombstone?.status[reaperName]?.conditions.map(({ type }) => type)).toEqual([
+			firstPassDone,
+		]);
+		await s.restart();
+		await s.clock.advanceAsync(9_000);
+		expect(await tombstones()).toHaveLength(1);
+		await s.until(async () => (await tombstones()).length === 0, 2_000);
+	});
+
+	it("waits no longer than 30 seconds when the wall clock jumps back", async () => {
+		const root = await writeThing(s.client, "root");
+		await writeThing(s.client, "child", { owner: root, finalizers: "a" });
+		await s.client.delete({ id: root });
+		await s.clock.advanceAsync(1_000);
+		s.clock.jump(-24 * 3_600_000);
+		await s.restart();
+		await s.until(async () => (await tombstones()).length === 0, 31_000);
+	});
+
+	it("lets what has finalizers go by itself", async () => {
+		const root = await writeThing(s.client, "root");
+		const child = await writeThing(s.client, "child", { owner: root, finalizers: "a" });
+		await writeThing(s.client, "grandchild", { owner: child });
+		await s.client.delete({ id: root });
+		await s.until(async () => (await tombstones()).length === 0);
+		expect(await things()).toEqual(["child", "grandchild"]);
+		const { resource } = await s.client.read({ id: child });
+		if (resource === undefined) {
+			throw new Error("the child is gone");
+		}
+		const metadata = { ...resource.metadata, [finalizersKey]: "" };
+		await s.client.write({ resource: { ...resource, metadata } });
+		await s.until(async () => (await things()).length === 0, 1_000);
+	});
+});

@@ -1,0 +1,174 @@
+import { create } from "@bufbuild/protobuf";
+import { createClient } from "@connectrpc/connect";
+import { createControllerManager, type ResourceClient } from "@plinth/controller";
+import { createInProcessTransport } from "@plinth/in-process";
+import {
+	type ID,
+	NamespaceSchema,
+	PartitionSchema,
+	type Resource,
+	ResourceService,
+} from "@plinth/proto";
+import {
+	finalizersKey,
+	idOf,
+	Namespace,
+	Partition,
+	type ResourceType,
+	resourceOf,
+	type TenancyLike,
+	Tombstone,
+	TypeRegistry,
+} from "@plinth/resource";
+import {
+	createResourceService,
+	ensureDefaultTenancy,
+	everyoneMayDoEverything,
+} from "@plinth/resource-service";
+import { type Logger, type Runtime, systemRuntime } from "@plinth/runtime";
+import { FakeClock } from "@plinth/runtime/testing";
+import { createMemoryBackend, type StorageBackend } from "@plinth/storage";
+import { Thing, ThingSchema } from "../testdata/thing.ts";
+import { createReaper } from "./reaper.ts";
+import { createTenancyDeletion } from "./tenancy-deletion.ts";
+
+/** A server in memory with the system controllers, on a clock that the test moves. */
+export interface System extends AsyncDisposable {
+	readonly clock: FakeClock;
+	readonly client: ResourceClient;
+	readonly backend: StorageBackend;
+	/** What controllers have logged as errors. */
+	readonly errors: string[];
+	/** Stops the controllers and starts them anew, as a restart of the server does. */
+	restart(): Promise<void>;
+	/** Moves the clock until the condition holds; fails where that takes longer than `limitMs`. */
+	until(condition: () => Promise<boolean>, limitMs?: number): Promise<void>;
+}
+
+/** Starts it over an empty storage, or over the one given. */
+export async function startSystem(backend?: StorageBackend): Promise<System> {
+	const clock = new FakeClock();
+	const runtime: Runtime = { ...systemRuntime, clock };
+	const storage = backend ?? createMemoryBackend({ runtime });
+	const registry = new TypeRegistry([Partition, Namespace, Tombstone, Thing]);
+	await ensureDefaultTenancy(storage, runtime);
+	const service = createResourceService({
+		backend: storage,
+		registry,
+		runtime,
+		authorizer: everyoneMayDoEverything,
+	});
+	const client = createClient(
+		ResourceService,
+		createInProcessTransport((router) => router.service(ResourceService, service), runtime),
+	);
+	const errors: string[] = [];
+	const logger: Logger = {
+		debug: () => {},
+		info: () => {},
+		warn: () => {},
+		error: (fields, message) => errors.push(`${message} ${String(fields.err ?? "")}`),
+	};
+	const start = () => {
+		const stop = new AbortController();
+		const manager = createControllerManager({ client, runtime, logger });
+		manager.register(createReaper());
+		for (const controller of createTenancyDeletion({ types: () => registry.all() })) {
+			manager.register(controller);
+		}
+		return { stop, ended: manager.run(stop.signal) };
+	};
+	let running = start();
+	const stop = async () => {
+		running.stop.abort();
+		await running.ended;
+	};
+	return {
+		clock,
+		client,
+		backend: storage,
+		errors,
+		async restart() {
+			await stop();
+			running = start();
+		},
+		async until(condition, limitMs = 10 * 60_000) {
+			for (let passedMs = 0; ; passedMs += 250) {
+				if (await condition()) {
+					return;
+				}
+				if (passedMs >= limitMs) {
+					throw new Error(`it did not happen within ${limitMs} ms; errors: ${errors.join("\n")}`);
+				}
+				await clock.advanceAsync(250);
+			}
+		},
+		async [Symbol.asyncDispose]() {
+			await stop();
+			await storage.close();
+		},
+	};
+}
+
+/** Writes a thing, owned by another where one is given. */
+export async function writeThing(
+	client: ResourceClient,
+	name: string,
+	options: { owner?: ID; tenancy?: TenancyLike; finalizers?: string } = {},
+): Promise<ID> {
+	const resource = resourceOf(Thing, {
+		id: idOf(Thing, name, options.tenancy),
+		data: create(ThingSchema),
+		...(options.owner && { owner: options.owner }),
+		...(options.finalizers && { metadata: { [finalizersKey]: options.finalizers } }),
+	});
+	return idIn((await client.write({ resource })).resource);
+}
+
+/** Creates a namespace. */
+export async function writeNamespace(
+	client: ResourceClient,
+	name: string,
+	partition = "default",
+): Promise<ID> {
+	const id = idOf(Namespace, name, { partition });
+	const resource = resourceOf(Namespace, { id, data: create(NamespaceSchema) });
+	return idIn((await client.write({ resource })).resource);
+}
+
+/** Creates a partition. */
+export async function writePartition(client: ResourceClient, name: string): Promise<ID> {
+	const resource = resourceOf(Partition, {
+		id: idOf(Partition, name),
+		data: create(PartitionSchema),
+	});
+	return idIn((await client.write({ resource })).resource);
+}
+
+/** All resources of a type. */
+export async function all(
+	client: ResourceClient,
+	type: ResourceType,
+): Promise<readonly Resource[]> {
+	const everywhere = { partition: "*", namespace: "*" };
+	const found: Resource[] = [];
+	let pageToken = "";
+	do {
+		const page = await client.list({
+			type: type.type,
+			tenancy: everywhere,
+			pageSize: 1000,
+			pageToken,
+		});
+		found.push(...page.resources);
+		pageToken = page.nextPageToken;
+	} while (pageToken !== "");
+	return found;
+}
+
+function idIn(resource: Resource | undefined): ID {
+	if (resource?.id === undefined) {
+		throw new Error("the write answered no resource");
+	}
+	return resource.id;
+}

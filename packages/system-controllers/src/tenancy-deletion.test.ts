@@ -1,0 +1,125 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { ID } from "@plinth/proto";
+import { finalizersKey, idOf, Namespace, Partition, Tombstone } from "@plinth/resource";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { Thing } from "../testdata/thing.ts";
+import {
+	all,
+	type System,
+	startSystem,
+	writeNamespace,
+	writePartition,
+	writeThing,
+} from "./system.fixture.ts";
+import { emptied } from "./tenancy-deletion.ts";
+
+describe("the deletion of tenancies", () => {
+	let s: System;
+	beforeEach(async () => {
+		s = await startSystem();
+	});
+	afterEach(async () => {
+		await s[Symbol.asyncDispose]();
+		expect(s.errors).toEqual([]);
+	});
+
+	const names = async (type: typeof Thing | typeof Namespace | typeof Partition) =>
+		(await all(s.client, type)).map(({ id }) => id?.name);
+
+	async function isGone(id: ID): Promise<boolean> {
+		try {
+			await s.client.read({ id });
+			return false;
+		} catch (error) {
+			if (error instanceof ConnectError && error.code === Code.NotFound) {
+				return true;
+			}
+			throw error;
+		}
+	}
+
+	it("removes an empty namespace at once", async () => {
+		const id = await writeNamespace(s.client, "n");
+		await s.client.delete({ id });
+		await s.until(() => isGone(id), 1_000);
+	});
+
+	it("empties a namespace first, owned resources and tombstones included, and nothing else", async () => {
+		const id = await writeNamespace(s.client, "n");
+		const tenancy = { namespace: "n" };
+		const owner = await writeThing(s.client, "owner", { tenancy });
+		await writeThing(s.client, "owned", { tenancy, owner });
+		await writeThing(s.client, "elsewhere");
+		await s.client.delete({ id });
+		await s.until(() => isGone(id));
+		expect(await names(Thing)).toEqual(["elsewhere"]);
+		const left = await all(s.client, Tombstone);
+		expect(left.filter((tombstone) => tombstone.id?.tenancy?.namespace === "n")).toEqual([]);
+	});
+
+	it("waits for finalizers, and its status says what is left", async () => {
+		const id = await writeNamespace(s.client, "n");
+		const held = await writeThing(s.client, "held", {
+			tenancy: { namespace: "n" },
+			finalizers: "a",
+		});
+		await s.client.delete({ id });
+		await s.clock.advanceAsync(60_000);
+		const { resource: namespace } = await s.client.read({ id });
+		const [condition] = namespace?.status["namespace-deletion"]?.conditions ?? [];
+		expect(condition).toMatchObject({
+			type: emptied,
+			reason: "ResourcesLeft",
+			message: "still there: 1 thing.v1.Thing",
+		});
+		const { resource } = await s.client.read({ id: held });
+		if (resource === undefined) {
+			throw new Error("what is held is gone");
+		}
+		const metadata = { ...resource.metadata, [finalizersKey]: "" };
+		await s.client.write({ resource: { ...resource, metadata } });
+		await s.until(() => isGone(id));
+	});
+
+	it("removes a partition with its namespaces, the default one included", async () => {
+		const id = await writePartition(s.client, "p");
+		await writeNamespace(s.client, "n", "p");
+		await writeThing(s.client, "a", { tenancy: { partition: "p", namespace: "n" } });
+		await writeThing(s.client, "b", { tenancy: { partition: "p" } });
+		await s.client.delete({ id });
+		await s.until(() => isGone(id));
+		expect(await names(Thing)).toEqual([]);
+		expect(await names(Namespace)).toEqual(["default"]);
+		expect(await names(Partition)).toEqual(["default"]);
+	});
+
+	it("leaves nothing behind while others write into it at full speed", async () => {
+		const id = await writeNamespace(s.client, "n");
+		const tenancy = { namespace: "n" };
+		let stop = false;
+		let refused = 0;
+		const writer = async (number: number) => {
+			for (let round = 0; !stop; round += 1) {
+				try {
+					const owner = await writeThing(s.client, `w${number}-${round % 7}`, { tenancy });
+					await writeThing(s.client, `o${number}-${round}`, { tenancy, owner });
+				} catch (error) {
+					refused += 1;
+					if (!(error instanceof ConnectError)) {
+						throw error;
+					}
+				}
+				await new Promise((resolve) => setImmediate(resolve));
+			}
+		};
+		const writers = [1, 2, 3, 4].map(writer);
+		await s.clock.advanceAsync(100);
+		await s.client.delete({ id });
+		await s.until(() => isGone(id));
+		stop = true;
+		await Promise.all(writers);
+		expect(refused).toBeGreaterThan(0);
+		expect(await names(Thing)).toEqual([]);
+		expect(idOf(Namespace, "n").name).toBe(id.name);
+	});
+});
