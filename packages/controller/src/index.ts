@@ -1,1 +1,58 @@
-export {};
+export type { ResourceClient } from "./client/resource-client.ts";
+export type { StatusInit, WriteInit, WriteResult } from "./client/resource-helpers.ts";
+export { fenceHeader } from "./client/runtime-client.ts";
+export {
+	allOf,
+	anyChange,
+	anyOf,
+	type Change,
+	type ChangePredicate,
+	contentChanged,
+	metadataChanged,
+	statusChanged,
+	updated,
+} from "./define/change.ts";
+export type { InitializeContext, MapperContext, ReconcileContext } from "./define/context.ts";
+export {
+	type Controller,
+	type ControllerOptions,
+	defineController,
+	type Placement,
+	type ReconcileRequest,
+} from "./define/controller.ts";
+export { type Mapper, type MapResult, readsOnly } from "./define/mapper.ts";
+export { type Requeue, requeueAfter, requeueNow } from "./define/requeue.ts";
+export {
+	type CustomWatch,
+	type CustomWatchOptions,
+	type KeyedEvent,
+	type ResourceWatch,
+	type SourceContext,
+	type WatchOptions,
+	watch,
+	watchEvents,
+} from "./define/watch.ts";
+export type { ControllerState, ManagerState, RunError } from "./manager/controller-state.ts";
+export {
+	type Dependency,
+	type DependencyGraph,
+	dependencyGraph,
+	toMermaid,
+} from "./manager/dependency-graph.ts";
+export {
+	type ControllerManager,
+	type ControllerManagerOptions,
+	createControllerManager,
+} from "./manager/manager.ts";
+export { cacheGet, cacheList, cacheParents, type Lookup } from "./mappers/cache-lookup.ts";
+export { chain, merge, type Transformation, transform } from "./mappers/combinators.ts";
+export { type IdModifier, inTenancy, named, ofType } from "./mappers/id-modifier.ts";
+export { mapOwner, ownerOfType } from "./mappers/owner.ts";
+export { sameNameAs } from "./mappers/same-name.ts";
+export type { Backoff } from "./queue/backoff.ts";
+export type { QueueState } from "./queue/keyed-queue.ts";
+export { type ControllerLimits, defaultLimits } from "./run/limits.ts";
+export type { OwnWritesMetrics } from "./run/own-writes.ts";
+export type { Phase } from "./run/phase.ts";
+export type { ReconcileCounts } from "./run/reconciler.ts";
+export type { RunState } from "./run/run.ts";

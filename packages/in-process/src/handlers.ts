@@ -2,6 +2,7 @@ import { create, type DescMessage, type Message, type MessageInitShape } from "@
 import { Code, ConnectError, type HandlerContext, type MethodImplSpec } from "@connectrpc/connect";
 import type { CallContext } from "./call-context.ts";
 import { mapResults } from "./map-results.ts";
+import type { RouterOptions } from "./options.ts";
 import type { Route } from "./route-table.ts";
 import { interceptStream, interceptUnary } from "./server-interceptors.ts";
 
@@ -13,12 +14,13 @@ export async function answerUnary(
 	{ spec, options }: Route,
 	context: CallContext,
 	message: Message,
+	timeoutMs: number | undefined,
 ): Promise<Message> {
 	if (spec.kind !== "unary") {
 		throw wrongKind(spec, "unary");
 	}
-	if (options.requestGate !== undefined) {
-		await options.requestGate(context);
+	if (options.requestGate !== undefined || options.maxTimeoutMs !== undefined) {
+		await admit(options, context, timeoutMs);
 	}
 	const interceptors = options.interceptors;
 	if (interceptors === undefined || interceptors.length === 0) {
@@ -34,12 +36,13 @@ export async function openStream(
 	{ spec, options }: Route,
 	context: CallContext,
 	requests: AsyncIterable<Message>,
+	timeoutMs: number | undefined,
 ): Promise<AsyncIterable<Answer>> {
 	if (spec.kind === "unary") {
 		throw wrongKind(spec, "a stream");
 	}
-	if (options.requestGate !== undefined) {
-		await options.requestGate(context);
+	if (options.requestGate !== undefined || options.maxTimeoutMs !== undefined) {
+		await admit(options, context, timeoutMs);
 	}
 	const interceptors = options.interceptors;
 	if (interceptors === undefined || interceptors.length === 0) {
@@ -52,6 +55,22 @@ export async function openStream(
 				: { done: false, value: create(spec.method.output, result.value) },
 		),
 	);
+}
+
+/** What a call must pass before any of its messages is looked at. */
+async function admit(
+	options: RouterOptions,
+	context: CallContext,
+	timeoutMs: number | undefined,
+): Promise<void> {
+	await options.requestGate?.(context);
+	const { maxTimeoutMs } = options;
+	if (timeoutMs !== undefined && maxTimeoutMs !== undefined && timeoutMs > maxTimeoutMs) {
+		throw new ConnectError(
+			`the timeout of ${timeoutMs} ms is longer than the ${maxTimeoutMs} ms that are allowed`,
+			Code.InvalidArgument,
+		);
+	}
 }
 
 async function invokeStream(

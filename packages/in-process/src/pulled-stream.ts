@@ -46,6 +46,8 @@ export class PulledStream<S, T> implements AsyncIterableIterator<T, undefined> {
 	/** The first message, where it was read ahead of the reader. */
 	#primed: Promise<Result<T>> | undefined;
 	#end: StreamEnd | undefined;
+	/** Whether the source has stopped without an end of its own; the reader hears why in `end`. */
+	#isCutOff = false;
 
 	constructor(sides: StreamSides<S, T>, hops: Hops) {
 		this.#sides = sides;
@@ -96,6 +98,14 @@ export class PulledStream<S, T> implements AsyncIterableIterator<T, undefined> {
 		return Promise.resolve(done);
 	}
 
+	/**
+	 * The source has been stopped: what it still says is not the end of the stream, and the reader
+	 * waits until `end` says what is.
+	 */
+	cutOff(): void {
+		this.#isCutOff = true;
+	}
+
 	/** Ends the stream from outside, with an error or without. A stream that has ended stays so. */
 	end(error?: unknown): void {
 		if (this.#end === undefined) {
@@ -117,7 +127,7 @@ export class PulledStream<S, T> implements AsyncIterableIterator<T, undefined> {
 		});
 
 	readonly #pull = (): void => {
-		if (this.#end !== undefined) {
+		if (this.#isDeaf()) {
 			return;
 		}
 		try {
@@ -128,7 +138,7 @@ export class PulledStream<S, T> implements AsyncIterableIterator<T, undefined> {
 	};
 
 	readonly #pulled = (result: IteratorResult<S, unknown>): void => {
-		if (this.#end !== undefined) {
+		if (this.#isDeaf()) {
 			return;
 		}
 		if (result.done === true) {
@@ -147,11 +157,16 @@ export class PulledStream<S, T> implements AsyncIterableIterator<T, undefined> {
 	};
 
 	readonly #thrown = (thrown: unknown): void => {
-		if (this.#end === undefined) {
+		if (!this.#isDeaf()) {
 			const error = this.#sides.failed(thrown);
 			this.#hops.answer(() => this.#arrive(error));
 		}
 	};
+
+	/** Nobody waits for what the source says, or it no longer counts. */
+	#isDeaf(): boolean {
+		return this.#end !== undefined || this.#isCutOff;
+	}
 
 	#arrive(error?: unknown): void {
 		if (this.#end === undefined) {

@@ -53,6 +53,7 @@ class StreamCall<I extends DescMessage, O extends DescMessage> implements CallEn
 	readonly response: Promise<StreamResponse<I, O>>;
 	readonly #method: DescMethodStreaming<I, O>;
 	readonly #route: Route;
+	readonly #timeoutMs: number | undefined;
 	readonly #input: AsyncIterator<MessageInitShape<I>>;
 	readonly #requests: PulledStream<MessageInitShape<I>, MessageShape<I>>;
 	readonly #responses: PulledStream<Answer, MessageShape<O>>;
@@ -74,6 +75,7 @@ class StreamCall<I extends DescMessage, O extends DescMessage> implements CallEn
 		const { hops } = environment;
 		this.#method = method;
 		this.#route = route;
+		this.#timeoutMs = request.timeoutMs;
 		this.#input = input;
 		this.#requests = new PulledStream(this.#requestSides(), hops);
 		this.#responses = new PulledStream(this.#responseSides(), hops);
@@ -89,13 +91,14 @@ class StreamCall<I extends DescMessage, O extends DescMessage> implements CallEn
 	failCaller(error: ConnectError): void {
 		this.#failResponse(error);
 		this.#responses.end(error);
+		this.#requests.cutOff();
 		stopIterator(this.#input, error);
 	}
 
 	releaseHandler(reason: ConnectError): void {
 		this.#requests.end(reason);
 		if (this.#outputs !== undefined) {
-			stopIterator(this.#outputs, reason);
+			
 		}
 	}
 
@@ -113,7 +116,7 @@ class StreamCall<I extends DescMessage, O extends DescMessage> implements CallEn
 			convert: (init: MessageInitShape<I>) => create(desc, init),
 			exhausted: () => {},
 			failed: (thrown: unknown) => {
-				this.#call.cancel(ConnectError.from(thrown));
+				this.#call.cancel(ConnectError.from(thrown, Code.Internal));
 				return callerGone();
 			},
 			arrived: () => {},
@@ -145,7 +148,12 @@ class StreamCall<I extends DescMessage, O extends DescMessage> implements CallEn
 	}
 
 	async #open(): Promise<IteratorResult<Answer, unknown>> {
-		const outputs = await openStream(this.#route, this.#call.context, this.#requests);
+		const outputs = await openStream(
+			this.#route,
+			this.#call.context,
+			this.#requests,
+			this.#timeoutMs,
+		);
 		this.#outputs = outputs[Symbol.asyncIterator]();
 		if (!this.#call.isOpen) {
 			stopIterator(this.#outputs, this.#call.context.signal.reason);

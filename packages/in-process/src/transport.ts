@@ -1,7 +1,7 @@
-import type { DescMethod } from "@bufbuild/protobuf";
 import type { ConnectRouter, Transport } from "@connectrpc/connect";
 import { systemClock, systemScheduler } from "@plinth/runtime";
 import type { CallRequest, Environment } from "./call.ts";
+import { interceptStreamCall, interceptUnaryCall } from "./client-interceptors.ts";
 import { hopsThrough } from "./hops.ts";
 import type { InProcessTransportOptions } from "./options.ts";
 import { RouteTable } from "./route-table.ts";
@@ -35,7 +35,7 @@ export function createInProcessTransport(
 	function requestOf(
 		signal: AbortSignal | undefined,
 		givenTimeoutMs: number | undefined,
-		header: HeadersInit | undefined,
+		header: ConstructorParameters<typeof Headers>[0],
 	): CallRequest {
 		const timeoutMs = effectiveTimeout(givenTimeoutMs, options.defaultTimeoutMs);
 		return {
@@ -46,11 +46,24 @@ export function createInProcessTransport(
 		};
 	}
 
+	const interceptors = options.interceptors ?? [];
+	if (interceptors.length === 0) {
+		return {
+			unary: async (method, signal, timeoutMs, header, input) =>
+				callUnary(environment, method, requestOf(signal, timeoutMs, header), input),
+			stream: async (method, signal, timeoutMs, header, input) =>
+				callStream(environment, method, requestOf(signal, timeoutMs, header), input),
+		};
+	}
 	return {
-		unary: async (method, signal, timeoutMs, header, input) =>
-			callUnary(environment, method, requestOf(signal, timeoutMs, header), input),
-		stream: async (method, signal, timeoutMs, header, input) =>
-			callStream(environment, method, requestOf(signal, timeoutMs, header), input),
+		unary: async (method, signal, timeoutMs, header, input, contextValues) => {
+			const request = requestOf(signal, timeoutMs, header);
+			return interceptUnaryCall(environment, interceptors, method, request, contextValues, input);
+		},
+		stream: async (method, signal, timeoutMs, header, input, contextValues) => {
+			const request = requestOf(signal, timeoutMs, header);
+			return interceptStreamCall(environment, interceptors, method, request, contextValues, input);
+		},
 	};
 }
 

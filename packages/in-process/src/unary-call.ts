@@ -29,7 +29,7 @@ export function callUnary<I extends DescMessage, O extends DescMessage>(
 		const serve = async (): Promise<void> => {
 			const { context } = call;
 			try {
-				const output = await answerUnary(route, context, message);
+				const output = await answerUnary(route, context, message, request.timeoutMs);
 				if (!isMessage(output, method.output)) {
 					throw new ConnectError(
 						`expected ${method.output.typeName}, not ${output.$typeName}`,

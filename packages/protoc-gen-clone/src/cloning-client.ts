@@ -1,69 +1,84 @@
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
-import type { GeneratedFile, Printable } from "@bufbuild/protoplugin";
+import type { Printable } from "@bufbuild/protoplugin";
 import type { FileScope } from "./file-scope.ts";
 
 /** Prints the function that makes a cloning client of a client of the service. */
-export function printCloningClient(
-	output: GeneratedFile,
-	scope: FileScope,
-	service: DescService,
-): void {
-	const client = output.import("Client", "@connectrpc/connect", true);
-	const desc = output.importSchema(service, true);
-	const cloningClient = scope.helper("cloningClient");
-	output.print`
-${output.jsDoc(
-	`Makes a client of ${service.typeName} that clones every request before it passes it on, and every
-response before the caller gets it, streamed ones included. A cloning client is returned as it is.`,
-)}
-${output.export("function", `create${desc.name}CloningClient`)}(
-  client: ${client}<typeof ${desc}>,
-): ${client}<typeof ${desc}> {
-  if (${cloningClient} in client) {
+export function printCloningClient(scope: FileScope, service: DescService): void {
+	const { output, own, helper, type } = scope;
+	const clientType = type(": ", clientOf(scope, service));
+	output.print`${description(scope, service)}
+${output.export("function", functionName(scope, service))}(${own("client")}${clientType})${clientType} {
+  if (${helper("cloningClient")} in client) {
     return client;
   }
   return {
-    [${cloningClient}]: true,`;
+    [${helper("cloningClient")}]: true,`;
 	for (const method of service.methods) {
-		printMethod(output, scope, method);
+		printMethod(scope, method);
 	}
-	output.print("  };");
-	output.print("}");
+	output.print`  };
+}
+`;
 }
 
-function printMethod(output: GeneratedFile, scope: FileScope, method: DescMethod): void {
+/** Prints the declaration of that function, for a `.d.ts` file. */
+export function declareCloningClient(scope: FileScope, service: DescService): void {
+	const { output, own } = scope;
+	const clientType = clientOf(scope, service);
+	output.print`${description(scope, service)}
+${output.export("declare function", functionName(scope, service))}(${own("client")}: ${clientType}): ${clientType};
+`;
+}
+
+function printMethod(scope: FileScope, method: DescMethod): void {
+	const { output, helper } = scope;
 	const name = method.localName;
-	const mapStream = scope.helper("mapStream");
-	const response = scope.cloner(method.output);
-	const request = (value: string): Printable => [
-		scope.cloner(method.input),
-		"(",
-		output.import("create", "@bufbuild/protobuf"),
-		"(",
-		output.importSchema(method.input),
-		`, ${value}))`,
-	];
-	const requests: Printable = [mapStream, "(requests, (request) => ", request("request"), ")"];
+	const schema = output.importSchema(method.input);
+	const create = output.import("create", "@bufbuild/protobuf");
+	const cloneRequest = scope.cloner(method.input);
+	const cloneResponse = scope.cloner(method.output);
+	// An init object may share anything with the caller, and `create` passes a message through.
+	const message: Printable = [cloneRequest, "(", create, "(", schema, ", request))"];
 	switch (method.methodKind) {
 		case "unary":
 			output.print`    async ${name}(request, options) {
-      return ${response}(await client.${name}(${request("request")}, options));
+      const message = ${message};
+      return ${cloneResponse}(await client.${name}(message, options));
     },`;
 			return;
 		case "server_streaming":
 			output.print`    ${name}(request, options) {
-      return ${mapStream}(client.${name}(${request("request")}, options), ${response});
+      const message = ${message};
+      return ${helper("mapStream")}(client.${name}(message, options), ${cloneResponse});
     },`;
 			return;
 		case "client_streaming":
 			output.print`    async ${name}(requests, options) {
-      return ${response}(await client.${name}(${requests}, options));
+      const messages = ${helper("mapStream")}(requests, (request) => ${message});
+      return ${cloneResponse}(await client.${name}(messages, options));
     },`;
 			return;
 		case "bidi_streaming":
 			output.print`    ${name}(requests, options) {
-      return ${mapStream}(client.${name}(${requests}, options), ${response});
+      const messages = ${helper("mapStream")}(requests, (request) => ${message});
+      return ${helper("mapStream")}(client.${name}(messages, options), ${cloneResponse});
     },`;
 			return;
 	}
+}
+
+function description({ output }: FileScope, service: DescService): Printable {
+	return output.jsDoc(
+		`Makes a client of ${service.typeName} that clones every request on its way in and every
+response on its way out, streamed ones included. A cloning client is returned as it is.`,
+	);
+}
+
+function functionName({ output }: FileScope, service: DescService): string {
+	return `create${output.importSchema(service).name}CloningClient`;
+}
+
+function clientOf({ output }: FileScope, service: DescService): Printable {
+	const client = output.import("Client", "@connectrpc/connect", true);
+	return [client, "<typeof ", output.importSchema(service, true), ">"];
 }

@@ -1,73 +1,67 @@
 import type { DescFile, DescMessage } from "@bufbuild/protobuf";
 import { wktPublicImportPaths } from "@bufbuild/protobuf/codegenv2";
-import type { GeneratedFile, ImportSymbol } from "@bufbuild/protoplugin";
+import type { GeneratedFile, ImportSymbol, Printable, Target } from "@bufbuild/protoplugin";
 import type { HelperName } from "./helpers.ts";
 
 /**
- * The names of one generated file.
+ * One generated file, and the names in it.
  *
- * A cloner is a function of this file, exported for its own messages, or is imported from the
- * generated file of another proto. Well-known types come with the runtime library, which has no
- * cloners: each file that needs one has a local cloner, so that generated files depend on nothing
- * that is not generated, in whatever groups of files the plugin is run.
+ * Cloners of the file's own messages are exported. Those of messages of other proto files are
+ * imported from the files generated for these. Well-known types come with the runtime library,
+ * which has no cloners: each file that needs one declares it for itself. So a generated file depends
+ * on nothing but generated files and the runtime, however many runs of the plugin made them.
  */
 export interface FileScope {
-	/** A name that this file declares or takes from the globals; no import gets it. */
+	readonly output: GeneratedFile;
+	/** A name that the file declares, or takes from the globals. No import gets it. */
 	readonly own: (name: string) => ImportSymbol;
-	/** The cloner of a message. */
-	cloner(message: DescMessage): ImportSymbol;
-	/** A helper function, which the file then has to declare. */
+	/** A helper, which the file then declares. */
 	readonly helper: (name: HelperName) => ImportSymbol;
-	/** Whether a helper was asked for. */
-	needs(name: string): boolean;
-	/** Whether the cloner of the message is exported. */
-	exports(message: DescMessage): boolean;
-	/** The next message that needs a local cloner, once each. */
-	takeLocal(): DescMessage | undefined;
+	/** A part of the code that TypeScript has and JavaScript has not. */
+	readonly type: (...parts: Printable[]) => Printable;
+	/** The cloner of a message. */
+	readonly cloner: (message: DescMessage) => ImportSymbol;
+	/** Whether the message is of this file, and its cloner exported. */
+	readonly exports: (message: DescMessage) => boolean;
+	/** The helpers asked for so far. */
+	readonly helpers: ReadonlySet<HelperName>;
+	/** The messages whose cloners the file declares for itself. Grows while they are printed. */
+	readonly localCloners: ReadonlySet<DescMessage>;
 }
 
-/** Creates the scope of the file generated for a proto file. */
-export function createFileScope(output: GeneratedFile, file: DescFile): FileScope {
-	const from = `./${file.name}_clone.js`;
-	const locals = new Map<string, ImportSymbol>();
-	const waiting: DescMessage[] = [];
-	const helpers = new Set<string>();
-	const own = (name: string) => output.import(name, from);
+/** Creates the scope of the file that is generated for a proto file. */
+export function createFileScope(output: GeneratedFile, file: DescFile, target: Target): FileScope {
+	const helpers = new Set<HelperName>();
+	const localCloners = new Set<DescMessage>();
+	const own = (name: string) => output.import(name, `./${file.name}_clone.js`);
 	const exports = (message: DescMessage) => message.file === file;
 
-	function localCloner(message: DescMessage): ImportSymbol {
-		let cloner = locals.get(message.typeName);
-		if (cloner === undefined) {
-			cloner = own(localName(message));
-			locals.set(message.typeName, cloner);
-			waiting.push(message);
-		}
-		return cloner;
-	}
-
 	return {
+		output,
 		own,
-		exports,
-		needs: (name) => helpers.has(name),
+		helper(name) {
+			helpers.add(name);
+			return own(name);
+		},
+		type: (...parts) => (target === "js" ? [] : parts),
 		cloner(message) {
 			const shape = output.importShape(message);
 			if (exports(message)) {
 				return own(`clone${shape.name}`);
 			}
 			if (shape.from === wktPublicImportPaths[message.file.proto.name]) {
-				return localCloner(message);
+				localCloners.add(message);
+				return own(localName(message));
 			}
 			return output.import(`clone${shape.name}`, shape.from.replace(/_pb\.js$/, "_clone.js"));
 		},
-		helper(name) {
-			helpers.add(name);
-			return own(name);
-		},
-		takeLocal: () => waiting.shift(),
+		exports,
+		helpers,
+		localCloners,
 	};
 }
 
-/** `copyAny` for google.protobuf.Any: never `clone…`, as the exports are called. */
+/** `copyAny` for google.protobuf.Any: not `clone…`, which a message of the file may claim. */
 function localName(message: DescMessage): string {
 	const words = message.typeName.replace(/^google\.protobuf\./, "").split(".");
 	return `copy${words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join("")}`;

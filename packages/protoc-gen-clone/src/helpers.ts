@@ -1,10 +1,13 @@
-import type { GeneratedFile } from "@bufbuild/protoplugin";
 import type { FileScope } from "./file-scope.ts";
 
-/** What a generated file declares where its cloners or clients need it. */
+/**
+ * What a generated file declares where its cloners or clients need it. Cloners are called `clone…`
+ * and functions that make clients `create…`, so that no proto can claim the name of a helper.
+ */
 export type HelperName =
 	| "cloningClient"
 	| "mapStream"
+	| "emptyLike"
 	| "copyUnknownFields"
 	| "copyJsonObject"
 	| "copyJsonValue"
@@ -12,30 +15,45 @@ export type HelperName =
 	| "copyEntries"
 	| "copyBytes";
 
-type PrintHelper = (output: GeneratedFile, scope: FileScope) => void;
+/** All helpers, each before those that it needs itself. */
+const HELPERS: readonly (readonly [HelperName, (scope: FileScope) => void])[] = [
+	["cloningClient", printCloningClientMark],
+	["mapStream", printMapStream],
+	["emptyLike", printEmptyLike],
+	["copyUnknownFields", printCopyUnknownFields],
+	["copyJsonObject", printCopyJsonObject],
+	["copyJsonValue", printCopyJsonValue],
+	["copyItems", printCopyItems],
+	["copyEntries", printCopyEntries],
+	["copyBytes", printCopyBytes],
+];
 
-/**
- * All helpers, each before those that it needs itself. Cloners are called `clone…` and functions
- * that create clients `create…`, so that no proto can take the name of a helper.
- */
-const HELPERS: Readonly<Record<HelperName, PrintHelper>> = {
-	cloningClient(output, { own }) {
-		output.print`${output.jsDoc("Marks the cloning clients of all generated files, whichever package they are in.")}
-const ${own("cloningClient")}: symbol = /*@__PURE__*/ ${own("Symbol")}.for("protoc-gen-clone.cloning-client");`;
-	},
+/** Prints the helpers that the file has asked for by then. */
+export function printHelpers(scope: FileScope): void {
+	for (const [name, print] of HELPERS) {
+		if (scope.helpers.has(name)) {
+			print(scope);
+		}
+	}
+}
 
-	mapStream(output, { own }) {
-		output.print`${output.jsDoc("Applies a function to each message of a stream. An iterator can be closed where the stream's can.")}
-function ${own("mapStream")}<From, To>(
-  stream: ${own("AsyncIterable")}<From>,
-  map: (message: From) => To,
-): ${own("AsyncIterable")}<To> {
+function printCloningClientMark({ output, own, type }: FileScope): void {
+	output.print`${output.jsDoc("Marks the cloning clients of all generated files, whichever package they are in.")}
+const ${own("cloningClient")}${type(": symbol")} = /*@__PURE__*/ ${own("Symbol")}.for("protoc-gen-clone.cloning-client");
+`;
+}
+
+function printMapStream({ output, own, type }: FileScope): void {
+	const promiseOf = (item: string) =>
+		type(": ", own("Promise"), "<", own("IteratorResult"), `<${item}>>`);
+	const streamOf = (item: string) => type(": ", own("AsyncIterable"), `<${item}>`);
+	output.print`${output.jsDoc(`Applies a function to each message of a stream. Iterators can be closed where the stream's can, and
+the stream is closed where the function throws.`)}
+function ${own("mapStream")}${type("<From, To>")}(stream${streamOf("From")}, map${type(": (message: From) => To")})${streamOf("To")} {
   return {
     [${own("Symbol")}.asyncIterator]() {
       const source = stream[${own("Symbol")}.asyncIterator]();
-      const mapResult = async (
-        pending: ${own("Promise")}<${own("IteratorResult")}<From>>,
-      ): ${own("Promise")}<${own("IteratorResult")}<To>> => {
+      const mapResult = async (pending${promiseOf("From")})${promiseOf("To")} => {
         const result = await pending;
         if (result.done) {
           return result;
@@ -47,7 +65,7 @@ function ${own("mapStream")}<From, To>(
           throw error;
         }
       };
-      const iterator: ${own("AsyncIterator")}<To> = { next: () => mapResult(source.next()) };
+      const iterator${type(": ", own("AsyncIterator"), "<To>")} = { next: () => mapResult(source.next()) };
       const close = source.return?.bind(source);
       if (close !== undefined) {
         iterator.return = (value) => mapResult(close(value));
@@ -59,76 +77,86 @@ function ${own("mapStream")}<From, To>(
       return iterator;
     },
   };
-}`;
-	},
+}
+`;
+}
 
-	copyUnknownFields(output, { own, helper }) {
-		const UnknownField = output.import("UnknownField", "@bufbuild/protobuf", true);
-		output.print`${output.jsDoc("Copies unknown fields, extensions among them.")}
-function ${own("copyUnknownFields")}(fields: ${UnknownField}[]): ${UnknownField}[] {
+function printEmptyLike({ output, own, type }: FileScope): void {
+	const message = output.import("Message", "@bufbuild/protobuf", true);
+	output.print`${output.jsDoc("Makes a message without own fields. Its prototype is what tells which fields are set.")}
+function ${own("emptyLike")}${type("<T extends ", message, ">")}(message${type(": T")})${type(": T")} {
+  const copy = ${own("Object")}.create(${own("Object")}.getPrototypeOf(message));
+  copy.$typeName = message.$typeName;
+  return copy;
+}
+`;
+}
+
+function printCopyUnknownFields({ output, own, helper, type }: FileScope): void {
+	const fields = type(": ", output.import("UnknownField", "@bufbuild/protobuf", true), "[]");
+	output.print`${output.jsDoc("Copies unknown fields, extensions among them.")}
+function ${own("copyUnknownFields")}(fields${fields})${fields} {
   return ${helper("copyItems")}(fields, (field) => ({ ...field, data: ${helper("copyBytes")}(field.data) }));
-}`;
-	},
+}
+`;
+}
 
-	copyJsonObject(output, { own, helper }) {
-		const JsonObject = output.import("JsonObject", "@bufbuild/protobuf", true);
-		output.print`${output.jsDoc("Copies the JSON that stands for a google.protobuf.Struct.")}
-function ${own("copyJsonObject")}(object: ${JsonObject}): ${JsonObject} {
+function printCopyJsonObject({ output, own, helper, type }: FileScope): void {
+	const object = type(": ", output.import("JsonObject", "@bufbuild/protobuf", true));
+	output.print`${output.jsDoc("Copies the JSON that stands for a google.protobuf.Struct.")}
+function ${own("copyJsonObject")}(object${object})${object} {
   return ${helper("copyEntries")}(object, ${helper("copyJsonValue")});
-}`;
-	},
+}
+`;
+}
 
-	copyJsonValue(output, { own, helper }) {
-		const JsonValue = output.import("JsonValue", "@bufbuild/protobuf", true);
-		output.print`function ${own("copyJsonValue")}(value: ${JsonValue}): ${JsonValue} {
+function printCopyJsonValue({ output, own, helper, type }: FileScope): void {
+	const value = type(": ", output.import("JsonValue", "@bufbuild/protobuf", true));
+	output.print`function ${own("copyJsonValue")}(value${value})${value} {
   if (typeof value !== "object" || value === null) {
     return value;
   }
   return ${own("Array")}.isArray(value)
     ? ${helper("copyItems")}(value, ${own("copyJsonValue")})
     : ${own("copyJsonObject")}(value);
-}`;
-	},
+}
+`;
+}
 
-	copyItems(output, { own }) {
-		output.print`${output.jsDoc("Copies a list and its items.")}
-function ${own("copyItems")}<T>(items: T[], copyItem: (item: T) => T): T[] {
+function printCopyItems({ output, own, type }: FileScope): void {
+	output.print`${output.jsDoc("Copies a list and its items.")}
+function ${own("copyItems")}${type("<T>")}(items${type(": T[]")}, copyItem${type(": (item: T) => T")})${type(": T[]")} {
   const copy = items.slice();
   for (let i = 0; i < copy.length; i++) {
-    copy[i] = copyItem(copy[i] as T);
+    copy[i] = copyItem(copy[i]${type(" as T")});
   }
   return copy;
-}`;
-	},
+}
+`;
+}
 
-	copyEntries(output, { own }) {
-		output.print`${output.jsDoc("Copies a map and its values. All keys are there before any is assigned to, as `__proto__` demands.")}
-function ${own("copyEntries")}<V>(
-  entries: { [key: number]: V },
-  copyValue: (value: V) => V,
-): { [key: string]: V } {
-  const copy: { [key: string]: V } = { ...entries };
-  for (const key of ${own("Object")}.keys(copy)) {
-    copy[key] = copyValue(copy[key] as V);
+function printCopyEntries({ output, own, type }: FileScope): void {
+	output.print`${output.jsDoc("Copies a map and its values. To assign to `__proto__` would set the prototype.")}
+function ${own("copyEntries")}${type("<V>")}(entries${type(": { [key: string]: V }")}, copyValue${type(": (value: V) => V")})${type(": { [key: string]: V }")} {
+  const copy${type(": { [key: string]: V }")} = {};
+  for (const key of ${own("Object")}.keys(entries)) {
+    const value = copyValue(entries[key]${type(" as V")});
+    if (key === "__proto__") {
+      ${own("Object")}.defineProperty(copy, key, { value, configurable: true, enumerable: true, writable: true });
+    } else {
+      copy[key] = value;
+    }
   }
   return copy;
-}`;
-	},
+}
+`;
+}
 
-	copyBytes(output, { own }) {
-		output.print`${output.jsDoc("Copies bytes, which the `slice` of a Node Buffer would share.")}
-function ${own("copyBytes")}(bytes: ${own("Uint8Array")}): ${own("Uint8Array")} {
+function printCopyBytes({ output, own, type }: FileScope): void {
+	const bytes = type(": ", own("Uint8Array"));
+	output.print`${output.jsDoc("Copies bytes, which the `slice` of a Node Buffer would share.")}
+function ${own("copyBytes")}(bytes${bytes})${bytes} {
   return new ${own("Uint8Array")}(bytes);
-}`;
-	},
-};
-
-/** Prints the helpers that the file has asked for by then. */
-export function printHelpers(output: GeneratedFile, scope: FileScope): void {
-	for (const [name, print] of Object.entries(HELPERS)) {
-		if (scope.needs(name)) {
-			output.print();
-			print(output, scope);
-		}
-	}
+}
+`;
 }

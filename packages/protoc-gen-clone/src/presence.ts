@@ -1,7 +1,7 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import { Edition, FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 
-/** How a singular field that is not in a oneof shows that it is not set. */
+/** How a field that is not in a oneof shows that it is not set. */
 export type Presence =
 	/** It is always set, at least to its zero value. */
 	| "always"

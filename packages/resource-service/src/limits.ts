@@ -1,5 +1,12 @@
 import { toBinary } from "@bufbuild/protobuf";
-import { type Resource, ResourceSchema } from "@plinth/proto";
+import { ConnectError } from "@connectrpc/connect";
+import {
+	type ID,
+	type OwnerReference,
+	type Reference,
+	type Resource,
+	ResourceSchema,
+} from "@plinth/proto";
 import { invalidArgument, malformed } from "./refusal.ts";
 
 /** What a request, a resource or an answer may hold at most. */
@@ -14,6 +21,9 @@ export const limits = {
 	listBytes: 16 * 1024 * 1024,
 	/** How long a page token is good for. */
 	pageTokenMs: 5 * 60_000,
+	/** Characters of an error's message, and bytes of its details: gRPC sends both as headers. */
+	errorMessageLength: 1_024,
+	errorDetailBytes: 8 * 1_024,
 	/** Lists that are being paged at the same time; the oldest gives way to a new one. */
 	pagedLists: 1_000,
 } as const;
@@ -57,7 +67,7 @@ export function checkPartLimits(resource: Resource, path: string): void {
 
 /** Checks the size of a resource as it is about to be stored. */
 export function checkSize(resource: Resource): void {
-	if (approximateSize(resource) <= limits.resourceBytes / 8) {
+	if (approximateSize(resource) <= limits.resourceBytes / 8 && !holdsUnknownFields(resource)) {
 		return;
 	}
 	const bytes = toBinary(ResourceSchema, resource).byteLength;
@@ -66,6 +76,41 @@ export function checkSize(resource: Resource): void {
 			`resource is too large: ${bytes} bytes, more than ${limits.resourceBytes}`,
 		);
 	}
+}
+
+/** The error, or where its message is too long the same one with the beginning of it. */
+export function boundedMessage(error: ConnectError): ConnectError {
+	if (error.rawMessage.length <= limits.errorMessageLength) {
+		return error;
+	}
+	const message = `${error.rawMessage.slice(0, limits.errorMessageLength - 1).toWellFormed()}…`;
+	const bounded = new ConnectError(message, error.code, error.metadata, undefined, error.cause);
+	bounded.details = error.details;
+	return bounded;
+}
+
+/** Whether there are fields that this version does not know. They are kept, whatever their size. */
+function holdsUnknownFields({
+	id,
+	owner,
+	status,
+	ownerReferences,
+	...resource
+}: Resource): boolean {
+	const isIn = (name: ID | Reference | OwnerReference | undefined) =>
+		name !== undefined &&
+		(name.$unknown ?? name.type?.$unknown ?? name.tenancy?.$unknown) !== undefined;
+	return (
+		(resource.$unknown ?? resource.data?.$unknown) !== undefined ||
+		isIn(id) ||
+		isIn(owner) ||
+		ownerReferences.some(isIn) ||
+		Object.values(status).some(
+			(entry) =>
+				(entry.$unknown ?? entry.updatedAt?.$unknown) !== undefined ||
+				entry.conditions.some((each) => each.$unknown !== undefined || isIn(each.resource)),
+		)
+	);
 }
 
 /**
@@ -81,8 +126,25 @@ export function approximateSize(resource: Resource): number {
 		size += key.length + 48;
 		for (const condition of resource.status[key]?.conditions ?? []) {
 			size += 16 + condition.type.length + condition.reason.length + condition.message.length;
-			size += condition.resource === undefined ? 0 : 128;
+			size += nameSize(condition.resource) + (condition.resource?.section.length ?? 0);
+			size += condition.resource?.region.length ?? 0;
 		}
 	}
-	return size + resource.ownerReferences.length * 192;
+	for (const reference of resource.ownerReferences) {
+		size += nameSize(reference) + reference.uid.length + reference.region.length;
+	}
+	return size;
+}
+
+function nameSize(name: Reference | OwnerReference | undefined): number {
+	if (name === undefined) {
+		return 0;
+	}
+	const { type, tenancy } = name;
+	return (
+		32 +
+		name.name.length +
+		(type === undefined ? 0 : type.group.length + type.groupVersion.length + type.kind.length) +
+		(tenancy === undefined ? 0 : tenancy.partition.length + tenancy.namespace.length)
+	);
 }

@@ -1,11 +1,5 @@
-import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
-import {
-	type ListRequest,
-	type ListResponse,
-	ListResponseSchema,
-	type Resource,
-} from "@plinth/proto";
+import type { ListRequest, ListResponse, Resource } from "@plinth/proto";
 import { namePrefixProblem, type ResourceType } from "@plinth/resource";
 import type { ListQuery } from "@plinth/storage";
 import { decideList, enforce } from "./authorization.ts";
@@ -40,12 +34,13 @@ export async function list(
 		resource.id?.type?.groupVersion === type.type.groupVersion && readable.has(resource);
 	const { resources, more } = takePage(list.snapshot.resources(after), visible, pageSize);
 	const last = resources.at(-1);
-	return create(ListResponseSchema, {
-		resources,
+	return {
+		$typeName: "plinth.resource.v1.ListResponse",
+		resources: context.jsonForms.allShownTo(call, resources),
 		nextPageToken:
 			more && last !== undefined ? context.pagedLists.tokenAfter(list, last, pageToken) : "",
 		version: list.snapshot.version,
-	});
+	};
 }
 
 function checkListRequest(

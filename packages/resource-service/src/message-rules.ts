@@ -1,4 +1,4 @@
-import type { DescMessage, Message, MessageShape } from "@bufbuild/protobuf";
+import { type DescMessage, type Message, type MessageShape, toBinary } from "@bufbuild/protobuf";
 import {
 	createValidator,
 	type Validator,
@@ -7,6 +7,7 @@ import {
 } from "@bufbuild/protovalidate";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { TypeRegistry } from "@plinth/resource";
+import { limits } from "./limits.ts";
 
 /** Field number of the options `(buf.validate.message)`, `(buf.validate.oneof)` and `(buf.validate.field)`. */
 const validateOption = 1159;
@@ -42,6 +43,9 @@ export class MessageRules {
 			});
 		}
 		const [value, desc] = violationsToProto(result.violations);
+		while (toBinary(desc, value).byteLength > limits.errorDetailBytes) {
+			value.violations.length >>= 1;
+		}
 		throw new ConnectError(
 			result.violations.map((violation) => describe(violation, path)).join("; "),
 			Code.InvalidArgument,

@@ -1,18 +1,11 @@
-import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
-import {
-	DeleteResponseSchema,
-	ListByOwnerResponseSchema,
-	MutateAndValidateResponseSchema,
-	ReadResponseSchema,
-	type ResourceService,
-	WriteResponseSchema,
-	WriteStatusResponseSchema,
-} from "@plinth/proto";
+import type { Resource, ResourceService } from "@plinth/proto";
 import type { Authorizer, TypeRegistry } from "@plinth/resource";
 import { type Logger, type Runtime, silentLogger, systemRuntime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
 import { deleteResource } from "./delete.ts";
+import { JsonForms } from "./json-forms.ts";
+import { boundedMessage } from "./limits.ts";
 import { list } from "./list.ts";
 import { listByOwner } from "./list-by-owner.ts";
 import { MessageRules } from "./message-rules.ts";
@@ -50,35 +43,47 @@ export function createResourceService(
 		logger,
 		rules: new MessageRules(options.registry),
 		pagedLists: new PagedLists(runtime),
+		jsonForms: new JsonForms(options.registry),
 	};
 	const guard = new FaultGuard(logger);
+	const { jsonForms } = context;
+	/** Answers are made as literals: `create` looks at each field, which costs as much as a read. */
+	const answer = async <Name extends string>(
+		$typeName: Name,
+		call: HandlerContext,
+		resource: Promise<Resource>,
+	) => ({ $typeName, resource: jsonForms.shownTo(call, await resource) });
 	return {
 		read: (request, call) =>
-			guard.run("Read", call, async () =>
-				create(ReadResponseSchema, { resource: await read(context, request, call) }),
+			guard.run("Read", call, () =>
+				answer("plinth.resource.v1.ReadResponse", call, read(context, request, call)),
 			),
 		write: (request, call) =>
-			guard.run("Write", call, async () =>
-				create(WriteResponseSchema, { resource: await write(context, request.resource, call) }),
+			guard.run("Write", call, () =>
+				answer("plinth.resource.v1.WriteResponse", call, write(context, request.resource, call)),
 			),
 		writeStatus: (request, call) =>
-			guard.run("WriteStatus", call, async () =>
-				create(WriteStatusResponseSchema, { resource: await writeStatus(context, request, call) }),
+			guard.run("WriteStatus", call, () =>
+				answer("plinth.resource.v1.WriteStatusResponse", call, writeStatus(context, request, call)),
 			),
 		list: (request, call) => guard.run("List", call, () => list(context, request, call)),
 		listByOwner: (request, call) =>
-			guard.run("ListByOwner", call, async () =>
-				create(ListByOwnerResponseSchema, { resources: await listByOwner(context, request, call) }),
-			),
+			guard.run("ListByOwner", call, async () => ({
+				$typeName: "plinth.resource.v1.ListByOwnerResponse" as const,
+				resources: jsonForms.allShownTo(call, await listByOwner(context, request, call)),
+			})),
 		delete: (request, call) =>
-			guard.run("Delete", call, async () =>
-				create(DeleteResponseSchema, { version: await deleteResource(context, request, call) }),
-			),
+			guard.run("Delete", call, async () => ({
+				$typeName: "plinth.resource.v1.DeleteResponse" as const,
+				version: await deleteResource(context, request, call),
+			})),
 		mutateAndValidate: (request, call) =>
-			guard.run("MutateAndValidate", call, async () =>
-				create(MutateAndValidateResponseSchema, {
-					resource: await mutateAndValidate(context, request.resource, call),
-				}),
+			guard.run("MutateAndValidate", call, () =>
+				answer(
+					"plinth.resource.v1.MutateAndValidateResponse",
+					call,
+					mutateAndValidate(context, request.resource, call),
+				),
 			),
 		watchList: (request, call) =>
 			guard.iterate("WatchList", call, watchList(context, request, call)),
@@ -119,7 +124,7 @@ class FaultGuard {
 	#explain(method: string, call: HandlerContext, failure: unknown): ConnectError {
 		const known = toConnectError(failure);
 		if (known !== undefined) {
-			return known;
+			return boundedMessage(known);
 		}
 		if (call.signal.aborted) {
 			return ConnectError.from(call.signal.reason, Code.Canceled);

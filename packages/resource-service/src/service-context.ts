@@ -1,6 +1,7 @@
 import type { Authorizer, TypeRegistry } from "@plinth/resource";
 import type { Logger, Runtime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
+import type { JsonForms } from "./json-forms.ts";
 import type { MessageRules } from "./message-rules.ts";
 import type { PagedLists } from "./paged-lists.ts";
 
@@ -13,4 +14,5 @@ export interface ServiceContext {
 	readonly logger: Logger;
 	readonly rules: MessageRules;
 	readonly pagedLists: PagedLists;
+	readonly jsonForms: JsonForms;
 }

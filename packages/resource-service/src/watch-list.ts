@@ -28,7 +28,9 @@ export async function* watchList(
 	const consistency = consistencyOf(call);
 	const access = await accessOf(context.authorizer, call);
 	enforce(decideList(type, access, tenancy));
-	const view = new View(type, new Readable(context.registry, access));
+	const view = new View(type, new Readable(context.registry, access), (resource) =>
+		context.jsonForms.shownTo(call, resource),
+	);
 	const signal =
 		access.ended === undefined ? call.signal : AbortSignal.any([call.signal, access.ended]);
 	const events = context.backend.watchList(
@@ -60,10 +62,12 @@ export async function* watchList(
 class View {
 	readonly #type: ResourceType;
 	readonly #readable: Readable;
+	readonly #show: (resource: Resource) => Resource;
 
-	constructor(type: ResourceType, readable: Readable) {
+	constructor(type: ResourceType, readable: Readable, show: (resource: Resource) => Resource) {
 		this.#type = type;
 		this.#readable = readable;
+		this.#show = show;
 	}
 
 	/**
@@ -107,13 +111,15 @@ class View {
 			case "bookmark":
 				return message({ case: "bookmark", value: bookmark }, event.version);
 			case "delete":
-				return this.#has(event.resource) ? deletion(event.resource, event.version) : undefined;
+				return this.#has(event.resource)
+					? deletion(this.#show(event.resource), event.version)
+					: undefined;
 			case "upsert":
 				if (this.#has(event.resource)) {
-					return upsert(event.resource, event.version);
+					return upsert(this.#show(event.resource), event.version);
 				}
 				return event.previous !== undefined && this.#has(event.previous)
-					? deletion(event.previous, event.version)
+					? deletion(this.#show(event.previous), event.version)
 					: undefined;
 		}
 	}

@@ -16,6 +16,7 @@ import {
 	ArtistSchema,
 	FestivalSchema,
 	LabelSchema,
+	RecordingSchema,
 	SecretSchema,
 } from "./gen/acme/demo/v2/demo_pb.ts";
 
@@ -46,6 +47,9 @@ export const Festival = defineType(FestivalSchema);
 /** Cluster scoped. */
 export const Label = defineType(LabelSchema);
 
+/** Namespace scoped; its data may hold what JSON has no form for. */
+export const Recording = defineType(RecordingSchema);
+
 /** Readable and writable by the subject that it names alone. */
 export const Secret = defineType(SecretSchema, {
 	authorize: {
@@ -72,6 +76,7 @@ export const demoTypes: readonly ResourceType[] = [
 	Album,
 	Festival,
 	Label,
+	Recording,
 	Secret,
 ];
 

@@ -20,9 +20,25 @@ export {
 	WatchClosed,
 	WrongUid,
 } from "./errors.ts";
-export { defaultLimits, type StorageLimits } from "./limits.ts";
+export {
+	type Change,
+	changesNothing,
+	evaluate,
+	type StateView,
+	type Step,
+	stamp,
+} from "./evaluate.ts";
+export {
+	checkCommitLimits,
+	checkGrowth,
+	defaultLimits,
+	growthOf,
+	type StorageLimits,
+} from "./limits.ts";
 export { createMemoryBackend, type MemoryBackendOptions } from "./memory-backend.ts";
 export type { Commit, Mutation } from "./mutation.ts";
 export { type ListQuery, matches, wildcard } from "./query.ts";
+export { resourceSize } from "./resource-size.ts";
 export type { Snapshot } from "./snapshot.ts";
+export { StateStore } from "./state-store.ts";
 export type { WatchEvent } from "./watch-event.ts";

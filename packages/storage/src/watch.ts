@@ -42,9 +42,8 @@ interface Waiter {
  */
 export class Watch implements AsyncIterableIterator<WatchEvent, undefined> {
 	readonly #context: WatchContext;
-	/** Calls of `next` that have not settled, and what the newest of them answers. */
-	#pending = 0;
-	#lastCall: Promise<IteratorResult<WatchEvent, undefined>> = Promise.resolve(finished);
+	/** The newest call of `next` that has not settled. */
+	#unsettled: Promise<IteratorResult<WatchEvent, undefined>> | undefined;
 	#phase: Phase = { kind: "new" };
 	/** The last entry that was consumed, or skipped. */
 	#position: LogEntry;
@@ -65,38 +64,55 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined> {
 		return this;
 	}
 
-	/** One consumer, one call at a time: a call that comes before the last one settled waits for it. */
+	/** For one consumer: a call that comes before the last one settled waits for it. */
 	next(): Promise<IteratorResult<WatchEvent, undefined>> {
-		if (this.#pending === 0) {
-			this.#lastCall = this.#take();
-		} else {
+		if (this.#unsettled !== undefined) {
 			const take = () => this.#take();
-			this.#lastCall = this.#lastCall.then(take, take);
+			return this.#settling(this.#unsettled.then(take, take));
 		}
-		this.#pending += 1;
-		return this.#lastCall;
+		return this.#phase.kind === "new" ? this.#settling(this.#first()) : this.#take();
 	}
 
-	async #take(): Promise<IteratorResult<WatchEvent, undefined>> {
+	async #first(): Promise<IteratorResult<WatchEvent, undefined>> {
 		try {
-			if (this.#phase.kind === "new") {
-				await this.#begin();
-			}
-			if (this.#phase.kind === "ended") {
-				return finished;
-			}
-			this.#context.options.signal.throwIfAborted();
-			const event = this.#poll();
-			if (event !== undefined) {
-				return this.#send(event);
-			}
-			return await new Promise((resolve, reject) => this.#wait({ resolve, reject }));
+			await this.#begin();
 		} catch (error) {
 			this.#end();
 			throw error;
-		} finally {
-			this.#pending -= 1;
 		}
+		return this.#take();
+	}
+
+	/** What is there, at once; or what comes next. */
+	#take(): Promise<IteratorResult<WatchEvent, undefined>> {
+		if (this.#phase.kind === "ended") {
+			return Promise.resolve(finished);
+		}
+		try {
+			this.#context.options.signal.throwIfAborted();
+			const event = this.#poll();
+			if (event !== undefined) {
+				return Promise.resolve(this.#send(event));
+			}
+		} catch (error) {
+			this.#end();
+			return Promise.reject(error);
+		}
+		return this.#settling(new Promise((resolve, reject) => this.#wait({ resolve, reject })));
+	}
+
+	/** Remembers a call until it has settled, which it does before its caller goes on. */
+	#settling(
+		call: Promise<IteratorResult<WatchEvent, undefined>>,
+	): Promise<IteratorResult<WatchEvent, undefined>> {
+		const settled = () => {
+			if (this.#unsettled === call) {
+				this.#unsettled = undefined;
+			}
+		};
+		this.#unsettled = call;
+		call.then(settled, settled);
+		return call;
 	}
 
 	async return(): Promise<IteratorResult<WatchEvent, undefined>> {

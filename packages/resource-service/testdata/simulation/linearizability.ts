@@ -1,5 +1,12 @@
 import { Code } from "@connectrpc/connect";
-import { type Call, type Effect, effectOf, type NewState, type Outcome, type State } from "./rules.ts";
+import {
+	type Call,
+	type Effect,
+	effectOf,
+	type NewState,
+	type Outcome,
+	type State,
+} from "./rules.ts";
 
 /*
  * A check that what callers were told about one resource is linearizable: that there is an order of

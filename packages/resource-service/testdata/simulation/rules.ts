@@ -70,7 +70,8 @@ export function effectOf(call: Call, stored: State | undefined): Effect {
 		case "listed":
 			return {
 				kind: "none",
-				outcome: stored === undefined ? { kind: "not-listed" } : { kind: "resource", state: stored },
+				outcome:
+					stored === undefined ? { kind: "not-listed" } : { kind: "resource", state: stored },
 			};
 		case "write-status":
 			if (stored === undefined || isOther(call.uid, stored)) {

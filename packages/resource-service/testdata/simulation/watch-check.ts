@@ -237,7 +237,6 @@ export function viewOf({ type, tenancy, namePrefix }: WatchQuery): InView {
 /** Whether a watch ended because it fell behind, and has to begin anew. */
 export function mustWatchAgain(error: unknown): boolean {
 	return (
-		error instanceof ConnectError &&
-		(error.code === Code.Aborted || error.code === Code.OutOfRange)
+		error instanceof ConnectError && (error.code === Code.Aborted || error.code === Code.OutOfRange)
 	);
 }

@@ -119,12 +119,18 @@ class Watcher {
 	readonly #view = new View();
 	readonly #end = new AbortController();
 	#version = "";
-	#settled = false;
+	#wandering = true;
+	#stream = new AbortController();
 
 	constructor(simulation: Simulation) {
 		const { random } = simulation;
 		this.#simulation = simulation;
-		const tenancy = pick(random, [undefined, {}, { partition: "*", namespace: "*" }, { namespace: "n" }]);
+		const tenancy = pick(random, [
+			undefined,
+			{},
+			{ partition: "*", namespace: "*" },
+			{ namespace: "n" },
+		]);
 		this.#query = {
 			type: pick(random, [Artist.type, Artist.type, ArtistV1.type]),
 			namePrefix: pick(random, ["", "", "a"]),
@@ -136,18 +142,20 @@ class Watcher {
 	/** Starts, stalls, stops and resumes, until it is told to settle down. */
 	async wander(): Promise<void> {
 		const { random } = this.#simulation;
-		while (!this.#settled) {
+		while (this.#wandering) {
 			if (random.next() < 0.2) {
 				this.#version = "";
 			}
-			await this.#watch(new AbortController(), Math.floor(random.next() * 12));
+			this.#stream = new AbortController();
+			await this.#watch(this.#stream, Math.floor(random.next() * 12));
 			await this.#stall(0.6);
 		}
 	}
 
-	/** No further stream is to be started by `wander`. */
+	/** Ends `wander`, and its stream where it is. */
 	settleDown(): void {
-		this.#settled = true;
+		this.#wandering = false;
+		this.#stream.abort();
 	}
 
 	/** Watches until it is stopped. */
@@ -188,17 +196,20 @@ class Watcher {
 	async #watch(end: AbortController, count: number): Promise<void> {
 		const afterVersion = this.#version;
 		const events: WatchEvent[] = [];
+		let brokenOff = false;
 		if (afterVersion === "") {
 			this.#view.clear();
 		}
 		try {
 			const request = { ...this.#query, afterVersion };
-			for await (const event of this.#simulation.client.watchList(request, { signal: end.signal })) {
+			for await (const event of this.#simulation.client.watchList(request, {
+				signal: end.signal,
+			})) {
 				events.push(event);
 				this.#view.apply(event);
 				this.#version = event.version || this.#version;
 				await this.#readAfter(event);
-				if (events.length >= count || (this.#settled && count !== Number.POSITIVE_INFINITY)) {
+				if (events.length >= count) {
 					break;
 				}
 				await this.#stall(0.3);
@@ -206,16 +217,16 @@ class Watcher {
 		} catch (error) {
 			if (mustWatchAgain(error)) {
 				this.#version = "";
+				brokenOff = true;
 			} else if (!end.signal.aborted) {
 				throw error;
 			}
 		}
-		end.abort();
 		if (!events.some(({ event }) => event.case === "endOfSnapshot") && afterVersion === "") {
 			// Half a snapshot is no place to resume from.
 			this.#version = "";
 		}
-		this.#sessions.push({ afterVersion, events, complete: end === this.#end });
+		this.#sessions.push({ afterVersion, events, complete: end === this.#end && !brokenOff });
 	}
 
 	async #readAfter({ event, version }: WatchEvent): Promise<void> {

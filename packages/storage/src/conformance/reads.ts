@@ -63,7 +63,7 @@ export const readBehaviours: readonly Behaviour[] = [
 		async run({ backend }) {
 			const owner = idFor("owner", { type: albumType });
 			const given = resource("miles", { text: "trumpet", owner });
-			given.metadata["kéy"] = "välue";
+			given.metadata["k/é"] = "välue";
 			const stored = await store(backend, given);
 			assert.deepEqual({ ...stored, version: "" }, { ...given, version: "" });
 		},

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { Resource } from "@plinth/proto";
 import type { Behaviour } from "./behaviour.ts";
 import { idFor, idOf, nameOf, query, remove, resource, store } from "./fixtures.ts";
 import { allQueries, fill } from "./lists.ts";
@@ -38,12 +39,11 @@ export const snapshotBehaviours: readonly Behaviour[] = [
 			for (const each of allQueries) {
 				const { resources: expected } = await harness.backend.list(each);
 				const snapshot = await harness.backend.snapshot(each);
-				const paged = [];
-				for (let last = expected[0]; last !== undefined; ) {
-					const after = paged.length === 0 ? undefined : idOf(last);
-					const page = [...snapshot.resources(after)].slice(0, 5);
+				const paged: Resource[] = [];
+				for (let page: readonly Resource[] = expected; page.length > 0; ) {
+					const last = paged.at(-1);
+					page = [...snapshot.resources(last && idOf(last))].slice(0, 5);
 					paged.push(...page);
-					last = page.at(-1);
 				}
 				assert.deepEqual(paged, expected);
 			}

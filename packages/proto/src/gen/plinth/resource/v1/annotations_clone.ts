@@ -9,9 +9,13 @@ import type { UnknownField } from "@bufbuild/protobuf";
  * Clones a message plinth.resource.v1.TypeSpec.
  */
 export function cloneTypeSpec(message: TypeSpec): TypeSpec {
-  const copy: TypeSpec = { ...message };
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as TypeSpec;
+  copy.scope = message.scope;
+  copy.group = message.group;
+  copy.groupVersion = message.groupVersion;
+  copy.kind = message.kind;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }

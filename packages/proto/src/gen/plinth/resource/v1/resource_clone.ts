@@ -10,9 +10,12 @@ import type { UnknownField } from "@bufbuild/protobuf";
  * Clones a message plinth.resource.v1.Type.
  */
 export function cloneType(message: Type): Type {
-  const copy: Type = { ...message };
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as Type;
+  copy.group = message.group;
+  copy.groupVersion = message.groupVersion;
+  copy.kind = message.kind;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -21,9 +24,11 @@ export function cloneType(message: Type): Type {
  * Clones a message plinth.resource.v1.Tenancy.
  */
 export function cloneTenancy(message: Tenancy): Tenancy {
-  const copy: Tenancy = { ...message };
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as Tenancy;
+  copy.partition = message.partition;
+  copy.namespace = message.namespace;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -32,15 +37,17 @@ export function cloneTenancy(message: Tenancy): Tenancy {
  * Clones a message plinth.resource.v1.ID.
  */
 export function cloneID(message: ID): ID {
-  const copy: ID = { ...message };
-  if (copy.type !== undefined) {
-    copy.type = cloneType(copy.type);
+  const copy = { $typeName: message.$typeName } as ID;
+  copy.uid = message.uid;
+  copy.name = message.name;
+  if (message.type !== undefined) {
+    copy.type = cloneType(message.type);
   }
-  if (copy.tenancy !== undefined) {
-    copy.tenancy = cloneTenancy(copy.tenancy);
+  if (message.tenancy !== undefined) {
+    copy.tenancy = cloneTenancy(message.tenancy);
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -49,21 +56,23 @@ export function cloneID(message: ID): ID {
  * Clones a message plinth.resource.v1.Resource.
  */
 export function cloneResource(message: Resource): Resource {
-  const copy: Resource = { ...message };
-  if (copy.id !== undefined) {
-    copy.id = cloneID(copy.id);
+  const copy = { $typeName: message.$typeName } as Resource;
+  if (message.id !== undefined) {
+    copy.id = cloneID(message.id);
   }
-  if (copy.owner !== undefined) {
-    copy.owner = cloneID(copy.owner);
+  if (message.owner !== undefined) {
+    copy.owner = cloneID(message.owner);
   }
-  copy.metadata = { ...copy.metadata };
-  copy.status = copyEntries(copy.status, cloneStatus);
-  if (copy.data !== undefined) {
-    copy.data = copyAny(copy.data);
+  copy.version = message.version;
+  copy.generation = message.generation;
+  copy.metadata = copyEntries(message.metadata, (value) => value);
+  copy.status = copyEntries(message.status, cloneStatus);
+  if (message.data !== undefined) {
+    copy.data = copyAny(message.data);
   }
-  copy.ownerReferences = copyItems(copy.ownerReferences, cloneOwnerReference);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  copy.ownerReferences = copyItems(message.ownerReferences, cloneOwnerReference);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -72,13 +81,14 @@ export function cloneResource(message: Resource): Resource {
  * Clones a message plinth.resource.v1.Status.
  */
 export function cloneStatus(message: Status): Status {
-  const copy: Status = { ...message };
-  copy.conditions = copyItems(copy.conditions, cloneCondition);
-  if (copy.updatedAt !== undefined) {
-    copy.updatedAt = copyTimestamp(copy.updatedAt);
+  const copy = { $typeName: message.$typeName } as Status;
+  copy.observedGeneration = message.observedGeneration;
+  copy.conditions = copyItems(message.conditions, cloneCondition);
+  if (message.updatedAt !== undefined) {
+    copy.updatedAt = copyTimestamp(message.updatedAt);
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -87,12 +97,16 @@ export function cloneStatus(message: Status): Status {
  * Clones a message plinth.resource.v1.Condition.
  */
 export function cloneCondition(message: Condition): Condition {
-  const copy: Condition = { ...message };
-  if (copy.resource !== undefined) {
-    copy.resource = cloneReference(copy.resource);
+  const copy = { $typeName: message.$typeName } as Condition;
+  copy.type = message.type;
+  copy.state = message.state;
+  copy.reason = message.reason;
+  copy.message = message.message;
+  if (message.resource !== undefined) {
+    copy.resource = cloneReference(message.resource);
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -101,15 +115,18 @@ export function cloneCondition(message: Condition): Condition {
  * Clones a message plinth.resource.v1.Reference.
  */
 export function cloneReference(message: Reference): Reference {
-  const copy: Reference = { ...message };
-  if (copy.type !== undefined) {
-    copy.type = cloneType(copy.type);
+  const copy = { $typeName: message.$typeName } as Reference;
+  if (message.type !== undefined) {
+    copy.type = cloneType(message.type);
   }
-  if (copy.tenancy !== undefined) {
-    copy.tenancy = cloneTenancy(copy.tenancy);
+  if (message.tenancy !== undefined) {
+    copy.tenancy = cloneTenancy(message.tenancy);
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  copy.name = message.name;
+  copy.section = message.section;
+  copy.region = message.region;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -118,15 +135,21 @@ export function cloneReference(message: Reference): Reference {
  * Clones a message plinth.resource.v1.OwnerReference.
  */
 export function cloneOwnerReference(message: OwnerReference): OwnerReference {
-  const copy: OwnerReference = { ...message };
-  if (copy.type !== undefined) {
-    copy.type = cloneType(copy.type);
+  const copy = { $typeName: message.$typeName } as OwnerReference;
+  if (message.type !== undefined) {
+    copy.type = cloneType(message.type);
   }
-  if (copy.tenancy !== undefined) {
-    copy.tenancy = cloneTenancy(copy.tenancy);
+  if (message.tenancy !== undefined) {
+    copy.tenancy = cloneTenancy(message.tenancy);
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  copy.name = message.name;
+  copy.uid = message.uid;
+  copy.region = message.region;
+  copy.controller = message.controller;
+  copy.requiresOwnerReference = message.requiresOwnerReference;
+  copy.unsetOnDelete = message.unsetOnDelete;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -135,12 +158,12 @@ export function cloneOwnerReference(message: OwnerReference): OwnerReference {
  * Clones a message plinth.resource.v1.Tombstone.
  */
 export function cloneTombstone(message: Tombstone): Tombstone {
-  const copy: Tombstone = { ...message };
-  if (copy.owner !== undefined) {
-    copy.owner = cloneID(copy.owner);
+  const copy = { $typeName: message.$typeName } as Tombstone;
+  if (message.owner !== undefined) {
+    copy.owner = cloneID(message.owner);
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -149,10 +172,11 @@ export function cloneTombstone(message: Tombstone): Tombstone {
  * Clones a message google.protobuf.Any.
  */
 function copyAny(message: Any): Any {
-  const copy: Any = { ...message };
-  copy.value = copyBytes(copy.value);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as Any;
+  copy.typeUrl = message.typeUrl;
+  copy.value = copyBytes(message.value);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -161,9 +185,11 @@ function copyAny(message: Any): Any {
  * Clones a message google.protobuf.Timestamp.
  */
 function copyTimestamp(message: Timestamp): Timestamp {
-  const copy: Timestamp = { ...message };
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as Timestamp;
+  copy.seconds = message.seconds;
+  copy.nanos = message.nanos;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -187,13 +213,17 @@ function copyItems<T>(items: T[], copyItem: (item: T) => T): T[] {
 }
 
 /**
- * Copies a map and its values. The keys are there before they are assigned to: else `__proto__`
- * would set the prototype.
+ * Copies a map and its values. To assign to `__proto__` would set the prototype.
  */
-function copyEntries<V>(entries: { [key: number]: V }, copyValue: (value: V) => V): { [key: string]: V } {
-  const copy: { [key: string]: V } = { ...entries };
-  for (const key of Object.keys(copy)) {
-    copy[key] = copyValue(copy[key] as V);
+function copyEntries<V>(entries: { [key: string]: V }, copyValue: (value: V) => V): { [key: string]: V } {
+  const copy: { [key: string]: V } = {};
+  for (const key of Object.keys(entries)) {
+    const value = copyValue(entries[key] as V);
+    if (key === "__proto__") {
+      Object.defineProperty(copy, key, { value, configurable: true, enumerable: true, writable: true });
+    } else {
+      copy[key] = value;
+    }
   }
   return copy;
 }

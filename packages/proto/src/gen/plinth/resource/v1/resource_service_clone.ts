@@ -13,12 +13,12 @@ import { create } from "@bufbuild/protobuf";
  * Clones a message plinth.resource.v1.ReadRequest.
  */
 export function cloneReadRequest(message: ReadRequest): ReadRequest {
-  const copy: ReadRequest = { ...message };
-  if (copy.id !== undefined) {
-    copy.id = cloneID(copy.id);
+  const copy = { $typeName: message.$typeName } as ReadRequest;
+  if (message.id !== undefined) {
+    copy.id = cloneID(message.id);
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -27,12 +27,12 @@ export function cloneReadRequest(message: ReadRequest): ReadRequest {
  * Clones a message plinth.resource.v1.ReadResponse.
  */
 export function cloneReadResponse(message: ReadResponse): ReadResponse {
-  const copy: ReadResponse = { ...message };
-  if (copy.resource !== undefined) {
-    copy.resource = cloneResource(copy.resource);
+  const copy = { $typeName: message.$typeName } as ReadResponse;
+  if (message.resource !== undefined) {
+    copy.resource = cloneResource(message.resource);
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -41,12 +41,12 @@ export function cloneReadResponse(message: ReadResponse): ReadResponse {
  * Clones a message plinth.resource.v1.WriteRequest.
  */
 export function cloneWriteRequest(message: WriteRequest): WriteRequest {
-  const copy: WriteRequest = { ...message };
-  if (copy.resource !== undefined) {
-    copy.resource = cloneResource(copy.resource);
+  const copy = { $typeName: message.$typeName } as WriteRequest;
+  if (message.resource !== undefined) {
+    copy.resource = cloneResource(message.resource);
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -55,12 +55,12 @@ export function cloneWriteRequest(message: WriteRequest): WriteRequest {
  * Clones a message plinth.resource.v1.WriteResponse.
  */
 export function cloneWriteResponse(message: WriteResponse): WriteResponse {
-  const copy: WriteResponse = { ...message };
-  if (copy.resource !== undefined) {
-    copy.resource = cloneResource(copy.resource);
+  const copy = { $typeName: message.$typeName } as WriteResponse;
+  if (message.resource !== undefined) {
+    copy.resource = cloneResource(message.resource);
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -69,15 +69,17 @@ export function cloneWriteResponse(message: WriteResponse): WriteResponse {
  * Clones a message plinth.resource.v1.WriteStatusRequest.
  */
 export function cloneWriteStatusRequest(message: WriteStatusRequest): WriteStatusRequest {
-  const copy: WriteStatusRequest = { ...message };
-  if (copy.id !== undefined) {
-    copy.id = cloneID(copy.id);
+  const copy = { $typeName: message.$typeName } as WriteStatusRequest;
+  if (message.id !== undefined) {
+    copy.id = cloneID(message.id);
   }
-  if (copy.status !== undefined) {
-    copy.status = cloneStatus(copy.status);
+  copy.version = message.version;
+  copy.key = message.key;
+  if (message.status !== undefined) {
+    copy.status = cloneStatus(message.status);
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -86,12 +88,12 @@ export function cloneWriteStatusRequest(message: WriteStatusRequest): WriteStatu
  * Clones a message plinth.resource.v1.WriteStatusResponse.
  */
 export function cloneWriteStatusResponse(message: WriteStatusResponse): WriteStatusResponse {
-  const copy: WriteStatusResponse = { ...message };
-  if (copy.resource !== undefined) {
-    copy.resource = cloneResource(copy.resource);
+  const copy = { $typeName: message.$typeName } as WriteStatusResponse;
+  if (message.resource !== undefined) {
+    copy.resource = cloneResource(message.resource);
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -100,15 +102,18 @@ export function cloneWriteStatusResponse(message: WriteStatusResponse): WriteSta
  * Clones a message plinth.resource.v1.ListRequest.
  */
 export function cloneListRequest(message: ListRequest): ListRequest {
-  const copy: ListRequest = { ...message };
-  if (copy.type !== undefined) {
-    copy.type = cloneType(copy.type);
+  const copy = { $typeName: message.$typeName } as ListRequest;
+  if (message.type !== undefined) {
+    copy.type = cloneType(message.type);
   }
-  if (copy.tenancy !== undefined) {
-    copy.tenancy = cloneTenancy(copy.tenancy);
+  if (message.tenancy !== undefined) {
+    copy.tenancy = cloneTenancy(message.tenancy);
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  copy.namePrefix = message.namePrefix;
+  copy.pageSize = message.pageSize;
+  copy.pageToken = message.pageToken;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -117,10 +122,12 @@ export function cloneListRequest(message: ListRequest): ListRequest {
  * Clones a message plinth.resource.v1.ListResponse.
  */
 export function cloneListResponse(message: ListResponse): ListResponse {
-  const copy: ListResponse = { ...message };
-  copy.resources = copyItems(copy.resources, cloneResource);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as ListResponse;
+  copy.resources = copyItems(message.resources, cloneResource);
+  copy.nextPageToken = message.nextPageToken;
+  copy.version = message.version;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -129,12 +136,12 @@ export function cloneListResponse(message: ListResponse): ListResponse {
  * Clones a message plinth.resource.v1.ListByOwnerRequest.
  */
 export function cloneListByOwnerRequest(message: ListByOwnerRequest): ListByOwnerRequest {
-  const copy: ListByOwnerRequest = { ...message };
-  if (copy.owner !== undefined) {
-    copy.owner = cloneID(copy.owner);
+  const copy = { $typeName: message.$typeName } as ListByOwnerRequest;
+  if (message.owner !== undefined) {
+    copy.owner = cloneID(message.owner);
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -143,10 +150,10 @@ export function cloneListByOwnerRequest(message: ListByOwnerRequest): ListByOwne
  * Clones a message plinth.resource.v1.ListByOwnerResponse.
  */
 export function cloneListByOwnerResponse(message: ListByOwnerResponse): ListByOwnerResponse {
-  const copy: ListByOwnerResponse = { ...message };
-  copy.resources = copyItems(copy.resources, cloneResource);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as ListByOwnerResponse;
+  copy.resources = copyItems(message.resources, cloneResource);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -155,12 +162,14 @@ export function cloneListByOwnerResponse(message: ListByOwnerResponse): ListByOw
  * Clones a message plinth.resource.v1.DeleteRequest.
  */
 export function cloneDeleteRequest(message: DeleteRequest): DeleteRequest {
-  const copy: DeleteRequest = { ...message };
-  if (copy.id !== undefined) {
-    copy.id = cloneID(copy.id);
+  const copy = { $typeName: message.$typeName } as DeleteRequest;
+  if (message.id !== undefined) {
+    copy.id = cloneID(message.id);
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  copy.version = message.version;
+  copy.dryRun = message.dryRun;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -169,9 +178,10 @@ export function cloneDeleteRequest(message: DeleteRequest): DeleteRequest {
  * Clones a message plinth.resource.v1.DeleteResponse.
  */
 export function cloneDeleteResponse(message: DeleteResponse): DeleteResponse {
-  const copy: DeleteResponse = { ...message };
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as DeleteResponse;
+  copy.version = message.version;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -180,15 +190,18 @@ export function cloneDeleteResponse(message: DeleteResponse): DeleteResponse {
  * Clones a message plinth.resource.v1.WatchListRequest.
  */
 export function cloneWatchListRequest(message: WatchListRequest): WatchListRequest {
-  const copy: WatchListRequest = { ...message };
-  if (copy.type !== undefined) {
-    copy.type = cloneType(copy.type);
+  const copy = { $typeName: message.$typeName } as WatchListRequest;
+  if (message.type !== undefined) {
+    copy.type = cloneType(message.type);
   }
-  if (copy.tenancy !== undefined) {
-    copy.tenancy = cloneTenancy(copy.tenancy);
+  if (message.tenancy !== undefined) {
+    copy.tenancy = cloneTenancy(message.tenancy);
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  copy.namePrefix = message.namePrefix;
+  copy.afterVersion = message.afterVersion;
+  copy.bookmarks = message.bookmarks;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -197,25 +210,26 @@ export function cloneWatchListRequest(message: WatchListRequest): WatchListReque
  * Clones a message plinth.resource.v1.WatchEvent.
  */
 export function cloneWatchEvent(message: WatchEvent): WatchEvent {
-  const copy: WatchEvent = { ...message };
-  switch (copy.event.case) {
+  const copy = { $typeName: message.$typeName } as WatchEvent;
+  switch (message.event.case) {
     case "upsert":
-      copy.event = { case: "upsert", value: cloneWatchEvent_Upsert(copy.event.value) };
+      copy.event = { case: "upsert", value: cloneWatchEvent_Upsert(message.event.value) };
       break;
     case "delete":
-      copy.event = { case: "delete", value: cloneWatchEvent_Delete(copy.event.value) };
+      copy.event = { case: "delete", value: cloneWatchEvent_Delete(message.event.value) };
       break;
     case "endOfSnapshot":
-      copy.event = { case: "endOfSnapshot", value: cloneWatchEvent_EndOfSnapshot(copy.event.value) };
+      copy.event = { case: "endOfSnapshot", value: cloneWatchEvent_EndOfSnapshot(message.event.value) };
       break;
     case "bookmark":
-      copy.event = { case: "bookmark", value: cloneWatchEvent_Bookmark(copy.event.value) };
+      copy.event = { case: "bookmark", value: cloneWatchEvent_Bookmark(message.event.value) };
       break;
     default:
-      copy.event = { ...copy.event };
+      copy.event = { ...message.event };
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  copy.version = message.version;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -224,12 +238,12 @@ export function cloneWatchEvent(message: WatchEvent): WatchEvent {
  * Clones a message plinth.resource.v1.WatchEvent.Upsert.
  */
 export function cloneWatchEvent_Upsert(message: WatchEvent_Upsert): WatchEvent_Upsert {
-  const copy: WatchEvent_Upsert = { ...message };
-  if (copy.resource !== undefined) {
-    copy.resource = cloneResource(copy.resource);
+  const copy = { $typeName: message.$typeName } as WatchEvent_Upsert;
+  if (message.resource !== undefined) {
+    copy.resource = cloneResource(message.resource);
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -238,12 +252,12 @@ export function cloneWatchEvent_Upsert(message: WatchEvent_Upsert): WatchEvent_U
  * Clones a message plinth.resource.v1.WatchEvent.Delete.
  */
 export function cloneWatchEvent_Delete(message: WatchEvent_Delete): WatchEvent_Delete {
-  const copy: WatchEvent_Delete = { ...message };
-  if (copy.resource !== undefined) {
-    copy.resource = cloneResource(copy.resource);
+  const copy = { $typeName: message.$typeName } as WatchEvent_Delete;
+  if (message.resource !== undefined) {
+    copy.resource = cloneResource(message.resource);
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -252,9 +266,9 @@ export function cloneWatchEvent_Delete(message: WatchEvent_Delete): WatchEvent_D
  * Clones a message plinth.resource.v1.WatchEvent.EndOfSnapshot.
  */
 export function cloneWatchEvent_EndOfSnapshot(message: WatchEvent_EndOfSnapshot): WatchEvent_EndOfSnapshot {
-  const copy: WatchEvent_EndOfSnapshot = { ...message };
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as WatchEvent_EndOfSnapshot;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -263,9 +277,9 @@ export function cloneWatchEvent_EndOfSnapshot(message: WatchEvent_EndOfSnapshot)
  * Clones a message plinth.resource.v1.WatchEvent.Bookmark.
  */
 export function cloneWatchEvent_Bookmark(message: WatchEvent_Bookmark): WatchEvent_Bookmark {
-  const copy: WatchEvent_Bookmark = { ...message };
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as WatchEvent_Bookmark;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -274,12 +288,12 @@ export function cloneWatchEvent_Bookmark(message: WatchEvent_Bookmark): WatchEve
  * Clones a message plinth.resource.v1.MutateAndValidateRequest.
  */
 export function cloneMutateAndValidateRequest(message: MutateAndValidateRequest): MutateAndValidateRequest {
-  const copy: MutateAndValidateRequest = { ...message };
-  if (copy.resource !== undefined) {
-    copy.resource = cloneResource(copy.resource);
+  const copy = { $typeName: message.$typeName } as MutateAndValidateRequest;
+  if (message.resource !== undefined) {
+    copy.resource = cloneResource(message.resource);
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -288,12 +302,12 @@ export function cloneMutateAndValidateRequest(message: MutateAndValidateRequest)
  * Clones a message plinth.resource.v1.MutateAndValidateResponse.
  */
 export function cloneMutateAndValidateResponse(message: MutateAndValidateResponse): MutateAndValidateResponse {
-  const copy: MutateAndValidateResponse = { ...message };
-  if (copy.resource !== undefined) {
-    copy.resource = cloneResource(copy.resource);
+  const copy = { $typeName: message.$typeName } as MutateAndValidateResponse;
+  if (message.resource !== undefined) {
+    copy.resource = cloneResource(message.resource);
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }

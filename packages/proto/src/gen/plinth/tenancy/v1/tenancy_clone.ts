@@ -9,9 +9,10 @@ import type { UnknownField } from "@bufbuild/protobuf";
  * Clones a message plinth.tenancy.v1.Partition.
  */
 export function clonePartition(message: Partition): Partition {
-  const copy: Partition = { ...message };
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as Partition;
+  copy.description = message.description;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -20,9 +21,10 @@ export function clonePartition(message: Partition): Partition {
  * Clones a message plinth.tenancy.v1.Namespace.
  */
 export function cloneNamespace(message: Namespace): Namespace {
-  const copy: Namespace = { ...message };
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as Namespace;
+  copy.description = message.description;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }

@@ -3,41 +3,49 @@
 /* eslint-disable */
 
 import type { Legacy, Legacy_Box, Legacy_Box_Slot, Legacy_Chosen_Box, OnlyExtensions } from "./legacy_pb.ts";
-import type { UnknownField } from "@bufbuild/protobuf";
-
+import type { Message, UnknownField } from "@bufbuild/protobuf";
 
 /**
  * Clones a message torture.legacy.v1.Legacy.
  */
 export function cloneLegacy(message: Legacy): Legacy {
-  const copy: Legacy = Object.assign(Object.create(Object.getPrototypeOf(message)), message);
-  if (copy.blob !== undefined && Object.hasOwn(copy, "blob")) {
-    copy.blob = copyBytes(copy.blob);
+  const copy = emptyLike(message);
+  if (message.text !== undefined && Object.hasOwn(message, "text")) {
+    copy.text = message.text;
   }
-  if (copy.optionalBlob !== undefined && Object.hasOwn(copy, "optionalBlob")) {
-    copy.optionalBlob = copyBytes(copy.optionalBlob);
+  if (message.blob !== undefined && Object.hasOwn(message, "blob")) {
+    copy.blob = copyBytes(message.blob);
   }
-  copy.packed = copy.packed.slice();
-  copy.blobs = copyItems(copy.blobs, copyBytes);
-  copy.blobsByFlag = copyEntries(copy.blobsByFlag, copyBytes);
-  if (copy.box !== undefined) {
-    copy.box = cloneLegacy_Box(copy.box);
+  if (message.optionalBlob !== undefined && Object.hasOwn(message, "optionalBlob")) {
+    copy.optionalBlob = copyBytes(message.optionalBlob);
   }
-  if (copy.child !== undefined) {
-    copy.child = cloneLegacy(copy.child);
+  if (message.ratio !== undefined && Object.hasOwn(message, "ratio")) {
+    copy.ratio = message.ratio;
   }
-  switch (copy.choice.case) {
+  if (message.kind !== undefined && Object.hasOwn(message, "kind")) {
+    copy.kind = message.kind;
+  }
+  copy.packed = message.packed.slice();
+  copy.blobs = copyItems(message.blobs, copyBytes);
+  copy.blobsByFlag = copyEntries(message.blobsByFlag, copyBytes);
+  if (message.box !== undefined) {
+    copy.box = cloneLegacy_Box(message.box);
+  }
+  if (message.child !== undefined) {
+    copy.child = cloneLegacy(message.child);
+  }
+  switch (message.choice.case) {
     case "chosen":
-      copy.choice = { case: "chosen", value: copyBytes(copy.choice.value) };
+      copy.choice = { case: "chosen", value: copyBytes(message.choice.value) };
       break;
     case "chosenBox":
-      copy.choice = { case: "chosenBox", value: cloneLegacy_Chosen_Box(copy.choice.value) };
+      copy.choice = { case: "chosenBox", value: cloneLegacy_Chosen_Box(message.choice.value) };
       break;
     default:
-      copy.choice = { ...copy.choice };
+      copy.choice = { ...message.choice };
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -46,13 +54,13 @@ export function cloneLegacy(message: Legacy): Legacy {
  * Clones a message torture.legacy.v1.Legacy.Box.
  */
 export function cloneLegacy_Box(message: Legacy_Box): Legacy_Box {
-  const copy: Legacy_Box = Object.assign(Object.create(Object.getPrototypeOf(message)), message);
-  if (copy.content !== undefined && Object.hasOwn(copy, "content")) {
-    copy.content = copyBytes(copy.content);
+  const copy = emptyLike(message);
+  if (message.content !== undefined && Object.hasOwn(message, "content")) {
+    copy.content = copyBytes(message.content);
   }
-  copy.slot = copyItems(copy.slot, cloneLegacy_Box_Slot);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  copy.slot = copyItems(message.slot, cloneLegacy_Box_Slot);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -61,12 +69,12 @@ export function cloneLegacy_Box(message: Legacy_Box): Legacy_Box {
  * Clones a message torture.legacy.v1.Legacy.Box.Slot.
  */
 export function cloneLegacy_Box_Slot(message: Legacy_Box_Slot): Legacy_Box_Slot {
-  const copy: Legacy_Box_Slot = Object.assign(Object.create(Object.getPrototypeOf(message)), message);
-  if (copy.content !== undefined && Object.hasOwn(copy, "content")) {
-    copy.content = copyBytes(copy.content);
+  const copy = emptyLike(message);
+  if (message.content !== undefined && Object.hasOwn(message, "content")) {
+    copy.content = copyBytes(message.content);
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -75,12 +83,12 @@ export function cloneLegacy_Box_Slot(message: Legacy_Box_Slot): Legacy_Box_Slot 
  * Clones a message torture.legacy.v1.Legacy.Chosen_Box.
  */
 export function cloneLegacy_Chosen_Box(message: Legacy_Chosen_Box): Legacy_Chosen_Box {
-  const copy: Legacy_Chosen_Box = Object.assign(Object.create(Object.getPrototypeOf(message)), message);
-  if (copy.content !== undefined && Object.hasOwn(copy, "content")) {
-    copy.content = copyBytes(copy.content);
+  const copy = emptyLike(message);
+  if (message.content !== undefined && Object.hasOwn(message, "content")) {
+    copy.content = copyBytes(message.content);
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -89,10 +97,19 @@ export function cloneLegacy_Chosen_Box(message: Legacy_Chosen_Box): Legacy_Chose
  * Clones a message torture.legacy.v1.OnlyExtensions.
  */
 export function cloneOnlyExtensions(message: OnlyExtensions): OnlyExtensions {
-  const copy: OnlyExtensions = Object.assign(Object.create(Object.getPrototypeOf(message)), message);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = emptyLike(message);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
+  return copy;
+}
+
+/**
+ * Makes a message without own fields. Its prototype is what tells which fields are set.
+ */
+function emptyLike<T extends Message>(message: T): T {
+  const copy = Object.create(Object.getPrototypeOf(message));
+  copy.$typeName = message.$typeName;
   return copy;
 }
 
@@ -115,15 +132,17 @@ function copyItems<T>(items: T[], copyItem: (item: T) => T): T[] {
 }
 
 /**
- * Copies a map and its values. All keys are there before any is assigned to, as `__proto__` demands.
+ * Copies a map and its values. To assign to `__proto__` would set the prototype.
  */
-function copyEntries<V>(
-  entries: { [key: number]: V },
-  copyValue: (value: V) => V,
-): { [key: string]: V } {
-  const copy: { [key: string]: V } = { ...entries };
-  for (const key of Object.keys(copy)) {
-    copy[key] = copyValue(copy[key] as V);
+function copyEntries<V>(entries: { [key: string]: V }, copyValue: (value: V) => V): { [key: string]: V } {
+  const copy: { [key: string]: V } = {};
+  for (const key of Object.keys(entries)) {
+    const value = copyValue(entries[key] as V);
+    if (key === "__proto__") {
+      Object.defineProperty(copy, key, { value, configurable: true, enumerable: true, writable: true });
+    } else {
+      copy[key] = value;
+    }
   }
   return copy;
 }
@@ -134,3 +153,4 @@ function copyEntries<V>(
 function copyBytes(bytes: Uint8Array): Uint8Array {
   return new Uint8Array(bytes);
 }
+

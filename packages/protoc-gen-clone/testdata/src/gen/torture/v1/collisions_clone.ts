@@ -2,27 +2,26 @@
 // @generated from file torture/v1/collisions.proto (package torture.collisions.v1, syntax proto3)
 /* eslint-disable */
 
-import type { All, Any, Array, AsyncIterable as AsyncIterable$1, Client, Client_Service, cloneLeaf as cloneLeaf$2, copy, copyAny as copyAny$1, copyBytes as copyBytes$1, copyUnknownFields as copyUnknownFields$1, create, JsonObject, Leaf, message, Object$, Outer, Outer_Inner, Outer_Inner$, Promise as Promise$1, Symbol as Symbol$1, Uint8Array$, UnknownField } from "./collisions_pb.ts";
-import { createSchema, SymbolSchema } from "./collisions_pb.ts";
+import type { All, Any, Array, AsyncIterable as AsyncIterable$1, client as client$1, Client, Client_Service, cloneLeaf as cloneLeaf$2, copy, copyAny as copyAny$1, copyBytes as copyBytes$1, copyUnknownFields as copyUnknownFields$1, create, JsonObject, Leaf, message, Object$, Outer, Outer_Inner, Outer_Inner$, Promise as Promise$1, Symbol as Symbol$1, Uint8Array$, UnknownField } from "./collisions_pb.ts";
+import { copySchema, createSchema, SymbolSchema } from "./collisions_pb.ts";
 import { cloneLeaf as cloneLeaf$1 } from "./torture_clone.ts";
 import type { Client as Client$1 } from "@connectrpc/connect";
 import type { UnknownField as UnknownField$1 } from "@bufbuild/protobuf";
 import { create as create$1 } from "@bufbuild/protobuf";
 import type { Any as Any$1 } from "@bufbuild/protobuf/wkt";
 
-
 /**
  * Clones a message torture.collisions.v1.Leaf.
  */
 export function cloneLeaf(message: Leaf): Leaf {
-  const copy: Leaf = { ...message };
-  copy.own = copyBytes(copy.own);
-  if (copy.imported !== undefined) {
-    copy.imported = cloneLeaf$1(copy.imported);
+  const copy = { $typeName: message.$typeName } as Leaf;
+  copy.own = copyBytes(message.own);
+  if (message.imported !== undefined) {
+    copy.imported = cloneLeaf$1(message.imported);
   }
-  copy.importedByName = copyEntries(copy.importedByName, cloneLeaf$1);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  copy.importedByName = copyEntries(message.importedByName, cloneLeaf$1);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -31,12 +30,12 @@ export function cloneLeaf(message: Leaf): Leaf {
  * Clones a message torture.collisions.v1.Any.
  */
 export function cloneAny(message: Any): Any {
-  const copy: Any = { ...message };
-  if (copy.any !== undefined) {
-    copy.any = copyAny(copy.any);
+  const copy = { $typeName: message.$typeName } as Any;
+  if (message.any !== undefined) {
+    copy.any = copyAny(message.any);
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -45,11 +44,11 @@ export function cloneAny(message: Any): Any {
  * Clones a message torture.collisions.v1.Object.
  */
 export function cloneObject$(message: Object$): Object$ {
-  const copy: Object$ = { ...message };
-  copy.a = copyBytes(copy.a);
-  copy.arrays = copyItems(copy.arrays, cloneArray);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as Object$;
+  copy.a = copyBytes(message.a);
+  copy.arrays = copyItems(message.arrays, cloneArray);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -58,10 +57,10 @@ export function cloneObject$(message: Object$): Object$ {
  * Clones a message torture.collisions.v1.Array.
  */
 export function cloneArray(message: Array): Array {
-  const copy: Array = { ...message };
-  copy.objects = copyEntries(copy.objects, cloneObject$);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as Array;
+  copy.objects = copyEntries(message.objects, cloneObject$);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -70,10 +69,10 @@ export function cloneArray(message: Array): Array {
  * Clones a message torture.collisions.v1.Symbol.
  */
 export function cloneSymbol(message: Symbol$1): Symbol$1 {
-  const copy: Symbol$1 = { ...message };
-  copy.a = copyBytes(copy.a);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as Symbol$1;
+  copy.a = copyBytes(message.a);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -82,10 +81,10 @@ export function cloneSymbol(message: Symbol$1): Symbol$1 {
  * Clones a message torture.collisions.v1.Promise.
  */
 export function clonePromise(message: Promise$1): Promise$1 {
-  const copy: Promise$1 = { ...message };
-  copy.a = copyBytes(copy.a);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as Promise$1;
+  copy.a = copyBytes(message.a);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -94,10 +93,10 @@ export function clonePromise(message: Promise$1): Promise$1 {
  * Clones a message torture.collisions.v1.AsyncIterable.
  */
 export function cloneAsyncIterable(message: AsyncIterable$1): AsyncIterable$1 {
-  const copy: AsyncIterable$1 = { ...message };
-  copy.a = copyBytes(copy.a);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as AsyncIterable$1;
+  copy.a = copyBytes(message.a);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -106,10 +105,10 @@ export function cloneAsyncIterable(message: AsyncIterable$1): AsyncIterable$1 {
  * Clones a message torture.collisions.v1.Uint8Array.
  */
 export function cloneUint8Array$(message: Uint8Array$): Uint8Array$ {
-  const copy: Uint8Array$ = { ...message };
-  copy.a = copyBytes(copy.a);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as Uint8Array$;
+  copy.a = copyBytes(message.a);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -118,10 +117,10 @@ export function cloneUint8Array$(message: Uint8Array$): Uint8Array$ {
  * Clones a message torture.collisions.v1.UnknownField.
  */
 export function cloneUnknownField(message: UnknownField): UnknownField {
-  const copy: UnknownField = { ...message };
-  copy.a = copyBytes(copy.a);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as UnknownField;
+  copy.a = copyBytes(message.a);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -130,10 +129,10 @@ export function cloneUnknownField(message: UnknownField): UnknownField {
  * Clones a message torture.collisions.v1.Client.
  */
 export function cloneClient(message: Client): Client {
-  const copy: Client = { ...message };
-  copy.a = copyBytes(copy.a);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as Client;
+  copy.a = copyBytes(message.a);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -142,10 +141,10 @@ export function cloneClient(message: Client): Client {
  * Clones a message torture.collisions.v1.JsonObject.
  */
 export function cloneJsonObject(message: JsonObject): JsonObject {
-  const copy: JsonObject = { ...message };
-  copy.a = copyBytes(copy.a);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as JsonObject;
+  copy.a = copyBytes(message.a);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -154,10 +153,10 @@ export function cloneJsonObject(message: JsonObject): JsonObject {
  * Clones a message torture.collisions.v1.copyBytes.
  */
 export function clonecopyBytes(message: copyBytes$1): copyBytes$1 {
-  const copy: copyBytes$1 = { ...message };
-  copy.a = copyBytes(copy.a);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as copyBytes$1;
+  copy.a = copyBytes(message.a);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -166,10 +165,10 @@ export function clonecopyBytes(message: copyBytes$1): copyBytes$1 {
  * Clones a message torture.collisions.v1.copyUnknownFields.
  */
 export function clonecopyUnknownFields(message: copyUnknownFields$1): copyUnknownFields$1 {
-  const copy: copyUnknownFields$1 = { ...message };
-  copy.a = copyBytes(copy.a);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as copyUnknownFields$1;
+  copy.a = copyBytes(message.a);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -178,10 +177,10 @@ export function clonecopyUnknownFields(message: copyUnknownFields$1): copyUnknow
  * Clones a message torture.collisions.v1.copyAny.
  */
 export function clonecopyAny(message: copyAny$1): copyAny$1 {
-  const copy: copyAny$1 = { ...message };
-  copy.a = copyBytes(copy.a);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as copyAny$1;
+  copy.a = copyBytes(message.a);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -190,10 +189,10 @@ export function clonecopyAny(message: copyAny$1): copyAny$1 {
  * Clones a message torture.collisions.v1.cloneLeaf.
  */
 export function clonecloneLeaf(message: cloneLeaf$2): cloneLeaf$2 {
-  const copy: cloneLeaf$2 = { ...message };
-  copy.a = copyBytes(copy.a);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as cloneLeaf$2;
+  copy.a = copyBytes(message.a);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -202,10 +201,10 @@ export function clonecloneLeaf(message: cloneLeaf$2): cloneLeaf$2 {
  * Clones a message torture.collisions.v1.create.
  */
 export function clonecreate(message: create): create {
-  const copy: create = { ...message };
-  copy.a = copyBytes(copy.a);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as create;
+  copy.a = copyBytes(message.a);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -214,12 +213,12 @@ export function clonecreate(message: create): create {
  * Clones a message torture.collisions.v1.message.
  */
 export function clonemessage(message: message): message {
-  const copy: message = { ...message };
-  if (copy.copy !== undefined) {
-    copy.copy = clonecopy(copy.copy);
+  const copy = { $typeName: message.$typeName } as message;
+  if (message.copy !== undefined) {
+    copy.copy = clonecopy(message.copy);
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -228,12 +227,12 @@ export function clonemessage(message: message): message {
  * Clones a message torture.collisions.v1.copy.
  */
 export function clonecopy(message: copy): copy {
-  const copy: copy = { ...message };
-  if (copy.message !== undefined) {
-    copy.message = clonemessage(copy.message);
+  const copy = { $typeName: message.$typeName } as copy;
+  if (message.message !== undefined) {
+    copy.message = clonemessage(message.message);
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -242,12 +241,12 @@ export function clonecopy(message: copy): copy {
  * Clones a message torture.collisions.v1.Outer.
  */
 export function cloneOuter(message: Outer): Outer {
-  const copy: Outer = { ...message };
-  if (copy.inner !== undefined) {
-    copy.inner = cloneOuter_Inner(copy.inner);
+  const copy = { $typeName: message.$typeName } as Outer;
+  if (message.inner !== undefined) {
+    copy.inner = cloneOuter_Inner(message.inner);
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -256,10 +255,10 @@ export function cloneOuter(message: Outer): Outer {
  * Clones a message torture.collisions.v1.Outer.Inner.
  */
 export function cloneOuter_Inner(message: Outer_Inner): Outer_Inner {
-  const copy: Outer_Inner = { ...message };
-  copy.a = copyBytes(copy.a);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as Outer_Inner;
+  copy.a = copyBytes(message.a);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -268,10 +267,10 @@ export function cloneOuter_Inner(message: Outer_Inner): Outer_Inner {
  * Clones a message torture.collisions.v1.Outer_Inner.
  */
 export function cloneOuter_Inner$(message: Outer_Inner$): Outer_Inner$ {
-  const copy: Outer_Inner$ = { ...message };
-  copy.b = copyBytes(copy.b);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as Outer_Inner$;
+  copy.b = copyBytes(message.b);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -280,81 +279,98 @@ export function cloneOuter_Inner$(message: Outer_Inner$): Outer_Inner$ {
  * Clones a message torture.collisions.v1.All.
  */
 export function cloneAll(message: All): All {
-  const copy: All = { ...message };
-  if (copy.leaf !== undefined) {
-    copy.leaf = cloneLeaf(copy.leaf);
+  const copy = { $typeName: message.$typeName } as All;
+  if (message.leaf !== undefined) {
+    copy.leaf = cloneLeaf(message.leaf);
   }
-  if (copy.any !== undefined) {
-    copy.any = cloneAny(copy.any);
+  if (message.any !== undefined) {
+    copy.any = cloneAny(message.any);
   }
-  if (copy.object !== undefined) {
-    copy.object = cloneObject$(copy.object);
+  if (message.object !== undefined) {
+    copy.object = cloneObject$(message.object);
   }
-  if (copy.symbol !== undefined) {
-    copy.symbol = cloneSymbol(copy.symbol);
+  if (message.symbol !== undefined) {
+    copy.symbol = cloneSymbol(message.symbol);
   }
-  if (copy.promise !== undefined) {
-    copy.promise = clonePromise(copy.promise);
+  if (message.promise !== undefined) {
+    copy.promise = clonePromise(message.promise);
   }
-  if (copy.asyncIterable !== undefined) {
-    copy.asyncIterable = cloneAsyncIterable(copy.asyncIterable);
+  if (message.asyncIterable !== undefined) {
+    copy.asyncIterable = cloneAsyncIterable(message.asyncIterable);
   }
-  if (copy.uint8Array !== undefined) {
-    copy.uint8Array = cloneUint8Array$(copy.uint8Array);
+  if (message.uint8Array !== undefined) {
+    copy.uint8Array = cloneUint8Array$(message.uint8Array);
   }
-  if (copy.unknownField !== undefined) {
-    copy.unknownField = cloneUnknownField(copy.unknownField);
+  if (message.unknownField !== undefined) {
+    copy.unknownField = cloneUnknownField(message.unknownField);
   }
-  if (copy.client !== undefined) {
-    copy.client = cloneClient(copy.client);
+  if (message.client !== undefined) {
+    copy.client = cloneClient(message.client);
   }
-  if (copy.jsonObject !== undefined) {
-    copy.jsonObject = cloneJsonObject(copy.jsonObject);
+  if (message.jsonObject !== undefined) {
+    copy.jsonObject = cloneJsonObject(message.jsonObject);
   }
-  if (copy.copyBytes !== undefined) {
-    copy.copyBytes = clonecopyBytes(copy.copyBytes);
+  if (message.copyBytes !== undefined) {
+    copy.copyBytes = clonecopyBytes(message.copyBytes);
   }
-  if (copy.copyUnknownFields !== undefined) {
-    copy.copyUnknownFields = clonecopyUnknownFields(copy.copyUnknownFields);
+  if (message.copyUnknownFields !== undefined) {
+    copy.copyUnknownFields = clonecopyUnknownFields(message.copyUnknownFields);
   }
-  if (copy.copyAny !== undefined) {
-    copy.copyAny = clonecopyAny(copy.copyAny);
+  if (message.copyAny !== undefined) {
+    copy.copyAny = clonecopyAny(message.copyAny);
   }
-  if (copy.cloneLeaf !== undefined) {
-    copy.cloneLeaf = clonecloneLeaf(copy.cloneLeaf);
+  if (message.cloneLeaf !== undefined) {
+    copy.cloneLeaf = clonecloneLeaf(message.cloneLeaf);
   }
-  if (copy.create !== undefined) {
-    copy.create = clonecreate(copy.create);
+  if (message.create !== undefined) {
+    copy.create = clonecreate(message.create);
   }
-  if (copy.message !== undefined) {
-    copy.message = clonemessage(copy.message);
+  if (message.message !== undefined) {
+    copy.message = clonemessage(message.message);
   }
-  if (copy.outerInner !== undefined) {
-    copy.outerInner = cloneOuter_Inner$(copy.outerInner);
+  if (message.outerInner !== undefined) {
+    copy.outerInner = cloneOuter_Inner$(message.outerInner);
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
 
 /**
- * Makes a client of torture.collisions.v1.Client_Service that clones every request before it passes it on, and every
- * response before the caller gets it, streamed ones included. A cloning client is returned as it is.
+ * Makes a client of torture.collisions.v1.client that clones every request on its way in and every
+ * response on its way out, streamed ones included. A cloning client is returned as it is.
  */
-export function createClient_ServiceCloningClient(
-  client: Client$1<typeof Client_Service>,
-): Client$1<typeof Client_Service> {
+export function createclientCloningClient(client: Client$1<typeof client$1>): Client$1<typeof client$1> {
+  if (cloningClient in client) {
+    return client;
+  }
+  return {
+    [cloningClient]: true,
+    async client(request, options) {
+      const message = clonecopy(create$1(copySchema, request));
+      return clonecopy(await client.client(message, options));
+    },
+  };
+}
+
+/**
+ * Makes a client of torture.collisions.v1.Client_Service that clones every request on its way in and every
+ * response on its way out, streamed ones included. A cloning client is returned as it is.
+ */
+export function createClient_ServiceCloningClient(client: Client$1<typeof Client_Service>): Client$1<typeof Client_Service> {
   if (cloningClient in client) {
     return client;
   }
   return {
     [cloningClient]: true,
     async create(request, options) {
-      return cloneClient(await client.create(clonecreate(create$1(createSchema, request)), options));
+      const message = clonecreate(create$1(createSchema, request));
+      return cloneClient(await client.create(message, options));
     },
     stream(requests, options) {
-      return mapStream(client.stream(mapStream(requests, (request) => cloneSymbol(create$1(SymbolSchema, request))), options), clonePromise);
+      const messages = mapStream(requests, (request) => cloneSymbol(create$1(SymbolSchema, request)));
+      return mapStream(client.stream(messages, options), clonePromise);
     },
   };
 }
@@ -363,10 +379,11 @@ export function createClient_ServiceCloningClient(
  * Clones a message google.protobuf.Any.
  */
 function copyAny(message: Any$1): Any$1 {
-  const copy: Any$1 = { ...message };
-  copy.value = copyBytes(copy.value);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as Any$1;
+  copy.typeUrl = message.typeUrl;
+  copy.value = copyBytes(message.value);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -377,18 +394,14 @@ function copyAny(message: Any$1): Any$1 {
 const cloningClient: symbol = /*@__PURE__*/ Symbol.for("protoc-gen-clone.cloning-client");
 
 /**
- * Applies a function to each message of a stream. An iterator can be closed where the stream's can.
+ * Applies a function to each message of a stream. Iterators can be closed where the stream's can, and
+ * the stream is closed where the function throws.
  */
-function mapStream<From, To>(
-  stream: AsyncIterable<From>,
-  map: (message: From) => To,
-): AsyncIterable<To> {
+function mapStream<From, To>(stream: AsyncIterable<From>, map: (message: From) => To): AsyncIterable<To> {
   return {
     [Symbol.asyncIterator]() {
       const source = stream[Symbol.asyncIterator]();
-      const mapResult = async (
-        pending: Promise<IteratorResult<From>>,
-      ): Promise<IteratorResult<To>> => {
+      const mapResult = async (pending: Promise<IteratorResult<From>>): Promise<IteratorResult<To>> => {
         const result = await pending;
         if (result.done) {
           return result;
@@ -433,15 +446,17 @@ function copyItems<T>(items: T[], copyItem: (item: T) => T): T[] {
 }
 
 /**
- * Copies a map and its values. All keys are there before any is assigned to, as `__proto__` demands.
+ * Copies a map and its values. To assign to `__proto__` would set the prototype.
  */
-function copyEntries<V>(
-  entries: { [key: number]: V },
-  copyValue: (value: V) => V,
-): { [key: string]: V } {
-  const copy: { [key: string]: V } = { ...entries };
-  for (const key of Object.keys(copy)) {
-    copy[key] = copyValue(copy[key] as V);
+function copyEntries<V>(entries: { [key: string]: V }, copyValue: (value: V) => V): { [key: string]: V } {
+  const copy: { [key: string]: V } = {};
+  for (const key of Object.keys(entries)) {
+    const value = copyValue(entries[key] as V);
+    if (key === "__proto__") {
+      Object.defineProperty(copy, key, { value, configurable: true, enumerable: true, writable: true });
+    } else {
+      copy[key] = value;
+    }
   }
   return copy;
 }
@@ -452,3 +467,4 @@ function copyEntries<V>(
 function copyBytes(bytes: Uint8Array): Uint8Array {
   return new Uint8Array(bytes);
 }
+

@@ -3,41 +3,53 @@
 /* eslint-disable */
 
 import type { Delimited, Explicit, Implicit, Required } from "./editions_pb.ts";
-import type { UnknownField } from "@bufbuild/protobuf";
-
+import type { Message, UnknownField } from "@bufbuild/protobuf";
 
 /**
  * Clones a message torture.editions.v1.Explicit.
  */
 export function cloneExplicit(message: Explicit): Explicit {
-  const copy: Explicit = Object.assign(Object.create(Object.getPrototypeOf(message)), message);
-  if (copy.blob !== undefined && Object.hasOwn(copy, "blob")) {
-    copy.blob = copyBytes(copy.blob);
+  const copy = emptyLike(message);
+  if (message.text !== undefined && Object.hasOwn(message, "text")) {
+    copy.text = message.text;
   }
-  if (copy.blobWithDefault !== undefined && Object.hasOwn(copy, "blobWithDefault")) {
-    copy.blobWithDefault = copyBytes(copy.blobWithDefault);
+  if (message.blob !== undefined && Object.hasOwn(message, "blob")) {
+    copy.blob = copyBytes(message.blob);
   }
-  copy.implicitBlob = copyBytes(copy.implicitBlob);
-  if (copy.child !== undefined) {
-    copy.child = cloneExplicit(copy.child);
+  if (message.blobWithDefault !== undefined && Object.hasOwn(message, "blobWithDefault")) {
+    copy.blobWithDefault = copyBytes(message.blobWithDefault);
   }
-  copy.blobs = copyItems(copy.blobs, copyBytes);
-  copy.children = copyEntries(copy.children, cloneExplicit);
-  if (copy.wrapper !== undefined) {
-    copy.wrapper = copyBytes(copy.wrapper);
+  if (message.number !== undefined && Object.hasOwn(message, "number")) {
+    copy.number = message.number;
   }
-  switch (copy.choice.case) {
+  if (message.longString !== undefined && Object.hasOwn(message, "longString")) {
+    copy.longString = message.longString;
+  }
+  if (message.closed !== undefined && Object.hasOwn(message, "closed")) {
+    copy.closed = message.closed;
+  }
+  copy.implicit = message.implicit;
+  copy.implicitBlob = copyBytes(message.implicitBlob);
+  if (message.child !== undefined) {
+    copy.child = cloneExplicit(message.child);
+  }
+  copy.blobs = copyItems(message.blobs, copyBytes);
+  copy.children = copyEntries(message.children, cloneExplicit);
+  if (message.wrapper !== undefined) {
+    copy.wrapper = copyBytes(message.wrapper);
+  }
+  switch (message.choice.case) {
     case "chosen":
-      copy.choice = { case: "chosen", value: copyBytes(copy.choice.value) };
+      copy.choice = { case: "chosen", value: copyBytes(message.choice.value) };
       break;
     case "chosenMessage":
-      copy.choice = { case: "chosenMessage", value: cloneExplicit(copy.choice.value) };
+      copy.choice = { case: "chosenMessage", value: cloneExplicit(message.choice.value) };
       break;
     default:
-      copy.choice = { ...copy.choice };
+      copy.choice = { ...message.choice };
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -46,20 +58,21 @@ export function cloneExplicit(message: Explicit): Explicit {
  * Clones a message torture.editions.v1.Implicit.
  */
 export function cloneImplicit(message: Implicit): Implicit {
-  const copy: Implicit = { ...message };
-  copy.blob = copyBytes(copy.blob);
-  if (copy.child !== undefined) {
-    copy.child = cloneExplicit(copy.child);
+  const copy = { $typeName: message.$typeName } as Implicit;
+  copy.text = message.text;
+  copy.blob = copyBytes(message.blob);
+  if (message.child !== undefined) {
+    copy.child = cloneExplicit(message.child);
   }
-  switch (copy.choice.case) {
+  switch (message.choice.case) {
     case "chosen":
-      copy.choice = { case: "chosen", value: copyBytes(copy.choice.value) };
+      copy.choice = { case: "chosen", value: copyBytes(message.choice.value) };
       break;
     default:
-      copy.choice = { ...copy.choice };
+      copy.choice = { ...message.choice };
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -68,20 +81,20 @@ export function cloneImplicit(message: Implicit): Implicit {
  * Clones a message torture.editions.v1.Delimited.
  */
 export function cloneDelimited(message: Delimited): Delimited {
-  const copy: Delimited = { ...message };
-  if (copy.group !== undefined) {
-    copy.group = cloneExplicit(copy.group);
+  const copy = { $typeName: message.$typeName } as Delimited;
+  if (message.group !== undefined) {
+    copy.group = cloneExplicit(message.group);
   }
-  copy.groups = copyItems(copy.groups, cloneImplicit);
-  switch (copy.choice.case) {
+  copy.groups = copyItems(message.groups, cloneImplicit);
+  switch (message.choice.case) {
     case "chosen":
-      copy.choice = { case: "chosen", value: cloneExplicit(copy.choice.value) };
+      copy.choice = { case: "chosen", value: cloneExplicit(message.choice.value) };
       break;
     default:
-      copy.choice = { ...copy.choice };
+      copy.choice = { ...message.choice };
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -90,16 +103,28 @@ export function cloneDelimited(message: Delimited): Delimited {
  * Clones a message torture.editions.v1.Required.
  */
 export function cloneRequired(message: Required): Required {
-  const copy: Required = Object.assign(Object.create(Object.getPrototypeOf(message)), message);
-  if (copy.blob !== undefined && Object.hasOwn(copy, "blob")) {
-    copy.blob = copyBytes(copy.blob);
+  const copy = emptyLike(message);
+  if (message.text !== undefined && Object.hasOwn(message, "text")) {
+    copy.text = message.text;
   }
-  if (copy.message !== undefined) {
-    copy.message = cloneImplicit(copy.message);
+  if (message.blob !== undefined && Object.hasOwn(message, "blob")) {
+    copy.blob = copyBytes(message.blob);
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.message !== undefined) {
+    copy.message = cloneImplicit(message.message);
   }
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Makes a message without own fields. Its prototype is what tells which fields are set.
+ */
+function emptyLike<T extends Message>(message: T): T {
+  const copy = Object.create(Object.getPrototypeOf(message));
+  copy.$typeName = message.$typeName;
   return copy;
 }
 
@@ -122,15 +147,17 @@ function copyItems<T>(items: T[], copyItem: (item: T) => T): T[] {
 }
 
 /**
- * Copies a map and its values. All keys are there before any is assigned to, as `__proto__` demands.
+ * Copies a map and its values. To assign to `__proto__` would set the prototype.
  */
-function copyEntries<V>(
-  entries: { [key: number]: V },
-  copyValue: (value: V) => V,
-): { [key: string]: V } {
-  const copy: { [key: string]: V } = { ...entries };
-  for (const key of Object.keys(copy)) {
-    copy[key] = copyValue(copy[key] as V);
+function copyEntries<V>(entries: { [key: string]: V }, copyValue: (value: V) => V): { [key: string]: V } {
+  const copy: { [key: string]: V } = {};
+  for (const key of Object.keys(entries)) {
+    const value = copyValue(entries[key] as V);
+    if (key === "__proto__") {
+      Object.defineProperty(copy, key, { value, configurable: true, enumerable: true, writable: true });
+    } else {
+      copy[key] = value;
+    }
   }
   return copy;
 }
@@ -141,3 +168,4 @@ function copyEntries<V>(
 function copyBytes(bytes: Uint8Array): Uint8Array {
   return new Uint8Array(bytes);
 }
+

@@ -5,22 +5,22 @@
 import type { Empty, EmptyService, Leaf, Lists, Maps, Names, Oneofs, Optionals, Scalars, TortureService, Tree, Tree_Branch, Tree_Branch_Twig, WellKnown } from "./torture_pb.ts";
 import { LeafSchema, ScalarsSchema, TreeSchema } from "./torture_pb.ts";
 import type { Client } from "@connectrpc/connect";
-import type { JsonObject, JsonValue, UnknownField } from "@bufbuild/protobuf";
+import type { JsonObject, JsonValue, Message, UnknownField } from "@bufbuild/protobuf";
 import { create } from "@bufbuild/protobuf";
 import type { Any, BytesValue, Duration, Empty as Empty$1, FeatureSet, FieldMask, ListValue, MessageOptions, StringValue, Struct, Timestamp, UninterpretedOption, UninterpretedOption_NamePart, Value } from "@bufbuild/protobuf/wkt";
 import { EmptySchema } from "@bufbuild/protobuf/wkt";
 import type { Field, Option, Type } from "@bufbuild/protobuf/wkt/google/protobuf/type_pb.js";
 import type { SourceContext } from "@bufbuild/protobuf/wkt/google/protobuf/source_context_pb.js";
 
-
 /**
  * Clones a message torture.v1.Leaf.
  */
 export function cloneLeaf(message: Leaf): Leaf {
-  const copy: Leaf = { ...message };
-  copy.blob = copyBytes(copy.blob);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as Leaf;
+  copy.text = message.text;
+  copy.blob = copyBytes(message.blob);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -29,9 +29,9 @@ export function cloneLeaf(message: Leaf): Leaf {
  * Clones a message torture.v1.Empty.
  */
 export function cloneEmpty(message: Empty): Empty {
-  const copy: Empty = { ...message };
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as Empty;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -40,10 +40,27 @@ export function cloneEmpty(message: Empty): Empty {
  * Clones a message torture.v1.Scalars.
  */
 export function cloneScalars(message: Scalars): Scalars {
-  const copy: Scalars = { ...message };
-  copy.fBytes = copyBytes(copy.fBytes);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as Scalars;
+  copy.fDouble = message.fDouble;
+  copy.fFloat = message.fFloat;
+  copy.fInt32 = message.fInt32;
+  copy.fInt64 = message.fInt64;
+  copy.fUint32 = message.fUint32;
+  copy.fUint64 = message.fUint64;
+  copy.fSint32 = message.fSint32;
+  copy.fSint64 = message.fSint64;
+  copy.fFixed32 = message.fFixed32;
+  copy.fFixed64 = message.fFixed64;
+  copy.fSfixed32 = message.fSfixed32;
+  copy.fSfixed64 = message.fSfixed64;
+  copy.fBool = message.fBool;
+  copy.fString = message.fString;
+  copy.fBytes = copyBytes(message.fBytes);
+  copy.fEnum = message.fEnum;
+  copy.longString = message.longString;
+  copy.longNumber = message.longNumber;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -52,15 +69,36 @@ export function cloneScalars(message: Scalars): Scalars {
  * Clones a message torture.v1.Optionals.
  */
 export function cloneOptionals(message: Optionals): Optionals {
-  const copy: Optionals = { ...message };
-  if (copy.fBytes !== undefined) {
-    copy.fBytes = copyBytes(copy.fBytes);
+  const copy = { $typeName: message.$typeName } as Optionals;
+  if (message.fDouble !== undefined) {
+    copy.fDouble = message.fDouble;
   }
-  if (copy.fLeaf !== undefined) {
-    copy.fLeaf = cloneLeaf(copy.fLeaf);
+  if (message.fInt32 !== undefined) {
+    copy.fInt32 = message.fInt32;
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.fInt64 !== undefined) {
+    copy.fInt64 = message.fInt64;
+  }
+  if (message.fBool !== undefined) {
+    copy.fBool = message.fBool;
+  }
+  if (message.fString !== undefined) {
+    copy.fString = message.fString;
+  }
+  if (message.fBytes !== undefined) {
+    copy.fBytes = copyBytes(message.fBytes);
+  }
+  if (message.fEnum !== undefined) {
+    copy.fEnum = message.fEnum;
+  }
+  if (message.longString !== undefined) {
+    copy.longString = message.longString;
+  }
+  if (message.fLeaf !== undefined) {
+    copy.fLeaf = cloneLeaf(message.fLeaf);
+  }
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -69,19 +107,19 @@ export function cloneOptionals(message: Optionals): Optionals {
  * Clones a message torture.v1.Lists.
  */
 export function cloneLists(message: Lists): Lists {
-  const copy: Lists = { ...message };
-  copy.fDouble = copy.fDouble.slice();
-  copy.fInt64 = copy.fInt64.slice();
-  copy.fFixed32 = copy.fFixed32.slice();
-  copy.fBool = copy.fBool.slice();
-  copy.fString = copy.fString.slice();
-  copy.fBytes = copyItems(copy.fBytes, copyBytes);
-  copy.fEnum = copy.fEnum.slice();
-  copy.longString = copy.longString.slice();
-  copy.fLeaf = copyItems(copy.fLeaf, cloneLeaf);
-  copy.fLists = copyItems(copy.fLists, cloneLists);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as Lists;
+  copy.fDouble = message.fDouble.slice();
+  copy.fInt64 = message.fInt64.slice();
+  copy.fFixed32 = message.fFixed32.slice();
+  copy.fBool = message.fBool.slice();
+  copy.fString = message.fString.slice();
+  copy.fBytes = copyItems(message.fBytes, copyBytes);
+  copy.fEnum = message.fEnum.slice();
+  copy.longString = message.longString.slice();
+  copy.fLeaf = copyItems(message.fLeaf, cloneLeaf);
+  copy.fLists = copyItems(message.fLists, cloneLists);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -90,24 +128,24 @@ export function cloneLists(message: Lists): Lists {
  * Clones a message torture.v1.Maps.
  */
 export function cloneMaps(message: Maps): Maps {
-  const copy: Maps = { ...message };
-  copy.byInt32 = { ...copy.byInt32 };
-  copy.byInt64 = copyEntries(copy.byInt64, copyBytes);
-  copy.byUint32 = copyEntries(copy.byUint32, cloneLeaf);
-  copy.byUint64 = { ...copy.byUint64 };
-  copy.bySint32 = { ...copy.bySint32 };
-  copy.bySint64 = { ...copy.bySint64 };
-  copy.byFixed32 = { ...copy.byFixed32 };
-  copy.byFixed64 = copyEntries(copy.byFixed64, cloneLeaf);
-  copy.bySfixed32 = copyEntries(copy.bySfixed32, copyBytes);
-  copy.bySfixed64 = copyEntries(copy.bySfixed64, cloneLeaf);
-  copy.byBool = copyEntries(copy.byBool, cloneLeaf);
-  copy.byString = copyEntries(copy.byString, cloneLeaf);
-  copy.bytesByString = copyEntries(copy.bytesByString, copyBytes);
-  copy.stringByString = { ...copy.stringByString };
-  copy.recursive = copyEntries(copy.recursive, cloneMaps);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as Maps;
+  copy.byInt32 = copyEntries(message.byInt32, (value) => value);
+  copy.byInt64 = copyEntries(message.byInt64, copyBytes);
+  copy.byUint32 = copyEntries(message.byUint32, cloneLeaf);
+  copy.byUint64 = copyEntries(message.byUint64, (value) => value);
+  copy.bySint32 = copyEntries(message.bySint32, (value) => value);
+  copy.bySint64 = copyEntries(message.bySint64, (value) => value);
+  copy.byFixed32 = copyEntries(message.byFixed32, (value) => value);
+  copy.byFixed64 = copyEntries(message.byFixed64, cloneLeaf);
+  copy.bySfixed32 = copyEntries(message.bySfixed32, copyBytes);
+  copy.bySfixed64 = copyEntries(message.bySfixed64, cloneLeaf);
+  copy.byBool = copyEntries(message.byBool, cloneLeaf);
+  copy.byString = copyEntries(message.byString, cloneLeaf);
+  copy.bytesByString = copyEntries(message.bytesByString, copyBytes);
+  copy.stringByString = copyEntries(message.stringByString, (value) => value);
+  copy.recursive = copyEntries(message.recursive, cloneMaps);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -116,45 +154,46 @@ export function cloneMaps(message: Maps): Maps {
  * Clones a message torture.v1.Oneofs.
  */
 export function cloneOneofs(message: Oneofs): Oneofs {
-  const copy: Oneofs = { ...message };
-  switch (copy.mixed.case) {
+  const copy = { $typeName: message.$typeName } as Oneofs;
+  switch (message.mixed.case) {
     case "blob":
-      copy.mixed = { case: "blob", value: copyBytes(copy.mixed.value) };
+      copy.mixed = { case: "blob", value: copyBytes(message.mixed.value) };
       break;
     case "leaf":
-      copy.mixed = { case: "leaf", value: cloneLeaf(copy.mixed.value) };
+      copy.mixed = { case: "leaf", value: cloneLeaf(message.mixed.value) };
       break;
     case "self":
-      copy.mixed = { case: "self", value: cloneOneofs(copy.mixed.value) };
+      copy.mixed = { case: "self", value: cloneOneofs(message.mixed.value) };
       break;
     case "struct":
-      copy.mixed = { case: "struct", value: copyJsonObject(copy.mixed.value) };
+      copy.mixed = { case: "struct", value: copyJsonObject(message.mixed.value) };
       break;
     case "value":
-      copy.mixed = { case: "value", value: copyValue(copy.mixed.value) };
+      copy.mixed = { case: "value", value: copyValue(message.mixed.value) };
       break;
     case "wrapper":
-      copy.mixed = { case: "wrapper", value: copyStringValue(copy.mixed.value) };
+      copy.mixed = { case: "wrapper", value: copyStringValue(message.mixed.value) };
       break;
     case "bytesWrapper":
-      copy.mixed = { case: "bytesWrapper", value: copyBytesValue(copy.mixed.value) };
+      copy.mixed = { case: "bytesWrapper", value: copyBytesValue(message.mixed.value) };
       break;
     case "any":
-      copy.mixed = { case: "any", value: copyAny(copy.mixed.value) };
+      copy.mixed = { case: "any", value: copyAny(message.mixed.value) };
       break;
     default:
-      copy.mixed = { ...copy.mixed };
+      copy.mixed = { ...message.mixed };
   }
-  copy.immutable = { ...copy.immutable };
-  switch (copy.single.case) {
+  copy.immutable = { ...message.immutable };
+  copy.between = message.between;
+  switch (message.single.case) {
     case "only":
-      copy.single = { case: "only", value: copyBytes(copy.single.value) };
+      copy.single = { case: "only", value: copyBytes(message.single.value) };
       break;
     default:
-      copy.single = { ...copy.single };
+      copy.single = { ...message.single };
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -163,48 +202,64 @@ export function cloneOneofs(message: Oneofs): Oneofs {
  * Clones a message torture.v1.WellKnown.
  */
 export function cloneWellKnown(message: WellKnown): WellKnown {
-  const copy: WellKnown = { ...message };
-  if (copy.any !== undefined) {
-    copy.any = copyAny(copy.any);
+  const copy = { $typeName: message.$typeName } as WellKnown;
+  if (message.any !== undefined) {
+    copy.any = copyAny(message.any);
   }
-  if (copy.timestamp !== undefined) {
-    copy.timestamp = copyTimestamp(copy.timestamp);
+  if (message.timestamp !== undefined) {
+    copy.timestamp = copyTimestamp(message.timestamp);
   }
-  if (copy.duration !== undefined) {
-    copy.duration = copyDuration(copy.duration);
+  if (message.duration !== undefined) {
+    copy.duration = copyDuration(message.duration);
   }
-  if (copy.empty !== undefined) {
-    copy.empty = copyEmpty(copy.empty);
+  if (message.empty !== undefined) {
+    copy.empty = copyEmpty(message.empty);
   }
-  if (copy.fieldMask !== undefined) {
-    copy.fieldMask = copyFieldMask(copy.fieldMask);
+  if (message.fieldMask !== undefined) {
+    copy.fieldMask = copyFieldMask(message.fieldMask);
   }
-  if (copy.struct !== undefined) {
-    copy.struct = copyJsonObject(copy.struct);
+  if (message.struct !== undefined) {
+    copy.struct = copyJsonObject(message.struct);
   }
-  if (copy.value !== undefined) {
-    copy.value = copyValue(copy.value);
+  if (message.value !== undefined) {
+    copy.value = copyValue(message.value);
   }
-  if (copy.listValue !== undefined) {
-    copy.listValue = copyListValue(copy.listValue);
+  if (message.listValue !== undefined) {
+    copy.listValue = copyListValue(message.listValue);
   }
-  if (copy.bytesValue !== undefined) {
-    copy.bytesValue = copyBytes(copy.bytesValue);
+  copy.nullValue = message.nullValue;
+  if (message.doubleValue !== undefined) {
+    copy.doubleValue = message.doubleValue;
   }
-  copy.structs = copyItems(copy.structs, copyJsonObject);
-  copy.structsByName = copyEntries(copy.structsByName, copyJsonObject);
-  copy.bytesValues = copyItems(copy.bytesValues, copyBytesValue);
-  copy.stringValues = copyEntries(copy.stringValues, copyStringValue);
-  copy.anys = copyItems(copy.anys, copyAny);
-  copy.values = copyEntries(copy.values, copyValue);
-  if (copy.type !== undefined) {
-    copy.type = copyType(copy.type);
+  if (message.int64Value !== undefined) {
+    copy.int64Value = message.int64Value;
   }
-  if (copy.messageOptions !== undefined) {
-    copy.messageOptions = copyMessageOptions(copy.messageOptions);
+  if (message.uint64Value !== undefined) {
+    copy.uint64Value = message.uint64Value;
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.boolValue !== undefined) {
+    copy.boolValue = message.boolValue;
+  }
+  if (message.stringValue !== undefined) {
+    copy.stringValue = message.stringValue;
+  }
+  if (message.bytesValue !== undefined) {
+    copy.bytesValue = copyBytes(message.bytesValue);
+  }
+  copy.structs = copyItems(message.structs, copyJsonObject);
+  copy.structsByName = copyEntries(message.structsByName, copyJsonObject);
+  copy.bytesValues = copyItems(message.bytesValues, copyBytesValue);
+  copy.stringValues = copyEntries(message.stringValues, copyStringValue);
+  copy.anys = copyItems(message.anys, copyAny);
+  copy.values = copyEntries(message.values, copyValue);
+  if (message.type !== undefined) {
+    copy.type = copyType(message.type);
+  }
+  if (message.messageOptions !== undefined) {
+    copy.messageOptions = copyMessageOptions(message.messageOptions);
+  }
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -213,20 +268,21 @@ export function cloneWellKnown(message: WellKnown): WellKnown {
  * Clones a message torture.v1.Tree.
  */
 export function cloneTree(message: Tree): Tree {
-  const copy: Tree = { ...message };
-  if (copy.left !== undefined) {
-    copy.left = cloneTree(copy.left);
+  const copy = { $typeName: message.$typeName } as Tree;
+  copy.name = message.name;
+  if (message.left !== undefined) {
+    copy.left = cloneTree(message.left);
   }
-  if (copy.right !== undefined) {
-    copy.right = cloneTree(copy.right);
+  if (message.right !== undefined) {
+    copy.right = cloneTree(message.right);
   }
-  copy.children = copyItems(copy.children, cloneTree);
-  copy.named = copyEntries(copy.named, cloneTree);
-  if (copy.branch !== undefined) {
-    copy.branch = cloneTree_Branch(copy.branch);
+  copy.children = copyItems(message.children, cloneTree);
+  copy.named = copyEntries(message.named, cloneTree);
+  if (message.branch !== undefined) {
+    copy.branch = cloneTree_Branch(message.branch);
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -235,15 +291,15 @@ export function cloneTree(message: Tree): Tree {
  * Clones a message torture.v1.Tree.Branch.
  */
 export function cloneTree_Branch(message: Tree_Branch): Tree_Branch {
-  const copy: Tree_Branch = { ...message };
-  if (copy.tree !== undefined) {
-    copy.tree = cloneTree(copy.tree);
+  const copy = { $typeName: message.$typeName } as Tree_Branch;
+  if (message.tree !== undefined) {
+    copy.tree = cloneTree(message.tree);
   }
-  if (copy.twig !== undefined) {
-    copy.twig = cloneTree_Branch_Twig(copy.twig);
+  if (message.twig !== undefined) {
+    copy.twig = cloneTree_Branch_Twig(message.twig);
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -252,13 +308,13 @@ export function cloneTree_Branch(message: Tree_Branch): Tree_Branch {
  * Clones a message torture.v1.Tree.Branch.Twig.
  */
 export function cloneTree_Branch_Twig(message: Tree_Branch_Twig): Tree_Branch_Twig {
-  const copy: Tree_Branch_Twig = { ...message };
-  if (copy.branch !== undefined) {
-    copy.branch = cloneTree_Branch(copy.branch);
+  const copy = { $typeName: message.$typeName } as Tree_Branch_Twig;
+  if (message.branch !== undefined) {
+    copy.branch = cloneTree_Branch(message.branch);
   }
-  copy.leaf = copyBytes(copy.leaf);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  copy.leaf = copyBytes(message.leaf);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -267,78 +323,80 @@ export function cloneTree_Branch_Twig(message: Tree_Branch_Twig): Tree_Branch_Tw
  * Clones a message torture.v1.Names.
  */
 export function cloneNames(message: Names): Names {
-  const copy: Names = { ...message };
-  copy.constructor$ = copyBytes(copy.constructor$);
-  copy.toString$ = copyBytes(copy.toString$);
-  copy.valueOf$ = copyBytes(copy.valueOf$);
-  copy.prototype = copyBytes(copy.prototype);
-  copy.Proto = copyBytes(copy.Proto);
-  copy.hasOwnProperty = copyBytes(copy.hasOwnProperty);
-  copy.case = copyBytes(copy.case);
-  copy.value = copyBytes(copy.value);
-  copy.message = copyBytes(copy.message);
-  copy.copy = copyBytes(copy.copy);
-  copy.class = copyBytes(copy.class);
-  copy.default = copyBytes(copy.default);
-  copy.field1With2Digits3 = copyBytes(copy.field1With2Digits3);
-  copy.UPPERCase = copyBytes(copy.UPPERCase);
-  copy.then = copyBytes(copy.then);
-  switch (copy.delete.case) {
+  const copy = { $typeName: message.$typeName } as Names;
+  copy.constructor$ = copyBytes(message.constructor$);
+  copy.toString$ = copyBytes(message.toString$);
+  copy.valueOf$ = copyBytes(message.valueOf$);
+  copy.prototype = copyBytes(message.prototype);
+  copy.Proto = copyBytes(message.Proto);
+  copy.isPrototypeOfWhat = copyBytes(message.isPrototypeOfWhat);
+  copy.case = copyBytes(message.case);
+  copy.value = copyBytes(message.value);
+  copy.message = copyBytes(message.message);
+  copy.copy = copyBytes(message.copy);
+  copy.class = copyBytes(message.class);
+  copy.default = copyBytes(message.default);
+  copy.field1With2Digits3 = copyBytes(message.field1With2Digits3);
+  copy.UPPERCase = copyBytes(message.UPPERCase);
+  copy.then = copyBytes(message.then);
+  switch (message.delete.case) {
     case "function":
-      copy.delete = { case: "function", value: copyBytes(copy.delete.value) };
+      copy.delete = { case: "function", value: copyBytes(message.delete.value) };
       break;
     case "new":
-      copy.delete = { case: "new", value: cloneLeaf(copy.delete.value) };
+      copy.delete = { case: "new", value: cloneLeaf(message.delete.value) };
       break;
     default:
-      copy.delete = { ...copy.delete };
+      copy.delete = { ...message.delete };
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
 
 /**
- * Makes a client of torture.v1.TortureService that clones every request before it passes it on, and every
- * response before the caller gets it, streamed ones included. A cloning client is returned as it is.
+ * Makes a client of torture.v1.TortureService that clones every request on its way in and every
+ * response on its way out, streamed ones included. A cloning client is returned as it is.
  */
-export function createTortureServiceCloningClient(
-  client: Client<typeof TortureService>,
-): Client<typeof TortureService> {
+export function createTortureServiceCloningClient(client: Client<typeof TortureService>): Client<typeof TortureService> {
   if (cloningClient in client) {
     return client;
   }
   return {
     [cloningClient]: true,
     async unary(request, options) {
-      return cloneOneofs(await client.unary(cloneScalars(create(ScalarsSchema, request)), options));
+      const message = cloneScalars(create(ScalarsSchema, request));
+      return cloneOneofs(await client.unary(message, options));
     },
     serverStream(request, options) {
-      return mapStream(client.serverStream(cloneTree(create(TreeSchema, request)), options), cloneMaps);
+      const message = cloneTree(create(TreeSchema, request));
+      return mapStream(client.serverStream(message, options), cloneMaps);
     },
     async clientStream(requests, options) {
-      return cloneLists(await client.clientStream(mapStream(requests, (request) => cloneLeaf(create(LeafSchema, request))), options));
+      const messages = mapStream(requests, (request) => cloneLeaf(create(LeafSchema, request)));
+      return cloneLists(await client.clientStream(messages, options));
     },
     bidi(requests, options) {
-      return mapStream(client.bidi(mapStream(requests, (request) => cloneLeaf(create(LeafSchema, request))), options), cloneLeaf);
+      const messages = mapStream(requests, (request) => cloneLeaf(create(LeafSchema, request)));
+      return mapStream(client.bidi(messages, options), cloneLeaf);
     },
     async foreign(request, options) {
-      return copyAny(await client.foreign(copyEmpty(create(EmptySchema, request)), options));
+      const message = copyEmpty(create(EmptySchema, request));
+      return copyAny(await client.foreign(message, options));
     },
     async constructor$(request, options) {
-      return cloneLeaf(await client.constructor$(cloneLeaf(create(LeafSchema, request)), options));
+      const message = cloneLeaf(create(LeafSchema, request));
+      return cloneLeaf(await client.constructor$(message, options));
     },
   };
 }
 
 /**
- * Makes a client of torture.v1.EmptyService that clones every request before it passes it on, and every
- * response before the caller gets it, streamed ones included. A cloning client is returned as it is.
+ * Makes a client of torture.v1.EmptyService that clones every request on its way in and every
+ * response on its way out, streamed ones included. A cloning client is returned as it is.
  */
-export function createEmptyServiceCloningClient(
-  client: Client<typeof EmptyService>,
-): Client<typeof EmptyService> {
+export function createEmptyServiceCloningClient(client: Client<typeof EmptyService>): Client<typeof EmptyService> {
   if (cloningClient in client) {
     return client;
   }
@@ -351,19 +409,19 @@ export function createEmptyServiceCloningClient(
  * Clones a message google.protobuf.Value.
  */
 function copyValue(message: Value): Value {
-  const copy: Value = { ...message };
-  switch (copy.kind.case) {
+  const copy = { $typeName: message.$typeName } as Value;
+  switch (message.kind.case) {
     case "structValue":
-      copy.kind = { case: "structValue", value: copyStruct(copy.kind.value) };
+      copy.kind = { case: "structValue", value: copyStruct(message.kind.value) };
       break;
     case "listValue":
-      copy.kind = { case: "listValue", value: copyListValue(copy.kind.value) };
+      copy.kind = { case: "listValue", value: copyListValue(message.kind.value) };
       break;
     default:
-      copy.kind = { ...copy.kind };
+      copy.kind = { ...message.kind };
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -372,9 +430,10 @@ function copyValue(message: Value): Value {
  * Clones a message google.protobuf.StringValue.
  */
 function copyStringValue(message: StringValue): StringValue {
-  const copy: StringValue = { ...message };
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as StringValue;
+  copy.value = message.value;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -383,10 +442,10 @@ function copyStringValue(message: StringValue): StringValue {
  * Clones a message google.protobuf.BytesValue.
  */
 function copyBytesValue(message: BytesValue): BytesValue {
-  const copy: BytesValue = { ...message };
-  copy.value = copyBytes(copy.value);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as BytesValue;
+  copy.value = copyBytes(message.value);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -395,10 +454,11 @@ function copyBytesValue(message: BytesValue): BytesValue {
  * Clones a message google.protobuf.Any.
  */
 function copyAny(message: Any): Any {
-  const copy: Any = { ...message };
-  copy.value = copyBytes(copy.value);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as Any;
+  copy.typeUrl = message.typeUrl;
+  copy.value = copyBytes(message.value);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -407,9 +467,11 @@ function copyAny(message: Any): Any {
  * Clones a message google.protobuf.Timestamp.
  */
 function copyTimestamp(message: Timestamp): Timestamp {
-  const copy: Timestamp = { ...message };
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as Timestamp;
+  copy.seconds = message.seconds;
+  copy.nanos = message.nanos;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -418,9 +480,11 @@ function copyTimestamp(message: Timestamp): Timestamp {
  * Clones a message google.protobuf.Duration.
  */
 function copyDuration(message: Duration): Duration {
-  const copy: Duration = { ...message };
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as Duration;
+  copy.seconds = message.seconds;
+  copy.nanos = message.nanos;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -429,9 +493,9 @@ function copyDuration(message: Duration): Duration {
  * Clones a message google.protobuf.Empty.
  */
 function copyEmpty(message: Empty$1): Empty$1 {
-  const copy: Empty$1 = { ...message };
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as Empty$1;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -440,10 +504,10 @@ function copyEmpty(message: Empty$1): Empty$1 {
  * Clones a message google.protobuf.FieldMask.
  */
 function copyFieldMask(message: FieldMask): FieldMask {
-  const copy: FieldMask = { ...message };
-  copy.paths = copy.paths.slice();
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as FieldMask;
+  copy.paths = message.paths.slice();
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -452,10 +516,10 @@ function copyFieldMask(message: FieldMask): FieldMask {
  * Clones a message google.protobuf.ListValue.
  */
 function copyListValue(message: ListValue): ListValue {
-  const copy: ListValue = { ...message };
-  copy.values = copyItems(copy.values, copyValue);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as ListValue;
+  copy.values = copyItems(message.values, copyValue);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -464,15 +528,18 @@ function copyListValue(message: ListValue): ListValue {
  * Clones a message google.protobuf.Type.
  */
 function copyType(message: Type): Type {
-  const copy: Type = { ...message };
-  copy.fields = copyItems(copy.fields, copyField);
-  copy.oneofs = copy.oneofs.slice();
-  copy.options = copyItems(copy.options, copyOption);
-  if (copy.sourceContext !== undefined) {
-    copy.sourceContext = copySourceContext(copy.sourceContext);
+  const copy = { $typeName: message.$typeName } as Type;
+  copy.name = message.name;
+  copy.fields = copyItems(message.fields, copyField);
+  copy.oneofs = message.oneofs.slice();
+  copy.options = copyItems(message.options, copyOption);
+  if (message.sourceContext !== undefined) {
+    copy.sourceContext = copySourceContext(message.sourceContext);
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  copy.syntax = message.syntax;
+  copy.edition = message.edition;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -481,13 +548,28 @@ function copyType(message: Type): Type {
  * Clones a message google.protobuf.MessageOptions.
  */
 function copyMessageOptions(message: MessageOptions): MessageOptions {
-  const copy: MessageOptions = Object.assign(Object.create(Object.getPrototypeOf(message)), message);
-  if (copy.features !== undefined) {
-    copy.features = copyFeatureSet(copy.features);
+  const copy = emptyLike(message);
+  if (message.messageSetWireFormat !== undefined && Object.hasOwn(message, "messageSetWireFormat")) {
+    copy.messageSetWireFormat = message.messageSetWireFormat;
   }
-  copy.uninterpretedOption = copyItems(copy.uninterpretedOption, copyUninterpretedOption);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.noStandardDescriptorAccessor !== undefined && Object.hasOwn(message, "noStandardDescriptorAccessor")) {
+    copy.noStandardDescriptorAccessor = message.noStandardDescriptorAccessor;
+  }
+  if (message.deprecated !== undefined && Object.hasOwn(message, "deprecated")) {
+    copy.deprecated = message.deprecated;
+  }
+  if (message.mapEntry !== undefined && Object.hasOwn(message, "mapEntry")) {
+    copy.mapEntry = message.mapEntry;
+  }
+  if (message.deprecatedLegacyJsonFieldConflicts !== undefined && Object.hasOwn(message, "deprecatedLegacyJsonFieldConflicts")) {
+    copy.deprecatedLegacyJsonFieldConflicts = message.deprecatedLegacyJsonFieldConflicts;
+  }
+  if (message.features !== undefined) {
+    copy.features = copyFeatureSet(message.features);
+  }
+  copy.uninterpretedOption = copyItems(message.uninterpretedOption, copyUninterpretedOption);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -496,10 +578,10 @@ function copyMessageOptions(message: MessageOptions): MessageOptions {
  * Clones a message google.protobuf.Struct.
  */
 function copyStruct(message: Struct): Struct {
-  const copy: Struct = { ...message };
-  copy.fields = copyEntries(copy.fields, copyValue);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as Struct;
+  copy.fields = copyEntries(message.fields, copyValue);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -508,10 +590,19 @@ function copyStruct(message: Struct): Struct {
  * Clones a message google.protobuf.Field.
  */
 function copyField(message: Field): Field {
-  const copy: Field = { ...message };
-  copy.options = copyItems(copy.options, copyOption);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as Field;
+  copy.kind = message.kind;
+  copy.cardinality = message.cardinality;
+  copy.number = message.number;
+  copy.name = message.name;
+  copy.typeUrl = message.typeUrl;
+  copy.oneofIndex = message.oneofIndex;
+  copy.packed = message.packed;
+  copy.options = copyItems(message.options, copyOption);
+  copy.jsonName = message.jsonName;
+  copy.defaultValue = message.defaultValue;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -520,12 +611,13 @@ function copyField(message: Field): Field {
  * Clones a message google.protobuf.Option.
  */
 function copyOption(message: Option): Option {
-  const copy: Option = { ...message };
-  if (copy.value !== undefined) {
-    copy.value = copyAny(copy.value);
+  const copy = { $typeName: message.$typeName } as Option;
+  copy.name = message.name;
+  if (message.value !== undefined) {
+    copy.value = copyAny(message.value);
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -534,9 +626,10 @@ function copyOption(message: Option): Option {
  * Clones a message google.protobuf.SourceContext.
  */
 function copySourceContext(message: SourceContext): SourceContext {
-  const copy: SourceContext = { ...message };
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = { $typeName: message.$typeName } as SourceContext;
+  copy.fileName = message.fileName;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -545,9 +638,36 @@ function copySourceContext(message: SourceContext): SourceContext {
  * Clones a message google.protobuf.FeatureSet.
  */
 function copyFeatureSet(message: FeatureSet): FeatureSet {
-  const copy: FeatureSet = Object.assign(Object.create(Object.getPrototypeOf(message)), message);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = emptyLike(message);
+  if (message.fieldPresence !== undefined && Object.hasOwn(message, "fieldPresence")) {
+    copy.fieldPresence = message.fieldPresence;
+  }
+  if (message.enumType !== undefined && Object.hasOwn(message, "enumType")) {
+    copy.enumType = message.enumType;
+  }
+  if (message.repeatedFieldEncoding !== undefined && Object.hasOwn(message, "repeatedFieldEncoding")) {
+    copy.repeatedFieldEncoding = message.repeatedFieldEncoding;
+  }
+  if (message.utf8Validation !== undefined && Object.hasOwn(message, "utf8Validation")) {
+    copy.utf8Validation = message.utf8Validation;
+  }
+  if (message.messageEncoding !== undefined && Object.hasOwn(message, "messageEncoding")) {
+    copy.messageEncoding = message.messageEncoding;
+  }
+  if (message.jsonFormat !== undefined && Object.hasOwn(message, "jsonFormat")) {
+    copy.jsonFormat = message.jsonFormat;
+  }
+  if (message.enforceNamingStyle !== undefined && Object.hasOwn(message, "enforceNamingStyle")) {
+    copy.enforceNamingStyle = message.enforceNamingStyle;
+  }
+  if (message.defaultSymbolVisibility !== undefined && Object.hasOwn(message, "defaultSymbolVisibility")) {
+    copy.defaultSymbolVisibility = message.defaultSymbolVisibility;
+  }
+  if (message.enforceProtoLimits !== undefined && Object.hasOwn(message, "enforceProtoLimits")) {
+    copy.enforceProtoLimits = message.enforceProtoLimits;
+  }
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -556,13 +676,28 @@ function copyFeatureSet(message: FeatureSet): FeatureSet {
  * Clones a message google.protobuf.UninterpretedOption.
  */
 function copyUninterpretedOption(message: UninterpretedOption): UninterpretedOption {
-  const copy: UninterpretedOption = Object.assign(Object.create(Object.getPrototypeOf(message)), message);
-  copy.name = copyItems(copy.name, copyUninterpretedOptionNamePart);
-  if (copy.stringValue !== undefined && Object.hasOwn(copy, "stringValue")) {
-    copy.stringValue = copyBytes(copy.stringValue);
+  const copy = emptyLike(message);
+  copy.name = copyItems(message.name, copyUninterpretedOptionNamePart);
+  if (message.identifierValue !== undefined && Object.hasOwn(message, "identifierValue")) {
+    copy.identifierValue = message.identifierValue;
   }
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  if (message.positiveIntValue !== undefined && Object.hasOwn(message, "positiveIntValue")) {
+    copy.positiveIntValue = message.positiveIntValue;
+  }
+  if (message.negativeIntValue !== undefined && Object.hasOwn(message, "negativeIntValue")) {
+    copy.negativeIntValue = message.negativeIntValue;
+  }
+  if (message.doubleValue !== undefined && Object.hasOwn(message, "doubleValue")) {
+    copy.doubleValue = message.doubleValue;
+  }
+  if (message.stringValue !== undefined && Object.hasOwn(message, "stringValue")) {
+    copy.stringValue = copyBytes(message.stringValue);
+  }
+  if (message.aggregateValue !== undefined && Object.hasOwn(message, "aggregateValue")) {
+    copy.aggregateValue = message.aggregateValue;
+  }
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -571,9 +706,15 @@ function copyUninterpretedOption(message: UninterpretedOption): UninterpretedOpt
  * Clones a message google.protobuf.UninterpretedOption.NamePart.
  */
 function copyUninterpretedOptionNamePart(message: UninterpretedOption_NamePart): UninterpretedOption_NamePart {
-  const copy: UninterpretedOption_NamePart = Object.assign(Object.create(Object.getPrototypeOf(message)), message);
-  if (copy.$unknown !== undefined) {
-    copy.$unknown = copyUnknownFields(copy.$unknown);
+  const copy = emptyLike(message);
+  if (message.namePart !== undefined && Object.hasOwn(message, "namePart")) {
+    copy.namePart = message.namePart;
+  }
+  if (message.isExtension !== undefined && Object.hasOwn(message, "isExtension")) {
+    copy.isExtension = message.isExtension;
+  }
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
   }
   return copy;
 }
@@ -584,18 +725,14 @@ function copyUninterpretedOptionNamePart(message: UninterpretedOption_NamePart):
 const cloningClient: symbol = /*@__PURE__*/ Symbol.for("protoc-gen-clone.cloning-client");
 
 /**
- * Applies a function to each message of a stream. An iterator can be closed where the stream's can.
+ * Applies a function to each message of a stream. Iterators can be closed where the stream's can, and
+ * the stream is closed where the function throws.
  */
-function mapStream<From, To>(
-  stream: AsyncIterable<From>,
-  map: (message: From) => To,
-): AsyncIterable<To> {
+function mapStream<From, To>(stream: AsyncIterable<From>, map: (message: From) => To): AsyncIterable<To> {
   return {
     [Symbol.asyncIterator]() {
       const source = stream[Symbol.asyncIterator]();
-      const mapResult = async (
-        pending: Promise<IteratorResult<From>>,
-      ): Promise<IteratorResult<To>> => {
+      const mapResult = async (pending: Promise<IteratorResult<From>>): Promise<IteratorResult<To>> => {
         const result = await pending;
         if (result.done) {
           return result;
@@ -619,6 +756,15 @@ function mapStream<From, To>(
       return iterator;
     },
   };
+}
+
+/**
+ * Makes a message without own fields. Its prototype is what tells which fields are set.
+ */
+function emptyLike<T extends Message>(message: T): T {
+  const copy = Object.create(Object.getPrototypeOf(message));
+  copy.$typeName = message.$typeName;
+  return copy;
 }
 
 /**
@@ -656,15 +802,17 @@ function copyItems<T>(items: T[], copyItem: (item: T) => T): T[] {
 }
 
 /**
- * Copies a map and its values. All keys are there before any is assigned to, as `__proto__` demands.
+ * Copies a map and its values. To assign to `__proto__` would set the prototype.
  */
-function copyEntries<V>(
-  entries: { [key: number]: V },
-  copyValue: (value: V) => V,
-): { [key: string]: V } {
-  const copy: { [key: string]: V } = { ...entries };
-  for (const key of Object.keys(copy)) {
-    copy[key] = copyValue(copy[key] as V);
+function copyEntries<V>(entries: { [key: string]: V }, copyValue: (value: V) => V): { [key: string]: V } {
+  const copy: { [key: string]: V } = {};
+  for (const key of Object.keys(entries)) {
+    const value = copyValue(entries[key] as V);
+    if (key === "__proto__") {
+      Object.defineProperty(copy, key, { value, configurable: true, enumerable: true, writable: true });
+    } else {
+      copy[key] = value;
+    }
   }
   return copy;
 }
@@ -675,3 +823,4 @@ function copyEntries<V>(
 function copyBytes(bytes: Uint8Array): Uint8Array {
   return new Uint8Array(bytes);
 }
+

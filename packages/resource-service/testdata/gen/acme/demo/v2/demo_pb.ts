@@ -4,14 +4,16 @@
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { Any, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_any, file_google_protobuf_struct, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import { file_plinth_resource_v1_annotations } from "@plinth/proto/gen/plinth/resource/v1/annotations_pb.js";
-import type { Message } from "@bufbuild/protobuf";
+import type { JsonObject, Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file acme/demo/v2/demo.proto.
  */
 export const file_acme_demo_v2_demo: GenFile = /*@__PURE__*/
-  fileDesc("ChdhY21lL2RlbW8vdjIvZGVtby5wcm90bxIMYWNtZS5kZW1vLnYyIi0KBkFydGlzdBIMCgRuYW1lGAEgASgJEg0KBWdlbnJlGAIgASgJOgaiuxgCCAMiHgoFQWxidW0SDQoFdGl0bGUYASABKAk6BqK7GAIIAyIhCghGZXN0aXZhbBINCgV0aXRsZRgBIAEoCToGorsYAggCIh4KBUxhYmVsEg0KBXRpdGxlGAEgASgJOgaiuxgCCAEiIAoGU2VjcmV0Eg4KBnJlYWRlchgBIAEoCToGorsYAggDYgZwcm90bzM", [file_plinth_resource_v1_annotations]);
+  fileDesc("ChdhY21lL2RlbW8vdjIvZGVtby5wcm90bxIMYWNtZS5kZW1vLnYyIi0KBkFydGlzdBIMCgRuYW1lGAEgASgJEg0KBWdlbnJlGAIgASgJOgaiuxgCCAMiHgoFQWxidW0SDQoFdGl0bGUYASABKAk6BqK7GAIIAyIhCghGZXN0aXZhbBINCgV0aXRsZRgBIAEoCToGorsYAggCIh4KBUxhYmVsEg0KBXRpdGxlGAEgASgJOgaiuxgCCAEiIAoGU2VjcmV0Eg4KBnJlYWRlchgBIAEoCToGorsYAggDIqwCCglSZWNvcmRpbmcSDQoFdGl0bGUYASABKAkSIwoFZXh0cmEYAiABKAsyFC5nb29nbGUucHJvdG9idWYuQW55EiwKCHRha2VuX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgVub3RlcxgEIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSJgoFdGFrZXMYBSADKAsyFy5hY21lLmRlbW8udjIuUmVjb3JkaW5nEjUKB2NyZWRpdHMYBiADKAsyJC5hY21lLmRlbW8udjIuUmVjb3JkaW5nLkNyZWRpdHNFbnRyeRouCgxDcmVkaXRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AToGorsYAggDYgZwcm90bzM", [file_google_protobuf_any, file_google_protobuf_struct, file_google_protobuf_timestamp, file_plinth_resource_v1_annotations]);
 
 /**
  * @generated from message acme.demo.v2.Artist
@@ -102,4 +104,48 @@ export type Secret = Message<"acme.demo.v2.Secret"> & {
  */
 export const SecretSchema: GenMessage<Secret> = /*@__PURE__*/
   messageDesc(file_acme_demo_v2_demo, 4);
+
+/**
+ * What JSON has its own forms for, or none.
+ *
+ * @generated from message acme.demo.v2.Recording
+ */
+export type Recording = Message<"acme.demo.v2.Recording"> & {
+  /**
+   * @generated from field: string title = 1;
+   */
+  title: string;
+
+  /**
+   * @generated from field: google.protobuf.Any extra = 2;
+   */
+  extra?: Any | undefined;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp taken_at = 3;
+   */
+  takenAt?: Timestamp | undefined;
+
+  /**
+   * @generated from field: google.protobuf.Struct notes = 4;
+   */
+  notes?: JsonObject | undefined;
+
+  /**
+   * @generated from field: repeated acme.demo.v2.Recording takes = 5;
+   */
+  takes: Recording[];
+
+  /**
+   * @generated from field: map<string, string> credits = 6;
+   */
+  credits: { [key: string]: string };
+};
+
+/**
+ * Describes the message acme.demo.v2.Recording.
+ * Use `create(RecordingSchema)` to create a new message.
+ */
+export const RecordingSchema: GenMessage<Recording> = /*@__PURE__*/
+  messageDesc(file_acme_demo_v2_demo, 5);
 

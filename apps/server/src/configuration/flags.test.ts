@@ -1,0 +1,60 @@
+import { describe, expect, it } from "vitest";
+import { help, parseCommandLine } from "./flags.ts";
+import { UsageError } from "./usage-error.ts";
+
+describe("parseCommandLine", () => {
+	it("has a default for every flag", () => {
+		expect(parseCommandLine([])).toEqual({
+			kind: "serve",
+			configuration: {
+				listen: { host: "127.0.0.1", port: 7575 },
+				dataDirectory: "./data",
+				storage: "sqlite",
+				modules: [],
+			},
+		});
+	});
+
+	it("reads every flag, with a space or an equals sign", () => {
+		expect(
+			parseCommandLine([
+				...["--listen", "[::1]:0"],
+				"--data-dir=-odd",
+				...["--storage", "memory"],
+				...["--module", "./a.ts", "--module=./b.ts"],
+			]),
+		).toEqual({
+			kind: "serve",
+			configuration: {
+				listen: { host: "::1", port: 0 },
+				dataDirectory: "-odd",
+				storage: "memory",
+				modules: ["./a.ts", "./b.ts"],
+			},
+		});
+	});
+
+	it("asks for help, and the help names every flag", () => {
+		expect(parseCommandLine(["--help"])).toEqual({ kind: "help" });
+		for (const flag of ["--listen", "--data-dir", "--storage", "--module", "--help"]) {
+			expect(help).toContain(flag);
+		}
+	});
+
+	it.each([
+		[["--lisen", "x:1"], "unknown flag --lisen: known are --listen, --data-dir"],
+		[["-l"], "unknown flag -l"],
+		[["serve"], 'unexpected argument "serve"'],
+		[["--listen"], "--listen needs a value"],
+		[["--data-dir="], "--data-dir needs a value"],
+		[["--data-dir", "--storage", "memory"], "--data-dir needs a value, got the flag --storage"],
+		[["--help=yes"], "--help takes no value"],
+		[["--storage", "memory", "--storage", "sqlite"], "--storage is given twice"],
+		[["--storage", "disk"], '--storage "disk" is neither sqlite nor memory'],
+		[["--listen", "7575"], '--listen "7575" is not <host>:<port>'],
+		[["--listen", "0.0.0.0:7575"], "--listen 0.0.0.0:7575 is beyond this machine"],
+	])("refuses %j and names what is wrong", (args, message) => {
+		expect(() => parseCommandLine(args)).toThrow(UsageError);
+		expect(() => parseCommandLine(args)).toThrow(message);
+	});
+});

@@ -1,0 +1,88 @@
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { createUniversalHandlerClient, type UniversalClientFn } from "@connectrpc/connect/protocol";
+import { createTransport } from "@connectrpc/connect/protocol-connect";
+import { ResourceService } from "@plinth/proto";
+import { idOf, Partition, TypeRegistry } from "@plinth/resource";
+import { ensureDefaultTenancy, everyoneMayDoEverything } from "@plinth/resource-service";
+import { silentLogger, systemRuntime } from "@plinth/runtime";
+import { createMemoryBackend } from "@plinth/storage";
+import { describe, expect, it } from "vitest";
+import { createInterfaces, type Interfaces, type InterfacesOptions } from "./interfaces.ts";
+
+const id = idOf(Partition, "default");
+
+async function interfaces(options: Partial<InterfacesOptions> = {}): Promise<Interfaces> {
+	const backend = createMemoryBackend();
+	await ensureDefaultTenancy(backend, systemRuntime);
+	return createInterfaces({
+		backend,
+		registry: new TypeRegistry([Partition]),
+		authorizer: everyoneMayDoEverything,
+		modules: [],
+		runtime: systemRuntime,
+		logger: silentLogger,
+		limits: { messageBytes: 10_000 },
+		takesCalls: () => true,
+		streamsEnd: new AbortController().signal,
+		callsEnd: new AbortController().signal,
+		...options,
+	});
+}
+
+/** A client of the external interface, serialized, without a socket. */
+function externalClient({ external }: Interfaces) {
+	const httpClient: UniversalClientFn = createUniversalHandlerClient(external.handlers);
+	return createClient(
+		ResourceService,
+		createTransport({
+			httpClient,
+			baseUrl: "https://in-memory",
+			useBinaryFormat: true,
+			interceptors: [],
+			acceptCompression: [],
+			sendCompression: null,
+			compressMinBytes: 0,
+			readMaxBytes: 0xffff_ffff,
+			writeMaxBytes: 0xffff_ffff,
+		}),
+	);
+}
+
+const denying = {
+	authenticate: () => {
+		throw new ConnectError("no token", Code.Unauthenticated);
+	},
+};
+
+describe("the interfaces of a server", () => {
+	it("share the stored objects with caches, and clone them for all others", async () => {
+		const { trustedShared, trustedCloned, securedCloned } = await interfaces();
+		const shared = await trustedShared.read({ id });
+		expect((await trustedShared.read({ id })).resource).toBe(shared.resource);
+		for (const client of [trustedCloned, securedCloned]) {
+			const { resource } = await client.read({ id });
+			expect(resource).toEqual(shared.resource);
+			expect(resource).not.toBe(shared.resource);
+			expect(resource?.id).not.toBe(shared.resource?.id);
+		}
+	});
+
+	it("ask for a token outside and on the secured one, and not where they are trusted", async () => {
+		const all = await interfaces({ authorizer: denying });
+		const refusal = { code: Code.Unauthenticated, rawMessage: "no token" };
+		await expect(all.securedCloned.read({ id })).rejects.toMatchObject(refusal);
+		await expect(externalClient(all).read({ id })).rejects.toMatchObject(refusal);
+		await expect(all.trustedShared.read({ id })).resolves.toBeDefined();
+		await expect(all.trustedCloned.read({ id })).resolves.toBeDefined();
+	});
+
+	it("refuse external calls, and no others, while the server takes none", async () => {
+		let takes = false;
+		const all = await interfaces({ takesCalls: () => takes });
+		const external = externalClient(all);
+		await expect(external.read({ id })).rejects.toMatchObject({ code: Code.Unavailable });
+		await expect(all.trustedShared.read({ id })).resolves.toBeDefined();
+		takes = true;
+		await expect(external.read({ id })).resolves.toBeDefined();
+	});
+});

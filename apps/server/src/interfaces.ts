@@ -1,0 +1,105 @@
+import {
+	type Client,
+	Code,
+	ConnectError,
+	type ConnectRouter,
+	createClient,
+	createConnectRouter,
+} from "@connectrpc/connect";
+import { createInProcessTransport } from "@plinth/in-process";
+import { createResourceServiceCloningClient, ResourceService } from "@plinth/proto";
+import type { Authorizer, TypeRegistry } from "@plinth/resource";
+import { createResourceService, everyoneMayDoEverything } from "@plinth/resource-service";
+import type { Logger, Runtime } from "@plinth/runtime";
+import type { StorageBackend } from "@plinth/storage";
+import { endStreams } from "./listener/end-streams.ts";
+import type { ListenerLimits } from "./listener/limits.ts";
+import { reportFaults } from "./listener/report-faults.ts";
+import type { Module } from "./module/define-module.ts";
+
+/**
+ * Who can call what, and how:
+ *
+ * | interface | reached by | authorization | messages |
+ * | --- | --- | --- | --- |
+ * | `external` | the public listener | from the caller's token | serialized |
+ * | `trustedShared` | caches, priming and watches of controllers | none: full rights | by reference, immutable |
+ * | `trustedCloned` | reconcilers, mappers, modules, whoever embeds the server | none: full rights | cloned |
+ * | `securedCloned` | code that acts for a user | from the caller's token | cloned |
+ */
+export interface Interfaces {
+	readonly external: ConnectRouter;
+	readonly trustedShared: Client<typeof ResourceService>;
+	readonly trustedCloned: Client<typeof ResourceService>;
+	readonly securedCloned: Client<typeof ResourceService>;
+}
+
+/** What the interfaces are made of. */
+export interface InterfacesOptions {
+	readonly backend: StorageBackend;
+	readonly registry: TypeRegistry;
+	/** Decides for the interfaces that look at tokens. */
+	readonly authorizer: Authorizer;
+	readonly modules: readonly Module[];
+	readonly runtime: Runtime;
+	readonly logger: Logger;
+	readonly limits: Pick<ListenerLimits, "messageBytes">;
+	/** Whether external calls are taken; until then, and after, they are Unavailable. */
+	readonly takesCalls: () => boolean;
+	/** Ends the streams of the external interface with its reason. */
+	readonly streamsEnd: AbortSignal;
+	/** Aborts external calls that did not finish in time, with its reason. */
+	readonly callsEnd: AbortSignal;
+}
+
+/** Defines all interfaces of a server, and registers all services on them. */
+export function createInterfaces(options: InterfacesOptions): Interfaces {
+	const { backend, registry, runtime, logger } = options;
+	const trusted = createResourceService({
+		backend,
+		registry,
+		runtime,
+		logger,
+		authorizer: everyoneMayDoEverything,
+	});
+	const secured = createResourceService({
+		backend,
+		registry,
+		runtime,
+		logger,
+		authorizer: options.authorizer,
+	});
+
+	const trustedTransport = createInProcessTransport(
+		(router) => router.service(ResourceService, trusted),
+		runtime,
+	);
+	const securedTransport = createInProcessTransport(
+		(router) => router.service(ResourceService, secured),
+		runtime,
+	);
+	const trustedShared = createClient(ResourceService, trustedTransport);
+	const trustedCloned = createResourceServiceCloningClient(trustedShared);
+	const securedCloned = createResourceServiceCloningClient(
+		createClient(ResourceService, securedTransport),
+	);
+
+	const external = createConnectRouter({
+		readMaxBytes: options.limits.messageBytes,
+		// A misspelt field must not be lost silently.
+		jsonOptions: { registry: registry.messages(), ignoreUnknownFields: false },
+		shutdownSignal: options.callsEnd,
+		requestGate: () => {
+			if (!options.takesCalls()) {
+				throw new ConnectError("the server is starting or stopping: try again", Code.Unavailable);
+			}
+		},
+		interceptors: [endStreams(options.streamsEnd), reportFaults(logger)],
+	});
+	external.service(ResourceService, secured);
+	for (const module of options.modules) {
+		module.services(external, { trusted: trustedCloned, secured: securedCloned, logger });
+	}
+
+	return { external, trustedShared, trustedCloned, securedCloned };
+}

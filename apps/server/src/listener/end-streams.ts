@@ -1,0 +1,12 @@
+import type { Interceptor } from "@connectrpc/connect";
+
+/**
+ * Ends streams with the reason of the signal when it aborts. Calls that are no streams are left to
+ * finish.
+ */
+export function endStreams(signal: AbortSignal): Interceptor {
+	return (next) => (request) =>
+		request.stream
+			? next({ ...request, signal: AbortSignal.any([request.signal, signal]) })
+			: next(request);
+}

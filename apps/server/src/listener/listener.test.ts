@@ -1,0 +1,296 @@
+import { once } from "node:events";
+import { Agent, request as httpRequest } from "node:http";
+import { connect as connectHttp2 } from "node:http2";
+import { connect, type Socket } from "node:net";
+import { Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
+import {
+	createConnectTransport,
+	createGrpcTransport,
+	createGrpcWebTransport,
+} from "@connectrpc/connect-node";
+import { ResourceService } from "@plinth/proto";
+import { silentLogger, systemClock } from "@plinth/runtime";
+import { afterEach, describe, expect, it } from "vitest";
+import { echoRouter } from "../testing/echo-router.fixture.ts";
+import { endStreams } from "./end-streams.ts";
+import { defaultListenerLimits, type ListenerLimits } from "./limits.ts";
+import { type Listener, openListener } from "./listener.ts";
+import { createPlainEndpoints } from "./plain-endpoints.ts";
+import { createRpcHandler } from "./rpc-handler.ts";
+
+const open: Listener[] = [];
+
+afterEach(async () => {
+	await Promise.all(open.splice(0).map((listener) => listener.close(0)));
+});
+
+interface Started {
+	readonly listener: Listener;
+	readonly url: string;
+	readonly port: number;
+	/** Ends streams. */
+	readonly streamsEnd: AbortController;
+	/** Lets writes finish. */
+	release(): void;
+}
+
+async function start(limits: Partial<ListenerLimits> = {}): Promise<Started> {
+	const streamsEnd = new AbortController();
+	const released = Promise.withResolvers<void>();
+	const router = echoRouter({ interceptors: [endStreams(streamsEnd.signal)] }, released.promise);
+	const listener = await openListener({
+		address: { host: "127.0.0.1", port: 0 },
+		handler: createRpcHandler(
+			router,
+			createPlainEndpoints(router, () => true),
+			silentLogger,
+		),
+		limits: { ...defaultListenerLimits, ...limits },
+		clock: systemClock,
+		logger: silentLogger,
+	});
+	open.push(listener);
+	const { port } = listener.address;
+	return {
+		listener,
+		port,
+		url: `http://127.0.0.1:${port}`,
+		streamsEnd,
+		release: () => released.resolve(),
+	};
+}
+
+type TransportOf = (baseUrl: string) => Transport;
+
+const transports: readonly (readonly [string, TransportOf])[] = [
+	["Connect over HTTP/1.1", (baseUrl) => createConnectTransport({ baseUrl, httpVersion: "1.1" })],
+	["Connect over HTTP/2", (baseUrl) => createConnectTransport({ baseUrl, httpVersion: "2" })],
+	["gRPC over HTTP/2", (baseUrl) => createGrpcTransport({ baseUrl })],
+	["gRPC-Web over HTTP/1.1", (baseUrl) => createGrpcWebTransport({ baseUrl, httpVersion: "1.1" })],
+	["gRPC-Web over HTTP/2", (baseUrl) => createGrpcWebTransport({ baseUrl, httpVersion: "2" })],
+];
+
+describe.each(transports)("a listener, by %s", (_name, transportOf) => {
+	it("answers calls and streams on the one port", async () => {
+		const { url } = await start();
+		const client = createClient(ResourceService, transportOf(url));
+		const { resource } = await client.read({ id: { name: "miles" } });
+		expect(resource?.id?.name).toBe("miles");
+		for await (const event of client.watchList({})) {
+			expect(event.event.case).toBe("endOfSnapshot");
+			break;
+		}
+	});
+
+	it("ends streams with the reason when told to, and then closes", async () => {
+		const { url, listener, streamsEnd } = await start();
+		const client = createClient(ResourceService, transportOf(url));
+		const events = client.watchList({})[Symbol.asyncIterator]();
+		await events.next();
+		streamsEnd.abort(new ConnectError("the server stops", Code.Unavailable));
+		const closed = listener.close(60_000);
+		const failure = await events.next().catch((error: unknown) => error);
+		expect(failure).toBeInstanceOf(ConnectError);
+		expect(String(failure)).toBe("ConnectError: [unavailable] the server stops");
+		await closed;
+	});
+
+	it("lets a running call finish while it closes, and takes no other connection", async () => {
+		const { url, listener, port, release } = await start();
+		const client = createClient(ResourceService, transportOf(url));
+		await client.read({ id: { name: "warm" } });
+		const call = client.write({ resource: { id: { name: "late" } } });
+		await reached(url);
+		const closed = listener.close(60_000);
+		const refused = connect(port, "127.0.0.1");
+		const [error] = await once(refused, "error");
+		expect(error).toMatchObject({ code: "ECONNREFUSED" });
+		release();
+		expect((await call).resource?.id?.name).toBe("late");
+		await closed;
+	});
+
+	it("cuts what does not end within the limit", async () => {
+		const { url, listener } = await start();
+		const client = createClient(ResourceService, transportOf(url));
+		const events = client.watchList({})[Symbol.asyncIterator]();
+		await events.next();
+		const failed = events.next().catch((error: unknown) => error);
+		await listener.close(10);
+		expect(await failed).toBeInstanceOf(ConnectError);
+	});
+});
+
+/** Resolves after a round trip on another connection: what was sent before has been read. */
+async function reached(url: string): Promise<void> {
+	const response = await fetch(`${url}/healthz`);
+	await response.text();
+}
+
+async function connected(port: number): Promise<Socket> {
+	const socket = connect(port, "127.0.0.1");
+	socket.on("error", () => {});
+	await once(socket, "connect");
+	return socket;
+}
+
+async function ended(socket: Socket): Promise<string> {
+	let received = "";
+	socket.setEncoding("latin1");
+	socket.on("data", (data: string) => {
+		received += data;
+	});
+	await once(socket, "close");
+	return received;
+}
+
+describe("a connection without complete headers", () => {
+	const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+	const emptySettings = "\0\0\0\x04\0\0\0\0\0";
+
+	it.each([
+		["is silent", ""],
+		["sends half of the HTTP/2 preface", preface.slice(0, 10)],
+		["sends half of its HTTP/1.1 headers", "GET /healthz HTTP/1.1\r\nhost: x\r\n"],
+		["opens HTTP/2 and asks for nothing", preface + emptySettings],
+	])("is closed when it %s", async (_name, sent) => {
+		const { port } = await start({ headersMs: 150 });
+		const socket = await connected(port);
+		socket.write(sent, "latin1");
+		await ended(socket);
+	});
+
+	it("is closed on a later request too", async () => {
+		const { port } = await start({ headersMs: 150 });
+		const socket = await connected(port);
+		socket.write("GET /healthz HTTP/1.1\r\nhost: x\r\n\r\nGET /healthz HT");
+		expect(await ended(socket)).toMatch(/^HTTP\/1.1 200 OK/);
+	});
+
+	it("is closed at once when the listener closes", async () => {
+		const { port, listener } = await start();
+		const sockets = await Promise.all([connected(port), connected(port)]);
+		sockets[1].write("GET / HTTP/1.1\r\n");
+		await reached(`http://127.0.0.1:${port}`);
+		const ends = sockets.map(ended);
+		await listener.close(60_000);
+		await Promise.all(ends);
+	});
+
+	it("does not keep others waiting, nor does one that ends before it said anything", async () => {
+		const { port, url } = await start();
+		const silent = await connected(port);
+		const gone = await connected(port);
+		gone.end("PRI");
+		await ended(gone);
+		await reached(url);
+		silent.destroy();
+	});
+
+	it("is served once they are complete, however slowly they trickle in", async () => {
+		const { port } = await start();
+		const http1 = await connected(port);
+		for (const byte of "POST /nowhere HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n") {
+			http1.write(byte);
+			await reached(`http://127.0.0.1:${port}`);
+		}
+		expect(await ended(http1)).toMatch(/^HTTP\/1.1 404/);
+
+		const http2 = await connected(port);
+		for (const byte of preface + emptySettings) {
+			http2.write(byte, "latin1");
+			await reached(`http://127.0.0.1:${port}`);
+		}
+		const [frame] = await once(http2, "data");
+		// The fourth byte of a frame is its type; 4 is SETTINGS, which a server sends first.
+		expect(frame[3]).toBe(4);
+		http2.destroy();
+	});
+});
+
+describe("a connection without a call", () => {
+	it("is closed after a while, by HTTP/2 too", async () => {
+		const { url, port } = await start({ idleMs: 100 });
+		const session = connectHttp2(url);
+		const stream = session.request({ ":path": "/healthz" });
+		stream.resume();
+		await once(stream, "close");
+		await once(session, "close");
+
+		const socket = await connected(port);
+		socket.write("GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n");
+		expect(await ended(socket)).toContain("200 OK");
+	});
+
+	it("is not closed while a stream is open", async () => {
+		const { url } = await start({ idleMs: 50 });
+		const transport = createGrpcTransport({ baseUrl: url });
+		const client = createClient(ResourceService, transport);
+		const events = client.watchList({})[Symbol.asyncIterator]();
+		await events.next();
+		const next = events.next();
+		const quiet = new Promise((resolve) => setTimeout(resolve, 300, "still open"));
+		expect(await Promise.race([next, quiet])).toBe("still open");
+		next.catch(() => {});
+	});
+});
+
+describe("a request that is no call", () => {
+	it("is answered with what there is", async () => {
+		const { url } = await start();
+		const health = await fetch(`${url}/healthz`);
+		expect([health.status, await health.text()]).toEqual([200, "ok\n"]);
+		const ready = await fetch(`${url}/readyz`);
+		expect([ready.status, await ready.text()]).toEqual([200, "ready\n"]);
+		const lost = await fetch(`${url}/plinth.resource.v1.ResourceService/Raed`);
+		expect(lost.status).toBe(404);
+		expect(await lost.text()).toMatch(/nothing at .*\/Raed.*plinth\.resource\.v1\.ResourceService/);
+	});
+
+	it("without a Host header gets an answer, and harms no one", async () => {
+		const { port, url } = await start();
+		for (const host of ["", "host: /\\\r\n"]) {
+			const socket = await connected(port);
+			socket.write(
+				`POST /plinth.resource.v1.ResourceService/Read HTTP/1.0\r\n${host}content-type: application/json\r\ncontent-length: 2\r\n\r\n{}`,
+			);
+			expect(await ended(socket)).toMatch(/^HTTP\/1.1 400/);
+		}
+		await reached(url);
+	});
+
+	it("to go over to HTTP/2 is answered by HTTP/1.1", async () => {
+		const { port } = await start();
+		const agent = new Agent();
+		const call = httpRequest({
+			...{ agent, host: "127.0.0.1", port, path: "/healthz" },
+			headers: {
+				connection: "Upgrade, HTTP2-Settings",
+				upgrade: "h2c",
+				"http2-settings": "AAMAAABkAAQCAAAAAAIAAAAA",
+			},
+		});
+		call.end();
+		const [response] = await once(call, "response");
+		expect(response.statusCode).toBe(200);
+		response.resume();
+		agent.destroy();
+	});
+});
+
+describe("openListener", () => {
+	it("names an address that is taken, and the way out", async () => {
+		const { listener } = await start();
+		await expect(
+			openListener({
+				address: listener.address,
+				handler: () => {},
+				limits: defaultListenerLimits,
+				clock: systemClock,
+				logger: silentLogger,
+			}),
+		).rejects.toThrow(
+			`can't listen on 127.0.0.1:${listener.address.port}: another program listens there`,
+		);
+	});
+});

@@ -1,0 +1,229 @@
+import {
+	createServer as createHttp1Server,
+	type IncomingMessage,
+	type ServerResponse,
+} from "node:http";
+import { createServer as createHttp2Server, type Http2Server } from "node:http2";
+import type { AddressInfo, Socket } from "node:net";
+import type { Clock, Logger, Timer } from "@plinth/runtime";
+import { formatListenAddress, type ListenAddress } from "../configuration/listen-address.ts";
+import { type Http2Connection, watchOver } from "./http2-connection.ts";
+import type { ListenerLimits } from "./limits.ts";
+import { detectProtocol } from "./protocol.ts";
+import type { RequestHandler } from "./request-handler.ts";
+
+/** Options of a listener. */
+export interface ListenerOptions {
+	readonly address: ListenAddress;
+	/** Answers all requests of both protocols. Must not throw. */
+	readonly handler: RequestHandler;
+	readonly limits: ListenerLimits;
+	readonly clock: Clock;
+	readonly logger: Logger;
+}
+
+/** An address can't be listened on. The message names it, and the way out. */
+export class ListenError extends Error {
+	override readonly name = "ListenError";
+}
+
+/** An open port. */
+export interface Listener {
+	/** Where it listens, with the real port. */
+	readonly address: ListenAddress;
+	/**
+	 * Accepts no more connections, lets running calls finish, closes each connection after its last
+	 * one, and cuts what is left after `limitMs`. Resolves when there is no connection any more.
+	 */
+	close(limitMs: number): Promise<void>;
+}
+
+/**
+ * Opens a port that speaks HTTP/1.1 and HTTP/2 in clear text:
+ *
+ * ```
+ *              ┌ first bytes are the HTTP/2 preface ─▶ HTTP/2 session ┐
+ * connection ──┤                                                     ├─▶ handler
+ *              └ anything else ──────────────────────▶ HTTP/1.1 server ┘
+ * ```
+ *
+ * @throws ListenError.
+ */
+export async function openListener(options: ListenerOptions): Promise<Listener> {
+	const listener = new CleartextListener(options);
+	await listener.listen();
+	return listener;
+}
+
+class CleartextListener implements Listener {
+	readonly #options: ListenerOptions;
+	readonly #http1;
+	readonly #http2: Http2Server;
+	readonly #sockets = new Set<Socket>();
+	/** Connections that have not sent complete headers yet. */
+	readonly #silent = new Map<Socket, Timer>();
+	readonly #http2Connections = new Set<Http2Connection>();
+	/** HTTP/1.1 calls in progress. */
+	readonly #calls = new Map<ServerResponse, IncomingMessage>();
+	#closing = false;
+	#address: ListenAddress;
+
+	constructor(options: ListenerOptions) {
+		const { limits, handler, logger } = options;
+		this.#options = options;
+		this.#address = options.address;
+		this.#http2 = createHttp2Server(
+			{
+				maxSessionMemory: limits.connectionMemoryMiB,
+				settings: { maxConcurrentStreams: limits.streamsPerConnection },
+			},
+			handler,
+		);
+		this.#http2.on("sessionError", (error) =>
+			logger.debug({ err: error }, "an HTTP/2 connection failed"),
+		);
+		this.#http1 = createHttp1Server({
+			headersTimeout: limits.headersMs,
+			requestTimeout: limits.requestMs,
+			keepAliveTimeout: limits.idleMs,
+			connectionsCheckingInterval: Math.min(1_000, limits.headersMs),
+		});
+		this.#http1.on("request", (request, response) => this.#call(request, response));
+		// The HTTP/1.1 server owns the port, since only a server that listens enforces its time
+		// limits. Its connections pass through here before they reach it.
+		const serveHttp1 = this.#http1.listeners("connection");
+		this.#http1.removeAllListeners("connection");
+		this.#http1.on("connection", (socket: Socket) => {
+			this.#accept(socket, () => {
+				for (const serve of serveHttp1) {
+					serve.call(this.#http1, socket);
+				}
+			});
+		});
+	}
+
+	get address(): ListenAddress {
+		return this.#address;
+	}
+
+	listen(): Promise<void> {
+		const { address, logger } = this.#options;
+		const server = this.#http1;
+		return new Promise((resolve, reject) => {
+			const onError = (cause: NodeJS.ErrnoException) => {
+				reject(new ListenError(cannotListen(address, cause), { cause }));
+			};
+			server.once("error", onError);
+			server.listen({ host: address.host, port: address.port }, () => {
+				server.off("error", onError);
+				server.on("error", (error) => logger.error({ err: error }, "accepting connections failed"));
+				const bound = server.address();
+				if (isAddressInfo(bound)) {
+					this.#address = { host: address.host, port: bound.port };
+				}
+				resolve();
+			});
+		});
+	}
+
+	async close(limitMs: number): Promise<void> {
+		this.#closing = true;
+		const closed = new Promise<void>((resolve) => this.#http1.close(() => resolve()));
+		for (const socket of [...this.#silent.keys()]) {
+			socket.destroy();
+		}
+		for (const connection of this.#http2Connections) {
+			connection.close();
+		}
+		for (const [response, request] of this.#calls) {
+			this.#endConnectionAfter(request, response);
+		}
+		const limit = this.#options.clock.setTimer(limitMs, () => {
+			this.#options.logger.warn({ connections: this.#sockets.size }, "cutting connections");
+			for (const socket of [...this.#sockets]) {
+				socket.destroy();
+			}
+		});
+		await closed;
+		limit.cancel();
+	}
+
+	#accept(socket: Socket, serveHttp1: () => void): void {
+		const { clock, limits } = this.#options;
+		this.#sockets.add(socket);
+		this.#silent.set(
+			socket,
+			clock.setTimer(limits.headersMs, () => socket.destroy()),
+		);
+		socket.setNoDelay(true);
+		socket.setKeepAlive(true, 30_000);
+		socket.on("error", () => {});
+		socket.once("close", () => {
+			this.#headersArrived(socket);
+			this.#sockets.delete(socket);
+		});
+		detectProtocol(socket, (protocol) => {
+			if (protocol === "http2") {
+				this.#serveHttp2(socket);
+			} else {
+				serveHttp1();
+			}
+		});
+	}
+
+	#headersArrived(socket: Socket): void {
+		this.#silent.get(socket)?.cancel();
+		this.#silent.delete(socket);
+	}
+
+	#serveHttp2(socket: Socket): void {
+		const { clock, limits } = this.#options;
+		// Unlike the HTTP/1.1 server, which made this socket, an HTTP/2 session does not end its
+		// side when the peer ends the other.
+		socket.allowHalfOpen = false;
+		this.#http2.once("session", (session) => {
+			const connection = watchOver(session, clock, limits.idleMs);
+			this.#http2Connections.add(connection);
+			session.once("close", () => this.#http2Connections.delete(connection));
+			session.once("stream", () => this.#headersArrived(socket));
+		});
+		this.#http2.emit("connection", socket);
+	}
+
+	#call(request: IncomingMessage, response: ServerResponse): void {
+		this.#headersArrived(request.socket);
+		this.#calls.set(response, request);
+		response.once("close", () => this.#calls.delete(response));
+		if (this.#closing) {
+			this.#endConnectionAfter(request, response);
+		}
+		this.#options.handler(request, response);
+	}
+
+	#endConnectionAfter(request: IncomingMessage, response: ServerResponse): void {
+		if (response.headersSent) {
+			response.once("finish", () => request.socket.destroySoon());
+		} else {
+			response.setHeader("connection", "close");
+		}
+	}
+}
+
+function isAddressInfo(address: AddressInfo | string | null): address is AddressInfo {
+	return typeof address === "object" && address !== null;
+}
+
+function cannotListen(address: ListenAddress, cause: NodeJS.ErrnoException): string {
+	const where = formatListenAddress(address);
+	switch (cause.code) {
+		case "EADDRINUSE":
+			return `can't listen on ${where}: another program listens there; stop it, or choose another address with --listen`;
+		case "EACCES":
+			return `can't listen on ${where}: not permitted; choose a port above 1023 with --listen`;
+		case "EADDRNOTAVAIL":
+		case "ENOTFOUND":
+			return `can't listen on ${where}: this machine has no such address; choose another with --listen`;
+		default:
+			return `can't listen on ${where}: ${cause.message}`;
+	}
+}

@@ -1,0 +1,42 @@
+import { Buffer } from "node:buffer";
+import type { Socket } from "node:net";
+
+/** What a client speaks, told by the first bytes that it sends. */
+export type Protocol = "http1" | "http2";
+
+/** What every HTTP/2 client sends first (RFC 9113, section 3.4). No HTTP/1.1 request begins so. */
+const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
+
+/** The protocol of a connection that began with `head`, or `undefined` where more bytes decide. */
+export function protocolOf(head: Buffer): Protocol | undefined {
+	const length = Math.min(head.length, preface.length);
+	if (head.compare(preface, 0, length, 0, length) !== 0) {
+		return "http1";
+	}
+	return length === preface.length ? "http2" : undefined;
+}
+
+/**
+ * Reads from a new connection until its protocol is clear, puts back what it read, and calls
+ * `decided` once; never, where the connection ends before. Holds at most one chunk and 24 bytes.
+ */
+export function detectProtocol(socket: Socket, decided: (protocol: Protocol) => void): void {
+	let head: Buffer = Buffer.alloc(0);
+	const onReadable = () => {
+		const chunk: Buffer | null = socket.read();
+		if (chunk === null) {
+			return;
+		}
+		head = head.length === 0 ? chunk : Buffer.concat([head, chunk]);
+		const protocol = protocolOf(head);
+		if (protocol !== undefined) {
+			socket.off("readable", onReadable);
+			socket.off("end", onEnd);
+			socket.unshift(head);
+			decided(protocol);
+		}
+	};
+	const onEnd = () => socket.destroy();
+	socket.on("readable", onReadable);
+	socket.once("end", onEnd);
+}

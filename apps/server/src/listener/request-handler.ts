@@ -1,0 +1,34 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
+
+/** Answers one HTTP request of either protocol. Must not throw. */
+export type RequestHandler = (
+	request: IncomingMessage | Http2ServerRequest,
+	response: ServerResponse | Http2ServerResponse,
+) => void;
+
+/** A request's path, without its query. */
+export function pathOf(request: IncomingMessage | Http2ServerRequest): string {
+	return (request.url ?? "").split("?", 1)[0] ?? "";
+}
+
+/** Answers a line of text. */
+export function answerText(
+	response: ServerResponse | Http2ServerResponse,
+	status: number,
+	text: string,
+): void {
+	const body = `${text}\n`;
+	const headers = {
+		"content-type": "text/plain; charset=utf-8",
+		"content-length": Buffer.byteLength(body),
+		"cache-control": "no-store",
+	};
+	// The two kinds of response share this signature, but not a type that says so.
+	if ("stream" in response) {
+		response.writeHead(status, headers);
+	} else {
+		response.writeHead(status, headers);
+	}
+	response.end(body);
+}

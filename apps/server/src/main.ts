@@ -1,0 +1,77 @@
+import process from "node:process";
+import { StorageFileError } from "@plinth/storage-sqlite";
+import { type Configuration, help, parseCommandLine } from "./configuration/flags.ts";
+import { UsageError } from "./configuration/usage-error.ts";
+import { ListenError } from "./listener/listener.ts";
+import { createLogger } from "./logging/pino-logger.ts";
+import { loadModules, ModuleError } from "./module/load-module.ts";
+import { createServer, type Server } from "./server.ts";
+import { welcome } from "./welcome.ts";
+
+/** What the process tells its parent. */
+const exitCodes = { stopped: 0, failed: 1, usage: 2 } as const;
+
+process.exit(await main(process.argv.slice(2)));
+
+async function main(args: readonly string[]): Promise<number> {
+	// Timers of a stop that waits do not hold the process; this one does, until the stop is done.
+	const held = setInterval(() => {}, 2 ** 30);
+	try {
+		const command = parseCommandLine(args);
+		if (command.kind === "help") {
+			process.stdout.write(help);
+			return exitCodes.stopped;
+		}
+		await serve(command.configuration);
+		return exitCodes.stopped;
+	} catch (failure) {
+		process.stderr.write(`${explain(failure)}\n`);
+		return failure instanceof UsageError ? exitCodes.usage : exitCodes.failed;
+	} finally {
+		clearInterval(held);
+	}
+}
+
+async function serve(configuration: Configuration): Promise<void> {
+	const modules = await loadModules(configuration.modules);
+	const server = createServer({
+		listen: configuration.listen,
+		storage:
+			configuration.storage === "memory"
+				? { kind: "memory" }
+				: { kind: "sqlite", directory: configuration.dataDirectory },
+		modules,
+		logger: createLogger(),
+	});
+	stopOnSignals(server);
+	await server.start();
+	process.stdout.write(welcome(server.address, configuration, modules));
+	await server.ended;
+}
+
+/** The first signal stops the server in order, a second one at once. */
+function stopOnSignals(server: Server): void {
+	let stopping = false;
+	const onSignal = (signal: NodeJS.Signals) => {
+		if (stopping) {
+			process.exit(exitCodes.failed);
+		}
+		stopping = true;
+		process.stderr.write(`${signal}: stopping; a second signal stops at once\n`);
+		// How it ends is told by `ended`.
+		server.stop().catch(() => {});
+	};
+	process.on("SIGINT", onSignal);
+	process.on("SIGTERM", onSignal);
+}
+
+/** What went wrong: for failures that say all that there is to know, without a stack. */
+function explain(failure: unknown): string {
+	if (!(failure instanceof Error)) {
+		return String(failure);
+	}
+	const expected = [UsageError, ModuleError, ListenError, StorageFileError];
+	return expected.some((kind) => failure instanceof kind)
+		? `plinth-server: ${failure.message}`
+		: `plinth-server: ${failure.stack ?? failure.message}`;
+}

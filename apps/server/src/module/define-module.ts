@@ -1,0 +1,51 @@
+import type { Client, ConnectRouter } from "@connectrpc/connect";
+import type { Controller } from "@plinth/controller";
+import type { ResourceService } from "@plinth/proto";
+import type { ResourceType } from "@plinth/resource";
+import type { Logger } from "@plinth/runtime";
+
+/** What the services of a module are given. */
+export interface ModuleContext {
+	/** The resource service with full rights, for what the module does on its own behalf. */
+	readonly trusted: Client<typeof ResourceService>;
+	/** The resource service with the rights of the token in the headers of each call. */
+	readonly secured: Client<typeof ResourceService>;
+	readonly logger: Logger;
+}
+
+/** What an application brings to a server. */
+export interface ModuleDefinition {
+	/** For messages and logs; no two modules of a server share one. */
+	readonly name: string;
+	readonly types?: readonly ResourceType[];
+	readonly controllers?: readonly Controller[];
+	/** Registers services of the module's own on the external interface. Called once per start. */
+	services?(router: ConnectRouter, context: ModuleContext): void;
+}
+
+// Of the global registry, so that a module is one whichever copy of this package made it.
+const mark = Symbol.for("plinth.server.module");
+
+/** A module of a server: the default export of a module file. */
+export interface Module extends Required<Omit<ModuleDefinition, "services">> {
+	readonly [mark]: true;
+	readonly services: NonNullable<ModuleDefinition["services"]>;
+}
+
+/**
+ * A module for a server.
+ *
+ * @throws Error where the name is empty.
+ */
+export function defineModule(definition: ModuleDefinition): Module {
+	const { name, types = [], controllers = [], services = () => {} } = definition;
+	if (name === "") {
+		throw new Error("a module needs a name: defineModule({ name: … })");
+	}
+	return Object.freeze({ [mark]: true as const, name, types, controllers, services });
+}
+
+/** Whether the value was made by `defineModule`. */
+export function isModule(value: unknown): value is Module {
+	return typeof value === "object" && value !== null && mark in value;
+}

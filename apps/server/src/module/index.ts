@@ -1,0 +1,6 @@
+export {
+	defineModule,
+	type Module,
+	type ModuleContext,
+	type ModuleDefinition,
+} from "./define-module.ts";

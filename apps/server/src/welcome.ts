@@ -1,0 +1,23 @@
+import type { Configuration } from "./configuration/flags.ts";
+import type { Module } from "./module/define-module.ts";
+
+/** What a server says once it listens: where, with what, and the next thing to try. */
+export function welcome(
+	address: string,
+	configuration: Pick<Configuration, "storage" | "dataDirectory">,
+	modules: readonly Module[],
+): string {
+	const storage =
+		configuration.storage === "memory"
+			? "in memory, until it stops"
+			: `in ${configuration.dataDirectory}`;
+	const names = modules.map((module) => module.name).join(", ") || "none (see --module)";
+	return `Plinth listens on ${address}
+  stores   ${storage}
+  modules  ${names}
+  access   everyone who reaches this port has full rights
+
+Try next, in another terminal:
+  curl -s ${address}/plinth.resource.v1.ResourceService/List -H 'content-type: application/json' -d '{"type":{"group":"tenancy","groupVersion":"v1","kind":"Namespace"},"tenancy":{"partition":"*"}}'
+`;
+}

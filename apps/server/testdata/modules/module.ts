@@ -1,0 +1,3 @@
+import { musicModule } from "../music.ts";
+
+export default musicModule();

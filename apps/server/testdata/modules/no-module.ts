@@ -1,0 +1,5 @@
+/** Looks like a module, but was not made by `defineModule`. */
+const lookalike = { name: "music", types: [] };
+
+// biome-ignore lint/style/noDefaultExport: the test is about the default export.
+export default lookalike;

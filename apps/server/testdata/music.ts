@@ -1,0 +1,35 @@
+import { create } from "@bufbuild/protobuf";
+import { defineType, idOf, resourceOf } from "@plinth/resource";
+import { defineModule, type Module } from "../src/module/index.ts";
+import { ArtistSchema, JukeboxService } from "./gen/music/v1/music_pb.ts";
+
+/** The resource type of the tests. */
+export const Artist = defineType(ArtistSchema);
+
+/** An artist that is fit to be written. */
+export function artist(name: string, genre = "jazz") {
+	return resourceOf(Artist, {
+		id: idOf(Artist, name),
+		data: create(ArtistSchema, { genre }),
+	});
+}
+
+/** A module with the type, and a jukebox whose Play waits for `released`. */
+export function musicModule(released: Promise<void> = Promise.resolve()): Module {
+	return defineModule({
+		name: "music",
+		types: [Artist],
+		services: (router, { logger }) => {
+			router.service(JukeboxService, {
+				play: async ({ song }) => {
+					logger.info({ song }, "playing");
+					await released;
+					return { song };
+				},
+				hum: () => {
+					throw new Error("the secret of the jukebox");
+				},
+			});
+		},
+	});
+}

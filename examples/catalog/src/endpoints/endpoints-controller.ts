@@ -1,0 +1,67 @@
+import { create } from "@bufbuild/protobuf";
+import {
+	anyOf,
+	cacheParents,
+	chain,
+	contentChanged,
+	defineController,
+	ownerOfType,
+	sameNameAs,
+	statusChanged,
+	watch,
+} from "@plinth/controller";
+import { idOf } from "@plinth/resource";
+import { ServiceEndpointsSchema } from "../gen/catalog/v1/catalog_pb.ts";
+import { checksByWorkload, servicesByWorkload } from "../indexes.ts";
+import { HealthCheck } from "../types/health-check.ts";
+import { Service } from "../types/service.ts";
+import { ServiceEndpoints } from "../types/service-endpoints.ts";
+import { Workload } from "../types/workload.ts";
+import { healthyEndpoints } from "./healthy-endpoints.ts";
+
+const servicesOfWorkload = cacheParents(servicesByWorkload);
+
+/**
+ * Keeps for each service the ServiceEndpoints of the same name. It manages services, and is led to
+ * them from all that their endpoints are computed of:
+ *
+ * ```
+ * Workload ───────── the services whose prefix its name has ──▶ Service
+ * HealthCheck ─────▶ its owner, a Workload ───────────────────▶ Service
+ * ServiceEndpoints ─ the service of the same name ────────────▶ Service
+ * ```
+ *
+ * The last one is why endpoints that someone else edits or deletes come back.
+ */
+export const endpointsController = defineController({
+	name: "catalog-endpoints",
+	manages: Service,
+	when: contentChanged,
+	indexes: [servicesByWorkload, checksByWorkload],
+	watches: [
+		watch(Workload, { map: servicesOfWorkload, when: contentChanged }),
+		watch(HealthCheck, {
+			map: chain(ownerOfType(Workload), Workload, servicesOfWorkload),
+			when: anyOf(contentChanged, statusChanged),
+		}),
+		watch(ServiceEndpoints, { map: sameNameAs(Service), when: contentChanged }),
+	],
+	async reconcile(ctx, request) {
+		const service = ctx.cache.get(Service, request.id);
+		const id = idOf(ServiceEndpoints, request.id.name, request.id.tenancy);
+		const existing = ctx.cache.get(ServiceEndpoints, id)?.resource;
+		if (existing?.id !== undefined && existing.owner?.uid !== service?.resource.id?.uid) {
+			// An owner can't be changed. Once these are gone, their service is reconciled again.
+			await ctx.delete(existing.id, { version: existing.version });
+			return;
+		}
+		if (service?.resource.id === undefined) {
+			return;
+		}
+		await ctx.writeIfChanged(ServiceEndpoints, {
+			id,
+			owner: service.resource.id,
+			data: create(ServiceEndpointsSchema, { endpoints: healthyEndpoints(ctx.cache, service) }),
+		});
+	},
+});

@@ -1,0 +1,24 @@
+import { index, ownerIndex, type ReferenceLike } from "@plinth/cache";
+import { HealthCheck } from "./types/health-check.ts";
+import { Service } from "./types/service.ts";
+
+/** Checks by the workload that owns them. */
+export const checksByWorkload = ownerIndex("workload", HealthCheck);
+
+/**
+ * Services by their prefix, a letter a segment, so that the services which select a workload are those
+ * whose key is a prefix of its own:
+ *
+ * ```
+ * service "web-"      default / default / w / e / b / -
+ * workload "web-1"    default / default / w / e / b / - / 1
+ * ```
+ */
+export const servicesByWorkload = index("workload-prefix", Service, {
+	keys: ({ resource, data }) => [letters(resource.id?.tenancy, data.workloadPrefix)],
+	key: (workload: ReferenceLike) => letters(workload.tenancy, workload.name ?? ""),
+});
+
+function letters(tenancy: ReferenceLike["tenancy"], name: string): readonly string[] {
+	return [tenancy?.partition ?? "", tenancy?.namespace ?? "", ...name];
+}

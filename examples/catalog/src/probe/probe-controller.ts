@@ -1,0 +1,57 @@
+import {
+	type Controller,
+	cacheList,
+	contentChanged,
+	defineController,
+	requeueAfter,
+	watch,
+} from "@plinth/controller";
+import { checksByWorkload } from "../indexes.ts";
+import { HealthCheck } from "../types/health-check.ts";
+import { Workload } from "../types/workload.ts";
+import { healthCondition, proberName, unknownCondition } from "./health.ts";
+import { probeWithin } from "./probe-within.ts";
+import type { Prober } from "./prober.ts";
+import { addressOf, targetOf } from "./target.ts";
+
+/** Probes that are under way at once: a check waits for at most as many timeouts of others. */
+const concurrency = 64;
+
+/**
+ * Probes each check's workload, at once where either has changed and then at its interval, and
+ * writes what it found as the check's status.
+ */
+export function createProbeController(prober: Prober): Controller {
+	return defineController({
+		name: proberName,
+		manages: HealthCheck,
+		when: contentChanged,
+		indexes: [checksByWorkload],
+		watches: [watch(Workload, { map: cacheList(checksByWorkload), when: contentChanged })],
+		concurrency,
+		async reconcile(ctx, { id }) {
+			const check = ctx.cache.get(HealthCheck, id);
+			const owner = check?.resource.owner;
+			if (check === undefined || owner === undefined) {
+				return;
+			}
+			const workload = ctx.cache.get(Workload, owner);
+			if (workload === undefined || workload.resource.id?.uid !== owner.uid) {
+				const condition = unknownCondition("NoWorkload", `workload ${owner.name} is gone`);
+				await ctx.writeStatusIfChanged(check.resource, { conditions: [condition] });
+				return;
+			}
+			const target = targetOf(check.data, workload.data);
+			if (target === undefined) {
+				const condition = unknownCondition("NoPort", `workload ${owner.name} has no such port`);
+				await ctx.writeStatusIfChanged(check.resource, { conditions: [condition] });
+				return;
+			}
+			const result = await probeWithin(prober, target, check.data.timeoutMs, ctx.clock, ctx.signal);
+			await ctx.writeStatusIfChanged(check.resource, {
+				conditions: [healthCondition(workload.resource, addressOf(target), result)],
+			});
+			return requeueAfter(check.data.intervalMs);
+		},
+	});
+}

@@ -1,0 +1,32 @@
+import { isIP } from "node:net";
+import type { HealthCheck, Workload } from "../gen/catalog/v1/catalog_pb.ts";
+
+/** What to probe. */
+export type ProbeTarget =
+	| { readonly kind: "http"; readonly host: string; readonly port: number; readonly path: string }
+	| { readonly kind: "tcp"; readonly host: string; readonly port: number };
+
+/** What the check is to probe of its workload, or `undefined` where the workload has no such port. */
+export function targetOf(check: HealthCheck, workload: Workload): ProbeTarget | undefined {
+	const { probe } = check;
+	const port = portOf(workload, probe.value?.portName ?? "");
+	if (probe.case === undefined || port === undefined) {
+		return undefined;
+	}
+	return probe.case === "http"
+		? { kind: "http", host: workload.host, port, path: probe.value.path || "/" }
+		: { kind: "tcp", host: workload.host, port };
+}
+
+/** The port of that name, or `undefined`. */
+export function portOf(workload: Workload, name: string): number | undefined {
+	return Object.hasOwn(workload.ports, name) ? workload.ports[name] : undefined;
+}
+
+/** The target as people write it; no two targets share one. */
+export function addressOf(target: ProbeTarget): string {
+	const host = isIP(target.host) === 6 ? `[${target.host}]` : target.host;
+	return target.kind === "http"
+		? `http://${host}:${target.port}${target.path}`
+		: `tcp://${host}:${target.port}`;
+}

@@ -1,0 +1,319 @@
+import { create } from "@bufbuild/protobuf";
+import type { Reference, Resource } from "@plinth/proto";
+import { type Decoded, decode, idOf, referenceTo, resourceOf } from "@plinth/resource";
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { AlbumSchema } from "../fixture/src/gen/demo/v2/demo_pb.ts";
+import { Album, Artist, Label } from "../fixture/src/types.ts";
+import {
+	type Cache,
+	cloning,
+	createCache,
+	IndexError,
+	index,
+	type Key,
+	type KeyQuery,
+	ownerIndex,
+	type Queries,
+	type ReferenceLike,
+	referenceIndex,
+	referenceKey,
+	referencesIndex,
+} from "./index.ts";
+import { isOpen } from "./key.ts";
+import { ModelCache } from "./model.fixture.ts";
+
+const byLabel = referenceIndex("label", Album, (album) => album.data.label);
+const byArtist = referencesIndex("artist", Album, (album) => album.data.artists);
+const byOwner = ownerIndex(Album);
+const byPath = index("path", Album, {
+	keys: (album) => (album.data.path === "none" ? [] : [album.data.path.split("/")]),
+	key: (path: KeyQuery) => path,
+	required: true,
+});
+/** Several keys, of which one may be a prefix of another; and one title that it fails on. */
+const byWord = index("word", Album, {
+	keys: (album) => {
+		if (album.data.title === "fails") {
+			throw new Error("can't read this");
+		}
+		const words = album.data.title.split(" ");
+		return [...words.map((word) => [word]), words];
+	},
+	key: (words: KeyQuery) => words,
+});
+const referenceIndexes = [byLabel, byArtist, byOwner];
+const keyIndexes = [byPath, byWord];
+
+const unit = fc.constantFrom("p", "q", "pq");
+const name = fc.constantFrom("a", "ab", "abc", "b", "__proto__", "constructor");
+const tenancy = fc.record({ partition: unit, namespace: unit });
+const target: fc.Arbitrary<Reference> = fc
+	.tuple(fc.constantFrom(Artist, Label), tenancy, name)
+	.map(([{ type }, tenancy, name]) =>
+		referenceTo({ type, name, tenancy: type.kind === "Label" ? { partition: "p" } : tenancy }),
+	);
+const album: fc.Arbitrary<Resource> = fc
+	.record({
+		name,
+		tenancy,
+		owner: fc.option(name, { nil: undefined }),
+		label: fc.option(target, { nil: undefined, freq: 3 }),
+		artists: fc.array(target, { maxLength: 4 }),
+		path: fc.constantFrom("a", "a/b", "a/b/c", "ab", "b/a", "", "a//b", "none", "__proto__"),
+		title: fc.constantFrom("one", "one two", "two one", "tw", "fails", "one one", ""),
+	})
+	.map(({ name, tenancy, owner, label, ...rest }) =>
+		resourceOf(Album, {
+			id: idOf(Album, name, tenancy),
+			...(owner && { owner: idOf(Artist, owner, tenancy) }),
+			data: create(AlbumSchema, { ...rest, ...(label && { label }) }),
+		}),
+	);
+const reference: fc.Arbitrary<ReferenceLike> = fc.oneof(
+	target,
+	fc
+		.record({
+			type: fc.constantFrom(Artist.type, Label.type, Album.type, undefined),
+			tenancy: fc.option(fc.record({ partition: unit, namespace: fc.constantFrom("", "p", "*") }), {
+				nil: undefined,
+			}),
+			namePrefix: fc.constantFrom("", "a", "ab", "c", "__"),
+		})
+		.map((partial) => partial),
+);
+const idPart: fc.Arbitrary<ReferenceLike> = fc.record({
+	tenancy: fc.record({
+		partition: fc.constantFrom("p", "q", "", "*"),
+		namespace: fc.constantFrom("p", "pq", "", "*"),
+	}),
+	namePrefix: fc.constantFrom("", "a", "ab", "b", "_"),
+});
+const segment = fc.constantFrom("a", "ab", "b", "one", "two", "t", "", "o");
+const keyQuery: fc.Arbitrary<KeyQuery> = fc.oneof(
+	fc.array(segment, { maxLength: 3 }),
+	fc.record({ segments: fc.array(segment, { maxLength: 2 }), open: segment }),
+);
+
+type Step = (run: Run) => void;
+
+interface Run {
+	readonly cache: Cache<Queries>;
+	readonly model: ModelCache;
+	readonly open: OpenIterator[];
+}
+
+interface OpenIterator {
+	readonly items: Iterator<Decoded>;
+	readonly expected: Resource[];
+}
+
+const insert = album.map(
+	(resource): Step =>
+		({ cache, model }) => {
+			const { title, path } = decodeAlbum(resource);
+			if (title === "fails" || path === "none") {
+				expect(() => cache.insert(resource)).toThrow(IndexError);
+			} else {
+				cache.insert(resource);
+				model.insert(resource);
+			}
+		},
+);
+
+const remove = album.map(
+	(resource): Step =>
+		({ cache, model }) => {
+			const present = model.get(idKey(resource));
+			expect(cache.delete(resource)).toBe(present);
+			model.delete(resource);
+		},
+);
+
+const getById = album.map(
+	(resource): Step =>
+		({ cache, model }) => {
+			expect(cache.get(Album, resource.id ?? {})?.resource).toBe(model.get(idKey(resource)));
+			expect(cache.parents(Album, resource.id ?? {}).map(resourceOfItem)).toEqual(
+				[model.get(idKey(resource))].filter((present) => present !== undefined),
+			);
+		},
+);
+
+/** What a reader of an index asks, and the key that the model asks for. */
+const question = fc.oneof(
+	fc.tuple(fc.constantFrom(...referenceIndexes), reference).map(([index, target]) => ({
+		index,
+		key: referenceKey(target),
+		list: (cache: Cache<Queries>) => cache.list(index, target),
+		iterate: (cache: Cache<Queries>) => cache.iterate(index, target),
+		get: (cache: Cache<Queries>) => cache.get(index, target),
+		parents: (cache: Cache<Queries>) => cache.parents(index, target),
+	})),
+	fc.tuple(fc.constantFrom(...keyIndexes), keyQuery).map(([index, key]) => ({
+		index,
+		key,
+		list: (cache: Cache<Queries>) => cache.list(index, key),
+		iterate: (cache: Cache<Queries>) => cache.iterate(index, key),
+		get: (cache: Cache<Queries>) => cache.get(index, key),
+		parents: (cache: Cache<Queries>) => cache.parents(index, key),
+	})),
+	idPart.map((part) => ({
+		index: undefined,
+		key: idQuery(part),
+		list: (cache: Cache<Queries>) => cache.list(Album, part),
+		iterate: (cache: Cache<Queries>) => cache.iterate(Album, part),
+	})),
+);
+
+const list = question.map(
+	({ index, key, list }): Step =>
+		({ cache, model }) => {
+			sameItems(list(cache), model.list(key, index));
+		},
+);
+
+const getOrParents = question.map(
+	(asked): Step =>
+		({ cache, model }) => {
+			const { key, index } = asked;
+			if (index === undefined) {
+				return;
+			}
+			if (isOpen(key)) {
+				expect(() => asked.get(cache)).toThrow(IndexError);
+				expect(() => asked.parents(cache)).toThrow(IndexError);
+			} else {
+				expect(asked.get(cache)?.resource).toBe(model.get(key, index));
+				sameItems(asked.parents(cache), model.parents(key, index));
+			}
+		},
+);
+
+const open = question.map(
+	({ index, key, iterate }): Step =>
+		({ cache, model, open }) => {
+			open.push({ items: iterate(cache), expected: model.list(key, index) });
+		},
+);
+
+const advance = fc.tuple(fc.nat(20), fc.nat(5)).map(
+	([at, steps]): Step =>
+		({ open }) => {
+			const iterator = open[at % (open.length || 1)];
+			for (let i = 0; i < steps && iterator !== undefined; i++) {
+				expect(iterator.items.next().value?.resource).toBe(iterator.expected.shift());
+			}
+		},
+);
+
+const close = fc.nat(20).map(
+	(at): Step =>
+		({ open }) => {
+			const [iterator] = open.splice(at % (open.length || 1), 1);
+			iterator?.items.return?.();
+			expect(iterator?.items.next().done ?? true).toBe(true);
+		},
+);
+
+const query = target.map(
+	(label): Step =>
+		({ cache, model }) => {
+			expect(cache.query("names", label)).toEqual(
+				model.list(referenceKey(label), byLabel).map(({ id }) => id?.name),
+			);
+		},
+);
+
+const clones = question.map(
+	({ index, key }): Step =>
+		({ cache, model }) => {
+			if (index === undefined && !isOpen(key)) {
+				const copies = cloning(cache).list(Album);
+				const originals = model.list([]);
+				expect(copies.map(resourceOfItem)).toEqual(originals);
+				expect(copies.some(({ resource }) => originals.includes(resource))).toBe(false);
+			}
+		},
+);
+
+const steps = fc.array(
+	fc.oneof(
+		{ weight: 8, arbitrary: insert },
+		{ weight: 3, arbitrary: remove },
+		{ weight: 1, arbitrary: getById },
+		{ weight: 3, arbitrary: list },
+		{ weight: 2, arbitrary: getOrParents },
+		{ weight: 2, arbitrary: open },
+		{ weight: 4, arbitrary: advance },
+		{ weight: 1, arbitrary: close },
+		{ weight: 1, arbitrary: query },
+		{ weight: 1, arbitrary: clones },
+	),
+	{ maxLength: 60, size: "max" },
+);
+
+const numRuns = Number(process.env.PLINTH_SEEDS ?? 1000);
+const seed = process.env.PLINTH_SEED;
+
+it("answers as an array with filters does, whatever is done to it", () => {
+	fc.assert(
+		fc.property(steps, (steps) => {
+			const run: Run = {
+				cache: createCache<Queries>({
+					types: [Artist, Label, Album],
+					indexes: [...referenceIndexes, ...keyIndexes],
+					queries: {
+						names: (cache, label: ReferenceLike) =>
+							cache.list(byLabel, label).map(({ resource }) => resource.id?.name),
+					},
+					validate: true,
+				}),
+				model: new ModelCache(Album),
+				open: [],
+			};
+			for (const step of steps) {
+				step(run);
+			}
+			for (const { items, expected } of run.open) {
+				for (const resource of expected) {
+					expect(items.next().value?.resource).toBe(resource);
+				}
+				expect(items.next().done).toBe(true);
+			}
+			sameItems(run.cache.list(Album), run.model.list([]));
+			expect(run.cache.size(Album)).toBe(run.model.all.length);
+		}),
+		{ numRuns, ...(seed && { seed: Number(seed) }) },
+	);
+}, 600_000);
+
+function sameItems(items: readonly Decoded[], expected: readonly Resource[]): void {
+	expect(items.length).toBe(expected.length);
+	for (const [i, { resource }] of items.entries()) {
+		expect(resource).toBe(expected[i]);
+	}
+}
+
+function resourceOfItem({ resource }: Decoded): Resource {
+	return resource;
+}
+
+/** The key of a part of an ID of a namespaced type, said again in the simplest way. */
+function idQuery({ tenancy, namePrefix = "" }: ReferenceLike): KeyQuery {
+	const { partition = "", namespace = "" } = tenancy ?? {};
+	if (partition === "" || partition === "*") {
+		return [];
+	}
+	return namespace === "" || namespace === "*"
+		? [partition]
+		: { segments: [partition, namespace], open: namePrefix };
+}
+
+function idKey({ id }: Resource): Key {
+	return [id?.tenancy?.partition ?? "", id?.tenancy?.namespace ?? "", id?.name ?? ""];
+}
+
+function decodeAlbum(resource: Resource): { title: string; path: string } {
+	return decode(Album, resource).data;
+}

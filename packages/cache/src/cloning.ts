@@ -1,0 +1,40 @@
+import { clone } from "@bufbuild/protobuf";
+import { ResourceSchema } from "@plinth/proto";
+import type { Decoded, ResourceType } from "@plinth/resource";
+import type { Cache } from "./cache.ts";
+import type { Queries, Reader } from "./reader.ts";
+import type { Source } from "./source.ts";
+import { SourceReader } from "./source-reader.ts";
+import { Undecodable } from "./tree/entry.ts";
+
+/**
+ * The cache for code that may write to what it gets: each item is the caller's own, copied on its
+ * way out; iterators copy one at a time. Queries are asked with this view, so that what they read is
+ * copied too.
+ */
+export function cloning<Q extends Queries>(cache: Cache<Q>): Reader<Q> {
+	return new SourceReader<Q, "plain">({
+		queries: cache.queries,
+		source: (what) => cloningSource(cache.source(what), "keys" in what ? what.type : what),
+	});
+}
+
+function cloningSource(source: Source, type: ResourceType): Source {
+	const copy = (item: Decoded) => cloneItem(type, item);
+	return {
+		get: (args) => {
+			const item = source.get(args);
+			return item && copy(item);
+		},
+		list: (args) => source.list(args).map(copy),
+		iterate: (args) => source.iterate(args).map(copy),
+		parents: (args) => source.parents(args).map(copy),
+	};
+}
+
+function cloneItem(type: ResourceType, item: Decoded): Decoded {
+	const resource = clone(ResourceSchema, item.resource);
+	return item instanceof Undecodable
+		? new Undecodable(resource, item.error)
+		: { resource, data: clone(type.schema, item.data) };
+}

@@ -1,0 +1,28 @@
+import type { Cache, CacheOptions } from "./cache.ts";
+import { assertDeclaration } from "./declaration.ts";
+import type { Queries } from "./reader.ts";
+import { SourceReader } from "./source-reader.ts";
+import { Store } from "./store.ts";
+
+/**
+ * A new, empty cache.
+ *
+ * @throws CacheError that names what is wrong with the declaration: a type given twice, a name that is
+ * empty or given twice, a missing function, an index on a type that is not there.
+ */
+export function createCache<Q extends Queries>(options: CacheOptions<Q>): Cache<Q> {
+	assertDeclaration(options);
+	const { types, indexes = [], queries = {}, validate = false } = options;
+	const store = new Store(types, indexes, new Map(Object.entries(queries)), validate);
+	return Object.assign(new SourceReader<Q, "plain">(store), {
+		types: store.types,
+		indexes: store.indexes,
+		queries: store.queries,
+		source: store.source.bind(store),
+		insert: store.insert.bind(store),
+		delete: store.delete.bind(store),
+		ids: store.ids.bind(store),
+		size: store.size.bind(store),
+		stats: store.stats.bind(store),
+	});
+}

@@ -1,0 +1,73 @@
+import type { Resource } from "@plinth/proto";
+import { decode, type ResourceType } from "@plinth/resource";
+import type { AnyIndex } from "./index-definition.ts";
+import { isOpen, type KeyQuery } from "./key.ts";
+
+/** A cache as an array and filters over strings: slow, and obviously right. */
+export class ModelCache {
+	readonly #type: ResourceType;
+	#resources: Resource[] = [];
+
+	constructor(type: ResourceType) {
+		this.#type = type;
+	}
+
+	get all(): readonly Resource[] {
+		return this.#resources;
+	}
+
+	insert(resource: Resource): void {
+		this.delete(resource);
+		this.#resources.push(resource);
+	}
+
+	delete(resource: Resource): void {
+		this.#resources = this.#resources.filter((other) => idString(other) !== idString(resource));
+	}
+
+	/** What starts with the query: by key, then by ID, each once. */
+	list(query: KeyQuery, index?: AnyIndex): Resource[] {
+		const prefix = queryString(query);
+		return this.#filed(index, (key) => key.startsWith(prefix));
+	}
+
+	/** What the key starts with: shortest first, then by ID, each once. */
+	parents(key: readonly string[], index?: AnyIndex): Resource[] {
+		const whole = queryString(key);
+		return this.#filed(index, (parent) => whole.startsWith(parent));
+	}
+
+	/** The first with exactly the key. */
+	get(key: readonly string[], index?: AnyIndex): Resource | undefined {
+		return this.#filed(index, (other) => other === queryString(key))[0];
+	}
+
+	#filed(index: AnyIndex | undefined, accept: (key: string) => boolean): Resource[] {
+		const filed = this.#resources.flatMap((resource) =>
+			this.#keys(resource, index).map((key) => ({ key, id: idString(resource), resource })),
+		);
+		filed.sort((a, b) => compare(a.key, b.key) || compare(a.id, b.id));
+		return [...new Set(filed.filter(({ key }) => accept(key)).map(({ resource }) => resource))];
+	}
+
+	#keys(resource: Resource, index: AnyIndex | undefined): string[] {
+		return index === undefined
+			? [idString(resource)]
+			: index.keys(decode(this.#type, resource)).map(queryString);
+	}
+}
+
+function compare(a: string, b: string): number {
+	return a === b ? 0 : a < b ? -1 : 1;
+}
+
+/** Segments that end in a separator, and the beginning of one that does not. */
+function queryString(query: KeyQuery): string {
+	const { segments, open } = isOpen(query) ? query : { segments: query, open: "" };
+	return segments.map((segment) => `${segment}\0`).join("") + open;
+}
+
+/** Resources of a namespaced type by ID. */
+function idString({ id }: Resource): string {
+	return queryString([id?.tenancy?.partition ?? "", id?.tenancy?.namespace ?? "", id?.name ?? ""]);
+}

@@ -1,0 +1,75 @@
+import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
+import type { Reference } from "@plinth/proto";
+import type { Decoded, ResourceType } from "@plinth/resource";
+import { type Index, index } from "./index-definition.ts";
+import { type Key, type ReferenceLike, referenceKey } from "./key.ts";
+
+/** An index that is asked with a reference, an ID, or a part of one. */
+export type ReferenceIndex<Desc extends DescMessage> = Index<Desc, [reference: ReferenceLike]>;
+
+/** Resources by their owner, under the name `owner` where none is given. */
+export function ownerIndex<Desc extends DescMessage>(
+	type: ResourceType<Desc>,
+): ReferenceIndex<Desc>;
+export function ownerIndex<Desc extends DescMessage>(
+	name: string,
+	type: ResourceType<Desc>,
+): ReferenceIndex<Desc>;
+export function ownerIndex<Desc extends DescMessage>(
+	...args: [type: ResourceType<Desc>] | [name: string, type: ResourceType<Desc>]
+): ReferenceIndex<Desc> {
+	const [name, type] = args.length === 1 ? ["owner", args[0]] : args;
+	return referenceIndex(name, type, (item) => item.resource.owner);
+}
+
+/** Resources by the one thing that they refer to. */
+export function referenceIndex<Desc extends DescMessage>(
+	name: string,
+	type: ResourceType<Desc>,
+	reference: (item: Decoded<Desc>) => ReferenceLike | undefined,
+): ReferenceIndex<Desc> {
+	return index(name, type, {
+		keys: (item) => {
+			const target = reference(item);
+			return target === undefined ? [] : [wholeKey(target)];
+		},
+		key: (target: ReferenceLike) => referenceKey(target),
+	});
+}
+
+/** Resources by each of the things that they refer to. */
+export function referencesIndex<Desc extends DescMessage>(
+	name: string,
+	type: ResourceType<Desc>,
+	references: (item: Decoded<Desc>) => Iterable<ReferenceLike>,
+): ReferenceIndex<Desc> {
+	return index(name, type, {
+		keys: (item) => Array.from(references(item), wholeKey),
+		key: (target: ReferenceLike) => referenceKey(target),
+	});
+}
+
+/** `unknown` for messages that list what a computed resource was made of, `never` for others. */
+export type HasBoundReferences<Desc extends DescMessage> =
+	MessageShape<Desc> extends { readonly boundReferences: readonly Reference[] } ? unknown : never;
+
+/**
+ * Computed resources by each of the things that they were made of: the field `bound_references` of
+ * their data.
+ */
+export function boundReferencesIndex<Desc extends DescMessage>(
+	name: string,
+	type: ResourceType<Desc> & HasBoundReferences<Desc>,
+): ReferenceIndex<Desc> {
+	return referencesIndex<Desc>(name, type, (item) => boundReferencesOf(item.data));
+}
+
+function boundReferencesOf(data: object): readonly ReferenceLike[] {
+	return "boundReferences" in data && Array.isArray(data.boundReferences)
+		? data.boundReferences
+		: [];
+}
+
+function wholeKey({ type, tenancy, name = "" }: ReferenceLike): Key {
+	return referenceKey({ type, tenancy, name });
+}

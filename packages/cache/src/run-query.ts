@@ -1,0 +1,25 @@
+import { CacheError, reason } from "./cache-error.ts";
+import type { Query, Reader } from "./reader.ts";
+
+/**
+ * Asks a query, with the caller's own view of the cache.
+ *
+ * @throws CacheError where there is no such query, or where it fails: on a bad argument, say.
+ */
+export function runQuery(
+	queries: ReadonlyMap<string, Query>,
+	view: Reader,
+	name: string,
+	args: readonly unknown[],
+): unknown {
+	const query = queries.get(name);
+	if (query === undefined) {
+		const known = [...queries.keys()].join(", ") || "none";
+		throw new CacheError(`the cache has no query "${name}"; known: ${known}`);
+	}
+	try {
+		return query(view, ...args);
+	} catch (cause) {
+		throw new CacheError(`query "${name}" failed: ${reason(cause)}`, { cause });
+	}
+}

@@ -1,0 +1,73 @@
+import type { DescMessage } from "@bufbuild/protobuf";
+import type { Decoded, ResourceType } from "@plinth/resource";
+import type { AnyIndex, Index } from "./index-definition.ts";
+import type { ReferenceLike } from "./key.ts";
+import type { Queries, QueryArgs, QueryResult, Reader, View, ViewMode } from "./reader.ts";
+import { runQuery } from "./run-query.ts";
+import type { Sources } from "./source.ts";
+
+/** Gives sources, which know no types, the types that their definitions promise. */
+export class SourceReader<Q extends Queries, Mode extends ViewMode> implements Reader<Q, Mode> {
+	readonly #sources: Sources;
+
+	constructor(sources: Sources) {
+		this.#sources = sources;
+	}
+
+	get<Desc extends DescMessage>(
+		type: ResourceType<Desc>,
+		id: ReferenceLike,
+	): View<Decoded<Desc>, Mode> | undefined;
+	get<Desc extends DescMessage, Args extends readonly unknown[]>(
+		index: Index<Desc, Args>,
+		...args: Args
+	): View<Decoded<Desc>, Mode> | undefined;
+	get(what: ResourceType | AnyIndex, ...args: unknown[]): Decoded | undefined {
+		return this.#sources.source(what).get(args);
+	}
+
+	list<Desc extends DescMessage>(
+		type: ResourceType<Desc>,
+		prefix?: ReferenceLike,
+	): View<Decoded<Desc>, Mode>[];
+	list<Desc extends DescMessage, Args extends readonly unknown[]>(
+		index: Index<Desc, Args>,
+		...args: Args
+	): View<Decoded<Desc>, Mode>[];
+	list(what: ResourceType | AnyIndex, ...args: unknown[]): Decoded[] {
+		return this.#sources.source(what).list(args);
+	}
+
+	iterate<Desc extends DescMessage>(
+		type: ResourceType<Desc>,
+		prefix?: ReferenceLike,
+	): IteratorObject<View<Decoded<Desc>, Mode>, undefined>;
+	iterate<Desc extends DescMessage, Args extends readonly unknown[]>(
+		index: Index<Desc, Args>,
+		...args: Args
+	): IteratorObject<View<Decoded<Desc>, Mode>, undefined>;
+	iterate(what: ResourceType | AnyIndex, ...args: unknown[]): IteratorObject<Decoded, undefined> {
+		return this.#sources.source(what).iterate(args);
+	}
+
+	parents<Desc extends DescMessage>(
+		type: ResourceType<Desc>,
+		id: ReferenceLike,
+	): View<Decoded<Desc>, Mode>[];
+	parents<Desc extends DescMessage, Args extends readonly unknown[]>(
+		index: Index<Desc, Args>,
+		...args: Args
+	): View<Decoded<Desc>, Mode>[];
+	parents(what: ResourceType | AnyIndex, ...args: unknown[]): Decoded[] {
+		return this.#sources.source(what).parents(args);
+	}
+
+	query<Name extends keyof Q & string>(
+		name: Name,
+		...args: QueryArgs<Q[Name]>
+	): View<QueryResult<Q[Name]>, Mode>;
+	query(name: string, ...args: unknown[]): unknown {
+		const view = new SourceReader<Queries, "plain">(this.#sources);
+		return runQuery(this.#sources.queries, view, name, args);
+	}
+}

@@ -1,0 +1,126 @@
+import type { ID, Resource } from "@plinth/proto";
+import {
+	familyKey,
+	freezeInDevelopment,
+	type ResourceName,
+	type ResourceType,
+} from "@plinth/resource";
+import type { TypeStats } from "./cache.ts";
+import { CacheError, describe } from "./cache-error.ts";
+import type { AnyIndex } from "./index-definition.ts";
+import type { Query } from "./reader.ts";
+import type { Source, Sources } from "./source.ts";
+import { IdSource } from "./tree/id-source.ts";
+import { IndexSource } from "./tree/index-source.ts";
+import { Table } from "./tree/table.ts";
+import { validateTable } from "./tree/validate.ts";
+
+/** What a cache holds: a table for each type. */
+export class Store implements Sources {
+	readonly types: readonly ResourceType[];
+	readonly indexes: readonly AnyIndex[];
+	readonly queries: ReadonlyMap<string, Query>;
+	readonly #validate: boolean;
+	/** By family. */
+	readonly #tables = new Map<string, Table>();
+	readonly #sources = new Map<ResourceType | AnyIndex, Source>();
+
+	constructor(
+		types: readonly ResourceType[],
+		indexes: readonly AnyIndex[],
+		queries: ReadonlyMap<string, Query>,
+		validate: boolean,
+	) {
+		this.types = Object.freeze([...types]);
+		this.indexes = Object.freeze([...indexes]);
+		this.queries = queries;
+		this.#validate = validate;
+		for (const type of types) {
+			const table = new Table(
+				type,
+				indexes.filter((index) => index.type.family === type.family),
+			);
+			this.#tables.set(type.family, table);
+			this.#sources.set(type, new IdSource(table, type));
+			for (const index of table.indexes) {
+				this.#sources.set(index.definition, new IndexSource(table, index));
+			}
+		}
+	}
+
+	insert(resource: Resource): void {
+		const table = this.#tableOf(resource.id);
+		freezeInDevelopment(resource);
+		table.insert(resource);
+		this.#check(table);
+	}
+
+	delete(target: Resource | ResourceName): Resource | undefined {
+		const id = "name" in target ? target : target.id;
+		const table = this.#tableOf(id);
+		const deleted = id && table.delete(id);
+		this.#check(table);
+		return deleted;
+	}
+
+	ids(type: ResourceType): ID[] {
+		const ids: ID[] = [];
+		for (const { resource } of this.#tableOfType(type).entries()) {
+			if (resource.id !== undefined) {
+				ids.push(resource.id);
+			}
+		}
+		return ids;
+	}
+
+	size(type: ResourceType): number {
+		return this.#tableOfType(type).size;
+	}
+
+	stats(): TypeStats[] {
+		return Array.from(this.#tables.values(), (table) => ({
+			type: table.type.key,
+			size: table.size,
+			indexes: table.indexes.map(({ definition, tree }) => ({
+				name: definition.name,
+				keys: tree.size,
+			})),
+		}));
+	}
+
+	source(what: ResourceType | AnyIndex): Source {
+		return this.#sources.get(what) ?? this.#otherSource(what);
+	}
+
+	/** Types are known by family: one that is not the declared object may be meant all the same. */
+	#otherSource(what: ResourceType | AnyIndex): Source {
+		if ("keys" in what) {
+			throw new CacheError(`the cache has no such index "${what.name}" of ${what.type.key}`);
+		}
+		const table = this.#tableOfType(what);
+		const same = what.schema.typeName === table.type.schema.typeName;
+		return new IdSource(table, same ? table.type : what);
+	}
+
+	#tableOfType(type: ResourceType): Table {
+		const table = this.#tables.get(type.family);
+		if (table === undefined) {
+			throw new CacheError(`the cache does not hold ${type.key}`);
+		}
+		return table;
+	}
+
+	#tableOf(id: Partial<ResourceName> | undefined): Table {
+		const table = id?.type && this.#tables.get(familyKey(id.type));
+		if (table === undefined) {
+			throw new CacheError(`the cache does not hold the type of ${describe(id)}`);
+		}
+		return table;
+	}
+
+	#check(table: Table): void {
+		if (this.#validate) {
+			validateTable(table);
+		}
+	}
+}

@@ -1,0 +1,79 @@
+import type { Decoded, ResourceType } from "@plinth/resource";
+import { CacheError } from "../cache-error.ts";
+import type { ReferenceLike } from "../key.ts";
+import type { Source } from "../source.ts";
+import { decodeItem, Entry, itemOf } from "./entry.ts";
+import { snapshotIterator } from "./snapshot-iterator.ts";
+import type { Table } from "./table.ts";
+import { visitScope } from "./visit.ts";
+
+/** The resources of a type by ID, for readers. */
+export class IdSource implements Source {
+	readonly #table: Table;
+	/** What readers take the data for: the table's type, or another group version of it. */
+	readonly #type: ResourceType;
+
+	constructor(table: Table, type: ResourceType) {
+		this.#table = table;
+		this.#type = type;
+	}
+
+	get(args: readonly unknown[]): Decoded | undefined {
+		const entry = this.#table.find(this.#whole(args[0]));
+		return entry && this.#item(entry);
+	}
+
+	list(args: readonly unknown[]): Decoded[] {
+		const scope = this.#table.scope(this.#prefix(args[0]));
+		if (scope === undefined || scope instanceof Entry) {
+			return scope === undefined ? [] : [this.#item(scope)];
+		}
+		const items: Decoded[] = [];
+		visitScope(scope, (entry) => {
+			items.push(this.#item(entry));
+		});
+		return items;
+	}
+
+	iterate(args: readonly unknown[]): IteratorObject<Decoded, undefined> {
+		const scope = this.#table.scope(this.#prefix(args[0]));
+		if (scope === undefined || scope instanceof Entry) {
+			return (scope === undefined ? [] : [this.#item(scope)]).values();
+		}
+		return snapshotIterator(this.#table.ids, scope, this.#type);
+	}
+
+	parents(args: readonly unknown[]): Decoded[] {
+		const item = this.get(args);
+		return item === undefined ? [] : [item];
+	}
+
+	#item(entry: Entry): Decoded {
+		return this.#type === this.#table.type
+			? itemOf(this.#type, entry)
+			: decodeItem(this.#type, entry.resource);
+	}
+
+	#whole(id: unknown): ReferenceLike {
+		if (!isReference(id) || typeof id.name !== "string") {
+			throw new CacheError(`${this.#type.key} by ID: bad argument: an ID or a reference is needed`);
+		}
+		return id;
+	}
+
+	#prefix(prefix: unknown): ReferenceLike {
+		if (prefix === undefined) {
+			return {};
+		}
+		if (!isReference(prefix)) {
+			throw new CacheError(
+				`${this.#type.key} by ID: bad argument: an ID, a reference or a part of one is needed`,
+			);
+		}
+		return prefix;
+	}
+}
+
+function isReference(value: unknown): value is ReferenceLike {
+	return typeof value === "object" && value !== null;
+}

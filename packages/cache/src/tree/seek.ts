@@ -1,0 +1,49 @@
+import type { Named } from "./segment-map.ts";
+import type { Chunks } from "./sorted-list.ts";
+
+/** A reader's place in a sorted list; it moves. */
+export interface Position {
+	chunk: number;
+	/** In the chunk. */
+	item: number;
+}
+
+/** The item at the position, or `undefined` at the end. Moves the position to the next one. */
+export function take<T>(chunks: Chunks<T>, position: Position): T | undefined {
+	const chunk = chunks[position.chunk];
+	if (chunk === undefined) {
+		return undefined;
+	}
+	const item = chunk[position.item++];
+	if (position.item === chunk.length) {
+		position.chunk++;
+		position.item = 0;
+	}
+	return item;
+}
+
+/** The position of the first item whose segment is not below the given one. */
+export function seek(chunks: Chunks<Named>, segment: string): Position {
+	const chunk = firstWhere(chunks, (candidate) => {
+		const last = candidate[candidate.length - 1];
+		return last !== undefined && last.segment >= segment;
+	});
+	const item = firstWhere(chunks[chunk] ?? [], (candidate) => candidate.segment >= segment);
+	return { chunk, item };
+}
+
+/** The index of the first item that holds, where all after one that holds do; or the length. */
+function firstWhere<T>(items: readonly T[], holds: (item: T) => boolean): number {
+	let low = 0;
+	let high = items.length;
+	while (low < high) {
+		const middle = (low + high) >>> 1;
+		// `middle` is below the length.
+		if (holds(items[middle]!)) {
+			high = middle;
+		} else {
+			low = middle + 1;
+		}
+	}
+	return low;
+}

@@ -1,0 +1,188 @@
+/** The items of a list at one time, in chunks, in order. Never changes. */
+export type Chunks<T> = readonly (readonly T[])[];
+
+/**
+ * A sorted list of items, none equal to another.
+ *
+ * ```
+ *   chunks ──▶ [ ● , ● , ● ]
+ *                │   │   └─▶ [ t … z ]
+ *                │   └─────▶ [ m … s ]        at most `chunkSize` items each, none empty
+ *                └─────────▶ [ a … l ]
+ * ```
+ *
+ * Two levels are enough: at a million items the outer one has some 6,000 entries, which a processor
+ * moves in a microsecond, once per some hundred inserts.
+ *
+ * `share` hands out the chunks as they are, for free. From then on a write copies the outer array
+ * and the one chunk that it touches, each the first time only: `generation` says since when a part is
+ * the list's own.
+ */
+export class SortedList<T> {
+	readonly #before: (a: T, b: T) => boolean;
+	#chunks: T[][] = [];
+	/** By chunk: the generation at which it became the list's own. */
+	#owned: number[] = [];
+	#outerOwned = 0;
+	#generation = 0;
+	#size = 0;
+
+	/** `sorted` is in the order of `before` and is not kept. */
+	constructor(before: (a: T, b: T) => boolean, sorted: readonly T[] = []) {
+		this.#before = before;
+		for (let from = 0; from < sorted.length; from += fill) {
+			this.#chunks.push(sorted.slice(from, from + fill));
+			this.#owned.push(0);
+		}
+		this.#size = sorted.length;
+	}
+
+	get size(): number {
+		return this.#size;
+	}
+
+	/** The first item, or `undefined` where there is none. */
+	get first(): T | undefined {
+		return this.#chunks[0]?.[0];
+	}
+
+	/** The items, to be read before the next change. */
+	get chunks(): Chunks<T> {
+		return this.#chunks;
+	}
+
+	/** The items as they are, for as long as the caller likes. */
+	share(): Chunks<T> {
+		this.#generation++;
+		return this.#chunks;
+	}
+
+	/** Puts an item, which the list must not have, in its place. */
+	add(item: T): void {
+		this.#size++;
+		const last = this.#chunks.length - 1;
+		if (last < 0) {
+			this.#insertChunk(0, [item]);
+			return;
+		}
+		// The outer array has a chunk at `at`, and no chunk is empty.
+		const at = Math.min(lowerChunk(this.#chunks, item, this.#before), last);
+		const chunk = this.#ownChunk(at);
+		const position = lowerBound(chunk, item, this.#before);
+		if (chunk.length < chunkSize) {
+			insertAt(chunk, position, item);
+		} else if (at === last && position === chunk.length) {
+			this.#insertChunk(at + 1, [item]);
+		} else {
+			const upper = chunk.splice(chunkSize / 2);
+			this.#insertChunk(at + 1, upper);
+			if (position <= chunk.length) {
+				insertAt(chunk, position, item);
+			} else {
+				insertAt(upper, position - chunk.length, item);
+			}
+		}
+	}
+
+	/** Takes an item out, which the list must have. */
+	remove(item: T): void {
+		const at = lowerChunk(this.#chunks, item, this.#before);
+		const chunk = this.#ownChunk(at);
+		chunk.splice(lowerBound(chunk, item, this.#before), 1);
+		this.#size--;
+		if (chunk.length === 0) {
+			this.#removeChunk(at);
+		} else if (chunk.length < chunkSize / 8) {
+			this.#mergeInto(at);
+		}
+	}
+
+	/** Appends a small chunk to the one before it, where there is room. */
+	#mergeInto(at: number): void {
+		const before = this.#chunks[at - 1];
+		const chunk = this.#chunks[at];
+		if (before && chunk && before.length + chunk.length <= fill) {
+			this.#ownChunk(at - 1).push(...chunk);
+			this.#removeChunk(at);
+		}
+	}
+
+	#insertChunk(at: number, chunk: T[]): void {
+		this.#ownOuter();
+		insertAt(this.#chunks, at, chunk);
+		insertAt(this.#owned, at, this.#generation);
+	}
+
+	#removeChunk(at: number): void {
+		this.#ownOuter();
+		this.#chunks.splice(at, 1);
+		this.#owned.splice(at, 1);
+	}
+
+	#ownOuter(): void {
+		if (this.#outerOwned !== this.#generation) {
+			this.#chunks = this.#chunks.slice();
+			this.#outerOwned = this.#generation;
+		}
+	}
+
+	#ownChunk(at: number): T[] {
+		// Callers pass the place of a chunk.
+		const chunk = this.#chunks[at]!;
+		if (this.#owned[at] === this.#generation) {
+			return chunk;
+		}
+		this.#ownOuter();
+		const own = chunk.slice();
+		this.#chunks[at] = own;
+		this.#owned[at] = this.#generation;
+		return own;
+	}
+}
+
+/** How many items a chunk holds at most. */
+const chunkSize = 256;
+
+/** How full the chunks of a new list are: room for inserts before they split. */
+const fill = 192;
+
+/** The first chunk whose last item is not before the given one, or the number of chunks. */
+function lowerChunk<T>(chunks: Chunks<T>, item: T, before: (a: T, b: T) => boolean): number {
+	let low = 0;
+	let high = chunks.length;
+	while (low < high) {
+		const middle = (low + high) >>> 1;
+		// `middle` is below the length, and no chunk is empty.
+		const chunk = chunks[middle]!;
+		if (before(chunk[chunk.length - 1]!, item)) {
+			low = middle + 1;
+		} else {
+			high = middle;
+		}
+	}
+	return low;
+}
+
+/** Where the first item is that is not before the given one, or the length. */
+function lowerBound<T>(items: readonly T[], item: T, before: (a: T, b: T) => boolean): number {
+	let low = 0;
+	let high = items.length;
+	while (low < high) {
+		const middle = (low + high) >>> 1;
+		// `middle` is below the length.
+		if (before(items[middle]!, item)) {
+			low = middle + 1;
+		} else {
+			high = middle;
+		}
+	}
+	return low;
+}
+
+function insertAt<T>(items: T[], position: number, item: T): void {
+	if (position === items.length) {
+		items.push(item);
+	} else {
+		items.splice(position, 0, item);
+	}
+}

@@ -1,0 +1,244 @@
+/**
+ * From a watch event to the end of a reconcile: through the in-process transport, the cache, the
+ * queue and a reconciler that reads its resource from the cache, with 1, 10 and 50 controllers on
+ * one type. The lower bound, measured in the same run: an EventEmitter whose listeners keep a Map
+ * and call an async function. Then: time and heap of priming.
+ */
+import { EventEmitter, setMaxListeners } from "node:events";
+import { create } from "@bufbuild/protobuf";
+import { createClient } from "@connectrpc/connect";
+import { createInProcessTransport } from "@plinth/in-process";
+import { type Resource, ResourceService, type WatchEvent, WatchEventSchema } from "@plinth/proto";
+import { nameKey } from "@plinth/resource";
+import { Artist, demo } from "../src/fixture/demo-types.fixture.ts";
+import { createControllerManager, defineController } from "../src/index.ts";
+import { heapUsed, printTable, type Row } from "./table.ts";
+
+setMaxListeners(0);
+
+/** A watch that any number of clients follow: a snapshot, then whatever is announced. */
+class Source {
+	readonly snapshot: Resource[];
+	readonly #log: WatchEvent[] = [];
+	#wake = Promise.withResolvers<void>();
+
+	constructor(snapshot: Resource[]) {
+		this.snapshot = snapshot;
+	}
+
+	announce(resource: Resource, version: number): void {
+		const event = { case: "upsert" as const, value: { resource } };
+		this.#log.push(create(WatchEventSchema, { event, version: `${version}` }));
+		this.#wake.resolve();
+		this.#wake = Promise.withResolvers();
+	}
+
+	client() {
+		const source = this;
+		const transport = createInProcessTransport((router) =>
+			router.service(ResourceService, {
+				async *watchList({ afterVersion }, { signal }) {
+					if (afterVersion === "") {
+						for (const resource of source.snapshot) {
+							yield {
+								$typeName: "plinth.resource.v1.WatchEvent",
+								version: "",
+								event: {
+									case: "upsert",
+									value: { $typeName: "plinth.resource.v1.WatchEvent.Upsert", resource },
+								},
+							};
+						}
+						const event = { case: "endOfSnapshot" as const, value: {} };
+						yield create(WatchEventSchema, { event, version: "1" });
+					}
+					const ended = new Promise<void>((resolve) =>
+						signal.addEventListener("abort", () => resolve(), { once: true }),
+					);
+					for (let at = 0; !signal.aborted; ) {
+						for (; at < source.#log.length; at++) {
+							const event = source.#log[at];
+							if (event !== undefined) {
+								yield event;
+							}
+						}
+						await Promise.race([source.#wake.promise, ended]);
+					}
+				},
+			}),
+		);
+		return createClient(ResourceService, transport);
+	}
+}
+
+function resources(count: number, version: number): Resource[] {
+	return Array.from({ length: count }, (_, at) => {
+		const resource = demo(Artist, `artist-${at}`, `value ${version}`);
+		resource.version = `${version}`;
+		resource.generation = `${version}`;
+		if (resource.id !== undefined) {
+			resource.id.uid = `UID${at}`;
+		}
+		return resource;
+	});
+}
+
+function percentile(sorted: Float64Array, part: number): number {
+	return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0;
+}
+
+interface Measured {
+	readonly perSecond: number;
+	readonly p50Ms: number;
+	readonly p99Ms: number;
+}
+
+/** Announces all events in slices, as a busy server would, and waits until all have been handled. */
+async function drive(
+	events: readonly Resource[],
+	listeners: number,
+	announce: (resource: Resource, at: number) => void,
+	handled: { count: number; readonly latencies: number[] },
+	announcedAt: Map<string, number>,
+): Promise<Measured> {
+	const expected = events.length * listeners;
+	const startMs = performance.now();
+	for (const [at, event] of events.entries()) {
+		announcedAt.set(event.id?.name ?? "", performance.now());
+		announce(event, at);
+		if (at % 100 === 99) {
+			await new Promise((resolve) => setImmediate(resolve));
+		}
+	}
+	while (handled.count < expected) {
+		await new Promise((resolve) => setImmediate(resolve));
+	}
+	const perSecond = (expected / (performance.now() - startMs)) * 1000;
+	const sorted = Float64Array.from(handled.latencies).sort();
+	return { perSecond, p50Ms: percentile(sorted, 0.5), p99Ms: percentile(sorted, 0.99) };
+}
+
+async function controllers(count: number, events: readonly Resource[]): Promise<Measured> {
+	const source = new Source([]);
+	const handled = { count: 0, latencies: [] as number[] };
+	const announcedAt = new Map<string, number>();
+	const manager = createControllerManager({ client: source.client() });
+	for (let at = 0; at < count; at++) {
+		manager.register(
+			defineController({
+				name: `controller-${at}`,
+				manages: Artist,
+				concurrency: 4,
+				resyncMs: "never",
+				async reconcile(context, { id }) {
+					context.cache.get(Artist, id);
+					handled.count += 1;
+					handled.latencies.push(performance.now() - (announcedAt.get(id.name) ?? 0));
+				},
+			}),
+		);
+	}
+	const stop = new AbortController();
+	const running = manager.run(stop.signal);
+	while (manager.state().controllers.some(({ phase }) => phase !== "running")) {
+		await new Promise((resolve) => setImmediate(resolve));
+	}
+	const measured = await drive(
+		events,
+		count,
+		(event, at) => source.announce(event, at + 2),
+		handled,
+		announcedAt,
+	);
+	stop.abort();
+	await running;
+	return measured;
+}
+
+async function emitter(count: number, events: readonly Resource[]): Promise<Measured> {
+	const emitter = new EventEmitter().setMaxListeners(0);
+	const handled = { count: 0, latencies: [] as number[] };
+	const announcedAt = new Map<string, number>();
+	for (let at = 0; at < count; at++) {
+		const cache = new Map<string, Resource>();
+		const reconcile = async (key: string) => {
+			const found = cache.get(key);
+			handled.count += 1;
+			handled.latencies.push(performance.now() - (announcedAt.get(found?.id?.name ?? "") ?? 0));
+		};
+		emitter.on("event", (resource: Resource) => {
+			const key = resource.id === undefined ? "" : nameKey(resource.id);
+			cache.set(key, resource);
+			queueMicrotask(() => void reconcile(key));
+		});
+	}
+	return drive(events, count, (event) => emitter.emit("event", event), handled, announcedAt);
+}
+
+const eventCount = Number(process.env.PLINTH_BENCH_EVENTS ?? 50_000);
+const rows: Row[] = [];
+let single = 0;
+for (const count of [1, 10, 50]) {
+	const events = resources(Math.max(2_000, Math.floor(eventCount / count)), 2);
+	await controllers(count, events.slice(0, 1_000));
+	const ours = await controllers(count, events);
+	const floor = await emitter(count, events);
+	single ||= ours.perSecond;
+	rows.push({
+		controllers: `${count}`,
+		"reconciles/s": ours.perSecond,
+		"p50 ms": ours.p50Ms.toFixed(2),
+		"p99 ms": ours.p99Ms.toFixed(2),
+		"cost per event ÷ that of 1": (single / ours.perSecond).toFixed(2),
+		"EventEmitter/s": floor.perSecond,
+		"its p99 ms": floor.p99Ms.toFixed(2),
+	});
+}
+printTable("From event to reconcile", rows);
+
+const primeRows: Row[] = [];
+for (const count of (process.env.PLINTH_BENCH_PRIME ?? "100000").split(",").map(Number)) {
+	const source = new Source(resources(count, 1));
+	const before = heapUsed();
+	const manager = createControllerManager({ client: source.client() });
+	let reconciled = 0;
+	manager.register(
+		defineController({
+			name: "primed",
+			manages: Artist,
+			concurrency: 4,
+			resyncMs: "never",
+			reconcile: async () => {
+				reconciled += 1;
+			},
+		}),
+	);
+	const stop = new AbortController();
+	const startMs = performance.now();
+	const running = manager.run(stop.signal);
+	let peak = 0;
+	const watchHeap = () => {
+		peak = Math.max(peak, process.memoryUsage().heapUsed);
+	};
+	while (manager.state().controllers[0]?.phase !== "running") {
+		await new Promise((resolve) => setImmediate(resolve));
+		watchHeap();
+	}
+	const primedMs = performance.now() - startMs;
+	while (reconciled < count) {
+		await new Promise((resolve) => setImmediate(resolve));
+		watchHeap();
+	}
+	const allMs = performance.now() - startMs;
+	const after = heapUsed();
+	primeRows.push({
+		resources: count.toLocaleString("en-US"),
+		"primed ms": primedMs,
+		"all reconciled ms": allMs,
+		"heap of cache, B each": (after - before) / count,
+		"peak ÷ final heap": (peak / after).toFixed(2),
+	});
+	stop.abort();
+	await running;
+}
+printTable("Priming (snapshot, cache, then one reconcile each)", primeRows);

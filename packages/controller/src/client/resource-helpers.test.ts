@@ -1,0 +1,128 @@
+import { clone } from "@bufbuild/protobuf";
+import { Condition_State, createResourceServiceCloningClient, ResourceSchema } from "@plinth/proto";
+import { decode, idOf } from "@plinth/resource";
+import { describe, expect, it } from "vitest";
+import { Album, Artist, demo, text } from "../fixture/demo-types.fixture.ts";
+import { FakeService } from "../fixture/fake-service.fixture.ts";
+import {
+	readResource,
+	writeIfDifferent,
+	writeResource,
+	writeStatusIfDifferent,
+} from "./resource-helpers.ts";
+
+function setUp() {
+	const service = new FakeService();
+	return { service, client: createResourceServiceCloningClient(service.client) };
+}
+
+const id = idOf(Artist, "miles");
+
+describe("readResource", () => {
+	it("answers undefined where there is none", async () => {
+		const { service, client } = setUp();
+		expect(await readResource(client, Artist, id)).toBeUndefined();
+		service.put(demo(Artist, "miles", "trumpet"));
+		expect((await readResource(client, Artist, id))?.data.value).toBe("trumpet");
+	});
+});
+
+describe("writeResource", () => {
+	it("compares and swaps where a version is given", async () => {
+		const { client } = setUp();
+		const first = await writeResource(client, Artist, { id, data: text("trumpet") });
+		const { version } = first.resource;
+		await writeResource(client, Artist, { id, data: text("piano"), version });
+		await expect(writeResource(client, Artist, { id, data: text("x"), version })).rejects.toThrow(
+			"CAS operation failed",
+		);
+	});
+});
+
+describe("writeIfDifferent", () => {
+	it("writes what is missing or differs, and nothing else", async () => {
+		const { service, client } = setUp();
+		const write = async (value: string) => {
+			const stored = service.stored(id);
+			const existing = stored && decode(Artist, stored);
+			const result = await writeIfDifferent(client, Artist, existing, { id, data: text(value) });
+			return result.changed;
+		};
+		expect(await write("trumpet")).toBe(true);
+		expect(await write("trumpet")).toBe(false);
+		expect(await write("piano")).toBe(true);
+		expect(service.writes.length).toBe(2);
+	});
+
+	it("keeps what the caller does not give", async () => {
+		const { service, client } = setUp();
+		const owner = service.put(demo(Artist, "owner")).id!;
+		const metadata = { finalizers: "a b", colour: "blue" };
+		const stored = service.put(demo(Album, "blue", "1", { owner, metadata }));
+		const init = { id: idOf(Album, "blue"), data: text("2") };
+		await writeIfDifferent(client, Album, decode(Album, stored), init);
+		const kept = service.stored(init.id);
+		expect(kept?.owner?.name).toBe("owner");
+		expect(kept?.metadata).toEqual(metadata);
+		expect(kept?.version).toBe("3");
+	});
+
+	it("replaces the metadata that is given, but for finalizers and the deletion mark", async () => {
+		const { service, client } = setUp();
+		const stored = service.put(
+			demo(Artist, "miles", "", { metadata: { finalizers: "a", colour: "blue" } }),
+		);
+		const init = { id, metadata: { colour: "green" } };
+		const result = await writeIfDifferent(client, Artist, decode(Artist, stored), init);
+		expect(result.resource.metadata).toEqual({ finalizers: "a", colour: "green" });
+		const again = await writeIfDifferent(client, Artist, decode(Artist, result.resource), init);
+		expect(again.changed).toBe(false);
+	});
+
+	it("replaces only the version that it has compared with", async () => {
+		const { service, client } = setUp();
+		const stale = decode(Artist, service.put(demo(Artist, "miles", "1")));
+		service.put(demo(Artist, "miles", "2"));
+		await expect(writeIfDifferent(client, Artist, stale, { id, data: text("3") })).rejects.toThrow(
+			"CAS operation failed",
+		);
+	});
+
+	it("takes an owner of another name or uid for a difference", async () => {
+		const { service, client } = setUp();
+		const owner = service.put(demo(Artist, "owner")).id!;
+		const stored = decode(Album, service.put(demo(Album, "blue", "", { owner })));
+		const blue = idOf(Album, "blue");
+		const write = async (name: string, uid: string) =>
+			(
+				await writeIfDifferent(client, Album, stored, {
+					id: blue,
+					owner: idOf(Artist, name, {}, uid),
+				})
+			).changed;
+		expect(await write("owner", "")).toBe(false);
+		expect(await write("owner", owner.uid)).toBe(false);
+		expect(await write("owner", "OTHER")).toBe(true);
+	});
+});
+
+describe("writeStatusIfDifferent", () => {
+	it("writes a status once for each generation and each set of conditions", async () => {
+		const { service, client } = setUp();
+		service.put(demo(Artist, "miles"));
+		const write = async (state: Condition_State) => {
+			const stored = service.stored(id);
+			if (stored === undefined) {
+				throw new Error("not stored");
+			}
+			const status = { conditions: [{ type: "Ready", state }] };
+			return (await writeStatusIfDifferent(client, stored, "artist", status)).changed;
+		};
+		expect(await write(Condition_State.TRUE)).toBe(true);
+		expect(await write(Condition_State.TRUE)).toBe(false);
+		expect(await write(Condition_State.FALSE)).toBe(true);
+		const stored = service.stored(id);
+		service.put(clone(ResourceSchema, stored ?? demo(Artist, "miles")));
+		expect(await write(Condition_State.FALSE)).toBe(true);
+	});
+});

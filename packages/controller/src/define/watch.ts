@@ -1,0 +1,128 @@
+import type { DescMessage } from "@bufbuild/protobuf";
+import { cloneResource, type ID, type Resource } from "@plinth/proto";
+import { type Decoded, decode, decodeShared, type ResourceType } from "@plinth/resource";
+import type { Clock, Logger } from "@plinth/runtime";
+import type { ResourceClient } from "../client/resource-client.ts";
+import { anyChange, type ChangePredicate } from "./change.ts";
+import type { MapperContext } from "./context.ts";
+import { isReadsOnly, type Mapper, type MapResult } from "./mapper.ts";
+
+/** A watch of a resource type: it is cached, and its changes are mapped to requests. */
+export interface ResourceWatch {
+	readonly kind: "resources";
+	readonly type: ResourceType;
+	readonly when: ChangePredicate;
+	/** Whether the mapper may be given the shared resources of the cache instead of copies. */
+	readonly readsOnly: boolean;
+	/** Maps a shared resource; the mapper gets a copy, unless it only reads. */
+	readonly map: (context: MapperContext, resource: Resource) => MapResult;
+}
+
+/** How changes of a watched type become requests. */
+export interface WatchOptions<Desc extends DescMessage> {
+	readonly map: Mapper<Desc>;
+	/** Which changes are mapped; all of them by default. The cache sees all in any case. */
+	readonly when?: ChangePredicate;
+}
+
+/** Watches a resource type. */
+export function watch<Desc extends DescMessage>(
+	type: ResourceType<Desc>,
+	options: WatchOptions<Desc>,
+): ResourceWatch {
+	const { map, when = anyChange } = options;
+	const readsOnly = isReadsOnly(map);
+	const decoded = readsOnly
+		? (resource: Resource) => new SharedDecoded(type, resource)
+		: (resource: Resource) => new OwnDecoded(type, cloneResource(resource));
+	return Object.freeze({
+		kind: "resources",
+		type,
+		when,
+		readsOnly,
+		map: (context: MapperContext, resource: Resource) => map(context, decoded(resource)),
+	});
+}
+
+/** Decodes when it is asked to: mappers that look at IDs and owners only never do. */
+class OwnDecoded<Desc extends DescMessage> implements Decoded<Desc> {
+	readonly resource: Resource;
+	readonly #type: ResourceType<Desc>;
+	#data: Decoded<Desc>["data"] | undefined;
+
+	constructor(type: ResourceType<Desc>, resource: Resource) {
+		this.#type = type;
+		this.resource = resource;
+	}
+
+	get data(): Decoded<Desc>["data"] {
+		this.#data ??= decode(this.#type, this.resource).data;
+		return this.#data;
+	}
+}
+
+class SharedDecoded<Desc extends DescMessage> implements Decoded<Desc> {
+	readonly resource: Resource;
+	readonly #type: ResourceType<Desc>;
+
+	constructor(type: ResourceType<Desc>, resource: Resource) {
+		this.#type = type;
+		this.resource = resource;
+	}
+
+	get data(): Decoded<Desc>["data"] {
+		return decodeShared(this.#type, this.resource).data;
+	}
+}
+
+/** What the source of a custom watch works with. */
+export interface SourceContext {
+	readonly client: ResourceClient;
+	readonly logger: Logger;
+	readonly clock: Clock;
+	/** Aborts when the run ends; the source should end then. */
+	readonly signal: AbortSignal;
+}
+
+/** An event from outside. Of several with one key that wait to be mapped, the latest is. */
+export interface KeyedEvent<Event> {
+	readonly key: string;
+	readonly event: Event;
+}
+
+/** How events from outside become requests. */
+export interface CustomWatchOptions<Event> {
+	/** Opens the events, once a run has been primed. Their end is no failure; an error ends the run. */
+	readonly source: (context: SourceContext) => AsyncIterable<KeyedEvent<Event>>;
+	/** From an event to the managed resources that it is about. */
+	readonly map: (context: MapperContext, event: Event) => MapResult;
+}
+
+/** A watch of something that is no resource. */
+export interface CustomWatch {
+	readonly kind: "custom";
+	readonly name: string;
+	/** Opens the events, each as a function that maps it. */
+	readonly source: (context: SourceContext) => AsyncIterable<KeyedEvent<MapEvent>>;
+}
+
+/** Maps one event, bound to it. */
+export type MapEvent = (context: MapperContext) => MapResult;
+
+/** Watches something that is no resource; `name` tells it from others in logs. */
+export function watchEvents<Event>(name: string, options: CustomWatchOptions<Event>): CustomWatch {
+	const { source, map } = options;
+	return Object.freeze({
+		kind: "custom",
+		name,
+		async *source(context: SourceContext) {
+			for await (const { key, event } of source(context)) {
+				yield {
+					key,
+					event: (mapper: MapperContext): Iterable<ID> | Promise<Iterable<ID>> =>
+						map(mapper, event),
+				};
+			}
+		},
+	});
+}

@@ -1,0 +1,102 @@
+import { createCache } from "@plinth/cache";
+import { cachedTypes } from "../define/cached-types.ts";
+import type { Controller } from "../define/controller.ts";
+import { backoffMs } from "../queue/backoff.ts";
+
+/**
+ * Checks that a controller can be run.
+ *
+ * @throws Error that names the controller and what is wrong with it.
+ */
+export function checkController(controller: Controller): void {
+	const problem = problemOf(controller);
+	if (problem !== undefined) {
+		throw new Error(`controller ${controller.name || "without a name"}: ${problem}`);
+	}
+}
+
+function problemOf(controller: Controller): string | undefined {
+	if (!controller.name) {
+		return "it needs a name";
+	}
+	if (typeof controller.reconcile !== "function") {
+		return "it has no reconciler: the function `reconcile` is missing";
+	}
+	if (controller.manages?.key === undefined) {
+		return "it manages no type: `manages` is missing";
+	}
+	return (
+		watchProblem(controller) ??
+		eventsProblem(controller) ??
+		numberProblem(controller) ??
+		cacheProblem(controller)
+	);
+}
+
+function watchProblem(controller: Controller): string | undefined {
+	const families = new Map([[controller.manages.family, controller.manages.key]]);
+	for (const watch of controller.watches) {
+		if (watch.kind !== "resources") {
+			continue;
+		}
+		const { family, key } = watch.type;
+		const other = families.get(family);
+		if (other === key) {
+			return key === controller.manages.key
+				? `type ${key} is managed and can't be watched as well`
+				: `type ${key} is watched twice`;
+		}
+		if (other !== undefined) {
+			return `types ${other} and ${key} are two group versions of one kind`;
+		}
+		families.set(family, key);
+	}
+	return undefined;
+}
+
+function eventsProblem(controller: Controller): string | undefined {
+	const names = new Set<string>();
+	for (const watch of controller.watches) {
+		if (watch.kind === "custom") {
+			if (!watch.name) {
+				return "a custom watch has no name";
+			}
+			if (names.has(watch.name)) {
+				return `there are two custom watches named ${watch.name}`;
+			}
+			names.add(watch.name);
+		}
+	}
+	return undefined;
+}
+
+function numberProblem(controller: Controller): string | undefined {
+	const { concurrency, reconcileLimitMs, resyncMs, backoff, placement } = controller;
+	if (!Number.isInteger(concurrency) || concurrency < 1) {
+		return `concurrency must be a whole number of 1 or more, got ${concurrency}`;
+	}
+	if (!(reconcileLimitMs > 0)) {
+		return `reconcileLimitMs must be more than 0, got ${reconcileLimitMs}`;
+	}
+	if (resyncMs !== "never" && !(resyncMs > 0)) {
+		return `resyncMs must be more than 0 or "never", got ${resyncMs}`;
+	}
+	if (!(backoffMs(backoff, 1) > 0)) {
+		return "backoff must have a baseMs and a maxMs of more than 0";
+	}
+	if (placement !== "singleton" && placement !== "each-server") {
+		return `placement must be "singleton" or "each-server", got "${placement}"`;
+	}
+	return undefined;
+}
+
+/** What the cache says of the types, indexes and queries: duplicates and unknown types among it. */
+function cacheProblem(controller: Controller): string | undefined {
+	const { indexes, queries } = controller;
+	try {
+		createCache({ types: cachedTypes(controller), indexes, queries });
+		return undefined;
+	} catch (error) {
+		return error instanceof Error ? error.message : String(error);
+	}
+}

@@ -1,0 +1,41 @@
+import type { Placement } from "../define/controller.ts";
+import type { OwnWritesMetrics } from "../run/own-writes.ts";
+import type { Phase } from "../run/phase.ts";
+import type { RunState } from "../run/run.ts";
+
+/** The last error that ended a run. */
+export interface RunError {
+	readonly message: string;
+	readonly stack: string | undefined;
+	/** When, in milliseconds since the epoch. */
+	readonly atMs: number;
+}
+
+/** A report on one controller. */
+export interface ControllerState {
+	readonly name: string;
+	/** The key of the managed type: `demo.v2.Artist`. */
+	readonly manages: string;
+	/** The keys of the watched types, and the names of custom watches. */
+	readonly watches: readonly string[];
+	readonly placement: Placement;
+	readonly phase: Phase;
+	/** For how long it has been in this phase, in milliseconds. */
+	readonly inPhaseMs: number;
+	/** Runs that have failed. */
+	readonly restarts: number;
+	readonly lastError: RunError | undefined;
+	/** Queues and cache, from priming to the end of a run. */
+	readonly run: RunState | undefined;
+	/** How requests waited for the cache to see what was written for them, since the start. */
+	readonly ownWrites: OwnWritesMetrics;
+	/** Keys whose reconcile, of an earlier run, ignores its signal. */
+	readonly leftBehind: readonly string[];
+}
+
+/** A report on a manager. */
+export interface ManagerState {
+	/** Whether it holds the lease that singletons need; `undefined` where they need none. */
+	readonly holdsLease: boolean | undefined;
+	readonly controllers: readonly ControllerState[];
+}

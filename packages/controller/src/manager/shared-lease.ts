@@ -1,0 +1,109 @@
+import { type Clock, type LeaseHold, type LeaseManager, type Logger, sleep } from "@plinth/runtime";
+
+/** How long to wait before a lease is asked for again when asking failed, in milliseconds. */
+const retryMs = 1_000;
+
+/**
+ * The one lease that all singletons of a server run under: held by none or by all of them, so that
+ * they are never split over two servers. Lost, it is asked for again.
+ */
+export class SharedLease {
+	readonly #leases: LeaseManager;
+	readonly #name: string;
+	readonly #clock: Clock;
+	readonly #logger: Logger;
+	#hold: LeaseHold | undefined;
+	readonly #waiting = new Set<(hold: LeaseHold) => void>();
+
+	constructor(
+		leases: LeaseManager,
+		options: { readonly name: string; readonly clock: Clock; readonly logger: Logger },
+	) {
+		this.#leases = leases;
+		this.#name = options.name;
+		this.#clock = options.clock;
+		this.#logger = options.logger;
+	}
+
+	get held(): boolean {
+		return this.#hold !== undefined;
+	}
+
+	/** Holds the lease whenever it can be had, until the signal aborts; then releases it. */
+	async run(signal: AbortSignal): Promise<void> {
+		while (!signal.aborted) {
+			const hold = await this.#acquire(signal);
+			if (hold === undefined) {
+				continue;
+			}
+			if (!hold.signal.aborted) {
+				this.#hold = hold;
+				this.#logger.info({ lease: this.#name }, "holds the lease of singleton controllers");
+				for (const resolve of this.#waiting) {
+					resolve(hold);
+				}
+				this.#waiting.clear();
+				await aborted(AbortSignal.any([signal, hold.signal]));
+				this.#hold = undefined;
+			}
+			if (!signal.aborted) {
+				this.#logger.warn({ lease: this.#name }, "lost the lease of singleton controllers");
+			}
+			await this.#release(hold);
+		}
+	}
+
+	/** The live hold, now or once there is one. Rejects with the signal's reason where it aborts first. */
+	whenHeld(signal: AbortSignal): Promise<LeaseHold> {
+		if (this.#hold !== undefined && !this.#hold.signal.aborted) {
+			return Promise.resolve(this.#hold);
+		}
+		return new Promise((resolve, reject) => {
+			if (signal.aborted) {
+				reject(signal.reason);
+				return;
+			}
+			const onAbort = () => {
+				this.#waiting.delete(onHeld);
+				reject(signal.reason);
+			};
+			const onHeld = (hold: LeaseHold) => {
+				signal.removeEventListener("abort", onAbort);
+				resolve(hold);
+			};
+			this.#waiting.add(onHeld);
+			signal.addEventListener("abort", onAbort, { once: true });
+		});
+	}
+
+	async #acquire(signal: AbortSignal): Promise<LeaseHold | undefined> {
+		try {
+			return await this.#leases.acquire(this.#name, signal);
+		} catch (err) {
+			if (!signal.aborted) {
+				this.#logger.warn({ lease: this.#name, err }, "could not ask for the lease");
+				await sleep(this.#clock, retryMs, signal).catch(() => {});
+			}
+			return undefined;
+		}
+	}
+
+	async #release(hold: LeaseHold): Promise<void> {
+		try {
+			await hold.release();
+		} catch (err) {
+			this.#logger.warn({ lease: this.#name, err }, "could not release the lease");
+		}
+	}
+}
+
+/** Resolves when the signal has aborted. */
+export function aborted(signal: AbortSignal): Promise<void> {
+	return new Promise((resolve) => {
+		if (signal.aborted) {
+			resolve();
+		} else {
+			signal.addEventListener("abort", () => resolve(), { once: true });
+		}
+	});
+}

@@ -1,0 +1,155 @@
+import { type LeaseHold, sleep } from "@plinth/runtime";
+import { OwnWrites } from "../run/own-writes.ts";
+import type { Phase } from "../run/phase.ts";
+import { Run, type RunEnd } from "../run/run.ts";
+import type { RunEnvironment } from "../run/run-environment.ts";
+import type { ControllerState, RunError } from "./controller-state.ts";
+import type { SharedLease } from "./shared-lease.ts";
+
+/**
+ * Keeps one run of a controller going, and knows nothing of other controllers. A run that fails is
+ * followed by another: at once after a healthy life, else after a backoff with jitter. A singleton
+ * runs while the server holds the lease; losing it ends the run, and the backoff.
+ */
+export class Supervisor {
+	readonly #environment: RunEnvironment;
+	readonly #lease: SharedLease | undefined;
+	readonly #ownWrites: OwnWrites;
+	/** Keys that runs which have ended are still working on. */
+	readonly #leftBehind = new Map<string, Promise<void>>();
+	#run: Run | undefined;
+	#phase: Phase = "created";
+	#phaseSinceMs: number;
+	#restarts = 0;
+	/** Failures in a row, each after less than a healthy life. */
+	#failures = 0;
+	#lastError: RunError | undefined;
+
+	/** `lease` is the one that the controller needs to run, if it needs one. */
+	constructor(environment: RunEnvironment, lease: SharedLease | undefined) {
+		const { runtime, limits } = environment;
+		this.#environment = environment;
+		this.#lease = lease;
+		this.#phaseSinceMs = runtime.clock.monotonic();
+		this.#ownWrites = new OwnWrites({
+			clock: runtime.clock,
+			limitMs: limits.ownWritesMs,
+			onCaughtUp: (key) => this.#run?.release(key),
+			onLimit: (error) => this.#run?.fail(error),
+		});
+	}
+
+	get name(): string {
+		return this.#environment.controller.name;
+	}
+
+	/** Runs until the signal aborts; has ended everything when it resolves. Never rejects. */
+	async run(stop: AbortSignal): Promise<void> {
+		while (!stop.aborted) {
+			const hold = await this.#takeLease(stop);
+			if (stop.aborted) {
+				break;
+			}
+			const end = await this.#runOnce(stop, hold);
+			if (end.kind === "failed") {
+				await this.#backOff(stop, hold);
+			} else {
+				this.#failures = 0;
+			}
+		}
+		this.#enter("stopped");
+	}
+
+	state(): ControllerState {
+		const { controller, runtime } = this.#environment;
+		return {
+			name: controller.name,
+			manages: controller.manages.key,
+			watches: controller.watches.map((watch) =>
+				watch.kind === "resources" ? watch.type.key : watch.name,
+			),
+			placement: controller.placement,
+			phase: this.#phase,
+			inPhaseMs: runtime.clock.monotonic() - this.#phaseSinceMs,
+			restarts: this.#restarts,
+			lastError: this.#lastError,
+			run: this.#run?.state(),
+			ownWrites: this.#ownWrites.metrics(),
+			leftBehind: [...this.#leftBehind.keys()],
+		};
+	}
+
+	async #takeLease(stop: AbortSignal): Promise<LeaseHold | undefined> {
+		if (this.#lease === undefined) {
+			return undefined;
+		}
+		this.#enter("waiting-for-lease");
+		return this.#lease.whenHeld(stop).catch(() => undefined);
+	}
+
+	async #runOnce(stop: AbortSignal, lease: LeaseHold | undefined): Promise<RunEnd> {
+		const { limits, logger, runtime } = this.#environment;
+		const startedMs = runtime.clock.monotonic();
+		const run = new Run({
+			environment: this.#environment,
+			ownWrites: this.#ownWrites,
+			stop,
+			lease,
+			locked: new Map(this.#leftBehind),
+			onPhase: (phase) => this.#enter(phase),
+		});
+		this.#run = run;
+		const end = await run.run();
+		this.#run = undefined;
+		this.#leaveBehind(run);
+		const lifeMs = runtime.clock.monotonic() - startedMs;
+		if (end.kind === "failed") {
+			this.#restarts += 1;
+			this.#failures = lifeMs >= limits.healthyMs ? 0 : this.#failures + 1;
+			this.#lastError = runError(end.error, runtime.clock.now());
+			logger.error({ err: end.error, lifeMs, restarts: this.#restarts }, "controller run failed");
+		} else {
+			logger.info({ lifeMs }, end.kind === "stopped" ? "controller stopped" : "lost the lease");
+		}
+		return end;
+	}
+
+	#leaveBehind(run: Run): void {
+		for (const [key, ended] of run.leftovers) {
+			this.#leftBehind.set(key, ended);
+			void ended.then(() => {
+				if (this.#leftBehind.get(key) === ended) {
+					this.#leftBehind.delete(key);
+				}
+			});
+		}
+	}
+
+	/** Waits before the next run, but no longer than the lease and the manager go on. */
+	async #backOff(stop: AbortSignal, lease: LeaseHold | undefined): Promise<void> {
+		if (this.#failures === 0) {
+			return;
+		}
+		const { limits, runtime, logger } = this.#environment;
+		const { restartBaseMs, restartMaxMs } = limits;
+		const jitter = 1 + runtime.random.next();
+		const delayMs = Math.min(restartMaxMs, restartBaseMs * 2 ** (this.#failures - 1) * jitter);
+		this.#enter("backing-off");
+		logger.info({ delayMs }, "controller is restarted after a delay");
+		const ends = lease === undefined ? stop : AbortSignal.any([stop, lease.signal]);
+		await sleep(runtime.clock, delayMs, ends).catch(() => {
+			this.#failures = 0;
+		});
+	}
+
+	#enter(phase: Phase): void {
+		this.#phase = phase;
+		this.#phaseSinceMs = this.#environment.runtime.clock.monotonic();
+	}
+}
+
+function runError(error: unknown, atMs: number): RunError {
+	return error instanceof Error
+		? { message: error.message, stack: error.stack, atMs }
+		: { message: String(error), stack: undefined, atMs };
+}

@@ -1,0 +1,13 @@
+import type { DescMessage } from "@bufbuild/protobuf";
+import { idOf, type ResourceType } from "@plinth/resource";
+import { type Mapper, readsOnly } from "../define/mapper.ts";
+
+/**
+ * To the resource of that type with the same name, in the same tenancy as far as the scope of the type
+ * has it; units that only that type has are `default`.
+ */
+export function sameNameAs<Desc extends DescMessage>(type: ResourceType<Desc>): Mapper {
+	return readsOnly((_, { resource: { id } }) =>
+		id === undefined ? [] : [idOf(type, id.name, id.tenancy)],
+	);
+}

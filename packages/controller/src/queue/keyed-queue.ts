@@ -1,0 +1,346 @@
+import type { Clock, Timer } from "@plinth/runtime";
+import { type Backoff, backoffMs } from "./backoff.ts";
+import { DelayHeap } from "./delay-heap.ts";
+import { EntryList } from "./entry-list.ts";
+import { type Priority, QueueEntry } from "./queue-entry.ts";
+
+/** How full a queue is, in keys. */
+export interface QueueState {
+	/** Ready to be taken, of live priority. */
+	readonly live: number;
+	/** Ready to be taken, of background priority. */
+	readonly background: number;
+	/** Waiting for their time. */
+	readonly delayed: number;
+	/** Taken and not done. */
+	readonly active: number;
+	/** Taken and put aside until they are released. */
+	readonly held: number;
+	/** The ready key that has waited longest, and for how many milliseconds. */
+	readonly oldest: { readonly key: string; readonly waitingMs: number } | undefined;
+}
+
+/** What a queue is made with. */
+export interface KeyedQueueOptions<Item> {
+	readonly clock: Clock;
+	/** Delays of items that fail. */
+	readonly backoff: Backoff;
+	/** What is kept of two items of one key. Without it the later one. */
+	readonly merge?: (earlier: Item, later: Item) => Item;
+	/** Called whenever there may be something to take; it must not take within the call. */
+	readonly onReady: () => void;
+}
+
+/** While both lists wait, one background entry is taken for this many live ones. */
+const liveInARow = 15;
+
+/**
+ * A queue of keys with an item each. A key is in it once, in one of four states:
+ *
+ *               add              take             done, nothing added meanwhile
+ *   (absent) ─────────▶ ready ─────────▶ active ─────────────────────────────▶ (absent)
+ *       │                ▲ ▲              │ │ │
+ *       │ add, later     │ │   release    │ │ │ done and something added meanwhile,
+ *       ▼                │ └──── held ◀───┘ │ │ retried at its time, or failed
+ *    delayed ────────────┘            hold  │ │
+ *       ▲          due                      │ ▼
+ *       └───────────────────────────────────┴─▶ ready or delayed
+ *
+ * Invariants:
+ * - A key that is active or held is never handed out: what is added to it meanwhile is kept in
+ *   `again` (active) or merged (held).
+ * - The item handed out is the merge of everything added since the key was last handed out, and of
+ *   the item that failed then, if it did.
+ * - Of an addition at once and one for later, the sooner wins; an event ends a backoff early, but
+ *   the count of failures ends only with a success.
+ * - Ready keys are taken in the order in which they became ready, live ones first, but one
+ *   background key for 15 live ones; so a flood of one key delays another by one turn at most, and
+ *   nothing starves.
+ * - Exactly the delayed entries are in the heap, and one timer is set, for its head or sooner.
+ * - It holds no more entries than there are distinct keys.
+ */
+export class KeyedQueue<Item> {
+	readonly #clock: Clock;
+	readonly #backoff: Backoff;
+	readonly #merge: (earlier: Item, later: Item) => Item;
+	readonly #onReady: () => void;
+	readonly #entries = new Map<string, QueueEntry<Item>>();
+	readonly #live = new EntryList<Item>();
+	readonly #background = new EntryList<Item>();
+	readonly #delayed = new DelayHeap<Item>();
+	#active = 0;
+	#held = 0;
+	#liveTakenInARow = 0;
+	#order = 0;
+	#timer: { readonly timer: Timer; readonly dueMs: number } | undefined;
+	#closed = false;
+
+	constructor(options: KeyedQueueOptions<Item>) {
+		this.#clock = options.clock;
+		this.#backoff = options.backoff;
+		this.#merge = options.merge ?? ((_, later) => later);
+		this.#onReady = options.onReady;
+	}
+
+	/** The number of keys in any state. */
+	get size(): number {
+		return this.#entries.size;
+	}
+
+	/** Whether nothing waits, now or for later, and nothing is active. */
+	get idle(): boolean {
+		return this.#entries.size === 0;
+	}
+
+	/** The number of keys that are ready to be taken. */
+	get ready(): number {
+		return this.#live.length + this.#background.length;
+	}
+
+	/** Adds an item, to be taken at once or, at the earliest, in `delayMs` milliseconds. */
+	add(key: string, item: Item, priority: Priority, delayMs = 0): void {
+		if (this.#closed) {
+			return;
+		}
+		const entry = this.#entries.get(key);
+		if (entry === undefined) {
+			const added = new QueueEntry(key, item, priority);
+			this.#entries.set(key, added);
+			this.#queue(added, delayMs);
+			return;
+		}
+		switch (entry.state) {
+			case "active":
+				this.#addAgain(entry, item, priority, this.#dueMs(delayMs));
+				return;
+			case "held":
+				entry.item = this.#merge(entry.item, item);
+				return;
+			case "ready":
+				entry.item = this.#merge(entry.item, item);
+				if (priority === "live" && entry.priority === "background" && delayMs <= 0) {
+					this.#background.remove(entry);
+					entry.priority = "live";
+					this.#live.push(entry);
+				}
+				return;
+			case "delayed":
+				entry.item = this.#merge(entry.item, item);
+				if (priority === "live") {
+					entry.priority = "live";
+				}
+				if (delayMs <= 0 || this.#dueMs(delayMs) < entry.dueMs) {
+					this.#delayed.remove(entry);
+					this.#queue(entry, delayMs);
+				}
+				return;
+		}
+	}
+
+	/** Takes the next ready key, which is active from then on. */
+	take(): QueueEntry<Item> | undefined {
+		const fromBackground =
+			this.#background.length > 0 &&
+			(this.#live.length === 0 || this.#liveTakenInARow >= liveInARow);
+		this.#liveTakenInARow = fromBackground ? 0 : this.#liveTakenInARow + 1;
+		const entry = fromBackground ? this.#background.shift() : this.#live.shift();
+		if (entry !== undefined) {
+			entry.state = "active";
+			this.#active += 1;
+		}
+		return entry;
+	}
+
+	/** The active entry's work is done. Its failures are forgotten. */
+	done(entry: QueueEntry<Item>): void {
+		this.#active -= 1;
+		entry.failures = 0;
+		const { again } = entry;
+		if (again === undefined || this.#closed) {
+			this.#entries.delete(entry.key);
+			return;
+		}
+		entry.again = undefined;
+		entry.item = again.item;
+		entry.priority = again.priority;
+		this.#queueAt(entry, again.dueMs);
+	}
+
+	/** The active entry's work is done, and to be done again in `delayMs` milliseconds. */
+	doneUntil(entry: QueueEntry<Item>, delayMs: number): void {
+		const dueMs = this.#dueMs(delayMs);
+		if (entry.again === undefined) {
+			entry.again = { item: entry.item, priority: "live", dueMs };
+		} else {
+			entry.again.dueMs = Math.min(entry.again.dueMs, dueMs);
+		}
+		this.done(entry);
+	}
+
+	/**
+	 * The active entry's work failed: it comes back after its backoff, or at once if something
+	 * was added meanwhile. Answers the delay in milliseconds.
+	 */
+	fail(entry: QueueEntry<Item>): number {
+		this.#active -= 1;
+		entry.failures += 1;
+		if (this.#closed) {
+			this.#entries.delete(entry.key);
+			return 0;
+		}
+		const { again } = entry;
+		let dueMs = this.#dueMs(backoffMs(this.#backoff, entry.failures));
+		if (again !== undefined) {
+			entry.again = undefined;
+			entry.item = this.#merge(entry.item, again.item);
+			entry.priority = again.priority;
+			dueMs = Math.min(dueMs, again.dueMs);
+		}
+		this.#queueAt(entry, dueMs);
+		return Math.max(0, dueMs - this.#clock.monotonic());
+	}
+
+	/** Puts the active entry aside until its key is released. */
+	hold(entry: QueueEntry<Item>): void {
+		entry.state = "held";
+		this.#active -= 1;
+		this.#held += 1;
+	}
+
+	/** Makes a held key ready again. Any other is left as it is. */
+	release(key: string): void {
+		const entry = this.#entries.get(key);
+		if (entry?.state === "held") {
+			this.#held -= 1;
+			this.#ready(entry, entry.readySinceMs);
+		}
+	}
+
+	/**
+	 * Makes a key active that is not in the queue yet, for work that is under way elsewhere; to be
+	 * ended by `done`.
+	 */
+	lock(key: string, item: Item): QueueEntry<Item> {
+		const entry = new QueueEntry(key, item, "background");
+		if (this.#entries.has(key)) {
+			throw new Error(`queue key ${key} can't be locked: it is queued already`);
+		}
+		entry.state = "active";
+		this.#active += 1;
+		this.#entries.set(key, entry);
+		return entry;
+	}
+
+	/** Drops what is not active, and everything that is added from now on. */
+	close(): void {
+		this.#closed = true;
+		this.#timer?.timer.cancel();
+		this.#timer = undefined;
+		while (this.#live.shift() !== undefined) {}
+		while (this.#background.shift() !== undefined) {}
+		this.#delayed.clear();
+		this.#held = 0;
+		for (const [key, entry] of this.#entries) {
+			entry.again = undefined;
+			if (entry.state !== "active") {
+				this.#entries.delete(key);
+			}
+		}
+	}
+
+	state(): QueueState {
+		return {
+			live: this.#live.length,
+			background: this.#background.length,
+			delayed: this.#delayed.length,
+			active: this.#active,
+			held: this.#held,
+			oldest: this.#oldest(),
+		};
+	}
+
+	#oldest(): QueueState["oldest"] {
+		const [live, background] = [this.#live.first, this.#background.first];
+		const oldest =
+			live === undefined || (background && background.readySinceMs < live.readySinceMs)
+				? background
+				: live;
+		return (
+			oldest && {
+				key: oldest.key,
+				waitingMs: this.#clock.monotonic() - oldest.readySinceMs,
+			}
+		);
+	}
+
+	#dueMs(delayMs: number): number {
+		return delayMs <= 0 ? Number.NEGATIVE_INFINITY : this.#clock.monotonic() + delayMs;
+	}
+
+	#addAgain(entry: QueueEntry<Item>, item: Item, priority: Priority, dueMs: number): void {
+		const { again } = entry;
+		if (again === undefined) {
+			entry.again = { item, priority, dueMs };
+			return;
+		}
+		again.item = this.#merge(again.item, item);
+		again.dueMs = Math.min(again.dueMs, dueMs);
+		if (priority === "live") {
+			again.priority = "live";
+		}
+	}
+
+	#queue(entry: QueueEntry<Item>, delayMs: number): void {
+		this.#queueAt(entry, this.#dueMs(delayMs));
+	}
+
+	#queueAt(entry: QueueEntry<Item>, dueMs: number): void {
+		const nowMs = this.#clock.monotonic();
+		if (dueMs <= nowMs) {
+			this.#ready(entry, nowMs);
+			return;
+		}
+		entry.state = "delayed";
+		entry.dueMs = dueMs;
+		entry.order = this.#order++;
+		this.#delayed.push(entry);
+		this.#arm();
+	}
+
+	#ready(entry: QueueEntry<Item>, sinceMs: number): void {
+		entry.state = "ready";
+		entry.readySinceMs = sinceMs;
+		(entry.priority === "live" ? this.#live : this.#background).push(entry);
+		this.#onReady();
+	}
+
+	/** Sets the timer, unless one is set that fires no later than the head comes due. */
+	#arm(): void {
+		const head = this.#delayed.first;
+		if (head === undefined || (this.#timer !== undefined && this.#timer.dueMs <= head.dueMs)) {
+			return;
+		}
+		this.#timer?.timer.cancel();
+		const delayMs = head.dueMs - this.#clock.monotonic();
+		this.#timer = {
+			dueMs: head.dueMs,
+			timer: this.#clock.setTimer(delayMs, () => {
+				this.#timer = undefined;
+				this.#readyDue();
+				this.#arm();
+			}),
+		};
+	}
+
+	#readyDue(): void {
+		const nowMs = this.#clock.monotonic();
+		for (
+			let head = this.#delayed.first;
+			head !== undefined && head.dueMs <= nowMs;
+			head = this.#delayed.first
+		) {
+			this.#delayed.remove(head);
+			this.#ready(head, head.dueMs);
+		}
+	}
+}

@@ -1,0 +1,103 @@
+import { type Cache, cloning, createCache } from "@plinth/cache";
+import { cachedTypes } from "../define/cached-types.ts";
+import type { MapperContext } from "../define/context.ts";
+import type { Task } from "../queue/task.ts";
+import type { WorkerPool } from "../queue/worker-pool.ts";
+import { CacheFeed } from "./cache-feed.ts";
+import { EventQueue, type MappingScope, MapQueue } from "./mapping.ts";
+import type { OwnWrites } from "./own-writes.ts";
+import { Reconciler } from "./reconciler.ts";
+import { Resync } from "./resync.ts";
+import type { WorkScope } from "./work-context.ts";
+
+/** What a run consists of from its step 2 on; all of it is new with each run. */
+export interface Machinery {
+	readonly cache: Cache;
+	/** By which types get into the cache: the managed one first. */
+	readonly feeds: readonly CacheFeed[];
+	readonly reconciler: Reconciler;
+	/** By the key of the watched type. */
+	readonly maps: ReadonlyMap<string, MapQueue>;
+	/** By the name of the custom watch. */
+	readonly events: ReadonlyMap<string, EventQueue>;
+	readonly resync: Resync | undefined;
+}
+
+/** What all pools of a run have in common. */
+export type AnyPool = Pick<
+	WorkerPool<unknown>,
+	"stop" | "abort" | "idle" | "room" | "state" | "empty"
+>;
+
+/** Builds the cache and the queues of a run, all of them empty. */
+export function buildMachinery(
+	scope: WorkScope,
+	ownWrites: OwnWrites,
+	locked: ReadonlyMap<string, Promise<void>>,
+): Machinery {
+	const { controller } = scope.environment;
+	const { indexes, queries } = controller;
+	const types = cachedTypes(controller);
+	const cache = createCache({ types, indexes, queries });
+	const reconciler = new Reconciler({ scope, cache, ownWrites });
+	for (const [key, until] of locked) {
+		reconciler.lock(key, until);
+	}
+	const mapping = mappingScope(scope, cache, reconciler);
+	const maps = new Map<string, MapQueue>();
+	const events = new Map<string, EventQueue>();
+	for (const watch of controller.watches) {
+		if (watch.kind === "resources") {
+			maps.set(watch.type.key, new MapQueue(watch, mapping));
+		} else {
+			events.set(watch.name, new EventQueue(watch.name, mapping));
+		}
+	}
+	const feeds = types.map((type) => new CacheFeed(type, cache));
+	return { cache, feeds, reconciler, maps, events, resync: resyncOf(scope, cache, reconciler) };
+}
+
+/** All pools, that of the reconciles first. */
+export function poolsOf({ reconciler, maps, events }: Machinery): readonly AnyPool[] {
+	return [reconciler.pool, ...[...maps.values(), ...events.values()].map(({ pool }) => pool)];
+}
+
+function mappingScope(scope: WorkScope, cache: Cache, reconciler: Reconciler): MappingScope {
+	const { environment } = scope;
+	const { logger, controller } = environment;
+	const view = cloning(cache);
+	return {
+		environment,
+		context: (task: Task, readsOnly: boolean): MapperContext => ({
+			cache: readsOnly ? cache : view,
+			logger,
+			get signal() {
+				return task.signal;
+			},
+		}),
+		request: (id, priority) => reconciler.request(id, priority),
+		requestAll: () => {
+			for (const id of cache.ids(controller.manages)) {
+				reconciler.enqueue(id, "background");
+			}
+		},
+	};
+}
+
+function resyncOf(scope: WorkScope, cache: Cache, reconciler: Reconciler): Resync | undefined {
+	const { controller, runtime } = scope.environment;
+	const { resyncMs, manages } = controller;
+	if (resyncMs === "never") {
+		return undefined;
+	}
+	return new Resync({
+		clock: runtime.clock,
+		periodMs: resyncMs,
+		all: () => cache.ids(manages),
+		onDue: (id) => {
+			if (cache.get(manages, id) !== undefined) {
+				reconciler.enqueue(id, "background");
+			}
+		},
+	});
+}

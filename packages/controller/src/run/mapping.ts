@@ -1,0 +1,164 @@
+import type { ID, Resource } from "@plinth/proto";
+import { nameKey } from "@plinth/resource";
+import type { Change, ChangePredicate } from "../define/change.ts";
+import type { MapperContext } from "../define/context.ts";
+import type { MapResult } from "../define/mapper.ts";
+import type { MapEvent, ResourceWatch } from "../define/watch.ts";
+import type { Priority } from "../queue/queue-entry.ts";
+import type { Task } from "../queue/task.ts";
+import { type Outcome, WorkerPool } from "../queue/worker-pool.ts";
+import type { RunEnvironment } from "./run-environment.ts";
+
+/** What the mapping queues of a run share. */
+export interface MappingScope {
+	readonly environment: RunEnvironment;
+	/** The context of one mapping; the mapper may be given the shared cache. */
+	readonly context: (task: Task, readsOnly: boolean) => MapperContext;
+	readonly request: (id: ID, priority: Priority) => void;
+	/** Queues all managed resources. */
+	readonly requestAll: () => void;
+}
+
+/** How many mappers of one watch may wait for something at once. */
+const concurrency = 4;
+
+/** What waits to be mapped under a key, in the order in which it happened. */
+type Versions = readonly Resource[] | "too-many";
+
+/** Past this many versions of one resource, all managed resources are queued instead. */
+const maxVersions = 64;
+
+/**
+ * The queue between a watched type and the requests that its mapper makes.
+ *
+ * A key's item is all versions of the resource since it was last mapped, from the one before the
+ * first change. Each is mapped: what depended on a version in between may have been reconciled
+ * with it. Since a failed item is put before what came later, and requests carry no more than an
+ * ID, nothing of an old version can take the place of a newer one.
+ */
+export class MapQueue {
+	readonly #watch: ResourceWatch;
+	readonly #scope: MappingScope;
+	readonly pool: WorkerPool<Versions>;
+
+	constructor(watch: ResourceWatch, scope: MappingScope) {
+		this.#watch = watch;
+		this.#scope = scope;
+		this.pool = new WorkerPool<Versions>({
+			...poolOptions(scope, { type: watch.type.key }),
+			merge: mergeVersions,
+			work: (versions, task, priority) => this.#map(versions, task, priority),
+		});
+	}
+
+	/** Which changes are to be mapped. */
+	get when(): ChangePredicate {
+		return this.#watch.when;
+	}
+
+	/** Queues a change for mapping. */
+	add(change: Change): void {
+		const versions = versionsOf(change);
+		const id = versions[0]?.id;
+		if (id !== undefined) {
+			this.pool.add(nameKey(id), versions, "live");
+		}
+	}
+
+	/** Queues a resource that was there when the run began. */
+	addPrimed(resource: Resource): void {
+		if (resource.id !== undefined) {
+			this.pool.add(nameKey(resource.id), [resource], "background");
+		}
+	}
+
+	#map(versions: Versions, task: Task, priority: Priority): Outcome | Promise<Outcome> {
+		if (versions === "too-many") {
+			this.#scope.requestAll();
+			return { kind: "done" };
+		}
+		const context = this.#scope.context(task, this.#watch.readsOnly);
+		return requestEach(
+			versions.map((version) => () => this.#watch.map(context, version)),
+			(id) => this.#scope.request(id, priority),
+		);
+	}
+}
+
+/** The queue between a custom watch and the requests that its mapper makes; the latest event wins. */
+export class EventQueue {
+	readonly pool: WorkerPool<MapEvent>;
+
+	constructor(name: string, scope: MappingScope) {
+		this.pool = new WorkerPool<MapEvent>({
+			...poolOptions(scope, { watch: name }),
+			work: (map, task, priority) =>
+				requestEach([() => map(scope.context(task, false))], (id) => scope.request(id, priority)),
+		});
+	}
+
+	add(key: string, map: MapEvent): void {
+		this.pool.add(key, map, "live");
+	}
+}
+
+function poolOptions(scope: MappingScope, fields: Readonly<Record<string, string>>) {
+	const { runtime, controller, logger } = scope.environment;
+	return {
+		runtime,
+		concurrency,
+		backoff: controller.backoff,
+		timeLimitMs: controller.reconcileLimitMs,
+		onFailure: (failure: { key: string; error: unknown; failures: number; delayMs: number }) => {
+			const { error: err, ...more } = failure;
+			logger.warn({ ...fields, ...more, err }, "mapper failed");
+		},
+		onOverdue: (key: string) => logger.error({ ...fields, key }, "mapper passed its time limit"),
+	};
+}
+
+/** Calls the mappers and requests what they answer, once all of them have; at once where none is awaited. */
+function requestEach(
+	mappers: readonly (() => MapResult)[],
+	request: (id: ID) => void,
+): Outcome | Promise<Outcome> {
+	const ready: Iterable<ID>[] = [];
+	for (const [at, map] of mappers.entries()) {
+		const result = map();
+		if (result instanceof Promise) {
+			const rest = mappers.slice(at + 1).map(async (other) => other());
+			return Promise.all([...ready, result, ...rest]).then((answers) =>
+				requestAnswers(answers, request),
+			);
+		}
+		ready.push(result);
+	}
+	return requestAnswers(ready, request);
+}
+
+function requestAnswers(answers: readonly Iterable<ID>[], request: (id: ID) => void): Outcome {
+	const ids = answers.flatMap((answer) => [...answer]);
+	for (const id of ids) {
+		request(id);
+	}
+	return { kind: "done" };
+}
+
+function versionsOf(change: Change): readonly Resource[] {
+	switch (change.kind) {
+		case "created":
+			return [change.current];
+		case "updated":
+			return [change.previous, change.current];
+		case "deleted":
+			return [change.previous];
+	}
+}
+
+function mergeVersions(earlier: Versions, later: Versions): Versions {
+	if (earlier === "too-many" || later === "too-many") {
+		return "too-many";
+	}
+	const merged = [...earlier, ...later.filter((version) => !earlier.includes(version))];
+	return merged.length > maxVersions ? "too-many" : merged;
+}

@@ -1,0 +1,320 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import { referenceIndex } from "@plinth/cache";
+import { idOf } from "@plinth/resource";
+import { describe, expect, it } from "vitest";
+import type { Change } from "../define/change.ts";
+import { type ControllerOptions, defineController } from "../define/controller.ts";
+import { watch, watchEvents } from "../define/watch.ts";
+import { Album, Artist, type DemoType, demo, Label } from "../fixture/demo-types.fixture.ts";
+import { TestBench } from "../fixture/running-manager.fixture.ts";
+import { cacheList } from "../mappers/cache-lookup.ts";
+import { mapOwner } from "../mappers/owner.ts";
+
+const albumsByArtist = referenceIndex("artist", Album, ({ resource }) => resource.owner);
+
+/** An artist controller that watches albums and labels, and writes down what it is called for. */
+function recorder(more: Partial<ControllerOptions<DemoType["schema"], Record<never, never>>> = {}) {
+	const reconciled: string[] = [];
+	const mapped: string[] = [];
+	const controller = defineController({
+		name: "artist",
+		manages: Artist,
+		indexes: [albumsByArtist],
+		watches: [
+			watch(Album, {
+				map: (context, changed) => {
+					mapped.push(`${changed.resource.id?.name}@${changed.data.value}`);
+					return mapOwner(context, changed);
+				},
+			}),
+			watch(Label, { map: cacheList(Artist, (id) => idOf(Artist, "", id.tenancy)) }),
+		],
+		async reconcile(context, { id }) {
+			const albums = context.cache.list(albumsByArtist, id).map(({ data }) => data.value);
+			reconciled.push(`${id.name}:${albums.join(",")}`);
+		},
+		...more,
+	});
+	return { controller, reconciled, mapped };
+}
+
+function fill({ service }: TestBench) {
+	const miles = service.put(demo(Artist, "miles"));
+	const nina = service.put(demo(Artist, "nina"));
+	service.put(demo(Album, "blue", "Kind of Blue", { owner: miles.id! }));
+	return { miles, nina };
+}
+
+describe("the start of a run", () => {
+	it("runs no mapper and no reconciler before the last of the priming watches has ended", async () => {
+		await using bench = new TestBench();
+		fill(bench);
+		const slow = bench.service.shut("snapshot demo.v1.Label");
+		const { controller, reconciled, mapped } = recorder();
+		await bench.start([controller]);
+		await bench.advance(60_000);
+
+		expect(slow.waiting).toBe(1);
+		expect(bench.service.watches.map(({ type }) => type)).toEqual([
+			"demo.v1.Artist",
+			"demo.v1.Album",
+			"demo.v1.Label",
+		]);
+		expect(bench.service.watches.map(({ ended }) => ended)).toEqual([true, true, false]);
+		expect(bench.state("artist").phase).toBe("priming");
+		bench.service.put(demo(Artist, "while-priming"));
+		await bench.advance(60_000);
+		expect(mapped).toEqual([]);
+		expect(reconciled).toEqual([]);
+		expect(bench.state("artist").run?.requests).toMatchObject({ live: 0, background: 0 });
+
+		slow.open();
+		await bench.settle();
+		expect(bench.state("artist").phase).toBe("running");
+		expect(mapped).toEqual(["blue@Kind of Blue"]);
+		expect(reconciled.sort()).toEqual(["miles:Kind of Blue", "nina:", "while-priming:"]);
+	});
+
+	it("primes with consistent snapshots and resumes each watch after its snapshot", async () => {
+		await using bench = new TestBench();
+		fill(bench);
+		const { controller } = recorder();
+		const slow = bench.service.shut("snapshot demo.v1.Label");
+		await bench.start([controller]);
+		bench.service.put(demo(Artist, "late"));
+		slow.open();
+		await bench.settle();
+		const opened = bench.service.watches.map(({ type, afterVersion, consistent }) => [
+			type,
+			afterVersion,
+			consistent,
+		]);
+		expect(opened).toEqual([
+			["demo.v1.Artist", "", true],
+			["demo.v1.Album", "", true],
+			["demo.v1.Label", "", true],
+			["demo.v1.Artist", "3", false],
+			["demo.v1.Album", "3", false],
+			["demo.v1.Label", "4", false],
+		]);
+	});
+
+	it("initializes before it opens a watch, and not again until the next start", async () => {
+		await using bench = new TestBench();
+		let initialized = 0;
+		const { controller } = recorder({
+			initialize: async (context) => {
+				initialized += 1;
+				expect(bench.service.watches).toEqual([]);
+				await context.write(Artist, { id: idOf(Artist, "first") });
+			},
+		});
+		await bench.start([controller]);
+		expect(initialized).toBe(1);
+		expect(bench.state("artist").run?.cached[0]?.size).toBe(1);
+	});
+
+	it("takes a failing initializer for a failed start", async () => {
+		await using bench = new TestBench();
+		let attempts = 0;
+		const { controller } = recorder({
+			initialize: () => {
+				attempts += 1;
+				if (attempts < 3) {
+					throw new Error("not yet");
+				}
+			},
+		});
+		await bench.start([controller]);
+		expect(bench.state("artist")).toMatchObject({
+			phase: "backing-off",
+			restarts: 1,
+			lastError: { message: "not yet" },
+		});
+		await bench.advance(5_000);
+		expect(attempts).toBe(3);
+		expect(bench.state("artist").phase).toBe("running");
+	});
+
+	it("removes what was deleted between priming and running", async () => {
+		await using bench = new TestBench();
+		const { miles } = fill(bench);
+		const slow = bench.service.shut("snapshot demo.v1.Label");
+		const { controller, reconciled } = recorder();
+		await bench.start([controller]);
+		bench.service.remove(miles.id!);
+		bench.service.remove(idOf(Album, "blue"));
+		slow.open();
+		await bench.settle();
+		expect(bench.state("artist").run?.cached.map(({ size }) => size)).toEqual([1, 0, 0]);
+		expect(reconciled.at(-1)).toMatch(/^miles:$/);
+	});
+
+	it("starts from a fresh snapshot where the server can't resume, and removes what it lacks", async () => {
+		await using bench = new TestBench();
+		const { miles } = fill(bench);
+		const slow = bench.service.shut("snapshot demo.v1.Label");
+		const { controller, reconciled, mapped } = recorder();
+		await bench.start([controller]);
+		for (const type of ["demo.v1.Artist", "demo.v1.Album"]) {
+			bench.service.failNext(`resume ${type}`, new ConnectError("compacted", Code.OutOfRange));
+		}
+		bench.service.remove(idOf(Album, "blue"));
+		bench.service.remove(idOf(Artist, "nina"));
+		bench.service.put(demo(Artist, "late"));
+		bench.service.put(demo(Album, "sketches", "Sketches of Spain", { owner: miles.id! }));
+		slow.open();
+		await bench.settle();
+
+		expect(bench.state("artist").restarts).toBe(0);
+		expect(bench.state("artist").run?.cached.map(({ size }) => size)).toEqual([2, 1, 0]);
+		expect(mapped).toContain("blue@Kind of Blue");
+		expect(mapped).toContain("sketches@Sketches of Spain");
+		expect(reconciled).toContain("late:");
+		expect(reconciled.filter((line) => line.startsWith("nina"))).not.toEqual([]);
+		expect(reconciled.filter((line) => line.startsWith("miles")).at(-1)).toBe(
+			"miles:Sketches of Spain",
+		);
+		const artistWatches = bench.service.watches.filter(({ type }) => type === "demo.v1.Artist");
+		expect(artistWatches.map(({ afterVersion, consistent }) => [afterVersion, consistent])).toEqual(
+			[
+				["", true],
+				["3", false],
+				["", true],
+			],
+		);
+
+		bench.service.put(demo(Artist, "later"));
+		await bench.settle();
+		expect(reconciled.at(-1)).toBe("later:");
+	});
+
+	it("queues everything cached once", async () => {
+		await using bench = new TestBench();
+		fill(bench);
+		const { controller, reconciled } = recorder({
+			watches: [],
+			indexes: [],
+			reconcile: async (_, { id }) => {
+				reconciled.push(id.name);
+			},
+		});
+		await bench.start([controller]);
+		expect(reconciled).toEqual(["miles", "nina"]);
+	});
+
+	it("starts over from an empty cache when a watch fails", async () => {
+		await using bench = new TestBench();
+		fill(bench);
+		const { controller, reconciled } = recorder();
+		await bench.start([controller]);
+		await bench.advance(10_000);
+		reconciled.length = 0;
+		bench.service.breakWatches("demo.v1.Album");
+		await bench.settle();
+		expect(bench.state("artist")).toMatchObject({ phase: "running", restarts: 1 });
+		expect(reconciled.sort()).toEqual(["miles:Kind of Blue", "nina:"]);
+	});
+
+	it("ends the run when an insert fails, and says of what", async () => {
+		await using bench = new TestBench();
+		const picky = referenceIndex("picky", Album, ({ data }) => {
+			if (data.value === "bad") {
+				throw new Error("bad album");
+			}
+			return undefined;
+		});
+		const { controller } = recorder({ indexes: [albumsByArtist, picky] });
+		await bench.start([controller]);
+		expect(bench.state("artist").phase).toBe("running");
+		bench.service.put(demo(Album, "worst", "bad"));
+		await bench.settle();
+		expect(bench.state("artist").restarts).toBeGreaterThan(0);
+		expect(bench.state("artist").lastError?.message).toContain("picky");
+		bench.service.put(demo(Album, "worst", "good"));
+		await bench.advance(5_000);
+		expect(bench.state("artist").phase).toBe("running");
+	});
+
+	it("skips an event of an unknown kind with a warning", async () => {
+		await using bench = new TestBench();
+		const { controller, reconciled } = recorder();
+		await bench.start([controller]);
+		bench.service.sendUnknown(Artist.type);
+		bench.service.put(demo(Artist, "miles"));
+		await bench.settle();
+		expect(bench.messages("warn")).toEqual(["skipped a watch event of an unknown kind"]);
+		expect(bench.state("artist").restarts).toBe(0);
+		expect(reconciled).toEqual(["miles:"]);
+	});
+
+	it("opens custom watches only once it runs, and outlives their end but not their error", async () => {
+		await using bench = new TestBench();
+		fill(bench);
+		const { promise: failing, reject: fail } = Promise.withResolvers<never>();
+		let opened = 0;
+		const events = watchEvents("charts", {
+			async *source() {
+				opened += 1;
+				yield { key: "a", event: "nina" };
+				if (opened === 1) {
+					await failing;
+				}
+			},
+			map: (_, name: string) => [idOf(Artist, name)],
+		});
+		const slow = bench.service.shut("snapshot demo.v1.Artist");
+		const { controller, reconciled } = recorder({
+			indexes: [],
+			watches: [events],
+			reconcile: async (_, { id }) => {
+				reconciled.push(id.name);
+			},
+		});
+		await bench.start([controller]);
+		expect(opened).toBe(0);
+		slow.open();
+		await bench.settle();
+		expect(opened).toBe(1);
+		expect(reconciled).toContain("nina");
+		fail(new Error("charts are gone"));
+		await bench.settle();
+		expect(bench.state("artist").lastError?.message).toBe("charts are gone");
+		await bench.advance(5_000);
+		expect(opened).toBe(2);
+		expect(bench.state("artist")).toMatchObject({ phase: "running", restarts: 1 });
+	});
+
+	it("puts an event into the cache before anything is called for it", async () => {
+		await using bench = new TestBench();
+		const seen: string[] = [];
+		const { controller } = recorder({
+			async reconcile(context, { id }) {
+				seen.push(context.cache.get(Artist, id)?.data.value ?? "gone");
+			},
+		});
+		await bench.start([controller]);
+		bench.service.put(demo(Artist, "miles", "trumpet"));
+		await bench.settle();
+		bench.service.remove(idOf(Artist, "miles"));
+		await bench.settle();
+		expect(seen).toEqual(["trumpet", "gone"]);
+	});
+
+	it("asks `when` which changes queue anything, and caches all of them", async () => {
+		await using bench = new TestBench();
+		const changes: Change["kind"][] = [];
+		const { controller, reconciled } = recorder({
+			when: (change) => {
+				changes.push(change.kind);
+				return change.kind !== "updated";
+			},
+		});
+		await bench.start([controller]);
+		bench.service.put(demo(Artist, "miles"));
+		bench.service.put(demo(Artist, "miles", "again"));
+		await bench.settle();
+		expect(changes).toEqual(["created", "updated"]);
+		expect(reconciled).toEqual(["miles:"]);
+	});
+});

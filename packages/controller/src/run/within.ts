@@ -1,0 +1,20 @@
+import type { Clock } from "@plinth/runtime";
+
+/** Waits for the promise, but no longer than that; answers whether it has settled. */
+export async function within(
+	clock: Clock,
+	limitMs: number,
+	promise: Promise<unknown>,
+): Promise<boolean> {
+	const timeout = Promise.withResolvers<boolean>();
+	const timer = clock.setTimer(limitMs, () => timeout.resolve(false));
+	const settled = promise.then(
+		() => true,
+		() => true,
+	);
+	try {
+		return await Promise.race([settled, timeout.promise]);
+	} finally {
+		timer.cancel();
+	}
+}

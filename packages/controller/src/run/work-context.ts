@@ -1,0 +1,106 @@
+import type { DescMessage } from "@bufbuild/protobuf";
+import type { Cache, Reader } from "@plinth/cache";
+import type { ID, Resource } from "@plinth/proto";
+import type { Decoded, ResourceInit, ResourceType } from "@plinth/resource";
+import type { Clock, Logger } from "@plinth/runtime";
+import {
+	readResource,
+	type StatusInit,
+	type WriteInit,
+	type WriteResult,
+	writeIfDifferent,
+	writeResource,
+	writeStatusIfDifferent,
+} from "../client/resource-helpers.ts";
+import { RuntimeClient, type RuntimeClientOptions } from "../client/runtime-client.ts";
+import type { InitializeContext } from "../define/context.ts";
+import type { Task } from "../queue/task.ts";
+import { withFields } from "./log-fields.ts";
+import type { RunEnvironment } from "./run-environment.ts";
+
+/** What the pieces of work of one run share. */
+export interface WorkScope {
+	readonly environment: RunEnvironment;
+	readonly fence: string | undefined;
+	/** Why writes are refused now, or `undefined`. */
+	readonly refusal: () => string | undefined;
+}
+
+/**
+ * The context of one piece of work. What most work does not ask for (signals, loggers) is made when
+ * it is asked for.
+ */
+export class WorkContext<View extends Reader | undefined> implements InitializeContext {
+	readonly client: RuntimeClient;
+	readonly cache: View;
+	readonly #scope: WorkScope;
+	readonly #task: Task;
+	readonly #shared: Cache | undefined;
+	#logger: Logger | undefined;
+
+	constructor(
+		scope: WorkScope,
+		task: Task,
+		views: { readonly cache: View; readonly shared: Cache | undefined },
+		onWritten: RuntimeClientOptions["onWritten"],
+	) {
+		this.#scope = scope;
+		this.#task = task;
+		this.cache = views.cache;
+		this.#shared = views.shared;
+		this.client = new RuntimeClient({
+			client: scope.environment.cloningClient,
+			signal: () => task.signal,
+			fence: scope.fence,
+			refusal: scope.refusal,
+			onWritten,
+		});
+	}
+
+	get signal(): AbortSignal {
+		return this.#task.signal;
+	}
+
+	get clock(): Clock {
+		return this.#scope.environment.runtime.clock;
+	}
+
+	get logger(): Logger {
+		this.#logger ??= withFields(this.#scope.environment.logger, { key: this.#task.key });
+		return this.#logger;
+	}
+
+	read<Desc extends DescMessage>(
+		type: ResourceType<Desc>,
+		id: ID,
+	): Promise<Decoded<Desc> | undefined> {
+		return readResource(this.client, type, id);
+	}
+
+	write<Desc extends DescMessage>(
+		type: ResourceType<Desc>,
+		init: WriteInit<Desc>,
+	): Promise<Decoded<Desc>> {
+		return writeResource(this.client, type, init);
+	}
+
+	async delete(id: ID, options: { readonly version?: string } = {}): Promise<void> {
+		await this.client.delete({ id, version: options.version ?? "" });
+	}
+
+	async writeIfChanged<Desc extends DescMessage>(
+		type: ResourceType<Desc>,
+		init: ResourceInit<Desc>,
+	): Promise<WriteResult> {
+		const isCached = this.#shared?.types.some((cached) => cached.key === type.key);
+		const existing = isCached
+			? this.cache?.get(type, init.id)
+			: await readResource(this.client, type, init.id);
+		return writeIfDifferent(this.client, type, existing, init);
+	}
+
+	writeStatusIfChanged(resource: Resource, status: StatusInit): Promise<WriteResult> {
+		const key = status.key ?? this.#scope.environment.controller.name;
+		return writeStatusIfDifferent(this.client, resource, key, status);
+	}
+}

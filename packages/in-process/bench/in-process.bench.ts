@@ -1,0 +1,162 @@
+import { create } from "@bufbuild/protobuf";
+import {
+	type Client,
+	type ConnectRouter,
+	createClient,
+	createRouterTransport,
+	type Transport,
+} from "@connectrpc/connect";
+import { createInProcessTransport } from "@plinth/in-process";
+import { PingSchema, PongSchema, ProbeService } from "../testdata/src/gen/probe_pb.ts";
+
+/*
+ * What a call costs, by reference and through the library's own router transport, in one run.
+ * Usage: node bench/in-process.bench.ts
+ */
+
+const ping = create(PingSchema, { text: "ping", number: 1 });
+const pong = create(PongSchema, { text: "pong", number: 2 });
+
+/** Sums the numbers of the messages, so that none goes unread. */
+type Work = (client: Client<typeof ProbeService>, count: number) => Promise<number>;
+
+interface Case {
+	readonly name: string;
+	readonly work: Work;
+	/** How many operations a round has: on the library's transport, and here. */
+	readonly counts: { readonly router: number; readonly inProcess: number };
+	readonly aim: number | undefined;
+}
+
+const cases: readonly Case[] = [
+	{
+		name: "unary call, empty handler",
+		work: async (client, count) => {
+			let sum = 0;
+			for (let call = 0; call < count; call++) {
+				sum += (await client.unary(ping)).number;
+			}
+			return sum;
+		},
+		counts: { router: 5_000, inProcess: 200_000 },
+		aim: 15,
+	},
+	{
+		name: "unary call, with headers, timeout and signal",
+		work: async (client, count) => {
+			let sum = 0;
+			const options = {
+				headers: { "x-user": "u" },
+				timeoutMs: 60_000,
+				signal: new AbortController().signal,
+			};
+			for (let call = 0; call < count; call++) {
+				sum += (await client.unary(ping, options)).number;
+			}
+			return sum;
+		},
+		counts: { router: 5_000, inProcess: 100_000 },
+		aim: undefined,
+	},
+	{
+		name: "server stream, a message",
+		work: async (client, count) => {
+			let sum = 0;
+			for await (const message of client.serverStream({ number: count })) {
+				sum += message.number;
+			}
+			return sum;
+		},
+		counts: { router: 20_000, inProcess: 400_000 },
+		aim: 20,
+	},
+	{
+		name: "server stream, a call of one message",
+		work: async (client, count) => {
+			let sum = 0;
+			for (let call = 0; call < count; call++) {
+				for await (const message of client.serverStream({ number: 1 })) {
+					sum += message.number;
+				}
+			}
+			return sum;
+		},
+		counts: { router: 3_000, inProcess: 50_000 },
+		aim: undefined,
+	},
+	{
+		name: "client stream, a message",
+		work: async (client, count) => (await client.clientStream(pings(count))).number,
+		counts: { router: 20_000, inProcess: 400_000 },
+		aim: undefined,
+	},
+	{
+		name: "bidi stream, a message each way",
+		work: async (client, count) => {
+			let sum = 0;
+			for await (const message of client.bidi(pings(count))) {
+				sum += message.number;
+			}
+			return sum;
+		},
+		counts: { router: 10_000, inProcess: 200_000 },
+		aim: undefined,
+	},
+];
+
+async function* pings(count: number) {
+	for (let sent = 0; sent < count; sent++) {
+		yield ping;
+	}
+}
+
+function routes(router: ConnectRouter): void {
+	router.service(ProbeService, {
+		unary: () => pong,
+		async *serverStream(request) {
+			for (let sent = 0; sent < request.number; sent++) {
+				yield pong;
+			}
+		},
+		async clientStream(requests) {
+			let number = 0;
+			for await (const request of requests) {
+				number += request.number;
+			}
+			return { number };
+		},
+		async *bidi(requests) {
+			for await (const _ of requests) {
+				yield pong;
+			}
+		},
+	});
+}
+
+/** Nanoseconds an operation, the median of the rounds after one to warm up. */
+async function measure(transport: Transport, work: Work, count: number): Promise<number> {
+	const client = createClient(ProbeService, transport);
+	await work(client, count);
+	const rounds: number[] = [];
+	for (let round = 0; round < 7; round++) {
+		const before = process.hrtime.bigint();
+		await work(client, count);
+		rounds.push(Number(process.hrtime.bigint() - before) / count);
+	}
+	rounds.sort((a, b) => a - b);
+	return rounds[Math.floor(rounds.length / 2)] ?? Number.NaN;
+}
+
+const rows: Record<string, Record<string, string>> = {};
+for (const { name, work, counts, aim } of cases) {
+	const router = await measure(createRouterTransport(routes), work, counts.router);
+	const inProcess = await measure(createInProcessTransport(routes), work, counts.inProcess);
+	rows[name] = {
+		"router transport": `${(router / 1000).toFixed(2)} µs`,
+		"in-process": `${(inProcess / 1000).toFixed(2)} µs`,
+		"in-process, per second": Math.round(1e9 / inProcess).toLocaleString("en"),
+		"times as fast": (router / inProcess).toFixed(1),
+		aim: aim === undefined ? "" : `≥ ${aim}`,
+	};
+}
+console.table(rows);

@@ -1,0 +1,135 @@
+import {
+	type Client,
+	Code,
+	ConnectError,
+	type ContextValues,
+	type HandlerContext,
+	type Interceptor,
+	type ServiceImpl,
+	type Transport,
+} from "@connectrpc/connect";
+import type { AbsentService, ProbeService } from "../../testdata/src/gen/probe_pb.ts";
+
+/** One thing that a caller can rely on, whatever the transport. */
+export interface Behaviour {
+	/** Completes "the transport …". */
+	readonly does: string;
+	/** Plays a scene and returns what its caller and its handler saw of it, as plain values. */
+	play(connect: Connect): Promise<unknown>;
+	/** What they see. */
+	readonly outcome: unknown;
+	/** What they see over a socket instead, where that is an accident of the wire, and why it is. */
+	readonly accident?: {
+		readonly on: "every wire" | "gRPC" | "Connect";
+		readonly outcome: unknown;
+		readonly why: string;
+	};
+}
+
+/** Sets up both sides of a connection, of whichever transport is being played. */
+export type Connect = (setup: Setup) => Promise<Connection>;
+
+export interface Setup {
+	readonly handlers: Partial<ServiceImpl<typeof ProbeService>>;
+	/** Interceptors of the caller's side, and of the handler's. */
+	readonly caller?: Interceptor[];
+	readonly server?: Interceptor[];
+	readonly contextValues?: () => ContextValues;
+	readonly requestGate?: (context: HandlerContext) => void | Promise<void>;
+	readonly maxTimeoutMs?: number;
+	readonly defaultTimeoutMs?: number;
+	readonly shutdownSignal?: AbortSignal;
+}
+
+export interface Connection {
+	readonly client: Client<typeof ProbeService>;
+	/** Of a service that the server does not have. */
+	readonly absent: Client<typeof AbsentService>;
+	readonly transport: Transport;
+}
+
+/** An error as its caller sees it. */
+export async function errorOf(promise: Promise<unknown>): Promise<unknown> {
+	try {
+		await promise;
+	} catch (error) {
+		return seen(error);
+	}
+	return "no error";
+}
+
+/** Code and message of an error: `canceled: the message`. */
+export function seen(error: unknown): string {
+	return error instanceof ConnectError
+		? `${Code[error.code]}: ${error.rawMessage}`
+		: `not a ConnectError: ${String(error)}`;
+}
+
+/** The code of an error whose message says how it travelled. */
+export function codeOf(error: unknown): string {
+	return error instanceof ConnectError ? (Code[error.code] ?? "?") : "not a ConnectError";
+}
+
+/** The error that a promise rejects with, itself. */
+export async function caught(promise: Promise<unknown>): Promise<ConnectError> {
+	try {
+		await promise;
+	} catch (error) {
+		return ConnectError.from(error);
+	}
+	throw new Error("expected a rejection");
+}
+
+/** The texts of a stream's messages, and the error that ended it, if one did. */
+export async function textsOf(
+	messages: AsyncIterable<{ readonly text: string }>,
+): Promise<readonly string[]> {
+	const texts: string[] = [];
+	try {
+		for await (const message of messages) {
+			texts.push(message.text);
+		}
+	} catch (error) {
+		texts.push(seen(error));
+	}
+	return texts;
+}
+
+/** A stream that was called for, and nothing more: it is read to its end without a look. */
+export async function drained(messages: AsyncIterable<unknown>): Promise<void> {
+	for await (const _ of messages) {
+		// Nothing to see.
+	}
+}
+
+/** Resolves when the signal aborts, with its reason. */
+export function abortOf(signal: AbortSignal): Promise<unknown> {
+	return new Promise((resolve) => {
+		if (signal.aborted) {
+			resolve(signal.reason);
+		}
+		signal.addEventListener("abort", () => resolve(signal.reason), { once: true });
+	});
+}
+
+/** Rejects when the signal aborts, with its reason: a handler that gives up. */
+export async function throwOnAbort(signal: AbortSignal): Promise<never> {
+	throw await abortOf(signal);
+}
+
+/** Something that happens once, on the other side. */
+export function happening<T = void>() {
+	return Promise.withResolvers<T>();
+}
+
+/** A stream of messages with the given texts, then the end. */
+export async function* texts(...values: string[]) {
+	for (const text of values) {
+		yield { text };
+	}
+}
+
+/** Never. */
+export function forever(): Promise<never> {
+	return new Promise(() => {});
+}

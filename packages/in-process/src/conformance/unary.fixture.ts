@@ -1,0 +1,367 @@
+import { create } from "@bufbuild/protobuf";
+import { createContextKey, createContextValues } from "@connectrpc/connect";
+import { NestedSchema, PongSchema } from "../../testdata/src/gen/probe_pb.ts";
+import { type Behaviour, happening } from "./behaviour.fixture.ts";
+
+const user = createContextKey("nobody");
+
+/** What goes with a call of one message each way, when nothing goes wrong. */
+export const unaryBehaviours: readonly Behaviour[] = [
+	{
+		does: "brings a request to its handler and the response back",
+		async play(connect) {
+			const { client } = await connect({
+				handlers: {
+					unary: (request) =>
+						create(PongSchema, { text: `${request.text}!`, number: request.number }),
+				},
+			});
+			const response = await client.unary({ text: "hello", number: 7 });
+			return [response.$typeName, response.text, response.number];
+		},
+		outcome: ["plinth.inprocess.probe.v1.Pong", "hello!", 7],
+	},
+	{
+		does: "makes a message of the fields that a caller passes",
+		async play(connect) {
+			const { client } = await connect({
+				handlers: { unary: (request) => ({ text: `${request.$typeName} ${request.number}` }) },
+			});
+			return (await client.unary({ nested: { tags: ["a"] } })).text;
+		},
+		outcome: "plinth.inprocess.probe.v1.Ping 0",
+	},
+	{
+		does: "makes a message of the fields that a handler returns",
+		async play(connect) {
+			const { client } = await connect({
+				handlers: { unary: async () => ({ nested: { tags: ["a", "b"] } }) },
+			});
+			const response = await client.unary({});
+			return [response.$typeName, response.text, response.nested?.$typeName, response.nested?.tags];
+		},
+		outcome: ["plinth.inprocess.probe.v1.Pong", "", "plinth.inprocess.probe.v1.Nested", ["a", "b"]],
+	},
+	{
+		does: "takes a message of another type for the fields it has in common",
+		async play(connect) {
+			const { client } = await connect({
+				handlers: { unary: (request) => ({ ...request, $typeName: PongSchema.typeName }) },
+			});
+			const response = await client.unary({ text: "same name", number: 3 });
+			return [response.$typeName, response.text, response.number];
+		},
+		outcome: ["plinth.inprocess.probe.v1.Pong", "same name", 3],
+	},
+	{
+		does: "takes a handler that returns nothing for an empty message",
+		async play(connect) {
+			const nothing = JSON.parse("{}").nothing;
+			const { client } = await connect({ handlers: { unary: async () => nothing } });
+			const response = await client.unary({ text: "hello" });
+			return [response.$typeName, response.text];
+		},
+		outcome: ["plinth.inprocess.probe.v1.Pong", ""],
+	},
+	{
+		does: "calls the implementation as a method of its object",
+		async play(connect) {
+			const implementation = {
+				greeting: "from this",
+				unary() {
+					return { text: this.greeting };
+				},
+			};
+			const { client } = await connect({ handlers: implementation });
+			return (await client.unary({})).text;
+		},
+		outcome: "from this",
+	},
+	{
+		does: "brings the caller's headers, whose names have no case",
+		async play(connect) {
+			const { client } = await connect({
+				handlers: {
+					unary: (_, context) => ({ text: `${context.requestHeader.get("X-PROBE")}` }),
+				},
+			});
+			return (await client.unary({}, { headers: { "x-Probe": "yes" } })).text;
+		},
+		outcome: "yes",
+	},
+	{
+		does: "joins the values of a header that a caller repeats",
+		async play(connect) {
+			const { client } = await connect({
+				handlers: { unary: (_, context) => ({ text: `${context.requestHeader.get("x-probe")}` }) },
+			});
+			const headers = new Headers({ "x-probe": "one" });
+			headers.append("x-probe", "two");
+			return (await client.unary({}, { headers })).text;
+		},
+		outcome: "one, two",
+	},
+	{
+		does: "says nothing of headers that were not sent",
+		async play(connect) {
+			const { client } = await connect({
+				handlers: { unary: (_, context) => ({ text: `${context.requestHeader.get("x-probe")}` }) },
+			});
+			return (await client.unary({})).text;
+		},
+		outcome: "null",
+	},
+	{
+		does: "reads the caller's headers when the call is made",
+		async play(connect) {
+			const { client } = await connect({
+				handlers: { unary: (_, context) => ({ text: `${context.requestHeader.get("x-probe")}` }) },
+			});
+			const headers = new Headers({ "x-probe": "at the call" });
+			const call = client.unary({}, { headers });
+			headers.set("x-probe", "later");
+			return (await call).text;
+		},
+		outcome: "at the call",
+	},
+	{
+		does: "keeps what a handler does to the request headers on its side",
+		async play(connect) {
+			const { client } = await connect({
+				handlers: {
+					unary: (_, context) => {
+						const had = context.requestHeader.get("x-probe");
+						context.requestHeader.set("x-probe", "changed");
+						return { text: `${had}` };
+					},
+				},
+			});
+			const headers = new Headers({ "x-probe": "mine" });
+			await client.unary({}, { headers });
+			return [(await client.unary({}, { headers })).text, headers.get("x-probe")];
+		},
+		outcome: ["mine", "mine"],
+	},
+	{
+		does: "brings response headers and trailers, each in their place",
+		async play(connect) {
+			const { client } = await connect({
+				handlers: {
+					unary: (_, context) => {
+						context.responseHeader.set("X-Head", "1");
+						context.responseTrailer.set("X-Trail", "2");
+						return {};
+					},
+				},
+			});
+			const saw: unknown[] = [];
+			await client.unary(
+				{},
+				{
+					onHeader: (headers) => saw.push(headers.get("x-head"), headers.get("x-trail")),
+					onTrailer: (trailers) => saw.push(trailers.get("x-head"), trailers.get("x-trail")),
+				},
+			);
+			return saw;
+		},
+		outcome: ["1", null, null, "2"],
+	},
+	{
+		does: "joins the values of a response header that a handler repeats",
+		async play(connect) {
+			const { client } = await connect({
+				handlers: {
+					unary: (_, context) => {
+						context.responseHeader.append("x-head", "1");
+						context.responseHeader.append("x-head", "2");
+						return {};
+					},
+				},
+			});
+			const saw = happening<string | null>();
+			await client.unary({}, { onHeader: (headers) => saw.resolve(headers.get("x-head")) });
+			return saw.promise;
+		},
+		outcome: "1, 2",
+	},
+	{
+		does: "gives headers and trailers to a caller whose handler set none",
+		async play(connect) {
+			const { client } = await connect({ handlers: { unary: () => ({}) } });
+			const saw: unknown[] = [];
+			await client.unary(
+				{},
+				{
+					onHeader: (headers) => saw.push(headers.has("x-head")),
+					onTrailer: (trailers) => saw.push(trailers.has("x-trail")),
+				},
+			);
+			return saw;
+		},
+		outcome: [false, false],
+	},
+	{
+		does: "keeps a response as it was when its handler goes on to change the headers",
+		async play(connect) {
+			const late = happening();
+			const changed = happening();
+			const { client } = await connect({
+				handlers: {
+					unary: (_, context) => {
+						context.responseHeader.set("x-head", "in time");
+						void late.promise.then(() => {
+							context.responseHeader.set("x-head", "late");
+							changed.resolve();
+						});
+						return {};
+					},
+				},
+			});
+			let header = new Headers();
+			await client.unary(
+				{},
+				{
+					onHeader: (headers) => {
+						header = headers;
+					},
+				},
+			);
+			late.resolve();
+			await changed.promise;
+			return header.get("x-head");
+		},
+		outcome: "in time",
+	},
+	{
+		does: "tells a handler which method was called, and how",
+		async play(connect) {
+			const { client } = await connect({
+				handlers: {
+					unary: (_, { service, method, requestMethod, url }) => ({
+						text: [service.typeName, method.name, requestMethod, new URL(url).pathname].join(" "),
+					}),
+				},
+			});
+			return (await client.unary({})).text;
+		},
+		outcome:
+			"plinth.inprocess.probe.v1.ProbeService Unary POST /plinth.inprocess.probe.v1.ProbeService/Unary",
+	},
+	{
+		does: "keeps the caller's context values on the caller's side",
+		async play(connect) {
+			const { client } = await connect({
+				handlers: { unary: (_, context) => ({ text: context.values.get(user) }) },
+			});
+			const contextValues = createContextValues().set(user, "the caller");
+			return (await client.unary({}, { contextValues })).text;
+		},
+		outcome: "nobody",
+	},
+	{
+		does: "gives handlers the context values of their server",
+		async play(connect) {
+			const { client } = await connect({
+				handlers: { unary: (_, context) => ({ text: context.values.get(user) }) },
+				contextValues: () => createContextValues().set(user, "from the server"),
+			});
+			return (await client.unary({})).text;
+		},
+		outcome: "from the server",
+	},
+	{
+		does: "gives each call context values of its own",
+		async play(connect) {
+			const { client } = await connect({
+				handlers: {
+					unary: (_, context) => {
+						const had = context.values.get(user);
+						context.values.set(user, "somebody");
+						return { text: `${had} ${context.values.get(user)}` };
+					},
+				},
+			});
+			return [(await client.unary({})).text, (await client.unary({})).text];
+		},
+		outcome: ["nobody somebody", "nobody somebody"],
+	},
+	{
+		does: "tells a handler how much of its time is left",
+		async play(connect) {
+			const { client } = await connect({
+				handlers: {
+					unary: (_, { timeoutMs }) => {
+						const leftMs = timeoutMs() ?? Number.NaN;
+						return { text: leftMs > 0 && leftMs <= 5_000 ? "some" : `${leftMs}` };
+					},
+				},
+			});
+			return (await client.unary({}, { timeoutMs: 5_000 })).text;
+		},
+		outcome: "some",
+	},
+	{
+		does: "tells a handler that it has all the time",
+		async play(connect) {
+			const { client } = await connect({
+				handlers: { unary: (_, context) => ({ text: `${context.timeoutMs()}` }) },
+			});
+			return (await client.unary({})).text;
+		},
+		outcome: "undefined",
+	},
+	{
+		does: "uses the transport's timeout for calls that have none, unless they say 0",
+		async play(connect) {
+			const { client } = await connect({
+				handlers: { unary: (_, { timeoutMs }) => ({ text: typeof timeoutMs() }) },
+				defaultTimeoutMs: 5_000,
+			});
+			return [(await client.unary({})).text, (await client.unary({}, { timeoutMs: 0 })).text];
+		},
+		outcome: ["number", "undefined"],
+	},
+	{
+		does: "aborts a handler's signal when the call is over, and not before",
+		async play(connect) {
+			const over = happening<boolean>();
+			const { client } = await connect({
+				handlers: {
+					unary: (_, { signal }) => {
+						signal.addEventListener("abort", () => over.resolve(signal.aborted));
+						return { text: `${signal.aborted}` };
+					},
+				},
+			});
+			return [(await client.unary({})).text, await over.promise];
+		},
+		outcome: ["false", true],
+	},
+	{
+		does: "gives a handler that asks for it late an aborted signal",
+		async play(connect) {
+			const asked = happening<boolean>();
+			const { client } = await connect({
+				handlers: {
+					unary: (_, context) => {
+						setImmediate(() => asked.resolve(context.signal.aborted));
+						return {};
+					},
+				},
+			});
+			await client.unary({});
+			return asked.promise;
+		},
+		outcome: true,
+	},
+	{
+		does: "brings bytes and nested messages as they are",
+		async play(connect) {
+			const { client } = await connect({ handlers: { unary: ({ nested }) => ({ nested }) } });
+			const nested = create(NestedSchema, { tags: ["x"], data: new Uint8Array([0, 255]) });
+			const response = await client.unary({ nested });
+			return [response.nested?.tags, [...(response.nested?.data ?? [])]];
+		},
+		outcome: [["x"], [0, 255]],
+	},
+];

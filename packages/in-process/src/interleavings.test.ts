@@ -1,0 +1,224 @@
+import { getEventListeners } from "node:events";
+import { Code, ConnectError, createClient, type HandlerContext } from "@connectrpc/connect";
+import { FakeClock, seededRandom } from "@plinth/runtime/testing";
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { ProbeService } from "../testdata/src/gen/probe_pb.ts";
+import { seen } from "./conformance/behaviour.fixture.ts";
+import { createInProcessTransport } from "./transport.ts";
+
+/*
+ * Many calls at once, each told what to do, on a scheduler that runs what is due in an order that a
+ * seed chooses. Whatever the order: each call has one outcome, which is one that its own script can
+ * have; every handler that began has seen its signal abort, and left; nothing is left behind.
+ */
+
+const script = fc.record({
+	kind: fc.constantFrom("unary", "serverStream", "clientStream", "bidi"),
+	/** How many messages go each way, where more than one can. */
+	messages: fc.nat({ max: 3 }),
+	/** What the handler does after them. */
+	ending: fc.constantFrom("return", "throw", "hang"),
+	/** Steps of the scheduler until the caller aborts; never, where there are none. */
+	abortAfter: fc.option(fc.nat({ max: 40 }), { nil: undefined }),
+	timeoutMs: fc.constantFrom(undefined, 1_000),
+});
+
+type Script = typeof script extends fc.Arbitrary<infer T> ? T : never;
+
+class Shuffler {
+	readonly #tasks: (() => void)[] = [];
+	readonly #random;
+
+	constructor(seed: number) {
+		this.#random = seededRandom(seed);
+	}
+
+	schedule(task: () => void): void {
+		this.#tasks.push(task);
+	}
+
+	/** Runs one of the tasks, then what follows of it. False where there was none. */
+	async step(): Promise<boolean> {
+		const [task] = this.#tasks.splice(Math.floor(this.#random.next() * this.#tasks.length), 1);
+		task?.();
+		await new Promise(setImmediate);
+		return task !== undefined;
+	}
+}
+
+async function play(scripts: readonly Script[], seed: number): Promise<void> {
+	const clock = new FakeClock();
+	const scheduler = new Shuffler(seed);
+	const shutdown = new AbortController();
+	const contexts: HandlerContext[] = [];
+	let left = 0;
+
+	/** The end of every handler. */
+	async function end(ending: string, { signal }: HandlerContext): Promise<void> {
+		if (ending === "throw") {
+			throw new ConnectError("as told", Code.Aborted);
+		}
+		if (ending === "hang") {
+			await new Promise((_, reject) => {
+				signal.addEventListener("abort", () => reject(signal.reason));
+				if (signal.aborted) {
+					reject(signal.reason);
+				}
+			});
+		}
+	}
+
+	function endingOf(context: HandlerContext): string {
+		contexts.push(context);
+		return context.requestHeader.get("x-ending") ?? "return";
+	}
+
+	const transport = createInProcessTransport(
+		(router) => {
+			router.service(ProbeService, {
+				async unary(_, context) {
+					const ending = endingOf(context);
+					try {
+						await end(ending, context);
+						return {};
+					} finally {
+						left += 1;
+					}
+				},
+				async *serverStream({ number }, context) {
+					const ending = endingOf(context);
+					try {
+						for (let sent = 0; sent < number; sent++) {
+							yield { number: sent };
+						}
+						await end(ending, context);
+					} finally {
+						left += 1;
+					}
+				},
+				async clientStream(requests, context) {
+					const ending = endingOf(context);
+					try {
+						let number = 0;
+						for await (const request of requests) {
+							expect(request.number).toBe(number);
+							number += 1;
+						}
+						await end(ending, context);
+						return { number };
+					} finally {
+						left += 1;
+					}
+				},
+				async *bidi(requests, context) {
+					const ending = endingOf(context);
+					try {
+						for await (const { number } of requests) {
+							yield { number };
+						}
+						await end(ending, context);
+					} finally {
+						left += 1;
+					}
+				},
+			});
+		},
+		{ clock, scheduler, shutdownSignal: shutdown.signal },
+	);
+	const client = createClient(ProbeService, transport);
+
+	const signals: AbortController[] = [];
+	const outcomes = scripts.map(async ({ kind, messages, ending, timeoutMs }) => {
+		const controller = new AbortController();
+		signals.push(controller);
+		const options = {
+			headers: { "x-ending": ending },
+			signal: controller.signal,
+			...(timeoutMs && { timeoutMs }),
+		};
+		async function* requests() {
+			for (let number = 0; number < messages; number++) {
+				yield { number };
+			}
+		}
+		async function read(stream: AsyncIterable<{ readonly number: number }>) {
+			let number = 0;
+			for await (const message of stream) {
+				expect(message.number).toBe(number);
+				number += 1;
+			}
+			return number;
+		}
+		try {
+			switch (kind) {
+				case "unary":
+					await client.unary({}, options);
+					return "ok";
+				case "serverStream":
+					return (await read(client.serverStream({ number: messages }, options))) === messages
+						? "ok"
+						: "messages were lost";
+				case "clientStream":
+					return (await client.clientStream(requests(), options)).number === messages
+						? "ok"
+						: "messages were lost";
+				case "bidi":
+					return (await read(client.bidi(requests(), options))) === messages
+						? "ok"
+						: "messages were lost";
+			}
+		} catch (error) {
+			return seen(error);
+		}
+		return "unreachable";
+	});
+
+	await new Promise(setImmediate);
+	let quiet = 0;
+	for (let step = 0; quiet < 3 || step < 42; step++) {
+		for (const [index, { abortAfter }] of scripts.entries()) {
+			if (abortAfter === step) {
+				signals[index]?.abort("as told");
+			}
+		}
+		quiet = (await scheduler.step()) ? 0 : quiet + 1;
+	}
+	// What hangs without an abort waits for its deadline, or has none and waits for the shutdown.
+	await clock.advanceAsync(1_000);
+	while (await scheduler.step()) {
+		// Until nothing is due.
+	}
+	shutdown.abort(new ConnectError("over", Code.Unavailable));
+	while (await scheduler.step()) {
+		// Until nothing is due.
+	}
+
+	for (const [index, outcome] of (await Promise.all(outcomes)).entries()) {
+		const told = scripts[index];
+		expect(told === undefined ? [] : possibleOutcomes(told)).toContain(outcome);
+	}
+	expect(left).toBe(contexts.length);
+	expect(contexts.every(({ signal }) => signal.aborted)).toBe(true);
+	for (const { signal } of [...signals, shutdown]) {
+		expect(getEventListeners(signal, "abort")).toEqual([]);
+	}
+	expect(clock.nextTimerMs()).toBeUndefined();
+}
+
+function possibleOutcomes({ ending, abortAfter, timeoutMs }: Script): readonly string[] {
+	const endings = {
+		return: "ok",
+		throw: "Aborted: as told",
+		hang:
+			timeoutMs === undefined ? "Unavailable: over" : "DeadlineExceeded: the operation timed out",
+	};
+	return abortAfter === undefined ? [endings[ending]] : [endings[ending], "Canceled: as told"];
+}
+
+it("ends every call once, in any order of what happens", async () => {
+	await fc.assert(
+		fc.asyncProperty(fc.array(script, { minLength: 1, maxLength: 6 }), fc.integer(), play),
+		{ numRuns: Number(process.env.PLINTH_SEEDS ?? 100) },
+	);
+});

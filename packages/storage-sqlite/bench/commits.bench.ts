@@ -1,0 +1,126 @@
+// Durable commits a second and their latency, by how many write at once, against one transaction per
+// commit on the same disk in the same run.
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { create, toBinary } from "@bufbuild/protobuf";
+import { AnySchema } from "@bufbuild/protobuf/wkt";
+import { type Resource, ResourceSchema } from "@plinth/proto";
+import { nameKey } from "@plinth/resource";
+import { createSqliteBackend } from "../src/index.ts";
+import { createIfMissing } from "../src/schema.ts";
+import { StorageWriter } from "../src/writer.ts";
+
+const seconds = Number(process.argv[2] ?? 3);
+
+function artist(name: string): Resource {
+	return create(ResourceSchema, {
+		id: {
+			name,
+			uid: "01J9ZZZZZZZZZZZZZZZZZZZZZZ",
+			type: { group: "demo", groupVersion: "v2", kind: "Artist" },
+			tenancy: { partition: "default", namespace: "default" },
+		},
+		generation: "01J9ZZZZZZZZZZZZZZZZZZZZZZ",
+		metadata: { team: "jazz" },
+		data: create(AnySchema, {
+			typeUrl: "type.googleapis.com/acme.demo.v2.Artist",
+			value: new Uint8Array(300),
+		}),
+	});
+}
+
+interface Measurement {
+	readonly commits: number;
+	readonly latenciesMs: number[];
+	readonly tookMs: number;
+}
+
+async function measure(
+	writers: number,
+	commit: (writer: number, step: number) => Promise<void>,
+): Promise<Measurement> {
+	const latenciesMs: number[] = [];
+	const startMs = performance.now();
+	const endMs = startMs + seconds * 1000;
+	await Promise.all(
+		Array.from({ length: writers }, async (_, writer) => {
+			for (let step = 0; performance.now() < endMs; step++) {
+				const beginMs = performance.now();
+				await commit(writer, step);
+				latenciesMs.push(performance.now() - beginMs);
+			}
+		}),
+	);
+	return {
+		commits: latenciesMs.length,
+		latenciesMs: latenciesMs.sort((a, b) => a - b),
+		tookMs: performance.now() - startMs,
+	};
+}
+
+function summary({ commits, latenciesMs, tookMs }: Measurement) {
+	const percentile = (share: number) =>
+		(latenciesMs[Math.floor((latenciesMs.length - 1) * share)] ?? 0).toFixed(2);
+	return {
+		"commits a second": Math.round((commits * 1000) / tookMs),
+		"p50 ms": percentile(0.5),
+		"p99 ms": percentile(0.99),
+	};
+}
+
+async function inDirectory<T>(body: (path: string) => Promise<T>): Promise<T> {
+	const directory = await mkdtemp(join(tmpdir(), "plinth-bench-"));
+	try {
+		return await body(join(directory, "storage.db"));
+	} finally {
+		await rm(directory, { recursive: true });
+	}
+}
+
+/** Each writer creates a hundred resources, and then replaces them in turn. */
+const names = 100;
+
+async function grouped(writers: number): Promise<Measurement> {
+	return inDirectory(async (path) => {
+		const backend = await createSqliteBackend({ path });
+		const versions = new Map<string, string>();
+		const measured = await measure(writers, async (writer, step) => {
+			const name = `artist-${writer}-${step % names}`;
+			const resource = artist(name);
+			const expectedVersion = versions.get(name) ?? "";
+			const { version } = await backend.commit([{ op: "put", resource, expectedVersion }]);
+			versions.set(name, version);
+		});
+		await backend.close();
+		return measured;
+	});
+}
+
+async function oneByOne(writers: number): Promise<Measurement> {
+	return inDirectory(async (path) => {
+		createIfMissing(path);
+		const storage = new StorageWriter(path, { revision: 0, resources: 0, digest: 0 });
+		let revision = 0;
+		let last: Promise<void> = Promise.resolve();
+		const measured = await measure(writers, (writer, step) => {
+			last = last.then(() => {
+				const resource = artist(`artist-${writer}-${step % names}`);
+				const key = nameKey(resource.id ?? { name: "" });
+				const body = toBinary(ResourceSchema, resource);
+				revision += 1;
+				storage.write(revision, [{ key, revision, body }]);
+			});
+			return last;
+		});
+		storage.close();
+		return measured;
+	});
+}
+
+const rows: Record<string, object> = {};
+for (const writers of [1, 16, 64, 256]) {
+	rows[`${writers} writers, one transaction per commit`] = summary(await oneByOne(writers));
+	rows[`${writers} writers, group commit`] = summary(await grouped(writers));
+}
+console.table(rows);

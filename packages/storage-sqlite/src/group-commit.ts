@@ -1,0 +1,213 @@
+import { toBinary } from "@bufbuild/protobuf";
+import { ResourceSchema } from "@plinth/proto";
+import type { Fence, Scheduler } from "@plinth/runtime";
+import {
+	type Change,
+	type Commit,
+	changesNothing,
+	checkGrowth,
+	Exhausted,
+	evaluate,
+	Fenced,
+	growthOf,
+	Inconsistent,
+	type Mutation,
+	type StateStore,
+	type StorageLimits,
+	stamp,
+} from "@plinth/storage";
+import { PendingState } from "./pending-state.ts";
+import { WriteFailure } from "./storage-thread.ts";
+import type { RowWrite } from "./writer.ts";
+
+/** What group commits are made of. */
+export interface GroupCommitContext {
+	readonly store: StateStore;
+	readonly scheduler: Scheduler;
+	readonly limits: StorageLimits;
+	/** Whether the fence is that of the lease's holder. */
+	isCurrent(fence: Fence): boolean;
+	/** Puts rows on disk in one transaction; see `StorageThread.write`. */
+	write(revision: number, rows: readonly RowWrite[]): Promise<void>;
+}
+
+interface Waiting {
+	readonly mutations: readonly Mutation[];
+	/** Per put, the serialized message without a version: made while the disk is busy with others. */
+	readonly bodies: readonly Uint8Array[];
+	readonly fence: Fence | undefined;
+	resolve(commit: Commit): void;
+	reject(error: unknown): void;
+}
+
+/** What becomes of a commit. Nobody may know before the group is on disk. */
+type Outcome =
+	| {
+			readonly kind: "decided";
+			readonly waiting: Waiting;
+			readonly commit: Commit;
+			readonly revision: number;
+			readonly changes: readonly Change[];
+	  }
+	| { readonly kind: "refused"; readonly waiting: Waiting; readonly error: unknown };
+
+/** Commits of one transaction at most; 20 ms of the worker's time. */
+const groupCommits = 1024;
+/** A group ends with the commit that takes its rows over this. */
+const groupBytes = 8 * 1024 * 1024;
+/** Commits that may wait at the same time. */
+const waitingCommits = 16_384;
+
+/**
+ * Commits that wait at the same time share one transaction, and each gets a revision of its own.
+ *
+ * ```
+ *   commit() ──▶ waiting ──▶ decide one by one ──▶ write all ──▶ apply one by one ──▶ resolve
+ *                            (this thread)         (worker)      (this thread)
+ * ```
+ *
+ * One group is under way at a time; what comes in meanwhile is the next. A commit is decided against
+ * the state store and what the commits before it in its group do, so that within a group, too, each
+ * comes after the other. Nothing is applied before all of the group is on disk, and nobody is
+ * answered before that: not even a commit that failed, which may have failed because of another
+ * one's change that nobody can read yet.
+ *
+ * A commit that is fenced is decided with the group as well: it is before or after a change of the
+ * lease's holder. `settled` waits for all that came before, so that who catches up after getting a
+ * lease has seen the last of its former holder.
+ *
+ * A full disk fails the group, and the next one may fare better. After any other failure what
+ * is on disk is not known: then no commit is taken any more, until the storage is opened anew.
+ */
+export class GroupCommit {
+	readonly #context: GroupCommitContext;
+	#waiting: Waiting[] = [];
+	#underWay = false;
+	#broken: Inconsistent | undefined;
+
+	constructor(context: GroupCommitContext) {
+		this.#context = context;
+	}
+
+	/** Decides, writes and applies a commit. The failures are those of `StorageBackend.commit`. */
+	async commit(mutations: readonly Mutation[], fence?: Fence): Promise<Commit> {
+		if (this.#broken !== undefined) {
+			throw this.#broken;
+		}
+		if (this.#waiting.length >= waitingCommits) {
+			throw new Exhausted(`${waitingCommits} commits wait already: try again later`);
+		}
+		const bodies = mutations.flatMap((mutation) =>
+			mutation.op === "put"
+				? [toBinary(ResourceSchema, { ...mutation.resource, version: "" })]
+				: [],
+		);
+		return this.#enqueue(mutations, bodies, fence);
+	}
+
+	/** Resolves when all commits that were made before are settled. */
+	async settled(): Promise<void> {
+		if (this.#underWay) {
+			// Where the storage breaks meanwhile, all before it are settled as well.
+			await Promise.allSettled([this.#enqueue([], [], undefined)]);
+		}
+	}
+
+	#enqueue(
+		mutations: readonly Mutation[],
+		bodies: readonly Uint8Array[],
+		fence: Fence | undefined,
+	): Promise<Commit> {
+		return new Promise((resolve, reject) => {
+			this.#waiting.push({ mutations, bodies, fence, resolve, reject });
+			if (!this.#underWay) {
+				this.#underWay = true;
+				this.#context.scheduler.schedule(() => void this.#run());
+			}
+		});
+	}
+
+	/** Works through what waits, group by group. Never rejects. */
+	async #run(): Promise<void> {
+		while (this.#waiting.length > 0) {
+			await this.#group();
+		}
+		this.#underWay = false;
+	}
+
+	async #group(): Promise<void> {
+		const { store } = this.#context;
+		const group = new PendingState(store);
+		const outcomes: Outcome[] = [];
+		for (const waiting of this.#waiting) {
+			if (outcomes.length === groupCommits || group.bytes >= groupBytes) {
+				break;
+			}
+			outcomes.push(this.#outcome(waiting, group));
+		}
+		this.#waiting = this.#waiting.slice(outcomes.length);
+		try {
+			if (group.revision > store.revision) {
+				await this.#context.write(group.revision, group.rows());
+			}
+		} catch (error) {
+			this.#fail(outcomes, error);
+			return;
+		}
+		for (const outcome of outcomes) {
+			if (outcome.kind === "decided" && outcome.changes.length > 0) {
+				store.apply(outcome.revision, outcome.changes);
+			}
+		}
+		for (const outcome of outcomes) {
+			if (outcome.kind === "decided") {
+				outcome.waiting.resolve(outcome.commit);
+			} else {
+				outcome.waiting.reject(outcome.error);
+			}
+		}
+	}
+
+	/** Answers a group that was not written. */
+	#fail(outcomes: readonly Outcome[], error: unknown): void {
+		const why = error instanceof Error ? error.message : String(error);
+		const diskFull = error instanceof WriteFailure && error.diskFull;
+		const failure = diskFull
+			? new Exhausted(`the disk of the storage is full: ${why}`)
+			: new Inconsistent(
+					`the storage failed to write, and takes no commits until it is opened anew: ${why}`,
+				);
+		const unanswered = outcomes.map(({ waiting }) => waiting);
+		if (failure instanceof Inconsistent) {
+			this.#broken = failure;
+			unanswered.push(...this.#waiting);
+			this.#waiting = [];
+		}
+		for (const { reject } of unanswered) {
+			reject(failure);
+		}
+	}
+
+	#outcome(waiting: Waiting, group: PendingState): Outcome {
+		try {
+			return this.#decide(waiting, group);
+		} catch (error) {
+			return { kind: "refused", waiting, error };
+		}
+	}
+
+	#decide(waiting: Waiting, group: PendingState): Outcome {
+		const { isCurrent, limits } = this.#context;
+		const { mutations, fence, bodies } = waiting;
+		if (fence !== undefined && !isCurrent(fence)) {
+			throw new Fenced(fence.lease);
+		}
+		const steps = evaluate(mutations, group);
+		checkGrowth(group.stateBytes, steps, limits);
+		const idle = changesNothing(steps);
+		const revision = idle ? group.revision : group.revision + 1;
+		const { commit, changes } = stamp(steps, idle ? "" : String(revision));
+		group.add(revision, changes, bodies, growthOf(steps));
+		return { kind: "decided", waiting, commit, revision, changes };
+	}
+}

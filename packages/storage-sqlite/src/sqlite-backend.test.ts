@@ -1,0 +1,189 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { copyFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { VersionCompacted } from "@plinth/storage";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createSqliteBackend } from "./sqlite-backend.ts";
+import { StorageFileError } from "./storage-file-error.ts";
+import { allArtists, artist, nextEvent } from "./testing/artists.fixture.ts";
+
+let directory: string;
+let path: string;
+
+beforeEach(async () => {
+	directory = await mkdtemp(join(tmpdir(), "plinth-sqlite-"));
+	path = join(directory, "storage.db");
+});
+
+afterEach(async () => {
+	await rm(directory, { recursive: true });
+});
+
+/** Opens the storage, for as long as the body takes. */
+async function opened<T>(
+	body: (backend: Awaited<ReturnType<typeof createSqliteBackend>>) => Promise<T>,
+): Promise<T> {
+	const backend = await createSqliteBackend({ path });
+	try {
+		return await body(backend);
+	} finally {
+		await backend.close();
+	}
+}
+
+/** What opening fails with; closes it where it does not fail. */
+async function refusal(): Promise<StorageFileError> {
+	try {
+		await (await createSqliteBackend({ path })).close();
+	} catch (error) {
+		if (error instanceof StorageFileError) {
+			return error;
+		}
+		throw error;
+	}
+	throw new Error("the storage was opened");
+}
+
+describe("a storage that is opened again", () => {
+	it("has everything that was committed, at the versions of the commits", async () => {
+		const before = await opened(async (backend) => {
+			for (let count = 0; count < 700; count++) {
+				await backend.commit([
+					{ op: "put", resource: artist(`a${count}`, "x".repeat(count)), expectedVersion: "" },
+				]);
+			}
+			return backend.list(allArtists);
+		});
+		expect(before.resources).toHaveLength(700);
+		expect(await opened((backend) => backend.list(allArtists))).toEqual(before);
+	});
+
+	it("never gives a revision twice, even if the newest was a deletion", async () => {
+		const deletion = await opened(async (backend) => {
+			const { version, resources } = await backend.commit([
+				{ op: "put", resource: artist("a"), expectedVersion: "" },
+			]);
+			const id = resources[0]?.id;
+			expect(id).toBeDefined();
+			return id && backend.commit([{ op: "delete", id, expectedVersion: version }]);
+		});
+		await opened(async (backend) => {
+			expect((await backend.list(allArtists)).version).toBe(deletion?.version);
+			const { version } = await backend.commit([
+				{ op: "put", resource: artist("a"), expectedVersion: "" },
+			]);
+			expect(Number(version)).toBeGreaterThan(Number(deletion?.version));
+		});
+	});
+
+	it("resumes watches after the very version that it was closed at, and no other", async () => {
+		const { signal } = new AbortController();
+		const { version } = await opened(async (backend) => {
+			await backend.commit([{ op: "put", resource: artist("a"), expectedVersion: "" }]);
+			return backend.commit([{ op: "put", resource: artist("b"), expectedVersion: "" }]);
+		});
+		await opened(async (backend) => {
+			const current = backend.watchList(allArtists, { afterVersion: version, signal });
+			const next = nextEvent(current);
+			await backend.commit([{ op: "put", resource: artist("c"), expectedVersion: "" }]);
+			expect(await next).toMatchObject({ kind: "upsert", resource: { id: { name: "c" } } });
+			for (const afterVersion of ["1", "999"]) {
+				const watch = backend.watchList(allArtists, { afterVersion, signal });
+				await expect(nextEvent(watch)).rejects.toBeInstanceOf(VersionCompacted);
+			}
+		});
+	});
+
+	it("lists by owner what was loaded", async () => {
+		const owner = artist("owner").id;
+		const owned = { ...artist("owned"), ...(owner && { owner }) };
+		await opened((backend) =>
+			backend.commit([{ op: "put", resource: owned, expectedVersion: "" }]),
+		);
+		await opened(async (backend) => {
+			expect(owner && (await backend.listByOwner(owner))).toHaveLength(1);
+		});
+	});
+});
+
+describe("a file that is open already", () => {
+	it("is refused within one process, and to be had when it is closed", async () => {
+		await opened(async () => {
+			expect(await refusal()).toMatchObject({ problem: "in-use", path });
+		});
+		await opened(async () => {});
+	});
+
+	it("is refused to another process, and to be had when its owner was killed", async () => {
+		const owner = spawn(process.execPath, [
+			new URL("./testing/crash-writer.fixture.ts", import.meta.url).pathname,
+			path,
+			"1",
+		]);
+		await once(owner.stdout, "data");
+		expect(await refusal()).toMatchObject({ problem: "in-use" });
+		owner.kill("SIGKILL");
+		await once(owner, "exit");
+		await opened(async () => {});
+	});
+});
+
+describe("a file that is no storage", () => {
+	it("is refused and left as it is", async () => {
+		const other = join(directory, "other.db");
+		const database = new DatabaseSync(other);
+		database.exec("CREATE TABLE resources (key TEXT)");
+		database.close();
+		const contents = ["", "not a database", "x".repeat(5000), await readFile(other)];
+		for (const content of contents) {
+			await writeFile(path, content);
+			expect(await refusal()).toMatchObject({ problem: "foreign" });
+			expect(await readFile(path)).toEqual(Buffer.from(content));
+		}
+	});
+
+	it("is refused where a newer Plinth wrote it", async () => {
+		await opened(async () => {});
+		const database = new DatabaseSync(path);
+		database.exec("PRAGMA user_version = 99");
+		database.close();
+		const content = await readFile(path);
+		expect(await refusal()).toMatchObject({ problem: "newer" });
+		expect(await readFile(path)).toEqual(content);
+	});
+
+	it("is refused where its directory is missing", async () => {
+		path = join(directory, "missing", "storage.db");
+		expect(await refusal()).toMatchObject({ problem: "unreachable" });
+	});
+});
+
+describe("a storage whose rows were tampered with", () => {
+	const tampering: Readonly<Record<string, string>> = {
+		"a changed body": "UPDATE resources SET body = zeroblob(length(body)) WHERE rowid = 3",
+		"a changed key": "UPDATE resources SET key = key || 'x' WHERE rowid = 3",
+		"a changed revision": "UPDATE resources SET revision = revision - 1 WHERE rowid = 3",
+		"a lost row": "DELETE FROM resources WHERE rowid = 3",
+		"a changed head": "UPDATE head SET revision = revision + 1",
+		"a lost head": "DELETE FROM head",
+		"a lost table": "DROP TABLE resources",
+	};
+	for (const [what, statement] of Object.entries(tampering)) {
+		it(`is refused for ${what}, and left as it is`, async () => {
+			await opened(async (backend) => {
+				for (const name of ["a", "b", "c", "d"]) {
+					await backend.commit([{ op: "put", resource: artist(name), expectedVersion: "" }]);
+				}
+			});
+			const database = new DatabaseSync(path);
+			database.exec(statement);
+			database.close();
+			await copyFile(path, `${path}.copy`);
+			expect(await refusal()).toMatchObject({ problem: "damaged" });
+			expect(await readFile(path)).toEqual(await readFile(`${path}.copy`));
+		});
+	}
+});

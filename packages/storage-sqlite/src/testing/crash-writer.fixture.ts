@@ -1,0 +1,45 @@
+import { writeSync } from "node:fs";
+import type { Resource } from "@plinth/proto";
+import type { Mutation } from "@plinth/storage";
+import { createSqliteBackend } from "../sqlite-backend.ts";
+import { artist, textOf } from "./artists.fixture.ts";
+import { isDeletion } from "./crash-story.fixture.ts";
+
+// A process to be killed: `node crash-writer.fixture.ts <path> <writers>`. Each writer works through
+// the steps of its story as fast as it can, and reports each acknowledgement as a line
+// `<writer> <step> <version>`.
+
+const [path = "", writers = "1"] = process.argv.slice(2);
+const backend = await createSqliteBackend({ path });
+
+async function stored(name: string): Promise<Resource | undefined> {
+	const { id } = artist(name);
+	return id && backend.read(id).catch(() => undefined);
+}
+
+function change(name: string, before: Resource | undefined, text: string | undefined): Mutation[] {
+	const resource = artist(name, text);
+	const expectedVersion = before?.version ?? "";
+	if (text !== undefined) {
+		return [{ op: "put", resource, expectedVersion }];
+	}
+	return resource.id ? [{ op: "delete", id: resource.id, expectedVersion }] : [];
+}
+
+async function write(writer: number): Promise<never> {
+	const names = [`left-${writer}`, `right-${writer}`];
+	let step = Number(textOf(await stored(`step-${writer}`)) || "0");
+	for (;;) {
+		step += 1;
+		const mutations: Mutation[] = [];
+		for (const name of names) {
+			const text = isDeletion(step) ? undefined : String(step);
+			mutations.push(...change(name, await stored(name), text));
+		}
+		mutations.push(...change(`step-${writer}`, await stored(`step-${writer}`), String(step)));
+		const { version } = await backend.commit(mutations);
+		writeSync(1, `${writer} ${step} ${version}\n`);
+	}
+}
+
+await Promise.all(Array.from({ length: Number(writers) }, (_, writer) => write(writer)));
