@@ -11,6 +11,7 @@ import {
 	silentLogger,
 	systemRuntime,
 } from "@plinth/runtime";
+import { createReaper, createTenancyDeletion } from "@plinth/system-controllers";
 import { formatListenAddress, type ListenAddress } from "./configuration/listen-address.ts";
 import { createInterfaces, type Interfaces } from "./interfaces.ts";
 import { defaultListenerLimits, type ListenerLimits } from "./listener/limits.ts";
@@ -176,10 +177,13 @@ class ComposedServer implements Server {
 			leases,
 			logger,
 		});
-		for (const module of modules) {
-			for (const controller of module.controllers) {
-				manager.register(controller);
-			}
+		const systemControllers = [
+			createReaper(),
+			...createTenancyDeletion({ types: () => registry.all() }),
+		];
+		const controllersOfModules = modules.flatMap((module) => module.controllers);
+		for (const controller of [...systemControllers, ...controllersOfModules]) {
+			manager.register(controller);
 		}
 		const managing = manager.run(controllers.signal).catch((failure: unknown) => {
 			logger.error({ err: failure }, "the controllers failed: the server stops");
