@@ -93,13 +93,15 @@ export class TestCatalog implements AsyncDisposable {
 		data: MessageInitShape<Desc>,
 		owner?: ID,
 	): Promise<Resource> {
-		const { resource } = await this.client.write({
-			resource: resourceOf(type, {
-				id: idOf(type, name),
-				data: create(type.schema, data),
-				...(owner && { owner }),
+		const { resource } = await this.#whileTimePasses(
+			this.client.write({
+				resource: resourceOf(type, {
+					id: idOf(type, name),
+					data: create(type.schema, data),
+					...(owner && { owner }),
+				}),
 			}),
-		});
+		);
 		if (resource === undefined) {
 			throw new Error("a write was answered without a resource");
 		}
@@ -107,7 +109,7 @@ export class TestCatalog implements AsyncDisposable {
 	}
 
 	async delete(type: ResourceType, name: string): Promise<void> {
-		await this.client.delete({ id: idOf(type, name) });
+		await this.#whileTimePasses(this.client.delete({ id: idOf(type, name) }));
 	}
 
 	async all<Desc extends DescMessage>(type: ResourceType<Desc>) {
@@ -123,9 +125,21 @@ export class TestCatalog implements AsyncDisposable {
 	}
 
 	async [Symbol.asyncDispose](): Promise<void> {
-		const stopped = this.#server.stop();
-		await this.advance(60_000);
-		await stopped;
+		await this.#whileTimePasses(this.#server.stop());
+	}
+
+	/** A write that meets a conflict tries again after a while. */
+	async #whileTimePasses<T>(call: Promise<T>): Promise<T> {
+		let settled = false;
+		const end = () => {
+			settled = true;
+		};
+		call.then(end, end);
+		await this.clock.advanceAsync(0);
+		while (!settled) {
+			await this.clock.advanceAsync(1);
+		}
+		return call;
 	}
 
 	async #probe(target: ProbeTarget, signal: AbortSignal) {

@@ -1,5 +1,5 @@
 import { Condition_State } from "@plinth/proto";
-import { idOf } from "@plinth/resource";
+import { finalizersKey, idOf } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { HealthCheck, Service, ServiceEndpoints, Workload } from "../src/index.ts";
 import { proberName } from "../src/probe/health.ts";
@@ -130,6 +130,32 @@ describe("a checked workload", () => {
 		expect(await catalog.endpoints("web")).toEqual(["web-1.test:80"]);
 	});
 
+	it("does not answer for a check of an earlier workload of its name", async () => {
+		await using catalog = await TestCatalog.start();
+		await catalog.service("web", "web-");
+		await catalog.workload("web-1");
+		const { id } = await catalog.check("web-1", "web-1");
+		const { resource } = await catalog.client.read({ ...(id && { id }) });
+		if (resource === undefined) {
+			throw new Error("no check");
+		}
+		// Keeps the check when its owner goes.
+		resource.metadata[finalizersKey] = "test";
+		await catalog.client.write({ resource });
+		await catalog.settle();
+		expect(await catalog.endpoints("web")).toEqual([]);
+
+		await catalog.delete(Workload, "web-1");
+		await catalog.workload("web-1");
+		await catalog.settle();
+		expect(await catalog.endpoints("web")).toEqual(["web-1.test:80"]);
+		const [check] = await catalog.all(HealthCheck);
+		expect(check?.resource.status[proberName]?.conditions[0]).toMatchObject({
+			state: Condition_State.UNKNOWN,
+			reason: "NoWorkload",
+		});
+	});
+
 	it("that does not answer in time has failed", async () => {
 		await using catalog = await TestCatalog.start();
 		const address = "http://web-1.test:80/";
@@ -184,22 +210,26 @@ describe("a checked workload", () => {
 		expect(catalog.probed).toHaveLength(7);
 	});
 
-	it("that is gone, or has no such port, leaves its check unknown and unprobed", async () => {
+	it("that has no such port leaves its check unknown and unprobed", async () => {
 		await using catalog = await TestCatalog.start();
 		await catalog.workload("web-1");
-		await catalog.check("gone", "web-1");
-		await catalog.check("portless", "web-1", "admin");
+		await catalog.check("web-1", "web-1", "admin");
+		await catalog.advance(10_000);
+		expect(catalog.probed).toEqual([]);
+		const [check] = await catalog.all(HealthCheck);
+		expect(check?.resource.status[proberName]?.conditions[0]).toMatchObject({
+			state: Condition_State.UNKNOWN,
+			reason: "NoPort",
+		});
+	});
+
+	it("takes its checks along when it is deleted", async () => {
+		await using catalog = await TestCatalog.start();
+		await catalog.workload("web-1");
+		await catalog.check("web-1", "web-1");
 		await catalog.settle();
 		await catalog.delete(Workload, "web-1");
 		await catalog.settle();
-		const probes = catalog.probed.length;
-		await catalog.advance(10_000);
-		expect(catalog.probed).toHaveLength(probes);
-		for (const { resource } of await catalog.all(HealthCheck)) {
-			expect(resource.status[proberName]?.conditions[0]).toMatchObject({
-				state: Condition_State.UNKNOWN,
-				reason: "NoWorkload",
-			});
-		}
+		expect(await catalog.all(HealthCheck)).toEqual([]);
 	});
 });
