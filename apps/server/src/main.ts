@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 import process from "node:process";
 import { StorageFileError } from "@plinth/storage-sqlite";
 import { type Configuration, help, parseCommandLine } from "./configuration/flags.ts";

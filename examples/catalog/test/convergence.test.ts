@@ -51,12 +51,12 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 	fc.tuple(workload, port).map(
 		([name, portName]): Step =>
 			(c) =>
-				c.check(`${name}-${portName}`, name, portName).catch(() => {}),
+				c.check(`c-${name}-${portName}`, name, portName).catch(() => {}),
 	),
 	fc.tuple(workload, port).map(
 		([name, portName]): Step =>
 			(c) =>
-				c.delete(HealthCheck, `${name}-${portName}`),
+				c.delete(HealthCheck, `c-${name}-${portName}`),
 	),
 	service.map(
 		(name): Step =>

@@ -82,10 +82,7 @@ export class BareMaps implements Contender {
 	getAll(ids: readonly ID[]): number {
 		let found = 0;
 		for (const id of ids) {
-			const item = this.#byId
-				.get(id.tenancy!.partition)
-				?.get(id.tenancy!.namespace)
-				?.get(id.name);
+			const item = this.#byId.get(id.tenancy!.partition)?.get(id.tenancy!.namespace)?.get(id.name);
 			if (item?.resource !== undefined) {
 				found++;
 			}

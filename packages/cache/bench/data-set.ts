@@ -80,7 +80,6 @@ export function pathOf(i: number): string {
 	return i % 4 === 0 ? box : `${box}/slot-${i}`;
 }
 
-
 /** Fisher-Yates with a generator of its own: the same order in each run. */
 function shuffle(items: unknown[]): void {
 	let state = 42;

@@ -1,6 +1,6 @@
 import type { ID, Reference } from "@plinth/proto";
-import { referenceKey } from "../src/index.ts";
 import BTreeModule from "sorted-btree";
+import { referenceKey } from "../src/index.ts";
 import type { Contender, IndexCount } from "./contender.ts";
 import type { AlbumItem } from "./data-set.ts";
 
@@ -10,7 +10,10 @@ type Tree = InstanceType<typeof BTree<string, AlbumItem>>;
 /** A library's B-tree (sorted-btree) for each index, over keys that are built as strings. */
 export class LibraryBTree implements Contender {
 	readonly #byId: Tree = new BTree();
-	readonly #indexes: readonly { readonly tree: Tree; readonly keys: (item: AlbumItem) => string[] }[];
+	readonly #indexes: readonly {
+		readonly tree: Tree;
+		readonly keys: (item: AlbumItem) => string[];
+	}[];
 
 	constructor(indexes: IndexCount) {
 		const keys: ((item: AlbumItem) => string[])[] = [

@@ -1,7 +1,14 @@
 import { performance } from "node:perf_hooks";
 import { BareMaps } from "./bare-maps.ts";
 import type { Contender, IndexCount } from "./contender.ts";
-import { genreReference, labelReference, makeDataSet, pathOf, perGenre, perLabel } from "./data-set.ts";
+import {
+	genreReference,
+	labelReference,
+	makeDataSet,
+	pathOf,
+	perGenre,
+	perLabel,
+} from "./data-set.ts";
 import { LibraryBTree } from "./library-btree.ts";
 import { PlinthCache } from "./plinth-cache.ts";
 
@@ -46,7 +53,9 @@ export function measure(size: number): Measurement[] {
 	const rounds = size >= 1_000_000 ? 3 : size >= 100_000 ? 5 : 300;
 	const results: Measurement[] = [];
 	for (const indexes of [0, 1, 5] as const) {
-		const best = new Map(Object.keys(contenders).map((name) => [name, new Map<Operation, number>()]));
+		const best = new Map(
+			Object.keys(contenders).map((name) => [name, new Map<Operation, number>()]),
+		);
 		for (let round = 0; round < rounds; round++) {
 			for (const [name, make] of Object.entries(contenders)) {
 				const times = best.get(name);

@@ -1,6 +1,14 @@
 import type { ID, Reference } from "@plinth/proto";
 import { Album } from "../fixture/src/types.ts";
-import { type Cache, createCache, index, ownerIndex, type Queries, referenceIndex, referencesIndex } from "../src/index.ts";
+import {
+	type Cache,
+	createCache,
+	index,
+	ownerIndex,
+	type Queries,
+	referenceIndex,
+	referencesIndex,
+} from "../src/index.ts";
 import type { Contender, IndexCount } from "./contender.ts";
 import type { AlbumItem } from "./data-set.ts";
 

@@ -1,11 +1,11 @@
 import { clone } from "@bufbuild/protobuf";
-import { ResourceSchema } from "@plinth/proto";
-import type { Decoded, ResourceType } from "@plinth/resource";
+import { cloneResource } from "@plinth/proto";
+import { type Decoded, DecodeError, type ResourceType } from "@plinth/resource";
 import type { Cache } from "./cache.ts";
 import type { Queries, Reader } from "./reader.ts";
 import type { Source } from "./source.ts";
 import { SourceReader } from "./source-reader.ts";
-import { Undecodable } from "./tree/entry.ts";
+import { Entry } from "./tree/entry.ts";
 
 /**
  * The cache for code that may write to what it gets: each item is the caller's own, copied on its
@@ -33,8 +33,14 @@ function cloningSource(source: Source, type: ResourceType): Source {
 }
 
 function cloneItem(type: ResourceType, item: Decoded): Decoded {
-	const resource = clone(ResourceSchema, item.resource);
-	return item instanceof Undecodable
-		? new Undecodable(resource, item.error)
-		: { resource, data: clone(type.schema, item.data) };
+	const resource = cloneResource(item.resource);
+	try {
+		return { resource, data: clone(type.schema, item.data) };
+	} catch (error) {
+		if (error instanceof DecodeError) {
+			// Says the same when its data is read.
+			return new Entry(type, resource);
+		}
+		throw error;
+	}
 }

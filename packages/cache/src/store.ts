@@ -43,7 +43,7 @@ export class Store implements Sources {
 			this.#tables.set(type.family, table);
 			this.#sources.set(type, new IdSource(table, type));
 			for (const index of table.indexes) {
-				this.#sources.set(index.definition, new IndexSource(table, index));
+				this.#sources.set(index.definition, new IndexSource(index));
 			}
 		}
 	}

@@ -59,7 +59,7 @@ it("knows the types of items, arguments and answers", () => {
 	>();
 	expectTypeOf(cloning(cache)).toExtend<Reader>();
 	expect(cloning(cache).get(byTitle, "Kind of Blue", true)).not.toBe(got);
-	expect(cloning(cache).get(byTitle, "Kind of Blue", true)).toEqual(got);
+	expect(cloning(cache).get(byTitle, "Kind of Blue", true)?.data).toEqual(got?.data);
 	for (const album of cache.iterate(byTitle, "Kind", false)) {
 		expectTypeOf(album.data).toEqualTypeOf<AlbumMessage>();
 	}

@@ -196,10 +196,9 @@ for (const count of [1, 10, 50]) {
 }
 printTable("From event to reconcile", rows);
 
-const primeRows: Row[] = [];
-for (const count of (process.env.PLINTH_BENCH_PRIME ?? "100000").split(",").map(Number)) {
+async function primed(count: number): Promise<Row> {
 	const source = new Source(resources(count, 1));
-	const before = heapUsed();
+	const before = await heapUsed();
 	const manager = createControllerManager({ client: source.client() });
 	let reconciled = 0;
 	manager.register(
@@ -214,31 +213,33 @@ for (const count of (process.env.PLINTH_BENCH_PRIME ?? "100000").split(",").map(
 		}),
 	);
 	const stop = new AbortController();
+	let peak = 0;
+	const until = async (isReached: () => boolean) => {
+		while (!isReached()) {
+			await new Promise((resolve) => setImmediate(resolve));
+			peak = Math.max(peak, process.memoryUsage().heapUsed);
+		}
+	};
 	const startMs = performance.now();
 	const running = manager.run(stop.signal);
-	let peak = 0;
-	const watchHeap = () => {
-		peak = Math.max(peak, process.memoryUsage().heapUsed);
-	};
-	while (manager.state().controllers[0]?.phase !== "running") {
-		await new Promise((resolve) => setImmediate(resolve));
-		watchHeap();
-	}
+	await until(() => manager.state().controllers[0]?.phase === "running");
 	const primedMs = performance.now() - startMs;
-	while (reconciled < count) {
-		await new Promise((resolve) => setImmediate(resolve));
-		watchHeap();
-	}
+	await until(() => reconciled === count);
 	const allMs = performance.now() - startMs;
-	const after = heapUsed();
-	primeRows.push({
+	const after = await heapUsed();
+	stop.abort();
+	await running;
+	return {
 		resources: count.toLocaleString("en-US"),
 		"primed ms": primedMs,
 		"all reconciled ms": allMs,
 		"heap of cache, B each": (after - before) / count,
 		"peak ÷ final heap": (peak / after).toFixed(2),
-	});
-	stop.abort();
-	await running;
+	};
+}
+
+const primeRows: Row[] = [];
+for (const count of (process.env.PLINTH_BENCH_PRIME ?? "100000").split(",").map(Number)) {
+	primeRows.push(await primed(count));
 }
 printTable("Priming (snapshot, cache, then one reconcile each)", primeRows);

@@ -35,7 +35,7 @@ const queue = new KeyedQueue<string>({
 const items = new Map<string, string>();
 const order: string[] = [];
 
-const before = heapUsed();
+const before = await heapUsed();
 measure(
 	"add a new key",
 	() => {
@@ -50,7 +50,7 @@ measure(
 		}
 	},
 );
-const bytesPerKey = (heapUsed() - before) / count;
+const bytesPerKey = ((await heapUsed()) - before) / count;
 
 measure(
 	"add a key that waits",

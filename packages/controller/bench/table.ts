@@ -24,8 +24,11 @@ function format(value: string | number | undefined): string {
 	return typeof value === "number" ? Math.round(value).toLocaleString("en-US") : (value ?? "");
 }
 
-/** Heap in use after a collection, in bytes; needs `node --expose-gc` to be exact. */
-export function heapUsed(): number {
-	globalThis.gc?.();
+/** Heap in use after collections, in bytes; needs `node --expose-gc`. */
+export async function heapUsed(): Promise<number> {
+	for (let round = 0; round < 3; round++) {
+		await new Promise((resolve) => setImmediate(resolve));
+		globalThis.gc?.();
+	}
 	return process.memoryUsage().heapUsed;
 }

@@ -54,5 +54,5 @@ export type { QueueState } from "./queue/keyed-queue.ts";
 export { type ControllerLimits, defaultLimits } from "./run/limits.ts";
 export type { OwnWritesMetrics } from "./run/own-writes.ts";
 export type { Phase } from "./run/phase.ts";
-export type { ReconcileCounts } from "./run/reconciler.ts";
+export type { ReconcileCounts } from "./run/reconcile-tally.ts";
 export type { RunState } from "./run/run.ts";

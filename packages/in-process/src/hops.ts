@@ -8,6 +8,11 @@ export interface Hops {
 	/** Has the other side do something: the task never runs within the stack of this one. */
 	readonly ask: Hop;
 	/**
+	 * Has the other side make the next message of a stream. As a generator does, it may begin
+	 * within the stack of the `next()` that asks for it.
+	 */
+	readonly pull: Hop;
+	/**
 	 * Gives the other side an answer. The task may only settle promises and keep books: whoever
 	 * awaits a promise runs in a stack of its own anyway.
 	 */
@@ -24,6 +29,7 @@ const systemHops: Hops = {
 	ask: (task) => {
 		void settled.then(task);
 	},
+	pull: (task) => task(),
 	answer: (task) => task(),
 };
 
@@ -33,5 +39,5 @@ export function hopsThrough(scheduler: Scheduler): Hops {
 		return systemHops;
 	}
 	const hop: Hop = (task) => scheduler.schedule(task);
-	return { ask: hop, answer: hop };
+	return { ask: hop, pull: hop, answer: hop };
 }

@@ -28,7 +28,7 @@ const done: IteratorReturnResult<undefined> = Object.freeze({ done: true, value:
  * One direction of messages between the two sides of a call, as its reader sees it. Nothing is
  * sent ahead: each `next()` travels to the source, pulls one message and brings it back.
  *
- *   reader ──next()──▶ ask ───▶ pull()
+ *   reader ──next()──▶ pull ───▶ pull()
  *   reader ◀─message── answer ◀── convert()
  *
  * There is at most one pull at a time: a `next()` during another waits for its turn. Ending the
@@ -120,7 +120,7 @@ export class PulledStream<S, T> implements AsyncIterableIterator<T, undefined> {
 			this.#resolve = resolve;
 			this.#reject = reject;
 			if (this.#end === undefined) {
-				this.#hops.ask(this.#pull);
+				this.#hops.pull(this.#pull);
 			} else {
 				this.#settleWithEnd(this.#end);
 			}

@@ -84,7 +84,7 @@ class StreamCall<I extends DescMessage, O extends DescMessage> implements CallEn
 		this.#failResponse = reject;
 		this.#call = new Call(environment, route, request, this);
 		if (this.#call.isOpen) {
-			void this.#responses.prime().then(() => resolve(this.#begin()));
+			hops.ask(() => void this.#responses.prime().then(() => resolve(this.#begin())));
 		}
 	}
 
@@ -98,7 +98,7 @@ class StreamCall<I extends DescMessage, O extends DescMessage> implements CallEn
 	releaseHandler(reason: ConnectError): void {
 		this.#requests.end(reason);
 		if (this.#outputs !== undefined) {
-			
+			stopIterator(this.#outputs, reason);
 		}
 	}
 

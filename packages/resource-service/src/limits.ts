@@ -78,12 +78,22 @@ export function checkSize(resource: Resource): void {
 	}
 }
 
-/** The error, or where its message is too long the same one with the beginning of it. */
-export function boundedMessage(error: ConnectError): ConnectError {
-	if (error.rawMessage.length <= limits.errorMessageLength) {
+/**
+ * The message of an error as it can be sent: gRPC has no way to send half a character, and few
+ * clients take long headers.
+ */
+export function sendableMessage(message: string): string {
+	return message.length <= limits.errorMessageLength
+		? message.toWellFormed()
+		: `${message.slice(0, limits.errorMessageLength - 1).toWellFormed()}…`;
+}
+
+/** The error, or where its message can't be sent as it is, the same one with another message. */
+export function sendableError(error: ConnectError): ConnectError {
+	const message = sendableMessage(error.rawMessage);
+	if (message === error.rawMessage) {
 		return error;
 	}
-	const message = `${error.rawMessage.slice(0, limits.errorMessageLength - 1).toWellFormed()}…`;
 	const bounded = new ConnectError(message, error.code, error.metadata, undefined, error.cause);
 	bounded.details = error.details;
 	return bounded;

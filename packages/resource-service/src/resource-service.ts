@@ -5,7 +5,7 @@ import { type Logger, type Runtime, silentLogger, systemRuntime } from "@plinth/
 import type { StorageBackend } from "@plinth/storage";
 import { deleteResource } from "./delete.ts";
 import { JsonForms } from "./json-forms.ts";
-import { boundedMessage } from "./limits.ts";
+import { sendableError } from "./limits.ts";
 import { list } from "./list.ts";
 import { listByOwner } from "./list-by-owner.ts";
 import { MessageRules } from "./message-rules.ts";
@@ -124,7 +124,7 @@ class FaultGuard {
 	#explain(method: string, call: HandlerContext, failure: unknown): ConnectError {
 		const known = toConnectError(failure);
 		if (known !== undefined) {
-			return boundedMessage(known);
+			return sendableError(known);
 		}
 		if (call.signal.aborted) {
 			return ConnectError.from(call.signal.reason, Code.Canceled);

@@ -162,6 +162,22 @@ describe("a file that is no storage", () => {
 });
 
 describe("a storage whose rows were tampered with", () => {
+	it("is refused for an old row in place of the new one", async () => {
+		const first = await opened((backend) =>
+			backend.commit([{ op: "put", resource: artist("a", "old"), expectedVersion: "" }]),
+		);
+		let database = new DatabaseSync(path);
+		database.exec("CREATE TABLE old AS SELECT * FROM resources");
+		database.close();
+		await opened((backend) =>
+			backend.commit([{ op: "put", resource: artist("a", "new"), expectedVersion: first.version }]),
+		);
+		database = new DatabaseSync(path);
+		database.exec("DELETE FROM resources; INSERT INTO resources SELECT * FROM old");
+		database.close();
+		expect(await refusal()).toMatchObject({ problem: "damaged" });
+	});
+
 	const tampering: Readonly<Record<string, string>> = {
 		"a changed body": "UPDATE resources SET body = zeroblob(length(body)) WHERE rowid = 3",
 		"a changed key": "UPDATE resources SET key = key || 'x' WHERE rowid = 3",

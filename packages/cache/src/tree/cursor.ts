@@ -1,9 +1,10 @@
-import { Entry } from "./entry.ts";
+import { Entry, nameOf } from "./entry.ts";
 import type { Node } from "./node.ts";
 import type { Scope } from "./scope.ts";
 import { type Position, seek, take } from "./seek.ts";
 import type { Snapshot } from "./snapshot.ts";
 import type { Chunks } from "./sorted-list.ts";
+import { segmentOf } from "./visit.ts";
 
 /** A list that the cursor is in the middle of. */
 interface Frame {
@@ -11,7 +12,7 @@ interface Frame {
 	readonly node: Node;
 	readonly items: Chunks<Entry> | Chunks<Node>;
 	readonly position: Position;
-	/** What the items' segments begin with: the frame ends at the first that does not. */
+	/** What the items' names begin with: the frame ends at the first that does not. */
 	readonly open: string;
 }
 
@@ -33,12 +34,18 @@ export class Cursor {
 			case "subtree":
 				this.#enter(top);
 				break;
-			case "children":
-				this.#push(top, snapshot.childrenOf(top), scope.open);
+			case "children": {
+				const items = snapshot.childrenOf(top);
+				const { open } = scope;
+				this.#frames.push({ node: top, items, position: seek(items, open, segmentOf), open });
 				break;
-			case "entries":
-				this.#push(top, snapshot.entriesOf(top), scope.open);
+			}
+			case "entries": {
+				const items = snapshot.entriesOf(top);
+				const { open } = scope;
+				this.#frames.push({ node: top, items, position: seek(items, open, nameOf), open });
 				break;
+			}
 		}
 	}
 
@@ -46,7 +53,7 @@ export class Cursor {
 	next(): Met | undefined {
 		for (let frame = this.#frames.at(-1); frame !== undefined; frame = this.#frames.at(-1)) {
 			const item = take<Entry | Node>(frame.items, frame.position);
-			if (!item?.segment.startsWith(frame.open)) {
+			if (item === undefined || !isOf(frame, item)) {
 				this.#frames.pop();
 			} else if (item instanceof Entry) {
 				return { entry: item, node: frame.node };
@@ -59,14 +66,20 @@ export class Cursor {
 
 	/** Entries come before children: their key is a prefix of the children's. */
 	#enter(node: Node): void {
-		this.#push(node, this.#snapshot.childrenOf(node), "");
-		this.#push(node, this.#snapshot.entriesOf(node), "");
+		this.#push(node, this.#snapshot.childrenOf(node));
+		this.#push(node, this.#snapshot.entriesOf(node));
 	}
 
-	#push(node: Node, items: Chunks<Entry> | Chunks<Node>, open: string): void {
+	#push(node: Node, items: Chunks<Entry> | Chunks<Node>): void {
 		if (items.length > 0) {
-			const position = open === "" ? { chunk: 0, item: 0 } : seek(items, open);
-			this.#frames.push({ node, items, position, open });
+			this.#frames.push({ node, items, position: { chunk: 0, item: 0 }, open: "" });
 		}
 	}
+}
+
+function isOf(frame: Frame, item: Entry | Node): boolean {
+	return (
+		frame.open === "" ||
+		(item instanceof Entry ? nameOf(item) : item.segment).startsWith(frame.open)
+	);
 }

@@ -2,8 +2,8 @@ import type { Decoded, ResourceType } from "@plinth/resource";
 import { CacheError } from "../cache-error.ts";
 import type { ReferenceLike } from "../key.ts";
 import type { Source } from "../source.ts";
-import { decodeItem, Entry, itemOf } from "./entry.ts";
-import { snapshotIterator } from "./snapshot-iterator.ts";
+import { Entry } from "./entry.ts";
+import { SnapshotIterator } from "./snapshot-iterator.ts";
 import type { Table } from "./table.ts";
 import { visitScope } from "./visit.ts";
 
@@ -29,8 +29,10 @@ export class IdSource implements Source {
 			return scope === undefined ? [] : [this.#item(scope)];
 		}
 		const items: Decoded[] = [];
-		visitScope(scope, (entry) => {
-			items.push(this.#item(entry));
+		visitScope(scope, (entries) => {
+			for (const entry of entries) {
+				items.push(this.#item(entry));
+			}
 		});
 		return items;
 	}
@@ -40,7 +42,8 @@ export class IdSource implements Source {
 		if (scope === undefined || scope instanceof Entry) {
 			return (scope === undefined ? [] : [this.#item(scope)]).values();
 		}
-		return snapshotIterator(this.#table.ids, scope, this.#type);
+		const entries = new SnapshotIterator(this.#table.ids, scope);
+		return this.#type === this.#table.type ? entries : entries.map((entry) => this.#item(entry));
 	}
 
 	parents(args: readonly unknown[]): Decoded[] {
@@ -49,9 +52,7 @@ export class IdSource implements Source {
 	}
 
 	#item(entry: Entry): Decoded {
-		return this.#type === this.#table.type
-			? itemOf(this.#type, entry)
-			: decodeItem(this.#type, entry.resource);
+		return this.#type === this.#table.type ? entry : new Entry(this.#type, entry.resource);
 	}
 
 	#whole(id: unknown): ReferenceLike {

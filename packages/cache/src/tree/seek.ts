@@ -1,4 +1,3 @@
-import type { Named } from "./segment-map.ts";
 import type { Chunks } from "./sorted-list.ts";
 
 /** A reader's place in a sorted list; it moves. */
@@ -22,13 +21,13 @@ export function take<T>(chunks: Chunks<T>, position: Position): T | undefined {
 	return item;
 }
 
-/** The position of the first item whose segment is not below the given one. */
-export function seek(chunks: Chunks<Named>, segment: string): Position {
+/** The position of the first item whose name is not below the given one. */
+export function seek<T>(chunks: Chunks<T>, name: string, nameOf: (item: T) => string): Position {
 	const chunk = firstWhere(chunks, (candidate) => {
 		const last = candidate[candidate.length - 1];
-		return last !== undefined && last.segment >= segment;
+		return last !== undefined && nameOf(last) >= name;
 	});
-	const item = firstWhere(chunks[chunk] ?? [], (candidate) => candidate.segment >= segment);
+	const item = firstWhere(chunks[chunk] ?? [], (candidate) => nameOf(candidate) >= name);
 	return { chunk, item };
 }
 

@@ -1,13 +1,7 @@
-import type { Entry, Version } from "./entry.ts";
-import {
-	childrenOf,
-	entriesOf,
-	isWithin,
-	type Node,
-	rootOf,
-	shareChildren,
-	shareEntries,
-} from "./node.ts";
+import { entriesInOrder, shareEntries } from "./bucket.ts";
+import { childrenInOrder, shareChildren } from "./children.ts";
+import type { Entry } from "./entry.ts";
+import { isWithin, type Node, rootOf } from "./node.ts";
 import type { Chunks } from "./sorted-list.ts";
 
 /**
@@ -23,37 +17,36 @@ import type { Chunks } from "./sorted-list.ts";
  *
  * A writer keeps what it is about to change in the latest snapshot alone, each part once: what an older
  * one lacks is found along `next`. Only iterators hold snapshots, so that what an abandoned one keeps
- * goes with it.
+ * goes with it. To keep a part is free but for sorting what nobody has wanted in order before (see
+ * `SortedList.share`); the first change of it after that copies some hundred pointers.
  */
 export class Snapshot {
 	/** The nodes whose subtrees are read; nothing else is kept. */
-	readonly scopes: Set<Node>;
+	readonly #scopes: Set<Node>;
 	readonly #children = new Map<Node, Chunks<Node>>();
 	readonly #entries = new Map<Node, Chunks<Entry>>();
-	readonly #versions = new Map<Entry, Version>();
 	#next: Snapshot | undefined;
 
-	constructor(scopes: Iterable<Node> = []) {
-		this.scopes = new Set(scopes);
-	}
-
-	/** Adds a subtree; many become the whole tree, so that writers need not look far. */
-	cover(scope: Node): void {
-		this.scopes.add(scope);
-		if (this.scopes.size > mostScopes) {
-			this.scopes.clear();
-			this.scopes.add(rootOf(scope));
+	constructor(scope: Node, earlier?: Snapshot) {
+		this.#scopes = new Set(earlier === undefined ? [] : earlier.#scopes);
+		this.cover(scope);
+		if (earlier !== undefined) {
+			earlier.#next = this;
 		}
 	}
 
 	/** Whether the tree has not changed since, as far as the snapshot is concerned. */
 	get isCurrent(): boolean {
-		return this.#children.size + this.#entries.size + this.#versions.size === 0;
+		return this.#children.size === 0 && this.#entries.size === 0;
 	}
 
-	/** The snapshot that keeps what changes from now on. */
-	followedBy(next: Snapshot): void {
-		this.#next = next;
+	/** Adds a subtree; many become the whole tree, so that writers need not look far. */
+	cover(scope: Node): void {
+		this.#scopes.add(scope);
+		if (this.#scopes.size > mostScopes) {
+			this.#scopes.clear();
+			this.#scopes.add(rootOf(scope));
+		}
 	}
 
 	/** To be called before the node's children change. */
@@ -70,14 +63,7 @@ export class Snapshot {
 		}
 	}
 
-	/** To be called before the entry's resource is replaced. */
-	keepVersion(entry: Entry): void {
-		if (!this.#versions.has(entry)) {
-			const { resource, decoded, places } = entry;
-			this.#versions.set(entry, { resource, decoded, places });
-		}
-	}
-
+	/** The node's children as they were. */
 	childrenOf(node: Node): Chunks<Node> {
 		for (let at: Snapshot | undefined = this; at !== undefined; at = at.#next) {
 			const kept = at.#children.get(node);
@@ -85,9 +71,10 @@ export class Snapshot {
 				return kept;
 			}
 		}
-		return childrenOf(node);
+		return childrenInOrder(node);
 	}
 
+	/** The node's entries as they were. */
 	entriesOf(node: Node): Chunks<Entry> {
 		for (let at: Snapshot | undefined = this; at !== undefined; at = at.#next) {
 			const kept = at.#entries.get(node);
@@ -95,22 +82,11 @@ export class Snapshot {
 				return kept;
 			}
 		}
-		return entriesOf(node);
-	}
-
-	/** The entry as it was: itself, where it has not been replaced. */
-	versionOf(entry: Entry): Version {
-		for (let at: Snapshot | undefined = this; at !== undefined; at = at.#next) {
-			const kept = at.#versions.get(entry);
-			if (kept !== undefined) {
-				return kept;
-			}
-		}
-		return entry;
+		return entriesInOrder(node);
 	}
 
 	#covers(node: Node): boolean {
-		for (const scope of this.scopes) {
+		for (const scope of this.#scopes) {
 			if (isWithin(node, scope)) {
 				return true;
 			}
@@ -148,9 +124,7 @@ export class Snapshots {
 			latest.cover(scope);
 			return latest;
 		}
-		const snapshot = new Snapshot(latest?.scopes);
-		snapshot.cover(scope);
-		latest?.followedBy(snapshot);
+		const snapshot = new Snapshot(scope, latest);
 		this.#latest = new WeakRef(snapshot);
 		return snapshot;
 	}

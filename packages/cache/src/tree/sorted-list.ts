@@ -84,6 +84,12 @@ export class SortedList<T> {
 		}
 	}
 
+	/** Puts an item in the place of one that the list has, and that is equal to it in the order. */
+	replace(item: T, by: T): void {
+		const chunk = this.#ownChunk(lowerChunk(this.#chunks, item, this.#before));
+		chunk[lowerBound(chunk, item, this.#before)] = by;
+	}
+
 	/** Takes an item out, which the list must have. */
 	remove(item: T): void {
 		const at = lowerChunk(this.#chunks, item, this.#before);

@@ -3,14 +3,13 @@ import { hasNamespace, hasPartition, type ResourceType } from "@plinth/resource"
 import { CacheError, describe } from "../cache-error.ts";
 import type { AnyIndex } from "../index-definition.ts";
 import { isUnit, type Key, type ReferenceLike } from "../key.ts";
-import { Candidate, Entry, type Place, type Version } from "./entry.ts";
+import { childrenInOrder, findChild } from "./children.ts";
+import { Entry, homeOf, type Place, type Places, place, placesOf } from "./entry.ts";
+import { NameMap } from "./name-map.ts";
 import type { Node } from "./node.ts";
 import type { Scope } from "./scope.ts";
-import { SegmentMap } from "./segment-map.ts";
 import { Tree } from "./tree.ts";
 import { TypeIndex } from "./type-index.ts";
-
-const nowhere: readonly Place[] = [];
 
 /** The resources of one type, with all indexes on them. */
 export class Table {
@@ -33,16 +32,17 @@ export class Table {
 	}
 
 	/** The entry of that tenancy and name, or `undefined`. */
-	find({ tenancy, name }: ReferenceLike): Entry | undefined {
+	find(id: ReferenceLike): Entry | undefined {
+		const { tenancy } = id;
 		let node: Node | undefined = this.ids.root;
 		if (this.#partitioned) {
-			node = node.children?.get(tenancy?.partition ?? "");
-		}
-		if (this.#namespaced) {
-			node = node?.children?.get(tenancy?.namespace ?? "");
+			node = findChild(node, tenancy?.partition ?? "");
+			if (this.#namespaced && node !== undefined) {
+				node = findChild(node, tenancy?.namespace ?? "");
+			}
 		}
 		const names = node?.bucket;
-		return names instanceof SegmentMap ? names.get(name ?? "") : undefined;
+		return names instanceof NameMap ? names.get(id.name ?? "") : undefined;
 	}
 
 	/** All entries, in no order. */
@@ -77,71 +77,91 @@ export class Table {
 		if (!id?.name) {
 			throw new CacheError(`${describe(id)} can't be cached: it has no name`);
 		}
-		const entry = this.find(id);
-		if (entry?.resource === resource) {
+		const before = this.find(id);
+		if (before?.resource === resource) {
 			return;
 		}
-		const item = new Candidate(this.type, resource);
-		const keys = this.indexes.map((index) => index.keysOf(item));
+		const entry = new Entry(this.type, resource);
+		const { indexes } = this;
+		const keys: (readonly Key[])[] = [];
+		for (const index of indexes) {
+			keys.push(index.keysOf(entry));
+		}
 		// From here on nothing can fail.
-		const before = entry?.places ?? nowhere;
-		const places = keys.map((of, at) => this.indexes[at]?.placeFor(of, before[at]));
-		const version = { resource, decoded: item.decoded, places };
-		if (entry === undefined) {
-			this.#add(version, id.name, this.#tenancyOf(id));
+		if (before === undefined) {
+			this.#add(entry, this.ids.ensure(this.#tenancyOf(id)), keys);
 		} else {
-			this.#replace(entry, version);
+			this.#replace(before, entry, keys);
 		}
 	}
 
 	/** Takes the resource of that name out, and answers it; `undefined` where there is none. */
 	delete(id: ReferenceLike): Resource | undefined {
 		const entry = this.find(id);
-		if (entry === undefined) {
+		const home = entry && homeOf(entry);
+		if (entry === undefined || home === undefined) {
 			return undefined;
 		}
+		const places = placesOf(entry);
 		for (const index of this.indexes) {
-			index.move(entry, entry.places[index.at], undefined);
+			index.remove(entry, places[index.at]);
 		}
-		this.ids.remove(entry.parent, entry);
+		this.ids.remove(home, entry);
 		return entry.resource;
 	}
 
-	#add(version: Version, name: string, tenancy: Key): void {
-		const home = this.ids.ensure(tenancy);
-		const entry = new Entry(home, name, version);
-		this.ids.add(home, entry);
-		for (const index of this.indexes) {
-			index.move(entry, undefined, entry.places[index.at]);
+	#add(entry: Entry, home: Node, keys: readonly (readonly Key[])[]): void {
+		if (this.indexes.length === 0) {
+			place(entry, home, nowhere);
+		} else {
+			const places: Place[] = [];
+			place(entry, home, places);
+			for (const index of this.indexes) {
+				places.push(index.add(entry, keys[index.at] ?? []));
+			}
 		}
+		this.ids.add(home, entry);
 	}
 
-	#replace(entry: Entry, version: Version): void {
-		this.ids.snapshots.latest?.keepVersion(entry);
-		for (const index of this.indexes) {
-			index.tree.snapshots.latest?.keepVersion(entry);
-			index.move(entry, entry.places[index.at], version.places[index.at]);
+	#replace(before: Entry, entry: Entry, keys: readonly (readonly Key[])[]): void {
+		const home = homeOf(before);
+		if (home === undefined) {
+			return;
 		}
-		entry.resource = version.resource;
-		entry.decoded = version.decoded;
-		entry.places = version.places;
+		const old = placesOf(before);
+		let places: Place[] | undefined;
+		place(entry, home, old);
+		for (const index of this.indexes) {
+			const from = old[index.at];
+			const to = index.replace(before, from, entry, keys[index.at] ?? []);
+			if (to !== from) {
+				places ??= old.slice();
+				places[index.at] = to;
+			}
+		}
+		if (places !== undefined) {
+			place(entry, home, places);
+		}
+		this.ids.replace(home, before, entry);
 	}
 
 	/** The units of tenancy that the scope of the type has. */
 	#tenancyOf({ tenancy }: ReferenceLike): Key {
-		const { partition = "", namespace = "" } = tenancy ?? {};
+		const partition = tenancy?.partition ?? "";
 		if (this.#namespaced) {
-			return [partition, namespace];
+			return [partition, tenancy?.namespace ?? ""];
 		}
 		return this.#partitioned ? [partition] : [];
 	}
 }
 
+const nowhere: Places = [];
+
 function* entriesBelow(node: Node): Generator<Entry> {
-	if (node.bucket instanceof SegmentMap) {
+	if (node.bucket instanceof NameMap) {
 		yield* node.bucket.values();
 	}
-	for (const child of node.children?.values() ?? []) {
+	for (const child of childrenInOrder(node).flat()) {
 		yield* entriesBelow(child);
 	}
 }

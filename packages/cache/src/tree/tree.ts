@@ -1,7 +1,8 @@
 import type { Key } from "../key.ts";
+import { addById, addByName, removeEntry, replaceEntry } from "./bucket.ts";
+import { addChild, findChild, removeChild } from "./children.ts";
 import type { Entry } from "./entry.ts";
-import { addById, addByName, Node, removeEntry } from "./node.ts";
-import { SegmentMap } from "./segment-map.ts";
+import { Node } from "./node.ts";
 import { Snapshots } from "./snapshot.ts";
 
 /**
@@ -18,27 +19,27 @@ import { Snapshots } from "./snapshot.ts";
  *          bluenote  ╱    ╲  verve                             miles ╱  │ ╲ …
  *               node        node                                entry  entry entry
  *                │            │                                   ▲      ▲
- *         bucket: by ID   bucket: one                             │      │
+ *         bucket: a few  bucket: one                              │      │
  *         [entry, entry]    entry ────────────────────────────────┴──────┘  (the same objects)
  * ```
  *
- * To look up a key: one hash look-up a segment; no string is built. To list what starts with a key:
- * the same, then walk the subtree in order. To list its parents: collect the buckets on the way down.
- * To remove an entry: it knows its nodes, so that no key is computed or looked up. Nodes exist only
- * on the way to entries.
+ * To look up a key: one comparison or one hash look-up a segment; no string is built. To list what
+ * starts with a key: the same, then walk the subtree in order. To list its parents: collect the buckets
+ * on the way down. To replace or remove an entry: it knows its nodes, so that nothing is looked up.
+ * Nodes exist only on the way to entries.
  */
 export class Tree {
 	readonly root = new Node(undefined, "");
 	readonly snapshots = new Snapshots();
-	readonly #add: (node: Node, entry: Entry) => void;
+	readonly #byName: boolean;
 	#size = 0;
 
 	/** `buckets`: whether the entries of one key are told apart by name alone or by their whole ID. */
 	constructor(buckets: "by-name" | "by-id") {
-		this.#add = buckets === "by-name" ? addByName : addById;
+		this.#byName = buckets === "by-name";
 	}
 
-	/** How many keys of entries there are. */
+	/** How many entries there are, each counted once a key. */
 	get size(): number {
 		return this.#size;
 	}
@@ -48,7 +49,7 @@ export class Tree {
 		let node: Node | undefined = this.root;
 		for (let i = 0; i < key.length && node !== undefined; i++) {
 			// `i` is below the length.
-			node = node.children?.get(key[i]!);
+			node = findChild(node, key[i]!);
 		}
 		return node;
 	}
@@ -59,24 +60,33 @@ export class Tree {
 		for (let i = 0; i < key.length; i++) {
 			// `i` is below the length.
 			const segment = key[i]!;
-			node = node.children?.get(segment) ?? this.#addChild(node, segment);
+			node = findChild(node, segment) ?? this.#makeChild(node, segment);
 		}
 		return node;
 	}
 
-	#addChild(parent: Node, segment: string): Node {
+	#makeChild(parent: Node, segment: string): Node {
 		this.snapshots.latest?.keepChildren(parent);
 		const child = new Node(parent, segment);
-		parent.children ??= new SegmentMap();
-		parent.children.add(child);
+		addChild(parent, child);
 		return child;
 	}
 
-	/** Puts an entry at a node that does not have it. */
+	/** Puts an entry at a node that has no version of it. */
 	add(node: Node, entry: Entry): void {
 		this.snapshots.latest?.keepEntries(node);
-		this.#add(node, entry);
+		if (this.#byName) {
+			addByName(node, entry);
+		} else {
+			addById(node, entry);
+		}
 		this.#size++;
+	}
+
+	/** Puts a version in the place of another, which the node has. */
+	replace(node: Node, entry: Entry, by: Entry): void {
+		this.snapshots.latest?.keepEntries(node);
+		replaceEntry(node, entry, by);
 	}
 
 	/** Takes an entry from a node that has it, and the nodes that are of no use then. */
@@ -84,19 +94,11 @@ export class Tree {
 		this.snapshots.latest?.keepEntries(node);
 		removeEntry(node, entry);
 		this.#size--;
-		this.#prune(node);
-	}
-
-	#prune(node: Node): void {
 		let at = node;
-		while (at.isEmpty && at.parent !== undefined) {
-			const { parent } = at;
-			this.snapshots.latest?.keepChildren(parent);
-			parent.children?.remove(at);
-			if (parent.children?.size === 0) {
-				parent.children = undefined;
-			}
-			at = parent;
+		while (at.bucket === undefined && at.children === undefined && at.parent !== undefined) {
+			this.snapshots.latest?.keepChildren(at.parent);
+			removeChild(at.parent, at);
+			at = at.parent;
 		}
 	}
 }

@@ -85,34 +85,45 @@ export class TypeIndex {
 		return open === "" ? { kind: "subtree", top } : { kind: "children", top, open };
 	}
 
-	/** The nodes of the keys: those of `place` where the keys are the same. Makes what is missing. */
-	placeFor(keys: readonly Key[], place: Place): Place {
+	/** Puts an entry under its keys, and answers where that is. Fails in no case. */
+	add(entry: Entry, keys: readonly Key[]): Place {
 		const [first] = keys;
 		if (first === undefined) {
 			return undefined;
 		}
-		if (keys.length === 1) {
-			return place !== undefined && !("length" in place) && isAt(place, first)
-				? place
-				: this.tree.ensure(first);
+		if (keys.length > 1) {
+			this.hasSeveralKeys = true;
+			return keys.map((key) => this.#addAt(this.tree.ensure(key), entry));
 		}
-		this.hasSeveralKeys = true;
-		return keys.map((key) => this.tree.ensure(key));
+		return this.#addAt(this.tree.ensure(first), entry);
 	}
 
-	/** Moves an entry from the nodes of one place to those of another. Fails in no case. */
-	move(entry: Entry, from: Place, to: Place): void {
-		if (from === to) {
-			return;
-		}
-		const before = nodesOf(from);
-		const after = nodesOf(to);
-		for (const node of missingIn(before, after)) {
-			this.tree.add(node, entry);
-		}
-		for (const node of missingIn(after, before)) {
+	#addAt(node: Node, entry: Entry): Node {
+		this.tree.add(node, entry);
+		return node;
+	}
+
+	/** Takes an entry from its place. Fails in no case. */
+	remove(entry: Entry, from: Place): void {
+		for (const node of nodesOf(from)) {
 			this.tree.remove(node, entry);
 		}
+	}
+
+	/**
+	 * Takes a version from its place and puts the next one under its keys, and answers where that is:
+	 * `from` itself where they are the same. Fails in no case.
+	 */
+	replace(before: Entry, from: Place, entry: Entry, keys: readonly Key[]): Place {
+		const nodes = nodesOf(from);
+		if (nodes.length === keys.length && nodes.every((node, i) => isAt(node, keys[i] ?? []))) {
+			for (const node of nodes) {
+				this.tree.replace(node, before, entry);
+			}
+			return from;
+		}
+		this.remove(before, from);
+		return this.add(entry, keys);
 	}
 
 	#error(why: string, options?: ErrorOptions): IndexError {
@@ -126,18 +137,6 @@ export function nodesOf(place: Place): readonly Node[] {
 		return [];
 	}
 	return "length" in place ? place : [place];
-}
-
-/** The nodes of `wanted` that `present` lacks. */
-function missingIn(present: readonly Node[], wanted: readonly Node[]): readonly Node[] {
-	if (present.length === 0) {
-		return wanted;
-	}
-	if (present.length <= 8) {
-		return wanted.filter((node) => !present.includes(node));
-	}
-	const known = new Set(present);
-	return wanted.filter((node) => !known.has(node));
 }
 
 function sortedOnce(keys: readonly Key[]): readonly Key[] {

@@ -1,8 +1,11 @@
 import { keysEqual } from "../key.ts";
-import { Candidate, Entry, entryBefore } from "./entry.ts";
+import { EntrySet } from "./bucket.ts";
+import { ChildMap, segmentBefore } from "./children.ts";
+import { Entry, homeOf, nameOf, placesOf } from "./entry.ts";
+import { entryBefore, nameBefore, sortByName, sortEntries } from "./entry-order.ts";
+import { NameMap } from "./name-map.ts";
 import { keyOf, type Node } from "./node.ts";
-import { type SegmentMap, segmentBefore } from "./segment-map.ts";
-import { type Chunks, SortedList } from "./sorted-list.ts";
+import type { Chunks } from "./sorted-list.ts";
 import type { Table } from "./table.ts";
 import type { Tree } from "./tree.ts";
 import { nodesOf, type TypeIndex } from "./type-index.ts";
@@ -16,25 +19,25 @@ import { nodesOf, type TypeIndex } from "./type-index.ts";
 export function validateTable(table: Table): void {
 	const entries = validateTree(table.ids);
 	for (const [entry, nodes] of entries) {
-		holds(nodes.length === 1 && nodes[0] === entry.parent, "an entry is filed under another ID");
+		holds(nodes.length === 1 && nodes[0] === homeOf(entry), "an entry is filed under another ID");
 		holds(table.find(entry.resource.id ?? { name: "" }) === entry, "an entry is not found by ID");
-		holds(entry.places.length === table.indexes.length, "an entry has no place for each index");
+		holds(placesOf(entry).length === table.indexes.length, "an entry has no place for each index");
 	}
 	for (const index of table.indexes) {
-		validateIndex(table, index, new Set(entries.keys()));
+		validateIndex(index, new Set(entries.keys()));
 	}
 }
 
-function validateIndex(table: Table, index: TypeIndex, known: ReadonlySet<Entry>): void {
+function validateIndex(index: TypeIndex, known: ReadonlySet<Entry>): void {
 	const { name } = index.definition;
 	const found = validateTree(index.tree);
 	for (const entry of found.keys()) {
 		holds(known.has(entry), `index "${name}" has an entry that is gone`);
 	}
 	for (const entry of known) {
-		const nodes = nodesOf(entry.places[index.at]);
+		const nodes = nodesOf(placesOf(entry)[index.at]);
 		holds(keysEqual(nodes, found.get(entry) ?? []), `index "${name}" has an entry elsewhere`);
-		const keys = index.keysOf(new Candidate(table.type, entry.resource));
+		const keys = index.keysOf(entry);
 		holds(
 			keys.length === nodes.length && keys.every((key, i) => keysEqual(key, keyOfNth(nodes, i))),
 			`index "${name}" has an entry under another key`,
@@ -57,68 +60,81 @@ function validateTree(tree: Tree): Map<Entry, Node[]> {
 }
 
 function validateNode(node: Node, found: Map<Entry, Node[]>): number {
-	holds(!node.isEmpty || node.parent === undefined, "a node has neither entries nor children");
+	const { bucket, children, parent } = node;
+	holds(
+		bucket !== undefined || children !== undefined || parent === undefined,
+		"a node has neither entries nor children",
+	);
 	let size = 0;
 	for (const entry of entriesOf(node)) {
-		const nodes = found.get(entry);
-		nodes ? nodes.push(node) : found.set(entry, [node]);
+		const nodes = found.get(entry) ?? [];
+		found.set(entry, [...nodes, node]);
 		size++;
 	}
-	if (node.children !== undefined) {
-		holds(node.children.size > 0, "a node has an empty map of children");
-		for (const child of sortedItems(node.children)) {
-			holds(child.parent === node, "a child belongs to another parent");
-			size += validateNode(child, found);
-		}
+	for (const child of childrenOf(node)) {
+		holds(child.parent === node, "a child belongs to another parent");
+		size += validateNode(child, found);
 	}
 	return size;
 }
 
-/** The entries of a node, its bucket checked. */
-function entriesOf({ bucket }: Node): readonly Entry[] {
-	if (bucket === undefined) {
-		return [];
+/** The children of a node by segment, checked. */
+function childrenOf({ children }: Node): readonly Node[] {
+	if (!(children instanceof ChildMap)) {
+		return children === undefined ? [] : [children];
 	}
-	if (bucket instanceof Entry) {
-		return [bucket];
+	holds(children.size > 0, "a node has an empty map of children");
+	const nodes = [...children.values()].sort((a, b) => (a.segment < b.segment ? -1 : 1));
+	for (const child of nodes) {
+		holds(children.get(child.segment) === child, "a child is filed under another segment");
+	}
+	checkOrder(children.ordered, nodes, segmentBefore);
+	return nodes;
+}
+
+/** The entries of a node in order, checked. */
+function entriesOf({ bucket, isSorted }: Node): readonly Entry[] {
+	if (bucket === undefined || bucket instanceof Entry) {
+		return bucket === undefined ? [] : [bucket];
+	}
+	if (Array.isArray(bucket)) {
+		holds(bucket.length > 1, "an array of entries has no two");
+		const entries = sortEntries(bucket);
+		holds(!isSorted || keysEqual(entries, bucket), "an array of entries is out of order");
+		return entries;
 	}
 	holds(bucket.size > 0, "a bucket is empty");
-	if (bucket instanceof SortedList) {
-		return checkChunks(bucket.chunks, bucket.size, entryBefore);
+	const entries =
+		bucket instanceof EntrySet ? sortEntries(bucket.values()) : sortByName(bucket.values());
+	holds(entries.length === bucket.size, "a bucket has another size than it says");
+	if (bucket instanceof NameMap) {
+		for (const entry of entries) {
+			holds(bucket.get(nameOf(entry)) === entry, "an entry is filed under another name");
+		}
 	}
-	return sortedItems(bucket);
+	checkOrder(bucket.ordered, entries, bucket instanceof NameMap ? nameBefore : entryBefore);
+	return entries;
 }
 
-/** The items of a map, by name; the order that it keeps, if it does, checked. */
-function sortedItems<T extends { readonly segment: string }>(map: SegmentMap<T>): readonly T[] {
-	const items = [...map.values()].sort((a, b) => (a.segment < b.segment ? -1 : 1));
-	holds(items.length === map.size, "a map has another size than it says");
-	for (const item of items) {
-		holds(map.get(item.segment) === item, "an item is filed under another name");
-	}
-	if (map.ordered !== undefined) {
-		const ordered = checkChunks(map.ordered, map.size, segmentBefore);
-		holds(keysEqual(ordered, items), "a map has other items in order than by name");
-	}
-	return items;
-}
-
-function checkChunks<T>(
-	chunks: Chunks<T>,
-	size: number,
+/** Checks that what is kept in order, if it is, has the items, and in order. */
+function checkOrder<T>(
+	chunks: Chunks<T> | undefined,
+	items: readonly T[],
 	before: (a: T, b: T) => boolean,
-): readonly T[] {
+): void {
+	if (chunks === undefined) {
+		return;
+	}
 	holds(
 		chunks.every((chunk) => chunk.length > 0),
 		"a sorted list has an empty chunk",
 	);
-	const items = chunks.flat();
-	holds(items.length === size, "a sorted list has another size than it says");
-	for (const [i, item] of items.slice(1).entries()) {
+	const listed = chunks.flat();
+	holds(keysEqual(listed, items), "a sorted list has other items, or another order");
+	for (const [i, item] of listed.slice(1).entries()) {
 		// `i` counts from the item before.
-		holds(before(items[i]!, item), "a sorted list is out of order");
+		holds(before(listed[i]!, item), "a sorted list is out of order");
 	}
-	return items;
 }
 
 function holds(condition: boolean, otherwise: string): void {

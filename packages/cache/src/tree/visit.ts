@@ -1,12 +1,13 @@
-import type { Entry } from "./entry.ts";
-import { childrenOf, entriesOf, type Node } from "./node.ts";
+import { entriesInOrder } from "./bucket.ts";
+import { childrenInOrder } from "./children.ts";
+import { type Entry, nameOf } from "./entry.ts";
+import type { Node } from "./node.ts";
 import type { Scope } from "./scope.ts";
 import { seek, take } from "./seek.ts";
-import type { Named } from "./segment-map.ts";
 import type { Chunks } from "./sorted-list.ts";
 
-/** Takes an entry and the node at which it was met. It must not change the tree. */
-export type Visit = (entry: Entry, node: Node) => void;
+/** Takes entries and the node at which they were met. It must not change the tree. */
+export type Visit = (entries: readonly Entry[], node: Node) => void;
 
 /** Visits the entries of a scope by key, then by ID; one with several keys at each of them. */
 export function visitScope(scope: Scope, visit: Visit): void {
@@ -16,41 +17,42 @@ export function visitScope(scope: Scope, visit: Visit): void {
 			visitSubtree(top, visit);
 			break;
 		case "children":
-			visitOpen(childrenOf(top), scope.open, (child) => visitSubtree(child, visit));
+			for (const child of startingWith(childrenInOrder(top), scope.open, segmentOf)) {
+				visitSubtree(child, visit);
+			}
 			break;
 		case "entries":
-			visitOpen(entriesOf(top), scope.open, (entry) => visit(entry, top));
+			visit(startingWith(entriesInOrder(top), scope.open, nameOf), top);
 			break;
-	}
-}
-
-/** Visits the entries of the node's own key, by ID. */
-export function visitEntries(node: Node, visit: Visit): void {
-	for (const chunk of entriesOf(node)) {
-		for (const entry of chunk) {
-			visit(entry, node);
-		}
 	}
 }
 
 function visitSubtree(node: Node, visit: Visit): void {
-	visitEntries(node, visit);
-	for (const chunk of childrenOf(node)) {
-		for (const child of chunk) {
-			visitSubtree(child, visit);
+	for (const entries of entriesInOrder(node)) {
+		visit(entries, node);
+	}
+	if (node.children !== undefined) {
+		for (const children of childrenInOrder(node)) {
+			for (const child of children) {
+				visitSubtree(child, visit);
+			}
 		}
 	}
 }
 
-function visitOpen<T extends Named>(
-	chunks: Chunks<T>,
-	open: string,
-	visit: (item: T) => void,
-): void {
-	const position = seek(chunks, open);
+/** The items whose names begin so. */
+function startingWith<T>(chunks: Chunks<T>, open: string, nameOf: (item: T) => string): T[] {
+	const items: T[] = [];
+	const position = seek(chunks, open, nameOf);
 	let item = take(chunks, position);
-	while (item?.segment.startsWith(open)) {
-		visit(item);
+	while (item !== undefined && nameOf(item).startsWith(open)) {
+		items.push(item);
 		item = take(chunks, position);
 	}
+	return items;
+}
+
+/** The segment of a node. */
+export function segmentOf(node: Node): string {
+	return node.segment;
 }

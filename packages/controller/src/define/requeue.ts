@@ -5,8 +5,9 @@ export interface Requeue {
 }
 
 /**
- * Reconcile again in `delayMs` milliseconds at the latest; sooner where something changes. As any
- * return, it ends the backoff of earlier failures.
+ * Reconcile again in `delayMs` milliseconds at the latest; sooner where something changes,
+ * and then what that reconcile returns holds instead. As any return, it ends the backoff of earlier
+ * failures.
  *
  * @throws RangeError where the delay is negative or not finite.
  */

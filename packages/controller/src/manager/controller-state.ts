@@ -1,6 +1,7 @@
 import type { Placement } from "../define/controller.ts";
 import type { OwnWritesMetrics } from "../run/own-writes.ts";
 import type { Phase } from "../run/phase.ts";
+import type { ReconcileCounts } from "../run/reconcile-tally.ts";
 import type { RunState } from "../run/run.ts";
 
 /** The last error that ended a run. */
@@ -27,6 +28,8 @@ export interface ControllerState {
 	readonly lastError: RunError | undefined;
 	/** Queues and cache, from priming to the end of a run. */
 	readonly run: RunState | undefined;
+	/** What has come of its reconciles since the start. */
+	readonly reconciles: ReconcileCounts;
 	/** How requests waited for the cache to see what was written for them, since the start. */
 	readonly ownWrites: OwnWritesMetrics;
 	/** Keys whose reconcile, of an earlier run, ignores its signal. */

@@ -10,6 +10,7 @@ import type { ResourceClient } from "../client/resource-client.ts";
 import type { Controller } from "../define/controller.ts";
 import { type ControllerLimits, defaultLimits } from "../run/limits.ts";
 import { withFields } from "../run/log-fields.ts";
+import { ReconcileTally } from "../run/reconcile-tally.ts";
 import { checkController } from "./check-controller.ts";
 import type { ManagerState } from "./controller-state.ts";
 import { type DependencyGraph, dependencyGraph } from "./dependency-graph.ts";
@@ -92,10 +93,10 @@ export function createControllerManager(options: ControllerManagerOptions): Cont
 			}
 			controllers.push(controller);
 			const named = withFields(logger, { controller: controller.name });
-			const environment = { controller, client, cloningClient, runtime, logger: named, limits };
-			supervisors.push(
-				new Supervisor(environment, controller.placement === "singleton" ? lease : undefined),
-			);
+			const shared = { client, cloningClient, runtime, limits };
+			const environment = { ...shared, controller, logger: named, tally: new ReconcileTally() };
+			const needed = controller.placement === "singleton" ? lease : undefined;
+			supervisors.push(new Supervisor(environment, needed));
 		},
 		async run(signal) {
 			if (started) {

@@ -26,7 +26,7 @@ export class SharedLease {
 	}
 
 	get held(): boolean {
-		return this.#hold !== undefined;
+		return this.#hold !== undefined && !this.#hold.signal.aborted;
 	}
 
 	/** Holds the lease whenever it can be had, until the signal aborts; then releases it. */
@@ -36,7 +36,9 @@ export class SharedLease {
 			if (hold === undefined) {
 				continue;
 			}
-			if (!hold.signal.aborted) {
+			if (hold.signal.aborted) {
+				await this.#pause(signal);
+			} else {
 				this.#hold = hold;
 				this.#logger.info({ lease: this.#name }, "holds the lease of singleton controllers");
 				for (const resolve of this.#waiting) {
@@ -82,10 +84,14 @@ export class SharedLease {
 		} catch (err) {
 			if (!signal.aborted) {
 				this.#logger.warn({ lease: this.#name, err }, "could not ask for the lease");
-				await sleep(this.#clock, retryMs, signal).catch(() => {});
+				await this.#pause(signal);
 			}
 			return undefined;
 		}
+	}
+
+	#pause(signal: AbortSignal): Promise<void> {
+		return sleep(this.#clock, retryMs, signal).catch(() => {});
 	}
 
 	async #release(hold: LeaseHold): Promise<void> {

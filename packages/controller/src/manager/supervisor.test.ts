@@ -3,6 +3,7 @@ import { LocalLeases } from "@plinth/runtime";
 import { describe, expect, it } from "vitest";
 import type { ReconcileContext } from "../define/context.ts";
 import { defineController } from "../define/controller.ts";
+import { watchEvents } from "../define/watch.ts";
 import { Album, Artist, type DemoType, demo, Label } from "../fixture/demo-types.fixture.ts";
 import { TestBench } from "../fixture/running-manager.fixture.ts";
 
@@ -237,6 +238,25 @@ describe("leases", () => {
 			"Delete blue": "controllers/1",
 			"Write free": null,
 		});
+	});
+
+	it("fences what the source of a custom watch writes as well", async () => {
+		await using bench = new TestBench();
+		const source = watchEvents("writer", {
+			async *source({ client }) {
+				const { resource } = await client.write({ resource: demo(Album, "from-source") });
+				yield { key: "album", event: resource };
+			},
+			map: () => [],
+		});
+		const controller = defineController({
+			name: "single",
+			manages: Artist,
+			watches: [source],
+			reconcile: async () => {},
+		});
+		await bench.start([controller], { leases: new LocalLeases() });
+		expect(bench.service.writes.map(({ fence }) => fence)).toEqual(["controllers/1"]);
 	});
 
 	it("resets the backoff when the lease is lost", async () => {

@@ -74,6 +74,7 @@ export class Supervisor {
 			restarts: this.#restarts,
 			lastError: this.#lastError,
 			run: this.#run?.state(),
+			reconciles: this.#environment.tally.counts(),
 			ownWrites: this.#ownWrites.metrics(),
 			leftBehind: [...this.#leftBehind.keys()],
 		};
@@ -101,6 +102,7 @@ export class Supervisor {
 		this.#run = run;
 		const end = await run.run();
 		this.#run = undefined;
+		this.#ownWrites.restart([]);
 		this.#leaveBehind(run);
 		const lifeMs = runtime.clock.monotonic() - startedMs;
 		if (end.kind === "failed") {

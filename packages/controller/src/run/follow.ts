@@ -7,7 +7,7 @@ import type { Change } from "../define/change.ts";
 import { breathe } from "../queue/pump.ts";
 import { type CacheFeed, whole } from "./cache-feed.ts";
 import { watchAfter, watchSnapshot } from "./open-watch.ts";
-import { eventsInARow, warnOfUnknown } from "./prime.ts";
+import { eventsInARow, versionOf, warnOfUnknown } from "./prime.ts";
 
 /** What a follower tells, always after the cache has changed. */
 export interface Follower {
@@ -65,7 +65,7 @@ async function followAfresh(follower: Follower, signal: AbortSignal): Promise<ne
 				break;
 			case "endOfSnapshot":
 				feed.replace(snapshot).forEach(follower.onChange);
-				follower.onVersion(event.version);
+				follower.onVersion(versionOf(event, feed));
 				return followLive(follower, events, await events.next(), signal);
 			case "bookmark":
 				break;

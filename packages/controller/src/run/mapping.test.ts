@@ -135,7 +135,7 @@ describe("the mapping of a watched type", () => {
 		expect(bench.messages("warn")).toEqual([
 			"dropped a request for another type than the managed one",
 		]);
-		expect(bench.state("artist").run?.reconciles.dropped).toBe(1);
+		expect(bench.state("artist").reconciles.dropped).toBe(1);
 	});
 
 	it("fills in the units of tenancy that a mapper leaves out", async () => {

@@ -176,6 +176,17 @@ describe("a request whose own writes the cache has not seen", () => {
 		expect(seen).toEqual(["miles:0", "miles:1"]);
 	});
 
+	it("does not keep a stop waiting", async () => {
+		const bench = new TestBench();
+		await bench.start([counter([])]);
+		bench.service.shut("live demo.v1.Album");
+		bench.service.put(demo(Artist, "miles"));
+		await bench.settle();
+		expect(bench.state("counter").ownWrites.waiting).toBe(1);
+		await bench.stop();
+		expect(bench.clock.nextTimerMs()).toBeUndefined();
+	});
+
 	it("is not fooled by a write that outlives its run", async () => {
 		await using bench = new TestBench();
 		const seen: string[] = [];

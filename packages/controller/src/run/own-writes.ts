@@ -78,8 +78,8 @@ export class OwnWrites {
 	}
 
 	/**
-	 * Forgets all views and notes: a new cache of these families is about to be primed. Until it
-	 * is, the cache has seen nothing of them.
+	 * Forgets all views and notes: a new cache of these families is about to be primed, or none.
+	 * Until it is primed, it has seen nothing of them.
 	 */
 	restart(families: Iterable<string>): void {
 		this.#views.clear();

@@ -31,7 +31,7 @@ export async function prime(
 					feed.delete(event.event.value.resource);
 					break;
 				case "endOfSnapshot":
-					return event.version;
+					return versionOf(event, feed);
 				case "bookmark":
 					break;
 				default:
@@ -47,6 +47,14 @@ export async function prime(
 	}
 	signal.throwIfAborted();
 	throw new Error(`watch of ${feed.type.key} ended before its snapshot did`);
+}
+
+/** @throws Error where a snapshot ends without saying which one it was: nothing could follow it. */
+export function versionOf(endOfSnapshot: WatchEvent, feed: CacheFeed): string {
+	if (endOfSnapshot.version === "") {
+		throw new Error(`watch of ${feed.type.key} ended its snapshot without a version`);
+	}
+	return endOfSnapshot.version;
 }
 
 /** Says that an event is skipped, as a later version of the service may send others. */

@@ -7,16 +7,6 @@ import { type Outcome, WorkerPool } from "../queue/worker-pool.ts";
 import type { OwnWrites } from "./own-writes.ts";
 import { WorkContext, type WorkScope } from "./work-context.ts";
 
-/** What has come of the reconciles of a run. */
-export interface ReconcileCounts {
-	readonly succeeded: number;
-	readonly failed: number;
-	/** Passed the time limit; what comes of them in the end counts as well. */
-	readonly overdue: number;
-	/** Requests for another type than the managed one. */
-	readonly dropped: number;
-}
-
 /** What a reconciler is made with. */
 export interface ReconcilerOptions {
 	readonly scope: WorkScope;
@@ -34,13 +24,9 @@ export class Reconciler {
 	readonly #views: { readonly cache: ReturnType<typeof cloning>; readonly shared: Cache };
 	readonly #ownWrites: OwnWrites;
 	readonly #pool: WorkerPool<ID>;
-	#succeeded = 0;
-	#failed = 0;
-	#overdue = 0;
-	#dropped = 0;
 
 	constructor({ scope, cache, ownWrites }: ReconcilerOptions) {
-		const { controller, runtime, logger } = scope.environment;
+		const { controller, runtime, logger, tally } = scope.environment;
 		this.#scope = scope;
 		this.#cache = cache;
 		this.#views = { cache: cloning(cache), shared: cache };
@@ -54,11 +40,10 @@ export class Reconciler {
 			mustWait: (key) => ownWrites.mustWait(key),
 			work: (id, task) => this.#reconcile(id, task),
 			onFailure: ({ key, error, failures, delayMs }) => {
-				this.#failed += 1;
 				logger.warn({ key, err: error, failures, delayMs }, "reconcile failed");
 			},
 			onOverdue: (key) => {
-				this.#overdue += 1;
+				tally.overdue();
 				const limitMs = controller.reconcileLimitMs;
 				logger.error({ key, limitMs }, "reconcile passed its time limit");
 			},
@@ -77,10 +62,11 @@ export class Reconciler {
 
 	/** Queues what a mapper asked for, with the units of tenancy that it left out. */
 	request(id: ID, priority: Priority): void {
-		const { manages } = this.#scope.environment.controller;
+		const { controller, logger, tally } = this.#scope.environment;
+		const { manages } = controller;
 		if (id.type === undefined || familyKey(id.type) !== manages.family) {
-			this.#dropped += 1;
-			this.#scope.environment.logger.warn(
+			tally.dropped();
+			logger.warn(
 				{ request: displayName(id), manages: manages.key },
 				"dropped a request for another type than the managed one",
 			);
@@ -100,26 +86,20 @@ export class Reconciler {
 		this.#pool.lock(key, idOf(manages, ""), until);
 	}
 
-	counts(): ReconcileCounts {
-		return {
-			succeeded: this.#succeeded,
-			failed: this.#failed,
-			overdue: this.#overdue,
-			dropped: this.#dropped,
-		};
-	}
-
 	async #reconcile(queued: ID, task: Task): Promise<Outcome> {
-		const { controller } = this.#scope.environment;
+		const { controller, runtime, tally } = this.#scope.environment;
+		const startedMs = runtime.clock.monotonic();
+		let outcome: "succeeded" | "failed" = "failed";
 		const context = new WorkContext(this.#scope, task, this.#views, (family, version) =>
 			this.#ownWrites.note(task.key, family, version),
 		);
 		try {
 			const requeue = await controller.reconcile(context, { id: this.#newest(queued) });
-			this.#succeeded += 1;
+			outcome = "succeeded";
 			return requeue ? { kind: "again", delayMs: requeue.afterMs } : { kind: "done" };
 		} finally {
 			await context.client.close();
+			tally.ended(outcome, runtime.clock.monotonic() - startedMs);
 		}
 	}
 

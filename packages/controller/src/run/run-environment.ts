@@ -2,6 +2,7 @@ import type { Logger, Runtime } from "@plinth/runtime";
 import type { ResourceClient } from "../client/resource-client.ts";
 import type { Controller } from "../define/controller.ts";
 import type { ControllerLimits } from "./limits.ts";
+import type { ReconcileTally } from "./reconcile-tally.ts";
 
 /** What all runs of a controller share. */
 export interface RunEnvironment {
@@ -14,4 +15,5 @@ export interface RunEnvironment {
 	/** Carries the controller's name. */
 	readonly logger: Logger;
 	readonly limits: ControllerLimits;
+	readonly tally: ReconcileTally;
 }

@@ -1,5 +1,6 @@
 import type { TypeStats } from "@plinth/cache";
 import { encodeFence, type Fence } from "@plinth/runtime";
+import { RuntimeClient } from "../client/runtime-client.ts";
 import type { CustomWatch } from "../define/watch.ts";
 import type { QueueState } from "../queue/keyed-queue.ts";
 import { Task } from "../queue/task.ts";
@@ -10,7 +11,6 @@ import { buildMachinery, type Machinery, poolsOf } from "./machinery.ts";
 import type { OwnWrites } from "./own-writes.ts";
 import type { Phase } from "./phase.ts";
 import { prime } from "./prime.ts";
-import type { ReconcileCounts } from "./reconciler.ts";
 import type { RunEnvironment } from "./run-environment.ts";
 import { within } from "./within.ts";
 import { queuePrimed, readyLimit, witness } from "./witness.ts";
@@ -41,7 +41,6 @@ export interface RunState {
 	/** The mapping queues, by watched type or by name of a custom watch. */
 	readonly mappings: Readonly<Record<string, QueueState>>;
 	readonly cached: readonly TypeStats[];
-	readonly reconciles: ReconcileCounts;
 	/** Keys whose reconcile has passed its time limit and has not ended. */
 	readonly overdue: readonly string[];
 }
@@ -128,7 +127,6 @@ export class Run {
 				[...maps, ...events].map(([name, { pool }]) => [name, pool.state()]),
 			),
 			cached: cache.stats(),
-			reconciles: reconciler.counts(),
 			overdue: reconciler.pool.overdue,
 		};
 	}
@@ -204,7 +202,13 @@ export class Run {
 		const { signal } = this.#watching;
 		const queue = machinery.events.get(watch.name);
 		if (queue !== undefined) {
-			const context = { client: cloningClient, logger, clock: runtime.clock, signal };
+			const client = new RuntimeClient({
+				...this.#scope,
+				client: cloningClient,
+				signal: () => signal,
+				onWritten: () => {},
+			});
+			const context = { client, logger, clock: runtime.clock, signal };
 			await consume(watch.source(context), signal, async ({ key, event }) => {
 				queue.add(key, event);
 				await queue.pool.room(readyLimit);

@@ -82,6 +82,9 @@ export async function createSimulation(options: SimulationOptions): Promise<Simu
 }
 
 /** One of several, drawn. */
-export function pick<T>(random: Random, items: readonly [T, ...T[]]): T {
+export function pick<const Items extends readonly [unknown, ...unknown[]]>(
+	random: Random,
+	items: Items,
+): Items[number] {
 	return items[Math.floor(random.next() * items.length)] ?? items[0];
 }

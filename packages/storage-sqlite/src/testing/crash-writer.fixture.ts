@@ -5,11 +5,11 @@ import { createSqliteBackend } from "../sqlite-backend.ts";
 import { artist, textOf } from "./artists.fixture.ts";
 import { isDeletion } from "./crash-story.fixture.ts";
 
-// A process to be killed: `node crash-writer.fixture.ts <path> <writers>`. Each writer works through
-// the steps of its story as fast as it can, and reports each acknowledgement as a line
-// `<writer> <step> <version>`.
+// A process to be killed: `node crash-writer.fixture.ts <path> <writers> [steps]`. Each writer works
+// through the steps of its story as fast as it can, and reports each acknowledgement as a line
+// `<writer> <step> <version>`. With a number of steps it ends by itself.
 
-const [path = "", writers = "1"] = process.argv.slice(2);
+const [path = "", writers = "1", steps = "Infinity"] = process.argv.slice(2);
 const backend = await createSqliteBackend({ path });
 
 async function stored(name: string): Promise<Resource | undefined> {
@@ -26,10 +26,10 @@ function change(name: string, before: Resource | undefined, text: string | undef
 	return resource.id ? [{ op: "delete", id: resource.id, expectedVersion }] : [];
 }
 
-async function write(writer: number): Promise<never> {
+async function write(writer: number): Promise<void> {
 	const names = [`left-${writer}`, `right-${writer}`];
 	let step = Number(textOf(await stored(`step-${writer}`)) || "0");
-	for (;;) {
+	while (step < Number(steps)) {
 		step += 1;
 		const mutations: Mutation[] = [];
 		for (const name of names) {
@@ -43,3 +43,4 @@ async function write(writer: number): Promise<never> {
 }
 
 await Promise.all(Array.from({ length: Number(writers) }, (_, writer) => write(writer)));
+await backend.close();

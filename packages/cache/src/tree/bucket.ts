@@ -1,0 +1,181 @@
+import { Entry } from "./entry.ts";
+import { entryBefore, sortEntries } from "./entry-order.ts";
+import { NameMap } from "./name-map.ts";
+import type { Node } from "./node.ts";
+import { type Chunks, SortedList } from "./sorted-list.ts";
+
+/**
+ * The entries of one key: none; a single one; a few, in an array; many, in a set; or, in the tree by
+ * ID, those of a tenancy, by name.
+ *
+ * Most keys have one entry or a few, and an array is a fifth of a set's size. Its entries are in the
+ * order in which they came until somebody wants them by ID (`Node.isSorted`), and in that from then
+ * on: to compare an entry with others costs more than to add it.
+ */
+export type Bucket = undefined | Entry | Entry[] | EntrySet | NameMap;
+
+/** How many entries an array holds: an entry is found in it by looking at all of them. */
+const few = 128;
+
+/** Many entries of one key: in no order, until somebody wants them by ID. */
+export class EntrySet {
+	#unordered: Set<Entry> | undefined;
+	#ordered: SortedList<Entry> | undefined;
+
+	constructor(entries: readonly Entry[]) {
+		this.#unordered = new Set(entries);
+	}
+
+	get size(): number {
+		return this.#unordered?.size ?? this.#ordered?.size ?? 0;
+	}
+
+	add(entry: Entry): void {
+		this.#unordered?.add(entry);
+		this.#ordered?.add(entry);
+	}
+
+	remove(entry: Entry): void {
+		this.#unordered?.delete(entry);
+		this.#ordered?.remove(entry);
+	}
+
+	replace(entry: Entry, by: Entry): void {
+		if (this.#unordered?.delete(entry)) {
+			this.#unordered.add(by);
+		}
+		this.#ordered?.replace(entry, by);
+	}
+
+	/** In no order that one could count on. */
+	values(): Iterable<Entry> {
+		return this.#unordered ?? this.#ordered?.chunks.flat() ?? [];
+	}
+
+	/** The entries in order, if somebody has wanted them so. */
+	get ordered(): Chunks<Entry> | undefined {
+		return this.#ordered?.chunks;
+	}
+
+	inOrder(): SortedList<Entry> {
+		this.#ordered ??= new SortedList(entryBefore, sortEntries(this.#unordered ?? []));
+		this.#unordered = undefined;
+		return this.#ordered;
+	}
+}
+
+/** Puts an entry, which the bucket must not have, into a bucket that is ordered by ID. */
+export function addById(node: Node, entry: Entry): void {
+	const { bucket } = node;
+	if (bucket === undefined) {
+		node.bucket = entry;
+	} else if (bucket instanceof Entry) {
+		node.bucket = [bucket, entry];
+		node.isSorted = false;
+	} else if (!Array.isArray(bucket)) {
+		bucket.add(entry);
+	} else if (bucket.length === few) {
+		node.bucket = new EntrySet([...bucket, entry]);
+	} else {
+		bucket.push(entry);
+		if (node.isSorted) {
+			sinkLast(bucket);
+		}
+	}
+}
+
+/** Moves the last of otherwise sorted entries to its place. */
+function sinkLast(entries: Entry[]): void {
+	for (let i = entries.length - 1; i > 0; i--) {
+		// Both exist.
+		const entry = entries[i]!;
+		const other = entries[i - 1]!;
+		if (entryBefore(other, entry)) {
+			return;
+		}
+		entries[i - 1] = entry;
+		entries[i] = other;
+	}
+}
+
+/** Puts an entry, whose name must be free, into a bucket that is looked up by name. */
+export function addByName(node: Node, entry: Entry): void {
+	if (node.bucket instanceof NameMap) {
+		node.bucket.add(entry);
+	} else {
+		node.bucket = new NameMap(entry);
+	}
+}
+
+/** Puts a version in the place of another of the same resource, which the bucket must have. */
+export function replaceEntry(node: Node, entry: Entry, by: Entry): void {
+	const { bucket } = node;
+	if (Array.isArray(bucket)) {
+		bucket[bucket.indexOf(entry)] = by;
+	} else if (bucket instanceof NameMap || bucket instanceof EntrySet) {
+		bucket.replace(entry, by);
+	} else {
+		node.bucket = by;
+	}
+}
+
+/** Takes an entry out, which the bucket must have. */
+export function removeEntry(node: Node, entry: Entry): void {
+	const { bucket } = node;
+	if (bucket === undefined || bucket instanceof Entry) {
+		node.bucket = undefined;
+	} else if (Array.isArray(bucket)) {
+		bucket.splice(bucket.indexOf(entry), 1);
+		if (bucket.length === 1) {
+			node.bucket = bucket[0];
+		}
+	} else {
+		bucket.remove(entry);
+		if (bucket.size === 0) {
+			node.bucket = undefined;
+		}
+	}
+}
+
+/** The entries in order, to be read before the next change. */
+export function entriesInOrder(node: Node): Chunks<Entry> {
+	const { bucket } = node;
+	if (bucket === undefined) {
+		return [];
+	}
+	if (bucket instanceof Entry) {
+		return [[bucket]];
+	}
+	return Array.isArray(bucket) ? [sorted(node, bucket)] : bucket.inOrder().chunks;
+}
+
+/** As `entriesInOrder`, to be kept. */
+export function shareEntries(node: Node): Chunks<Entry> {
+	const { bucket } = node;
+	if (Array.isArray(bucket)) {
+		const shared = sorted(node, bucket);
+		node.bucket = shared.slice();
+		return [shared];
+	}
+	return bucket instanceof NameMap || bucket instanceof EntrySet
+		? bucket.inOrder().share()
+		: entriesInOrder(node);
+}
+
+/** The first entry, or `undefined` where there is none. */
+export function firstOf(node: Node): Entry | undefined {
+	const { bucket } = node;
+	if (bucket === undefined || bucket instanceof Entry) {
+		return bucket;
+	}
+	return Array.isArray(bucket) ? sorted(node, bucket)[0] : bucket.inOrder().first;
+}
+
+/** The node's own array, sorted from now on. */
+function sorted(node: Node, entries: Entry[]): readonly Entry[] {
+	if (!node.isSorted) {
+		entries.sort((a, b) => (entryBefore(a, b) ? -1 : 1));
+		node.isSorted = true;
+	}
+	return entries;
+}

@@ -1,0 +1,36 @@
+import { type Entry, homeOf, nameOf } from "./entry.ts";
+import type { Node } from "./node.ts";
+
+/** Whether an entry comes before another of the same tenancy: by name. */
+export function nameBefore(a: Entry, b: Entry): boolean {
+	return nameOf(a) < nameOf(b);
+}
+
+/** Whether an entry comes before another of the same type: by tenancy, then by name. */
+export function entryBefore(a: Entry, b: Entry): boolean {
+	const homeA = homeOf(a);
+	const homeB = homeOf(b);
+	return homeA === homeB || homeA === undefined || homeB === undefined
+		? nameOf(a) < nameOf(b)
+		: comparePaths(homeA, homeB) < 0;
+}
+
+/** The order of two different nodes of one tree that are equally deep. */
+function comparePaths(a: Node, b: Node): number {
+	if (a.parent !== undefined && b.parent !== undefined && a.parent !== b.parent) {
+		return comparePaths(a.parent, b.parent);
+	}
+	return a.segment < b.segment ? -1 : 1;
+}
+
+/** The entries of one tenancy, sorted: names are read once an entry and not at each comparison. */
+export function sortByName(entries: Iterable<Entry>): Entry[] {
+	return Array.from(entries, (entry) => ({ name: nameOf(entry), entry }))
+		.sort((a, b) => (a.name < b.name ? -1 : 1))
+		.map(({ entry }) => entry);
+}
+
+/** Entries of one type, sorted. */
+export function sortEntries(entries: Iterable<Entry>): Entry[] {
+	return Array.from(entries).sort((a, b) => (entryBefore(a, b) ? -1 : 1));
+}

@@ -1,0 +1,277 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import { ownerIndex } from "@plinth/cache";
+import { createResourceServiceCloningClient } from "@plinth/proto";
+import { decode, idOf } from "@plinth/resource";
+import { LocalLeases, type Random } from "@plinth/runtime";
+import { FakeClock, seededRandom } from "@plinth/runtime/testing";
+import type { ResourceClient } from "../client/resource-client.ts";
+import { defineController } from "../define/controller.ts";
+import { watch } from "../define/watch.ts";
+import { Album, Artist, demo, Label, text } from "../fixture/demo-types.fixture.ts";
+import { FakeService, type Gate } from "../fixture/fake-service.fixture.ts";
+import { SeededScheduler } from "../fixture/seeded-scheduler.fixture.ts";
+import type { ManagerState } from "../manager/controller-state.ts";
+import { createControllerManager } from "../manager/manager.ts";
+import { mapOwner } from "../mappers/owner.ts";
+import { sameNameAs } from "../mappers/same-name.ts";
+
+/** What a simulation found. */
+export interface SimulationResult {
+	/** Violations, in words; none is what is promised. */
+	readonly violations: readonly string[];
+	/** How often requests had to wait for the cache to see what was written for them. */
+	readonly waits: number;
+	readonly restarts: number;
+}
+
+/** How a simulation differs from the real thing, to show that its checks can see. */
+export interface SimulationOptions {
+	/** Wraps the client that watches. */
+	readonly watching?: (client: ResourceClient) => ResourceClient;
+	/** Wraps the client that reconcilers write through. */
+	readonly writing?: (client: ResourceClient) => ResourceClient;
+}
+
+const names = ["a", "b", "c"] as const;
+const albumNames = ["one", "two", "three", "four"] as const;
+const watched = ["demo.v1.Artist", "demo.v1.Album", "demo.v1.Label"] as const;
+const albumsByOwner = ownerIndex(Album);
+
+/** What a label of an artist's name says: how often it was written, and of what. */
+interface Summary {
+	readonly sequence: number;
+	readonly content: string;
+}
+
+function parse(value: string): Summary {
+	const [sequence = "0", content = ""] = value.split("|");
+	return { sequence: Number(sequence), content };
+}
+
+/** Computes the labels; on one server, never the same one twice at once. */
+function summaryController(violations: string[]) {
+	const calls = new Set<string>();
+	return defineController({
+		name: "summary",
+		manages: Artist,
+		concurrency: 2,
+		indexes: [albumsByOwner],
+		watches: [watch(Album, { map: mapOwner }), watch(Label, { map: sameNameAs(Artist) })],
+		async reconcile(context, { id }) {
+			if (calls.has(id.name)) {
+				violations.push(`${id.name} is reconciled twice at once`);
+			}
+			calls.add(id.name);
+			try {
+				const artist = context.cache.get(Artist, id);
+				const label = idOf(Label, id.name);
+				const existing = context.cache.get(Label, label);
+				if (artist === undefined) {
+					if (existing !== undefined) {
+						await context.delete(label);
+					}
+					return;
+				}
+				const albums = context.cache.list(albumsByOwner, id).map(({ data }) => data.value);
+				const content = `${artist.data.value}:${albums.sort().join(",")}`;
+				const before = parse(existing?.data.value ?? "");
+				if (existing === undefined || before.content !== content) {
+					const value = `${before.sequence + 1}|${content}`;
+					await context.write(Label, { id: label, data: text(value) });
+				}
+			} finally {
+				calls.delete(id.name);
+			}
+		},
+	});
+}
+
+/**
+ * On two servers, one controller that computes a label for each artist from the artist and its albums, and counts
+ * in it how often it has written it, from what its cache says. Users write and delete; watches
+ * stall, break and are refused resumption; calls fail or arrive late; the lease goes from one server to
+ * the other with writes still under way; everything in an order that the seed decides.
+ */
+export async function simulate(
+	seed: number,
+	options: SimulationOptions = {},
+): Promise<SimulationResult> {
+	const random = seededRandom(seed);
+	const scheduler = new SeededScheduler(random);
+	const clock = new FakeClock();
+	const service = new FakeService({ scheduler });
+	const leases = new LocalLeases();
+	service.isCurrent = (fence) => leases.isCurrent(fence);
+	const violations: string[] = [];
+	const { watching = (client) => client, writing = (client) => client } = options;
+	const managers = [1, 2].map((server) => {
+		const manager = createControllerManager({
+			client: watching(service.client),
+			cloningClient: writing(createResourceServiceCloningClient(service.client)),
+			runtime: { clock, random: seededRandom(seed + server), scheduler },
+			leases,
+		});
+		manager.register(summaryController(violations));
+		return manager;
+	});
+	const history = new History();
+	service.onStored = ({ id, resource }) => {
+		if (id.type?.kind === "Label") {
+			const value = resource && decode(Label, resource).data.value;
+			violations.push(...history.add(id.name, value));
+		}
+	};
+	const stop = new AbortController();
+	const running = Promise.all(managers.map((manager) => manager.run(stop.signal)));
+	const user = new User(service, leases, random);
+
+	for (let step = 0; step < 60; step++) {
+		user.act();
+		await scheduler.run(Math.floor(random.next() * 30));
+		if (random.next() < 0.3) {
+			clock.advance(random.next() * 2_000);
+		}
+	}
+	user.relent();
+	for (let quiet = 0, round = 0; quiet < 3; round++) {
+		if (round > 1_000) {
+			violations.push("the controller did not come to rest");
+			break;
+		}
+		const isBusy = await scheduler.run(1_000);
+		await clock.advanceAsync(5_000);
+		const isAtRest = managers.some((manager) => rests(manager.state()));
+		quiet = !isBusy && isAtRest ? quiet + 1 : 0;
+	}
+	violations.push(...differences(service));
+	const states = managers.flatMap((manager) => manager.state().controllers);
+	stop.abort();
+	let ended = false;
+	void running.then(() => {
+		ended = true;
+	});
+	for (let round = 0; round < 100 && !ended; round++) {
+		await scheduler.run(1_000);
+		await clock.advanceAsync(1_000);
+	}
+	if (!ended) {
+		violations.push("the managers did not end");
+	}
+	return {
+		violations,
+		waits: sum(states.map((state) => state.ownWrites.waits)),
+		restarts: sum(states.map((state) => state.restarts)),
+	};
+}
+
+function sum(numbers: readonly number[]): number {
+	return numbers.reduce((total, number) => total + number, 0);
+}
+
+/** Whether everything runs, and nothing is queued anywhere. */
+function rests({ controllers }: ManagerState): boolean {
+	return controllers.every(
+		({ phase, run }) =>
+			phase === "running" &&
+			run !== undefined &&
+			[run.requests, ...Object.values(run.mappings)].every(
+				({ live, background, delayed, active, held }) =>
+					live + background + delayed + active + held === 0,
+			),
+	);
+}
+
+/** The stored values of each label: the sequence goes up by one, unless the label was deleted. */
+class History {
+	readonly #last = new Map<string, Summary>();
+
+	add(name: string, value: string | undefined): string[] {
+		const last = this.#last.get(name);
+		if (value === undefined) {
+			this.#last.delete(name);
+			return [];
+		}
+		const now = parse(value);
+		this.#last.set(name, now);
+		return last !== undefined && now.sequence !== last.sequence + 1
+			? [`label ${name} went from ${last.sequence}|${last.content} to ${value}`]
+			: [];
+	}
+}
+
+/** Where the stored labels are not what the stored artists and albums say. */
+function differences(service: FakeService): string[] {
+	const found: string[] = [];
+	for (const name of names) {
+		const artist = service.stored(idOf(Artist, name));
+		const label = service.stored(idOf(Label, name));
+		const albums = albumNames
+			.map((album) => service.stored(idOf(Album, album)))
+			.filter((album) => album?.owner?.name === name)
+			.map((album) => (album === undefined ? "" : decode(Album, album).data.value));
+		const expected = artist && `${decode(Artist, artist).data.value}:${albums.sort().join(",")}`;
+		const actual = label && parse(decode(Label, label).data.value).content;
+		if (expected !== actual) {
+			found.push(`label ${name} is ${actual}, should be ${expected}`);
+		}
+	}
+	return found;
+}
+
+/** Does what users, networks and clusters do. */
+class User {
+	readonly #service: FakeService;
+	readonly #leases: LocalLeases;
+	readonly #random: Random;
+	readonly #gates: Gate[] = [];
+	#values = 0;
+
+	constructor(service: FakeService, leases: LocalLeases, random: Random) {
+		this.#service = service;
+		this.#leases = leases;
+		this.#random = random;
+	}
+
+	act(): void {
+		const dice = this.#random.next();
+		const type = this.#pick(watched);
+		if (dice < 0.3) {
+			this.#service.put(demo(Artist, this.#pick(names), `v${this.#values++}`));
+		} else if (dice < 0.5) {
+			const owner = idOf(Artist, this.#pick(names));
+			this.#service.put(demo(Album, this.#pick(albumNames), `v${this.#values++}`, { owner }));
+		} else if (dice < 0.56) {
+			this.#service.remove(idOf(Artist, this.#pick(names)));
+		} else if (dice < 0.62) {
+			this.#service.remove(idOf(Album, this.#pick(albumNames)));
+		} else if (dice < 0.72) {
+			this.#gates.push(this.#service.shut(`live ${type}`));
+		} else if (dice < 0.77) {
+			this.#gates.push(this.#service.shut(`snapshot ${type}`));
+		} else if (dice < 0.79) {
+			this.#gates.push(this.#service.shut("call Write"));
+		} else if (dice < 0.81) {
+			this.#gates.push(this.#service.shut("ack Write"));
+		} else if (dice < 0.89) {
+			this.#gates.shift()?.open();
+		} else if (dice < 0.92) {
+			this.#service.breakWatches(type);
+		} else if (dice < 0.95) {
+			this.#service.failNext(`resume ${type}`, new ConnectError("compacted", Code.OutOfRange));
+		} else if (dice < 0.97) {
+			this.#service.failNext("call Write", new ConnectError("try again", Code.Unavailable));
+		} else {
+			this.#leases.revoke("controllers");
+		}
+	}
+
+	relent(): void {
+		for (const gate of this.#gates) {
+			gate.open();
+		}
+	}
+
+	#pick<T>(choices: readonly [T, ...T[]]): T {
+		return choices[Math.floor(this.#random.next() * choices.length)] ?? choices[0];
+	}
+}

@@ -1,0 +1,97 @@
+import type { CallOptions } from "@connectrpc/connect";
+import { describe, expect, it } from "vitest";
+import type { ResourceClient } from "../client/resource-client.ts";
+import { type SimulationOptions, simulate } from "./simulation.fixture.ts";
+
+const seeds = 100;
+
+/** What the first of 200 seeds that finds something says. */
+async function firstFinding(options: SimulationOptions): Promise<string> {
+	for (let seed = 1; seed <= 200; seed++) {
+		const { violations } = await simulate(seed, options);
+		if (violations[0] !== undefined) {
+			return violations[0];
+		}
+	}
+	return "";
+}
+
+/** A client whose priming snapshots are empty, so that all there is comes as live events. */
+function withoutPriming(client: ResourceClient): ResourceClient {
+	const refused = new Set<string>();
+	return {
+		...client,
+		async *watchList(request, options) {
+			const kind = request.type?.kind ?? "";
+			const events = client.watchList(request, options);
+			if (request.afterVersion) {
+				try {
+					yield* events;
+				} catch (error) {
+					refused.add(kind);
+					throw error;
+				}
+			} else if (refused.delete(kind)) {
+				yield* events;
+			} else {
+				for await (const event of events) {
+					if (event.event.case === "endOfSnapshot") {
+						yield { ...event, version: "0" };
+					}
+				}
+			}
+		},
+	};
+}
+
+/** A client whose answers don't say what was written, so that there is nothing to wait for. */
+function withoutVersions(client: ResourceClient): ResourceClient {
+	return {
+		...client,
+		write: async (request, options) => {
+			const { resource, ...rest } = await client.write(request, options);
+			return { ...rest, ...(resource && { resource: { ...resource, version: "" } }) };
+		},
+		delete: async (request, options) => ({
+			...(await client.delete(request, options)),
+			version: "",
+		}),
+	};
+}
+
+/** A client whose writes carry no fence. */
+function withoutFence(client: ResourceClient): ResourceClient {
+	const unfenced = (options?: CallOptions) => ({ ...options, headers: {} });
+	return {
+		...client,
+		write: (request, options) => client.write(request, unfenced(options)),
+		delete: (request, options) => client.delete(request, unfenced(options)),
+	};
+}
+
+describe("a controller under a seeded scheduler", () => {
+	it("ends up where its inputs say, and never acts on a past older than its own writes", async () => {
+		let waits = 0;
+		let restarts = 0;
+		for (let seed = 1; seed <= seeds; seed++) {
+			const result = await simulate(seed);
+			expect({ seed, violations: result.violations }).toEqual({ seed, violations: [] });
+			waits += result.waits;
+			restarts += result.restarts;
+		}
+		expect(waits).toBeGreaterThan(0);
+		expect(restarts).toBeGreaterThan(0);
+	});
+
+	it("would be caught acting on its past", async () => {
+		expect(await firstFinding({ writing: withoutVersions })).toMatch(/^label . went from/);
+	});
+
+	it("would be caught acting on a cache that was not primed", async () => {
+		expect(await firstFinding({ watching: withoutPriming })).toMatch(/^label . went from/);
+	});
+
+	it("would be caught writing after it has lost its lease", async () => {
+		expect(await firstFinding({ writing: withoutFence })).toMatch(/^label . went from/);
+	});
+});

@@ -1,0 +1,122 @@
+import { create, toBinary } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import {
+	ListByOwnerRequestSchema,
+	ReadRequestSchema,
+	type Resource,
+	ResourceService,
+} from "@plinth/proto";
+import { idOf, Namespace, Partition, resourceOf, Tombstone, TypeRegistry } from "@plinth/resource";
+import { systemRuntime } from "@plinth/runtime";
+import { createMemoryBackend, type StorageBackend } from "@plinth/storage";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { Artist, artist, demoTypes, Recording } from "../testdata/demo.ts";
+import { enveloped, openPort, type Port } from "../testdata/fuzz/port.ts";
+import { unregistered } from "../testdata/fuzz/run-fuzz.ts";
+import { RecordingSchema } from "../testdata/gen/acme/demo/v2/demo_pb.ts";
+import { everyoneMayDoEverything } from "./open-access.ts";
+import { createResourceService } from "./resource-service.ts";
+import { ensureDefaultTenancy } from "./tenancy-defaults.ts";
+
+describe("data that JSON has no form for", () => {
+	let backend: StorageBackend;
+	let port: Port;
+	let owner: Resource;
+	beforeEach(async () => {
+		backend = createMemoryBackend();
+		await ensureDefaultTenancy(backend, systemRuntime);
+		const registry = new TypeRegistry([Partition, Namespace, Tombstone, ...demoTypes]);
+		const authorizer = everyoneMayDoEverything;
+		port = await openPort(createResourceService({ backend, registry, authorizer }), registry);
+		owner = artist("miles");
+		owner.id = { ...idOf(Artist, "miles"), uid: "01ARZ3NDEKTSV4RRFFQ69G5FAV" };
+		for (const resource of [owner, ...unregistered(owner)]) {
+			await backend.commit([{ op: "put", resource, expectedVersion: "" }]);
+		}
+	});
+	afterEach(async () => {
+		await port[Symbol.asyncDispose]();
+		await backend.close();
+	});
+
+	const path = (method: string) => `/${ResourceService.typeName}/${method}`;
+
+	function sendJson(method: string, body: unknown) {
+		const headers = { "content-type": "application/json" };
+		return port.send({ path: path(method), headers, body: Buffer.from(JSON.stringify(body)) });
+	}
+
+	it("is shown as an empty Any, and the rest of the resource is there", async () => {
+		const { code, body } = await sendJson("ListByOwner", { owner: owner.id });
+		expect(code).toBe("ok");
+		const { resources } = JSON.parse(body.toString());
+		expect(resources).toHaveLength(2);
+		expect(resources[1]).toMatchObject({
+			id: { name: "left-behind", type: { group: "other", kind: "Thing" } },
+			version: expect.any(String),
+			data: {},
+		});
+	});
+
+	it("is shown so over GET too", async () => {
+		const message = encodeURIComponent(JSON.stringify({ owner: owner.id }));
+		const query = `connect=v1&encoding=json&message=${message}`;
+		const answer = await port.send({ path: `${path("ListByOwner")}?${query}`, headers: {} });
+		expect(answer.code).toBe("ok");
+		expect(JSON.parse(answer.body.toString()).resources[1].data).toEqual({});
+	});
+
+	it("is shown whole to callers that speak binary", async () => {
+		const headers = { "content-type": "application/proto" };
+		const request = create(ListByOwnerRequestSchema, { ...(owner.id && { owner: owner.id }) });
+		const body = toBinary(ListByOwnerRequestSchema, request);
+		const answer = await port.send({ path: path("ListByOwner"), headers, body });
+		expect(answer.body.toString("latin1")).toContain("acme.other.v1.Thing");
+	});
+
+	it("is not lost when a caller writes back what it was shown", async () => {
+		const id = idOf(Recording, "take");
+		const data = create(RecordingSchema, { takenAt: timestampFromMs(1e18) });
+		const uid = "01ARZ3NDEKTSV4RRFFQ69G5FAW";
+		const resource = resourceOf(Recording, { id: { ...id, uid }, data });
+		await backend.commit([{ op: "put", resource, expectedVersion: "" }]);
+		const shown = JSON.parse((await sendJson("Read", { id })).body.toString()).resource;
+		expect(shown.data).toEqual({});
+		const answer = await sendJson("Write", { resource: shown });
+		expect(answer.code).toBe("invalid_argument");
+		expect(answer.body.toString()).toContain("resource.data is of wrong type");
+		expect((await backend.read(id)).data).toEqual(resource.data);
+	});
+});
+
+describe("errors of messages that can't be parsed", () => {
+	it("are the caller's, over Connect and gRPC, unary and streaming", async () => {
+		const registry = new TypeRegistry(demoTypes);
+		const backend = createMemoryBackend();
+		const authorizer = everyoneMayDoEverything;
+		await using port = await openPort(
+			createResourceService({ backend, registry, authorizer }),
+			registry,
+		);
+		const message = toBinary(
+			ReadRequestSchema,
+			create(ReadRequestSchema, { id: idOf(Artist, "a") }),
+		);
+		const cut = message.slice(0, -1);
+		const surrogate = Buffer.from('{"id":"\\ud800"}');
+		for (const [method, type, bytes] of [
+			["Read", "application/proto", cut],
+			["Read", "application/grpc", enveloped(cut)],
+			["Read", "application/grpc+json", enveloped(surrogate)],
+			["WatchList", "application/connect+proto", enveloped(cut)],
+			["WatchList", "application/grpc", enveloped(cut)],
+			["WatchList", "application/grpc+json", enveloped(surrogate)],
+			["WatchList", "application/grpc", enveloped(message, 1)],
+		] as const) {
+			const path = `/${ResourceService.typeName}/${method}`;
+			const { code } = await port.send({ path, headers: { "content-type": type }, body: bytes });
+			expect([method, type, code]).toEqual([method, type, "invalid_argument"]);
+		}
+		await backend.close();
+	});
+});
