@@ -32,6 +32,7 @@ export {
 	watch,
 	watchEvents,
 } from "./define/watch.ts";
+export { createControllerService } from "./manager/controller-service.ts";
 export type { ControllerState, ManagerState, RunError } from "./manager/controller-state.ts";
 export {
 	type Dependency,

@@ -41,9 +41,7 @@ describe("the packages as they are published, in an empty npm project", () => {
 		project = mkdtempSync(join(tmpdir(), "plinth-published-"));
 		const tarballs: Record<string, string> = {};
 		for (const { name, folder } of published) {
-			const { stdout } = await run("npx", [
-				"-y",
-				"pnpm@12",
+			const { stdout } = await run("pnpm", [
 				"--dir",
 				folder,
 				"pack",
