@@ -13,7 +13,7 @@ const paths = Array.from({length: Math.min(size,50000)},(_, i)=>pathOf((i*7919)%
 const best: any = {};
 for (let r=0;r<rounds;r++) for (const [name, make] of Object.entries({bare:()=>new BareMaps(idx), cache:()=>new PlinthCache(idx)})) {
   if (which!=="both" && which!==name) continue;
-  (globalThis as any).gc?.();
+  if (size>=100000) (globalThis as any).gc?.();
   const b = best[name] ??= {};
   const time=(op:string,n:number,f:()=>unknown)=>{const s=performance.now(); f(); const ns=(performance.now()-s)*1e6/n; b[op]=Math.min(b[op]??Infinity, Math.round(ns)); };
   const c = make();

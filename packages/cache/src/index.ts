@@ -12,6 +12,7 @@ export {
 	type ReferenceLike,
 	referenceKey,
 	referenceKeyWithUid,
+	type WholeReference,
 } from "./key.ts";
 export type {
 	Queries,

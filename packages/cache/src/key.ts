@@ -25,6 +25,9 @@ export interface ReferenceLike {
 	readonly namePrefix?: string;
 }
 
+/** A reference that means one thing, and not what begins so. */
+export type WholeReference = ReferenceLike & { readonly namePrefix?: never };
+
 /** The unit that stands for all. */
 const wildcard = "*";
 
@@ -36,7 +39,7 @@ const wildcard = "*";
  * its type lacks. Without one, the key ends where the first unit is empty, and is a prefix of the keys of
  * all that it may mean. A `*` ends it in any case.
  */
-export function referenceKey(reference: ReferenceLike & { readonly namePrefix?: never }): Key;
+export function referenceKey(reference: WholeReference): Key;
 export function referenceKey(reference: ReferenceLike): KeyQuery;
 export function referenceKey(reference: ReferenceLike): KeyQuery {
 	const { type, tenancy, name, namePrefix } = reference;
@@ -60,13 +63,9 @@ export function referenceKey(reference: ReferenceLike): KeyQuery {
  * As `referenceKey`, with the uid as the last segment. Without a uid it is a prefix of the keys of
  * all incarnations.
  */
-export function referenceKeyWithUid(reference: ReferenceLike & { readonly uid?: string }): Key {
-	const key = referenceKey({ ...withoutPrefix(reference) });
+export function referenceKeyWithUid(reference: WholeReference & { readonly uid?: string }): Key {
+	const key = referenceKey(reference);
 	return key.length === 5 && reference.uid ? [...key, reference.uid] : key;
-}
-
-function withoutPrefix({ type, tenancy, name = "" }: ReferenceLike) {
-	return { type, tenancy, name };
 }
 
 function partialKey(type: Key, tenancy: Key, namePrefix: string | undefined): KeyQuery {

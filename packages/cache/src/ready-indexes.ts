@@ -2,7 +2,7 @@ import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import type { Reference } from "@plinth/proto";
 import type { Decoded, ResourceType } from "@plinth/resource";
 import { type Index, index } from "./index-definition.ts";
-import { type Key, type ReferenceLike, referenceKey } from "./key.ts";
+import { type ReferenceLike, referenceKey, type WholeReference } from "./key.ts";
 
 /** An index that is asked with a reference, an ID, or a part of one. */
 export type ReferenceIndex<Desc extends DescMessage> = Index<Desc, [reference: ReferenceLike]>;
@@ -26,12 +26,12 @@ export function ownerIndex<Desc extends DescMessage>(
 export function referenceIndex<Desc extends DescMessage>(
 	name: string,
 	type: ResourceType<Desc>,
-	reference: (item: Decoded<Desc>) => ReferenceLike | undefined,
+	reference: (item: Decoded<Desc>) => WholeReference | undefined,
 ): ReferenceIndex<Desc> {
 	return index(name, type, {
 		keys: (item) => {
 			const target = reference(item);
-			return target === undefined ? [] : [wholeKey(target)];
+			return target === undefined ? [] : [referenceKey(target)];
 		},
 		key: (target: ReferenceLike) => referenceKey(target),
 	});
@@ -41,10 +41,10 @@ export function referenceIndex<Desc extends DescMessage>(
 export function referencesIndex<Desc extends DescMessage>(
 	name: string,
 	type: ResourceType<Desc>,
-	references: (item: Decoded<Desc>) => Iterable<ReferenceLike>,
+	references: (item: Decoded<Desc>) => Iterable<WholeReference>,
 ): ReferenceIndex<Desc> {
 	return index(name, type, {
-		keys: (item) => Array.from(references(item), wholeKey),
+		keys: (item) => Array.from(references(item), (target) => referenceKey(target)),
 		key: (target: ReferenceLike) => referenceKey(target),
 	});
 }
@@ -64,12 +64,8 @@ export function boundReferencesIndex<Desc extends DescMessage>(
 	return referencesIndex<Desc>(name, type, (item) => boundReferencesOf(item.data));
 }
 
-function boundReferencesOf(data: object): readonly ReferenceLike[] {
+function boundReferencesOf(data: object): readonly WholeReference[] {
 	return "boundReferences" in data && Array.isArray(data.boundReferences)
 		? data.boundReferences
 		: [];
-}
-
-function wholeKey({ type, tenancy, name = "" }: ReferenceLike): Key {
-	return referenceKey({ type, tenancy, name });
 }

@@ -4,11 +4,14 @@ import type { AnyIndex, Index } from "./index-definition.ts";
 import type { ReferenceLike } from "./key.ts";
 import type { Queries, QueryArgs, QueryResult, Reader, View, ViewMode } from "./reader.ts";
 import { runQuery } from "./run-query.ts";
-import type { Sources } from "./source.ts";
+import type { Source, Sources } from "./source.ts";
 
 /** Gives sources, which know no types, the types that their definitions promise. */
 export class SourceReader<Q extends Queries, Mode extends ViewMode> implements Reader<Q, Mode> {
 	readonly #sources: Sources;
+	/** What was asked for last, and its source: readers mostly ask for the same in a row. */
+	#what: ResourceType | AnyIndex | undefined;
+	#source: Source | undefined;
 
 	constructor(sources: Sources) {
 		this.#sources = sources;
@@ -23,7 +26,7 @@ export class SourceReader<Q extends Queries, Mode extends ViewMode> implements R
 		...args: Args
 	): View<Decoded<Desc>, Mode> | undefined;
 	get(what: ResourceType | AnyIndex, ...args: unknown[]): Decoded | undefined {
-		return this.#sources.source(what).get(args);
+		return this.#sourceOf(what).get(...args);
 	}
 
 	list<Desc extends DescMessage>(
@@ -35,7 +38,7 @@ export class SourceReader<Q extends Queries, Mode extends ViewMode> implements R
 		...args: Args
 	): View<Decoded<Desc>, Mode>[];
 	list(what: ResourceType | AnyIndex, ...args: unknown[]): Decoded[] {
-		return this.#sources.source(what).list(args);
+		return this.#sourceOf(what).list(...args);
 	}
 
 	iterate<Desc extends DescMessage>(
@@ -47,7 +50,7 @@ export class SourceReader<Q extends Queries, Mode extends ViewMode> implements R
 		...args: Args
 	): IteratorObject<View<Decoded<Desc>, Mode>, undefined>;
 	iterate(what: ResourceType | AnyIndex, ...args: unknown[]): IteratorObject<Decoded, undefined> {
-		return this.#sources.source(what).iterate(args);
+		return this.#sourceOf(what).iterate(...args);
 	}
 
 	parents<Desc extends DescMessage>(
@@ -59,7 +62,7 @@ export class SourceReader<Q extends Queries, Mode extends ViewMode> implements R
 		...args: Args
 	): View<Decoded<Desc>, Mode>[];
 	parents(what: ResourceType | AnyIndex, ...args: unknown[]): Decoded[] {
-		return this.#sources.source(what).parents(args);
+		return this.#sourceOf(what).parents(...args);
 	}
 
 	query<Name extends keyof Q & string>(
@@ -69,5 +72,13 @@ export class SourceReader<Q extends Queries, Mode extends ViewMode> implements R
 	query(name: string, ...args: unknown[]): unknown {
 		const view = new SourceReader<Queries, "plain">(this.#sources);
 		return runQuery(this.#sources.queries, view, name, args);
+	}
+
+	#sourceOf(what: ResourceType | AnyIndex): Source {
+		if (this.#source === undefined || this.#what !== what) {
+			this.#source = this.#sources.source(what);
+			this.#what = what;
+		}
+		return this.#source;
 	}
 }

@@ -7,10 +7,10 @@ import type { Query } from "./reader.ts";
  * Throws CacheErrors on bad arguments.
  */
 export interface Source {
-	get(args: readonly unknown[]): Decoded | undefined;
-	list(args: readonly unknown[]): Decoded[];
-	iterate(args: readonly unknown[]): IteratorObject<Decoded, undefined>;
-	parents(args: readonly unknown[]): Decoded[];
+	get(...args: unknown[]): Decoded | undefined;
+	list(...args: unknown[]): Decoded[];
+	iterate(...args: unknown[]): IteratorObject<Decoded, undefined>;
+	parents(...args: unknown[]): Decoded[];
 }
 
 /** What readers read from. */

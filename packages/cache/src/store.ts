@@ -23,6 +23,8 @@ export class Store implements Sources {
 	readonly #validate: boolean;
 	/** By family. */
 	readonly #tables = new Map<string, Table>();
+	/** That of the last write: writers mostly write the same type in a row. */
+	#last: Table | undefined;
 	readonly #sources = new Map<ResourceType | AnyIndex, Source>();
 
 	constructor(
@@ -111,7 +113,12 @@ export class Store implements Sources {
 	}
 
 	#tableOf(id: Partial<ResourceName> | undefined): Table {
+		const last = this.#last?.type.type;
+		if (this.#last && last?.kind === id?.type?.kind && last?.group === id?.type?.group) {
+			return this.#last;
+		}
 		const table = id?.type && this.#tables.get(familyKey(id.type));
+		this.#last = table;
 		if (table === undefined) {
 			throw new CacheError(`the cache does not hold the type of ${describe(id)}`);
 		}

@@ -147,7 +147,7 @@ for (const { name, work, counts, aim } of cases) {
 	// The rounds alternate, so that what else the machine does meets both; the best of each counts.
 	let router = Number.POSITIVE_INFINITY;
 	let inProcess = Number.POSITIVE_INFINITY;
-	for (let rounds = 0; rounds < 8; rounds++) {
+	for (let rounds = 0; rounds < 12; rounds++) {
 		router = Math.min(router, await round(routerClient, work, counts.router));
 		inProcess = Math.min(inProcess, await round(inProcessClient, work, counts.inProcess));
 	}

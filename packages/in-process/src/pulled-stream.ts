@@ -28,8 +28,8 @@ const done: IteratorReturnResult<undefined> = Object.freeze({ done: true, value:
  * One direction of messages between the two sides of a call, as its reader sees it. Nothing is
  * sent ahead: each `next()` travels to the source, pulls one message and brings it back.
  *
- *   reader ──next()──▶ pull ───▶ pull()
- *   reader ◀─message── answer ◀── convert()
+ *   reader ──next()───▶ hop ──▶ sides.pull()
+ *   reader ◀──message── hop ◀── sides.convert()
  *
  * There is at most one pull at a time: a `next()` during another waits for its turn. Ending the
  * stream from outside (`end`) settles the waiting `next()` at once; what the source answers to it

@@ -5,6 +5,7 @@ import {
 	ConnectError,
 	type ConnectRouter,
 	createClient,
+	type Interceptor,
 	type ServiceImpl,
 } from "@connectrpc/connect";
 import { systemScheduler } from "@plinth/runtime";
@@ -289,11 +290,18 @@ describe("signals that outlive their calls", () => {
 		expect(getEventListeners(shutdown.signal, "abort")).toEqual([]);
 	});
 
-	it("keep nothing of 10,000 calls, however they end", async () => {
+	it.each([
+		["without interceptors", false],
+		["with an interceptor that looks at the signal", true],
+	])("keep nothing of 10,000 calls %s, however they end", async (_, isIntercepted) => {
 		const clock = new FakeClock();
 		const { signal } = new AbortController();
 		const shutdown = new AbortController();
 		let aborted = 0;
+		const looking: Interceptor = (next) => (request) => {
+			aborted += request.signal.aborted ? 1 : 0;
+			return next(request);
+		};
 		const client = clientOf(
 			{
 				...echoing,
@@ -308,12 +316,7 @@ describe("signals that outlive their calls", () => {
 			{
 				clock,
 				shutdownSignal: shutdown.signal,
-				interceptors: [
-					(next) => (request) => {
-						aborted += request.signal.aborted ? 1 : 0;
-						return next(request);
-					},
-				],
+				interceptors: isIntercepted ? [looking] : [],
 			},
 		);
 		const options = { signal, timeoutMs: 1_000 };

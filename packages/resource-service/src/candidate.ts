@@ -1,4 +1,4 @@
-import type { DescMessage } from "@bufbuild/protobuf";
+import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
 import { cloneResource, type ID, type Resource } from "@plinth/proto";
 import {
@@ -32,6 +32,8 @@ export class Candidate {
 	readonly #decision: ReturnType<typeof decideWrite>;
 	readonly #context: ServiceContext;
 	readonly #access: Access;
+	/** Its data, decoded. */
+	readonly #data: MessageShape<DescMessage>;
 	#prepared: (() => Resource) | undefined;
 
 	constructor(context: ServiceContext, access: Access, input: Resource | undefined) {
@@ -48,7 +50,7 @@ export class Candidate {
 		this.#checkOwners();
 		checkPartLimits(this.given, "resource");
 		checkMetadata(this.given);
-		checkData(type, this.given);
+		this.#data = decodeGiven(type, this.given);
 		this.#decision = decideWrite(type, access, id);
 		enforce(this.#decision);
 	}
@@ -69,12 +71,10 @@ export class Candidate {
 		const { hooks, schema } = this.type;
 		const { id, owner, version, status } = this.given;
 		let resource = this.given;
-		let decoded: Decoded<DescMessage>;
-		if (hooks.mutate === undefined) {
-			decoded = decode(this.type, resource);
-		} else {
+		let decoded: Decoded<DescMessage> = { resource, data: this.#data };
+		if (hooks.mutate !== undefined) {
 			resource = cloneResource(resource);
-			decoded = decode(this.type, resource);
+			decoded = { resource, data: this.#data };
 			const { mutate } = hooks;
 			runHook(() => mutate.call(hooks, decoded));
 			resource.data = encodeData(schema, decoded.data);
@@ -177,19 +177,16 @@ function checkMetadata(resource: Resource): void {
 	}
 }
 
-function checkData(type: ResourceType, resource: Resource): void {
-	const { data } = resource;
-	if (data === undefined) {
-		return;
-	}
-	const typeName = typeNameOf(data);
+/** The data that a caller gave, which must be a message of the type. */
+function decodeGiven(type: ResourceType, resource: Resource): MessageShape<DescMessage> {
+	const typeName = resource.data === undefined ? type.schema.typeName : typeNameOf(resource.data);
 	if (typeName !== type.schema.typeName) {
 		throw invalidArgument(
 			`resource.data is of wrong type (expected=${type.schema.typeName}, got=${typeName})`,
 		);
 	}
 	try {
-		decode(type, resource);
+		return decode(type, resource).data;
 	} catch (error) {
 		if (error instanceof DecodeError) {
 			throw malformed("resource.data", `malformed ${typeName}`);

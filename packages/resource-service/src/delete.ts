@@ -27,7 +27,7 @@ export async function deleteResource(
 	checkDeletable(id);
 	const fence = fenceOf(call);
 
-	return retryConflicts(context.runtime, call, request.version, async (consistency) => {
+	return retryConflicts(context.runtime, call, async (consistency) => {
 		let stored: Awaited<ReturnType<typeof context.backend.read>>;
 		try {
 			stored = await context.backend.read(id, { consistency });

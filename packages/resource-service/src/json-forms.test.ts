@@ -1,6 +1,8 @@
-import { create, toBinary } from "@bufbuild/protobuf";
+import { create, toBinary, toJson } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
+	type ID,
+	IDSchema,
 	ListByOwnerRequestSchema,
 	ReadRequestSchema,
 	type Resource,
@@ -41,13 +43,15 @@ describe("data that JSON has no form for", () => {
 
 	const path = (method: string) => `/${ResourceService.typeName}/${method}`;
 
+	const json = (id: ID | undefined) => id && toJson(IDSchema, id);
+
 	function sendJson(method: string, body: unknown) {
 		const headers = { "content-type": "application/json" };
 		return port.send({ path: path(method), headers, body: Buffer.from(JSON.stringify(body)) });
 	}
 
 	it("is shown as an empty Any, and the rest of the resource is there", async () => {
-		const { code, body } = await sendJson("ListByOwner", { owner: owner.id });
+		const { code, body } = await sendJson("ListByOwner", { owner: json(owner.id) });
 		expect(code).toBe("ok");
 		const { resources } = JSON.parse(body.toString());
 		expect(resources).toHaveLength(2);
@@ -59,7 +63,7 @@ describe("data that JSON has no form for", () => {
 	});
 
 	it("is shown so over GET too", async () => {
-		const message = encodeURIComponent(JSON.stringify({ owner: owner.id }));
+		const message = encodeURIComponent(JSON.stringify({ owner: json(owner.id) }));
 		const query = `connect=v1&encoding=json&message=${message}`;
 		const answer = await port.send({ path: `${path("ListByOwner")}?${query}`, headers: {} });
 		expect(answer.code).toBe("ok");
@@ -68,7 +72,9 @@ describe("data that JSON has no form for", () => {
 
 	it("is shown whole to callers that speak binary", async () => {
 		const headers = { "content-type": "application/proto" };
-		const request = create(ListByOwnerRequestSchema, { ...(owner.id && { owner: owner.id }) });
+		const request = create(ListByOwnerRequestSchema, {
+			...(owner.id && { owner: owner.id }),
+		});
 		const body = toBinary(ListByOwnerRequestSchema, request);
 		const answer = await port.send({ path: path("ListByOwner"), headers, body });
 		expect(answer.body.toString("latin1")).toContain("acme.other.v1.Thing");
@@ -80,7 +86,7 @@ describe("data that JSON has no form for", () => {
 		const uid = "01ARZ3NDEKTSV4RRFFQ69G5FAW";
 		const resource = resourceOf(Recording, { id: { ...id, uid }, data });
 		await backend.commit([{ op: "put", resource, expectedVersion: "" }]);
-		const shown = JSON.parse((await sendJson("Read", { id })).body.toString()).resource;
+		const shown = JSON.parse((await sendJson("Read", { id: json(id) })).body.toString()).resource;
 		expect(shown.data).toEqual({});
 		const answer = await sendJson("Write", { resource: shown });
 		expect(answer.code).toBe("invalid_argument");

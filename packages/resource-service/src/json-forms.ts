@@ -20,24 +20,19 @@ export class JsonForms {
 		this.#types = types;
 	}
 
-	/** The resource as the caller can be shown it. */
-	shownTo(call: HandlerContext, resource: Resource): Resource {
-		return speaksJson(call) ? this.#formOf(resource) : resource;
+	/** What a resource is as the caller can be shown it. */
+	shownTo(call: HandlerContext): (resource: Resource) => Resource {
+		return speaksJson(call) ? this.#formOf : asStored;
 	}
 
-	/** The resources as the caller can be shown them. */
-	allShownTo(call: HandlerContext, resources: Resource[]): Resource[] {
-		return speaksJson(call) ? resources.map((resource) => this.#formOf(resource)) : resources;
-	}
-
-	#formOf(resource: Resource): Resource {
+	readonly #formOf = (resource: Resource): Resource => {
 		let form = this.#forms.get(resource);
 		if (form === undefined) {
 			form = this.#hasForm(resource) ? resource : { ...resource, data: unspeakable };
 			this.#forms.set(resource, form);
 		}
 		return form;
-	}
+	};
 
 	#hasForm({ data }: Resource): boolean {
 		if (data === undefined) {
@@ -53,11 +48,13 @@ export class JsonForms {
 	}
 }
 
+const asStored = (resource: Resource) => resource;
+
 const unspeakable = Object.freeze(create(AnySchema));
 
 /** Connect and gRPC name the format in the content type; a Connect GET has it in its query. */
 function speaksJson({ requestMethod, requestHeader, url }: HandlerContext): boolean {
 	return requestMethod === "GET"
 		? new URL(url).searchParams.get("encoding") === "json"
-		: /\bjson\b/i.test(requestHeader.get("content-type") ?? "");
+		: (requestHeader.get("content-type")?.includes("json") ?? false);
 }

@@ -36,7 +36,7 @@ export async function list(
 	const last = resources.at(-1);
 	return {
 		$typeName: "plinth.resource.v1.ListResponse",
-		resources: context.jsonForms.allShownTo(call, resources),
+		resources: resources.map(context.jsonForms.shownTo(call)),
 		nextPageToken:
 			more && last !== undefined ? context.pagedLists.tokenAfter(list, last, pageToken) : "",
 		version: list.snapshot.version,

@@ -1,9 +1,11 @@
-import type { Resource } from "@plinth/proto";
+import type { Resource, Tenancy, Type } from "@plinth/proto";
 import {
 	type Access,
 	type Decision,
 	decodeShared,
 	operatorRead,
+	type ResourceType,
+	type TypeLike,
 	type TypeRegistry,
 } from "@plinth/resource";
 import { decideRead } from "./authorization.ts";
@@ -15,8 +17,9 @@ import { decideRead } from "./authorization.ts";
 export class Readable {
 	readonly #registry: TypeRegistry;
 	readonly #access: Access;
-	/** By type and tenancy; `undefined` where each name has to be asked for. */
-	readonly #everyName = new Map<string, Decision | undefined>();
+	readonly #places = new Map<string, Place>();
+	/** The one of the last resource: the next one is mostly there too. */
+	#last: Place | undefined;
 
 	constructor(registry: TypeRegistry, access: Access) {
 		this.#registry = registry;
@@ -29,7 +32,7 @@ export class Readable {
 		if (id?.type === undefined) {
 			return false;
 		}
-		const type = this.#registry.get(id.type);
+		const { type, everyName } = this.#placeOf(id.type, id.tenancy);
 		if (type?.hooks.authorize?.read !== undefined) {
 			const byId = decideRead(type, this.#access, id);
 			const decision =
@@ -39,26 +42,58 @@ export class Readable {
 			return decision.kind === "allowed";
 		}
 		const decision =
-			this.#everyNameDecision(resource) ??
+			everyName ??
 			this.#access.check(operatorRead, { type: id.type, tenancy: id.tenancy, name: id.name });
 		return decision.kind === "allowed";
 	}
 
-	#everyNameDecision(resource: Resource): Decision | undefined {
-		const { type, tenancy } = resource.id ?? {};
-		if (this.#access.checkEveryName === undefined || type === undefined) {
-			return undefined;
+	#placeOf(type: Type, tenancy: Tenancy | undefined): Place {
+		const { partition = "", namespace = "" } = tenancy ?? {};
+		if (this.#last === undefined || !isAt(this.#last, type, partition, namespace)) {
+			this.#last = this.#lookUp(type, partition, namespace);
 		}
-		const key = `${type.group}/${type.groupVersion}/${type.kind}/${tenancy?.partition}/${tenancy?.namespace}`;
-		if (!this.#everyName.has(key)) {
-			if (this.#everyName.size >= maxCachedTenancies) {
-				this.#everyName.clear();
+		return this.#last;
+	}
+
+	#lookUp({ group, groupVersion, kind }: Type, partition: string, namespace: string): Place {
+		const key = `${group}/${groupVersion}/${kind}/${partition}/${namespace}`;
+		let place = this.#places.get(key);
+		if (place === undefined) {
+			if (this.#places.size >= maxCachedPlaces) {
+				this.#places.clear();
 			}
-			this.#everyName.set(key, this.#access.checkEveryName(operatorRead, { type, tenancy }));
+			const target = { type: { group, groupVersion, kind }, tenancy: { partition, namespace } };
+			place = {
+				...target.type,
+				...target.tenancy,
+				type: this.#registry.get(target.type),
+				everyName: this.#access.checkEveryName?.(operatorRead, target),
+			};
+			this.#places.set(key, place);
 		}
-		return this.#everyName.get(key);
+		return place;
 	}
 }
 
-/** Beyond it the decisions are asked for anew. */
-const maxCachedTenancies = 10_000;
+/** A type in a tenancy. */
+interface Place extends TypeLike {
+	readonly partition: string;
+	readonly namespace: string;
+	/** Where it is registered. */
+	readonly type: ResourceType | undefined;
+	/** The decision for each name there; `undefined` where each has to be asked for. */
+	readonly everyName: Decision | undefined;
+}
+
+function isAt(place: Place, type: Type, partition: string, namespace: string): boolean {
+	return (
+		place.partition === partition &&
+		place.namespace === namespace &&
+		place.kind === type.kind &&
+		place.group === type.group &&
+		place.groupVersion === type.groupVersion
+	);
+}
+
+/** Beyond it all are looked up anew. */
+const maxCachedPlaces = 10_000;

@@ -1,7 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type Runtime, sleep } from "@plinth/runtime";
 import { CasFailure, type Consistency, WrongUid } from "@plinth/storage";
-import { staleVersion } from "./refusal.ts";
 
 /** How often a write is tried against what others commit meanwhile. */
 const maxAttempts = 6;
@@ -13,15 +12,14 @@ const firstDelayMs = 1;
  * Runs one read-modify-write until it commits without a conflict. The first attempt may read what
  * this server knows; what it refuses is refused only after an attempt that reads strongly.
  *
- * @param givenVersion - that the caller gave, or "". It is never retried over another's write: a
- *   conflict about the resource itself, the first mutation of a commit, is the answer.
  * @param attempt - throws CasFailure or WrongUid on a conflict that another attempt may not meet.
- * @throws ConnectError Aborted for that conflict, and when the attempts are used up.
+ *   An attempt for a caller that gave a version meets, and refuses, what does not match it, so that
+ *   it is never retried over another's write.
+ * @throws ConnectError Aborted when the attempts are used up.
  */
 export async function retryConflicts<T>(
 	runtime: Runtime,
 	call: { readonly signal: AbortSignal },
-	givenVersion: string,
 	attempt: (consistency: Consistency) => Promise<T>,
 ): Promise<T> {
 	for (let number = 1; ; number += 1) {
@@ -31,9 +29,6 @@ export async function retryConflicts<T>(
 			const conflict = failure instanceof CasFailure || failure instanceof WrongUid;
 			if (!conflict && !(number === 1 && failure instanceof ConnectError)) {
 				throw failure;
-			}
-			if (conflict && givenVersion && failure.mutations.includes(0)) {
-				throw staleVersion();
 			}
 			if (number === maxAttempts) {
 				throw new ConnectError(

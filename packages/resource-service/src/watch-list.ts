@@ -13,11 +13,107 @@ import type { ServiceContext } from "./service-context.ts";
 const bookmarkEveryMs = 5_000;
 
 /** What there is, and then each change, of one query, as one caller may see it. */
-export async function* watchList(
+export class WatchList implements AsyncIterableIterator<WatchEvent, undefined> {
+	readonly #context: ServiceContext;
+	readonly #request: WatchListRequest;
+	readonly #call: HandlerContext;
+	#opened: Opened | undefined;
+	#inSnapshot: boolean;
+	/**
+	 * A live event that does not end its revision, held back until the next one, which is there
+	 * already: where that one is out of view and ends the revision, this one carries the version in
+	 * its place.
+	 */
+	#held: WatchEvent | undefined;
+	/** What goes out after an event that was held back. */
+	#ready: WatchEvent | undefined;
+
+	constructor(context: ServiceContext, request: WatchListRequest, call: HandlerContext) {
+		this.#context = context;
+		this.#request = request;
+		this.#call = call;
+		this.#inSnapshot = request.afterVersion === "";
+	}
+
+	[Symbol.asyncIterator](): this {
+		return this;
+	}
+
+	/** One call at a time: that is how Connect reads a stream. */
+	async next(): Promise<IteratorResult<WatchEvent, undefined>> {
+		const ready = this.#ready;
+		if (ready !== undefined) {
+			this.#ready = undefined;
+			return { done: false, value: ready };
+		}
+		this.#opened ??= await open(this.#context, this.#request, this.#call);
+		const { view, events, ended } = this.#opened;
+		try {
+			for (;;) {
+				const { done, value } = await events.next();
+				if (done) {
+					return { done: true, value: undefined };
+				}
+				const message = this.#follow(value, view.see(value));
+				if (message !== undefined) {
+					return { done: false, value: message };
+				}
+			}
+		} catch (failure) {
+			throw ended?.aborted
+				? new ConnectError(
+						"the token is no longer good: watch again with another",
+						Code.Unauthenticated,
+					)
+				: failure;
+		}
+	}
+
+	async return(): Promise<IteratorResult<WatchEvent, undefined>> {
+		await this.#opened?.events.return?.();
+		return { done: true, value: undefined };
+	}
+
+	/** What goes out now that an event has come, which the caller sees so, or not at all. */
+	#follow(event: StoredEvent, seen: WatchEvent | undefined): WatchEvent | undefined {
+		const held = this.#held;
+		if (event.kind === "end-of-snapshot") {
+			this.#inSnapshot = false;
+		}
+		if (seen === undefined) {
+			if (held === undefined || event.version === undefined) {
+				return undefined;
+			}
+			this.#held = undefined;
+			held.version = event.version;
+			return held;
+		}
+		this.#held = undefined;
+		if (event.version === undefined && !this.#inSnapshot) {
+			this.#held = seen;
+			return held;
+		}
+		if (held === undefined) {
+			return seen;
+		}
+		this.#ready = seen;
+		return held;
+	}
+}
+
+/** A watch of the storage, and what of it the caller sees. */
+interface Opened {
+	readonly view: View;
+	readonly events: AsyncIterator<StoredEvent>;
+	/** Aborts when the caller's token is no longer good. */
+	readonly ended: AbortSignal | undefined;
+}
+
+async function open(
 	context: ServiceContext,
 	request: WatchListRequest,
 	call: HandlerContext,
-): AsyncGenerator<WatchEvent> {
+): Promise<Opened> {
 	const named = requireType(request.type, "type");
 	const type = resolveType(context.registry, named);
 	const tenancy = queryTenancy(type, request.tenancy);
@@ -28,31 +124,19 @@ export async function* watchList(
 	const consistency = consistencyOf(call);
 	const access = await accessOf(context.authorizer, call);
 	enforce(decideList(type, access, tenancy));
-	const view = new View(type, new Readable(context.registry, access), (resource) =>
-		context.jsonForms.shownTo(call, resource),
-	);
-	const signal =
-		access.ended === undefined ? call.signal : AbortSignal.any([call.signal, access.ended]);
+	const { ended } = access;
 	const events = context.backend.watchList(
 		{ type: type.type, tenancy, namePrefix: request.namePrefix },
 		{
-			signal,
+			signal: ended === undefined ? call.signal : AbortSignal.any([call.signal, ended]),
 			consistency,
 			...(request.afterVersion && { afterVersion: request.afterVersion }),
 			...(request.bookmarks && { bookmarkEveryMs }),
 		},
 	);
-	try {
-		yield* view.of(events, request.afterVersion === "");
-	} catch (failure) {
-		if (access.ended?.aborted) {
-			throw new ConnectError(
-				"the token is no longer good: watch again with another",
-				Code.Unauthenticated,
-			);
-		}
-		throw failure;
-	}
+	const readable = new Readable(context.registry, access);
+	const view = new View(type, readable, context.jsonForms.shownTo(call));
+	return { view, events: events[Symbol.asyncIterator](), ended };
 }
 
 /**
@@ -70,41 +154,8 @@ class View {
 		this.#show = show;
 	}
 
-	/**
-	 * A live event that does not end its revision is held back until the next one, which is there
-	 * already: where that one is out of view and ends the revision, the held one carries the version
-	 * in its place.
-	 */
-	async *of(
-		events: AsyncIterable<StoredEvent>,
-		snapshotFirst: boolean,
-	): AsyncGenerator<WatchEvent> {
-		let inSnapshot = snapshotFirst;
-		let held: WatchEvent | undefined;
-		for await (const event of events) {
-			const seen = this.#see(event);
-			if (held !== undefined && (seen !== undefined || event.version !== undefined)) {
-				if (seen === undefined) {
-					held.version = event.version ?? "";
-				}
-				yield held;
-				held = undefined;
-			}
-			if (seen === undefined) {
-				continue;
-			}
-			if (event.kind === "end-of-snapshot") {
-				inSnapshot = false;
-			}
-			if (event.version === undefined && !inSnapshot) {
-				held = seen;
-			} else {
-				yield seen;
-			}
-		}
-	}
-
-	#see(event: StoredEvent): WatchEvent | undefined {
+	/** The event as the caller sees it, if it does. */
+	see(event: StoredEvent): WatchEvent | undefined {
 		switch (event.kind) {
 			case "end-of-snapshot":
 				return message({ case: "endOfSnapshot", value: endOfSnapshot }, event.version);

@@ -40,7 +40,7 @@ export async function writeStatus(
 	enforce(decision);
 	const fence = fenceOf(call);
 
-	return retryConflicts(context.runtime, call, request.version, async (consistency) => {
+	return retryConflicts(context.runtime, call, async (consistency) => {
 		const stored = await readOrExplain(context, id, consistency);
 		if (decision.kind === "needs-resource") {
 			enforceWithResource(decideWrite(type, access, id, decode(type, stored)), id);

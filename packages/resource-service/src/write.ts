@@ -47,7 +47,7 @@ async function tryWrite(
 	const access = await accessOf(context.authorizer, call);
 	const candidate = new Candidate(context, access, input);
 	const options = { fence: fenceOf(call), dryRun };
-	return retryConflicts(context.runtime, call, candidate.given.version, async (consistency) => {
+	return retryConflicts(context.runtime, call, async (consistency) => {
 		const stored = await readStored(context.backend, candidate.id, consistency);
 		const plan = await planWrite(context, candidate, stored, consistency);
 		return { plan, commit: await commitPlan(context, plan, options), stored };

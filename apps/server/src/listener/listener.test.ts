@@ -2,7 +2,13 @@ import { once } from "node:events";
 import { Agent, request as httpRequest } from "node:http";
 import { connect as connectHttp2 } from "node:http2";
 import { connect, type Socket } from "node:net";
-import { Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
+import {
+	Code,
+	ConnectError,
+	createClient,
+	createConnectRouter,
+	type Transport,
+} from "@connectrpc/connect";
 import {
 	createConnectTransport,
 	createGrpcTransport,
@@ -232,6 +238,72 @@ describe("a connection without a call", () => {
 		const quiet = new Promise((resolve) => setTimeout(resolve, 300, "still open"));
 		expect(await Promise.race([next, quiet])).toBe("still open");
 		next.catch(() => {});
+	});
+});
+
+describe("a client that stops reading and then vanishes", () => {
+	/** A router whose WatchList sends without end, and tells when it was let go of. */
+	async function startFlood() {
+		const ended = Promise.withResolvers<void>();
+		const resource = { id: { name: "x".repeat(1_000_000) } };
+		const router = createConnectRouter().service(ResourceService, {
+			async *watchList() {
+				try {
+					for (;;) {
+						yield { event: { case: "upsert", value: { resource } } };
+					}
+				} finally {
+					ended.resolve();
+				}
+			},
+		});
+		const listener = await openListener({
+			address: { host: "127.0.0.1", port: 0 },
+			handler: createRpcHandler(
+				router,
+				createPlainEndpoints(router, () => true),
+				silentLogger,
+			),
+			limits: defaultListenerLimits,
+			clock: systemClock,
+			logger: silentLogger,
+		});
+		open.push(listener);
+		return { port: listener.address.port, ended: ended.promise };
+	}
+
+	const path = "/plinth.resource.v1.ResourceService/WatchList";
+	const contentType = "application/connect+json";
+	const message = "\0\0\0\0\x02{}";
+
+	it("leaves nothing running, by HTTP/1.1", async () => {
+		const { port, ended } = await startFlood();
+		const socket = await connected(port);
+		socket.write(
+			`POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-type: ${contentType}\r\ncontent-length: 7\r\n\r\n${message}`,
+			"latin1",
+		);
+		await once(socket, "readable");
+		await reached(`http://127.0.0.1:${port}`);
+		socket.destroy();
+		await ended;
+	});
+
+	it("leaves nothing running, by HTTP/2", async () => {
+		const { port, ended } = await startFlood();
+		const session = connectHttp2(`http://127.0.0.1:${port}`);
+		session.on("error", () => {});
+		const stream = session.request({
+			":method": "POST",
+			":path": path,
+			"content-type": contentType,
+		});
+		stream.on("error", () => {});
+		stream.end(message, "latin1");
+		await once(stream, "readable");
+		await reached(`http://127.0.0.1:${port}`);
+		session.destroy();
+		await ended;
 	});
 });
 

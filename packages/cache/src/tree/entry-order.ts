@@ -30,7 +30,10 @@ export function sortByName(entries: Iterable<Entry>): Entry[] {
 		.map(({ entry }) => entry);
 }
 
-/** Entries of one type, sorted. */
+/** Entries of one type, sorted: tenancies are compared once a tenancy. */
 export function sortEntries(entries: Iterable<Entry>): Entry[] {
-	return Array.from(entries).sort((a, b) => (entryBefore(a, b) ? -1 : 1));
+	const byHome = Map.groupBy(entries, homeOf);
+	return [...byHome]
+		.sort(([a], [b]) => (a && b ? comparePaths(a, b) : 0))
+		.flatMap(([, entries]) => sortByName(entries));
 }

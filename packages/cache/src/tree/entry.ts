@@ -20,6 +20,8 @@ const nowhere: Places = [];
 export class Entry implements Decoded {
 	readonly resource: Resource;
 	readonly #type: ResourceType;
+	/** That of the ID: entries are compared by it, and the resource is far away in memory. */
+	readonly #name: string;
 	#data: Decoded["data"] | undefined = undefined;
 	#home: Node | undefined = undefined;
 	#places: Places = nowhere;
@@ -27,6 +29,7 @@ export class Entry implements Decoded {
 	constructor(type: ResourceType, resource: Resource) {
 		this.resource = resource;
 		this.#type = type;
+		this.#name = resource.id?.name ?? "";
 		if (freezesShared) {
 			Object.freeze(this);
 		}
@@ -40,6 +43,11 @@ export class Entry implements Decoded {
 	#decode(): Decoded["data"] {
 		this.#data = decodeShared(this.#type, this.resource).data;
 		return this.#data;
+	}
+
+	/** Its name. */
+	static nameOf(entry: Entry): string {
+		return entry.#name;
 	}
 
 	/** Notes where the entry is, once. */
@@ -59,9 +67,4 @@ export class Entry implements Decoded {
 	}
 }
 
-export const { place, homeOf, placesOf } = Entry;
-
-/** The last segment of the entry's ID. */
-export function nameOf(entry: Entry): string {
-	return entry.resource.id?.name ?? "";
-}
+export const { place, nameOf, homeOf, placesOf } = Entry;

@@ -18,13 +18,13 @@ export class IdSource implements Source {
 		this.#type = type;
 	}
 
-	get(args: readonly unknown[]): Decoded | undefined {
-		const entry = this.#table.find(this.#whole(args[0]));
+	get(id?: unknown): Decoded | undefined {
+		const entry = this.#table.find(this.#whole(id));
 		return entry && this.#item(entry);
 	}
 
-	list(args: readonly unknown[]): Decoded[] {
-		const scope = this.#table.scope(this.#prefix(args[0]));
+	list(prefix?: unknown): Decoded[] {
+		const scope = this.#table.scope(this.#prefix(prefix));
 		if (scope === undefined || scope instanceof Entry) {
 			return scope === undefined ? [] : [this.#item(scope)];
 		}
@@ -37,8 +37,8 @@ export class IdSource implements Source {
 		return items;
 	}
 
-	iterate(args: readonly unknown[]): IteratorObject<Decoded, undefined> {
-		const scope = this.#table.scope(this.#prefix(args[0]));
+	iterate(prefix?: unknown): IteratorObject<Decoded, undefined> {
+		const scope = this.#table.scope(this.#prefix(prefix));
 		if (scope === undefined || scope instanceof Entry) {
 			return (scope === undefined ? [] : [this.#item(scope)]).values();
 		}
@@ -46,8 +46,8 @@ export class IdSource implements Source {
 		return this.#type === this.#table.type ? entries : entries.map((entry) => this.#item(entry));
 	}
 
-	parents(args: readonly unknown[]): Decoded[] {
-		const item = this.get(args);
+	parents(id?: unknown): Decoded[] {
+		const item = this.get(id);
 		return item === undefined ? [] : [item];
 	}
 

@@ -87,14 +87,14 @@ export class SortedList<T> {
 	/** Puts an item in the place of one that the list has, and that is equal to it in the order. */
 	replace(item: T, by: T): void {
 		const chunk = this.#ownChunk(lowerChunk(this.#chunks, item, this.#before));
-		chunk[lowerBound(chunk, item, this.#before)] = by;
+		chunk[chunk.indexOf(item)] = by;
 	}
 
 	/** Takes an item out, which the list must have. */
 	remove(item: T): void {
 		const at = lowerChunk(this.#chunks, item, this.#before);
 		const chunk = this.#ownChunk(at);
-		chunk.splice(lowerBound(chunk, item, this.#before), 1);
+		chunk.splice(chunk.indexOf(item), 1);
 		this.#size--;
 		if (chunk.length === 0) {
 			this.#removeChunk(at);

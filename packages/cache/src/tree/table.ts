@@ -33,16 +33,19 @@ export class Table {
 
 	/** The entry of that tenancy and name, or `undefined`. */
 	find(id: ReferenceLike): Entry | undefined {
-		const { tenancy } = id;
-		let node: Node | undefined = this.ids.root;
-		if (this.#partitioned) {
-			node = findChild(node, tenancy?.partition ?? "");
-			if (this.#namespaced && node !== undefined) {
-				node = findChild(node, tenancy?.namespace ?? "");
-			}
+		return entryAt(this.#homeOf(id), id);
+	}
+
+	/** The node of the tenancy, or `undefined` where it has no entries. */
+	#homeOf({ tenancy }: ReferenceLike): Node | undefined {
+		const { root } = this.ids;
+		if (!this.#partitioned) {
+			return root;
 		}
-		const names = node?.bucket;
-		return names instanceof NameMap ? names.get(id.name ?? "") : undefined;
+		const partition = findChild(root, tenancy?.partition ?? "");
+		return this.#namespaced && partition !== undefined
+			? findChild(partition, tenancy?.namespace ?? "")
+			: partition;
 	}
 
 	/** All entries, in no order. */
@@ -77,7 +80,8 @@ export class Table {
 		if (!id?.name) {
 			throw new CacheError(`${describe(id)} can't be cached: it has no name`);
 		}
-		const before = this.find(id);
+		const home = this.#homeOf(id);
+		const before = entryAt(home, id);
 		if (before?.resource === resource) {
 			return;
 		}
@@ -89,7 +93,7 @@ export class Table {
 		}
 		// From here on nothing can fail.
 		if (before === undefined) {
-			this.#add(entry, this.ids.ensure(this.#tenancyOf(id)), keys);
+			this.#add(entry, home ?? this.ids.ensure(this.#tenancyOf(id)), keys);
 		} else {
 			this.#replace(before, entry, keys);
 		}
@@ -156,6 +160,11 @@ export class Table {
 }
 
 const nowhere: Places = [];
+
+function entryAt(home: Node | undefined, { name }: ReferenceLike): Entry | undefined {
+	const names = home?.bucket;
+	return names instanceof NameMap ? names.get(name ?? "") : undefined;
+}
 
 function* entriesBelow(node: Node): Generator<Entry> {
 	if (node.bucket instanceof NameMap) {

@@ -133,3 +133,37 @@ export async function* texts(...values: string[]) {
 export function forever(): Promise<never> {
 	return new Promise(() => {});
 }
+
+/** Requests without end that say what became of them. They are large, so that no socket takes all. */
+export function endlessRequests() {
+	const ended = happening<string>();
+	async function* requests() {
+		let how = "returned";
+		try {
+			for (;;) {
+				yield { text: "more".repeat(10_000) };
+			}
+		} catch (error) {
+			how = `threw ${seen(ConnectError.from(error))}`;
+		} finally {
+			ended.resolve(how);
+		}
+	}
+	return { requests: requests(), ended: ended.promise };
+}
+
+/** A unary handler that says when it runs, what its signal says, and never answers. */
+export async function connectHanging(connect: Connect) {
+	const running = happening<HandlerContext>();
+	const aborted = happening<unknown>();
+	const connection = await connect({
+		handlers: {
+			unary: async (_, context) => {
+				void abortOf(context.signal).then(aborted.resolve);
+				running.resolve(context);
+				return forever();
+			},
+		},
+	});
+	return { ...connection, running: running.promise, aborted: aborted.promise };
+}

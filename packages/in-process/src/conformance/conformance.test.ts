@@ -1,13 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Behaviour } from "./behaviour.fixture.ts";
-import { cancellationBehaviours } from "./cancellation.fixture.ts";
-import { errorBehaviours } from "./errors.fixture.ts";
-import { interceptorBehaviours } from "./interceptors.fixture.ts";
-import {
-	bidiBehaviours,
-	clientStreamBehaviours,
-	serverStreamBehaviours,
-} from "./streams.fixture.ts";
+import { behaviours } from "./behaviours.fixture.ts";
 import {
 	connectOverSocket,
 	grpcOverSocket,
@@ -15,17 +8,6 @@ import {
 	type Side,
 	shufflingScheduler,
 } from "./transports.fixture.ts";
-import { unaryBehaviours } from "./unary.fixture.ts";
-
-const behaviours = {
-	"unary calls": unaryBehaviours,
-	errors: errorBehaviours,
-	cancellation: cancellationBehaviours,
-	interceptors: interceptorBehaviours,
-	"server streams": serverStreamBehaviours,
-	"client streams": clientStreamBehaviours,
-	"streams both ways": bidiBehaviours,
-};
 
 const sides: readonly Side[] = [
 	inProcess("in-process", () => undefined),
@@ -36,17 +18,25 @@ const sides: readonly Side[] = [
 	connectOverSocket,
 ];
 
-describe.each(sides)("the transport $name", (side) => {
-	describe.each(Object.entries(behaviours))("%s", (_, table) => {
-		it.each(table)("$does", async (behaviour) => {
-			const { connect, close } = side.open();
-			try {
-				expect(await behaviour.play(connect)).toEqual(expectedOn(side, behaviour));
-			} finally {
-				await close();
+for (const side of sides) {
+	for (const [about, table] of Object.entries(behaviours)) {
+		describe(`the transport ${side.name}: ${about}`, () => {
+			for (const behaviour of table) {
+				it(behaviour.does, async () => {
+					const { connect, close } = side.open();
+					try {
+						expect(await behaviour.play(connect)).toEqual(expectedOn(side, behaviour));
+					} finally {
+						await close();
+					}
+				});
 			}
 		});
-	});
+	}
+}
+
+it("is described in docs/behaviours.md", async () => {
+	await expect(asMarkdown()).toMatchFileSnapshot("../../docs/behaviours.md");
 });
 
 function expectedOn(side: Side, { outcome, accident }: Behaviour): unknown {
@@ -54,4 +44,26 @@ function expectedOn(side: Side, { outcome, accident }: Behaviour): unknown {
 		return outcome;
 	}
 	return accident.on === "every wire" || accident.on === side.kind ? accident.outcome : outcome;
+}
+
+function asMarkdown(): string {
+	const all = Object.values(behaviours).flat();
+	const lines = [
+		"# What a caller can rely on",
+		"",
+		`The ${all.length} behaviours of the conformance suite (\`src/conformance\`), which runs against this`,
+		"transport, also with its hops in shuffled order, and against connect-node over a socket, with gRPC",
+		"and with Connect. The outcome must be the same on all. This file is written by the suite",
+		"(`vitest --update`).",
+		"",
+		"Accidents of the wire, which the suite expects there and this transport does not have:",
+		"",
+		...all.flatMap(({ does, accident }) =>
+			accident ? [`- on ${accident.on}: "${does}" does not hold: ${accident.why}.`] : [],
+		),
+	];
+	for (const [about, table] of Object.entries(behaviours)) {
+		lines.push("", `## ${about}`, "", "The transport", "", ...table.map(({ does }) => `- ${does}`));
+	}
+	return `${lines.join("\n")}\n`;
 }

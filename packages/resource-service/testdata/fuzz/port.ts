@@ -1,4 +1,4 @@
-import { connect, createServer } from "node:http2";
+import { connect, createServer, type ServerHttp2Session } from "node:http2";
 import type { AddressInfo } from "node:net";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
@@ -41,6 +41,11 @@ export async function openPort(
 			requestGate: sendErrorsWell,
 		}),
 	);
+	const accepted = new Set<ServerHttp2Session>();
+	server.on("session", (each) => {
+		accepted.add(each);
+		each.on("close", () => accepted.delete(each));
+	});
 	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
 	const { port } = server.address() as AddressInfo;
 	const session = connect(`http://127.0.0.1:${port}`);
@@ -57,7 +62,7 @@ export async function openPort(
 				let contentType = "";
 				let grpcStatus: string | undefined;
 				// The answer is complete, and the server need not have read all of the request.
-				const finish = () => setImmediate(() => stream.destroy());
+				const finish = () => setImmediate(() => stream.writableFinished || stream.destroy());
 				stream.on("response", (head) => {
 					status = Number(head[":status"]);
 					contentType = String(head["content-type"] ?? "");
@@ -83,7 +88,11 @@ export async function openPort(
 			}),
 		async [Symbol.asyncDispose]() {
 			session.destroy();
-			await new Promise<void>((resolve) => server.close(() => resolve()));
+			const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+			for (const each of accepted) {
+				each.destroy();
+			}
+			await closed;
 		},
 	};
 }

@@ -4,7 +4,15 @@ interface FakeTimer extends Timer {
 	readonly dueMs: number;
 	/** Breaks ties: timers of the same instant fire in the order in which they were set. */
 	readonly order: number;
-	readonly callback: () => void;
+	fire(): void;
+}
+
+/** What a fake clock can be told. */
+export interface FakeClockOptions {
+	/** The wall clock's time at the start, in milliseconds since the epoch; 2026-01-01 by default. */
+	readonly nowMs?: number;
+	/** Where timers that come due are called; at once by default. One cancelled until then is not. */
+	readonly deliver?: (callback: () => void) => void;
 }
 
 /**
@@ -16,13 +24,16 @@ export class FakeClock implements Clock {
 	#wallMs: number;
 	#order = 0;
 	readonly #timers = new Set<FakeTimer>();
+	readonly #deliver: (callback: () => void) => void;
 
-	constructor(options: { readonly nowMs?: number } = {}) {
+	constructor(options: FakeClockOptions = {}) {
 		this.#wallMs = options.nowMs ?? Date.UTC(2026, 0, 1);
+		this.#deliver = options.deliver ?? ((callback) => callback());
 	}
 
+	/** Whole milliseconds, as a machine's. */
 	now(): number {
-		return this.#wallMs;
+		return Math.floor(this.#wallMs);
 	}
 
 	monotonic(): number {
@@ -30,48 +41,57 @@ export class FakeClock implements Clock {
 	}
 
 	setTimer(delayMs: number, callback: () => void): Timer {
+		let pending = true;
 		const timer: FakeTimer = {
 			dueMs: this.#monotonicMs + Math.max(0, delayMs),
 			order: this.#order++,
-			callback,
+			fire: () =>
+				this.#deliver(() => {
+					if (pending) {
+						pending = false;
+						callback();
+					}
+				}),
 			cancel: () => {
+				pending = false;
 				this.#timers.delete(timer);
 			},
 		};
-		this.#timers.add(timer);
+		if (timer.dueMs !== Number.POSITIVE_INFINITY) {
+			this.#timers.add(timer);
+		}
 		return timer;
 	}
 
 	/** Moves time forward, firing what comes due on the way, timers set meanwhile included. */
 	advance(byMs: number): void {
 		const endMs = this.#monotonicMs + byMs;
-		for (
-			let timer = this.#next();
-			timer !== undefined && timer.dueMs <= endMs;
-			timer = this.#next()
-		) {
-			this.#moveTo(timer.dueMs);
-			this.#timers.delete(timer);
-			timer.callback();
-		}
+		while (this.advanceToTimer(endMs)) {}
 		this.#moveTo(endMs);
 	}
 
 	/** As `advance`, but lets promises settle before each timer and after the last. */
 	async advanceAsync(byMs: number): Promise<void> {
 		const endMs = this.#monotonicMs + byMs;
-		await settle();
-		for (
-			let timer = this.#next();
-			timer !== undefined && timer.dueMs <= endMs;
-			timer = this.#next()
-		) {
-			this.#moveTo(timer.dueMs);
-			this.#timers.delete(timer);
-			timer.callback();
+		do {
 			await settle();
-		}
+		} while (this.advanceToTimer(endMs));
 		this.#moveTo(endMs);
+	}
+
+	/**
+	 * Moves time to the next timer and fires it, and it alone, where it is due at `untilMs` on the
+	 * monotonic clock or before; answers whether it was.
+	 */
+	advanceToTimer(untilMs = Number.POSITIVE_INFINITY): boolean {
+		const timer = this.#next();
+		if (timer === undefined || timer.dueMs > untilMs) {
+			return false;
+		}
+		this.#moveTo(timer.dueMs);
+		this.#timers.delete(timer);
+		timer.fire();
+		return true;
 	}
 
 	/** Makes the wall clock jump, back too; monotonic time and timers do not notice. */
@@ -88,9 +108,6 @@ export class FakeClock implements Clock {
 	#next(): FakeTimer | undefined {
 		let next: FakeTimer | undefined;
 		for (const timer of this.#timers) {
-			if (timer.dueMs === Number.POSITIVE_INFINITY) {
-				continue;
-			}
 			if (
 				next === undefined ||
 				timer.dueMs < next.dueMs ||
@@ -105,7 +122,8 @@ export class FakeClock implements Clock {
 	#moveTo(monotonicMs: number): void {
 		const byMs = monotonicMs - this.#monotonicMs;
 		if (byMs > 0) {
-			this.#monotonicMs += byMs;
+			// Not by adding: a sum may fall short of the due time of a timer by a rounding.
+			this.#monotonicMs = monotonicMs;
 			this.#wallMs += byMs;
 		}
 	}

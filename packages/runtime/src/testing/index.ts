@@ -1,2 +1,5 @@
-export { FakeClock } from "./fake-clock.ts";
+export { FakeClock, type FakeClockOptions } from "./fake-clock.ts";
 export { seededRandom } from "./seeded-random.ts";
+export { type SeededRuntime, seededRuntime } from "./seeded-runtime.ts";
+export { SeededScheduler, type SeededSchedulerOptions } from "./seeded-scheduler.ts";
+export { type Skew, SkewedClock } from "./skewed-clock.ts";

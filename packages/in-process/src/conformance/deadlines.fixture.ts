@@ -1,0 +1,199 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import {
+	abortOf,
+	type Behaviour,
+	caught,
+	codeOf,
+	connectHanging,
+	errorOf,
+	forever,
+	happening,
+	textsOf,
+	throwOnAbort,
+} from "./behaviour.fixture.ts";
+
+/** Short, for it passes on the machine's clock. */
+const timeoutMs = 30;
+
+/** How calls end at their deadline. */
+export const deadlineBehaviours: readonly Behaviour[] = [
+	{
+		does: "fails a call at its deadline",
+		async play(connect) {
+			const { client } = await connect({ handlers: { unary: () => forever() } });
+			return errorOf(client.unary({}, { timeoutMs }));
+		},
+		outcome: "DeadlineExceeded: the operation timed out",
+	},
+	{
+		does: "fails a call at the transport's own timeout",
+		async play(connect) {
+			const { client } = await connect({
+				handlers: { unary: () => forever() },
+				defaultTimeoutMs: timeoutMs,
+			});
+			return errorOf(client.unary({}));
+		},
+		outcome: "DeadlineExceeded: the operation timed out",
+	},
+	{
+		does: "aborts the handler's signal at the deadline",
+		async play(connect) {
+			const { client, running, aborted } = await connectHanging(connect);
+			const call = errorOf(client.unary({}, { timeoutMs }));
+			const { signal } = await running;
+			const before = signal.aborted;
+			await aborted;
+			return [before, signal.aborted, await call];
+		},
+		outcome: [false, true, "DeadlineExceeded: the operation timed out"],
+	},
+	{
+		does: "fails a call whose handler throws its signal's reason at the deadline",
+		async play(connect) {
+			const { client } = await connect({
+				handlers: { unary: (_, { signal }) => throwOnAbort(signal) },
+			});
+			return codeOf(await caught(client.unary({}, { timeoutMs })));
+		},
+		outcome: "DeadlineExceeded",
+	},
+	{
+		does: "tells a handler after its deadline that no time is left",
+		async play(connect) {
+			const left = happening<boolean>();
+			const { client } = await connect({
+				handlers: {
+					unary: async (_, { signal, timeoutMs: leftMs }) => {
+						await abortOf(signal);
+						left.resolve((leftMs() ?? Number.NaN) < 5);
+						return {};
+					},
+				},
+			});
+			await errorOf(client.unary({}, { timeoutMs }));
+			return left.promise;
+		},
+		outcome: true,
+	},
+	{
+		does: "answers in time what has a deadline",
+		async play(connect) {
+			const { client } = await connect({ handlers: { unary: () => ({ text: "in time" }) } });
+			return (await client.unary({}, { timeoutMs: 10_000 })).text;
+		},
+		outcome: "in time",
+	},
+	{
+		does: "lets the caller's signal go before a later deadline",
+		async play(connect) {
+			const { client, running } = await connectHanging(connect);
+			const controller = new AbortController();
+			const options = { signal: controller.signal, timeoutMs: 10_000 };
+			const call = errorOf(client.unary({}, options));
+			await running;
+			controller.abort("before");
+			return call;
+		},
+		outcome: "Canceled: before",
+	},
+	{
+		does: "fails a stream at its deadline, messages before it delivered",
+		async play(connect) {
+			const { client } = await connect({
+				handlers: {
+					async *serverStream() {
+						yield { text: "first" };
+						await forever();
+					},
+				},
+			});
+			return textsOf(client.serverStream({}, { timeoutMs }));
+		},
+		outcome: ["first", "DeadlineExceeded: the operation timed out"],
+	},
+	{
+		does: "fails a stream that was at its deadline before its first message",
+		async play(connect) {
+			const { client } = await connect({
+				handlers: {
+					// biome-ignore lint/correctness/useYield: it waits for what does not come
+					async *serverStream() {
+						await forever();
+					},
+				},
+			});
+			return textsOf(client.serverStream({}, { timeoutMs }));
+		},
+		outcome: ["DeadlineExceeded: the operation timed out"],
+	},
+	{
+		does: "fails the next read of a stream whose deadline passed while nobody read",
+		async play(connect) {
+			const aborted = happening();
+			const { client } = await connect({
+				handlers: {
+					async *serverStream(_, { signal }) {
+						void abortOf(signal).then(() => aborted.resolve());
+						yield { text: "first" };
+						await forever();
+					},
+				},
+			});
+			const reader = client.serverStream({}, { timeoutMs })[Symbol.asyncIterator]();
+			const first = await reader.next();
+			await aborted.promise;
+			return [first.done !== true && first.value.text, await errorOf(reader.next())];
+		},
+		outcome: ["first", "DeadlineExceeded: the operation timed out"],
+	},
+];
+
+/** How calls end with their server. */
+export const shutdownBehaviours: readonly Behaviour[] = [
+	{
+		does: "fails calls whose handlers give up at a shutdown, with its error",
+		async play(connect) {
+			const shutdown = new AbortController();
+			const running = happening();
+			const { client } = await connect({
+				handlers: {
+					unary: (_, { signal }) => {
+						running.resolve();
+						return throwOnAbort(signal);
+					},
+				},
+				shutdownSignal: shutdown.signal,
+			});
+			const call = errorOf(client.unary({}));
+			await running.promise;
+			shutdown.abort(new ConnectError("going down", Code.Unavailable));
+			return call;
+		},
+		outcome: "Unavailable: going down",
+	},
+	{
+		does: "fails streams whose handlers give up at a shutdown, with its error",
+		async play(connect) {
+			const shutdown = new AbortController();
+			const { client } = await connect({
+				handlers: {
+					async *serverStream(_, { signal }) {
+						yield { text: "first" };
+						await throwOnAbort(signal);
+					},
+				},
+				shutdownSignal: shutdown.signal,
+			});
+			const texts: string[] = [];
+			const reading = (async () => {
+				for await (const { text } of client.serverStream({})) {
+					texts.push(text);
+					shutdown.abort(new ConnectError("going down", Code.Unavailable));
+				}
+			})();
+			return [await errorOf(reading), texts];
+		},
+		outcome: ["Unavailable: going down", ["first"]],
+	},
+];

@@ -1,0 +1,162 @@
+/*
+ * What the resource service costs, next to an implementation that answers constants of the same
+ * size: that is what Connect alone costs. All times are computing time of this process, in which
+ * client and server run, so that those over a socket are of both sides.
+ */
+import { create } from "@bufbuild/protobuf";
+import { type Client, createClient, type ServiceImpl } from "@connectrpc/connect";
+import { createInProcessTransport } from "@plinth/in-process";
+import { NamespaceSchema, ResourceService } from "@plinth/proto";
+import { idOf, Namespace, Partition, resourceOf, Tombstone, TypeRegistry } from "@plinth/resource";
+import { systemRuntime } from "@plinth/runtime";
+import { createMemoryBackend } from "@plinth/storage";
+import {
+	createResourceService,
+	ensureDefaultTenancy,
+	everyoneMayDoEverything,
+} from "../src/index.ts";
+import { Album, Artist, album, artist, demoTypes } from "../testdata/demo.ts";
+import { connections } from "./connections.ts";
+import { best, compare, computedMicroseconds } from "./measure.ts";
+
+// Shared objects are frozen outside of production, which is no part of what is measured.
+if (process.env.NODE_ENV !== "production") {
+	throw new Error("run it with NODE_ENV=production: pnpm bench");
+}
+
+const listed = 1_000;
+
+const backend = createMemoryBackend();
+await ensureDefaultTenancy(backend, systemRuntime);
+const service = createResourceService({
+	backend,
+	registry: new TypeRegistry([Partition, Namespace, Tombstone, ...demoTypes]),
+	authorizer: everyoneMayDoEverything,
+});
+const local = clientOf(service);
+for (const namespace of ["calls", "watched"]) {
+	await local.write({
+		resource: resourceOf(Namespace, {
+			id: idOf(Namespace, namespace),
+			data: create(NamespaceSchema),
+		}),
+	});
+}
+const tenancy = { namespace: "calls" };
+const names = Array.from({ length: listed }, (_, index) => `r${index}`);
+for (const name of names) {
+	await local.write({ resource: artist(name, tenancy) });
+}
+const { resource: one } = await local.read({ id: idOf(Artist, "r0", tenancy) });
+const all = await local.list({ type: Artist.type, tenancy });
+
+/** Answers what the service would, and does nothing for it. */
+const bare: Partial<ServiceImpl<typeof ResourceService>> = {
+	read: () => ({ $typeName: "plinth.resource.v1.ReadResponse", ...(one && { resource: one }) }),
+	write: () => ({ $typeName: "plinth.resource.v1.WriteResponse", ...(one && { resource: one }) }),
+	list: () => all,
+};
+
+let turn = 0;
+function nextName(): string {
+	turn = (turn + 1) % names.length;
+	return names[turn] ?? "";
+}
+
+const calls = {
+	Read: (client: Client<typeof ResourceService>) =>
+		client.read({ id: idOf(Artist, nextName(), tenancy) }),
+	Write: (client: Client<typeof ResourceService>) =>
+		client.write({ resource: artist(nextName(), tenancy) }),
+	"List of 1,000": (client: Client<typeof ResourceService>) =>
+		client.list({ type: Artist.type, tenancy }),
+};
+
+const table: Record<string, unknown>[] = [];
+for (const [name, open] of Object.entries(connections)) {
+	const [ours, theirs] = [await open(service), await open(bare)];
+	for (const [method, call] of Object.entries(calls)) {
+		const atOnce = name === "in-process" ? 1 : 8;
+		const alternatives = [() => call(ours.client), () => call(theirs.client)];
+		const [withService = 0, alone = 0] = await compare(alternatives, { atOnce });
+		table.push({
+			call: method,
+			over: name,
+			"service µs": round(withService),
+			"bare µs": round(alone),
+			"own share µs": round(withService - alone),
+			ratio: (withService / alone).toFixed(2),
+		});
+	}
+	ours.close();
+	theirs.close();
+}
+console.table(table);
+
+const fanOut: Record<string, unknown>[] = [];
+const unwatched = best(await writesWith(0));
+for (const watchers of [1, 10, 100, 1_000]) {
+	const perEvent = best(await writesWith(watchers));
+	fanOut.push({
+		watchers,
+		"µs per write and its events": round(perEvent),
+		"µs per event and watcher": ((perEvent - unwatched) / watchers).toFixed(2),
+	});
+}
+console.log(`watch fan-out, in-process; a write without watchers takes ${round(unwatched)} µs`);
+console.table(fanOut);
+await backend.close();
+process.exit(0);
+
+/** Microseconds per write until all watchers have got its event, of several rounds. */
+async function writesWith(watchers: number): Promise<readonly number[]> {
+	const writes = Math.max(100, Math.min(1_000, Math.floor(20_000 / Math.max(1, watchers))));
+	const end = new AbortController();
+	let outstanding = 0;
+	let caughtUp = () => {};
+	let ready = 0;
+	const streams = Array.from({ length: watchers }, async () => {
+		const request = { type: Album.type, tenancy: { namespace: "watched" } };
+		for await (const { event } of local.watchList(request, { signal: end.signal })) {
+			if (event.case === "endOfSnapshot") {
+				ready += 1;
+			} else if (ready >= watchers) {
+				outstanding -= 1;
+				if (outstanding === 0) {
+					caughtUp();
+				}
+			}
+		}
+	});
+	const ended = Promise.allSettled(streams);
+	while (ready < watchers) {
+		await new Promise((resolve) => setImmediate(resolve));
+	}
+	const results: number[] = [];
+	for (let round = 0; round < 7; round += 1) {
+		const start = computedMicroseconds();
+		outstanding += watchers * writes;
+		const done = new Promise<void>((resolve) => {
+			caughtUp = resolve;
+		});
+		for (let count = 0; count < writes; count += 1) {
+			await local.write({ resource: album("watched", { tenancy: { namespace: "watched" } }) });
+		}
+		await (watchers === 0 ? undefined : done);
+		results.push((computedMicroseconds() - start) / writes);
+	}
+	end.abort();
+	await ended;
+	return results.slice(2);
+}
+
+function clientOf(implementation: ServiceImpl<typeof ResourceService>) {
+	const transport = createInProcessTransport((router) =>
+		router.service(ResourceService, implementation),
+	);
+	return createClient(ResourceService, transport);
+}
+
+function round(microseconds: number): number {
+	return Math.round(microseconds * 10) / 10;
+}

@@ -1,0 +1,260 @@
+import type { Random } from "../random.ts";
+import type { Scheduler } from "../scheduler.ts";
+import { FakeClock } from "./fake-clock.ts";
+import { seededRandom } from "./seeded-random.ts";
+
+/** What a seeded scheduler is made with. */
+export interface SeededSchedulerOptions {
+	/** Decides the order; the same seed, the same run. */
+	readonly seed: number;
+	/** What the clock's wall time is at the start, in milliseconds since the epoch. */
+	readonly nowMs?: number;
+	/** How many steps (tasks and moves of the clock) one call may take; a million by default. */
+	readonly maxSteps?: number;
+}
+
+/**
+ * Runs what may overlap in an order that a seed decides, on a clock of its own. Everything that
+ * waits for its turn waits here, everything that waits for time waits on the clock:
+ *
+ * ```
+ *   schedule(task) ──▶ ready: [ t1, t2, t3, … ] ──▶ one of them, drawn
+ *     ▲                         ▲                     │ its promises settle, and add tasks
+ *     │ timers that come due    └─────────────────────┘
+ *   clock ◀── moved to the next timer when nothing is ready
+ * ```
+ *
+ * One task runs at a time, and the next is drawn only when no promise is left that can settle by
+ * itself. So what runs on it, and asks nothing else of the world, depends on nothing but the seed.
+ * Nothing runs unless one of the methods that return promises is called; calls may overlap, and
+ * then take turns.
+ */
+export class SeededScheduler implements Scheduler {
+	readonly seed: number;
+	readonly clock: FakeClock;
+	readonly #random: Random;
+	readonly #maxSteps: number;
+	readonly #ready: (() => void)[] = [];
+	/** The step that is under way, of whichever call. */
+	#underWay: Promise<unknown> | undefined;
+	#sinceBreath = 0;
+
+	constructor(options: SeededSchedulerOptions) {
+		const { seed, nowMs, maxSteps = 1_000_000 } = options;
+		this.seed = seed;
+		this.#maxSteps = maxSteps;
+		this.#random = seededRandom(seed);
+		this.clock = new FakeClock({
+			...(nowMs !== undefined && { nowMs }),
+			deliver: (callback) => this.schedule(callback),
+		});
+	}
+
+	/** The number of tasks that wait for their turn. */
+	get ready(): number {
+		return this.#ready.length;
+	}
+
+	schedule(task: () => void): void {
+		this.#ready.push(task);
+	}
+
+	/** Resolves some turns later: anything else that is ready may run before. */
+	pause(): Promise<void> {
+		return new Promise((resolve) => this.schedule(resolve));
+	}
+
+	/** Runs up to that many tasks. The clock stands. Answers whether any were left to run. */
+	async runSome(count: number): Promise<boolean> {
+		for (let ran = 0; ran < count; ran++) {
+			if (!(await this.#step())) {
+				return false;
+			}
+		}
+		return true;
+	}
+
+	/** Runs everything that needs no time. */
+	async drain(): Promise<void> {
+		const steps = this.#counter("with tasks left to run");
+		while (await this.#step()) {
+			steps.count();
+		}
+	}
+
+	/** Lets that many milliseconds pass, and everything happen that comes of it. */
+	async advance(byMs: number): Promise<void> {
+		const endMs = this.clock.monotonic() + byMs;
+		const steps = this.#counter(`before ${byMs} ms had passed`);
+		do {
+			while (await this.#step()) {
+				steps.count();
+			}
+			steps.count();
+		} while (this.#advanceToTimers(endMs));
+		this.clock.advance(endMs - this.clock.monotonic());
+		await this.drain();
+	}
+
+	/**
+	 * Runs everything, moving the clock whenever nothing else is left, until the promise has settled,
+	 * and answers what it does.
+	 *
+	 * @throws Error where nothing is left to run and no timer is set.
+	 */
+	async run<T>(main: Promise<T>): Promise<T> {
+		let isSettled = false;
+		const settle = () => {
+			isSettled = true;
+		};
+		main.then(settle, settle);
+		await this.#goOn(() => isSettled, "for the promise to settle");
+		return main;
+	}
+
+	/**
+	 * Runs everything that needs no time, or until the promise has settled; answers the promise, which
+	 * may wait for more to happen.
+	 */
+	async drive<T>(main: Promise<T>): Promise<T> {
+		let isSettled = false;
+		const settle = () => {
+			isSettled = true;
+		};
+		main.then(settle, settle);
+		const steps = this.#counter("with tasks left to run");
+		while (!isSettled && (await this.#step(() => isSettled))) {
+			steps.count();
+		}
+		return main;
+	}
+
+	/**
+	 * Runs everything, moving the clock, until the condition holds when nothing is left to run. It is
+	 * asked whenever nothing is left, each time before the clock moves.
+	 *
+	 * @param options - `limitMs` is how much time may pass at most; an hour by default. `describe`
+	 *   says for the error what is still missing.
+	 * @throws Error where that does not happen.
+	 */
+	async until(
+		condition: () => boolean,
+		options: { readonly limitMs?: number; readonly describe?: () => string } = {},
+	): Promise<void> {
+		const { limitMs = 3_600_000, describe } = options;
+		const endMs = this.clock.monotonic() + limitMs;
+		const steps = this.#counter("without coming to rest", describe);
+		for (;;) {
+			while (await this.#step()) {
+				steps.count();
+			}
+			if (condition()) {
+				return;
+			}
+			steps.count();
+			if (!this.#advanceToTimers(endMs)) {
+				const why =
+					this.clock.nextTimerMs() === undefined
+						? "nothing is left to run and no timer is set"
+						: `${limitMs} ms have passed`;
+				throw this.#error(`${why}, and what was waited for has not happened`, describe);
+			}
+		}
+	}
+
+	async #goOn(isOver: () => boolean, what: string): Promise<void> {
+		const steps = this.#counter(`and more to wait ${what}`);
+		while (!isOver()) {
+			if (!(await this.#step(isOver)) && !isOver() && !this.#advanceToTimers()) {
+				throw this.#error(`nothing is left to run, no timer is set, and more to wait ${what}`);
+			}
+			steps.count();
+		}
+	}
+
+	/** Moves time to the next timer; all that are due at that instant become ready. */
+	#advanceToTimers(untilMs?: number): boolean {
+		const moved = this.clock.advanceToTimer(untilMs);
+		while (moved && this.clock.advanceToTimer(this.clock.monotonic())) {}
+		return moved;
+	}
+
+	/** One step: lets promises settle, then runs a task. Answers false where there was none. */
+	async #step(isOver: () => boolean = () => false): Promise<boolean> {
+		while (this.#underWay !== undefined) {
+			await this.#underWay;
+		}
+		const step = Promise.withResolvers<void>();
+		this.#underWay = step.promise;
+		try {
+			await this.#settled();
+			return !isOver() && this.#runOne();
+		} finally {
+			this.#underWay = undefined;
+			step.resolve();
+		}
+	}
+
+	/**
+	 * Resolves when no promise is left that can settle by itself. Where that leaves nothing to run,
+	 * code may still have given the process a turn (`setImmediate`) and go on after it.
+	 */
+	async #settled(): Promise<void> {
+		await microtasksDone();
+		this.#sinceBreath += 1;
+		if (this.#ready.length === 0 || this.#sinceBreath > tasksInARow) {
+			this.#sinceBreath = 0;
+			await processTurn();
+			if (this.#ready.length === 0) {
+				await processTurn();
+			}
+		}
+	}
+
+	#runOne(): boolean {
+		const index = Math.floor(this.#random.next() * this.#ready.length);
+		const task = this.#ready[index];
+		if (task === undefined) {
+			return false;
+		}
+		const last = this.#ready.pop();
+		if (last !== undefined && index < this.#ready.length) {
+			this.#ready[index] = last;
+		}
+		task();
+		return true;
+	}
+
+	#counter(what: string, describe?: () => string): { count(): void } {
+		let left = this.#maxSteps;
+		return {
+			count: () => {
+				left -= 1;
+				if (left < 0) {
+					throw this.#error(
+						`${this.#maxSteps} steps ${what}: does something go in circles?`,
+						describe,
+					);
+				}
+			},
+		};
+	}
+
+	#error(message: string, describe?: () => string): Error {
+		const more = describe === undefined ? "" : `: ${describe()}`;
+		return new Error(`seed ${this.seed}: ${message}${more}`);
+	}
+}
+
+/** How many tasks run before timers and input of the process get their turn. */
+const tasksInARow = 512;
+
+/** Resolves when the queue of microtasks is empty: Node runs the next tick only then. */
+function microtasksDone(): Promise<void> {
+	return new Promise((resolve) => process.nextTick(resolve));
+}
+
+/** Resolves after one turn of the process's event loop. */
+function processTurn(): Promise<void> {
+	return new Promise((resolve) => setImmediate(resolve));
+}

@@ -1,0 +1,34 @@
+import { describe, expect, it } from "vitest";
+import { FakeClock } from "./fake-clock.ts";
+import { SkewedClock } from "./skewed-clock.ts";
+
+describe("SkewedClock", () => {
+	it("tells another time of day, and goes faster or slower", () => {
+		const clock = new FakeClock({ nowMs: 1_000 });
+		const skewed = new SkewedClock(clock, { offsetMs: -600, rate: 2 });
+		expect(skewed.now()).toBe(400);
+		let firedAt = Number.NaN;
+		skewed.setTimer(100, () => {
+			firedAt = skewed.monotonic();
+		});
+		clock.advance(49);
+		expect(firedAt).toBeNaN();
+		clock.advance(2);
+		expect(firedAt).toBeGreaterThanOrEqual(100);
+		expect(firedAt).toBeLessThan(100.1);
+	});
+
+	it("is late with its timers while it is suspended, and forgets those that are cancelled then", () => {
+		const clock = new FakeClock();
+		const skewed = new SkewedClock(clock, {});
+		const fired: string[] = [];
+		skewed.setTimer(10, () => fired.push("late"));
+		const cancelled = skewed.setTimer(10, () => fired.push("cancelled"));
+		skewed.suspend();
+		clock.advance(1_000);
+		expect(fired).toEqual([]);
+		cancelled.cancel();
+		skewed.resume();
+		expect(fired).toEqual(["late"]);
+	});
+});
