@@ -14,11 +14,13 @@ const id = idOf(Partition, "default");
 async function interfaces(options: Partial<InterfacesOptions> = {}): Promise<Interfaces> {
 	const backend = createMemoryBackend();
 	await ensureDefaultTenancy(backend, systemRuntime);
+	const noGraph = { types: [], dependencies: [], cycles: [] };
 	return createInterfaces({
 		backend,
 		registry: new TypeRegistry([Partition]),
 		authorizer: everyoneMayDoEverything,
 		modules: [],
+		controllers: { state: () => ({ holdsLease: true, controllers: [] }), graph: () => noGraph },
 		runtime: systemRuntime,
 		logger: silentLogger,
 		limits: { messageBytes: 10_000 },

@@ -6,15 +6,25 @@ import {
 	createClient,
 	createConnectRouter,
 } from "@connectrpc/connect";
+import { type ControllerManager, createControllerService } from "@plinth/controller";
 import { createInProcessTransport } from "@plinth/in-process";
-import { createResourceServiceCloningClient, ResourceService } from "@plinth/proto";
-import type { Authorizer, TypeRegistry } from "@plinth/resource";
-import { createResourceService, everyoneMayDoEverything } from "@plinth/resource-service";
+import {
+	ControllerService,
+	createResourceServiceCloningClient,
+	ResourceService,
+} from "@plinth/proto";
+import type { Authorizer, TypeLike, TypeRegistry } from "@plinth/resource";
+import {
+	createResourceService,
+	everyoneMayDoEverything,
+	sendErrorsWell,
+} from "@plinth/resource-service";
 import type { Logger, Runtime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
 import { endStreams } from "./listener/end-streams.ts";
 import type { ListenerLimits } from "./listener/limits.ts";
 import { reportFaults } from "./listener/report-faults.ts";
+import { requireRead } from "./listener/require-read.ts";
 import type { Module } from "./module/define-module.ts";
 
 /**
@@ -41,6 +51,8 @@ export interface InterfacesOptions {
 	/** Decides for the interfaces that look at tokens. */
 	readonly authorizer: Authorizer;
 	readonly modules: readonly Module[];
+	/** Reports on the controllers that work through these interfaces. */
+	readonly controllers: Pick<ControllerManager, "state" | "graph">;
 	readonly runtime: Runtime;
 	readonly logger: Logger;
 	readonly limits: Pick<ListenerLimits, "messageBytes">;
@@ -51,6 +63,9 @@ export interface InterfacesOptions {
 	/** Aborts external calls that did not finish in time, with its reason. */
 	readonly callsEnd: AbortSignal;
 }
+
+/** What policies call the reports on controllers: `internal.v1.Controller`. */
+const controllerReports: TypeLike = { group: "internal", groupVersion: "v1", kind: "Controller" };
 
 /** Defines all interfaces of a server, and registers all services on them. */
 export function createInterfaces(options: InterfacesOptions): Interfaces {
@@ -89,7 +104,8 @@ export function createInterfaces(options: InterfacesOptions): Interfaces {
 		// A misspelt field must not be lost silently.
 		jsonOptions: { registry: registry.messages(), ignoreUnknownFields: false },
 		shutdownSignal: options.callsEnd,
-		requestGate: () => {
+		requestGate: (call) => {
+			sendErrorsWell(call);
 			if (!options.takesCalls()) {
 				throw new ConnectError("the server is starting or stopping: try again", Code.Unavailable);
 			}
@@ -97,6 +113,9 @@ export function createInterfaces(options: InterfacesOptions): Interfaces {
 		interceptors: [endStreams(options.streamsEnd), reportFaults(logger)],
 	});
 	external.service(ResourceService, secured);
+	external.service(ControllerService, createControllerService(options.controllers), {
+		interceptors: [requireRead(options.authorizer, controllerReports)],
+	});
 	for (const module of options.modules) {
 		module.services(external, { trusted: trustedCloned, secured: securedCloned, logger });
 	}

@@ -162,6 +162,8 @@ class ComposedServer implements Server {
 			registry,
 			authorizer: this.#options.authorizer ?? everyoneMayDoEverything,
 			modules,
+			// The manager works through the interfaces: it comes after them.
+			controllers: { state: () => manager.state(), graph: () => manager.graph() },
 			runtime,
 			logger,
 			limits,

@@ -38,15 +38,19 @@ export function fenceOf(context: HandlerContext): Fence | undefined {
 	return fence;
 }
 
-/** What the caller may do. */
+/**
+ * What the caller may do.
+ *
+ * @throws ConnectError Unauthenticated where the token is missing, malformed or not known.
+ */
 export function accessOf(
 	authorizer: Authorizer,
-	context: HandlerContext,
+	context: Pick<HandlerContext, "requestHeader">,
 ): Access | Promise<Access> {
 	return authorizer.tokenless ?? authorizer.authenticate(tokenOf(context));
 }
 
-function tokenOf(context: HandlerContext): string | undefined {
+function tokenOf(context: Pick<HandlerContext, "requestHeader">): string | undefined {
 	const bearer = context.requestHeader.get("authorization");
 	if (bearer === null) {
 		return context.requestHeader.get(tokenHeader) ?? undefined;

@@ -1,4 +1,4 @@
-export { consistencyHeader, fenceHeader, tokenHeader } from "./call.ts";
+export { accessOf, consistencyHeader, fenceHeader, tokenHeader } from "./call.ts";
 export { limits } from "./limits.ts";
 export { everyoneMayDoEverything } from "./open-access.ts";
 export { type Policy, PolicyAuthorizer, type PolicyRule } from "./policy-authorizer.ts";

@@ -1,0 +1,45 @@
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { ControllerService } from "@plinth/proto";
+import { PolicyAuthorizer } from "@plinth/resource-service";
+import { describe, expect, it } from "vitest";
+import { createServer } from "./server.ts";
+
+describe("the reports on controllers", () => {
+	it("are served to those who may read them, and to nobody else", async () => {
+		const authorizer = new PolicyAuthorizer();
+		authorizer.grant("operator", {
+			subject: "operator",
+			rules: [{ operations: ["operator:read"], type: "internal.*" }],
+		});
+		authorizer.grant("user", {
+			subject: "user",
+			rules: [{ operations: ["*"], type: "demo.*" }],
+		});
+		const server = createServer({
+			storage: { kind: "memory" },
+			listen: { host: "127.0.0.1", port: 0 },
+			authorizer,
+		});
+		await server.start();
+		try {
+			const client = createClient(
+				ControllerService,
+				createConnectTransport({ baseUrl: server.address, httpVersion: "2" }),
+			);
+			const as = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });
+			const { controllers } = await client.listControllers({}, as("operator"));
+			expect(controllers.map(({ name }) => name)).toEqual([
+				"reaper",
+				"namespace-deletion",
+				"partition-deletion",
+			]);
+			const refused = await client.listControllers({}, as("user")).catch(ConnectError.from);
+			expect(refused).toMatchObject({ code: Code.PermissionDenied });
+			const unknown = await client.getDependencyGraph({}).catch(ConnectError.from);
+			expect(unknown).toMatchObject({ code: Code.Unauthenticated });
+		} finally {
+			await server.stop();
+		}
+	});
+});
