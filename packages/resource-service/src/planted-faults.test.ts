@@ -13,7 +13,7 @@ const checks = {
 	},
 	"the check of watchers": (simulation: Simulation) => runWatchers(simulation),
 };
-/** How many runs a check has to notice a fault that strikes about once in each. */
+/** How many runs a check has to notice a fault that strikes once or twice in each. */
 const runs = 100;
 
 describe.each(Object.entries(checks))("%s", (_name, check) => {

@@ -1,12 +1,13 @@
-import { create } from "@bufbuild/protobuf";
+import { create, fromJson } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { type Resource, StatusSchema } from "@plinth/proto";
-import { idOf } from "@plinth/resource";
+import { idOf, resourceOf } from "@plinth/resource";
 import { type Clock, systemRuntime } from "@plinth/runtime";
 import { FakeClock, seededRandom } from "@plinth/runtime/testing";
 import { CasFailure, type StorageBackend } from "@plinth/storage";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Artist, artist } from "../testdata/demo.ts";
+import { gigType } from "../testdata/gig.ts";
 import { expectRefusal, startService, type TestService } from "./service.fixture.ts";
 
 describe("writes that conflict with others", () => {
@@ -92,10 +93,17 @@ describe("writes that conflict with others", () => {
 	});
 
 	it("run the hooks of the type once, however often they are tried", async () => {
+		const ran: string[] = [];
+		const Gig = gigType({
+			mutate: () => ran.push("mutate"),
+			validate: () => ran.push("validate"),
+		});
+		t.registry.register(Gig);
 		conflicts = 3;
-		const written = await write(artist("miles"));
-		expect(written.id?.name).toBe("miles");
+		const data = fromJson(Gig.schema, { title: "live", seats: 1 });
+		await write(resourceOf(Gig, { id: idOf(Gig, "gig"), data }));
 		expect(commits).toBe(4);
+		expect(ran).toEqual(["mutate", "validate"]);
 	});
 
 	it("land over what came meanwhile, where no version is given", async () => {

@@ -12,6 +12,7 @@ import { expect } from "vitest";
 import { demoTypes } from "../testdata/demo.ts";
 import { everyoneMayDoEverything } from "./open-access.ts";
 import { createResourceService } from "./resource-service.ts";
+import { sendErrorsWell } from "./sendable-errors.ts";
 import { ensureDefaultTenancy } from "./tenancy-defaults.ts";
 
 /** A service under test, and a client to it. */
@@ -68,6 +69,7 @@ export async function startService(
 		connectNodeAdapter({
 			routes: (router) => router.service(ResourceService, service),
 			shutdownSignal: stop.signal,
+			requestGate: sendErrorsWell,
 		}),
 	);
 	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

@@ -1,4 +1,5 @@
 import { Code, ConnectError } from "@connectrpc/connect";
+import { DecodeError } from "@plinth/resource";
 import {
 	Exhausted,
 	Fenced,
@@ -27,6 +28,10 @@ export function toConnectError(failure: unknown): ConnectError | undefined {
 			`resource was requested with GroupVersion="${failure.requested.groupVersion}", but stored with GroupVersion="${failure.stored.id?.type?.groupVersion}"`,
 			Code.InvalidArgument,
 		);
+	}
+	if (failure instanceof DecodeError) {
+		// It was stored before its type changed: nothing that is done now is at fault.
+		return new ConnectError(failure.message, Code.FailedPrecondition);
 	}
 	if (failure instanceof Fenced) {
 		return new ConnectError(failure.message, Code.Aborted);

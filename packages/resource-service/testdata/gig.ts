@@ -27,8 +27,8 @@ import {
 	MessageRulesSchema,
 	message as messageRules,
 } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
-import { file_plinth_resource_v1_annotations, Scope, SpecSchema, spec } from "@plinth/proto";
-import { defineType, type ResourceType } from "@plinth/resource";
+import { file_plinth_resource_v1_annotations, Scope, spec, TypeSpecSchema } from "@plinth/proto";
+import { defineType, type ResourceType, type TypeHooks } from "@plinth/resource";
 
 /*
  * A type that exists as bytes only, as if a server had fetched it: no code was generated for it.
@@ -47,7 +47,7 @@ const { STRING, INT32 } = FieldDescriptorProto_Type;
 
 function gigFile(): FileDescriptorSet {
 	const options = create(MessageOptionsSchema);
-	setExtension(options, spec, create(SpecSchema, { scope: Scope.NAMESPACE }));
+	setExtension(options, spec, create(TypeSpecSchema, { scope: Scope.NAMESPACE }));
 	const sold = {
 		id: "sold",
 		message: "sold more than there is",
@@ -103,11 +103,12 @@ function field(
 ): MessageInitShape<typeof FieldDescriptorProtoSchema> {
 	const options = create(FieldOptionsSchema);
 	setExtension(options, fieldRules, create(FieldRulesSchema, rules));
-	return { name, number, type, label: FieldDescriptorProto_Label.OPTIONAL, options };
+	const label = FieldDescriptorProto_Label.OPTIONAL;
+	return { name, jsonName: name, number, type, label, options };
 }
 
 /** `live.v1.Gig`, from bytes. */
-export function gigType(): ResourceType {
+export function gigType(hooks: TypeHooks = {}): ResourceType {
 	const bytes = toBinary(FileDescriptorSetSchema, gigFile());
 	const message = createFileRegistry(fromBinary(FileDescriptorSetSchema, bytes)).getMessage(
 		"acme.live.v1.Gig",
@@ -115,5 +116,5 @@ export function gigType(): ResourceType {
 	if (message === undefined) {
 		throw new Error("the descriptors lack the message");
 	}
-	return defineType(message);
+	return defineType(message, hooks);
 }

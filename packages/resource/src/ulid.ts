@@ -3,7 +3,7 @@ import { isValid, ulid } from "ulid";
 
 /** A fresh ULID: the clock's time in milliseconds, then 80 random bits. */
 export function newUlid(runtime: Pick<Runtime, "clock" | "random">): string {
-	return ulid(runtime.clock.now(), () => runtime.random.next());
+	return ulid(Math.floor(runtime.clock.now()), () => runtime.random.next());
 }
 
 /** Whether the string is a ULID in its canonical upper-case form. */

@@ -16,8 +16,8 @@ export const plantedFaults = [
 /** One of them. */
 export type PlantedFault = (typeof plantedFaults)[number];
 
-/** How often an occasion to go wrong is taken: about once a run. */
-const share = 0.02;
+/** How often an occasion to go wrong is taken: once or twice a run. */
+const share = 0.05;
 
 /** The storage, but that it goes wrong in one way now and then, as the seed decides. */
 export function withFault(

@@ -30,7 +30,8 @@ interface ReadAfterEvent {
 }
 
 /**
- * Lets writers write without pause while watchers start, stall, stop and resume.
+ * Lets writers write without pause while watchers start, stall, stop and resume. Returns how often
+ * one fell so far behind that it had to watch anew.
  *
  * @throws Violation where a watcher missed something, got it twice, out of order or too early, where
  *   its view is not what is stored in the end, or a read was older than an event before it.
@@ -38,7 +39,7 @@ interface ReadAfterEvent {
 export async function runWatchers(
 	simulation: Simulation,
 	{ writers = 3, writesEach = 15, watchers = 3 } = {},
-): Promise<void> {
+): Promise<number> {
 	const { client, scheduler } = simulation;
 	await scheduler.run(
 		client.write({
@@ -67,6 +68,7 @@ export async function runWatchers(
 		watcher.check(commits);
 		await scheduler.run(watcher.compareWithStore());
 	}
+	return crowd.reduce((sum, { fellBehind }) => sum + fellBehind, 0);
 }
 
 async function writeRepeatedly(
@@ -118,6 +120,8 @@ class Watcher {
 	readonly #reads: ReadAfterEvent[] = [];
 	readonly #view = new View();
 	readonly #end = new AbortController();
+	/** How often it had to watch anew. */
+	fellBehind = 0;
 	#version = "";
 	#wandering = true;
 	#stream = new AbortController();
@@ -218,6 +222,7 @@ class Watcher {
 			if (mustWatchAgain(error)) {
 				this.#version = "";
 				brokenOff = true;
+				this.fellBehind += 1;
 			} else if (!end.signal.aborted) {
 				throw error;
 			}
