@@ -45,6 +45,8 @@ export class PulledStream<S, T> implements AsyncIterableIterator<T, undefined> {
 	#last: Promise<Result<T>> | undefined;
 	/** The first message, where it was read ahead of the reader. */
 	#primed: Promise<Result<T>> | undefined;
+	/** The one message that may be on its way to the reader. */
+	#message: Result<T> | undefined;
 	#end: StreamEnd | undefined;
 	/** Whether the source has stopped without an end of its own; the reader hears why in `end`. */
 	#isCutOff = false;
@@ -111,20 +113,28 @@ export class PulledStream<S, T> implements AsyncIterableIterator<T, undefined> {
 		if (this.#end === undefined) {
 			this.#end = error === undefined ? { kind: "done" } : { kind: "error", error };
 			this.#primed = undefined;
+			this.#message = undefined;
 			this.#settleWithEnd(this.#end);
 		}
 	}
 
-	readonly #turn = (): Promise<Result<T>> =>
-		new Promise((resolve, reject) => {
-			this.#resolve = resolve;
-			this.#reject = reject;
-			if (this.#end === undefined) {
-				this.#hops.pull(this.#pull);
-			} else {
-				this.#settleWithEnd(this.#end);
-			}
-		});
+	// What runs for every message is made once for the stream: closures of a message's own would
+	// cost as much as the rest.
+
+	readonly #turn = (): Promise<Result<T>> => new Promise(this.#begin);
+
+	readonly #begin = (
+		resolve: (result: Result<T>) => void,
+		reject: (reason: unknown) => void,
+	): void => {
+		this.#resolve = resolve;
+		this.#reject = reject;
+		if (this.#end === undefined) {
+			this.#hops.pull(this.#pull);
+		} else {
+			this.#settleWithEnd(this.#end);
+		}
+	};
 
 	readonly #pull = (): void => {
 		if (this.#isDeaf()) {
@@ -146,20 +156,27 @@ export class PulledStream<S, T> implements AsyncIterableIterator<T, undefined> {
 			this.#hops.answer(() => this.#arrive());
 			return;
 		}
-		let value: T;
 		try {
-			value = this.#sides.convert(result.value);
+			this.#message = { done: false, value: this.#sides.convert(result.value) };
 		} catch (thrown) {
 			this.#thrown(thrown);
 			return;
 		}
-		this.#hops.answer(() => this.#settle({ done: false, value }));
+		this.#hops.answer(this.#deliver);
 	};
 
 	readonly #thrown = (thrown: unknown): void => {
 		if (!this.#isDeaf()) {
 			const error = this.#sides.failed(thrown);
 			this.#hops.answer(() => this.#arrive(error));
+		}
+	};
+
+	readonly #deliver = (): void => {
+		const message = this.#message;
+		if (message !== undefined && this.#end === undefined) {
+			this.#message = undefined;
+			this.#settle(message);
 		}
 	};
 

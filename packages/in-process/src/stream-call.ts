@@ -162,8 +162,10 @@ class StreamCall<I extends DescMessage, O extends DescMessage> implements CallEn
 	}
 
 	#convert(answer: Answer): MessageShape<O> {
-		const message = create(this.#route.spec.method.output, answer);
 		const { output } = this.#method;
+		const message = isMessage(answer, output)
+			? answer
+			: create(this.#route.spec.method.output, answer);
 		if (!isMessage(message, output)) {
 			throw new ConnectError(
 				`expected ${output.typeName}, not ${message.$typeName}`,
