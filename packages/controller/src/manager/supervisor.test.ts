@@ -208,6 +208,24 @@ describe("leases", () => {
 		expect(bench.state("single")).toMatchObject({ phase: "running", restarts: 0 });
 	});
 
+	it("aborts a singleton's reconciles at once when the lease is lost while they are let finish", async () => {
+		await using bench = new TestBench();
+		const leases = new LocalLeases();
+		let signal: AbortSignal | undefined;
+		const controller = named("single", Artist, async (context) => {
+			signal = context.signal;
+			await new Promise((resolve) => context.signal.addEventListener("abort", resolve));
+		});
+		bench.service.put(demo(Artist, "miles"));
+		await bench.start([controller], { leases });
+		void bench.stop();
+		await bench.settle();
+		expect(signal?.aborted).toBe(false);
+		leases.revoke("controllers");
+		await bench.settle();
+		expect(signal?.aborted).toBe(true);
+	});
+
 	it("carries the token of its lease in each write, status and deletion", async () => {
 		await using bench = new TestBench();
 		const leases = new LocalLeases();

@@ -63,6 +63,8 @@ export interface RunState {
 export class Run {
 	readonly #options: RunOptions;
 	readonly #ending = Promise.withResolvers<RunEnd>();
+	/** Resolves when the lease is lost, also when the run is ending already. */
+	readonly #lost = Promise.withResolvers<void>();
 	/** Ends watches, sources and the initializer. */
 	readonly #watching = new AbortController();
 	readonly #background: Promise<void>[] = [];
@@ -89,6 +91,7 @@ export class Run {
 		const onLost = () => {
 			this.#refusal = "the lease of its controller is lost";
 			this.#ending.resolve({ kind: "lease-lost" });
+			this.#lost.resolve();
 		};
 		const unlisten = [listen(stop, onStop), listen(lease?.signal, onLost)];
 		this.#spawn(this.#start());
@@ -235,7 +238,8 @@ export class Run {
 			pool.stop();
 		}
 		if (end.kind === "stopped" && machinery !== undefined) {
-			await within(clock, limits.stopFinishMs, machinery.reconciler.pool.idle());
+			const finished = machinery.reconciler.pool.idle();
+			await within(clock, limits.stopFinishMs, Promise.race([finished, this.#lost.promise]));
 		}
 		for (const pool of pools) {
 			pool.abort(reason);

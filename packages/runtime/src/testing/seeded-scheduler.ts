@@ -102,31 +102,31 @@ export class SeededScheduler implements Scheduler {
 	 *
 	 * @throws Error where nothing is left to run and no timer is set.
 	 */
-	async run<T>(main: Promise<T>): Promise<T> {
-		let isSettled = false;
-		const settle = () => {
-			isSettled = true;
-		};
-		main.then(settle, settle);
-		await this.#goOn(() => isSettled, "for the promise to settle");
-		return main;
+	run<T>(main: Promise<T>): Promise<T> {
+		return this.#whilePending(main, async (isOver) => {
+			const steps = this.#counter("and more to wait for the promise to settle");
+			while (!isOver()) {
+				if (!(await this.#step(isOver)) && !isOver() && !this.#advanceToTimers()) {
+					throw this.#error(
+						"nothing is left to run, no timer is set, and more to wait for the promise to settle",
+					);
+				}
+				steps.count();
+			}
+		});
 	}
 
 	/**
 	 * Runs everything that needs no time, or until the promise has settled; answers the promise, which
 	 * may wait for more to happen.
 	 */
-	async drive<T>(main: Promise<T>): Promise<T> {
-		let isSettled = false;
-		const settle = () => {
-			isSettled = true;
-		};
-		main.then(settle, settle);
-		const steps = this.#counter("with tasks left to run");
-		while (!isSettled && (await this.#step(() => isSettled))) {
-			steps.count();
-		}
-		return main;
+	drive<T>(main: Promise<T>): Promise<T> {
+		return this.#whilePending(main, async (isOver) => {
+			const steps = this.#counter("with tasks left to run");
+			while (await this.#step(isOver)) {
+				steps.count();
+			}
+		});
 	}
 
 	/**
@@ -162,14 +162,14 @@ export class SeededScheduler implements Scheduler {
 		}
 	}
 
-	async #goOn(isOver: () => boolean, what: string): Promise<void> {
-		const steps = this.#counter(`and more to wait ${what}`);
-		while (!isOver()) {
-			if (!(await this.#step(isOver)) && !isOver() && !this.#advanceToTimers()) {
-				throw this.#error(`nothing is left to run, no timer is set, and more to wait ${what}`);
-			}
-			steps.count();
-		}
+	/** The promise, at once when it has settled; until then the work goes on. */
+	#whilePending<T>(main: Promise<T>, work: (isOver: () => boolean) => Promise<void>): Promise<T> {
+		let isOver = false;
+		const settle = () => {
+			isOver = true;
+		};
+		main.then(settle, settle);
+		return Promise.race([main, work(() => isOver).then(() => main)]);
 	}
 
 	/** Moves time to the next timer; all that are due at that instant become ready. */

@@ -1,0 +1,54 @@
+import { type Cache, cloning } from "@plinth/cache";
+import type { ID } from "@plinth/proto";
+import { idOf, nameKey } from "@plinth/resource";
+import type { Logger, Runtime } from "@plinth/runtime";
+import type { ResourceClient } from "../client/resource-client.ts";
+import type { Controller } from "../define/controller.ts";
+import type { Requeue } from "../define/requeue.ts";
+import { Task } from "../queue/task.ts";
+import { defaultLimits } from "../run/limits.ts";
+import { ReconcileTally } from "../run/reconcile-tally.ts";
+import { WorkContext } from "../run/work-context.ts";
+
+/** What one call of a reconciler is made with. */
+export interface CallReconcileOptions {
+	/** What to reconcile; units of tenancy that are left out are `default`. */
+	readonly id: ID;
+	/** What the controller's cache holds. */
+	readonly cache: Cache;
+	/** The resource service, copying what it takes and answers. */
+	readonly client: ResourceClient;
+	readonly runtime: Runtime;
+	readonly logger: Logger;
+}
+
+/**
+ * Calls a controller's reconciler once, outside of any run: as a run does, and without all that
+ * makes a run (watches, queues, leases, time limits). Settles when the writes that it made have.
+ */
+export async function callReconcile(
+	controller: Controller,
+	options: CallReconcileOptions,
+): Promise<Requeue | undefined> {
+	const { id, cache, client, runtime, logger } = options;
+	const { manages } = controller;
+	const environment = {
+		controller,
+		client,
+		cloningClient: client,
+		runtime,
+		logger,
+		limits: defaultLimits,
+		tally: new ReconcileTally(),
+	};
+	const scope = { environment, fence: undefined, refusal: () => undefined };
+	const asked = idOf(manages, id.name, id.tenancy, id.uid);
+	const task = new Task(nameKey(asked));
+	const context = new WorkContext(scope, task, { cache: cloning(cache), shared: cache }, () => {});
+	try {
+		const cached = cache.get(manages, asked)?.resource.id;
+		return (await controller.reconcile(context, { id: cached ?? asked })) ?? undefined;
+	} finally {
+		await context.client.close();
+	}
+}

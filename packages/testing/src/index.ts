@@ -1,0 +1,28 @@
+export {
+	type BreakableWatch,
+	type CallPoint,
+	type CallSelector,
+	ClientFaults,
+	type Place,
+	type Stall,
+	type UnaryMethod,
+	type WatchPoint,
+	type WatchSelector,
+} from "./faults/client-faults.ts";
+export { faultyClient } from "./faults/faulty-client.ts";
+export type { TestLeases } from "./leases/test-leases.ts";
+export { TimedLeases, type TimedLeasesOptions } from "./leases/timed-leases.ts";
+export {
+	type ReconcileOnceOptions,
+	type ReconcileOutcome,
+	reconcileOnce,
+} from "./reconcile/reconcile-once.ts";
+export type { RestOptions } from "./server/at-rest.ts";
+export type { Cluster } from "./server/cluster.ts";
+export { drivenClient } from "./server/driven-client.ts";
+export { type LoggedLine, TestLog } from "./server/log.ts";
+export type { TestServerOptions } from "./server/options.ts";
+export { startTestServer } from "./server/start-test-server.ts";
+export type { TestServer, WriteOptions } from "./server/test-server.ts";
+export { type DelayOptions, delayedBackend } from "./storage/delayed-backend.ts";
+export { recordedBackend, type StoredChange } from "./storage/recorded-backend.ts";

@@ -1,0 +1,164 @@
+import { type Clock, type Fence, type LeaseHold, type Scheduler, sleep } from "@plinth/runtime";
+import type { TestLeases } from "./test-leases.ts";
+
+/** What the engine is made with. */
+export interface TimedLeasesOptions {
+	/** The engine's own clock. */
+	readonly clock: Clock;
+	/** Messages between the engine and its clients travel by it. */
+	readonly scheduler: Scheduler;
+	/** How long a lease is granted for, on the engine's clock, in milliseconds; 10 s by default. */
+	readonly grantMs?: number;
+	/**
+	 * What part of that time a holder counts on, by its own clock, from when it asked: less than 1, by
+	 * as much as clocks may differ in rate; 0.8 by default.
+	 */
+	readonly trusted?: number;
+}
+
+interface Grant {
+	readonly token: number;
+	/** On the engine's clock. */
+	untilMs: number;
+}
+
+/**
+ * Leases as storage engines grant them: for a time, to be renewed. The engine counts on its clock and
+ * each client on its own; a client that could not renew gives up its hold before the engine grants it
+ * to another, as long as their clocks' rates differ by no more than what the client leaves untrusted.
+ */
+export class TimedLeases {
+	readonly #clock: Clock;
+	readonly #scheduler: Scheduler;
+	readonly #grantMs: number;
+	readonly #trusted: number;
+	readonly #grants = new Map<string, Grant>();
+	readonly #lastTokens = new Map<string, number>();
+	readonly #cutOff = new Set<Clock>();
+
+	constructor(options: TimedLeasesOptions) {
+		const { clock, scheduler, grantMs = 10_000, trusted = 0.8 } = options;
+		this.#clock = clock;
+		this.#scheduler = scheduler;
+		this.#grantMs = grantMs;
+		this.#trusted = trusted;
+	}
+
+	/** The leases as the client with that clock sees them. */
+	client(clock: Clock): TestLeases {
+		return {
+			acquire: (name, signal) => this.#acquire(name, clock, signal),
+			isCurrent: (fence) => this.#isCurrent(fence),
+			revoke: () => this.cutOff(clock),
+		};
+	}
+
+	/** Lets no message of the client with that clock through, until it is reconnected. */
+	cutOff(clock: Clock): void {
+		this.#cutOff.add(clock);
+	}
+
+	/** Lets the messages of that client through again. */
+	reconnect(clock: Clock): void {
+		this.#cutOff.delete(clock);
+	}
+
+	/** Lets everyone's messages through again. */
+	reconnectAll(): void {
+		this.#cutOff.clear();
+	}
+
+	#isCurrent({ lease, token }: Fence): boolean {
+		return this.#lastTokens.get(lease)?.toString() === token;
+	}
+
+	async #acquire(name: string, clock: Clock, signal: AbortSignal): Promise<LeaseHold> {
+		for (;;) {
+			signal.throwIfAborted();
+			const askedMs = clock.monotonic();
+			const grant = await this.#ask(clock, () => this.#grant(name));
+			if (signal.aborted && grant !== undefined) {
+				await this.#ask(clock, () => this.#release(name, grant));
+			}
+			signal.throwIfAborted();
+			if (grant !== undefined) {
+				return this.#hold(name, clock, grant, askedMs);
+			}
+			await sleep(clock, this.#grantMs / 10, signal);
+		}
+	}
+
+	#hold(name: string, clock: Clock, grant: Grant, askedMs: number): LeaseHold {
+		const ended = new AbortController();
+		const trustedMs = this.#grantMs * this.#trusted;
+		const end = (reason: Error) => {
+			expiry.cancel();
+			ended.abort(reason);
+		};
+		const expire = () => end(new Error(`lease ${name} could not be renewed`));
+		let expiry = clock.setTimer(askedMs + trustedMs - clock.monotonic(), expire);
+		const renew = async () => {
+			while (!ended.signal.aborted) {
+				await sleep(clock, this.#grantMs / 5, ended.signal);
+				const renewedMs = clock.monotonic();
+				const renewed = await this.#ask(clock, () => this.#renew(name, grant));
+				if (renewed === true && !ended.signal.aborted) {
+					expiry.cancel();
+					expiry = clock.setTimer(renewedMs + trustedMs - clock.monotonic(), expire);
+				}
+			}
+		};
+		renew().catch(() => {});
+		return {
+			fence: { lease: name, token: grant.token.toString() },
+			signal: ended.signal,
+			release: async () => {
+				end(new Error(`lease ${name} was released`));
+				await this.#ask(clock, () => this.#release(name, grant));
+			},
+		};
+	}
+
+	#grant(name: string): Grant | undefined {
+		const nowMs = this.#clock.monotonic();
+		const current = this.#grants.get(name);
+		if (current !== undefined && nowMs < current.untilMs) {
+			return undefined;
+		}
+		const token = (this.#lastTokens.get(name) ?? 0) + 1;
+		const grant = { token, untilMs: nowMs + this.#grantMs };
+		this.#lastTokens.set(name, token);
+		this.#grants.set(name, grant);
+		return grant;
+	}
+
+	#renew(name: string, grant: Grant): boolean {
+		const nowMs = this.#clock.monotonic();
+		if (this.#grants.get(name) !== grant || nowMs >= grant.untilMs) {
+			return false;
+		}
+		grant.untilMs = nowMs + this.#grantMs;
+		return true;
+	}
+
+	#release(name: string, grant: Grant): void {
+		if (this.#grants.get(name) === grant) {
+			this.#grants.delete(name);
+		}
+	}
+
+	/** There and back again; `undefined` where the message or the answer does not get through. */
+	async #ask<Answer>(clock: Clock, answer: () => Answer): Promise<Answer | undefined> {
+		await this.#hop();
+		if (this.#cutOff.has(clock)) {
+			return undefined;
+		}
+		const answered = answer();
+		await this.#hop();
+		return this.#cutOff.has(clock) ? undefined : answered;
+	}
+
+	#hop(): Promise<void> {
+		return new Promise((resolve) => this.#scheduler.schedule(resolve));
+	}
+}

@@ -1,0 +1,41 @@
+import type { ResourceClient } from "@plinth/controller";
+import type { WatchEvent } from "@plinth/proto";
+import type { SeededScheduler } from "@plinth/runtime/testing";
+
+/**
+ * A client for the test itself: whoever awaits one of its calls runs the world meanwhile. Unary calls
+ * move the clock where nothing else is left, as a write that met a conflict waits a while; the events
+ * of a watch don't: without one, they wait for what the test does next.
+ */
+export function drivenClient(client: ResourceClient, scheduler: SeededScheduler): ResourceClient {
+	return {
+		read: (request, options) => scheduler.run(client.read(request, options)),
+		list: (request, options) => scheduler.run(client.list(request, options)),
+		listByOwner: (request, options) => scheduler.run(client.listByOwner(request, options)),
+		mutateAndValidate: (request, options) =>
+			scheduler.run(client.mutateAndValidate(request, options)),
+		write: (request, options) => scheduler.run(client.write(request, options)),
+		writeStatus: (request, options) => scheduler.run(client.writeStatus(request, options)),
+		delete: (request, options) => scheduler.run(client.delete(request, options)),
+		watchList: (request, options) => driven(client.watchList(request, options), scheduler),
+	};
+}
+
+function driven(
+	events: AsyncIterable<WatchEvent>,
+	scheduler: SeededScheduler,
+): AsyncIterable<WatchEvent> {
+	return {
+		[Symbol.asyncIterator]() {
+			const iterator = events[Symbol.asyncIterator]();
+			return {
+				next: () => scheduler.drive(iterator.next()),
+				return: async () => {
+					const closed = Promise.resolve(iterator.return?.());
+					await scheduler.drive(closed);
+					return { done: true, value: undefined };
+				},
+			};
+		},
+	};
+}

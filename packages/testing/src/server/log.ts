@@ -1,0 +1,41 @@
+import type { Logger } from "@plinth/runtime";
+
+/** A line of a log. */
+export interface LoggedLine {
+	readonly level: "debug" | "info" | "warn" | "error";
+	readonly message: string;
+	readonly fields: Readonly<Record<string, unknown>>;
+}
+
+/** Past this many lines the oldest are dropped. */
+const maxLines = 10_000;
+
+/** A log that is kept, for tests to look at. */
+export class TestLog implements Logger {
+	readonly #lines: LoggedLine[] = [];
+	readonly debug = this.#keep("debug");
+	readonly info = this.#keep("info");
+	readonly warn = this.#keep("warn");
+	readonly error = this.#keep("error");
+
+	/** The newest lines, 10,000 at most. */
+	get lines(): readonly LoggedLine[] {
+		return this.#lines;
+	}
+
+	/** What was logged at a level, as text: the message, and the error if there is one. */
+	messages(level: LoggedLine["level"]): readonly string[] {
+		return this.#lines
+			.filter((line) => line.level === level)
+			.map(({ message, fields: { err } }) => (err === undefined ? message : `${message}: ${err}`));
+	}
+
+	#keep(level: LoggedLine["level"]) {
+		return (fields: Readonly<Record<string, unknown>>, message: string): void => {
+			this.#lines.push({ level, message, fields });
+			if (this.#lines.length > maxLines) {
+				this.#lines.shift();
+			}
+		};
+	}
+}

@@ -1,0 +1,43 @@
+import { type SimulationOptions, type SimulationResult, simulate } from "./simulation.fixture.ts";
+
+/** The numbers from one on, or those that the environment asks for. */
+export function seeds(count: number): readonly number[] {
+	const first = Number(process.env.PLINTH_SEED ?? 1);
+	const length = Number(process.env.PLINTH_SEEDS ?? count);
+	return Array.from({ length }, (_, at) => first + at);
+}
+
+/**
+ * Simulates each seed, and adds up how often things happened.
+ *
+ * @throws Error of the first seed that violates a promise, which says how to replay it.
+ */
+export async function simulateAll(chosen: Iterable<number>): Promise<SimulationResult["counts"]> {
+	const sums = { reconciles: 0, restarts: 0, waits: 0, fenced: 0, leaders: 0 };
+	for (const seed of chosen) {
+		const { violations, counts } = await simulate(seed);
+		if (violations.length > 0) {
+			throw new Error(
+				`seed ${seed} violates a promise:\n${violations.join("\n")}\n` +
+					`to replay it: PLINTH_SEED=${seed} PLINTH_SEEDS=1 pnpm --filter @plinth/testing test:deep`,
+			);
+		}
+		for (const name of Object.keys(sums) as (keyof typeof sums)[]) {
+			sums[name] += counts[name];
+		}
+	}
+	return sums;
+}
+
+/** The first of 200 seeds that violates a promise, with the violation; `undefined` where none does. */
+export async function firstViolation(
+	options: SimulationOptions,
+): Promise<{ readonly seed: number; readonly violation: string } | undefined> {
+	for (let seed = 1; seed <= 200; seed++) {
+		const [violation] = (await simulate(seed, options)).violations;
+		if (violation !== undefined) {
+			return { seed, violation };
+		}
+	}
+	return undefined;
+}

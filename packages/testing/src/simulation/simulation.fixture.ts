@@ -1,0 +1,227 @@
+import { isDeepStrictEqual } from "node:util";
+import { create } from "@bufbuild/protobuf";
+import type { ManagerState, ResourceClient } from "@plinth/controller";
+import { IDSchema } from "@plinth/proto";
+import { nameKey, type ResourceName } from "@plinth/resource";
+import { type Clock, LocalLeases, type Random, silentLogger } from "@plinth/runtime";
+import { SkewedClock, seededRandom, seededRuntime } from "@plinth/runtime/testing";
+import { Fenced, type StorageBackend } from "@plinth/storage";
+import { marketTypes } from "../../testdata/market.ts";
+import type { TestLeases } from "../leases/test-leases.ts";
+import { TimedLeases } from "../leases/timed-leases.ts";
+import { startTestServer } from "../server/start-test-server.ts";
+import type { TestServer } from "../server/test-server.ts";
+import { marketControllers } from "./market-controllers.fixture.ts";
+import { compareWithModel } from "./market-model.fixture.ts";
+import { SoleLeader } from "./sole-leader.fixture.ts";
+import { StoredHistory } from "./stored-history.fixture.ts";
+import { Troublemaker } from "./troublemaker.fixture.ts";
+
+/** How a simulation differs from the real thing, to show that its checks can see. */
+export interface SimulationOptions {
+	readonly wrapWatching?: (client: ResourceClient) => ResourceClient;
+	readonly wrapWriting?: (client: ResourceClient) => ResourceClient;
+	/** Whether watches hand on events in the wrong order. */
+	readonly reorders?: boolean;
+	/** What the clients of timed leases trust of a grant; beyond 1 they hold on to what is not theirs. */
+	readonly trusted?: number;
+}
+
+/** What a simulation found. */
+export interface SimulationResult {
+	/** What went against a promise, in words. */
+	readonly violations: readonly string[];
+	/** How often things happened that a simulation is about. */
+	readonly counts: {
+		readonly reconciles: number;
+		readonly restarts: number;
+		readonly waits: number;
+		/** Commits refused because the lease had another holder. */
+		readonly fenced: number;
+		/** How often another server, or the same one anew, began to lead. */
+		readonly leaders: number;
+	};
+	/** Everything that was stored, in order: what tells one run from another. */
+	readonly story: string;
+}
+
+const steps = 50;
+
+/**
+ * A cluster of two servers whose clocks differ, over one storage, with three controllers that feed
+ * each other, while users, networks and the cluster make trouble; then all trouble ends, and what is
+ * stored must be what follows from what users declared. With an even seed the leases are local and
+ * taken away; with an odd one they are timed, and their holder is cut off.
+ */
+export async function simulate(
+	seed: number,
+	options: SimulationOptions = {},
+): Promise<SimulationResult> {
+	// Calls are ended by errors all the time, and nobody looks at where those were made.
+	const { stackTraceLimit } = Error;
+	Error.stackTraceLimit = 0;
+	try {
+		return await simulateCluster(seed, options);
+	} finally {
+		Error.stackTraceLimit = stackTraceLimit;
+	}
+}
+
+async function simulateCluster(
+	seed: number,
+	options: SimulationOptions,
+): Promise<SimulationResult> {
+	const random = seededRandom(seed * 31 + 7);
+	const history = new StoredHistory();
+	const leader = new SoleLeader();
+	const fences = new RefusedFences();
+	const runtime = seededRuntime({ seed, maxSteps: 200_000 });
+	const { scheduler, clock } = runtime;
+	const clocks = [skewed(clock, random), skewed(clock, random)] as const;
+	const timed = new TimedLeases({
+		clock,
+		scheduler,
+		...(options.trusted !== undefined && { trusted: options.trusted }),
+	});
+	const local = new LocalLeases();
+	const leads = new GrantedLeases();
+	const isTimed = seed % 2 === 1;
+	const start = (name: string, serverClock: SkewedClock, joins?: TestServer) =>
+		startTestServer({
+			runtime,
+			types: marketTypes,
+			controllers: marketControllers(leader.on(name)),
+			storageDelays: 0.3,
+			clock: serverClock,
+			leases: leads.count(isTimed ? timed.client(serverClock) : local),
+			decorateBackend: (backend) => fences.count(history.record(backend)),
+			logger: silentLogger,
+			wrapWatching: options.wrapWatching ?? ((client) => client),
+			wrapWriting: (client) => {
+				const told = acknowledging(client, history);
+				return options.wrapWriting?.(told) ?? told;
+			},
+			...(joins && { joins }),
+		});
+	const first = await start("first", clocks[0]);
+	const second = await start("second", clocks[1], first);
+	const servers: readonly [TestServer, TestServer] = [first, second];
+	const trouble = new Troublemaker({
+		servers,
+		random,
+		reorders: options.reorders ?? false,
+		changeLeader: () => {
+			const holder = servers.find((server) => server.state?.holdsLease);
+			holder?.leases.revoke("controllers");
+			if (random.next() < 0.5) {
+				timed.reconnectAll();
+			}
+		},
+	});
+	const violations: string[] = [];
+	let states: readonly (ManagerState | undefined)[] = [];
+	try {
+		for (let step = 0; step < steps; step++) {
+			trouble.act();
+			await scheduler.runSome(Math.floor(random.next() * 40));
+			if (random.next() < 0.3) {
+				clock.advance(random.next() * (isTimed ? 5_000 : 2_000));
+			}
+		}
+		trouble.relent();
+		timed.reconnectAll();
+		await scheduler.run(Promise.all(trouble.pending));
+		await first.quiesce();
+		const { expected, actual } = await compareWithModel(first.backend);
+		if (!isDeepStrictEqual(actual, expected)) {
+			violations.push(
+				`at rest there is ${JSON.stringify(actual)}, not ${JSON.stringify(expected)}`,
+			);
+		}
+		states = servers.map((server) => server.state);
+		await second[Symbol.asyncDispose]();
+		await first[Symbol.asyncDispose]();
+	} catch (error) {
+		violations.push(`it did not come to its end: ${error}`);
+	}
+	const controllers = states.flatMap((state) => state?.controllers ?? []);
+	return {
+		violations: [...history.violations, ...leader.violations, ...trouble.violations, ...violations],
+		counts: {
+			reconciles: leader.reconciles,
+			restarts: controllers.reduce((sum, { restarts }) => sum + restarts, 0),
+			waits: controllers.reduce((sum, { ownWrites }) => sum + ownWrites.waits, 0),
+			fenced: fences.refused,
+			leaders: leads.granted,
+		},
+		story: history.story,
+	};
+}
+
+/** A clock of a machine: another time of day, and up to 5 % faster or slower. */
+function skewed(clock: Clock, random: Random): SkewedClock {
+	return new SkewedClock(clock, {
+		offsetMs: Math.floor((random.next() - 0.5) * 86_400_000),
+		rate: 0.95 + random.next() * 0.1,
+	});
+}
+
+/** Tells the history what the controllers learn of their writes. */
+function acknowledging(client: ResourceClient, history: StoredHistory): ResourceClient {
+	const tell = (id: ResourceName | undefined, version: string | undefined) => {
+		if (id !== undefined && version) {
+			history.onAcknowledged(nameKey(id), version);
+		}
+	};
+	return {
+		...client,
+		write: async (request, options) => {
+			const response = await client.write(request, options);
+			tell(response.resource?.id, response.resource?.version);
+			return response;
+		},
+		delete: async (request, options) => {
+			const response = await client.delete(request, options);
+			tell(create(IDSchema, request.id), response.version);
+			return response;
+		},
+	};
+}
+
+/** Counts the commits that a storage refuses because of their fence. */
+class RefusedFences {
+	refused = 0;
+
+	count(backend: StorageBackend): StorageBackend {
+		return {
+			...backend,
+			commit: async (mutations, options) => {
+				try {
+					return await backend.commit(mutations, options);
+				} catch (error) {
+					if (error instanceof Fenced) {
+						this.refused += 1;
+					}
+					throw error;
+				}
+			},
+		};
+	}
+}
+
+/** Counts the leases that are granted. */
+class GrantedLeases {
+	granted = 0;
+
+	count(leases: TestLeases): TestLeases {
+		return {
+			acquire: async (name, signal) => {
+				const hold = await leases.acquire(name, signal);
+				this.granted += 1;
+				return hold;
+			},
+			isCurrent: (fence) => leases.isCurrent(fence),
+			revoke: (name) => leases.revoke(name),
+		};
+	}
+}

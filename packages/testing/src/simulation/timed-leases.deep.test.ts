@@ -1,0 +1,14 @@
+import { describe, expect, it } from "vitest";
+import { seeds, simulateAll } from "./seeds.fixture.ts";
+
+const chosen = seeds(10_000).filter((seed) => seed % 2 === 1);
+
+describe.skipIf(chosen.length === 0)(
+	"controllers whose lease runs out on clocks that differ",
+	() => {
+		it(`keep their promises over ${chosen.length} seeds`, async () => {
+			const counts = await simulateAll(chosen);
+			expect(counts.reconciles).toBeGreaterThan(0);
+		});
+	},
+);

@@ -1,0 +1,37 @@
+import type { ID, Resource } from "@plinth/proto";
+import type { StorageBackend } from "@plinth/storage";
+
+/** One change of what is stored. */
+export type StoredChange =
+	| { readonly kind: "put"; readonly version: string; readonly resource: Resource }
+	| { readonly kind: "delete"; readonly version: string; readonly id: ID };
+
+/**
+ * A storage that tells each change that it has made, in the order of commits, before the one who
+ * committed learns of it. It must be the innermost of several decorators, right around a storage
+ * that commits in one step, as the in-memory one does.
+ */
+export function recordedBackend(
+	backend: StorageBackend,
+	onChange: (change: StoredChange) => void,
+): StorageBackend {
+	return {
+		...backend,
+		async commit(mutations, options) {
+			const commit = await backend.commit(mutations, options);
+			const { version } = commit;
+			if (options?.dryRun || version === "") {
+				return commit;
+			}
+			for (const [at, mutation] of mutations.entries()) {
+				const resource = commit.resources[at];
+				if (mutation.op === "put" && resource !== undefined) {
+					onChange({ kind: "put", version, resource });
+				} else if (mutation.op === "delete") {
+					onChange({ kind: "delete", version, id: mutation.id });
+				}
+			}
+			return commit;
+		},
+	};
+}
