@@ -2,7 +2,13 @@ import type { Client } from "@connectrpc/connect";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { createControllerManager } from "@plinth/controller";
 import type { ResourceService } from "@plinth/proto";
-import { type Authorizer, Namespace, Partition, Tombstone } from "@plinth/resource";
+import {
+	type Authorizer,
+	Namespace,
+	Partition,
+	Tombstone,
+	type TypeRegistry,
+} from "@plinth/resource";
 import { ensureDefaultTenancy, everyoneMayDoEverything } from "@plinth/resource-service";
 import {
 	LocalLeases,
@@ -11,6 +17,7 @@ import {
 	silentLogger,
 	systemRuntime,
 } from "@plinth/runtime";
+import type { StorageBackend } from "@plinth/storage";
 import { createReaper, createTenancyDeletion } from "@plinth/system-controllers";
 import { formatListenAddress, type ListenAddress } from "./configuration/listen-address.ts";
 import { createInterfaces, type Interfaces } from "./interfaces.ts";
@@ -156,6 +163,7 @@ class ComposedServer implements Server {
 		const backend = await openStorage(this.#options.storage, runtime, leases);
 		started.defer(() => backend.close());
 		await ensureDefaultTenancy(backend, runtime);
+		await warnOfUnregistered(backend, registry, logger);
 
 		const interfaces = createInterfaces({
 			backend,
@@ -251,6 +259,20 @@ class ComposedServer implements Server {
 			this.#ended.reject(failure);
 		}
 		this.#logger.info({}, "server stopped");
+	}
+}
+
+/** Says what is stored and can't be asked for: it is kept, and there again once its type is. */
+async function warnOfUnregistered(
+	backend: StorageBackend,
+	registry: TypeRegistry,
+	logger: Logger,
+): Promise<void> {
+	const known = new Set(registry.all().map((type) => type.key));
+	for (const [type, count] of await backend.countByType()) {
+		if (!known.has(type)) {
+			logger.warn({ type, count }, "stored resources of a type that no module registers are kept");
+		}
 	}
 }
 

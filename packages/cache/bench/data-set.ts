@@ -8,84 +8,87 @@ export type AlbumItem = Decoded<typeof AlbumSchema>;
 
 /** What all contenders hold and are asked for. */
 export interface DataSet {
-	readonly items: readonly AlbumItem[];
-	/** The same names in another version: same keys, other objects. */
-	readonly newer: readonly AlbumItem[];
-	/** The IDs of the items in random order, as objects and strings of their own. */
-	readonly ids: readonly ID[];
-	/** How many items there are in all. */
 	readonly size: number;
+	readonly items: readonly AlbumItem[];
+	/** Newer versions of some of the items, with the same keys: other objects, other strings. */
+	readonly newer: readonly AlbumItem[];
+	/** The IDs of the items in random order: other objects, other strings. */
+	readonly ids: readonly ID[];
+	readonly labels: ReturnType<typeof referenceTo>[];
+	readonly genres: ReturnType<typeof referenceTo>[];
+	readonly paths: readonly string[];
 }
 
-/** Ten albums have the same label, a thousand the same genre (its reference is the first artist). */
+/** How many albums have the same label. */
 export const perLabel = 10;
+
+/** How many albums have the same genre. */
 export const perGenre = 1000;
 
-/** Resources that came from the wire: no string is shared between two of them. */
+/** Albums that came from the wire, decoded, in random order: no two share a string. */
 export function makeDataSet(size: number): DataSet {
-	const items = makeItems(size, "1");
-	const newer = makeItems(size, "2");
-	const ids = items.map(({ resource }) => {
-		// `makeItems` gives each an ID.
-		return fromBinary(IDSchema, toBinary(IDSchema, resource.id!));
-	});
-	shuffle(ids);
-	return { items, newer, ids, size };
+	const order = shuffled(size);
+	const probes = shuffled(size).slice(0, 50_000);
+	const labels = size / perLabel;
+	const genres = size / perGenre;
+	return {
+		size,
+		items: order.map((i) => decodeShared(Album, makeAlbum(i, size))),
+		newer: order.slice(0, 200_000).map((i) => decodeShared(Album, makeAlbum(i, size))),
+		ids: shuffled(size).map((i) => fromBinary(IDSchema, toBinary(IDSchema, idOfAlbum(i)))),
+		labels: probes.slice(0, labels).map((i) => labelReference(i % labels)),
+		genres: probes.slice(0, Math.min(genres, 500)).map((i) => genreReference(i % genres)),
+		paths: probes.map(pathOf),
+	};
 }
 
-function makeItems(size: number, version: string): AlbumItem[] {
-	const order = Array.from({ length: size }, (_, i) => i);
-	shuffle(order);
-	return order.map((i) => {
-		const resource = fromBinary(ResourceSchema, toBinary(ResourceSchema, makeAlbum(i, size)));
-		resource.version = version;
-		return decodeShared(Album, resource);
-	});
-}
-
-function makeAlbum(i: number, size: number): Resource {
-	const tenancy = tenancyOf(i);
-	return resourceOf(Album, {
-		id: idOf(Album, `album-${i}`, tenancy, `01JD${String(i).padStart(22, "0")}`),
-		owner: idOf(Artist, `artist-${Math.floor(i / 4)}`, tenancy),
+/** A resource that came from the wire. */
+export function makeAlbum(i: number, size: number): Resource {
+	const id = idOfAlbum(i);
+	const album = resourceOf(Album, {
+		id,
+		owner: idOf(Artist, `artist-${Math.floor(i / 4)}`, id.tenancy),
 		data: create(AlbumSchema, {
 			title: `Title ${i}`,
-			label: labelReference(i % Math.ceil(size / perLabel)),
-			artists: [genreReference(i % Math.ceil(size / perGenre))],
+			label: labelReference(i % (size / perLabel)),
+			artists: [genreReference(i % (size / perGenre))],
 			path: pathOf(i),
 		}),
 	});
+	return fromBinary(ResourceSchema, toBinary(ResourceSchema, album));
 }
 
-function tenancyOf(i: number) {
-	return { partition: `partition-${i % 4}`, namespace: `namespace-${i % 100}` };
+function idOfAlbum(i: number): ID {
+	const tenancy = { partition: `partition-${i % 4}`, namespace: `namespace-${i % 100}` };
+	return idOf(Album, `album-${i}`, tenancy, `01JD${String(i).padStart(22, "0")}`);
 }
 
-export function labelReference(i: number) {
-	return referenceTo({
-		type: Label.type,
-		tenancy: { partition: "default" },
-		name: `label-${i}`,
-	});
+function labelReference(i: number) {
+	return referenceTo({ type: Label.type, tenancy: { partition: "default" }, name: `label-${i}` });
 }
 
-export function genreReference(i: number) {
-	return referenceTo({ type: Artist.type, tenancy: tenancyOf(0), name: `genre-${i}` });
+function genreReference(i: number) {
+	const tenancy = { partition: "default", namespace: "genres" };
+	return referenceTo({ type: Artist.type, tenancy, name: `genre-${i}` });
 }
 
-/** A path of three segments: a quarter of all albums has a parent on it. */
-export function pathOf(i: number): string {
-	const shelf = `shelf-${i % 1000}`;
-	const box = `${shelf}/box-${Math.floor(i / 4)}`;
-	return i % 4 === 0 ? box : `${box}/slot-${i}`;
+/** Boxes on a thousand shelves: in each an album that is filed under the box, and three in slots. */
+function pathOf(i: number): string {
+	const box = Math.floor(i / 4);
+	const path = `shelf-${box % 1000}/box-${box}`;
+	return i % 4 === 0 ? path : `${path}/slot-${i}`;
 }
 
-/** Fisher-Yates with a generator of its own: the same order in each run. */
-function shuffle(items: unknown[]): void {
-	let state = 42;
-	for (let i = items.length - 1; i > 0; i--) {
+/** The numbers below `count` in an order that is random, and the next one each time it is asked. */
+function shuffled(count: number): number[] {
+	const numbers = Array.from({ length: count }, (_, i) => i);
+	for (let i = count - 1; i > 0; i--) {
 		state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-		const j = state % (i + 1);
-		[items[i], items[j]] = [items[j], items[i]];
+		const j = Math.floor((state / 2 ** 32) * (i + 1));
+		// Both are below the length.
+		[numbers[i], numbers[j]] = [numbers[j]!, numbers[i]!];
 	}
+	return numbers;
 }
+
+let state = 42;

@@ -35,7 +35,8 @@ function cloningSource(source: Source, type: ResourceType): Source {
 function cloneItem(type: ResourceType, item: Decoded): Decoded {
 	const resource = cloneResource(item.resource);
 	try {
-		return { resource, data: clone(type.schema, item.data) };
+		const { data } = item;
+		return { resource, data: type.hooks.clone?.(data) ?? clone(type.schema, data) };
 	} catch (error) {
 		if (error instanceof DecodeError) {
 			// Says the same when its data is read.

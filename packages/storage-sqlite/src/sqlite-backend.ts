@@ -98,6 +98,8 @@ class SqliteBackend implements StorageBackend {
 	listByOwner: StorageBackend["listByOwner"] = async (owner) =>
 		(await this.#state()).listByOwner(owner);
 
+	countByType: StorageBackend["countByType"] = async () => (await this.#state()).countByType();
+
 	watchList: StorageBackend["watchList"] = (query, options) =>
 		this.#parts.store.watch(query, options, (signal) => this.catchUp(signal));
 

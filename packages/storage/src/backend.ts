@@ -72,6 +72,9 @@ export interface StorageBackend {
 	/** The resources of all types whose owner is the very incarnation that `owner` names, by uid. */
 	listByOwner(owner: ID): Promise<readonly Resource[]>;
 
+	/** How many resources are stored of each type, by its key (`demo.v2.Artist`). Looks at all. */
+	countByType(): Promise<ReadonlyMap<string, number>>;
+
 	/**
 	 * Upserts of one snapshot, the end of the snapshot with its version, then every change; or, with
 	 * `afterVersion`, every change since. In commit order, each once, none skipped; after an event, a

@@ -63,6 +63,7 @@ export function createMemoryBackend(options: MemoryBackendOptions = {}): Storage
 		},
 		snapshot: async (query) => open().snapshot(query),
 		listByOwner: async (owner) => open().listByOwner(owner),
+		countByType: async () => open().countByType(),
 		watchList: (query, watchOptions) => store.watch(query, watchOptions, async () => {}),
 		commit: async (mutations, commitOptions = {}) => commit(mutations, commitOptions),
 		catchUp: async () => open().version,

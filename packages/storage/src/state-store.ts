@@ -1,5 +1,5 @@
 import type { ID, Resource } from "@plinth/proto";
-import { type FamilyLike, familyKey, type ResourceName } from "@plinth/resource";
+import { type FamilyLike, familyKey, gvkKey, type ResourceName } from "@plinth/resource";
 import type { Runtime } from "@plinth/runtime";
 import type { WatchOptions } from "./backend.ts";
 import { GroupVersionMismatch, NotFound, type WatchClosed } from "./errors.ts";
@@ -108,6 +108,18 @@ export class StateStore implements StateView {
 	/** What the very incarnation owns, of all families. */
 	listByOwner(owner: ID): readonly Resource[] {
 		return this.#owners.list(owner);
+	}
+
+	/** How many resources there are of each type, by its key. */
+	countByType(): ReadonlyMap<string, number> {
+		const counts = new Map<string, number>();
+		for (const { index } of this.#families.values()) {
+			for (const { id } of index.snapshot().scan("")) {
+				const key = gvkKey(id?.type ?? { group: "", groupVersion: "", kind: "" });
+				counts.set(key, (counts.get(key) ?? 0) + 1);
+			}
+		}
+		return counts;
 	}
 
 	/**

@@ -80,21 +80,17 @@ export class Table {
 		if (!id?.name) {
 			throw new CacheError(`${describe(id)} can't be cached: it has no name`);
 		}
-		const home = this.#homeOf(id);
-		const before = entryAt(home, id);
-		if (before?.resource === resource) {
-			return;
-		}
 		const entry = new Entry(this.type, resource);
-		const { indexes } = this;
 		const keys: (readonly Key[])[] = [];
-		for (const index of indexes) {
+		for (const index of this.indexes) {
 			keys.push(index.keysOf(entry));
 		}
-		// From here on nothing can fail.
+		// From here on nothing can fail, and no code of others runs.
+		const home = this.#homeOf(id);
+		const before = entryAt(home, id);
 		if (before === undefined) {
 			this.#add(entry, home ?? this.ids.ensure(this.#tenancyOf(id)), keys);
-		} else {
+		} else if (before.resource !== resource) {
 			this.#replace(before, entry, keys);
 		}
 	}

@@ -29,6 +29,7 @@ export function delayed(
 		list: (query, options) => step(() => backend.list(query, options)),
 		snapshot: (query, options) => step(() => backend.snapshot(query, options)),
 		listByOwner: (owner) => step(() => backend.listByOwner(owner)),
+		countByType: () => step(() => backend.countByType()),
 		commit: (mutations, options) => step(() => backend.commit(mutations, options)),
 		catchUp: (signal) => step(() => backend.catchUp(signal)),
 		close: () => backend.close(),

@@ -64,14 +64,16 @@ export const fenceBehaviours: readonly Behaviour[] = [
 			for (let round = 0; round < 10; round++) {
 				const former = await leases.acquire("leader", signal);
 				const { fence } = former;
-				const late = Array.from({ length: 5 }, (_, index) =>
-					backend.commit([put(resource(`r${round}-${index}`))], { fence }),
+				const late = Promise.allSettled(
+					Array.from({ length: 5 }, (_, index) =>
+						backend.commit([put(resource(`r${round}-${index}`))], { fence }),
+					),
 				);
 				await former.release();
 				const current = await leases.acquire("leader", signal);
 				await backend.catchUp(signal);
 				const seen = await names(backend);
-				await Promise.allSettled(late);
+				await late;
 				assert.deepEqual(await names(backend), seen);
 				await current.release();
 			}

@@ -23,6 +23,22 @@ export const readBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
+		name: "counts what is stored of each type, group versions apart",
+		async run({ backend }) {
+			await store(backend, resource("miles"));
+			await store(backend, resource("john"));
+			await store(backend, resource("ella", { type: v1 }));
+			await store(backend, resource("blue", { type: albumType }));
+			const { version } = await backend.read(idFor("john"));
+			await backend.commit([{ op: "delete", id: idFor("john"), expectedVersion: version }]);
+			assert.deepEqual(Object.fromEntries(await backend.countByType()), {
+				"demo.v2.Artist": 1,
+				"demo.v1.Artist": 1,
+				"demo.v2.Album": 1,
+			});
+		},
+	},
+	{
 		name: "finds nothing under a name that is not there",
 		async run({ backend }) {
 			await store(backend, resource("miles"));

@@ -35,6 +35,7 @@ export function delayedBackend(backend: StorageBackend, options: DelayOptions): 
 		list: (query, readOptions) => step(() => backend.list(query, readOptions)),
 		snapshot: (query, readOptions) => step(() => backend.snapshot(query, readOptions)),
 		listByOwner: (owner) => step(() => backend.listByOwner(owner)),
+		countByType: () => step(() => backend.countByType()),
 		commit: (mutations, commitOptions) => step(() => backend.commit(mutations, commitOptions)),
 		catchUp: (signal) => step(() => backend.catchUp(signal)),
 		close: () => backend.close(),

@@ -1,0 +1,107 @@
+import { performance } from "node:perf_hooks";
+import { BareMaps } from "./bare-maps.ts";
+import type { Contender, IndexCount } from "./contender.ts";
+import { type DataSet, makeDataSet, perGenre, perLabel } from "./data-set.ts";
+import { LibraryBTree } from "./library-btree.ts";
+import { PlinthCache } from "./plinth-cache.ts";
+
+export const operations = [
+	"insert",
+	"replace",
+	"get",
+	"list 10, first",
+	"list 10",
+	"list 1,000, first",
+	"list 1,000",
+	"parents",
+	"delete",
+] as const;
+
+export type Operation = (typeof operations)[number];
+
+/** The nanoseconds of one operation. */
+export interface Speed {
+	readonly size: number;
+	readonly indexes: IndexCount;
+	readonly contender: string;
+	readonly operation: Operation;
+	readonly ns: number;
+}
+
+type Make = (indexes: IndexCount) => Contender;
+
+const contenders: ReadonlyMap<string, Make> = new Map<string, Make>([
+	["bare maps", (indexes) => new BareMaps(indexes)],
+	["cache", (indexes) => new PlinthCache(indexes)],
+	["sorted-btree", (indexes) => new LibraryBTree(indexes)],
+]);
+
+/**
+ * All contenders at one size. Each round does one operation after the other, with all contenders in
+ * turn, so that what slows the machine down for a while slows all of them down. Each number is the
+ * best of all rounds.
+ */
+export function measureSpeed(size: number): Speed[] {
+	const data = makeDataSet(size);
+	return ([0, 1, 5] as const).flatMap((indexes) => {
+		const best = new Map<string, number>();
+		for (let round = 0; round < roundsOf(size); round++) {
+			runRound(data, indexes, best);
+		}
+		return [...best].map(([key, ns]) => {
+			const [contender, operation] = JSON.parse(key);
+			return { size, indexes, contender, operation, ns };
+		});
+	});
+}
+
+function roundsOf(size: number): number {
+	return size <= 1000 ? 500 : size <= 100_000 ? 8 : 3;
+}
+
+function runRound(data: DataSet, indexes: IndexCount, best: Map<string, number>): void {
+	const { size, items, newer, ids, labels, genres, paths } = data;
+	if (size > 1000) {
+		globalThis.gc?.();
+	}
+	const all = [...contenders].map(([name, make]) => ({ name, contender: make(indexes) }));
+	const time = (operation: Operation, count: number, run: (contender: Contender) => unknown) => {
+		for (const { name, contender } of all) {
+			const start = performance.now();
+			run(contender);
+			const ns = ((performance.now() - start) * 1e6) / count;
+			const key = JSON.stringify([name, operation]);
+			best.set(key, Math.min(ns, best.get(key) ?? Number.POSITIVE_INFINITY));
+		}
+	};
+	const getAll = () => time("get", size, (c) => expectCount(c.getAll(ids), size));
+
+	time("insert", size, (c) => c.insertAll(items));
+	getAll();
+	getAll();
+	if (indexes > 0) {
+		const count = labels.length * perLabel;
+		time("list 10, first", labels.length, (c) => expectCount(c.listLabels(labels), count));
+		time("list 10", labels.length, (c) => expectCount(c.listLabels(labels), count));
+		time("list 10", labels.length, (c) => expectCount(c.listLabels(labels), count));
+	}
+	if (indexes === 5) {
+		const count = genres.length * perGenre;
+		time("list 1,000, first", genres.length, (c) => expectCount(c.listGenres(genres), count));
+		time("list 1,000", genres.length, (c) => expectCount(c.listGenres(genres), count));
+		time("list 1,000", genres.length, (c) => expectCount(c.listGenres(genres), count));
+		time("parents", paths.length, (c) => c.parents(paths));
+	}
+	time("replace", newer.length, (c) => c.insertAll(newer));
+	getAll();
+	time("delete", size, (c) => c.deleteAll(ids));
+	for (const { contender } of all) {
+		expectCount(contender.getAll(ids), 0);
+	}
+}
+
+function expectCount(actual: number, expected: number): void {
+	if (actual !== expected) {
+		throw new Error(`a contender found ${actual} instead of ${expected}`);
+	}
+}

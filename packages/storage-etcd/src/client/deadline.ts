@@ -1,0 +1,39 @@
+import type { Clock } from "@plinth/runtime";
+
+/** A signal that aborts when a time is over, or with another signal. */
+export interface Deadline extends Disposable {
+	readonly signal: AbortSignal;
+}
+
+/** Starts the time. To be disposed of, whether it is over or not. */
+export function deadline(clock: Clock, afterMs: number, signal?: AbortSignal): Deadline {
+	const controller = new AbortController();
+	const timer = clock.setTimer(afterMs, () =>
+		controller.abort(new Error(`no answer within ${afterMs} ms`)),
+	);
+	const onAbort = () => controller.abort(signal?.reason);
+	if (signal?.aborted) {
+		onAbort();
+	}
+	signal?.addEventListener("abort", onAbort, { once: true });
+	return {
+		signal: controller.signal,
+		[Symbol.dispose]: () => {
+			timer.cancel();
+			signal?.removeEventListener("abort", onAbort);
+		},
+	};
+}
+
+/** What a promise comes to, unless the signal aborts first: then its reason is thrown. */
+export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+	signal.throwIfAborted();
+	const aborted = Promise.withResolvers<never>();
+	const onAbort = () => aborted.reject(signal.reason);
+	signal.addEventListener("abort", onAbort, { once: true });
+	try {
+		return await Promise.race([promise, aborted.promise]);
+	} finally {
+		signal.removeEventListener("abort", onAbort);
+	}
+}

@@ -1,0 +1,66 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+
+/**
+ * What is known about a call that failed.
+ *
+ * - `not-done`: it had no effect and never will; another attempt may fare better.
+ * - `refused`: it had no effect, and will be refused again.
+ * - `unknown`: it may have had its effect, or may still have it.
+ */
+export type EtcdOutcome = "not-done" | "refused" | "unknown";
+
+/** A call to etcd that failed. */
+export class EtcdError extends Error {
+	readonly outcome: EtcdOutcome;
+	readonly code: Code;
+
+	constructor(outcome: EtcdOutcome, message: string, code: Code, options?: ErrorOptions) {
+		super(message, options);
+		this.name = "EtcdError";
+		this.outcome = outcome;
+		this.code = code;
+	}
+}
+
+/** A read or watch of revisions that etcd has forgotten. */
+export class RevisionCompacted extends Error {
+	constructor() {
+		super("etcd has compacted the revision");
+		this.name = "RevisionCompacted";
+	}
+}
+
+/** Codes with which etcd answers before it hands a request on. */
+const refusals: ReadonlySet<Code> = new Set([
+	Code.InvalidArgument,
+	Code.NotFound,
+	Code.OutOfRange,
+	Code.PermissionDenied,
+	Code.ResourceExhausted,
+	Code.Unimplemented,
+]);
+
+/** What etcd's and the transport's errors say about a request that was sent. */
+export function etcdError(reason: unknown): Error {
+	const error = ConnectError.from(reason);
+	const message = `etcd: ${error.rawMessage}`;
+	const make = (outcome: EtcdOutcome) =>
+		new EtcdError(outcome, message, error.code, { cause: reason });
+	if (error.rawMessage.includes("required revision has been compacted")) {
+		return new RevisionCompacted();
+	}
+	if (isStaleToken(error) || error.rawMessage === "etcdserver: no leader") {
+		return make("not-done");
+	}
+	// The transport has some of these codes too, for streams that broke.
+	const fromServer = /^(etcdserver|grpc): /.test(error.rawMessage);
+	return make(fromServer && refusals.has(error.code) ? "refused" : "unknown");
+}
+
+/** Whether a new token may help. */
+export function isStaleToken(error: ConnectError): boolean {
+	return (
+		error.code === Code.Unauthenticated ||
+		error.rawMessage.includes("revision of auth store is old")
+	);
+}

@@ -1,0 +1,37 @@
+import { randomUUID } from "node:crypto";
+import { systemRandom, systemScheduler } from "@plinth/runtime";
+import { FakeClock } from "@plinth/runtime/testing";
+import { describeConformance } from "@plinth/storage/conformance";
+import { afterAll, beforeAll, describe, it } from "vitest";
+import { createEtcdBackend } from "./etcd-backend.ts";
+import { EtcdLeases } from "./etcd-leases.ts";
+import { EtcdProcess, hasEtcd } from "./testing/etcd-process.fixture.ts";
+
+describe.skipIf(!hasEtcd)("on a real etcd", () => {
+	let etcd: EtcdProcess;
+	beforeAll(async () => {
+		etcd = await EtcdProcess.start();
+	});
+	afterAll(() => etcd.dispose());
+
+	describeConformance(
+		"the etcd backend",
+		async ({ limits }) => {
+			const clock = new FakeClock();
+			const cluster = { endpoints: [etcd.url], prefix: `/${randomUUID()}` };
+			const runtime = { clock, random: systemRandom, scheduler: systemScheduler };
+			const backend = await createEtcdBackend({ ...cluster, runtime, limits });
+			const leases = new EtcdLeases(cluster);
+			return {
+				backend,
+				leases,
+				elapse: (byMs) => clock.advanceAsync(byMs),
+				dispose: async () => {
+					await backend.close();
+					await leases.close();
+				},
+			};
+		},
+		{ describe, it },
+	);
+});

@@ -1,0 +1,329 @@
+import { randomUUID } from "node:crypto";
+import { create } from "@bufbuild/protobuf";
+import { type LogLine, silentLogger } from "@plinth/runtime";
+import {
+	CasFailure,
+	Exhausted,
+	Inconsistent,
+	type StorageBackend,
+	VersionCompacted,
+	WatchClosed,
+} from "@plinth/storage";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { EtcdClient } from "./client/etcd-client.ts";
+import { ForeignData } from "./decode-resource.ts";
+import { createEtcdBackend, type EtcdBackendOptions } from "./etcd-backend.ts";
+import { TxnRequestSchema } from "./gen/etcdserverpb/rpc_pb.ts";
+import { Keys } from "./keys.ts";
+import {
+	ArtistWatch,
+	allArtists,
+	artist,
+	idOfArtist,
+	listed,
+	put,
+	textOf,
+} from "./testing/artists.fixture.ts";
+import { EtcdProcess, hasEtcd } from "./testing/etcd-process.fixture.ts";
+import { TcpProxy } from "./testing/tcp-proxy.fixture.ts";
+
+describe.skipIf(!hasEtcd)("the etcd backend", () => {
+	let etcd: EtcdProcess;
+	const cleanups: (() => Promise<void>)[] = [];
+	beforeAll(async () => {
+		etcd = await EtcdProcess.start();
+	});
+	afterEach(async () => {
+		for (const cleanup of cleanups.splice(0).reverse()) {
+			await cleanup();
+		}
+	});
+	afterAll(() => etcd.dispose());
+
+	/** Servers of one new cluster: each call opens one more. */
+	function cluster(): (options?: Partial<EtcdBackendOptions>) => Promise<StorageBackend> {
+		const prefix = `/${randomUUID()}`;
+		return async (options = {}) => {
+			const backend = await createEtcdBackend({ endpoints: [etcd.url], prefix, ...options });
+			cleanups.push(() => backend.close());
+			return backend;
+		};
+	}
+
+	async function proxy(): Promise<TcpProxy> {
+		const way = await TcpProxy.to(etcd.url);
+		cleanups.push(() => way.dispose());
+		return way;
+	}
+
+	/** Writes to etcd as nobody of the cluster would. */
+	async function etcdClient(): Promise<EtcdClient> {
+		const client = new EtcdClient({ endpoints: [etcd.url] });
+		cleanups.push(async () => client.close());
+		return client;
+	}
+
+	it("loads what another one has stored, page by page, at the same versions", async () => {
+		const open = cluster();
+		const first = await open();
+		await Promise.all(
+			Array.from({ length: 350 }, (_, index) => first.commit([put(`artist-${index}`, "text")])),
+		);
+		const second = await open();
+		const [before, after] = [await first.list(allArtists), await second.list(allArtists)];
+		expect(after.resources).toEqual(before.resources);
+		expect(after.version).toBe(before.version);
+	});
+
+	it("keeps clusters of different prefixes apart", async () => {
+		const here = await cluster()();
+		const there = await cluster()();
+		await here.commit([put("a")]);
+		expect(await listed(there)).toEqual([]);
+		await there.commit([put("a")]);
+	});
+
+	it("tells a watch on one server what another one commits", async () => {
+		const open = cluster();
+		const [writer, reader] = [await open(), await open()];
+		const watch = new ArtistWatch(reader);
+		await watch.snapshot();
+		const { version } = await writer.commit([put("a", "1"), put("b", "1")]);
+		await writer.commit([
+			{ op: "delete", id: idOfArtist("a"), expectedVersion: version },
+			put("b", "2", version),
+		]);
+		const told = [await watch.next(), await watch.next(), await watch.next(), await watch.next()];
+		expect(told).toEqual(["upsert a=1", "upsert b=1", "delete a", "upsert b=2"]);
+		watch.end();
+	});
+
+	it("reads strongly what another server has acknowledged", async () => {
+		const open = cluster();
+		const [writer, reader] = [await open(), await open()];
+		for (let version = "", round = 0; round < 30; round++) {
+			({ version } = await writer.commit([put("a", String(round), version)]));
+			const read = await reader.read(idOfArtist("a"), { consistency: "strong" });
+			expect(textOf(read)).toBe(String(round));
+		}
+	});
+
+	it("gives commits that wait at the same time one revision, unless they depend on each other", async () => {
+		const backend = await cluster()();
+		await backend.commit([put("warm")]);
+		// The first two groups leave at once; what is made meanwhile waits together.
+		const commits = await Promise.all(
+			Array.from({ length: 40 }, (_, index) => backend.commit([put(`a-${index}`)])),
+		);
+		expect(new Set(commits.map(({ version }) => version)).size).toBeLessThan(10);
+		const chain = await Promise.allSettled([
+			backend.commit([put("x"), { op: "assert", id: idOfArtist("y"), expectedVersion: "" }]),
+			backend.commit([put("y"), { op: "assert", id: idOfArtist("x"), expectedVersion: "" }]),
+			backend.commit([put("z")]),
+		]);
+		expect(chain.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+	});
+
+	it("fits as many commits and mutations into a transaction as etcd takes", async () => {
+		const backend = await cluster()();
+		await Promise.all(
+			Array.from({ length: 1000 }, (_, index) => backend.commit([put(`a-${index}`)])),
+		);
+		const wide = (from: number) =>
+			backend.commit(Array.from({ length: 100 }, (_, index) => put(`b-${from + index}`)));
+		await Promise.all([wide(0), wide(100), wide(200), backend.commit([put("c")])]);
+		expect((await backend.list(allArtists)).resources).toHaveLength(1301);
+	});
+
+	it("decides by what etcd has where its own state is behind", async () => {
+		const open = cluster();
+		const way = await proxy();
+		const writer = await open();
+		const behind = await open({ endpoints: [way.url] });
+		const { version } = await writer.commit([put("a", "1")]);
+		await behind.catchUp(new AbortController().signal);
+		way.block();
+		const { version: newer } = await writer.commit([put("a", "2", version)]);
+		const outcomes = Promise.allSettled([
+			behind.commit([put("a", "3", newer)]),
+			behind.commit([{ op: "delete", id: idOfArtist("b"), expectedVersion: newer }]),
+			behind.commit([put("c"), { op: "assert", id: idOfArtist("a"), expectedVersion: version }]),
+		]);
+		await writer.commit([put("b", "1")]);
+		way.unblock();
+		const [current, missing, stale] = await outcomes;
+		expect(current.status).toBe("fulfilled");
+		expect(missing).toMatchObject({ status: "rejected", reason: expect.any(CasFailure) });
+		expect(stale).toMatchObject({ status: "rejected", reason: expect.any(CasFailure) });
+		expect(await listed(behind)).toEqual(["a=3", "b=1"]);
+	});
+
+	it("learns from the watch what became of a commit whose answer was lost", async () => {
+		const open = cluster();
+		const way = await proxy();
+		const witness = await open();
+		const backend = await open({ endpoints: [way.url] });
+		const there = await backend.commit([put("there")]);
+		const seen = new ArtistWatch(witness);
+		await seen.snapshot();
+		way.block();
+		const commits = Promise.allSettled([
+			backend.commit([put("a")]),
+			backend.commit([put("there", "", there.version), put("b")]),
+		]);
+		await seen.next();
+		way.cut();
+		way.mend();
+		way.unblock();
+		const [first, second] = await commits;
+		expect([first.status, second.status]).toEqual(["fulfilled", "fulfilled"]);
+		expect(await listed(backend)).toEqual(["a=", "b=", "there="]);
+		expect(await listed(witness)).toEqual(["a=", "b=", "there="]);
+		seen.end();
+	});
+
+	it("goes on with its watches after a broken connection, without a gap", async () => {
+		const open = cluster();
+		const way = await proxy();
+		const writer = await open();
+		const backend = await open({ endpoints: [way.url] });
+		const watch = new ArtistWatch(backend);
+		await watch.snapshot();
+		for (let round = 0; round < 3; round++) {
+			way.cut();
+			const { version } = await writer.commit([put("a", String(round))]);
+			await writer.commit([{ op: "delete", id: idOfArtist("a"), expectedVersion: version }]);
+			way.mend();
+			expect([await watch.next(), await watch.next()]).toEqual([`upsert a=${round}`, "delete a"]);
+		}
+		watch.end();
+	});
+
+	it("loads anew and closes its watches where etcd has forgotten what it missed", async () => {
+		const open = cluster();
+		const way = await proxy();
+		const writer = await open();
+		const { version } = await writer.commit([put("goes"), put("stays")]);
+		const backend = await open({ endpoints: [way.url] });
+		const watch = new ArtistWatch(backend);
+		await watch.snapshot();
+		const before = await backend.read(idOfArtist("stays"));
+		way.cut();
+		await writer.commit([{ op: "delete", id: idOfArtist("goes"), expectedVersion: version }]);
+		const comes = await writer.commit([put("comes")]);
+		await (await etcdClient()).compact(BigInt(comes.version));
+		way.mend();
+		expect(await watch.failure()).toBeInstanceOf(WatchClosed);
+		expect(await listed(backend)).toEqual(["comes=", "stays="]);
+		expect(await backend.read(idOfArtist("stays"))).toBe(before);
+		expect(await new ArtistWatch(backend, version).failure()).toBeInstanceOf(VersionCompacted);
+		const again = new ArtistWatch(backend);
+		expect(await again.snapshot()).toEqual(["upsert comes=", "upsert stays="]);
+		await writer.commit([put("more")]);
+		expect(await again.next()).toBe("upsert more=");
+		again.end();
+	});
+
+	it("keeps its watches where etcd was compacted and it has missed nothing", async () => {
+		const open = cluster();
+		const way = await proxy();
+		const writer = await open();
+		await writer.commit([put("a")]);
+		const noticed = Promise.withResolvers<void>();
+		const info: LogLine = (_, message) => {
+			if (message.includes("nothing was missed")) {
+				noticed.resolve();
+			}
+		};
+		const log = { ...silentLogger, info };
+		const backend = await open({ endpoints: [way.url], log });
+		const watch = new ArtistWatch(backend);
+		await watch.snapshot();
+		way.cut();
+		const client = await etcdClient();
+		const other = await (await cluster()()).commit([put("elsewhere")]);
+		await client.compact(BigInt(other.version));
+		way.mend();
+		await noticed.promise;
+		await writer.commit([put("b")]);
+		expect(await watch.next()).toBe("upsert b=");
+		watch.end();
+	});
+
+	it("tells a deletion at the very revision that etcd was compacted at", async () => {
+		const open = cluster();
+		const way = await proxy();
+		const writer = await open();
+		const { version } = await writer.commit([put("a")]);
+		const backend = await open({ endpoints: [way.url] });
+		way.cut();
+		const deletion = await writer.commit([
+			{ op: "delete", id: idOfArtist("a"), expectedVersion: version },
+		]);
+		await (await etcdClient()).compact(BigInt(deletion.version));
+		way.mend();
+		await backend.catchUp(new AbortController().signal);
+		expect(await listed(backend)).toEqual([]);
+	});
+
+	it("refuses what is more than a request can hold, and says so", async () => {
+		const backend = await cluster()();
+		const half = "x".repeat(800 * 1024);
+		await expect(backend.commit([put("a", half), put("b", half)])).rejects.toThrow(Exhausted);
+		await backend.commit([put("a", half)]);
+		const limits = { mutations: 200 };
+		await expect(createEtcdBackend({ endpoints: [etcd.url], limits })).rejects.toThrow(
+			"--max-txn-ops",
+		);
+	});
+
+	it("lets a commit that etcd refuses fail alone", async () => {
+		const backend = await cluster()({
+			requestLimits: { maxRequestBytes: 16 * 1024 * 1024 },
+			limits: { resourceBytes: 8 * 1024 * 1024 },
+		});
+		const large = "x".repeat(1700 * 1024);
+		await backend.commit([put("warm")]);
+		const [a, b, c] = await Promise.allSettled([
+			backend.commit([put("a")]),
+			backend.commit([put("b", large)]),
+			backend.commit([put("c")]),
+		]);
+		expect([a.status, c.status]).toEqual(["fulfilled", "fulfilled"]);
+		expect(b).toMatchObject({ status: "rejected", reason: expect.any(Exhausted) });
+		expect(await listed(backend)).toEqual(["a=", "c=", "warm="]);
+	});
+
+	it("refuses to load what no server has stored, and names the key", async () => {
+		const prefix = `/${randomUUID()}`;
+		const client = await etcdClient();
+		const key = new Keys(prefix).resource(artist("a").id);
+		const value = { key: Buffer.from(key), value: Buffer.from("nonsense") };
+		const request = { success: [{ request: { case: "requestPut" as const, value } }] };
+		await client.transaction(create(TxnRequestSchema, request));
+		const opening = createEtcdBackend({ endpoints: [etcd.url], prefix });
+		await expect(opening).rejects.toThrow(ForeignData);
+		await expect(opening).rejects.toThrow("demo.Artist");
+	});
+
+	it("goes on where a stranger writes under its prefix, without what it can't read", async () => {
+		const prefix = `/${randomUUID()}`;
+		const backend = await createEtcdBackend({ endpoints: [etcd.url], prefix });
+		cleanups.push(() => backend.close());
+		const client = await etcdClient();
+		const key = Buffer.from(new Keys(prefix).resource(artist("a").id));
+		const value = { key, value: Buffer.from("nonsense") };
+		const request = { success: [{ request: { case: "requestPut" as const, value } }] };
+		await client.transaction(create(TxnRequestSchema, request));
+		await backend.commit([put("b")]);
+		expect(await listed(backend)).toEqual(["b="]);
+	});
+
+	it("says who does not answer where it can't load", async () => {
+		const way = await proxy();
+		way.cut();
+		const opening = createEtcdBackend({ endpoints: [way.url], requestTimeoutMs: 300 });
+		await expect(opening).rejects.toThrow(Inconsistent);
+		await expect(opening).rejects.toThrow(/load/);
+	});
+});

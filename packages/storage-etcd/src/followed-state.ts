@@ -1,0 +1,191 @@
+import { type Runtime, sleep } from "@plinth/runtime";
+import { type Change, type StateStore, WatchClosed } from "@plinth/storage";
+import { RevisionCompacted } from "./client/etcd-error.ts";
+import type { WatchResponse } from "./gen/etcdserverpb/rpc_pb.ts";
+import { type Event, Event_EventType } from "./gen/mvccpb/kv_pb.ts";
+import { type Keys, keyText } from "./keys.ts";
+import { type LoadContext, type Loaded, load, readHead } from "./load.ts";
+import { RevisionGate } from "./revision-gate.ts";
+import type { Transaction } from "./transaction.ts";
+
+/** What following needs. */
+export interface FollowContext extends LoadContext {
+	readonly runtime: Runtime;
+	/** The transaction of this server that has put this value under the head key, while it is under way. */
+	ownTransaction(head: Uint8Array): Transaction | undefined;
+}
+
+/** How long to wait before a watch is tried again: from, and up to, in milliseconds. */
+const backoffMs = { least: 50, most: 1000 };
+
+/**
+ * The state as etcd has it, some milliseconds later: loaded once, then kept up by a watch.
+ *
+ * ```
+ *   load at revision r ──▶ watch from r + 1 ──▶ apply revision by revision ──▶ gate, own commits
+ *        ▲                       │ broken: again, from where the state is
+ *        └── a new state ◀───────┘ compacted
+ * ```
+ *
+ * A watch that breaks goes on from the next revision, and nobody notices. Where etcd has forgotten
+ * that revision, a new state is loaded, watches of the old one end as WatchClosed, and everybody
+ * reads from the new one; unless the head key says that nothing has happened meanwhile. The new
+ * state is not compared with the old one to make events of the difference: what happened in between
+ * is gone, and watches are told everything or that they were not.
+ */
+export class FollowedState {
+	readonly gate = new RevisionGate();
+	readonly #context: FollowContext;
+	#store: StateStore;
+	/** The first revision that the state may lack. */
+	#next: bigint;
+
+	constructor(context: FollowContext, { store, revision }: Loaded) {
+		this.#context = context;
+		this.#store = store;
+		this.#next = revision + 1n;
+		this.gate.advance(store.revision);
+	}
+
+	/** What reads are answered from. Another one after a gap. */
+	get store(): StateStore {
+		return this.#store;
+	}
+
+	/** Follows until the signal aborts. */
+	async follow(signal: AbortSignal): Promise<void> {
+		const { runtime, log } = this.#context;
+		let delayMs = backoffMs.least;
+		while (!signal.aborted) {
+			try {
+				await this.#watch(signal, () => {
+					delayMs = backoffMs.least;
+				});
+			} catch (error) {
+				if (signal.aborted) {
+					return;
+				}
+				const why = error instanceof Error ? error.message : String(error);
+				log.warn({ why, revision: this.#store.revision }, "lost the watch on etcd");
+			}
+			await sleep(runtime.clock, delayMs * (0.5 + runtime.random.next()), signal).catch(() => {});
+			delayMs = Math.min(delayMs * 2, backoffMs.most);
+		}
+	}
+
+	/** Ends all watches of the state. */
+	close(): void {
+		this.#store.close(new WatchClosed("the storage was closed"));
+	}
+
+	async #watch(signal: AbortSignal, wentWell: () => void): Promise<void> {
+		const { client, keys } = this.#context;
+		try {
+			// From the last revision that the state has, which is skipped: etcd 3.4 does not tell the
+			// deletions of the very revision that it was compacted at.
+			const request = { ...keys.watched, startRevision: this.#next - 1n };
+			for await (const response of client.watch(request, signal)) {
+				wentWell();
+				this.#apply(response);
+			}
+		} catch (error) {
+			if (!(error instanceof RevisionCompacted)) {
+				throw error;
+			}
+			await this.#reload(signal);
+			wentWell();
+		}
+	}
+
+	async #reload(signal: AbortSignal): Promise<void> {
+		const { client, keys, log } = this.#context;
+		const { head, revision } = await readHead(client, keys, signal);
+		if (head === this.#store.revision) {
+			this.#next = revision + 1n;
+			log.info({ revision: head }, "etcd was compacted, and nothing was missed");
+			return;
+		}
+		const old = this.#store;
+		const loaded = await load(this.#context, signal, old);
+		this.#store = loaded.store;
+		this.#next = loaded.revision + 1n;
+		log.warn(
+			{ from: old.revision, to: loaded.store.revision },
+			"etcd was compacted beyond what was followed: loaded anew, and closed all watches",
+		);
+		old.close(new WatchClosed("the storage has lost its place in etcd's history; watch again"));
+		this.gate.advance(loaded.store.revision);
+	}
+
+	/** Applies the revisions of a response, each whole. */
+	#apply({ events }: WatchResponse): void {
+		for (let begin = 0; begin < events.length; ) {
+			const revision = events[begin]?.kv?.modRevision ?? 0n;
+			let end = begin + 1;
+			while (end < events.length && events[end]?.kv?.modRevision === revision) {
+				end += 1;
+			}
+			if (revision >= this.#next) {
+				this.#applyRevision(Number(revision), events.slice(begin, end));
+				this.#next = revision + 1n;
+			}
+			begin = end;
+		}
+	}
+
+	#applyRevision(revision: number, events: readonly Event[]): void {
+		const own = this.#ownTransaction(events);
+		const changes: Change[] = [];
+		const landed = new Map<string, Change>();
+		for (const event of events) {
+			const key = keyText(event.kv?.key ?? new Uint8Array());
+			const change = this.#change(event, key, revision, own);
+			if (change !== undefined) {
+				changes.push(change);
+				landed.set(key, change);
+			}
+		}
+		this.#store.apply(revision, changes);
+		own?.landed(revision, landed);
+		this.gate.advance(revision);
+	}
+
+	#ownTransaction(events: readonly Event[]): Transaction | undefined {
+		const { keys, ownTransaction } = this.#context;
+		const head = events.find(
+			({ kv }) => kv !== undefined && kv.key.length === keys.head.length && isHead(kv.key, keys),
+		);
+		return head?.kv === undefined ? undefined : ownTransaction(head.kv.value);
+	}
+
+	#change(
+		{ type, kv }: Event,
+		key: string,
+		revision: number,
+		own: Transaction | undefined,
+	): Change | undefined {
+		const name = this.#context.keys.parse(key);
+		if (name === undefined || kv === undefined) {
+			return undefined;
+		}
+		if (type === Event_EventType.DELETE) {
+			const stored = this.#store.lookup(name);
+			return stored && { op: "delete", resource: stored };
+		}
+		const ownPut = own?.stamped(key, revision);
+		if (ownPut !== undefined) {
+			return { op: "put", resource: ownPut };
+		}
+		try {
+			return { op: "put", resource: this.#context.decoder.decode(kv) };
+		} catch (error) {
+			// The key keeps the content that it had here, and commits to it fail by their guards.
+			this.#context.log.error({ error, revision }, "skipped a foreign change in etcd");
+			return undefined;
+		}
+	}
+}
+
+function isHead(key: Uint8Array, keys: Keys): boolean {
+	return Buffer.compare(key, keys.head) === 0;
+}

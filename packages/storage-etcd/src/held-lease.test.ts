@@ -1,0 +1,127 @@
+import { silentLogger } from "@plinth/runtime";
+import { FakeClock } from "@plinth/runtime/testing";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { HeldLease } from "./held-lease.ts";
+
+/** How etcd answers one renewal. */
+interface Answer {
+	/** From request to arrival, and from there to the answer, in milliseconds. */
+	readonly thereMs: number;
+	readonly backMs: number;
+	/** Whether it arrives, and whether its answer does. */
+	readonly arrives: boolean;
+	readonly returns: boolean;
+}
+
+/** A lease as etcd keeps it: it ends `ttlMs` after the last request that has arrived. */
+class ModelLease {
+	readonly #clock: FakeClock;
+	readonly #ttlMs: number;
+	readonly #answers: Answer[];
+	expiresMs: number;
+
+	constructor(clock: FakeClock, ttlMs: number, answers: readonly Answer[]) {
+		this.#clock = clock;
+		this.#ttlMs = ttlMs;
+		this.#answers = [...answers];
+		this.expiresMs = clock.monotonic() + ttlMs;
+	}
+
+	renew(signal: AbortSignal): Promise<boolean> {
+		const { thereMs, backMs, arrives, returns } = this.#answers.shift() ?? lost;
+		return new Promise((resolve, reject) => {
+			signal.addEventListener("abort", () => reject(signal.reason));
+			this.#clock.setTimer(thereMs, () => {
+				if (!arrives) {
+					return;
+				}
+				const alive = this.#clock.monotonic() < this.expiresMs;
+				if (alive) {
+					this.expiresMs = this.#clock.monotonic() + this.#ttlMs;
+				}
+				if (returns) {
+					this.#clock.setTimer(backMs, () => resolve(alive));
+				}
+			});
+			this.#clock.setTimer(2500, () => reject(new Error("no answer")));
+		});
+	}
+}
+
+const lost: Answer = { thereMs: 0, backMs: 0, arrives: false, returns: false };
+
+function hold(clock: FakeClock, lease: ModelLease, ttlMs: number) {
+	const revoked: number[] = [];
+	const gone = Promise.withResolvers<void>();
+	const held = new HeldLease({
+		fence: { lease: "singletons", token: "7" },
+		ttlMs,
+		grantedMs: clock.monotonic(),
+		clock,
+		log: silentLogger,
+		renew: (signal) => lease.renew(signal),
+		gone: (signal) => {
+			signal.addEventListener("abort", () => gone.reject(signal.reason));
+			return gone.promise;
+		},
+		revoke: async () => {
+			revoked.push(clock.monotonic());
+		},
+		settled: () => {},
+	});
+	return { held, gone, revoked };
+}
+
+describe("a held lease", () => {
+	it("lives as long as it is renewed, and no longer than etcd keeps it", async () => {
+		const answer = fc.record({
+			thereMs: fc.integer({ min: 0, max: 3000 }),
+			backMs: fc.integer({ min: 0, max: 3000 }),
+			arrives: fc.boolean(),
+			returns: fc.boolean(),
+		});
+		await fc.assert(
+			fc.asyncProperty(fc.array(answer, { maxLength: 12 }), async (answers) => {
+				const clock = new FakeClock();
+				const lease = new ModelLease(clock, 10_000, answers);
+				const { held } = hold(clock, lease, 10_000);
+				for (let step = 0; !held.signal.aborted; step++) {
+					expect(clock.monotonic()).toBeLessThan(lease.expiresMs);
+					expect(step).toBeLessThan(2000);
+					await clock.advanceAsync(100);
+				}
+			}),
+			{ numRuns: 30 },
+		);
+	});
+
+	it("is kept by prompt answers for as long as they come", async () => {
+		const clock = new FakeClock();
+		const prompt = { thereMs: 5, backMs: 5, arrives: true, returns: true };
+		const lease = new ModelLease(clock, 10_000, new Array(100).fill(prompt));
+		const { held } = hold(clock, lease, 10_000);
+		await clock.advanceAsync(100_000);
+		expect(held.signal.aborted).toBe(false);
+		await held.release();
+	});
+
+	it("ends at once where etcd says that it is gone", async () => {
+		const clock = new FakeClock();
+		const { held, gone } = hold(clock, new ModelLease(clock, 10_000, []), 10_000);
+		gone.resolve();
+		await clock.advanceAsync(0);
+		expect(held.signal.aborted).toBe(true);
+		expect(String(held.signal.reason)).toContain("singletons");
+	});
+
+	it("is given back once, also after it has ended by itself", async () => {
+		const clock = new FakeClock();
+		const { held, revoked } = hold(clock, new ModelLease(clock, 10_000, []), 10_000);
+		await clock.advanceAsync(8000);
+		expect(held.signal.aborted).toBe(true);
+		await held.release();
+		await held.release();
+		expect(revoked).toHaveLength(1);
+	});
+});

@@ -1,0 +1,111 @@
+import { setImmediate } from "node:timers/promises";
+import type { Clock, Logger } from "@plinth/runtime";
+import type { StateStore } from "@plinth/storage";
+import type { EtcdClient } from "./client/etcd-client.ts";
+import { RevisionCompacted } from "./client/etcd-error.ts";
+import type { ResourceDecoder } from "./decode-resource.ts";
+import { type Keys, keyText } from "./keys.ts";
+
+/** What loading needs. */
+export interface LoadContext {
+	readonly client: EtcdClient;
+	readonly keys: Keys;
+	readonly decoder: ResourceDecoder;
+	readonly clock: Clock;
+	readonly log: Logger;
+	/** Makes an empty state. */
+	makeStore(): StateStore;
+}
+
+/** A state, and the revision of etcd that it is of. */
+export interface Loaded {
+	readonly store: StateStore;
+	/** Not older than the state's own revision, which is that of the newest transaction of servers. */
+	readonly revision: bigint;
+}
+
+/** About how many bytes a page holds; of how many keys, the one before it says. */
+const pageBytes = 2 * 1024 * 1024;
+const pageKeys = { first: 100, least: 10, most: 5000 };
+/** How often progress is logged, in milliseconds. */
+const progressEveryMs = 1000;
+/** How often loading starts over because etcd was compacted meanwhile. */
+const attempts = 5;
+
+/**
+ * Reads everything as of one revision, page by page.
+ *
+ * @param known What was known before: resources that have not changed are taken over from it.
+ * @throws EtcdError; ForeignData.
+ */
+export async function load(
+	context: LoadContext,
+	signal: AbortSignal,
+	known?: StateStore,
+): Promise<Loaded> {
+	for (let attempt = 1; ; attempt++) {
+		try {
+			return await loadOnce(context, signal, known);
+		} catch (error) {
+			if (!(error instanceof RevisionCompacted) || attempt === attempts) {
+				throw error;
+			}
+		}
+	}
+}
+
+async function loadOnce(
+	{ client, keys, decoder, clock, log, makeStore }: LoadContext,
+	signal: AbortSignal,
+	known?: StateStore,
+): Promise<Loaded> {
+	const startMs = clock.monotonic();
+	let loggedMs = startMs;
+	const { head, revision } = await readHead(client, keys, signal);
+	const store = makeStore();
+	let newest = head;
+	let key = keys.resources.key;
+	let limit = pageKeys.first;
+	for (let more = true; more; ) {
+		const page = await client.range(
+			{ key, rangeEnd: keys.resources.rangeEnd, limit: BigInt(limit), revision },
+			signal,
+		);
+		let bytes = 0;
+		for (const kv of page.kvs) {
+			const name = keys.parse(keyText(kv.key));
+			const before = name && known?.lookup(name);
+			const same = before?.version === String(kv.modRevision);
+			store.load(same ? before : decoder.decode(kv));
+			newest = Math.max(newest, Number(kv.modRevision));
+			bytes += kv.value.byteLength;
+		}
+		const last = page.kvs.at(-1);
+		more = page.more && last !== undefined;
+		if (last !== undefined) {
+			key = Buffer.concat([last.key, Buffer.of(0)]);
+			const fitting = Math.floor((pageBytes * page.kvs.length) / Math.max(1, bytes));
+			limit = Math.min(pageKeys.most, Math.max(pageKeys.least, fitting));
+		}
+		const nowMs = clock.monotonic();
+		if (nowMs - loggedMs >= progressEveryMs) {
+			loggedMs = nowMs;
+			log.info({ loaded: store.size }, "loading the storage");
+		}
+		await setImmediate();
+	}
+	store.begin(newest);
+	const tookMs = Math.round(clock.monotonic() - startMs);
+	log.info({ resources: store.size, revision: newest, tookMs }, "storage loaded");
+	return { store, revision };
+}
+
+/** The revision of the newest transaction (0 where there was none), and the newest revision of etcd. */
+export async function readHead(
+	client: EtcdClient,
+	keys: Keys,
+	signal?: AbortSignal,
+): Promise<{ readonly head: number; readonly revision: bigint }> {
+	const { header, kvs } = await client.range({ key: keys.head, keysOnly: true }, signal);
+	return { head: Number(kvs[0]?.modRevision ?? 0), revision: header?.revision ?? 0n };
+}

@@ -1,0 +1,109 @@
+import { spawnSync } from "node:child_process";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Inconsistent } from "@plinth/storage";
+import { afterEach, describe, expect, it } from "vitest";
+import { createEtcdBackend } from "./etcd-backend.ts";
+import { EtcdLeases } from "./etcd-leases.ts";
+import { listed, put } from "./testing/artists.fixture.ts";
+import { EtcdProcess, hasEtcd } from "./testing/etcd-process.fixture.ts";
+
+/** Runs a command that must succeed. */
+function run(command: string, ...args: readonly string[]): void {
+	const { status, stderr, error } = spawnSync(command, args, {
+		env: { ...process.env, ETCDCTL_API: "3" },
+	});
+	if (status !== 0) {
+		throw new Error(`${command} ${args.join(" ")}: ${error ?? stderr}`);
+	}
+}
+
+function has(command: string, ...args: readonly string[]): boolean {
+	const found = spawnSync(command, args).status === 0;
+	if (!found) {
+		console.log(`${command} is not installed: tests that need it are skipped`);
+	}
+	return found;
+}
+
+const cleanups: (() => Promise<void>)[] = [];
+afterEach(async () => {
+	for (const cleanup of cleanups.splice(0).reverse()) {
+		await cleanup();
+	}
+});
+
+describe.skipIf(!hasEtcd || !has("openssl", "version"))("TLS", () => {
+	it("takes the client's certificate, and trusts the given authority only", async () => {
+		const directory = await mkdtemp(join(tmpdir(), "plinth-tls-"));
+		cleanups.push(() => rm(directory, { recursive: true }));
+		const [cert, key] = [join(directory, "cert.pem"), join(directory, "key.pem")];
+		run(
+			...["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"],
+			...["-nodes", "-days", "2", "-subj", "/CN=plinth-test", "-keyout", key, "-out", cert],
+			...["-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"],
+		);
+		const pem = await readFile(cert, "utf8");
+		const tls = { ca: pem, cert: pem, key: await readFile(key, "utf8") };
+		const etcd = await EtcdProcess.start({
+			tls,
+			flags: [
+				"--cert-file",
+				cert,
+				"--key-file",
+				key,
+				"--client-cert-auth",
+				"--trusted-ca-file",
+				cert,
+			],
+		});
+		cleanups.push(() => etcd.dispose());
+		const backend = await createEtcdBackend({ endpoints: [etcd.url], tls });
+		cleanups.push(() => backend.close());
+		await backend.commit([put("a")]);
+		expect(await listed(backend)).toEqual(["a="]);
+		for (const refused of [{ cert: tls.cert, key: tls.key }, { ca: tls.ca }]) {
+			const opening = createEtcdBackend({
+				endpoints: [etcd.url],
+				tls: refused,
+				requestTimeoutMs: 500,
+			});
+			await expect(opening).rejects.toThrow(Inconsistent);
+		}
+	});
+});
+
+describe.skipIf(!hasEtcd || !has("etcdctl", "version"))("a user and password", () => {
+	it("are changed for a token, and again where etcd has forgotten it", async () => {
+		const etcd = await EtcdProcess.start();
+		cleanups.push(() => etcd.dispose());
+		const endpoints = [etcd.url];
+		const etcdctl = (...args: string[]) => run("etcdctl", "--endpoints", etcd.url, ...args);
+		etcdctl("user", "add", "root:secret");
+		etcdctl("user", "add", "plinth:secret");
+		etcdctl("role", "add", "plinth");
+		etcdctl("role", "grant-permission", "plinth", "--prefix=true", "readwrite", "/plinth/");
+		etcdctl("user", "grant-role", "root", "root");
+		etcdctl("user", "grant-role", "plinth", "plinth");
+		etcdctl("auth", "enable");
+		const auth = { user: "plinth", password: "secret" };
+		const backend = await createEtcdBackend({ endpoints, auth });
+		cleanups.push(() => backend.close());
+		const leases = new EtcdLeases({ endpoints, auth, ttlSeconds: 2 });
+		cleanups.push(() => leases.close());
+		const { fence } = await leases.acquire("singletons", new AbortController().signal);
+		await backend.commit([put("a")], { fence });
+		// Its tokens are in memory only.
+		await etcd.kill();
+		await etcd.restart();
+		await backend.commit([put("b")]);
+		expect(await listed(backend)).toEqual(["a=", "b="]);
+		const wrong = createEtcdBackend({ endpoints, auth: { ...auth, password: "guess" } });
+		await expect(wrong).rejects.toThrow("password");
+		await expect(createEtcdBackend({ endpoints })).rejects.toThrow(Inconsistent);
+		await expect(createEtcdBackend({ endpoints, auth, prefix: "/other" })).rejects.toThrow(
+			"permission denied",
+		);
+	});
+});

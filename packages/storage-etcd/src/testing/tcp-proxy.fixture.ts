@@ -1,0 +1,95 @@
+import { once } from "node:events";
+import { connect, createServer, type Server, type Socket } from "node:net";
+
+/** A way to an etcd that can be cut or blocked, in either direction. */
+export class TcpProxy {
+	readonly url: string;
+	readonly #server: Server;
+	readonly #targetPort: number;
+	readonly #pairs = new Set<{ readonly client: Socket; readonly target: Socket }>();
+	#refuses = false;
+	#blocked = false;
+
+	private constructor(server: Server, port: number, targetPort: number) {
+		this.url = `http://127.0.0.1:${port}`;
+		this.#server = server;
+		this.#targetPort = targetPort;
+		server.on("connection", (client) => this.#connect(client));
+	}
+
+	/** A way to the etcd of that URL. */
+	static async to(url: string): Promise<TcpProxy> {
+		const server = createServer().listen(0, "127.0.0.1");
+		await once(server, "listening");
+		const address = server.address();
+		if (address === null || typeof address === "string") {
+			throw new TypeError("a server that listens has a port");
+		}
+		return new TcpProxy(server, address.port, Number(new URL(url).port));
+	}
+
+	/** Breaks all connections, and takes no more. */
+	cut(): void {
+		this.#refuses = true;
+		this.#break();
+	}
+
+	/** Takes connections again. */
+	mend(): void {
+		this.#refuses = false;
+	}
+
+	/** Keeps back what etcd answers. Requests go through. */
+	block(): void {
+		this.#blocked = true;
+		for (const { target } of this.#pairs) {
+			target.pause();
+		}
+	}
+
+	/** Hands on what was kept back. */
+	unblock(): void {
+		this.#blocked = false;
+		for (const { target } of this.#pairs) {
+			target.resume();
+		}
+	}
+
+	async dispose(): Promise<void> {
+		this.#break();
+		this.#server.close();
+		await once(this.#server, "close");
+	}
+
+	#connect(client: Socket): void {
+		if (this.#refuses) {
+			client.destroy();
+			return;
+		}
+		const target = connect(this.#targetPort, "127.0.0.1");
+		const pair = { client, target };
+		this.#pairs.add(pair);
+		for (const socket of [client, target]) {
+			socket.setNoDelay(true);
+			// Its end is what matters, and that comes as "close".
+			socket.on("error", () => {});
+			socket.on("close", () => {
+				client.destroy();
+				target.destroy();
+				this.#pairs.delete(pair);
+			});
+		}
+		client.on("data", (data) => target.write(data));
+		target.on("data", (data) => client.write(data));
+		if (this.#blocked) {
+			target.pause();
+		}
+	}
+
+	#break(): void {
+		for (const { client, target } of this.#pairs) {
+			client.destroy();
+			target.destroy();
+		}
+	}
+}
