@@ -52,6 +52,7 @@ describe("the packages as they are published, in an empty npm project", () => {
 			const { filename } = JSON.parse(stdout.slice(stdout.indexOf("{"))) as { filename: string };
 			tarballs[name] = `file:${filename}`;
 		}
+		const compiler = { typescript: "7", "@types/node": "26" };
 		const nodes = Object.fromEntries(
 			nodeVersions.map((version) => [`node${version}`, `npm:node@${version}`]),
 		);
@@ -60,7 +61,7 @@ describe("the packages as they are published, in an empty npm project", () => {
 			JSON.stringify({
 				private: true,
 				type: "module",
-				dependencies: { ...tarballs, ...nodes },
+				dependencies: { ...tarballs, ...nodes, ...compiler },
 				overrides: Object.fromEntries(Object.keys(tarballs).map((name) => [name, `$${name}`])),
 			}),
 		);
@@ -74,16 +75,45 @@ describe("the packages as they are published, in an empty npm project", () => {
 		expect(stdout).toMatch(new RegExp(`^v${version}\\.`));
 	});
 
+	it("have types that resolve under nodenext, and that the examples agree with", async () => {
+		for (const item of published) {
+			writeFileSync(exampleFile(item), exampleOf(item) ?? "");
+		}
+		writeFileSync(
+			join(project, "tsconfig.json"),
+			JSON.stringify({
+				compilerOptions: {
+					module: "nodenext",
+					target: "es2024",
+					lib: ["esnext"],
+					types: ["node"],
+					strict: true,
+					noEmit: true,
+				},
+				files: published.map(exampleFile),
+			}),
+		);
+		const compiler = join(project, "node_modules/typescript/bin/tsc");
+		const { stdout } = await run(nodeBinary("26"), [compiler, "-p", project]).catch(
+			(failure: { stdout: string }) => failure,
+		);
+		expect(stdout).toBe("");
+	});
+
 	describe.each(published)("$name", (item) => {
 		it.each(nodeVersions)("runs its README's example on Node %s", async (version) => {
 			const example = exampleOf(item);
 			expect(example, `${item.folder}/README.md has no \`\`\`ts block`).toBeDefined();
-			const file = join(project, `${item.name.replace(/\W+/g, "-")}-${version}.ts`);
+			const file = exampleFile(item);
 			writeFileSync(file, example ?? "");
 			const { stdout } = await run(nodeBinary(version), [file], { cwd: project, timeout: 60_000 });
 			expect(stdout.trim()).not.toBe("");
 		});
 	});
+
+	function exampleFile({ name }: Published): string {
+		return join(project, `${name.replace(/\W+/g, "-")}.ts`);
+	}
 
 	function nodeBinary(version: string): string {
 		return join(project, `node_modules/node${version}/bin/node`);
