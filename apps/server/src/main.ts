@@ -1,5 +1,7 @@
 #!/usr/bin/env node
 import process from "node:process";
+import { Inconsistent } from "@plinth/storage";
+import { ForeignData } from "@plinth/storage-etcd";
 import { StorageFileError } from "@plinth/storage-sqlite";
 import { type Configuration, help, parseCommandLine } from "./configuration/flags.ts";
 import { UsageError } from "./configuration/usage-error.ts";
@@ -7,6 +9,7 @@ import { ListenError } from "./listener/listener.ts";
 import { createLogger } from "./logging/pino-logger.ts";
 import { loadModules, ModuleError } from "./module/load-module.ts";
 import { createServer, type Server } from "./server.ts";
+import type { StorageChoice } from "./storage-choice.ts";
 import { welcome } from "./welcome.ts";
 
 /** What the process tells its parent. */
@@ -37,10 +40,7 @@ async function serve(configuration: Configuration): Promise<void> {
 	const modules = await loadModules(configuration.modules);
 	const server = createServer({
 		listen: configuration.listen,
-		storage:
-			configuration.storage === "memory"
-				? { kind: "memory" }
-				: { kind: "sqlite", directory: configuration.dataDirectory },
+		storage: storageChoice(configuration),
 		modules,
 		logger: createLogger(),
 	});
@@ -48,6 +48,13 @@ async function serve(configuration: Configuration): Promise<void> {
 	await server.start();
 	process.stdout.write(welcome(server.address, configuration, modules));
 	await server.ended;
+}
+
+function storageChoice({ storage, etcd, dataDirectory }: Configuration): StorageChoice {
+	if (etcd !== undefined) {
+		return { kind: "etcd", ...etcd };
+	}
+	return storage === "memory" ? { kind: "memory" } : { kind: "sqlite", directory: dataDirectory };
 }
 
 /** The first signal stops the server in order, a second one at once. */
@@ -71,7 +78,10 @@ function explain(failure: unknown): string {
 	if (!(failure instanceof Error)) {
 		return String(failure);
 	}
-	const expected = [UsageError, ModuleError, ListenError, StorageFileError];
+	const expected = [
+		...[UsageError, ModuleError, ListenError],
+		...[StorageFileError, ForeignData, Inconsistent],
+	];
 	return expected.some((kind) => failure instanceof kind)
 		? `plinth-server: ${failure.message}`
 		: `plinth-server: ${failure.stack ?? failure.message}`;

@@ -10,13 +10,7 @@ import {
 	type TypeRegistry,
 } from "@plinth/resource";
 import { ensureDefaultTenancy, everyoneMayDoEverything } from "@plinth/resource-service";
-import {
-	LocalLeases,
-	type Logger,
-	type Runtime,
-	silentLogger,
-	systemRuntime,
-} from "@plinth/runtime";
+import { type Logger, type Runtime, silentLogger, systemRuntime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
 import { createReaper, createTenancyDeletion } from "@plinth/system-controllers";
 import { formatListenAddress, type ListenAddress } from "./configuration/listen-address.ts";
@@ -159,9 +153,9 @@ class ComposedServer implements Server {
 		await using started = new AsyncDisposableStack();
 
 		const registry = registerTypes([Tombstone, Partition, Namespace], modules);
-		const leases = new LocalLeases();
-		const backend = await openStorage(this.#options.storage, runtime, leases);
-		started.defer(() => backend.close());
+		const storage = await openStorage(this.#options.storage, runtime, logger);
+		started.defer(() => storage.close());
+		const { backend, leases } = storage;
 		await ensureDefaultTenancy(backend, runtime);
 		await warnOfUnregistered(backend, registry, logger);
 

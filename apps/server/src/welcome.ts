@@ -4,13 +4,10 @@ import type { Module } from "./module/define-module.ts";
 /** What a server says once it listens: where, with what, and the next thing to try. */
 export function welcome(
 	address: string,
-	configuration: Pick<Configuration, "storage" | "dataDirectory">,
+	configuration: Pick<Configuration, "storage" | "dataDirectory" | "etcd">,
 	modules: readonly Module[],
 ): string {
-	const storage =
-		configuration.storage === "memory"
-			? "in memory, until it stops"
-			: `in ${configuration.dataDirectory}`;
+	const storage = whereItStores(configuration);
 	const names = modules.map((module) => module.name).join(", ") || "none (see --module)";
 	return `Plinth listens on ${address}
   stores   ${storage}
@@ -20,4 +17,15 @@ export function welcome(
 Try next, in another terminal:
   curl -s ${address}/plinth.resource.v1.ResourceService/List -H 'content-type: application/json' -d '{"type":{"group":"tenancy","groupVersion":"v1","kind":"Namespace"},"tenancy":{"partition":"*"}}'
 `;
+}
+
+function whereItStores({
+	storage,
+	dataDirectory,
+	etcd,
+}: Pick<Configuration, "storage" | "dataDirectory" | "etcd">): string {
+	if (etcd !== undefined) {
+		return `in etcd at ${etcd.endpoints.join(", ")}`;
+	}
+	return storage === "memory" ? "in memory, until it stops" : `in ${dataDirectory}`;
 }

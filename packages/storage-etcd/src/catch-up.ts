@@ -1,5 +1,6 @@
 import type { Clock, Fence } from "@plinth/runtime";
 import { Fenced, Inconsistent } from "@plinth/storage";
+import { checkGrows } from "./check-grows.ts";
 import { deadline, unlessAborted } from "./client/deadline.ts";
 import type { EtcdClient } from "./client/etcd-client.ts";
 import type { FollowedState } from "./followed-state.ts";
@@ -60,7 +61,7 @@ export class CatchUp {
 			}
 			const answered = responses[0]?.response;
 			const kvs = answered?.case === "responseRange" ? answered.value.kvs : [];
-			checkGrows(seen, header?.revision ?? 0n);
+			checkGrows(seen, Number(header?.revision ?? 0n));
 			return Number(kvs[0]?.modRevision ?? 0);
 		});
 	}
@@ -106,17 +107,8 @@ export class CatchUp {
 		const { client, keys, state } = this.#context;
 		const seen = state.store.revision;
 		const { head, revision } = await readHead(client, keys);
-		checkGrows(seen, revision);
+		checkGrows(seen, Number(revision));
 		return head;
-	}
-}
-
-/** Etcd's revisions only grow, unless a backup was restored. */
-function checkGrows(seen: number, revision: bigint): void {
-	if (Number(revision) < seen) {
-		throw new Inconsistent(
-			`etcd is at revision ${revision}, before revision ${seen} that this server has seen: where a backup was restored, restart the servers`,
-		);
 	}
 }
 

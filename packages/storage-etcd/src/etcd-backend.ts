@@ -20,9 +20,10 @@ import { EtcdError } from "./client/etcd-error.ts";
 import { defaultPrefix, defaultRequestTimeoutMs, type EtcdOptions } from "./client/etcd-options.ts";
 import { ResourceDecoder } from "./decode-resource.ts";
 import { FollowedState } from "./followed-state.ts";
-import { type EtcdRequestLimits, GroupCommit } from "./group-commit.ts";
+import { GroupCommit } from "./group-commit.ts";
 import { Keys } from "./keys.ts";
 import { load } from "./load.ts";
+import { type EtcdRequestLimits, etcdRequestLimits, mostMutations } from "./request-limits.ts";
 
 /** Options of the etcd backend. */
 export interface EtcdBackendOptions extends EtcdOptions {
@@ -31,12 +32,6 @@ export interface EtcdBackendOptions extends EtcdOptions {
 	/** Where etcd's own flags differ from their defaults. */
 	readonly requestLimits?: Partial<EtcdRequestLimits>;
 }
-
-/** What a request to etcd may be, unless its flags say otherwise. */
-export const etcdRequestLimits: EtcdRequestLimits = Object.freeze({
-	maxTxnOps: 128,
-	maxRequestBytes: 1.5 * 1024 * 1024,
-});
 
 /**
  * Opens a storage in etcd, and loads it. Eventual reads and watches are answered from memory, which a
@@ -92,22 +87,20 @@ export async function createEtcdBackend(options: EtcdBackendOptions): Promise<St
 	});
 }
 
-/** Guards, the head and a transaction of one commit are operations too. */
-const reservedOps = 3;
-
 function checkedLimits(
 	given: Partial<StorageLimits> = {},
-	{ maxTxnOps, maxRequestBytes }: EtcdRequestLimits,
+	requestLimits: EtcdRequestLimits,
 ): StorageLimits {
+	const mostBytes = Math.floor(requestLimits.maxRequestBytes * 0.8);
 	const limits = {
 		...defaultLimits,
-		commitBytes: Math.floor(maxRequestBytes * 0.8),
-		resourceBytes: Math.min(defaultLimits.resourceBytes, Math.floor(maxRequestBytes * 0.8)),
+		commitBytes: Math.min(defaultLimits.commitBytes, mostBytes),
+		resourceBytes: Math.min(defaultLimits.resourceBytes, mostBytes),
 		...given,
 	};
-	if (limits.mutations > maxTxnOps - reservedOps) {
+	if (limits.mutations > mostMutations(requestLimits)) {
 		throw new RangeError(
-			`commits of ${limits.mutations} mutations need an etcd with --max-txn-ops=${limits.mutations + reservedOps} or more, and to be told so`,
+			`commits of ${limits.mutations} mutations: an etcd with --max-txn-ops=${requestLimits.maxTxnOps} takes at most ${mostMutations(requestLimits)}`,
 		);
 	}
 	return limits;

@@ -193,7 +193,7 @@ export class EtcdLeases implements LeaseManager {
 			}
 			const read = await this.#client.range({ key }, signal).catch((error: unknown) => {
 				signal.throwIfAborted();
-				this.#log.debug({ error }, "could not read a lease");
+				this.#log.debug({ err: error }, "could not read a lease");
 				return undefined;
 			});
 			if (read !== undefined) {

@@ -1,6 +1,6 @@
 import { type Runtime, sleep } from "@plinth/runtime";
 import { type Change, type StateStore, WatchClosed } from "@plinth/storage";
-import { RevisionCompacted } from "./client/etcd-error.ts";
+import { EtcdError, RevisionCompacted } from "./client/etcd-error.ts";
 import type { WatchResponse } from "./gen/etcdserverpb/rpc_pb.ts";
 import { type Event, Event_EventType } from "./gen/mvccpb/kv_pb.ts";
 import { type Keys, keyText } from "./keys.ts";
@@ -65,8 +65,12 @@ export class FollowedState {
 				if (signal.aborted) {
 					return;
 				}
-				const why = error instanceof Error ? error.message : String(error);
-				log.warn({ why, revision: this.#store.revision }, "lost the watch on etcd");
+				const { revision } = this.#store;
+				if (error instanceof EtcdError) {
+					log.warn({ why: error.message, revision }, "lost the watch on etcd");
+				} else {
+					log.error({ err: error, revision }, "could not follow etcd");
+				}
 			}
 			await sleep(runtime.clock, delayMs * (0.5 + runtime.random.next()), signal).catch(() => {});
 			delayMs = Math.min(delayMs * 2, backoffMs.most);
@@ -81,8 +85,8 @@ export class FollowedState {
 	async #watch(signal: AbortSignal, wentWell: () => void): Promise<void> {
 		const { client, keys } = this.#context;
 		try {
-			// From the last revision that the state has, which is skipped: etcd 3.4 does not tell the
-			// deletions of the very revision that it was compacted at.
+			// From the last revision that the state has, which is skipped: older etcds do not tell the
+			// deletions of the very revision that they were compacted at (etcd's issue 19179).
 			const request = { ...keys.watched, startRevision: this.#next - 1n };
 			for await (const response of client.watch(request, signal)) {
 				wentWell();
@@ -180,7 +184,7 @@ export class FollowedState {
 			return { op: "put", resource: this.#context.decoder.decode(kv) };
 		} catch (error) {
 			// The key keeps the content that it had here, and commits to it fail by their guards.
-			this.#context.log.error({ error, revision }, "skipped a foreign change in etcd");
+			this.#context.log.error({ err: error, revision }, "skipped a foreign change in etcd");
 			return undefined;
 		}
 	}

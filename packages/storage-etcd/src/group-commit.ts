@@ -1,7 +1,4 @@
 import { randomUUID } from "node:crypto";
-import { toBinary } from "@bufbuild/protobuf";
-import { Code } from "@connectrpc/connect";
-import { type ID, ResourceSchema } from "@plinth/proto";
 import type { Clock, Fence, Scheduler } from "@plinth/runtime";
 import {
 	type Commit,
@@ -9,7 +6,6 @@ import {
 	checkGrowth,
 	Exhausted,
 	evaluate,
-	Fenced,
 	growthOf,
 	Inconsistent,
 	type Mutation,
@@ -18,23 +14,14 @@ import {
 	stamp,
 } from "@plinth/storage";
 import type { CatchUp } from "./catch-up.ts";
-import { deadline } from "./client/deadline.ts";
 import type { EtcdClient } from "./client/etcd-client.ts";
-import { EtcdError } from "./client/etcd-error.ts";
 import type { FollowedState } from "./followed-state.ts";
-import type { TxnResponse } from "./gen/etcdserverpb/rpc_pb.ts";
 import { KeyClaims } from "./key-claims.ts";
 import { type Keys, keyText } from "./keys.ts";
-import type { PendingCommit } from "./pending-commit.ts";
-import { answer, answersOf, type DecidedCommit, Transaction } from "./transaction.ts";
-
-/** What etcd takes in one request, as its flags say. */
-export interface EtcdRequestLimits {
-	/** `--max-txn-ops`. */
-	readonly maxTxnOps: number;
-	/** `--max-request-bytes`. */
-	readonly maxRequestBytes: number;
-}
+import { createPendingCommit, idOf, type PendingCommit } from "./pending-commit.ts";
+import { type EtcdRequestLimits, fitsAlone, RequestRoom } from "./request-limits.ts";
+import { sendTransaction } from "./send-transaction.ts";
+import { type DecidedCommit, Transaction } from "./transaction.ts";
 
 /** What group commits are made of. */
 export interface GroupCommitContext {
@@ -54,10 +41,6 @@ export interface GroupCommitContext {
 const transactionsUnderWay = 2;
 /** Commits that may wait at the same time. */
 const pendingCommits = 16_384;
-/** What the parts of a request take beside keys and values, roughly: per mutation. */
-const mutationOverhead = 64;
-/** What a request takes beside its mutations. */
-const requestOverhead = 4096;
 
 type Decision =
 	| { readonly kind: "send"; readonly commit: DecidedCommit }
@@ -69,12 +52,11 @@ type Decision =
  * Commits that wait at the same time share a transaction of etcd, in which each has guards of its own.
  *
  * ```
- *   commit() ─▶ waiting ─▶ decide against the state ─▶ etcd, if no key has changed since
- *                 ▲          │ no, or nothing to do        │ done            │ conflict
- *                 │          ▼                             ▼                 ▼
- *                 ├──── catch up ◀── (once)        the watch delivers    catch up to
- *                 └──────────────────────────────  it: answer            its revision ─┐
- *                 └─────────────────────────────────────────────────────────────────────┘
+ *   commit() ─▶ waiting ─▶ decide ─▶ etcd: if no key has changed ─▶ the watch delivers it: answer
+ *                  ▲          │                       │
+ *                  │     no, or nothing to do     a key has changed
+ *                  │          ▼                       │
+ *                  └────── catch up ◀─────────────────┘
  * ```
  *
  * - A commit is decided by `evaluate` against the state that this server has, and sent with the
@@ -111,9 +93,27 @@ export class GroupCommit {
 		if (this.#pending.size >= pendingCommits) {
 			throw new Exhausted(`${pendingCommits} commits wait already: try again later`);
 		}
-		const { resolve, reject, promise } = Promise.withResolvers<Commit>();
-		this.#add(mutations, fence, { resolve, reject, promise });
-		return promise;
+		const { clock, timeoutMs, keys, requestLimits } = this.#context;
+		const pending = createPendingCommit(mutations, fence, keys, (settled) => {
+			timer.cancel();
+			this.#waiting.delete(settled);
+			this.#pending.delete(settled);
+		});
+		if (!fitsAlone(pending, requestLimits)) {
+			throw new Exhausted(
+				`commit of ${pending.bytes} bytes: etcd takes requests of at most ${requestLimits.maxRequestBytes} bytes`,
+			);
+		}
+		const timer = clock.setTimer(timeoutMs, () =>
+			pending.reject(
+				new Inconsistent(
+					`etcd has not confirmed the commit within ${timeoutMs} ms: it may have landed, or may still land`,
+				),
+			),
+		);
+		this.#pending.add(pending);
+		this.#wait(pending);
+		return pending.answered;
 	}
 
 	/** Resolves when all commits are answered that were made before. */
@@ -124,70 +124,6 @@ export class GroupCommit {
 	/** The transaction under way that has put this value under the head key. */
 	ownTransaction(head: Uint8Array): Transaction | undefined {
 		return this.#underWay.get(keyText(head));
-	}
-
-	#add(
-		mutations: readonly Mutation[],
-		fence: Fence | undefined,
-		{ promise, ...answer }: PromiseWithResolvers<Commit>,
-	): void {
-		const { clock, timeoutMs, keys } = this.#context;
-		const names = mutations.map((mutation) => keys.resource(idOf(mutation)));
-		const bodies = mutations.flatMap((mutation) =>
-			mutation.op === "put"
-				? [toBinary(ResourceSchema, { ...mutation.resource, version: "" })]
-				: [],
-		);
-		let settled = false;
-		const settle = () => {
-			settled = true;
-			timer.cancel();
-			this.#waiting.delete(pending);
-			this.#pending.delete(pending);
-		};
-		const pending: PendingCommit = {
-			mutations,
-			keys: names,
-			bodies,
-			bytes: sizeOf(names, bodies),
-			fence,
-			fresh: false,
-			alone: false,
-			get settled() {
-				return settled;
-			},
-			answered: promise,
-			resolve: (commit) => {
-				if (!settled) {
-					settle();
-					answer.resolve(commit);
-				}
-			},
-			reject: (error) => {
-				if (!settled) {
-					settle();
-					answer.reject(error);
-				}
-			},
-		};
-		const timer = clock.setTimer(timeoutMs, () =>
-			pending.reject(
-				new Inconsistent(
-					`etcd has not confirmed the commit within ${timeoutMs} ms: it may have landed, or may still land`,
-				),
-			),
-		);
-		const { maxRequestBytes } = this.#context.requestLimits;
-		this.#pending.add(pending);
-		if (pending.bytes + requestOverhead > maxRequestBytes) {
-			pending.reject(
-				new Exhausted(
-					`commit of ${pending.bytes} bytes: etcd takes requests of at most ${maxRequestBytes} bytes`,
-				),
-			);
-			return;
-		}
-		this.#wait(pending);
 	}
 
 	#wait(pending: PendingCommit): void {
@@ -219,20 +155,12 @@ export class GroupCommit {
 
 	/** Takes commits out of the line that may share a transaction; others keep their places. */
 	#takeGroup(): readonly DecidedCommit[] {
-		const { maxTxnOps, maxRequestBytes } = this.#context.requestLimits;
 		const group: DecidedCommit[] = [];
 		const claims = new KeyClaims();
-		let bytes = requestOverhead;
-		let widest = 0;
+		const room = new RequestRoom(this.#context.requestLimits);
 		let growth = this.#growthUnderWay;
 		for (const pending of this.#waiting) {
-			// Etcd counts the operations of a transaction and of the largest one nested in it together.
-			const width = pending.keys.length + (pending.fence === undefined ? 0 : 1);
-			const full =
-				1 + group.length + 1 + Math.max(widest, width) > maxTxnOps ||
-				bytes + pending.bytes > maxRequestBytes ||
-				(pending.alone && group.length > 0);
-			if (full) {
+			if (!room.fits(pending)) {
 				break;
 			}
 			if (this.#claims.writes(pending) || claims.conflicts(pending)) {
@@ -245,9 +173,8 @@ export class GroupCommit {
 			} else if (decision.kind === "send") {
 				group.push(decision.commit);
 				claims.add(decision.commit);
-				bytes += pending.bytes;
+				room.add(pending);
 				growth += decision.commit.growth;
-				widest = Math.max(widest, width);
 				if (pending.alone) {
 					break;
 				}
@@ -309,7 +236,7 @@ export class GroupCommit {
 			this.#claims.add(commit);
 		}
 		try {
-			await this.#outcome(transaction);
+			await sendTransaction(transaction, this.#context, (pending) => this.#wait(pending));
 		} catch (error) {
 			for (const { pending } of commits) {
 				pending.reject(error);
@@ -323,103 +250,4 @@ export class GroupCommit {
 			this.#schedule();
 		}
 	}
-
-	async #outcome(transaction: Transaction): Promise<void> {
-		const { client, keys } = this.#context;
-		let response: TxnResponse;
-		try {
-			response = await client.transaction(transaction.request(keys));
-		} catch (error) {
-			if (!(error instanceof EtcdError)) {
-				throw error;
-			}
-			await this.#failed(transaction, error);
-			return;
-		}
-		await this.#answered(transaction, response);
-	}
-
-	async #answered(transaction: Transaction, response: TxnResponse): Promise<void> {
-		const { state, clock, timeoutMs } = this.#context;
-		const revision = Number(response.header?.revision ?? 0n);
-		const answers = answersOf(response, transaction.commits);
-		for (const [index, { pending }] of transaction.commits.entries()) {
-			if (answers[index] === "fenced" && pending.fence !== undefined) {
-				pending.reject(new Fenced(pending.fence.lease));
-			}
-		}
-		using within = deadline(clock, timeoutMs);
-		try {
-			await state.gate.reached(revision, within.signal);
-		} catch {
-			// The commits' own time is over.
-			return;
-		}
-		for (const [index, { pending, steps }] of transaction.commits.entries()) {
-			if (answers[index] === "done") {
-				// The watch has answered already, unless the state was loaded anew meanwhile.
-				pending.resolve(answer(pending, steps, revision, () => undefined));
-			} else {
-				pending.fresh = true;
-				this.#wait(pending);
-			}
-		}
-	}
-
-	async #failed({ commits, applied }: Transaction, error: EtcdError): Promise<void> {
-		if (error.outcome === "not-done") {
-			for (const { pending } of commits) {
-				this.#wait(pending);
-			}
-			return;
-		}
-		if (error.outcome === "refused") {
-			this.#refused(commits, error);
-			return;
-		}
-		// It may have landed: then the watch will tell, and the commits that it has not answered are
-		// those whose guards have failed.
-		const answered = Promise.allSettled(commits.map(({ pending }) => pending.answered));
-		await Promise.race([applied, answered]);
-		for (const { pending } of commits) {
-			if (!pending.settled) {
-				pending.fresh = true;
-				this.#wait(pending);
-			}
-		}
-	}
-
-	#refused(commits: readonly DecidedCommit[], error: EtcdError): void {
-		for (const { pending } of commits) {
-			if (commits.length > 1) {
-				// Which of them it was, etcd does not say.
-				pending.alone = true;
-				this.#wait(pending);
-			} else if (error.code === Code.ResourceExhausted || error.code === Code.InvalidArgument) {
-				pending.reject(new Exhausted(error.message, { cause: error }));
-			} else {
-				pending.reject(new Inconsistent(error.message, { cause: error }));
-			}
-		}
-	}
-}
-
-function idOf(mutation: Mutation): ID {
-	const id = mutation.op === "put" ? mutation.resource.id : mutation.id;
-	if (id === undefined) {
-		throw new TypeError("put needs an id with a type and a name");
-	}
-	return id;
-}
-
-function sizeOf(keys: readonly string[], bodies: readonly Uint8Array[]): number {
-	let size = 0;
-	for (const key of keys) {
-		// Once to compare, once to write.
-		size += 2 * key.length + mutationOverhead;
-	}
-	for (const { byteLength } of bodies) {
-		size += byteLength;
-	}
-	return size;
 }

@@ -20,8 +20,9 @@ export interface HeldLeaseContext {
 
 /** A hold ends when this share of its time is over: before etcd's own clock can say so. */
 const safeShare = 0.8;
-/** Renewals in the time of a lease. */
+/** Renewals in the time of a lease, and attempts where one has failed. */
 const renewals = 5;
+const attempts = 20;
 
 /**
  * A hold on a lease, which it renews until it ends: by its release, by its time, or because etcd has
@@ -88,8 +89,9 @@ export class HeldLease implements LeaseHold {
 	async #renew(): Promise<void> {
 		const { clock, ttlMs, renew, log } = this.#context;
 		const { signal } = this;
+		let delayMs = ttlMs / renewals;
 		while (!signal.aborted) {
-			await sleep(clock, ttlMs / renewals, signal);
+			await sleep(clock, delayMs, signal);
 			const sentMs = clock.monotonic();
 			try {
 				if (!(await renew(signal))) {
@@ -97,10 +99,12 @@ export class HeldLease implements LeaseHold {
 					return;
 				}
 				this.#liveUntil(sentMs);
+				delayMs = ttlMs / renewals;
 			} catch (error) {
 				signal.throwIfAborted();
 				const why = error instanceof Error ? error.message : String(error);
 				log.warn({ lease: this.fence.lease, why }, "could not renew a lease");
+				delayMs = ttlMs / attempts;
 			}
 		}
 	}

@@ -85,7 +85,7 @@ describe("the packages as they are published, in an empty npm project", () => {
 				compilerOptions: {
 					module: "nodenext",
 					target: "es2024",
-					lib: ["esnext"],
+					lib: ["esnext", "dom"],
 					types: ["node"],
 					strict: true,
 					noEmit: true,

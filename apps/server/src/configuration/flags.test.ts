@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { etcdFlagNames } from "./etcd-flags.ts";
 import { help, parseCommandLine } from "./flags.ts";
 import { UsageError } from "./usage-error.ts";
 
@@ -34,9 +35,36 @@ describe("parseCommandLine", () => {
 		});
 	});
 
+	it("reads where etcd is, and who asks", () => {
+		const command = parseCommandLine([
+			...["--storage=etcd", "--etcd-endpoints=https://a:2379,https://b:2379"],
+			...["--etcd-prefix=/music", "--etcd-ca-file=ca.pem"],
+			...["--etcd-user=plinth", "--etcd-password-file=password"],
+		]);
+		expect(command).toMatchObject({
+			configuration: {
+				storage: "etcd",
+				etcd: {
+					endpoints: ["https://a:2379", "https://b:2379"],
+					prefix: "/music",
+					tls: { caFile: "ca.pem" },
+					auth: { user: "plinth", passwordFile: "password" },
+				},
+			},
+		});
+	});
+
 	it("asks for help, and the help names every flag", () => {
 		expect(parseCommandLine(["--help"])).toEqual({ kind: "help" });
-		for (const flag of ["--listen", "--data-dir", "--storage", "--module", "--help"]) {
+		const etcdFlags = etcdFlagNames.map((name) => `--${name}`);
+		for (const flag of [
+			"--listen",
+			"--data-dir",
+			"--storage",
+			...etcdFlags,
+			"--module",
+			"--help",
+		]) {
 			expect(help).toContain(flag);
 		}
 	});
@@ -50,7 +78,11 @@ describe("parseCommandLine", () => {
 		[["--data-dir", "--storage", "memory"], "--data-dir needs a value, got the flag --storage"],
 		[["--help=yes"], "--help takes no value"],
 		[["--storage", "memory", "--storage", "sqlite"], "--storage is given twice"],
-		[["--storage", "disk"], '--storage "disk" is neither sqlite nor memory'],
+		[["--storage", "disk"], '--storage "disk" is neither sqlite, memory nor etcd'],
+		[["--storage", "etcd"], "--storage etcd needs --etcd-endpoints"],
+		[["--storage=etcd", "--etcd-endpoints=localhost"], '"localhost" is not a URL'],
+		[["--storage=etcd", "--etcd-endpoints=http://a,", "--etcd-user=x"], "given together"],
+		[["--etcd-prefix", "/music"], "--etcd-prefix is for --storage etcd"],
 		[["--listen", "7575"], '--listen "7575" is not <host>:<port>'],
 		[["--listen", "0.0.0.0:7575"], "--listen 0.0.0.0:7575 is beyond this machine"],
 	])("refuses %j and names what is wrong", (args, message) => {

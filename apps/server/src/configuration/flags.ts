@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { type EtcdChoice, etcdChoice, refuseEtcdFlags } from "./etcd-flags.ts";
 import {
 	formatListenAddress,
 	isLoopback,
@@ -11,7 +12,9 @@ import { UsageError } from "./usage-error.ts";
 export interface Configuration {
 	readonly listen: ListenAddress;
 	readonly dataDirectory: string;
-	readonly storage: "sqlite" | "memory";
+	readonly storage: "sqlite" | "memory" | "etcd";
+	/** Where etcd is, if that is the storage. */
+	readonly etcd?: EtcdChoice;
 	/** Paths of module files, as given. */
 	readonly modules: readonly string[];
 }
@@ -26,7 +29,15 @@ export const help = `plinth-server: resources, controllers and their API on one 
 
   --listen <host:port>     where to listen; port 0 takes a free one   [127.0.0.1:7575]
   --data-dir <folder>      where the sqlite storage keeps its files   [./data]
-  --storage sqlite|memory  memory forgets everything when it stops    [sqlite]
+  --storage sqlite|memory|etcd
+                           memory forgets everything when it stops    [sqlite]
+  --etcd-endpoints <url,…> the members of etcd, as http://127.0.0.1:2379
+  --etcd-prefix <prefix>   what all keys begin with: servers that share it are one cluster
+                                                                      [/plinth]
+  --etcd-ca-file <file>, --etcd-cert-file <file>, --etcd-key-file <file>
+                           PEM files: whose certificates to trust, and the server's own
+  --etcd-user <name>, --etcd-password-file <file>
+                           where etcd asks who it is
   --module <file>          types and controllers of an application: a TypeScript or JavaScript
                            file whose default export is defineModule({…}); may be repeated
   --help                   this text
@@ -36,6 +47,13 @@ const options = {
 	listen: { type: "string" },
 	"data-dir": { type: "string" },
 	storage: { type: "string" },
+	"etcd-endpoints": { type: "string" },
+	"etcd-prefix": { type: "string" },
+	"etcd-ca-file": { type: "string" },
+	"etcd-cert-file": { type: "string" },
+	"etcd-key-file": { type: "string" },
+	"etcd-user": { type: "string" },
+	"etcd-password-file": { type: "string" },
 	module: { type: "string", multiple: true },
 	help: { type: "boolean" },
 } as const;
@@ -52,12 +70,15 @@ export function parseCommandLine(args: readonly string[]): Command {
 	if (flags.has("help")) {
 		return { kind: "help" };
 	}
+	const storage = storageFlag(last(flags, "storage") ?? "sqlite");
+	const etcd = etcdFlags(storage, (name) => last(flags, name));
 	return {
 		kind: "serve",
 		configuration: {
 			listen: listenFlag(last(flags, "listen") ?? "127.0.0.1:7575"),
 			dataDirectory: last(flags, "data-dir") ?? "./data",
-			storage: storageFlag(last(flags, "storage") ?? "sqlite"),
+			storage,
+			...(etcd && { etcd }),
 			modules: flags.get("module") ?? [],
 		},
 	};
@@ -134,8 +155,19 @@ function listenFlag(value: string): ListenAddress {
 }
 
 function storageFlag(value: string): Configuration["storage"] {
-	if (value !== "sqlite" && value !== "memory") {
-		throw new UsageError(`--storage ${JSON.stringify(value)} is neither sqlite nor memory`);
+	if (value !== "sqlite" && value !== "memory" && value !== "etcd") {
+		throw new UsageError(`--storage ${JSON.stringify(value)} is neither sqlite, memory nor etcd`);
 	}
 	return value;
+}
+
+function etcdFlags(
+	storage: Configuration["storage"],
+	flag: Parameters<typeof etcdChoice>[0],
+): EtcdChoice | undefined {
+	if (storage === "etcd") {
+		return etcdChoice(flag);
+	}
+	refuseEtcdFlags(flag);
+	return undefined;
 }

@@ -7,8 +7,6 @@ import type {
 	TxnRequest,
 	TxnRequestSchema,
 	TxnResponse,
-	WatchCreateRequestSchema,
-	WatchRequestSchema,
 	WatchResponse,
 } from "../gen/etcdserverpb/rpc_pb.ts";
 import { deadline, unlessAborted } from "./deadline.ts";
@@ -16,14 +14,12 @@ import { Endpoint } from "./endpoint.ts";
 import { EtcdError, etcdError, isStaleToken, RevisionCompacted } from "./etcd-error.ts";
 import { defaultRequestTimeoutMs, type EtcdOptions } from "./etcd-options.ts";
 import { Token } from "./token.ts";
+import { type WatchInit, watchStream } from "./watch-stream.ts";
 
 /** How long to wait before another attempt, in milliseconds. */
 const retryAfterMs = 100;
 /** The least time that one member is given to answer a read, in milliseconds. */
 const leastAttemptMs = 1000;
-/** How often a watch asks for a sign of life, and how long it waits for one, in milliseconds. */
-const probeEveryMs = 1000;
-const silenceMs = 3000;
 
 /** Calls to an etcd cluster, through whichever member answers. */
 export class EtcdClient {
@@ -142,55 +138,30 @@ export class EtcdClient {
 	}
 
 	/**
-	 * Follows a watch at one member, for as long as that shows signs of life.
+	 * Follows a watch at one member, until that fails or falls silent: the next call goes to another.
 	 *
 	 * @throws EtcdError; RevisionCompacted; the signal's reason.
 	 */
 	async *watch(
-		request: MessageInitShape<typeof WatchCreateRequestSchema>,
+		request: WatchInit,
 		signal: AbortSignal,
 	): AsyncGenerator<WatchResponse, never, undefined> {
 		const endpoint = this.#endpoint();
-		const ended = new AbortController();
-		const stop = AbortSignal.any([ended.signal, signal, this.#closed.signal]);
-		let silence: Disposable | undefined;
-		const heard = () => {
-			silence?.[Symbol.dispose]();
-			const timer = this.#clock.setTimer(silenceMs, () =>
-				ended.abort(new Error(`etcd at ${endpoint.url} was silent for ${silenceMs} ms`)),
-			);
-			silence = { [Symbol.dispose]: () => timer.cancel() };
-		};
+		const stop = AbortSignal.any([signal, this.#closed.signal]);
 		try {
-			heard();
-			const headers = await this.#connect(endpoint, stop);
-			const responses = endpoint.watch.watch(probing(request, this.#clock, stop), {
-				signal: stop,
-				headers,
-			});
+			const headers = await this.#connectInTime(endpoint, stop);
+			const responses = watchStream(endpoint, request, this.#clock, { headers, signal: stop });
 			for await (const response of responses) {
-				heard();
 				this.#answered(endpoint);
-				if (response.compactRevision > 0n) {
-					throw new RevisionCompacted();
-				}
-				if (response.canceled) {
-					throw new ConnectError(`watch canceled: ${response.cancelReason}`, Code.Unavailable);
-				}
 				yield response;
 			}
-			throw new ConnectError("the watch has ended", Code.Unavailable);
+			throw new TypeError("a watch ends by an error only");
 		} catch (error) {
 			signal.throwIfAborted();
 			if (!(error instanceof RevisionCompacted)) {
 				this.#failed(endpoint, error);
 			}
-			throw error instanceof EtcdError || error instanceof RevisionCompacted
-				? error
-				: etcdError(ended.signal.aborted ? ended.signal.reason : error);
-		} finally {
-			silence?.[Symbol.dispose]();
-			ended.abort(new Error("the watch was left"));
+			throw error;
 		}
 	}
 
@@ -273,6 +244,11 @@ export class EtcdClient {
 		}
 	}
 
+	async #connectInTime(endpoint: Endpoint, signal: AbortSignal): Promise<Record<string, string>> {
+		using within = deadline(this.#clock, this.#requestTimeoutMs, signal);
+		return await this.#connect(endpoint, within.signal);
+	}
+
 	/**
 	 * Sees to a connection, and returns what goes with every call on it.
 	 *
@@ -321,19 +297,6 @@ export class EtcdClient {
 }
 
 type Call<T> = (endpoint: Endpoint, options: CallOptions) => Promise<T>;
-
-/** The request of a watch, and then requests for signs of life. */
-async function* probing(
-	request: MessageInitShape<typeof WatchCreateRequestSchema>,
-	clock: Clock,
-	signal: AbortSignal,
-): AsyncGenerator<MessageInitShape<typeof WatchRequestSchema>, void, undefined> {
-	yield { requestUnion: { case: "createRequest", value: request } };
-	for (;;) {
-		await sleep(clock, probeEveryMs, signal);
-		yield { requestUnion: { case: "progressRequest", value: {} } };
-	}
-}
 
 async function* iterate<T>(items: Iterable<T>): AsyncGenerator<T, void, undefined> {
 	yield* items;

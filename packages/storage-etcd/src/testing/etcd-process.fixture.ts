@@ -112,6 +112,12 @@ export class EtcdProcess {
 		}
 	}
 
+	/** Ends it and loses what it stored, as when it is put back to a backup from its very beginning. */
+	async forget(): Promise<void> {
+		await this.kill();
+		await rm(join(this.#directory, "data"), { recursive: true });
+	}
+
 	/** Stops it, as a machine is that hangs. */
 	suspend(): void {
 		this.#process?.kill("SIGSTOP");

@@ -1,0 +1,76 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { type CallOptions, Code, ConnectError } from "@connectrpc/connect";
+import { type Clock, sleep, type Timer } from "@plinth/runtime";
+import type {
+	WatchCreateRequestSchema,
+	WatchRequestSchema,
+	WatchResponse,
+} from "../gen/etcdserverpb/rpc_pb.ts";
+import type { Endpoint } from "./endpoint.ts";
+import { etcdError, RevisionCompacted } from "./etcd-error.ts";
+
+/** How often a watch asks for a sign of life, and how long it waits for one, in milliseconds. */
+const probeEveryMs = 1000;
+const silenceMs = 3000;
+
+/** What to watch: a key or range, from a revision on. */
+export type WatchInit = MessageInitShape<typeof WatchCreateRequestSchema>;
+
+/**
+ * Follows a watch at one member, for as long as that shows signs of life: an etcd that is stopped, or
+ * out of reach, keeps its connections.
+ *
+ * @throws EtcdError; RevisionCompacted; the signal's reason.
+ */
+export async function* watchStream(
+	endpoint: Endpoint,
+	request: WatchInit,
+	clock: Clock,
+	{ signal, ...options }: CallOptions & { readonly signal: AbortSignal },
+): AsyncGenerator<WatchResponse, never, undefined> {
+	const ended = new AbortController();
+	const stop = AbortSignal.any([ended.signal, signal]);
+	let silence: Timer | undefined;
+	const heard = () => {
+		silence?.cancel();
+		silence = clock.setTimer(silenceMs, () =>
+			ended.abort(new Error(`etcd at ${endpoint.url} was silent for ${silenceMs} ms`)),
+		);
+	};
+	try {
+		heard();
+		const requests = probing(request, clock, stop);
+		for await (const response of endpoint.watch.watch(requests, { ...options, signal: stop })) {
+			heard();
+			if (response.compactRevision > 0n) {
+				throw new RevisionCompacted();
+			}
+			if (response.canceled) {
+				throw new ConnectError(`watch canceled: ${response.cancelReason}`, Code.Unavailable);
+			}
+			yield response;
+		}
+		throw new ConnectError("the watch has ended", Code.Unavailable);
+	} catch (error) {
+		signal.throwIfAborted();
+		throw error instanceof RevisionCompacted
+			? error
+			: etcdError(ended.signal.aborted ? ended.signal.reason : error);
+	} finally {
+		silence?.cancel();
+		ended.abort(new Error("the watch was left"));
+	}
+}
+
+/** The request of a watch, and then requests for signs of life. */
+async function* probing(
+	request: WatchInit,
+	clock: Clock,
+	signal: AbortSignal,
+): AsyncGenerator<MessageInitShape<typeof WatchRequestSchema>, void, undefined> {
+	yield { requestUnion: { case: "createRequest", value: request } };
+	for (;;) {
+		await sleep(clock, probeEveryMs, signal);
+		yield { requestUnion: { case: "progressRequest", value: {} } };
+	}
+}
