@@ -3,13 +3,12 @@ import { ownerIndex } from "@plinth/cache";
 import { createResourceServiceCloningClient } from "@plinth/proto";
 import { decode, idOf } from "@plinth/resource";
 import { LocalLeases, type Random } from "@plinth/runtime";
-import { FakeClock, seededRandom } from "@plinth/runtime/testing";
+import { SeededScheduler, seededRandom } from "@plinth/runtime/testing";
 import type { ResourceClient } from "../client/resource-client.ts";
 import { defineController } from "../define/controller.ts";
 import { watch } from "../define/watch.ts";
 import { Album, Artist, demo, Label, text } from "../fixture/demo-types.fixture.ts";
 import { FakeService, type Gate } from "../fixture/fake-service.fixture.ts";
-import { SeededScheduler } from "../fixture/seeded-scheduler.fixture.ts";
 import type { ManagerState } from "../manager/controller-state.ts";
 import { createControllerManager } from "../manager/manager.ts";
 import { mapOwner } from "../mappers/owner.ts";
@@ -97,8 +96,8 @@ export async function simulate(
 	options: SimulationOptions = {},
 ): Promise<SimulationResult> {
 	const random = seededRandom(seed);
-	const scheduler = new SeededScheduler(random);
-	const clock = new FakeClock();
+	const scheduler = new SeededScheduler({ seed });
+	const { clock } = scheduler;
 	const service = new FakeService({ scheduler });
 	const leases = new LocalLeases();
 	service.isCurrent = (fence) => leases.isCurrent(fence);
@@ -127,7 +126,7 @@ export async function simulate(
 
 	for (let step = 0; step < 60; step++) {
 		user.act();
-		await scheduler.run(Math.floor(random.next() * 30));
+		await scheduler.runSome(Math.floor(random.next() * 30));
 		if (random.next() < 0.3) {
 			clock.advance(random.next() * 2_000);
 		}
@@ -138,7 +137,7 @@ export async function simulate(
 			violations.push("the controller did not come to rest");
 			break;
 		}
-		const isBusy = await scheduler.run(1_000);
+		const isBusy = await scheduler.runSome(1_000);
 		await clock.advanceAsync(5_000);
 		const isAtRest = managers.some((manager) => rests(manager.state()));
 		quiet = !isBusy && isAtRest ? quiet + 1 : 0;
@@ -151,7 +150,7 @@ export async function simulate(
 		ended = true;
 	});
 	for (let round = 0; round < 100 && !ended; round++) {
-		await scheduler.run(1_000);
+		await scheduler.runSome(1_000);
 		await clock.advanceAsync(1_000);
 	}
 	if (!ended) {

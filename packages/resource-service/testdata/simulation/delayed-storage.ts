@@ -1,6 +1,6 @@
 import type { Random } from "@plinth/runtime";
+import type { SeededScheduler } from "@plinth/runtime/testing";
 import type { StorageBackend } from "@plinth/storage";
-import type { SeededScheduler } from "./seeded-scheduler.ts";
 
 /**
  * A storage whose every step takes its time: before it happens, and before its caller learns of it,

@@ -3,7 +3,7 @@ import { createInProcessTransport } from "@plinth/in-process";
 import { ResourceService } from "@plinth/proto";
 import { Namespace, Partition, Tombstone, TypeRegistry } from "@plinth/resource";
 import { type Clock, type Random, silentLogger } from "@plinth/runtime";
-import { FakeClock, seededRandom } from "@plinth/runtime/testing";
+import { SeededScheduler, seededRandom } from "@plinth/runtime/testing";
 import { createMemoryBackend, type StorageLimits } from "@plinth/storage";
 import { everyoneMayDoEverything } from "../../src/open-access.ts";
 import { createResourceService } from "../../src/resource-service.ts";
@@ -11,7 +11,6 @@ import { ensureDefaultTenancy } from "../../src/tenancy-defaults.ts";
 import { demoTypes } from "../demo.ts";
 import { delayed } from "./delayed-storage.ts";
 import { type PlantedFault, withFault } from "./planted-faults.ts";
-import { SeededScheduler } from "./seeded-scheduler.ts";
 
 /** A service, its clients and its storage in one process, where a seed decides who comes first. */
 export interface Simulation {
@@ -43,14 +42,8 @@ export interface SimulationOptions {
  */
 export async function createSimulation(options: SimulationOptions): Promise<Simulation> {
 	const random = seededRandom(options.seed);
-	const fakeClock = new FakeClock();
-	const clock: Clock = {
-		// A jittered delay ends within a millisecond; wall clocks tell whole ones.
-		now: () => Math.floor(fakeClock.now()),
-		monotonic: () => fakeClock.monotonic(),
-		setTimer: (delayMs, callback) => fakeClock.setTimer(delayMs, callback),
-	};
-	const scheduler = new SeededScheduler(random, fakeClock);
+	const scheduler = new SeededScheduler({ seed: options.seed });
+	const { clock } = scheduler;
 	const runtime = { clock, random, scheduler };
 	const memory = createMemoryBackend({ runtime, limits: options.limits ?? {} });
 	await ensureDefaultTenancy(memory, runtime);
