@@ -2,7 +2,8 @@
  * From a watch event to the end of a reconcile: through the in-process transport, the cache, the
  * queue and a reconciler that reads its resource from the cache, with 1, 10 and 50 controllers on
  * one type. The lower bound, measured in the same run: an EventEmitter whose listeners keep a Map
- * and call an async function. Then: time and heap of priming.
+ * and call an async function. Then: time and heap of priming, and how long the reconciles of another
+ * controller take meanwhile, from event to end.
  */
 import { EventEmitter, setMaxListeners } from "node:events";
 import { create } from "@bufbuild/protobuf";
@@ -196,6 +197,48 @@ for (const count of [1, 10, 50]) {
 }
 printTable("From event to reconcile", rows);
 
+/** Another controller at work meanwhile: an event every 5 ms, and how long each took. */
+function workBesides(): { stop(): Promise<Float64Array> } {
+	const source = new Source([]);
+	const announcedAt = new Map<string, number>();
+	const latencies: number[] = [];
+	const manager = createControllerManager({ client: source.client() });
+	manager.register(
+		defineController({
+			name: "besides",
+			manages: Artist,
+			resyncMs: "never",
+			async reconcile(context, { id }) {
+				context.cache.get(Artist, id);
+				latencies.push(performance.now() - (announcedAt.get(id.name) ?? 0));
+			},
+		}),
+	);
+	const stop = new AbortController();
+	const running = manager.run(stop.signal);
+	const [event] = resources(1, 2);
+	let announced = 0;
+	const timer = setInterval(() => {
+		if (event?.id !== undefined) {
+			const name = `besides-${announced}`;
+			announcedAt.set(name, performance.now());
+			source.announce({ ...event, id: { ...event.id, name } }, announced + 2);
+			announced += 1;
+		}
+	}, 5);
+	return {
+		async stop() {
+			clearInterval(timer);
+			while (latencies.length < announced) {
+				await new Promise((resolve) => setImmediate(resolve));
+			}
+			stop.abort();
+			await running;
+			return Float64Array.from(latencies).sort();
+		},
+	};
+}
+
 async function primed(count: number): Promise<Row> {
 	const source = new Source(resources(count, 1));
 	const before = await heapUsed();
@@ -220,12 +263,14 @@ async function primed(count: number): Promise<Row> {
 			peak = Math.max(peak, process.memoryUsage().heapUsed);
 		}
 	};
+	const besides = workBesides();
 	const startMs = performance.now();
 	const running = manager.run(stop.signal);
 	await until(() => manager.state().controllers[0]?.phase === "running");
 	const primedMs = performance.now() - startMs;
 	await until(() => reconciled === count);
 	const allMs = performance.now() - startMs;
+	const latencies = await besides.stop();
 	const after = await heapUsed();
 	stop.abort();
 	await running;
@@ -235,11 +280,12 @@ async function primed(count: number): Promise<Row> {
 		"all reconciled ms": allMs,
 		"heap of cache, B each": (after - before) / count,
 		"peak ÷ final heap": (peak / after).toFixed(2),
+		"p99 besides, ms": percentile(latencies, 0.99).toFixed(1),
 	};
 }
 
 const primeRows: Row[] = [];
-for (const count of (process.env.PLINTH_BENCH_PRIME ?? "100000").split(",").map(Number)) {
+for (const count of (process.env.PLINTH_BENCH_PRIME ?? "100000,1000000").split(",").map(Number)) {
 	primeRows.push(await primed(count));
 }
 printTable("Priming (snapshot, cache, then one reconcile each)", primeRows);
