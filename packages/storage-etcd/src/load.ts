@@ -26,7 +26,7 @@ export interface Loaded {
 
 /** About how many bytes a page holds; of how many keys, the one before it says. */
 const pageBytes = 2 * 1024 * 1024;
-const pageKeys = { first: 100, least: 10, most: 5000 };
+const pageKeys = { first: 2, least: 2, most: 5000 };
 /** How often progress is logged, in milliseconds. */
 const progressEveryMs = 1000;
 /** How often loading starts over because etcd was compacted meanwhile. */

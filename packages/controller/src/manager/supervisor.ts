@@ -104,7 +104,7 @@ export class Supervisor {
 		this.#run = undefined;
 		this.#ownWrites.restart([]);
 		this.#leaveBehind(run);
-		const lifeMs = runtime.clock.monotonic() - startedMs;
+		const lifeMs = (run.endedAtMs ?? runtime.clock.monotonic()) - startedMs;
 		if (end.kind === "failed") {
 			this.#restarts += 1;
 			this.#failures = lifeMs >= limits.healthyMs ? 0 : this.#failures + 1;

@@ -115,6 +115,9 @@ export class KeyedQueue<Item> {
 				return;
 			case "held":
 				entry.item = this.#merge(entry.item, item);
+				if (priority === "live") {
+					entry.priority = "live";
+				}
 				return;
 			case "ready":
 				entry.item = this.#merge(entry.item, item);
@@ -193,7 +196,9 @@ export class KeyedQueue<Item> {
 		if (again !== undefined) {
 			entry.again = undefined;
 			entry.item = this.#merge(entry.item, again.item);
-			entry.priority = again.priority;
+			if (again.priority === "live") {
+				entry.priority = "live";
+			}
 			dueMs = Math.min(dueMs, again.dueMs);
 		}
 		this.#queueAt(entry, dueMs);

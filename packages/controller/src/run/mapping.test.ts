@@ -70,6 +70,25 @@ describe("the mapping of a watched type", () => {
 		expect(bench.state("artist").restarts).toBe(0);
 	});
 
+	it("maps the newest version however many waited, to what is yet to be created too", async () => {
+		await using bench = new TestBench();
+		let broken = true;
+		const { controller, reconciled } = controllerWith(() => {
+			if (broken) {
+				throw new Error("broken mapper");
+			}
+			return [idOf(Artist, "blue")];
+		});
+		await bench.start([controller]);
+		for (let version = 0; version < 70; version++) {
+			bench.service.put(demo(Album, "blue", `${version}`));
+			await bench.settle();
+		}
+		broken = false;
+		await bench.advance(2_000_000);
+		expect(new Set(reconciled)).toEqual(new Set(["blue:0"]));
+	});
+
 	it("queues all managed resources where too many versions wait for a mapper that fails", async () => {
 		await using bench = new TestBench();
 		bench.service.put(demo(Artist, "miles"));

@@ -22,11 +22,23 @@ export interface MappingScope {
 /** How many mappers of one watch may wait for something at once. */
 const concurrency = 4;
 
-/** What waits to be mapped under a key, in the order in which it happened. */
-type Versions = readonly Resource[] | "too-many";
+/** What waits to be mapped under a key. */
+interface Versions {
+	/** In the order in which they happened. */
+	readonly kept: readonly Resource[];
+	/** Whether versions in between were dropped, and nothing was queued for that yet. */
+	hasGaps: boolean;
+}
 
-/** Past this many versions of one resource, all managed resources are queued instead. */
+/**
+ * Past this many versions of one resource, those in the middle are dropped, and all managed
+ * resources are queued besides: any of them may have depended on what was dropped. The oldest and
+ * the newest stay, since they alone lead to managed resources that are yet to be created.
+ */
 const maxVersions = 64;
+
+/** How many of the newest stay then: room for as many again before the next gap. */
+const newestKept = 31;
 
 /**
  * The queue between a watched type and the requests that its mapper makes.
@@ -61,25 +73,26 @@ export class MapQueue {
 		const versions = versionsOf(change);
 		const id = versions[0]?.id;
 		if (id !== undefined) {
-			this.pool.add(nameKey(id), versions, "live");
+			this.pool.add(nameKey(id), { kept: versions, hasGaps: false }, "live");
 		}
 	}
 
 	/** Queues a resource that was there when the run began. */
 	addPrimed(resource: Resource): void {
 		if (resource.id !== undefined) {
-			this.pool.add(nameKey(resource.id), [resource], "background");
+			const versions = { kept: [resource], hasGaps: false };
+			this.pool.add(nameKey(resource.id), versions, "background");
 		}
 	}
 
 	#map(versions: Versions, task: Task, priority: Priority): Outcome | Promise<Outcome> {
-		if (versions === "too-many") {
+		if (versions.hasGaps) {
+			versions.hasGaps = false;
 			this.#scope.requestAll();
-			return { kind: "done" };
 		}
 		const context = this.#scope.context(task, this.#watch.readsOnly);
 		return requestEach(
-			versions.map((version) => () => this.#watch.map(context, version)),
+			versions.kept.map((version) => () => this.#watch.map(context, version)),
 			(id) => this.#scope.request(id, priority),
 		);
 	}
@@ -156,9 +169,8 @@ function versionsOf(change: Change): readonly Resource[] {
 }
 
 function mergeVersions(earlier: Versions, later: Versions): Versions {
-	if (earlier === "too-many" || later === "too-many") {
-		return "too-many";
-	}
-	const merged = [...earlier, ...later.filter((version) => !earlier.includes(version))];
-	return merged.length > maxVersions ? "too-many" : merged;
+	const merged = [...earlier.kept, ...later.kept.filter((each) => !earlier.kept.includes(each))];
+	return merged.length > maxVersions
+		? { kept: [...merged.slice(0, 1), ...merged.slice(-newestKept)], hasGaps: true }
+		: { kept: merged, hasGaps: earlier.hasGaps || later.hasGaps };
 }

@@ -70,6 +70,7 @@ export class Run {
 	readonly #background: Promise<void>[] = [];
 	readonly #scope: WorkScope;
 	#refusal: string | undefined;
+	#endedAtMs: number | undefined;
 	#machinery: Machinery | undefined;
 
 	constructor(options: RunOptions) {
@@ -96,6 +97,7 @@ export class Run {
 		const unlisten = [listen(stop, onStop), listen(lease?.signal, onLost)];
 		this.#spawn(this.#start());
 		const end = await this.#ending.promise;
+		this.#endedAtMs = this.#options.environment.runtime.clock.monotonic();
 		await this.#windDown(end);
 		for (const remove of unlisten) {
 			remove();
@@ -111,6 +113,11 @@ export class Run {
 	/** The cache has seen what was written for the key. */
 	release(key: string): void {
 		this.#machinery?.reconciler.release(key);
+	}
+
+	/** When its end was decided, on the monotonic clock; what it took to wind down is not life. */
+	get endedAtMs(): number | undefined {
+		return this.#endedAtMs;
 	}
 
 	/** Reconciles that ignore their signal, by key, with their end. */

@@ -93,9 +93,10 @@ export class WorkContext<View extends Reader | undefined> implements InitializeC
 		init: ResourceInit<Desc>,
 	): Promise<WriteResult> {
 		const isCached = this.#shared?.types.some((cached) => cached.key === type.key);
-		const existing = isCached
-			? this.cache?.get(type, init.id)
-			: await readResource(this.client, type, init.id);
+		// What the cache lacks may have been created just now: a write without a version would win.
+		const existing =
+			(isCached ? this.cache?.get(type, init.id) : undefined) ??
+			(await readResource(this.client, type, init.id));
 		return writeIfDifferent(this.client, type, existing, init);
 	}
 

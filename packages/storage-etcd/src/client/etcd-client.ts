@@ -158,7 +158,9 @@ export class EtcdClient {
 			throw new TypeError("a watch ends by an error only");
 		} catch (error) {
 			signal.throwIfAborted();
-			if (!(error instanceof RevisionCompacted)) {
+			if (error instanceof EtcdError && isAboutToken(error)) {
+				this.#token.expired();
+			} else if (!(error instanceof RevisionCompacted)) {
 				this.#failed(endpoint, error);
 			}
 			throw error;
@@ -300,4 +302,12 @@ type Call<T> = (endpoint: Endpoint, options: CallOptions) => Promise<T>;
 
 async function* iterate<T>(items: Iterable<T>): AsyncGenerator<T, void, undefined> {
 	yield* items;
+}
+
+/** Whether etcd ended a watch because of the token: it says so in words only. */
+function isAboutToken({ code, message }: EtcdError): boolean {
+	return (
+		code === Code.Unauthenticated ||
+		/invalid auth token|revision of auth store is old|permission denied/.test(message)
+	);
 }

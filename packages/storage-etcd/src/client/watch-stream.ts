@@ -39,7 +39,9 @@ export async function* watchStream(
 	};
 	try {
 		heard();
-		const requests = probing(request, clock, stop);
+		const requests = probing({ ...request, fragment: true }, clock, stop);
+		// Fragments may split a revision: they are put together before anyone sees them.
+		let earlier: WatchResponse["events"] = [];
 		for await (const response of endpoint.watch.watch(requests, { ...options, signal: stop })) {
 			heard();
 			if (response.compactRevision > 0n) {
@@ -47,6 +49,14 @@ export async function* watchStream(
 			}
 			if (response.canceled) {
 				throw new ConnectError(`watch canceled: ${response.cancelReason}`, Code.Unavailable);
+			}
+			if (response.fragment) {
+				earlier = earlier.concat(response.events);
+				continue;
+			}
+			if (earlier.length > 0) {
+				response.events = earlier.concat(response.events);
+				earlier = [];
 			}
 			yield response;
 		}
