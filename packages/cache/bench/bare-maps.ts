@@ -1,4 +1,6 @@
 import type { ID, Reference } from "@plinth/proto";
+import { decodeShared } from "@plinth/resource";
+import { Album } from "../fixture/src/types.ts";
 import type { Contender, IndexCount } from "./contender.ts";
 import type { AlbumItem } from "./data-set.ts";
 
@@ -26,7 +28,8 @@ export class BareMaps implements Contender {
 
 	insertAll(items: readonly AlbumItem[]): void {
 		for (const item of items) {
-			this.#insert(item);
+			// Where the data is needed it comes from where the cache gets it.
+			this.#insert(this.#indexes > 0 ? decodeShared(Album, item.resource) : item);
 		}
 	}
 

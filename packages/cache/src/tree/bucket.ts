@@ -103,7 +103,7 @@ export function addByName(node: Node, entry: Entry): void {
 	if (node.bucket instanceof NameMap) {
 		node.bucket.add(entry);
 	} else {
-		node.bucket = new NameMap(entry);
+		node.bucket = new NameMap(node, entry);
 	}
 }
 

@@ -1,5 +1,6 @@
 import { type Entry, nameOf } from "./entry.ts";
 import { nameBefore, sortByName } from "./entry-order.ts";
+import type { Node } from "./node.ts";
 import { type Chunks, SortedList } from "./sorted-list.ts";
 
 /**
@@ -9,10 +10,13 @@ import { type Chunks, SortedList } from "./sorted-list.ts";
  * looked up. So they are put in order when somebody first wants them so, and kept in it from then on.
  */
 export class NameMap {
+	/** The node whose bucket it is. */
+	readonly home: Node;
 	readonly #byName = new Map<string, Entry>();
 	#ordered: SortedList<Entry> | undefined;
 
-	constructor(first: Entry) {
+	constructor(home: Node, first: Entry) {
+		this.home = home;
 		this.#byName.set(nameOf(first), first);
 	}
 

@@ -3,11 +3,12 @@ import { hasNamespace, hasPartition, type ResourceType } from "@plinth/resource"
 import { CacheError, describe } from "../cache-error.ts";
 import type { AnyIndex } from "../index-definition.ts";
 import { isUnit, type Key, type ReferenceLike } from "../key.ts";
-import { childrenInOrder, findChild } from "./children.ts";
+import { childrenInOrder } from "./children.ts";
 import { Entry, homeOf, type Place, type Places, place, placesOf } from "./entry.ts";
 import { NameMap } from "./name-map.ts";
 import type { Node } from "./node.ts";
 import type { Scope } from "./scope.ts";
+import { Tenancies } from "./tenancies.ts";
 import { Tree } from "./tree.ts";
 import { TypeIndex } from "./type-index.ts";
 
@@ -17,6 +18,7 @@ export class Table {
 	/** By tenancy, then by name. */
 	readonly ids = new Tree("by-name");
 	readonly indexes: readonly TypeIndex[];
+	readonly #tenancies = new Tenancies();
 	readonly #partitioned: boolean;
 	readonly #namespaced: boolean;
 
@@ -33,19 +35,22 @@ export class Table {
 
 	/** The entry of that tenancy and name, or `undefined`. */
 	find(id: ReferenceLike): Entry | undefined {
-		return entryAt(this.#homeOf(id), id);
+		return this.#tenancies.get(this.#partitionOf(id), this.#namespaceOf(id))?.get(id.name ?? "");
 	}
 
-	/** The node of the tenancy, or `undefined` where it has no entries. */
-	#homeOf({ tenancy }: ReferenceLike): Node | undefined {
-		const { root } = this.ids;
-		if (!this.#partitioned) {
-			return root;
-		}
-		const partition = findChild(root, tenancy?.partition ?? "");
-		return this.#namespaced && partition !== undefined
-			? findChild(partition, tenancy?.namespace ?? "")
-			: partition;
+	/** Empty where the scope has none. */
+	#partitionOf({ tenancy }: ReferenceLike): string {
+		return this.#partitioned ? (tenancy?.partition ?? "") : "";
+	}
+
+	/** Empty where the scope has none. */
+	#namespaceOf({ tenancy }: ReferenceLike): string {
+		return this.#namespaced ? (tenancy?.namespace ?? "") : "";
+	}
+
+	/** How many tenancies there are, for the check of invariants. */
+	get tenancies(): number {
+		return this.#tenancies.size;
 	}
 
 	/** All entries, in no order. */
@@ -81,15 +86,16 @@ export class Table {
 			throw new CacheError(`${describe(id)} can't be cached: it has no name`);
 		}
 		const entry = new Entry(this.type, resource);
-		const keys: (readonly Key[])[] = [];
-		for (const index of this.indexes) {
-			keys.push(index.keysOf(entry));
-		}
+		const keys = this.indexes.map((index) => index.keysOf(entry));
 		// From here on nothing can fail, and no code of others runs.
-		const home = this.#homeOf(id);
-		const before = entryAt(home, id);
+		const names = this.#tenancies.get(this.#partitionOf(id), this.#namespaceOf(id));
+		const before = names?.get(id.name);
 		if (before === undefined) {
-			this.#add(entry, home ?? this.ids.ensure(this.#tenancyOf(id)), keys);
+			const home = names?.home ?? this.ids.ensure(this.#tenancyOf(id));
+			this.#add(entry, home, keys);
+			if (names === undefined && home.bucket instanceof NameMap) {
+				this.#tenancies.set(this.#partitionOf(id), this.#namespaceOf(id), home.bucket);
+			}
 		} else if (before.resource !== resource) {
 			this.#replace(before, entry, keys);
 		}
@@ -107,18 +113,18 @@ export class Table {
 			index.remove(entry, places[index.at]);
 		}
 		this.ids.remove(home, entry);
+		if (home.bucket === undefined) {
+			this.#tenancies.delete(this.#partitionOf(id), this.#namespaceOf(id));
+		}
 		return entry.resource;
 	}
 
 	#add(entry: Entry, home: Node, keys: readonly (readonly Key[])[]): void {
-		if (this.indexes.length === 0) {
-			place(entry, home, nowhere);
-		} else {
-			const places: Place[] = [];
+		place(entry, home, nowhere);
+		if (this.indexes.length > 0) {
+			// `map`, not `push`, which would make room for 16 more.
+			const places = this.indexes.map((index) => index.add(entry, keys[index.at] ?? []));
 			place(entry, home, places);
-			for (const index of this.indexes) {
-				places.push(index.add(entry, keys[index.at] ?? []));
-			}
 		}
 		this.ids.add(home, entry);
 	}
@@ -146,21 +152,15 @@ export class Table {
 	}
 
 	/** The units of tenancy that the scope of the type has. */
-	#tenancyOf({ tenancy }: ReferenceLike): Key {
-		const partition = tenancy?.partition ?? "";
+	#tenancyOf(id: ReferenceLike): Key {
 		if (this.#namespaced) {
-			return [partition, tenancy?.namespace ?? ""];
+			return [this.#partitionOf(id), this.#namespaceOf(id)];
 		}
-		return this.#partitioned ? [partition] : [];
+		return this.#partitioned ? [this.#partitionOf(id)] : [];
 	}
 }
 
 const nowhere: Places = [];
-
-function entryAt(home: Node | undefined, { name }: ReferenceLike): Entry | undefined {
-	const names = home?.bucket;
-	return names instanceof NameMap ? names.get(name ?? "") : undefined;
-}
 
 function* entriesBelow(node: Node): Generator<Entry> {
 	if (node.bucket instanceof NameMap) {

@@ -23,6 +23,8 @@ export function validateTable(table: Table): void {
 		holds(table.find(entry.resource.id ?? { name: "" }) === entry, "an entry is not found by ID");
 		holds(placesOf(entry).length === table.indexes.length, "an entry has no place for each index");
 	}
+	const homes = new Set(Array.from(entries.keys(), homeOf));
+	holds(table.tenancies === homes.size, "there is a tenancy without entries");
 	for (const index of table.indexes) {
 		validateIndex(index, new Set(entries.keys()));
 	}
