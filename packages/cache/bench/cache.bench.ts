@@ -1,4 +1,5 @@
 import { execFileSync } from "node:child_process";
+import type { IndexCount } from "./contender.ts";
 import type { HeapUse } from "./measure-heap.ts";
 import { measureHeap } from "./measure-heap.ts";
 import { measureSpeed, operations, type Speed } from "./measure-speed.ts";
@@ -10,15 +11,16 @@ import { measureSpeed, operations, type Speed } from "./measure-speed.ts";
  */
 const [first, ...rest] = process.argv.slice(2);
 
-if (first === "speed") {
-	process.stdout.write(JSON.stringify(measureSpeed(Number(rest[0]))));
-} else if (first === "heap") {
+if (first === "speed" || first === "heap") {
 	const indexes = rest[1] === "5" ? 5 : rest[1] === "1" ? 1 : 0;
-	process.stdout.write(JSON.stringify(measureHeap(Number(rest[0]), indexes)));
+	const measure = first === "speed" ? measureSpeed : measureHeap;
+	process.stdout.write(JSON.stringify(measure(Number(rest[0]), indexes)));
 } else {
 	const sizes = first === undefined ? [1000, 100_000, 1_000_000] : [first, ...rest].map(Number);
 	for (const size of sizes) {
-		printSpeeds(size, inChild("speed", size));
+		for (const indexes of [0, 1, 5] as const) {
+			printSpeeds(size, indexes, inChild("speed", size, indexes));
+		}
 	}
 	printHeap(
 		sizes.flatMap((size) => [0, 1, 5].map((indexes) => inChild<HeapUse>("heap", size, indexes))),
@@ -40,35 +42,30 @@ function inChild<T = Speed[]>(...args: readonly (string | number)[]): T {
 	return JSON.parse(out.toString());
 }
 
-function printSpeeds(size: number, speeds: readonly Speed[]): void {
-	console.log(`\n${size.toLocaleString("en")} resources, nanoseconds an operation`);
-	const of = (indexes: number, contender: string, operation: string) =>
-		speeds.find(
-			(speed) =>
-				speed.indexes === indexes && speed.contender === contender && speed.operation === operation,
-		)?.ns;
-	const rows = [0, 1, 5].flatMap((indexes) =>
-		operations.flatMap((operation) => {
-			const cache = of(indexes, "cache", operation);
-			const floor = of(indexes, "bare maps", operation);
-			const library = of(indexes, "sorted-btree", operation);
-			return cache === undefined || floor === undefined || library === undefined
-				? []
-				: [
-						{
-							"further indexes": indexes,
-							operation,
-							"bare maps": Math.round(floor),
-							cache: Math.round(cache),
-							"sorted-btree": Math.round(library),
-							"cache : maps": (cache / floor).toFixed(2),
-							"btree : cache": (library / cache).toFixed(1),
-						},
-					];
-		}),
-	);
+function printSpeeds(size: number, indexes: IndexCount, speeds: readonly Speed[]): void {
+	const count = `${size.toLocaleString("en")} resources, ${indexes} further indexes`;
+	console.log(`\n${count}: nanoseconds an operation`);
+	const of = (contender: string, operation: string) =>
+		speeds.find((speed) => speed.contender === contender && speed.operation === operation)?.ns;
+	const rows = operations.flatMap((operation) => {
+		const cache = of("cache", operation);
+		const floor = of("bare maps", operation);
+		const library = of("sorted-btree", operation);
+		return cache === undefined || floor === undefined || library === undefined
+			? []
+			: [
+					{
+						operation,
+						"bare maps": Math.round(floor),
+						cache: Math.round(cache),
+						"sorted-btree": Math.round(library),
+						"cache : maps": (cache / floor).toFixed(2),
+						"btree : cache": (library / cache).toFixed(1),
+					},
+				];
+	});
 	console.table(rows);
-	const floor = of(0, "bare maps", "get") ?? Number.POSITIVE_INFINITY;
+	const floor = of("bare maps", "get") ?? Number.POSITIVE_INFINITY;
 	if (size === 1000 && floor > 150) {
 		console.log(
 			`VOID: the floor takes ${Math.round(floor)} ns a get at 1 k, and must take 150 at most`,

@@ -3,7 +3,7 @@ import { Code } from "@connectrpc/connect";
 import { NamespaceSchema, type Resource } from "@plinth/proto";
 import { idOf, Namespace, resourceOf } from "@plinth/resource";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { Artist, artist, Secret } from "../testdata/demo.ts";
+import { Artist, album, artist, Secret } from "../testdata/demo.ts";
 import { SecretSchema } from "../testdata/gen/acme/demo/v2/demo_pb.ts";
 import { PolicyAuthorizer } from "./policy-authorizer.ts";
 import { connections, expectRefusal, startService, type TestService } from "./service.fixture.ts";
@@ -83,6 +83,20 @@ describe.each(connections)("authorization, %s", (connection) => {
 		);
 		await expectRefusal(as("reader").delete(), Code.PermissionDenied, /lacks operator:write/);
 		await expectRefusal(as("nobody").list(), Code.PermissionDenied, message);
+	});
+
+	it("tells nothing of an owner that the caller may not read", async () => {
+		authorizer.grant("writer", {
+			subject: "writer",
+			rules: [{ operations: ["*"], type: "demo.v2.Album" }],
+		});
+		for (const name of ["my-miles", "not-there"]) {
+			await expectRefusal(
+				as("writer").write(album("blue", { owner: idOf(Artist, name) })),
+				Code.PermissionDenied,
+				"writer lacks operator:read on demo.v2.Artist",
+			);
+		}
 	});
 
 	it("runs no hook of a type for a caller without rights", async () => {

@@ -114,6 +114,14 @@ describe.each(connections)("the resource API, %s", (connection) => {
 			expect(third.metadata[finalizersKey]).toBe("");
 		});
 
+		it("keeps finalizers of others where a mutate hook adds one of its own", async () => {
+			const namespace = (metadata: Record<string, string>) =>
+				resourceOf(Namespace, { id: idOf(Namespace, "n"), metadata });
+			await write(namespace({ [finalizersKey]: "mine" }));
+			const again = await write(namespace({}));
+			expect(again.metadata[finalizersKey]?.split(" ")).toContain("mine");
+		});
+
 		it("stores without a version over whatever came meanwhile", async () => {
 			const writers = Array.from({ length: 5 }, (_, n) => write(artist("miles", {}, `g${n}`)));
 			const versions = (await Promise.all(writers)).map((written) => written.version);

@@ -11,9 +11,10 @@ import {
 	finalizersKey,
 	type ResourceType,
 	sameName,
+	Tombstone,
 	typeNameOf,
 } from "@plinth/resource";
-import { decideWrite, enforce, enforceWithResource } from "./authorization.ts";
+import { decideRead, decideWrite, enforce, enforceWithResource } from "./authorization.ts";
 import { checkPartLimits } from "./limits.ts";
 import { invalidArgument, malformed, missing } from "./refusal.ts";
 import { checkId, requireName, requireType } from "./request-checks.ts";
@@ -43,6 +44,10 @@ export class Candidate {
 		this.#context = context;
 		this.#access = access;
 		const { type, id } = checkId(context.registry, input.id, "resource.id");
+		if (type.key === Tombstone.key) {
+			// The reaper deletes, with full rights, what the owner that a tombstone names has owned.
+			throw invalidArgument("tombstones are written by deletions only");
+		}
 		this.type = type;
 		this.id = id;
 		this.given = cloneResource(input);
@@ -53,6 +58,7 @@ export class Candidate {
 		this.#data = decodeGiven(type, this.given);
 		this.#decision = decideWrite(type, access, id);
 		enforce(this.#decision);
+		this.#authorizeOwner();
 	}
 
 	/**
@@ -108,6 +114,15 @@ export class Candidate {
 		if (this.#decision.kind === "needs-resource") {
 			const decoded = decode(this.type, stored);
 			enforceWithResource(decideWrite(this.type, this.#access, this.id, decoded), this.id);
+		}
+	}
+
+	/** Whoever names an owner learns whether it is there, and its uid: that takes the right to read it. */
+	#authorizeOwner(): void {
+		const { owner } = this.given;
+		const type = owner?.type && this.#context.registry.get(owner.type);
+		if (owner !== undefined && type !== undefined) {
+			enforce(decideRead(type, this.#access, owner));
 		}
 	}
 

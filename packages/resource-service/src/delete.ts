@@ -1,11 +1,11 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import type { DeleteRequest } from "@plinth/proto";
 import { decode } from "@plinth/resource";
-import { NotFound } from "@plinth/storage";
+import { type Consistency, NotFound } from "@plinth/storage";
 import { decideWrite, enforce, enforceWithResource } from "./authorization.ts";
 import { accessOf, fenceOf } from "./call.ts";
 import { planDelete } from "./plan-write.ts";
-import { staleVersion } from "./refusal.ts";
+import { resourceNotFound, staleVersion } from "./refusal.ts";
 import { checkId } from "./request-checks.ts";
 import { retryConflicts } from "./retry.ts";
 import type { ServiceContext } from "./service-context.ts";
@@ -33,7 +33,7 @@ export async function deleteResource(
 			stored = await context.backend.read(id, { consistency });
 		} catch (failure) {
 			if (failure instanceof NotFound) {
-				return "";
+				return nothingToDo(consistency);
 			}
 			throw failure;
 		}
@@ -45,9 +45,17 @@ export async function deleteResource(
 		}
 		const mutations = planDelete(context, stored);
 		if (mutations.length === 0) {
-			return "";
+			return nothingToDo(consistency);
 		}
 		const commit = await context.backend.commit(mutations, { fence, dryRun: request.dryRun });
 		return request.dryRun ? "" : commit.version;
 	});
+}
+
+/** That there is nothing to do is believed of a strong read only: the retry makes one. */
+function nothingToDo(consistency: Consistency): string {
+	if (consistency === "eventual") {
+		throw resourceNotFound();
+	}
+	return "";
 }

@@ -7,6 +7,7 @@ import {
 	type Resource,
 	ResourceSchema,
 } from "@plinth/proto";
+import { isMarkedForDeletion } from "@plinth/resource";
 import { invalidArgument, malformed } from "./refusal.ts";
 
 /** What a request, a resource or an answer may hold at most. */
@@ -33,7 +34,9 @@ const metadataKeyPattern = /^[A-Za-z0-9./_-]{1,128}$/;
 /** Checks the limits on a resource's parts. Its size is checked once it is built. */
 export function checkPartLimits(resource: Resource, path: string): void {
 	const metadata = Object.entries(resource.metadata);
-	if (metadata.length > limits.metadataEntries) {
+	// A deletion may add its mark to a resource that is full.
+	const mark = Number(isMarkedForDeletion(resource));
+	if (metadata.length - mark > limits.metadataEntries) {
 		throw malformed(
 			`${path}.metadata`,
 			`has ${metadata.length} entries, more than ${limits.metadataEntries}`,

@@ -157,7 +157,7 @@ async function planUpdate(
 	checkStatus(prepared, stored);
 	const resource = storedWith(context, stored, {
 		...prepared,
-		metadata: metadataOver(prepared, stored),
+		metadata: metadataOver(candidate.given, stored, prepared),
 	});
 	checkSize(resource);
 	const put: Mutation = { op: "put", resource, expectedVersion: stored.version };

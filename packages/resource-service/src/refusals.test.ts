@@ -18,6 +18,7 @@ import {
 	Namespace,
 	Partition,
 	resourceOf,
+	Tombstone,
 	typeOf,
 } from "@plinth/resource";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -164,6 +165,11 @@ const shape: readonly Refusal[] = [
 		rule: "A resource can't own itself",
 		call: (t) => t.client.write({ resource: { ...artist("x"), owner: idOf(Artist, "x") } }),
 		message: "resource.owner invalid: a resource can't own itself",
+	},
+	{
+		rule: "Tombstones are written by deletions only",
+		call: (t) => t.client.write({ resource: resourceOf(Tombstone, { id: idOf(Tombstone, "x") }) }),
+		message: "tombstones are written by deletions only",
 	},
 	{
 		rule: "Missing: the name of an owner reference",

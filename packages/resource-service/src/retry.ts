@@ -1,6 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
+import { DecodeError } from "@plinth/resource";
 import { type Runtime, sleep } from "@plinth/runtime";
-import { CasFailure, type Consistency, WrongUid } from "@plinth/storage";
+import { CasFailure, type Consistency, GroupVersionMismatch, WrongUid } from "@plinth/storage";
 
 /** How often a write is tried against what others commit meanwhile. */
 const maxAttempts = 6;
@@ -27,7 +28,7 @@ export async function retryConflicts<T>(
 			return await attempt(number === 1 ? "eventual" : "strong");
 		} catch (failure) {
 			const conflict = failure instanceof CasFailure || failure instanceof WrongUid;
-			if (!conflict && !(number === 1 && failure instanceof ConnectError)) {
+			if (!conflict && !(number === 1 && isRefusal(failure))) {
 				throw failure;
 			}
 			if (number === maxAttempts) {
@@ -42,4 +43,13 @@ export async function retryConflicts<T>(
 			}
 		}
 	}
+}
+
+/** What may be due to an old read. */
+function isRefusal(failure: unknown): boolean {
+	return (
+		failure instanceof ConnectError ||
+		failure instanceof GroupVersionMismatch ||
+		failure instanceof DecodeError
+	);
 }

@@ -66,14 +66,22 @@ function onlyStatus(resource: Resource): Resource {
  * The metadata that is to be stored: a caller that gave no version does not know of finalizers and
  * marks that came meanwhile, so they are carried over where it says nothing of them.
  */
-export function metadataOver(given: Resource, stored: Resource): Record<string, string> {
-	const metadata = { ...given.metadata };
+export function metadataOver(
+	given: Resource,
+	stored: Resource,
+	prepared = given,
+): Record<string, string> {
+	const metadata = { ...prepared.metadata };
 	if (given.version === "") {
 		for (const key of [deletionTimestampKey, finalizersKey]) {
 			const value = Object.hasOwn(stored.metadata, key) ? stored.metadata[key] : undefined;
-			if (value !== undefined && !Object.hasOwn(metadata, key)) {
-				metadata[key] = value;
+			if (value === undefined || Object.hasOwn(given.metadata, key)) {
+				continue;
 			}
+			metadata[key] =
+				key === finalizersKey
+					? [...new Set([...finalizersOf(stored), ...finalizersOf(prepared)])].join(" ")
+					: value;
 		}
 	}
 	return metadata;
@@ -126,6 +134,7 @@ type Metadata = Readonly<Record<string, string>>;
 /** Whether a write leaves everything but finalizers and the mark as it is stored. */
 export function leavesContent(resource: Resource, stored: Resource): boolean {
 	return (
+		resource.id?.type?.groupVersion === stored.id?.type?.groupVersion &&
 		hasSameContent(resource, stored) &&
 		sameMetadata(resource.metadata, stored.metadata, [finalizersKey, deletionTimestampKey])
 	);

@@ -1,3 +1,4 @@
+import { isMarkedForDeletion } from "@plinth/resource";
 import { Exhausted } from "./errors.ts";
 import type { Step } from "./evaluate.ts";
 import type { Mutation } from "./mutation.ts";
@@ -28,7 +29,7 @@ const mebibyte = 1024 * 1024;
 export const defaultLimits: StorageLimits = Object.freeze({
 	mutations: 100,
 	commitBytes: 8 * mebibyte,
-	resourceBytes: mebibyte,
+	resourceBytes: mebibyte + 64 * 1024,
 	memoryBytes: Number.POSITIVE_INFINITY,
 	logEvents: 65_536,
 	logBytes: 64 * mebibyte,
@@ -78,12 +79,26 @@ export function checkGrowth(
 	if (limits.memoryBytes === Number.POSITIVE_INFINITY) {
 		return;
 	}
+	if (steps.some(deletes)) {
+		return;
+	}
 	const growth = growthOf(steps);
 	if (growth > 0 && stateBytes + growth > limits.memoryBytes * growthShare) {
 		throw new Exhausted(
 			`the state holds ${stateBytes} bytes and would grow by ${growth}: that is over ${growthShare * 100} % of the memory limit of ${limits.memoryBytes} bytes; delete resources or raise the limit`,
 		);
 	}
+}
+
+/** Whether it is a deletion, which may bring a tombstone along, or the mark of one. */
+function deletes(step: Step): boolean {
+	return (
+		step.kind === "delete" ||
+		(step.kind === "put" &&
+			step.replaced !== undefined &&
+			isMarkedForDeletion(step.resource) &&
+			!isMarkedForDeletion(step.replaced))
+	);
 }
 
 /** How many bytes steps add to the state, less what they take away. */

@@ -7,6 +7,8 @@ import { each } from "./each.ts";
 export interface Remainder {
 	readonly type: ResourceType;
 	readonly count: number;
+	/** Why the first that could not be deleted could not. */
+	readonly failure?: unknown;
 }
 
 /** How many resources are listed, and deleted, at once. */
@@ -23,16 +25,21 @@ export async function deleteAll(
 	tenancy: TenancyLike,
 ): Promise<Remainder> {
 	let count = 0;
+	let failure: unknown;
 	for await (const page of pages(context, type, tenancy)) {
 		const unmarked = page.filter((resource) => !isMarkedForDeletion(resource));
-		await each(unmarked, deletionsAtOnce, async ({ id }) => {
-			if (id !== undefined) {
-				await context.client.delete({ id });
-			}
-		});
+		try {
+			await each(unmarked, deletionsAtOnce, async ({ id }) => {
+				if (id !== undefined) {
+					await context.client.delete({ id });
+				}
+			});
+		} catch (error) {
+			failure ??= error;
+		}
 		count += page.length;
 	}
-	return { type, count };
+	return { type, count, failure };
 }
 
 /** How many resources of the type are in the tenancy. */

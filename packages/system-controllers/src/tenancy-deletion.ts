@@ -94,6 +94,10 @@ function controllerOf<Desc extends DescMessage>(
 			const left = await empty(context, contents, tenancy);
 			if (left.length > 0) {
 				await report(context, unit, left);
+				const failed = left.find(({ failure }) => failure !== undefined);
+				if (failed !== undefined) {
+					throw failed.failure;
+				}
 				return requeueAfter(everyMs);
 			}
 			await release(context, unit);

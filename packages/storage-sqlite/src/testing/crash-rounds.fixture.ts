@@ -5,7 +5,13 @@ import type { Random } from "@plinth/runtime";
 import { expect } from "vitest";
 import { createSqliteBackend } from "../sqlite-backend.ts";
 import { StorageFileError } from "../storage-file-error.ts";
-import { expectPrefix, newStory, type Story, writeUntilKilled } from "./crash-story.fixture.ts";
+import {
+	expectPrefix,
+	newStory,
+	noteSurvivors,
+	type Story,
+	writeUntilKilled,
+} from "./crash-story.fixture.ts";
 
 /**
  * Kills a process that writes, again and again over one file, and checks each time that everything
@@ -19,6 +25,7 @@ export async function crashRounds(rounds: number, random: Random): Promise<void>
 			await writeAWhile(path, story, random);
 			const backend = await createSqliteBackend({ path });
 			expect(await expectPrefix(backend, story)).toBeGreaterThanOrEqual(story.newest);
+			await noteSurvivors(backend, story);
 			await backend.close();
 		}
 	});
@@ -45,6 +52,7 @@ export async function damageRounds(rounds: number, random: Random): Promise<void
 			}
 			const backend = await createSqliteBackend({ path });
 			expect(await expectPrefix(backend, story)).toBeGreaterThanOrEqual(story.newest);
+			await noteSurvivors(backend, story);
 			// Closing moves the write-ahead log into the main file.
 			await backend.close();
 		}
@@ -73,6 +81,7 @@ async function expectPrefixOrRefusal(path: string, story: Story, main: boolean):
 	const version = await expectPrefix(backend, story);
 	if (main) {
 		expect(version).toBeGreaterThanOrEqual(story.newest);
+		await noteSurvivors(backend, story);
 	}
 	await backend.close();
 }
