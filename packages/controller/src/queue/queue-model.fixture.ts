@@ -61,6 +61,9 @@ export class QueueModel {
 				found.turn = this.#turns++;
 			}
 		}
+		if (found.where === "held" && priority === "live") {
+			found.priority = "live";
+		}
 		if (found.where === "delayed") {
 			found.priority = priority === "live" ? "live" : found.priority;
 			if (dueMs < found.dueMs) {
@@ -108,7 +111,7 @@ export class QueueModel {
 		let dueMs = this.nowMs + backoffMs(this.#backoff, found.failures);
 		if (found.added !== undefined) {
 			found.item = Math.max(found.item, found.added.item);
-			found.priority = found.added.priority;
+			found.priority = found.added.priority === "live" ? "live" : found.priority;
 			dueMs = Math.min(dueMs, found.added.dueMs);
 			found.added = undefined;
 		}
