@@ -42,6 +42,7 @@ const contenders: ReadonlyMap<string, Make> = new Map<string, Make>([
  * best of all rounds.
  */
 export function measureSpeed(size: number, indexes: IndexCount): Speed[] {
+	warmUp(indexes);
 	const data = makeDataSet(size);
 	const best = new Map<string, number>();
 	for (let round = 0; round < roundsOf(size); round++) {
@@ -51,6 +52,17 @@ export function measureSpeed(size: number, indexes: IndexCount): Speed[] {
 		const [contender, operation] = JSON.parse(key);
 		return { size, indexes, contender, operation, ns };
 	});
+}
+
+/**
+ * Has the engine compile all contenders as it does what has run for a while. Without it, what is
+ * measured at a large size is how soon that happens.
+ */
+function warmUp(indexes: IndexCount): void {
+	const data = makeDataSet(1000);
+	for (let round = 0; round < 300; round++) {
+		runRound(data, indexes, round, new Map());
+	}
 }
 
 /** A multiple of the number of contenders, so that each comes first equally often. */

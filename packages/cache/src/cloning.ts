@@ -21,14 +21,21 @@ export function cloning<Q extends Queries>(cache: Cache<Q>): Reader<Q> {
 
 function cloningSource(source: Source, type: ResourceType): Source {
 	const copy = (item: Decoded) => cloneItem(type, item);
+	const { find } = source;
 	return {
-		get: (...args) => {
-			const item = source.get(...args);
+		...(find && {
+			find: (id: unknown) => {
+				const item = find.call(source, id);
+				return item && copy(item);
+			},
+		}),
+		get: (args) => {
+			const item = source.get(args);
 			return item && copy(item);
 		},
-		list: (...args) => source.list(...args).map(copy),
-		iterate: (...args) => source.iterate(...args).map(copy),
-		parents: (...args) => source.parents(...args).map(copy),
+		list: (args) => source.list(args).map(copy),
+		iterate: (args) => source.iterate(args).map(copy),
+		parents: (args) => source.parents(args).map(copy),
 	};
 }
 

@@ -25,8 +25,13 @@ export class SourceReader<Q extends Queries, Mode extends ViewMode> implements R
 		index: Index<Desc, Args>,
 		...args: Args
 	): View<Decoded<Desc>, Mode> | undefined;
-	get(what: ResourceType | AnyIndex, ...args: unknown[]): Decoded | undefined {
-		return this.#sourceOf(what).get(...args);
+	get(what: ResourceType | AnyIndex, first?: unknown): Decoded | undefined {
+		const source = this.#sourceOf(what);
+		if (source.find !== undefined) {
+			return source.find(first);
+		}
+		// biome-ignore lint/complexity/noArguments: rest parameters would be an array on each call by ID.
+		return source.get(Array.prototype.slice.call(arguments, 1));
 	}
 
 	list<Desc extends DescMessage>(
@@ -38,7 +43,7 @@ export class SourceReader<Q extends Queries, Mode extends ViewMode> implements R
 		...args: Args
 	): View<Decoded<Desc>, Mode>[];
 	list(what: ResourceType | AnyIndex, ...args: unknown[]): Decoded[] {
-		return this.#sourceOf(what).list(...args);
+		return this.#sourceOf(what).list(args);
 	}
 
 	iterate<Desc extends DescMessage>(
@@ -50,7 +55,7 @@ export class SourceReader<Q extends Queries, Mode extends ViewMode> implements R
 		...args: Args
 	): IteratorObject<View<Decoded<Desc>, Mode>, undefined>;
 	iterate(what: ResourceType | AnyIndex, ...args: unknown[]): IteratorObject<Decoded, undefined> {
-		return this.#sourceOf(what).iterate(...args);
+		return this.#sourceOf(what).iterate(args);
 	}
 
 	parents<Desc extends DescMessage>(
@@ -62,7 +67,7 @@ export class SourceReader<Q extends Queries, Mode extends ViewMode> implements R
 		...args: Args
 	): View<Decoded<Desc>, Mode>[];
 	parents(what: ResourceType | AnyIndex, ...args: unknown[]): Decoded[] {
-		return this.#sourceOf(what).parents(...args);
+		return this.#sourceOf(what).parents(args);
 	}
 
 	query<Name extends keyof Q & string>(

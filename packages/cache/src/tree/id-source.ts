@@ -18,12 +18,16 @@ export class IdSource implements Source {
 		this.#type = type;
 	}
 
-	get(id?: unknown): Decoded | undefined {
+	find(id: unknown): Decoded | undefined {
 		const entry = this.#table.find(this.#whole(id));
 		return entry && this.#item(entry);
 	}
 
-	list(prefix?: unknown): Decoded[] {
+	get([id]: readonly unknown[]): Decoded | undefined {
+		return this.find(id);
+	}
+
+	list([prefix]: readonly unknown[]): Decoded[] {
 		const scope = this.#table.scope(this.#prefix(prefix));
 		if (scope === undefined || scope instanceof Entry) {
 			return scope === undefined ? [] : [this.#item(scope)];
@@ -37,7 +41,7 @@ export class IdSource implements Source {
 		return items;
 	}
 
-	iterate(prefix?: unknown): IteratorObject<Decoded, undefined> {
+	iterate([prefix]: readonly unknown[]): IteratorObject<Decoded, undefined> {
 		const scope = this.#table.scope(this.#prefix(prefix));
 		if (scope === undefined || scope instanceof Entry) {
 			return (scope === undefined ? [] : [this.#item(scope)]).values();
@@ -46,8 +50,8 @@ export class IdSource implements Source {
 		return this.#type === this.#table.type ? entries : entries.map((entry) => this.#item(entry));
 	}
 
-	parents(id?: unknown): Decoded[] {
-		const item = this.get(id);
+	parents(args: readonly unknown[]): Decoded[] {
+		const item = this.get(args);
 		return item === undefined ? [] : [item];
 	}
 

@@ -17,12 +17,12 @@ export class IndexSource implements Source {
 		this.#index = index;
 	}
 
-	get(...args: unknown[]): Decoded | undefined {
+	get(args: readonly unknown[]): Decoded | undefined {
 		const node = this.#index.tree.find(this.#index.exactQuery(args));
 		return node && firstOf(node);
 	}
 
-	list(...args: unknown[]): Decoded[] {
+	list(args: readonly unknown[]): Decoded[] {
 		const scope = this.#index.scope(args);
 		if (scope === undefined) {
 			return [];
@@ -39,14 +39,14 @@ export class IndexSource implements Source {
 		return items;
 	}
 
-	iterate(...args: unknown[]): IteratorObject<Decoded, undefined> {
+	iterate(args: readonly unknown[]): IteratorObject<Decoded, undefined> {
 		const scope = this.#index.scope(args);
 		return scope === undefined
 			? [].values()
 			: new SnapshotIterator(this.#index.tree, scope, this.#index);
 	}
 
-	parents(...args: unknown[]): Decoded[] {
+	parents(args: readonly unknown[]): Decoded[] {
 		const key = this.#index.exactQuery(args);
 		const items = new Set<Decoded>();
 		let node: Node | undefined = this.#index.tree.root;
