@@ -177,7 +177,8 @@ export class EtcdClient {
 
 	/** Attempts a call until it is done or refused, or the time is over. */
 	async #repeat<T>(call: Call<T>, signal?: AbortSignal): Promise<T> {
-		const attemptMs = Math.max(leastAttemptMs, this.#requestTimeoutMs / this.#endpoints.length);
+		const shareMs = Math.round(this.#requestTimeoutMs / this.#endpoints.length);
+		const attemptMs = Math.max(leastAttemptMs, shareMs);
 		return this.#attempts(call, attemptMs, (outcome) => outcome !== "refused", signal);
 	}
 

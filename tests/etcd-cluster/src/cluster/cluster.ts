@@ -1,0 +1,44 @@
+import { randomUUID } from "node:crypto";
+// A fixture, which packages do not export.
+import { EtcdProcess } from "../../../../packages/storage-etcd/src/testing/etcd-process.fixture.ts";
+import { ServerProcess } from "./server-process.ts";
+
+export { hasEtcd } from "../../../../packages/storage-etcd/src/testing/etcd-process.fixture.ts";
+
+/** Servers that share an etcd. */
+export interface Cluster {
+	readonly members: readonly EtcdProcess[];
+	readonly servers: readonly ServerProcess[];
+	/** What all keys of the servers begin with. */
+	readonly prefix: string;
+	/** Ends all processes, and removes what they stored. */
+	dispose(): Promise<void>;
+}
+
+/** Starts a cluster on this machine. Each server asks another member first. */
+export async function startCluster(size: {
+	readonly members: number;
+	readonly servers: number;
+}): Promise<Cluster> {
+	const prefix = `/${randomUUID()}`;
+	const members = await EtcdProcess.startCluster(size.members);
+	const urls = members.map(({ url }) => url);
+	const servers = Array.from({ length: size.servers }, (_, index) => {
+		const first = index % urls.length;
+		return new ServerProcess({
+			prefix,
+			endpoints: [...urls.slice(first), ...urls.slice(0, first)],
+		});
+	});
+	const dispose = async () => {
+		await Promise.all(servers.map((server) => server.kill()));
+		await Promise.all(members.map((member) => member.dispose()));
+	};
+	try {
+		await Promise.all(servers.map((server) => server.start()));
+	} catch (error) {
+		await dispose();
+		throw error;
+	}
+	return { members, servers, prefix, dispose };
+}

@@ -1,0 +1,137 @@
+import { fromBinary } from "@bufbuild/protobuf";
+import { type Resource, ResourceSchema } from "@plinth/proto";
+import { decode } from "@plinth/resource";
+// Parts of the package that it does not export.
+import { EtcdClient } from "../../../../packages/storage-etcd/src/client/etcd-client.ts";
+import {
+	type Event,
+	Event_EventType,
+	type KeyValue,
+} from "../../../../packages/storage-etcd/src/gen/mvccpb/kv_pb.ts";
+import { Keys, keyText } from "../../../../packages/storage-etcd/src/keys.ts";
+import type {
+	EffectChange,
+	LeaseChange,
+	RegisterChange,
+	StorageRecord,
+} from "../history/storage-record.ts";
+import { Effect, effectData, Register } from "../module/types.ts";
+
+/** A transaction of a server: each puts the head key, whether or not it changes anything else. */
+export interface TransactionMark {
+	readonly revision: number;
+	/** The server's memory that it came from. */
+	readonly instance: string;
+	/** The resources that it changed: type family and name. */
+	readonly changed: readonly string[];
+}
+
+/** Everything that etcd knows of a cluster's servers, from the first revision to the newest. */
+export interface EtcdRecord extends StorageRecord {
+	readonly revisions: number;
+	readonly transactions: readonly TransactionMark[];
+}
+
+/** Where a cluster's servers store. */
+export interface RecordSource {
+	readonly members: readonly { readonly url: string }[];
+	readonly prefix: string;
+}
+
+/** Reads all revisions under the prefix, which must not have been compacted. */
+export async function readEtcdRecord({ members, prefix }: RecordSource): Promise<EtcdRecord> {
+	const client = new EtcdClient({ endpoints: members.map(({ url }) => url) });
+	const end = new AbortController();
+	const record = new Recorder(prefix);
+	try {
+		const key = Buffer.from(`${prefix}/`);
+		// "0" comes after "/".
+		const range = { key, rangeEnd: Buffer.from(`${prefix}0`) };
+		const { kvs } = await client.range({ ...range, keysOnly: true });
+		const newest = Math.max(...kvs.map(({ modRevision }) => Number(modRevision)));
+		for await (const { events } of client.watch({ ...range, startRevision: 1n }, end.signal)) {
+			for (const event of events) {
+				record.add(event);
+			}
+			if (record.newest >= newest) {
+				return record.finished();
+			}
+		}
+		throw new TypeError("a watch ends by an error only");
+	} finally {
+		end.abort();
+		client.close();
+	}
+}
+
+/** Sorts the events of the prefix. */
+class Recorder {
+	newest = 0;
+	readonly #prefix: string;
+	readonly #keys: Keys;
+	readonly #registers: RegisterChange[] = [];
+	readonly #leases: LeaseChange[] = [];
+	readonly #effects: EffectChange[] = [];
+	readonly #transactions = new Map<number, { instance: string; changed: string[] }>();
+
+	constructor(prefix: string) {
+		this.#prefix = prefix;
+		this.#keys = new Keys(prefix);
+	}
+
+	add({ type, kv }: Event): void {
+		if (kv === undefined) {
+			throw new TypeError("an event has a key");
+		}
+		const revision = Number(kv.modRevision);
+		const key = keyText(kv.key);
+		const isDeletion = type === Event_EventType.DELETE;
+		this.newest = revision;
+		const transaction = this.#transactions.get(revision) ?? { instance: "", changed: [] };
+		if (key === keyText(this.#keys.head)) {
+			transaction.instance = Buffer.from(kv.value).toString().split("/")[0] ?? "";
+			this.#transactions.set(revision, transaction);
+			return;
+		}
+		const leases = `${this.#prefix}/elections/`;
+		if (key.startsWith(leases)) {
+			this.#leases.push(leaseChange(key.slice(leases.length), kv, isDeletion));
+			return;
+		}
+		const name = this.#keys.parse(key);
+		const family = name && `${name.type.group}.${name.type.kind}`;
+		transaction.changed.push(`${family} ${name?.name}`);
+		this.#transactions.set(revision, transaction);
+		if (family === Register.family && name !== undefined) {
+			const text = isDeletion ? {} : { text: decode(Register, resourceOf(kv)).data.genre };
+			this.#registers.push({ revision, register: name.name, ...text });
+		} else if (family === Effect.family && !isDeletion) {
+			const { process, run } = effectData(decode(Effect, resourceOf(kv)).data.title);
+			this.#effects.push({ revision, process, run });
+		}
+	}
+
+	finished(): EtcdRecord {
+		return {
+			revisions: this.newest,
+			registers: this.#registers,
+			leases: this.#leases,
+			effects: this.#effects,
+			transactions: [...this.#transactions].map(([revision, mark]) => ({ revision, ...mark })),
+		};
+	}
+}
+
+function leaseChange(lease: string, kv: KeyValue, isDeletion: boolean): LeaseChange {
+	const revision = Number(kv.modRevision);
+	if (isDeletion) {
+		return { kind: "delete", lease, revision };
+	}
+	const holder = /process (\d+)$/.exec(Buffer.from(kv.value).toString())?.[1];
+	const createRevision = Number(kv.createRevision);
+	return { kind: "put", lease, revision, createRevision, process: Number(holder) };
+}
+
+function resourceOf({ value }: KeyValue): Resource {
+	return fromBinary(ResourceSchema, value);
+}

@@ -1,0 +1,53 @@
+import type { Operation } from "./history.ts";
+import { RegisterPhases } from "./register-phases.ts";
+import type { StorageRecord } from "./storage-record.ts";
+
+/**
+ * What is wrong with writes, by the storage's own record: acknowledged ones that are not there at
+ * their version, failed ones that are, what is there twice, and what nobody wrote. And with reads: what
+ * they answered and was never there.
+ */
+export function writeProblems(
+	operations: readonly Operation[],
+	record: StorageRecord,
+): readonly string[] {
+	const phases = new RegisterPhases(record.registers);
+	const stored = new Set<string>();
+	const problems: string[] = [];
+	for (const { register, text, revision } of record.registers) {
+		if (text !== undefined && stored.has(text)) {
+			problems.push(`${register}: ${text} was stored again at ${revision}`);
+		}
+		stored.add(text ?? "");
+	}
+	const written = new Set<string>();
+	for (const operation of operations) {
+		const { register, call, outcome } = operation;
+		const isWrite = call.kind === "put" || call.kind === "compare-and-swap";
+		if (isWrite) {
+			written.add(call.text);
+		}
+		if (isWrite && (outcome.kind === "conflict" || outcome.kind === "not-done")) {
+			if (stored.has(call.text)) {
+				problems.push(`${register}: ${call.text} was stored, its writer was told ${outcome.kind}`);
+			}
+		}
+		if (outcome.kind !== "value" && outcome.kind !== "deleted") {
+			continue;
+		}
+		const text = outcome.kind === "value" ? outcome.text : undefined;
+		const found = phases.of(register).some((phase) => {
+			return phase.revision === Number(outcome.version) && phase.text === text;
+		});
+		if (!found) {
+			const what = call.kind === "read" ? "read" : "acknowledged";
+			problems.push(`${register}: ${what} ${text} at ${outcome.version}, which is not there`);
+		}
+	}
+	for (const { register, text, revision } of record.registers) {
+		if (text !== undefined && !written.has(text)) {
+			problems.push(`${register}: nobody wrote ${text}, stored at ${revision}`);
+		}
+	}
+	return problems;
+}
