@@ -9,3 +9,7 @@ export * from "./gen/plinth/resource/v1/resource_service_clone.ts";
 export * from "./gen/plinth/resource/v1/resource_service_pb.ts";
 export * from "./gen/plinth/tenancy/v1/tenancy_clone.ts";
 export * from "./gen/plinth/tenancy/v1/tenancy_pb.ts";
+// The messages of table options have such names too: they are in
+// `@plinth/proto/gen/plinth/type/v1/table_pb.js`.
+export * from "./gen/plinth/type/v1/type_service_clone.ts";
+export * from "./gen/plinth/type/v1/type_service_pb.ts";

@@ -1,0 +1,124 @@
+import type { Resource } from "@plinth/proto";
+import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
+import type { ResourceKey } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { finalizersOf, isMarkedForDeletion, Namespace, Partition } from "@plinth/resource";
+import type { ConstraintContext } from "./constraint-context.ts";
+import { type KeyLike, nameOfKey } from "./resource-key.ts";
+import { mergeRules, referencesFinalizer } from "./shadow.ts";
+import { lookup, type StoredShadow } from "./shadow-records.ts";
+
+/** How this deployment references a target. */
+export interface LocalAnswer {
+	/** The rules in use, the strictest first; none where nothing references it. */
+	readonly rules: readonly OnDelete[];
+	/** Whether something names it as one of its owners. */
+	readonly owned: boolean;
+	/** Some of those that reference it with BLOCK, for people. */
+	readonly blockers: readonly ResourceKey[];
+}
+
+/** How many blockers an answer names. */
+const namedBlockers = 5;
+
+/**
+ * How this deployment references that incarnation of the target, by its index as it is. Whether the
+ * answer is final is up to the caller: see `Guards`.
+ */
+export async function answerNow(
+	context: Pick<ConstraintContext, "backend" | "index">,
+	target: KeyLike,
+	targetUid: string,
+): Promise<LocalAnswer> {
+	const { backend, index } = context;
+	const rules = new Set<OnDelete>();
+	const blockers: ResourceKey[] = [];
+	for (const { shadow } of index.referencing(target)) {
+		const uses = rulesInto(shadow.outgoing, target, targetUid);
+		const resource = uses.length > 0 ? await holderOf(backend, shadow) : undefined;
+		if (resource === undefined) {
+			continue;
+		}
+		const yields = uses.includes(OnDelete.BLOCK) && (await isInMarkedTenancy(backend, resource));
+		for (const rule of uses) {
+			rules.add(rule === OnDelete.BLOCK && yields ? OnDelete.CASCADE : rule);
+		}
+		if (uses.includes(OnDelete.BLOCK) && !yields && shadow.resource !== undefined) {
+			blockers.push(shadow.resource);
+		}
+		if (blockers.length >= namedBlockers) {
+			break;
+		}
+	}
+	let owned = false;
+	for (const { shadow } of index.ownedBy(target)) {
+		owned ||=
+			shadow.metaOwners.some(({ ownerUid }) => ownerUid === targetUid) &&
+			(await holderOf(backend, shadow)) !== undefined;
+	}
+	return { rules: mergeRules([...rules]), owned, blockers };
+}
+
+/** The rules with which references go to that incarnation; one without a uid may mean it. */
+function rulesInto(
+	outgoing: StoredShadow["shadow"]["outgoing"],
+	target: KeyLike,
+	targetUid: string,
+): readonly OnDelete[] {
+	const into = outgoing.filter(
+		(each) =>
+			each.target?.name === target.name &&
+			each.target.kind === target.kind &&
+			each.target.group === target.group &&
+			each.target.namespace === target.namespace &&
+			each.target.partition === target.partition &&
+			each.target.region === target.region &&
+			(each.targetUid === targetUid || each.targetUid === ""),
+	);
+	return mergeRules(into.map(({ rule }) => rule));
+}
+
+/**
+ * The resource of a shadow, if it still counts: one that is past recall references nothing, or two
+ * that reference each other would wait for each other for ever.
+ */
+async function holderOf(
+	backend: ConstraintContext["backend"],
+	shadow: StoredShadow["shadow"],
+): Promise<Resource | undefined> {
+	const resource = shadow.resource && (await lookup(backend, nameOfKey(shadow.resource)));
+	return resource === undefined || resource.id?.uid !== shadow.uid || isPastRecall(resource)
+		? undefined
+		: resource;
+}
+
+/** Whether nothing but its own references keeps a resource from going: that is never taken back. */
+export function isPastRecall(resource: Resource): boolean {
+	const finalizers = finalizersOf(resource);
+	return (
+		isMarkedForDeletion(resource) &&
+		finalizers.length === 1 &&
+		finalizers[0] === referencesFinalizer
+	);
+}
+
+/** Whether the partition or the namespace of a resource is being deleted: then all in it must go. */
+export async function isInMarkedTenancy(
+	backend: ConstraintContext["backend"],
+	{ id }: Pick<Resource, "id">,
+): Promise<boolean> {
+	const { partition = "", namespace = "" } = id?.tenancy ?? {};
+	for (const [unit, name] of [
+		[Partition, partition],
+		[Namespace, namespace],
+	] as const) {
+		if (name === "") {
+			continue;
+		}
+		const tenancy = unit === Partition ? {} : { partition };
+		const stored = await lookup(backend, { type: unit.type, tenancy, name });
+		if (stored !== undefined && isMarkedForDeletion(stored)) {
+			return true;
+		}
+	}
+	return false;
+}

@@ -1,0 +1,175 @@
+import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
+import {
+	type CheckReferencesRequest_Question,
+	CheckReferencesRequest_QuestionSchema,
+	type CheckReferencesResponse_Answer,
+	type Route,
+	RouteSchema,
+} from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
+import {
+	type Deployed,
+	type ResourceKey,
+	ResourceKeySchema,
+} from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { answerNow, type LocalAnswer } from "./answers.ts";
+import { Batcher } from "./batcher.ts";
+import type { ConstraintContext } from "./constraint-context.ts";
+import { deployedOf, holders } from "./shadow.ts";
+import type { StoredShadow } from "./shadow-records.ts";
+
+/** What one deployment said of a resource. */
+export type HolderAnswer =
+	| { readonly kind: "answer"; readonly deployment: Deployed; readonly answer: LocalAnswer }
+	/** It could not be asked: what it would say is not known. */
+	| { readonly kind: "unknown"; readonly deployment: Deployed; readonly why: string };
+
+/** Whether the deployment lets go of the resource: nothing there references it or is owned by it. */
+export function isNo(answer: HolderAnswer): boolean {
+	return answer.kind === "answer" && answer.answer.rules.length === 0 && !answer.answer.owned;
+}
+
+/** Whether the answer keeps a deletion from beginning. */
+export function blocks(answer: HolderAnswer): boolean {
+	return answer.kind === "unknown" || answer.answer.rules.includes(OnDelete.BLOCK);
+}
+
+/** Who calls whom. */
+export function routeTo(context: Pick<ConstraintContext, "environment">, uid: string): Route {
+	return create(RouteSchema, { from: deployedOf(context.environment.self), toUid: uid });
+}
+
+/** How a question is asked. */
+export interface AskOptions {
+	/** Whether the resource is being deleted for good, so that those asked let go of it. */
+	readonly deleting?: boolean;
+	/** Whether nothing may change anywhere; then the answers are not final. */
+	readonly dryRun?: boolean;
+}
+
+/** Asks deployments about resources of this one. */
+export class Asking {
+	readonly #context: ConstraintContext;
+	readonly #batchers = new Map<
+		string,
+		Batcher<CheckReferencesRequest_Question, CheckReferencesResponse_Answer>
+	>();
+
+	constructor(context: ConstraintContext) {
+		this.#context = context;
+	}
+
+	/**
+	 * Asks all that hold a resource, by its shadow as it is stored: the answers are about writes that
+	 * began before that version of the shadow, too. Stops at this deployment where that blocks and
+	 * `deleting` is not set. Never rejects but for faults of this storage.
+	 */
+	async all(stored: StoredShadow, options: AskOptions = {}): Promise<readonly HolderAnswer[]> {
+		const { self } = this.#context.environment;
+		const deployments = holders(stored.shadow);
+		const own = deployments.find(({ uid }) => uid === self.uid);
+		const answers: HolderAnswer[] = [];
+		if (own !== undefined) {
+			const answer = await this.#own(stored, own, options);
+			answers.push(answer);
+			if (blocks(answer) && !options.deleting) {
+				return answers;
+			}
+		}
+		const others = deployments.filter(({ uid }) => uid !== self.uid);
+		const theirs = others.map((deployment) => this.one(stored, deployment, options));
+		return [...answers, ...(await Promise.all(theirs))];
+	}
+
+	/** Asks one other deployment. Never rejects. */
+	async one(
+		stored: StoredShadow,
+		deployment: Deployed,
+		options: AskOptions = {},
+	): Promise<HolderAnswer> {
+		const question = create(CheckReferencesRequest_QuestionSchema, {
+			target: stored.shadow.resource ?? create(ResourceKeySchema),
+			targetUid: stored.shadow.uid,
+			deleting: options.deleting ?? false,
+		});
+		try {
+			const answer = options.dryRun
+				? await this.#dryRun(deployment.uid, question)
+				: await this.#batcher(deployment.uid).ask(question);
+			const { rules, owned, blockers } = answer;
+			return { kind: "answer", deployment, answer: { rules, owned, blockers } };
+		} catch (failure) {
+			return this.#unreachable(deployment, failure);
+		}
+	}
+
+	/**
+	 * No guard is needed: what this deployment writes asserts the shadow, so that the index has all of
+	 * it once it has this version of the shadow.
+	 */
+	async #own(
+		stored: StoredShadow,
+		deployment: Deployed,
+		options: AskOptions,
+	): Promise<HolderAnswer> {
+		const { index } = this.#context;
+		const { resource, uid } = stored.shadow;
+		await index.reached(stored.version);
+		const target = resource ?? create(ResourceKeySchema);
+		const answer = await answerNow(this.#context, target, uid);
+		if (options.deleting && (answer.rules.length > 0 || answer.owned)) {
+			this.#context.hints.deleting(deployment.uid, target, uid);
+		}
+		return { kind: "answer", deployment, answer };
+	}
+
+	#batcher(uid: string) {
+		let batcher = this.#batchers.get(uid);
+		if (batcher === undefined) {
+			const { batchSize } = this.#context.limits;
+			batcher = new Batcher((questions) => this.#ask(uid, questions, false), batchSize);
+			this.#batchers.set(uid, batcher);
+		}
+		return batcher;
+	}
+
+	async #dryRun(
+		uid: string,
+		question: CheckReferencesRequest_Question,
+	): Promise<CheckReferencesResponse_Answer> {
+		const [answer] = await this.#ask(uid, [question], true);
+		if (answer === undefined) {
+			throw new ConnectError("the deployment gave no answer", Code.Unavailable);
+		}
+		return answer;
+	}
+
+	async #ask(
+		uid: string,
+		questions: readonly CheckReferencesRequest_Question[],
+		dryRun: boolean,
+	): Promise<readonly CheckReferencesResponse_Answer[]> {
+		const { environment, limits } = this.#context;
+		const { answers } = await environment
+			.client(uid)
+			.checkReferences(
+				{ route: routeTo(this.#context, uid), questions: [...questions], dryRun },
+				{ timeoutMs: limits.callMs },
+			);
+		return answers;
+	}
+
+	/** Only the permanent record of its deletion speaks for a deployment that does not. */
+	async #unreachable(deployment: Deployed, failure: unknown): Promise<HolderAnswer> {
+		try {
+			if (await this.#context.environment.isDeleted(deployment.uid)) {
+				const answer = { rules: [], owned: false, blockers: [] satisfies ResourceKey[] };
+				return { kind: "answer", deployment, answer };
+			}
+		} catch {
+			// Then it is not known.
+		}
+		return { kind: "unknown", deployment, why: ConnectError.from(failure).rawMessage };
+	}
+}

@@ -1,0 +1,438 @@
+import { create } from "@bufbuild/protobuf";
+import { Code } from "@connectrpc/connect";
+import type { Resource } from "@plinth/proto";
+import {
+	Lifecycle,
+	type OutgoingReference,
+	OutgoingReferenceSchema,
+	type Shadow,
+	TaskSchema,
+} from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { addFinalizer, hasFinalizer, isMarkedForDeletion } from "@plinth/resource";
+import {
+	CasFailure,
+	type Commit,
+	type CommitOptions,
+	type Mutation,
+	Refused,
+	WrongUid,
+} from "@plinth/storage";
+import type { Asking } from "./asking.ts";
+import { Busy } from "./busy.ts";
+import { CommitPlan, type ShadowEdit } from "./commit-plan.ts";
+import type { ConstraintContext, Release } from "./constraint-context.ts";
+import { checkDeletion, takeBack } from "./deletion-check.ts";
+import { assertDescriptor } from "./descriptor-record.ts";
+import { type Establishment, establish, type ForeignReference } from "./establishing.ts";
+import { deploymentOf, isLocal, type LocatedReference, locateReferences } from "./outgoing.ts";
+import { metaOwnersOf } from "./owner-references.ts";
+import {
+	isTombstoneOf,
+	markedWithReferences,
+	withReferencesAlone,
+	withStoredFinalizer,
+} from "./removals.ts";
+import { displayKey, type KeyLike, keyOf, keyString, nameOfKey } from "./resource-key.ts";
+import {
+	deployedOf,
+	isHeld,
+	mergeRules,
+	newShadow,
+	referencesFinalizer,
+	sameReference,
+	sameTarget,
+	sourceOf,
+	withSource,
+} from "./shadow.ts";
+import { lookup, type StoredShadow } from "./shadow-records.ts";
+
+/** One attempt at a commit: everything is read anew, and the commit asserts what it depends on. */
+export class CommitAttempt {
+	readonly #context: ConstraintContext;
+	readonly #asking: Asking;
+	readonly #given: readonly Mutation[];
+	readonly #options: CommitOptions;
+	readonly #plan: CommitPlan;
+	/** What becomes of each of the caller's mutations; `undefined` where it is left out. */
+	readonly #own: (Mutation | undefined)[];
+	/** What this commit creates, by key. */
+	readonly #created = new Map<string, Resource>();
+	/** What this commit deletes or marks, by key. */
+	readonly #deleted = new Set<string>();
+	readonly #checks: { readonly checking: StoredShadow; readonly before: Shadow }[] = [];
+	readonly #foreign: (ForeignReference & { readonly edit: ShadowEdit })[] = [];
+	#released: readonly Release[] = [];
+	#established: ReadonlyMap<string, Establishment> = new Map();
+	/** The positions of the caller's mutations among those that are committed. */
+	#positions: readonly number[] = [];
+
+	constructor(
+		context: ConstraintContext,
+		asking: Asking,
+		mutations: readonly Mutation[],
+		options: CommitOptions,
+	) {
+		this.#context = context;
+		this.#asking = asking;
+		this.#given = mutations;
+		this.#options = options;
+		this.#own = [...mutations];
+		this.#plan = new CommitPlan(context.backend, context.runtime);
+	}
+
+	/** @throws Busy, or what the storage throws: see `isConflictOfOurs`. */
+	async run(): Promise<Commit> {
+		for (const mutation of this.#given) {
+			if (mutation.op === "put" && mutation.expectedVersion === "") {
+				this.#created.set(this.#keyString(mutation.resource.id), mutation.resource);
+			}
+		}
+		for (const [at, mutation] of this.#given.entries()) {
+			if (mutation.op === "delete") {
+				await this.#planDelete(at, mutation);
+			}
+		}
+		for (const [at, mutation] of this.#given.entries()) {
+			if (mutation.op === "put" && this.#own[at] === mutation) {
+				await this.#planPut(at, mutation);
+			}
+		}
+		await this.#establishForeign();
+		this.#plan.assert("descriptor", await assertDescriptor(this.#context));
+		return this.#commit();
+	}
+
+	/** Makes what asked whether it may be deleted what it was before. */
+	async takeBack(): Promise<void> {
+		await Promise.all(
+			this.#checks.map(({ checking, before }) => takeBack(this.#context, checking, before)),
+		);
+	}
+
+	/** Tells other deployments that what was established is not going to be committed. */
+	giveUp(): void {
+		const { hints } = this.#context;
+		hints.released(
+			this.#foreign.flatMap(({ target, deployment }) => {
+				const established = this.#established.get(keyString(target));
+				return established === undefined
+					? []
+					: [{ deploymentUid: deployment.uid, target, targetUid: established.uid }];
+			}),
+		);
+	}
+
+	/** Whether nothing that the caller named has failed, so that beginning again may help. */
+	isConflictOfOurs(failure: unknown): boolean {
+		return isConflict(failure) && this.#callers(failure).length === 0;
+	}
+
+	/** The failure in the caller's terms: conflicts name the caller's mutations. */
+	asOfCaller(failure: unknown): unknown {
+		if (!isConflict(failure)) {
+			return failure;
+		}
+		const names = [failure.message.slice(failure.message.indexOf(": ") + 2)];
+		const positions = this.#callers(failure);
+		return failure instanceof CasFailure
+			? new CasFailure(positions, names)
+			: new WrongUid(positions, names);
+	}
+
+	#callers(failure: CasFailure | WrongUid): readonly number[] {
+		return failure.mutations.flatMap((index) => this.#positions[index] ?? []);
+	}
+
+	async #commit(): Promise<Commit> {
+		const own = this.#own.flatMap((mutation, at) => (mutation ? [{ mutation, at }] : []));
+		this.#positions = own.map(({ at }) => at);
+		const mutations = [...own.map(({ mutation }) => mutation), ...this.#plan.mutations()];
+		const { version, resources } = await this.#context.backend.commit(mutations, this.#options);
+		if (!this.#options.dryRun) {
+			this.#context.hints.released(this.#released);
+		}
+		const answers = this.#given.map((_, at) => resources[this.#positions.indexOf(at)]);
+		return { version, resources: answers };
+	}
+
+	async #planDelete(at: number, mutation: Mutation & { op: "delete" }): Promise<void> {
+		const { id, expectedVersion } = mutation;
+		const stored = await this.#stored(id, expectedVersion);
+		if (
+			stored === undefined ||
+			stored.version !== expectedVersion ||
+			(id.uid !== "" && stored.id?.uid !== id.uid)
+		) {
+			return;
+		}
+		const edit = await this.#plan.shadow(this.#key(id));
+		edit.asserted = true;
+		this.#deleted.add(this.#keyString(id));
+		if (hasFinalizer(stored, referencesFinalizer)) {
+			this.#keep(at, stored, withReferencesAlone(this.#context.runtime, stored));
+			return;
+		}
+		const left = await this.#askWhetherItMayGo(edit);
+		this.#releaseAll(edit.next);
+		if (left.next !== undefined && isHeld(left.next)) {
+			this.#keep(at, stored, markedWithReferences(this.#context.runtime, stored));
+			left.next = { ...left.next, lifecycle: Lifecycle.DELETING };
+		} else {
+			left.next = undefined;
+		}
+	}
+
+	/** Stores the marked resource in place of its removal; whoever removes it writes the tombstone. */
+	#keep(at: number, stored: Resource, marked: Resource): void {
+		this.#own[at] = { op: "put", resource: marked, expectedVersion: stored.version };
+		for (const [other, mutation] of this.#given.entries()) {
+			if (isTombstoneOf(mutation, stored)) {
+				this.#own[other] = undefined;
+			}
+		}
+	}
+
+	async #planPut(at: number, mutation: Mutation & { op: "put" }): Promise<void> {
+		const { expectedVersion } = mutation;
+		const { id } = mutation.resource;
+		if (id === undefined) {
+			return;
+		}
+		const stored = await this.#stored(id, expectedVersion);
+		const resource = withStoredFinalizer(mutation.resource, stored);
+		if (resource !== mutation.resource) {
+			this.#own[at] = { ...mutation, resource };
+		}
+		if (isMarkedForDeletion(resource) && !(stored && isMarkedForDeletion(stored))) {
+			await this.#planMark(at, mutation, resource);
+			return;
+		}
+		const owns = resource.ownerReferences.length > 0 || (stored?.ownerReferences.length ?? 0) > 0;
+		if (owns || this.#context.descriptor.hasReferences(resource)) {
+			await this.#planReferences(resource);
+		}
+	}
+
+	async #planMark(
+		at: number,
+		mutation: Mutation & { op: "put" },
+		resource: Resource,
+	): Promise<void> {
+		const key = this.#key(resource.id);
+		const edit = await this.#plan.shadow(key);
+		edit.asserted = true;
+		this.#deleted.add(keyString(key));
+		const left = await this.#askWhetherItMayGo(edit);
+		const shadow = left.next ?? newShadow(key, resource.id?.uid ?? "");
+		if (isHeld(shadow)) {
+			const held = { ...resource, metadata: { ...resource.metadata } };
+			addFinalizer(held, referencesFinalizer);
+			this.#own[at] = { ...mutation, resource: held };
+		}
+		left.next = { ...shadow, lifecycle: Lifecycle.DELETING };
+	}
+
+	/** The shadow as the deletion finds it: without those who have let go. */
+	async #askWhetherItMayGo(edit: ShadowEdit): Promise<ShadowEdit> {
+		const { stored, next } = edit;
+		if (next?.lifecycle === Lifecycle.CHECKING) {
+			throw new Busy("another deletion asks whether it may go");
+		}
+		if (stored === undefined || next === undefined || !isHeld(next)) {
+			return edit;
+		}
+		if (next.lifecycle === Lifecycle.DELETING) {
+			return edit;
+		}
+		const dryRun = this.#options.dryRun ?? false;
+		const { checking, left } = await checkDeletion(this.#context, this.#asking, stored, dryRun);
+		if (!dryRun) {
+			this.#checks.push({ checking, before: stored.shadow });
+		}
+		const checked = this.#plan.preset(checking);
+		checked.next = left;
+		return checked;
+	}
+
+	async #planReferences(resource: Resource): Promise<void> {
+		const key = this.#key(resource.id);
+		const edit = await this.#plan.shadow(key);
+		edit.asserted = true;
+		const before = edit.next;
+		if (before?.lifecycle === Lifecycle.CHECKING) {
+			throw new Busy("a deletion asks whether it may go");
+		}
+		const located = locateReferences(this.#context, resource);
+		const shadow = before ?? newShadow(key, resource.id?.uid ?? "");
+		const { region } = this.#context.environment.self;
+		const metaOwners = metaOwnersOf(resource, shadow.metaOwners, region);
+		const outgoing: OutgoingReference[] = [];
+		for (const reference of located) {
+			const known = shadow.outgoing.find(
+				(other) => other.targetUid !== "" && sameReference(other, reference),
+			);
+			if (known !== undefined) {
+				outgoing.push(known);
+			} else if (isLocal(this.#context, reference)) {
+				outgoing.push(await this.#planLocal(reference));
+			} else {
+				const deployment = deploymentOf(this.#context, reference);
+				this.#foreign.push({ ...reference, deployment, edit });
+			}
+		}
+		const gone = shadow.outgoing.filter(
+			(old) => !located.some(({ target }) => sameTarget(target, old.target)),
+		);
+		const isSame =
+			located.length === shadow.outgoing.length &&
+			outgoing.every((each, i) => each === shadow.outgoing[i]) &&
+			outgoing.length === located.length &&
+			metaOwners.length === shadow.metaOwners.length &&
+			metaOwners.every((each, i) => each === shadow.metaOwners[i]);
+		if (isSame) {
+			return;
+		}
+		this.#release(gone);
+		const tasks = shadow.tasks.filter(
+			({ task }) =>
+				task.case !== "confirm" ||
+				located.some(({ target }) => sameTarget(target, task.value.target)),
+		);
+		// The plan's own shadow may have got sources from other resources of this commit meanwhile.
+		edit.next = { ...shadow, sources: (edit.next ?? shadow).sources, outgoing, metaOwners, tasks };
+	}
+
+	/** The first reference puts the deployment on the target's shadow; later ones assert that it is there. */
+	async #planLocal({ path, target, rule }: LocatedReference): Promise<OutgoingReference> {
+		const { environment } = this.#context;
+		const text = keyString(target);
+		const created = this.#created.get(text);
+		const resource = created ?? (await this.#find(target));
+		const edit = await this.#plan.shadow(target);
+		if (resource === undefined) {
+			throw refuse(`${path} references ${displayKey(target)}, which does not exist`);
+		}
+		edit.asserted = true;
+		if (edit.next?.lifecycle === Lifecycle.CHECKING) {
+			throw new Busy(`a deletion asks whether ${displayKey(target)} may go`);
+		}
+		if (
+			isMarkedForDeletion(resource) ||
+			edit.next?.lifecycle === Lifecycle.DELETING ||
+			this.#deleted.has(text)
+		) {
+			throw refuse(`${path} references ${displayKey(target)}, which is being deleted`);
+		}
+		const uid = resource.id?.uid ?? "";
+		const shadow = edit.next ?? newShadow(target, uid);
+		const source = sourceOf(shadow, environment.self.uid);
+		if (!source?.rules.includes(rule)) {
+			edit.next = withSource(shadow, {
+				deployment: deployedOf(environment.self),
+				rules: mergeRules(source?.rules ?? [], [rule]),
+			});
+			if (created === undefined && resource.id !== undefined) {
+				this.#plan.assert(text, {
+					op: "assert",
+					id: resource.id,
+					expectedVersion: resource.version,
+				});
+			}
+		}
+		return create(OutgoingReferenceSchema, { path, target, targetUid: uid, rule });
+	}
+
+	async #establishForeign(): Promise<void> {
+		if (this.#foreign.length === 0 || this.#options.dryRun) {
+			return;
+		}
+		const { guards } = this.#context;
+		const targets = this.#foreign.map(({ target }) => target);
+		for (const assert of await guards.asserts(targets)) {
+			this.#plan.assert(assert.op === "assert" ? assert.id.name : "", assert);
+		}
+		this.#established = await establish(this.#context, this.#foreign);
+		for (const { edit, path, target, rule } of this.#foreign) {
+			const established = this.#established.get(keyString(target));
+			if (established === undefined || edit.next === undefined) {
+				throw new Error(`${displayKey(target)} was not established`);
+			}
+			const { uid, number, deployment } = established;
+			const reference = create(OutgoingReferenceSchema, { path, target, targetUid: uid, rule });
+			const confirm = create(TaskSchema, {
+				task: {
+					case: "confirm",
+					value: {
+						target,
+						targetUid: uid,
+						deployment: deployedOf(deployment),
+						establishment: number,
+					},
+				},
+			});
+			const shadow = edit.next;
+			edit.next = {
+				...shadow,
+				outgoing: [...shadow.outgoing, reference],
+				tasks: [
+					...shadow.tasks.filter(
+						({ task }) => task.case !== "confirm" || !sameTarget(task.value.target, target),
+					),
+					confirm,
+				],
+			};
+		}
+	}
+
+	#releaseAll(shadow: Shadow | undefined): void {
+		this.#release(shadow?.outgoing ?? []);
+	}
+
+	#release(outgoing: readonly OutgoingReference[]): void {
+		const { descriptor, environment } = this.#context;
+		this.#released = [
+			...this.#released,
+			...outgoing.flatMap(({ target, targetUid }) => {
+				const service = target && descriptor.serviceOfGroup(target.group);
+				if (target === undefined || service === undefined) {
+					return [];
+				}
+				const keeper = environment.find(service || environment.self.service, target.region);
+				return keeper === undefined || keeper.uid === environment.self.uid
+					? []
+					: [{ deploymentUid: keeper.uid, target, targetUid }];
+			}),
+		];
+	}
+
+	/** What is stored; read strongly where it does not look like what the caller has seen. */
+	async #stored(id: NonNullable<Resource["id"]>, expected: string): Promise<Resource | undefined> {
+		const { backend } = this.#context;
+		const stored = await lookup(backend, id);
+		return (stored?.version ?? "") === expected
+			? stored
+			: lookup(backend, id, { consistency: "strong" });
+	}
+
+	async #find(key: KeyLike): Promise<Resource | undefined> {
+		const { backend } = this.#context;
+		const name = nameOfKey(key);
+		return (await lookup(backend, name)) ?? lookup(backend, name, { consistency: "strong" });
+	}
+
+	#key(id: Resource["id"]) {
+		return keyOf(id ?? { name: "" }, this.#context.environment.self.region);
+	}
+
+	#keyString(id: Resource["id"]): string {
+		return keyString(this.#key(id));
+	}
+}
+
+function refuse(message: string): Refused {
+	return new Refused(Code.FailedPrecondition, message);
+}
+
+function isConflict(failure: unknown): failure is CasFailure | WrongUid {
+	return failure instanceof CasFailure || failure instanceof WrongUid;
+}

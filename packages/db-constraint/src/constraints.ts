@@ -1,0 +1,80 @@
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
+import { type Logger, type Runtime, silentLogger, systemRuntime } from "@plinth/runtime";
+import type { StorageBackend } from "@plinth/storage";
+import { Asking } from "./asking.ts";
+import type { ConstraintContext } from "./constraint-context.ts";
+import { createConstraintStore } from "./constraint-store.ts";
+import { ensureDescriptorRecord } from "./descriptor-record.ts";
+import type { Environment } from "./environment.ts";
+import { Guards } from "./guards.ts";
+import { HintsChannel } from "./hints-channel.ts";
+import { type ConstraintLimits, defaultLimits } from "./limits.ts";
+import { createSchemaMixinService } from "./schema-mixin-service.ts";
+import type { ServiceDescriptor } from "./service-descriptor.ts";
+import { ShadowIndex } from "./shadow-index.ts";
+
+/** What constraints are made of. */
+export interface ConstraintsOptions {
+	/** The storage below. */
+	readonly backend: StorageBackend;
+	readonly descriptor: ServiceDescriptor;
+	readonly environment: Environment;
+	/** The real world where it is absent. */
+	readonly runtime?: Runtime;
+	/** Nothing is logged where it is absent. */
+	readonly logger?: Logger;
+	/** Limits that differ from `defaultLimits`. */
+	readonly limits?: Partial<ConstraintLimits>;
+}
+
+/** The constraints of one server. */
+export interface Constraints {
+	/** The storage for everything above: what is committed through it keeps references true. */
+	readonly store: StorageBackend;
+	/** What this deployment serves to the others. */
+	readonly service: ServiceImpl<typeof SchemaMixinService>;
+	readonly context: ConstraintContext;
+	readonly asking: Asking;
+	readonly hints: HintsChannel;
+	/**
+	 * Brings the schema into force where the storage has none yet.
+	 *
+	 * @throws Error where another schema is in force.
+	 */
+	open(): Promise<void>;
+	/** Follows the shadows until the signal aborts. Deletions and questions wait until it runs. */
+	run(signal: AbortSignal): Promise<void>;
+}
+
+/** Puts constraints around a storage. */
+export function createConstraints(options: ConstraintsOptions): Constraints {
+	const { backend, descriptor, environment } = options;
+	const runtime = options.runtime ?? systemRuntime;
+	const logger = options.logger ?? silentLogger;
+	const limits = { ...defaultLimits, ...options.limits };
+	const index = new ShadowIndex(backend, runtime, logger);
+	const guards = new Guards(backend, runtime);
+	const hints = new HintsChannel(logger, () => ({ environment, limits }));
+	const context: ConstraintContext = {
+		backend,
+		descriptor,
+		environment,
+		index,
+		guards,
+		runtime,
+		logger,
+		limits,
+		hints,
+	};
+	const asking = new Asking(context);
+	return {
+		store: createConstraintStore(context, asking),
+		service: createSchemaMixinService(context),
+		context,
+		asking,
+		hints,
+		open: () => ensureDescriptorRecord(context),
+		run: (signal) => index.run(signal),
+	};
+}

@@ -1,0 +1,127 @@
+import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import {
+	type EstablishReferencesRequest_Target,
+	type EstablishReferencesResponse_Established,
+	EstablishReferencesResponse_EstablishedSchema,
+} from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
+import { type Deployed, Lifecycle } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { idOf, isMarkedForDeletion, Namespace, Partition } from "@plinth/resource";
+import { sleep } from "@plinth/runtime";
+import { CasFailure, type Mutation, WrongUid } from "@plinth/storage";
+import type { ConstraintContext } from "./constraint-context.ts";
+import { targetIsBusy } from "./establishing.ts";
+import { displayKey, type KeyLike, nameOfKey } from "./resource-key.ts";
+import { mergeRules, newShadow, shadowName, sourceOf, withSource } from "./shadow.ts";
+import { lookup, putRecord, ResourceShadow, shadowOf } from "./shadow-records.ts";
+
+/**
+ * Puts a tentative source on the shadows of all targets, in one commit, or on none. The commit always
+ * writes the shadows, so that an answer to a question that was asked before can't drop the source.
+ *
+ * @throws ConnectError FailedPrecondition where a target is missing or being deleted, Unavailable
+ * while a deletion asks about one, or where they keep changing.
+ */
+export async function establishSources(
+	context: ConstraintContext,
+	from: Deployed,
+	targets: readonly EstablishReferencesRequest_Target[],
+): Promise<EstablishReferencesResponse_Established[]> {
+	const { runtime, limits } = context;
+	for (let left = limits.attempts; left > 0; left--) {
+		try {
+			return await tryToEstablish(context, from, targets);
+		} catch (failure) {
+			if (!(failure instanceof CasFailure || failure instanceof WrongUid)) {
+				throw failure;
+			}
+		}
+		await sleep(runtime.clock, (limits.pauseMs / 20) * (0.5 + runtime.random.next()));
+	}
+	throw new ConnectError("the targets kept changing: try again", Code.Unavailable);
+}
+
+async function tryToEstablish(
+	context: ConstraintContext,
+	from: Deployed,
+	targets: readonly EstablishReferencesRequest_Target[],
+): Promise<EstablishReferencesResponse_Established[]> {
+	const { backend, runtime } = context;
+	const mutations: Mutation[] = [];
+	const answers: EstablishReferencesResponse_Established[] = [];
+	const tenancies = new Map<string, Mutation>();
+	for (const { key, rules } of targets) {
+		if (key === undefined) {
+			throw new ConnectError("target.key is required", Code.InvalidArgument);
+		}
+		const name = shadowName(key);
+		// The snapshot's version and the shadow in it go together: that makes the numbers grow.
+		const snapshot = await backend.list({
+			type: ResourceShadow.type,
+			tenancy: { partition: "", namespace: "" },
+			namePrefix: name,
+		});
+		const stored = snapshot.resources.map(shadowOf).find((each) => each?.name === name);
+		if (stored?.shadow.lifecycle === Lifecycle.CHECKING) {
+			throw new ConnectError(`${displayKey(key)}: ${targetIsBusy}`, Code.Unavailable);
+		}
+		const target =
+			(await lookup(backend, nameOfKey(key))) ??
+			(await lookup(backend, nameOfKey(key), { consistency: "strong" }));
+		if (target?.id === undefined) {
+			throw new ConnectError(`${displayKey(key)} does not exist`, Code.FailedPrecondition);
+		}
+		if (stored?.shadow.lifecycle === Lifecycle.DELETING || isMarkedForDeletion(target)) {
+			throw new ConnectError(`${displayKey(key)} is being deleted`, Code.FailedPrecondition);
+		}
+		const { uid } = target.id;
+		const shadow = stored?.shadow ?? newShadow(key, uid);
+		const before = sourceOf(shadow, from.uid);
+		const establishment = BigInt(snapshot.version || "0") + 1n;
+		const next = withSource(shadow, {
+			deployment: from,
+			rules: mergeRules(before?.rules ?? [], rules),
+			tentative: before?.tentative ?? true,
+			establishment,
+			since: before?.since ?? establishment,
+		});
+		mutations.push(
+			{ op: "assert", id: target.id, uid },
+			putRecord(runtime, name, stored?.resource, { case: "shadow", value: next }),
+		);
+		for (const [unit, mutation] of await tenancyAsserts(context, key)) {
+			tenancies.set(unit, mutation);
+		}
+		answers.push(create(EstablishReferencesResponse_EstablishedSchema, { uid, establishment }));
+	}
+	await backend.commit([...mutations, ...tenancies.values()]);
+	return answers;
+}
+
+/** What makes the commit fail if the target's namespace or partition is marked meanwhile. */
+async function tenancyAsserts(
+	{ backend }: ConstraintContext,
+	key: KeyLike,
+): Promise<readonly (readonly [string, Mutation])[]> {
+	const asserts: (readonly [string, Mutation])[] = [];
+	for (const id of [
+		key.partition && idOf(Partition, key.partition),
+		key.namespace && idOf(Namespace, key.namespace, { partition: key.partition }),
+	]) {
+		const stored = id ? await lookup(backend, id) : undefined;
+		if (stored?.id === undefined) {
+			continue;
+		}
+		if (isMarkedForDeletion(stored)) {
+			throw new ConnectError(
+				`${displayKey(key)} is in a tenancy that is being deleted`,
+				Code.FailedPrecondition,
+			);
+		}
+		asserts.push([
+			`${stored.id.type?.kind} ${stored.id.name}`,
+			{ op: "assert", id: stored.id, expectedVersion: stored.version },
+		]);
+	}
+	return asserts;
+}

@@ -1,0 +1,99 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
+import type { ResourceKey } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { Refused } from "@plinth/storage";
+import { routeTo } from "./asking.ts";
+import { Busy } from "./busy.ts";
+import type { ConstraintContext } from "./constraint-context.ts";
+import type { DeploymentInfo } from "./environment.ts";
+import { displayKey, keyString } from "./resource-key.ts";
+import { deployedOf, displayDeployed, mergeRules } from "./shadow.ts";
+
+/** A reference to a resource of another deployment that is not there yet. */
+export interface ForeignReference {
+	readonly path: string;
+	readonly target: ResourceKey;
+	readonly rule: OnDelete;
+	readonly deployment: DeploymentInfo;
+}
+
+/** What the target's deployment said. */
+export interface Establishment {
+	readonly uid: string;
+	readonly number: bigint;
+	readonly deployment: DeploymentInfo;
+}
+
+/**
+ * Has the targets' deployments put tentative sources on their shadows: one call a deployment, each
+ * of all its targets or none. The guards of the targets must have been read before.
+ *
+ * @returns by `keyString` of the target.
+ * @throws Busy where a target is about to be deleted; Refused FailedPrecondition where one is missing
+ *   or being deleted, Unavailable where a deployment can't be reached.
+ */
+export async function establish(
+	context: ConstraintContext,
+	references: readonly ForeignReference[],
+): Promise<ReadonlyMap<string, Establishment>> {
+	const byDeployment = Map.groupBy(references, ({ deployment }) => deployment.uid);
+	const established = new Map<string, Establishment>();
+	await Promise.all(
+		[...byDeployment].map(async ([uid, group]) => {
+			const targets = [...Map.groupBy(group, ({ target }) => keyString(target))];
+			const { established: answers } = await call(context, group, () =>
+				context.environment.client(uid).establishReferences(
+					{
+						route: routeTo(context, uid),
+						targets: targets.flatMap(([, same]) =>
+							same[0] === undefined
+								? []
+								: [{ key: same[0].target, rules: mergeRules(same.map(({ rule }) => rule)) }],
+						),
+					},
+					{ timeoutMs: context.limits.callMs },
+				),
+			);
+			for (const [i, [key, same]] of targets.entries()) {
+				const answer = answers[i];
+				if (answer === undefined || same[0] === undefined) {
+					throw new Refused(Code.Unavailable, "the deployment of a target gave no answer");
+				}
+				const { deployment } = same[0];
+				established.set(key, { uid: answer.uid, number: answer.establishment, deployment });
+			}
+		}),
+	);
+	return established;
+}
+
+/** Code and message by which a deployment says that a deletion is asking: try again. */
+export const targetIsBusy = "a deletion asks whether it may go";
+
+async function call<T>(
+	context: ConstraintContext,
+	references: readonly ForeignReference[],
+	run: () => Promise<T>,
+): Promise<T> {
+	try {
+		return await run();
+	} catch (failure) {
+		const error = ConnectError.from(failure);
+		if (error.code === Code.Unavailable && error.rawMessage.includes(targetIsBusy)) {
+			throw new Busy(error.rawMessage);
+		}
+		const paths = references
+			.map(({ path, target }) => `${path} (${displayKey(target)})`)
+			.join(", ");
+		if (error.code === Code.FailedPrecondition) {
+			throw new Refused(error.code, `${paths}: ${error.rawMessage}`);
+		}
+		const [first] = references;
+		const where = first === undefined ? "" : displayDeployed(deployedOf(first.deployment));
+		context.logger.debug({ err: error, where }, "references could not be established");
+		throw new Refused(
+			Code.Unavailable,
+			`${paths}: ${where} can't be reached, nothing was written: ${error.rawMessage}`,
+		);
+	}
+}

@@ -1,0 +1,35 @@
+import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
+import { answerNow, type LocalAnswer } from "./answers.ts";
+import type { ConstraintContext } from "./constraint-context.ts";
+import type { KeyLike } from "./resource-key.ts";
+
+/** A question of another deployment. */
+export interface Question {
+	readonly target: KeyLike;
+	readonly targetUid: string;
+}
+
+/**
+ * Answers that no write of this deployment overtakes.
+ *
+ * "Yes, BLOCK" errs on the safe side, and is said at once. Everything weaker is said only after the
+ * target's guard was changed, and after another look with an index that has that very change: a
+ * writer that had read the old guard fails, and one that has read the new one establishes anew.
+ */
+export async function finalAnswers(
+	context: ConstraintContext,
+	questions: readonly Question[],
+	signal: AbortSignal,
+): Promise<readonly LocalAnswer[]> {
+	return Promise.all(
+		questions.map(async ({ target, targetUid }) => {
+			const first = await answerNow(context, target, targetUid);
+			if (first.rules.includes(OnDelete.BLOCK)) {
+				return first;
+			}
+			const version = await context.guards.change(target);
+			await context.index.reached(version, signal);
+			return answerNow(context, target, targetUid);
+		}),
+	);
+}

@@ -1,0 +1,53 @@
+import type { StorageBackend } from "@plinth/storage";
+import type { Asking } from "../asking.ts";
+import type { ConstraintContext } from "../constraint-context.ts";
+import { type Handled, soonest } from "./handled.ts";
+import { MetaOwners } from "./meta-owners.ts";
+import { OwnedDeletingHandler } from "./owned-deleting-handler.ts";
+import { OwnedPendingHandler } from "./owned-pending-handler.ts";
+import { type Deletion, SubscribedDeletingHandler } from "./subscribed-deleting-handler.ts";
+
+/** What a node works with. */
+export interface NodeOptions {
+	readonly context: ConstraintContext;
+	readonly asking: Asking;
+	/** The storage with its constraints. */
+	readonly store: StorageBackend;
+	/** Queues a shadow for another pass. */
+	readonly queue: (shadowName: string) => void;
+}
+
+/**
+ * Looks after a share of the shadows, with three handlers. It has no loop of its own: whoever runs it
+ * passes it keys, never one key twice at once, and those that fail again with backoff.
+ */
+export class ControllerNode {
+	readonly #pending: OwnedPendingHandler;
+	readonly #deleting: OwnedDeletingHandler;
+	readonly #subscribed: SubscribedDeletingHandler;
+
+	constructor({ context, asking, store, queue }: NodeOptions) {
+		const owners = new MetaOwners(context, asking, store);
+		this.#pending = new OwnedPendingHandler(context, asking, owners);
+		this.#deleting = new OwnedDeletingHandler(context, asking);
+		this.#subscribed = new SubscribedDeletingHandler(context, store, (name) => {
+			owners.checkSoon(name);
+			queue(name);
+		});
+	}
+
+	/** A pass over a shadow of this deployment, by name. */
+	async handleShadow(name: string): Promise<Handled> {
+		return soonest(await this.#pending.handle(name), await this.#deleting.handle(name));
+	}
+
+	/** A pass over what references a target that is being deleted. */
+	handleDeletion(deletion: Deletion): Promise<Handled> {
+		return this.#subscribed.handle(deletion);
+	}
+
+	/** A deployment may no longer reference a resource of this one. */
+	hint(shadowName: string, deploymentUid: string): void {
+		this.#pending.hint(shadowName, deploymentUid);
+	}
+}

@@ -1,0 +1,185 @@
+/**
+ * The owner references of this deployment's resources, which may go to any service and region.
+ *
+ *     new ──ask the owner's deployment──┬─ valid ─────▶ recorded there and here
+ *                                       ├─ not known ─▶ ask again
+ *                                       └─ not valid, three times over the grace period ─▶ let go
+ *     let go: remove the reference; where it is the last one and the resource is not to outlive it,
+ *             delete the resource instead, in the version in which it is the last one.
+ */
+import { create } from "@bufbuild/protobuf";
+import type { Resource } from "@plinth/proto";
+import {
+	type CheckMetaOwnersRequest_Ownership,
+	CheckMetaOwnersRequest_OwnershipSchema,
+	CheckMetaOwnersResponse_Verdict as Verdict,
+} from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
+import type { MetaOwner, Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { isMarkedForDeletion, newUlid } from "@plinth/resource";
+import { CasFailure, Refused, type StorageBackend, WrongUid } from "@plinth/storage";
+import { type Asking, routeTo } from "../asking.ts";
+import { checkOwnership } from "../check-ownership.ts";
+import { keyOfShadow } from "../commit-plan.ts";
+import type { ConstraintContext } from "../constraint-context.ts";
+import { ownerKey } from "../owner-references.ts";
+import { deletion } from "../removals.ts";
+import { nameOfKey } from "../resource-key.ts";
+import { deployedOf, sameTarget } from "../shadow.ts";
+import { lookup, type StoredShadow } from "../shadow-records.ts";
+import { updateShadow } from "../shadow-update.ts";
+import { FirstSights } from "./first-sights.ts";
+import { done, type Handled, soonest } from "./handled.ts";
+
+/** How often an owner must be found not valid before its ownee lets go of it. */
+const answersNeeded = 3;
+
+/** See the head of this file. */
+export class MetaOwners {
+	readonly #context: ConstraintContext;
+	readonly #store: StorageBackend;
+	readonly #sights: FirstSights;
+	readonly #soon = new Set<string>();
+
+	constructor(context: ConstraintContext, _asking: Asking, store: StorageBackend) {
+		this.#context = context;
+		this.#store = store;
+		this.#sights = new FirstSights(context.runtime.clock);
+	}
+
+	/** Has the owners of a shadow's resource asked in its next pass, valid ones too. */
+	checkSoon(shadowName: string): void {
+		this.#soon.add(shadowName);
+	}
+
+	/** The shadow is gone. */
+	forget(shadowName: string): void {
+		this.#soon.delete(shadowName);
+		this.#sights.keep(shadowName, []);
+	}
+
+	/** One pass over the owner references of a shadow. */
+	async check(stored: StoredShadow): Promise<Handled> {
+		const all = this.#soon.delete(stored.name);
+		const open = stored.shadow.metaOwners.filter(({ valid }) => all || !valid);
+		this.#sights.keep(stored.name, open.map(thingOf));
+		return soonest(...(await Promise.all(open.map((owner) => this.#checkOne(stored, owner)))));
+	}
+
+	async #checkOne(stored: StoredShadow, owner: MetaOwner): Promise<Handled> {
+		const { limits } = this.#context;
+		const verdict = await this.#ask(stored, owner).catch(() => Verdict.UNSPECIFIED);
+		if (verdict === Verdict.UNSPECIFIED) {
+			return { againAfterMs: limits.askAgainMs };
+		}
+		if (verdict === Verdict.VALID) {
+			await this.#note(stored.name, owner, { valid: true, notValidAnswers: 0 });
+			return done;
+		}
+		const age = this.#sights.age(stored.name, thingOf(owner));
+		const spacingMs = limits.ownerGraceMs / (answersNeeded - 1);
+		const answers = owner.notValidAnswers;
+		if (answers > 0 && age < spacingMs * answers) {
+			return { againAfterMs: spacingMs * answers - age };
+		}
+		if (answers + 1 < answersNeeded) {
+			await this.#note(stored.name, owner, { valid: false, notValidAnswers: answers + 1 });
+			return { againAfterMs: spacingMs };
+		}
+		return this.#letGo(stored, owner);
+	}
+
+	async #ask(stored: StoredShadow, owner: MetaOwner): Promise<Verdict> {
+		const { descriptor, environment, limits } = this.#context;
+		const ownership = create(CheckMetaOwnersRequest_OwnershipSchema, {
+			ownee: keyOfShadow(stored.shadow),
+			owneeUid: stored.shadow.uid,
+			ownerUid: owner.ownerUid,
+			requiresOwnerReference: owner.requiresOwnerReference,
+			...(owner.owner && { owner: owner.owner }),
+		}) satisfies CheckMetaOwnersRequest_Ownership;
+		const service = owner.owner && descriptor.serviceOfGroup(owner.owner.group);
+		const keeper = environment.findOwner(
+			owner.owner?.group ?? "",
+			service,
+			owner.owner?.region ?? "",
+		);
+		if (keeper === undefined) {
+			return Verdict.UNSPECIFIED;
+		}
+		if (keeper.uid === environment.self.uid) {
+			return checkOwnership(this.#context, deployedOf(environment.self), ownership);
+		}
+		const { verdicts } = await environment
+			.client(keeper.uid)
+			.checkMetaOwners(
+				{ route: routeTo(this.#context, keeper.uid), ownerships: [ownership] },
+				{ timeoutMs: limits.callMs },
+			);
+		return verdicts[0] ?? Verdict.UNSPECIFIED;
+	}
+
+	#note(
+		name: string,
+		owner: MetaOwner,
+		what: Pick<MetaOwner, "valid" | "notValidAnswers">,
+	): Promise<void> {
+		return updateShadow(this.#context, name, ({ shadow }) => {
+			const now = find(shadow, owner);
+			return now === undefined ||
+				(now.valid === what.valid && now.notValidAnswers === what.notValidAnswers)
+				? undefined
+				: {
+						...shadow,
+						metaOwners: shadow.metaOwners.map((each) =>
+							each === now ? { ...each, ...what } : each,
+						),
+					};
+		});
+	}
+
+	/** By compare-and-swap on the version in which the reference was seen to be the last one, or not. */
+	async #letGo(stored: StoredShadow, owner: MetaOwner): Promise<Handled> {
+		const { backend, runtime, limits, environment } = this.#context;
+		const resource = await lookup(backend, nameOfKey(keyOfShadow(stored.shadow)));
+		if (resource === undefined || resource.id?.uid !== stored.shadow.uid) {
+			return done;
+		}
+		const left = resource.ownerReferences.filter(
+			(each) =>
+				each.uid !== owner.ownerUid ||
+				!sameTarget(ownerKey(each, environment.self.region), owner.owner),
+		);
+		if (left.length === resource.ownerReferences.length) {
+			return done;
+		}
+		try {
+			if (left.length > 0 || owner.unsetOnDelete || isMarkedForDeletion(resource)) {
+				const next: Resource = { ...resource, ownerReferences: left, generation: newUlid(runtime) };
+				await this.#store.commit([
+					{ op: "put", resource: next, expectedVersion: resource.version },
+				]);
+			} else {
+				await this.#store.commit(deletion(runtime, resource));
+			}
+			return done;
+		} catch (failure) {
+			if (failure instanceof CasFailure || failure instanceof WrongUid) {
+				return { againAfterMs: 0 };
+			}
+			if (failure instanceof Refused) {
+				return { againAfterMs: limits.askAgainMs };
+			}
+			throw failure;
+		}
+	}
+}
+
+function thingOf(owner: MetaOwner): string {
+	return `${owner.ownerUid} ${owner.owner?.region ?? ""}`;
+}
+
+function find(shadow: Shadow, owner: MetaOwner): MetaOwner | undefined {
+	return shadow.metaOwners.find(
+		(each) => each.ownerUid === owner.ownerUid && sameTarget(each.owner, owner.owner),
+	);
+}

@@ -1,0 +1,132 @@
+/**
+ * A resource of this deployment that is being deleted for good, until all who hold it have let go.
+ *
+ *     DELETING ──ask all that hold it──┬─ some hold it still ─▶ note who, ask again later
+ *                                      └─ "no": drop it ──┬─ others are left ─▶ ask again
+ *                                                         └─ none is left ─▶ release
+ *     release: remove the references' finalizer; where it is the last one, the resource with it, its
+ *              shadow too, and write its tombstone: all in one commit.
+ *
+ * To ask is to tell: whoever is asked about a resource in DELETING deletes what cascades, and clears what
+ * is unset. Every drop replaces the very shadow that was read before the question.
+ */
+import { create } from "@bufbuild/protobuf";
+import {
+	DeletionProgressSchema,
+	Lifecycle,
+	type Shadow,
+} from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { finalizersOf, hasFinalizer, newUlid, removeFinalizer } from "@plinth/resource";
+import { removal } from "@plinth/resource-service";
+import type { Mutation } from "@plinth/storage";
+import { CasFailure, WrongUid } from "@plinth/storage";
+import { type Asking, type HolderAnswer, isNo } from "../asking.ts";
+import { keyOfShadow } from "../commit-plan.ts";
+import type { ConstraintContext } from "../constraint-context.ts";
+import { nameOfKey } from "../resource-key.ts";
+import { displayDeployed, isHeld, referencesFinalizer, withoutDeployment } from "../shadow.ts";
+import { lookup, readShadow, recordId, type StoredShadow } from "../shadow-records.ts";
+import { replaceShadow } from "../shadow-update.ts";
+import { done, type Handled } from "./handled.ts";
+
+/** See the head of this file. */
+export class OwnedDeletingHandler {
+	readonly #context: ConstraintContext;
+	readonly #asking: Asking;
+
+	constructor(context: ConstraintContext, asking: Asking) {
+		this.#context = context;
+		this.#asking = asking;
+	}
+
+	/** One pass over a shadow, by its name. */
+	async handle(name: string): Promise<Handled> {
+		const stored = await readShadow(this.#context.backend, name);
+		if (stored?.shadow.lifecycle !== Lifecycle.DELETING) {
+			return done;
+		}
+		return isHeld(stored.shadow) ? this.#ask(stored) : this.#release(stored);
+	}
+
+	async #ask(stored: StoredShadow): Promise<Handled> {
+		const answers = await this.#asking.all(stored, { deleting: true });
+		const gone = answers.filter(isNo);
+		const waitingFor = answers.filter((answer) => !isNo(answer)).map(reasonOf);
+		const left = gone.reduce(
+			(shadow, { deployment }) => withoutDeployment(shadow, deployment.uid),
+			stored.shadow,
+		);
+		const next = withProgress(left, waitingFor, gone.length);
+		if (next !== stored.shadow) {
+			const replaced = await replaceShadow(this.#context, stored, next);
+			if (replaced === "conflict" || !isHeld(next)) {
+				return { againAfterMs: 0 };
+			}
+		}
+		return { againAfterMs: this.#context.limits.askAgainMs };
+	}
+
+	async #release(stored: StoredShadow): Promise<Handled> {
+		const { backend, runtime } = this.#context;
+		const resource = await lookup(backend, nameOfKey(keyOfShadow(stored.shadow)));
+		const shadowGone: Mutation = {
+			op: "delete",
+			id: { ...recordId(stored.name), uid: stored.resource.id?.uid ?? "" },
+			expectedVersion: stored.version,
+		};
+		const mutations: Mutation[] = [];
+		if (resource === undefined || resource.id?.uid !== stored.shadow.uid) {
+			mutations.push(shadowGone);
+		} else if (!hasFinalizer(resource, referencesFinalizer)) {
+			// It waits for finalizers of others, whose removal takes the shadow along.
+			return done;
+		} else if (finalizersOf(resource).length === 1) {
+			mutations.push(...removal(runtime, resource), shadowGone);
+		} else {
+			const released = {
+				...resource,
+				metadata: { ...resource.metadata },
+				generation: newUlid(runtime),
+			};
+			removeFinalizer(released, referencesFinalizer);
+			mutations.push(
+				{ op: "put", resource: released, expectedVersion: resource.version },
+				{ op: "assert", id: shadowGone.id, expectedVersion: stored.version },
+			);
+		}
+		try {
+			await backend.commit(mutations);
+			return done;
+		} catch (failure) {
+			if (failure instanceof CasFailure || failure instanceof WrongUid) {
+				return { againAfterMs: 0 };
+			}
+			throw failure;
+		}
+	}
+}
+
+function reasonOf(answer: HolderAnswer): string {
+	const where = displayDeployed(answer.deployment);
+	return answer.kind === "unknown"
+		? `${where} can't be asked: ${answer.why}`
+		: `${where} still references it`;
+}
+
+/** The same object where nothing has changed. */
+function withProgress(shadow: Shadow, waitingFor: readonly string[], released: number): Shadow {
+	const before = shadow.progress;
+	const isSame =
+		released === 0 &&
+		(before?.waitingFor.length ?? 0) === waitingFor.length &&
+		waitingFor.every((reason, i) => reason === before?.waitingFor[i]);
+	return isSame
+		? shadow
+		: {
+				...shadow,
+				progress: create(DeletionProgressSchema, {
+					waitingFor: [...waitingFor],
+					released: (before?.released ?? 0n) + BigInt(released),
+				}),
+			};
+}

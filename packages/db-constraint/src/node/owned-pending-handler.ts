@@ -1,0 +1,183 @@
+/**
+ * What is left to be done after commits, for resources of this deployment:
+ *
+ * - A reference to another deployment was committed: ConfirmBlockades until it is answered, then the
+ *   task goes.
+ * - A tentative source: nobody may ever commit what it stands for. When it has been seen for long
+ *   enough, its deployment is *asked*: a "no" drops it, a "yes" confirms it, silence changes nothing.
+ * - A source whose deployment has said that it may have let go (a hint): it is asked, too.
+ * - CHECKING that has been seen for too long: the server that asked has died; the shadow becomes
+ *   ACTIVE again. A server that had only been slow fails its commit.
+ * - Owner references: their owners' deployments are asked (see meta-owners).
+ *
+ *     source:  tentative ──confirm, or asked and "yes"──▶ confirmed
+ *                  └──────────── asked and "no" ─────────▶ dropped
+ */
+import { create } from "@bufbuild/protobuf";
+import {
+	type ConfirmBlockadesRequest_Blockade,
+	ConfirmBlockadesRequest_BlockadeSchema,
+} from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
+import {
+	type ConfirmBlockade,
+	Lifecycle,
+	type Source,
+} from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { type Asking, isNo, routeTo } from "../asking.ts";
+import { Batcher } from "../batcher.ts";
+import type { ConstraintContext } from "../constraint-context.ts";
+import { sameTarget, sourceOf, withoutDeployment, withSource } from "../shadow.ts";
+import { readShadow, type StoredShadow } from "../shadow-records.ts";
+import { replaceShadow, updateShadow } from "../shadow-update.ts";
+import { FirstSights } from "./first-sights.ts";
+import { done, type Handled, soonest } from "./handled.ts";
+import type { MetaOwners } from "./meta-owners.ts";
+
+/** See the head of this file. */
+export class OwnedPendingHandler {
+	readonly #context: ConstraintContext;
+	readonly #asking: Asking;
+	readonly #owners: MetaOwners;
+	readonly #sights: FirstSights;
+	/** Hints: the deployments to ask, by the name of the shadow. */
+	readonly #hinted = new Map<string, Set<string>>();
+	readonly #confirming = new Map<string, Batcher<ConfirmBlockadesRequest_Blockade, true>>();
+
+	constructor(context: ConstraintContext, asking: Asking, owners: MetaOwners) {
+		this.#context = context;
+		this.#asking = asking;
+		this.#owners = owners;
+		this.#sights = new FirstSights(context.runtime.clock);
+	}
+
+	/** Has a deployment asked in the next pass over the shadow. What is too much is forgotten. */
+	hint(shadow: string, deploymentUid: string): void {
+		const hinted = this.#hinted.get(shadow) ?? new Set();
+		if (hinted.size < hintsPerShadow && this.#hinted.size < hintedShadows) {
+			this.#hinted.set(shadow, hinted.add(deploymentUid));
+		}
+	}
+
+	/** One pass over a shadow, by its name. Rejects where something could not be done: try again. */
+	async handle(name: string): Promise<Handled> {
+		const stored = await readShadow(this.#context.backend, name);
+		if (stored === undefined) {
+			this.#forget(name);
+			return done;
+		}
+		if (stored.shadow.lifecycle === Lifecycle.CHECKING) {
+			return this.#takeBack(stored);
+		}
+		const hinted = this.#hinted.get(name) ?? new Set();
+		this.#hinted.delete(name);
+		const results = await Promise.all([
+			...stored.shadow.tasks.map(({ task }) =>
+				task.case === "confirm" ? this.#confirm(name, task.value) : done,
+			),
+			...stored.shadow.sources.map((source) =>
+				this.#settle(stored, source, hinted.has(source.deployment?.uid ?? "")),
+			),
+			this.#owners.check(stored),
+		]);
+		return soonest(...results);
+	}
+
+	#forget(name: string): void {
+		this.#sights.keep(name, []);
+		this.#hinted.delete(name);
+		this.#owners.forget(name);
+	}
+
+	async #takeBack(stored: StoredShadow): Promise<Handled> {
+		const { checkingMs } = this.#context.limits;
+		const thing = `checking ${stored.version}`;
+		const age = this.#sights.age(stored.name, thing);
+		if (age < checkingMs) {
+			return { againAfterMs: checkingMs - age };
+		}
+		await replaceShadow(this.#context, stored, { ...stored.shadow, lifecycle: Lifecycle.ACTIVE });
+		return done;
+	}
+
+	async #confirm(name: string, task: ConfirmBlockade): Promise<Handled> {
+		const { target, targetUid, deployment, establishment } = task;
+		const uid = deployment?.uid ?? "";
+		await this.#batcher(uid).ask(
+			create(ConfirmBlockadesRequest_BlockadeSchema, {
+				targetUid,
+				establishment,
+				...(target && { target }),
+			}),
+		);
+		await updateShadow(this.#context, name, ({ shadow }) => {
+			const tasks = shadow.tasks.filter(
+				({ task: other }) =>
+					other.case !== "confirm" ||
+					other.value.establishment !== establishment ||
+					!sameTarget(other.value.target, target),
+			);
+			return tasks.length === shadow.tasks.length ? undefined : { ...shadow, tasks };
+		});
+		return done;
+	}
+
+	#batcher(uid: string): Batcher<ConfirmBlockadesRequest_Blockade, true> {
+		let batcher = this.#confirming.get(uid);
+		if (batcher === undefined) {
+			const { environment, limits } = this.#context;
+			batcher = new Batcher(async (blockades) => {
+				const route = routeTo(this.#context, uid);
+				await environment
+					.client(uid)
+					.confirmBlockades({ route, blockades: [...blockades] }, { timeoutMs: limits.callMs });
+				return blockades.map(() => true as const);
+			}, limits.batchSize);
+			this.#confirming.set(uid, batcher);
+		}
+		return batcher;
+	}
+
+	/** Asks about a source where there is reason to. The own one is never dropped but by a deletion. */
+	async #settle(stored: StoredShadow, source: Source, isHinted: boolean): Promise<Handled> {
+		const { environment, limits } = this.#context;
+		const { deployment, tentative, establishment } = source;
+		if (deployment === undefined || deployment.uid === environment.self.uid) {
+			return done;
+		}
+		if (stored.shadow.lifecycle === Lifecycle.DELETING || !(tentative || isHinted)) {
+			return done;
+		}
+		if (!isHinted) {
+			const age = this.#sights.age(stored.name, `${deployment.uid} ${establishment}`);
+			if (age < limits.tentativeMs) {
+				return { againAfterMs: limits.tentativeMs - age };
+			}
+		}
+		const answer = await this.#asking.one(stored, deployment);
+		if (answer.kind === "unknown") {
+			return { againAfterMs: limits.askAgainMs };
+		}
+		if (isNo(answer)) {
+			const next = withoutDeployment(stored.shadow, deployment.uid);
+			const replaced = await replaceShadow(this.#context, stored, next);
+			return replaced === "conflict" ? { againAfterMs: 0 } : done;
+		}
+		await this.#confirmed(stored, source);
+		return done;
+	}
+
+	/** What the source's deployment says that it has, it has committed. */
+	async #confirmed(stored: StoredShadow, source: Source): Promise<void> {
+		await updateShadow(this.#context, stored.name, ({ shadow }) => {
+			const now = sourceOf(shadow, source.deployment?.uid ?? "");
+			return now?.tentative &&
+				now.establishment === source.establishment &&
+				shadow.lifecycle === Lifecycle.ACTIVE
+				? withSource(shadow, { ...now, tentative: false })
+				: undefined;
+		});
+	}
+}
+
+const hintsPerShadow = 64;
+const hintedShadows = 10_000;

@@ -1,0 +1,149 @@
+/**
+ * A target somewhere that is being deleted for good, and what this deployment has that references
+ * that very incarnation of it:
+ *
+ *     each resource ──┬─ CASCADE ─▶ delete it, which may in turn wait for others, or be refused
+ *                     ├─ UNSET ───▶ clear the references, by compare-and-swap
+ *                     ├─ BLOCK ───▶ leave it; in a tenancy that is being deleted: as CASCADE
+ *                     └─ owned ───▶ the owned-pending handler asks whether the owner is still valid
+ *
+ * Conflicts mean looking again. What is refused is tried again later: it waits, and its own shadow and the
+ * answer to whoever asks say so.
+ */
+
+import type { Resource } from "@plinth/proto";
+import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
+import { encodeData, isMarkedForDeletion, newUlid } from "@plinth/resource";
+import { CasFailure, Refused, type StorageBackend, WrongUid } from "@plinth/storage";
+import { isInMarkedTenancy, isPastRecall } from "../answers.ts";
+import type { ConstraintContext } from "../constraint-context.ts";
+import { locateReferences } from "../outgoing.ts";
+import { deletion } from "../removals.ts";
+import { type KeyLike, nameOfKey } from "../resource-key.ts";
+import { mergeRules, sameTarget } from "../shadow.ts";
+import { lookup, readShadow, type StoredShadow } from "../shadow-records.ts";
+import { done, type Handled } from "./handled.ts";
+
+/** A target that is being deleted. */
+export interface Deletion {
+	/** The deployment that keeps it, by uid. */
+	readonly deploymentUid: string;
+	readonly target: KeyLike;
+	readonly targetUid: string;
+}
+
+/** See the head of this file. */
+export class SubscribedDeletingHandler {
+	readonly #context: ConstraintContext;
+	/** The storage with its constraints: a cascade is a deletion like any other. */
+	readonly #store: StorageBackend;
+	readonly #askSoon: (shadowName: string) => void;
+
+	constructor(
+		context: ConstraintContext,
+		store: StorageBackend,
+		checkOwnersSoon: (shadowName: string) => void,
+	) {
+		this.#context = context;
+		this.#store = store;
+		this.#askSoon = checkOwnersSoon;
+	}
+
+	/** One page of the work that a deletion brings. */
+	async handle({ target, targetUid }: Deletion): Promise<Handled> {
+		const { index, limits } = this.#context;
+		for (const { name, shadow } of index.ownedBy(target)) {
+			if (shadow.metaOwners.some(({ ownerUid }) => ownerUid === targetUid)) {
+				this.#askSoon(name);
+			}
+		}
+		const page = index
+			.referencing(target)
+			.filter(({ shadow }) => usesOf(shadow, target, targetUid).length > 0);
+		let waiting = page.length > limits.pageSize;
+		for (const stored of page.slice(0, limits.pageSize)) {
+			const outcome = await this.#letGo(stored, target, targetUid);
+			waiting ||= outcome === "waits";
+		}
+		return waiting ? { againAfterMs: limits.askAgainMs } : done;
+	}
+
+	/**
+	 * The resource is read before its shadow: as long as it has the version that was read, its references
+	 * are those that the shadow names, with the uids of what they are to.
+	 */
+	async #letGo(
+		{ name, shadow: indexed }: StoredShadow,
+		target: KeyLike,
+		targetUid: string,
+	): Promise<"done" | "waits"> {
+		const { backend, logger } = this.#context;
+		const resource = indexed.resource && (await lookup(backend, nameOfKey(indexed.resource)));
+		const shadow = (await readShadow(backend, name))?.shadow;
+		const isGone = resource === undefined || resource.id?.uid !== shadow?.uid;
+		if (isGone || shadow === undefined || isPastRecall(resource)) {
+			return "done";
+		}
+		try {
+			const uses = usesOf(shadow, target, targetUid);
+			const cascades =
+				uses.includes(OnDelete.CASCADE) ||
+				(uses.includes(OnDelete.BLOCK) && (await isInMarkedTenancy(backend, resource)));
+			if (cascades) {
+				if (isMarkedForDeletion(resource)) {
+					return "waits";
+				}
+				await this.#store.commit(deletion(this.#context.runtime, resource));
+				return "done";
+			}
+			if (uses.includes(OnDelete.UNSET)) {
+				await this.#unset(resource, target);
+			}
+			return uses.includes(OnDelete.BLOCK) ? "waits" : "done";
+		} catch (failure) {
+			if (failure instanceof Refused || isConflict(failure)) {
+				logger.debug({ err: failure, uid: resource.id?.uid }, "a cascade waits");
+				return "waits";
+			}
+			throw failure;
+		}
+	}
+
+	/** Straight to the storage: no hooks run, and it is allowed wherever the resource is. */
+	async #unset(resource: Resource, target: KeyLike): Promise<void> {
+		const { descriptor, runtime } = this.#context;
+		const located = locateReferences(this.#context, resource).filter(
+			(each) => each.rule === OnDelete.UNSET && sameTarget(each.target, target),
+		);
+		const region = this.#context.environment.self.region;
+		const cleared = descriptor.without(
+			resource,
+			(found) =>
+				found.rule === OnDelete.UNSET &&
+				located.some((each) =>
+					sameTarget(each.target, { ...found.target, region: found.target.region || region }),
+				),
+		);
+		if (cleared?.data === undefined) {
+			return;
+		}
+		const next = {
+			...resource,
+			generation: newUlid(runtime),
+			data: encodeData(cleared.type.schema, cleared.data),
+		};
+		await this.#store.commit([{ op: "put", resource: next, expectedVersion: resource.version }]);
+	}
+}
+
+function usesOf(shadow: StoredShadow["shadow"], target: KeyLike, uid: string): readonly OnDelete[] {
+	return mergeRules(
+		shadow.outgoing
+			.filter((each) => sameTarget(each.target, target) && each.targetUid === uid)
+			.map(({ rule }) => rule),
+	);
+}
+
+function isConflict(failure: unknown): boolean {
+	return failure instanceof CasFailure || failure instanceof WrongUid;
+}

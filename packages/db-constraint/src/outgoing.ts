@@ -1,0 +1,70 @@
+import { Code } from "@connectrpc/connect";
+import type { Resource } from "@plinth/proto";
+import type { ResourceKey } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { Refused } from "@plinth/storage";
+import type { ConstraintContext } from "./constraint-context.ts";
+import type { DeploymentInfo } from "./environment.ts";
+import { displayKey, keyOf, keyString } from "./resource-key.ts";
+import type { DeclaredReference } from "./service-descriptor.ts";
+
+/** A reference of a resource, and where its target is kept. */
+export interface LocatedReference {
+	readonly path: string;
+	readonly target: ResourceKey;
+	readonly rule: DeclaredReference["rule"];
+	/** Empty is the own service. */
+	readonly service: string;
+}
+
+/** The references of a resource, each target and rule once; those to itself never count. */
+export function locateReferences(
+	context: Pick<ConstraintContext, "descriptor" | "environment">,
+	resource: Resource,
+): readonly LocatedReference[] {
+	const { descriptor, environment } = context;
+	const own = resource.id && keyString(keyOf(resource.id, environment.self.region));
+	const located = new Map<string, LocatedReference>();
+	for (const { path, target, rule, service } of descriptor.referencesOf(resource)) {
+		const key = keyOf(
+			{
+				type: { group: target.group, groupVersion: "", kind: target.kind },
+				tenancy: target,
+				name: target.name,
+			},
+			target.region || environment.self.region,
+		);
+		const text = keyString(key);
+		if (service !== "" || text !== own) {
+			located.set(`${text} ${rule}`, { path, target: key, rule, service });
+		}
+	}
+	return [...located.values()];
+}
+
+/** Whether the target is kept by this deployment. */
+export function isLocal(
+	{ environment }: Pick<ConstraintContext, "environment">,
+	{ service, target }: Pick<LocatedReference, "service" | "target">,
+): boolean {
+	return service === "" && target.region === environment.self.region;
+}
+
+/**
+ * The deployment that keeps the target.
+ *
+ * @throws Refused FailedPrecondition where there is none.
+ */
+export function deploymentOf(
+	{ environment }: Pick<ConstraintContext, "environment">,
+	{ path, service, target }: Omit<LocatedReference, "rule">,
+): DeploymentInfo {
+	const name = service || environment.self.service;
+	const found = environment.find(name, target.region);
+	if (found === undefined) {
+		throw new Refused(
+			Code.FailedPrecondition,
+			`${path} references ${displayKey(target)}, but no deployment of ${name || "this service"} in region "${target.region}" is known`,
+		);
+	}
+	return found;
+}

@@ -1,0 +1,218 @@
+import {
+	clone,
+	type DescField,
+	type DescMessage,
+	getOption,
+	hasOption,
+	isMessage,
+	type MessageShape,
+} from "@bufbuild/protobuf";
+import { isReflectMessage, type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
+import { type Reference, ReferenceSchema } from "@plinth/proto";
+import { OnDelete, reference } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
+
+/** What the option of a reference field says. */
+export interface ReferenceRule {
+	/** `demo.Artist`'s parts, and the group version that was named. */
+	readonly group: string;
+	readonly groupVersion: string;
+	readonly kind: string;
+	readonly onDelete: OnDelete;
+}
+
+/** A reference in a message, and where it is. */
+export interface FoundReference {
+	/** As in `spec.members["a"].next`; elements of lists have no number: lists are sets of values. */
+	readonly path: string;
+	readonly reference: Reference;
+	readonly rule: ReferenceRule;
+}
+
+/**
+ * The fields of a message type that are references, or lead to some. Types may contain themselves:
+ * that is why this is a graph and not a list of paths.
+ *
+ *     Album ── label: rule
+ *           └─ tracks ──▶ Track ── singer: rule
+ *                           └────── remixes ──▶ Track
+ */
+export class ReferenceFields {
+	readonly #schema: DescMessage;
+	/** By message type; those that lead to no reference have no entry. */
+	readonly #fields: ReadonlyMap<DescMessage, readonly Step[]>;
+
+	/** @throws Error that names the field whose option is malformed. */
+	constructor(schema: DescMessage) {
+		this.#schema = schema;
+		this.#fields = stepsOf(schema);
+	}
+
+	/** The rules of all fields, with the name of each, in an order that only the schema decides. */
+	get rules(): readonly { readonly field: string; readonly rule: ReferenceRule }[] {
+		return [...this.#fields.values()]
+			.flat()
+			.flatMap(({ field, rule }) => (rule ? [{ field: field.toString(), rule }] : []))
+			.sort((a, b) => (a.field < b.field ? -1 : 1));
+	}
+
+	/** The references that a message has; empty ones are none. */
+	find(message: MessageShape<DescMessage>): readonly FoundReference[] {
+		const found: FoundReference[] = [];
+		if (this.#fields.size > 0) {
+			this.#visit(reflect(this.#schema, message), "", (path, rule, value) => {
+				found.push({ path, rule, reference: value });
+				return "keep";
+			});
+		}
+		return found;
+	}
+
+	/** The message without the references that `drops` says, or `undefined` where it has none of them. */
+	without(
+		message: MessageShape<DescMessage>,
+		drops: (found: FoundReference) => boolean,
+	): MessageShape<DescMessage> | undefined {
+		const copy = clone(this.#schema, message);
+		let dropped = false;
+		this.#visit(reflect(this.#schema, copy), "", (path, rule, value) => {
+			if (!drops({ path, rule, reference: value })) {
+				return "keep";
+			}
+			dropped = true;
+			return "drop";
+		});
+		return dropped ? copy : undefined;
+	}
+
+	#visit(message: ReflectMessage, prefix: string, decide: Decide): void {
+		for (const { field, rule } of this.#fields.get(message.desc) ?? []) {
+			const path = prefix + field.name;
+			if (field.fieldKind === "message") {
+				if (message.isSet(field)) {
+					const value = message.get(field);
+					if (this.#visitValue(value, path, rule, decide) === "drop") {
+						message.clear(field);
+					}
+				}
+			} else if (field.fieldKind === "list") {
+				const list = message.get(field);
+				for (let i = list.size - 1; i >= 0; i--) {
+					if (this.#visitValue(list.get(i), path, rule, decide) === "drop") {
+						const rest = [...list].filter((_, at) => at !== i);
+						list.clear();
+						for (const value of rest) {
+							list.add(value);
+						}
+					}
+				}
+			} else if (field.fieldKind === "map") {
+				const map = message.get(field);
+				for (const [key, value] of [...map]) {
+					const at = `${path}[${JSON.stringify(key)}]`;
+					if (this.#visitValue(value, at, rule, decide) === "drop") {
+						map.delete(key);
+					}
+				}
+			}
+		}
+	}
+
+	#visitValue(
+		value: unknown,
+		path: string,
+		rule: ReferenceRule | undefined,
+		decide: Decide,
+	): "keep" | "drop" {
+		if (!isReflectMessage(value)) {
+			return "keep";
+		}
+		if (rule === undefined) {
+			this.#visit(value, `${path}.`, decide);
+			return "keep";
+		}
+		const { message } = value;
+		return isMessage(message, ReferenceSchema) && message.name !== ""
+			? decide(path, rule, message)
+			: "keep";
+	}
+}
+
+type Decide = (path: string, rule: ReferenceRule, value: Reference) => "keep" | "drop";
+
+interface Step {
+	readonly field: DescField;
+	/** Of a field that is a reference itself. */
+	readonly rule: ReferenceRule | undefined;
+}
+
+/** The steps of all messages below one, as far as they end at a reference. */
+function stepsOf(schema: DescMessage): Map<DescMessage, readonly Step[]> {
+	const messages = new Set<DescMessage>([schema]);
+	for (const message of messages) {
+		for (const field of message.fields) {
+			const next = messageOf(field);
+			if (next !== undefined && ruleOf(field) === undefined) {
+				messages.add(next);
+			}
+		}
+	}
+	const leads = new Set<DescMessage>();
+	for (let before = -1; before !== leads.size; ) {
+		before = leads.size;
+		for (const message of messages) {
+			if (message.fields.some((field) => isStep(field, leads))) {
+				leads.add(message);
+			}
+		}
+	}
+	return new Map(
+		[...leads].map((message) => [
+			message,
+			message.fields
+				.filter((field) => isStep(field, leads))
+				.map((field) => ({ field, rule: ruleOf(field) })),
+		]),
+	);
+}
+
+function isStep(field: DescField, leads: ReadonlySet<DescMessage>): boolean {
+	const next = messageOf(field);
+	return ruleOf(field) !== undefined || (next !== undefined && leads.has(next));
+}
+
+/** The message type of a field's values, if they are messages. */
+function messageOf(field: DescField): DescMessage | undefined {
+	switch (field.fieldKind) {
+		case "message":
+			return field.message;
+		case "list":
+		case "map":
+			return field.message;
+		default:
+			return undefined;
+	}
+}
+
+function ruleOf(field: DescField): ReferenceRule | undefined {
+	if (!hasOption(field, reference)) {
+		return undefined;
+	}
+	const { type, onDelete } = getOption(field, reference);
+	const [group = "", groupVersion = "", kind = "", ...more] = type.split(".");
+	if (!group || !groupVersion || !kind || more.length > 0) {
+		throw new Error(
+			`${field}: (plinth.schema.v1.reference).type must be as in demo.v2.Artist, not "${type}"`,
+		);
+	}
+	if (onDelete === OnDelete.ON_DELETE_UNSPECIFIED) {
+		throw new Error(
+			`${field}: (plinth.schema.v1.reference).on_delete must be BLOCK, CASCADE or UNSET`,
+		);
+	}
+	if (messageOf(field)?.typeName !== ReferenceSchema.typeName) {
+		throw new Error(
+			`${field}: (plinth.schema.v1.reference) is for fields of ${ReferenceSchema.typeName}`,
+		);
+	}
+	return { group, groupVersion, kind, onDelete };
+}

@@ -1,0 +1,94 @@
+import type { Resource } from "@plinth/proto";
+import {
+	addFinalizer,
+	decodeShared,
+	deletionTimestampKey,
+	finalizersKey,
+	finalizersOf,
+	hasFinalizer,
+	isMarkedForDeletion,
+	nameKey,
+	newUlid,
+	removeFinalizer,
+	Tombstone,
+} from "@plinth/resource";
+import { removal } from "@plinth/resource-service";
+import type { Runtime } from "@plinth/runtime";
+import type { Mutation } from "@plinth/storage";
+import { referencesFinalizer } from "./shadow.ts";
+
+/** Whether the mutation is the tombstone of the resource. */
+export function isTombstoneOf(mutation: Mutation, resource: Resource): boolean {
+	if (mutation.op !== "put" || !isTombstone(mutation.resource)) {
+		return false;
+	}
+	const { owner } = decodeShared(Tombstone, mutation.resource).data;
+	return (
+		owner !== undefined &&
+		resource.id !== undefined &&
+		nameKey(owner) === nameKey(resource.id) &&
+		owner.uid === resource.id.uid
+	);
+}
+
+/** Whether the resource is a tombstone. */
+export function isTombstone({ id }: Pick<Resource, "id">): boolean {
+	return id?.type?.kind === Tombstone.type.kind && id.type.group === Tombstone.type.group;
+}
+
+/** The resource marked for deletion, with the finalizer by which its references hold it. */
+export function markedWithReferences(runtime: Runtime, resource: Resource): Resource {
+	const marked = {
+		...resource,
+		generation: newUlid(runtime),
+		metadata: {
+			[deletionTimestampKey]: new Date(runtime.clock.now()).toISOString(),
+			...resource.metadata,
+		},
+	};
+	addFinalizer(marked, referencesFinalizer);
+	return marked;
+}
+
+/** The resource with the finalizer of its references alone. */
+export function withReferencesAlone(runtime: Runtime, resource: Resource): Resource {
+	return {
+		...resource,
+		generation: newUlid(runtime),
+		metadata: { ...resource.metadata, [finalizersKey]: referencesFinalizer },
+	};
+}
+
+/** The resource as given, but for the finalizer of its references, which is as it is stored. */
+export function withStoredFinalizer(given: Resource, stored: Resource | undefined): Resource {
+	const has = stored !== undefined && hasFinalizer(stored, referencesFinalizer);
+	if (hasFinalizer(given, referencesFinalizer) === has) {
+		return given;
+	}
+	const resource = { ...given, metadata: { ...given.metadata } };
+	if (has) {
+		addFinalizer(resource, referencesFinalizer);
+	} else {
+		removeFinalizer(resource, referencesFinalizer);
+	}
+	return resource;
+}
+
+/** What deletes a resource: its removal with its tombstone, or the mark where it has finalizers. */
+export function deletion(runtime: Runtime, resource: Resource): readonly Mutation[] {
+	if (finalizersOf(resource).length === 0) {
+		return removal(runtime, resource);
+	}
+	if (isMarkedForDeletion(resource)) {
+		return [];
+	}
+	const marked = {
+		...resource,
+		generation: newUlid(runtime),
+		metadata: {
+			...resource.metadata,
+			[deletionTimestampKey]: new Date(runtime.clock.now()).toISOString(),
+		},
+	};
+	return [{ op: "put", resource: marked, expectedVersion: resource.version }];
+}

@@ -1,0 +1,131 @@
+import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError, type ServiceImpl } from "@connectrpc/connect";
+import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
+import {
+	type Route,
+	type SchemaMixinService,
+	WatchImportedServiceDeletionsResponseSchema,
+} from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
+import type { Deployed } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { Inconsistent } from "@plinth/storage";
+import { answerNow } from "./answers.ts";
+import { checkOwnership } from "./check-ownership.ts";
+import { confirmSource } from "./confirm-sources.ts";
+import type { ConstraintContext } from "./constraint-context.ts";
+import { deletionFeed } from "./deletion-feed.ts";
+import { establishSources } from "./establish-sources.ts";
+import { finalAnswers, type Question } from "./final-answers.ts";
+import { shadowName, strictest } from "./shadow.ts";
+
+/** How many questions, targets or hints one request may carry. */
+const requestLimit = 1_000;
+
+/**
+ * What this deployment serves to the others. A request that is meant for another deployment, by uid, is
+ * refused: an address may have been given to somebody else since.
+ */
+export function createSchemaMixinService(
+	context: ConstraintContext,
+): ServiceImpl<typeof SchemaMixinService> {
+	const { environment, hints, index } = context;
+
+	function caller(route: Route | undefined, count = 0): Deployed {
+		if (route?.from === undefined || route.from.uid === "") {
+			throw new ConnectError("route.from.uid is required", Code.InvalidArgument);
+		}
+		if (route.toUid !== environment.self.uid) {
+			throw new ConnectError(
+				`this is deployment ${environment.self.name || environment.self.uid}, not the one with uid ${route.toUid}`,
+				Code.Unavailable,
+			);
+		}
+		if (count > requestLimit) {
+			throw new ConnectError(`at most ${requestLimit} entries a request`, Code.InvalidArgument);
+		}
+		return route.from;
+	}
+
+	return {
+		establishReferences: ({ route, targets }) =>
+			told(async () => {
+				const from = caller(route, targets.length);
+				return { established: await establishSources(context, from, targets) };
+			}),
+
+		confirmBlockades: ({ route, blockades }) =>
+			told(async () => {
+				const from = caller(route, blockades.length);
+				await Promise.all(blockades.map((blockade) => confirmSource(context, from, blockade)));
+				return {};
+			}),
+
+		checkReferences: ({ route, questions, dryRun }, { signal }) =>
+			told(async () => {
+				const from = caller(route, questions.length);
+				const asked = questions.map(({ target, targetUid }): Question => {
+					if (target === undefined) {
+						throw new ConnectError("question.target is required", Code.InvalidArgument);
+					}
+					return { target, targetUid };
+				});
+				const answers = dryRun
+					? await Promise.all(asked.map((each) => answerNow(context, each.target, each.targetUid)))
+					: await finalAnswers(context, asked, signal);
+				for (const { target, targetUid, deleting } of questions) {
+					if (deleting && target !== undefined && !dryRun) {
+						hints.deleting(from.uid, target, targetUid);
+					}
+				}
+				return {
+					answers: answers.map(({ rules, owned, blockers }) => ({
+						rule: strictest(rules),
+						rules: [...rules],
+						owned,
+						blockers: rules.includes(OnDelete.BLOCK) ? [...blockers] : [],
+					})),
+				};
+			}),
+
+		reportReleases: ({ route, releases }) => {
+			const from = caller(route, releases.length);
+			for (const { target } of releases) {
+				if (target !== undefined) {
+					hints.askSoon(shadowName(target), from.uid);
+				}
+			}
+			return {};
+		},
+
+		checkMetaOwners: ({ route, ownerships }) =>
+			told(async () => {
+				const from = caller(route, ownerships.length);
+				const verdicts = ownerships.map((ownership) => checkOwnership(context, from, ownership));
+				return { verdicts: await Promise.all(verdicts) };
+			}),
+
+		async *watchImportedServiceDeletions({ route }, { signal }) {
+			const from = caller(route);
+			await index.ready(signal);
+			for await (const event of deletionFeed(index, from.uid, signal)) {
+				yield create(WatchImportedServiceDeletionsResponseSchema, {
+					event:
+						event.kind === "deletion"
+							? { case: "deletion", value: { target: event.target, targetUid: event.targetUid } }
+							: { case: "endOfSnapshot", value: {} },
+				});
+			}
+		},
+	};
+}
+
+/** Failures of the storage as other deployments are told. */
+async function told<T>(run: () => Promise<T>): Promise<T> {
+	try {
+		return await run();
+	} catch (failure) {
+		if (failure instanceof Inconsistent) {
+			throw new ConnectError(failure.message, Code.Unavailable);
+		}
+		throw failure;
+	}
+}

@@ -1,0 +1,238 @@
+import { type DescFile, getOption, hasOption } from "@bufbuild/protobuf";
+import type { Resource } from "@plinth/proto";
+import { type OnDelete, service } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
+import {
+	decodeShared,
+	defaultUnit,
+	type FamilyLike,
+	familyKey,
+	hasNamespace,
+	hasPartition,
+	type ResourceType,
+} from "@plinth/resource";
+import { type FoundReference, ReferenceFields } from "./reference-fields.ts";
+import { hashOf, type KeyLike } from "./resource-key.ts";
+
+/** A service that this one references, in the version that its code knows. */
+export interface ImportedService {
+	readonly service: string;
+	readonly version: string;
+	readonly groups: readonly string[];
+}
+
+/** A reference of a resource, with its target resolved. */
+export interface DeclaredReference {
+	readonly path: string;
+	/** Units of tenancy that were left out are filled in; the region is as it was written. */
+	readonly target: KeyLike;
+	readonly rule: OnDelete;
+	/** The service that keeps the target; empty is the own one. */
+	readonly service: string;
+}
+
+/** What a descriptor is made of. */
+export interface DescriptorOptions {
+	/** All types of this server, those without references included. */
+	readonly types: readonly ResourceType[];
+	/** Types of imported services that references name: their scope fills in what references leave out. */
+	readonly foreignTypes?: readonly ResourceType[];
+	/** The service that is deployed; that of the files' options where it is absent. */
+	readonly service?: string;
+}
+
+/** What this code knows of its service: its types, their references, and whom it imports. */
+export class ServiceDescriptor {
+	/** The service's name; empty where no file names one. */
+	readonly service: string;
+	/** The versions of its API, the oldest first. */
+	readonly versions: readonly string[];
+	/** Tells this schema from every other one. */
+	readonly fingerprint: string;
+	readonly #fields = new Map<
+		string,
+		{ readonly type: ResourceType; readonly fields: ReferenceFields }
+	>();
+	readonly #own = new Set<string>();
+	readonly #imports = new Map<string, readonly ImportedService[]>();
+	readonly #scopes = new Map<string, ResourceType>();
+
+	/**
+	 * @throws Error where an option is malformed, two services are named, or a reference names a type
+	 * of a group that is neither the service's own nor imported.
+	 */
+	constructor({ types, foreignTypes = [], service: deployed }: DescriptorOptions) {
+		const services = new Set<string>();
+		const versions = new Set<string>();
+		for (const type of types) {
+			this.#own.add(type.type.group);
+			const named = serviceOf(type.schema.file);
+			if (named !== undefined) {
+				services.add(named.service);
+				versions.add(named.version);
+				const before = this.#imports.get(named.version) ?? [];
+				this.#imports.set(named.version, mergeImports(before, named.imports));
+			}
+		}
+		this.service = deployed ?? [...services][0] ?? "";
+		if (deployed === undefined && services.size > 1) {
+			throw new Error(
+				`the types belong to several services (${[...services].join(", ")}): say which is deployed`,
+			);
+		}
+		this.versions = [...versions].sort();
+		for (const type of [...foreignTypes, ...types]) {
+			this.#scopes.set(type.family, type);
+		}
+		for (const type of types) {
+			this.#fields.set(type.key, { type, fields: this.#checked(type) });
+		}
+		this.fingerprint = this.#fingerprint();
+	}
+
+	/** The services that a version imports; all that any version does where none is given. */
+	imports(version?: string): readonly ImportedService[] {
+		return version === undefined
+			? [...this.#imports.values()].reduce(mergeImports, [])
+			: (this.#imports.get(version) ?? []);
+	}
+
+	/** The service that owns a group: empty is the own one, `undefined` one that is not known. */
+	serviceOfGroup(group: string): string | undefined {
+		if (this.#own.has(group)) {
+			return "";
+		}
+		return this.imports().find(({ groups }) => groups.includes(group))?.service;
+	}
+
+	/** Whether resources of the type have fields that are references. */
+	hasReferences(resource: Resource): boolean {
+		return (this.#of(resource)?.fields.rules.length ?? 0) > 0;
+	}
+
+	/**
+	 * The references that a resource has, in the order of its fields.
+	 *
+	 * @throws DecodeError where its data is not of its type.
+	 */
+	referencesOf(resource: Resource): readonly DeclaredReference[] {
+		const known = this.#of(resource);
+		if (known === undefined || known.fields.rules.length === 0) {
+			return [];
+		}
+		const { data } = decodeShared(known.type, resource);
+		return known.fields.find(data).map((found) => this.#declared(found));
+	}
+
+	/** The resource without those references, or `undefined` where it has none of them. */
+	without(
+		resource: Resource,
+		drops: (reference: DeclaredReference) => boolean,
+	):
+		| { readonly type: ResourceType; readonly data: ReturnType<ReferenceFields["without"]> }
+		| undefined {
+		const known = this.#of(resource);
+		if (known === undefined) {
+			return undefined;
+		}
+		const { data } = decodeShared(known.type, resource);
+		const changed = known.fields.without(data, (found) => drops(this.#declared(found)));
+		return changed && { type: known.type, data: changed };
+	}
+
+	/** The type of a family, of this service or of an imported one; any of its group versions. */
+	typeOf(family: FamilyLike): ResourceType | undefined {
+		return this.#scopes.get(familyKey(family));
+	}
+
+	/** The types of this service that have references. */
+	referencingTypes(): readonly ResourceType[] {
+		return [...this.#fields.values()]
+			.filter(({ fields }) => fields.rules.length > 0)
+			.map(({ type }) => type);
+	}
+
+	#of(resource: Resource) {
+		const type = resource.id?.type;
+		return type && this.#fields.get(`${type.group}.${type.groupVersion}.${type.kind}`);
+	}
+
+	#declared({ path, reference, rule }: FoundReference): DeclaredReference {
+		const type = this.#scopes.get(familyKey(rule));
+		const { partition = "", namespace = "" } = reference.tenancy ?? {};
+		return {
+			path,
+			rule: rule.onDelete,
+			service: this.serviceOfGroup(rule.group) ?? "",
+			target: {
+				group: rule.group,
+				kind: rule.kind,
+				partition: type && !hasPartition(type.scope) ? "" : partition || defaultUnit,
+				namespace: type && !hasNamespace(type.scope) ? "" : namespace || defaultUnit,
+				name: reference.name,
+				region: reference.region,
+			},
+		};
+	}
+
+	#checked(type: ResourceType): ReferenceFields {
+		const fields = new ReferenceFields(type.schema);
+		for (const { field, rule } of fields.rules) {
+			const owner = this.serviceOfGroup(rule.group);
+			if (owner === undefined) {
+				throw new Error(
+					`${field}: references ${rule.group}.${rule.groupVersion}.${rule.kind}, but no service is known that owns the group ${rule.group}: name it in the imports of (plinth.schema.v1.service)`,
+				);
+			}
+			if (owner === "" && !this.#scopes.has(familyKey(rule))) {
+				throw new Error(
+					`${field}: references ${rule.group}.${rule.groupVersion}.${rule.kind}, which is not registered`,
+				);
+			}
+		}
+		return fields;
+	}
+
+	#fingerprint(): string {
+		const rules = [...this.#fields.values()].flatMap(({ type, fields }) =>
+			fields.rules.map(({ field, rule }) => [type.key, field, rule]),
+		);
+		const imports = [...this.#imports];
+		return hashOf(JSON.stringify([this.service, this.versions, imports, rules])).slice(0, 32);
+	}
+}
+
+interface NamedService {
+	readonly service: string;
+	readonly version: string;
+	readonly imports: readonly ImportedService[];
+}
+
+function serviceOf(file: DescFile): NamedService | undefined {
+	if (!hasOption(file, service)) {
+		return undefined;
+	}
+	const option = getOption(file, service);
+	if (!option.service) {
+		throw new Error(`${file.proto.name}: (plinth.schema.v1.service).service is required`);
+	}
+	return {
+		service: option.service,
+		version: option.version || (file.proto.package.split(".").at(-1) ?? ""),
+		imports: option.imports.map(({ service, version, groups }) => ({ service, version, groups })),
+	};
+}
+
+function mergeImports(
+	all: readonly ImportedService[],
+	more: readonly ImportedService[],
+): readonly ImportedService[] {
+	const merged = new Map(all.map((each) => [each.service, each]));
+	for (const each of more) {
+		const before = merged.get(each.service);
+		merged.set(each.service, {
+			...each,
+			groups: [...new Set([...(before?.groups ?? []), ...each.groups])].sort(),
+		});
+	}
+	return [...merged.values()].sort((a, b) => (a.service < b.service ? -1 : 1));
+}

@@ -1,0 +1,212 @@
+import type { Resource } from "@plinth/proto";
+import { type Logger, type Runtime, sleep } from "@plinth/runtime";
+import type { StorageBackend, WatchEvent } from "@plinth/storage";
+import { type KeyLike, keyString } from "./resource-key.ts";
+import { ResourceShadow, type StoredShadow, shadowOf } from "./shadow-records.ts";
+import { compareVersions } from "./versions.ts";
+
+/** Told of each shadow that has changed; of one that is gone with what it was. */
+export type ShadowListener = (shadow: StoredShadow, change: "stored" | "removed") => void;
+
+/**
+ * All shadows of this deployment in memory, by name and by what they reference, as far as the
+ * storage's event log has been followed.
+ *
+ *     commit ──▶ event log ──watch──▶ index ── `version`: all up to there is in it
+ */
+export class ShadowIndex {
+	readonly #backend: StorageBackend;
+	readonly #runtime: Runtime;
+	readonly #logger: Logger;
+	readonly #byName = new Map<string, StoredShadow>();
+	/** By target, then by the name of the shadow that references it. */
+	readonly #byTarget = new Map<string, Map<string, StoredShadow>>();
+	/** By owner, then by the name of the shadow of the ownee. */
+	readonly #byOwner = new Map<string, Map<string, StoredShadow>>();
+	readonly #listeners = new Set<ShadowListener>();
+	readonly #waiting = new Set<{ readonly version: string; readonly resolve: () => void }>();
+	#version = "";
+
+	constructor(backend: StorageBackend, runtime: Runtime, logger: Logger) {
+		this.#backend = backend;
+		this.#runtime = runtime;
+		this.#logger = logger;
+	}
+
+	/** Everything up to this version of the storage is in the index. */
+	get version(): string {
+		return this.#version;
+	}
+
+	/** Follows the storage until the signal aborts. A watch that breaks begins anew. */
+	async run(signal: AbortSignal): Promise<void> {
+		while (!signal.aborted) {
+			try {
+				await this.#follow(signal);
+			} catch (failure) {
+				if (signal.aborted) {
+					return;
+				}
+				this.#logger.warn({ err: failure }, "the watch of resource shadows broke: it begins anew");
+				await sleep(this.#runtime.clock, restartMs, signal).catch(() => {});
+			}
+		}
+	}
+
+	/** Resolves once everything up to the version is in the index. Rejects when the signal aborts. */
+	async reached(version: string, signal?: AbortSignal): Promise<void> {
+		if (compareVersions(this.#version, version) >= 0) {
+			return;
+		}
+		signal?.throwIfAborted();
+		await new Promise<void>((resolve, reject) => {
+			const waiting = {
+				version,
+				resolve: () => {
+					signal?.removeEventListener("abort", abort);
+					this.#waiting.delete(waiting);
+					resolve();
+				},
+			};
+			const abort = () => {
+				this.#waiting.delete(waiting);
+				reject(signal?.reason);
+			};
+			signal?.addEventListener("abort", abort, { once: true });
+			this.#waiting.add(waiting);
+		});
+	}
+
+	/** Resolves once the index has seen all that is stored. Rejects when the signal aborts. */
+	async ready(signal: AbortSignal): Promise<void> {
+		await this.reached("0", signal);
+	}
+
+	/** The shadow of that name. */
+	get(name: string): StoredShadow | undefined {
+		return this.#byName.get(name);
+	}
+
+	/** All shadows, in no order. */
+	all(): Iterable<StoredShadow> {
+		return this.#byName.values();
+	}
+
+	/** The shadows that reference the target, of whatever incarnation. */
+	referencing(target: KeyLike): readonly StoredShadow[] {
+		return [...(this.#byTarget.get(keyString(target))?.values() ?? [])];
+	}
+
+	/** The shadows that name it among their owners, of whatever incarnation. */
+	ownedBy(owner: KeyLike): readonly StoredShadow[] {
+		return [...(this.#byOwner.get(keyString(owner))?.values() ?? [])];
+	}
+
+	/** Calls the listener for each change, until what is returned is called. */
+	onChange(listener: ShadowListener): () => void {
+		this.#listeners.add(listener);
+		return () => this.#listeners.delete(listener);
+	}
+
+	async #follow(signal: AbortSignal): Promise<void> {
+		const query = {
+			type: ResourceShadow.type,
+			tenancy: { partition: "", namespace: "" },
+			namePrefix: "",
+		};
+		const before = new Set(this.#byName.keys());
+		for await (const event of this.#backend.watchList(query, { signal })) {
+			if (event.kind === "upsert") {
+				before.delete(event.resource.id?.name ?? "");
+			} else if (event.kind === "end-of-snapshot") {
+				for (const name of before) {
+					this.#remove(name);
+				}
+			}
+			this.#apply(event);
+		}
+	}
+
+	#apply(event: WatchEvent): void {
+		if (event.kind === "upsert") {
+			this.#store(event.resource);
+		} else if (event.kind === "delete") {
+			this.#remove(event.resource.id?.name ?? "");
+		}
+		if (event.version !== undefined && compareVersions(event.version, this.#version) > 0) {
+			this.#version = event.version;
+			for (const waiting of this.#waiting) {
+				if (compareVersions(this.#version, waiting.version) >= 0) {
+					waiting.resolve();
+				}
+			}
+		}
+	}
+
+	#store(resource: Resource): void {
+		const stored = shadowOf(resource);
+		if (stored === undefined) {
+			return;
+		}
+		this.#unlink(stored.name);
+		this.#byName.set(stored.name, stored);
+		for (const { target } of stored.shadow.outgoing) {
+			link(this.#byTarget, target, stored);
+		}
+		for (const { owner } of stored.shadow.metaOwners) {
+			link(this.#byOwner, owner, stored);
+		}
+		this.#tell(stored, "stored");
+	}
+
+	#remove(name: string): void {
+		const stored = this.#unlink(name);
+		if (stored !== undefined) {
+			this.#byName.delete(name);
+			this.#tell(stored, "removed");
+		}
+	}
+
+	#unlink(name: string): StoredShadow | undefined {
+		const stored = this.#byName.get(name);
+		for (const { target } of stored?.shadow.outgoing ?? []) {
+			unlink(this.#byTarget, target, name);
+		}
+		for (const { owner } of stored?.shadow.metaOwners ?? []) {
+			unlink(this.#byOwner, owner, name);
+		}
+		return stored;
+	}
+
+	#tell(stored: StoredShadow, change: "stored" | "removed"): void {
+		for (const listener of this.#listeners) {
+			listener(stored, change);
+		}
+	}
+}
+
+const restartMs = 100;
+
+type Links = Map<string, Map<string, StoredShadow>>;
+
+function link(links: Links, key: KeyLike | undefined, stored: StoredShadow): void {
+	if (key === undefined) {
+		return;
+	}
+	const at = keyString(key);
+	const there = links.get(at);
+	if (there === undefined) {
+		links.set(at, new Map([[stored.name, stored]]));
+	} else {
+		there.set(stored.name, stored);
+	}
+}
+
+function unlink(links: Links, key: KeyLike | undefined, name: string): void {
+	const at = key === undefined ? "" : keyString(key);
+	const there = links.get(at);
+	there?.delete(name);
+	if (there?.size === 0) {
+		links.delete(at);
+	}
+}

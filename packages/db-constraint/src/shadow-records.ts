@@ -1,0 +1,141 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { type ID, IDSchema, type Resource, TypeSchema } from "@plinth/proto";
+import {
+	type ResourceShadow as ResourceShadowMessage,
+	ResourceShadowSchema,
+	type Shadow,
+} from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import {
+	decodeShared,
+	defineType,
+	denied,
+	encodeData,
+	idOf,
+	newUlid,
+	type ResourceName,
+	resourceOf,
+	tenancyOf,
+} from "@plinth/resource";
+import type { Runtime } from "@plinth/runtime";
+import {
+	GroupVersionMismatch,
+	type Mutation,
+	NotFound,
+	type ReadOptions,
+	type StorageBackend,
+} from "@plinth/storage";
+
+/** The type of shadows and of the records beside them: `schema.v1.ResourceShadow`. */
+export const ResourceShadow = defineType(ResourceShadowSchema, {
+	authorize: {
+		write: () => denied("resource shadows are kept by the server: they can't be written"),
+	},
+});
+
+/** What a record holds. */
+export type RecordInit = MessageInitShape<typeof ResourceShadowSchema>["record"];
+
+/** A record as it is stored. */
+export interface StoredRecord {
+	readonly resource: Resource;
+	readonly record: ResourceShadowMessage["record"];
+}
+
+/** A shadow as it is stored. */
+export interface StoredShadow {
+	readonly name: string;
+	readonly resource: Resource;
+	readonly version: string;
+	readonly shadow: Shadow;
+}
+
+/** The ID of a record. */
+export function recordId(name: string): ID {
+	return idOf(ResourceShadow, name);
+}
+
+/** A stored resource of that name, whatever its group version and uid; `undefined` where there is none. */
+export async function lookup(
+	backend: StorageBackend,
+	name: ResourceName,
+	options: ReadOptions = {},
+): Promise<Resource | undefined> {
+	try {
+		return await backend.read(idFor(name), options);
+	} catch (failure) {
+		if (failure instanceof GroupVersionMismatch) {
+			return failure.stored;
+		}
+		if (failure instanceof NotFound) {
+			return undefined;
+		}
+		throw failure;
+	}
+}
+
+/** An ID for whichever incarnation has the name. */
+function idFor(name: ResourceName): ID {
+	return create(IDSchema, {
+		name: name.name,
+		type: create(TypeSchema, name.type ?? {}),
+		tenancy: tenancyOf(name.tenancy),
+	});
+}
+
+/** A record, or `undefined` where there is none. */
+export async function readRecord(
+	backend: StorageBackend,
+	name: string,
+	options: ReadOptions = {},
+): Promise<StoredRecord | undefined> {
+	const resource = await lookup(backend, recordId(name), options);
+	return resource && recordOf(resource);
+}
+
+/** What a stored record holds. */
+export function recordOf(resource: Resource): StoredRecord {
+	return { resource, record: decodeShared(ResourceShadow, resource).data.record };
+}
+
+/** A shadow, or `undefined` where there is none. */
+export async function readShadow(
+	backend: StorageBackend,
+	name: string,
+	options: ReadOptions = {},
+): Promise<StoredShadow | undefined> {
+	const resource = await lookup(backend, recordId(name), options);
+	return resource && shadowOf(resource);
+}
+
+/** The shadow in a record, or `undefined` where it is another one. */
+export function shadowOf(resource: Resource): StoredShadow | undefined {
+	const { record } = recordOf(resource);
+	return record.case === "shadow"
+		? { name: resource.id?.name ?? "", resource, version: resource.version, shadow: record.value }
+		: undefined;
+}
+
+/** The mutation that stores a record over what there is. */
+export function putRecord(
+	runtime: Runtime,
+	name: string,
+	stored: Resource | undefined,
+	record: NonNullable<RecordInit>,
+): Mutation {
+	const data = create(ResourceShadowSchema, { record });
+	if (stored !== undefined) {
+		return {
+			op: "put",
+			resource: {
+				...stored,
+				generation: newUlid(runtime),
+				data: encodeData(ResourceShadowSchema, data),
+			},
+			expectedVersion: stored.version,
+		};
+	}
+	const id = { ...recordId(name), uid: newUlid(runtime) };
+	const resource = resourceOf(ResourceShadow, { id, data });
+	resource.generation = newUlid(runtime);
+	return { op: "put", resource, expectedVersion: "" };
+}

@@ -1,0 +1,52 @@
+import type { Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { CasFailure, WrongUid } from "@plinth/storage";
+import type { ConstraintContext } from "./constraint-context.ts";
+import { isEmpty } from "./shadow.ts";
+import { putRecord, readShadow, type StoredShadow, shadowOf } from "./shadow-records.ts";
+
+/**
+ * Replaces one version of a shadow, and no other. A shadow without anything to record is removed.
+ *
+ * @returns the shadow as it is stored now; "gone" where it was removed; "conflict" where another
+ * version was stored.
+ */
+export async function replaceShadow(
+	{ backend, runtime }: Pick<ConstraintContext, "backend" | "runtime">,
+	stored: StoredShadow,
+	next: Shadow,
+): Promise<StoredShadow | "gone" | "conflict"> {
+	try {
+		const { resources } = await backend.commit([
+			isEmpty(next) && stored.resource.id !== undefined
+				? { op: "delete", id: stored.resource.id, expectedVersion: stored.version }
+				: putRecord(runtime, stored.name, stored.resource, { case: "shadow", value: next }),
+		]);
+		return (resources[0] && shadowOf(resources[0])) ?? "gone";
+	} catch (failure) {
+		if (failure instanceof CasFailure || failure instanceof WrongUid) {
+			return "conflict";
+		}
+		throw failure;
+	}
+}
+
+/**
+ * Changes a shadow, reading it again on conflict. `change` is given the shadow as it is stored, and
+ * answers `undefined` where there is nothing to do.
+ */
+export async function updateShadow(
+	context: Pick<ConstraintContext, "backend" | "runtime">,
+	name: string,
+	change: (stored: StoredShadow) => Shadow | undefined,
+): Promise<void> {
+	for (;;) {
+		const stored = await readShadow(context.backend, name);
+		const next = stored && change(stored);
+		if (stored === undefined || next === undefined) {
+			return;
+		}
+		if ((await replaceShadow(context, stored, next)) !== "conflict") {
+			return;
+		}
+	}
+}
