@@ -20,6 +20,7 @@ import {
 import type { Asking } from "./asking.ts";
 import { Busy } from "./busy.ts";
 import { CommitPlan, type ShadowEdit } from "./commit-plan.ts";
+import { isConflict } from "./conflict.ts";
 import type { ConstraintContext, Release } from "./constraint-context.ts";
 import { checkDeletion, takeBack } from "./deletion-check.ts";
 import { assertDescriptor } from "./descriptor-record.ts";
@@ -32,6 +33,7 @@ import {
 	withReferencesAlone,
 	withStoredFinalizer,
 } from "./removals.ts";
+import { condition, statusKey, withCondition } from "./reported-status.ts";
 import { displayKey, type KeyLike, keyOf, keyString, nameOfKey } from "./resource-key.ts";
 import {
 	deployedOf,
@@ -45,6 +47,9 @@ import {
 	withSource,
 } from "./shadow.ts";
 import { lookup, type StoredShadow } from "./shadow-records.ts";
+
+/** The condition that says whether all references of a resource have targets. */
+const resolved = "ReferencesResolved";
 
 /** One attempt at a commit: everything is read anew, and the commit asserts what it depends on. */
 export class CommitAttempt {
@@ -99,6 +104,35 @@ export class CommitAttempt {
 		}
 		await this.#establishForeign();
 		this.#plan.assert("descriptor", await assertDescriptor(this.#context));
+		return this.#commit();
+	}
+
+	/**
+	 * Derives the references of a stored resource anew, and establishes those that its shadow lacks. A
+	 * target that is missing is recorded without a uid, and reported in the resource's status. The given
+	 * mutation must assert the resource as it was read.
+	 *
+	 * @throws as `run` does.
+	 */
+	async derive(resource: Resource): Promise<Commit> {
+		await this.#planReferences(resource, true);
+		await this.#establishForeign(true);
+		this.#plan.assert("descriptor", await assertDescriptor(this.#context));
+		const shadow = (await this.#plan.shadow(this.#key(resource.id))).next;
+		const missing = shadow?.outgoing.filter(({ targetUid }) => targetUid === "") ?? [];
+		const reports = resource.status[statusKey]?.conditions.some(({ type }) => type === resolved);
+		if (missing.length > 0 || reports) {
+			const names = missing.map(({ path, target }) => `${path}: ${target && displayKey(target)}`);
+			const message = missing.length > 0 ? `missing: ${names.join(", ")}` : "";
+			const next = withCondition(
+				resource,
+				condition(resolved, missing.length === 0, message),
+				this.#context.runtime.clock,
+			);
+			if (next !== undefined) {
+				this.#own[0] = { op: "put", resource: next, expectedVersion: resource.version };
+			}
+		}
 		return this.#commit();
 	}
 
@@ -254,7 +288,7 @@ export class CommitAttempt {
 		return checked;
 	}
 
-	async #planReferences(resource: Resource): Promise<void> {
+	async #planReferences(resource: Resource, toleratesMissing = false): Promise<void> {
 		const key = this.#key(resource.id);
 		const edit = await this.#plan.shadow(key);
 		edit.asserted = true;
@@ -274,7 +308,7 @@ export class CommitAttempt {
 			if (known !== undefined) {
 				outgoing.push(known);
 			} else if (isLocal(this.#context, reference)) {
-				outgoing.push(await this.#planLocal(reference));
+				outgoing.push(await this.#planLocal(reference, toleratesMissing));
 			} else {
 				const deployment = deploymentOf(this.#context, reference);
 				this.#foreign.push({ ...reference, deployment, edit });
@@ -295,21 +329,32 @@ export class CommitAttempt {
 		this.#release(gone);
 		const tasks = shadow.tasks.filter(
 			({ task }) =>
-				task.case !== "confirm" ||
+				task.case === "confirm" &&
 				located.some(({ target }) => sameTarget(target, task.value.target)),
 		);
+		for (const { target, targetUid } of outgoing) {
+			if (targetUid === "" && target !== undefined) {
+				tasks.push(create(TaskSchema, { task: { case: "resolve", value: { target } } }));
+			}
+		}
 		// The plan's own shadow may have got sources from other resources of this commit meanwhile.
 		edit.next = { ...shadow, sources: (edit.next ?? shadow).sources, outgoing, metaOwners, tasks };
 	}
 
 	/** The first reference puts the deployment on the target's shadow; later ones assert that it is there. */
-	async #planLocal({ path, target, rule }: LocatedReference): Promise<OutgoingReference> {
+	async #planLocal(
+		{ path, target, rule }: LocatedReference,
+		toleratesMissing: boolean,
+	): Promise<OutgoingReference> {
 		const { environment } = this.#context;
 		const text = keyString(target);
 		const created = this.#created.get(text);
 		const resource = created ?? (await this.#find(target));
 		const edit = await this.#plan.shadow(target);
 		if (resource === undefined) {
+			if (toleratesMissing) {
+				return create(OutgoingReferenceSchema, { path, target, rule });
+			}
 			throw refuse(`${path} references ${displayKey(target)}, which does not exist`);
 		}
 		edit.asserted = true;
@@ -321,6 +366,9 @@ export class CommitAttempt {
 			edit.next?.lifecycle === Lifecycle.DELETING ||
 			this.#deleted.has(text)
 		) {
+			if (toleratesMissing) {
+				return create(OutgoingReferenceSchema, { path, target, rule });
+			}
 			throw refuse(`${path} references ${displayKey(target)}, which is being deleted`);
 		}
 		const uid = resource.id?.uid ?? "";
@@ -342,7 +390,7 @@ export class CommitAttempt {
 		return create(OutgoingReferenceSchema, { path, target, targetUid: uid, rule });
 	}
 
-	async #establishForeign(): Promise<void> {
+	async #establishForeign(toleratesMissing = false): Promise<void> {
 		if (this.#foreign.length === 0 || this.#options.dryRun) {
 			return;
 		}
@@ -351,11 +399,21 @@ export class CommitAttempt {
 		for (const assert of await guards.asserts(targets)) {
 			this.#plan.assert(assert.op === "assert" ? assert.id.name : "", assert);
 		}
-		this.#established = await establish(this.#context, this.#foreign);
+		this.#established = await establish(this.#context, this.#foreign, toleratesMissing);
 		for (const { edit, path, target, rule } of this.#foreign) {
 			const established = this.#established.get(keyString(target));
-			if (established === undefined || edit.next === undefined) {
+			if (edit.next === undefined) {
 				throw new Error(`${displayKey(target)} was not established`);
+			}
+			if (established === undefined) {
+				const missing = create(OutgoingReferenceSchema, { path, target, rule });
+				const task = create(TaskSchema, { task: { case: "resolve", value: { target } } });
+				edit.next = {
+					...edit.next,
+					outgoing: [...edit.next.outgoing, missing],
+					tasks: [...edit.next.tasks, task],
+				};
+				continue;
 			}
 			const { uid, number, deployment } = established;
 			const reference = create(OutgoingReferenceSchema, { path, target, targetUid: uid, rule });
@@ -431,8 +489,4 @@ export class CommitAttempt {
 
 function refuse(message: string): Refused {
 	return new Refused(Code.FailedPrecondition, message);
-}
-
-function isConflict(failure: unknown): failure is CasFailure | WrongUid {
-	return failure instanceof CasFailure || failure instanceof WrongUid;
 }

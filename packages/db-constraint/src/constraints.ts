@@ -5,12 +5,12 @@ import type { StorageBackend } from "@plinth/storage";
 import { Asking } from "./asking.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
 import { createConstraintStore } from "./constraint-store.ts";
-import { ensureDescriptorRecord } from "./descriptor-record.ts";
 import type { Environment } from "./environment.ts";
 import { Guards } from "./guards.ts";
 import { HintsChannel } from "./hints-channel.ts";
 import { type ConstraintLimits, defaultLimits } from "./limits.ts";
 import { createSchemaMixinService } from "./schema-mixin-service.ts";
+import { SchemaPass } from "./schema-pass.ts";
 import type { ServiceDescriptor } from "./service-descriptor.ts";
 import { ShadowIndex } from "./shadow-index.ts";
 
@@ -37,12 +37,8 @@ export interface Constraints {
 	readonly context: ConstraintContext;
 	readonly asking: Asking;
 	readonly hints: HintsChannel;
-	/**
-	 * Brings the schema into force where the storage has none yet.
-	 *
-	 * @throws Error where another schema is in force.
-	 */
-	open(): Promise<void>;
+	/** Brings the schema of references into force: to be begun before the first commit. */
+	readonly schemaPass: SchemaPass;
 	/** Follows the shadows until the signal aborts. Deletions and questions wait until it runs. */
 	run(signal: AbortSignal): Promise<void>;
 }
@@ -74,7 +70,7 @@ export function createConstraints(options: ConstraintsOptions): Constraints {
 		context,
 		asking,
 		hints,
-		open: () => ensureDescriptorRecord(context),
+		schemaPass: new SchemaPass(context, asking),
 		run: (signal) => index.run(signal),
 	};
 }

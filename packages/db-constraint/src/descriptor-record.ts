@@ -1,7 +1,7 @@
 import { Code } from "@connectrpc/connect";
-import { CasFailure, type Mutation, Refused } from "@plinth/storage";
+import { type Mutation, Refused } from "@plinth/storage";
 import type { ConstraintContext } from "./constraint-context.ts";
-import { putRecord, readRecord, recordId } from "./shadow-records.ts";
+import { readRecord, recordId } from "./shadow-records.ts";
 
 /** The name of the record that every commit asserts. */
 export const descriptorRecord = "descriptor";
@@ -28,46 +28,4 @@ export async function assertDescriptor({
 		id: recordId(descriptorRecord),
 		expectedVersion: stored.resource.version,
 	};
-}
-
-/**
- * Brings the schema into force where none is yet.
- *
- * @throws Error where another one is.
- */
-export async function ensureDescriptorRecord({
-	backend,
-	descriptor,
-	environment,
-	runtime,
-}: Pick<ConstraintContext, "backend" | "descriptor" | "environment" | "runtime">): Promise<void> {
-	for (;;) {
-		const stored = await readRecord(backend, descriptorRecord, { consistency: "strong" });
-		const record = stored?.record.case === "descriptor" ? stored.record.value : undefined;
-		if (record?.fingerprint === descriptor.fingerprint) {
-			return;
-		}
-		if (record !== undefined) {
-			throw new Error(
-				`the schema of references ${record.fingerprint} is in force, not ${descriptor.fingerprint}`,
-			);
-		}
-		try {
-			await backend.commit([
-				putRecord(runtime, descriptorRecord, stored?.resource, {
-					case: "descriptor",
-					value: {
-						fingerprint: descriptor.fingerprint,
-						version: environment.self.version,
-						complete: true,
-					},
-				}),
-			]);
-			return;
-		} catch (failure) {
-			if (!(failure instanceof CasFailure)) {
-				throw failure;
-			}
-		}
-	}
 }

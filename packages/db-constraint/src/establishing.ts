@@ -28,6 +28,7 @@ export interface Establishment {
  * Has the targets' deployments put tentative sources on their shadows: one call a deployment, each
  * of all its targets or none. The guards of the targets must have been read before.
  *
+ * @param toleratesMissing - whether targets that are missing or being deleted are left out of the answer.
  * @returns by `keyString` of the target.
  * @throws Busy where a target is about to be deleted; Refused FailedPrecondition where one is missing
  *   or being deleted, Unavailable where a deployment can't be reached.
@@ -35,7 +36,11 @@ export interface Establishment {
 export async function establish(
 	context: ConstraintContext,
 	references: readonly ForeignReference[],
+	toleratesMissing = false,
 ): Promise<ReadonlyMap<string, Establishment>> {
+	if (toleratesMissing) {
+		return establishEach(context, references);
+	}
 	const byDeployment = Map.groupBy(references, ({ deployment }) => deployment.uid);
 	const established = new Map<string, Establishment>();
 	await Promise.all(
@@ -65,6 +70,26 @@ export async function establish(
 		}),
 	);
 	return established;
+}
+
+/** One call a target, so that one which is missing does not keep the others from being established. */
+async function establishEach(
+	context: ConstraintContext,
+	references: readonly ForeignReference[],
+): Promise<ReadonlyMap<string, Establishment>> {
+	const all = new Map<string, Establishment>();
+	for (const same of Map.groupBy(references, ({ target }) => keyString(target)).values()) {
+		try {
+			for (const [key, established] of await establish(context, same)) {
+				all.set(key, established);
+			}
+		} catch (failure) {
+			if (!(failure instanceof Refused && failure.code === Code.FailedPrecondition)) {
+				throw failure;
+			}
+		}
+	}
+	return all;
 }
 
 /** Code and message by which a deployment says that a deletion is asking: try again. */

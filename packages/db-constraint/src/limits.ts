@@ -12,6 +12,8 @@ export interface ConstraintLimits {
 	readonly checkingMs: number;
 	/** How soon a deletion that waits asks again. */
 	readonly askAgainMs: number;
+	/** How soon a target that was missing is looked for again. */
+	readonly resolveAgainMs: number;
 	/** Over which time an owner must be found missing three times before an ownee lets go of it. */
 	readonly ownerGraceMs: number;
 	/** How many resources one step of a cascade deletes or clears. */
@@ -28,6 +30,7 @@ export const defaultLimits: ConstraintLimits = {
 	tentativeMs: 30_000,
 	checkingMs: 30_000,
 	askAgainMs: 2_000,
+	resolveAgainMs: 30_000,
 	ownerGraceMs: 30_000,
 	pageSize: 100,
 	batchSize: 200,

@@ -4,6 +4,7 @@ import { FakeClock, seededRandom } from "@plinth/runtime/testing";
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { ProbeService } from "../testdata/src/gen/probe_pb.ts";
+import { createInProcessClient } from "./client.ts";
 import { seen } from "./conformance/behaviour.fixture.ts";
 import { createInProcessTransport } from "./transport.ts";
 
@@ -22,6 +23,9 @@ const script = fc.record({
 	/** Steps of the scheduler until the caller aborts; never, where there are none. */
 	abortAfter: fc.option(fc.nat({ max: 40 }), { nil: undefined }),
 	timeoutMs: fc.constantFrom(undefined, 1_000),
+	clients: fc.constantFrom("createClient", "createInProcessClient"),
+	/** How many messages of a stream the caller reads before it leaves; all, where that is absent. */
+	leaveAfter: fc.option(fc.nat({ max: 2 }), { nil: undefined }),
 });
 
 type Script = typeof script extends fc.Arbitrary<infer T> ? T : never;
@@ -126,10 +130,15 @@ async function play(scripts: readonly Script[], seed: number): Promise<void> {
 		},
 		{ clock, scheduler, shutdownSignal: shutdown.signal },
 	);
-	const client = createClient(ProbeService, transport);
+	const makers = {
+		createClient: createClient(ProbeService, transport),
+		createInProcessClient: createInProcessClient(ProbeService, transport),
+	};
 
 	const signals: AbortController[] = [];
-	const outcomes = scripts.map(async ({ kind, messages, ending, timeoutMs }) => {
+	const outcomes = scripts.map(async (told) => {
+		const { kind, messages, ending, timeoutMs } = told;
+		const client = makers[told.clients];
 		const controller = new AbortController();
 		signals.push(controller);
 		const options = {
@@ -143,12 +152,22 @@ async function play(scripts: readonly Script[], seed: number): Promise<void> {
 			}
 		}
 		async function read(stream: AsyncIterable<{ readonly number: number }>) {
+			const leaveAfter = leavesAfter(told);
 			let number = 0;
+			if (leaveAfter === 0) {
+				const reader = stream[Symbol.asyncIterator]();
+				const waiting = reader.next();
+				await reader.return?.();
+				return (await waiting).done === true ? "left" : "a message came late";
+			}
 			for await (const message of stream) {
 				expect(message.number).toBe(number);
 				number += 1;
+				if (number === leaveAfter) {
+					return "left";
+				}
 			}
-			return number;
+			return number === messages ? "ok" : "messages were lost";
 		}
 		try {
 			switch (kind) {
@@ -156,17 +175,13 @@ async function play(scripts: readonly Script[], seed: number): Promise<void> {
 					await client.unary({}, options);
 					return "ok";
 				case "serverStream":
-					return (await read(client.serverStream({ number: messages }, options))) === messages
-						? "ok"
-						: "messages were lost";
+					return await read(client.serverStream({ number: messages }, options));
 				case "clientStream":
 					return (await client.clientStream(requests(), options)).number === messages
 						? "ok"
 						: "messages were lost";
 				case "bidi":
-					return (await read(client.bidi(requests(), options))) === messages
-						? "ok"
-						: "messages were lost";
+					return await read(client.bidi(requests(), options));
 			}
 		} catch (error) {
 			return seen(error);
@@ -206,14 +221,27 @@ async function play(scripts: readonly Script[], seed: number): Promise<void> {
 	expect(clock.nextTimerMs()).toBeUndefined();
 }
 
-function possibleOutcomes({ ending, abortAfter, timeoutMs }: Script): readonly string[] {
+/** After how many messages the caller leaves its stream; `undefined` where it does not. */
+function leavesAfter({ kind, clients, messages, leaveAfter }: Script): number | undefined {
+	const canLeave =
+		clients === "createInProcessClient" && (kind === "serverStream" || kind === "bidi");
+	return canLeave && leaveAfter !== undefined && leaveAfter <= messages ? leaveAfter : undefined;
+}
+
+function possibleOutcomes(told: Script): readonly string[] {
+	const { ending, abortAfter, timeoutMs } = told;
+	const leaveAfter = leavesAfter(told);
+	if (leaveAfter === 0) {
+		return ["left"];
+	}
 	const endings = {
 		return: "ok",
 		throw: "Aborted: as told",
 		hang:
 			timeoutMs === undefined ? "Unavailable: over" : "DeadlineExceeded: the operation timed out",
 	};
-	return abortAfter === undefined ? [endings[ending]] : [endings[ending], "Canceled: as told"];
+	const end = leaveAfter === undefined ? endings[ending] : "left";
+	return abortAfter === undefined ? [end] : [end, "Canceled: as told"];
 }
 
 it("ends every call once, in any order of what happens", async () => {

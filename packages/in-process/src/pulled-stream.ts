@@ -19,6 +19,9 @@ export interface StreamSides<S, T> {
 /** How a stream ended, for the reader. */
 type StreamEnd = { readonly kind: "done" } | { readonly kind: "error"; readonly error: unknown };
 
+/** Without an error, or the reader has had it. */
+const ended: StreamEnd = { kind: "done" };
+
 type Result<T> = IteratorResult<T, undefined>;
 
 /** One object for all ends, so frozen. */
@@ -33,7 +36,7 @@ const done: IteratorReturnResult<undefined> = Object.freeze({ done: true, value:
  *
  * There is at most one pull at a time: a `next()` during another waits for its turn. Ending the
  * stream from outside (`end`) settles the waiting `next()` at once; what the source answers to it
- * later is dropped.
+ * later is dropped. As with a generator, an error comes once, and then the end.
  */
 export class PulledStream<S, T> implements AsyncIterableIterator<T, undefined> {
 	readonly #sides: StreamSides<S, T>;
@@ -97,6 +100,7 @@ export class PulledStream<S, T> implements AsyncIterableIterator<T, undefined> {
 			this.end();
 			this.#sides.abandoned();
 		}
+		this.#end = ended;
 		return Promise.resolve(done);
 	}
 
@@ -111,8 +115,11 @@ export class PulledStream<S, T> implements AsyncIterableIterator<T, undefined> {
 	/** Ends the stream from outside, with an error or without. A stream that has ended stays so. */
 	end(error?: unknown): void {
 		if (this.#end === undefined) {
-			this.#end = error === undefined ? { kind: "done" } : { kind: "error", error };
-			this.#primed = undefined;
+			this.#end = error === undefined ? ended : { kind: "error", error };
+			if (this.#resolve === undefined) {
+				// It is there and was not read. One that is still to come brings the end instead.
+				this.#primed = undefined;
+			}
 			this.#message = undefined;
 			this.#settleWithEnd(this.#end);
 		}
@@ -210,6 +217,7 @@ export class PulledStream<S, T> implements AsyncIterableIterator<T, undefined> {
 			this.#unsettled -= 1;
 			this.#resolve = undefined;
 			this.#reject = undefined;
+			this.#end = ended;
 			reject(end.error);
 		}
 	}

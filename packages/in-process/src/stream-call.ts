@@ -10,19 +10,23 @@ import { Code, ConnectError, type StreamResponse } from "@connectrpc/connect";
 import { Call, type CallEnds, type CallRequest, type Environment } from "./call.ts";
 import { type Answer, openStream } from "./handlers.ts";
 import { copyOfHeaders } from "./header-copies.ts";
+import type { OpenStream } from "./open-stream.ts";
 import { PulledStream } from "./pulled-stream.ts";
 import { StreamResult } from "./responses.ts";
 import type { Route } from "./route-table.ts";
 import { stopIterator } from "./stop-iterator.ts";
 import { asWireError, callerGone, canceledBy } from "./wire-errors.ts";
 
-/** A stream of messages to the handler, a stream of them back; either may be of one message. */
-export async function callStream<I extends DescMessage, O extends DescMessage>(
+/**
+ * A stream of messages to the handler, a stream of them back; either may be of one message. Throws
+ * where there is no such method.
+ */
+export function callStream<I extends DescMessage, O extends DescMessage>(
 	environment: Environment,
 	method: DescMethodStreaming<I, O>,
 	request: CallRequest,
 	input: AsyncIterable<MessageInitShape<I>>,
-): Promise<StreamResponse<I, O>> {
+): StreamCall<I, O> {
 	const iterator = input[Symbol.asyncIterator]();
 	let route: Route;
 	try {
@@ -31,7 +35,7 @@ export async function callStream<I extends DescMessage, O extends DescMessage>(
 		stopIterator(iterator, error);
 		throw error;
 	}
-	return new StreamCall(environment, method, route, request, iterator).response;
+	return new StreamCall(environment, method, route, request, iterator);
 }
 
 /**
@@ -48,8 +52,9 @@ export async function callStream<I extends DescMessage, O extends DescMessage>(
  * it has arrived the call is closed and the input is stopped. When the call is broken off, both
  * pulled streams end with the error at once, and each side's iterator is stopped on its own side.
  */
-class StreamCall<I extends DescMessage, O extends DescMessage> implements CallEnds {
-	/** Resolves when the response begins. */
+export class StreamCall<I extends DescMessage, O extends DescMessage>
+	implements CallEnds, OpenStream<I, O>
+{
 	readonly response: Promise<StreamResponse<I, O>>;
 	readonly #method: DescMethodStreaming<I, O>;
 	readonly #route: Route;
@@ -86,6 +91,14 @@ class StreamCall<I extends DescMessage, O extends DescMessage> implements CallEn
 		if (this.#call.isOpen) {
 			hops.ask(() => void this.#responses.prime().then(() => resolve(this.#begin())));
 		}
+	}
+
+	get isOpen(): boolean {
+		return this.#call.isOpen;
+	}
+
+	leave(): void {
+		void this.#responses.return();
 	}
 
 	failCaller(error: ConnectError): void {

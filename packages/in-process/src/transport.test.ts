@@ -18,6 +18,7 @@ import {
 	PongSchema,
 	ProbeService,
 } from "../testdata/src/gen/probe_pb.ts";
+import { createInProcessClient } from "./client.ts";
 import {
 	abortOf,
 	caught,
@@ -47,7 +48,7 @@ function clientOf(
 	handlers: Partial<ServiceImpl<typeof ProbeService>>,
 	options?: InProcessTransportOptions,
 ) {
-	return createClient(ProbeService, transportTo(handlers, options));
+	return createInProcessClient(ProbeService, transportTo(handlers, options));
 }
 
 /** Answers whatever it is sent, on all kinds of methods. */

@@ -1,8 +1,10 @@
-import type { ConnectRouter, Transport } from "@connectrpc/connect";
+import type { ConnectRouter } from "@connectrpc/connect";
 import { systemClock, systemScheduler } from "@plinth/runtime";
 import type { CallRequest, Environment } from "./call.ts";
-import { interceptStreamCall, interceptUnaryCall } from "./client-interceptors.ts";
+import { interceptUnaryCall } from "./client-interceptors.ts";
 import { hopsThrough } from "./hops.ts";
+import { InterceptedStream } from "./intercepted-stream.ts";
+import { failedStream, type InProcessTransport } from "./open-stream.ts";
 import type { InProcessTransportOptions } from "./options.ts";
 import { RouteTable } from "./route-table.ts";
 import { callStream } from "./stream-call.ts";
@@ -19,7 +21,7 @@ import { callUnary } from "./unary-call.ts";
 export function createInProcessTransport(
 	routes: (router: ConnectRouter) => void,
 	options: InProcessTransportOptions = {},
-): Transport {
+): InProcessTransport {
 	const clock = options.clock ?? systemClock;
 	const table = new RouteTable({
 		...(options.shutdownSignal && { shutdownSignal: options.shutdownSignal }),
@@ -47,23 +49,33 @@ export function createInProcessTransport(
 	}
 
 	const interceptors = options.interceptors ?? [];
-	if (interceptors.length === 0) {
-		return {
-			unary: async (method, signal, timeoutMs, header, input) =>
-				callUnary(environment, method, requestOf(signal, timeoutMs, header), input),
-			stream: async (method, signal, timeoutMs, header, input) =>
-				callStream(environment, method, requestOf(signal, timeoutMs, header), input),
-		};
-	}
+	const isIntercepted = interceptors.length > 0;
+	const openStream: InProcessTransport["openStream"] = (
+		method,
+		signal,
+		timeoutMs,
+		header,
+		input,
+		contextValues,
+	) => {
+		try {
+			const request = requestOf(signal, timeoutMs, header);
+			return isIntercepted
+				? new InterceptedStream(environment, interceptors, method, request, contextValues, input)
+				: callStream(environment, method, request, input);
+		} catch (error) {
+			return failedStream(error);
+		}
+	};
 	return {
 		unary: async (method, signal, timeoutMs, header, input, contextValues) => {
 			const request = requestOf(signal, timeoutMs, header);
-			return interceptUnaryCall(environment, interceptors, method, request, contextValues, input);
+			return isIntercepted
+				? interceptUnaryCall(environment, interceptors, method, request, contextValues, input)
+				: callUnary(environment, method, request, input);
 		},
-		stream: async (method, signal, timeoutMs, header, input, contextValues) => {
-			const request = requestOf(signal, timeoutMs, header);
-			return interceptStreamCall(environment, interceptors, method, request, contextValues, input);
-		},
+		stream: (...call) => openStream(...call).response,
+		openStream,
 	};
 }
 

@@ -7,7 +7,7 @@ import {
 	createGrpcTransport,
 	Http2SessionManager,
 } from "@connectrpc/connect-node";
-import { createInProcessTransport } from "@plinth/in-process";
+import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
 import { ResourceService } from "@plinth/proto";
 
 /** A client of an implementation, and how to let go of both. */
@@ -27,7 +27,7 @@ export const connections = {
 
 async function inProcess(service: Implementation): Promise<Connection> {
 	const transport = createInProcessTransport((router) => router.service(ResourceService, service));
-	return { client: createClient(ResourceService, transport), close: () => {} };
+	return { client: createInProcessClient(ResourceService, transport), close: () => {} };
 }
 
 async function overSocket(

@@ -4,8 +4,8 @@
  * client and server run, so that those over a socket are of both sides.
  */
 import { create } from "@bufbuild/protobuf";
-import { type Client, createClient, type ServiceImpl } from "@connectrpc/connect";
-import { createInProcessTransport } from "@plinth/in-process";
+import type { Client, ServiceImpl } from "@connectrpc/connect";
+import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
 import { NamespaceSchema, ResourceService } from "@plinth/proto";
 import { idOf, Namespace, Partition, resourceOf, Tombstone, TypeRegistry } from "@plinth/resource";
 import { systemRuntime } from "@plinth/runtime";
@@ -154,7 +154,7 @@ function clientOf(implementation: ServiceImpl<typeof ResourceService>) {
 	const transport = createInProcessTransport((router) =>
 		router.service(ResourceService, implementation),
 	);
-	return createClient(ResourceService, transport);
+	return createInProcessClient(ResourceService, transport);
 }
 
 function round(microseconds: number): number {

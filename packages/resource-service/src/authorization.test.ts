@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
-import { NamespaceSchema, type Resource } from "@plinth/proto";
+import { IDSchema, NamespaceSchema, type Resource } from "@plinth/proto";
 import { idOf, Namespace, resourceOf } from "@plinth/resource";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Artist, album, artist, Secret } from "../testdata/demo.ts";
@@ -97,6 +97,38 @@ describe.each(connections)("authorization, %s", (connection) => {
 				"writer lacks operator:read on demo.v2.Artist",
 			);
 		}
+	});
+
+	it("takes operator:read to list by an owner whose type is not registered", async () => {
+		const type = { group: "gone", groupVersion: "v1", kind: "Orchestra" };
+		const owner = create(IDSchema, { type, tenancy: {}, name: "nrg", uid: "uid-of-owner" });
+		for (const owned of [
+			album("blue", { owner }),
+			album("red", { owner, tenancy: { namespace: "n" } }),
+		]) {
+			const id = owned.id && { ...owned.id, uid: `uid-of-${owned.id.name}` };
+			const resource = { ...owned, ...(id && { id }) };
+			await t.backend.commit([{ op: "put", resource, expectedVersion: "" }]);
+		}
+		authorizer.grant("former", {
+			subject: "former",
+			rules: [
+				{ operations: ["operator:read"], type: "gone.*" },
+				{ operations: ["operator:read"], type: "demo.*", namespace: "n" },
+			],
+		});
+		const listed = async (token: string) => {
+			const options = { headers: { authorization: `Bearer ${token}` } };
+			const { resources } = await t.client.listByOwner({ owner }, options);
+			return resources.map(({ id }) => id?.name).sort();
+		};
+		expect(await listed("admin")).toEqual(["blue", "red"]);
+		expect(await listed("former")).toEqual(["red"]);
+		await expectRefusal(
+			listed("reader"),
+			Code.PermissionDenied,
+			"reader lacks operator:read on gone.v1.Orchestra",
+		);
 	});
 
 	it("runs no hook of a type for a caller without rights", async () => {

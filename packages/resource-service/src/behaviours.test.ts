@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import {
+	IDSchema,
 	NamespaceSchema,
 	PartitionSchema,
 	type Resource,
@@ -318,6 +319,30 @@ describe.each(connections)("the resource API, %s", (connection) => {
 			await t.client.delete({ id: present(first.id) });
 			const second = await write(artist("miles"));
 			expect((await t.client.listByOwner({ owner: present(second.id) })).resources).toEqual([]);
+		});
+	});
+
+	describe("ListByOwner of a type that is no longer registered", () => {
+		const type = { group: "gone", groupVersion: "v1", kind: "Orchestra" };
+
+		it("answers what it owns, in the tenancy as it is given", async () => {
+			const owners = [{}, { partition: "default", namespace: "default" }].map((tenancy, index) =>
+				create(IDSchema, { type, tenancy, name: "nrg", uid: `uid-${index}` }),
+			);
+			for (const [index, owner] of owners.entries()) {
+				const owned = album(`of-${index}`, { owner });
+				const id = { ...present(owned.id), uid: `uid-of-album-${index}` };
+				await t.backend.commit([{ op: "put", resource: { ...owned, id }, expectedVersion: "" }]);
+			}
+			for (const [index, owner] of owners.entries()) {
+				const { resources } = await t.client.listByOwner({ owner });
+				expect(names(resources)).toEqual([`of-${index}`]);
+			}
+			await expectRefusal(
+				t.client.listByOwner({ owner: { type, name: "nrg" } }),
+				Code.InvalidArgument,
+				"owner uid is required",
+			);
 		});
 	});
 

@@ -1,7 +1,15 @@
 export { accessOf, consistencyHeader, fenceHeader, tokenHeader } from "./call.ts";
 export { limits } from "./limits.ts";
 export { everyoneMayDoEverything } from "./open-access.ts";
-export { type Policy, PolicyAuthorizer, type PolicyRule } from "./policy-authorizer.ts";
+export {
+	accessUnder,
+	type Policy,
+	PolicyAuthorizer,
+	type PolicyRule,
+	tokenHash,
+} from "./policy-authorizer.ts";
 export { createResourceService, type ResourceServiceOptions } from "./resource-service.ts";
 export { sendErrorsWell } from "./sendable-errors.ts";
 export { ensureDefaultTenancy } from "./tenancy-defaults.ts";
+export { removal } from "./tombstone.ts";
+export { createTypeService, type TypeServiceOptions } from "./type-service.ts";

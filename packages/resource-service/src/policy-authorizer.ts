@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
 import { Code, ConnectError } from "@connectrpc/connect";
 import {
 	type Access,
@@ -46,16 +47,41 @@ export class PolicyAuthorizer implements Authorizer {
 
 	/** Gives a token a policy. One that it had before ends, and watches under it with it. */
 	grant(token: string, policy: Policy): void {
-		this.revoke(token);
-		const end = new AbortController();
-		this.#grants.set(hash(token), { policy, access: accessUnder(policy, end.signal), end });
+		this.#grant(tokenHash(token), policy);
 	}
 
 	/** Takes a token's policy away, and ends watches under it. */
 	revoke(token: string): void {
-		const key = hash(token);
-		this.#grants.get(key)?.end.abort();
-		this.#grants.delete(key);
+		this.revokeHashed(tokenHash(token));
+	}
+
+	/** As `revoke`, by the token's hash. */
+	revokeHashed(hash: string): void {
+		this.#grants.get(hash)?.end.abort();
+		this.#grants.delete(hash);
+	}
+
+	/**
+	 * Makes these all the policies that there are, by the hashes of their tokens. What is the same as
+	 * before goes on; watches under what is gone or another end.
+	 */
+	replaceAll(policies: ReadonlyMap<string, Policy>): void {
+		for (const hash of [...this.#grants.keys()]) {
+			if (!policies.has(hash)) {
+				this.revokeHashed(hash);
+			}
+		}
+		for (const [hash, policy] of policies) {
+			if (!isDeepStrictEqual(this.#grants.get(hash)?.policy, policy)) {
+				this.#grant(hash, policy);
+			}
+		}
+	}
+
+	#grant(hash: string, policy: Policy): void {
+		this.revokeHashed(hash);
+		const end = new AbortController();
+		this.#grants.set(hash, { policy, access: accessUnder(policy, end.signal), end });
 	}
 
 	/** @throws ConnectError Unauthenticated where the token is missing or unknown. */
@@ -66,7 +92,7 @@ export class PolicyAuthorizer implements Authorizer {
 				Code.Unauthenticated,
 			);
 		}
-		const grant = this.#grants.get(hash(token));
+		const grant = this.#grants.get(tokenHash(token));
 		if (grant === undefined) {
 			throw new ConnectError("the token is not known", Code.Unauthenticated);
 		}
@@ -74,12 +100,16 @@ export class PolicyAuthorizer implements Authorizer {
 	}
 }
 
-/** Comparing hashes takes as long for a token that is nearly right as for any other. */
-function hash(token: string): string {
-	return createHash("sha256").update(token).digest("base64");
+/**
+ * The SHA-256 of a token in hexadecimal. Comparing hashes takes as long for a token that is nearly
+ * right as for any other.
+ */
+export function tokenHash(token: string): string {
+	return createHash("sha256").update(token).digest("hex");
 }
 
-function accessUnder(policy: Policy, ended: AbortSignal): Access {
+/** What the policy allows, until `ended` aborts. */
+export function accessUnder(policy: Policy, ended: AbortSignal): Access {
 	return {
 		subject: policy.subject,
 		ended,

@@ -63,14 +63,44 @@ export interface CheckedId {
  * @param path - where the ID is in the request: `id`, `resource.id`, `resource.owner`.
  */
 export function checkId(registry: TypeRegistry, id: ID | undefined, path: string): CheckedId {
+	const shaped = checkShape(id, path);
+	const type = resolveType(registry, shaped.type);
+	return { type, id: { ...shaped, tenancy: fitTenancy(type, shaped.tenancy) } };
+}
+
+/** An ID of something that may be of a type which is no longer registered. */
+export interface CheckedFormerId {
+	/** Absent where the type is not registered. */
+	readonly type: ResourceType | undefined;
+	readonly id: ID & { readonly type: Type };
+}
+
+/**
+ * As `checkId`, for what names a resource that may be gone, and its type with it. The scope of a type
+ * that is not registered is not known: the tenancy is taken as it is.
+ */
+export function checkFormerId(
+	registry: TypeRegistry,
+	id: ID | undefined,
+	path: string,
+): CheckedFormerId {
+	const shaped = checkShape(id, path);
+	const type = registry.get(shaped.type);
+	const { partition = "", namespace = "" } = shaped.tenancy ?? {};
+	const tenancy =
+		type === undefined ? tenancyOf({ partition, namespace }) : fitTenancy(type, shaped.tenancy);
+	return { type, id: { ...shaped, tenancy } };
+}
+
+/** Checks what can be checked of an ID without its type. */
+function checkShape(id: ID | undefined, path: string): ID & { readonly type: Type } {
 	if (id === undefined) {
 		throw missing(path);
 	}
-	const named = requireType(id.type, `${path}.type`);
+	const type = requireType(id.type, `${path}.type`);
 	requireName(id.name, `${path}.name`);
 	checkUnits(id.tenancy, `${path}.tenancy`);
-	const type = resolveType(registry, named);
-	return { type, id: { ...id, tenancy: fitTenancy(type, id.tenancy) } };
+	return { ...id, type };
 }
 
 function checkUnits(tenancy: Tenancy | undefined, path: string): void {

@@ -86,7 +86,7 @@ export function createResourceService(
 				),
 			),
 		watchList: (request, call) =>
-			guard.iterate("WatchList", call, new WatchList(context, request, call)),
+			new WatchList(context, request, call, (failure) => guard.explain("WatchList", call, failure)),
 	};
 }
 
@@ -105,29 +105,12 @@ class FaultGuard {
 		try {
 			return await answer();
 		} catch (failure) {
-			throw this.#explain(method, call, failure);
+			throw this.explain(method, call, failure);
 		}
 	}
 
-	/** No generator: each costs as much per message as all the rest of a watch. */
-	iterate<T>(
-		method: string,
-		call: HandlerContext,
-		messages: AsyncIterableIterator<T, undefined>,
-	): AsyncIterableIterator<T, undefined> {
-		const explain = (failure: unknown) => {
-			throw this.#explain(method, call, failure);
-		};
-		return {
-			next: () => messages.next().catch(explain),
-			return: async () => (await messages.return?.()) ?? { done: true, value: undefined },
-			[Symbol.asyncIterator]() {
-				return this;
-			},
-		};
-	}
-
-	#explain(method: string, call: HandlerContext, failure: unknown): ConnectError {
+	/** What the caller is told of what a method threw. */
+	explain(method: string, call: HandlerContext, failure: unknown): ConnectError {
 		const known = toConnectError(failure);
 		if (known !== undefined) {
 			return sendableError(known);

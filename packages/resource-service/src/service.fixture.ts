@@ -2,7 +2,7 @@ import { createServer } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { type Client, Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
 import { connectNodeAdapter, createGrpcTransport } from "@connectrpc/connect-node";
-import { createInProcessTransport } from "@plinth/in-process";
+import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
 import { ResourceService } from "@plinth/proto";
 import { type Authorizer, Namespace, Partition, Tombstone, TypeRegistry } from "@plinth/resource";
 import type { Logger, Runtime } from "@plinth/runtime";
@@ -58,7 +58,7 @@ export async function startService(
 			router.service(ResourceService, service),
 		);
 		return {
-			client: createClient(ResourceService, transport),
+			client: createInProcessClient(ResourceService, transport),
 			backend,
 			registry,
 			[Symbol.asyncDispose]: () => backend.close(),

@@ -9,7 +9,7 @@ import { malformed } from "./refusal.ts";
 import { queryTenancy, requireType, resolveType } from "./request-checks.ts";
 import type { ServiceContext } from "./service-context.ts";
 
-/** How long a stream with bookmarks is silent at most. */
+/** How often a stream with bookmarks says how far it has come, if it says nothing else. */
 const bookmarkEveryMs = 5_000;
 
 /** What there is, and then each change, of one query, as one caller may see it. */
@@ -17,6 +17,7 @@ export class WatchList implements AsyncIterableIterator<WatchEvent, undefined> {
 	readonly #context: ServiceContext;
 	readonly #request: WatchListRequest;
 	readonly #call: HandlerContext;
+	readonly #explain: (failure: unknown) => unknown;
 	#opened: Opened | undefined;
 	#inSnapshot: boolean;
 	/**
@@ -28,10 +29,17 @@ export class WatchList implements AsyncIterableIterator<WatchEvent, undefined> {
 	/** What goes out after an event that was held back. */
 	#ready: WatchEvent | undefined;
 
-	constructor(context: ServiceContext, request: WatchListRequest, call: HandlerContext) {
+	/** @param explain - makes what the caller is told of what was thrown. */
+	constructor(
+		context: ServiceContext,
+		request: WatchListRequest,
+		call: HandlerContext,
+		explain: (failure: unknown) => unknown,
+	) {
 		this.#context = context;
 		this.#request = request;
 		this.#call = call;
+		this.#explain = explain;
 		this.#inSnapshot = request.afterVersion === "";
 	}
 
@@ -41,31 +49,30 @@ export class WatchList implements AsyncIterableIterator<WatchEvent, undefined> {
 
 	/** One call at a time: that is how Connect reads a stream. */
 	async next(): Promise<IteratorResult<WatchEvent, undefined>> {
-		const ready = this.#ready;
-		if (ready !== undefined) {
-			this.#ready = undefined;
-			return { done: false, value: ready };
-		}
-		this.#opened ??= await open(this.#context, this.#request, this.#call);
-		const { view, events, ended } = this.#opened;
 		try {
+			this.#opened ??= await open(this.#context, this.#request, this.#call);
+			const { view, events, ended } = this.#opened;
 			for (;;) {
-				const { done, value } = await events.next();
-				if (done) {
-					return { done: true, value: undefined };
+				let message = this.#ready;
+				this.#ready = undefined;
+				if (message === undefined) {
+					const { done, value } = await events.next();
+					if (done) {
+						return { done: true, value: undefined };
+					}
+					message = this.#follow(value, view.see(value));
 				}
-				const message = this.#follow(value, view.see(value));
+				// What the storage had handed out before must not go out after the token has ended.
+				if (ended?.aborted) {
+					await events.return?.();
+					throw noLongerGood();
+				}
 				if (message !== undefined) {
 					return { done: false, value: message };
 				}
 			}
 		} catch (failure) {
-			throw ended?.aborted
-				? new ConnectError(
-						"the token is no longer good: watch again with another",
-						Code.Unauthenticated,
-					)
-				: failure;
+			throw this.#explain(this.#opened?.ended?.aborted ? noLongerGood() : failure);
 		}
 	}
 
@@ -99,6 +106,13 @@ export class WatchList implements AsyncIterableIterator<WatchEvent, undefined> {
 		this.#ready = seen;
 		return held;
 	}
+}
+
+function noLongerGood(): ConnectError {
+	return new ConnectError(
+		"the token is no longer good: watch again with another",
+		Code.Unauthenticated,
+	);
 }
 
 /** A watch of the storage, and what of it the caller sees. */

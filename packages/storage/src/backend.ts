@@ -21,7 +21,7 @@ export interface ReadOptions {
 export interface WatchOptions extends ReadOptions {
 	/** Skip the snapshot, and send what came after this version. */
 	readonly afterVersion?: string | undefined;
-	/** Send a bookmark when there was nothing else to send for this long. Absent: none. */
+	/** Send a bookmark this often, when there is nothing else to send. Absent: none. */
 	readonly bookmarkEveryMs?: number | undefined;
 	/** Ends the watch: the iterator throws the signal's reason. */
 	readonly signal: AbortSignal;

@@ -1,3 +1,4 @@
+import { getEventListeners } from "node:events";
 import { create } from "@bufbuild/protobuf";
 import { type Resource, ResourceSchema } from "@plinth/proto";
 import { type Runtime, systemRandom, systemScheduler } from "@plinth/runtime";
@@ -98,6 +99,40 @@ describe("a watch that waits", () => {
 	});
 });
 
+describe("the signal of a watch", () => {
+	function watchUntil(signal: AbortSignal): AsyncIterator<WatchEvent> {
+		return store.watch(query, { signal }, async () => {})[Symbol.asyncIterator]();
+	}
+
+	it("has one listener however often it waits, and none when the watch is over", async () => {
+		const { signal } = new AbortController();
+		const watching = watchUntil(signal);
+		await watching.next();
+		const counts: number[] = [];
+		for (const name of ["a", "b", "c"]) {
+			const next = watching.next();
+			apply(name);
+			await next;
+			counts.push(getEventListeners(signal, "abort").length);
+		}
+		await watching.return?.();
+		expect([...counts, getEventListeners(signal, "abort").length]).toEqual([1, 1, 1, 0]);
+	});
+
+	it("fails the next call where it aborts while nobody waits, and then the watch is over", async () => {
+		const end = new AbortController();
+		const watching = watchUntil(end.signal);
+		await watching.next();
+		const next = watching.next();
+		apply("a");
+		apply("b");
+		await next;
+		end.abort(new Error("as told"));
+		await expect(watching.next()).rejects.toThrow("as told");
+		expect(await watching.next()).toEqual({ done: true, value: undefined });
+	});
+});
+
 describe("watches of one type", () => {
 	it("are told by one and the same event object", async () => {
 		const watches = [watch(), watch()];
@@ -114,7 +149,7 @@ describe("watches of one type", () => {
 });
 
 describe("bookmarks", () => {
-	it("come when nothing was sent for as long as asked, at the version of the state", async () => {
+	it("come as often as asked where there is nothing else to send, at the version of the state", async () => {
 		const watching = watch({ ...query, namePrefix: "x" }, 1000);
 		await watching.next();
 		const first = watching.next();
@@ -130,6 +165,33 @@ describe("bookmarks", () => {
 		apply("x");
 		expect((await second).value).toMatchObject({ kind: "upsert", version: "3" });
 		expect(clock.nextTimerMs()).toBeUndefined();
+	});
+
+	it("are not held back by events, which the consumer may hide from its own", async () => {
+		const watching = watch(query, 1000);
+		await watching.next();
+		const kinds: unknown[] = [];
+		for (let revision = 1; revision <= 3; revision++) {
+			const next = watching.next();
+			await clock.advanceAsync(400);
+			apply("a");
+			kinds.push((await next).value?.kind);
+		}
+		expect(kinds).toEqual(["upsert", "upsert", "bookmark"]);
+		expect((await watching.next()).value).toMatchObject({ kind: "upsert", version: "3" });
+	});
+
+	it("come without a wait where they are overdue and there is nothing else to send", async () => {
+		const watching = watch(query, 1000);
+		await watching.next();
+		apply("a");
+		clock.advance(5000);
+		expect((await watching.next()).value).toMatchObject({ kind: "upsert", version: "1" });
+		expect((await watching.next()).value).toEqual({ kind: "bookmark", version: "1" });
+		const next = watching.next();
+		expect(clock.nextTimerMs()).toBe(1000);
+		apply("b");
+		expect((await next).value).toMatchObject({ kind: "upsert", version: "2" });
 	});
 
 	it("give way to an event that has arrived and was not handed out yet", async () => {

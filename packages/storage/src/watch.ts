@@ -51,13 +51,16 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined> {
 	#found: LogEntry | undefined;
 	#waiter: Waiter | undefined;
 	#wakeScheduled = false;
+	/** Whether the signal is listened to: from the first wait to the end. Anew for each costs too much. */
+	#isListening = false;
 	#bookmark: Timer | undefined;
-	#lastSentMs: number;
+	/** When the next bookmark is due, on the monotonic clock; never, where none is wanted. */
+	#bookmarkDueMs = Number.POSITIVE_INFINITY;
 
 	constructor(context: WatchContext) {
 		this.#context = context;
 		this.#position = context.log.tail;
-		this.#lastSentMs = context.runtime.clock.monotonic();
+		this.#planBookmark();
 	}
 
 	[Symbol.asyncIterator](): this {
@@ -90,9 +93,9 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined> {
 		}
 		try {
 			this.#context.options.signal.throwIfAborted();
-			const event = this.#poll();
+			const event = this.#poll() ?? this.#dueBookmark();
 			if (event !== undefined) {
-				return Promise.resolve(this.#send(event));
+				return Promise.resolve({ done: false, value: event });
 			}
 		} catch (error) {
 			this.#end();
@@ -193,23 +196,40 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined> {
 		}
 	}
 
-	#send(event: WatchEvent): IteratorResult<WatchEvent, undefined> {
-		if (this.#context.options.bookmarkEveryMs !== undefined) {
-			this.#lastSentMs = this.#context.runtime.clock.monotonic();
+	/**
+	 * Bookmarks come as often as asked whatever else was sent: the consumer may have hidden that from
+	 * a consumer of its own, which has only bookmarks to resume from.
+	 */
+	#planBookmark(): void {
+		const { options, runtime } = this.#context;
+		if (options.bookmarkEveryMs !== undefined) {
+			this.#bookmarkDueMs = runtime.clock.monotonic() + options.bookmarkEveryMs;
 		}
-		return { done: false, value: event };
+	}
+
+	#dueBookmark(): WatchEvent | undefined {
+		const isDue =
+			this.#bookmarkDueMs !== Number.POSITIVE_INFINITY &&
+			this.#bookmarkDueMs <= this.#context.runtime.clock.monotonic();
+		return isDue ? this.#makeBookmark() : undefined;
+	}
+
+	#makeBookmark(): WatchEvent {
+		this.#planBookmark();
+		return { kind: "bookmark", version: String(this.#context.revision()) };
 	}
 
 	#wait(waiter: Waiter): void {
 		const { options, log, runtime } = this.#context;
 		this.#waiter = waiter;
 		log.addWaiting(this.#wake);
-		options.signal.addEventListener("abort", this.#onAbort, { once: true });
+		if (!this.#isListening) {
+			this.#isListening = true;
+			options.signal.addEventListener("abort", this.#onAbort, { once: true });
+		}
 		if (options.bookmarkEveryMs !== undefined) {
-			const dueMs = this.#lastSentMs + options.bookmarkEveryMs;
-			this.#bookmark = runtime.clock.setTimer(dueMs - runtime.clock.monotonic(), () =>
-				this.#deliver({ kind: "bookmark", version: String(this.#context.revision()) }),
-			);
+			const delayMs = this.#bookmarkDueMs - runtime.clock.monotonic();
+			this.#bookmark = runtime.clock.setTimer(delayMs, () => this.#deliver(true));
 		}
 	}
 
@@ -218,7 +238,6 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined> {
 		if (waiter !== undefined) {
 			this.#waiter = undefined;
 			this.#context.log.removeWaiting(this.#wake);
-			this.#context.options.signal.removeEventListener("abort", this.#onAbort);
 			this.#bookmark?.cancel();
 		}
 		return waiter;
@@ -229,35 +248,39 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined> {
 			this.#wakeScheduled = true;
 			this.#context.runtime.scheduler.schedule(() => {
 				this.#wakeScheduled = false;
-				this.#deliver(undefined);
+				this.#deliver(false);
 			});
 		}
 	};
 
+	/** Who does not wait hears of it with the next call. */
 	readonly #onAbort = (): void => {
-		this.#end()?.reject(this.#context.options.signal.reason);
+		if (this.#waiter !== undefined) {
+			this.#end()?.reject(this.#context.options.signal.reason);
+		}
 	};
 
-	/** Hands what is there to the consumer that waits; where nothing is, the bookmark. */
-	#deliver(bookmark: WatchEvent | undefined): void {
+	/** Hands what is there to the consumer that waits; where nothing is, a bookmark that is due. */
+	#deliver(isBookmarkDue: boolean): void {
 		if (this.#waiter === undefined) {
 			return;
 		}
 		let event: WatchEvent | undefined;
 		try {
-			event = this.#poll() ?? bookmark;
+			event = this.#poll() ?? (isBookmarkDue ? this.#makeBookmark() : undefined);
 		} catch (error) {
 			this.#end()?.reject(error);
 			return;
 		}
 		if (event !== undefined) {
-			this.#stopWaiting()?.resolve(this.#send(event));
+			this.#stopWaiting()?.resolve({ done: false, value: event });
 		}
 	}
 
 	#end(): Waiter | undefined {
 		this.#phase = { kind: "ended" };
 		this.#found = undefined;
+		this.#context.options.signal.removeEventListener("abort", this.#onAbort);
 		return this.#stopWaiting();
 	}
 }

@@ -8,6 +8,7 @@
  * - A source whose deployment has said that it may have let go (a hint): it is asked, too.
  * - CHECKING that has been seen for too long: the server that asked has died; the shadow becomes
  *   ACTIVE again. A server that had only been slow fails its commit.
+ * - A reference without a target, since the schema is younger than the resource: it is looked for again.
  * - Owner references: their owners' deployments are asked (see meta-owners).
  *
  *     source:  tentative ──confirm, or asked and "yes"──▶ confirmed
@@ -26,6 +27,8 @@ import {
 import { type Asking, isNo, routeTo } from "../asking.ts";
 import { Batcher } from "../batcher.ts";
 import type { ConstraintContext } from "../constraint-context.ts";
+import { deriveReferences } from "../derive-references.ts";
+import { nameOfKey } from "../resource-key.ts";
 import { sameTarget, sourceOf, withoutDeployment, withSource } from "../shadow.ts";
 import { readShadow, type StoredShadow } from "../shadow-records.ts";
 import { replaceShadow, updateShadow } from "../shadow-update.ts";
@@ -74,6 +77,7 @@ export class OwnedPendingHandler {
 			...stored.shadow.tasks.map(({ task }) =>
 				task.case === "confirm" ? this.#confirm(name, task.value) : done,
 			),
+			this.#resolve(stored),
 			...stored.shadow.sources.map((source) =>
 				this.#settle(stored, source, hinted.has(source.deployment?.uid ?? "")),
 			),
@@ -97,6 +101,21 @@ export class OwnedPendingHandler {
 		}
 		await replaceShadow(this.#context, stored, { ...stored.shadow, lifecycle: Lifecycle.ACTIVE });
 		return done;
+	}
+
+	/** Looks again for targets that were missing when the schema came into force. */
+	async #resolve({ name, shadow }: StoredShadow): Promise<Handled> {
+		if (
+			shadow.resource === undefined ||
+			!shadow.tasks.some(({ task }) => task.case === "resolve")
+		) {
+			return done;
+		}
+		await deriveReferences(this.#context, this.#asking, nameOfKey(shadow.resource));
+		const left = (await readShadow(this.#context.backend, name))?.shadow.tasks ?? [];
+		return left.some(({ task }) => task.case === "resolve")
+			? { againAfterMs: this.#context.limits.resolveAgainMs }
+			: done;
 	}
 
 	async #confirm(name: string, task: ConfirmBlockade): Promise<Handled> {

@@ -140,7 +140,8 @@ export class LabDeployment {
 			runtime,
 			limits: this.#limits,
 		});
-		await constraints.open();
+		await constraints.schemaPass.begin();
+		await constraints.schemaPass.complete(new AbortController().signal);
 		const stop = new AbortController();
 		const loop = new NodeLoop({
 			constraints,

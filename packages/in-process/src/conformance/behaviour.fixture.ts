@@ -18,6 +18,8 @@ export interface Behaviour {
 	play(connect: Connect): Promise<unknown>;
 	/** What they see. */
 	readonly outcome: unknown;
+	/** Whose clients it is about, where it is not about those of both. */
+	readonly clients?: "createClient" | "createInProcessClient";
 	/** What they see over a socket instead, where that is an accident of the wire, and why it is. */
 	readonly accident?: {
 		readonly on: "every wire" | "gRPC" | "Connect";

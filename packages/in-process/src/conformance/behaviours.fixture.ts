@@ -6,6 +6,7 @@ import { clientStreamBehaviours } from "./client-streams.fixture.ts";
 import { deadlineBehaviours, shutdownBehaviours } from "./deadlines.fixture.ts";
 import { errorBehaviours } from "./errors.fixture.ts";
 import { headerBehaviours } from "./headers.fixture.ts";
+import { leavingBehaviours } from "./leaving.fixture.ts";
 import { serverInterceptorBehaviours } from "./server-interceptors.fixture.ts";
 import { serverStreamBehaviours } from "./server-streams.fixture.ts";
 import { streamCancellationBehaviours } from "./stream-cancellation.fixture.ts";
@@ -18,6 +19,7 @@ export const behaviours: Readonly<Record<string, readonly Behaviour[]>> = {
 	Errors: errorBehaviours,
 	Cancellation: cancellationBehaviours,
 	"Cancellation of streams": streamCancellationBehaviours,
+	"Leaving a stream": leavingBehaviours,
 	Deadlines: deadlineBehaviours,
 	Shutdown: shutdownBehaviours,
 	"Interceptors of the caller": callerInterceptorBehaviours,

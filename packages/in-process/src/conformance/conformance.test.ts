@@ -10,18 +10,23 @@ import {
 } from "./transports.fixture.ts";
 
 const sides: readonly Side[] = [
-	inProcess("in-process", () => undefined),
-	...[1, 2, 3].map((seed) =>
-		inProcess(`in-process, shuffled by ${seed}`, () => shufflingScheduler(seed)),
-	),
+	...(["createClient", "createInProcessClient"] as const).flatMap((clients) => [
+		inProcess(`in-process, with ${clients}`, clients, () => undefined),
+		...[1, 2, 3].map((seed) =>
+			inProcess(`in-process, with ${clients}, shuffled by ${seed}`, clients, () =>
+				shufflingScheduler(seed),
+			),
+		),
+	]),
 	grpcOverSocket,
 	connectOverSocket,
 ];
 
 for (const side of sides) {
 	for (const [about, table] of Object.entries(behaviours)) {
-		describe(`the transport ${side.name}: ${about}`, () => {
-			for (const behaviour of table) {
+		const relevant = table.filter(({ clients = side.clients }) => clients === side.clients);
+		describe.skipIf(relevant.length === 0)(`the transport ${side.name}: ${about}`, () => {
+			for (const behaviour of relevant) {
 				it(behaviour.does, async () => {
 					const { connect, close } = side.open();
 					try {
@@ -52,9 +57,9 @@ function asMarkdown(): string {
 		"# What a caller can rely on",
 		"",
 		`The ${all.length} behaviours of the conformance suite (\`src/conformance\`), which runs against this`,
-		"transport, also with its hops in shuffled order, and against connect-node over a socket, with gRPC",
-		"and with Connect. The outcome must be the same on all. This file is written by the suite",
-		"(`vitest --update`).",
+		"transport, also with its hops in shuffled order, with the library's clients and with those of",
+		"`createInProcessClient`, and against connect-node over a socket, with gRPC and with Connect. The",
+		"outcome must be the same on all. This file is written by the suite (`vitest --update`).",
 		"",
 		"Accidents of the wire, which the suite expects there and this transport does not have:",
 		"",
@@ -63,7 +68,11 @@ function asMarkdown(): string {
 		),
 	];
 	for (const [about, table] of Object.entries(behaviours)) {
-		lines.push("", `## ${about}`, "", "The transport", "", ...table.map(({ does }) => `- ${does}`));
+		lines.push("", `## ${about}`, "", "The transport", "", ...table.map(asItem));
 	}
 	return `${lines.join("\n")}\n`;
+}
+
+function asItem({ does, clients }: Behaviour): string {
+	return clients === undefined ? `- ${does}` : `- with clients of \`${clients}\`: ${does}`;
 }

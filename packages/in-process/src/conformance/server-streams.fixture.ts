@@ -6,6 +6,8 @@ import {
 	caught,
 	codeOf,
 	drained,
+	errorOf,
+	forever,
 	happening,
 	texts,
 	textsOf,
@@ -366,6 +368,116 @@ export const serverStreamBehaviours: readonly Behaviour[] = [
 		outcome: [
 			["a0", "a1", "a2"],
 			["b0", "b1"],
+		],
+	},
+	{
+		does: "reads on where another reader of the same stream stopped",
+		async play(connect) {
+			const { client } = await connect({
+				handlers: {
+					async *serverStream() {
+						yield { text: "1" };
+						yield { text: "2" };
+					},
+				},
+			});
+			const stream = client.serverStream({});
+			const one = await stream[Symbol.asyncIterator]().next();
+			const two = await stream[Symbol.asyncIterator]().next();
+			return [one.value?.text, two.value?.text];
+		},
+		outcome: ["1", "2"],
+	},
+	{
+		does: "gives an error to the first of overlapping reads, and the end to the others",
+		async play(connect) {
+			const { client } = await connect({
+				handlers: {
+					async *serverStream() {
+						yield { text: "first" };
+						throw new ConnectError("as told", Code.Aborted);
+					},
+				},
+			});
+			const reader = client.serverStream({})[Symbol.asyncIterator]();
+			const [first, ...others] = [reader.next(), reader.next(), reader.next(), reader.next()];
+			const failed = await errorOf(others[0] ?? forever());
+			return [(await first)?.value?.text, failed, await Promise.all(others.slice(1))];
+		},
+		outcome: [
+			"first",
+			"Aborted: as told",
+			[
+				{ done: true, value: undefined },
+				{ done: true, value: undefined },
+			],
+		],
+	},
+	{
+		does: "gives a stream's error once, though it came before a message",
+		async play(connect) {
+			const { client } = await connect({
+				handlers: {
+					// biome-ignore lint/correctness/useYield: it fails before that
+					async *serverStream() {
+						throw new ConnectError("as told", Code.Aborted);
+					},
+				},
+			});
+			const reader = client.serverStream({})[Symbol.asyncIterator]();
+			return [await errorOf(reader.next()), await reader.next(), await reader.next()];
+		},
+		outcome: [
+			"Aborted: as told",
+			{ done: true, value: undefined },
+			{ done: true, value: undefined },
+		],
+	},
+	{
+		does: "brings trailers once, however often the end is read",
+		async play(connect) {
+			const seen: (string | null)[] = [];
+			const { client } = await connect({
+				handlers: {
+					async *serverStream(_, { responseTrailer }) {
+						responseTrailer.set("x-trail", "t");
+						yield { text: "only" };
+					},
+				},
+			});
+			const onTrailer = (trailers: Headers) => seen.push(trailers.get("x-trail"));
+			const reader = client.serverStream({}, { onTrailer })[Symbol.asyncIterator]();
+			const ends = await Promise.all([reader.next(), reader.next(), reader.next()]);
+			await reader.next();
+			return [ends.map(({ done }) => done ?? false), seen];
+		},
+		outcome: [[false, true, true], ["t"]],
+	},
+	{
+		does: "fails a read whose onHeader or onTrailer throws, and ends there",
+		async play(connect) {
+			const { client } = await connect({
+				handlers: {
+					async *serverStream() {
+						yield { text: "only" };
+					},
+				},
+			});
+			const throwing = () => {
+				throw new Error("not these");
+			};
+			const outcomes: unknown[] = [];
+			for (const options of [{ onHeader: throwing }, { onTrailer: throwing }]) {
+				const stream = client.serverStream({}, options);
+				outcomes.push(await errorOf(drained(stream)), await textsOf(stream));
+			}
+			return outcomes;
+		},
+		outcome: [
+			"not a ConnectError: Error: not these",
+			[],
+			"not a ConnectError: Error: not these",
+			[],
 		],
 	},
 ];

@@ -132,6 +132,7 @@ export const streamCancellationBehaviours: readonly Behaviour[] = [
 	},
 	{
 		does: "leaves a stream open whose reader stops, until the reader's signal aborts",
+		clients: "createClient",
 		async play(connect) {
 			const aborted = happening<unknown>();
 			let isAborted = false;

@@ -15,6 +15,7 @@ import {
 import type { Scheduler } from "@plinth/runtime";
 import { seededRandom } from "@plinth/runtime/testing";
 import { AbsentService, ProbeService } from "../../testdata/src/gen/probe_pb.ts";
+import { createInProcessClient } from "../client.ts";
 import { createInProcessTransport } from "../transport.ts";
 import type { Connect, Setup } from "./behaviour.fixture.ts";
 
@@ -22,13 +23,20 @@ import type { Connect, Setup } from "./behaviour.fixture.ts";
 export interface Side {
 	readonly name: string;
 	readonly kind: "in-process" | "gRPC" | "Connect";
+	/** What makes the clients: the library, or this package. */
+	readonly clients: "createClient" | "createInProcessClient";
 	open(): { readonly connect: Connect; close(): Promise<void> };
 }
 
-export function inProcess(name: string, scheduler: () => Scheduler | undefined): Side {
+export function inProcess(
+	name: string,
+	clients: Side["clients"],
+	scheduler: () => Scheduler | undefined,
+): Side {
 	return {
 		name,
 		kind: "in-process",
+		clients,
 		open: () => ({
 			connect: async (setup) => {
 				const { caller, server, contextValues, requestGate, maxTimeoutMs } = setup;
@@ -45,7 +53,13 @@ export function inProcess(name: string, scheduler: () => Scheduler | undefined):
 						...(maxTimeoutMs && { maxTimeoutMs }),
 					},
 				});
-				return connectionOver(transport);
+				return clients === "createClient"
+					? connectionOver(transport)
+					: {
+							transport,
+							client: createInProcessClient(ProbeService, transport),
+							absent: createInProcessClient(AbsentService, transport),
+						};
 			},
 			close: async () => {},
 		}),
@@ -64,6 +78,7 @@ function overSocket(kind: "gRPC" | "Connect", create: (options: WireOptions) => 
 	return {
 		name: `${kind} over a socket`,
 		kind,
+		clients: "createClient",
 		open: () => {
 			const closers: (() => Promise<void>)[] = [];
 			const connect: Connect = async (setup) => {

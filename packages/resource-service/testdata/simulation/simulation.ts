@@ -1,5 +1,5 @@
-import { type Client, createClient } from "@connectrpc/connect";
-import { createInProcessTransport } from "@plinth/in-process";
+import type { Client } from "@connectrpc/connect";
+import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
 import { ResourceService } from "@plinth/proto";
 import { Namespace, Partition, Tombstone, TypeRegistry } from "@plinth/resource";
 import { type Clock, type Random, silentLogger } from "@plinth/runtime";
@@ -62,7 +62,7 @@ export async function createSimulation(options: SimulationOptions): Promise<Simu
 	);
 	let now = 0;
 	return {
-		client: createClient(ResourceService, transport),
+		client: createInProcessClient(ResourceService, transport),
 		random,
 		clock,
 		scheduler,

@@ -1,8 +1,7 @@
-import { createClient } from "@connectrpc/connect";
 import { createCache } from "@plinth/cache";
 import type { Controller, Requeue } from "@plinth/controller";
 import { cachedTypes, callReconcile } from "@plinth/controller/testing";
-import { createInProcessTransport } from "@plinth/in-process";
+import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
 import {
 	createResourceServiceCloningClient,
 	type ID,
@@ -97,7 +96,9 @@ export async function reconcileOnce(
 		(router) => router.service(ResourceService, service),
 		runtime,
 	);
-	const client = createResourceServiceCloningClient(createClient(ResourceService, transport));
+	const client = createResourceServiceCloningClient(
+		createInProcessClient(ResourceService, transport),
+	);
 	const call = callReconcile(controller, { id, cache, client, runtime, logger: log });
 	const requeue = await runtime.scheduler.run(call);
 	return { requeue, changes, log };

@@ -1,5 +1,4 @@
-import { createClient } from "@connectrpc/connect";
-import { createInProcessTransport } from "@plinth/in-process";
+import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
 import { createResourceServiceCloningClient, ResourceService } from "@plinth/proto";
 import { Namespace, Partition, Tombstone, TypeRegistry } from "@plinth/resource";
 import {
@@ -53,7 +52,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
 		(router) => router.service(ResourceService, service),
 		runtime,
 	);
-	const direct = createClient(ResourceService, transport);
+	const direct = createInProcessClient(ResourceService, transport);
 	const faults = new ClientFaults();
 	const faulty = faultyClient(direct, faults);
 	const { wrapWatching = (client) => client, wrapWriting = (client) => client } = options;

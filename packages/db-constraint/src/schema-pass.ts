@@ -1,0 +1,143 @@
+import { create } from "@bufbuild/protobuf";
+import {
+	type DescriptorRecord,
+	DescriptorRecordSchema,
+} from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { type FamilyLike, familyKey } from "@plinth/resource";
+import { wildcard } from "@plinth/storage";
+import type { Asking } from "./asking.ts";
+import { isConflict } from "./conflict.ts";
+import type { ConstraintContext } from "./constraint-context.ts";
+import { deriveReferences } from "./derive-references.ts";
+import { descriptorRecord } from "./descriptor-record.ts";
+import { type KeyLike, keyOf, localKeyString, nameOfKey } from "./resource-key.ts";
+import { putRecord, ResourceShadow, readRecord, shadowOf } from "./shadow-records.ts";
+
+/**
+ * Brings a schema of references into force.
+ *
+ *     another schema ──begin: change the record that all commits assert──▶ ours, incomplete
+ *     ours, incomplete ──derive every shadow anew, family by family──▶ ours, complete
+ *
+ * From the beginning on, code with another schema can commit nothing. A pass that is broken off goes on
+ * where it was: the record says how far each family has come.
+ */
+export class SchemaPass {
+	readonly #context: ConstraintContext;
+	readonly #asking: Asking;
+
+	constructor(context: ConstraintContext, asking: Asking) {
+		this.#context = context;
+		this.#asking = asking;
+	}
+
+	/** Makes this schema the one that commits assert. */
+	async begin(): Promise<void> {
+		const { descriptor, environment } = this.#context;
+		await this.#update((record) =>
+			record?.fingerprint === descriptor.fingerprint
+				? undefined
+				: create(DescriptorRecordSchema, {
+						fingerprint: descriptor.fingerprint,
+						version: environment.self.version,
+					}),
+		);
+	}
+
+	/**
+	 * Derives what has not been derived yet, until all is; then the record says so.
+	 *
+	 * @throws Refused Unavailable where a deployment can't be reached: call it again.
+	 */
+	async complete(signal: AbortSignal): Promise<void> {
+		const { logger, limits } = this.#context;
+		const record = await this.#read();
+		if (record === undefined || record.complete) {
+			return;
+		}
+		for (const family of await this.#families()) {
+			const key = familyKey(family);
+			let after = record.progress[key] ?? "";
+			const names = (await this.#namesOf(family)).filter(({ text }) => text > after);
+			for (let at = 0; at < names.length; at += limits.pageSize) {
+				signal.throwIfAborted();
+				const page = names.slice(at, at + limits.pageSize);
+				for (const { key } of page) {
+					await deriveReferences(this.#context, this.#asking, nameOfKey(key));
+				}
+				after = page.at(-1)?.text ?? after;
+				await this.#update((now) => now && { ...now, progress: { ...now.progress, [key]: after } });
+				logger.info(
+					{ family: key, done: at + page.length, of: names.length },
+					"references derived",
+				);
+			}
+		}
+		await this.#update((now) => now && { ...now, complete: true, progress: {} });
+	}
+
+	/** The families that have references now, and those whose shadows have some from before. */
+	async #families(): Promise<readonly FamilyLike[]> {
+		const { backend, descriptor } = this.#context;
+		const families = new Map<string, FamilyLike>();
+		for (const { type, family } of descriptor.referencingTypes()) {
+			families.set(family, type);
+		}
+		const { resources } = await backend.list({
+			type: ResourceShadow.type,
+			tenancy: { partition: "", namespace: "" },
+			namePrefix: "s-",
+		});
+		for (const resource of resources) {
+			const key = shadowOf(resource)?.shadow;
+			if (key?.resource !== undefined && key.outgoing.length > 0) {
+				families.set(familyKey(key.resource), key.resource);
+			}
+		}
+		return [...families].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, family]) => family);
+	}
+
+	/** The keys of a family's resources, in the order in which they are derived. */
+	async #namesOf(family: FamilyLike): Promise<readonly { key: KeyLike; text: string }[]> {
+		const { backend } = this.#context;
+		const tenancy = { partition: wildcard, namespace: wildcard };
+		const { resources } = await backend.list(
+			{ type: family, tenancy, namePrefix: "" },
+			{ consistency: "strong" },
+		);
+		return resources
+			.flatMap(({ id }) => (id === undefined ? [] : [keyOf(id, "")]))
+			.map((key) => ({ key, text: localKeyString(key) }))
+			.sort((a, b) => (a.text < b.text ? -1 : 1));
+	}
+
+	async #read(): Promise<DescriptorRecord | undefined> {
+		const stored = await readRecord(this.#context.backend, descriptorRecord, {
+			consistency: "strong",
+		});
+		return stored?.record.case === "descriptor" ? stored.record.value : undefined;
+	}
+
+	async #update(
+		change: (record: DescriptorRecord | undefined) => DescriptorRecord | undefined,
+	): Promise<void> {
+		const { backend, runtime } = this.#context;
+		for (;;) {
+			const stored = await readRecord(backend, descriptorRecord, { consistency: "strong" });
+			const value = change(stored?.record.case === "descriptor" ? stored.record.value : undefined);
+			if (value === undefined) {
+				return;
+			}
+			try {
+				await backend.commit([
+					putRecord(runtime, descriptorRecord, stored?.resource, { case: "descriptor", value }),
+				]);
+				return;
+			} catch (failure) {
+				if (!isConflict(failure)) {
+					throw failure;
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,336 @@
+import type { HandlerContext, Interceptor } from "@connectrpc/connect";
+import {
+	abortOf,
+	type Behaviour,
+	type Connect,
+	codeOf,
+	drained,
+	endlessRequests,
+	errorOf,
+	forever,
+	happening,
+	texts,
+} from "./behaviour.fixture.ts";
+
+/** A stream that says what becomes of its handler: its first message, then nothing. */
+async function connectLeavable(connect: Connect, caller: Interceptor[] = []) {
+	const running = happening<HandlerContext>();
+	const aborted = happening<unknown>();
+	const cleaned = happening<boolean>();
+	async function* handle(context: HandlerContext) {
+		void abortOf(context.signal).then(aborted.resolve);
+		running.resolve(context);
+		try {
+			yield { text: "first" };
+			await abortOf(context.signal);
+		} finally {
+			cleaned.resolve(context.signal.aborted);
+		}
+	}
+	const { client } = await connect({
+		caller,
+		handlers: {
+			unary: () => ({ text: "still there" }),
+			serverStream: (_, context) => handle(context),
+			bidi: (_, context) => handle(context),
+		},
+	});
+	return {
+		client,
+		running: running.promise,
+		/** The code of what the handler's signal says. */
+		aborted: aborted.promise.then(codeOf),
+		/** Whether the signal had aborted when the handler's `finally` ran. */
+		cleaned: cleaned.promise,
+	};
+}
+
+const passing: Interceptor = (next) => (request) => next(request);
+
+/** What happens to a stream whose reader goes away. */
+export const leavingBehaviours: readonly Behaviour[] = [
+	{
+		does: "ends a stream that its reader leaves by break, on both sides",
+		clients: "createInProcessClient",
+		async play(connect) {
+			const { client, aborted, cleaned } = await connectLeavable(connect);
+			for await (const _ of client.serverStream({})) {
+				break;
+			}
+			return [await aborted, await cleaned];
+		},
+		outcome: ["Canceled", true],
+	},
+	{
+		does: "ends a stream whose reader throws",
+		clients: "createInProcessClient",
+		async play(connect) {
+			const { client, aborted, cleaned } = await connectLeavable(connect);
+			const reading = (async () => {
+				for await (const _ of client.serverStream({})) {
+					throw new Error("enough");
+				}
+			})();
+			return [await errorOf(reading), await aborted, await cleaned];
+		},
+		outcome: ["not a ConnectError: Error: enough", "Canceled", true],
+	},
+	{
+		does: "ends a stream behind interceptors that its reader leaves",
+		clients: "createInProcessClient",
+		async play(connect) {
+			const { client, aborted, cleaned } = await connectLeavable(connect, [passing, passing]);
+			for await (const _ of client.serverStream({})) {
+				break;
+			}
+			return [await aborted, await cleaned];
+		},
+		outcome: ["Canceled", true],
+	},
+	{
+		does: "runs the finally of an interceptor's own stream when its reader leaves",
+		clients: "createInProcessClient",
+		async play(connect) {
+			let isCleaned = false;
+			async function* through<T>(messages: AsyncIterable<T>) {
+				try {
+					yield* messages;
+				} finally {
+					isCleaned = true;
+				}
+			}
+			const wrapping: Interceptor = (next) => async (request) => {
+				const response = await next(request);
+				return response.stream ? { ...response, message: through(response.message) } : response;
+			};
+			const { client, aborted } = await connectLeavable(connect, [wrapping]);
+			for await (const _ of client.serverStream({})) {
+				break;
+			}
+			return [isCleaned, await aborted];
+		},
+		outcome: [true, "Canceled"],
+	},
+	{
+		does: "ends a stream both ways that its reader leaves, and its requests",
+		clients: "createInProcessClient",
+		async play(connect) {
+			const aborted = happening<unknown>();
+			const { client } = await connect({
+				handlers: {
+					async *bidi(requests, { signal }) {
+						void abortOf(signal).then(aborted.resolve);
+						for await (const _ of requests) {
+							yield { text: "answer" };
+						}
+					},
+				},
+			});
+			const { requests, ended } = endlessRequests();
+			for await (const _ of client.bidi(requests)) {
+				break;
+			}
+			return [codeOf(await aborted.promise), await ended];
+		},
+		outcome: ["Canceled", "threw Canceled: the caller reads no further"],
+	},
+	{
+		does: "ends a stream that its reader leaves before there is a message",
+		clients: "createInProcessClient",
+		async play(connect) {
+			const running = happening();
+			const aborted = happening<unknown>();
+			const { client } = await connect({
+				handlers: {
+					// biome-ignore lint/correctness/useYield: it waits for what does not come
+					async *serverStream(_, { signal }) {
+						void abortOf(signal).then(aborted.resolve);
+						running.resolve();
+						await forever();
+					},
+				},
+			});
+			const reader = client.serverStream({})[Symbol.asyncIterator]();
+			const waiting = [reader.next(), reader.next()];
+			await running.promise;
+			const left = await reader.return?.();
+			return [left, await Promise.all(waiting), codeOf(await aborted.promise)];
+		},
+		outcome: [
+			{ done: true, value: undefined },
+			[
+				{ done: true, value: undefined },
+				{ done: true, value: undefined },
+			],
+			"Canceled",
+		],
+	},
+	{
+		does: "ends a stream behind interceptors that its reader leaves before there is a message",
+		clients: "createInProcessClient",
+		async play(connect) {
+			const running = happening();
+			const aborted = happening<unknown>();
+			const { client } = await connect({
+				caller: [passing],
+				handlers: {
+					// biome-ignore lint/correctness/useYield: it waits for what does not come
+					async *serverStream(_, { signal }) {
+						void abortOf(signal).then(aborted.resolve);
+						running.resolve();
+						await forever();
+					},
+				},
+			});
+			const reader = client.serverStream({})[Symbol.asyncIterator]();
+			const waiting = reader.next();
+			await running.promise;
+			await reader.return?.();
+			return [await waiting, codeOf(await aborted.promise)];
+		},
+		outcome: [{ done: true, value: undefined }, "Canceled"],
+	},
+	{
+		does: "makes no call for an interceptor whose caller has left",
+		clients: "createInProcessClient",
+		async play(connect) {
+			let calls = 0;
+			const entered = happening();
+			const release = happening();
+			const outcome = happening<unknown>();
+			const slow: Interceptor = (next) => async (request) => {
+				entered.resolve();
+				await release.promise;
+				const response = next(request);
+				outcome.resolve(errorOf(response));
+				return response;
+			};
+			const { client } = await connect({
+				caller: [slow],
+				handlers: {
+					async *serverStream() {
+						calls += 1;
+						yield {};
+					},
+				},
+			});
+			const reader = client.serverStream({})[Symbol.asyncIterator]();
+			const waiting = reader.next();
+			await entered.promise;
+			await reader.return?.();
+			const read = await waiting;
+			release.resolve();
+			return [read, await outcome.promise, calls];
+		},
+		outcome: [{ done: true, value: undefined }, "Canceled: the caller reads no further", 0],
+	},
+	{
+		does: "ends a stream that nobody has read when its reader leaves",
+		clients: "createInProcessClient",
+		async play(connect) {
+			const { client, running, aborted } = await connectLeavable(connect);
+			const reader = client.serverStream({})[Symbol.asyncIterator]();
+			await running;
+			await reader.return?.();
+			return [await reader.next(), await aborted];
+		},
+		outcome: [{ done: true, value: undefined }, "Canceled"],
+	},
+	{
+		does: "gives whoever waits for a message the end when the reader leaves",
+		clients: "createInProcessClient",
+		async play(connect) {
+			const { client, aborted } = await connectLeavable(connect);
+			const reader = client.serverStream({})[Symbol.asyncIterator]();
+			const first = await reader.next();
+			const waiting = [reader.next(), reader.next()];
+			await reader.return?.();
+			return [first.done, await Promise.all(waiting), await reader.next(), await aborted];
+		},
+		outcome: [
+			false,
+			[
+				{ done: true, value: undefined },
+				{ done: true, value: undefined },
+			],
+			{ done: true, value: undefined },
+			"Canceled",
+		],
+	},
+	{
+		does: "brings no trailers to a reader that has left",
+		clients: "createInProcessClient",
+		async play(connect) {
+			const seen: string[] = [];
+			const { client, aborted } = await connectLeavable(connect);
+			const stream = client.serverStream(
+				{},
+				{ onHeader: () => seen.push("header"), onTrailer: () => seen.push("trailer") },
+			);
+			for await (const { text } of stream) {
+				seen.push(text);
+				break;
+			}
+			return [await aborted, seen];
+		},
+		outcome: ["Canceled", ["header", "first"]],
+	},
+	{
+		does: "ends one stream and leaves its neighbour when a reader leaves",
+		clients: "createInProcessClient",
+		async play(connect) {
+			const { client, aborted } = await connectLeavable(connect);
+			const controller = new AbortController();
+			const neighbour = client
+				.serverStream({}, { signal: controller.signal })
+				[Symbol.asyncIterator]();
+			const { value: first } = await neighbour.next();
+			for await (const _ of client.bidi(texts("q"))) {
+				break;
+			}
+			await aborted;
+			const { text } = await client.unary({});
+			const waiting = errorOf(neighbour.next());
+			controller.abort();
+			return [first?.text, text, await waiting];
+		},
+		outcome: ["first", "still there", "Canceled: This operation was aborted"],
+	},
+	{
+		does: "leaves a stream alone that has ended when its reader leaves",
+		clients: "createInProcessClient",
+		async play(connect) {
+			const aborted = happening<unknown>();
+			const { client } = await connect({
+				handlers: {
+					async *serverStream(_, { signal }) {
+						void abortOf(signal).then(aborted.resolve);
+						yield { text: "only" };
+					},
+				},
+			});
+			const stream = client.serverStream({});
+			await drained(stream);
+			await stream[Symbol.asyncIterator]().return?.();
+			return codeOf(await aborted.promise);
+		},
+		outcome: "not a ConnectError",
+	},
+	{
+		does: "leaves a stream whose reader's onHeader throws",
+		clients: "createInProcessClient",
+		async play(connect) {
+			const { client, aborted } = await connectLeavable(connect);
+			const stream = client.serverStream(
+				{},
+				{
+					onHeader: () => {
+						throw new Error("not these");
+					},
+				},
+			);
+			return [await errorOf(drained(stream)), await aborted];
+		},
+		outcome: ["not a ConnectError: Error: not these", "Canceled"],
+	},
+];

@@ -1,0 +1,117 @@
+import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
+import type { CallOptions, StreamResponse } from "@connectrpc/connect";
+import type { OpenStream } from "./open-stream.ts";
+
+type Result<T> = IteratorResult<T, undefined>;
+
+/** One object for all ends, so frozen. */
+const done: IteratorReturnResult<undefined> = Object.freeze({ done: true, value: undefined });
+
+/** What became of opening a stream. */
+type Opened<T> =
+	| { readonly kind: "messages"; readonly messages: AsyncIterator<T> }
+	| { readonly kind: "failed"; readonly error: unknown }
+	| { readonly kind: "left" };
+
+/**
+ * The messages of a stream, as a client's caller reads them; once, as with a generator.
+ *
+ * ```
+ *   opening ──response──▶ reading ──end, error──▶ over
+ *      └───────error, return()───────return()─────▲
+ * ```
+ *
+ * While it is read, `next()` is that of the transport's own stream: nothing is made per message.
+ */
+export class LeavableMessages<I extends DescMessage, O extends DescMessage>
+	implements AsyncIterableIterator<MessageShape<O>, undefined>
+{
+	readonly #stream: OpenStream<I, O>;
+	readonly #onHeader: CallOptions["onHeader"];
+	#onTrailer: CallOptions["onTrailer"];
+	/** Settled by the response or by `return`, whichever is first; made for the first reader. */
+	#opening: PromiseWithResolvers<Opened<MessageShape<O>>> | undefined;
+	/** What is read, once the first reader has got to it. */
+	#messages: AsyncIterator<MessageShape<O>> | undefined;
+	#isOver = false;
+
+	constructor(stream: OpenStream<I, O>, options: CallOptions | undefined) {
+		this.#stream = stream;
+		this.#onHeader = options?.onHeader;
+		this.#onTrailer = options?.onTrailer;
+		// Whoever reads hears of it; a stream that nobody reads has nobody to tell.
+		stream.response.catch(() => {});
+	}
+
+	[Symbol.asyncIterator](): this {
+		return this;
+	}
+
+	next(): Promise<Result<MessageShape<O>>> {
+		if (this.#isOver) {
+			return Promise.resolve(done);
+		}
+		if (this.#messages !== undefined) {
+			return this.#messages.next();
+		}
+		if (this.#opening === undefined) {
+			this.#opening = Promise.withResolvers();
+			void this.#open(this.#opening);
+		}
+		return this.#opening.promise.then(this.#read);
+	}
+
+	/** Leaves the stream. Whoever waits for a message gets the end, and the handler's signal aborts. */
+	async return(): Promise<Result<MessageShape<O>>> {
+		if (!this.#isOver) {
+			this.#isOver = true;
+			this.#stream.leave();
+			this.#opening?.resolve({ kind: "left" });
+			// Interceptors may have put streams of their own in between.
+			await this.#messages?.return?.();
+		}
+		return done;
+	}
+
+	/** Never rejects: what fails is for the first reader. */
+	async #open({ resolve }: PromiseWithResolvers<Opened<MessageShape<O>>>): Promise<void> {
+		try {
+			const response = await this.#stream.response;
+			if (!this.#isOver) {
+				this.#onHeader?.(response.header);
+				resolve({ kind: "messages", messages: this.#messagesOf(response) });
+			}
+		} catch (error) {
+			this.#stream.leave();
+			resolve({ kind: "failed", error });
+		}
+	}
+
+	readonly #read = (opened: Opened<MessageShape<O>>): Promise<Result<MessageShape<O>>> => {
+		if (opened.kind === "messages") {
+			this.#messages = opened.messages;
+		} else if (opened.kind === "failed" && !this.#isOver) {
+			this.#isOver = true;
+			return Promise.reject(opened.error);
+		}
+		return this.next();
+	};
+
+	#messagesOf(response: StreamResponse<I, O>): AsyncIterator<MessageShape<O>> {
+		const messages = response.message[Symbol.asyncIterator]();
+		if (this.#onTrailer === undefined) {
+			return messages;
+		}
+		const see = (result: IteratorResult<MessageShape<O>, unknown>) => {
+			if (result.done === true && !this.#isOver) {
+				this.#isOver = true;
+				this.#onTrailer?.(response.trailer);
+			}
+			return result;
+		};
+		return {
+			next: () => messages.next().then(see),
+			return: () => messages.return?.() ?? Promise.resolve(done),
+		};
+	}
+}

@@ -1,0 +1,127 @@
+import { create, type DescFile, toBinary } from "@bufbuild/protobuf";
+import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import type { ServiceImpl } from "@connectrpc/connect";
+import { ListTypesResponseSchema, type TypeService } from "@plinth/proto";
+import {
+	type Access,
+	type Authorizer,
+	operatorWrite,
+	type ResourceType,
+	type TypeRegistry,
+	typeOf,
+} from "@plinth/resource";
+import { decideList } from "./authorization.ts";
+import { accessOf } from "./call.ts";
+import { limits } from "./limits.ts";
+import { malformed } from "./refusal.ts";
+
+const defaultPageSize = 100;
+
+/** What the descriptors of a page may take together: less than what gRPC clients take by default. */
+const maxPageBytes = 2 * 1024 * 1024;
+
+/** What a type service tells about, and to whom. */
+export interface TypeServiceOptions {
+	/** Types may be registered until the first call. */
+	readonly registry: TypeRegistry;
+	readonly authorizer: Authorizer;
+}
+
+/**
+ * The registered types as an implementation for any Connect router. A caller is told of the types
+ * that it may list or write somewhere. The files that describe them are told whole, with messages of
+ * other types in them.
+ */
+export function createTypeService(options: TypeServiceOptions): ServiceImpl<typeof TypeService> {
+	const files = new DescriptorFiles();
+	return {
+		async listTypes({ pageSize, pageToken }, call) {
+			if (pageSize < 0 || pageSize > limits.pageSize) {
+				throw malformed("page_size", `${pageSize} is not from 0 to ${limits.pageSize}`);
+			}
+			const access = await accessOf(options.authorizer, call);
+			const types = options.registry
+				.all()
+				.filter((type) => type.key > pageToken && isTold(type, access));
+			const page = pageOf(types, pageSize || defaultPageSize, files);
+			const last = page.at(-1);
+			return create(ListTypesResponseSchema, {
+				types: page.map(({ type, scope, schema }) => ({
+					type: typeOf(type),
+					scope,
+					messageName: schema.typeName,
+				})),
+				fileDescriptorSet: files.setOf(page),
+				nextPageToken: last !== undefined && page.length < types.length ? last.key : "",
+			});
+		},
+	};
+}
+
+const everywhere = { partition: "*", namespace: "*" };
+
+function isTold(type: ResourceType, access: Access): boolean {
+	return (
+		decideList(type, access, everywhere).kind !== "denied" ||
+		access.check(operatorWrite, { type: type.type, tenancy: everywhere }).kind !== "denied"
+	);
+}
+
+/** The first types, as many as fit: at least one. */
+function pageOf(
+	types: readonly ResourceType[],
+	size: number,
+	files: DescriptorFiles,
+): readonly ResourceType[] {
+	const included = new Set<DescFile>();
+	let bytes = 0;
+	for (const [count, type] of types.slice(0, size).entries()) {
+		for (const file of filesOf(type.schema.file)) {
+			if (!included.has(file)) {
+				included.add(file);
+				bytes += files.sizeOf(file);
+			}
+		}
+		if (count > 0 && bytes > maxPageBytes) {
+			return types.slice(0, count);
+		}
+	}
+	return types.slice(0, size);
+}
+
+/** A file and all that it imports, each after what it imports. */
+function filesOf(file: DescFile, seen = new Set<DescFile>()): Set<DescFile> {
+	for (const dependency of file.dependencies) {
+		if (!seen.has(dependency)) {
+			filesOf(dependency, seen);
+		}
+	}
+	return seen.add(file);
+}
+
+/** Descriptors of files as bytes, each encoded once to know its size. */
+class DescriptorFiles {
+	readonly #sizes = new WeakMap<DescFile, number>();
+
+	sizeOf(file: DescFile): number {
+		let size = this.#sizes.get(file);
+		if (size === undefined) {
+			size = encode([file]).byteLength;
+			this.#sizes.set(file, size);
+		}
+		return size;
+	}
+
+	setOf(types: readonly ResourceType[]): Uint8Array<ArrayBuffer> {
+		const files = new Set<DescFile>();
+		for (const { schema } of types) {
+			filesOf(schema.file, files);
+		}
+		return encode(files);
+	}
+}
+
+function encode(files: Iterable<DescFile>): Uint8Array<ArrayBuffer> {
+	const file = [...files].map(({ proto }) => proto);
+	return toBinary(FileDescriptorSetSchema, create(FileDescriptorSetSchema, { file }));
+}
