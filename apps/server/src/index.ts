@@ -1,6 +1,9 @@
 export type { ListenAddress } from "./configuration/listen-address.ts";
+export { FileError } from "./configuration/located-yaml.ts";
+export { type CallLimits, defaultCallLimits } from "./limits/call-limits.ts";
 export { defaultListenerLimits, type ListenerLimits } from "./listener/limits.ts";
 export { ListenError } from "./listener/listener.ts";
+export type { TlsFiles } from "./listener/tls-files.ts";
 export { createLogger, type LoggerOptions } from "./logging/pino-logger.ts";
 export {
 	defineModule,
@@ -9,5 +12,8 @@ export {
 	type ModuleDefinition,
 } from "./module/define-module.ts";
 export { loadModule, ModuleError } from "./module/load-module.ts";
+export { type AccessAuthorizer, createAccessAuthorizer } from "./security/access-authorizer.ts";
+export type { AccessOptions, JwtOptions } from "./security/access-options.ts";
+export { newToken } from "./security/new-token.ts";
 export { createServer, type Server, type ServerOptions } from "./server.ts";
 export type { StorageChoice } from "./storage-choice.ts";

@@ -25,6 +25,8 @@ async function interfaces(options: Partial<InterfacesOptions> = {}): Promise<Int
 		logger: silentLogger,
 		limits: { messageBytes: 10_000 },
 		takesCalls: () => true,
+		enter: () => {},
+		interceptors: [],
 		streamsEnd: new AbortController().signal,
 		callsEnd: new AbortController().signal,
 		...options,

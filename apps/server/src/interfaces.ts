@@ -3,29 +3,36 @@ import {
 	Code,
 	ConnectError,
 	type ConnectRouter,
-	createClient,
 	createConnectRouter,
+	type HandlerContext,
+	type Interceptor,
 } from "@connectrpc/connect";
 import { type ControllerManager, createControllerService } from "@plinth/controller";
-import { createInProcessTransport } from "@plinth/in-process";
+import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
 import {
 	ControllerService,
 	createResourceServiceCloningClient,
 	ResourceService,
+	TypeService,
 } from "@plinth/proto";
 import type { Authorizer, TypeLike, TypeRegistry } from "@plinth/resource";
 import {
 	createResourceService,
+	createTypeService,
 	everyoneMayDoEverything,
 	sendErrorsWell,
 } from "@plinth/resource-service";
 import type { Logger, Runtime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
+import { Health } from "./gen/grpc/health/v1/health_pb.ts";
+import { ServerReflection } from "./gen/grpc/reflection/v1/reflection_pb.ts";
 import { endStreams } from "./listener/end-streams.ts";
 import type { ListenerLimits } from "./listener/limits.ts";
 import { reportFaults } from "./listener/report-faults.ts";
 import { requireRead } from "./listener/require-read.ts";
 import type { Module } from "./module/define-module.ts";
+import { createHealthService } from "./operations/health-service.ts";
+import { createReflectionService } from "./operations/reflection-service.ts";
 
 /**
  * Who can call what, and how:
@@ -58,6 +65,10 @@ export interface InterfacesOptions {
 	readonly limits: Pick<ListenerLimits, "messageBytes">;
 	/** Whether external calls are taken; until then, and after, they are Unavailable. */
 	readonly takesCalls: () => boolean;
+	/** Lets external calls in: with a token that is good, within the limits. */
+	readonly enter: (call: HandlerContext) => void | Promise<void>;
+	/** What else external calls pass through, from the outside in. */
+	readonly interceptors: readonly Interceptor[];
 	/** Ends the streams of the external interface with its reason. */
 	readonly streamsEnd: AbortSignal;
 	/** Aborts external calls that did not finish in time, with its reason. */
@@ -93,10 +104,10 @@ export function createInterfaces(options: InterfacesOptions): Interfaces {
 		(router) => router.service(ResourceService, secured),
 		runtime,
 	);
-	const trustedShared = createClient(ResourceService, trustedTransport);
+	const trustedShared = createInProcessClient(ResourceService, trustedTransport);
 	const trustedCloned = createResourceServiceCloningClient(trustedShared);
 	const securedCloned = createResourceServiceCloningClient(
-		createClient(ResourceService, securedTransport),
+		createInProcessClient(ResourceService, securedTransport),
 	);
 
 	const external = createConnectRouter({
@@ -106,16 +117,28 @@ export function createInterfaces(options: InterfacesOptions): Interfaces {
 		shutdownSignal: options.callsEnd,
 		requestGate: (call) => {
 			sendErrorsWell(call);
-			if (!options.takesCalls()) {
+			if (!options.takesCalls() && call.service.typeName !== Health.typeName) {
 				throw new ConnectError("the server is starting or stopping: try again", Code.Unavailable);
 			}
+			return options.enter(call);
 		},
-		interceptors: [endStreams(options.streamsEnd), reportFaults(logger)],
+		interceptors: [...options.interceptors, endStreams(options.streamsEnd), reportFaults(logger)],
 	});
 	external.service(ResourceService, secured);
+	external.service(TypeService, createTypeService({ registry, authorizer: options.authorizer }));
 	external.service(ControllerService, createControllerService(options.controllers), {
 		interceptors: [requireRead(options.authorizer, controllerReports)],
 	});
+	external.service(
+		Health,
+		createHealthService({
+			services: () => external.handlers.map(({ service }) => service.typeName),
+			isReady: options.takesCalls,
+			clock: runtime.clock,
+			streamsEnd: options.streamsEnd,
+		}),
+	);
+	external.service(ServerReflection, createReflectionService(external, registry.messages()));
 	for (const module of options.modules) {
 		module.services(external, { trusted: trustedCloned, secured: securedCloned, logger });
 	}

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -164,6 +164,39 @@ describe("plinth-server with its data in a folder", () => {
 			expect(event.case === "upsert" && event.value.resource?.id?.name).toBe("ornette");
 			break;
 		}
+	});
+
+	it("has what a backup had once that is restored", async () => {
+		const folder = await temporaryFolder();
+		const args = [...anyPort, ...music, "--data-dir", join(folder, "data")];
+		const copy = join(folder, "copy.sqlite");
+		const first = new ServerProcess(...args);
+		const client = createClient(
+			ResourceService,
+			createGrpcTransport({ baseUrl: await first.listening() }),
+		);
+		await client.write({ resource: artist("miles") });
+		const busy = await new ServerProcess("backup", copy, "--data-dir", join(folder, "data")).ended;
+		expect(busy.code).toBe(1);
+		expect(busy.stderr).not.toContain("    at ");
+		first.kill("SIGTERM");
+		await first.ended;
+		const backup = await new ServerProcess("backup", copy, "--data-dir", join(folder, "data"))
+			.ended;
+		expect(backup).toMatchObject({ code: 0 });
+		const other = join(folder, "other");
+		const missing = await new ServerProcess("restore", "--data-dir", other).ended;
+		expect(missing).toMatchObject({ code: 2 });
+		await mkdir(other);
+		const restored = await new ServerProcess("restore", copy, "--data-dir", other).ended;
+		expect(restored).toMatchObject({ code: 0, stderr: "" });
+		const second = new ServerProcess(...anyPort, ...music, "--data-dir", other);
+		const again = createClient(
+			ResourceService,
+			createGrpcTransport({ baseUrl: await second.listening() }),
+		);
+		const { resource } = await again.read({ id: idOf(Artist, "miles") });
+		expect(resource?.id?.name).toBe("miles");
 	});
 
 	it("is the only one there", async () => {

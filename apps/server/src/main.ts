@@ -3,11 +3,16 @@ import process from "node:process";
 import { Inconsistent } from "@plinth/storage";
 import { ForeignData } from "@plinth/storage-etcd";
 import { StorageFileError } from "@plinth/storage-sqlite";
-import { type Configuration, help, parseCommandLine } from "./configuration/flags.ts";
+import { copyStorage, isCopyCommand } from "./backup-command.ts";
+import { type Configuration, parseCommandLine } from "./configuration/configuration.ts";
+import { help } from "./configuration/help.ts";
+import { FileError } from "./configuration/located-yaml.ts";
 import { UsageError } from "./configuration/usage-error.ts";
 import { ListenError } from "./listener/listener.ts";
 import { createLogger } from "./logging/pino-logger.ts";
 import { loadModules, ModuleError } from "./module/load-module.ts";
+import { exportTraces } from "./operations/tracing.ts";
+import { newToken } from "./security/new-token.ts";
 import { createServer, type Server } from "./server.ts";
 import type { StorageChoice } from "./storage-choice.ts";
 import { welcome } from "./welcome.ts";
@@ -21,7 +26,20 @@ async function main(args: readonly string[]): Promise<number> {
 	// Timers of a stop that waits do not hold the process; this one does, until the stop is done.
 	const held = setInterval(() => {}, 2 ** 30);
 	try {
-		const command = parseCommandLine(args);
+		if (args[0] === "new-token" && args.length === 1) {
+			const { token, sha256 } = newToken();
+			process.stdout.write(`token   ${token}\nsha256  ${sha256}\n`);
+			return exitCodes.stopped;
+		}
+		const [first, second] = args;
+		if (isCopyCommand(first)) {
+			const parsed = parseCommandLine(args.slice(2), process.env);
+			if (parsed.kind === "serve") {
+				process.stdout.write(await copyStorage(first, second, parsed.configuration));
+				return exitCodes.stopped;
+			}
+		}
+		const command = parseCommandLine(isCopyCommand(first) ? ["--help"] : args, process.env);
 		if (command.kind === "help") {
 			process.stdout.write(help);
 			return exitCodes.stopped;
@@ -30,7 +48,9 @@ async function main(args: readonly string[]): Promise<number> {
 		return exitCodes.stopped;
 	} catch (failure) {
 		process.stderr.write(`${explain(failure)}\n`);
-		return failure instanceof UsageError ? exitCodes.usage : exitCodes.failed;
+		return failure instanceof UsageError || failure instanceof FileError
+			? exitCodes.usage
+			: exitCodes.failed;
 	} finally {
 		clearInterval(held);
 	}
@@ -38,16 +58,23 @@ async function main(args: readonly string[]): Promise<number> {
 
 async function serve(configuration: Configuration): Promise<void> {
 	const modules = await loadModules(configuration.modules);
+	const { otlpEndpoint, logLevel } = configuration;
+	const traces = otlpEndpoint && exportTraces(otlpEndpoint);
 	const server = createServer({
-		listen: configuration.listen,
+		...configuration,
 		storage: storageChoice(configuration),
 		modules,
-		logger: createLogger(),
+		logger: createLogger({ level: logLevel }),
+		...(traces && { tracerProvider: traces.provider }),
 	});
 	stopOnSignals(server);
-	await server.start();
-	process.stdout.write(welcome(server.address, configuration, modules));
-	await server.ended;
+	try {
+		await server.start();
+		process.stdout.write(welcome(server.address, configuration, modules));
+		await server.ended;
+	} finally {
+		await traces?.close();
+	}
 }
 
 function storageChoice({ storage, etcd, dataDirectory }: Configuration): StorageChoice {
@@ -71,6 +98,10 @@ function stopOnSignals(server: Server): void {
 	};
 	process.on("SIGINT", onSignal);
 	process.on("SIGTERM", onSignal);
+	process.on("SIGHUP", () => {
+		// What is wrong with a file is logged; before the start there is nothing to look at.
+		server.reload().catch(() => {});
+	});
 }
 
 /** What went wrong: for failures that say all that there is to know, without a stack. */
@@ -79,7 +110,7 @@ function explain(failure: unknown): string {
 		return String(failure);
 	}
 	const expected = [
-		...[UsageError, ModuleError, ListenError],
+		...[UsageError, FileError, ModuleError, ListenError],
 		...[StorageFileError, ForeignData, Inconsistent],
 	];
 	return expected.some((kind) => failure instanceof kind)

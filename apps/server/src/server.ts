@@ -1,26 +1,47 @@
-import type { Client } from "@connectrpc/connect";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { type Client, Code, ConnectError } from "@connectrpc/connect";
+import { type TracerProvider, trace } from "@opentelemetry/api";
+import type { IMetricReader } from "@opentelemetry/sdk-metrics";
 import { createControllerManager } from "@plinth/controller";
 import type { ResourceService } from "@plinth/proto";
 import {
 	type Authorizer,
 	Namespace,
+	operatorRead,
 	Partition,
 	Tombstone,
+	type TypeLike,
 	type TypeRegistry,
 } from "@plinth/resource";
-import { ensureDefaultTenancy, everyoneMayDoEverything } from "@plinth/resource-service";
+import { accessOf, ensureDefaultTenancy, everyoneMayDoEverything } from "@plinth/resource-service";
 import { type Logger, type Runtime, silentLogger, systemRuntime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
 import { createReaper, createTenancyDeletion } from "@plinth/system-controllers";
-import { formatListenAddress, type ListenAddress } from "./configuration/listen-address.ts";
+import {
+	formatListenAddress,
+	isLoopback,
+	type ListenAddress,
+} from "./configuration/listen-address.ts";
+import { Health } from "./gen/grpc/health/v1/health_pb.ts";
 import { createInterfaces, type Interfaces } from "./interfaces.ts";
+import { CallGate } from "./limits/call-gate.ts";
+import { type CallLimits, defaultCallLimits } from "./limits/call-limits.ts";
 import { defaultListenerLimits, type ListenerLimits } from "./listener/limits.ts";
-import { openListener } from "./listener/listener.ts";
-import { createPlainEndpoints } from "./listener/plain-endpoints.ts";
+import { ListenError, type Listener, openListener } from "./listener/listener.ts";
+import { createPlainEndpoints, type MetricsEndpoint } from "./listener/plain-endpoints.ts";
 import { createRpcHandler } from "./listener/rpc-handler.ts";
+import { checkTlsMaterial, type TlsFiles, type TlsMaterial } from "./listener/tls-files.ts";
 import type { Module } from "./module/define-module.ts";
 import { registerTypes } from "./module/register-types.ts";
+import { auditRefused, auditWrites } from "./operations/audit.ts";
+import { createCallMetrics } from "./operations/call-metrics.ts";
+import { observeControllers } from "./operations/controller-metrics.ts";
+import { createMetrics, type Metrics, prometheusType } from "./operations/metrics.ts";
+import { observeProcess } from "./operations/process-metrics.ts";
+import { measureStorage } from "./operations/storage-metrics.ts";
+import { createTracing } from "./operations/tracing.ts";
+import { createAccessAuthorizer } from "./security/access-authorizer.ts";
+import type { AccessOptions } from "./security/access-options.ts";
+import { followFiles } from "./security/followed-files.ts";
 import { openStorage, type StorageChoice } from "./storage-choice.ts";
 
 /** Options of a server. */
@@ -29,15 +50,29 @@ export interface ServerOptions {
 	/** 127.0.0.1:7575 where it is absent; port 0 takes a free one. */
 	readonly listen?: ListenAddress;
 	readonly modules?: readonly Module[];
+	/** What all resources together may take, in bytes; no limit where it is absent. */
+	readonly memoryLimitBytes?: number;
+	/** Files that make the listener speak TLS. They are followed. */
+	readonly tls?: TlsFiles;
 	/**
-	 * Decides what those may do who call through the listener. Without it everyone who reaches the
-	 * port has full rights.
+	 * Who may do what of those who call through the listener. Without it, and without `authorizer`,
+	 * everyone who reaches the port has full rights.
 	 */
+	readonly access?: AccessOptions;
+	/** Decides in place of `access`. */
 	readonly authorizer?: Authorizer;
+	/** Listen beyond this machine although everyone has full rights. */
+	readonly allowAnonymous?: boolean;
 	readonly runtime?: Runtime;
 	readonly logger?: Logger;
 	/** Limits that differ from `defaultListenerLimits`. */
 	readonly limits?: Partial<ListenerLimits>;
+	/** Limits that differ from `defaultCallLimits`. */
+	readonly callLimits?: Partial<CallLimits>;
+	/** Who makes the spans of traces; none are made where it is absent. */
+	readonly tracerProvider?: TracerProvider;
+	/** Who else reads the metrics, besides `/metrics`. */
+	readonly metricReaders?: readonly IMetricReader[];
 	/** How long running calls may take to finish when the server stops; 10 s where it is absent. */
 	readonly stopLimitMs?: number;
 }
@@ -56,6 +91,8 @@ export interface Server {
 	 * stops the controllers, closes the storage. Stopping twice waits for the same end.
 	 */
 	stop(): Promise<void>;
+	/** Looks now whether the files of TLS and access have changed, which it does every 2 s besides. */
+	reload(): Promise<void>;
 	/** Where the listener is reached, as `http://127.0.0.1:7575`. Once started. */
 	readonly address: string;
 	/** The resource service with full rights, in process; messages are cloned. Once started. */
@@ -77,6 +114,8 @@ type Phase = "new" | "starting" | "running" | "stopping" | "stopped";
 interface Running {
 	readonly address: string;
 	readonly interfaces: Interfaces;
+	/** Things that follow files. */
+	readonly followers: readonly (() => Promise<void>)[];
 	/** What is to be stopped, in the order in which it was started. */
 	readonly parts: AsyncDisposableStack;
 }
@@ -130,6 +169,10 @@ class ComposedServer implements Server {
 		}
 	}
 
+	async reload(): Promise<void> {
+		await Promise.all(this.#started().followers.map((check) => check()));
+	}
+
 	stop(): Promise<void> {
 		this.#stopping ??= this.#stop(undefined);
 		return this.#stopping;
@@ -150,19 +193,52 @@ class ComposedServer implements Server {
 		} = this.#options;
 		const logger = this.#logger;
 		const limits = { ...defaultListenerLimits, ...this.#options.limits };
+		const callLimits = { ...defaultCallLimits, ...this.#options.callLimits };
+		const { clock } = runtime;
+		const followers: (() => Promise<void>)[] = [];
 		await using started = new AsyncDisposableStack();
-
+		// What people get wrong is checked before anything is opened.
+		const authorizer = await this.#openAccess(started, followers);
+		const listen = this.#options.listen ?? defaultListen;
+		this.#checkReach(listen, authorizer);
+		const tls = await this.#readTls(started, followers);
 		const registry = registerTypes([Tombstone, Partition, Namespace], modules);
-		const storage = await openStorage(this.#options.storage, runtime, logger);
+
+		const metrics = createMetrics(this.#options.metricReaders);
+		started.defer(() => metrics.close());
+		started.defer(observeProcess(metrics.meter));
+		const tracing = createTracing(this.#options.tracerProvider ?? trace.getTracerProvider());
+		const calls = createCallMetrics(metrics.meter, clock);
+		const gate = new CallGate({
+			authorizer,
+			limits: callLimits,
+			clock,
+			exempt: new Set([Health.typeName]),
+			onRefused: (refused) => {
+				calls.refused(refused);
+				auditRefused(logger, refused);
+			},
+		});
+		calls.observe(gate);
+
+		const { memoryLimitBytes } = this.#options;
+		const storage = await openStorage(this.#options.storage, runtime, logger, {
+			...(memoryLimitBytes !== undefined && { memoryBytes: memoryLimitBytes }),
+		});
 		started.defer(() => storage.close());
-		const { backend, leases } = storage;
+		const { leases } = storage;
+		const backend = measureStorage(storage.backend, {
+			clock,
+			meter: metrics.meter,
+			tracer: tracing.tracer,
+		});
 		await ensureDefaultTenancy(backend, runtime);
 		await warnOfUnregistered(backend, registry, logger);
 
 		const interfaces = createInterfaces({
 			backend,
 			registry,
-			authorizer: this.#options.authorizer ?? everyoneMayDoEverything,
+			authorizer,
 			modules,
 			// The manager works through the interfaces: it comes after them.
 			controllers: { state: () => manager.state(), graph: () => manager.graph() },
@@ -170,6 +246,8 @@ class ComposedServer implements Server {
 			logger,
 			limits,
 			takesCalls: () => this.#phase === "running",
+			enter: gate.enter,
+			interceptors: [tracing.interceptor, calls.interceptor, auditWrites(logger)],
 			streamsEnd: this.#streamsEnd.signal,
 			callsEnd: this.#callsEnd.signal,
 		});
@@ -189,6 +267,7 @@ class ComposedServer implements Server {
 		for (const controller of [...systemControllers, ...controllersOfModules]) {
 			manager.register(controller);
 		}
+		observeControllers(metrics.meter, manager);
 		const managing = manager.run(controllers.signal).catch((failure: unknown) => {
 			logger.error({ err: failure }, "the controllers failed: the server stops");
 			this.#stopping ??= this.#stop(failure);
@@ -199,18 +278,27 @@ class ComposedServer implements Server {
 		});
 
 		const listener = await openListener({
-			address: this.#options.listen ?? defaultListen,
+			address: listen,
 			limits,
-			clock: runtime.clock,
+			...(tls && { tls: tls.material }),
+			clock,
 			logger,
 			handler: createRpcHandler(
 				interfaces.external,
-				createPlainEndpoints(interfaces.external, () => this.#phase === "running"),
+				createPlainEndpoints(
+					interfaces.external,
+					() => this.#phase === "running",
+					metricsEndpoint(metrics, authorizer),
+				),
 				logger,
 			),
 		});
+		tls?.follow(listener);
+		metrics.meter
+			.createObservableGauge("plinth.connections", { description: "Open connections" })
+			.addCallback((result) => result.observe(listener.connections));
 		started.defer(async () => {
-			const abortCalls = runtime.clock.setTimer(stopLimitMs, () =>
+			const abortCalls = clock.setTimer(stopLimitMs, () =>
 				this.#callsEnd.abort(unavailable("the server stops, and the call took too long")),
 			);
 			await listener.close(stopLimitMs + cutAfterMs);
@@ -218,9 +306,86 @@ class ComposedServer implements Server {
 		});
 
 		return {
-			address: `http://${formatListenAddress(listener.address)}`,
+			address: `${tls === undefined ? "http" : "https"}://${formatListenAddress(listener.address)}`,
 			interfaces,
+			followers,
 			parts: started.move(),
+		};
+	}
+
+	async #openAccess(
+		started: AsyncDisposableStack,
+		followers: (() => Promise<void>)[],
+	): Promise<Authorizer> {
+		const { access, authorizer, runtime = systemRuntime } = this.#options;
+		if (authorizer !== undefined) {
+			return authorizer;
+		}
+		if (access === undefined) {
+			this.#logger.info(
+				{},
+				"no tokens are configured: everyone who reaches the port has full rights",
+			);
+			return everyoneMayDoEverything;
+		}
+		const context = { clock: runtime.clock, logger: this.#logger };
+		const opened = await createAccessAuthorizer(access, context);
+		started.defer(() => opened.close());
+		followers.push(() => opened.reload());
+		return opened;
+	}
+
+	#checkReach(listen: ListenAddress, authorizer: Authorizer): void {
+		const open = authorizer === everyoneMayDoEverything && !this.#options.allowAnonymous;
+		if (open && !isLoopback(listen)) {
+			throw new ListenError(
+				`${formatListenAddress(listen)} is beyond this machine, where everyone who reaches it would have full rights: give access or an authorizer, listen on 127.0.0.1, or set allowAnonymous`,
+			);
+		}
+	}
+
+	async #readTls(
+		started: AsyncDisposableStack,
+		followers: (() => Promise<void>)[],
+	): Promise<FollowedTls | undefined> {
+		const { tls: files, runtime = systemRuntime } = this.#options;
+		if (files === undefined) {
+			return undefined;
+		}
+		const { certFile, keyFile, clientCaFile } = files;
+		const tlsPaths: Readonly<Record<string, string>> = {
+			cert: certFile,
+			key: keyFile,
+			...(clientCaFile !== undefined && { ca: clientCaFile }),
+		};
+		let material: TlsMaterial | undefined;
+		let listener: Listener | undefined;
+		const followed = await followFiles({
+			files: tlsPaths,
+			clock: runtime.clock,
+			logger: this.#logger,
+			take: ({ cert = "", key = "", ca }) => {
+				const read = { cert, key, ...(ca !== undefined && { ca }) };
+				checkTlsMaterial(files, read);
+				material = read;
+				listener?.setTls(read);
+			},
+		});
+		started.defer(() => followed.close());
+		followers.push(() => followed.check());
+		return {
+			get material() {
+				if (material === undefined) {
+					throw new Error("the first contents are taken before this is asked for");
+				}
+				return material;
+			},
+			follow(opened) {
+				listener = opened;
+				if (material !== undefined) {
+					opened.setTls(material);
+				}
+			},
 		};
 	}
 
@@ -254,6 +419,29 @@ class ComposedServer implements Server {
 		}
 		this.#logger.info({}, "server stopped");
 	}
+}
+
+/** What TLS files hold now, and who is told when that changes. */
+interface FollowedTls {
+	readonly material: TlsMaterial;
+	follow(listener: Listener): void;
+}
+
+/** What policies call the metrics: `internal.v1.Metrics`. */
+const metricsType: TypeLike = { group: "internal", groupVersion: "v1", kind: "Metrics" };
+
+function metricsEndpoint(metrics: Metrics, authorizer: Authorizer): MetricsEndpoint {
+	return {
+		contentType: prometheusType,
+		authorize: async (requestHeader) => {
+			const access = await accessOf(authorizer, { requestHeader });
+			const decision = access.check(operatorRead, { type: metricsType });
+			if (decision.kind === "denied") {
+				throw new ConnectError(decision.message, Code.PermissionDenied);
+			}
+		},
+		text: () => metrics.prometheus(),
+	};
 }
 
 /** Says what is stored and can't be asked for: it is kept, and there again once its type is. */

@@ -2,10 +2,10 @@ import { mkdir, readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { type LeaseManager, LocalLeases, type Logger, type Runtime } from "@plinth/runtime";
-import { createMemoryBackend, type StorageBackend } from "@plinth/storage";
+import { createMemoryBackend, type StorageBackend, type StorageLimits } from "@plinth/storage";
 import { createEtcdBackend, EtcdLeases, type EtcdOptions } from "@plinth/storage-etcd";
 import { createSqliteBackend } from "@plinth/storage-sqlite";
-import type { EtcdChoice } from "./configuration/etcd-flags.ts";
+import type { EtcdChoice } from "./configuration/etcd-choice.ts";
 
 /** Where a server stores. */
 export type StorageChoice =
@@ -25,28 +25,29 @@ export interface OpenStorage {
 }
 
 /** The name of the database within the data folder. */
-const databaseFile = "plinth.sqlite";
+export const databaseFile = "plinth.sqlite";
 
 /** Opens the storage. */
 export async function openStorage(
 	choice: StorageChoice,
 	runtime: Runtime,
 	log: Logger,
+	limits: Partial<StorageLimits> = {},
 ): Promise<OpenStorage> {
 	switch (choice.kind) {
 		case "memory": {
 			const leases = new LocalLeases();
-			return alone(createMemoryBackend({ runtime, leases }), leases);
+			return alone(createMemoryBackend({ runtime, leases, limits }), leases);
 		}
 		case "sqlite": {
 			await mkdir(choice.directory, { recursive: true });
 			const leases = new LocalLeases();
 			const path = join(choice.directory, databaseFile);
-			return alone(await createSqliteBackend({ path, runtime, leases }), leases);
+			return alone(await createSqliteBackend({ path, runtime, leases, limits, log }), leases);
 		}
 		case "etcd": {
 			const options = await etcdOptions(choice, runtime, log);
-			const backend = await createEtcdBackend(options);
+			const backend = await createEtcdBackend({ ...options, limits });
 			const leases = new EtcdLeases({
 				...options,
 				holder: `${hostname()}, process ${process.pid}`,

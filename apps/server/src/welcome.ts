@@ -1,21 +1,26 @@
-import type { Configuration } from "./configuration/flags.ts";
+import type { Configuration } from "./configuration/configuration.ts";
 import type { Module } from "./module/define-module.ts";
 
 /** What a server says once it listens: where, with what, and the next thing to try. */
 export function welcome(
 	address: string,
-	configuration: Pick<Configuration, "storage" | "dataDirectory" | "etcd">,
+	configuration: Pick<Configuration, "storage" | "dataDirectory" | "etcd" | "access">,
 	modules: readonly Module[],
 ): string {
 	const storage = whereItStores(configuration);
 	const names = modules.map((module) => module.name).join(", ") || "none (see --module)";
+	const access =
+		configuration.access === undefined
+			? "everyone who reaches this port has full rights"
+			: `as ${configuration.access.file} says`;
+	const token = configuration.access === undefined ? "" : '-H "authorization: Bearer $TOKEN" ';
 	return `Plinth listens on ${address}
   stores   ${storage}
   modules  ${names}
-  access   everyone who reaches this port has full rights
+  access   ${access}
 
 Try next, in another terminal:
-  curl -s ${address}/plinth.resource.v1.ResourceService/List -H 'content-type: application/json' -d '{"type":{"group":"tenancy","groupVersion":"v1","kind":"Namespace"},"tenancy":{"partition":"*"}}'
+  curl -s ${token}${address}/plinth.resource.v1.ResourceService/List -H 'content-type: application/json' -d '{"type":{"group":"tenancy","groupVersion":"v1","kind":"Namespace"},"tenancy":{"partition":"*"}}'
 `;
 }
 

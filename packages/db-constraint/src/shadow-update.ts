@@ -1,5 +1,6 @@
 import type { Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
-import { CasFailure, WrongUid } from "@plinth/storage";
+import type { Mutation } from "@plinth/storage";
+import { isConflict } from "./conflict.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
 import { isEmpty } from "./shadow.ts";
 import { putRecord, readShadow, type StoredShadow, shadowOf } from "./shadow-records.ts";
@@ -7,6 +8,7 @@ import { putRecord, readShadow, type StoredShadow, shadowOf } from "./shadow-rec
 /**
  * Replaces one version of a shadow, and no other. A shadow without anything to record is removed.
  *
+ * @param more - what is committed with it.
  * @returns the shadow as it is stored now; "gone" where it was removed; "conflict" where another
  * version was stored.
  */
@@ -14,16 +16,18 @@ export async function replaceShadow(
 	{ backend, runtime }: Pick<ConstraintContext, "backend" | "runtime">,
 	stored: StoredShadow,
 	next: Shadow,
+	more: readonly Mutation[] = [],
 ): Promise<StoredShadow | "gone" | "conflict"> {
 	try {
 		const { resources } = await backend.commit([
 			isEmpty(next) && stored.resource.id !== undefined
 				? { op: "delete", id: stored.resource.id, expectedVersion: stored.version }
 				: putRecord(runtime, stored.name, stored.resource, { case: "shadow", value: next }),
+			...more,
 		]);
 		return (resources[0] && shadowOf(resources[0])) ?? "gone";
 	} catch (failure) {
-		if (failure instanceof CasFailure || failure instanceof WrongUid) {
+		if (isConflict(failure)) {
 			return "conflict";
 		}
 		throw failure;

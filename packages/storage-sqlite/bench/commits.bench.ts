@@ -7,9 +7,10 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { AnySchema } from "@bufbuild/protobuf/wkt";
 import { type Resource, ResourceSchema } from "@plinth/proto";
 import { nameKey } from "@plinth/resource";
+import { createIfMissing } from "../src/create-storage.ts";
 import { createSqliteBackend } from "../src/index.ts";
-import { createIfMissing } from "../src/schema.ts";
 import { StorageWriter } from "../src/writer.ts";
+import { type Measurement, measure, summary } from "./measure-commits.ts";
 
 const seconds = Number(process.argv[2] ?? 3);
 
@@ -30,45 +31,6 @@ function artist(name: string): Resource {
 	});
 }
 
-interface Measurement {
-	readonly commits: number;
-	readonly latenciesMs: number[];
-	readonly tookMs: number;
-}
-
-async function measure(
-	writers: number,
-	commit: (writer: number, step: number) => Promise<void>,
-): Promise<Measurement> {
-	const latenciesMs: number[] = [];
-	const startMs = performance.now();
-	const endMs = startMs + seconds * 1000;
-	await Promise.all(
-		Array.from({ length: writers }, async (_, writer) => {
-			for (let step = 0; performance.now() < endMs; step++) {
-				const beginMs = performance.now();
-				await commit(writer, step);
-				latenciesMs.push(performance.now() - beginMs);
-			}
-		}),
-	);
-	return {
-		commits: latenciesMs.length,
-		latenciesMs: latenciesMs.sort((a, b) => a - b),
-		tookMs: performance.now() - startMs,
-	};
-}
-
-function summary({ commits, latenciesMs, tookMs }: Measurement) {
-	const percentile = (share: number) =>
-		(latenciesMs[Math.floor((latenciesMs.length - 1) * share)] ?? 0).toFixed(2);
-	return {
-		"commits a second": Math.round((commits * 1000) / tookMs),
-		"p50 ms": percentile(0.5),
-		"p99 ms": percentile(0.99),
-	};
-}
-
 async function inDirectory<T>(body: (path: string) => Promise<T>): Promise<T> {
 	const directory = await mkdtemp(join(tmpdir(), "plinth-bench-"));
 	try {
@@ -85,7 +47,7 @@ async function grouped(writers: number): Promise<Measurement> {
 	return inDirectory(async (path) => {
 		const backend = await createSqliteBackend({ path });
 		const versions = new Map<string, string>();
-		const measured = await measure(writers, async (writer, step) => {
+		const measured = await measure(writers, seconds, async (writer, step) => {
 			const name = `artist-${writer}-${step % names}`;
 			const resource = artist(name);
 			const expectedVersion = versions.get(name) ?? "";
@@ -99,11 +61,11 @@ async function grouped(writers: number): Promise<Measurement> {
 
 async function oneByOne(writers: number): Promise<Measurement> {
 	return inDirectory(async (path) => {
-		createIfMissing(path);
+		createIfMissing(path, { uid: "bench", incarnation: "bench" });
 		const storage = new StorageWriter(path, { revision: 0, resources: 0, digest: 0 });
 		let revision = 0;
 		let last: Promise<void> = Promise.resolve();
-		const measured = await measure(writers, (writer, step) => {
+		const measured = await measure(writers, seconds, (writer, step) => {
 			last = last.then(() => {
 				const resource = artist(`artist-${writer}-${step % names}`);
 				const key = nameKey(resource.id ?? { name: "" });

@@ -10,9 +10,9 @@ import {
 } from "@plinth/storage";
 import { beforeEach, describe, expect, it } from "vitest";
 import { GroupCommit } from "./group-commit.ts";
+import type { RowWrite } from "./row-table.ts";
 import { WriteFailure } from "./storage-thread.ts";
 import { artist, textOf } from "./testing/artists.fixture.ts";
-import type { RowWrite } from "./writer.ts";
 
 /** A write that waits for the test to say how it went. */
 interface Write {
@@ -32,7 +32,7 @@ beforeEach(() => {
 	writes = [];
 	fenced = false;
 	groups = new GroupCommit({
-		store,
+		store: () => store,
 		scheduler: systemRuntime.scheduler,
 		limits: defaultLimits,
 		isCurrent: () => !fenced,
@@ -191,5 +191,74 @@ describe("a disk that fails", () => {
 		await groups.settled();
 		expect(store.size).toBe(0);
 		expect(writes).toHaveLength(1);
+	});
+});
+
+describe("commits that wait", () => {
+	it("are bounded by their bytes, and one may always wait", async () => {
+		const text = "x".repeat(8 * 1024 * 1024);
+		const first = groups.commit([put("first")]);
+		await settle();
+		const waiting = Array.from({ length: 7 }, (_, index) =>
+			groups.commit([put(`a${index}`, "", text)]),
+		);
+		const refused = groups.commit([put("refused", "", text)]);
+		await expect(refused).rejects.toThrow(Exhausted);
+		await expect(refused).rejects.toThrow("67108864");
+		writes[0]?.succeed();
+		await first;
+		for (let group = 1; group <= 7; group++) {
+			await settle();
+			writes[group]?.succeed();
+		}
+		await Promise.all(waiting);
+		const again = groups.commit([put("refused", "", text)]);
+		await succeed();
+		await again;
+	});
+
+	it("are bounded by their number", async () => {
+		const first = groups.commit([put("first")]);
+		await settle();
+		const waiting = Array.from({ length: 16_384 }, () => groups.commit([]));
+		await expect(groups.commit([])).rejects.toThrow("16384 commits wait");
+		writes[0]?.succeed();
+		await first;
+		await Promise.all(waiting);
+	});
+});
+
+describe("what runs alone", () => {
+	it("comes after the commits before it, and before those after it", async () => {
+		const told: string[] = [];
+		const before = groups.commit([put("a")]).then(() => told.push("before"));
+		await settle();
+		const queued = groups.commit([put("b")]).then(() => told.push("queued"));
+		const alone = groups.alone(async () => {
+			expect(store.version).toBe("2");
+			told.push("alone");
+			return "done";
+		});
+		const after = groups.commit([put("c")]).then(() => told.push("after"));
+		for (let step = 0; step < 4; step++) {
+			await succeed();
+		}
+		expect(await alone).toBe("done");
+		await Promise.all([before, queued, after]);
+		expect(told).toHaveLength(4);
+		expect(told.indexOf("alone")).toBeGreaterThan(told.indexOf("before"));
+		expect(told.at(-1)).toBe("after");
+	});
+
+	it("fails by itself, or with the storage", async () => {
+		const failing = groups.alone(() => Promise.reject(new RangeError("its own")));
+		await expect(failing).rejects.toThrow("its own");
+		const commit = expect(groups.commit([put("a")])).rejects.toBeInstanceOf(Inconsistent);
+		const waiting = expect(groups.alone(async () => {})).rejects.toBeInstanceOf(Inconsistent);
+		await settle();
+		writes[0]?.fail(new WriteFailure("disk I/O error", false));
+		await commit;
+		await waiting;
+		await expect(groups.alone(async () => {})).rejects.toBeInstanceOf(Inconsistent);
 	});
 });

@@ -17,12 +17,13 @@ import {
 	stamp,
 } from "@plinth/storage";
 import { PendingState } from "./pending-state.ts";
+import type { RowWrite } from "./row-table.ts";
 import { WriteFailure } from "./storage-thread.ts";
-import type { RowWrite } from "./writer.ts";
 
 /** What group commits are made of. */
 export interface GroupCommitContext {
-	readonly store: StateStore;
+	/** What commits are decided against and applied to: another one after a restore. */
+	store(): StateStore;
 	readonly scheduler: Scheduler;
 	readonly limits: StorageLimits;
 	/** Whether the fence is that of the lease's holder. */
@@ -32,11 +33,20 @@ export interface GroupCommitContext {
 }
 
 interface Waiting {
+	readonly kind: "commit";
 	readonly mutations: readonly Mutation[];
 	/** Per put, the serialized message without a version: made while the disk is busy with others. */
 	readonly bodies: readonly Uint8Array[];
 	readonly fence: Fence | undefined;
 	resolve(commit: Commit): void;
+	reject(error: unknown): void;
+}
+
+/** What runs alone, between two groups. */
+interface Turn {
+	readonly kind: "turn";
+	/** Never rejects. */
+	run(): Promise<void>;
 	reject(error: unknown): void;
 }
 
@@ -57,6 +67,8 @@ const groupCommits = 1024;
 const groupBytes = 8 * 1024 * 1024;
 /** Commits that may wait at the same time. */
 const waitingCommits = 16_384;
+/** Bytes of the resources of commits that may wait at the same time: eight groups. */
+const waitingBytes = 64 * 1024 * 1024;
 
 /**
  * Commits that wait at the same time share one transaction, and each gets a revision of its own.
@@ -81,7 +93,8 @@ const waitingCommits = 16_384;
  */
 export class GroupCommit {
 	readonly #context: GroupCommitContext;
-	#waiting: Waiting[] = [];
+	#waiting: (Waiting | Turn)[] = [];
+	#waitingBytes = 0;
 	#underWay = false;
 	#broken: Inconsistent | undefined;
 
@@ -95,13 +108,22 @@ export class GroupCommit {
 			throw this.#broken;
 		}
 		if (this.#waiting.length >= waitingCommits) {
-			throw new Exhausted(`${waitingCommits} commits wait already: try again later`);
+			throw new Exhausted(
+				`${waitingCommits} commits wait for the disk already, which is the limit: try again later`,
+			);
 		}
 		const bodies = mutations.flatMap((mutation) =>
 			mutation.op === "put"
 				? [toBinary(ResourceSchema, { ...mutation.resource, version: "" })]
 				: [],
 		);
+		const bytes = bytesOf(bodies);
+		// One commit may always wait.
+		if (this.#waitingBytes > 0 && this.#waitingBytes + bytes > waitingBytes) {
+			throw new Exhausted(
+				`commits of ${this.#waitingBytes} bytes wait for the disk already, and ${waitingBytes} is the limit: try again later`,
+			);
+		}
 		return this.#enqueue(mutations, bodies, fence);
 	}
 
@@ -113,36 +135,75 @@ export class GroupCommit {
 		}
 	}
 
+	/**
+	 * Runs something alone: after all commits that were made before, and before all that are made from
+	 * now on, which wait.
+	 */
+	async alone<T>(action: () => Promise<T>): Promise<T> {
+		if (this.#broken !== undefined) {
+			throw this.#broken;
+		}
+		return new Promise((resolve, reject) => {
+			this.#add({ kind: "turn", run: () => action().then(resolve, reject), reject });
+		});
+	}
+
+	/** Takes no commits any more; those that wait fail. */
+	break(failure: Inconsistent): void {
+		this.#broken = failure;
+		const unanswered = this.#waiting;
+		this.#waiting = [];
+		this.#waitingBytes = 0;
+		for (const { reject } of unanswered) {
+			reject(failure);
+		}
+	}
+
+	#add(next: Waiting | Turn): void {
+		this.#waiting.push(next);
+		if (!this.#underWay) {
+			this.#underWay = true;
+			this.#context.scheduler.schedule(() => void this.#run());
+		}
+	}
+
 	#enqueue(
 		mutations: readonly Mutation[],
 		bodies: readonly Uint8Array[],
 		fence: Fence | undefined,
 	): Promise<Commit> {
 		return new Promise((resolve, reject) => {
-			this.#waiting.push({ mutations, bodies, fence, resolve, reject });
-			if (!this.#underWay) {
-				this.#underWay = true;
-				this.#context.scheduler.schedule(() => void this.#run());
-			}
+			this.#waitingBytes += bytesOf(bodies);
+			this.#add({ kind: "commit", mutations, bodies, fence, resolve, reject });
 		});
 	}
 
 	/** Works through what waits, group by group. Never rejects. */
 	async #run(): Promise<void> {
-		while (this.#waiting.length > 0) {
-			await this.#group();
+		for (let [first] = this.#waiting; first !== undefined; [first] = this.#waiting) {
+			if (first.kind === "turn") {
+				this.#waiting.shift();
+				await first.run();
+			} else {
+				await this.#group();
+			}
 		}
 		this.#underWay = false;
 	}
 
 	async #group(): Promise<void> {
-		const { store } = this.#context;
+		const store = this.#context.store();
 		const group = new PendingState(store);
 		const outcomes: Outcome[] = [];
 		for (const waiting of this.#waiting) {
-			if (outcomes.length === groupCommits || group.bytes >= groupBytes) {
+			if (
+				waiting.kind === "turn" ||
+				outcomes.length === groupCommits ||
+				group.bytes >= groupBytes
+			) {
 				break;
 			}
+			this.#waitingBytes -= bytesOf(waiting.bodies);
 			outcomes.push(this.#outcome(waiting, group));
 		}
 		this.#waiting = this.#waiting.slice(outcomes.length);
@@ -177,14 +238,11 @@ export class GroupCommit {
 			: new Inconsistent(
 					`the storage failed to write, and takes no commits until it is opened anew: ${why}`,
 				);
-		const unanswered = outcomes.map(({ waiting }) => waiting);
-		if (failure instanceof Inconsistent) {
-			this.#broken = failure;
-			unanswered.push(...this.#waiting);
-			this.#waiting = [];
+		for (const { waiting } of outcomes) {
+			waiting.reject(failure);
 		}
-		for (const { reject } of unanswered) {
-			reject(failure);
+		if (failure instanceof Inconsistent) {
+			this.break(failure);
 		}
 	}
 
@@ -210,4 +268,8 @@ export class GroupCommit {
 		group.add(revision, changes, bodies, growthOf(steps));
 		return { kind: "decided", waiting, commit, revision, changes };
 	}
+}
+
+function bytesOf(bodies: readonly Uint8Array[]): number {
+	return bodies.reduce((sum, body) => sum + body.byteLength, 0);
 }

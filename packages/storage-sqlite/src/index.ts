@@ -1,2 +1,16 @@
-export { createSqliteBackend, type SqliteBackendOptions } from "./sqlite-backend.ts";
+export {
+	type BackupOptions,
+	type BackupReport,
+	backupFile,
+	type ClosedStorage,
+	type RestoreOptions,
+	type RestoreReport,
+	restoreFile,
+} from "./backup-file.ts";
+export type { CopyOptions, CopyProgress } from "./file-thread.ts";
+export {
+	createSqliteBackend,
+	type SqliteBackend,
+	type SqliteBackendOptions,
+} from "./sqlite-backend.ts";
 export { StorageFileError, type StorageFileProblem } from "./storage-file-error.ts";

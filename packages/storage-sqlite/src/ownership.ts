@@ -1,4 +1,5 @@
 import { DatabaseSync } from "node:sqlite";
+import { fileError } from "./sqlite-failure.ts";
 import { StorageFileError } from "./storage-file-error.ts";
 
 /** The right to be the only one who has a storage open. */
@@ -10,14 +11,29 @@ export interface Ownership {
  * Takes a lock of the operating system on `<path>.lock`, through SQLite, which knows how on every
  * platform. It ends with the process, however that ends; the file itself stays and means nothing.
  *
- * @throws StorageFileError where somebody has it.
+ * @param path The file's one name; see `realPathOf`.
+ * @throws StorageFileError where somebody has it, or the directory can't be written to.
  */
 export function takeOwnership(path: string): Ownership {
-	const lock = new DatabaseSync(`${path}.lock`, { timeout: 0 });
+	let lock: DatabaseSync | undefined;
 	try {
+		lock = new DatabaseSync(`${path}.lock`, { timeout: 0 });
+		// Nothing is ever written to it: so that a full disk does not stand in the way.
+		lock.exec("PRAGMA journal_mode = MEMORY");
 		lock.exec("BEGIN EXCLUSIVE");
+		const held = lock;
+		return { release: () => held.close() };
 	} catch (cause) {
-		lock.close();
+		lock?.close();
+		const { problem, why } = fileError(`${path}.lock`, cause);
+		if (problem !== "in-use") {
+			throw new StorageFileError(
+				path,
+				"unreachable",
+				`its lock can't be taken, so that it is not known whether it is in use: ${why}`,
+				{ cause },
+			);
+		}
 		throw new StorageFileError(
 			path,
 			"in-use",
@@ -25,5 +41,4 @@ export function takeOwnership(path: string): Ownership {
 			{ cause },
 		);
 	}
-	return { release: () => lock.close() };
 }

@@ -1,7 +1,7 @@
 import type { ID, Resource } from "@plinth/proto";
 import { nameKey, type ResourceName } from "@plinth/resource";
 import type { Change, StateStore, StateView } from "@plinth/storage";
-import type { RowWrite } from "./writer.ts";
+import type { RowWrite } from "./row-table.ts";
 
 /** The state as it will be when the commits of a group are applied that were decided so far. */
 export class PendingState implements StateView {

@@ -19,13 +19,24 @@ import {
 	type ReadOptions,
 	StateStore,
 	type StorageBackend,
+	type StorageIdentity,
 	type StorageLimits,
 	stamp,
 	WatchClosed,
 } from "@plinth/storage";
+import {
+	type BackupOptions,
+	type BackupReport,
+	freshIds,
+	identityOf,
+	type RestoreOptions,
+	type RestoreReport,
+} from "./backup-file.ts";
+import { realPathOf } from "./file-system.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { load } from "./load.ts";
-import { StorageThread } from "./storage-thread.ts";
+import { OpenFile } from "./open-file.ts";
+import { ReplaceFailure, StorageThread } from "./storage-thread.ts";
 
 /** Options of the SQLite backend. */
 export interface SqliteBackendOptions {
@@ -41,48 +52,90 @@ export interface SqliteBackendOptions {
 	readonly log?: Logger;
 }
 
+/** A storage in a SQLite file, which can be backed up and restored while it is open. */
+export interface SqliteBackend extends StorageBackend {
+	/** Who the storage is; another one after `restore`. */
+	readonly identity: StorageIdentity;
+
+	/**
+	 * Backs the storage up while commits go on: the backup holds what is committed when it is
+	 * complete, as of one version. One at a time.
+	 *
+	 * @throws StorageFileError; Inconsistent where the storage is closed meanwhile; the signal's reason.
+	 */
+	backup(options: BackupOptions): Promise<BackupReport>;
+
+	/**
+	 * Puts a backup in the place of the storage. All of it is checked and loaded first, beside the
+	 * storage, which goes on meanwhile and takes as much memory besides. Then, between two commits, the
+	 * backup takes its place: all watches end as WatchClosed, `identity` changes, and all resources get
+	 * a version later than any that was ever given out. Commits that wait are decided after that. What
+	 * was replaced is kept under another name.
+	 *
+	 * @throws StorageFileError, after which the storage goes on; Inconsistent where it is closed
+	 *   meanwhile, or has to be opened anew; the signal's reason.
+	 */
+	restore(options: RestoreOptions): Promise<RestoreReport>;
+}
+
 /**
  * Opens a storage in a SQLite file, and loads it. Reads and watches are answered from memory; a
  * commit has resolved when it is on disk.
  *
  * @throws StorageFileError where the file is open elsewhere, foreign or damaged; it is left as it is.
  */
-export async function createSqliteBackend(options: SqliteBackendOptions): Promise<StorageBackend> {
-	const { path, runtime = systemRuntime, leases = new LocalLeases(), log = silentLogger } = options;
+export async function createSqliteBackend(options: SqliteBackendOptions): Promise<SqliteBackend> {
+	const { runtime = systemRuntime, leases = new LocalLeases(), log = silentLogger } = options;
 	const limits = { ...defaultLimits, ...options.limits };
 	const store = new StateStore(runtime, limits);
-	const thread = new StorageThread(path);
+	const path = realPathOf(options.path);
+	const thread = new StorageThread({ path, mode: "own", fresh: freshIds(runtime) });
 	try {
-		await load(thread, store, path, { clock: runtime.clock, log });
+		const { identity } = await load(thread, store, path, { clock: runtime.clock, log });
+		if (identity === undefined) {
+			throw new Error("a storage that is open for writing has an identity");
+		}
+		const file = new OpenFile({ path, thread, runtime, limits, log });
+		return new Backend({ store, thread, file, identity, leases, limits, runtime });
 	} catch (error) {
 		await thread.close();
 		throw error;
 	}
-	return new SqliteBackend({ store, thread, leases, limits, runtime });
 }
 
 interface Parts {
 	readonly store: StateStore;
 	readonly thread: StorageThread;
+	readonly file: OpenFile;
+	readonly identity: StorageIdentity;
 	readonly leases: Pick<LocalLeases, "isCurrent">;
 	readonly limits: StorageLimits;
 	readonly runtime: Runtime;
 }
 
-class SqliteBackend implements StorageBackend {
+class Backend implements SqliteBackend {
 	readonly #parts: Parts;
 	readonly #groups: GroupCommit;
+	/** What is stored now, in memory. */
+	#store: StateStore;
+	#identity: StorageIdentity;
 	#closing: Promise<void> | undefined;
 
 	constructor(parts: Parts) {
 		this.#parts = parts;
+		this.#store = parts.store;
+		this.#identity = identityOf(parts.identity);
 		this.#groups = new GroupCommit({
-			store: parts.store,
+			store: () => this.#store,
 			scheduler: parts.runtime.scheduler,
 			limits: parts.limits,
 			isCurrent: (fence) => parts.leases.isCurrent(fence),
 			write: (revision, rows) => parts.thread.write(revision, rows),
 		});
+	}
+
+	get identity(): StorageIdentity {
+		return this.#identity;
 	}
 
 	read: StorageBackend["read"] = async (id, options) => (await this.#state(options)).read(id);
@@ -101,7 +154,7 @@ class SqliteBackend implements StorageBackend {
 	countByType: StorageBackend["countByType"] = async () => (await this.#state()).countByType();
 
 	watchList: StorageBackend["watchList"] = (query, options) =>
-		this.#parts.store.watch(query, options, (signal) => this.catchUp(signal));
+		this.#store.watch(query, options, (signal) => this.catchUp(signal));
 
 	async commit(
 		mutations: readonly Mutation[],
@@ -117,21 +170,71 @@ class SqliteBackend implements StorageBackend {
 		return (await this.#state({ consistency: "strong" })).version;
 	}
 
+	async backup(options: BackupOptions): Promise<BackupReport> {
+		this.#assertOpen();
+		return this.#parts.file.backup(options);
+	}
+
+	async restore(options: RestoreOptions): Promise<RestoreReport> {
+		this.#assertOpen();
+		const replaced = () => ({ revision: this.#store.revision, identity: this.#identity });
+		return this.#parts.file.restore(options, replaced, (swap) =>
+			this.#groups.alone(async () => {
+				try {
+					const { store, report } = await swap(this.#store.revision);
+					this.#restored(store, report);
+					return report;
+				} catch (error) {
+					throw this.#swapFailure(error);
+				}
+			}),
+		);
+	}
+
+	/** What a failed swap is to who wanted it. After it, the storage goes on, or has to be opened anew. */
+	#swapFailure(error: unknown): unknown {
+		if (!(error instanceof ReplaceFailure)) {
+			return error;
+		}
+		if (error.undone) {
+			return new Inconsistent(`the storage was not restored, and goes on: ${error.message}`);
+		}
+		const failure = new Inconsistent(
+			`the storage is being replaced, and takes no commits until it is opened anew, which completes that: ${error.message}`,
+		);
+		this.#groups.break(failure);
+		return failure;
+	}
+
+	/** Goes on with what was restored. In one synchronous step: nobody reads of both. */
+	#restored(store: StateStore, { identity, version }: RestoreReport): void {
+		const former = this.#store;
+		this.#store = store;
+		this.#identity = identity;
+		former.close(
+			new WatchClosed(
+				`the storage was restored from a backup, at version ${version}; discard what the watch told and watch again`,
+			),
+		);
+	}
+
 	close(): Promise<void> {
 		this.#closing ??= this.#close();
 		return this.#closing;
 	}
 
 	async #close(): Promise<void> {
-		const { store, thread } = this.#parts;
+		const { file, thread } = this.#parts;
+		await file.close();
 		await this.#groups.settled();
-		store.close(new WatchClosed("the storage was closed"));
+		this.#store.close(new WatchClosed("the storage was closed"));
 		await thread.close();
 	}
 
 	/** A dry run is decided by what can be read now. */
 	#rehearse(mutations: readonly Mutation[], fence: Fence | undefined): Commit {
-		const { store, leases, limits } = this.#parts;
+		const { leases, limits } = this.#parts;
+		const store = this.#store;
 		if (fence !== undefined && !leases.isCurrent(fence)) {
 			throw new Fenced(fence.lease);
 		}
@@ -149,7 +252,7 @@ class SqliteBackend implements StorageBackend {
 		if (options.consistency === "strong") {
 			await this.#groups.settled();
 		}
-		return this.#parts.store;
+		return this.#store;
 	}
 
 	#assertOpen(): void {

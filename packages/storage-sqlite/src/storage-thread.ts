@@ -1,9 +1,16 @@
 import { Worker } from "node:worker_threads";
+import type { StoredIdentity } from "./identity.ts";
 import type { Page } from "./page.ts";
-import type { Reply, Request, WorkerInput } from "./protocol.ts";
-
+import type {
+	BackupOutcome,
+	BackupReply,
+	LiveBackupOrder,
+	Reply,
+	Request,
+	WorkerInput,
+} from "./protocol.ts";
+import type { RowWrite } from "./row-table.ts";
 import { StorageFileError } from "./storage-file-error.ts";
-import type { RowWrite } from "./writer.ts";
 
 // `tsc` does not rewrite this: in the workspace the worker is TypeScript, in the package JavaScript.
 const workerFile = new URL(
@@ -23,19 +30,47 @@ export class WriteFailure extends Error {
 	}
 }
 
-/** The worker thread, as its one user sees it: a request at a time, each answered once. */
+/** The file was not replaced; or was, and can't be opened. */
+export class ReplaceFailure extends Error {
+	override readonly name = "ReplaceFailure";
+	/** Whether the old one is still in place, and open. */
+	readonly undone: boolean;
+
+	constructor(why: string, undone: boolean) {
+		super(why);
+		this.undone = undone;
+	}
+}
+
+/** What a file says of itself when it is opened. */
+export interface Opened {
+	readonly revision: number;
+	readonly resources: number;
+	readonly identity: StoredIdentity | undefined;
+}
+
+type PlainReply = Exclude<Reply, BackupReply>;
+
+/**
+ * The worker thread, as its one user sees it: a request at a time, each answered once; and beside
+ * these at most one backup.
+ */
 export class StorageThread {
 	readonly #path: string;
 	readonly #worker: Worker;
 	readonly #ended: Promise<void>;
-	#answer: { resolve(reply: Reply): void; reject(error: Error): void } | undefined;
+	#answer: { resolve(reply: PlainReply): void; reject(error: Error): void } | undefined;
+	#backup: { take(reply: BackupReply): void; reject(error: Error): void } | undefined;
 	#failure: Error | undefined;
 
-	constructor(path: string) {
-		this.#path = path;
-		const workerData: WorkerInput = { path };
-		this.#worker = new Worker(workerFile, { workerData, name: "plinth-storage" });
+	constructor(input: WorkerInput) {
+		this.#path = input.path;
+		this.#worker = new Worker(workerFile, { workerData: input, name: "plinth-storage" });
 		this.#worker.on("message", (reply: Reply) => {
+			if (reply.kind === "backup-progress" || reply.kind === "backup-ended") {
+				this.#backup?.take(reply);
+				return;
+			}
 			const answer = this.#answer;
 			this.#answer = undefined;
 			answer?.resolve(reply);
@@ -45,7 +80,7 @@ export class StorageThread {
 		);
 		this.#ended = new Promise((resolve) => {
 			this.#worker.once("exit", (code) => {
-				this.#fail(new Error(`the thread of storage ${path} has ended with code ${code}`));
+				this.#fail(new Error(`the thread of storage ${this.#path} has ended with code ${code}`));
 				resolve();
 			});
 		});
@@ -56,8 +91,8 @@ export class StorageThread {
 	 *
 	 * @throws StorageFileError
 	 */
-	async opened(): Promise<{ readonly revision: number; readonly resources: number }> {
-		const reply = this.#opening(await this.#reply());
+	async opened(): Promise<Opened> {
+		const reply = opening(await this.#reply());
 		if (reply.kind !== "opened") {
 			throw unexpected(reply);
 		}
@@ -70,7 +105,7 @@ export class StorageThread {
 	 * @throws StorageFileError
 	 */
 	async nextPage(): Promise<Page | undefined> {
-		const reply = this.#opening(await this.#request({ kind: "next-page" }));
+		const reply = opening(await this.#request({ kind: "next-page" }));
 		switch (reply.kind) {
 			case "page":
 				return reply.page;
@@ -96,20 +131,80 @@ export class StorageThread {
 		}
 	}
 
+	/**
+	 * Puts the file that a restore has built in the place of this one, which is kept.
+	 *
+	 * @returns The name under which it is.
+	 * @throws ReplaceFailure
+	 */
+	async replace(): Promise<string | undefined> {
+		const reply = await this.#request({ kind: "replace" });
+		if (reply.kind === "replace-failed") {
+			throw new ReplaceFailure(reply.why, reply.undone);
+		}
+		if (reply.kind !== "replaced") {
+			throw unexpected(reply);
+		}
+		return reply.replaced;
+	}
+
+	/** Takes a backup, while writes go on. Settles soon after the signal. */
+	async backup(
+		order: LiveBackupOrder,
+		signal: AbortSignal,
+		progress: (resources: number, of: number) => void,
+	): Promise<BackupOutcome> {
+		const abort = () => this.#post({ kind: "abort-backup" });
+		let failure: unknown;
+		try {
+			const outcome = await new Promise<BackupOutcome>((resolve, reject) => {
+				if (this.#failure !== undefined) {
+					reject(this.#failure);
+					return;
+				}
+				const take = (reply: BackupReply) => {
+					if (reply.kind === "backup-ended") {
+						resolve(reply.outcome);
+						return;
+					}
+					try {
+						progress(reply.resources, reply.of);
+					} catch (error) {
+						failure ??= error;
+						abort();
+					}
+				};
+				this.#backup = { take, reject };
+				signal.addEventListener("abort", abort, { once: true });
+				this.#post({ kind: "backup", ...order });
+			});
+			if (failure !== undefined && outcome.kind !== "done") {
+				throw failure;
+			}
+			return outcome;
+		} finally {
+			signal.removeEventListener("abort", abort);
+			this.#backup = undefined;
+		}
+	}
+
 	/** Closes the file and ends the thread. */
 	async close(): Promise<void> {
-		const request: Request = { kind: "close" };
-		this.#worker.postMessage(request);
+		this.#post({ kind: "close" });
 		await this.#ended;
 	}
 
-	#request(request: Request): Promise<Reply> {
-		const reply = this.#reply();
+	#post(request: Request): void {
 		this.#worker.postMessage(request);
+	}
+
+	#request(request: Request): Promise<PlainReply> {
+		const reply = this.#reply();
+		this.#post(request);
 		return reply;
 	}
 
-	#reply(): Promise<Reply> {
+	#reply(): Promise<PlainReply> {
 		return new Promise((resolve, reject) => {
 			if (this.#failure !== undefined) {
 				reject(this.#failure);
@@ -119,20 +214,22 @@ export class StorageThread {
 		});
 	}
 
-	#opening(reply: Reply): Reply {
-		if (reply.kind === "open-failed") {
-			throw new StorageFileError(this.#path, reply.problem, reply.why);
-		}
-		return reply;
-	}
-
 	#fail(error: Error): void {
 		this.#failure ??= error;
 		this.#answer?.reject(this.#failure);
 		this.#answer = undefined;
+		this.#backup?.reject(this.#failure);
+		this.#backup = undefined;
 	}
 }
 
-function unexpected(reply: Reply): Error {
+function opening(reply: PlainReply): PlainReply {
+	if (reply.kind === "open-failed") {
+		throw new StorageFileError(reply.path, reply.problem, reply.why);
+	}
+	return reply;
+}
+
+function unexpected(reply: PlainReply): Error {
 	return new Error(`unexpected reply of the storage thread: ${reply.kind}`);
 }

@@ -1,31 +1,33 @@
 import { parentPort, workerData } from "node:worker_threads";
+import { BackupRunner } from "./backup-runner.ts";
+import { createIfMissing } from "./create-storage.ts";
+import { migrate, schemaVersion } from "./migrations.ts";
 import { type Ownership, takeOwnership } from "./ownership.ts";
 import type { Reply, Request, WorkerInput } from "./protocol.ts";
-import { StorageReader } from "./reader.ts";
-import { checkHeader, createIfMissing } from "./schema.ts";
-import { StorageFileError } from "./storage-file-error.ts";
-import { StorageWriter } from "./writer.ts";
+import { checkWhole, refuseBackup, StorageReader } from "./reader.ts";
+import { completeRestore, decideRestore, removeLeftovers } from "./restore-swap.ts";
+import { fileError, isDiskFull } from "./sqlite-failure.ts";
+import { openForWriting, StorageWriter } from "./writer.ts";
 
 // The thread that owns the file: the event loop of the server never waits for the disk.
-
-/** SQLite's code for a full disk. */
-const sqliteFull = 13;
 
 const port = parentPort;
 if (port === null) {
 	throw new Error("this module is the worker thread of the SQLite storage, and runs only as one");
 }
-const { path } = workerData as WorkerInput;
+const { path, mode, fresh } = workerData as WorkerInput;
 
 let ownership: Ownership | undefined;
 let reader: StorageReader | undefined;
 let writer: StorageWriter | undefined;
+const backups = new BackupRunner(path, send);
 
 function send(reply: Reply, transfer: ArrayBuffer[] = []): void {
 	port?.postMessage(reply, transfer);
 }
 
-function close(): void {
+async function close(): Promise<void> {
+	await backups.close();
 	reader?.close();
 	writer?.close();
 	ownership?.release();
@@ -37,20 +39,45 @@ function opening(step: () => void): void {
 	try {
 		step();
 	} catch (error) {
-		const problem = error instanceof StorageFileError ? error.problem : "unreachable";
-		const why = error instanceof Error ? error.message : String(error);
-		send({ kind: "open-failed", problem, why });
-		close();
+		const { path: at, problem, why } = fileError(path, error);
+		send({ kind: "open-failed", path: at, problem, why });
+		void close();
 	}
 }
 
 function open(): void {
-	ownership = takeOwnership(path);
-	createIfMissing(path);
-	checkHeader(path);
+	if (mode === "own") {
+		ownership = takeOwnership(path);
+		completeRestore(path);
+		removeLeftovers(path);
+		createIfMissing(path, fresh);
+		bringUpToDate();
+	}
 	reader = new StorageReader(path);
-	const { revision, resources } = reader.head;
-	send({ kind: "opened", revision, resources });
+	const { head, identity } = reader;
+	send({ kind: "opened", revision: head.revision, resources: head.resources, identity });
+}
+
+/** Takes an older file through the migrations, once all of it was found well. */
+function bringUpToDate(): void {
+	const { version, identity } = glance();
+	refuseBackup(path, identity);
+	if (version < schemaVersion) {
+		checkWhole(path);
+		const database = openForWriting(path);
+		try {
+			migrate(database, { fresh });
+		} finally {
+			database.close();
+		}
+	}
+}
+
+/** What the file says of itself. */
+function glance(): StorageReader {
+	const glancing = new StorageReader(path);
+	glancing.close();
+	return glancing;
 }
 
 function nextPage(from: StorageReader): void {
@@ -61,29 +88,75 @@ function nextPage(from: StorageReader): void {
 	}
 	from.close();
 	reader = undefined;
-	writer = new StorageWriter(path, from.head);
+	if (mode === "own") {
+		writer = new StorageWriter(path, from.head);
+	}
 	send({ kind: "loaded" });
 }
 
-function write(to: StorageWriter, request: Extract<Request, { kind: "write" }>): void {
+function write({ revision, rows }: Extract<Request, { kind: "write" }>): void {
 	try {
-		to.write(request.revision, request.rows);
-		send({ kind: "written" });
+		if (writer === undefined) {
+			throw new Error("the file is not open for writing");
+		}
+		writer.write(revision, rows);
 	} catch (error) {
 		const why = error instanceof Error ? error.message : String(error);
-		const code = error instanceof Error && "errcode" in error ? error.errcode : undefined;
-		send({ kind: "write-failed", why, diskFull: code === sqliteFull });
+		send({ kind: "write-failed", why, diskFull: isDiskFull(error) });
+		return;
+	}
+	send({ kind: "written" });
+	backups.follow(rows);
+}
+
+/** Puts the built file in the place of this one. */
+function replace(old: StorageWriter): void {
+	backups.abort();
+	let undone = true;
+	try {
+		writer = undefined;
+		old.close();
+		try {
+			decideRestore(path);
+		} catch (error) {
+			writer = new StorageWriter(path, old.head);
+			throw error;
+		}
+		undone = false;
+		const replaced = completeRestore(path);
+		writer = new StorageWriter(path, glance().head);
+		send({ kind: "replaced", replaced });
+	} catch (error) {
+		const { why } = fileError(path, error);
+		send({ kind: "replace-failed", why, undone: undone && writer !== undefined });
 	}
 }
 
 port.on("message", (request: Request) => {
-	if (request.kind === "close") {
-		close();
-	} else if (request.kind === "next-page" && reader !== undefined) {
-		const from = reader;
-		opening(() => nextPage(from));
-	} else if (request.kind === "write" && writer !== undefined) {
-		write(writer, request);
+	switch (request.kind) {
+		case "next-page":
+			if (reader !== undefined) {
+				const from = reader;
+				opening(() => nextPage(from));
+			}
+			break;
+		case "write":
+			write(request);
+			break;
+		case "replace":
+			if (writer !== undefined) {
+				replace(writer);
+			}
+			break;
+		case "backup":
+			backups.run(() => writer, request);
+			break;
+		case "abort-backup":
+			backups.abort();
+			break;
+		case "close":
+			void close();
+			break;
 	}
 });
 opening(open);

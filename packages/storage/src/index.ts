@@ -41,4 +41,5 @@ export { type ListQuery, matches, wildcard } from "./query.ts";
 export { resourceSize } from "./resource-size.ts";
 export type { Snapshot } from "./snapshot.ts";
 export { StateStore } from "./state-store.ts";
+export type { StorageIdentity, StorageRestored } from "./storage-identity.ts";
 export type { WatchEvent } from "./watch-event.ts";

@@ -1,97 +1,37 @@
 import { parseArgs } from "node:util";
-import { type EtcdChoice, etcdChoice, refuseEtcdFlags } from "./etcd-flags.ts";
-import {
-	formatListenAddress,
-	isLoopback,
-	type ListenAddress,
-	parseListenAddress,
-} from "./listen-address.ts";
+import type { GivenValue, Source } from "./given.ts";
+import type { AnySetting } from "./setting.ts";
+import { allSettings } from "./settings.ts";
 import { UsageError } from "./usage-error.ts";
 
-/** What the flags say. */
-export interface Configuration {
-	readonly listen: ListenAddress;
-	readonly dataDirectory: string;
-	readonly storage: "sqlite" | "memory" | "etcd";
-	/** Where etcd is, if that is the storage. */
-	readonly etcd?: EtcdChoice;
-	/** Paths of module files, as given. */
-	readonly modules: readonly string[];
+/** What flags say, and whether they ask for help. */
+export interface Flags {
+	readonly help: boolean;
+	readonly source: Source;
 }
 
-/** What the command line asks for. */
-export type Command =
-	| { readonly kind: "help" }
-	| { readonly kind: "serve"; readonly configuration: Configuration };
+const byFlag: ReadonlyMap<string, AnySetting> = new Map(
+	allSettings.map((setting) => [setting.flag, setting]),
+);
 
-/** What `--help` prints. */
-export const help = `plinth-server: resources, controllers and their API on one port
-
-  --listen <host:port>     where to listen; port 0 takes a free one   [127.0.0.1:7575]
-  --data-dir <folder>      where the sqlite storage keeps its files   [./data]
-  --storage sqlite|memory|etcd
-                           memory forgets everything when it stops    [sqlite]
-  --etcd-endpoints <url,…> the members of etcd, as http://127.0.0.1:2379
-  --etcd-prefix <prefix>   what all keys begin with: servers that share it are one cluster
-                                                                      [/plinth]
-  --etcd-ca-file <file>, --etcd-cert-file <file>, --etcd-key-file <file>
-                           PEM files: whose certificates to trust, and the server's own
-  --etcd-user <name>, --etcd-password-file <file>
-                           where etcd asks who it is
-  --module <file>          types and controllers of an application: a TypeScript or JavaScript
-                           file whose default export is defineModule({…}); may be repeated
-  --help                   this text
-`;
-
-const options = {
-	listen: { type: "string" },
-	"data-dir": { type: "string" },
-	storage: { type: "string" },
-	"etcd-endpoints": { type: "string" },
-	"etcd-prefix": { type: "string" },
-	"etcd-ca-file": { type: "string" },
-	"etcd-cert-file": { type: "string" },
-	"etcd-key-file": { type: "string" },
-	"etcd-user": { type: "string" },
-	"etcd-password-file": { type: "string" },
-	module: { type: "string", multiple: true },
-	help: { type: "boolean" },
-} as const;
-
-type FlagName = keyof typeof options;
+const options = Object.fromEntries([
+	...allSettings.map(({ flag, kind }) => [
+		flag,
+		kind === "switch" ? { type: "boolean" as const } : { type: "string" as const, multiple: true },
+	]),
+	["help", { type: "boolean" as const }],
+]);
 
 /**
- * Reads the arguments that follow the program's name.
+ * Reads flags.
  *
- * @throws UsageError that names the argument which is unknown, malformed, repeated or lacks a value.
+ * @throws UsageError that names the argument which is unknown, repeated or lacks a value.
  */
-export function parseCommandLine(args: readonly string[]): Command {
-	const flags = collectFlags(args);
-	if (flags.has("help")) {
-		return { kind: "help" };
-	}
-	const storage = storageFlag(last(flags, "storage") ?? "sqlite");
-	const etcd = etcdFlags(storage, (name) => last(flags, name));
-	return {
-		kind: "serve",
-		configuration: {
-			listen: listenFlag(last(flags, "listen") ?? "127.0.0.1:7575"),
-			dataDirectory: last(flags, "data-dir") ?? "./data",
-			storage,
-			...(etcd && { etcd }),
-			modules: flags.get("module") ?? [],
-		},
-	};
-}
-
-function last(flags: ReadonlyMap<FlagName, readonly string[]>, name: FlagName): string | undefined {
-	return flags.get(name)?.at(-1);
-}
-
-function collectFlags(args: readonly string[]): ReadonlyMap<FlagName, readonly string[]> {
+export function readFlags(args: readonly string[]): Flags {
 	// Not strict: its own messages name neither the known flags nor the way out.
 	const { tokens } = parseArgs({ args: [...args], options, strict: false, tokens: true });
-	const flags = new Map<FlagName, string[]>();
+	const source = new Map<AnySetting, GivenValue>();
+	let help = false;
 	for (const token of tokens) {
 		if (token.kind === "option-terminator") {
 			continue;
@@ -102,14 +42,19 @@ function collectFlags(args: readonly string[]): ReadonlyMap<FlagName, readonly s
 			);
 		}
 		const { name, rawName, value, inlineValue } = token;
-		if (!isFlagName(name)) {
+		const setting = byFlag.get(name);
+		if (setting === undefined && name !== "help") {
 			throw new UsageError(`unknown flag ${rawName}: ${knownFlags()}`);
 		}
-		if (options[name].type === "boolean") {
+		if (setting === undefined || setting.kind === "switch") {
 			if (value !== undefined) {
 				throw new UsageError(`${rawName} takes no value, got ${JSON.stringify(value)}`);
 			}
-			flags.set(name, []);
+			if (setting === undefined) {
+				help = true;
+			} else {
+				source.set(setting, { name: rawName, texts: ["true"] });
+			}
 			continue;
 		}
 		if (value === undefined || value === "") {
@@ -120,54 +65,16 @@ function collectFlags(args: readonly string[]): ReadonlyMap<FlagName, readonly s
 				`${rawName} needs a value, got the flag ${value}; a value that starts with a hyphen is written ${rawName}=${value}`,
 			);
 		}
-		const given = flags.get(name) ?? [];
-		if (given.length > 0 && !("multiple" in options[name])) {
+		const given = source.get(setting)?.texts ?? [];
+		if (given.length > 0 && setting.kind === "one") {
 			throw new UsageError(`${rawName} is given twice: give it once`);
 		}
-		flags.set(name, [...given, value]);
+		const texts = setting.kind === "list" ? value.split(",") : [value];
+		source.set(setting, { name: rawName, texts: [...given, ...texts] });
 	}
-	return flags;
-}
-
-function isFlagName(name: string): name is FlagName {
-	return Object.hasOwn(options, name);
+	return { help, source };
 }
 
 function knownFlags(): string {
-	return `known are ${Object.keys(options)
-		.map((name) => `--${name}`)
-		.join(", ")}`;
-}
-
-function listenFlag(value: string): ListenAddress {
-	const address = parseListenAddress(value);
-	if (address === undefined) {
-		throw new UsageError(
-			`--listen ${JSON.stringify(value)} is not <host>:<port>, as 127.0.0.1:7575 or [::1]:7575, with a port up to 65535`,
-		);
-	}
-	if (!isLoopback(address)) {
-		throw new UsageError(
-			`--listen ${formatListenAddress(address)} is beyond this machine, where everyone who reaches it would have full rights: listen on 127.0.0.1 or [::1], and let a proxy that checks who calls pass calls on`,
-		);
-	}
-	return address;
-}
-
-function storageFlag(value: string): Configuration["storage"] {
-	if (value !== "sqlite" && value !== "memory" && value !== "etcd") {
-		throw new UsageError(`--storage ${JSON.stringify(value)} is neither sqlite, memory nor etcd`);
-	}
-	return value;
-}
-
-function etcdFlags(
-	storage: Configuration["storage"],
-	flag: Parameters<typeof etcdChoice>[0],
-): EtcdChoice | undefined {
-	if (storage === "etcd") {
-		return etcdChoice(flag);
-	}
-	refuseEtcdFlags(flag);
-	return undefined;
+	return `known are ${[...allSettings.map(({ flag }) => `--${flag}`), "--help"].join(", ")}`;
 }

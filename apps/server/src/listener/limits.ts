@@ -1,5 +1,7 @@
 /** What a listener grants its clients at most. */
 export interface ListenerLimits {
+	/** Open connections; one more is closed at once. */
+	readonly connections: number;
 	/** A connection that has not sent complete headers this long after it was opened is closed. */
 	readonly headersMs: number;
 	/** A connection without a call for this long is closed. */
@@ -16,6 +18,7 @@ export interface ListenerLimits {
 
 /** What holds where nothing else is said. */
 export const defaultListenerLimits: ListenerLimits = {
+	connections: 10_000,
 	headersMs: 10_000,
 	idleMs: 5 * 60_000,
 	requestMs: 60_000,

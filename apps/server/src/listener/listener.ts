@@ -1,3 +1,4 @@
+import { constants } from "node:crypto";
 import {
 	createServer as createHttp1Server,
 	type IncomingMessage,
@@ -5,12 +6,14 @@ import {
 } from "node:http";
 import { createServer as createHttp2Server, type Http2Server } from "node:http2";
 import type { AddressInfo, Socket } from "node:net";
+import { createServer as createTlsServer, type Server as TlsServer } from "node:tls";
 import type { Clock, Logger, Timer } from "@plinth/runtime";
 import { formatListenAddress, type ListenAddress } from "../configuration/listen-address.ts";
 import { type Http2Connection, watchOver } from "./http2-connection.ts";
 import type { ListenerLimits } from "./limits.ts";
 import { detectProtocol } from "./protocol.ts";
 import type { RequestHandler } from "./request-handler.ts";
+import type { TlsMaterial } from "./tls-files.ts";
 
 /** Options of a listener. */
 export interface ListenerOptions {
@@ -18,6 +21,8 @@ export interface ListenerOptions {
 	/** Answers all requests of both protocols. Must not throw. */
 	readonly handler: RequestHandler;
 	readonly limits: ListenerLimits;
+	/** Speak TLS; with a `ca`, only to clients that have a certificate of it. */
+	readonly tls?: TlsMaterial;
 	readonly clock: Clock;
 	readonly logger: Logger;
 }
@@ -31,6 +36,14 @@ export class ListenError extends Error {
 export interface Listener {
 	/** Where it listens, with the real port. */
 	readonly address: ListenAddress;
+	/** Open connections. */
+	readonly connections: number;
+	/**
+	 * Takes other certificates for new connections; those that are open go on.
+	 *
+	 * @throws Error where the listener does not speak TLS, or they don't fit together.
+	 */
+	setTls(material: TlsMaterial): void;
 	/**
 	 * Accepts no more connections, lets running calls finish, closes each connection after its last
 	 * one, and cuts what is left after `limitMs`. Resolves when there is no connection any more.
@@ -39,32 +52,37 @@ export interface Listener {
 }
 
 /**
- * Opens a port that speaks HTTP/1.1 and HTTP/2 in clear text:
+ * Opens a port that speaks HTTP/1.1 and HTTP/2, in clear text or over TLS:
  *
  * ```
- *              ┌ first bytes are the HTTP/2 preface ─▶ HTTP/2 session ┐
- * connection ──┤                                                     ├─▶ handler
- *              └ anything else ──────────────────────▶ HTTP/1.1 server ┘
+ *                       ┌ first bytes are the HTTP/2 preface ─▶ HTTP/2 session ┐
+ * connection ──▶ TLS? ──┤                                                     ├─▶ handler
+ *                       └ anything else ──────────────────────▶ HTTP/1.1 server ┘
  * ```
+ *
+ * A server may open several, each with a handler and limits of its own.
  *
  * @throws ListenError.
  */
 export async function openListener(options: ListenerOptions): Promise<Listener> {
-	const listener = new CleartextListener(options);
+	const listener = new PortListener(options);
 	await listener.listen();
 	return listener;
 }
 
-class CleartextListener implements Listener {
+class PortListener implements Listener {
 	readonly #options: ListenerOptions;
 	readonly #http1;
 	readonly #http2: Http2Server;
+	readonly #tls: TlsServer | undefined;
+	/** Connections as they were accepted, below TLS. */
 	readonly #sockets = new Set<Socket>();
-	/** Connections that have not sent complete headers yet. */
-	readonly #silent = new Map<Socket, Timer>();
+	/** Connections that have not sent complete headers yet, by their ends: TLS has another socket. */
+	readonly #silent = new Map<string, { readonly socket: Socket; readonly timer: Timer }>();
 	readonly #http2Connections = new Set<Http2Connection>();
 	/** HTTP/1.1 calls in progress. */
 	readonly #calls = new Map<ServerResponse, IncomingMessage>();
+	readonly #serveHttp1: (socket: Socket) => void;
 	#closing = false;
 	#address: ListenAddress;
 
@@ -89,17 +107,31 @@ class CleartextListener implements Listener {
 			connectionsCheckingInterval: Math.min(1_000, limits.headersMs),
 		});
 		this.#http1.on("request", (request, response) => this.#call(request, response));
+		this.#http1.maxConnections = limits.connections;
+		this.#tls = options.tls && this.#createTls(options.tls);
 		// The HTTP/1.1 server owns the port, since only a server that listens enforces its time
 		// limits. Its connections pass through here before they reach it.
 		const serveHttp1 = this.#http1.listeners("connection");
 		this.#http1.removeAllListeners("connection");
 		this.#http1.on("connection", (socket: Socket) => {
-			this.#accept(socket, () => {
-				for (const serve of serveHttp1) {
-					serve.call(this.#http1, socket);
-				}
-			});
+			this.#accept(socket);
 		});
+		this.#serveHttp1 = (socket) => {
+			for (const serve of serveHttp1) {
+				serve.call(this.#http1, socket);
+			}
+		};
+	}
+
+	get connections(): number {
+		return this.#sockets.size;
+	}
+
+	setTls(material: TlsMaterial): void {
+		if (this.#tls === undefined) {
+			throw new Error("the listener speaks clear text: open another one for TLS");
+		}
+		this.#tls.setSecureContext({ ...material, ...tlsRules });
 	}
 
 	get address(): ListenAddress {
@@ -129,7 +161,7 @@ class CleartextListener implements Listener {
 	async close(limitMs: number): Promise<void> {
 		this.#closing = true;
 		const closed = new Promise<void>((resolve) => this.#http1.close(() => resolve()));
-		for (const socket of [...this.#silent.keys()]) {
+		for (const { socket } of [...this.#silent.values()]) {
 			socket.destroy();
 		}
 		for (const connection of this.#http2Connections) {
@@ -148,32 +180,65 @@ class CleartextListener implements Listener {
 		limit.cancel();
 	}
 
-	#accept(socket: Socket, serveHttp1: () => void): void {
+	#createTls(material: TlsMaterial): TlsServer {
+		const { limits, logger } = this.#options;
+		const server = createTlsServer({
+			...material,
+			...tlsRules,
+			requestCert: material.ca !== undefined,
+			rejectUnauthorized: true,
+			ALPNProtocols: ["h2", "http/1.1"],
+			handshakeTimeout: limits.headersMs,
+		});
+		server.on("secureConnection", (socket) => {
+			socket.on("error", () => {});
+			this.#detect(socket);
+		});
+		server.on("tlsClientError", (error, socket) => {
+			logger.debug({ err: error }, "a TLS handshake failed");
+			socket.destroy();
+		});
+		return server;
+	}
+
+	#accept(socket: Socket): void {
 		const { clock, limits } = this.#options;
+		const ends = endsOf(socket);
 		this.#sockets.add(socket);
-		this.#silent.set(
+		this.#silent.set(ends, {
 			socket,
-			clock.setTimer(limits.headersMs, () => socket.destroy()),
-		);
+			timer: clock.setTimer(limits.headersMs, () => socket.destroy()),
+		});
 		socket.setNoDelay(true);
 		socket.setKeepAlive(true, 30_000);
 		socket.on("error", () => {});
 		socket.once("close", () => {
-			this.#headersArrived(socket);
+			if (this.#silent.get(ends)?.socket === socket) {
+				this.#headersArrived(ends);
+			}
 			this.#sockets.delete(socket);
 		});
+		if (this.#tls === undefined) {
+			this.#detect(socket);
+		} else {
+			this.#tls.emit("connection", socket);
+		}
+	}
+
+	/** @param socket in clear text, or the inside of TLS. */
+	#detect(socket: Socket): void {
 		detectProtocol(socket, (protocol) => {
 			if (protocol === "http2") {
 				this.#serveHttp2(socket);
 			} else {
-				serveHttp1();
+				this.#serveHttp1(socket);
 			}
 		});
 	}
 
-	#headersArrived(socket: Socket): void {
-		this.#silent.get(socket)?.cancel();
-		this.#silent.delete(socket);
+	#headersArrived(ends: string): void {
+		this.#silent.get(ends)?.timer.cancel();
+		this.#silent.delete(ends);
 	}
 
 	#serveHttp2(socket: Socket): void {
@@ -185,13 +250,13 @@ class CleartextListener implements Listener {
 			const connection = watchOver(session, clock, limits.idleMs);
 			this.#http2Connections.add(connection);
 			session.once("close", () => this.#http2Connections.delete(connection));
-			session.once("stream", () => this.#headersArrived(socket));
+			session.once("stream", () => this.#headersArrived(endsOf(socket)));
 		});
 		this.#http2.emit("connection", socket);
 	}
 
 	#call(request: IncomingMessage, response: ServerResponse): void {
-		this.#headersArrived(request.socket);
+		this.#headersArrived(endsOf(request.socket));
 		this.#calls.set(response, request);
 		response.once("close", () => this.#calls.delete(response));
 		if (this.#closing) {
@@ -207,6 +272,17 @@ class CleartextListener implements Listener {
 			response.setHeader("connection", "close");
 		}
 	}
+}
+
+/**
+ * No session is resumed: each connection shows the client's certificate anew, and is held against the
+ * authorities that are there now.
+ */
+const tlsRules = { minVersion: "TLSv1.2", secureOptions: constants.SSL_OP_NO_TICKET } as const;
+
+/** Both ends of a connection, which no other open one has; the same below and within TLS. */
+function endsOf({ remoteAddress, remotePort, localAddress }: Socket): string {
+	return `${remoteAddress} ${remotePort} ${localAddress}`;
 }
 
 function isAddressInfo(address: AddressInfo | string | null): address is AddressInfo {

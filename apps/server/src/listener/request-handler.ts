@@ -12,15 +12,27 @@ export function pathOf(request: IncomingMessage | Http2ServerRequest): string {
 	return (request.url ?? "").split("?", 1)[0] ?? "";
 }
 
-/** Answers a line of text. */
+/** A request's headers, without the pseudo-headers of HTTP/2. */
+export function headersOf(request: IncomingMessage | Http2ServerRequest): Headers {
+	const headers = new Headers();
+	for (const [name, value] of Object.entries(request.headers)) {
+		if (!name.startsWith(":") && value !== undefined) {
+			headers.set(name, Array.isArray(value) ? value.join(", ") : value);
+		}
+	}
+	return headers;
+}
+
+/** Answers text, and ends its last line where it does not. */
 export function answerText(
 	response: ServerResponse | Http2ServerResponse,
 	status: number,
 	text: string,
+	contentType = "text/plain; charset=utf-8",
 ): void {
-	const body = `${text}\n`;
+	const body = text.endsWith("\n") ? text : `${text}\n`;
 	const headers = {
-		"content-type": "text/plain; charset=utf-8",
+		"content-type": contentType,
 		"content-length": Buffer.byteLength(body),
 		"cache-control": "no-store",
 	};

@@ -1,3 +1,4 @@
+import { constants } from "node:http2";
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import type { UniversalHandlerFn } from "@connectrpc/connect/protocol";
 import {
@@ -29,11 +30,15 @@ export function createRpcHandler(
 		}
 		let universalRequest: ReturnType<typeof universalRequestFromNodeRequest>;
 		try {
-			universalRequest = universalRequestFromNodeRequest(request, response, undefined, undefined);
+			universalRequest = {
+				...universalRequestFromNodeRequest(request, response, undefined, undefined),
+				body: bodyOf(request),
+			};
 		} catch {
 			answerText(response, 400, "the request needs a Host header that is a host name");
 			return;
 		}
+		response.once("finish", () => letGoOf(request));
 		method(universalRequest)
 			.then((answer) => universalResponseToNodeResponse(answer, response))
 			.catch((failure: unknown) => {
@@ -46,4 +51,26 @@ export function createRpcHandler(
 				response.destroy();
 			});
 	};
+}
+
+/**
+ * What a request sends. Whoever stops reading leaves the request as it is: an answer is to come yet, and
+ * over HTTP/1.1 others after it on the same connection.
+ */
+function bodyOf(request: Parameters<RequestHandler>[0]): AsyncIterable<Uint8Array> {
+	return { [Symbol.asyncIterator]: () => request.iterator({ destroyOnReturn: false }) };
+}
+
+/**
+ * Ends a request that was answered before all of it had come, as one that is too large: what is still
+ * to come is not kept, and does not keep the client from reading the answer.
+ */
+function letGoOf(request: Parameters<RequestHandler>[0]): void {
+	// What is there and what comes is thrown away, for as long as a request may take: neither a
+	// connection of HTTP/1.1 nor a stream of HTTP/2 is done with before it was read.
+	request.resume();
+	if (!request.complete && "stream" in request) {
+		// Tells the client to stop sending, and that this is no failure (RFC 9113, section 8.1).
+		request.stream.close(constants.NGHTTP2_NO_ERROR);
+	}
 }

@@ -23,6 +23,7 @@ import { CasFailure, WrongUid } from "@plinth/storage";
 import { type Asking, type HolderAnswer, isNo } from "../asking.ts";
 import { keyOfShadow } from "../commit-plan.ts";
 import type { ConstraintContext } from "../constraint-context.ts";
+import { condition, withCondition } from "../reported-status.ts";
 import { nameOfKey } from "../resource-key.ts";
 import { displayDeployed, isHeld, referencesFinalizer, withoutDeployment } from "../shadow.ts";
 import { lookup, readShadow, recordId, type StoredShadow } from "../shadow-records.ts";
@@ -58,12 +59,31 @@ export class OwnedDeletingHandler {
 		);
 		const next = withProgress(left, waitingFor, gone.length);
 		if (next !== stored.shadow) {
-			const replaced = await replaceShadow(this.#context, stored, next);
+			const report = await this.#report(stored, waitingFor);
+			const replaced = await replaceShadow(this.#context, stored, next, report);
 			if (replaced === "conflict" || !isHeld(next)) {
 				return { againAfterMs: 0 };
 			}
 		}
 		return { againAfterMs: this.#context.limits.askAgainMs };
+	}
+
+	/** The resource says what its deletion waits for. */
+	async #report(stored: StoredShadow, waitingFor: readonly string[]): Promise<Mutation[]> {
+		const { backend, runtime } = this.#context;
+		const resource = await lookup(backend, nameOfKey(keyOfShadow(stored.shadow)));
+		if (resource === undefined || resource.id?.uid !== stored.shadow.uid) {
+			return [];
+		}
+		const message = waitingFor.join("; ");
+		const next = withCondition(
+			resource,
+			condition("ReferencesReleased", waitingFor.length === 0, message),
+			runtime.clock,
+		);
+		return next === undefined
+			? []
+			: [{ op: "put", resource: next, expectedVersion: resource.version }];
 	}
 
 	async #release(stored: StoredShadow): Promise<Handled> {

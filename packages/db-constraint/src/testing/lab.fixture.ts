@@ -6,6 +6,7 @@ import { idOf, newUlid, type ResourceType, resourceOf, tenancyOf } from "@plinth
 import { ensureDefaultTenancy } from "@plinth/resource-service";
 import { type SeededRuntime, seededRuntime } from "@plinth/runtime/testing";
 import { createMemoryBackend, type StorageBackend } from "@plinth/storage";
+import { createConstraintStore } from "../constraint-store.ts";
 import { type Constraints, createConstraints } from "../constraints.ts";
 import type { DeploymentInfo, Environment } from "../environment.ts";
 import type { ConstraintLimits } from "../limits.ts";
@@ -65,6 +66,11 @@ export class Lab {
 		await this.runtime.scheduler.advance(ms);
 	}
 
+	/** The ID of a resource. */
+	idOf(resource: Resource): ID {
+		return idOfResource(resource);
+	}
+
 	/** A client of a deployment's mixin service. */
 	client(from: LabDeployment, to: LabDeployment) {
 		const transport = this.transport(from.info.name, to.info.uid);
@@ -120,6 +126,20 @@ export class LabDeployment {
 		this.#limits = limits;
 		const { uid, name, service, region } = spec;
 		this.info = { uid, name, service, region, version: "v1", disabled: false, predecessorUid: "" };
+	}
+
+	/** What runs now. */
+	get current(): Running {
+		if (this.running === undefined) {
+			throw new Error(`${this.spec.name} is down`);
+		}
+		return this.running;
+	}
+
+	/** The storage as a server with another schema would see it. */
+	withDescriptor(descriptor: ServiceDescriptor): StorageBackend {
+		const { context, asking } = this.current.constraints;
+		return createConstraintStore({ ...context, descriptor }, asking);
 	}
 
 	get store(): StorageBackend {

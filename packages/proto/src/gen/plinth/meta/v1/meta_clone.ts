@@ -70,6 +70,7 @@ export function cloneDeployment(message: Deployment): Deployment {
   copy.disabled = message.disabled;
   copy.predecessorUid = message.predecessorUid;
   copy.establishedBy = message.establishedBy.slice();
+  copy.storageIncarnation = message.storageIncarnation;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }

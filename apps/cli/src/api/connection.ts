@@ -1,0 +1,79 @@
+import { readFileSync } from "node:fs";
+import type { SecureClientSessionOptions } from "node:http2";
+import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
+import { createConnectTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { ControllerService, ResourceService, TypeService } from "@plinth/proto";
+import { usageFailure } from "../failure.ts";
+
+/** Where a server is, and who asks. */
+export interface Endpoint {
+	/** As `http://127.0.0.1:7575`. */
+	readonly server: string;
+	readonly token?: string | undefined;
+	/** Files in PEM: whom to trust, and a certificate of the caller's own. */
+	readonly caFile?: string | undefined;
+	readonly certificateFile?: string | undefined;
+	readonly keyFile?: string | undefined;
+	/** For each call but watches. */
+	readonly requestTimeoutMs: number;
+}
+
+/** Clients of the services of one server. Disposing ends all connections. */
+export interface Connection extends Disposable {
+	readonly resources: Client<typeof ResourceService>;
+	readonly types: Client<typeof TypeService>;
+	readonly controllers: Client<typeof ControllerService>;
+}
+
+/** A silent connection is asked for a sign of life, so that a watch learns that it is dead. */
+const pings = { pingIntervalMs: 10_000, pingTimeoutMs: 10_000 };
+
+/** A connection to a server, opened by its first call: the Connect protocol over HTTP/2. */
+export function connect(endpoint: Endpoint): Connection {
+	const { server, requestTimeoutMs } = endpoint;
+	const sessions = new Http2SessionManager(server, pings, tlsOptions(endpoint));
+	const transport = createConnectTransport({
+		baseUrl: server,
+		httpVersion: "2",
+		sessionManager: sessions,
+		interceptors: endpoint.token === undefined ? [] : [withToken(endpoint.token)],
+		defaultTimeoutMs: requestTimeoutMs,
+	});
+	return {
+		resources: createClient(ResourceService, transport),
+		types: createClient(TypeService, transport),
+		controllers: createClient(ControllerService, transport),
+		[Symbol.dispose]: () => sessions.abort(),
+	};
+}
+
+function withToken(token: string): Interceptor {
+	return (next) => (request) => {
+		request.header.set("authorization", `Bearer ${token}`);
+		return next(request);
+	};
+}
+
+function tlsOptions(endpoint: Endpoint): SecureClientSessionOptions {
+	const files = {
+		ca: endpoint.caFile,
+		cert: endpoint.certificateFile,
+		key: endpoint.keyFile,
+	};
+	return Object.fromEntries(
+		Object.entries(files).flatMap(([option, file]) =>
+			file === undefined ? [] : [[option, readPem(file)]],
+		),
+	);
+}
+
+function readPem(file: string): string {
+	try {
+		return readFileSync(file, "utf8");
+	} catch (cause) {
+		throw usageFailure(
+			`can't read ${file}: ${cause instanceof Error ? cause.message : String(cause)}`,
+			{ cause },
+		);
+	}
+}

@@ -1,0 +1,131 @@
+import {
+	createFileRegistry,
+	createRegistry,
+	type DescMessage,
+	type FileRegistry,
+	fromBinary,
+	type Registry,
+} from "@bufbuild/protobuf";
+import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import type { Client } from "@connectrpc/connect";
+import type { ID, Scope, TypeService } from "@plinth/proto";
+import { gvkKey, hasNamespace, hasPartition, idOf, type TypeLike } from "@plinth/resource";
+import { usageFailure } from "../failure.ts";
+import { nearest } from "../suggest.ts";
+
+/** A type as the server describes it. */
+export interface KnownType {
+	readonly type: TypeLike;
+	/** As `catalog.v1.Workload`. */
+	readonly key: string;
+	readonly scope: Scope;
+	readonly schema: DescMessage;
+}
+
+/** The types that a server told of. */
+export class KnownTypes {
+	readonly all: readonly KnownType[];
+	/** All messages that the types are made of. */
+	readonly messages: Registry;
+	readonly #byKey: ReadonlyMap<string, KnownType>;
+
+	constructor(all: readonly KnownType[], messages: Registry) {
+		this.all = all;
+		this.messages = messages;
+		this.#byKey = new Map(all.map((type) => [type.key, type]));
+	}
+
+	/** The type of exactly that name, or `undefined`. */
+	get(type: TypeLike): KnownType | undefined {
+		return this.#byKey.get(gvkKey(type));
+	}
+
+	/**
+	 * The type that a word names: `catalog.v1.Workload`, `catalog.Workload` or `Workload`, in any
+	 * case, and in the plural as well.
+	 *
+	 * @throws Failure where there is none, or more than one.
+	 */
+	find(word: string): KnownType {
+		const exact = this.#byKey.get(word);
+		if (exact !== undefined) {
+			return exact;
+		}
+		const asked = word.toLowerCase();
+		const found = this.all.filter((type) => namesOf(type).includes(asked));
+		const [only, ...others] = found;
+		if (only === undefined) {
+			throw usageFailure(`there is no type ${word}${this.#hint(word)}`);
+		}
+		if (others.length > 0) {
+			const keys = found.map(({ key }) => key).join(", ");
+			throw usageFailure(`${word} may be any of ${keys}: name one of them in full`);
+		}
+		return only;
+	}
+
+	#hint(word: string): string {
+		if (this.all.length === 0) {
+			return ": the server tells of none that the caller may use";
+		}
+		const near =
+			nearest(
+				word,
+				this.all.map(({ key }) => key),
+			) ??
+			nearest(
+				word,
+				this.all.map(({ type }) => type.kind),
+			);
+		return near === undefined
+			? ": plinth types lists those that there are"
+			: `; did you mean ${near}?`;
+	}
+}
+
+function namesOf({ type, key }: KnownType): readonly string[] {
+	const kind = type.kind.toLowerCase();
+	const plurals = [`${kind}s`, `${kind}es`, kind.replace(/y$/, "ies")];
+	return [key.toLowerCase(), `${type.group}.${kind}`, kind, ...plurals];
+}
+
+/** Asks a server for all its types. */
+export async function loadTypes(client: Client<typeof TypeService>): Promise<KnownTypes> {
+	const types: KnownType[] = [];
+	const registries: FileRegistry[] = [];
+	let pageToken = "";
+	do {
+		const page = await client.listTypes({ pageToken });
+		const registry = createFileRegistry(
+			fromBinary(FileDescriptorSetSchema, page.fileDescriptorSet),
+		);
+		registries.push(registry);
+		for (const { type, scope, messageName } of page.types) {
+			const schema = registry.getMessage(messageName);
+			if (type !== undefined && schema !== undefined) {
+				types.push({ type, key: gvkKey(type), scope, schema });
+			}
+		}
+		pageToken = page.nextPageToken;
+	} while (pageToken !== "");
+	return new KnownTypes(types, createRegistry(...registries));
+}
+
+/** Where commands look for resources. */
+export interface Place {
+	readonly partition: string;
+	readonly namespace: string;
+}
+
+/** The ID of a resource of the type, in the units of the place that the type's scope has. */
+export function idAt(type: KnownType, name: string, place: Place): ID {
+	return idOf(type, name, place);
+}
+
+/** The tenancy that a list of the type asks for. */
+export function tenancyAt({ scope }: KnownType, place: Place, everywhere: boolean): Place {
+	return {
+		partition: !hasPartition(scope) ? "" : everywhere ? "*" : place.partition,
+		namespace: !hasNamespace(scope) ? "" : everywhere ? "*" : place.namespace,
+	};
+}

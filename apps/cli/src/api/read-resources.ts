@@ -1,0 +1,69 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { Resource } from "@plinth/proto";
+import { displayName, tenancyOf, typeOf } from "@plinth/resource";
+import { exitCodes } from "../exit-codes.ts";
+import { Failure } from "../failure.ts";
+import type { Session } from "../session.ts";
+import { idAt, type KnownType, tenancyAt } from "./known-types.ts";
+
+const pageSize = 500;
+
+/** The resource of that name. @throws Failure where there is none. */
+export async function readResource(
+	session: Session,
+	type: KnownType,
+	name: string,
+): Promise<Resource> {
+	const id = idAt(type, name, session.place);
+	try {
+		const { resource } = await session.connection.resources.read(
+			{ id },
+			{ signal: session.io.signal },
+		);
+		if (resource !== undefined) {
+			return resource;
+		}
+	} catch (error) {
+		if (!(error instanceof ConnectError && error.code === Code.NotFound)) {
+			return session.call(Promise.reject(error));
+		}
+		if (error.rawMessage !== "resource not found") {
+			throw new Failure(exitCodes.notFound, `${displayName(id)}: ${error.rawMessage}`);
+		}
+	}
+	throw new Failure(exitCodes.notFound, `${displayName(id)} not found`);
+}
+
+/** What a list asks for. */
+export interface ListOptions {
+	readonly namePrefix: string;
+	/** Whether to look into all tenancies, and not only the session's. */
+	readonly everywhere: boolean;
+}
+
+/** All resources of the type there, of one snapshot. */
+export async function listResources(
+	session: Session,
+	type: KnownType,
+	{ namePrefix, everywhere }: ListOptions,
+): Promise<readonly Resource[]> {
+	const resources: Resource[] = [];
+	let pageToken = "";
+	do {
+		const page = await session.call(
+			session.connection.resources.list(
+				{
+					type: typeOf(type.type),
+					tenancy: tenancyOf(tenancyAt(type, session.place, everywhere)),
+					namePrefix,
+					pageSize,
+					pageToken,
+				},
+				{ signal: session.io.signal },
+			),
+		);
+		resources.push(...page.resources);
+		pageToken = page.nextPageToken;
+	} while (pageToken !== "");
+	return resources;
+}

@@ -1,0 +1,177 @@
+import { create, equals } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { type ID, OwnerReferenceSchema, type Resource, ResourceSchema } from "@plinth/proto";
+import {
+	decode,
+	deletionTimestampKey,
+	displayName,
+	encodeData,
+	finalizersKey,
+} from "@plinth/resource";
+import { type Clock, sleep } from "@plinth/runtime";
+import type { Connection } from "../api/connection.ts";
+import type { KnownType } from "../api/known-types.ts";
+import type { WantedResource } from "../document/wanted-resource.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { Failure } from "../failure.ts";
+
+/** What came of applying a document. */
+export interface Applied {
+	readonly kind: "created" | "updated" | "unchanged";
+	readonly before: Resource | undefined;
+	/** As it is stored now, or would be. */
+	readonly after: Resource;
+}
+
+/** How documents are applied. */
+export interface ApplyOptions {
+	readonly resources: Connection["resources"];
+	readonly clock: Clock;
+	readonly signal: AbortSignal;
+	/** Whether the server is to check it all, and to store nothing. */
+	readonly dryRun: boolean;
+}
+
+const maxTries = 5;
+const firstDelayMs = 50;
+const consistent = { headers: { "x-plinth-consistency-mode": "consistent" } };
+
+/**
+ * Brings one resource to what its document says: reads it, and writes it by compare-and-swap where the
+ * server would store anything else than it has. Reads again where something else was written meanwhile.
+ *
+ * @throws ConnectError of the server; Failure where the document is about content that is gone.
+ */
+export async function applyResource(
+	wanted: WantedResource,
+	options: ApplyOptions,
+): Promise<Applied> {
+	for (let tries = 1; ; tries += 1) {
+		try {
+			return await tryApply(wanted, options);
+		} catch (error) {
+			const isConflict = error instanceof ConnectError && error.code === Code.Aborted;
+			if (!isConflict || tries === maxTries) {
+				throw error;
+			}
+			await sleep(options.clock, firstDelayMs * 2 ** tries, options.signal);
+		}
+	}
+}
+
+async function tryApply(wanted: WantedResource, options: ApplyOptions): Promise<Applied> {
+	const { resources, dryRun, signal } = options;
+	const before = await readStored(resources, wanted.id, signal);
+	checkIncarnation(wanted, before);
+	const resource = merge(wanted, before);
+	if (before === undefined) {
+		const answer = dryRun
+			? await resources.mutateAndValidate({ resource }, { signal })
+			: await resources.write({ resource }, { signal });
+		return { kind: "created", before, after: answered(answer.resource, wanted.id) };
+	}
+	const checked = await resources.mutateAndValidate({ resource }, { signal });
+	const planned = answered(checked.resource, wanted.id);
+	if (sameContent(wanted.type, before, planned)) {
+		return { kind: "unchanged", before, after: before };
+	}
+	if (wanted.generation !== undefined && wanted.generation !== before.generation) {
+		throw new Failure(
+			exitCodes.conflict,
+			`${displayName(wanted.id)} has other content by now than the document was made from: get it again and repeat the change, or remove generation from the document to replace whatever is there`,
+		);
+	}
+	if (dryRun) {
+		return { kind: "updated", before, after: planned };
+	}
+	const written = await resources.write({ resource }, { signal });
+	return { kind: "updated", before, after: answered(written.resource, wanted.id) };
+}
+
+/** The resource as it is stored now, linearizably, or `undefined`. */
+export async function readStored(
+	resources: Connection["resources"],
+	id: ID,
+	signal: AbortSignal,
+): Promise<Resource | undefined> {
+	try {
+		const { resource } = await resources.read(
+			{ id: { ...id, uid: "" } },
+			{ ...consistent, signal },
+		);
+		return resource;
+	} catch (error) {
+		// A tenancy that is missing is NotFound too: the write says so.
+		if (error instanceof ConnectError && error.code === Code.NotFound) {
+			return undefined;
+		}
+		throw error;
+	}
+}
+
+function checkIncarnation({ id, generation }: WantedResource, before: Resource | undefined): void {
+	if (before === undefined ? id.uid || generation : id.uid && id.uid !== before.id?.uid) {
+		throw new Failure(
+			exitCodes.conflict,
+			`the ${displayName(id)} that the document was made from is gone: remove uid and generation from the document to write it anew`,
+		);
+	}
+}
+
+/** What the document says, and for the rest what is stored. */
+function merge(wanted: WantedResource, stored: Resource | undefined): Resource {
+	const { type, data } = wanted;
+	const owner = wanted.owner ?? stored?.owner;
+	const any = data === undefined ? stored?.data : encodeData(type.schema, data);
+	return create(ResourceSchema, {
+		id: wanted.id,
+		version: stored?.version ?? "",
+		metadata: mergeMetadata(wanted.metadata, stored?.metadata ?? {}),
+		ownerReferences: [...(wanted.ownerReferences ?? stored?.ownerReferences ?? [])],
+		...(owner && { owner }),
+		...(any && { data: any }),
+	});
+}
+
+/** Metadata that is given replaces all but what defers a deletion. */
+function mergeMetadata(
+	wanted: WantedResource["metadata"],
+	stored: Readonly<Record<string, string>>,
+): Record<string, string> {
+	if (wanted === undefined) {
+		return { ...stored };
+	}
+	const kept = [finalizersKey, deletionTimestampKey].filter((key) => Object.hasOwn(stored, key));
+	return { ...Object.fromEntries(kept.map((key) => [key, stored[key] ?? ""])), ...wanted };
+}
+
+function sameContent({ schema }: KnownType, a: Resource, b: Resource): boolean {
+	return (
+		equals(schema, decode({ schema }, a).data, decode({ schema }, b).data) &&
+		sameMetadata(a.metadata, b.metadata) &&
+		a.id?.type?.groupVersion === b.id?.type?.groupVersion &&
+		a.ownerReferences.length === b.ownerReferences.length &&
+		a.ownerReferences.every((reference, at) => {
+			const other = b.ownerReferences[at];
+			return other !== undefined && equals(OwnerReferenceSchema, reference, other);
+		})
+	);
+}
+
+function sameMetadata(
+	a: Readonly<Record<string, string>>,
+	b: Readonly<Record<string, string>>,
+): boolean {
+	const keys = Object.keys(a);
+	return (
+		keys.length === Object.keys(b).length &&
+		keys.every((key) => Object.hasOwn(b, key) && a[key] === b[key])
+	);
+}
+
+function answered(resource: Resource | undefined, id: ID): Resource {
+	if (resource === undefined) {
+		throw new Error(`the server answered a write of ${displayName(id)} without the resource`);
+	}
+	return resource;
+}

@@ -1,0 +1,127 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { PolicyAuthorizer } from "@plinth/resource-service";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { startCinema } from "../testing/cinema-server.fixture.ts";
+import { runPlinth } from "../testing/run-plinth.fixture.ts";
+
+let folder: string;
+let file: string;
+beforeEach(() => {
+	folder = mkdtempSync(join(tmpdir(), "plinth-context-"));
+	file = join(folder, "plinth", "config.yaml");
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+const run = (...args: readonly string[]) => runPlinth(args, { env: { PLINTH_CONFIG: file } });
+
+function tokenFile(token: string): string {
+	const path = join(folder, "token");
+	writeFileSync(path, `${token}\n`);
+	return path;
+}
+
+describe("contexts", () => {
+	it("are made, listed, chosen and deleted; tokens are kept to the user, and never printed", async () => {
+		const path = tokenFile("s3cret");
+		const made = await run(
+			...["context", "set", "prod", "--server", "https://plinth.example", "--token-file", path],
+			...["-p", "eu", "-n", "web", "--ca-file", "/ca.pem"],
+		);
+		expect(made).toEqual({ code: 0, out: "context prod created\n", err: "" });
+		expect(statSync(file).mode & 0o777).toBe(0o600);
+		expect(statSync(join(folder, "plinth")).mode & 0o777).toBe(0o700);
+		expect((await run("context", "set", "local", "--server", "127.0.0.1:7575")).out).toBe(
+			"context local created: plinth context use local takes it where none is named\n",
+		);
+		const list = await run("context", "list");
+		expect(list.out).toBe(`NAME   CURRENT  SERVER                  PARTITION  NAMESPACE  TOKEN
+prod   yes      https://plinth.example  eu         web        set
+local           http://127.0.0.1:7575   default    default
+`);
+		for (const format of ["json", "yaml", "name"]) {
+			expect((await run("context", "list", "-o", format)).out).not.toContain("s3cret");
+		}
+		expect((await run("context", "use", "local")).out).toBe("context local is the current one\n");
+		expect((await run("context", "delete", "local")).out).toBe("context local deleted\n");
+		expect((await run("context", "list", "-o", "name")).out).toBe("prod\n");
+		expect(readFileSync(file, "utf8")).toContain("token: s3cret");
+	});
+
+	it("keep what a change says nothing of, but no token for another server", async () => {
+		const path = tokenFile("s3cret");
+		await run("context", "set", "a", "--server", "http://one:1", "--token-file", path, "-p", "x");
+		await run("context", "set", "a", "-n", "y");
+		expect(readFileSync(file, "utf8")).toContain("token: s3cret");
+		await run("context", "set", "a", "--server", "http://two:2");
+		const text = readFileSync(file, "utf8");
+		expect(text).not.toContain("s3cret");
+		expect(text).toContain("partition: x\n    namespace: y\n");
+	});
+
+	it("give what flags and the environment leave out", async () => {
+		const authorizer = new PolicyAuthorizer();
+		authorizer.grant("good", { subject: "good", rules: [{ operations: ["*"] }] });
+		await using server = await startCinema({ authorizer });
+		await using other = await startCinema({ authorizer });
+		const path = tokenFile("good");
+		await run("context", "set", "a", "--server", server.address, "--token-file", path);
+		expect(await run("get", "Film")).toMatchObject({ code: 0 });
+		// The token is for its own server: another one never sees it.
+		expect(await run("get", "Film", "--server", other.address)).toMatchObject({ code: 5 });
+		expect(await run("get", "Film", "--server", other.address, "--token", "good")).toMatchObject({
+			code: 0,
+		});
+		await run("context", "set", "b", "--server", other.address);
+		expect(await run("get", "Film", "--context", "b")).toMatchObject({ code: 5 });
+		const env = { PLINTH_CONFIG: file, PLINTH_CONTEXT: "b", PLINTH_TOKEN: "good" };
+		expect(await runPlinth(["get", "Film"], { env })).toMatchObject({ code: 0 });
+	});
+
+	it.each([
+		[["context", "use", "prdo"], "there is no context prdo: plinth context set prdo --server URL"],
+		[["context", "set", "x"], "context x needs an address: --server URL"],
+		[["context", "set", "x", "--server", "ftp://a"], "ftp://a is no address of a server"],
+		[["get", "Film", "--server", "http://me:pw@a"], "holds no user: give a token"],
+		[["get", "Film", "--token", "a", "--token-file", "b"], "give one of them"],
+		[["get", "Film", "--token-file", "/nowhere"], "can't read the token from /nowhere"],
+		[["get", "Film", "--token", "a b"], "has characters that no header can carry"],
+		[["get", "Film", "--request-timeout", "5"], '"5" is no duration'],
+		[["get", "Film", "--ca-file", "/nowhere"], "can't read /nowhere"],
+	])("refuse %j, and make no file", async (args, message) => {
+		const { code, err } = await run(...args);
+		expect(err).toContain(message);
+		expect(code).toBe(2);
+		expect(existsSync(file)).toBe(false);
+	});
+});
+
+describe("a configuration file", () => {
+	const write = (text: string, mode = 0o600) => {
+		file = join(folder, "config.yaml");
+		writeFileSync(file, text, { mode });
+	};
+
+	it.each([
+		["contexts: {a: {sever: x}}", "contexts.a has no field sever; did you mean server?"],
+		["contexts: {a: {token: x}}", "contexts.a.server is required"],
+		["contexts: {a: {server: 5}}", "contexts.a.server must be a string"],
+		["contexts: []", "contexts must be a mapping"],
+		["curent: a", "it has no field curent; did you mean current?"],
+		["token: s3cret\n : [", "is not YAML: correct it, or delete it to begin anew"],
+	])("is refused where it says %j", async (text, message) => {
+		write(text);
+		const { code, err } = await run("get", "Film");
+		expect(err).toContain(message);
+		expect(err).not.toContain("s3cret");
+		expect(code).toBe(2);
+	});
+
+	it("is warned of where others may read its tokens", async () => {
+		write("contexts: {a: {server: 'http://127.0.0.1:1', token: s3cret}}", 0o644);
+		expect((await run("context", "list")).err).toBe(
+			`plinth: warning: others may read the tokens in ${file}: chmod 600 ${file}\n`,
+		);
+	});
+});

@@ -1,0 +1,90 @@
+import { toJson } from "@bufbuild/protobuf";
+import { durationMs } from "@bufbuild/protobuf/wkt";
+import {
+	type Controller,
+	ControllerSchema,
+	Phase,
+	PhaseSchema,
+	Placement,
+} from "@plinth/proto/gen/plinth/controller/v1/controller_service_pb.js";
+import { shortDuration } from "../configuration/duration.ts";
+import { toYaml } from "../document/show-document.ts";
+import { exitCodes } from "../exit-codes.ts";
+import type { OutputFormat } from "../output/print-resources.ts";
+import { plainCell, type Row, renderTable } from "../output/table.ts";
+import { type AddCommand, outputOption } from "./runner.ts";
+
+/** `plinth controllers`: what the controllers of the server that is asked are doing. */
+export const addControllers: AddCommand = (program, run) => {
+	program
+		.command("controllers")
+		.description("print what the server's controllers are doing")
+		.addOption(outputOption())
+		.action(({ output }: { output: OutputFormat }) =>
+			run(async (session) => {
+				const { io, connection } = session;
+				const { controllers } = await session.call(
+					connection.controllers.listControllers({}, { signal: io.signal }),
+				);
+				io.out(show(controllers, output, io));
+				return exitCodes.ok;
+			}),
+		);
+};
+
+const columns = [
+	{ heading: "NAME", cut: false },
+	{ heading: "MANAGES", cut: true },
+	{ heading: "RUNS-ON", cut: false },
+	{ heading: "PHASE", cut: false },
+	{ heading: "SINCE", cut: false },
+	{ heading: "WAITING", cut: false },
+	{ heading: "DONE", cut: false },
+	{ heading: "FAILED", cut: false },
+	{ heading: "RESTARTS", cut: false },
+	{ heading: "LAST-ERROR", cut: true },
+] as const;
+
+function show(
+	controllers: readonly Controller[],
+	output: OutputFormat,
+	options: { readonly width: number | undefined; readonly color: boolean },
+): string {
+	const forms = () =>
+		controllers.map((one) => toJson(ControllerSchema, one, { useProtoFieldName: true }));
+	switch (output) {
+		case "name":
+			return controllers.map(({ name }) => `${name}\n`).join("");
+		case "json":
+			return `${JSON.stringify(forms(), undefined, 2)}\n`;
+		case "yaml":
+			return toYaml(...forms());
+		case "table":
+			return renderTable(columns, controllers.map(rowOf), options);
+	}
+}
+
+function rowOf(controller: Controller): Row {
+	const { requests, reconciles, restarts, inPhase, phase } = controller;
+	const waiting = (requests?.live ?? 0) + (requests?.background ?? 0);
+	const isRunning = phase === Phase.RUNNING || phase === Phase.WAITING_FOR_LEASE;
+	return [
+		plainCell(controller.name),
+		plainCell(controller.manages),
+		plainCell(controller.placement === Placement.EACH_SERVER ? "each server" : "one server"),
+		{
+			text: phaseName(phase),
+			tone: isRunning ? "good" : "unsure",
+		},
+		plainCell(inPhase === undefined ? "" : shortDuration(durationMs(inPhase))),
+		plainCell(String(waiting)),
+		plainCell(String(reconciles?.succeeded ?? 0)),
+		plainCell(String(reconciles?.failed ?? 0)),
+		{ text: String(restarts), tone: restarts > 0 ? "unsure" : "plain" },
+		plainCell(controller.lastError?.message ?? ""),
+	];
+}
+
+function phaseName(phase: Phase): string {
+	return (PhaseSchema.value[phase]?.localName ?? "").toLowerCase().replaceAll("_", " ");
+}

@@ -1,0 +1,92 @@
+import type { Resource } from "@plinth/proto";
+import { displayName, isMarkedForDeletion } from "@plinth/resource";
+import type { KnownTypes } from "../api/known-types.ts";
+import { readResource } from "../api/read-resources.ts";
+import { shortDuration } from "../configuration/duration.ts";
+import { documentOf, toYaml } from "../document/show-document.ts";
+import { exitCodes } from "../exit-codes.ts";
+import type { Io } from "../io.ts";
+import { conditionsTable } from "../output/conditions-table.ts";
+import { resourceName } from "../output/print-resources.ts";
+import { createdAtMs } from "../output/resource-table.ts";
+import { printable } from "../output/table.ts";
+import { isNotFound } from "./delete.ts";
+import type { AddCommand } from "./runner.ts";
+import { parseNamedTargets } from "./targets.ts";
+
+/** `plinth describe`: all about resources, for people. */
+export const addDescribe: AddCommand = (program, run) => {
+	program
+		.command("describe <type> <names...>")
+		.description("print all that is known about resources")
+		.action((type: string, names: readonly string[]) =>
+			run(async (session) => {
+				const { io } = session;
+				const types = await session.types();
+				let separator = "";
+				for (const target of parseNamedTargets([type, ...names], types)) {
+					for (const name of target.names) {
+						const resource = await readResource(session, target.type, name);
+						const owned = await session
+							.call(
+								session.connection.resources.listByOwner(
+									{ ...(resource.id && { owner: resource.id }) },
+									{ signal: io.signal },
+								),
+							)
+							.catch((error: unknown) => {
+								if (isNotFound(error)) {
+									return { resources: [] };
+								}
+								throw error;
+							});
+						io.out(separator + describe(resource, owned.resources, types, io));
+						separator = "\n";
+					}
+				}
+				return exitCodes.ok;
+			}),
+		);
+};
+
+function describe(
+	resource: Resource,
+	owned: readonly Resource[],
+	types: KnownTypes,
+	io: Io,
+): string {
+	const { data, status, owner, ...fields } = documentOf(resource, types);
+	const { metadata, owner_references, ...names } = fields;
+	const facts: Record<string, string> = {};
+	for (const [field, value] of Object.entries(names)) {
+		facts[field] = String(value);
+	}
+	const createdMs = createdAtMs(resource);
+	if (createdMs !== undefined) {
+		const age = shortDuration(io.clock.now() - createdMs);
+		facts.created = `${new Date(createdMs).toISOString()} (${age} ago)`;
+	}
+	if (resource.owner !== undefined) {
+		facts.owner = displayName(resource.owner);
+	}
+	if (isMarkedForDeletion(resource)) {
+		facts.deletion = "marked: it goes when its finalizers are gone";
+	}
+	const width = Math.max(...Object.keys(facts).map((field) => field.length)) + 2;
+	const head = Object.entries(facts)
+		.map(([field, value]) => `${`${field}:`.padEnd(width)}${printable(value)}\n`)
+		.join("");
+	const conditions = conditionsTable([resource], io, { showName: false });
+	return [
+		head,
+		section("metadata", metadata === undefined ? "" : toYaml(metadata)),
+		section("owner references", owner_references === undefined ? "" : toYaml(owner_references)),
+		section("data", data === undefined ? "" : toYaml(data)),
+		section("conditions", conditions),
+		section("owns", owned.map((one) => `${resourceName(one)}\n`).join("")),
+	].join("");
+}
+
+function section(title: string, text: string): string {
+	return text === "" ? "" : `${title}:\n${text.replaceAll(/^(?=.)/gm, "  ")}`;
+}

@@ -1,0 +1,121 @@
+import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { create } from "@bufbuild/protobuf";
+import { decode, idOf, resourceOf } from "@plinth/resource";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { Film } from "../../testdata/cinema.ts";
+import { FilmSchema } from "../../testdata/gen/cinema/v1/cinema_pb.ts";
+import { type CinemaServer, startCinema } from "../testing/cinema-server.fixture.ts";
+import { runPlinth } from "../testing/run-plinth.fixture.ts";
+
+let server: CinemaServer;
+beforeEach(async () => {
+	server = await startCinema();
+	await put("Alien");
+});
+afterEach(() => server[Symbol.asyncDispose]());
+
+const put = (title: string) =>
+	server.client.write({
+		resource: resourceOf(Film, { id: idOf(Film, "alien"), data: create(FilmSchema, { title }) }),
+	});
+
+async function title() {
+	const { resource } = await server.client.read({ id: idOf(Film, "alien") });
+	return resource && decode(Film, resource).data.title;
+}
+
+type Step = (text: string) => string | Promise<string>;
+
+/** Runs an edit in which the editor does these steps, one each time it is opened. */
+async function edit(steps: readonly Step[], isInteractive = true) {
+	const seen: string[] = [];
+	let file = "";
+	const result = await runPlinth(["edit", "film", "alien", "--server", server.address], {
+		isInteractive,
+		env: { EDITOR: "the-editor" },
+		async runEditor(command, path) {
+			expect(command).toBe("the-editor");
+			file = path;
+			expect(statSync(path).mode & 0o077).toBe(0);
+			const text = readFileSync(path, "utf8");
+			const step = steps[seen.length];
+			seen.push(text);
+			if (step === undefined) {
+				return 1;
+			}
+			writeFileSync(path, await step(text));
+			return 0;
+		},
+	});
+	return { ...result, seen, file };
+}
+
+const isThere = (file: string) => statSync(file, { throwIfNoEntry: false }) !== undefined;
+
+describe("edit", () => {
+	it("writes what the editor leaves, and cleans up", async () => {
+		const { code, out, seen, file } = await edit([(text) => text.replace("Alien", "Aliens")]);
+		expect({ code, out }).toEqual({ code: 0, out: "cinema.v1.Film/alien updated\n" });
+		expect(await title()).toBe("Aliens");
+		expect(seen[0]).toMatch(/^# .*\n# .*\ntype: cinema\.v1\.Film\nname: alien\n/);
+		expect(seen[0]).not.toContain("version:");
+		expect(isThere(dirname(file))).toBe(false);
+	});
+
+	it("changes nothing where nothing was changed, or all was deleted", async () => {
+		for (const step of [(text: string) => text, () => ""]) {
+			const { code, err, file } = await edit([step]);
+			expect({ code, err }).toEqual({ code: 0, err: "nothing was changed\n" });
+			expect(isThere(file)).toBe(false);
+		}
+	});
+
+	it("opens the editor again with what is wrong, at first and by the server", async () => {
+		const { code, seen } = await edit([
+			(text) => text.replace("title:", "titel:"),
+			(text) => text.replace("titel: Alien", 'title: ""'),
+			(text) => text.replace('title: ""', "title: Better"),
+		]);
+		expect(code).toBe(0);
+		expect(seen[1]).toContain("data.titel: Film has no such field; did you mean title?\n");
+		expect(seen[2]).toContain("resource.data.title is required\n");
+		expect(seen[2]).not.toContain("titel: Film");
+		expect(await title()).toBe("Better");
+	});
+
+	it("keeps what was written where it can't ask again, and says where", async () => {
+		const wrong: Step = (text) => text.replace("title:", "titel:");
+		for (const { code, err, file } of [await edit([wrong], false), await edit([wrong, (t) => t])]) {
+			expect(code).toBe(2);
+			expect(err).toContain(`what you wrote is in ${file}: correct it and apply it`);
+			expect(readFileSync(file, "utf8")).toContain("titel: Alien");
+			rmSync(dirname(file), { recursive: true });
+		}
+	});
+
+	it("loses neither side of a conflict", async () => {
+		const { code, err, file } = await edit([
+			async (text) => {
+				await put("Theirs");
+				return text.replace("Alien", "Mine");
+			},
+		]);
+		expect(code).toBe(4);
+		expect(err).toContain("has other content by now");
+		expect(await title()).toBe("Theirs");
+		expect(readFileSync(file, "utf8")).toContain("title: Mine");
+		rmSync(dirname(file), { recursive: true });
+	});
+
+	it("says so where the editor fails, or another resource is left", async () => {
+		const failed = await edit([]);
+		expect(failed).toMatchObject({ code: 1 });
+		expect(failed.err).toContain("the editor ended with 1, and nothing was changed");
+		const renamed = await edit([(text) => text.replace("name: alien", "name: other")], false);
+		expect(renamed.err).toContain("an edit can't rename");
+		for (const { file } of [failed, renamed]) {
+			rmSync(dirname(file), { recursive: true });
+		}
+	});
+});

@@ -1,0 +1,284 @@
+import { create } from "@bufbuild/protobuf";
+import { Condition_State, NamespaceSchema } from "@plinth/proto";
+import { idOf, Namespace, resourceOf } from "@plinth/resource";
+import { PolicyAuthorizer } from "@plinth/resource-service";
+import { systemClock } from "@plinth/runtime";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { Film, Hall } from "../../testdata/cinema.ts";
+import { FilmSchema, Genre, HallSchema } from "../../testdata/gen/cinema/v1/cinema_pb.ts";
+import { type CinemaServer, startCinema } from "../testing/cinema-server.fixture.ts";
+import { type RunOptions, runPlinth } from "../testing/run-plinth.fixture.ts";
+
+let server: CinemaServer;
+/** Before all creations: every age is 0 s. */
+const clock = { ...systemClock, now: () => 0 };
+const run = (args: readonly string[], options: RunOptions = {}) =>
+	runPlinth([...args, "--server", server.address], { clock, ...options });
+
+beforeAll(async () => {
+	server = await startCinema();
+	const { client } = server;
+	const write = async (resource: Parameters<typeof client.write>[0]["resource"]) =>
+		(await client.write({ ...(resource && { resource }) })).resource;
+	await write(
+		resourceOf(Namespace, { id: idOf(Namespace, "late"), data: create(NamespaceSchema) }),
+	);
+	const alien = await write(
+		resourceOf(Film, {
+			id: idOf(Film, "alien"),
+			data: create(FilmSchema, {
+				title: "Alien: in space no one can hear you scream",
+				genre: Genre.DRAMA,
+				cast: [{ actor: "Sigourney Weaver" }, { actor: "Tom Skerritt" }, { actor: "John Hurt" }],
+			}),
+		}),
+	);
+	await client.writeStatus({
+		...(alien?.id && { id: alien.id }),
+		key: "critic",
+		status: {
+			observedGeneration: alien?.generation ?? "",
+			conditions: [
+				{ type: "Rated", state: Condition_State.TRUE },
+				{ type: "Shown", state: Condition_State.FALSE, reason: "NoHall", message: "all are taken" },
+			],
+		},
+	});
+	await write(
+		resourceOf(Film, { id: idOf(Film, "brazil"), data: create(FilmSchema, { title: "Brazil" }) }),
+	);
+	await write(
+		resourceOf(Film, {
+			id: idOf(Film, "solaris", { namespace: "late" }),
+			data: create(FilmSchema, { title: "Солярис 惑星" }),
+		}),
+	);
+	await write(resourceOf(Hall, { id: idOf(Hall, "one"), data: create(HallSchema, { seats: 80 }) }));
+});
+
+afterAll(() => server[Symbol.asyncDispose]());
+
+describe("a table", () => {
+	it("fits into 80 columns, and cuts what its type says last", async () => {
+		const { code, out, err } = await run(["get", "Film"], { width: 80 });
+		expect(out).toBe(
+			`NAME    TITLE             GENRE        ACTORS             STATUS             AGE
+alien   Alien: in space…  GENRE_DRAMA  Sigourney Weaver…  Rated=True, Show…  0s
+brazil  Brazil                                                               0s
+`,
+		);
+		expect(Math.max(...out.split("\n").map((line) => line.length))).toBeLessThanOrEqual(80);
+		expect({ code, err }).toEqual({ code: 0, err: "" });
+	});
+
+	it("cuts nothing where 200 columns are enough, and nothing in a pipe", async () => {
+		const whole = `NAME    TITLE                                       GENRE        ACTORS                                     STATUS                            AGE
+alien   Alien: in space no one can hear you scream  GENRE_DRAMA  Sigourney Weaver, Tom Skerritt, John Hurt  Rated=True, Shown=False (NoHall)  0s
+brazil  Brazil                                                                                                                                0s
+`;
+		expect((await run(["get", "Film"], { width: 200 })).out).toBe(whole);
+		expect((await run(["get", "Film"])).out).toBe(whole);
+	});
+
+	it("says where resources are, where they are of all namespaces; wide letters keep it straight", async () => {
+		const { out } = await run(["list", "films", "-A", "--prefix", "s"], { width: 80 });
+		expect(out).toBe(
+			`PARTITION  NAMESPACE  NAME     TITLE         GENRE  ACTORS  STATUS  AGE
+default    late       solaris  Солярис 惑星                         0s
+`,
+		);
+	});
+
+	it("has the first fields of a type that declares no columns", async () => {
+		expect((await run(["get", "hall"])).out).toBe(
+			"NAME  SEATS  STATUS  AGE\none   80             0s\n",
+		);
+	});
+
+	it("is colored where colors are on, and only there", async () => {
+		const { out } = await run(["get", "film", "alien"], { width: 200, color: true });
+		expect(out).toContain("\x1b[1mNAME\x1b[22m   \x1b[1mTITLE\x1b[22m");
+		expect(out).toContain("\x1b[31mRated=True, Shown=False (NoHall)\x1b[39m");
+		expect((await run(["get", "film", "alien"], { width: 200 })).out).not.toContain("\x1b");
+	});
+});
+
+describe("get", () => {
+	it("prints names that other commands take", async () => {
+		const { out } = await run(["get", "Film", "-o", "name"]);
+		expect(out).toBe("cinema.v1.Film/alien\ncinema.v1.Film/brazil\n");
+		const again = await run(["get", ...out.trim().split("\n"), "-o", "name"]);
+		expect(again.out).toBe(out);
+	});
+
+	it("prints one resource as one JSON object, and more as a list", async () => {
+		const one = JSON.parse((await run(["get", "hall", "one", "-o", "json"])).out);
+		expect(one).toMatchObject({ type: "cinema.v1.Hall", name: "one", data: { seats: 80 } });
+		const all = JSON.parse((await run(["get", "hall", "-o", "json"])).out);
+		expect(all).toEqual([one]);
+		expect((await run(["list", "hall", "--prefix", "x", "-o", "json"])).out).toBe("[]\n");
+	});
+
+	it("prints YAML documents", async () => {
+		const { out } = await run(["get", "film", "-o", "yaml"]);
+		expect(out.split("---\n")).toHaveLength(2);
+		expect(out).toContain("  genre: GENRE_DRAMA\n");
+		expect(out).toContain("        state: STATE_TRUE\n");
+	});
+
+	it("says on standard error that there are none", async () => {
+		expect(await run(["list", "film", "--prefix", "x"])).toEqual({
+			code: 0,
+			out: "",
+			err: "no resources of type cinema.v1.Film\n",
+		});
+	});
+
+	it("looks where flags and the environment say", async () => {
+		const { out } = await run(["get", "film", "-n", "late", "-o", "name"]);
+		expect(out).toBe("cinema.v1.Film/solaris\n");
+		const env = { PLINTH_NAMESPACE: "late" };
+		expect((await run(["get", "film", "-o", "name"], { env })).out).toBe(out);
+	});
+
+	it.each([
+		[["get", "Flim"], 2, "plinth: there is no type Flim; did you mean Film?\n"],
+		[
+			["get", "Studio"],
+			2,
+			"plinth: there is no type Studio: plinth types lists those that there are\n",
+		],
+		[["get", "Film", "nope"], 3, "plinth: cinema.v1.Film default/default/nope not found\n"],
+		[
+			["get", "Film", "nope", "-n", "none"],
+			3,
+			"plinth: cinema.v1.Film default/none/nope: namespace not found: none\n",
+		],
+		[
+			["get", "Film", "Hall/one"],
+			2,
+			"plinth: Hall/one names a type, and so does Film: write TYPE NAME… or TYPE/NAME…\n",
+		],
+		[["get", "Film/"], 2, "plinth: Film/ names no resource: write TYPE/NAME\n"],
+		[["gte", "Film"], 2, "error: unknown command 'gte'\n(Did you mean get?)\n(--help says more)\n"],
+		[
+			["get", "Film", "-o", "xml"],
+			2,
+			"error: option '-o, --output <format>' argument 'xml' is invalid. Allowed choices are table, yaml, json, name.\n(--help says more)\n",
+		],
+	])("refuses %j", async (args, code, err) => {
+		expect(await run(args)).toEqual({ code, out: "", err });
+	});
+});
+
+describe("describe, status and types", () => {
+	it("describe prints all that is known, and what it owns", async () => {
+		await server.client.write({
+			resource: resourceOf(Hall, {
+				id: idOf(Hall, "two"),
+				owner: idOf(Film, "alien"),
+				data: create(HallSchema, { seats: 1 }),
+			}),
+		});
+		const { out } = await run(["describe", "film", "alien"], { width: 80 });
+		const masked = out
+			.replaceAll(/[0-9A-HJKMNP-TV-Z]{26}/g, "ULID")
+			.replace(/created: .*/, "created:")
+			.replace(/version: .*/, "version:");
+		expect(masked).toBe(`type:       cinema.v1.Film
+name:       alien
+partition:  default
+namespace:  default
+uid:        ULID
+generation: ULID
+version:
+created:
+data:
+  title: "Alien: in space no one can hear you scream"
+  genre: GENRE_DRAMA
+  cast:
+    - actor: Sigourney Weaver
+    - actor: Tom Skerritt
+    - actor: John Hurt
+  rating: 5
+conditions:
+  CONDITION  STATE  REASON  REPORTER  AGE  MESSAGE
+  Rated      True           critic    0s
+  Shown      False  NoHall  critic    0s   all are taken
+owns:
+  cinema.v1.Hall/two
+`);
+		await server.client.delete({ id: idOf(Hall, "two") });
+	});
+
+	it("status prints conditions", async () => {
+		expect((await run(["status", "film"])).out).toBe(
+			`NAME   CONDITION  STATE  REASON  REPORTER  AGE  MESSAGE
+alien  Rated      True           critic    0s
+alien  Shown      False  NoHall  critic    0s   all are taken
+`,
+		);
+		expect((await run(["status", "hall"])).err).toBe("nobody has reported on cinema.v1.Hall yet\n");
+	});
+
+	it("types prints the types, and the fields of one", async () => {
+		expect((await run(["types"])).out).toBe(
+			`TYPE                   SCOPE      MESSAGE
+cinema.v1.Film         namespace  cinema.v1.Film
+cinema.v1.Hall         partition  cinema.v1.Hall
+internal.v1.Tombstone  namespace  plinth.resource.v1.Tombstone
+tenancy.v1.Namespace   partition  plinth.tenancy.v1.Namespace
+tenancy.v1.Partition   cluster    plinth.tenancy.v1.Partition
+`,
+		);
+		const { out } = await run(["types", "Film", "-o", "json"]);
+		expect(JSON.parse(out)).toContainEqual({
+			field: "data.genre",
+			type: "GENRE_UNSPECIFIED | GENRE_DRAMA | GENRE_COMEDY",
+			note: "",
+		});
+	});
+});
+
+describe("a server that refuses or is not there", () => {
+	it("is told with an exit code of its own, and with what to do; the token is not told", async () => {
+		const authorizer = new PolicyAuthorizer();
+		authorizer.grant("t0p-secret", {
+			subject: "visitor",
+			rules: [{ operations: ["operator:read"], type: "cinema.v1.Film" }],
+		});
+		await using guarded = await startCinema({ authorizer });
+		const get = (...args: readonly string[]) =>
+			runPlinth(["get", ...args, "--server", guarded.address]);
+		const none = await get("Film");
+		expect(none.code).toBe(5);
+		expect(none.err).toBe(
+			`plinth: ${guarded.address} does not accept the caller: a token is required: authorization: Bearer <token>. Give a token with --token-file or PLINTH_TOKEN, or store one with: plinth context set NAME --token-file FILE\n`,
+		);
+		const wrong = await get("Film", "--token", "wr0ng-secret");
+		expect(wrong.code).toBe(5);
+		expect(wrong.err).not.toContain("wr0ng-secret");
+		expect((await get("Film", "--token", "t0p-secret")).code).toBe(0);
+		const hidden = await get("Hall", "--token", "t0p-secret");
+		expect(hidden).toMatchObject({ code: 2 });
+		expect(hidden.err).toContain("there is no type Hall");
+		const write = await runPlinth(
+			["apply", "-f", "-", "--server", guarded.address, "--token", "t0p-secret"],
+			{ stdin: "type: Film\nname: a\ndata: {title: x}\n" },
+		);
+		expect(write).toMatchObject({
+			code: 5,
+			err: "standard input:1:1 (document 1): cinema.v1.Film default/default/a: not allowed: visitor lacks operator:write on cinema.v1.Film\n",
+		});
+	});
+
+	it("is told where nobody listens", async () => {
+		const gone = await startCinema();
+		await gone[Symbol.asyncDispose]();
+		const { code, err } = await runPlinth(["get", "Film", "--server", gone.address]);
+		expect(code).toBe(6);
+		expect(err).toBe(
+			`plinth: can't reach ${gone.address}: connect ECONNREFUSED ${new URL(gone.address).host}. Is the server running, and is this its address? Another one is given with --server, PLINTH_SERVER or a context\n`,
+		);
+	});
+});

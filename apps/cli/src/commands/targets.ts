@@ -1,0 +1,68 @@
+import type { KnownType, KnownTypes } from "../api/known-types.ts";
+import { usageFailure } from "../failure.ts";
+
+/** Resources of one type that a command line names. */
+export interface Target {
+	readonly type: KnownType;
+	/** None stands for all. */
+	readonly names: readonly string[];
+}
+
+/**
+ * What the words name: `TYPE`, `TYPE NAME…` or `TYPE/NAME…`.
+ *
+ * @throws Failure where a type is not known, or both forms are mixed.
+ */
+export function parseTargets(words: readonly string[], types: KnownTypes): readonly Target[] {
+	const [first = "", ...names] = words;
+	if (!first.includes("/")) {
+		const mixed = names.find((name) => name.includes("/"));
+		if (mixed !== undefined) {
+			throw usageFailure(
+				`${mixed} names a type, and so does ${first}: write TYPE NAME… or TYPE/NAME…`,
+			);
+		}
+		return [{ type: types.find(first), names }];
+	}
+	const byType = new Map<KnownType, string[]>();
+	for (const word of words) {
+		const [type, name, ...more] = word.split("/");
+		if (!type || !name || more.length > 0) {
+			throw usageFailure(`${word} names no resource: write TYPE/NAME`);
+		}
+		const known = types.find(type);
+		byType.set(known, [...(byType.get(known) ?? []), name]);
+	}
+	return [...byType].map(([type, ofType]) => ({ type, names: ofType }));
+}
+
+/** As `parseTargets`, where a list of all is not what is meant. */
+export function parseNamedTargets(words: readonly string[], types: KnownTypes): readonly Target[] {
+	const targets = parseTargets(words, types);
+	if (targets.some(({ names }) => names.length === 0)) {
+		throw usageFailure(`name the resources: ${words[0]} NAME…`);
+	}
+	return targets;
+}
+
+/** The one resource that the words name. */
+export function parseTarget(
+	words: readonly string[],
+	types: KnownTypes,
+): { readonly type: KnownType; readonly name: string } {
+	const [target, ...others] = parseNamedTargets(words, types);
+	const [name, ...names] = target?.names ?? [];
+	if (target === undefined || name === undefined || others.length > 0 || names.length > 0) {
+		throw usageFailure("name one resource: TYPE NAME");
+	}
+	return { type: target.type, name };
+}
+
+/** The type that the words name, or the one resource. */
+export function parseTypeOrTarget(
+	words: readonly string[],
+	types: KnownTypes,
+): { readonly type: KnownType; readonly name: string | undefined } {
+	const isType = words.length === 1 && !words[0]?.includes("/");
+	return isType ? { type: types.find(words[0] ?? ""), name: undefined } : parseTarget(words, types);
+}

@@ -1,0 +1,183 @@
+import type { Resource } from "@plinth/proto";
+import { hasNamespace } from "@plinth/resource";
+import { type Change, follow } from "../api/follow.ts";
+import { type KnownType, type KnownTypes, tenancyAt } from "../api/known-types.ts";
+import { documentOf, toYaml } from "../document/show-document.ts";
+import type { ExitCode } from "../exit-codes.ts";
+import { type OutputFormat, resourceName } from "../output/print-resources.ts";
+import { ResourceTable } from "../output/resource-table.ts";
+import { plainCell, type Row, TableLayout, type Tone } from "../output/table.ts";
+import type { Session } from "../session.ts";
+import { type AddCommand, allNamespacesOption, outputOption } from "./runner.ts";
+import { parseTypeOrTarget } from "./targets.ts";
+
+interface WatchFlags {
+	readonly output: OutputFormat;
+	readonly allNamespaces?: boolean;
+	readonly prefix: string;
+	readonly changesOnly?: boolean;
+}
+
+type ResourceChange = Exclude<Change, { kind: "complete" }>;
+
+/** `plinth watch`: what there is, and every change as it comes, until it is interrupted. */
+export const addWatch: AddCommand = (program, run) => {
+	program
+		.command("watch <type> [name]")
+		.description("print what there is, and every change as it comes")
+		.option("--prefix <prefix>", "only those whose names begin so", "")
+		.option("--changes-only", "leave out what there is already")
+		.addOption(outputOption())
+		.addOption(allNamespacesOption())
+		.action((type: string, name: string | undefined, flags: WatchFlags) =>
+			run((session) => watch(session, name === undefined ? [type] : [type, name], flags)),
+		);
+};
+
+async function watch(
+	session: Session,
+	words: readonly string[],
+	flags: WatchFlags,
+): Promise<ExitCode> {
+	const types = await session.types();
+	const { type, name } = parseTypeOrTarget(words, types);
+	const printer = printerOf(session, type, types, flags);
+	const changes = followReported(session, type, {
+		everywhere: flags.allNamespaces ?? false,
+		namePrefix: name ?? flags.prefix,
+	});
+	for await (const change of changes) {
+		if (change.kind === "complete") {
+			printer.complete();
+		} else if (name === undefined || change.resource.id?.name === name) {
+			if (!(flags.changesOnly && change.kind === "present")) {
+				printer.print(change);
+			}
+		}
+	}
+	throw new Error("a watch has ended by itself");
+}
+
+/** What is followed: names that begin so, in the session's tenancy or everywhere. */
+export interface Followed {
+	readonly everywhere: boolean;
+	readonly namePrefix: string;
+	/** Aborts when it has been followed for long enough. */
+	readonly until?: AbortSignal;
+}
+
+/** Follows in a session, and says on standard error when the connection is lost, and back. */
+export async function* followReported(
+	session: Session,
+	type: KnownType,
+	{ everywhere, namePrefix, until }: Followed,
+): AsyncGenerator<Change> {
+	const { io, connection, place } = session;
+	const { server } = session.settings.endpoint;
+	const changes = follow({
+		resources: connection.resources,
+		type,
+		tenancy: tenancyAt(type, place, everywhere),
+		namePrefix,
+		clock: io.clock,
+		signal: until === undefined ? io.signal : AbortSignal.any([io.signal, until]),
+		onLost: (reason) =>
+			session.warn(`lost the connection to ${server} (${reason.rawMessage}): trying again`),
+		onResumed: () => session.warn(`connected to ${server} again`),
+	});
+	try {
+		for (;;) {
+			const { done, value } = await session.call(changes.next());
+			if (done) {
+				return;
+			}
+			yield value;
+		}
+	} finally {
+		await changes.return();
+	}
+}
+
+interface Printer {
+	print(change: ResourceChange): void;
+	/** All that was there has been printed. */
+	complete(): void;
+}
+
+function printerOf(
+	{ io }: Session,
+	type: KnownType,
+	types: KnownTypes,
+	{ output, allNamespaces }: WatchFlags,
+): Printer {
+	const each = (text: (change: ResourceChange) => string): Printer => ({
+		print: (change) => io.out(text(change)),
+		complete: () => {},
+	});
+	switch (output) {
+		case "name":
+			return each(({ resource }) => `${resourceName(resource)}\n`);
+		case "json":
+			return each(
+				({ kind, resource }) =>
+					`${JSON.stringify({ event: kind, resource: documentOf(resource, types) })}\n`,
+			);
+		case "yaml":
+			return each(
+				({ kind, resource }) =>
+					`---\n${toYaml({ event: kind, resource: documentOf(resource, types) })}`,
+			);
+		case "table":
+			return new TablePrinter(
+				new ResourceTable(type, {
+					types,
+					showTenancy: (allNamespaces ?? false) && hasNamespace(type.scope),
+					now: () => io.clock.now(),
+				}),
+				io,
+			);
+	}
+}
+
+const tones: Readonly<Record<ResourceChange["kind"], Tone>> = {
+	present: "plain",
+	added: "good",
+	changed: "unsure",
+	deleted: "bad",
+};
+
+/** Rows as they come, in columns whose widths are those of what there is at the start. */
+class TablePrinter implements Printer {
+	readonly #table: ResourceTable;
+	readonly #io: Session["io"];
+	readonly #waiting: Row[] = [];
+	#layout: TableLayout | undefined;
+
+	constructor(table: ResourceTable, io: Session["io"]) {
+		this.#table = table;
+		this.#io = io;
+	}
+
+	print({ kind, resource }: ResourceChange): void {
+		const row = this.#rowOf(kind, resource);
+		if (this.#layout === undefined) {
+			this.#waiting.push(row);
+		} else {
+			this.#io.out(this.#layout.row(row));
+		}
+	}
+
+	complete(): void {
+		const columns = [{ heading: "EVENT", cut: false }, ...this.#table.columns];
+		const { width, color } = this.#io;
+		const sample = [[plainCell("present")], ...this.#waiting];
+		const layout = new TableLayout(columns, sample, { width, color, moreFollows: true });
+		this.#layout = layout;
+		const rows = this.#waiting.splice(0).map((row) => layout.row(row));
+		this.#io.out(layout.heading() + rows.join(""));
+	}
+
+	#rowOf(kind: ResourceChange["kind"], resource: Resource): Row {
+		return [{ text: kind, tone: tones[kind] }, ...this.#table.rowOf(resource)];
+	}
+}

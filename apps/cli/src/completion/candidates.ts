@@ -1,0 +1,122 @@
+import type { Command } from "commander";
+import { listResources } from "../api/read-resources.ts";
+import { readConfiguration } from "../configuration/config-file.ts";
+import type { Io } from "../io.ts";
+import { Session } from "../session.ts";
+import { optionsOf, type PartialLine, readPartialLine } from "./partial-line.ts";
+
+/** Says that the shell is to complete a file. */
+export const fileCandidate = ":files";
+
+/** A shell waits for it: what the server does not say at once is not said. */
+const requestTimeout = "2s";
+
+/** More than anybody reads. */
+const maxCandidates = 200;
+
+/** What the last of the words may become. Without a server, what needs none. */
+export async function candidates(
+	program: Command,
+	words: readonly string[],
+	io: Io,
+): Promise<readonly string[]> {
+	const line = readPartialLine(program, words);
+	using session = new Session(io, { ...line.globalFlags, requestTimeout });
+	try {
+		const all = await candidatesFor(line, session);
+		if (all.includes(fileCandidate)) {
+			return [fileCandidate];
+		}
+		return [...new Set(all)].filter((one) => one.startsWith(line.word)).slice(0, maxCandidates);
+	} catch {
+		// No server, no rights, a broken configuration: the command itself will say so.
+		return [];
+	}
+}
+
+async function candidatesFor(line: PartialLine, session: Session): Promise<readonly string[]> {
+	const { command, operands, word, optionOfWord } = line;
+	if (optionOfWord !== undefined) {
+		return valuesOf(line, session);
+	}
+	if (word.startsWith("-")) {
+		const options = [...optionsOf(command), command.createOption("--help")];
+		return options.filter(({ hidden }) => !hidden).flatMap(({ long }) => long ?? []);
+	}
+	if (command.commands.length > 0) {
+		return operands.length > 0
+			? []
+			: command.commands.map((one) => one.name()).filter((name) => !name.startsWith("_"));
+	}
+	const argument =
+		command.registeredArguments[Math.min(operands.length, command.registeredArguments.length - 1)];
+	if (
+		argument === undefined ||
+		(operands.length >= command.registeredArguments.length && !argument.variadic)
+	) {
+		return [];
+	}
+	if (argument.argChoices !== undefined) {
+		return argument.argChoices;
+	}
+	return command.parent?.name() === "context" ? contextNames(session) : targets(line, session);
+}
+
+async function valuesOf(
+	{ optionOfWord }: PartialLine,
+	session: Session,
+): Promise<readonly string[]> {
+	if (optionOfWord?.argChoices !== undefined) {
+		return optionOfWord.argChoices;
+	}
+	switch (optionOfWord?.attributeName()) {
+		case "context":
+			return contextNames(session);
+		case "namespace":
+			return namesOf("tenancy.v1.Namespace", session);
+		case "partition":
+			return namesOf("tenancy.v1.Partition", session);
+		case "for":
+			return ["condition=", "delete", "create"];
+		case "filename":
+		case "tokenFile":
+		case "caFile":
+		case "certificateFile":
+		case "keyFile":
+		case "config":
+			return [fileCandidate];
+		default:
+			return [];
+	}
+}
+
+function contextNames(session: Session): readonly string[] {
+	return Object.keys(readConfiguration(session.configFile, () => {}).contexts);
+}
+
+/** Types first; after a type, or `TYPE/`, the names of its resources. */
+async function targets(
+	{ operands, word }: PartialLine,
+	session: Session,
+): Promise<readonly string[]> {
+	const [type] = operands;
+	if (type !== undefined && !type.includes("/")) {
+		const names = await namesOf(type, session);
+		return names.filter((name) => !operands.includes(name));
+	}
+	const slash = word.indexOf("/");
+	if (slash >= 0) {
+		const prefix = word.slice(0, slash);
+		return (await namesOf(prefix, session)).map((name) => `${prefix}/${name}`);
+	}
+	const { all } = await session.types();
+	return word.includes(".") || /^[a-z]/.test(word)
+		? all.map(({ key }) => key)
+		: [...all.map(({ type: { kind } }) => kind)];
+}
+
+async function namesOf(word: string, session: Session): Promise<readonly string[]> {
+	const type = (await session.types()).find(word);
+	const resources = await listResources(session, type, { namePrefix: "", everywhere: false });
+	return resources.map(({ id }) => id?.name ?? "");
+}

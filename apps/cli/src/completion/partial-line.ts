@@ -1,0 +1,68 @@
+import type { Command, Option } from "commander";
+
+/** A command line as far as it has been typed, up to the word that is to be completed. */
+export interface PartialLine {
+	readonly command: Command;
+	/** The arguments before the word. */
+	readonly operands: readonly string[];
+	/** The word so far; it may be empty. */
+	readonly word: string;
+	/** The option whose value the word is. */
+	readonly optionOfWord: Option | undefined;
+	/** Values of the options of the program itself, by attribute. */
+	readonly globalFlags: Readonly<Record<string, string>>;
+}
+
+/** Reads the words after the program's name; the last one is to be completed. */
+export function readPartialLine(program: Command, words: readonly string[]): PartialLine {
+	// Shells that break words at `=` give it as a word of its own.
+	const typed = words.slice(0, -1).filter((word) => word !== "=");
+	const last = words.at(-1) ?? "";
+	let command = program;
+	let pending: Option | undefined;
+	const operands: string[] = [];
+	const globalFlags: Record<string, string> = {};
+	const take = (option: Option, value: string) => {
+		if (program.options.includes(option)) {
+			globalFlags[option.attributeName()] = value;
+		}
+	};
+	for (const word of typed) {
+		const [name = "", value] = word.split(/=(.*)/s);
+		const option = word.startsWith("-")
+			? optionsOf(command).find(({ short, long }) => short === name || long === name)
+			: undefined;
+		const next = command.commands.find((one) => one.name() === word);
+		if (pending !== undefined) {
+			take(pending, word);
+			pending = undefined;
+		} else if (option !== undefined) {
+			if (value !== undefined) {
+				take(option, value);
+			} else if (takesValue(option)) {
+				pending = option;
+			}
+		} else if (next !== undefined && operands.length === 0) {
+			command = next;
+		} else if (!word.startsWith("-")) {
+			operands.push(word);
+		}
+	}
+	return {
+		command,
+		operands,
+		word: last === "=" ? "" : last,
+		optionOfWord: pending,
+		globalFlags,
+	};
+}
+
+/** The options that may follow: the command's own, and the program's. */
+export function optionsOf(command: Command): readonly Option[] {
+	const { parent } = command;
+	return parent === null ? command.options : [...command.options, ...optionsOf(parent)];
+}
+
+function takesValue({ required, optional }: Option): boolean {
+	return required || optional;
+}

@@ -1,0 +1,136 @@
+import { randomBytes } from "node:crypto";
+import { chmodSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, join } from "node:path";
+import { parse, stringify } from "yaml";
+import { usageFailure } from "../failure.ts";
+import { suggestion } from "../suggest.ts";
+
+/** Where a server is and what commands assume there, under a name. */
+export interface Context {
+	readonly server: string;
+	readonly token?: string;
+	readonly partition?: string;
+	readonly namespace?: string;
+	readonly ca_file?: string;
+	readonly certificate_file?: string;
+	readonly key_file?: string;
+}
+
+/** Fields of a context, the ones that people give. */
+export const contextFields = [
+	...["server", "token", "partition", "namespace"],
+	...["ca_file", "certificate_file", "key_file"],
+] as const;
+
+/** What the configuration file holds. */
+export interface Configuration {
+	/** The context that is used where none is named. */
+	readonly current?: string;
+	readonly contexts: Readonly<Record<string, Context>>;
+}
+
+/** Where the configuration file is: `PLINTH_CONFIG`, or below the user's folder of configurations. */
+export function configFilePath(env: Readonly<Record<string, string | undefined>>): string {
+	const folder = env.XDG_CONFIG_HOME || join(env.HOME || homedir(), ".config");
+	return env.PLINTH_CONFIG || join(folder, "plinth", "config.yaml");
+}
+
+/**
+ * Reads the file; none is an empty one.
+ *
+ * @param warn learns where others may read the tokens in it.
+ * @throws Failure where it is malformed. The message never holds what the file does.
+ */
+export function readConfiguration(file: string, warn: (message: string) => void): Configuration {
+	let text: string;
+	try {
+		text = readFileSync(file, "utf8");
+	} catch (cause) {
+		if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") {
+			return { contexts: {} };
+		}
+		throw usageFailure(`can't read ${file}: ${String(cause)}`, { cause });
+	}
+	const configuration = check(file, parseYaml(file, text));
+	const mode = statSync(file).mode & 0o777;
+	const hasToken = Object.values(configuration.contexts).some(({ token }) => token !== undefined);
+	if (hasToken && (mode & 0o077) !== 0) {
+		warn(`others may read the tokens in ${file}: chmod 600 ${file}`);
+	}
+	return configuration;
+}
+
+/** Replaces the file as a whole, readable by its owner alone. */
+export function writeConfiguration(file: string, configuration: Configuration): void {
+	mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+	const temporary = `${file}.${randomBytes(6).toString("hex")}`;
+	writeFileSync(temporary, stringify(configuration), { mode: 0o600, flag: "wx" });
+	chmodSync(temporary, 0o600);
+	renameSync(temporary, file);
+}
+
+function parseYaml(file: string, text: string): unknown {
+	try {
+		// Without the source in the message: it may hold a token.
+		return parse(text, { prettyErrors: false }) ?? {};
+	} catch (cause) {
+		throw usageFailure(`${file} is not YAML: correct it, or delete it to begin anew`, { cause });
+	}
+}
+
+function check(file: string, value: unknown): Configuration {
+	const { current, contexts = {}, ...others } = fieldsOf(file, "it", value);
+	refuseOthers(file, "it", Object.keys(others), ["current", "contexts"]);
+	if (current !== undefined && typeof current !== "string") {
+		throw usageFailure(`${file}: current must be the name of a context`);
+	}
+	const checked = Object.fromEntries(
+		Object.entries(fieldsOf(file, "contexts", contexts)).map(([name, context]) => [
+			name,
+			checkContext(file, `contexts.${name}`, context),
+		]),
+	);
+	return { ...(current !== undefined && { current }), contexts: checked };
+}
+
+function checkContext(file: string, path: string, value: unknown): Context {
+	const fields = fieldsOf(file, path, value);
+	refuseOthers(
+		file,
+		path,
+		Object.keys(fields).filter((key) => !contextFields.some((field) => field === key)),
+		contextFields,
+	);
+	const texts: Record<string, string> = {};
+	for (const [key, text] of Object.entries(fields)) {
+		if (typeof text !== "string") {
+			throw usageFailure(`${file}: ${path}.${key} must be a string`);
+		}
+		texts[key] = text;
+	}
+	const { server, ...rest } = texts;
+	if (server === undefined) {
+		throw usageFailure(`${file}: ${path}.server is required`);
+	}
+	return { server, ...rest };
+}
+
+function fieldsOf(file: string, path: string, value: unknown): Record<string, unknown> {
+	if (typeof value !== "object" || value === null || Array.isArray(value)) {
+		throw usageFailure(`${file}: ${path} must be a mapping`);
+	}
+	return { ...value };
+}
+
+function refuseOthers(
+	file: string,
+	path: string,
+	others: readonly string[],
+	known: readonly string[],
+): void {
+	const [first] = others;
+	if (first !== undefined) {
+		throw usageFailure(`${file}: ${path} has no field ${first}${suggestion(first, known)}`);
+	}
+}

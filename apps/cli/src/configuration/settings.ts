@@ -1,0 +1,124 @@
+import { readFileSync } from "node:fs";
+import type { Endpoint } from "../api/connection.ts";
+import type { Place } from "../api/known-types.ts";
+import { usageFailure } from "../failure.ts";
+import { suggestion } from "../suggest.ts";
+import type { Configuration, Context } from "./config-file.ts";
+import { parseDuration } from "./duration.ts";
+
+/** The flags that all commands take. */
+export interface GlobalFlags {
+	readonly config?: string;
+	readonly context?: string;
+	readonly server?: string;
+	readonly token?: string;
+	readonly tokenFile?: string;
+	readonly caFile?: string;
+	readonly certificateFile?: string;
+	readonly keyFile?: string;
+	readonly partition?: string;
+	readonly namespace?: string;
+	readonly requestTimeout?: string;
+}
+
+/** What a command works with. */
+export interface Settings {
+	readonly endpoint: Endpoint;
+	readonly place: Place;
+}
+
+const defaultServer = "http://127.0.0.1:7575";
+
+/**
+ * Flags come first, then the environment, then the context. A token of a context goes to the server of
+ * that context and to no other.
+ */
+export function resolveSettings(
+	flags: GlobalFlags,
+	env: Readonly<Record<string, string | undefined>>,
+	configuration: Configuration,
+): Settings {
+	const context = contextOf(flags, env, configuration);
+	const server = checkServer(
+		flags.server ?? (env.PLINTH_SERVER || undefined) ?? context?.server ?? defaultServer,
+	);
+	const own = context !== undefined && checkServer(context.server) === server ? context : undefined;
+	return {
+		endpoint: {
+			server,
+			token: tokenOf(flags, env) ?? own?.token,
+			caFile: flags.caFile ?? env.PLINTH_CA_FILE ?? own?.ca_file,
+			certificateFile:
+				flags.certificateFile ?? env.PLINTH_CERTIFICATE_FILE ?? own?.certificate_file,
+			keyFile: flags.keyFile ?? env.PLINTH_KEY_FILE ?? own?.key_file,
+			requestTimeoutMs: parseDuration(flags.requestTimeout ?? "30s"),
+		},
+		place: {
+			partition: flags.partition ?? env.PLINTH_PARTITION ?? context?.partition ?? "default",
+			namespace: flags.namespace ?? env.PLINTH_NAMESPACE ?? context?.namespace ?? "default",
+		},
+	};
+}
+
+function contextOf(
+	flags: GlobalFlags,
+	env: Readonly<Record<string, string | undefined>>,
+	{ contexts, current }: Configuration,
+): Context | undefined {
+	const name = flags.context ?? (env.PLINTH_CONTEXT || current);
+	return name === undefined ? undefined : findContext(contexts, name);
+}
+
+/** The context of that name. @throws Failure where there is none. */
+export function findContext(contexts: Configuration["contexts"], name: string): Context {
+	const context = Object.hasOwn(contexts, name) ? contexts[name] : undefined;
+	if (context === undefined) {
+		throw usageFailure(
+			`there is no context ${name}${suggestion(name, Object.keys(contexts))}: plinth context set ${name} --server URL makes it`,
+		);
+	}
+	return context;
+}
+
+/** The address as calls need it. @throws Failure where it is none. */
+export function checkServer(server: string): string {
+	const withScheme = /^[a-z]+:\/\//i.test(server) ? server : `http://${server}`;
+	const url = URL.canParse(withScheme) ? new URL(withScheme) : undefined;
+	if (url === undefined || !["http:", "https:"].includes(url.protocol)) {
+		throw usageFailure(`${server} is no address of a server: write it as ${defaultServer}`);
+	}
+	if (url.username !== "" || url.password !== "") {
+		throw usageFailure("the address of a server holds no user: give a token with --token-file");
+	}
+	return url.href.replace(/\/$/, "");
+}
+
+/** The token of the flags or of the environment. */
+export function tokenOf(
+	flags: Pick<GlobalFlags, "token" | "tokenFile">,
+	env: Readonly<Record<string, string | undefined>>,
+): string | undefined {
+	if (flags.token !== undefined && flags.tokenFile !== undefined) {
+		throw usageFailure("--token and --token-file say the same: give one of them");
+	}
+	if (flags.tokenFile !== undefined) {
+		return checkToken(readToken(flags.tokenFile));
+	}
+	const token = flags.token ?? (env.PLINTH_TOKEN || undefined);
+	return token === undefined ? undefined : checkToken(token);
+}
+
+function readToken(file: string): string {
+	try {
+		return readFileSync(file, "utf8").trim();
+	} catch (cause) {
+		throw usageFailure(`can't read the token from ${file}`, { cause });
+	}
+}
+
+function checkToken(token: string): string {
+	if (!/^[!-~]+$/.test(token)) {
+		throw usageFailure("the token is empty, or has characters that no header can carry");
+	}
+	return token;
+}

@@ -1,0 +1,142 @@
+import {
+	type DescMessage,
+	fromBinary,
+	type JsonObject,
+	type JsonValue,
+	toJson,
+} from "@bufbuild/protobuf";
+import { type Any, AnySchema, hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
+import {
+	type ID,
+	OwnerReferenceSchema,
+	type Resource,
+	StatusSchema,
+	TypeSchema,
+} from "@plinth/proto";
+import { gvkKey, typeNameOf } from "@plinth/resource";
+import { stringify } from "yaml";
+import type { KnownTypes } from "../api/known-types.ts";
+import { documentFields } from "./document-fields.ts";
+
+/** A resource as a document: what `apply` takes, and in which all commands show resources. */
+export function documentOf(resource: Resource, types: KnownTypes): JsonObject {
+	const { id, owner, ownerReferences, metadata, status } = resource;
+	const data = resource.data && dataOf(resource.data, types);
+	const fields = withoutEmpty({
+		...nameOf(id),
+		owner: owner && nameOf(owner),
+		owner_references: ownerReferences.map((reference) =>
+			shown(OwnerReferenceSchema, toJson(OwnerReferenceSchema, reference, jsonOptions(types))),
+		),
+		generation: resource.generation,
+		version: resource.version,
+		metadata: { ...metadata },
+		data,
+		status: Object.fromEntries(
+			Object.entries(status).map(([key, value]) => [
+				key,
+				shown(StatusSchema, toJson(StatusSchema, value, jsonOptions(types))),
+			]),
+		),
+	});
+	return data === undefined ? fields : inOrder({ ...fields, data });
+}
+
+function inOrder(fields: JsonObject): JsonObject {
+	return Object.fromEntries(
+		documentFields.flatMap((field) => {
+			const value = fields[field];
+			return value === undefined ? [] : [[field, value]];
+		}),
+	);
+}
+
+/** The parts of a document that `apply` can change. */
+export function contentOf(resource: Resource, types: KnownTypes): JsonObject {
+	const { uid, generation, version, status, ...content } = documentOf(resource, types);
+	return content;
+}
+
+/** The data of a resource by field names: enums by name, times as text. */
+export function dataOf(data: Any, types: KnownTypes): JsonValue {
+	const desc = types.messages.getMessage(typeNameOf(data));
+	if (desc === undefined) {
+		return { "@type": data.typeUrl, bytes: Buffer.from(data.value).toString("base64") };
+	}
+	return shown(desc, toJson(desc, fromBinary(desc, data.value), jsonOptions(types)));
+}
+
+/** A document, or several, as YAML. */
+export function toYaml(...documents: readonly JsonValue[]): string {
+	return documents.map((document) => stringify(document, { lineWidth: 0 })).join("---\n");
+}
+
+function jsonOptions(types: KnownTypes) {
+	return { useProtoFieldName: true, registry: types.messages };
+}
+
+function nameOf(id: ID | undefined): JsonObject {
+	return withoutEmpty({
+		type: id?.type && gvkKey(id.type),
+		name: id?.name,
+		partition: id?.tenancy?.partition,
+		namespace: id?.tenancy?.namespace,
+		uid: id?.uid,
+	});
+}
+
+/** The JSON form of a message with types of resources as people write them: `demo.v2.Artist`. */
+function shown(desc: DescMessage, json: JsonValue): JsonValue {
+	if (!isObject(json) || desc.typeName === AnySchema.typeName) {
+		return json;
+	}
+	if (desc.typeName === TypeSchema.typeName) {
+		const { group, group_version, kind } = json;
+		return [group, group_version, kind].every((part) => typeof part === "string" && part !== "")
+			? `${group}.${group_version}.${kind}`
+			: json;
+	}
+	if (hasCustomJsonRepresentation(desc)) {
+		return json;
+	}
+	const result: JsonObject = {};
+	for (const [key, value] of Object.entries(json)) {
+		const field = desc.fields.find(({ name }) => name === key);
+		result[key] = field?.message === undefined ? value : shownField(field, value);
+	}
+	return result;
+}
+
+function shownField(field: DescMessage["fields"][number], value: JsonValue): JsonValue {
+	const { message } = field;
+	if (message === undefined) {
+		return value;
+	}
+	if (field.fieldKind === "list" && Array.isArray(value)) {
+		return value.map((item) => shown(message, item));
+	}
+	if (field.fieldKind === "map" && isObject(value)) {
+		return Object.fromEntries(
+			Object.entries(value).map(([key, item]) => [key, shown(message, item)]),
+		);
+	}
+	return shown(message, value);
+}
+
+function withoutEmpty(fields: Record<string, JsonValue | undefined>): JsonObject {
+	const kept: JsonObject = {};
+	for (const [key, value] of Object.entries(fields)) {
+		const isEmpty =
+			value === undefined ||
+			value === "" ||
+			(typeof value === "object" && value !== null && Object.keys(value).length === 0);
+		if (!isEmpty) {
+			kept[key] = value;
+		}
+	}
+	return kept;
+}
+
+function isObject(json: JsonValue): json is JsonObject {
+	return typeof json === "object" && json !== null && !Array.isArray(json);
+}

@@ -1,0 +1,153 @@
+import {
+	type Document,
+	isAlias,
+	isMap,
+	isScalar,
+	isSeq,
+	LineCounter,
+	type Node,
+	parseAllDocuments,
+} from "yaml";
+import type { Origin, Position, Problem } from "./position.ts";
+
+/** How often aliases are followed in a document: more is a loop, or a trap. */
+const maxAliases = 1_000;
+
+/** A field of a mapping as it was written. */
+export interface Entry {
+	readonly key: string;
+	readonly keyNode: Node | undefined;
+	readonly value: Node | undefined;
+}
+
+/** A document on its way to a resource: it remembers where things stand, and what is wrong. */
+export class SourceDocument {
+	readonly origin: Origin;
+	readonly root: Node | undefined;
+	readonly problems: Problem[] = [];
+	readonly #document: Document | undefined;
+	readonly #lines: LineCounter;
+	readonly #positions = new Map<string, Position>();
+	#aliases = 0;
+
+	constructor(
+		origin: Origin,
+		lines: LineCounter,
+		document: Document | undefined,
+		root: Node | undefined,
+	) {
+		this.origin = origin;
+		this.#lines = lines;
+		this.#document = document;
+		this.root = root;
+	}
+
+	/** The node itself, or what it is an alias of; remembers where the path stands. */
+	enter(path: string, node: Node | undefined, at = node): Node | undefined {
+		this.#positions.set(path, this.#positionOf(at ?? node));
+		if (!isAlias(node)) {
+			return node;
+		}
+		this.#aliases += 1;
+		const target =
+			this.#aliases > maxAliases || this.#document === undefined
+				? undefined
+				: node.resolve(this.#document);
+		if (target === undefined) {
+			this.report(node, path, `the alias *${node.source} leads nowhere, or too far`);
+		}
+		return target;
+	}
+
+	/** The entries of a mapping, or `undefined` and a problem where it is none. */
+	entries(node: Node | undefined, path: string, what: string): readonly Entry[] | undefined {
+		if (!isMap(node)) {
+			this.report(node, path, `expected ${what}, got ${describeNode(node)}`);
+			return undefined;
+		}
+		return node.items.map(({ key, value }) => ({
+			key: isScalar(key) ? String(key.value) : String(key),
+			keyNode: nodeOf(key),
+			value: nodeOf(value),
+		}));
+	}
+
+	report(node: Node | undefined, path: string, message: string): void {
+		this.problems.push({ position: this.#positionOf(node), path, message });
+	}
+
+	/** Where the path stands, or the nearest that it is part of. */
+	positionOf(path: string): Position {
+		let at = path;
+		for (;;) {
+			const position = this.#positions.get(at);
+			if (position !== undefined) {
+				return position;
+			}
+			if (at === "") {
+				return { line: 1, column: 1 };
+			}
+			at = at.replace(/(\.?[^.[\]]*|\["[^"]*"\]|\[\d+\])$/, "");
+		}
+	}
+
+	#positionOf(node: Node | undefined): Position {
+		const offset = node?.range?.[0] ?? this.root?.range?.[0] ?? 0;
+		const { line, col } = this.#lines.linePos(offset);
+		return { line: Math.max(1, line), column: Math.max(1, col) };
+	}
+}
+
+/** The value as a node, or `undefined` where it is none. */
+export function nodeOf(value: unknown): Node | undefined {
+	return isMap(value) || isSeq(value) || isScalar(value) || isAlias(value) ? value : undefined;
+}
+
+/** What a node is, for people. */
+export function describeNode(node: Node | undefined): string {
+	if (isMap(node)) {
+		return "a mapping";
+	}
+	if (isSeq(node)) {
+		return "a list";
+	}
+	if (isScalar(node) && node.value !== null && node.value !== undefined) {
+		const { value } = node;
+		return typeof value === "string" ? JSON.stringify(value) : String(value);
+	}
+	return "nothing";
+}
+
+/**
+ * The documents of a file: YAML, or JSON, which is YAML too. A list at the top stands for a document
+ * each. Documents without content are left out, but counted.
+ */
+export function parseDocuments(file: string, text: string): readonly SourceDocument[] {
+	const lines = new LineCounter();
+	const parsed = parseAllDocuments(text.replace(/^\uFEFF/, ""), {
+		lineCounter: lines,
+		intAsBigInt: true,
+		prettyErrors: false,
+		logLevel: "error",
+	});
+	const sources: SourceDocument[] = [];
+	let count = 0;
+	for (const document of "empty" in parsed ? [] : parsed) {
+		const contents = document.contents ?? undefined;
+		const roots = isSeq(contents) ? contents.items.map(nodeOf) : [contents];
+		for (const root of roots) {
+			count += 1;
+			const source = new SourceDocument({ file, document: count }, lines, document, root);
+			const first = document.errors[0];
+			if (first !== undefined) {
+				const { line, col } = lines.linePos(first.pos[0]);
+				source.problems.push({ position: { line, column: col }, path: "", message: first.message });
+			}
+			const isEmpty = root === undefined || (isScalar(root) && root.value === null);
+			if (!isEmpty || source.problems.length > 0) {
+				sources.push(source);
+			}
+		}
+	}
+	return sources;
+}

@@ -1,0 +1,141 @@
+import { once } from "node:events";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { plinthMain, startCatalogServer, TestProcess } from "./testing/process.fixture.ts";
+
+const catalogYaml = fileURLToPath(
+	new URL("../../../examples/catalog/catalog.yaml", import.meta.url),
+);
+
+async function temporaryFolder(): Promise<string> {
+	const folder = await mkdtemp(join(tmpdir(), "plinth-cli-"));
+	onTestFinished(() => rm(folder, { recursive: true, force: true }));
+	return folder;
+}
+
+/** Something that answers HTTP. */
+async function startProbed(port = 0): Promise<Server> {
+	const server = createServer((_, response) => response.end("ok"));
+	server.listen(port, "127.0.0.1");
+	await once(server, "listening");
+	onTestFinished(() => {
+		server.closeAllConnections();
+		server.close();
+	});
+	return server;
+}
+
+const portOf = (server: Server) => (server.address() as AddressInfo).port;
+
+describe("plinth, a process of its own, with a server of its own", () => {
+	it("takes a newcomer through the catalog, wrong input included", async () => {
+		const folder = await temporaryFolder();
+		const { address } = await startCatalogServer(join(folder, "data"));
+		const env = { PLINTH_SERVER: address, PLINTH_CONFIG: join(folder, "config.yaml") };
+		const start = (args: readonly string[], more: Record<string, string> = {}, stdin = "") =>
+			new TestProcess(process.execPath, [plinthMain, ...args], { ...env, ...more }, stdin);
+		const plinth = (...args: readonly string[]) => start(args).ended;
+
+		expect((await plinth("types", "-o", "name")).out).toContain("catalog.v1.Workload\n");
+
+		// The file as it stands, but for the ports, which this machine may have taken.
+		const probed = await Promise.all([startProbed(), startProbed(), startProbed()]);
+		let yaml = await readFile(catalogYaml, "utf8");
+		for (const [at, server] of probed.entries()) {
+			yaml = yaml.replace(`900${at + 1}\n`, `${portOf(server)}\n`);
+		}
+		const file = join(folder, "catalog.yaml");
+		await writeFile(file, yaml.replace("port_name: http\n---", "prt_name: http\n---"));
+		expect(await plinth("apply", "-f", file)).toEqual({
+			code: 2,
+			out: "",
+			err: `plinth: ${file}:10:3 (document 1): data.prt_name: Service has no such field; did you mean port_name?\nnothing was changed\n`,
+		});
+		await writeFile(file, yaml);
+		const names = ["Service/web"];
+		for (const n of [1, 2, 3]) {
+			names.push(`Workload/web-${n}`, `HealthCheck/web-${n}`);
+		}
+		const lines = (outcome: string) => names.map((name) => `catalog.v1.${name} ${outcome}\n`);
+		expect(await plinth("apply", "-f", file)).toEqual({
+			code: 0,
+			out: lines("created").join(""),
+			err: "",
+		});
+		expect((await plinth("apply", "-f", file)).out).toBe(lines("unchanged").join(""));
+
+		const checks = ["web-1", "web-2", "web-3"];
+		const healthy = await plinth("wait", "HealthCheck", ...checks, "--for=condition=Healthy");
+		expect(healthy.code).toBe(0);
+		expect((await plinth("get", "Workload")).out).toMatch(
+			/^NAME {3}HOST {7}PORTS +STATUS {2}AGE\nweb-1 {2}127\.0\.0\.1 {2}http=\d+ /,
+		);
+
+		const watch = start(["watch", "HealthCheck", "web-2"]);
+		await watch.prints(/present +web-2/);
+		const second = probed[1];
+		second?.closeAllConnections();
+		second?.close();
+		await watch.prints(/changed +web-2 .*Healthy=False \(ConnectionRefused\)/);
+		watch.kill("SIGINT");
+		expect((await watch.ended).code).toBe(130);
+		expect((await plinth("describe", "HealthCheck", "web-2")).out).toContain("refuses connections");
+		expect((await plinth("status", "HealthCheck")).out).toMatch(/web-2 +Healthy +False/);
+
+		const edit = start(["edit", "Workload", "web-1"], { EDITOR: "sed -i s/127.0.0.1/localhost/" });
+		expect((await edit.ended).out).toBe("catalog.v1.Workload/web-1 updated\n");
+		expect((await plinth("get", "Workload", "web-1", "-o", "yaml")).out).toContain(
+			"host: localhost\n",
+		);
+		const port = "type: Workload\nname: web-1\ndata: {host: a, ports: {http: 70000}}\n";
+		expect(await start(["apply", "-f", "-"], {}, port).ended).toEqual({
+			code: 1,
+			out: "",
+			err: 'standard input:3:31 (document 1): resource.data.ports["http"] invalid: 70000 is not from 1 to 65535\n',
+		});
+
+		const piped = new TestProcess(
+			"bash",
+			["-c", `"${process.execPath}" "${plinthMain}" list HealthCheck -o yaml | head -1`],
+			env,
+		);
+		expect(await piped.ended).toEqual({ code: 0, out: "type: catalog.v1.HealthCheck\n", err: "" });
+
+		expect((await plinth("controllers")).out).toMatch(/^catalog-prober +catalog\.v1\.HealthCheck/m);
+		expect((await plinth("delete", "-f", file)).code).toBe(0);
+		expect((await plinth("get", "Service", "web")).code).toBe(3);
+		// What the service owned goes with it.
+		const gone = await plinth("wait", "ServiceEndpoints", "web", "--for=delete");
+		expect(gone.code).toBe(0);
+	});
+
+	it("watches across a restart of the server", async () => {
+		const folder = await temporaryFolder();
+		const data = join(folder, "data");
+		const first = await startCatalogServer(data);
+		const env = { PLINTH_SERVER: first.address, PLINTH_CONFIG: join(folder, "config.yaml") };
+		const plinth = (args: readonly string[], stdin = "") =>
+			new TestProcess(process.execPath, [plinthMain, ...args], env, stdin);
+		const create = (name: string) =>
+			plinth(["apply", "-f", "-"], `{"type": "tenancy.v1.Namespace", "name": "${name}"}`).ended;
+		await create("before");
+		const watch = plinth(["watch", "Namespace", "-o", "name"]);
+		await watch.prints(/Namespace\/before/);
+		first.server.kill("SIGTERM");
+		await watch.prints(/lost the connection/);
+		await first.server.ended;
+		const port = Number(new URL(first.address).port);
+		await startCatalogServer(data, port);
+		await create("after");
+		await watch.prints(/Namespace\/after/);
+		watch.kill("SIGINT");
+		const { out, err } = await watch.ended;
+		expect(err).toContain("again\n");
+		expect(out.match(/Namespace\/before/g)).toHaveLength(1);
+	});
+});

@@ -1,0 +1,47 @@
+import type { Resource } from "@plinth/proto";
+import { Condition_State } from "@plinth/proto";
+import { shortDuration } from "../configuration/duration.ts";
+import type { Io } from "../io.ts";
+import { conditionsOf, type Reported, stateName } from "./conditions.ts";
+import { type Cell, plainCell, renderTable } from "./table.ts";
+
+const headings = ["CONDITION", "STATE", "REASON", "REPORTER", "AGE", "MESSAGE"];
+
+/** The conditions of resources, a row each; nothing where there are none. */
+export function conditionsTable(
+	resources: readonly Resource[],
+	io: Pick<Io, "width" | "color" | "clock">,
+	{ showName }: { readonly showName: boolean },
+): string {
+	const now = io.clock.now();
+	const rows = resources.flatMap((resource) =>
+		conditionsOf(resource).map((reported) => [
+			...(showName ? [plainCell(resource.id?.name ?? "")] : []),
+			...cellsOf(reported, now),
+		]),
+	);
+	if (rows.length === 0) {
+		return "";
+	}
+	const columns = [...(showName ? ["NAME"] : []), ...headings].map((heading) => ({
+		heading,
+		cut: heading === "MESSAGE" || heading === "REASON" || heading === "REPORTER",
+	}));
+	// Sections of a description are indented.
+	const width = io.width === undefined || showName ? io.width : io.width - 2;
+	return renderTable(columns, rows, { color: io.color, width });
+}
+
+function cellsOf({ key, condition, isCurrent, updatedAtMs }: Reported, now: number): Cell[] {
+	const state = stateName(condition.state) + (isCurrent ? "" : "?");
+	const isGood = isCurrent && condition.state === Condition_State.TRUE;
+	const isBad = condition.state === Condition_State.FALSE;
+	return [
+		plainCell(condition.type),
+		{ text: state, tone: isGood ? "good" : isBad ? "bad" : "unsure" },
+		plainCell(condition.reason),
+		plainCell(key),
+		plainCell(updatedAtMs === undefined ? "" : shortDuration(now - updatedAtMs)),
+		plainCell(condition.message),
+	];
+}

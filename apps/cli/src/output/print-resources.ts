@@ -1,0 +1,63 @@
+import type { Resource } from "@plinth/proto";
+import { gvkKey } from "@plinth/resource";
+import type { KnownType, KnownTypes } from "../api/known-types.ts";
+import { documentOf, toYaml } from "../document/show-document.ts";
+import type { Io } from "../io.ts";
+import { ResourceTable } from "./resource-table.ts";
+import { renderTable } from "./table.ts";
+
+/** How resources are printed. */
+export const outputFormats = ["table", "yaml", "json", "name"] as const;
+
+/** One of them. */
+export type OutputFormat = (typeof outputFormats)[number];
+
+/** What resources are printed with. */
+export interface PrintOptions {
+	readonly io: Io;
+	readonly types: KnownTypes;
+	readonly format: OutputFormat;
+	readonly showTenancy: boolean;
+	/** Whether one resource was asked for by name: JSON is then that object, and no list. */
+	readonly isSingle: boolean;
+}
+
+/** Prints resources of one type. Of none at all, a table says so on standard error. */
+export function printResources(
+	type: KnownType,
+	resources: readonly Resource[],
+	options: PrintOptions,
+): void {
+	const { io, types, format } = options;
+	switch (format) {
+		case "name":
+			io.out(resources.map((resource) => `${resourceName(resource)}\n`).join(""));
+			break;
+		case "yaml":
+			io.out(toYaml(...resources.map((resource) => documentOf(resource, types))));
+			break;
+		case "json": {
+			const documents = resources.map((resource) => documentOf(resource, types));
+			io.out(`${JSON.stringify(options.isSingle ? documents[0] : documents, undefined, 2)}\n`);
+			break;
+		}
+		case "table": {
+			if (resources.length === 0) {
+				io.err(`no resources of type ${type.key}\n`);
+				break;
+			}
+			const table = new ResourceTable(type, {
+				types,
+				showTenancy: options.showTenancy,
+				now: () => io.clock.now(),
+			});
+			const rows = resources.map((resource) => table.rowOf(resource));
+			io.out(renderTable(table.columns, rows, io));
+		}
+	}
+}
+
+/** As commands take it: `catalog.v1.Service/web`. */
+export function resourceName({ id }: Pick<Resource, "id">): string {
+	return `${id?.type === undefined ? "" : gvkKey(id.type)}/${id?.name ?? ""}`;
+}

@@ -1,0 +1,74 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import type { Resource } from "@plinth/proto";
+import { hasNamespace, hasPartition } from "@plinth/resource";
+import { decodeTime } from "ulid";
+import type { KnownType, KnownTypes } from "../api/known-types.ts";
+import { shortDuration } from "../configuration/duration.ts";
+import { dataOf } from "../document/show-document.ts";
+import { statusCell } from "./conditions.ts";
+import { plainCell, type Row, type TableColumn } from "./table.ts";
+import { columnsOf, type DataColumn } from "./type-columns.ts";
+
+/** What the rows of a type are made with. */
+export interface ResourceTableOptions {
+	readonly types: KnownTypes;
+	/** Whether rows say which partition and namespace they are of. */
+	readonly showTenancy: boolean;
+	/** Milliseconds since the epoch, for ages. */
+	readonly now: () => number;
+}
+
+/** Resources of one type as rows: where and what, the type's columns, status, age. */
+export class ResourceTable {
+	readonly columns: readonly TableColumn[];
+	readonly #dataColumns: readonly DataColumn[];
+	readonly #options: ResourceTableOptions;
+	readonly #units: readonly ("partition" | "namespace")[];
+
+	constructor(type: KnownType, options: ResourceTableOptions) {
+		this.#options = options;
+		this.#dataColumns = columnsOf(type.schema);
+		this.#units = options.showTenancy
+			? [
+					...(hasPartition(type.scope) ? (["partition"] as const) : []),
+					...(hasNamespace(type.scope) ? (["namespace"] as const) : []),
+				]
+			: [];
+		this.columns = [
+			...this.#units.map((unit) => ({ heading: unit.toUpperCase(), cut: false })),
+			{ heading: "NAME", cut: false },
+			...this.#dataColumns.map(({ heading }) => ({ heading, cut: true })),
+			{ heading: "STATUS", cut: true },
+			{ heading: "AGE", cut: false },
+		];
+	}
+
+	rowOf(resource: Resource): Row {
+		const { id, data } = resource;
+		const json = data === undefined ? {} : dataOf(data, this.#options.types);
+		const fields: JsonObject =
+			typeof json === "object" && json !== null && !Array.isArray(json) ? json : {};
+		return [
+			...this.#units.map((unit) => plainCell(id?.tenancy?.[unit] ?? "")),
+			plainCell(id?.name ?? ""),
+			...this.#dataColumns.map(({ cellOf }) => plainCell(cellOf(fields))),
+			statusCell(resource),
+			plainCell(ageOf(resource, this.#options.now())),
+		];
+	}
+}
+
+/** How long ago a resource was created, which its uid says. */
+export function ageOf(resource: Resource, now: number): string {
+	const createdMs = createdAtMs(resource);
+	return createdMs === undefined ? "" : shortDuration(now - createdMs);
+}
+
+/** When a resource was created, in milliseconds since the epoch. */
+export function createdAtMs({ id }: Resource): number | undefined {
+	try {
+		return decodeTime(id?.uid ?? "");
+	} catch {
+		return undefined;
+	}
+}

@@ -1,0 +1,31 @@
+import type { Resource } from "@plinth/proto";
+import { structuredPatch } from "diff";
+import type { KnownTypes } from "../api/known-types.ts";
+import { contentOf, toYaml } from "../document/show-document.ts";
+
+/** The lines that differ between two contents of a resource, with three lines around each. */
+export function showDiff(
+	before: Resource | undefined,
+	after: Resource,
+	types: KnownTypes,
+	color: boolean,
+): string {
+	const yamlOf = (resource: Resource | undefined) =>
+		resource === undefined ? "" : toYaml(contentOf(resource, types));
+	const { hunks } = structuredPatch("", "", yamlOf(before), yamlOf(after), "", "", { context: 3 });
+	return hunks
+		.flatMap(({ lines }) => lines)
+		.map((line) => `${color ? colored(line) : line}\n`)
+		.join("");
+}
+
+function colored(line: string): string {
+	switch (line[0]) {
+		case "+":
+			return `\x1b[32m${line}\x1b[39m`;
+		case "-":
+			return `\x1b[31m${line}\x1b[39m`;
+		default:
+			return line;
+	}
+}

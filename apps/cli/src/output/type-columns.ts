@@ -1,0 +1,87 @@
+import {
+	type DescField,
+	type DescMessage,
+	getOption,
+	hasOption,
+	type JsonObject,
+	type JsonValue,
+} from "@bufbuild/protobuf";
+import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
+import { table } from "@plinth/proto/gen/plinth/type/v1/table_pb.js";
+
+/** A column that shows a field of a resource's data. */
+export interface DataColumn {
+	readonly heading: string;
+	/** What the cell says of the data in its JSON form with field names. */
+	readonly cellOf: (data: JsonObject) => string;
+}
+
+/** How many columns a type gets that declares none. */
+const maxDefaultColumns = 4;
+
+/**
+ * The columns of a type: those of the option `(plinth.type.v1.table)` on its message, else its first
+ * fields that fit into a cell. A declared path that the message lacks is an empty column.
+ */
+export function columnsOf(schema: DescMessage): readonly DataColumn[] {
+	if (hasOption(schema, table)) {
+		return getOption(schema, table).columns.map(({ heading, path }) => ({
+			heading: heading || headingOf(path),
+			cellOf: (data) => cellText(valueAt(data, path.split("."))),
+		}));
+	}
+	return schema.fields
+		.filter(fitsIntoCell)
+		.slice(0, maxDefaultColumns)
+		.map(({ name }) => ({
+			heading: headingOf(name),
+			cellOf: (data) => cellText(data[name]),
+		}));
+}
+
+function headingOf(path: string): string {
+	return path.replaceAll(/[._]/g, "-").toUpperCase();
+}
+
+/** Whether a cell can say what the field is: lists it can, by how long they are if nothing else. */
+function fitsIntoCell(field: DescField): boolean {
+	switch (field.fieldKind) {
+		case "message":
+			return hasCustomJsonRepresentation(field.message);
+		case "map":
+			return field.mapKind !== "message";
+		default:
+			return true;
+	}
+}
+
+/** What stands at the path; through lists, all that stands there in their entries. */
+function valueAt(value: JsonValue | undefined, path: readonly string[]): JsonValue | undefined {
+	const [field, ...rest] = path;
+	if (field === undefined || value === undefined) {
+		return value;
+	}
+	if (Array.isArray(value)) {
+		return value.flatMap((item) => valueAt(item, path) ?? []);
+	}
+	return typeof value === "object" && value !== null && Object.hasOwn(value, field)
+		? valueAt(value[field], rest)
+		: undefined;
+}
+
+function cellText(value: JsonValue | undefined): string {
+	if (value === undefined || value === null) {
+		return "";
+	}
+	if (Array.isArray(value)) {
+		return value.every((item) => typeof item !== "object")
+			? value.join(", ")
+			: `${value.length} ${value.length === 1 ? "entry" : "entries"}`;
+	}
+	if (typeof value === "object") {
+		return Object.entries(value)
+			.map(([key, item]) => `${key}=${typeof item === "object" ? JSON.stringify(item) : item}`)
+			.join(", ");
+	}
+	return String(value);
+}

@@ -1,0 +1,29 @@
+import process from "node:process";
+import { systemClock } from "@plinth/runtime";
+import type { Io } from "./io.ts";
+import { runEditor } from "./run-editor.ts";
+
+/** The world of this process: its streams, its environment, its clock. */
+export function processIo(signal: AbortSignal = new AbortController().signal): Io {
+	const { stdin, stdout, stderr, env } = process;
+	return {
+		out: (text) => void stdout.write(text),
+		err: (text) => void stderr.write(text),
+		readStdin: async () => {
+			stdin.setEncoding("utf8");
+			let text = "";
+			for await (const chunk of stdin) {
+				text += chunk;
+			}
+			return text;
+		},
+		isInteractive: stdin.isTTY === true && stdout.isTTY === true,
+		width: stdout.isTTY ? stdout.columns : undefined,
+		// https://no-color.org
+		color: stdout.isTTY === true && !env.NO_COLOR && env.TERM !== "dumb",
+		env,
+		clock: systemClock,
+		signal,
+		runEditor,
+	};
+}

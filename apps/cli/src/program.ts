@@ -1,0 +1,83 @@
+import { Command, CommanderError } from "commander";
+import { addApply } from "./commands/apply.ts";
+import { addCompletion } from "./commands/completion.ts";
+import { addContext } from "./commands/context.ts";
+import { addControllers } from "./commands/controllers.ts";
+import { addDelete } from "./commands/delete.ts";
+import { addDescribe } from "./commands/describe.ts";
+import { addEdit } from "./commands/edit.ts";
+import { addGet, addList } from "./commands/get.ts";
+import type { AddCommand, Runner } from "./commands/runner.ts";
+import { addStatus } from "./commands/status.ts";
+import { addTypes } from "./commands/types.ts";
+import { addWait } from "./commands/wait.ts";
+import { addWatch } from "./commands/watch.ts";
+import type { GlobalFlags } from "./configuration/settings.ts";
+import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import { Failure } from "./failure.ts";
+import type { Io } from "./io.ts";
+import { printable } from "./output/table.ts";
+import { Session } from "./session.ts";
+
+/** All commands, in the order in which help lists them. */
+const commands: readonly AddCommand[] = [
+	...[addGet, addList, addWatch, addDescribe, addStatus],
+	...[addApply, addEdit, addDelete, addWait],
+	...[addTypes, addControllers, addContext, addCompletion],
+];
+
+/** Runs one command line, without the names of Node and the program, and answers its exit code. */
+export async function runCommandLine(args: readonly string[], io: Io): Promise<ExitCode> {
+	let exitCode: ExitCode = exitCodes.ok;
+	const program = createProgram(io, async (work) => {
+		using session = new Session(io, program.opts<GlobalFlags>());
+		exitCode = await work(session);
+	});
+	try {
+		await program.parseAsync([...args], { from: "user" });
+		return exitCode;
+	} catch (error) {
+		if (io.signal.aborted) {
+			return exitCodes.interrupted;
+		}
+		if (error instanceof CommanderError) {
+			return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
+		}
+		if (error instanceof Failure) {
+			io.err(`plinth: ${printable(error.message)}\n`);
+			return error.exitCode;
+		}
+		io.err(`plinth: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+		return exitCodes.failed;
+	}
+}
+
+/** The command line as commander has it. */
+export function createProgram(io: Io, run: Runner): Command {
+	const program = new Command("plinth")
+		.description("the command line of Plinth")
+		.exitOverride()
+		.configureOutput({
+			writeOut: (text) => io.out(text),
+			writeErr: (text) => io.err(text),
+			getOutHelpWidth: () => io.width ?? 80,
+			getErrHelpWidth: () => io.width ?? 80,
+		})
+		.configureHelp({ showGlobalOptions: true })
+		.showHelpAfterError("(--help says more)")
+		.option("--context <name>", "a context of the configuration file (PLINTH_CONTEXT)")
+		.option("--server <url>", "where the server is (PLINTH_SERVER; http://127.0.0.1:7575)")
+		.option("-p, --partition <name>", "where to look (PLINTH_PARTITION; default)")
+		.option("-n, --namespace <name>", "where to look (PLINTH_NAMESPACE; default)")
+		.option("--token-file <file>", "a file with the token to send")
+		.option("--token <token>", "the token to send (PLINTH_TOKEN); other users may see it here")
+		.option("--ca-file <file>", "whom to trust, in PEM (PLINTH_CA_FILE)")
+		.option("--certificate-file <file>", "an own certificate (PLINTH_CERTIFICATE_FILE)")
+		.option("--key-file <file>", "and its key (PLINTH_KEY_FILE)")
+		.option("--request-timeout <time>", "how long a call may take: 500ms, 30s, 2m", "30s")
+		.option("--config <file>", "the configuration file (PLINTH_CONFIG)");
+	for (const add of commands) {
+		add(program, run);
+	}
+	return program;
+}

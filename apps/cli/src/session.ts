@@ -1,0 +1,76 @@
+import { callFailure } from "./api/call-failure.ts";
+import { type Connection, connect } from "./api/connection.ts";
+import { type KnownTypes, loadTypes, type Place } from "./api/known-types.ts";
+import { configFilePath, readConfiguration } from "./configuration/config-file.ts";
+import { type GlobalFlags, resolveSettings, type Settings } from "./configuration/settings.ts";
+import type { Io } from "./io.ts";
+
+/** What the commands of one run share: the settings, a connection, and the server's types. */
+export class Session implements Disposable {
+	readonly io: Io;
+	readonly flags: GlobalFlags;
+	#settings: Settings | undefined;
+	#connection: Connection | undefined;
+	#place: Place | undefined;
+	#types: Promise<KnownTypes> | undefined;
+
+	constructor(io: Io, flags: GlobalFlags) {
+		this.io = io;
+		this.flags = flags;
+	}
+
+	get configFile(): string {
+		return this.flags.config ?? configFilePath(this.io.env);
+	}
+
+	get settings(): Settings {
+		this.#settings ??= resolveSettings(
+			this.flags,
+			this.io.env,
+			readConfiguration(this.configFile, (warning) => this.warn(warning)),
+		);
+		return this.#settings;
+	}
+
+	get place(): Place {
+		return this.#place ?? this.settings.place;
+	}
+
+	/** The same session, looking elsewhere. It ends with this one. */
+	at(place: Place): Session {
+		const session = new Session(this.io, this.flags);
+		session.#settings = this.settings;
+		session.#connection = this.connection;
+		session.#types = this.#types;
+		session.#place = place;
+		return session;
+	}
+
+	get connection(): Connection {
+		this.#connection ??= connect(this.settings.endpoint);
+		return this.#connection;
+	}
+
+	/** The types of the server, asked for once. */
+	types(): Promise<KnownTypes> {
+		this.#types ??= this.call(loadTypes(this.connection.types));
+		return this.#types;
+	}
+
+	/** The answer of a call. @throws Failure with what to do about it. */
+	async call<T>(answer: Promise<T>): Promise<T> {
+		try {
+			return await answer;
+		} catch (error) {
+			throw callFailure(error, this.settings.endpoint.server);
+		}
+	}
+
+	warn(message: string): void {
+		this.io.err(`plinth: warning: ${message}\n`);
+	}
+
+	[Symbol.dispose](): void {
+		this.#connection?.[Symbol.dispose]();
+	}
+}

@@ -1,0 +1,20 @@
+import { defineType } from "@plinth/resource";
+import { FilmSchema, HallSchema } from "./gen/cinema/v1/cinema_pb.ts";
+
+/** Namespace scoped; fills in a rating, and refuses a film without a title. */
+export const Film = defineType(FilmSchema, {
+	mutate({ data }) {
+		data.rating ||= 5;
+	},
+	validate({ data }) {
+		if (data.title === "") {
+			throw new Error("resource.data.title is required");
+		}
+		if ((data.prizes.oscar ?? 0) > 11) {
+			throw new Error(`resource.data.prizes["oscar"] invalid: nobody has that many`);
+		}
+	},
+});
+
+/** Partition scoped. */
+export const Hall = defineType(HallSchema);

@@ -1,0 +1,86 @@
+import { isMap, isScalar, isSeq, type Node } from "yaml";
+import type { GivenValue, Source } from "./given.ts";
+import { type LocatedYaml, readYaml } from "./located-yaml.ts";
+import type { AnySetting } from "./setting.ts";
+import { allSettings, settings } from "./settings.ts";
+
+/**
+ * Reads a configuration file:
+ *
+ * ```yaml
+ * listen: 127.0.0.1:7575
+ * etcd:
+ *   endpoints: [http://127.0.0.1:2379]
+ * ```
+ *
+ * @throws FileError that names the key which is unknown or has no value of its kind, and its line.
+ */
+export function readConfigurationFile(file: string): Source {
+	const yaml = readYaml(file);
+	const source = new Map<AnySetting, GivenValue>();
+	const { contents } = yaml.document;
+	if (contents !== null) {
+		readSection(yaml, contents, [], source);
+	}
+	return source;
+}
+
+const inFiles = allSettings.filter((setting) => setting !== settings.config);
+
+function readSection(
+	yaml: LocatedYaml,
+	node: Node,
+	path: readonly string[],
+	source: Map<AnySetting, GivenValue>,
+): void {
+	if (!isMap(node)) {
+		const what = path.length === 0 ? "a configuration" : path.join(".");
+		throw yaml.errorAt(path, `${what} is made of keys with values, as listen: 127.0.0.1:7575`);
+	}
+	for (const { key, value } of node.items) {
+		const here = [...path, isScalar(key) ? String(key.value) : String(key)];
+		const name = here.join(".");
+		const setting = inFiles.find((each) => each.path === name);
+		if (setting !== undefined) {
+			const texts = textsOf(yaml, setting, value, here);
+			source.set(setting, { name: `${yaml.placeOf(here)}: ${name}`, texts });
+		} else if (inFiles.some((each) => each.path.startsWith(`${name}.`))) {
+			if (isMap(value)) {
+				readSection(yaml, value, here, source);
+			} else {
+				throw yaml.errorAt(here, `${name} is a section: write its keys indented under it`);
+			}
+		} else {
+			throw yaml.errorAt(here, `unknown key ${name}: known are ${knownIn(path)}`);
+		}
+	}
+}
+
+function textsOf(
+	yaml: LocatedYaml,
+	setting: AnySetting,
+	value: unknown,
+	path: readonly string[],
+): readonly string[] {
+	if (setting.kind === "list" && isSeq(value)) {
+		return value.items.map((item, index) => textOf(yaml, item, [...path, String(index)]));
+	}
+	return [textOf(yaml, value, path)];
+}
+
+/** A value as it was written, so that `2e3` and `0644` are not another thing than on a flag. */
+function textOf(yaml: LocatedYaml, value: unknown, path: readonly string[]): string {
+	if (!isScalar(value) || value.value === null) {
+		throw yaml.errorAt(path, `${path.join(".")} needs one value`);
+	}
+	return typeof value.value === "string" ? value.value : (value.source ?? String(value.value));
+}
+
+function knownIn(path: readonly string[]): string {
+	const depth = path.length;
+	const names = inFiles
+		.map((setting) => setting.path.split("."))
+		.filter((each) => path.every((part, index) => each[index] === part))
+		.map((each) => each[depth]);
+	return [...new Set(names)].join(", ");
+}

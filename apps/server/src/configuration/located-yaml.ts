@@ -1,0 +1,85 @@
+import { readFileSync } from "node:fs";
+import { type Document, isNode, isPair, LineCounter, parseDocument } from "yaml";
+
+/** A file that people write is wrong. The message begins with its name and line. */
+export class FileError extends Error {
+	override readonly name = "FileError";
+}
+
+/** A YAML document that knows where its parts stand. */
+export interface LocatedYaml {
+	readonly document: Document.Parsed;
+	/** What the document says, as plain values. */
+	readonly value: unknown;
+	/** An error about the part at the path, or about what is around it where there is none. */
+	errorAt(path: readonly PropertyKey[], problem: string): FileError;
+	/** `file:line` of the part at the path. */
+	placeOf(path: readonly PropertyKey[]): string;
+}
+
+/**
+ * Reads a YAML file.
+ *
+ * @throws FileError where it can't be read, or is no YAML.
+ */
+export function readYaml(file: string): LocatedYaml {
+	let text: string;
+	try {
+		text = readFileSync(file, "utf8");
+	} catch (cause) {
+		throw new FileError(`${file}: ${unreadable(cause)}`, { cause });
+	}
+	return parseYaml(file, text);
+}
+
+/**
+ * Parses the content of a YAML file.
+ *
+ * @throws FileError where it is no YAML, or says a thing twice.
+ */
+export function parseYaml(file: string, text: string): LocatedYaml {
+	const lines = new LineCounter();
+	const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
+	const [problem] = [...document.errors, ...document.warnings];
+	if (problem !== undefined) {
+		throw new FileError(`${file}:${lines.linePos(problem.pos[0]).line}: ${problem.message}`);
+	}
+	const placeOf = (path: readonly PropertyKey[]) => {
+		for (let length = path.length; length >= 0; length -= 1) {
+			const offset = offsetOf(document, path.slice(0, length));
+			if (offset !== undefined) {
+				return `${file}:${lines.linePos(offset).line}`;
+			}
+		}
+		return `${file}:1`;
+	};
+	return {
+		document,
+		value: document.toJS({ maxAliasCount: 100 }),
+		placeOf,
+		errorAt: (path, what) => new FileError(`${placeOf(path)}: ${what}`),
+	};
+}
+
+/** Where the part at the path begins: its key, where it has one. */
+function offsetOf(document: Document.Parsed, path: readonly PropertyKey[]): number | undefined {
+	const last = path.at(-1);
+	const parent = path.length === 0 ? undefined : document.getIn(path.slice(0, -1), true);
+	if (typeof last === "string" && isNode(parent) && "items" in parent) {
+		for (const item of parent.items) {
+			if (isPair(item) && isNode(item.key) && String(item.key) === last) {
+				return item.key.range?.[0];
+			}
+		}
+	}
+	const node = path.length === 0 ? document.contents : document.getIn(path, true);
+	return isNode(node) ? node.range?.[0] : undefined;
+}
+
+function unreadable(cause: unknown): string {
+	const code = cause instanceof Error && "code" in cause ? cause.code : undefined;
+	if (code === "ENOENT") {
+		return "no such file";
+	}
+	return cause instanceof Error ? cause.message : String(cause);
+}

@@ -1,0 +1,183 @@
+import { type AnySetting, list, one, type Setting, toggle } from "./setting.ts";
+import { address, count, duration, etcdEndpoint, oneOf, size, text, url } from "./value-parsers.ts";
+
+/**
+ * All that can be configured, in the order of the help. A new setting is a line here, and its use in
+ * configuration.ts: flags, environment, file and help follow.
+ */
+export const settings = {
+	config: one("config", {
+		takes: "<file>",
+		says: "a YAML file with any of what follows; flags come first, then the environment",
+		parse: text,
+	}),
+	listen: one("listen", {
+		takes: "<host:port>",
+		says: "where to listen; port 0 takes a free one",
+		otherwise: "127.0.0.1:7575",
+		parse: address,
+	}),
+	dataDir: one("dataDir", {
+		takes: "<folder>",
+		says: "where the sqlite storage keeps its files",
+		otherwise: "./data",
+		parse: text,
+	}),
+	storage: one("storage", {
+		takes: "sqlite|memory|etcd",
+		says: "memory forgets everything when it stops",
+		otherwise: "sqlite",
+		parse: oneOf("sqlite", "memory", "etcd"),
+	}),
+	memoryLimit: one("memoryLimit", {
+		takes: "<size>",
+		says: "what all resources may take, as 2GiB: from 80 % of it on, nothing may grow",
+		otherwise: "none",
+		parse: size,
+	}),
+	modules: list("modules", {
+		flag: "module",
+		takes: "<file>",
+		says: "types and controllers of an application: a TypeScript or JavaScript file whose default export is defineModule({…})",
+		parse: text,
+	}),
+
+	etcdEndpoints: list("etcd.endpoints", {
+		takes: "<url,…>",
+		says: "the members of etcd, as http://127.0.0.1:2379",
+		parse: etcdEndpoint,
+	}),
+	etcdPrefix: one("etcd.prefix", {
+		takes: "<prefix>",
+		says: "what all keys begin with: servers that share it are one cluster",
+		otherwise: "/plinth",
+		parse: text,
+	}),
+	etcdCaFile: one("etcd.caFile", {
+		takes: "<file>",
+		says: "whose certificates to trust as etcd's, PEM",
+		parse: text,
+	}),
+	etcdCertFile: one("etcd.certFile", {
+		takes: "<file>",
+		says: "the server's own certificate for etcd, PEM",
+		parse: text,
+	}),
+	etcdKeyFile: one("etcd.keyFile", { takes: "<file>", says: "its key, PEM", parse: text }),
+	etcdUser: one("etcd.user", { takes: "<name>", says: "where etcd asks who it is", parse: text }),
+	etcdPasswordFile: one("etcd.passwordFile", {
+		takes: "<file>",
+		says: "the user's password",
+		parse: text,
+	}),
+
+	tlsCertFile: one("tls.certFile", {
+		takes: "<file>",
+		says: "serve TLS with this certificate and its chain, PEM; read again when it changes",
+		parse: text,
+	}),
+	tlsKeyFile: one("tls.keyFile", { takes: "<file>", says: "its key, PEM", parse: text }),
+	tlsClientCaFile: one("tls.clientCaFile", {
+		takes: "<file>",
+		says: "mutual TLS: only clients with a certificate of these authorities, PEM",
+		parse: text,
+	}),
+
+	accessFile: one("accessFile", {
+		takes: "<file>",
+		says: "hashed tokens, and policies for them and for JWTs, YAML; read again when it changes",
+		parse: text,
+	}),
+	allowAnonymous: toggle(
+		"allowAnonymous",
+		"listen beyond this machine although everyone who reaches it has full rights",
+	),
+	jwtJwksFile: one("jwt.jwksFile", {
+		takes: "<file>",
+		says: "take JWTs that are signed with these keys; read again when it changes",
+		parse: text,
+	}),
+	jwtJwksUrl: one("jwt.jwksUrl", {
+		takes: "<url>",
+		says: "the same, from an address",
+		parse: url,
+	}),
+	jwtIssuer: one("jwt.issuer", { takes: "<iss>", says: "whose JWTs", parse: text }),
+	jwtAudience: one("jwt.audience", { takes: "<aud>", says: "for whom they are", parse: text }),
+
+	messageBytes: one("limits.messageBytes", {
+		takes: "<size>",
+		says: "the largest message of a request",
+		otherwise: "4MiB",
+		parse: size,
+	}),
+	connections: one("limits.connections", {
+		takes: "<number>",
+		says: "open connections",
+		otherwise: "10000",
+		parse: count,
+	}),
+	streamsPerConnection: one("limits.streamsPerConnection", {
+		takes: "<number>",
+		says: "calls at once on one HTTP/2 connection",
+		otherwise: "1024",
+		parse: count,
+	}),
+	callsInFlight: one("limits.callsInFlight", {
+		takes: "<number>",
+		says: "calls at once, streams and health checks aside",
+		otherwise: "2000",
+		parse: count,
+	}),
+	streamsInFlight: one("limits.streamsInFlight", {
+		takes: "<number>",
+		says: "streams at once, watches among them",
+		otherwise: "20000",
+		parse: count,
+	}),
+	watchesPerToken: one("limits.watchesPerToken", {
+		takes: "<number>",
+		says: "streams at once of one token's subject",
+		otherwise: "5000",
+		parse: count,
+	}),
+	callsPerSecond: one("limits.callsPerSecond", {
+		takes: "<number>",
+		says: "calls of one token's subject, on average",
+		otherwise: "10000",
+		parse: count,
+	}),
+	callBurst: one("limits.callBurst", {
+		takes: "<number>",
+		says: "calls that it may make at once after a quiet time",
+		otherwise: "20000",
+		parse: count,
+	}),
+	headersTimeout: one("limits.headersTimeout", {
+		takes: "<time>",
+		says: "a connection without complete headers by then is closed",
+		otherwise: "10s",
+		parse: duration,
+	}),
+	stopTimeout: one("limits.stopTimeout", {
+		takes: "<time>",
+		says: "what running calls get to finish when the server stops",
+		otherwise: "10s",
+		parse: duration,
+	}),
+
+	logLevel: one("logLevel", {
+		takes: "debug|info|warn|error",
+		says: "what is logged to standard error at least",
+		otherwise: "info",
+		parse: oneOf("debug", "info", "warn", "error"),
+	}),
+	otlpEndpoint: one("otlpEndpoint", {
+		takes: "<url>",
+		says: "send traces to this OpenTelemetry collector, by OTLP over HTTP, as http://127.0.0.1:4318",
+		parse: url,
+	}),
+} as const satisfies Readonly<Record<string, Setting<unknown>>>;
+
+/** All settings in their order. */
+export const allSettings: readonly AnySetting[] = Object.values(settings);

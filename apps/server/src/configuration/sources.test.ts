@@ -1,0 +1,113 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { type Configuration, parseCommandLine } from "./configuration.ts";
+import { allSettings } from "./settings.ts";
+
+/** A configuration file of that content. */
+function file(content: string): string {
+	const folder = mkdtempSync(join(tmpdir(), "plinth-configuration-"));
+	onTestFinished(() => rmSync(folder, { recursive: true }));
+	const path = join(folder, "plinth.yaml");
+	writeFileSync(path, content);
+	return path;
+}
+
+function configured(
+	args: readonly string[],
+	environment: Readonly<Record<string, string>> = {},
+): Configuration {
+	const command = parseCommandLine(args, environment);
+	if (command.kind !== "serve") {
+		throw new Error(`expected to serve, not ${command.kind}`);
+	}
+	return command.configuration;
+}
+
+describe("what is configured", () => {
+	it("comes from flags first, then from the environment, then from the file", () => {
+		const config = file("listen: 127.0.0.1:1\ndataDir: ./file\nmemoryLimit: 1GiB\n");
+		const { listen, dataDirectory, memoryLimitBytes } = configured(
+			["--config", config, "--listen=127.0.0.1:3"],
+			{ PLINTH_LISTEN: "127.0.0.1:2", PLINTH_DATA_DIR: "./environment" },
+		);
+		expect(listen.port).toBe(3);
+		expect(dataDirectory).toBe("./environment");
+		expect(memoryLimitBytes).toBe(1024 ** 3);
+	});
+
+	it("may be in sections and lists of a file, which the environment may name", () => {
+		const config = file(
+			"storage: etcd\netcd:\n  endpoints: [http://a:1, http://b:2]\n  prefix: /music\nmodules: ./one.ts\nlimits:\n  callsPerSecond: 5\n  headersTimeout: 2s\n  messageBytes: 64KiB\n",
+		);
+		expect(configured([], { PLINTH_CONFIG: config })).toMatchObject({
+			etcd: { endpoints: ["http://a:1", "http://b:2"], prefix: "/music" },
+			modules: ["./one.ts"],
+			limits: { headersMs: 2_000, messageBytes: 65_536 },
+			callLimits: { callsPerSecond: 5 },
+		});
+	});
+
+	it("may be nothing: an empty file, empty variables, and variables of others", () => {
+		expect(
+			configured(["--config", file("# nothing yet\n")], {
+				PLINTH_LISTEN: "",
+				PLINTH_TOKEN: "of the command line",
+				PLINTH_SERVICE_HOST: "10.0.0.1",
+				PLINTH_PORT_7575_TCP: "tcp://10.0.0.1:7575",
+				PATH: "/bin",
+			}),
+		).toEqual(configured([]));
+	});
+
+	it("can be said in each of the three ways, whatever it is", () => {
+		const names = allSettings.flatMap(({ flag, variable, path }) => [flag, variable, path]);
+		expect(new Set(names).size).toBe(
+			names.length - allSettings.filter(({ flag, path }) => flag === path).length,
+		);
+		expect(allSettings.map(({ variable }) => variable)).toContain("PLINTH_ETCD_CA_FILE");
+	});
+});
+
+describe("a file that is wrong stops the start with the line", () => {
+	it.each([
+		["listen: 127.0.0.1:1\nlisen: x\n", /plinth\.yaml:2: unknown key lisen: known are listen, /],
+		["etcd:\n  prefix: /a\n  peers: x\n", /:3: unknown key etcd\.peers: known are endpoints, /],
+		["config: other.yaml\n", /:1: unknown key config/],
+		["\n\nlisten: here\n", /:3: listen "here" is not <host>:<port>/],
+		["listen: 0.0.0.0:1\n", /:1: listen 0\.0\.0\.0:1 is beyond this machine/],
+		["memoryLimit: lots\n", /:1: memoryLimit "lots" is not a size above 0/],
+		["limits:\n  callsInFlight: 0\n", /:2: limits\.callsInFlight "0" is not a whole number/],
+		["limits:\n  stopTimeout: 10\n", /:2: limits\.stopTimeout "10" is not a time above 0/],
+		["allowAnonymous: yes\n", /:1: allowAnonymous "yes" is neither true nor false/],
+		["etcd: 5\n", /:1: etcd is a section/],
+		["- listen\n", /:1: a configuration is made of keys/],
+		["listen: [a, b]\n", /:1: listen needs one value/],
+		["listen:\n", /:1: listen needs one value/],
+		["listen: a\nlisten: b\n", /:2: Map keys must be unique/],
+		["listen: 'a\n", /plinth\.yaml:\d: /],
+		["tls:\n  certFile: a.pem\n", /:2: tls\.certFile and --tls-key-file are given together/],
+		["jwt:\n  issuer: x\n", /:2: jwt\.issuer needs --jwt-jwks-file or --jwt-jwks-url/],
+	])("%j", (content, message) => {
+		expect(() => configured(["--config", file(content)])).toThrow(message);
+	});
+
+	it("and with its name where there is none", () => {
+		expect(() => configured(["--config", "nowhere.yaml"])).toThrow("nowhere.yaml: no such file");
+	});
+});
+
+describe("a variable that is wrong stops the start with its name", () => {
+	it.each([
+		[{ PLINTH_LISEN: "x" }, "unknown variable PLINTH_LISEN in the environment"],
+		[{ PLINTH_STORAGE: "disk" }, 'PLINTH_STORAGE "disk" is neither sqlite, memory nor etcd'],
+		[{ PLINTH_ETCD_PREFIX: "/a" }, "PLINTH_ETCD_PREFIX is for --storage etcd"],
+		[
+			{ PLINTH_JWT_JWKS_FILE: "keys.json", PLINTH_ACCESS_FILE: "a.yaml" },
+			"JWTs need --jwt-issuer and --jwt-audience",
+		],
+	])("%j", (environment, message) => {
+		expect(() => configured([], environment)).toThrow(message);
+	});
+});

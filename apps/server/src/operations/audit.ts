@@ -1,0 +1,103 @@
+import type { DescMethod } from "@bufbuild/protobuf";
+import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
+import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
+import { type ID, ResourceService } from "@plinth/proto";
+import { gvkKey } from "@plinth/resource";
+import type { Logger } from "@plinth/runtime";
+import { callerOf, type RefusedCall } from "../limits/call-gate.ts";
+
+/** The methods that check a write and change nothing. */
+const withoutWrites: ReadonlySet<DescMethod> = new Set([ResourceService.method.mutateAndValidate]);
+
+/** Whether a call of the method may change something: then it leaves a line. */
+function isWrite(method: DescMethod): boolean {
+	return (
+		method.methodKind === "unary" &&
+		method.idempotency !== MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS &&
+		!withoutWrites.has(method)
+	);
+}
+
+/**
+ * Logs one line per write: who, what, and what came of it. Never the token, nor what was written, nor
+ * messages of errors, which may repeat it.
+ */
+export function auditWrites(logger: Logger): Interceptor {
+	return (next) => async (request) => {
+		if (request.stream || !isWrite(request.method)) {
+			return next(request);
+		}
+		const subject = callerOf(request.contextValues)?.subject;
+		const told = (result: string) =>
+			logger.info(
+				{ audit: { subject, method: nameOf(request.method), ...target(request.message), result } },
+				"write",
+			);
+		try {
+			const response = await next(request);
+			told("ok");
+			return response;
+		} catch (failure) {
+			told(resultOf(failure));
+			throw failure;
+		}
+	};
+}
+
+/** Logs a write that was refused before it was read. */
+export function auditRefused(logger: Logger, { call, subject, error }: RefusedCall): void {
+	if (isWrite(call.method)) {
+		const audit = { subject, method: nameOf(call.method), result: resultOf(error) };
+		logger.info({ audit }, "write");
+	}
+}
+
+function nameOf(method: DescMethod): string {
+	return `${method.parent.typeName}/${method.name}`;
+}
+
+/** The code of a failure, as `permission_denied`. */
+export function resultOf(failure: unknown): string {
+	const code = failure instanceof ConnectError ? failure.code : Code.Internal;
+	return Code[code].replace(/(?<=.)[A-Z]/g, (letter) => `_${letter}`).toLowerCase();
+}
+
+/** What is written, by name. Names are cut: a caller chooses them, and may be wrong about their length. */
+function target(message: object): Record<string, string> {
+	const id = idOf(message);
+	if (id === undefined) {
+		return {};
+	}
+	const { type, tenancy, name } = id;
+	return {
+		...(type && { type: cut(gvkKey(type)) }),
+		...(tenancy?.partition && { partition: cut(tenancy.partition) }),
+		...(tenancy?.namespace && { namespace: cut(tenancy.namespace) }),
+		name: cut(name),
+	};
+}
+
+const longest = 128;
+
+function cut(text: string): string {
+	return text.length > longest ? `${text.slice(0, longest)}…` : text;
+}
+
+function idOf(message: object): ID | undefined {
+	if ("id" in message && isId(message.id)) {
+		return message.id;
+	}
+	if ("resource" in message && typeof message.resource === "object" && message.resource !== null) {
+		return idOf(message.resource);
+	}
+	return undefined;
+}
+
+function isId(value: unknown): value is ID {
+	return (
+		typeof value === "object" &&
+		value !== null &&
+		"$typeName" in value &&
+		value.$typeName === "plinth.resource.v1.ID"
+	);
+}

@@ -1,0 +1,76 @@
+import type { BatchObservableResult, Meter, Observable } from "@opentelemetry/api";
+import type { ControllerManager, ControllerState, QueueState } from "@plinth/controller";
+
+/** Makes the instruments of controllers: queues, caches, reconciles, restarts and leases. */
+export function observeControllers(meter: Meter, manager: Pick<ControllerManager, "state">): void {
+	const gauge = (name: string, description: string) =>
+		meter.createObservableGauge(name, { description });
+	const counter = (name: string, description: string) =>
+		meter.createObservableCounter(name, { description });
+	const instruments = {
+		lease: gauge("plinth.lease.held", "Whether this server holds the lease"),
+		running: gauge("plinth.controller.running", "Whether the controller runs on this server"),
+		restarts: counter("plinth.controller.restarts", "Runs of the controller that failed"),
+		queue: gauge("plinth.controller.queue.depth", "Keys in a queue, by what they wait for"),
+		oldest: gauge(
+			"plinth.controller.queue.oldest.seconds",
+			"How long the key that is ready longest has waited",
+		),
+		cached: gauge("plinth.controller.cache.size", "Resources in the cache, by type"),
+		overdue: gauge("plinth.controller.overdue", "Reconciles that are past their time limit"),
+		reconciles: counter("plinth.controller.reconciles", "Reconciles that ended, by how"),
+		time: counter("plinth.controller.reconcile.duration.seconds", "Time spent in reconciles"),
+		longest: gauge("plinth.controller.reconcile.longest.seconds", "The longest reconcile"),
+	};
+	meter.addBatchObservableCallback((result) => {
+		const { holdsLease, controllers } = manager.state();
+		if (holdsLease !== undefined) {
+			result.observe(instruments.lease, Number(holdsLease), { lease: "controllers" });
+		}
+		for (const controller of controllers) {
+			observeOne(result, instruments, controller);
+		}
+	}, Object.values(instruments));
+}
+
+function observeOne(
+	result: BatchObservableResult,
+	instruments: Readonly<Record<string, Observable>>,
+	state: ControllerState,
+): void {
+	const controller = state.name;
+	const observe = (name: string, value: number, labels: Record<string, string> = {}) => {
+		const instrument = instruments[name];
+		if (instrument !== undefined) {
+			result.observe(instrument, value, { controller, ...labels });
+		}
+	};
+	observe("running", Number(state.phase === "running"));
+	observe("restarts", state.restarts);
+	observe("reconciles", state.reconciles.succeeded, { outcome: "succeeded" });
+	observe("reconciles", state.reconciles.failed, { outcome: "failed" });
+	observe("time", state.reconciles.totalMs / 1_000);
+	observe("longest", state.reconciles.longestMs / 1_000);
+	const { run } = state;
+	observe("overdue", (run?.overdue.length ?? 0) + state.leftBehind.length);
+	if (run !== undefined) {
+		observeQueue(observe, "requests", run.requests);
+		for (const [name, queue] of Object.entries(run.mappings)) {
+			observeQueue(observe, name, queue);
+		}
+		for (const { type, size } of run.cached) {
+			observe("cached", size, { type });
+		}
+	}
+}
+
+function observeQueue(
+	observe: (name: string, value: number, labels: Record<string, string>) => void,
+	queue: string,
+	{ live, background, delayed, active, held, oldest }: QueueState,
+): void {
+	for (const [state, keys] of Object.entries({ live, background, delayed, active, held })) {
+		observe("queue", keys, { queue, state });
+	}
+	observe("oldest", (oldest?.waitingMs ?? 0) / 1_000, { queue });
+}

@@ -1,0 +1,170 @@
+import { create, createRegistry, type DescFile, type Registry, toBinary } from "@bufbuild/protobuf";
+import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
+import { Code, type ConnectRouter, type ServiceImpl } from "@connectrpc/connect";
+import {
+	type ServerReflection,
+	type ServerReflectionRequest,
+	type ServerReflectionResponse,
+	ServerReflectionResponseSchema,
+} from "../gen/grpc/reflection/v1/reflection_pb.ts";
+
+type Answer = ServerReflectionResponse["messageResponse"];
+
+/**
+ * The standard reflection service of gRPC: the descriptors of all services of a router, and of the
+ * messages of resource types, which travel as `google.protobuf.Any`.
+ */
+export function createReflectionService(
+	router: Pick<ConnectRouter, "handlers">,
+	messages: Registry,
+): ServiceImpl<typeof ServerReflection> {
+	let made: Descriptors | undefined;
+	// Services are registered until the first call.
+	const descriptors = () => {
+		made ??= new Descriptors(router, messages);
+		return made;
+	};
+	return {
+		async *serverReflectionInfo(requests) {
+			for await (const request of requests) {
+				yield create(ServerReflectionResponseSchema, {
+					validHost: request.host,
+					originalRequest: request,
+					messageResponse: descriptors().answer(request.messageRequest),
+				});
+			}
+		},
+	};
+}
+
+class Descriptors {
+	readonly #services: readonly string[];
+	readonly #types: Registry;
+	readonly #files = new Map<string, DescFile>();
+
+	constructor(router: Pick<ConnectRouter, "handlers">, messages: Registry) {
+		const services = new Set(router.handlers.map(({ service }) => service));
+		this.#services = [...services].map(({ typeName }) => typeName).sort();
+		this.#types = createRegistry(...services, ...messages);
+		for (const type of this.#types) {
+			this.#add(type.file);
+		}
+	}
+
+	answer(request: ServerReflectionRequest["messageRequest"]): Answer {
+		switch (request.case) {
+			case "listServices":
+				return {
+					case: "listServicesResponse",
+					value: {
+						$typeName: "grpc.reflection.v1.ListServiceResponse",
+						service: this.#services.map((name) => ({
+							$typeName: "grpc.reflection.v1.ServiceResponse",
+							name,
+						})),
+					},
+				};
+			case "fileByFilename":
+				return this.#fileAnswer(this.#files.get(request.value), `file ${request.value}`);
+			case "fileContainingSymbol":
+				return this.#fileAnswer(this.#fileOf(request.value), `symbol ${request.value}`);
+			case "fileContainingExtension": {
+				const { containingType, extensionNumber } = request.value;
+				const what = `extension ${extensionNumber} of ${containingType}`;
+				return this.#fileAnswer(
+					this.#extensionsOf(containingType).find(({ number }) => number === extensionNumber)?.file,
+					what,
+				);
+			}
+			case "allExtensionNumbersOfType":
+				return {
+					case: "allExtensionNumbersResponse",
+					value: {
+						$typeName: "grpc.reflection.v1.ExtensionNumberResponse",
+						baseTypeName: request.value,
+						extensionNumber: this.#extensionsOf(request.value).map(({ number }) => number),
+					},
+				};
+			default:
+				return refusal(Code.InvalidArgument, "the request asks for nothing");
+		}
+	}
+
+	/** The file that declares a type, or that of which a method, field or value is a part. */
+	#fileOf(symbol: string): DescFile | undefined {
+		const parts = symbol.split(".").filter((part) => part !== "");
+		for (let length = parts.length; length > 0; length -= 1) {
+			const name = parts.slice(0, length).join(".");
+			for (const file of this.#files.values()) {
+				if (declares(file, name)) {
+					return file;
+				}
+			}
+		}
+		return undefined;
+	}
+
+	#extensionsOf(typeName: string) {
+		return [...this.#files.values()]
+			.flatMap((file) => file.extensions)
+			.filter(({ extendee }) => extendee.typeName === typeName);
+	}
+
+	/** A file with all that it needs: the files that it imports come after it. */
+	#fileAnswer(file: DescFile | undefined, what: string): Answer {
+		if (file === undefined) {
+			return refusal(Code.NotFound, `there is no ${what} here`);
+		}
+		const files = new Set<DescFile>();
+		addWithDependencies(file, files);
+		return {
+			case: "fileDescriptorResponse",
+			value: {
+				$typeName: "grpc.reflection.v1.FileDescriptorResponse",
+				fileDescriptorProto: [...files].map(({ proto }) =>
+					toBinary(FileDescriptorProtoSchema, proto),
+				),
+			},
+		};
+	}
+
+	#add(file: DescFile): void {
+		const files = new Set<DescFile>();
+		addWithDependencies(file, files);
+		for (const each of files) {
+			this.#files.set(each.proto.name, each);
+		}
+	}
+}
+
+function addWithDependencies(file: DescFile, files: Set<DescFile>): void {
+	if (!files.has(file)) {
+		files.add(file);
+		for (const dependency of file.dependencies) {
+			addWithDependencies(dependency, files);
+		}
+	}
+}
+
+function declares(file: DescFile, name: string): boolean {
+	const types = [...file.messages, ...file.enums, ...file.services, ...file.extensions];
+	return types.some(({ typeName }) => typeName === name) || nestedDeclares(file.messages, name);
+}
+
+function nestedDeclares(messages: DescFile["messages"], name: string): boolean {
+	return messages.some(
+		(message) =>
+			name.startsWith(`${message.typeName}.`) &&
+			([...message.nestedMessages, ...message.nestedEnums, ...message.nestedExtensions].some(
+				({ typeName }) => typeName === name,
+			) ||
+				nestedDeclares(message.nestedMessages, name)),
+	);
+}
+
+function refusal(errorCode: Code, errorMessage: string): Answer {
+	return {
+		case: "errorResponse",
+		value: { $typeName: "grpc.reflection.v1.ErrorResponse", errorCode, errorMessage },
+	};
+}

@@ -1,0 +1,75 @@
+import type { Attributes, Meter, Tracer } from "@opentelemetry/api";
+import type { Clock } from "@plinth/runtime";
+import type { StorageBackend } from "@plinth/storage";
+
+/**
+ * The storage, with its commits measured and traced: how many there are, how long they take, how many
+ * mutations each has, and how many are under way, which is what shares the next batch.
+ */
+export function measureStorage(
+	backend: StorageBackend,
+	{
+		meter,
+		tracer,
+		clock,
+	}: {
+		readonly meter: Meter;
+		readonly tracer: Pick<Tracer, "startSpan">;
+		readonly clock: Clock;
+	},
+): StorageBackend {
+	const duration = meter.createHistogram("plinth.commit.duration.seconds", {
+		description: "How long commits took, until they were durable",
+		advice: {
+			explicitBucketBoundaries: [0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5],
+		},
+	});
+	const mutationsPerCommit = meter.createHistogram("plinth.commit.mutations", {
+		description: "Mutations of a commit",
+		advice: { explicitBucketBoundaries: [1, 2, 5, 10, 20, 50, 100] },
+	});
+	let underWay = 0;
+	meter
+		.createObservableGauge("plinth.commits.under_way", {
+			description: "Commits that are not durable yet",
+		})
+		.addCallback((result) => result.observe(underWay));
+
+	const ended = (startMs: number, mutations: number, labels: Attributes) => {
+		underWay -= 1;
+		mutationsPerCommit.record(mutations, labels);
+		duration.record((clock.monotonic() - startMs) / 1_000, labels);
+	};
+	return {
+		read: (id, options) => backend.read(id, options),
+		list: (query, options) => backend.list(query, options),
+		snapshot: (query, options) => backend.snapshot(query, options),
+		listByOwner: (owner) => backend.listByOwner(owner),
+		countByType: () => backend.countByType(),
+		catchUp: (signal) => backend.catchUp(signal),
+		close: () => backend.close(),
+		watchList: (query, options) => backend.watchList(query, options),
+		commit: async (mutations, options) => {
+			if (options?.dryRun) {
+				return backend.commit(mutations, options);
+			}
+			const startMs = clock.monotonic();
+			underWay += 1;
+			const span = tracer.startSpan("commit", {
+				attributes: { "plinth.mutations": mutations.length },
+			});
+			try {
+				const commit = await backend.commit(mutations, options);
+				ended(startMs, mutations.length, { result: "ok" });
+				return commit;
+			} catch (failure) {
+				ended(startMs, mutations.length, {
+					result: failure instanceof Error ? failure.name : "Error",
+				});
+				throw failure;
+			} finally {
+				span.end();
+			}
+		},
+	};
+}

@@ -1,0 +1,110 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import type { Interceptor } from "@connectrpc/connect";
+import {
+	type Context,
+	ROOT_CONTEXT,
+	type Span,
+	SpanKind,
+	SpanStatusCode,
+	type TextMapGetter,
+	type Tracer,
+	type TracerProvider,
+	trace,
+} from "@opentelemetry/api";
+import { W3CTraceContextPropagator } from "@opentelemetry/core";
+import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-proto";
+import { resourceFromAttributes } from "@opentelemetry/resources";
+import {
+	BatchSpanProcessor,
+	ParentBasedSampler,
+	TracerProvider as SdkTracerProvider,
+	TraceIdRatioBasedSampler,
+} from "@opentelemetry/sdk-trace";
+import { resultOf } from "./audit.ts";
+
+/** Traces of a server. */
+export interface Tracing {
+	/** Makes spans below the call that is being worked on, if there is one. */
+	readonly tracer: Pick<Tracer, "startSpan">;
+	/** Makes a span per call, below that of the caller who sends a `traceparent`. */
+	readonly interceptor: Interceptor;
+	close(): Promise<void>;
+}
+
+/** Traces that go to a collector by OTLP over HTTP. */
+export function exportTraces(endpoint: URL): { provider: TracerProvider; close(): Promise<void> } {
+	const provider = new SdkTracerProvider({
+		resource: resourceFromAttributes({ "service.name": "plinth-server" }),
+		sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(1) }),
+		spanProcessors: [
+			new BatchSpanProcessor({
+				exporter: new OTLPTraceExporter({
+					url: new URL("v1/traces", withSlash(endpoint)).href,
+					timeoutMillis: 5_000,
+				}),
+			}),
+		],
+	});
+	return { provider, close: () => provider.shutdown() };
+}
+
+function withSlash(url: URL): URL {
+	return url.pathname.endsWith("/") ? url : new URL(`${url.href}/`);
+}
+
+const propagator = new W3CTraceContextPropagator();
+
+const getter: TextMapGetter<Headers> = {
+	keys: (headers) => [...headers.keys()],
+	get: (headers, key) => headers.get(key) ?? undefined,
+};
+
+/** Traces calls with the tracers of a provider. */
+export function createTracing(provider: TracerProvider): Omit<Tracing, "close"> {
+	const tracer = provider.getTracer("plinth");
+	const current = new AsyncLocalStorage<Context>();
+	const interceptor: Interceptor = (next) => async (request) => {
+		const parent = propagator.extract(ROOT_CONTEXT, request.header, getter);
+		const span = tracer.startSpan(
+			`${request.service.typeName}/${request.method.name}`,
+			{
+				kind: SpanKind.SERVER,
+				attributes: {
+					"rpc.system": "connect_rpc",
+					"rpc.service": request.service.typeName,
+					"rpc.method": request.method.name,
+				},
+			},
+			parent,
+		);
+		return current.run(trace.setSpan(parent, span), async () => {
+			try {
+				const response = await next(request);
+				if (response.stream) {
+					request.signal.addEventListener("abort", () => span.end(), { once: true });
+				} else {
+					span.end();
+				}
+				return response;
+			} catch (failure) {
+				failed(span, failure);
+				throw failure;
+			}
+		});
+	};
+	return {
+		interceptor,
+		tracer: {
+			startSpan: (name, options, context) =>
+				tracer.startSpan(name, options, context ?? current.getStore() ?? ROOT_CONTEXT),
+		},
+	};
+}
+
+/** Says how it ended, but not with the message, which may repeat what was written. */
+function failed(span: Span, failure: unknown): void {
+	const code = resultOf(failure);
+	span.setAttribute("rpc.connect_rpc.error_code", code);
+	span.setStatus({ code: SpanStatusCode.ERROR, message: code });
+	span.end();
+}

@@ -1,0 +1,122 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { Access, Authorizer } from "@plinth/resource";
+import { PolicyAuthorizer, tokenHash } from "@plinth/resource-service";
+import type { Clock, Logger, Timer } from "@plinth/runtime";
+import { parseAccessFile, type TokenGrant } from "./access-file.ts";
+import type { AccessOptions } from "./access-options.ts";
+import { type FollowedFiles, followFiles } from "./followed-files.ts";
+import { JwtAuthorizer } from "./jwt-authorizer.ts";
+import { keysAt, keysOf } from "./jwt-keys.ts";
+
+/** An authorizer of files. */
+export interface AccessAuthorizer extends Authorizer {
+	/** Looks at the files now. */
+	reload(): Promise<void>;
+	close(): void;
+}
+
+/**
+ * Decides by an access file and, where there are any, the keys of JWTs. Both are followed: watches of
+ * tokens that may do another thing after a change, or have expired, end with Unauthenticated.
+ *
+ * @throws Error where a file can't be read or is malformed.
+ */
+export async function createAccessAuthorizer(
+	options: AccessOptions,
+	context: { readonly clock: Clock; readonly logger: Logger; readonly everyMs?: number },
+): Promise<AccessAuthorizer> {
+	const { clock } = context;
+	const tokens = new ExpiringTokens(clock);
+	const jwts = options.jwt && new JwtAuthorizer({ ...options.jwt, ...context });
+	const followed: FollowedFiles[] = [];
+	const close = () => {
+		for (const files of followed) {
+			files.close();
+		}
+		tokens.close();
+		jwts?.close();
+	};
+	try {
+		followed.push(
+			await followFiles({
+				...context,
+				files: { access: options.file },
+				take: ({ access }) => {
+					const rules = parseAccessFile(options.file, access);
+					tokens.replaceAll(rules.tokens);
+					jwts?.setClaims(rules.claims);
+				},
+			}),
+		);
+		const keys = options.jwt?.keys;
+		if (keys !== undefined && "url" in keys) {
+			jwts?.setKeys(keysAt(keys.url));
+		} else if (keys !== undefined) {
+			followed.push(
+				await followFiles({
+					...context,
+					files: { keys: keys.file },
+					take: (contents) => jwts?.setKeys(keysOf(keys.file, contents.keys)),
+				}),
+			);
+		}
+	} catch (failure) {
+		close();
+		throw failure;
+	}
+	return {
+		authenticate: (token) =>
+			token !== undefined && jwts !== undefined && looksLikeJwt(token)
+				? jwts.authenticate(token)
+				: tokens.authenticate(token),
+		reload: async () => {
+			await Promise.all(followed.map((files) => files.check()));
+		},
+		close,
+	};
+}
+
+/** Three parts of base64url. Tokens that `new-token` makes have no dots. */
+function looksLikeJwt(token: string): boolean {
+	return /^[\w-]+\.[\w-]+\.[\w-]*$/.test(token);
+}
+
+/** Tokens that are known by their hashes, some of them for a time. */
+class ExpiringTokens {
+	readonly #policies = new PolicyAuthorizer();
+	readonly #clock: Clock;
+	readonly #expiries = new Map<string, { readonly atMs: number; readonly timer: Timer }>();
+
+	constructor(clock: Clock) {
+		this.#clock = clock;
+	}
+
+	replaceAll(grants: readonly TokenGrant[]): void {
+		this.close();
+		for (const { hash, expiresMs } of grants) {
+			if (expiresMs !== undefined) {
+				const timer = this.#clock.setTimer(expiresMs - this.#clock.now(), () =>
+					this.#policies.revokeHashed(hash),
+				);
+				this.#expiries.set(hash, { atMs: expiresMs, timer });
+			}
+		}
+		this.#policies.replaceAll(new Map(grants.map(({ hash, policy }) => [hash, policy])));
+	}
+
+	authenticate(token: string | undefined): Access {
+		const access = this.#policies.authenticate(token);
+		const expiry = token === undefined ? undefined : this.#expiries.get(tokenHash(token));
+		if (expiry !== undefined && expiry.atMs <= this.#clock.now()) {
+			throw new ConnectError("the token has expired", Code.Unauthenticated);
+		}
+		return access;
+	}
+
+	close(): void {
+		for (const { timer } of this.#expiries.values()) {
+			timer.cancel();
+		}
+		this.#expiries.clear();
+	}
+}

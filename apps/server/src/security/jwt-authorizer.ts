@@ -1,0 +1,184 @@
+import { isDeepStrictEqual } from "node:util";
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { Access } from "@plinth/resource";
+import { accessUnder, type Policy, tokenHash } from "@plinth/resource-service";
+import type { Clock, Logger, Timer } from "@plinth/runtime";
+import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from "jose";
+import type { ClaimGrant } from "./access-file.ts";
+import type { JwtOptions } from "./access-options.ts";
+import { refusesToken } from "./jwt-keys.ts";
+
+/** What signs JWTs: keys that come in pairs. With others, whoever can check one could make one. */
+const algorithms = [
+	...["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"],
+	...["ES256", "ES384", "ES512", "EdDSA", "Ed25519"],
+];
+
+/** How far the clocks of issuer and server may be apart. */
+const toleranceSeconds = 30;
+
+/** Verified tokens that are remembered. Watches of one that is pushed out end, and may come again. */
+const rememberedTokens = 10_000;
+
+/** For how long a token is not verified again, so that keys that were withdrawn stop working. */
+const trustedMs = 5 * 60_000;
+
+interface Verified {
+	readonly payload: JWTPayload;
+	readonly policy: Policy;
+	readonly access: Access;
+	readonly end: AbortController;
+	/** Ends it when the token expires. */
+	readonly expiry: Timer;
+	/** When it was verified, on the monotonic clock. */
+	verifiedMs: number;
+}
+
+/** What it is made with. */
+export interface JwtAuthorizerOptions extends Pick<JwtOptions, "issuer" | "audience"> {
+	readonly clock: Clock;
+	readonly logger: Logger;
+}
+
+/** Turns JWTs into what their bearers may do: what the claims that they carry are granted. */
+export class JwtAuthorizer {
+	readonly #options: JwtAuthorizerOptions;
+	/** By the hash of the token, the one that was used last at the end. */
+	readonly #verified = new Map<string, Verified>();
+	#keys: JWTVerifyGetKey | undefined;
+	#claims: readonly ClaimGrant[] = [];
+
+	constructor(options: JwtAuthorizerOptions) {
+		this.#options = options;
+	}
+
+	/** Takes other keys. Tokens are verified again when they are used next. */
+	setKeys(keys: JWTVerifyGetKey): void {
+		this.#keys = keys;
+		for (const verified of this.#verified.values()) {
+			verified.verifiedMs = Number.NEGATIVE_INFINITY;
+		}
+	}
+
+	/** Takes other grants. Watches of tokens that may do another thing now end. */
+	setClaims(claims: readonly ClaimGrant[]): void {
+		this.#claims = claims;
+		for (const [hash, { payload, policy }] of [...this.#verified]) {
+			if (!isDeepStrictEqual(this.#policyOf(payload), policy)) {
+				this.#forget(hash);
+			}
+		}
+	}
+
+	/** @throws ConnectError Unauthenticated; Unavailable where the keys can't be had. */
+	async authenticate(token: string): Promise<Access> {
+		const hash = tokenHash(token);
+		const known = this.#verified.get(hash);
+		const nowMs = this.#options.clock.monotonic();
+		if (known !== undefined && nowMs - known.verifiedMs < trustedMs) {
+			this.#verified.delete(hash);
+			this.#verified.set(hash, known);
+			return known.access;
+		}
+		try {
+			const payload = await this.#verify(token);
+			return this.#remember(hash, payload, nowMs);
+		} catch (failure) {
+			this.#forget(hash);
+			throw failure;
+		}
+	}
+
+	/** Forgets all tokens, and ends watches under them. */
+	close(): void {
+		for (const hash of [...this.#verified.keys()]) {
+			this.#forget(hash);
+		}
+	}
+
+	async #verify(token: string): Promise<JWTPayload> {
+		const { issuer, audience, clock, logger } = this.#options;
+		if (this.#keys === undefined) {
+			throw new ConnectError("there are no keys to check the token with", Code.Unavailable);
+		}
+		try {
+			const { payload } = await jwtVerify(token, this.#keys, {
+				issuer,
+				audience,
+				algorithms,
+				clockTolerance: toleranceSeconds,
+				currentDate: new Date(clock.now()),
+				requiredClaims: ["exp", "sub"],
+			});
+			return payload;
+		} catch (failure) {
+			if (refusesToken(failure)) {
+				throw new ConnectError(refusalOf(failure), Code.Unauthenticated);
+			}
+			logger.warn({ err: failure }, "the keys of JWTs can't be had");
+			throw new ConnectError(
+				"the keys to check the token with can't be had: try again",
+				Code.Unavailable,
+			);
+		}
+	}
+
+	#remember(hash: string, payload: JWTPayload, nowMs: number): Access {
+		const { clock } = this.#options;
+		const policy = this.#policyOf(payload);
+		const known = this.#verified.get(hash);
+		if (known !== undefined && isDeepStrictEqual(known.policy, policy)) {
+			known.verifiedMs = nowMs;
+			return known.access;
+		}
+		this.#forget(hash);
+		const end = new AbortController();
+		const expiresMs = ((payload.exp ?? 0) + toleranceSeconds) * 1_000;
+		const verified: Verified = {
+			payload,
+			policy,
+			end,
+			access: accessUnder(policy, end.signal),
+			expiry: clock.setTimer(expiresMs - clock.now(), () => this.#forget(hash)),
+			verifiedMs: nowMs,
+		};
+		this.#verified.set(hash, verified);
+		const [oldest] = this.#verified.keys();
+		if (this.#verified.size > rememberedTokens && oldest !== undefined) {
+			this.#forget(oldest);
+		}
+		return verified.access;
+	}
+
+	#forget(hash: string): void {
+		const verified = this.#verified.get(hash);
+		if (verified !== undefined) {
+			this.#verified.delete(hash);
+			verified.expiry.cancel();
+			verified.end.abort();
+		}
+	}
+
+	#policyOf(payload: JWTPayload): Policy {
+		const rules = this.#claims
+			.filter(({ claim, value }) => valuesOf(payload, claim).includes(value))
+			.flatMap((grant) => grant.rules);
+		return { subject: payload.sub ?? "", rules };
+	}
+}
+
+function valuesOf(payload: JWTPayload, claim: string): readonly unknown[] {
+	const value: unknown = Object.hasOwn(payload, claim) ? payload[claim] : undefined;
+	return Array.isArray(value) ? value : [value];
+}
+
+/** Why a token is refused, without anything that it carries. */
+function refusalOf(failure: unknown): string {
+	if (failure instanceof errors.JWTExpired) {
+		return "the token has expired";
+	}
+	if (failure instanceof errors.JWTClaimValidationFailed) {
+		return `the token is not for this server, or not yet: its ${failure.claim} is not good`;
+	}
+	return "the token is not signed by a key that this server knows";
+}

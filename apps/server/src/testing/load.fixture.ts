@@ -1,0 +1,128 @@
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { fileURLToPath } from "node:url";
+import { type Client, createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { ResourceService } from "@plinth/proto";
+import { idOf, Namespace } from "@plinth/resource";
+import { expect } from "vitest";
+import { JukeboxService } from "../../testdata/gen/music/v1/music_pb.ts";
+import { ServerProcess } from "./server-process.fixture.ts";
+
+const heapModule = fileURLToPath(new URL("../../testdata/modules/heap/module.ts", import.meta.url));
+
+/** A server in a process of its own, under load. */
+export interface LoadedServer {
+	readonly process: ServerProcess;
+	readonly address: string;
+	readonly port: number;
+	readonly client: Client<typeof ResourceService>;
+	/** What its heap holds after a collection, in bytes. */
+	heap(): Promise<number>;
+}
+
+/** Starts one. `headers` go with its own calls. */
+export async function startLoaded(
+	flags: readonly string[] = [],
+	headers: Readonly<Record<string, string>> = {},
+): Promise<LoadedServer> {
+	const process = new ServerProcess(
+		...["--listen", "127.0.0.1:0", "--storage", "memory", "--log-level", "warn"],
+		...["--module", heapModule, ...flags],
+	);
+	const address = await process.listening();
+	const transport = createGrpcTransport({ baseUrl: address });
+	const jukebox = createClient(JukeboxService, transport);
+	return {
+		process,
+		address,
+		port: Number(new URL(address).port),
+		client: createClient(ResourceService, transport),
+		heap: async () => Number((await jukebox.play({}, { headers: { ...headers } })).song),
+	};
+}
+
+/** What a load came to. */
+export interface Figures {
+	readonly heapAtTenthMiB: number;
+	readonly heapAtEndMiB: number;
+	/** Reads of another client meanwhile: how many, and how long they took. */
+	readonly reads: number;
+	readonly medianMs: number;
+	readonly p99Ms: number;
+	readonly longestMs: number;
+}
+
+const rounds = 10;
+
+/**
+ * Runs a load in ten rounds while another client reads, and holds the heap at the end against that
+ * after the first round.
+ */
+export async function underLoad(
+	name: string,
+	server: LoadedServer,
+	round: (index: number) => Promise<void>,
+	headers: Readonly<Record<string, string>> = {},
+): Promise<Figures> {
+	const done = new AbortController();
+	const reader = createClient(ResourceService, createGrpcTransport({ baseUrl: server.address }));
+	const tookMs: number[] = [];
+	const reading = (async () => {
+		while (!done.signal.aborted) {
+			const startMs = performance.now();
+			const { resource } = await reader.read(
+				{ id: idOf(Namespace, "default") },
+				{ headers: { ...headers } },
+			);
+			expect(resource?.id?.name).toBe("default");
+			tookMs.push(performance.now() - startMs);
+			await new Promise((resolve) => setTimeout(resolve, 20));
+		}
+	})();
+	let first = 0;
+	try {
+		for (let index = 0; index < rounds; index += 1) {
+			await round(index);
+			if (index === 0) {
+				first = await server.heap();
+			}
+		}
+	} finally {
+		done.abort();
+	}
+	await reading;
+	const last = await server.heap();
+	tookMs.sort((a, b) => a - b);
+	const at = (share: number) => tookMs[Math.floor(share * (tookMs.length - 1))] ?? Number.NaN;
+	const mebibytes = (bytes: number) => Math.round((bytes / 1024 ** 2) * 10) / 10;
+	const rounded = (ms: number) => Math.round(ms * 10) / 10;
+	const figures: Figures = {
+		heapAtTenthMiB: mebibytes(first),
+		heapAtEndMiB: mebibytes(last),
+		reads: tookMs.length,
+		medianMs: rounded(at(0.5)),
+		p99Ms: rounded(at(0.99)),
+		longestMs: rounded(at(1)),
+	};
+	process.stdout.write(`${name}: ${JSON.stringify(figures)}\n`);
+	expect(last).toBeLessThanOrEqual(first * 1.1);
+	return figures;
+}
+
+/** A connection to the server's port. */
+export async function open(port: number): Promise<Socket> {
+	const socket = connect(port, "127.0.0.1");
+	socket.on("error", () => {});
+	await once(socket, "connect");
+	return socket;
+}
+
+/** A WatchList of a type as a Connect request over HTTP/1.1, in bytes. */
+export function watchRequest(type: object): Buffer {
+	const message = Buffer.from(JSON.stringify({ type }));
+	const envelope = Buffer.alloc(5);
+	envelope.writeUInt32BE(message.length, 1);
+	const head = `POST /plinth.resource.v1.ResourceService/WatchList HTTP/1.1\r\nhost: x\r\ncontent-type: application/connect+json\r\ncontent-length: ${message.length + 5}\r\n\r\n`;
+	return Buffer.concat([Buffer.from(head), envelope, message]);
+}

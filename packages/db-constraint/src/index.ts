@@ -1,0 +1,19 @@
+export { Asking, blocks, type HolderAnswer, isNo } from "./asking.ts";
+export type { ConstraintContext, Hints, Release } from "./constraint-context.ts";
+export { type Constraints, type ConstraintsOptions, createConstraints } from "./constraints.ts";
+export type { DeploymentInfo, Environment } from "./environment.ts";
+export { type ConstraintLimits, defaultLimits } from "./limits.ts";
+export { localEnvironment } from "./local-environment.ts";
+export { ControllerNode, type NodeOptions } from "./node/controller-node.ts";
+export type { Handled } from "./node/handled.ts";
+export type { Deletion } from "./node/subscribed-deleting-handler.ts";
+export { followDeletions } from "./node/subscription.ts";
+export type { FoundReference, ReferenceRule } from "./reference-fields.ts";
+export {
+	type DeclaredReference,
+	type DescriptorOptions,
+	type ImportedService,
+	ServiceDescriptor,
+} from "./service-descriptor.ts";
+export { referencesFinalizer, shadowName } from "./shadow.ts";
+export { ResourceShadow } from "./shadow-records.ts";

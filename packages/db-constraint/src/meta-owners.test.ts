@@ -1,0 +1,95 @@
+import { create } from "@bufbuild/protobuf";
+import { type ID, OwnerReferenceSchema } from "@plinth/proto";
+import { describe, expect, it } from "vitest";
+import { Thing, ThingSchema, Widget, WidgetSchema } from "../testdata/types.ts";
+import { Lab, type LabDeployment, make } from "./testing/lab.fixture.ts";
+
+async function twoServices() {
+	const lab = new Lab(1);
+	const alpha = await lab.add({ name: "alpha-1", service: "alpha", region: "r1", types: [Thing] });
+	const beta = await lab.add({
+		name: "beta-2",
+		service: "beta",
+		region: "r2",
+		types: [Widget],
+		foreignTypes: [Thing],
+	});
+	const a = alpha.id(Thing, "a");
+	const w = beta.id(Widget, "w");
+	const owner = await lab.run(alpha.write(make(Thing, "a", create(ThingSchema))));
+	return { lab, alpha, beta, a, w, uid: owner.id?.uid ?? "" };
+}
+
+interface Ownership {
+	readonly owner: ID;
+	readonly uid: string;
+	readonly unsetOnDelete?: boolean;
+	readonly requiresOwnerReference?: boolean;
+}
+
+function owned(...owners: readonly Ownership[]) {
+	const resource = make(Widget, "w", create(WidgetSchema));
+	resource.ownerReferences = owners.map(({ owner, uid, ...flags }) =>
+		create(OwnerReferenceSchema, {
+			type: owner.type!,
+			tenancy: owner.tenancy!,
+			name: owner.name,
+			uid,
+			region: "r1",
+			...flags,
+		}),
+	);
+	return resource;
+}
+
+const read = (deployment: LabDeployment, id: ID) => deployment.read(id);
+
+describe("owners in other deployments", () => {
+	it("records the ownee's deployment with the owner, and deletes the ownee with the owner", async () => {
+		const { lab, alpha, beta, a, w, uid } = await twoServices();
+		await lab.run(beta.write(owned({ owner: a, uid })));
+		await lab.pass(5_000);
+		expect((await alpha.shadow(a))?.ownees).toMatchObject([{ deployment: { uid: beta.info.uid } }]);
+		expect((await beta.shadow(w))?.metaOwners).toMatchObject([{ valid: true }]);
+		await lab.run(alpha.delete(a));
+		expect(await read(alpha, a)).toBeDefined();
+		await lab.pass(300_000);
+		expect(await read(beta, w)).toBeUndefined();
+		expect(await read(alpha, a)).toBeUndefined();
+	});
+
+	it("removes a reference to an owner that is not there, only after a grace period, and the resource with the last one", async () => {
+		const { lab, beta, a, w } = await twoServices();
+		await lab.run(beta.write(owned({ owner: a, uid: "01JDXXXXXXXXXXXXXXXXXXXXXX" })));
+		await lab.pass(20_000);
+		expect(await read(beta, w)).toBeDefined();
+		await lab.pass(60_000);
+		expect(await read(beta, w)).toBeUndefined();
+	});
+
+	it("keeps a resource that has another owner, or outlives its owners", async () => {
+		const { lab, beta, a, w, uid } = await twoServices();
+		const gone = { owner: a, uid: "01JDXXXXXXXXXXXXXXXXXXXXXX" };
+		await lab.run(beta.write(owned(gone, { owner: a, uid })));
+		await lab.pass(120_000);
+		expect((await read(beta, w))?.ownerReferences).toMatchObject([{ uid }]);
+		await lab.run(beta.write(owned({ ...gone, unsetOnDelete: true })));
+		await lab.pass(120_000);
+		expect((await read(beta, w))?.ownerReferences).toEqual([]);
+	});
+
+	it("takes nothing from an owner's deployment that can't be reached", async () => {
+		const { lab, alpha, beta, a, w } = await twoServices();
+		alpha.crash();
+		await lab.run(beta.write(owned({ owner: a, uid: "01JDXXXXXXXXXXXXXXXXXXXXXX" })));
+		await lab.pass(600_000);
+		expect(await read(beta, w)).toBeDefined();
+	});
+
+	it("lets go of an owner that does not reference the ownee, where that is required", async () => {
+		const { lab, beta, a, w, uid } = await twoServices();
+		await lab.run(beta.write(owned({ owner: a, uid, requiresOwnerReference: true })));
+		await lab.pass(120_000);
+		expect(await read(beta, w)).toBeUndefined();
+	});
+});

@@ -1,0 +1,132 @@
+// Durable writes a second of 64 writers through the resource service and its in-process client, with
+// all validation, against one transaction per commit: through the same service and client, and of the same
+// rows without either. On the same disk, and in turns, so that what else the machine does hits all.
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { create, toBinary } from "@bufbuild/protobuf";
+import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
+import { NamespaceSchema, type Resource, ResourceSchema, ResourceService } from "@plinth/proto";
+import {
+	idOf,
+	Namespace,
+	nameKey,
+	Partition,
+	resourceOf,
+	Tombstone,
+	TypeRegistry,
+} from "@plinth/resource";
+import {
+	createResourceService,
+	ensureDefaultTenancy,
+	everyoneMayDoEverything,
+} from "@plinth/resource-service";
+import { systemRuntime } from "@plinth/runtime";
+import type { StorageBackend } from "@plinth/storage";
+import { artist, demoTypes } from "../../resource-service/testdata/demo.ts";
+import { createIfMissing } from "../src/create-storage.ts";
+import { createSqliteBackend } from "../src/index.ts";
+import { StorageWriter } from "../src/writer.ts";
+import { type Measurement, measure, summary } from "./measure-commits.ts";
+
+if (process.env.NODE_ENV !== "production") {
+	throw new Error("run it with NODE_ENV=production: pnpm bench");
+}
+
+const seconds = Number(process.argv[2] ?? 3);
+const rounds = Number(process.argv[3] ?? 3);
+const writers = 64;
+/** Each writer creates a hundred resources, and then replaces them in turn. */
+const names = 100;
+
+const tenancy = { namespace: "written" };
+
+async function inDirectory<T>(body: (path: string) => Promise<T>): Promise<T> {
+	const directory = await mkdtemp(join(tmpdir(), "plinth-bench-"));
+	try {
+		return await body(join(directory, "storage.db"));
+	} finally {
+		await rm(directory, { recursive: true });
+	}
+}
+
+/** Lets one commit after the other through, so that none shares a transaction. */
+function oneAtATime(backend: StorageBackend): StorageBackend {
+	let last: Promise<unknown> = Promise.resolve();
+	return {
+		read: (id, options) => backend.read(id, options),
+		list: (query, options) => backend.list(query, options),
+		snapshot: (query, options) => backend.snapshot(query, options),
+		listByOwner: (owner) => backend.listByOwner(owner),
+		countByType: () => backend.countByType(),
+		watchList: (query, options) => backend.watchList(query, options),
+		catchUp: (signal) => backend.catchUp(signal),
+		close: () => backend.close(),
+		commit(mutations, options) {
+			const commit = last.then(() => backend.commit(mutations, options));
+			last = commit.catch(() => {});
+			return commit;
+		},
+	};
+}
+
+function validated(decorate: (backend: StorageBackend) => StorageBackend): Promise<Measurement> {
+	return inDirectory(async (path) => {
+		const backend = decorate(await createSqliteBackend({ path }));
+		await ensureDefaultTenancy(backend, systemRuntime);
+		const service = createResourceService({
+			backend,
+			registry: new TypeRegistry([Partition, Namespace, Tombstone, ...demoTypes]),
+			authorizer: everyoneMayDoEverything,
+		});
+		const transport = createInProcessTransport((router) =>
+			router.service(ResourceService, service),
+		);
+		const client = createInProcessClient(ResourceService, transport);
+		const data = create(NamespaceSchema);
+		await client.write({
+			resource: resourceOf(Namespace, { id: idOf(Namespace, "written"), data }),
+		});
+		const measured = await measure(writers, seconds, async (writer, step) => {
+			await client.write({ resource: artist(`a${writer}-${step % names}`, tenancy) });
+		});
+		await backend.close();
+		return measured;
+	});
+}
+
+function oneByOne(): Promise<Measurement> {
+	return inDirectory(async (path) => {
+		createIfMissing(path, { uid: "bench", incarnation: "bench" });
+		const storage = new StorageWriter(path, { revision: 0, resources: 0, digest: 0 });
+		let revision = 0;
+		let last: Promise<void> = Promise.resolve();
+		const write = (resource: Resource) => {
+			const key = nameKey(resource.id ?? { name: "" });
+			revision += 1;
+			storage.write(revision, [{ key, revision, body: toBinary(ResourceSchema, resource) }]);
+		};
+		const measured = await measure(writers, seconds, (writer, step) => {
+			last = last.then(() => write(artist(`a${writer}-${step % names}`, tenancy)));
+			return last;
+		});
+		storage.close();
+		return measured;
+	});
+}
+
+const table: Record<string, object> = {};
+const factors: number[] = [];
+for (let round = 1; round <= rounds; round++) {
+	const bare = summary(await oneByOne());
+	const alone = summary(await validated(oneAtATime));
+	const grouped = summary(await validated((backend) => backend));
+	table[`${round}: one transaction per commit, no service`] = bare;
+	table[`${round}: one transaction per commit, service and client`] = alone;
+	table[`${round}: group commit, service and client`] = grouped;
+	factors.push(grouped["commits a second"] / alone["commits a second"]);
+}
+console.table(table);
+console.log(
+	`times as many, service and client: ${factors.map((factor) => factor.toFixed(1)).join(", ")}`,
+);

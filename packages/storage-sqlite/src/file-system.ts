@@ -1,0 +1,57 @@
+import {
+	chmodSync,
+	chownSync,
+	closeSync,
+	fsyncSync,
+	lstatSync,
+	openSync,
+	realpathSync,
+	statSync,
+} from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { StorageFileError } from "./storage-file-error.ts";
+
+/**
+ * The one name of a file, whatever links lead to it: locks and the files beside it go by it. Of a
+ * file that is not there yet, the name that it will have.
+ *
+ * @throws StorageFileError where its directory is missing, or a link leads nowhere.
+ */
+export function realPathOf(path: string): string {
+	try {
+		if (lstatSync(path, { throwIfNoEntry: false }) === undefined) {
+			return join(realpathSync(dirname(path)), basename(path));
+		}
+		return realpathSync(path);
+	} catch (cause) {
+		const why = cause instanceof Error ? cause.message : String(cause);
+		throw new StorageFileError(path, "unreachable", `it can't be reached: ${why}`, { cause });
+	}
+}
+
+/** Waits until the content of a file, or the names in a directory, are on disk. */
+export function syncToDisk(path: string): void {
+	const descriptor = openSync(path, "r");
+	try {
+		fsyncSync(descriptor);
+	} finally {
+		closeSync(descriptor);
+	}
+}
+
+/**
+ * Gives a file the owner and the permissions of another one, as far as this process may: what was not
+ * everybody's to read does not become so, and who could open the other one can open this.
+ */
+export function takeAccessFrom(path: string, other: string): void {
+	const { mode, uid, gid } = statSync(other);
+	chmodSync(path, mode & 0o777);
+	try {
+		chownSync(path, uid, gid);
+	} catch (error) {
+		// Only the superuser may give files away.
+		if (!(error instanceof Error && "code" in error && error.code === "EPERM")) {
+			throw error;
+		}
+	}
+}
