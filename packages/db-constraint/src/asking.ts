@@ -18,6 +18,7 @@ import { Batcher } from "./batcher.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
 import { deployedOf, holders } from "./shadow.ts";
 import type { StoredShadow } from "./shadow-records.ts";
+import { answersFor, isBeingSucceeded } from "./successors.ts";
 
 /** What one deployment said of a resource. */
 export type HolderAnswer =
@@ -66,18 +67,19 @@ export class Asking {
 	 * `deleting` is not set. Never rejects but for faults of this storage.
 	 */
 	async all(stored: StoredShadow, options: AskOptions = {}): Promise<readonly HolderAnswer[]> {
-		const { self } = this.#context.environment;
+		const { environment } = this.#context;
+		const { self } = environment;
 		const deployments = holders(stored.shadow);
-		const own = deployments.find(({ uid }) => uid === self.uid);
+		const isOwn = ({ uid }: Deployed) => answersFor(environment, uid) === self.uid;
 		const answers: HolderAnswer[] = [];
-		if (own !== undefined) {
+		for (const own of deployments.filter(isOwn)) {
 			const answer = await this.#own(stored, own, options);
 			answers.push(answer);
 			if (blocks(answer) && !options.deleting) {
 				return answers;
 			}
 		}
-		const others = deployments.filter(({ uid }) => uid !== self.uid);
+		const others = deployments.filter((each) => !isOwn(each));
 		const theirs = others.map((deployment) => this.one(stored, deployment, options));
 		return [...answers, ...(await Promise.all(theirs))];
 	}
@@ -93,10 +95,15 @@ export class Asking {
 			targetUid: stored.shadow.uid,
 			deleting: options.deleting ?? false,
 		});
+		if (isBeingSucceeded(this.#context.environment, deployment.uid)) {
+			const why = "its successor has not established yet what it references";
+			return { kind: "unknown", deployment, why };
+		}
+		const uid = answersFor(this.#context.environment, deployment.uid);
 		try {
 			const answer = options.dryRun
-				? await this.#dryRun(deployment.uid, question)
-				: await this.#batcher(deployment.uid).ask(question);
+				? await this.#dryRun(uid, question)
+				: await this.#batcher(uid).ask(question);
 			const { rules, owned, blockers } = answer;
 			return { kind: "answer", deployment, answer: { rules, owned, blockers } };
 		} catch (failure) {
@@ -113,7 +120,11 @@ export class Asking {
 		deployment: Deployed,
 		options: AskOptions,
 	): Promise<HolderAnswer> {
-		const { index } = this.#context;
+		const { index, environment } = this.#context;
+		if (isBeingSucceeded(environment, deployment.uid)) {
+			const why = "this deployment has not established yet what it references";
+			return { kind: "unknown", deployment, why };
+		}
 		const { resource, uid } = stored.shadow;
 		await index.reached(stored.version);
 		const target = resource ?? create(ResourceKeySchema);

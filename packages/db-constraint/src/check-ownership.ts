@@ -10,7 +10,7 @@ import {
 	type Shadow,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { isMarkedForDeletion } from "@plinth/resource";
-import { CasFailure, WrongUid } from "@plinth/storage";
+import { isConflict } from "./conflict.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
 import { type KeyLike, nameOfKey } from "./resource-key.ts";
 import { newShadow, sameTarget, shadowName } from "./shadow.ts";
@@ -58,7 +58,7 @@ export async function checkOwnership(
 		]);
 		return Verdict.VALID;
 	} catch (failure) {
-		if (failure instanceof CasFailure || failure instanceof WrongUid) {
+		if (isConflict(failure)) {
 			return Verdict.UNSPECIFIED;
 		}
 		throw failure;

@@ -44,9 +44,11 @@ import {
 	sameReference,
 	sameTarget,
 	sourceOf,
+	withoutDeployment,
 	withSource,
 } from "./shadow.ts";
 import { lookup, type StoredShadow } from "./shadow-records.ts";
+import { assertMayDelete } from "./succession.ts";
 
 /** The condition that says whether all references of a resource have targets. */
 const resolved = "ReferencesResolved";
@@ -67,6 +69,8 @@ export class CommitAttempt {
 	readonly #checks: { readonly checking: StoredShadow; readonly before: Shadow }[] = [];
 	readonly #foreign: (ForeignReference & { readonly edit: ShadowEdit })[] = [];
 	#released: readonly Release[] = [];
+	/** Of which targets references are established anew, even where the shadow has them. */
+	#anew: (target: KeyLike) => boolean = () => false;
 	#established: ReadonlyMap<string, Establishment> = new Map();
 	/** The positions of the caller's mutations among those that are committed. */
 	#positions: readonly number[] = [];
@@ -114,7 +118,11 @@ export class CommitAttempt {
 	 *
 	 * @throws as `run` does.
 	 */
-	async derive(resource: Resource): Promise<Commit> {
+	async derive(
+		resource: Resource,
+		anew: (target: KeyLike) => boolean = () => false,
+	): Promise<Commit> {
+		this.#anew = anew;
 		await this.#planReferences(resource, true);
 		await this.#establishForeign(true);
 		this.#plan.assert("descriptor", await assertDescriptor(this.#context));
@@ -202,6 +210,7 @@ export class CommitAttempt {
 		const edit = await this.#plan.shadow(this.#key(id));
 		edit.asserted = true;
 		this.#deleted.add(this.#keyString(id));
+		await assertMayDelete(this.#context);
 		if (hasFinalizer(stored, referencesFinalizer)) {
 			this.#keep(at, stored, withReferencesAlone(this.#context.runtime, stored));
 			return;
@@ -256,6 +265,7 @@ export class CommitAttempt {
 		const edit = await this.#plan.shadow(key);
 		edit.asserted = true;
 		this.#deleted.add(keyString(key));
+		await assertMayDelete(this.#context);
 		const left = await this.#askWhetherItMayGo(edit);
 		const shadow = left.next ?? newShadow(key, resource.id?.uid ?? "");
 		if (isHeld(shadow)) {
@@ -303,7 +313,10 @@ export class CommitAttempt {
 		const outgoing: OutgoingReference[] = [];
 		for (const reference of located) {
 			const known = shadow.outgoing.find(
-				(other) => other.targetUid !== "" && sameReference(other, reference),
+				(other) =>
+					other.targetUid !== "" &&
+					sameReference(other, reference) &&
+					!this.#anew(reference.target),
 			);
 			if (known !== undefined) {
 				outgoing.push(known);
@@ -375,7 +388,8 @@ export class CommitAttempt {
 		const shadow = edit.next ?? newShadow(target, uid);
 		const source = sourceOf(shadow, environment.self.uid);
 		if (!source?.rules.includes(rule)) {
-			edit.next = withSource(shadow, {
+			const others = withoutDeployment(shadow, environment.self.predecessorUid);
+			edit.next = withSource(others, {
 				deployment: deployedOf(environment.self),
 				rules: mergeRules(source?.rules ?? [], [rule]),
 			});

@@ -1,4 +1,9 @@
-import type { ResourceKey, Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { equals } from "@bufbuild/protobuf";
+import {
+	type ResourceKey,
+	type Shadow,
+	ShadowSchema,
+} from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import type { Runtime } from "@plinth/runtime";
 import type { Mutation, StorageBackend } from "@plinth/storage";
 import type { KeyLike } from "./resource-key.ts";
@@ -10,7 +15,7 @@ export interface ShadowEdit {
 	readonly name: string;
 	/** As it is stored. */
 	readonly stored: StoredShadow | undefined;
-	/** As the commit leaves it; the same object as the stored one's where it is only read. */
+	/** As the commit leaves it. */
 	next: Shadow | undefined;
 	/** Whether the commit depends on it even where it does not change it. */
 	asserted: boolean;
@@ -62,7 +67,8 @@ export class CommitPlan {
 		const mutations = [...this.#asserts.values()];
 		for (const { name, stored, next, asserted } of this.#edits.values()) {
 			const kept = next !== undefined && !isEmpty(next) ? next : undefined;
-			if (kept !== undefined && kept !== stored?.shadow) {
+			const isSame = kept && stored && equals(ShadowSchema, kept, stored.shadow);
+			if (kept !== undefined && !isSame) {
 				mutations.push(
 					putRecord(this.#runtime, name, stored?.resource, { case: "shadow", value: kept }),
 				);

@@ -1,9 +1,10 @@
 import { Code } from "@connectrpc/connect";
 import { Lifecycle, type Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
-import { CasFailure, Refused, WrongUid } from "@plinth/storage";
+import { Refused } from "@plinth/storage";
 import type { Asking, HolderAnswer } from "./asking.ts";
 import { blocks, isNo } from "./asking.ts";
 import { Busy } from "./busy.ts";
+import { isConflict } from "./conflict.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
 import { displayKey } from "./resource-key.ts";
 import { displayDeployed, withoutDeployment } from "./shadow.ts";
@@ -66,7 +67,7 @@ async function beginCheck(
 		}
 		return stored;
 	} catch (failure) {
-		if (failure instanceof CasFailure || failure instanceof WrongUid) {
+		if (isConflict(failure)) {
 			throw new Busy("the shadow changed before the deletion could ask");
 		}
 		throw failure;

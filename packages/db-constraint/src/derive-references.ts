@@ -8,18 +8,21 @@ import { Busy } from "./busy.ts";
 import { CommitAttempt } from "./commit-attempt.ts";
 import { isConflict } from "./conflict.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
+import type { KeyLike } from "./resource-key.ts";
 import { lookup } from "./shadow-records.ts";
 
 /**
  * Derives the references of a stored resource by the schema in force, and establishes what its shadow
  * lacks. Nothing happens where the resource is gone.
  *
+ * @param anew - of which targets references are established anew, even where the shadow has them.
  * @throws Refused Unavailable where a deployment can't be reached, or things kept changing.
  */
 export async function deriveReferences(
 	context: ConstraintContext,
 	asking: Asking,
 	name: ResourceName,
+	anew: (target: KeyLike) => boolean = () => false,
 ): Promise<void> {
 	const { backend, runtime, limits } = context;
 	let pauseMs = limits.pauseMs / 50;
@@ -30,7 +33,7 @@ export async function deriveReferences(
 		}
 		const attempt = new CommitAttempt(context, asking, [unchanged(resource, resource.id)], {});
 		try {
-			await attempt.derive(resource);
+			await attempt.derive(resource, anew);
 			return;
 		} catch (failure) {
 			if (!(failure instanceof Busy || isConflict(failure))) {

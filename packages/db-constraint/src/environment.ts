@@ -15,6 +15,8 @@ export interface DeploymentInfo {
 	readonly disabled: boolean;
 	/** The uid of the deployment whose resources it has taken over; empty for none. */
 	readonly predecessorUid: string;
+	/** `false` while it has not established, under its own uid, what its predecessor referenced. */
+	readonly established?: boolean;
 }
 
 /**

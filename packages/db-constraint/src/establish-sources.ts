@@ -8,7 +8,8 @@ import {
 import { type Deployed, Lifecycle } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { idOf, isMarkedForDeletion, Namespace, Partition } from "@plinth/resource";
 import { sleep } from "@plinth/runtime";
-import { CasFailure, type Mutation, WrongUid } from "@plinth/storage";
+import type { Mutation } from "@plinth/storage";
+import { isConflict } from "./conflict.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
 import { targetIsBusy } from "./establishing.ts";
 import { displayKey, type KeyLike, nameOfKey } from "./resource-key.ts";
@@ -32,7 +33,7 @@ export async function establishSources(
 		try {
 			return await tryToEstablish(context, from, targets);
 		} catch (failure) {
-			if (!(failure instanceof CasFailure || failure instanceof WrongUid)) {
+			if (!isConflict(failure)) {
 				throw failure;
 			}
 		}

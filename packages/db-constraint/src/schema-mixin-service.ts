@@ -16,6 +16,7 @@ import { deletionFeed } from "./deletion-feed.ts";
 import { establishSources } from "./establish-sources.ts";
 import { finalAnswers, type Question } from "./final-answers.ts";
 import { shadowName, strictest } from "./shadow.ts";
+import { recordEstablished } from "./succession.ts";
 
 /** How many questions, targets or hints one request may carry. */
 const requestLimit = 1_000;
@@ -95,6 +96,12 @@ export function createSchemaMixinService(
 			}
 			return {};
 		},
+
+		reportEstablished: ({ route }) =>
+			told(async () => {
+				await recordEstablished(context, caller(route).uid);
+				return {};
+			}),
 
 		checkMetaOwners: ({ route, ownerships }) =>
 			told(async () => {

@@ -46,6 +46,8 @@ export class ServiceDescriptor {
 	readonly service: string;
 	/** The versions of its API, the oldest first. */
 	readonly versions: readonly string[];
+	/** The groups of types that belong to it by an option of their files. */
+	readonly groups: readonly string[];
 	/** Tells this schema from every other one. */
 	readonly fingerprint: string;
 	readonly #fields = new Map<
@@ -63,12 +65,14 @@ export class ServiceDescriptor {
 	constructor({ types, foreignTypes = [], service: deployed }: DescriptorOptions) {
 		const services = new Set<string>();
 		const versions = new Set<string>();
+		const groups = new Set<string>();
 		for (const type of types) {
 			this.#own.add(type.type.group);
 			const named = serviceOf(type.schema.file);
 			if (named !== undefined) {
 				services.add(named.service);
 				versions.add(named.version);
+				groups.add(type.type.group);
 				const before = this.#imports.get(named.version) ?? [];
 				this.#imports.set(named.version, mergeImports(before, named.imports));
 			}
@@ -80,6 +84,7 @@ export class ServiceDescriptor {
 			);
 		}
 		this.versions = [...versions].sort();
+		this.groups = [...groups].sort();
 		for (const type of [...foreignTypes, ...types]) {
 			this.#scopes.set(type.family, type);
 		}

@@ -7,6 +7,7 @@
  *     let go: remove the reference; where it is the last one and the resource is not to outlive it,
  *             delete the resource instead, in the version in which it is the last one.
  */
+
 import { create } from "@bufbuild/protobuf";
 import type { Resource } from "@plinth/proto";
 import {
@@ -16,10 +17,11 @@ import {
 } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import type { MetaOwner, Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { isMarkedForDeletion, newUlid } from "@plinth/resource";
-import { CasFailure, Refused, type StorageBackend, WrongUid } from "@plinth/storage";
+import { Refused, type StorageBackend } from "@plinth/storage";
 import { type Asking, routeTo } from "../asking.ts";
 import { checkOwnership } from "../check-ownership.ts";
 import { keyOfShadow } from "../commit-plan.ts";
+import { isConflict } from "../conflict.ts";
 import type { ConstraintContext } from "../constraint-context.ts";
 import { ownerKey } from "../owner-references.ts";
 import { deletion } from "../removals.ts";
@@ -163,7 +165,7 @@ export class MetaOwners {
 			}
 			return done;
 		} catch (failure) {
-			if (failure instanceof CasFailure || failure instanceof WrongUid) {
+			if (isConflict(failure)) {
 				return { againAfterMs: 0 };
 			}
 			if (failure instanceof Refused) {

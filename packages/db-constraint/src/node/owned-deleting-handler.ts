@@ -10,6 +10,7 @@
  * To ask is to tell: whoever is asked about a resource in DELETING deletes what cascades, and clears what
  * is unset. Every drop replaces the very shadow that was read before the question.
  */
+
 import { create } from "@bufbuild/protobuf";
 import {
 	DeletionProgressSchema,
@@ -19,9 +20,9 @@ import {
 import { finalizersOf, hasFinalizer, newUlid, removeFinalizer } from "@plinth/resource";
 import { removal } from "@plinth/resource-service";
 import type { Mutation } from "@plinth/storage";
-import { CasFailure, WrongUid } from "@plinth/storage";
 import { type Asking, type HolderAnswer, isNo } from "../asking.ts";
 import { keyOfShadow } from "../commit-plan.ts";
+import { isConflict } from "../conflict.ts";
 import type { ConstraintContext } from "../constraint-context.ts";
 import { condition, withCondition } from "../reported-status.ts";
 import { nameOfKey } from "../resource-key.ts";
@@ -118,7 +119,7 @@ export class OwnedDeletingHandler {
 			await backend.commit(mutations);
 			return done;
 		} catch (failure) {
-			if (failure instanceof CasFailure || failure instanceof WrongUid) {
+			if (isConflict(failure)) {
 				return { againAfterMs: 0 };
 			}
 			throw failure;

@@ -14,8 +14,9 @@
 import type { Resource } from "@plinth/proto";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { encodeData, isMarkedForDeletion, newUlid } from "@plinth/resource";
-import { CasFailure, Refused, type StorageBackend, WrongUid } from "@plinth/storage";
+import { Refused, type StorageBackend } from "@plinth/storage";
 import { isInMarkedTenancy, isPastRecall } from "../answers.ts";
+import { isConflict } from "../conflict.ts";
 import type { ConstraintContext } from "../constraint-context.ts";
 import { locateReferences } from "../outgoing.ts";
 import { deletion } from "../removals.ts";
@@ -142,8 +143,4 @@ function usesOf(shadow: StoredShadow["shadow"], target: KeyLike, uid: string): r
 			.filter((each) => sameTarget(each.target, target) && each.targetUid === uid)
 			.map(({ rule }) => rule),
 	);
-}
-
-function isConflict(failure: unknown): boolean {
-	return failure instanceof CasFailure || failure instanceof WrongUid;
 }

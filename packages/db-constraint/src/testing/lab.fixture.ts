@@ -8,6 +8,7 @@ import { type SeededRuntime, seededRuntime } from "@plinth/runtime/testing";
 import { createMemoryBackend, type StorageBackend } from "@plinth/storage";
 import { createConstraintStore } from "../constraint-store.ts";
 import { type Constraints, createConstraints } from "../constraints.ts";
+import { updateDeploymentRecord } from "../deployment-record.ts";
 import type { DeploymentInfo, Environment } from "../environment.ts";
 import type { ConstraintLimits } from "../limits.ts";
 import { followDeletions } from "../node/subscription.ts";
@@ -54,6 +55,30 @@ export class Lab {
 		this.deployments.set(spec.name, deployment);
 		await this.run(deployment.start());
 		return deployment;
+	}
+
+	/**
+	 * Puts a deployment in the place of one, as its successor: with a storage that has only those
+	 * resources, as they were stored.
+	 */
+	async succeed(before: LabDeployment, resources: readonly Resource[]): Promise<LabDeployment> {
+		before.crash();
+		const backend = createMemoryBackend({ runtime: this.runtime });
+		for (const resource of resources) {
+			await backend.commit([{ op: "put", resource, expectedVersion: "" }]);
+		}
+		const uid = newUlid(this.runtime);
+		const predecessorUid = before.info.uid;
+		await updateDeploymentRecord(backend, this.runtime, (record) => ({
+			...record,
+			uid,
+			predecessorUid,
+		}));
+		const after = new LabDeployment(this, { ...before.spec, uid }, backend, this.#limits);
+		Object.assign(after.info, { predecessorUid, established: false });
+		this.deployments.set(before.spec.name, after);
+		await this.run(after.start());
+		return after;
 	}
 
 	/** Runs everything until the promise has settled. */

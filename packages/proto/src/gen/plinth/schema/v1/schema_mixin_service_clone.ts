@@ -2,8 +2,8 @@
 // @generated from file plinth/schema/v1/schema_mixin_service.proto (package plinth.schema.v1, syntax proto3)
 /* eslint-disable */
 
-import type { CheckMetaOwnersRequest, CheckMetaOwnersRequest_Ownership, CheckMetaOwnersResponse, CheckReferencesRequest, CheckReferencesRequest_Question, CheckReferencesResponse, CheckReferencesResponse_Answer, ConfirmBlockadesRequest, ConfirmBlockadesRequest_Blockade, ConfirmBlockadesResponse, EstablishReferencesRequest, EstablishReferencesRequest_Target, EstablishReferencesResponse, EstablishReferencesResponse_Established, ReportReleasesRequest, ReportReleasesRequest_Release, ReportReleasesResponse, Route, SchemaMixinService, WatchImportedServiceDeletionsRequest, WatchImportedServiceDeletionsResponse, WatchImportedServiceDeletionsResponse_Deletion, WatchImportedServiceDeletionsResponse_EndOfSnapshot } from "./schema_mixin_service_pb.ts";
-import { CheckMetaOwnersRequestSchema, CheckReferencesRequestSchema, ConfirmBlockadesRequestSchema, EstablishReferencesRequestSchema, ReportReleasesRequestSchema, WatchImportedServiceDeletionsRequestSchema } from "./schema_mixin_service_pb.ts";
+import type { CheckMetaOwnersRequest, CheckMetaOwnersRequest_Ownership, CheckMetaOwnersResponse, CheckReferencesRequest, CheckReferencesRequest_Question, CheckReferencesResponse, CheckReferencesResponse_Answer, ConfirmBlockadesRequest, ConfirmBlockadesRequest_Blockade, ConfirmBlockadesResponse, EstablishReferencesRequest, EstablishReferencesRequest_Target, EstablishReferencesResponse, EstablishReferencesResponse_Established, ReportEstablishedRequest, ReportEstablishedResponse, ReportReleasesRequest, ReportReleasesRequest_Release, ReportReleasesResponse, Route, SchemaMixinService, WatchImportedServiceDeletionsRequest, WatchImportedServiceDeletionsResponse, WatchImportedServiceDeletionsResponse_Deletion, WatchImportedServiceDeletionsResponse_EndOfSnapshot } from "./schema_mixin_service_pb.ts";
+import { CheckMetaOwnersRequestSchema, CheckReferencesRequestSchema, ConfirmBlockadesRequestSchema, EstablishReferencesRequestSchema, ReportEstablishedRequestSchema, ReportReleasesRequestSchema, WatchImportedServiceDeletionsRequestSchema } from "./schema_mixin_service_pb.ts";
 import { cloneDeployed, cloneResourceKey } from "./shadow_clone.ts";
 import type { Client } from "@connectrpc/connect";
 import type { UnknownField } from "@bufbuild/protobuf";
@@ -222,6 +222,31 @@ export function cloneReportReleasesResponse(message: ReportReleasesResponse): Re
 }
 
 /**
+ * Clones a message plinth.schema.v1.ReportEstablishedRequest.
+ */
+export function cloneReportEstablishedRequest(message: ReportEstablishedRequest): ReportEstablishedRequest {
+  const copy = { $typeName: message.$typeName } as ReportEstablishedRequest;
+  if (message.route !== undefined) {
+    copy.route = cloneRoute(message.route);
+  }
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.schema.v1.ReportEstablishedResponse.
+ */
+export function cloneReportEstablishedResponse(message: ReportEstablishedResponse): ReportEstablishedResponse {
+  const copy = { $typeName: message.$typeName } as ReportEstablishedResponse;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
  * Clones a message plinth.schema.v1.CheckMetaOwnersRequest.
  */
 export function cloneCheckMetaOwnersRequest(message: CheckMetaOwnersRequest): CheckMetaOwnersRequest {
@@ -355,6 +380,10 @@ export function createSchemaMixinServiceCloningClient(client: Client<typeof Sche
     async reportReleases(request, options) {
       const message = cloneReportReleasesRequest(create(ReportReleasesRequestSchema, request));
       return cloneReportReleasesResponse(await client.reportReleases(message, options));
+    },
+    async reportEstablished(request, options) {
+      const message = cloneReportEstablishedRequest(create(ReportEstablishedRequestSchema, request));
+      return cloneReportEstablishedResponse(await client.reportEstablished(message, options));
     },
     async checkMetaOwners(request, options) {
       const message = cloneCheckMetaOwnersRequest(create(CheckMetaOwnersRequestSchema, request));

@@ -274,6 +274,7 @@ export function cloneDeploymentRecord(message: DeploymentRecord): DeploymentReco
   copy.predecessorUid = message.predecessorUid;
   copy.storageIncarnation = message.storageIncarnation;
   copy.established = message.established;
+  copy.establishedBy = message.establishedBy.slice();
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }

@@ -1,0 +1,79 @@
+import { create } from "@bufbuild/protobuf";
+import { referenceTo } from "@plinth/resource";
+import { describe, expect, it } from "vitest";
+import { Thing, ThingSchema, Widget, WidgetSchema } from "../testdata/types.ts";
+import { establishOwnAnew, establishWithSuccessor } from "./succession.ts";
+import { Lab, type LabDeployment, make } from "./testing/lab.fixture.ts";
+
+const never = new AbortController().signal;
+
+/** `w` of beta references `a` of alpha. */
+async function referenced() {
+	const lab = new Lab(1);
+	const alpha = await lab.add({ name: "alpha", service: "alpha", region: "r1", types: [Thing] });
+	const beta = await lab.add({
+		name: "beta",
+		service: "beta",
+		region: "r1",
+		types: [Widget],
+		foreignTypes: [Thing],
+	});
+	const a = alpha.id(Thing, "a");
+	const w = beta.id(Widget, "w");
+	const needs = referenceTo({ type: Thing.type, name: "a" });
+	const target = await lab.run(alpha.write(make(Thing, "a", create(ThingSchema))));
+	const user = await lab.run(beta.write(make(Widget, "w", create(WidgetSchema, { needs }))));
+	await lab.pass(1_000);
+	return { lab, alpha, beta, a, w, target, user };
+}
+
+function establishOwn({ current }: LabDeployment) {
+	const { context, asking } = current.constraints;
+	return establishOwnAnew(context, asking, never);
+}
+
+describe("a deployment whose storage was restored to its past", () => {
+	it("refuses deletions until those who may reference it have established that anew", async () => {
+		const { lab, alpha, beta, a, target } = await referenced();
+		const after = await lab.succeed(alpha, [target]);
+		await lab.run(establishOwn(after));
+		await expect(lab.run(after.delete(a))).rejects.toThrow(
+			"this deployment has taken over from another one, and waits for beta in r1",
+		);
+		const { context, asking } = beta.current.constraints;
+		await lab.run(establishWithSuccessor(context, asking, after.info, never));
+		await expect(lab.run(after.delete(a))).rejects.toThrow("it is referenced by beta.Widget");
+		expect((await after.shadow(a))?.sources).toMatchObject([{ deployment: { service: "beta" } }]);
+	});
+
+	it("keeps its old sources until it has established its own, and answers for them then", async () => {
+		const { lab, alpha, beta, a, w, user } = await referenced();
+		const after = await lab.succeed(beta, [user]);
+		await expect(lab.run(alpha.delete(a))).rejects.toThrow(
+			"its successor has not established yet what it references",
+		);
+		await lab.run(establishOwn(after));
+		Object.assign(after.info, { established: true });
+		expect((await alpha.shadow(a))?.sources).toHaveLength(2);
+		await expect(lab.run(alpha.delete(a))).rejects.toThrow("it is referenced by beta.Widget");
+		const { context, asking } = alpha.current.constraints;
+		await lab.run(establishWithSuccessor(context, asking, after.info, never));
+		await lab.run(after.delete(w));
+		await lab.run(alpha.delete(a));
+		expect(await alpha.read(a)).toBeUndefined();
+	});
+
+	it("reports what it references and is gone", async () => {
+		const { lab, alpha, beta, w, user, a } = await referenced();
+		beta.crash();
+		await lab.run(beta.start());
+		await lab.run(beta.delete(w));
+		await lab.run(alpha.delete(a));
+		const after = await lab.succeed(beta, [user]);
+		await lab.run(establishOwn(after));
+		expect((await after.shadow(w))?.outgoing).toMatchObject([{ targetUid: "" }]);
+		expect((await after.read(w))?.status.references?.conditions).toMatchObject([
+			{ type: "ReferencesResolved", state: 2 },
+		]);
+	});
+});
