@@ -78,6 +78,20 @@ describe("owners in other deployments", () => {
 		expect((await read(beta, w))?.ownerReferences).toEqual([]);
 	});
 
+	it("rewrites references to the version that the owner's deployment announces, forward only", async () => {
+		const { lab, alpha, beta, a, w, uid } = await twoServices();
+		await lab.run(beta.write(owned({ owner: a, uid })));
+		await lab.pass(5_000);
+		const version = async () => (await read(beta, w))?.ownerReferences[0]?.type?.groupVersion;
+		lab.announce(alpha, "v2");
+		await lab.pass(5_000);
+		expect(await version()).toBe("v2");
+		lab.announce(alpha, "v1");
+		await lab.pass(5_000);
+		expect(await version()).toBe("v2");
+		expect((await beta.shadow(w))?.metaOwners).toMatchObject([{ valid: true }]);
+	});
+
 	it("takes nothing from an owner's deployment that can't be reached", async () => {
 		const { lab, alpha, beta, a, w } = await twoServices();
 		alpha.crash();

@@ -25,8 +25,12 @@ export class ControllerNode {
 	readonly #pending: OwnedPendingHandler;
 	readonly #deleting: OwnedDeletingHandler;
 	readonly #subscribed: SubscribedDeletingHandler;
+	readonly #context: ConstraintContext;
+	readonly #queue: (shadowName: string) => void;
 
 	constructor({ context, asking, store, queue }: NodeOptions) {
+		this.#context = context;
+		this.#queue = queue;
 		const owners = new MetaOwners(context, asking, store);
 		this.#pending = new OwnedPendingHandler(context, asking, owners);
 		this.#deleting = new OwnedDeletingHandler(context, asking);
@@ -44,6 +48,21 @@ export class ControllerNode {
 	/** A pass over what references a target that is being deleted. */
 	handleDeletion(deletion: Deletion): Promise<Handled> {
 		return this.#subscribed.handle(deletion);
+	}
+
+	/**
+	 * Queues, whenever what is known of deployments changes, the shadows of resources with owners: their
+	 * deployments may have announced another version. Until what is returned is called.
+	 */
+	followEnvironment(): () => void {
+		const { environment, index } = this.#context;
+		return environment.onChange(() => {
+			for (const { name, shadow } of index.all()) {
+				if (shadow.metaOwners.length > 0) {
+					this.#queue(name);
+				}
+			}
+		});
 	}
 
 	/** A deployment may no longer reference a resource of this one. */

@@ -4,6 +4,7 @@
  *     new ──ask the owner's deployment──┬─ valid ─────▶ recorded there and here
  *                                       ├─ not known ─▶ ask again
  *                                       └─ not valid, three times over the grace period ─▶ let go
+ *     the owner's deployment announces a newer version ─▶ the reference is rewritten to it
  *     let go: remove the reference; where it is the last one and the resource is not to outlive it,
  *             delete the resource instead, in the version in which it is the last one.
  */
@@ -18,6 +19,7 @@ import {
 import type { MetaOwner, Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { isMarkedForDeletion, newUlid } from "@plinth/resource";
 import { Refused, type StorageBackend } from "@plinth/storage";
+import { compareApiVersions } from "../api-versions.ts";
 import { type Asking, routeTo } from "../asking.ts";
 import { checkOwnership } from "../check-ownership.ts";
 import { keyOfShadow } from "../commit-plan.ts";
@@ -25,7 +27,7 @@ import { isConflict } from "../conflict.ts";
 import type { ConstraintContext } from "../constraint-context.ts";
 import { ownerKey } from "../owner-references.ts";
 import { deletion } from "../removals.ts";
-import { nameOfKey } from "../resource-key.ts";
+import { type KeyLike, nameOfKey } from "../resource-key.ts";
 import { deployedOf, sameTarget } from "../shadow.ts";
 import { lookup, type StoredShadow } from "../shadow-records.ts";
 import { updateShadow } from "../shadow-update.ts";
@@ -61,10 +63,56 @@ export class MetaOwners {
 
 	/** One pass over the owner references of a shadow. */
 	async check(stored: StoredShadow): Promise<Handled> {
+		if (stored.shadow.metaOwners.length === 0) {
+			return done;
+		}
+		await this.executeCheckMetaOwnees(stored);
 		const all = this.#soon.delete(stored.name);
 		const open = stored.shadow.metaOwners.filter(({ valid }) => all || !valid);
 		this.#sights.keep(stored.name, open.map(thingOf));
 		return soonest(...(await Promise.all(open.map((owner) => this.#checkOne(stored, owner)))));
+	}
+
+	/**
+	 * Rewrites owner references to the version that their owners' deployments have announced: forward
+	 * only, and never on a resource that is being deleted. Each is by itself, so that a pass that was
+	 * broken off goes on with those that are left.
+	 */
+	async executeCheckMetaOwnees(stored: StoredShadow): Promise<void> {
+		const { backend, environment, runtime } = this.#context;
+		const resource = await lookup(backend, nameOfKey(keyOfShadow(stored.shadow)));
+		if (resource?.id?.uid !== stored.shadow.uid || isMarkedForDeletion(resource)) {
+			return;
+		}
+		let rewritten = false;
+		const ownerReferences = resource.ownerReferences.map((reference) => {
+			const keeper = this.#keeper(ownerKey(reference, environment.self.region));
+			const { type } = reference;
+			if (!keeper || !type || compareApiVersions(keeper.version, type.groupVersion) <= 0) {
+				return reference;
+			}
+			rewritten = true;
+			return { ...reference, type: { ...type, groupVersion: keeper.version } };
+		});
+		if (!rewritten) {
+			return;
+		}
+		const next = { ...resource, ownerReferences, generation: newUlid(runtime) };
+		try {
+			await this.#store.commit([{ op: "put", resource: next, expectedVersion: resource.version }]);
+		} catch (failure) {
+			// Whoever changed it meanwhile brings another pass about.
+			if (!isConflict(failure)) {
+				throw failure;
+			}
+		}
+	}
+
+	/** The deployment that keeps an owner, as far as it is known. */
+	#keeper(owner: KeyLike | undefined) {
+		const { descriptor, environment } = this.#context;
+		const service = owner && descriptor.serviceOfGroup(owner.group);
+		return environment.findOwner(owner?.group ?? "", service, owner?.region ?? "");
 	}
 
 	async #checkOne(stored: StoredShadow, owner: MetaOwner): Promise<Handled> {
@@ -91,7 +139,7 @@ export class MetaOwners {
 	}
 
 	async #ask(stored: StoredShadow, owner: MetaOwner): Promise<Verdict> {
-		const { descriptor, environment, limits } = this.#context;
+		const { environment, limits } = this.#context;
 		const ownership = create(CheckMetaOwnersRequest_OwnershipSchema, {
 			ownee: keyOfShadow(stored.shadow),
 			owneeUid: stored.shadow.uid,
@@ -99,12 +147,7 @@ export class MetaOwners {
 			requiresOwnerReference: owner.requiresOwnerReference,
 			...(owner.owner && { owner: owner.owner }),
 		}) satisfies CheckMetaOwnersRequest_Ownership;
-		const service = owner.owner && descriptor.serviceOfGroup(owner.owner.group);
-		const keeper = environment.findOwner(
-			owner.owner?.group ?? "",
-			service,
-			owner.owner?.region ?? "",
-		);
+		const keeper = this.#keeper(owner.owner);
 		if (keeper === undefined) {
 			return Verdict.UNSPECIFIED;
 		}

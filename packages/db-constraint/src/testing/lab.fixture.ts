@@ -35,6 +35,8 @@ export type Wire = (transport: Transport, from: string, to: string) => Transport
 export class Lab {
 	readonly runtime: SeededRuntime;
 	readonly deployments = new Map<string, LabDeployment>();
+	/** Told when what deployments know of each other changes. */
+	readonly listeners = new Set<() => void>();
 	readonly #wire: Wire;
 	readonly #limits: Partial<ConstraintLimits>;
 
@@ -84,6 +86,14 @@ export class Lab {
 	/** Runs everything until the promise has settled. */
 	run<T>(promise: Promise<T>): Promise<T> {
 		return this.runtime.scheduler.run(promise);
+	}
+
+	/** A deployment announces another version. */
+	announce(deployment: LabDeployment, version: string): void {
+		Object.assign(deployment.info, { version });
+		for (const listener of this.listeners) {
+			listener();
+		}
 	}
 
 	/** Lets time pass. */
@@ -287,7 +297,10 @@ export class LabDeployment {
 				return createClient(SchemaMixinService, transport);
 			},
 			isDeleted: async () => false,
-			onChange: () => () => {},
+			onChange: (listener) => {
+				lab.listeners.add(listener);
+				return () => lab.listeners.delete(listener);
+			},
 		};
 	}
 }

@@ -43,6 +43,7 @@ export class NodeLoop {
 			queue: (name) => this.#queueShadow(name),
 		});
 		this.#stops = [
+			this.#node.followEnvironment(),
 			context.index.onChange(({ name, shadow }) => {
 				this.#queueShadow(name);
 				const own = context.environment.self.uid;
