@@ -24,7 +24,13 @@ export function locateReferences(
 	const { descriptor, environment } = context;
 	const own = resource.id && keyString(keyOf(resource.id, environment.self.region));
 	const located = new Map<string, LocatedReference>();
-	for (const { path, target, rule, service } of descriptor.referencesOf(resource)) {
+	for (const { path, target, rule, service, wrongType } of descriptor.referencesOf(resource)) {
+		if (wrongType !== undefined) {
+			throw new Refused(
+				Code.InvalidArgument,
+				`${path} must reference a ${target.group}.${target.kind}, not a ${wrongType}`,
+			);
+		}
 		const key = keyOf(
 			{
 				type: { group: target.group, groupVersion: "", kind: target.kind },

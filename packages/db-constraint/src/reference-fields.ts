@@ -10,6 +10,7 @@ import {
 import { isReflectMessage, type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { type Reference, ReferenceSchema } from "@plinth/proto";
 import { OnDelete, reference } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
+import { whyNotClearable } from "./clearable.ts";
 
 /** What the option of a reference field says. */
 export interface ReferenceRule {
@@ -212,6 +213,12 @@ function ruleOf(field: DescField): ReferenceRule | undefined {
 	if (messageOf(field)?.typeName !== ReferenceSchema.typeName) {
 		throw new Error(
 			`${field}: (plinth.schema.v1.reference) is for fields of ${ReferenceSchema.typeName}`,
+		);
+	}
+	const kept = onDelete === OnDelete.UNSET ? whyNotClearable(field) : undefined;
+	if (kept !== undefined) {
+		throw new Error(
+			`${field}: (plinth.schema.v1.reference).on_delete can't be UNSET: the field ${kept}`,
 		);
 	}
 	return { group, groupVersion, kind, onDelete };

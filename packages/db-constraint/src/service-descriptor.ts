@@ -6,6 +6,7 @@ import {
 	defaultUnit,
 	type FamilyLike,
 	familyKey,
+	gvkKey,
 	hasNamespace,
 	hasPartition,
 	type ResourceType,
@@ -28,6 +29,8 @@ export interface DeclaredReference {
 	readonly rule: OnDelete;
 	/** The service that keeps the target; empty is the own one. */
 	readonly service: string;
+	/** The type that the reference says, where it is another one than its field may reference. */
+	readonly wrongType?: string;
 }
 
 /** What a descriptor is made of. */
@@ -164,9 +167,12 @@ export class ServiceDescriptor {
 	#declared({ path, reference, rule }: FoundReference): DeclaredReference {
 		const type = this.#scopes.get(familyKey(rule));
 		const { partition = "", namespace = "" } = reference.tenancy ?? {};
+		const said = reference.type;
+		const isWrong = said && familyKey(said) !== "." && familyKey(said) !== familyKey(rule);
 		return {
 			path,
 			rule: rule.onDelete,
+			...(isWrong && { wrongType: gvkKey(said) }),
 			service: this.serviceOfGroup(rule.group) ?? "",
 			target: {
 				group: rule.group,

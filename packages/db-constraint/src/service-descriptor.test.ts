@@ -1,0 +1,91 @@
+import { create, createFileRegistry, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { type FileDescriptorProto, FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
+import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
+import { defineType, referenceTo } from "@plinth/resource";
+import { describe, expect, it } from "vitest";
+import { Thing, ThingSchema, Widget } from "../testdata/types.ts";
+import { ServiceDescriptor } from "./service-descriptor.ts";
+import { make } from "./testing/lab.fixture.ts";
+
+const descriptor = new ServiceDescriptor({ types: [Thing] });
+
+/** The type thing, as other code may know it. */
+function otherThing(change: (file: FileDescriptorProto) => void) {
+	const { proto, dependencies } = ThingSchema.file;
+	const copy = fromBinary(FileDescriptorProtoSchema, toBinary(FileDescriptorProtoSchema, proto));
+	change(copy);
+	const registry = createFileRegistry(copy, (name) =>
+		dependencies.find((file) => file.proto.name === name),
+	);
+	const schema = registry.getMessage(ThingSchema.typeName);
+	if (schema === undefined) {
+		throw new Error("the copy has no thing");
+	}
+	return defineType(schema);
+}
+
+describe("a service descriptor", () => {
+	it("knows service, versions and imports from the files' options", () => {
+		const beta = new ServiceDescriptor({ types: [Widget], foreignTypes: [Thing] });
+		expect(beta.service).toBe("beta");
+		expect(beta.versions).toEqual(["v1"]);
+		expect(beta.imports("v1")).toEqual([{ service: "alpha", version: "v1", groups: ["alpha"] }]);
+		expect(beta.serviceOfGroup("alpha")).toBe("alpha");
+		expect(beta.serviceOfGroup("beta")).toBe("");
+		expect(beta.serviceOfGroup("gamma")).toBeUndefined();
+	});
+
+	it("finds references in every kind of field, and fills in what they leave out", () => {
+		const to = (name: string) => referenceTo({ name });
+		const thing = create(ThingSchema, {
+			needs: to("a"),
+			likes: [to("b"), to("c")],
+			labels: { x: to("d") },
+			parts: [{ parts: [{ madeOf: to("e") }] }],
+			place: { case: "shelf", value: to("f") },
+			belongsTo: to(""),
+		});
+		const found = descriptor.referencesOf(make(Thing, "t", thing));
+		expect(found.map(({ path, target, rule }) => [path, target.name, rule])).toEqual([
+			["needs", "a", OnDelete.BLOCK],
+			["likes", "c", OnDelete.UNSET],
+			["likes", "b", OnDelete.UNSET],
+			['labels["x"]', "d", OnDelete.UNSET],
+			["parts.parts.made_of", "e", OnDelete.UNSET],
+			["shelf", "f", OnDelete.UNSET],
+		]);
+		expect(found[0]?.target).toMatchObject({
+			partition: "default",
+			namespace: "default",
+			region: "",
+		});
+	});
+
+	it("has another fingerprint where a rule is another one", () => {
+		const same = new ServiceDescriptor({ types: [otherThing(() => {})] });
+		expect(same.fingerprint).toBe(descriptor.fingerprint);
+		const without = otherThing((file) => {
+			delete file.messageType[0]?.field[1]?.options;
+		});
+		const other = new ServiceDescriptor({ types: [without] });
+		expect(other.fingerprint).not.toBe(descriptor.fingerprint);
+	});
+
+	it("refuses types of several services, and references to types of none", () => {
+		expect(() => new ServiceDescriptor({ types: [Thing, Widget] })).toThrow(
+			"the types belong to several services (alpha, beta): say which is deployed",
+		);
+		const lost = otherThing((file) => {
+			const [reference] = file.messageType[0]?.field[1]?.options?.$unknown ?? [];
+			const text = new TextDecoder("latin1")
+				.decode(reference?.data)
+				.replace("alpha.v1", "gamma.v1");
+			if (reference !== undefined) {
+				reference.data = Uint8Array.from(text, (char) => char.charCodeAt(0));
+			}
+		});
+		expect(() => new ServiceDescriptor({ types: [lost] })).toThrow(
+			"field acme.alpha.v1.Thing.needs: references gamma.v1.Thing, but no service is known that owns the group gamma",
+		);
+	});
+});
