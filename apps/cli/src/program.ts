@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { addApply } from "./commands/apply.ts";
 import { addCompletion } from "./commands/completion.ts";
@@ -7,6 +8,7 @@ import { addDelete } from "./commands/delete.ts";
 import { addDescribe } from "./commands/describe.ts";
 import { addEdit } from "./commands/edit.ts";
 import { addGet, addList } from "./commands/get.ts";
+import { addRefs } from "./commands/refs.ts";
 import type { AddCommand, Runner } from "./commands/runner.ts";
 import { addStatus } from "./commands/status.ts";
 import { addTypes } from "./commands/types.ts";
@@ -23,7 +25,8 @@ import { Session } from "./session.ts";
 const commands: readonly AddCommand[] = [
 	...[addGet, addList, addWatch, addDescribe, addStatus],
 	...[addApply, addEdit, addDelete, addWait],
-	...[addTypes, addControllers, addContext, addCompletion],
+	...[addRefs, addTypes, addControllers],
+	...[addContext, addCompletion],
 ];
 
 /** Runs one command line, without the names of Node and the program, and answers its exit code. */
@@ -56,6 +59,7 @@ export async function runCommandLine(args: readonly string[], io: Io): Promise<E
 export function createProgram(io: Io, run: Runner): Command {
 	const program = new Command("plinth")
 		.description("the command line of Plinth")
+		.version(ownVersion(), "--version", "print the version of this command")
 		.exitOverride()
 		.configureOutput({
 			writeOut: (text) => io.out(text),
@@ -80,4 +84,11 @@ export function createProgram(io: Io, run: Runner): Command {
 		add(program, run);
 	}
 	return program;
+}
+
+function ownVersion(): string {
+	const manifest: { readonly version: string } = JSON.parse(
+		readFileSync(new URL("../package.json", import.meta.url), "utf8"),
+	);
+	return manifest.version;
 }

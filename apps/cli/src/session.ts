@@ -47,7 +47,13 @@ export class Session implements Disposable {
 	}
 
 	get connection(): Connection {
-		this.#connection ??= connect(this.settings.endpoint);
+		if (this.#connection === undefined) {
+			const { endpoint } = this.settings;
+			this.#connection = connect(endpoint);
+			if (endpoint.token !== undefined && isReadableByOthers(endpoint.server)) {
+				this.warn(`the token goes to ${endpoint.server} in the clear: use https`);
+			}
+		}
 		return this.#connection;
 	}
 
@@ -73,4 +79,10 @@ export class Session implements Disposable {
 	[Symbol.dispose](): void {
 		this.#connection?.[Symbol.dispose]();
 	}
+}
+
+/** Whether calls leave this machine without encryption. */
+function isReadableByOthers(server: string): boolean {
+	const { protocol, hostname } = new URL(server);
+	return protocol === "http:" && !/^(localhost|127\.[\d.]+|\[::1\])$/.test(hostname);
 }

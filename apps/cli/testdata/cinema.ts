@@ -1,5 +1,6 @@
 import { defineType } from "@plinth/resource";
 import { FilmSchema, HallSchema } from "./gen/cinema/v1/cinema_pb.ts";
+import { HallSchema as HallV2Schema } from "./gen/cinema/v2/cinema_pb.ts";
 
 /** Namespace scoped; fills in a rating, and refuses a film without a title. */
 export const Film = defineType(FilmSchema, {
@@ -18,3 +19,6 @@ export const Film = defineType(FilmSchema, {
 
 /** Partition scoped. */
 export const Hall = defineType(HallSchema);
+
+/** `cinema.v2.Hall`, of one family with `cinema.v1.Hall`; not among the types of most tests. */
+export const HallV2 = defineType(HallV2Schema);

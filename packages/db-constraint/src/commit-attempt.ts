@@ -241,7 +241,9 @@ export class CommitAttempt {
 		if (id === undefined) {
 			return;
 		}
-		const stored = await this.#stored(id, expectedVersion);
+		// What the commit creates is not there, or the commit fails.
+		const creates = expectedVersion === "";
+		const stored = creates ? undefined : await this.#stored(id, expectedVersion);
 		const resource = withStoredFinalizer(mutation.resource, stored);
 		if (resource !== mutation.resource) {
 			this.#own[at] = { ...mutation, resource };
@@ -300,13 +302,17 @@ export class CommitAttempt {
 
 	async #planReferences(resource: Resource, toleratesMissing = false): Promise<void> {
 		const key = this.#key(resource.id);
+		const located = locateReferences(this.#context, resource);
+		const creates = this.#created.has(keyString(key));
+		if (creates && located.length === 0 && resource.ownerReferences.length === 0) {
+			return;
+		}
 		const edit = await this.#plan.shadow(key);
 		edit.asserted = true;
 		const before = edit.next;
 		if (before?.lifecycle === Lifecycle.CHECKING) {
 			throw new Busy("a deletion asks whether it may go");
 		}
-		const located = locateReferences(this.#context, resource);
 		const shadow = before ?? newShadow(key, resource.id?.uid ?? "");
 		const { region } = this.#context.environment.self;
 		const metaOwners = metaOwnersOf(resource, shadow.metaOwners, region);

@@ -6,6 +6,8 @@ import { readRecord, recordId } from "./shadow-records.ts";
 /** The name of the record that every commit asserts. */
 export const descriptorRecord = "descriptor";
 
+const descriptorId = Object.freeze(recordId(descriptorRecord));
+
 /**
  * The assert by which a commit fails once code with another schema has taken over.
  *
@@ -14,7 +16,13 @@ export const descriptorRecord = "descriptor";
 export async function assertDescriptor({
 	backend,
 	descriptor,
-}: Pick<ConstraintContext, "backend" | "descriptor">): Promise<Mutation> {
+	index,
+}: Pick<ConstraintContext, "backend" | "descriptor" | "index">): Promise<Mutation> {
+	// Every commit needs it: the index has it at hand, as it was a moment ago at worst.
+	const known = index.descriptor;
+	if (known?.fingerprint === descriptor.fingerprint) {
+		return { op: "assert", id: descriptorId, expectedVersion: known.version };
+	}
 	const stored = await readRecord(backend, descriptorRecord);
 	const record = stored?.record.case === "descriptor" ? stored.record.value : undefined;
 	if (stored === undefined || record?.fingerprint !== descriptor.fingerprint) {
@@ -23,9 +31,5 @@ export async function assertDescriptor({
 			"another schema of references is in force: this server's is older, or not in force yet",
 		);
 	}
-	return {
-		op: "assert",
-		id: recordId(descriptorRecord),
-		expectedVersion: stored.resource.version,
-	};
+	return { op: "assert", id: descriptorId, expectedVersion: stored.resource.version };
 }

@@ -76,12 +76,12 @@ describe("a service descriptor", () => {
 			"the types belong to several services (alpha, beta): say which is deployed",
 		);
 		const lost = otherThing((file) => {
-			const [reference] = file.messageType[0]?.field[1]?.options?.$unknown ?? [];
-			const text = new TextDecoder("latin1")
-				.decode(reference?.data)
-				.replace("alpha.v1", "gamma.v1");
-			if (reference !== undefined) {
-				reference.data = Uint8Array.from(text, (char) => char.charCodeAt(0));
+			const options = file.messageType[0]?.field[1]?.options;
+			const [reference] = options?.$unknown ?? [];
+			if (options !== undefined && reference !== undefined) {
+				const text = new TextDecoder("latin1").decode(reference.data);
+				const data = Uint8Array.from(text.replace("alpha.v1", "gamma.v1"), (c) => c.charCodeAt(0));
+				options.$unknown = [{ ...reference, data }];
 			}
 		});
 		expect(() => new ServiceDescriptor({ types: [lost] })).toThrow(

@@ -2,7 +2,7 @@ import type { Resource } from "@plinth/proto";
 import { type Logger, type Runtime, sleep } from "@plinth/runtime";
 import type { StorageBackend, WatchEvent } from "@plinth/storage";
 import { type KeyLike, keyString } from "./resource-key.ts";
-import { ResourceShadow, type StoredShadow, shadowOf } from "./shadow-records.ts";
+import { ResourceShadow, recordOf, type StoredShadow, shadowOf } from "./shadow-records.ts";
 import { compareVersions } from "./versions.ts";
 
 /** Told of each shadow that has changed; of one that is gone with what it was. */
@@ -26,6 +26,7 @@ export class ShadowIndex {
 	readonly #listeners = new Set<ShadowListener>();
 	readonly #waiting = new Set<{ readonly version: string; readonly resolve: () => void }>();
 	#version = "";
+	#descriptor: { readonly fingerprint: string; readonly version: string } | undefined;
 
 	constructor(backend: StorageBackend, runtime: Runtime, logger: Logger) {
 		this.#backend = backend;
@@ -36,6 +37,11 @@ export class ShadowIndex {
 	/** Everything up to this version of the storage is in the index. */
 	get version(): string {
 		return this.#version;
+	}
+
+	/** The schema in force, and the version of the record of it. */
+	get descriptor(): { readonly fingerprint: string; readonly version: string } | undefined {
+		return this.#descriptor;
 	}
 
 	/** Follows the storage until the signal aborts. A watch that breaks begins anew. */
@@ -144,6 +150,10 @@ export class ShadowIndex {
 	}
 
 	#store(resource: Resource): void {
+		const { record } = recordOf(resource);
+		if (record.case === "descriptor") {
+			this.#descriptor = { fingerprint: record.value.fingerprint, version: resource.version };
+		}
 		const stored = shadowOf(resource);
 		if (stored === undefined) {
 			return;

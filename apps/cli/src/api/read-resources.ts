@@ -41,13 +41,12 @@ export interface ListOptions {
 	readonly everywhere: boolean;
 }
 
-/** All resources of the type there, of one snapshot. */
-export async function listResources(
+/** All resources of the type there, of one snapshot, a page of them at a time in memory. */
+export async function* eachResource(
 	session: Session,
 	type: KnownType,
 	{ namePrefix, everywhere }: ListOptions,
-): Promise<readonly Resource[]> {
-	const resources: Resource[] = [];
+): AsyncGenerator<Resource> {
 	let pageToken = "";
 	do {
 		const page = await session.call(
@@ -62,8 +61,16 @@ export async function listResources(
 				{ signal: session.io.signal },
 			),
 		);
-		resources.push(...page.resources);
+		yield* page.resources;
 		pageToken = page.nextPageToken;
 	} while (pageToken !== "");
-	return resources;
+}
+
+/** As `eachResource`, all at once. */
+export function listResources(
+	session: Session,
+	type: KnownType,
+	options: ListOptions,
+): Promise<readonly Resource[]> {
+	return Array.fromAsync(eachResource(session, type, options));
 }

@@ -88,7 +88,7 @@ async function tryApply(wanted: WantedResource, options: ApplyOptions): Promise<
 	return { kind: "updated", before, after: answered(written.resource, wanted.id) };
 }
 
-/** The resource as it is stored now, linearizably, or `undefined`. */
+/** The resource as it is stored now, linearizably, in whichever group version; or `undefined`. */
 export async function readStored(
 	resources: Connection["resources"],
 	id: ID,
@@ -101,12 +101,26 @@ export async function readStored(
 		);
 		return resource;
 	} catch (error) {
+		if (!(error instanceof ConnectError)) {
+			throw error;
+		}
 		// A tenancy that is missing is NotFound too: the write says so.
-		if (error instanceof ConnectError && error.code === Code.NotFound) {
+		if (error.code === Code.NotFound) {
 			return undefined;
 		}
-		throw error;
+		const groupVersion = storedGroupVersion(error);
+		if (id.type === undefined || groupVersion === undefined) {
+			throw error;
+		}
+		return readStored(resources, { ...id, type: { ...id.type, groupVersion } }, signal);
 	}
+}
+
+/** The group version under which a resource is stored, where that was why it could not be read. */
+function storedGroupVersion({ code, rawMessage }: ConnectError): string | undefined {
+	return code === Code.InvalidArgument
+		? /^resource was requested with .* stored with GroupVersion="([^"]+)"$/.exec(rawMessage)?.[1]
+		: undefined;
 }
 
 function checkIncarnation({ id, generation }: WantedResource, before: Resource | undefined): void {
@@ -147,9 +161,9 @@ function mergeMetadata(
 
 function sameContent({ schema }: KnownType, a: Resource, b: Resource): boolean {
 	return (
+		a.id?.type?.groupVersion === b.id?.type?.groupVersion &&
 		equals(schema, decode({ schema }, a).data, decode({ schema }, b).data) &&
 		sameMetadata(a.metadata, b.metadata) &&
-		a.id?.type?.groupVersion === b.id?.type?.groupVersion &&
 		a.ownerReferences.length === b.ownerReferences.length &&
 		a.ownerReferences.every((reference, at) => {
 			const other = b.ownerReferences[at];

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
 import { decode, idOf, resourceOf } from "@plinth/resource";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { Film } from "../../testdata/cinema.ts";
+import { Film, HallV2 } from "../../testdata/cinema.ts";
 import { FilmSchema } from "../../testdata/gen/cinema/v1/cinema_pb.ts";
 import { type CinemaServer, startCinema } from "../testing/cinema-server.fixture.ts";
 import { runPlinth } from "../testing/run-plinth.fixture.ts";
@@ -192,5 +192,28 @@ standard input:13:1 (document 3): cinema.v1.Film default/none/lost: namespace no
 		});
 		await apply(`${alien}metadata: {team: a}\n`);
 		expect((await stored("alien")).resource.metadata).toEqual({ finalizers: "archive", team: "a" });
+	});
+
+	it("replaces what is stored under another group version of the type", async () => {
+		await using halls = await startCinema({ types: [HallV2] });
+		const run = (stdin: string, ...flags: readonly string[]) =>
+			runPlinth(["apply", "-f", "-", "--server", halls.address, ...flags], { stdin });
+		await run("type: cinema.v1.Hall\nname: one\nmetadata: {team: a}\ndata: {seats: 80}\n");
+		const newer = "type: cinema.v2.Hall\nname: one\ndata: {seats: 80, floor: second}\n";
+		expect((await run(newer, "--diff")).out).toBe(`-type: cinema.v1.Hall
++type: cinema.v2.Hall
+ name: one
+ partition: default
+ metadata:
+   team: a
+ data:
+   seats: 80
++  floor: second
+cinema.v2.Hall/one updated
+`);
+		expect((await run(newer)).out).toBe("cinema.v2.Hall/one unchanged\n");
+		expect((await run("type: Hall\nname: one\n")).err).toContain(
+			"Hall may be any of cinema.v1.Hall, cinema.v2.Hall: name one of them in full",
+		);
 	});
 });

@@ -42,10 +42,13 @@ async function apply(session: Session, flags: ApplyFlags): Promise<ExitCode> {
 		try {
 			await applyOne(session, wanted, flags);
 		} catch (error) {
+			if (io.signal.aborted) {
+				throw error;
+			}
 			const failure = explain(error, wanted, session);
 			io.err(`${printable(failure.message)}\n`);
 			exitCode ||= failure.exitCode;
-			if (io.signal.aborted || failure.exitCode === exitCodes.unreachable) {
+			if (failure.exitCode === exitCodes.unreachable) {
 				return exitCode;
 			}
 		}

@@ -1,4 +1,3 @@
-import { Code, ConnectError } from "@connectrpc/connect";
 import { displayName, finalizersOf } from "@plinth/resource";
 import { idAt, type KnownType } from "../api/known-types.ts";
 import { readStored } from "../apply/apply-resource.ts";
@@ -112,9 +111,4 @@ async function deleteOne({ type, name, session }: Doomed, flags: DeleteFlags): P
 	if (flags.wait && !dryRun) {
 		await waitForDeletion(session, type, name, flags.timeout);
 	}
-}
-
-/** Whether the error says that something is not there. */
-export function isNotFound(error: unknown): boolean {
-	return error instanceof ConnectError && error.code === Code.NotFound;
 }

@@ -5,19 +5,20 @@ import { readResource } from "../api/read-resources.ts";
 import { shortDuration } from "../configuration/duration.ts";
 import { documentOf, toYaml } from "../document/show-document.ts";
 import { exitCodes } from "../exit-codes.ts";
+import { Failure } from "../failure.ts";
 import type { Io } from "../io.ts";
 import { conditionsTable } from "../output/conditions-table.ts";
 import { resourceName } from "../output/print-resources.ts";
 import { createdAtMs } from "../output/resource-table.ts";
 import { printable } from "../output/table.ts";
-import { isNotFound } from "./delete.ts";
+import type { Session } from "../session.ts";
 import type { AddCommand } from "./runner.ts";
 import { parseNamedTargets } from "./targets.ts";
 
 /** `plinth describe`: all about resources, for people. */
 export const addDescribe: AddCommand = (program, run) => {
 	program
-		.command("describe <type> <names...>")
+		.command("describe <type> [names...]")
 		.description("print all that is known about resources")
 		.action((type: string, names: readonly string[]) =>
 			run(async (session) => {
@@ -27,20 +28,8 @@ export const addDescribe: AddCommand = (program, run) => {
 				for (const target of parseNamedTargets([type, ...names], types)) {
 					for (const name of target.names) {
 						const resource = await readResource(session, target.type, name);
-						const owned = await session
-							.call(
-								session.connection.resources.listByOwner(
-									{ ...(resource.id && { owner: resource.id }) },
-									{ signal: io.signal },
-								),
-							)
-							.catch((error: unknown) => {
-								if (isNotFound(error)) {
-									return { resources: [] };
-								}
-								throw error;
-							});
-						io.out(separator + describe(resource, owned.resources, types, io));
+						const owned = await ownedBy(resource, session);
+						io.out(separator + describe(resource, owned, types, io));
 						separator = "\n";
 					}
 				}
@@ -48,6 +37,24 @@ export const addDescribe: AddCommand = (program, run) => {
 			}),
 		);
 };
+
+/** What it owns, as far as the caller may know. */
+async function ownedBy({ id }: Resource, session: Session): Promise<readonly Resource[]> {
+	try {
+		const { resources } = await session.call(
+			session.connection.resources.listByOwner(
+				{ ...(id && { owner: id }) },
+				{ signal: session.io.signal },
+			),
+		);
+		return resources;
+	} catch (error) {
+		if (error instanceof Failure && error.exitCode === exitCodes.permission) {
+			return [];
+		}
+		throw error;
+	}
+}
 
 function describe(
 	resource: Resource,

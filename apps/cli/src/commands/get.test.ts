@@ -211,6 +211,14 @@ owns:
 		await server.client.delete({ id: idOf(Hall, "two") });
 	});
 
+	it("describe takes names with their types, and needs one", async () => {
+		expect((await run(["describe", "Hall/one"])).out).toMatch(/^type: +cinema\.v1\.Hall\n/);
+		expect(await run(["describe", "Hall"])).toMatchObject({
+			code: 2,
+			err: "plinth: name the resources: Hall NAME…\n",
+		});
+	});
+
 	it("status prints conditions", async () => {
 		expect((await run(["status", "film"])).out).toBe(
 			`NAME   CONDITION  STATE  REASON  REPORTER  AGE  MESSAGE

@@ -25,7 +25,15 @@ export const addTypes: AddCommand = (program, run) => {
 								message: schema.typeName,
 							}))
 						: fieldsOf(known.find(word).schema);
-				io.out(show(rows, output, io));
+				if (rows.length > 0 || output !== "table") {
+					io.out(show(rows, output, io));
+				} else {
+					io.err(
+						word === undefined
+							? "the server tells of no types that the caller may use\n"
+							: `${known.find(word).key} has no fields\n`,
+					);
+				}
 				return exitCodes.ok;
 			}),
 		);

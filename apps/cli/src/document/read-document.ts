@@ -164,13 +164,13 @@ class DocumentReader {
 			return undefined;
 		}
 		const node = this.#source.enter("metadata", entry.value, entry.keyNode);
-		const metadata: Record<string, string> = {};
-		for (const { key, keyNode, value } of this.#source.entries(node, "metadata", "a mapping") ??
-			[]) {
-			const path = `metadata[${JSON.stringify(key)}]`;
-			metadata[key] = this.#textOf(this.#source.enter(path, value, keyNode), path) ?? "";
-		}
-		return metadata;
+		const entries = this.#source.entries(node, "metadata", "a mapping") ?? [];
+		return Object.fromEntries(
+			entries.map(({ key, keyNode, value }) => {
+				const path = `metadata[${JSON.stringify(key)}]`;
+				return [key, this.#textOf(this.#source.enter(path, value, keyNode), path) ?? ""];
+			}),
+		);
 	}
 
 	#readData(fields: Fields, type: KnownType): WantedResource["data"] {

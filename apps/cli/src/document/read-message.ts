@@ -8,7 +8,7 @@ import {
 } from "@bufbuild/protobuf";
 import { AnySchema, hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { TypeSchema } from "@plinth/proto";
-import { isMap, isScalar, isSeq, type Node } from "yaml";
+import { isMap, isScalar, isSeq, type Node, type Scalar } from "yaml";
 import type { KnownTypes } from "../api/known-types.ts";
 import { Failure } from "../failure.ts";
 import { suggestion } from "../suggest.ts";
@@ -130,21 +130,20 @@ export class MessageReader {
 		node: Node | undefined,
 		path: string,
 	): JsonValue | undefined {
-		const json: JsonObject = {};
-		const entries = this.#source.entries(node, path, "a mapping");
-		for (const { key, keyNode, value } of entries ?? []) {
-			const at = `${path}[${JSON.stringify(key)}]`;
-			const read =
-				field.mapKind === "message"
-					? this.read(field.message, value, at, keyNode)
-					: this.#readLeaf(field, this.#source.enter(at, value, keyNode), at, (one) =>
-							fromJson(desc, { [field.jsonName]: { [key]: one } }),
-						);
-			if (read !== undefined) {
-				json[key] = read;
-			}
-		}
-		return json;
+		const entries = this.#source.entries(node, path, "a mapping") ?? [];
+		// Any key is good, `__proto__` too: that is why nothing is assigned.
+		return Object.fromEntries(
+			entries.flatMap(({ key, keyNode, value }) => {
+				const at = `${path}[${JSON.stringify(key)}]`;
+				const read =
+					field.mapKind === "message"
+						? this.read(field.message, value, at, keyNode)
+						: this.#readLeaf(field, this.#source.enter(at, value, keyNode), at, (one) =>
+								fromJson(desc, { [field.jsonName]: { [key]: one } }),
+							);
+				return read === undefined ? [] : [[key, read]];
+			}),
+		);
 	}
 
 	#readLeaf(
@@ -222,13 +221,16 @@ export class MessageReader {
 		if (isSeq(node)) {
 			return node.items.map((item, at) => this.#plain(nodeOf(item), `${path}[${at}]`));
 		}
-		return isScalar(node) ? plainScalar(node.value) : null;
+		return isScalar(node) ? plainScalar(node) : null;
 	}
 }
 
-function plainScalar(value: unknown): JsonValue {
+function plainScalar({ value, source }: Scalar): JsonValue {
 	switch (typeof value) {
 		case "bigint":
+			if (value === 0n && source?.startsWith("-")) {
+				return -0;
+			}
 			// JSON forms of 64-bit integers are strings, whatever their size.
 			return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
 		case "number":

@@ -5,7 +5,12 @@ import { idOf, resourceOf } from "@plinth/resource";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Film, Hall } from "../../testdata/cinema.ts";
-import { FilmSchema, Genre, HallSchema } from "../../testdata/gen/cinema/v1/cinema_pb.ts";
+import {
+	FilmSchema,
+	Genre,
+	HallSchema,
+	RoleSchema,
+} from "../../testdata/gen/cinema/v1/cinema_pb.ts";
 import { cinemaTypes } from "../testing/known-types.fixture.ts";
 import { readDocument } from "./read-document.ts";
 import { documentOf, toYaml } from "./show-document.ts";
@@ -80,6 +85,18 @@ status:
 			"@type": "type.googleapis.com/some.Other",
 			bytes: "AQI=",
 		});
+	});
+
+	it("keeps names that mean something to JavaScript, and the sign of zero", () => {
+		const data = create(FilmSchema, { rating: -0 });
+		data.prizes = Object.fromEntries([["__proto__", 1]]);
+		data.standIns = Object.fromEntries([["constructor", create(RoleSchema, { actor: "Doe" })]]);
+		const metadata = Object.fromEntries([["__proto__", "team"]]);
+		const wanted = readBack(resourceOf(Film, { id: idOf(Film, "alien"), data }));
+		expect(wanted?.data).toEqual(data);
+		const [source] = parseDocuments("m.yaml", toYaml({ type: "Film", name: "a", metadata }));
+		const place = { partition: "default", namespace: "default" };
+		expect(source && readDocument(source, { types, place })?.metadata).toEqual(metadata);
 	});
 
 	it("is read back to the same data, whatever it holds", () => {

@@ -4,7 +4,14 @@ import { type Client, createClient } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { createInProcessTransport } from "@plinth/in-process";
 import { ResourceService, TypeService } from "@plinth/proto";
-import { type Authorizer, Namespace, Partition, Tombstone, TypeRegistry } from "@plinth/resource";
+import {
+	type Authorizer,
+	Namespace,
+	Partition,
+	type ResourceType,
+	Tombstone,
+	TypeRegistry,
+} from "@plinth/resource";
 import {
 	createResourceService,
 	createTypeService,
@@ -12,7 +19,7 @@ import {
 	everyoneMayDoEverything,
 } from "@plinth/resource-service";
 import { systemRuntime } from "@plinth/runtime";
-import { createMemoryBackend, type StorageBackend } from "@plinth/storage";
+import { createMemoryBackend } from "@plinth/storage";
 import { Film, Hall } from "../../testdata/cinema.ts";
 
 /** A server of the types of the tests on a port of its own. */
@@ -33,19 +40,27 @@ export interface CinemaServer extends AsyncDisposable {
 /** What a test may change. */
 export interface CinemaOptions {
 	readonly authorizer?: Authorizer;
+	/** Types besides those of all tests. */
+	readonly types?: readonly ResourceType[];
 	/** Runs before a write of the network is carried out. */
 	readonly beforeWrite?: () => Promise<void>;
-	readonly decorate?: (backend: StorageBackend) => StorageBackend;
 }
 
 /** Starts a server over an empty storage in memory. */
 export async function startCinema(options: CinemaOptions = {}): Promise<CinemaServer> {
-	const registry = new TypeRegistry([Partition, Namespace, Tombstone, Film, Hall]);
+	const registry = new TypeRegistry([
+		Partition,
+		Namespace,
+		Tombstone,
+		Film,
+		Hall,
+		...(options.types ?? []),
+	]);
 	const backend = createMemoryBackend({ runtime: systemRuntime });
 	await ensureDefaultTenancy(backend, systemRuntime);
 	const authorizer = options.authorizer ?? everyoneMayDoEverything;
 	const service = createResourceService({
-		backend: options.decorate?.(backend) ?? backend,
+		backend,
 		registry,
 		authorizer,
 	});

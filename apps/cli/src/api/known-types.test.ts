@@ -1,0 +1,44 @@
+import { describe, expect, it } from "vitest";
+import { Hall, HallV2 } from "../../testdata/cinema.ts";
+import { cinemaTypes } from "../testing/known-types.fixture.ts";
+import { KnownTypes, tenancyAt } from "./known-types.ts";
+
+const types = cinemaTypes();
+
+describe("a type by a word", () => {
+	it.each(["cinema.v1.Film", "cinema.v1.film", "cinema.Film", "Film", "film", "films"])(
+		"is found as %s",
+		(word) => {
+			expect(types.find(word).key).toBe("cinema.v1.Film");
+		},
+	);
+
+	it.each([
+		["Films1", "did you mean Film?"],
+		["cinema.v1.Flim", "did you mean cinema.v1.Film?"],
+		["x", "plinth types lists those that there are"],
+	])("is suggested, or where to look: %s", (word, hint) => {
+		expect(() => types.find(word)).toThrow(`there is no type ${word}`);
+		expect(() => types.find(word)).toThrow(hint);
+	});
+
+	it("is not guessed where several fit, but for one of exactly that name", () => {
+		const both = new KnownTypes([Hall, HallV2], types.messages);
+		expect(() => both.find("hall")).toThrow("hall may be any of cinema.v1.Hall, cinema.v2.Hall");
+		expect(both.find("cinema.v2.Hall").key).toBe("cinema.v2.Hall");
+	});
+
+	it("is not there where the server tells of none", () => {
+		const none = new KnownTypes([], types.messages);
+		expect(() => none.find("Film")).toThrow("tells of none that the caller may use");
+	});
+});
+
+describe("where a list looks", () => {
+	it("has the units of the type's scope", () => {
+		const place = { partition: "p", namespace: "n" };
+		expect(tenancyAt(types.find("Film"), place, false)).toEqual(place);
+		expect(tenancyAt(types.find("Film"), place, true)).toEqual({ partition: "*", namespace: "*" });
+		expect(tenancyAt(types.find("Hall"), place, false)).toEqual({ partition: "p", namespace: "" });
+	});
+});
