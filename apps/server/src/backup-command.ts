@@ -1,3 +1,4 @@
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { backupFile, restoreFile } from "@plinth/storage-sqlite";
 import type { Configuration } from "./configuration/configuration.ts";
@@ -36,6 +37,7 @@ export async function copyStorage(
 		const { resources, version } = await backupFile({ path, to: file });
 		return `${file} has ${resources} resources, as of version ${version}\n`;
 	}
+	await mkdir(dataDirectory, { recursive: true });
 	const { resources, version, replaced } = await restoreFile({ path, from: file });
 	const kept = replaced === undefined ? "" : `; what was there before is kept as ${replaced}`;
 	return `${path} has ${resources} resources, all of version ${version}${kept}\n`;

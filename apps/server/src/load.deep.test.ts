@@ -190,7 +190,6 @@ describe("the heap stays, and others are served, under", () => {
 				method: "POST",
 				headers: {
 					"content-type": "application/proto",
-					connection: "close",
 					...(withLength && { "content-length": body.length }),
 				},
 			});

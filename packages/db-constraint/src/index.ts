@@ -6,9 +6,26 @@ export { type ConstraintLimits, defaultLimits } from "./limits.ts";
 export { localEnvironment } from "./local-environment.ts";
 export { ControllerNode, type NodeOptions } from "./node/controller-node.ts";
 export type { Handled } from "./node/handled.ts";
+export { type InnerManager, startInnerManager } from "./node/inner-manager.ts";
+export { NodeManager, type NodeManagerOptions } from "./node/node-manager.ts";
 export type { Deletion } from "./node/subscribed-deleting-handler.ts";
 export { followDeletions } from "./node/subscription.ts";
 export type { FoundReference, ReferenceRule } from "./reference-fields.ts";
+export { recordDeletedDeployments } from "./registry/deleted-deployments.ts";
+export {
+	EnvRegistry,
+	type EnvRegistryOptions,
+	type RegistryState,
+} from "./registry/env-registry.ts";
+export {
+	DeletedDeployment,
+	Deployment,
+	metaService,
+	metaTypes,
+	Region,
+	Service,
+} from "./registry/meta-types.ts";
+export type { DeploymentConfiguration } from "./registry/registration.ts";
 export {
 	type DeclaredReference,
 	type DescriptorOptions,
@@ -17,3 +34,4 @@ export {
 } from "./service-descriptor.ts";
 export { referencesFinalizer, shadowName } from "./shadow.ts";
 export { ResourceShadow } from "./shadow-records.ts";
+export { establishOwnAnew } from "./succession.ts";

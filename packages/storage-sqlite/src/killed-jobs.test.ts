@@ -25,6 +25,7 @@ describe.skipIf(!hasStrace)("a process that is killed at each step", () => {
 		["restore", "link", 2],
 		["restore-open", "rename", 2],
 		["restore-open", "link", 1],
+		["restore-open", "unlink", 3],
 		["backup", "link", 1],
 		["backup-open", "link", 1],
 	];

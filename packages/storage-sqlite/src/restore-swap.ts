@@ -1,5 +1,7 @@
 import { copyFileSync, existsSync, linkSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { checkHeader } from "./file-header.ts";
 import { syncToDisk } from "./file-system.ts";
 import { lacksLinks } from "./new-storage-file.ts";
 import { StorageReader } from "./reader.ts";
@@ -46,20 +48,22 @@ export function decideRestore(path: string): void {
 }
 
 /**
- * Takes the steps after the first, if a restore was decided and is not complete.
+ * Takes the steps after the first, if a restore was decided and is not complete. To be called, with the
+ * ownership held, before a storage is read.
  *
  * @throws StorageFileError
  */
 export function completeRestore(path: string): string | undefined {
 	const restored = restoredPath(path);
 	if (!existsSync(restored)) {
+		rollBackJournal(path);
 		return undefined;
 	}
 	try {
 		const directory = dirname(path);
 		syncToDisk(directory);
 		const aside = `${path}.replaced-${incarnationOf(restored)}`;
-		for (const suffix of ["", "-wal"]) {
+		for (const suffix of ["", "-wal", "-journal"]) {
 			keep(path + suffix, aside + suffix);
 		}
 		syncToDisk(directory);
@@ -72,6 +76,27 @@ export function completeRestore(path: string): string | undefined {
 		return existsSync(aside) ? aside : undefined;
 	} catch (error) {
 		throw fileError(path, error);
+	}
+}
+
+/**
+ * Lets SQLite undo a change that a kill has interrupted outside of the write-ahead log: the first
+ * opening of a new file, which changes it to that log. A read-only connection refuses such a file.
+ */
+function rollBackJournal(path: string): void {
+	if (!existsSync(`${path}-journal`)) {
+		return;
+	}
+	try {
+		checkHeader(path);
+		const database = new DatabaseSync(path, { timeout: 0 });
+		try {
+			database.prepare("SELECT count(*) FROM head").get();
+		} finally {
+			database.close();
+		}
+	} catch {
+		// Whoever reads the file next says what is wrong with it.
 	}
 }
 

@@ -4,6 +4,8 @@ import { copyFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { silentLogger, systemRandom, systemScheduler } from "@plinth/runtime";
+import { FakeClock } from "@plinth/runtime/testing";
 import { VersionCompacted } from "@plinth/storage";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createSqliteBackend } from "./sqlite-backend.ts";
@@ -128,6 +130,39 @@ describe("a file that is open already", () => {
 		owner.kill("SIGKILL");
 		await once(owner, "exit");
 		await opened(async () => {});
+	});
+});
+
+describe("a storage that is being opened", () => {
+	it("lets the event loop run, tells how far it is, and stops at its signal", async () => {
+		await opened((backend) =>
+			Promise.all(
+				Array.from({ length: 1000 }, (_, index) =>
+					backend.commit([{ op: "put", resource: artist(`a${index}`), expectedVersion: "" }]),
+				),
+			),
+		);
+		const clock = new FakeClock();
+		const runtime = { clock, random: systemRandom, scheduler: systemScheduler };
+		const stop = new AbortController();
+		const told: unknown[] = [];
+		const info = (fields: Readonly<Record<string, unknown>>) => {
+			told.push(fields);
+			stop.abort(new Error("enough"));
+		};
+		// Time passes whenever the event loop has a turn.
+		const turns = setInterval(() => clock.advance(1000), 0);
+		try {
+			const log = { ...silentLogger, info };
+			const opening = createSqliteBackend({ path, runtime, log, signal: stop.signal });
+			await expect(opening).rejects.toThrow("enough");
+		} finally {
+			clearInterval(turns);
+		}
+		expect(told).toEqual([{ path, loaded: expect.any(Number), resources: 1000 }]);
+		await opened(async (backend) => {
+			expect((await backend.list(allArtists)).resources).toHaveLength(1000);
+		});
 	});
 });
 

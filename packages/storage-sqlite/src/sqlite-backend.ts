@@ -50,6 +50,8 @@ export interface SqliteBackendOptions {
 	readonly limits?: Partial<StorageLimits>;
 	/** Hears about the progress of loading. */
 	readonly log?: Logger;
+	/** Stops opening, which then rejects with the signal's reason; of no effect once it is open. */
+	readonly signal?: AbortSignal;
 }
 
 /** A storage in a SQLite file, which can be backed up and restored while it is open. */
@@ -88,10 +90,16 @@ export async function createSqliteBackend(options: SqliteBackendOptions): Promis
 	const { runtime = systemRuntime, leases = new LocalLeases(), log = silentLogger } = options;
 	const limits = { ...defaultLimits, ...options.limits };
 	const store = new StateStore(runtime, limits);
+	const { signal } = options;
+	signal?.throwIfAborted();
 	const path = realPathOf(options.path);
 	const thread = new StorageThread({ path, mode: "own", fresh: freshIds(runtime) });
 	try {
-		const { identity } = await load(thread, store, path, { clock: runtime.clock, log });
+		const { identity } = await load(thread, store, path, {
+			clock: runtime.clock,
+			log,
+			...(signal && { signal }),
+		});
 		if (identity === undefined) {
 			throw new Error("a storage that is open for writing has an identity");
 		}

@@ -12,6 +12,11 @@ export interface ListenerLimits {
 	readonly streamsPerConnection: number;
 	/** What one HTTP/2 connection may make the server hold, in MiB. */
 	readonly connectionMemoryMiB: number;
+	/**
+	 * For how long a listener that closes still answers what comes on connections that are open: a client
+	 * that has just sent a call is told so, and not reset.
+	 */
+	readonly lingerMs: number;
 	/** The size of one message of a request, after decompression. */
 	readonly messageBytes: number;
 }
@@ -24,5 +29,6 @@ export const defaultListenerLimits: ListenerLimits = {
 	requestMs: 60_000,
 	streamsPerConnection: 1_024,
 	connectionMemoryMiB: 64,
+	lingerMs: 250,
 	messageBytes: 4 * 1024 * 1024,
 };

@@ -5,7 +5,7 @@ import {
 	type ServerResponse,
 } from "node:http";
 import { createServer as createHttp2Server, type Http2Server } from "node:http2";
-import type { AddressInfo, Socket } from "node:net";
+import { type AddressInfo, Server as NetServer, type Socket } from "node:net";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:tls";
 import type { Clock, Logger, Timer } from "@plinth/runtime";
 import { formatListenAddress, type ListenAddress } from "../configuration/listen-address.ts";
@@ -45,8 +45,8 @@ export interface Listener {
 	 */
 	setTls(material: TlsMaterial): void;
 	/**
-	 * Accepts no more connections, lets running calls finish, closes each connection after its last
-	 * one, and cuts what is left after `limitMs`. Resolves when there is no connection any more.
+	 * Accepts no more connections, lets running calls finish, answers for `lingerMs` what still comes,
+	 * closes each connection, and cuts what is left after `limitMs`. Resolves when there is no connection any more.
 	 */
 	close(limitMs: number): Promise<void>;
 }
@@ -84,6 +84,8 @@ class PortListener implements Listener {
 	readonly #calls = new Map<ServerResponse, IncomingMessage>();
 	readonly #serveHttp1: (socket: Socket) => void;
 	#closing = false;
+	/** Whether connections between two calls are still left open, while closing. */
+	#lingering = false;
 	#address: ListenAddress;
 
 	constructor(options: ListenerOptions) {
@@ -159,25 +161,37 @@ class PortListener implements Listener {
 	}
 
 	async close(limitMs: number): Promise<void> {
+		const { clock, limits, logger } = this.#options;
 		this.#closing = true;
-		const closed = new Promise<void>((resolve) => this.#http1.close(() => resolve()));
+		// Not that of the HTTP/1.1 server, which would also reset connections between two calls.
+		const closed = new Promise<void>((resolve) =>
+			NetServer.prototype.close.call(this.#http1, () => resolve()),
+		);
 		for (const { socket } of [...this.#silent.values()]) {
 			socket.destroy();
 		}
 		for (const connection of this.#http2Connections) {
-			connection.close();
+			connection.close(limits.lingerMs);
 		}
 		for (const [response, request] of this.#calls) {
 			this.#endConnectionAfter(request, response);
 		}
-		const limit = this.#options.clock.setTimer(limitMs, () => {
-			this.#options.logger.warn({ connections: this.#sockets.size }, "cutting connections");
+		this.#lingering = true;
+		const linger = clock.setTimer(limits.lingerMs, () => {
+			this.#lingering = false;
+			this.#http1.closeIdleConnections();
+		});
+		const limit = clock.setTimer(limitMs, () => {
+			logger.warn({ connections: this.#sockets.size }, "cutting connections");
 			for (const socket of [...this.#sockets]) {
 				socket.destroy();
 			}
 		});
 		await closed;
+		linger.cancel();
 		limit.cancel();
+		// What it checks its connections with ends only so; that it is closed already is no news.
+		this.#http1.close(() => {});
 	}
 
 	#createTls(material: TlsMaterial): TlsServer {
@@ -247,7 +261,7 @@ class PortListener implements Listener {
 		// side when the peer ends the other.
 		socket.allowHalfOpen = false;
 		this.#http2.once("session", (session) => {
-			const connection = watchOver(session, clock, limits.idleMs);
+			const connection = watchOver(session, clock, limits.idleMs, () => socket.destroy());
 			this.#http2Connections.add(connection);
 			session.once("close", () => this.#http2Connections.delete(connection));
 			session.once("stream", () => this.#headersArrived(endsOf(socket)));
@@ -267,7 +281,12 @@ class PortListener implements Listener {
 
 	#endConnectionAfter(request: IncomingMessage, response: ServerResponse): void {
 		if (response.headersSent) {
-			response.once("finish", () => request.socket.destroySoon());
+			// The client does not know that the connection ends: it may have sent another call.
+			response.once("finish", () => {
+				if (!this.#lingering) {
+					request.socket.destroySoon();
+				}
+			});
 		} else {
 			response.setHeader("connection", "close");
 		}

@@ -1,4 +1,3 @@
-import { constants } from "node:http2";
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import type { UniversalHandlerFn } from "@connectrpc/connect/protocol";
 import {
@@ -38,7 +37,11 @@ export function createRpcHandler(
 			answerText(response, 400, "the request needs a Host header that is a host name");
 			return;
 		}
-		response.once("finish", () => letGoOf(request));
+		// A response of HTTP/2 tells of its end only when all of the stream has ended.
+		const answered = "stream" in response ? response.stream : response;
+		// What was not read of the request, and what is to come yet, is thrown away: neither a connection
+		// of HTTP/1.1 nor a stream of HTTP/2 is done with before all of it was read.
+		answered.once("finish", () => request.resume());
 		method(universalRequest)
 			.then((answer) => universalResponseToNodeResponse(answer, response))
 			.catch((failure: unknown) => {
@@ -59,18 +62,4 @@ export function createRpcHandler(
  */
 function bodyOf(request: Parameters<RequestHandler>[0]): AsyncIterable<Uint8Array> {
 	return { [Symbol.asyncIterator]: () => request.iterator({ destroyOnReturn: false }) };
-}
-
-/**
- * Ends a request that was answered before all of it had come, as one that is too large: what is still
- * to come is not kept, and does not keep the client from reading the answer.
- */
-function letGoOf(request: Parameters<RequestHandler>[0]): void {
-	// What is there and what comes is thrown away, for as long as a request may take: neither a
-	// connection of HTTP/1.1 nor a stream of HTTP/2 is done with before it was read.
-	request.resume();
-	if (!request.complete && "stream" in request) {
-		// Tells the client to stop sending, and that this is no failure (RFC 9113, section 8.1).
-		request.stream.close(constants.NGHTTP2_NO_ERROR);
-	}
 }

@@ -1,3 +1,4 @@
+import { FakeClock } from "@plinth/runtime/testing";
 import { onTestFinished } from "vitest";
 import { createServer, type Server, type ServerOptions } from "../server.ts";
 
@@ -10,6 +11,20 @@ export async function startServer(options: Partial<ServerOptions> = {}): Promise
 		...options,
 	});
 	await server.start();
-	onTestFinished(() => server.stop());
+	const clock = options.runtime?.clock;
+	onTestFinished(() => (clock instanceof FakeClock ? stopOn(server, clock) : server.stop()));
 	return server;
+}
+
+/** Stops a server whose time stands still: it passes until the server has stopped. */
+async function stopOn(server: Server, clock: FakeClock): Promise<void> {
+	let stopped = false;
+	const stopping = server.stop().finally(() => {
+		stopped = true;
+	});
+	while (!stopped) {
+		await clock.advance(50);
+		await new Promise((resolve) => setImmediate(resolve));
+	}
+	await stopping;
 }

@@ -68,5 +68,6 @@ export class ControllerNode {
 	/** A deployment may no longer reference a resource of this one. */
 	hint(shadowName: string, deploymentUid: string): void {
 		this.#pending.hint(shadowName, deploymentUid);
+		this.#deleting.hint(shadowName);
 	}
 }

@@ -43,6 +43,14 @@ export class MetaOwners {
 	readonly #store: StorageBackend;
 	readonly #sights: FirstSights;
 	readonly #soon = new Set<string>();
+	/**
+	 * When to try again to delete what others block, by shadow, on the monotonic clock. Each try changes
+	 * the shadow, and every change brings another pass about: without this they would go in circles.
+	 */
+	readonly #refused = new Map<string, number>();
+
+	/** When owners that must reference their ownee were asked last, by shadow, on the monotonic clock. */
+	readonly #required = new Map<string, number>();
 
 	constructor(context: ConstraintContext, _asking: Asking, store: StorageBackend) {
 		this.#context = context;
@@ -58,6 +66,8 @@ export class MetaOwners {
 	/** The shadow is gone. */
 	forget(shadowName: string): void {
 		this.#soon.delete(shadowName);
+		this.#refused.delete(shadowName);
+		this.#required.delete(shadowName);
 		this.#sights.keep(shadowName, []);
 	}
 
@@ -68,9 +78,34 @@ export class MetaOwners {
 		}
 		await this.executeCheckMetaOwnees(stored);
 		const all = this.#soon.delete(stored.name);
-		const open = stored.shadow.metaOwners.filter(({ valid }) => all || !valid);
+		const recheckMs = this.#recheckMs(stored);
+		const open = stored.shadow.metaOwners.filter(
+			({ valid, requiresOwnerReference }) =>
+				all || !valid || (recheckMs === 0 && requiresOwnerReference),
+		);
 		this.#sights.keep(stored.name, open.map(thingOf));
-		return soonest(...(await Promise.all(open.map((owner) => this.#checkOne(stored, owner)))));
+		return soonest(
+			...(await Promise.all(open.map((owner) => this.#checkOne(stored, owner)))),
+			recheckMs === undefined ? done : { againAfterMs: recheckMs || this.#context.limits.resolveAgainMs },
+		);
+	}
+
+	/**
+	 * How soon owners are due to be asked again that must reference the resource: they may have been
+	 * saved without, and whoever was told may have been down.
+	 */
+	#recheckMs({ name, shadow }: StoredShadow): number | undefined {
+		if (!shadow.metaOwners.some(({ requiresOwnerReference }) => requiresOwnerReference)) {
+			return undefined;
+		}
+		const { runtime, limits } = this.#context;
+		const now = runtime.clock.monotonic();
+		const last = this.#required.get(name);
+		if (last !== undefined && now < last + limits.resolveAgainMs) {
+			return last + limits.resolveAgainMs - now;
+		}
+		this.#required.set(name, now);
+		return last === undefined ? limits.resolveAgainMs : 0;
 	}
 
 	/**
@@ -185,6 +220,10 @@ export class MetaOwners {
 	/** By compare-and-swap on the version in which the reference was seen to be the last one, or not. */
 	async #letGo(stored: StoredShadow, owner: MetaOwner): Promise<Handled> {
 		const { backend, runtime, limits, environment } = this.#context;
+		const waitMs = (this.#refused.get(stored.name) ?? 0) - runtime.clock.monotonic();
+		if (waitMs > 0) {
+			return { againAfterMs: waitMs };
+		}
 		const resource = await lookup(backend, nameOfKey(keyOfShadow(stored.shadow)));
 		if (resource === undefined || resource.id?.uid !== stored.shadow.uid) {
 			return done;
@@ -212,6 +251,7 @@ export class MetaOwners {
 				return { againAfterMs: 0 };
 			}
 			if (failure instanceof Refused) {
+				this.#refused.set(stored.name, runtime.clock.monotonic() + limits.askAgainMs);
 				return { againAfterMs: limits.askAgainMs };
 			}
 			throw failure;

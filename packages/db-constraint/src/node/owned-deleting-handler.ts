@@ -35,6 +35,11 @@ import { done, type Handled } from "./handled.ts";
 export class OwnedDeletingHandler {
 	readonly #context: ConstraintContext;
 	readonly #asking: Asking;
+	/**
+	 * How soon each deletion may ask again, by shadow, on the monotonic clock. What it notes changes the
+	 * shadow, and every change brings another pass about: answers that alternate would go in circles.
+	 */
+	readonly #pace = new Map<string, { readonly pauseMs: number; readonly nextMs: number }>();
 
 	constructor(context: ConstraintContext, asking: Asking) {
 		this.#context = context;
@@ -45,12 +50,24 @@ export class OwnedDeletingHandler {
 	async handle(name: string): Promise<Handled> {
 		const stored = await readShadow(this.#context.backend, name);
 		if (stored?.shadow.lifecycle !== Lifecycle.DELETING) {
+			this.#pace.delete(name);
 			return done;
 		}
 		return isHeld(stored.shadow) ? this.#ask(stored) : this.#release(stored);
 	}
 
+	/** Somebody may have let go: the next pass asks at once. */
+	hint(name: string): void {
+		this.#pace.delete(name);
+	}
+
 	async #ask(stored: StoredShadow): Promise<Handled> {
+		const { limits, runtime } = this.#context;
+		const pace = this.#pace.get(stored.name);
+		const waitMs = (pace?.nextMs ?? 0) - runtime.clock.monotonic();
+		if (waitMs > 0) {
+			return { againAfterMs: waitMs };
+		}
 		const answers = await this.#asking.all(stored, { deleting: true });
 		const gone = answers.filter(isNo);
 		const waitingFor = answers.filter((answer) => !isNo(answer)).map(reasonOf);
@@ -66,7 +83,9 @@ export class OwnedDeletingHandler {
 				return { againAfterMs: 0 };
 			}
 		}
-		return { againAfterMs: this.#context.limits.askAgainMs };
+		const pauseMs = Math.min((pace?.pauseMs ?? limits.askAgainMs / 40) * 2, limits.askAgainMs);
+		this.#pace.set(stored.name, { pauseMs, nextMs: runtime.clock.monotonic() + pauseMs });
+		return { againAfterMs: pauseMs };
 	}
 
 	/** The resource says what its deletion waits for. */

@@ -69,8 +69,8 @@ export function cloneDeployment(message: Deployment): Deployment {
   copy.wantedVersion = message.wantedVersion;
   copy.disabled = message.disabled;
   copy.predecessorUid = message.predecessorUid;
-  copy.establishedBy = message.establishedBy.slice();
   copy.storageIncarnation = message.storageIncarnation;
+  copy.established = message.established;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }

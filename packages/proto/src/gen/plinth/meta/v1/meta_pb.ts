@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file plinth/meta/v1/meta.proto.
  */
 export const file_plinth_meta_v1_meta: GenFile = /*@__PURE__*/
-  fileDesc("ChlwbGludGgvbWV0YS92MS9tZXRhLnByb3RvEg5wbGludGgubWV0YS52MSIlCgZSZWdpb24SEwoLZGVzY3JpcHRpb24YASABKAk6BqK7GAIIASJjCgdTZXJ2aWNlEg4KBmRvbWFpbhgBIAEoCRIOCgZncm91cHMYAiADKAkSMAoIdmVyc2lvbnMYAyADKAsyHi5wbGludGgubWV0YS52MS5TZXJ2aWNlVmVyc2lvbjoGorsYAggBIlEKDlNlcnZpY2VWZXJzaW9uEg8KB3ZlcnNpb24YASABKAkSLgoHaW1wb3J0cxgCIAMoCzIdLnBsaW50aC5tZXRhLnYxLlNlcnZpY2VJbXBvcnQiMQoNU2VydmljZUltcG9ydBIPCgdzZXJ2aWNlGAEgASgJEg8KB3ZlcnNpb24YAiABKAki1wEKCkRlcGxveW1lbnQSDwoHc2VydmljZRgBIAEoCRIOCgZyZWdpb24YAiABKAkSDwoHYWRkcmVzcxgDIAEoCRIXCg9jdXJyZW50X3ZlcnNpb24YBCABKAkSFgoOd2FudGVkX3ZlcnNpb24YBSABKAkSEAoIZGlzYWJsZWQYBiABKAgSFwoPcHJlZGVjZXNzb3JfdWlkGAcgASgJEhYKDmVzdGFibGlzaGVkX2J5GAggAygJEhsKE3N0b3JhZ2VfaW5jYXJuYXRpb24YCSABKAk6BqK7GAIIASJJChFEZWxldGVkRGVwbG95bWVudBILCgN1aWQYASABKAkSDwoHc2VydmljZRgCIAEoCRIOCgZyZWdpb24YAyABKAk6BqK7GAIIAUIKsrsYBgoEbWV0YWIGcHJvdG8z", [file_plinth_resource_v1_annotations, file_plinth_schema_v1_annotations]);
+  fileDesc("ChlwbGludGgvbWV0YS92MS9tZXRhLnByb3RvEg5wbGludGgubWV0YS52MSIlCgZSZWdpb24SEwoLZGVzY3JpcHRpb24YASABKAk6BqK7GAIIASJjCgdTZXJ2aWNlEg4KBmRvbWFpbhgBIAEoCRIOCgZncm91cHMYAiADKAkSMAoIdmVyc2lvbnMYAyADKAsyHi5wbGludGgubWV0YS52MS5TZXJ2aWNlVmVyc2lvbjoGorsYAggBIlEKDlNlcnZpY2VWZXJzaW9uEg8KB3ZlcnNpb24YASABKAkSLgoHaW1wb3J0cxgCIAMoCzIdLnBsaW50aC5tZXRhLnYxLlNlcnZpY2VJbXBvcnQiMQoNU2VydmljZUltcG9ydBIPCgdzZXJ2aWNlGAEgASgJEg8KB3ZlcnNpb24YAiABKAki1AEKCkRlcGxveW1lbnQSDwoHc2VydmljZRgBIAEoCRIOCgZyZWdpb24YAiABKAkSDwoHYWRkcmVzcxgDIAEoCRIXCg9jdXJyZW50X3ZlcnNpb24YBCABKAkSFgoOd2FudGVkX3ZlcnNpb24YBSABKAkSEAoIZGlzYWJsZWQYBiABKAgSFwoPcHJlZGVjZXNzb3JfdWlkGAcgASgJEhsKE3N0b3JhZ2VfaW5jYXJuYXRpb24YCCABKAkSEwoLZXN0YWJsaXNoZWQYCSABKAg6BqK7GAIIASJJChFEZWxldGVkRGVwbG95bWVudBILCgN1aWQYASABKAkSDwoHc2VydmljZRgCIAEoCRIOCgZyZWdpb24YAyABKAk6BqK7GAIIAUIKsrsYBgoEbWV0YWIGcHJvdG8z", [file_plinth_resource_v1_annotations, file_plinth_schema_v1_annotations]);
 
 /**
  * Region is a place where services are deployed.
@@ -168,19 +168,18 @@ export type Deployment = Message<"plinth.meta.v1.Deployment"> & {
   predecessorUid: string;
 
   /**
-   * The deployments, by uid, that have established their references with it after it has taken
-   * over.
-   *
-   * @generated from field: repeated string established_by = 8;
-   */
-  establishedBy: string[];
-
-  /**
    * The incarnation of the storage that registered under this uid.
    *
-   * @generated from field: string storage_incarnation = 9;
+   * @generated from field: string storage_incarnation = 8;
    */
   storageIncarnation: string;
+
+  /**
+   * Whether it has established, under its own uid, what its predecessor referenced.
+   *
+   * @generated from field: bool established = 9;
+   */
+  established: boolean;
 };
 
 /**

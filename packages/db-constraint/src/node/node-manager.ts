@@ -1,0 +1,156 @@
+import type { ManagerState } from "@plinth/controller";
+import type { DeploymentInfo } from "../environment.ts";
+import { answersFor } from "../successors.ts";
+import { type InnerManager, type InnerManagerOptions, startInnerManager } from "./inner-manager.ts";
+import { OutgoingPlaces } from "./outgoing-places.ts";
+import type { Deletion } from "./subscribed-deleting-handler.ts";
+import { followDeletions } from "./subscription.ts";
+import { SuccessorReports } from "./successor-reports.ts";
+
+/** What a node manager is made of. */
+export type NodeManagerOptions = Omit<InnerManagerOptions, "whileRunning">;
+
+/**
+ * Keeps the map of interesting deployments, and what follows from it:
+ *
+ *     picture changes ─────┐                ┌─▶ a subscription for each other deployment in it
+ *     references change ───┼─▶ the map ─────┤
+ *     version switches ────┘                └─▶ one inner manager, for the current version
+ *
+ * Interesting are all deployments of this service and of those that its current version imports, in
+ * every region, unless they are disabled; and those that outgoing references name, whatever they are.
+ */
+export class NodeManager {
+	readonly #options: NodeManagerOptions;
+	readonly #places: OutgoingPlaces;
+	/** By uid. Deployments that are referenced stay with what was known of them last. */
+	#interesting: ReadonlyMap<string, DeploymentInfo> = new Map();
+	readonly #subscriptions = new Map<string, AbortController>();
+	/** Subscriptions that have not ended, stopped ones included. */
+	readonly #following = new Set<Promise<void>>();
+	#inner: InnerManager | undefined;
+	/** Takes deletions, while a controller of this server does. */
+	#take: ((deletion: Deletion) => void) | undefined;
+	#wake = Promise.withResolvers<void>();
+
+	constructor(options: NodeManagerOptions) {
+		this.#options = options;
+		this.#places = new OutgoingPlaces(options.constraints.context, () => this.#wake.resolve());
+	}
+
+	/** The deployments that this one looks after, itself included. */
+	get interesting(): readonly DeploymentInfo[] {
+		return [...this.#interesting.values()];
+	}
+
+	/** The uids of the deployments whose deletions are followed now. */
+	get subscribed(): readonly string[] {
+		return [...this.#subscriptions.keys()];
+	}
+
+	/** The version whose inner manager runs; `undefined` where none does. */
+	get version(): string | undefined {
+		return this.#inner?.version;
+	}
+
+	/** A report on the controllers of the inner manager. */
+	state(): ManagerState | undefined {
+		return this.#inner?.state();
+	}
+
+	/** Runs until the signal aborts; when it has resolved, all has ended. */
+	async run(signal: AbortSignal): Promise<void> {
+		const { context, asking } = this.#options.constraints;
+		const wake = () => this.#wake.resolve();
+		const reports = new SuccessorReports(context, asking);
+		await context.index.ready(signal).catch(() => {});
+		const stops = [context.environment.onChange(wake), this.#places.follow()];
+		signal.addEventListener("abort", wake, { once: true });
+		while (!signal.aborted) {
+			this.#wake = Promise.withResolvers();
+			this.#interesting = this.#find();
+			await this.#switchVersion();
+			this.#subscribe();
+			reports.begin(signal);
+			await this.#wake.promise;
+		}
+		for (const stop of stops) {
+			stop();
+		}
+		await this.#inner?.stop();
+		this.#inner = undefined;
+		for (const stop of this.#subscriptions.values()) {
+			stop.abort();
+		}
+		this.#subscriptions.clear();
+		await Promise.all([...this.#following, reports.ended()]);
+	}
+
+	#find(): ReadonlyMap<string, DeploymentInfo> {
+		const { environment, descriptor } = this.#options.constraints.context;
+		const { self } = environment;
+		const services = new Set([self.service]);
+		for (const { service } of descriptor.imports(self.version)) {
+			services.add(service);
+		}
+		const known = new Map(environment.deployments().map((each) => [each.uid, each]));
+		const found = new Map<string, DeploymentInfo>();
+		for (const deployment of [...this.#interesting.values(), ...known.values()]) {
+			const { uid, service, region } = known.get(deployment.uid) ?? deployment;
+			const now = known.get(uid);
+			const isOfInterest = services.has(service) && now !== undefined && !now.disabled;
+			const isCurrent = answersFor(environment, uid) === uid;
+			if (isCurrent && (isOfInterest || this.#places.has(service, region))) {
+				found.set(uid, now ?? deployment);
+			}
+		}
+		return found;
+	}
+
+	async #switchVersion(): Promise<void> {
+		const { version } = this.#options.constraints.context.environment.self;
+		if (this.#inner?.version === version) {
+			return;
+		}
+		const { logger } = this.#options.constraints.context;
+		logger.info({ from: this.#inner?.version, to: version }, "controllers of references start");
+		await this.#inner?.stop();
+		this.#inner = startInnerManager(version, {
+			...this.#options,
+			whileRunning: (take) => {
+				this.#take = take;
+				this.#wake.resolve();
+				return () => {
+					this.#take = undefined;
+					this.#wake.resolve();
+				};
+			},
+		});
+	}
+
+	/** Follows those in the map, as long as somebody here takes what they tell. */
+	#subscribe(): void {
+		const { context } = this.#options.constraints;
+		const self = context.environment.self.uid;
+		const take = this.#take;
+		for (const [uid, stop] of this.#subscriptions) {
+			if (take === undefined || !this.#interesting.has(uid)) {
+				stop.abort();
+				this.#subscriptions.delete(uid);
+			}
+		}
+		for (const { uid } of take === undefined ? [] : this.#interesting.values()) {
+			if (uid !== self && !this.#subscriptions.has(uid)) {
+				const stop = new AbortController();
+				const ended = followDeletions(
+					context,
+					uid,
+					(deletion) => this.#take?.(deletion),
+					stop.signal,
+				).finally(() => this.#following.delete(ended));
+				this.#following.add(ended);
+				this.#subscriptions.set(uid, stop);
+			}
+		}
+	}
+}

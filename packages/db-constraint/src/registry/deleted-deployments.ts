@@ -1,0 +1,64 @@
+import { create } from "@bufbuild/protobuf";
+import { DeletedDeploymentSchema } from "@plinth/proto/gen/plinth/meta/v1/meta_pb.js";
+import { decodeShared, idOf, newUlid, resourceOf } from "@plinth/resource";
+import type { Runtime } from "@plinth/runtime";
+import type { Mutation, StorageBackend } from "@plinth/storage";
+import { lookup } from "../shadow-records.ts";
+import { DeletedDeployment, Deployment, deletedDeploymentName } from "./meta-types.ts";
+
+/**
+ * The storage of a meta deployment: whichever commit removes a Deployment writes the permanent record
+ * of that, too. It belongs below everything that may turn a deletion into something else.
+ */
+export function recordDeletedDeployments(
+	backend: StorageBackend,
+	runtime: Runtime,
+): StorageBackend {
+	return {
+		read: (id, options) => backend.read(id, options),
+		list: (query, options) => backend.list(query, options),
+		snapshot: (query, options) => backend.snapshot(query, options),
+		listByOwner: (owner) => backend.listByOwner(owner),
+		countByType: () => backend.countByType(),
+		watchList: (query, options) => backend.watchList(query, options),
+		catchUp: (signal) => backend.catchUp(signal),
+		close: () => backend.close(),
+		async commit(mutations, options) {
+			const records = await Promise.all(
+				mutations.map((mutation) => recordFor(backend, runtime, mutation)),
+			);
+			return backend.commit([...mutations, ...records.flatMap((each) => each ?? [])], options);
+		},
+	};
+}
+
+/**
+ * The record of what the mutation removes. It is of the version that the mutation expects, so that the
+ * commit that lands is of the very deployment that was read here.
+ */
+async function recordFor(
+	backend: StorageBackend,
+	runtime: Runtime,
+	mutation: Mutation,
+): Promise<Mutation | undefined> {
+	const { group, kind } = Deployment.type;
+	if (
+		mutation.op !== "delete" ||
+		mutation.id.type?.group !== group ||
+		mutation.id.type.kind !== kind
+	) {
+		return undefined;
+	}
+	const stored = await lookup(backend, mutation.id);
+	const uid = stored?.id?.uid;
+	if (stored === undefined || uid === undefined || stored.version !== mutation.expectedVersion) {
+		return undefined;
+	}
+	const { service, region } = decodeShared(Deployment, stored).data;
+	const resource = resourceOf(DeletedDeployment, {
+		id: { ...idOf(DeletedDeployment, deletedDeploymentName(uid)), uid: newUlid(runtime) },
+		data: create(DeletedDeploymentSchema, { uid, service, region }),
+	});
+	resource.generation = newUlid(runtime);
+	return { op: "put", resource, expectedVersion: "" };
+}

@@ -1,0 +1,63 @@
+import { create, equals } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import {
+	RegionSchema,
+	type Service as ServiceData,
+	ServiceSchema,
+	ServiceVersionSchema,
+} from "@plinth/proto/gen/plinth/meta/v1/meta_pb.js";
+import { decodeShared } from "@plinth/resource";
+import type { ServiceDescriptor } from "../service-descriptor.ts";
+import { createResource, readStrongly, replaceData } from "./meta-calls.ts";
+import type { MetaSource } from "./meta-source.ts";
+import { Region, Service } from "./meta-types.ts";
+import type { DeploymentConfiguration } from "./registration.ts";
+
+/** Adds what this code knows of its service and its region to what the meta deployment has of them. */
+export async function describeService(
+	{ client }: MetaSource,
+	{ service, region, domain = "" }: DeploymentConfiguration,
+	descriptor: ServiceDescriptor,
+	callMs: number,
+): Promise<void> {
+	if ((await readStrongly(client, Region, region, callMs)) === undefined) {
+		await createResource(client, Region, region, create(RegionSchema), callMs);
+	}
+	for (;;) {
+		const stored = await readStrongly(client, Service, service, callMs);
+		const before = stored && decodeShared(Service, stored).data;
+		const next = described(before ?? create(ServiceSchema), domain, descriptor);
+		if (before !== undefined && equals(ServiceSchema, before, next)) {
+			return;
+		}
+		try {
+			await (stored === undefined
+				? createResource(client, Service, service, next, callMs)
+				: replaceData(client, Service, stored, next, callMs));
+			return;
+		} catch (failure) {
+			if (ConnectError.from(failure).code !== Code.Aborted) {
+				throw failure;
+			}
+		}
+	}
+}
+
+function described(
+	before: ServiceData,
+	domain: string,
+	descriptor: ServiceDescriptor,
+): ServiceData {
+	const versions = new Map(before.versions.map((each) => [each.version, each]));
+	for (const version of descriptor.versions) {
+		const imports = descriptor
+			.imports(version)
+			.map(({ service, version }) => ({ service, version }));
+		versions.set(version, create(ServiceVersionSchema, { version, imports }));
+	}
+	return create(ServiceSchema, {
+		domain: domain || before.domain,
+		groups: [...new Set([...before.groups, ...descriptor.groups])].sort(),
+		versions: [...versions.values()].sort((a, b) => (a.version < b.version ? -1 : 1)),
+	});
+}

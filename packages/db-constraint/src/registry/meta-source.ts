@@ -1,0 +1,127 @@
+import { type Client, Code, ConnectError } from "@connectrpc/connect";
+import type { ResourceService } from "@plinth/proto";
+import { type Logger, type Runtime, sleep } from "@plinth/runtime";
+import type { MetaPicture } from "./meta-picture.ts";
+import { Deployment, Service } from "./meta-types.ts";
+
+/** A meta deployment that is known by its address. */
+export interface MetaSource {
+	/** Names it in the picture and in messages. */
+	readonly address: string;
+	readonly client: Client<typeof ResourceService>;
+}
+
+/** What following takes. */
+export interface FollowMetaOptions {
+	readonly source: MetaSource;
+	readonly picture: MetaPicture;
+	readonly runtime: Runtime;
+	readonly logger: Logger;
+	/** Called after each change of the picture. */
+	readonly onChange: () => void;
+	/** Called whenever a type's snapshot is complete, and whenever the source can't be followed. */
+	readonly onStep: (step: "complete" | "broken") => void;
+}
+
+/** How long a broken watch waits before it goes on, at first and at most. */
+const restart = { baseMs: 200, maxMs: 5_000 } as const;
+
+/** How many types are followed of each source: that many are to be complete. */
+export const followedTypes = 2;
+
+/** Follows what a meta deployment says until the signal aborts, and goes on where a watch broke. */
+export async function followMeta(options: FollowMetaOptions, signal: AbortSignal): Promise<void> {
+	await Promise.all([
+		followType(options, "deployments", signal),
+		followType(options, "services", signal),
+	]);
+}
+
+async function followType(
+	options: FollowMetaOptions,
+	type: "deployments" | "services",
+	signal: AbortSignal,
+): Promise<void> {
+	const { source, runtime, logger, onStep } = options;
+	const watched = new TypeWatch(options, type);
+	let failures = 0;
+	while (!signal.aborted) {
+		try {
+			await watched.run(signal, () => {
+				failures = 0;
+			});
+		} catch (failure) {
+			if (signal.aborted) {
+				return;
+			}
+			logger.debug({ err: failure, meta: source.address, type }, "a watch of the registry broke");
+		}
+		onStep("broken");
+		const pauseMs = Math.min(restart.baseMs * 2 ** failures, restart.maxMs);
+		failures += 1;
+		await sleep(runtime.clock, pauseMs * (0.5 + runtime.random.next()), signal).catch(() => {});
+	}
+}
+
+/** One type of one source: knows where to go on. */
+class TypeWatch {
+	readonly #options: FollowMetaOptions;
+	readonly #name: "deployments" | "services";
+	#version = "";
+
+	constructor(options: FollowMetaOptions, name: "deployments" | "services") {
+		this.#options = options;
+		this.#name = name;
+	}
+
+	async run(signal: AbortSignal, onEvent: () => void): Promise<void> {
+		const { source, picture, onChange, onStep } = this.#options;
+		const type = this.#name === "deployments" ? Deployment.type : Service.type;
+		const seen = new Set<string>();
+		const isFresh = this.#version === "";
+		try {
+			const events = source.client.watchList(
+				{ type, afterVersion: this.#version, bookmarks: true },
+				{ signal },
+			);
+			for await (const { event, version } of events) {
+				onEvent();
+				switch (event.case) {
+					case "upsert":
+					case "delete": {
+						const { resource } = event.value;
+						if (resource !== undefined) {
+							seen.add(resource.id?.uid ?? "");
+							picture.apply(
+								source.address,
+								resource,
+								event.case === "upsert" ? "stored" : "removed",
+							);
+							onChange();
+						}
+						break;
+					}
+					case "endOfSnapshot":
+						if (isFresh) {
+							picture.retain(source.address, this.#name, seen);
+							onChange();
+						}
+						onStep("complete");
+						break;
+				}
+				this.#version = version || this.#version;
+			}
+		} catch (failure) {
+			if (needsSnapshot(failure)) {
+				this.#version = "";
+			}
+			throw failure;
+		}
+	}
+}
+
+/** Whether a watch can't go on where it was. */
+function needsSnapshot(failure: unknown): boolean {
+	const { code } = ConnectError.from(failure);
+	return code === Code.OutOfRange || code === Code.Aborted;
+}

@@ -1,0 +1,248 @@
+import { create, equals } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import {
+	type Deployment as DeploymentData,
+	DeploymentSchema,
+} from "@plinth/proto/gen/plinth/meta/v1/meta_pb.js";
+import { decodeShared, typeOf } from "@plinth/resource";
+import type { Logger } from "@plinth/runtime";
+import type { ServiceDescriptor } from "../service-descriptor.ts";
+import { describeService } from "./describe-service.ts";
+import { createResource, readStrongly, replaceData, strongly, unavailable } from "./meta-calls.ts";
+import { deploymentOf, type RegisteredDeployment } from "./meta-picture.ts";
+import type { MetaSource } from "./meta-source.ts";
+import { DeletedDeployment, Deployment, deletedDeploymentName } from "./meta-types.ts";
+import {
+	giveUpUid,
+	type IdentityOptions,
+	keepUid,
+	type OwnIdentity,
+	openIdentity,
+} from "./own-identity.ts";
+
+/** How a deployment is configured. */
+export interface DeploymentConfiguration {
+	/** As in `iam`. */
+	readonly service: string;
+	/** As in `us-west2`. */
+	readonly region: string;
+	/** The version that is announced until another one is wanted. */
+	readonly version: string;
+	/** Where other deployments reach the internal listener, as in `http://10.0.0.1:7576`. */
+	readonly address: string;
+	/** `<service>-<region>` where it is absent. */
+	readonly name?: string;
+	/** The service's domain, as in `iam.example.com`. */
+	readonly domain?: string;
+}
+
+/** What registering takes. */
+export interface RegistrationOptions {
+	readonly deployment: DeploymentConfiguration;
+	readonly descriptor: ServiceDescriptor;
+	readonly identity: IdentityOptions;
+	/** The meta deployments, in the order in which they are to be tried. */
+	readonly metas: readonly MetaSource[];
+	readonly logger: Logger;
+	/** How long one call may take. */
+	readonly callMs: number;
+}
+
+/** A registration that is good. */
+export interface Registration {
+	readonly registered: RegisteredDeployment;
+	/** The meta deployment that keeps it. */
+	readonly keeper: MetaSource;
+}
+
+/** What a meta deployment answered, or that it did not. */
+type Found = { readonly meta: MetaSource; readonly own: readonly RegisteredDeployment[] };
+
+/**
+ * Registers a deployment, or finds under which uid it is registered:
+ *
+ *     own record ─┬─ uid that a meta deployment has ───────────▶ take it, with the address of now
+ *                 ├─ uid that was deleted, or that none has ───▶ give it up ─┐
+ *                 └─ none ──────────────────────────────────────────────────┴▶ admitted anew
+ *     admitted anew: what an earlier start of this very storage has registered, else a new Deployment at
+ *     the first meta deployment that answers, naming the uid before
+ *
+ * @throws ConnectError Unavailable where not enough meta deployments answer to decide: try again.
+ */
+export async function register(options: RegistrationOptions): Promise<Registration> {
+	const identity = await openIdentity(options.identity);
+	const { found, missing } = await ask(options);
+	const taken = takeFound(identity, found);
+	if (taken !== undefined) {
+		await keepUid(options.identity, taken.registered.uid);
+		return refresh(options, taken);
+	}
+	if (identity.uid !== "") {
+		if (missing.length > 0 && !(await isDeletedAt(options, identity.uid))) {
+			throw unavailable(
+				`no meta deployment that answers knows deployment ${identity.uid}, and these do not answer: ${missing.join(", ")}`,
+			);
+		}
+		options.logger.warn(
+			{ uid: identity.uid },
+			"the deployment of this storage was deleted: it is admitted as a new one",
+		);
+		const without = await giveUpUid(options.identity, identity.uid);
+		return admit(options, without, found);
+	}
+	return admit(options, identity, found);
+}
+
+/** Whether any of the meta deployments has the record of a deletion, all of them asked strongly. */
+export async function isDeletedAt(
+	{ metas, callMs }: Pick<RegistrationOptions, "metas" | "callMs">,
+	uid: string,
+): Promise<boolean> {
+	const answers = await Promise.allSettled(
+		metas.map(({ client }) =>
+			readStrongly(client, DeletedDeployment, deletedDeploymentName(uid), callMs),
+		),
+	);
+	if (answers.some((each) => each.status === "fulfilled" && each.value !== undefined)) {
+		return true;
+	}
+	const failed = answers.find((each) => each.status === "rejected");
+	if (failed !== undefined) {
+		throw ConnectError.from(failed.reason);
+	}
+	if (answers.length === 0) {
+		throw unavailable("no meta deployment is known");
+	}
+	return false;
+}
+
+/** Writes what has changed into the Deployment, whatever else is changed in it meanwhile. */
+export async function updateDeployment(
+	keeper: MetaSource,
+	name: string,
+	fields: Partial<Pick<DeploymentData, "address" | "currentVersion" | "established">>,
+	callMs: number,
+): Promise<RegisteredDeployment> {
+	for (;;) {
+		const stored = await readStrongly(keeper.client, Deployment, name, callMs);
+		if (stored === undefined) {
+			throw new ConnectError(`${keeper.address} has no Deployment ${name}`, Code.NotFound);
+		}
+		const { data } = decodeShared(Deployment, stored);
+		const next = { ...data, ...fields };
+		if (equals(DeploymentSchema, next, data)) {
+			return deploymentOf(stored);
+		}
+		try {
+			const written = await replaceData(keeper.client, Deployment, stored, next, callMs);
+			return deploymentOf(written);
+		} catch (failure) {
+			if (ConnectError.from(failure).code !== Code.Aborted) {
+				throw failure;
+			}
+		}
+	}
+}
+
+async function ask({
+	metas,
+	callMs,
+	deployment,
+}: RegistrationOptions): Promise<{ found: readonly Found[]; missing: readonly string[] }> {
+	const found: Found[] = [];
+	const missing: string[] = [];
+	await Promise.all(
+		metas.map(async (meta) => {
+			try {
+				const { resources } = await meta.client.list(
+					{ type: typeOf(Deployment.type) },
+					{ headers: strongly, timeoutMs: callMs },
+				);
+				const own = resources
+					.map(deploymentOf)
+					.filter(
+						({ service, region }) => service === deployment.service && region === deployment.region,
+					);
+				found.push({ meta, own });
+			} catch {
+				missing.push(meta.address);
+			}
+		}),
+	);
+	const order = (meta: MetaSource) => metas.indexOf(meta);
+	return { found: found.sort((a, b) => order(a.meta) - order(b.meta)), missing };
+}
+
+/** The registration of the uid that is kept; without one, what this very storage registered last. */
+function takeFound(identity: OwnIdentity, found: readonly Found[]): Registration | undefined {
+	for (const { meta, own } of found) {
+		for (const registered of own) {
+			const isOwn =
+				identity.uid === ""
+					? registered.storageIncarnation === identity.storageIncarnation &&
+						registered.uid !== identity.predecessorUid
+					: registered.uid === identity.uid;
+			if (isOwn) {
+				return { registered, keeper: meta };
+			}
+		}
+	}
+	return undefined;
+}
+
+async function refresh(
+	{ deployment, descriptor, callMs }: RegistrationOptions,
+	{ registered, keeper }: Registration,
+): Promise<Registration> {
+	await describeService(keeper, deployment, descriptor, callMs);
+	const { address } = deployment;
+	return {
+		keeper,
+		registered: await updateDeployment(keeper, registered.name, { address }, callMs),
+	};
+}
+
+async function admit(
+	options: RegistrationOptions,
+	identity: OwnIdentity,
+	found: readonly Found[],
+): Promise<Registration> {
+	const { deployment, descriptor, callMs, logger } = options;
+	const keeper = found[0]?.meta;
+	if (keeper === undefined) {
+		const addresses = options.metas.map(({ address }) => address).join(", ") || "none is known";
+		throw unavailable(`no meta deployment answers: ${addresses}`);
+	}
+	await describeService(keeper, deployment, descriptor, callMs);
+	const name = await freeName(keeper, nameOf(deployment), callMs);
+	const { service, region, version, address } = deployment;
+	const data = create(DeploymentSchema, {
+		service,
+		region,
+		address,
+		currentVersion: version,
+		predecessorUid: identity.predecessorUid,
+		storageIncarnation: identity.storageIncarnation,
+	});
+	const created = deploymentOf(await createResource(keeper.client, Deployment, name, data, callMs));
+	if (created.storageIncarnation !== identity.storageIncarnation) {
+		throw unavailable(`another server registered ${name} at the same time`);
+	}
+	await keepUid(options.identity, created.uid);
+	logger.info({ deployment: name, uid: created.uid, meta: keeper.address }, "registered");
+	return { registered: created, keeper };
+}
+
+/** The name, or the first that follows it and is free. */
+async function freeName(keeper: MetaSource, name: string, callMs: number): Promise<string> {
+	for (let at = 1; ; at++) {
+		const next = at === 1 ? name : `${name}-${at}`;
+		if ((await readStrongly(keeper.client, Deployment, next, callMs)) === undefined) {
+			return next;
+		}
+	}
+}
+
+function nameOf({ name, service, region }: DeploymentConfiguration): string {
+	return name ?? `${service}-${region}`;
+}

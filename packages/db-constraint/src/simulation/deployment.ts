@@ -1,0 +1,117 @@
+import { create } from "@bufbuild/protobuf";
+import { NamespaceSchema, PartitionSchema } from "@plinth/proto";
+import {
+	idOf,
+	Namespace,
+	newUlid,
+	Partition,
+	type ResourceType,
+	resourceOf,
+} from "@plinth/resource";
+import { createMemoryBackend, type Mutation, type StorageBackend } from "@plinth/storage";
+import { Thing, Widget } from "../../testdata/types.ts";
+import type { DeploymentInfo, Environment } from "../environment.ts";
+import { localEnvironment } from "../local-environment.ts";
+import { ServiceDescriptor } from "../service-descriptor.ts";
+import { observed } from "./observed-storage.ts";
+import { Server } from "./server.ts";
+import type { World } from "./world.ts";
+
+/** A service of a simulation. */
+export interface SimulatedService {
+	readonly name: string;
+	readonly type: ResourceType;
+	readonly descriptor: ServiceDescriptor;
+	/** The services whose deletions it follows. */
+	readonly follows: readonly string[];
+}
+
+const alpha: SimulatedService = {
+	name: "alpha",
+	type: Thing,
+	descriptor: new ServiceDescriptor({ types: [Thing], service: "alpha" }),
+	follows: ["alpha"],
+};
+
+const beta: SimulatedService = {
+	name: "beta",
+	type: Widget,
+	descriptor: new ServiceDescriptor({ types: [Widget], foreignTypes: [Thing], service: "beta" }),
+	follows: ["alpha", "beta"],
+};
+
+/** The services, and the regions in which each has a deployment. */
+export const services = [alpha, beta] as const;
+export const regions = ["r1", "r2"] as const;
+/** The namespaces that each deployment begins with. */
+export const namespaces = ["default", "other"] as const;
+
+/** A service in a region: a storage that stays, and servers that come and go. */
+export class Deployment {
+	readonly info: DeploymentInfo;
+	readonly service: SimulatedService;
+	readonly backend: StorageBackend;
+	readonly descriptor: ServiceDescriptor;
+	/** Who it is, for those who know everything: no server uses it. */
+	readonly environment: Environment;
+	servers: readonly Server[] = [];
+	readonly #world: World;
+
+	constructor(world: World, service: SimulatedService, region: string) {
+		this.#world = world;
+		this.service = service;
+		this.descriptor = service.descriptor;
+		this.info = {
+			uid: newUlid(world.runtime),
+			name: `${service.name}-${region}`,
+			service: service.name,
+			region,
+			version: "v1",
+			disabled: false,
+			predecessorUid: "",
+		};
+		this.environment = { ...localEnvironment(this.info.uid), self: this.info };
+		const memory = createMemoryBackend({ runtime: world.runtime });
+		this.backend = observed(memory, this, world.observer);
+	}
+
+	/** Stores the tenancy, and starts as many servers. */
+	async begin(servers: number): Promise<void> {
+		const { runtime } = this.#world;
+		const units = [
+			resourceOf(Partition, { id: idOf(Partition, "default"), data: create(PartitionSchema) }),
+			...namespaces.map((name) =>
+				resourceOf(Namespace, { id: idOf(Namespace, name), data: create(NamespaceSchema) }),
+			),
+		];
+		const puts = units.map(({ id, ...rest }): Mutation => {
+			const uid = newUlid(runtime);
+			const resource = { ...rest, ...(id && { id: { ...id, uid } }), generation: newUlid(runtime) };
+			return { op: "put", resource, expectedVersion: "" };
+		});
+		await this.backend.commit(puts);
+		for (let started = 0; started < servers; started++) {
+			this.start();
+		}
+	}
+
+	/** Starts a server. */
+	start(): void {
+		const server = new Server(this.#world, this);
+		this.servers = [...this.servers, server];
+		server.start();
+		this.#world.story.tell(this.info.name, () => "a server starts");
+	}
+
+	/** Ends a server at once. */
+	crash(server: Server): void {
+		this.#world.story.tell(this.info.name, () => "a server crashes");
+		this.servers = this.servers.filter((each) => each !== server);
+		server.crash();
+	}
+
+	/** Whether its servers follow what the other one deletes. */
+	follows(other: Deployment): boolean {
+		return other !== this && this.service.follows.includes(other.service.name);
+	}
+}

@@ -1,0 +1,110 @@
+import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
+import { Lifecycle, type Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { finalizersOf, isMarkedForDeletion, Namespace } from "@plinth/resource";
+import { isPastRecall } from "../answers.ts";
+import { referencesFinalizer } from "../shadow.ts";
+import type { Records, Tracked } from "./records.ts";
+import { describeShadow } from "./telling.ts";
+
+/** What has not settled though it should have, in words: promise 3. */
+export function unsettled(records: Records): string | undefined {
+	for (const [text, shadow] of records.shadows) {
+		if (shadow.resource?.kind === Namespace.type.kind) {
+			continue;
+		}
+		const problem = problemOf(records, text, shadow);
+		if (problem !== undefined) {
+			return `${text} ${problem}: ${describeShadow(shadow)}`;
+		}
+	}
+	for (const tracked of records.resources.values()) {
+		const problem = isMarkedForDeletion(tracked.resource)
+			? !records.isDeleting(tracked.text, tracked.uid) && "is marked, and not DELETING"
+			: ownersProblem(records, tracked);
+		if (problem) {
+			return `${tracked.text} ${problem}`;
+		}
+		if (records.isInMarkedNamespace(tracked) && !mayStay(records, tracked, new Set())) {
+			return `${tracked.text} is still there, though its namespace is being deleted`;
+		}
+	}
+	for (const unit of records.markedNamespaces) {
+		const isUsed = [...records.resources.values()].some((each) => isIn(each, unit));
+		if (!isUsed) {
+			return `the namespace ${unit} is empty, and still there`;
+		}
+	}
+	return undefined;
+}
+
+function isIn({ deployment, resource }: Tracked, unit: string): boolean {
+	return `${deployment.info.name}/${resource.id?.tenancy?.namespace}` === unit;
+}
+
+function problemOf(records: Records, text: string, shadow: Shadow): string | undefined {
+	const tracked = records.byUid.get(shadow.uid);
+	if (tracked?.text !== text) {
+		return "is gone, and has a shadow";
+	}
+	if (shadow.lifecycle === Lifecycle.CHECKING) {
+		return "is still CHECKING";
+	}
+	if (shadow.sources.some(({ tentative }) => tentative)) {
+		return "has a tentative source";
+	}
+	if (shadow.tasks.length > 0) {
+		return "has tasks";
+	}
+	return shadow.lifecycle === Lifecycle.DELETING && !mayWait(records, tracked, new Set())
+		? "is still DELETING, and nothing keeps it"
+		: undefined;
+}
+
+/** Whether there is a reason for a resource that is being deleted to be there still. */
+function mayWait(records: Records, tracked: Tracked, seen: Set<string>): boolean {
+	if (seen.has(tracked.text)) {
+		return false;
+	}
+	seen.add(tracked.text);
+	if (finalizersOf(tracked.resource).some((finalizer) => finalizer !== referencesFinalizer)) {
+		return true;
+	}
+	for (const [referrer, held] of records.referencing(tracked.text)) {
+		if (held.uid === tracked.uid && held.rule !== OnDelete.UNSET) {
+			if (mayStay(records, referrer, seen)) {
+				return true;
+			}
+		}
+	}
+	for (const ownee of records.resources.values()) {
+		const owns = ownee.resource.ownerReferences.some(({ uid }) => uid === tracked.uid);
+		if (owns && !isPastRecall(ownee.resource) && mayStay(records, ownee, seen)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/** Whether there is a reason for what should go with something else to be there still. */
+function mayStay(records: Records, tracked: Tracked, seen: Set<string>): boolean {
+	return isMarkedForDeletion(tracked.resource)
+		? mayWait(records, tracked, seen)
+		: isBlocked(records, tracked);
+}
+
+function isBlocked(records: Records, { text, uid }: Tracked): boolean {
+	for (const [referrer, held] of records.referencing(text)) {
+		const yields = records.isInMarkedNamespace(referrer);
+		if (held.uid === uid && held.rule === OnDelete.BLOCK && !yields) {
+			return true;
+		}
+	}
+	return false;
+}
+
+function ownersProblem(records: Records, tracked: Tracked): string | undefined {
+	const invalid = tracked.resource.ownerReferences.find((each) => records.isInvalid(tracked, each));
+	return invalid !== undefined && !isBlocked(records, tracked)
+		? `still has the owner ${invalid.name}, which is gone`
+		: undefined;
+}

@@ -1,0 +1,95 @@
+import { Inconsistent, type Mutation, type StorageBackend, WatchClosed } from "@plinth/storage";
+import { type Life, never } from "./life.ts";
+import type { World } from "./world.ts";
+
+/**
+ * The storage of a deployment as one life of a server reaches it: every step takes its time before it
+ * happens and before it is heard of, commits may be answered Inconsistent, watches break, and nothing
+ * is heard of when the life is over. A commit that was sent by then may still land.
+ */
+export function storageOf(
+	world: World,
+	name: string,
+	backend: StorageBackend,
+	life: Life,
+): StorageBackend {
+	async function step<T>(run: () => Promise<T>): Promise<T> {
+		await world.someTime();
+		if (life.isOver) {
+			return never;
+		}
+		let outcome: { readonly value: T } | { readonly failure: unknown };
+		try {
+			outcome = { value: await run() };
+		} catch (failure) {
+			outcome = { failure };
+		}
+		await world.someTime();
+		if (life.isOver) {
+			return never;
+		}
+		if ("failure" in outcome) {
+			throw outcome.failure;
+		}
+		return outcome.value;
+	}
+
+	async function land(mutations: readonly Mutation[], whenever: boolean): Promise<void> {
+		try {
+			if (whenever) {
+				await world.pass(world.random.next() * world.pick([10, 2_000, 60_000]));
+			}
+			await backend.commit(mutations);
+			world.story.tell(name, () => "  (a commit that nobody knows of has landed)");
+		} catch {
+			// Then it never does.
+		}
+	}
+
+	return {
+		read: (id, options) => step(() => backend.read(id, options)),
+		list: (query, options) => step(() => backend.list(query, options)),
+		snapshot: (query, options) => step(() => backend.snapshot(query, options)),
+		listByOwner: (owner) => step(() => backend.listByOwner(owner)),
+		countByType: () => step(() => backend.countByType()),
+		catchUp: (signal) => step(() => backend.catchUp(signal)),
+		close: async () => {},
+		async commit(mutations, options) {
+			await world.someTime();
+			if (life.isOver) {
+				if (!options?.dryRun && world.happens(0.5)) {
+					await land(mutations, false);
+				}
+				return never;
+			}
+			if (!options?.dryRun && world.happens(world.weather.unknown)) {
+				const outcome = world.pick(["landed", "lands later", "never lands"]);
+				world.story.tell(name, () => `a commit is answered Inconsistent: ${outcome}`);
+				if (outcome === "landed") {
+					await land(mutations, false);
+				} else if (outcome === "lands later") {
+					void land(mutations, true);
+				}
+				await world.someTime();
+				if (life.isOver) {
+					return never;
+				}
+				throw new Inconsistent("nobody knows whether it has landed");
+			}
+			return step(() => backend.commit(mutations, options));
+		},
+		async *watchList(query, options) {
+			await world.someTime();
+			for await (const event of backend.watchList(query, options)) {
+				await world.someTime();
+				if (life.isOver) {
+					return;
+				}
+				if (world.happens(world.weather.broken)) {
+					throw new WatchClosed("it broke");
+				}
+				yield event;
+			}
+		},
+	};
+}

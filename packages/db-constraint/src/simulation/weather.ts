@@ -1,0 +1,49 @@
+import type { Random } from "@plinth/runtime";
+
+/** How much goes wrong, as chances from 0 to 1 of each occasion. */
+export interface Weather {
+	/** Of each further turn that a step of a storage or a message waits. */
+	readonly turn: number;
+	/** That a step of a storage or a message takes seconds, or minutes. */
+	readonly slow: number;
+	/** That a message gets lost: a request before it has an effect, an answer after it. */
+	readonly lost: number;
+	/** That a request arrives a second time, later. */
+	readonly repeated: number;
+	/** That a commit is answered Inconsistent: it has landed, lands later, or never does. */
+	readonly unknown: number;
+	/** That a watch breaks, at each of its events. */
+	readonly broken: number;
+	/** How many milliseconds pass between two crashes, on average; `Infinity` for none. */
+	readonly crashEveryMs: number;
+	/** That a deployment is missing in the picture that a server starts with. */
+	readonly missing: number;
+}
+
+/** Nothing goes wrong, but things still take turns. */
+export const calm: Weather = {
+	turn: 0.1,
+	slow: 0,
+	lost: 0,
+	repeated: 0,
+	unknown: 0,
+	broken: 0,
+	crashEveryMs: Number.POSITIVE_INFINITY,
+	missing: 0,
+};
+
+/** Each fault is absent, rare or frequent, as the draw decides: some bugs hide behind too many faults. */
+export function drawWeather(random: Random): Weather {
+	const one = (...levels: readonly number[]) =>
+		levels[Math.floor(random.next() * levels.length)] ?? 0;
+	return {
+		turn: one(0.1, 0.3, 0.5),
+		slow: one(0, 0.005, 0.02),
+		lost: one(0, 0.02, 0.1),
+		repeated: one(0, 0.05, 0.2),
+		unknown: one(0, 0.02, 0.06),
+		broken: one(0, 0.02, 0.1),
+		crashEveryMs: one(Number.POSITIVE_INFINITY, 60_000, 20_000),
+		missing: one(0, 0.1, 0.3),
+	};
+}

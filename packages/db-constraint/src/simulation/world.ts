@@ -1,0 +1,62 @@
+import type { Random } from "@plinth/runtime";
+import { type SeededRuntime, seededRuntime } from "@plinth/runtime/testing";
+import type { Deployment } from "./deployment.ts";
+import { Observer } from "./observer.ts";
+import { Story } from "./story.ts";
+import { calm, drawWeather, type Weather } from "./weather.ts";
+
+/** What everything in a simulation shares. */
+export class World {
+	readonly runtime: SeededRuntime;
+	readonly deployments: Deployment[] = [];
+	readonly story: Story;
+	readonly observer: Observer;
+	weather: Weather;
+
+	constructor(seed: number, tells: boolean) {
+		this.runtime = seededRuntime({ seed, maxSteps: 60_000 });
+		this.story = new Story(this.runtime.clock, tells);
+		this.observer = new Observer(this.story);
+		this.weather = drawWeather(this.runtime.random);
+	}
+
+	get random(): Random {
+		return this.runtime.random;
+	}
+
+	/** From now on nothing goes wrong. */
+	clearUp(): void {
+		this.weather = calm;
+		this.story.tell("world", () => "nothing goes wrong from now on");
+	}
+
+	/** Whether something that has this chance happens now. */
+	happens(chance: number): boolean {
+		return chance > 0 && this.random.next() < chance;
+	}
+
+	/** A whole number from 0 on, below the limit. */
+	below(limit: number): number {
+		return Math.floor(this.random.next() * limit);
+	}
+
+	/** One of several. */
+	pick<const Items extends readonly [unknown, ...unknown[]]>(items: Items): Items[number] {
+		return items[this.below(items.length)] ?? items[0];
+	}
+
+	/** Some of the time that steps and messages take: turns, seldom seconds or minutes. */
+	async someTime(): Promise<void> {
+		while (this.happens(this.weather.turn)) {
+			await this.runtime.scheduler.pause();
+		}
+		if (this.happens(this.weather.slow)) {
+			await this.pass(this.random.next() * this.pick([50, 3_000, 20_000, 90_000]));
+		}
+	}
+
+	/** Time passes, for nobody in particular. */
+	pass(ms: number): Promise<void> {
+		return new Promise((resolve) => this.runtime.clock.setTimer(ms, resolve));
+	}
+}
