@@ -1,4 +1,6 @@
 import { Code } from "@connectrpc/connect";
+import type { Resource } from "@plinth/proto";
+import { hasFinalizer, isMarkedForDeletion } from "@plinth/resource";
 import { sleep } from "@plinth/runtime";
 import {
 	type Commit,
@@ -11,9 +13,12 @@ import {
 import type { Asking } from "./asking.ts";
 import { Busy } from "./busy.ts";
 import { CommitAttempt } from "./commit-attempt.ts";
+import { isConflict } from "./conflict.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
+import { assertDescriptor } from "./descriptor-record.ts";
 import { isTombstone } from "./removals.ts";
-import { ResourceShadow } from "./shadow-records.ts";
+import { referencesFinalizer } from "./shadow.ts";
+import { lookup, ResourceShadow } from "./shadow-records.ts";
 
 /**
  * The storage as everything above sees it: what is committed through it keeps references true.
@@ -51,6 +56,12 @@ async function commit(
 	if (mutations.every(isNoneOfOurs)) {
 		return context.backend.commit(mutations, options);
 	}
+	if (await isPlain(context, mutations)) {
+		const plain = await commitPlain(context, mutations, options);
+		if (plain !== undefined) {
+			return plain;
+		}
+	}
 	const { runtime, limits } = context;
 	let pauseMs = limits.pauseMs / 50;
 	for (let left = limits.attempts; ; left--) {
@@ -71,6 +82,65 @@ async function commit(
 		}
 		await sleep(runtime.clock, pauseMs * (0.5 + runtime.random.next()));
 		pauseMs = Math.min(pauseMs * 2, limits.pauseMs);
+	}
+}
+
+/**
+ * Whether the commit has nothing to do with references: it puts resources of types that have none, without
+ * owners, and neither marks one nor puts one that is marked.
+ */
+async function isPlain(
+	{ backend, descriptor }: ConstraintContext,
+	mutations: readonly Mutation[],
+): Promise<boolean> {
+	for (const mutation of mutations) {
+		if (mutation.op === "delete") {
+			return false;
+		}
+		if (mutation.op === "assert") {
+			continue;
+		}
+		const { resource, expectedVersion } = mutation;
+		if (!isUnrelated(resource) || descriptor.hasReferences(resource)) {
+			return false;
+		}
+		const stored =
+			expectedVersion === "" || resource.id === undefined
+				? undefined
+				: await lookup(backend, resource.id);
+		if (stored !== undefined && !isUnrelated(stored)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+function isUnrelated(resource: Resource): boolean {
+	return (
+		resource.ownerReferences.length === 0 &&
+		!isMarkedForDeletion(resource) &&
+		!hasFinalizer(resource, referencesFinalizer)
+	);
+}
+
+/** Answers `undefined` where another schema has come into force meanwhile, or seems to have. */
+async function commitPlain(
+	context: ConstraintContext,
+	mutations: readonly Mutation[],
+	options: CommitOptions,
+): Promise<Commit | undefined> {
+	const descriptor = await assertDescriptor(context);
+	try {
+		const { version, resources } = await context.backend.commit(
+			[...mutations, descriptor],
+			options,
+		);
+		return { version, resources: resources.slice(0, mutations.length) };
+	} catch (failure) {
+		if (isConflict(failure) && failure.mutations.includes(mutations.length)) {
+			return undefined;
+		}
+		throw failure;
 	}
 }
 

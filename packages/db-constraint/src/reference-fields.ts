@@ -48,6 +48,11 @@ export class ReferenceFields {
 		this.#fields = stepsOf(schema);
 	}
 
+	/** Whether there is any. */
+	get isEmpty(): boolean {
+		return this.#fields.size === 0;
+	}
+
 	/** The rules of all fields, with the name of each, in an order that only the schema decides. */
 	get rules(): readonly { readonly field: string; readonly rule: ReferenceRule }[] {
 		return [...this.#fields.values()]

@@ -114,7 +114,7 @@ export class ServiceDescriptor {
 
 	/** Whether resources of the type have fields that are references. */
 	hasReferences(resource: Resource): boolean {
-		return (this.#of(resource)?.fields.rules.length ?? 0) > 0;
+		return this.#of(resource)?.fields.isEmpty === false;
 	}
 
 	/**
@@ -124,7 +124,7 @@ export class ServiceDescriptor {
 	 */
 	referencesOf(resource: Resource): readonly DeclaredReference[] {
 		const known = this.#of(resource);
-		if (known === undefined || known.fields.rules.length === 0) {
+		if (known === undefined || known.fields.isEmpty) {
 			return [];
 		}
 		const { data } = decodeShared(known.type, resource);
@@ -155,7 +155,7 @@ export class ServiceDescriptor {
 	/** The types of this service that have references. */
 	referencingTypes(): readonly ResourceType[] {
 		return [...this.#fields.values()]
-			.filter(({ fields }) => fields.rules.length > 0)
+			.filter(({ fields }) => !fields.isEmpty)
 			.map(({ type }) => type);
 	}
 

@@ -1,4 +1,4 @@
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { create, isMessage, type MessageInitShape } from "@bufbuild/protobuf";
 import { type ID, IDSchema, type Resource, TypeSchema } from "@plinth/proto";
 import {
 	type ResourceShadow as ResourceShadowMessage,
@@ -61,7 +61,7 @@ export async function lookup(
 	options: ReadOptions = {},
 ): Promise<Resource | undefined> {
 	try {
-		return await backend.read(idFor(name), options);
+		return await backend.read(isId(name) ? { ...name, uid: "" } : idFor(name), options);
 	} catch (failure) {
 		if (failure instanceof GroupVersionMismatch) {
 			return failure.stored;
@@ -71,6 +71,10 @@ export async function lookup(
 		}
 		throw failure;
 	}
+}
+
+function isId(name: ResourceName): name is ID {
+	return isMessage(name, IDSchema);
 }
 
 /** An ID for whichever incarnation has the name. */
