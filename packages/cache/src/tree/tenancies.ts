@@ -1,41 +1,64 @@
 import type { NameMap } from "./name-map.ts";
 
+/** A namespace: what it holds in the partition that had it first, and in others. */
+interface Namespace {
+	partition: string;
+	names: NameMap;
+	others: Map<string, NameMap> | undefined;
+}
+
 /**
- * The entries of each tenancy, as nested maps and nothing else.
+ * The entries of each tenancy, by namespace and then by partition.
+ *
+ *     namespace ──hash──▶ partition ═ names      most namespaces are of one partition: one comparison
+ *                         others ──hash──▶ names
  *
  * It repeats the two upper levels of the tree by ID, for what is asked most: with a million
  * resources a look-up costs what the memory costs that it touches, and nodes with their maps of
  * children would double that. A unit that the scope of the type lacks is empty.
  */
 export class Tenancies {
-	readonly #byPartition = new Map<string, Map<string, NameMap>>();
+	readonly #byNamespace = new Map<string, Namespace>();
 
 	get(partition: string, namespace: string): NameMap | undefined {
-		return this.#byPartition.get(partition)?.get(namespace);
+		const found = this.#byNamespace.get(namespace);
+		return found === undefined || found.partition === partition
+			? found?.names
+			: found.others?.get(partition);
 	}
 
 	set(partition: string, namespace: string, names: NameMap): void {
-		const byNamespace = this.#byPartition.get(partition);
-		if (byNamespace === undefined) {
-			this.#byPartition.set(partition, new Map([[namespace, names]]));
+		const found = this.#byNamespace.get(namespace);
+		if (found === undefined) {
+			this.#byNamespace.set(namespace, { partition, names, others: undefined });
+		} else if (found.partition === partition) {
+			found.names = names;
 		} else {
-			byNamespace.set(namespace, names);
+			found.others ??= new Map();
+			found.others.set(partition, names);
 		}
 	}
 
 	delete(partition: string, namespace: string): void {
-		const byNamespace = this.#byPartition.get(partition);
-		byNamespace?.delete(namespace);
-		if (byNamespace?.size === 0) {
-			this.#byPartition.delete(partition);
+		const found = this.#byNamespace.get(namespace);
+		if (found?.partition !== partition) {
+			found?.others?.delete(partition);
+			return;
+		}
+		const [next] = found.others ?? [];
+		if (next === undefined) {
+			this.#byNamespace.delete(namespace);
+		} else {
+			[found.partition, found.names] = next;
+			found.others?.delete(found.partition);
 		}
 	}
 
 	/** How many tenancies there are. */
 	get size(): number {
 		let size = 0;
-		for (const byNamespace of this.#byPartition.values()) {
-			size += byNamespace.size;
+		for (const { others } of this.#byNamespace.values()) {
+			size += 1 + (others?.size ?? 0);
 		}
 		return size;
 	}
