@@ -33,6 +33,7 @@ describe("the reports on controllers", () => {
 				"reaper",
 				"namespace-deletion",
 				"partition-deletion",
+				"db-constraint",
 			]);
 			const refused = await client.listControllers({}, as("user")).catch(ConnectError.from);
 			expect(refused).toMatchObject({ code: Code.PermissionDenied });

@@ -43,6 +43,7 @@ import { createReflectionService } from "./operations/reflection-service.ts";
  * | `trustedShared` | caches, priming and watches of controllers | none: full rights | by reference, immutable |
  * | `trustedCloned` | reconcilers, mappers, modules, whoever embeds the server | none: full rights | cloned |
  * | `securedCloned` | code that acts for a user | from the caller's token | cloned |
+ * | `createInternalRouter` | other deployments, on the internal listener (`deployment/internal-router.ts`) | their credential; SchemaMixinService and meta types only | serialized |
  */
 export interface Interfaces {
 	readonly external: ConnectRouter;

@@ -1,7 +1,8 @@
 import { type Client, Code, ConnectError } from "@connectrpc/connect";
 import { type TracerProvider, trace } from "@opentelemetry/api";
 import type { IMetricReader } from "@opentelemetry/sdk-metrics";
-import { createControllerManager } from "@plinth/controller";
+import { createControllerManager, type ManagerState } from "@plinth/controller";
+import { metaService, metaTypes, ResourceShadow } from "@plinth/db-constraint";
 import type { ResourceService } from "@plinth/proto";
 import {
 	type Authorizer,
@@ -21,13 +22,20 @@ import {
 	isLoopback,
 	type ListenAddress,
 } from "./configuration/listen-address.ts";
+import type { DeploymentOptions } from "./deployment/deployment-options.ts";
+import { createInternalRouter } from "./deployment/internal-router.ts";
+import { openOthers } from "./deployment/others.ts";
+import { References } from "./deployment/references.ts";
 import { Health } from "./gen/grpc/health/v1/health_pb.ts";
 import { createInterfaces, type Interfaces } from "./interfaces.ts";
 import { CallGate } from "./limits/call-gate.ts";
 import { type CallLimits, defaultCallLimits } from "./limits/call-limits.ts";
+import { endStreams } from "./listener/end-streams.ts";
 import { defaultListenerLimits, type ListenerLimits } from "./listener/limits.ts";
 import { ListenError, type Listener, openListener } from "./listener/listener.ts";
 import { createPlainEndpoints, type MetricsEndpoint } from "./listener/plain-endpoints.ts";
+import { reportFaults } from "./listener/report-faults.ts";
+import { answerText } from "./listener/request-handler.ts";
 import { createRpcHandler } from "./listener/rpc-handler.ts";
 import { checkTlsMaterial, type TlsFiles, type TlsMaterial } from "./listener/tls-files.ts";
 import type { Module } from "./module/define-module.ts";
@@ -63,6 +71,8 @@ export interface ServerOptions {
 	readonly authorizer?: Authorizer;
 	/** Listen beyond this machine although everyone has full rights. */
 	readonly allowAnonymous?: boolean;
+	/** Which deployment this is; references reach no further than this server where it is absent. */
+	readonly deployment?: DeploymentOptions;
 	readonly runtime?: Runtime;
 	readonly logger?: Logger;
 	/** Limits that differ from `defaultListenerLimits`. */
@@ -80,8 +90,8 @@ export interface ServerOptions {
 /** A server within this process. It starts once. */
 export interface Server {
 	/**
-	 * Starts in order: storage, types, resource service, controllers, listener. What has been started
-	 * is stopped again where a step fails.
+	 * Starts in order: storage, types, resource service, internal listener, discovery, controllers,
+	 * listener. What has been started is stopped again where a step fails.
 	 *
 	 * @throws Error of the step that failed.
 	 */
@@ -125,6 +135,8 @@ class ComposedServer implements Server {
 	readonly #logger: Logger;
 	readonly #streamsEnd = new AbortController();
 	readonly #callsEnd = new AbortController();
+	/** Ends a start that waits for other deployments. */
+	readonly #startEnd = new AbortController();
 	readonly #ended = Promise.withResolvers<void>();
 	#phase: Phase = "new";
 	#starting: Promise<Running> | undefined;
@@ -174,8 +186,20 @@ class ComposedServer implements Server {
 	}
 
 	stop(): Promise<void> {
+		this.#startEnd.abort(new Error("the server was stopped while it started"));
 		this.#stopping ??= this.#stop(undefined);
 		return this.#stopping;
+	}
+
+	/** A part of the server has failed that it can't go on without. */
+	#fail(failure: unknown): void {
+		if (this.#stopping === undefined) {
+			this.#logger.error({ err: failure }, "a part of the server failed: it stops");
+			this.#startEnd.abort(failure);
+			this.#stopping = this.#stop(failure);
+			// How it ends is told by `ended`.
+			this.#stopping.catch(() => {});
+		}
 	}
 
 	#started(): Running {
@@ -202,7 +226,19 @@ class ComposedServer implements Server {
 		const listen = this.#options.listen ?? defaultListen;
 		this.#checkReach(listen, authorizer);
 		const tls = await this.#readTls(started, followers);
-		const registry = registerTypes([Tombstone, Partition, Namespace], modules);
+		const { deployment } = this.#options;
+		const registry = registerTypes(
+			[
+				...[Tombstone, Partition, Namespace, ResourceShadow],
+				...(deployment?.service === metaService ? metaTypes : []),
+			],
+			modules,
+		);
+		const others = deployment && (await openOthers(deployment, { clock, logger }));
+		if (others !== undefined) {
+			started.defer(() => others.close());
+			followers.push(() => others.reload());
+		}
 
 		const metrics = createMetrics(this.#options.metricReaders);
 		started.defer(() => metrics.close());
@@ -232,16 +268,32 @@ class ComposedServer implements Server {
 			meter: metrics.meter,
 			tracer: tracing.tracer,
 		});
-		await ensureDefaultTenancy(backend, runtime);
+		const references = await References.open({
+			backend,
+			identity: storage.identity,
+			types: registry.all(),
+			foreignTypes: modules.flatMap((module) => module.foreignTypes),
+			deployment,
+			connections: others?.connections,
+			ownService: () => interfaces.trustedCloned,
+			runtime,
+			logger,
+			onFailure: (failure) => this.#fail(failure),
+		});
+		started.defer(() => references.close());
+		await ensureDefaultTenancy(references.store, runtime);
 		await warnOfUnregistered(backend, registry, logger);
 
 		const interfaces = createInterfaces({
-			backend,
+			backend: references.store,
 			registry,
 			authorizer,
 			modules,
 			// The manager works through the interfaces: it comes after them.
-			controllers: { state: () => manager.state(), graph: () => manager.graph() },
+			controllers: {
+				state: () => withControllers(manager.state(), references.state()),
+				graph: () => manager.graph(),
+			},
 			runtime,
 			logger,
 			limits,
@@ -251,6 +303,34 @@ class ComposedServer implements Server {
 			streamsEnd: this.#streamsEnd.signal,
 			callsEnd: this.#callsEnd.signal,
 		});
+		if (deployment !== undefined && others !== undefined) {
+			const internal = await openListener({
+				address: deployment.internalListen,
+				limits,
+				...(tls && { tls: tls.withoutClients }),
+				clock,
+				logger,
+				handler: createRpcHandler(
+					createInternalRouter({
+						mixin: references.mixin,
+						isMeta: deployment.service === metaService,
+						store: references.store,
+						runtime,
+						logger,
+						messageBytes: limits.messageBytes,
+						check: (call) => others.credential.check(call),
+						interceptors: [endStreams(this.#streamsEnd.signal), reportFaults(logger)],
+						callsEnd: this.#callsEnd.signal,
+					}),
+					(_request, response) => answerText(response, 404, "only deployments call here"),
+					logger,
+				),
+			});
+			tls?.followWithoutClients(internal);
+			started.defer(() => internal.close(cutAfterMs));
+		}
+		await references.discover(this.#startEnd.signal);
+
 		const controllers = new AbortController();
 		const manager = createControllerManager({
 			client: interfaces.trustedShared,
@@ -268,9 +348,13 @@ class ComposedServer implements Server {
 			manager.register(controller);
 		}
 		observeControllers(metrics.meter, manager);
-		const managing = manager.run(controllers.signal).catch((failure: unknown) => {
-			logger.error({ err: failure }, "the controllers failed: the server stops");
-			this.#stopping ??= this.#stop(failure);
+		const managing = manager
+			.run(controllers.signal)
+			.catch((failure: unknown) => this.#fail(failure));
+		references.control({
+			client: interfaces.trustedShared,
+			cloningClient: interfaces.trustedCloned,
+			leases,
 		});
 		started.defer(async () => {
 			controllers.abort();
@@ -359,7 +443,7 @@ class ComposedServer implements Server {
 			...(clientCaFile !== undefined && { ca: clientCaFile }),
 		};
 		let material: TlsMaterial | undefined;
-		let listener: Listener | undefined;
+		const listeners: ((material: TlsMaterial) => void)[] = [];
 		const followed = await followFiles({
 			files: tlsPaths,
 			clock: runtime.clock,
@@ -368,24 +452,32 @@ class ComposedServer implements Server {
 				const read = { cert, key, ...(ca !== undefined && { ca }) };
 				checkTlsMaterial(files, read);
 				material = read;
-				listener?.setTls(read);
+				for (const follow of listeners) {
+					follow(read);
+				}
 			},
 		});
 		started.defer(() => followed.close());
 		followers.push(() => followed.check());
+		const current = () => {
+			if (material === undefined) {
+				throw new Error("the first contents are taken before this is asked for");
+			}
+			return material;
+		};
+		const follow = (setTls: (material: TlsMaterial) => void) => {
+			listeners.push(setTls);
+			setTls(current());
+		};
 		return {
 			get material() {
-				if (material === undefined) {
-					throw new Error("the first contents are taken before this is asked for");
-				}
-				return material;
+				return current();
 			},
-			follow(opened) {
-				listener = opened;
-				if (material !== undefined) {
-					opened.setTls(material);
-				}
+			get withoutClients() {
+				return withoutClients(current());
 			},
+			follow: (opened) => follow((next) => opened.setTls(next)),
+			followWithoutClients: (opened) => follow((next) => opened.setTls(withoutClients(next))),
 		};
 	}
 
@@ -424,7 +516,21 @@ class ComposedServer implements Server {
 /** What TLS files hold now, and who is told when that changes. */
 interface FollowedTls {
 	readonly material: TlsMaterial;
+	/** The same for clients that show no certificate: they have a credential. */
+	readonly withoutClients: TlsMaterial;
 	follow(listener: Listener): void;
+	followWithoutClients(listener: Listener): void;
+}
+
+function withoutClients({ cert, key }: TlsMaterial): TlsMaterial {
+	return { cert, key };
+}
+
+/** The report on all controllers. */
+function withControllers(own: ManagerState, more: ManagerState | undefined): ManagerState {
+	return more === undefined
+		? own
+		: { ...own, controllers: [...own.controllers, ...more.controllers] };
 }
 
 /** What policies call the metrics: `internal.v1.Metrics`. */

@@ -2,7 +2,12 @@ import { mkdir, readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { type LeaseManager, LocalLeases, type Logger, type Runtime } from "@plinth/runtime";
-import { createMemoryBackend, type StorageBackend, type StorageLimits } from "@plinth/storage";
+import {
+	createMemoryBackend,
+	type StorageBackend,
+	type StorageIdentity,
+	type StorageLimits,
+} from "@plinth/storage";
 import { createEtcdBackend, EtcdLeases, type EtcdOptions } from "@plinth/storage-etcd";
 import { createSqliteBackend } from "@plinth/storage-sqlite";
 import type { EtcdChoice } from "./configuration/etcd-choice.ts";
@@ -20,6 +25,8 @@ export type StorageChoice =
 export interface OpenStorage {
 	readonly backend: StorageBackend;
 	readonly leases: LeaseManager;
+	/** Who the storage is, where it knows. */
+	readonly identity?: StorageIdentity;
 	/** Gives back all leases, and closes the storage. */
 	close(): Promise<void>;
 }
@@ -43,7 +50,8 @@ export async function openStorage(
 			await mkdir(choice.directory, { recursive: true });
 			const leases = new LocalLeases();
 			const path = join(choice.directory, databaseFile);
-			return alone(await createSqliteBackend({ path, runtime, leases, limits, log }), leases);
+			const backend = await createSqliteBackend({ path, runtime, leases, limits, log });
+			return { ...alone(backend, leases), identity: backend.identity };
 		}
 		case "etcd": {
 			const options = await etcdOptions(choice, runtime, log);

@@ -1,145 +1,129 @@
 /**
- * What the constraints cost a commit, on the storage in memory, against the bare storage:
- * `node bench/commit.bench.ts`.
+ * What the constraints cost writes and deletions, through the in-process client over the storage in
+ * memory, against the same without constraints: `node bench/commit.bench.ts`.
  */
-import { create } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { Resource } from "@plinth/proto";
-import { idOf, newUlid, Partition, referenceTo, resourceOf } from "@plinth/resource";
-import { ensureDefaultTenancy, removal } from "@plinth/resource-service";
-import { systemRuntime } from "@plinth/runtime";
-import { createMemoryBackend, type StorageBackend } from "@plinth/storage";
-import { createConstraints, localEnvironment, ServiceDescriptor } from "../src/index.ts";
-import { Thing, ThingSchema } from "../testdata/types.ts";
+import { idOf, Partition, type ResourceType, referenceTo, resourceOf } from "@plinth/resource";
+import { Thing, ThingSchema, Widget, WidgetSchema } from "../testdata/types.ts";
+import { type BenchServer, bareServer, twoDeployments } from "./servers.ts";
 
-const count = 5_000;
-const rounds = 5;
+const count = 2_000;
+const rounds = 7;
+
+interface Servers {
+	readonly alpha: BenchServer;
+	readonly beta: BenchServer;
+}
 
 interface Case {
 	readonly name: string;
 	/** Answers what is to be timed, for the i-th resource. */
-	prepare(store: StorageBackend): Promise<(i: number) => Promise<unknown>>;
+	prepare(servers: Servers): Promise<(i: number) => Promise<unknown>>;
+	readonly count?: number;
 }
 
-const fresh = (resource: Resource): Resource => ({
-	...resource,
-	generation: newUlid(systemRuntime),
-	id: { ...resource.id!, uid: newUlid(systemRuntime) },
-});
+const thing = (name: string, init: MessageInitShape<typeof ThingSchema> = {}): Resource =>
+	resourceOf(Thing, { id: idOf(Thing, name), data: create(ThingSchema, init) });
 
-const thing = (name: string, needs?: string): Resource =>
-	fresh(
-		resourceOf(Thing, {
-			id: idOf(Thing, name),
-			data: create(ThingSchema, needs ? { needs: referenceTo({ name: needs }) } : { note: name }),
-		}),
-	);
+const widget = (name: string, needs: string): Resource =>
+	resourceOf(Widget, {
+		id: idOf(Widget, name),
+		data: create(WidgetSchema, { needs: referenceTo({ name: needs }) }),
+	});
 
-async function put(store: StorageBackend, resource: Resource): Promise<Resource> {
-	const { resources } = await store.commit([
-		{ op: "put", resource, expectedVersion: resource.version },
-	]);
-	return resources[0] ?? resource;
+const write = ({ client }: BenchServer, resource: Resource) => client.write({ resource });
+
+const remove = ({ client }: BenchServer, type: ResourceType, name: string) =>
+	client.delete({ id: idOf(type, name) });
+
+async function makeTargets(server: BenchServer, targets: number): Promise<void> {
+	for (let i = 0; i < targets; i++) {
+		await write(server, thing(`target-${i}`));
+	}
 }
+
+const likes = (i: number, references: number) =>
+	Array.from({ length: references }, (_, at) => referenceTo({ name: `target-${(i + at) % 100}` }));
 
 const cases: readonly Case[] = [
 	{
-		name: "create, a type without references",
-		prepare: async (store) => (i) =>
-			put(store, fresh(resourceOf(Partition, { id: idOf(Partition, `p-${i}`) }))),
+		name: "write, a type without references",
+		prepare:
+			async ({ alpha }) =>
+			(i) =>
+				write(alpha, resourceOf(Partition, { id: idOf(Partition, `p-${i}`) })),
 	},
+	...[0, 1, 10].map(
+		(references): Case => ({
+			name: `write, ${references} local references`,
+			async prepare({ alpha }) {
+				await makeTargets(alpha, 100);
+				return (i) => write(alpha, thing(`t-${i}`, { likes: likes(i, references) }));
+			},
+		}),
+	),
 	{
-		name: "create, no reference set",
-		prepare: async (store) => (i) => put(store, thing(`t-${i}`)),
-	},
-	{
-		name: "create, referencing one of 100",
-		async prepare(store) {
-			for (let i = 0; i < 100; i++) {
-				await put(store, thing(`target-${i}`));
-			}
-			return (i) => put(store, thing(`t-${i}`, `target-${i % 100}`));
+		name: "write, 1 foreign reference",
+		async prepare({ alpha, beta }) {
+			await makeTargets(alpha, 100);
+			return (i) => write(beta, widget(`w-${i}`, `target-${i % 100}`));
 		},
 	},
-	{
-		name: "replace, the reference unchanged",
-		async prepare(store) {
-			await put(store, thing("target"));
-			const stored: Resource[] = [];
-			for (let i = 0; i < count; i++) {
-				stored.push(await put(store, thing(`t-${i}`, "target")));
-			}
-			return async (i) => put(store, stored[i]!);
-		},
-	},
-	{
-		name: "delete, never referenced",
-		async prepare(store) {
-			const stored: Resource[] = [];
-			for (let i = 0; i < count; i++) {
-				stored.push(await put(store, thing(`t-${i}`)));
-			}
-			return (i) => store.commit(removal(systemRuntime, stored[i]!));
-		},
-	},
-	{
-		name: "delete, referenced once and no more",
-		async prepare(store) {
-			const stored: Resource[] = [];
-			for (let i = 0; i < count; i++) {
-				stored.push(await put(store, thing(`t-${i}`)));
-				const user = await put(store, thing(`user-${i}`, `t-${i}`));
-				await store.commit(removal(systemRuntime, user));
-			}
-			return (i) => store.commit(removal(systemRuntime, stored[i]!));
-		},
-	},
+	...[0, 100, 10_000].map(
+		(referrers): Case => ({
+			name: `delete, once referenced by ${referrers}`,
+			count: referrers === 10_000 ? 1 : referrers === 100 ? 20 : count,
+			async prepare({ alpha }) {
+				const targets = referrers === 10_000 ? 1 : referrers === 100 ? 20 : count;
+				await makeTargets(alpha, targets);
+				for (let target = 0; target < targets; target++) {
+					for (let i = 0; i < referrers; i++) {
+						const like = [referenceTo({ name: `target-${target}` })];
+						await write(alpha, thing(`user-${target}-${i}`, { likes: like }));
+					}
+				}
+				// They reference it with UNSET: the deletion begins, and they are cleared afterwards.
+				return (i) => remove(alpha, Thing, `target-${i}`);
+			},
+		}),
+	),
 ];
 
-async function measure(made: StorageBackend, { prepare }: Case): Promise<number> {
-	const run = await prepare(made);
+async function measure(servers: Servers, each: Case): Promise<number> {
+	const run = await each.prepare(servers);
+	const times = each.count ?? count;
 	const start = performance.now();
-	for (let i = 0; i < count; i++) {
+	for (let i = 0; i < times; i++) {
 		await run(i);
 	}
-	return ((performance.now() - start) * 1000) / count;
+	return ((performance.now() - start) * 1000) / times;
 }
 
 async function bare(each: Case): Promise<number> {
-	const backend = createMemoryBackend();
-	await ensureDefaultTenancy(backend, systemRuntime);
-	return measure(backend, each);
+	await using server = await bareServer([Thing, Widget]);
+	return await measure({ alpha: server, beta: server }, each);
 }
 
 async function constrained(each: Case): Promise<number> {
-	const backend = createMemoryBackend();
-	await ensureDefaultTenancy(backend, systemRuntime);
-	const constraints = createConstraints({
-		backend,
-		descriptor: new ServiceDescriptor({ types: [Partition, Thing], service: "alpha" }),
-		environment: localEnvironment("bench", "alpha"),
-	});
-	await constraints.schemaPass.begin();
-	await constraints.schemaPass.complete(new AbortController().signal);
-	const stop = new AbortController();
-	const running = constraints.run(stop.signal);
-	const us = await measure(constraints.store, each);
-	stop.abort();
-	await running;
-	return us;
+	const { alpha, beta } = await twoDeployments();
+	await using _alpha = alpha;
+	await using _beta = beta;
+	return await measure({ alpha, beta }, each);
 }
 
 const rows = [];
 for (const each of cases) {
 	const best = { bare: Number.POSITIVE_INFINITY, constrained: Number.POSITIVE_INFINITY };
-	for (let round = 0; round < rounds; round++) {
+	for (let round = 0; round < (each.count === 1 ? 2 : rounds); round++) {
 		best.bare = Math.min(best.bare, await bare(each));
 		best.constrained = Math.min(best.constrained, await constrained(each));
 	}
 	rows.push({
-		commit: each.name,
+		operation: each.name,
 		"bare storage µs": best.bare.toFixed(1),
 		"with constraints µs": best.constrained.toFixed(1),
-		ratio: (best.constrained / best.bare).toFixed(1),
+		ratio: (best.constrained / best.bare).toFixed(2),
 	});
 }
 console.table(rows);

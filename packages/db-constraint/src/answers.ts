@@ -34,6 +34,10 @@ export async function answerNow(
 	const blockers: ResourceKey[] = [];
 	for (const { shadow } of index.referencing(target)) {
 		const uses = rulesInto(shadow.outgoing, target, targetUid);
+		// What is known already needs no other resource that says so: among thousands one is looked at.
+		if (!uses.includes(OnDelete.BLOCK) && uses.every((rule) => rules.has(rule))) {
+			continue;
+		}
 		const resource = uses.length > 0 ? await holderOf(backend, shadow) : undefined;
 		if (resource === undefined) {
 			continue;
@@ -58,7 +62,10 @@ export async function answerNow(
 	return { rules: mergeRules([...rules]), owned, blockers };
 }
 
-/** The rules with which references go to that incarnation; one without a uid may mean it. */
+/**
+ * The rules with which references go to that incarnation. One that is recorded without a uid had no target
+ * when it was derived, and is none until it is established like a new one.
+ */
 function rulesInto(
 	outgoing: StoredShadow["shadow"]["outgoing"],
 	target: KeyLike,
@@ -72,7 +79,7 @@ function rulesInto(
 			each.target.namespace === target.namespace &&
 			each.target.partition === target.partition &&
 			each.target.region === target.region &&
-			(each.targetUid === targetUid || each.targetUid === ""),
+			each.targetUid === targetUid,
 	);
 	return mergeRules(into.map(({ rule }) => rule));
 }

@@ -120,13 +120,17 @@ export class Asking {
 		deployment: Deployed,
 		options: AskOptions,
 	): Promise<HolderAnswer> {
-		const { index, environment } = this.#context;
+		const { environment, index, limits } = this.#context;
 		if (isBeingSucceeded(environment, deployment.uid)) {
 			const why = "this deployment has not established yet what it references";
 			return { kind: "unknown", deployment, why };
 		}
 		const { resource, uid } = stored.shadow;
-		await index.reached(stored.version);
+		try {
+			await index.reachedWithin(stored.version, limits.callMs);
+		} catch {
+			return { kind: "unknown", deployment, why: "its own index is behind its storage" };
+		}
 		const target = resource ?? create(ResourceKeySchema);
 		const answer = await answerNow(this.#context, target, uid);
 		if (options.deleting && (answer.rules.length > 0 || answer.owned)) {

@@ -9,7 +9,7 @@ import {
 	OwneesSchema,
 	type Shadow,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
-import { isMarkedForDeletion } from "@plinth/resource";
+import { hasNamespace, hasPartition, isMarkedForDeletion } from "@plinth/resource";
 import { isConflict } from "./conflict.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
 import { type KeyLike, nameOfKey } from "./resource-key.ts";
@@ -30,7 +30,13 @@ export async function checkOwnership(
 	if (owner === undefined || context.descriptor.serviceOfGroup(owner.group) !== "") {
 		return Verdict.UNSPECIFIED;
 	}
-	if (context.descriptor.typeOf(owner) === undefined) {
+	const type = context.descriptor.typeOf(owner);
+	const isNamed =
+		type !== undefined &&
+		ownerUid !== "" &&
+		hasPartition(type.scope) === (owner.partition !== "") &&
+		hasNamespace(type.scope) === (owner.namespace !== "");
+	if (!isNamed) {
 		return Verdict.UNSPECIFIED;
 	}
 	if (requiresOwnerReference && !(await references(context, ownership))) {
@@ -86,7 +92,7 @@ async function references(
 		return true;
 	}
 	const version = await context.guards.change(ownee);
-	await context.index.reached(version);
+	await context.index.reachedWithin(version, context.limits.callMs);
 	return hasReference(context, owner, ownerUid, ownee);
 }
 

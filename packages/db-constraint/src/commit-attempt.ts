@@ -9,6 +9,7 @@ import {
 	TaskSchema,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { addFinalizer, hasFinalizer, isMarkedForDeletion } from "@plinth/resource";
+import type { Runtime } from "@plinth/runtime";
 import {
 	CasFailure,
 	type Commit,
@@ -25,7 +26,15 @@ import type { ConstraintContext, Release } from "./constraint-context.ts";
 import { checkDeletion, takeBack } from "./deletion-check.ts";
 import { assertDescriptor } from "./descriptor-record.ts";
 import { type Establishment, establish, type ForeignReference } from "./establishing.ts";
-import { deploymentOf, isLocal, type LocatedReference, locateReferences } from "./outgoing.ts";
+import {
+	deploymentOf,
+	isKept,
+	isLocal,
+	type LocatedReference,
+	locatedOf,
+	locateReferences,
+	refuseType,
+} from "./outgoing.ts";
 import { metaOwnersOf } from "./owner-references.ts";
 import {
 	isTombstoneOf,
@@ -53,6 +62,9 @@ import { assertMayDelete } from "./succession.ts";
 /** The condition that says whether all references of a resource have targets. */
 const resolved = "ReferencesResolved";
 
+/** How many new references one commit derives: each takes up to three of its mutations. */
+const derivedAtOnce = 25;
+
 /** One attempt at a commit: everything is read anew, and the commit asserts what it depends on. */
 export class CommitAttempt {
 	readonly #context: ConstraintContext;
@@ -69,6 +81,10 @@ export class CommitAttempt {
 	readonly #checks: { readonly checking: StoredShadow; readonly before: Shadow }[] = [];
 	readonly #foreign: (ForeignReference & { readonly edit: ShadowEdit })[] = [];
 	#released: readonly Release[] = [];
+	/** The targets of new references, as far as they are there. */
+	readonly #handled: string[] = [];
+	/** Whether there are more new references than one commit derives. */
+	#isMore = false;
 	/** Of which targets references are established anew, even where the shadow has them. */
 	#anew: (target: KeyLike) => boolean = () => false;
 	#established: ReadonlyMap<string, Establishment> = new Map();
@@ -101,6 +117,11 @@ export class CommitAttempt {
 				await this.#planDelete(at, mutation);
 			}
 		}
+		const [only] = this.#given;
+		if (only?.op === "delete" && this.#given.length === 1 && this.#deleted.size === 0) {
+			// What is not there, or is another one, the storage knows what to say of: it changes nothing.
+			return this.#context.backend.commit(this.#given, this.#options);
+		}
 		for (const [at, mutation] of this.#given.entries()) {
 			if (mutation.op === "put" && this.#own[at] === mutation) {
 				await this.#planPut(at, mutation);
@@ -116,12 +137,13 @@ export class CommitAttempt {
 	 * target that is missing is recorded without a uid, and reported in the resource's status. The given
 	 * mutation must assert the resource as it was read.
 	 *
+	 * @returns the targets that were found, and whether there are more to look for, in other commits.
 	 * @throws as `run` does.
 	 */
 	async derive(
 		resource: Resource,
 		anew: (target: KeyLike) => boolean = () => false,
-	): Promise<Commit> {
+	): Promise<{ readonly found: readonly string[]; readonly isMore: boolean }> {
 		this.#anew = anew;
 		await this.#planReferences(resource, true);
 		await this.#establishForeign(true);
@@ -129,7 +151,7 @@ export class CommitAttempt {
 		const shadow = (await this.#plan.shadow(this.#key(resource.id))).next;
 		const missing = shadow?.outgoing.filter(({ targetUid }) => targetUid === "") ?? [];
 		const reports = resource.status[statusKey]?.conditions.some(({ type }) => type === resolved);
-		if (missing.length > 0 || reports) {
+		if (!this.#isMore && (missing.length > 0 || reports)) {
 			const names = missing.map(({ path, target }) => `${path}: ${target && displayKey(target)}`);
 			const message = missing.length > 0 ? `missing: ${names.join(", ")}` : "";
 			const next = withCondition(
@@ -141,7 +163,8 @@ export class CommitAttempt {
 				this.#own[0] = { op: "put", resource: next, expectedVersion: resource.version };
 			}
 		}
-		return this.#commit();
+		await this.#commit();
+		return { found: this.#handled, isMore: this.#isMore };
 	}
 
 	/** Makes what asked whether it may be deleted what it was before. */
@@ -253,7 +276,9 @@ export class CommitAttempt {
 			return;
 		}
 		const owns = resource.ownerReferences.length > 0 || (stored?.ownerReferences.length ?? 0) > 0;
-		if (owns || this.#context.descriptor.hasReferences(resource)) {
+		const wasOther =
+			stored !== undefined && stored.id?.type?.groupVersion !== id.type?.groupVersion;
+		if (owns || wasOther || this.#context.descriptor.hasReferences(resource)) {
 			await this.#planReferences(resource);
 		}
 	}
@@ -300,50 +325,68 @@ export class CommitAttempt {
 		return checked;
 	}
 
-	async #planReferences(resource: Resource, toleratesMissing = false): Promise<void> {
+	/** @param derives - whether targets that are missing are recorded as such. */
+	async #planReferences(resource: Resource, derives = false): Promise<void> {
 		const key = this.#key(resource.id);
-		const located = locateReferences(this.#context, resource);
+		const declared = locateReferences(this.#context, resource);
 		const creates = this.#created.has(keyString(key));
-		if (creates && located.length === 0 && resource.ownerReferences.length === 0) {
+		if (creates && declared.length === 0 && resource.ownerReferences.length === 0) {
 			return;
 		}
 		const edit = await this.#plan.shadow(key);
 		edit.asserted = true;
-		const before = edit.next;
-		if (before?.lifecycle === Lifecycle.CHECKING) {
-			throw new Busy("a deletion asks whether it may go");
-		}
-		const shadow = before ?? newShadow(key, resource.id?.uid ?? "");
-		const { region } = this.#context.environment.self;
-		const metaOwners = metaOwnersOf(resource, shadow.metaOwners, region);
-		const outgoing: OutgoingReference[] = [];
-		for (const reference of located) {
-			const known = shadow.outgoing.find(
-				(other) =>
-					other.targetUid !== "" &&
-					sameReference(other, reference) &&
-					!this.#anew(reference.target),
+		const shadow = edit.next ?? newShadow(key, resource.id?.uid ?? "");
+		const metaOwners = metaOwnersOf(this.#context, resource, shadow.metaOwners);
+		if (metaOwners.some((each) => !each.ownerUid && !shadow.metaOwners.includes(each))) {
+			throw new Refused(
+				Code.InvalidArgument,
+				"resource.owner_references: uid is required: an owner is one incarnation of its name",
 			);
-			if (known !== undefined) {
+		}
+		const { located, unlocated } = locatedOf(this.#context, resource, declared, shadow.outgoing);
+		const outgoing: OutgoingReference[] = [...unlocated];
+		for (const reference of derives ? rotated(located, this.#context.runtime) : located) {
+			const known = shadow.outgoing.find((other) => sameReference(other, reference));
+			const { path, target, rule, wrongType } = reference;
+			const isAnew = this.#anew(target);
+			const mayMiss = derives || known?.targetUid === "";
+			const unresolved = () =>
+				known?.targetUid === "" ? known : create(OutgoingReferenceSchema, { path, target, rule });
+			if (wrongType !== undefined && !mayMiss) {
+				throw refuseType(reference, wrongType);
+			}
+			if (wrongType !== undefined) {
+				outgoing.push(unresolved());
+			} else if (known !== undefined && known.targetUid !== "" && !isAnew) {
 				outgoing.push(known);
+			} else if (derives && this.#handled.length + this.#foreign.length >= derivedAtOnce) {
+				this.#isMore = true;
+				outgoing.push(known ?? unresolved());
 			} else if (isLocal(this.#context, reference)) {
-				outgoing.push(await this.#planLocal(reference, toleratesMissing));
+				outgoing.push(await this.#planLocal(reference, shadow, mayMiss ? unresolved() : undefined));
+			} else if (mayMiss && !isAnew && (!derives || !isKept(this.#context, reference))) {
+				// The owned-pending handler looks for what had no target when it was derived.
+				outgoing.push(unresolved());
 			} else {
 				const deployment = deploymentOf(this.#context, reference);
 				this.#foreign.push({ ...reference, deployment, edit });
 			}
 		}
 		const gone = shadow.outgoing.filter(
-			(old) => !located.some(({ target }) => sameTarget(target, old.target)),
+			(old) =>
+				!unlocated.includes(old) && !located.some(({ target }) => sameTarget(target, old.target)),
 		);
 		const isSame =
-			located.length === shadow.outgoing.length &&
-			outgoing.every((each, i) => each === shadow.outgoing[i]) &&
-			outgoing.length === located.length &&
+			outgoing.length === shadow.outgoing.length &&
+			outgoing.length === unlocated.length + located.length &&
+			outgoing.every((each, i) => each === shadow.outgoing[i] || shadow.outgoing.includes(each)) &&
 			metaOwners.length === shadow.metaOwners.length &&
 			metaOwners.every((each, i) => each === shadow.metaOwners[i]);
 		if (isSame) {
 			return;
+		}
+		if (shadow.lifecycle === Lifecycle.CHECKING) {
+			throw new Busy("a deletion asks whether it may go");
 		}
 		this.#release(gone);
 		const tasks = shadow.tasks.filter(
@@ -360,10 +403,15 @@ export class CommitAttempt {
 		edit.next = { ...shadow, sources: (edit.next ?? shadow).sources, outgoing, metaOwners, tasks };
 	}
 
-	/** The first reference puts the deployment on the target's shadow; later ones assert that it is there. */
+	/**
+	 * The first reference puts the deployment on the target's shadow; later ones assert that it is there.
+	 *
+	 * @param unresolved - what is recorded where there is no such target; refused where it is absent.
+	 */
 	async #planLocal(
 		{ path, target, rule }: LocatedReference,
-		toleratesMissing: boolean,
+		from: Shadow,
+		unresolved: OutgoingReference | undefined,
 	): Promise<OutgoingReference> {
 		const { environment } = this.#context;
 		const text = keyString(target);
@@ -371,10 +419,14 @@ export class CommitAttempt {
 		const resource = created ?? (await this.#find(target));
 		const edit = await this.#plan.shadow(target);
 		if (resource === undefined) {
-			if (toleratesMissing) {
-				return create(OutgoingReferenceSchema, { path, target, rule });
+			if (unresolved !== undefined) {
+				return unresolved;
 			}
 			throw refuse(`${path} references ${displayKey(target)}, which does not exist`);
+		}
+		const uid = resource.id?.uid ?? "";
+		if (created === undefined && edit.next !== undefined && edit.next.uid !== uid) {
+			throw new Busy(`${displayKey(target)} was replaced by another one meanwhile`);
 		}
 		edit.asserted = true;
 		if (edit.next?.lifecycle === Lifecycle.CHECKING) {
@@ -385,12 +437,11 @@ export class CommitAttempt {
 			edit.next?.lifecycle === Lifecycle.DELETING ||
 			this.#deleted.has(text)
 		) {
-			if (toleratesMissing) {
-				return create(OutgoingReferenceSchema, { path, target, rule });
+			if (unresolved !== undefined) {
+				return uidHeld(from, target) === uid ? { ...unresolved, targetUid: uid } : unresolved;
 			}
 			throw refuse(`${path} references ${displayKey(target)}, which is being deleted`);
 		}
-		const uid = resource.id?.uid ?? "";
 		const shadow = edit.next ?? newShadow(target, uid);
 		const source = sourceOf(shadow, environment.self.uid);
 		if (!source?.rules.includes(rule)) {
@@ -407,6 +458,7 @@ export class CommitAttempt {
 				});
 			}
 		}
+		this.#handled.push(text);
 		return create(OutgoingReferenceSchema, { path, target, targetUid: uid, rule });
 	}
 
@@ -416,8 +468,8 @@ export class CommitAttempt {
 		}
 		const { guards } = this.#context;
 		const targets = this.#foreign.map(({ target }) => target);
-		for (const assert of await guards.asserts(targets)) {
-			this.#plan.assert(assert.op === "assert" ? assert.id.name : "", assert);
+		for (const guard of await guards.asserts(targets)) {
+			this.#plan.assert((guard.op === "put" ? guard.resource.id : guard.id)?.name ?? "", guard);
 		}
 		this.#established = await establish(this.#context, this.#foreign, toleratesMissing);
 		for (const { edit, path, target, rule } of this.#foreign) {
@@ -426,15 +478,22 @@ export class CommitAttempt {
 				throw new Error(`${displayKey(target)} was not established`);
 			}
 			if (established === undefined) {
-				const missing = create(OutgoingReferenceSchema, { path, target, rule });
+				const held = this.#anew(target) ? undefined : uidHeld(edit.stored?.shadow, target);
+				const missing = create(OutgoingReferenceSchema, {
+					path,
+					target,
+					targetUid: held ?? "",
+					rule,
+				});
 				const task = create(TaskSchema, { task: { case: "resolve", value: { target } } });
 				edit.next = {
 					...edit.next,
 					outgoing: [...edit.next.outgoing, missing],
-					tasks: [...edit.next.tasks, task],
+					tasks: held === undefined ? [...edit.next.tasks, task] : edit.next.tasks,
 				};
 				continue;
 			}
+			this.#handled.push(keyString(target));
 			const { uid, number, deployment } = established;
 			const reference = create(OutgoingReferenceSchema, { path, target, targetUid: uid, rule });
 			const confirm = create(TaskSchema, {
@@ -505,6 +564,18 @@ export class CommitAttempt {
 	#keyString(id: Resource["id"]): string {
 		return keyString(this.#key(id));
 	}
+}
+
+/** The uid of the incarnation of a target that a resource references; `undefined` where it does not. */
+function uidHeld(from: Shadow | undefined, target: KeyLike): string | undefined {
+	return from?.outgoing.find((each) => each.targetUid !== "" && sameTarget(each.target, target))
+		?.targetUid;
+}
+
+/** The same things, beginning anywhere: so that none is always the last one. */
+function rotated<T>(things: readonly T[], { random }: Pick<Runtime, "random">): readonly T[] {
+	const at = things.length > derivedAtOnce ? Math.floor(random.next() * things.length) : 0;
+	return [...things.slice(at), ...things.slice(0, at)];
 }
 
 function refuse(message: string): Refused {

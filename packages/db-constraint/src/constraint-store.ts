@@ -104,11 +104,13 @@ async function isPlain(
 		if (!isUnrelated(resource) || descriptor.hasReferences(resource)) {
 			return false;
 		}
-		const stored =
-			expectedVersion === "" || resource.id === undefined
-				? undefined
-				: await lookup(backend, resource.id);
-		if (stored !== undefined && !isUnrelated(stored)) {
+		if (expectedVersion === "" || resource.id === undefined) {
+			continue;
+		}
+		const stored = await lookup(backend, resource.id);
+		const isSeen = stored?.version === expectedVersion;
+		const isOther = stored?.id?.type?.groupVersion !== resource.id.type?.groupVersion;
+		if (!isSeen || isOther || !isUnrelated(stored)) {
 			return false;
 		}
 	}

@@ -8,7 +8,7 @@ import { Busy } from "./busy.ts";
 import { CommitAttempt } from "./commit-attempt.ts";
 import { isConflict } from "./conflict.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
-import type { KeyLike } from "./resource-key.ts";
+import { type KeyLike, keyString } from "./resource-key.ts";
 import { lookup } from "./shadow-records.ts";
 
 /**
@@ -26,6 +26,8 @@ export async function deriveReferences(
 ): Promise<void> {
 	const { backend, runtime, limits } = context;
 	let pauseMs = limits.pauseMs / 50;
+	const found = new Set<string>();
+	const isLeft = (target: KeyLike) => anew(target) && !found.has(keyString(target));
 	for (let left = limits.attempts; ; left--) {
 		const resource = await lookup(backend, name);
 		if (resource?.id === undefined) {
@@ -33,8 +35,15 @@ export async function deriveReferences(
 		}
 		const attempt = new CommitAttempt(context, asking, [unchanged(resource, resource.id)], {});
 		try {
-			await attempt.derive(resource, anew);
-			return;
+			const derived = await attempt.derive(resource, isLeft);
+			if (!derived.isMore || derived.found.length === 0) {
+				return;
+			}
+			for (const target of derived.found) {
+				found.add(target);
+			}
+			left = limits.attempts + 1;
+			continue;
 		} catch (failure) {
 			if (!(failure instanceof Busy || isConflict(failure))) {
 				throw failure;

@@ -16,14 +16,30 @@ import { displayKey, type KeyLike, nameOfKey } from "./resource-key.ts";
 import { mergeRules, newShadow, shadowName, sourceOf, withSource } from "./shadow.ts";
 import { lookup, putRecord, ResourceShadow, shadowOf } from "./shadow-records.ts";
 
+/** How many targets one commit takes: each is up to four of its mutations. */
+const atOnce = 24;
+
 /**
- * Puts a tentative source on the shadows of all targets, in one commit, or on none. The commit always
- * writes the shadows, so that an answer to a question that was asked before can't drop the source.
+ * Puts a tentative source on the shadows of all targets. Every commit writes the shadows, so that an answer
+ * to a question that was asked before can't drop the source. Where one of many commits fails, those before
+ * it leave tentative sources behind, which are asked about in time.
  *
  * @throws ConnectError FailedPrecondition where a target is missing or being deleted, Unavailable
  * while a deletion asks about one, or where they keep changing.
  */
 export async function establishSources(
+	context: ConstraintContext,
+	from: Deployed,
+	targets: readonly EstablishReferencesRequest_Target[],
+): Promise<EstablishReferencesResponse_Established[]> {
+	const established: EstablishReferencesResponse_Established[] = [];
+	for (let at = 0; at < targets.length; at += atOnce) {
+		established.push(...(await establishSome(context, from, targets.slice(at, at + atOnce))));
+	}
+	return established;
+}
+
+async function establishSome(
 	context: ConstraintContext,
 	from: Deployed,
 	targets: readonly EstablishReferencesRequest_Target[],

@@ -31,7 +31,8 @@ export interface Establishment {
  * @param toleratesMissing - whether targets that are missing or being deleted are left out of the answer.
  * @returns by `keyString` of the target.
  * @throws Busy where a target is about to be deleted; Refused FailedPrecondition where one is missing
- *   or being deleted, Unavailable where a deployment can't be reached.
+ *   or being deleted, ResourceExhausted where their deployment has no room, Unavailable where one can't be
+ *   reached.
  */
 export async function establish(
 	context: ConstraintContext,
@@ -110,7 +111,7 @@ async function call<T>(
 		const paths = references
 			.map(({ path, target }) => `${path} (${displayKey(target)})`)
 			.join(", ");
-		if (error.code === Code.FailedPrecondition) {
+		if (error.code === Code.FailedPrecondition || error.code === Code.ResourceExhausted) {
 			throw new Refused(error.code, `${paths}: ${error.rawMessage}`);
 		}
 		const [first] = references;

@@ -7,6 +7,8 @@ import type { KeyLike } from "./resource-key.ts";
 export interface Question {
 	readonly target: KeyLike;
 	readonly targetUid: string;
+	/** Whether the target is being deleted for good. */
+	readonly deleting: boolean;
 }
 
 /**
@@ -15,6 +17,9 @@ export interface Question {
  * "Yes, BLOCK" errs on the safe side, and is said at once. Everything weaker is said only after the
  * target's guard was changed, and after another look with an index that has that very change: a
  * writer that had read the old guard fails, and one that has read the new one establishes anew.
+ *
+ * Where the target is being deleted for good, every "yes" means no more than to ask again: it is said at
+ * once too, so that deletions that wait do not keep changing guards under those who write.
  */
 export async function finalAnswers(
 	context: ConstraintContext,
@@ -22,9 +27,12 @@ export async function finalAnswers(
 	signal: AbortSignal,
 ): Promise<readonly LocalAnswer[]> {
 	return Promise.all(
-		questions.map(async ({ target, targetUid }) => {
+		questions.map(async ({ target, targetUid, deleting }) => {
 			const first = await answerNow(context, target, targetUid);
 			if (first.rules.includes(OnDelete.BLOCK)) {
+				return first;
+			}
+			if (deleting && (first.rules.length > 0 || first.owned)) {
 				return first;
 			}
 			const version = await context.guards.change(target);

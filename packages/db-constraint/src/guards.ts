@@ -1,10 +1,13 @@
 import type { Runtime } from "@plinth/runtime";
-import { CasFailure, type Mutation, type StorageBackend } from "@plinth/storage";
+import { CasFailure, type Consistency, type Mutation, type StorageBackend } from "@plinth/storage";
 import { hashOf, type KeyLike, keyString } from "./resource-key.ts";
 import { putRecord, readRecord, recordId } from "./shadow-records.ts";
 
 /** How many guards there are. It must never change: all servers must agree on whose guard is which. */
 const guardCount = 256;
+
+/** The count begins anew here: so a guard never grows, and changes in a storage without room too. */
+const mostChanges = 100n;
 
 /** The name of the guard of a target. */
 export function guardName(target: KeyLike): string {
@@ -33,17 +36,19 @@ export class Guards {
 		this.#runtime = runtime;
 	}
 
-	/** The asserts by which a commit fails if one of the guards changes from now on. */
+	/**
+	 * The asserts by which a commit fails if one of the guards changes from now on. A guard that is not there
+	 * yet is made by the commit, so that it is there by the time that somebody asks.
+	 */
 	async asserts(targets: Iterable<KeyLike>): Promise<readonly Mutation[]> {
 		const names = new Set([...targets].map(guardName));
 		return Promise.all(
 			[...names].map(async (name): Promise<Mutation> => {
 				const stored = await readRecord(this.#backend, name);
-				return {
-					op: "assert",
-					id: recordId(name),
-					expectedVersion: stored?.resource.version ?? "",
-				};
+				if (stored === undefined) {
+					return putRecord(this.#runtime, name, undefined, { case: "guard", value: {} });
+				}
+				return { op: "assert", id: recordId(name), expectedVersion: stored.resource.version };
 			}),
 		);
 	}
@@ -53,7 +58,17 @@ export class Guards {
 	 * change is under way share the next one: the one under way may have been decided before they asked.
 	 */
 	change(target: KeyLike): Promise<string> {
-		const name = guardName(target);
+		return this.#change(guardName(target));
+	}
+
+	/** Changes all guards: every write that has read one of them before fails, whatever it references. */
+	async changeAll(): Promise<void> {
+		for (let at = 0; at < guardCount; at++) {
+			await this.#change(`guard-${at}`);
+		}
+	}
+
+	#change(name: string): Promise<string> {
 		const waiting = this.#waiting.get(name);
 		if (waiting !== undefined) {
 			return waiting;
@@ -76,14 +91,14 @@ export class Guards {
 	}
 
 	async #put(name: string): Promise<string> {
-		for (;;) {
-			const stored = await readRecord(this.#backend, name);
+		for (let consistency: Consistency = "eventual"; ; consistency = "strong") {
+			const stored = await readRecord(this.#backend, name, { consistency });
 			const changes = stored?.record.case === "guard" ? stored.record.value.changes : 0n;
 			try {
 				const { version } = await this.#backend.commit([
 					putRecord(this.#runtime, name, stored?.resource, {
 						case: "guard",
-						value: { changes: changes + 1n },
+						value: { changes: (changes % mostChanges) + 1n },
 					}),
 				]);
 				return version;

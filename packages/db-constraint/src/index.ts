@@ -4,6 +4,7 @@ export { type Constraints, type ConstraintsOptions, createConstraints } from "./
 export type { DeploymentInfo, Environment } from "./environment.ts";
 export { type ConstraintLimits, defaultLimits } from "./limits.ts";
 export { localEnvironment } from "./local-environment.ts";
+export { openLocalUid } from "./local-uid.ts";
 export { ControllerNode, type NodeOptions } from "./node/controller-node.ts";
 export type { Handled } from "./node/handled.ts";
 export { type InnerManager, startInnerManager } from "./node/inner-manager.ts";

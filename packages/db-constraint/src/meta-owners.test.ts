@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { type ID, OwnerReferenceSchema } from "@plinth/proto";
+import { tenancyOf } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../testdata/types.ts";
 import { Lab, type LabDeployment, make } from "./testing/lab.fixture.ts";
@@ -98,6 +99,25 @@ describe("owners in other deployments", () => {
 		await lab.run(beta.write(owned({ owner: a, uid: "01JDXXXXXXXXXXXXXXXXXXXXXX" })));
 		await lab.pass(600_000);
 		expect(await read(beta, w)).toBeDefined();
+	});
+
+	it("refuses an owner without a uid: it names no incarnation", async () => {
+		const { lab, beta, a, w } = await twoServices();
+		await expect(lab.run(beta.write(owned({ owner: a, uid: "" })))).rejects.toThrow(
+			"uid is required",
+		);
+		expect(await read(beta, w)).toBeUndefined();
+	});
+
+	it("takes the default for units of tenancy that a reference to an owner leaves out", async () => {
+		const { lab, alpha, beta, a, w, uid } = await twoServices();
+		await lab.run(beta.write(owned({ owner: { ...a, tenancy: tenancyOf({}) }, uid })));
+		await lab.pass(120_000);
+		expect((await beta.shadow(w))?.metaOwners).toMatchObject([{ valid: true }]);
+		await lab.run(alpha.delete(a));
+		await lab.pass(300_000);
+		expect(await read(beta, w)).toBeUndefined();
+		expect(await read(alpha, a)).toBeUndefined();
 	});
 
 	it("lets go of an owner that does not reference the ownee, where that is required", async () => {

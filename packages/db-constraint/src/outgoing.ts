@@ -1,6 +1,9 @@
 import { Code } from "@connectrpc/connect";
 import type { Resource } from "@plinth/proto";
-import type { ResourceKey } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import type {
+	OutgoingReference,
+	ResourceKey,
+} from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { Refused } from "@plinth/storage";
 import type { ConstraintContext } from "./constraint-context.ts";
 import type { DeploymentInfo } from "./environment.ts";
@@ -14,6 +17,8 @@ export interface LocatedReference {
 	readonly rule: DeclaredReference["rule"];
 	/** Empty is the own service. */
 	readonly service: string;
+	/** The type that the reference says, where it is another one than its field may reference. */
+	readonly wrongType?: string;
 }
 
 /** The references of a resource, each target and rule once; those to itself never count. */
@@ -25,12 +30,6 @@ export function locateReferences(
 	const own = resource.id && keyString(keyOf(resource.id, environment.self.region));
 	const located = new Map<string, LocatedReference>();
 	for (const { path, target, rule, service, wrongType } of descriptor.referencesOf(resource)) {
-		if (wrongType !== undefined) {
-			throw new Refused(
-				Code.InvalidArgument,
-				`${path} must reference a ${target.group}.${target.kind}, not a ${wrongType}`,
-			);
-		}
 		const key = keyOf(
 			{
 				type: { group: target.group, groupVersion: "", kind: target.kind },
@@ -41,10 +40,63 @@ export function locateReferences(
 		);
 		const text = keyString(key);
 		if (service !== "" || text !== own) {
-			located.set(`${text} ${rule}`, { path, target: key, rule, service });
+			const said = wrongType === undefined ? {} : { wrongType };
+			located.set(`${text} ${rule} ${wrongType ?? ""}`, {
+				path,
+				target: key,
+				rule,
+				service,
+				...said,
+			});
 		}
 	}
 	return [...located.values()];
+}
+
+/**
+ * The references of a resource, declared ones where its type is registered. Nobody can read the data of
+ * others: they keep those that their shadow has; some of services that are not known can't be located.
+ */
+export function locatedOf(
+	{ descriptor }: Pick<ConstraintContext, "descriptor">,
+	resource: Resource,
+	declared: readonly LocatedReference[],
+	recorded: readonly OutgoingReference[],
+): {
+	readonly located: readonly LocatedReference[];
+	readonly unlocated: readonly OutgoingReference[];
+} {
+	if (descriptor.knows(resource)) {
+		return { located: declared, unlocated: [] };
+	}
+	const located: LocatedReference[] = [];
+	const unlocated: OutgoingReference[] = [];
+	for (const each of recorded) {
+		const { path, target, rule } = each;
+		const service = target && descriptor.serviceOfGroup(target.group);
+		if (target === undefined || service === undefined) {
+			unlocated.push(each);
+		} else {
+			located.push({ path, target, rule, service });
+		}
+	}
+	return { located, unlocated };
+}
+
+/** Why a reference of that type can't be. */
+export function refuseType({ path, target }: LocatedReference, wrongType: string): Refused {
+	return new Refused(
+		Code.InvalidArgument,
+		`${path} must reference a ${target.group}.${target.kind}, not a ${wrongType}`,
+	);
+}
+
+/** Whether a deployment is known that keeps the target. */
+export function isKept(
+	{ environment }: Pick<ConstraintContext, "environment">,
+	{ service, target }: Pick<LocatedReference, "service" | "target">,
+): boolean {
+	return environment.find(service || environment.self.service, target.region) !== undefined;
 }
 
 /** Whether the target is kept by this deployment. */

@@ -7,7 +7,7 @@ import {
 	WatchImportedServiceDeletionsResponseSchema,
 } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import type { Deployed } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
-import { Inconsistent } from "@plinth/storage";
+import { Exhausted, Inconsistent } from "@plinth/storage";
 import { answerNow } from "./answers.ts";
 import { checkOwnership } from "./check-ownership.ts";
 import { confirmSource } from "./confirm-sources.ts";
@@ -63,11 +63,11 @@ export function createSchemaMixinService(
 		checkReferences: ({ route, questions, dryRun }, { signal }) =>
 			told(async () => {
 				const from = caller(route, questions.length);
-				const asked = questions.map(({ target, targetUid }): Question => {
+				const asked = questions.map(({ target, targetUid, deleting }): Question => {
 					if (target === undefined) {
 						throw new ConnectError("question.target is required", Code.InvalidArgument);
 					}
-					return { target, targetUid };
+					return { target, targetUid, deleting };
 				});
 				const answers = dryRun
 					? await Promise.all(asked.map((each) => answerNow(context, each.target, each.targetUid)))
@@ -132,6 +132,9 @@ async function told<T>(run: () => Promise<T>): Promise<T> {
 	} catch (failure) {
 		if (failure instanceof Inconsistent) {
 			throw new ConnectError(failure.message, Code.Unavailable);
+		}
+		if (failure instanceof Exhausted) {
+			throw new ConnectError(failure.message, Code.ResourceExhausted);
 		}
 		throw failure;
 	}

@@ -1,10 +1,11 @@
 import { create } from "@bufbuild/protobuf";
+import { Code } from "@connectrpc/connect";
 import {
 	type DescriptorRecord,
 	DescriptorRecordSchema,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { type FamilyLike, familyKey } from "@plinth/resource";
-import { wildcard } from "@plinth/storage";
+import { Refused, wildcard } from "@plinth/storage";
 import type { Asking } from "./asking.ts";
 import { isConflict } from "./conflict.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
@@ -52,7 +53,7 @@ export class SchemaPass {
 	async complete(signal: AbortSignal): Promise<void> {
 		const { logger, limits } = this.#context;
 		const record = await this.#read();
-		if (record === undefined || record.complete) {
+		if (record === undefined || this.#ours(record).complete) {
 			return;
 		}
 		for (const family of await this.#families()) {
@@ -66,14 +67,24 @@ export class SchemaPass {
 					await deriveReferences(this.#context, this.#asking, nameOfKey(key));
 				}
 				after = page.at(-1)?.text ?? after;
-				await this.#update((now) => now && { ...now, progress: { ...now.progress, [key]: after } });
+				await this.#update(
+					(now) => now && { ...this.#ours(now), progress: { ...now.progress, [key]: after } },
+				);
 				logger.info(
 					{ family: key, done: at + page.length, of: names.length },
 					"references derived",
 				);
 			}
 		}
-		await this.#update((now) => now && { ...now, complete: true, progress: {} });
+		await this.#update((now) => now && { ...this.#ours(now), complete: true, progress: {} });
+	}
+
+	/** @throws Refused Unavailable where another schema has come into force: its pass is not this one. */
+	#ours(record: DescriptorRecord): DescriptorRecord {
+		if (record.fingerprint !== this.#context.descriptor.fingerprint) {
+			throw new Refused(Code.Unavailable, "another schema of references has come into force");
+		}
+		return record;
 	}
 
 	/** The families that have references now, and those whose shadows have some from before. */
@@ -83,11 +94,14 @@ export class SchemaPass {
 		for (const { type, family } of descriptor.referencingTypes()) {
 			families.set(family, type);
 		}
-		const { resources } = await backend.list({
-			type: ResourceShadow.type,
-			tenancy: { partition: "", namespace: "" },
-			namePrefix: "s-",
-		});
+		const { resources } = await backend.list(
+			{
+				type: ResourceShadow.type,
+				tenancy: { partition: "", namespace: "" },
+				namePrefix: "s-",
+			},
+			{ consistency: "strong" },
+		);
 		for (const resource of resources) {
 			const key = shadowOf(resource)?.shadow;
 			if (key?.resource !== undefined && key.outgoing.length > 0) {

@@ -112,6 +112,11 @@ export class ServiceDescriptor {
 		return this.imports().find(({ groups }) => groups.includes(group))?.service;
 	}
 
+	/** Whether the resource's type is registered, in the very group version that it is stored under. */
+	knows(resource: Resource): boolean {
+		return this.#of(resource) !== undefined;
+	}
+
 	/** Whether resources of the type have fields that are references. */
 	hasReferences(resource: Resource): boolean {
 		return this.#of(resource)?.fields.isEmpty === false;

@@ -83,6 +83,22 @@ export class ShadowIndex {
 		});
 	}
 
+	/** As `reached`. Rejects where it takes longer than that many milliseconds. */
+	async reachedWithin(version: string, limitMs: number): Promise<void> {
+		if (compareVersions(this.#version, version) >= 0) {
+			return;
+		}
+		const late = new AbortController();
+		const timer = this.#runtime.clock.setTimer(limitMs, () =>
+			late.abort(new Error(`the index of shadows has not reached version ${version}`)),
+		);
+		try {
+			await this.reached(version, late.signal);
+		} finally {
+			timer.cancel();
+		}
+	}
+
 	/** Resolves once the index has seen all that is stored. Rejects when the signal aborts. */
 	async ready(signal: AbortSignal): Promise<void> {
 		await this.reached("0", signal);

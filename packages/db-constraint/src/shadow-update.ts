@@ -1,5 +1,5 @@
 import type { Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
-import type { Mutation } from "@plinth/storage";
+import type { Consistency, Mutation } from "@plinth/storage";
 import { isConflict } from "./conflict.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
 import { isEmpty } from "./shadow.ts";
@@ -43,8 +43,9 @@ export async function updateShadow(
 	name: string,
 	change: (stored: StoredShadow) => Shadow | undefined,
 ): Promise<void> {
-	for (;;) {
-		const stored = await readShadow(context.backend, name);
+	// After a conflict, what this server has heard of so far is known to be old.
+	for (let consistency: Consistency = "eventual"; ; consistency = "strong") {
+		const stored = await readShadow(context.backend, name, { consistency });
 		const next = stored && change(stored);
 		if (stored === undefined || next === undefined) {
 			return;

@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { referenceTo } from "@plinth/resource";
+import type { StorageBackend } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../testdata/types.ts";
 import { establishOwnAnew, establishWithSuccessor } from "./succession.ts";
@@ -8,16 +9,19 @@ import { Lab, type LabDeployment, make } from "./testing/lab.fixture.ts";
 const never = new AbortController().signal;
 
 /** `w` of beta references `a` of alpha. */
-async function referenced() {
+async function referenced(decorate = (backend: StorageBackend) => backend) {
 	const lab = new Lab(1);
 	const alpha = await lab.add({ name: "alpha", service: "alpha", region: "r1", types: [Thing] });
-	const beta = await lab.add({
-		name: "beta",
-		service: "beta",
-		region: "r1",
-		types: [Widget],
-		foreignTypes: [Thing],
-	});
+	const beta = await lab.add(
+		{
+			name: "beta",
+			service: "beta",
+			region: "r1",
+			types: [Widget],
+			foreignTypes: [Thing],
+		},
+		decorate,
+	);
 	const a = alpha.id(Thing, "a");
 	const w = beta.id(Widget, "w");
 	const needs = referenceTo({ type: Thing.type, name: "a" });
@@ -44,6 +48,40 @@ describe("a deployment whose storage was restored to its past", () => {
 		await lab.run(establishWithSuccessor(context, asking, after.info, never));
 		await expect(lab.run(after.delete(a))).rejects.toThrow("it is referenced by beta.Widget");
 		expect((await after.shadow(a))?.sources).toMatchObject([{ deployment: { service: "beta" } }]);
+	});
+
+	it("waits for disabled deployments too: they may reference what it has", async () => {
+		const { lab, alpha, beta, a, target } = await referenced();
+		const after = await lab.succeed(alpha, [target]);
+		await lab.run(establishOwn(after));
+		Object.assign(beta.info, { disabled: true });
+		await expect(lab.run(after.delete(a))).rejects.toThrow("waits for beta in r1");
+	});
+
+	it("is not referenced by writes that established with its predecessor and land late", async () => {
+		const { promise: lands, resolve: land } = Promise.withResolvers<void>();
+		const { lab, alpha, beta, a, w, target } = await referenced((backend) => ({
+			...backend,
+			async commit(mutations, options) {
+				if (mutations.some((each) => each.op === "put" && each.resource.id?.name === "late")) {
+					await lands;
+				}
+				return backend.commit(mutations, options);
+			},
+		}));
+		await lab.run(beta.delete(w));
+		await lab.pass(5_000);
+		const needs = referenceTo({ type: Thing.type, name: "a" });
+		const late = beta.write(make(Widget, "late", create(WidgetSchema, { needs })));
+		await lab.pass(1_000);
+		expect((await alpha.shadow(a))?.sources).toMatchObject([{ tentative: true }]);
+		const after = await lab.succeed(alpha, [target]);
+		await lab.run(establishOwn(after));
+		const { context, asking } = beta.current.constraints;
+		await lab.run(establishWithSuccessor(context, asking, after.info, never));
+		land();
+		await lab.run(late);
+		await expect(lab.run(after.delete(a))).rejects.toThrow("it is referenced by beta.Widget");
 	});
 
 	it("keeps its old sources until it has established its own, and answers for them then", async () => {

@@ -54,7 +54,9 @@ export async function establishWithSuccessor(
 	successor: DeploymentInfo,
 	signal: AbortSignal,
 ): Promise<void> {
-	const { descriptor, environment, limits } = context;
+	const { descriptor, environment, guards, limits } = context;
+	// A write that is under way, or that lands late, may have established with the predecessor.
+	await guards.changeAll();
 	await establishAnew(
 		context,
 		asking,
@@ -97,8 +99,8 @@ async function establishAnew(
 }
 
 /**
- * Refuses deletions of a successor until each deployment that is known has reported: before, its
- * shadows may lack the sources that its predecessor got after the backup.
+ * Refuses deletions of a successor until each deployment that is known has reported, disabled ones too:
+ * before, its shadows may lack the sources that its predecessor got after the backup.
  *
  * @throws Refused Unavailable, naming those that are waited for.
  */
@@ -111,9 +113,8 @@ export async function assertMayDelete(context: ConstraintContext): Promise<void>
 	const missing = environment
 		.deployments()
 		.filter(
-			({ uid, disabled }) =>
+			({ uid }) =>
 				uid !== environment.self.uid &&
-				!disabled &&
 				answersFor(environment, uid) === uid &&
 				!record?.establishedBy.includes(uid),
 		);

@@ -2,21 +2,22 @@ import type { DeploymentInfo, Environment } from "./environment.ts";
 
 /** The deployment that answers for a uid now: the last of its successors, or itself. */
 export function answersFor(environment: Environment, uid: string): string {
-	let last = uid;
-	for (let next = successorOf(environment, last); next; next = successorOf(environment, last)) {
-		last = next.uid;
-	}
-	return last;
+	return successorsOf(environment, uid).at(-1)?.uid ?? uid;
 }
 
 /** Whether some successor of the deployment has not established yet what it references. */
 export function isBeingSucceeded(environment: Environment, uid: string): boolean {
-	for (let next = successorOf(environment, uid); next; next = successorOf(environment, next.uid)) {
-		if (next.established === false) {
-			return true;
-		}
+	return successorsOf(environment, uid).some(({ established }) => established === false);
+}
+
+/** The successors of a deployment, in their order; each once, whatever they say of each other. */
+function successorsOf(environment: Environment, uid: string): readonly DeploymentInfo[] {
+	const successors = new Map<string, DeploymentInfo>();
+	for (let next = successorOf(environment, uid); next && !successors.has(next.uid); ) {
+		successors.set(next.uid, next);
+		next = successorOf(environment, next.uid);
 	}
-	return false;
+	return [...successors.values()];
 }
 
 function successorOf(environment: Environment, uid: string): DeploymentInfo | undefined {

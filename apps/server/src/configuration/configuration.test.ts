@@ -44,6 +44,34 @@ describe("parseCommandLine", () => {
 		});
 	});
 
+	it("reads which deployment the server is", () => {
+		const flags = [
+			...["--deployment-service=iam", "--deployment-region=us-west2"],
+			...["--internal-listen=127.0.0.1:7576", "--deployment-credential-file=secret"],
+		];
+		expect(
+			parseCommandLine([...flags, "--deployment-meta-addresses=http://a:1,http://b:2"]),
+		).toMatchObject({
+			configuration: {
+				deployment: {
+					service: "iam",
+					region: "us-west2",
+					address: "http://127.0.0.1:7576",
+					metaAddresses: ["http://a:1", "http://b:2"],
+				},
+			},
+		});
+		expect(() => parseCommandLine(flags)).toThrow(
+			"--deployment-service needs --deployment-meta-addresses",
+		);
+		expect(() => parseCommandLine(["--internal-listen=127.0.0.1:7576"])).toThrow(
+			"--internal-listen needs --deployment-service",
+		);
+		expect(() => parseCommandLine(["--deployment-service=US"])).toThrow(
+			'--deployment-service "US" must consist of lower-case letters',
+		);
+	});
+
 	it("reads where etcd is, and who asks", () => {
 		const command = parseCommandLine([
 			...["--storage=etcd", "--etcd-endpoints=https://a:2379,https://b:2379"],

@@ -1,8 +1,10 @@
+import type { DeploymentOptions } from "../deployment/deployment-options.ts";
 import type { CallLimits } from "../limits/call-limits.ts";
 import type { ListenerLimits } from "../listener/limits.ts";
 import type { TlsFiles } from "../listener/tls-files.ts";
 import type { AccessOptions, JwtOptions } from "../security/access-options.ts";
 import { readConfigurationFile } from "./configuration-file.ts";
+import { deploymentChoice } from "./deployment-choice.ts";
 import { readEnvironment } from "./environment.ts";
 import { type EtcdChoice, etcdChoice, refuseEtcdSettings, together } from "./etcd-choice.ts";
 import { readFlags } from "./flags.ts";
@@ -26,6 +28,8 @@ export interface Configuration {
 	/** Absent: everyone has full rights. */
 	readonly access?: AccessOptions;
 	readonly allowAnonymous: boolean;
+	/** Absent: there is no other deployment. */
+	readonly deployment?: DeploymentOptions;
 	/** Limits that are not left as they are. */
 	readonly limits: Partial<ListenerLimits>;
 	readonly callLimits: Partial<CallLimits>;
@@ -96,6 +100,7 @@ function configurationOf(given: Given): Configuration {
 			etcd: etcd ?? undefined,
 			tls,
 			access,
+			deployment: deploymentChoice(given),
 			memoryLimitBytes: given.get(settings.memoryLimit),
 			stopLimitMs: given.get(settings.stopTimeout),
 			otlpEndpoint: given.get(settings.otlpEndpoint),

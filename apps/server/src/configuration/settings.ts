@@ -1,5 +1,15 @@
 import { type AnySetting, list, one, type Setting, toggle } from "./setting.ts";
-import { address, count, duration, etcdEndpoint, oneOf, size, text, url } from "./value-parsers.ts";
+import {
+	address,
+	count,
+	duration,
+	etcdEndpoint,
+	label,
+	oneOf,
+	size,
+	text,
+	url,
+} from "./value-parsers.ts";
 
 /**
  * All that can be configured, in the order of the help. A new setting is a line here, and its use in
@@ -164,6 +174,44 @@ export const settings = {
 		says: "what running calls get to finish when the server stops",
 		otherwise: "10s",
 		parse: duration,
+	}),
+
+	internalListen: one("internalListen", {
+		takes: "<host:port>",
+		says: "where to listen for other deployments; with deployment settings only",
+		parse: address,
+	}),
+	deploymentService: one("deployment.service", {
+		takes: "<name>",
+		says: "take part as a deployment of this service, as iam; the service meta keeps the registry",
+		parse: label,
+	}),
+	deploymentRegion: one("deployment.region", {
+		takes: "<name>",
+		says: "in this region, as us-west2",
+		parse: label,
+	}),
+	deploymentVersion: one("deployment.version", {
+		takes: "<version>",
+		says: "announce this version of the API until another one is wanted",
+		otherwise: "the newest of the modules",
+		parse: text,
+	}),
+	deploymentAddress: one("deployment.address", {
+		takes: "<url>",
+		says: "where other deployments reach --internal-listen, as http://10.0.0.1:7576",
+		otherwise: "http:// and --internal-listen",
+		parse: url,
+	}),
+	deploymentMetaAddresses: list("deployment.metaAddresses", {
+		takes: "<url,…>",
+		says: "where deployments of the meta service are reached, in the order in which to try them",
+		parse: url,
+	}),
+	deploymentCredentialFile: one("deployment.credentialFile", {
+		takes: "<file>",
+		says: "the credential that all deployments share: the first line is sent, all lines are taken; read again when it changes",
+		parse: text,
 	}),
 
 	logLevel: one("logLevel", {

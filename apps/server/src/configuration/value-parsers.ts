@@ -1,8 +1,18 @@
+import { labelProblem } from "@plinth/resource";
 import { type ListenAddress, parseListenAddress } from "./listen-address.ts";
 import { BadValue } from "./setting.ts";
 
 /** Any text that is not empty. */
 export function text(value: string): string {
+	return value;
+}
+
+/** A name as resources have it. */
+export function label(value: string): string {
+	const problem = labelProblem(value);
+	if (problem !== undefined) {
+		throw new BadValue(problem);
+	}
 	return value;
 }
 

@@ -18,6 +18,8 @@ export interface ModuleDefinition {
 	/** For messages and logs; no two modules of a server share one. */
 	readonly name: string;
 	readonly types?: readonly ResourceType[];
+	/** Types of other services that references of these types name. They are not served here. */
+	readonly foreignTypes?: readonly ResourceType[];
 	readonly controllers?: readonly Controller[];
 	/** Registers services of the module's own on the external interface. Called once per start. */
 	services?(router: ConnectRouter, context: ModuleContext): void;
@@ -38,11 +40,11 @@ export interface Module extends Required<Omit<ModuleDefinition, "services">> {
  * @throws Error where the name is empty.
  */
 export function defineModule(definition: ModuleDefinition): Module {
-	const { name, types = [], controllers = [], services = () => {} } = definition;
+	const { name, types = [], foreignTypes = [], controllers = [], services = () => {} } = definition;
 	if (name === "") {
 		throw new Error("a module needs a name: defineModule({ name: … })");
 	}
-	return Object.freeze({ [mark]: true as const, name, types, controllers, services });
+	return Object.freeze({ [mark]: true as const, name, types, foreignTypes, controllers, services });
 }
 
 /** Whether the value was made by `defineModule`. */

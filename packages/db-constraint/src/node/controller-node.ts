@@ -42,7 +42,7 @@ export class ControllerNode {
 
 	/** A pass over a shadow of this deployment, by name. */
 	async handleShadow(name: string): Promise<Handled> {
-		return soonest(await this.#pending.handle(name), await this.#deleting.handle(name));
+		return soonest(await this.#deleting.handle(name), await this.#pending.handle(name));
 	}
 
 	/** A pass over what references a target that is being deleted. */

@@ -1,5 +1,10 @@
 import { type Controller, defineController, requeueAfter, watchEvents } from "@plinth/controller";
-import { Lifecycle, type Shadow, type Task } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import {
+	Lifecycle,
+	type Shadow,
+	type Source,
+	type Task,
+} from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import type { Constraints } from "../constraints.ts";
 import { holders } from "../shadow.ts";
 import { ResourceShadow, recordId, type StoredShadow } from "../shadow-records.ts";
@@ -144,13 +149,12 @@ function lanesOf(
 ): ReadonlySet<string> {
 	const lanes = new Set(deletions.map(({ deploymentUid }) => deploymentUid));
 	if (shadow !== undefined) {
+		// A deletion waits for all that hold the resource, and for none of its tasks.
 		const asked =
 			shadow.lifecycle === Lifecycle.DELETING
 				? holders(shadow)
-				: shadow.sources.flatMap(({ deployment, tentative }) =>
-						tentative && deployment !== undefined ? [deployment] : [],
-					);
-		for (const { uid } of [...asked, ...shadow.tasks.flatMap(confirmedAt)]) {
+				: [...shadow.sources.flatMap(tentativeAt), ...shadow.tasks.flatMap(confirmedAt)];
+		for (const { uid } of asked) {
 			lanes.add(uid);
 		}
 		for (const { owner } of shadow.metaOwners) {
@@ -162,6 +166,10 @@ function lanesOf(
 		}
 	}
 	return lanes.size === 0 ? new Set([environment.self.uid]) : lanes;
+}
+
+function tentativeAt({ deployment, tentative }: Source) {
+	return tentative && deployment !== undefined ? [deployment] : [];
 }
 
 function confirmedAt({ task }: Task) {

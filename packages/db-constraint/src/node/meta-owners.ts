@@ -10,13 +10,17 @@
  */
 
 import { create } from "@bufbuild/protobuf";
-import type { Resource } from "@plinth/proto";
+import type { OwnerReference, Resource } from "@plinth/proto";
 import {
 	type CheckMetaOwnersRequest_Ownership,
 	CheckMetaOwnersRequest_OwnershipSchema,
 	CheckMetaOwnersResponse_Verdict as Verdict,
 } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
-import type { MetaOwner, Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import {
+	Lifecycle,
+	type MetaOwner,
+	type Shadow,
+} from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { isMarkedForDeletion, newUlid } from "@plinth/resource";
 import { Refused, type StorageBackend } from "@plinth/storage";
 import { compareApiVersions } from "../api-versions.ts";
@@ -86,7 +90,9 @@ export class MetaOwners {
 		this.#sights.keep(stored.name, open.map(thingOf));
 		return soonest(
 			...(await Promise.all(open.map((owner) => this.#checkOne(stored, owner)))),
-			recheckMs === undefined ? done : { againAfterMs: recheckMs || this.#context.limits.resolveAgainMs },
+			recheckMs === undefined
+				? done
+				: { againAfterMs: recheckMs || this.#context.limits.resolveAgainMs },
 		);
 	}
 
@@ -114,14 +120,14 @@ export class MetaOwners {
 	 * broken off goes on with those that are left.
 	 */
 	async executeCheckMetaOwnees(stored: StoredShadow): Promise<void> {
-		const { backend, environment, runtime } = this.#context;
+		const { backend, runtime } = this.#context;
 		const resource = await lookup(backend, nameOfKey(keyOfShadow(stored.shadow)));
 		if (resource?.id?.uid !== stored.shadow.uid || isMarkedForDeletion(resource)) {
 			return;
 		}
 		let rewritten = false;
 		const ownerReferences = resource.ownerReferences.map((reference) => {
-			const keeper = this.#keeper(ownerKey(reference, environment.self.region));
+			const keeper = this.#keeper(this.#ownerKey(reference));
 			const { type } = reference;
 			if (!keeper || !type || compareApiVersions(keeper.version, type.groupVersion) <= 0) {
 				return reference;
@@ -141,6 +147,11 @@ export class MetaOwners {
 				throw failure;
 			}
 		}
+	}
+
+	#ownerKey(reference: OwnerReference): KeyLike {
+		const { descriptor, environment } = this.#context;
+		return ownerKey(reference, environment.self.region, descriptor);
 	}
 
 	/** The deployment that keeps an owner, as far as it is known. */
@@ -205,7 +216,9 @@ export class MetaOwners {
 	): Promise<void> {
 		return updateShadow(this.#context, name, ({ shadow }) => {
 			const now = find(shadow, owner);
+			// A deletion needs a CHECKING as it is. Its next change brings another pass about.
 			return now === undefined ||
+				shadow.lifecycle === Lifecycle.CHECKING ||
 				(now.valid === what.valid && now.notValidAnswers === what.notValidAnswers)
 				? undefined
 				: {
@@ -219,7 +232,7 @@ export class MetaOwners {
 
 	/** By compare-and-swap on the version in which the reference was seen to be the last one, or not. */
 	async #letGo(stored: StoredShadow, owner: MetaOwner): Promise<Handled> {
-		const { backend, runtime, limits, environment } = this.#context;
+		const { backend, runtime, limits } = this.#context;
 		const waitMs = (this.#refused.get(stored.name) ?? 0) - runtime.clock.monotonic();
 		if (waitMs > 0) {
 			return { againAfterMs: waitMs };
@@ -229,9 +242,7 @@ export class MetaOwners {
 			return done;
 		}
 		const left = resource.ownerReferences.filter(
-			(each) =>
-				each.uid !== owner.ownerUid ||
-				!sameTarget(ownerKey(each, environment.self.region), owner.owner),
+			(each) => each.uid !== owner.ownerUid || !sameTarget(this.#ownerKey(each), owner.owner),
 		);
 		if (left.length === resource.ownerReferences.length) {
 			return done;
@@ -248,7 +259,7 @@ export class MetaOwners {
 			return done;
 		} catch (failure) {
 			if (isConflict(failure)) {
-				return { againAfterMs: 0 };
+				return { againAfterMs: limits.pauseMs };
 			}
 			if (failure instanceof Refused) {
 				this.#refused.set(stored.name, runtime.clock.monotonic() + limits.askAgainMs);

@@ -19,7 +19,7 @@ import {
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { finalizersOf, hasFinalizer, newUlid, removeFinalizer } from "@plinth/resource";
 import { removal } from "@plinth/resource-service";
-import type { Mutation } from "@plinth/storage";
+import { Exhausted, type Mutation } from "@plinth/storage";
 import { type Asking, type HolderAnswer, isNo } from "../asking.ts";
 import { keyOfShadow } from "../commit-plan.ts";
 import { isConflict } from "../conflict.ts";
@@ -78,8 +78,17 @@ export class OwnedDeletingHandler {
 		const next = withProgress(left, waitingFor, gone.length);
 		if (next !== stored.shadow) {
 			const report = await this.#report(stored, waitingFor);
-			const replaced = await replaceShadow(this.#context, stored, next, report);
-			if (replaced === "conflict" || !isHeld(next)) {
+			const replaced = await replaceShadow(this.#context, stored, next, report).catch((failure) => {
+				if (!(failure instanceof Exhausted)) {
+					throw failure;
+				}
+				// Where there is no room to say what it waits for, it goes on all the same.
+				return left === stored.shadow ? stored : replaceShadow(this.#context, stored, left);
+			});
+			if (replaced === "conflict") {
+				return { againAfterMs: limits.pauseMs };
+			}
+			if (!isHeld(next)) {
 				return { againAfterMs: 0 };
 			}
 		}
@@ -139,7 +148,7 @@ export class OwnedDeletingHandler {
 			return done;
 		} catch (failure) {
 			if (isConflict(failure)) {
-				return { againAfterMs: 0 };
+				return { againAfterMs: this.#context.limits.pauseMs };
 			}
 			throw failure;
 		}

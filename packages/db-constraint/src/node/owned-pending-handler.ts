@@ -11,6 +11,8 @@
  * - A reference without a target, since the schema is younger than the resource: it is looked for again.
  * - Owner references: their owners' deployments are asked (see meta-owners).
  *
+ * The tasks of a resource that goes, go with it: its deletion waits for none of them.
+ *
  *     source:  tentative ──confirm, or asked and "yes"──▶ confirmed
  *                  └──────────── asked and "no" ─────────▶ dropped
  */
@@ -71,9 +73,13 @@ export class OwnedPendingHandler {
 		if (stored.shadow.lifecycle === Lifecycle.CHECKING) {
 			return this.#takeBack(stored);
 		}
+		if (stored.shadow.lifecycle === Lifecycle.DELETING) {
+			return this.#owners.check(stored);
+		}
 		const hinted = this.#hinted.get(name) ?? new Set();
 		this.#hinted.delete(name);
-		const results = await Promise.all([
+		this.#sights.keep(name, stored.shadow.sources.map(thingOf));
+		const results = await Promise.allSettled([
 			...stored.shadow.tasks.map(({ task }) =>
 				task.case === "confirm" ? this.#confirm(name, task.value) : done,
 			),
@@ -83,7 +89,14 @@ export class OwnedPendingHandler {
 			),
 			this.#owners.check(stored),
 		]);
-		return soonest(...results);
+		return soonest(
+			...results.map((result) => {
+				if (result.status === "rejected") {
+					throw result.reason;
+				}
+				return result.value;
+			}),
+		);
 	}
 
 	#forget(name: string): void {
@@ -129,6 +142,10 @@ export class OwnedPendingHandler {
 			}),
 		);
 		await updateShadow(this.#context, name, ({ shadow }) => {
+			if (shadow.lifecycle === Lifecycle.CHECKING) {
+				// A deletion needs it as it is. Its next change brings another pass about.
+				return undefined;
+			}
 			const tasks = shadow.tasks.filter(
 				({ task: other }) =>
 					other.case !== "confirm" ||
@@ -159,15 +176,15 @@ export class OwnedPendingHandler {
 	/** Asks about a source where there is reason to. The own one is never dropped but by a deletion. */
 	async #settle(stored: StoredShadow, source: Source, isHinted: boolean): Promise<Handled> {
 		const { environment, limits } = this.#context;
-		const { deployment, tentative, establishment } = source;
+		const { deployment, tentative } = source;
 		if (deployment === undefined || deployment.uid === environment.self.uid) {
 			return done;
 		}
-		if (stored.shadow.lifecycle === Lifecycle.DELETING || !(tentative || isHinted)) {
+		if (!(tentative || isHinted)) {
 			return done;
 		}
 		if (!isHinted) {
-			const age = this.#sights.age(stored.name, `${deployment.uid} ${establishment}`);
+			const age = this.#sights.age(stored.name, thingOf(source));
 			if (age < limits.tentativeMs) {
 				return { againAfterMs: limits.tentativeMs - age };
 			}
@@ -179,7 +196,7 @@ export class OwnedPendingHandler {
 		if (isNo(answer)) {
 			const next = withoutDeployment(stored.shadow, deployment.uid);
 			const replaced = await replaceShadow(this.#context, stored, next);
-			return replaced === "conflict" ? { againAfterMs: 0 } : done;
+			return replaced === "conflict" ? { againAfterMs: limits.pauseMs } : done;
 		}
 		await this.#confirmed(stored, source);
 		return done;
@@ -196,6 +213,10 @@ export class OwnedPendingHandler {
 				: undefined;
 		});
 	}
+}
+
+function thingOf({ deployment, establishment }: Source): string {
+	return `${deployment?.uid} ${establishment}`;
 }
 
 const hintsPerShadow = 64;

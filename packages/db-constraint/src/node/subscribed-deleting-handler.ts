@@ -14,14 +14,15 @@
 import type { Resource } from "@plinth/proto";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { encodeData, isMarkedForDeletion, newUlid } from "@plinth/resource";
+import { sleep } from "@plinth/runtime";
 import { Refused, type StorageBackend } from "@plinth/storage";
 import { isInMarkedTenancy, isPastRecall } from "../answers.ts";
 import { isConflict } from "../conflict.ts";
 import type { ConstraintContext } from "../constraint-context.ts";
 import { locateReferences } from "../outgoing.ts";
 import { deletion } from "../removals.ts";
-import { type KeyLike, nameOfKey } from "../resource-key.ts";
-import { mergeRules, sameTarget } from "../shadow.ts";
+import { type KeyLike, keyString, nameOfKey } from "../resource-key.ts";
+import { mergeRules, sameTarget, strictest } from "../shadow.ts";
 import { lookup, readShadow, type StoredShadow } from "../shadow-records.ts";
 import { done, type Handled } from "./handled.ts";
 
@@ -39,6 +40,8 @@ export class SubscribedDeletingHandler {
 	/** The storage with its constraints: a cascade is a deletion like any other. */
 	readonly #store: StorageBackend;
 	readonly #askSoon: (shadowName: string) => void;
+	/** By deletion that is not through with all pages. The next page is about what was not seen in others. */
+	readonly #rounds = new Map<string, { readonly seen: Set<string>; waits: boolean }>();
 
 	constructor(
 		context: ConstraintContext,
@@ -58,15 +61,28 @@ export class SubscribedDeletingHandler {
 				this.#askSoon(name);
 			}
 		}
-		const page = index
+		const key = `${keyString(target)} ${targetUid}`;
+		const round = this.#rounds.get(key) ?? { seen: new Set(), waits: false };
+		const left = index
 			.referencing(target)
-			.filter(({ shadow }) => usesOf(shadow, target, targetUid).length > 0);
-		let waiting = page.length > limits.pageSize;
-		for (const stored of page.slice(0, limits.pageSize)) {
+			.filter(
+				({ name, shadow }) => !round.seen.has(name) && usesOf(shadow, target, targetUid).length > 0,
+			);
+		for (const stored of left.slice(0, limits.pageSize)) {
 			const outcome = await this.#letGo(stored, target, targetUid);
-			waiting ||= outcome === "waits";
+			round.seen.add(stored.name);
+			round.waits ||= outcome === "waits";
+			if (round.seen.size % inARow === 0) {
+				// A storage in memory never lets timers and input have their turn.
+				await sleep(this.#context.runtime.clock, 0);
+			}
 		}
-		return waiting ? { againAfterMs: limits.askAgainMs } : done;
+		if (left.length > limits.pageSize) {
+			this.#rounds.set(key, round);
+			return { againAfterMs: 0 };
+		}
+		this.#rounds.delete(key);
+		return round.waits ? { againAfterMs: limits.askAgainMs } : done;
 	}
 
 	/**
@@ -86,10 +102,10 @@ export class SubscribedDeletingHandler {
 			return "done";
 		}
 		try {
-			const uses = usesOf(shadow, target, targetUid);
+			const rule = strictest(usesOf(shadow, target, targetUid));
 			const cascades =
-				uses.includes(OnDelete.CASCADE) ||
-				(uses.includes(OnDelete.BLOCK) && (await isInMarkedTenancy(backend, resource)));
+				rule === OnDelete.CASCADE ||
+				(rule === OnDelete.BLOCK && (await isInMarkedTenancy(backend, resource)));
 			if (cascades) {
 				if (isMarkedForDeletion(resource)) {
 					return "waits";
@@ -97,10 +113,10 @@ export class SubscribedDeletingHandler {
 				await this.#store.commit(deletion(this.#context.runtime, resource));
 				return "done";
 			}
-			if (uses.includes(OnDelete.UNSET)) {
+			if (rule === OnDelete.UNSET) {
 				await this.#unset(resource, target);
 			}
-			return uses.includes(OnDelete.BLOCK) ? "waits" : "done";
+			return rule === OnDelete.BLOCK ? "waits" : "done";
 		} catch (failure) {
 			if (failure instanceof Refused || isConflict(failure)) {
 				logger.debug({ err: failure, uid: resource.id?.uid }, "a cascade waits");
@@ -136,6 +152,9 @@ export class SubscribedDeletingHandler {
 		await this.#store.commit([{ op: "put", resource: next, expectedVersion: resource.version }]);
 	}
 }
+
+/** How many resources of a cascade are dealt with before others get their turn. */
+const inARow = 10;
 
 function usesOf(shadow: StoredShadow["shadow"], target: KeyLike, uid: string): readonly OnDelete[] {
 	return mergeRules(

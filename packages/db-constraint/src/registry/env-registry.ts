@@ -295,7 +295,7 @@ export class EnvRegistry implements Environment {
 			} catch (failure) {
 				const { rawMessage } = ConnectError.from(failure);
 				if (this.#state.kind === "registering" && this.#state.lastProblem !== rawMessage) {
-					this.#logger.warn({ err: failure }, "not registered yet: it is tried again");
+					this.#logger.warn({ problem: rawMessage }, "not registered yet: it is tried again");
 					this.#state = { kind: "registering", lastProblem: rawMessage };
 				}
 				const pauseMs = Math.min(registerAgain.baseMs * 2 ** failures, registerAgain.maxMs);

@@ -4,7 +4,7 @@ import {
 	type Deployment as DeploymentData,
 	DeploymentSchema,
 } from "@plinth/proto/gen/plinth/meta/v1/meta_pb.js";
-import { decodeShared, typeOf } from "@plinth/resource";
+import { decodeShared, tenancyOf, typeOf } from "@plinth/resource";
 import type { Logger } from "@plinth/runtime";
 import type { ServiceDescriptor } from "../service-descriptor.ts";
 import { describeService } from "./describe-service.ts";
@@ -88,9 +88,9 @@ export async function register(options: RegistrationOptions): Promise<Registrati
 			"the deployment of this storage was deleted: it is admitted as a new one",
 		);
 		const without = await giveUpUid(options.identity, identity.uid);
-		return admit(options, without, found);
+		return admit(options, without, found, missing);
 	}
-	return admit(options, identity, found);
+	return admit(options, identity, found, missing);
 }
 
 /** Whether any of the meta deployments has the record of a deletion, all of them asked strongly. */
@@ -155,7 +155,7 @@ async function ask({
 		metas.map(async (meta) => {
 			try {
 				const { resources } = await meta.client.list(
-					{ type: typeOf(Deployment.type) },
+					{ type: typeOf(Deployment.type), tenancy: tenancyOf() },
 					{ headers: strongly, timeoutMs: callMs },
 				);
 				const own = resources
@@ -164,8 +164,8 @@ async function ask({
 						({ service, region }) => service === deployment.service && region === deployment.region,
 					);
 				found.push({ meta, own });
-			} catch {
-				missing.push(meta.address);
+			} catch (failure) {
+				missing.push(`${meta.address} (${ConnectError.from(failure).rawMessage})`);
 			}
 		}),
 	);
@@ -206,12 +206,12 @@ async function admit(
 	options: RegistrationOptions,
 	identity: OwnIdentity,
 	found: readonly Found[],
+	missing: readonly string[],
 ): Promise<Registration> {
 	const { deployment, descriptor, callMs, logger } = options;
 	const keeper = found[0]?.meta;
 	if (keeper === undefined) {
-		const addresses = options.metas.map(({ address }) => address).join(", ") || "none is known";
-		throw unavailable(`no meta deployment answers: ${addresses}`);
+		throw unavailable(`no meta deployment answers: ${missing.join(", ") || "none is known"}`);
 	}
 	await describeService(keeper, deployment, descriptor, callMs);
 	const name = await freeName(keeper, nameOf(deployment), callMs);

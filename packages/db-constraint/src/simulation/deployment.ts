@@ -8,13 +8,13 @@ import {
 	type ResourceType,
 	resourceOf,
 } from "@plinth/resource";
-import { createMemoryBackend, type Mutation, type StorageBackend } from "@plinth/storage";
+import type { Mutation } from "@plinth/storage";
 import { Thing, Widget } from "../../testdata/types.ts";
 import type { DeploymentInfo, Environment } from "../environment.ts";
 import { localEnvironment } from "../local-environment.ts";
 import { ServiceDescriptor } from "../service-descriptor.ts";
-import { observed } from "./observed-storage.ts";
 import { Server } from "./server.ts";
+import { Truth } from "./truth.ts";
 import type { World } from "./world.ts";
 
 /** A service of a simulation. */
@@ -50,7 +50,7 @@ export const namespaces = ["default", "other"] as const;
 export class Deployment {
 	readonly info: DeploymentInfo;
 	readonly service: SimulatedService;
-	readonly backend: StorageBackend;
+	readonly truth: Truth;
 	readonly descriptor: ServiceDescriptor;
 	/** Who it is, for those who know everything: no server uses it. */
 	readonly environment: Environment;
@@ -71,12 +71,12 @@ export class Deployment {
 			predecessorUid: "",
 		};
 		this.environment = { ...localEnvironment(this.info.uid), self: this.info };
-		const memory = createMemoryBackend({ runtime: world.runtime });
-		this.backend = observed(memory, this, world.observer);
+		this.truth = new Truth(world);
+		this.truth.onCommit((mutations, commit) => world.observer.saw(this, mutations, commit));
 	}
 
 	/** Stores the tenancy, and starts as many servers. */
-	async begin(servers: number): Promise<void> {
+	begin(servers: number): void {
 		const { runtime } = this.#world;
 		const units = [
 			resourceOf(Partition, { id: idOf(Partition, "default"), data: create(PartitionSchema) }),
@@ -89,7 +89,7 @@ export class Deployment {
 			const resource = { ...rest, ...(id && { id: { ...id, uid } }), generation: newUlid(runtime) };
 			return { op: "put", resource, expectedVersion: "" };
 		});
-		await this.backend.commit(puts);
+		this.truth.commit(puts);
 		for (let started = 0; started < servers; started++) {
 			this.start();
 		}

@@ -32,10 +32,10 @@ export class Life {
 	async within<T>(promise: Promise<T>): Promise<T> {
 		try {
 			const value = await promise;
-			return this.#isOver ? await never : value;
+			return this.#isOver ? await never() : value;
 		} catch (failure) {
 			if (this.#isOver) {
-				await never;
+				await never();
 			}
 			throw failure;
 		}
@@ -107,4 +107,7 @@ export class Life {
 }
 
 /** What a dead server waits for. */
-export const never: Promise<never> = new Promise(() => {});
+export function never(): Promise<never> {
+	// One for each who waits: a promise keeps alive whatever waits for it.
+	return new Promise(() => {});
+}

@@ -100,6 +100,7 @@ export class Observer {
 		const text = shadow && keyString(keyOfShadow(shadow));
 		const known = text ?? this.#shadowed.get(record) ?? "";
 		if (known === "") {
+			this.#story.tell(deployment.info.name, () => `@${version} ${id.name} changes`);
 			return "";
 		}
 		this.#shadowed.set(record, known);

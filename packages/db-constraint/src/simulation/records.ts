@@ -7,8 +7,7 @@ import {
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { isMarkedForDeletion } from "@plinth/resource";
 import { isPastRecall } from "../answers.ts";
-import { ownerKey } from "../owner-references.ts";
-import { keyString } from "../resource-key.ts";
+import { keyOf, keyString } from "../resource-key.ts";
 import type { Deployment } from "./deployment.ts";
 
 /** A reference that a stored resource has, and the incarnation that was there when it was committed. */
@@ -95,7 +94,8 @@ export class Records {
 	/** Whether an owner reference may be let go: its owner is gone for good, or does not want it. */
 	isInvalid(ownee: Tracked, reference: OwnerReference): boolean {
 		const owner = this.byUid.get(reference.uid);
-		const text = keyString(ownerKey(reference, ownee.deployment.info.region));
+		const region = reference.region || ownee.deployment.info.region;
+		const text = keyString(keyOf(reference, region));
 		return (
 			owner === undefined ||
 			owner.text !== text ||

@@ -11,6 +11,7 @@ import type { Deployment } from "./deployment.ts";
 import { Life } from "./life.ts";
 import { clientOf } from "./network.ts";
 import { storageOf } from "./storage.ts";
+import { backendOf } from "./truth.ts";
 import type { World } from "./world.ts";
 
 /** A server of a deployment, from its start to its crash. */
@@ -41,7 +42,8 @@ export class Server {
 			rate: world.pick([1, 1, 1.01, 0.99]),
 		});
 		this.runtime = this.life.runtime(world.runtime, skewed, random);
-		this.storage = storageOf(world, this.name, deployment.backend, this.life);
+		const backend = backendOf(world, deployment.truth, this.life, world.isLagging);
+		this.storage = storageOf(world, this.name, backend, this.life);
 		for (const other of world.deployments) {
 			if (other !== deployment && world.happens(world.weather.missing)) {
 				this.#missing.add(other.info.uid);

@@ -49,13 +49,15 @@ function problemOf(records: Records, text: string, shadow: Shadow): string | und
 	if (shadow.lifecycle === Lifecycle.CHECKING) {
 		return "is still CHECKING";
 	}
-	if (shadow.sources.some(({ tentative }) => tentative)) {
+	const isDeleting = shadow.lifecycle === Lifecycle.DELETING;
+	// A deletion asks its sources all the time, tentative or not, and tasks go with the resource.
+	if (!isDeleting && shadow.sources.some(({ tentative }) => tentative)) {
 		return "has a tentative source";
 	}
-	if (shadow.tasks.length > 0) {
+	if (!isDeleting && shadow.tasks.length > 0) {
 		return "has tasks";
 	}
-	return shadow.lifecycle === Lifecycle.DELETING && !mayWait(records, tracked, new Set())
+	return isDeleting && !mayWait(records, tracked, new Set())
 		? "is still DELETING, and nothing keeps it"
 		: undefined;
 }

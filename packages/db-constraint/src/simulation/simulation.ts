@@ -48,13 +48,15 @@ async function run(world: World): Promise<void> {
 		}
 	}
 	const perDeployment = world.pick([1, 1, 2]);
-	await Promise.all(world.deployments.map((each) => each.begin(perDeployment)));
+	for (const deployment of world.deployments) {
+		deployment.begin(perDeployment);
+	}
 	const users = ["ann", "bob", "cyd", "dan"].map((name) => new User(world, name));
 	let working = true;
 	const janitor = new User(world, "janitor");
 	void keepClean(world, janitor);
 	void crash(world, () => working);
-	const work = Promise.all(users.map((user) => user.work(10))).then(() => {
+	const work = Promise.all(users.map((user) => user.work(world.habits.things))).then(() => {
 		working = false;
 	});
 	await scheduler.until(() => !working || isBroken(), { limitMs: 24 * 3_600_000 });

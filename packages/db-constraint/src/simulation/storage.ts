@@ -16,7 +16,7 @@ export function storageOf(
 	async function step<T>(run: () => Promise<T>): Promise<T> {
 		await world.someTime();
 		if (life.isOver) {
-			return never;
+			return never();
 		}
 		let outcome: { readonly value: T } | { readonly failure: unknown };
 		try {
@@ -26,7 +26,7 @@ export function storageOf(
 		}
 		await world.someTime();
 		if (life.isOver) {
-			return never;
+			return never();
 		}
 		if ("failure" in outcome) {
 			throw outcome.failure;
@@ -60,7 +60,7 @@ export function storageOf(
 				if (!options?.dryRun && world.happens(0.5)) {
 					await land(mutations, false);
 				}
-				return never;
+				return never();
 			}
 			if (!options?.dryRun && world.happens(world.weather.unknown)) {
 				const outcome = world.pick(["landed", "lands later", "never lands"]);
@@ -72,7 +72,7 @@ export function storageOf(
 				}
 				await world.someTime();
 				if (life.isOver) {
-					return never;
+					return never();
 				}
 				throw new Inconsistent("nobody knows whether it has landed");
 			}

@@ -31,6 +31,9 @@ import type { World } from "./world.ts";
 const names = ["a", "b"] as const;
 const finalizer = "user/holds";
 
+/** What users crowd around, in the first deployment: that of things in the first region. */
+const crowded = { name: names[0], namespace: namespaces[0], region: regions[0] };
+
 /** A user, who does one thing after the other wherever a server answers. */
 export class User {
 	readonly #world: World;
@@ -46,8 +49,8 @@ export class User {
 	async work(times: number): Promise<void> {
 		const world = this.#world;
 		for (let done = 0; done < times; done++) {
-			await world.pass(world.random.next() * world.pick([0, 0, 100, 2_000, 2_000, 40_000]));
-			const deployment = world.deployments[world.below(world.deployments.length)];
+			await world.pass(world.random.next() * world.pick(world.habits.pausesMs));
+			const deployment = this.#somewhere();
 			const server = deployment && serverOf(world, deployment);
 			if (deployment === undefined || server === undefined) {
 				continue;
@@ -73,16 +76,32 @@ export class User {
 		}
 	}
 
+	#somewhere(): Deployment | undefined {
+		const world = this.#world;
+		const { deployments, habits } = world;
+		const draw = world.random.next();
+		if (draw < habits.home + habits.guest) {
+			return draw < habits.home ? deployments[0] : deployments.at(-1);
+		}
+		return deployments[world.below(deployments.length)];
+	}
+
 	#something(
 		deployment: Deployment,
 		isEarly: boolean,
 	): readonly [string, (server: Server) => Promise<unknown>] {
 		const world = this.#world;
-		const draw = isEarly ? 0 : world.random.next();
-		const { name, namespace } = this.#place(
-			({ deployment: keeper }) => keeper === deployment,
-			draw < 0.5 ? 0.4 : 0.9,
-		);
+		const isHome = world.habits.isCrowded && deployment === world.deployments[0];
+		const draw = isEarly ? 0 : isHome ? this.#drawAtHome() : world.random.next();
+		const { name, namespace } = isHome
+			? crowded
+			: this.#place(({ deployment: keeper }) => keeper === deployment, draw < 0.5 ? 0.4 : 0.9);
+		if (draw >= 1 - world.habits.evicting) {
+			return [
+				`delete the namespace "other" of ${deployment.info.name}`,
+				(server) => this.#deleteNamespace(server),
+			];
+		}
 		if (draw < 0.5) {
 			return [`write ${namespace}/${name}`, (server) => this.#write(server, name, namespace)];
 		}
@@ -93,13 +112,20 @@ export class User {
 				(server) => this.delete(server, name, namespace, dryRun),
 			];
 		}
-		if (draw < 0.96) {
-			return [`release ${namespace}/${name}`, (server) => this.release(server, name, namespace)];
-		}
-		return [
-			`delete the namespace "other" of ${deployment.info.name}`,
-			(server) => this.#deleteNamespace(server),
-		];
+		return [`release ${namespace}/${name}`, (server) => this.release(server, name, namespace)];
+	}
+
+	/** What is crowded around is made as soon as it is gone, and soon deleted again. */
+	#drawAtHome(): number {
+		const world = this.#world;
+		const [home] = world.deployments;
+		const isThere = [...world.observer.records.resources.values()].some(
+			({ deployment, resource }) =>
+				deployment === home &&
+				resource.id?.name === crowded.name &&
+				resource.id.tenancy?.namespace === crowded.namespace,
+		);
+		return isThere ? 0.35 + world.random.next() * 0.6 : world.random.next() * 0.55;
 	}
 
 	/** Where something is, as it is known to users; by the other chance, anywhere. */
@@ -117,7 +143,7 @@ export class User {
 				return { name, namespace: tenancy?.namespace ?? "", region };
 			}
 		}
-		const namespace = world.happens(0.25) ? namespaces[1] : namespaces[0];
+		const namespace = world.happens(world.habits.elsewhere) ? namespaces[1] : namespaces[0];
 		return { name: world.pick(names), namespace, region: world.pick(regions) };
 	}
 
@@ -150,7 +176,7 @@ export class User {
 			metadata: { ...stored?.metadata },
 			ownerReferences: [...ownerReferences],
 		};
-		if (stored === undefined && world.happens(0.15)) {
+		if (stored === undefined && world.happens(world.habits.holding)) {
 			addFinalizer(resource, finalizer);
 		}
 		await server.store.commit([
@@ -163,9 +189,10 @@ export class User {
 		const world = this.#world;
 		this.#written += 1;
 		const note = `${this.#name} ${this.#written}`;
+		const isCrowd = world.habits.isCrowded && server.deployment === world.deployments[0];
 		const maybe = (chance: number, type = Thing) =>
-			world.happens(chance) ? this.#reference(type) : undefined;
-		const needs = maybe(0.25);
+			world.happens(isCrowd ? chance / 5 : chance) ? this.#reference(type) : undefined;
+		const needs = maybe(world.habits.blocking);
 		const belongsTo = maybe(0.4);
 		const likes = [maybe(0.25), maybe(0.15)].flatMap((it) => it ?? []);
 		const common = { note, likes, ...(needs && { needs }), ...(belongsTo && { belongsTo }) };
@@ -177,10 +204,11 @@ export class User {
 	}
 
 	#reference(type: Deployment["service"]["type"]): Reference {
-		const { name, namespace, region } = this.#place(
-			({ deployment }) => deployment.service.type === type,
-			0.9,
-		);
+		const world = this.#world;
+		const { name, namespace, region } =
+			type === Thing && world.happens(world.habits.following)
+				? crowded
+				: this.#place(({ deployment }) => deployment.service.type === type, 0.9);
 		return {
 			...referenceTo({ type: type.type, name }),
 			tenancy: tenancyOf({ partition: "default", namespace }),

@@ -1,4 +1,5 @@
 import type { Random } from "@plinth/runtime";
+import type { Habits } from "./habits.ts";
 
 /** How much goes wrong, as chances from 0 to 1 of each occasion. */
 export interface Weather {
@@ -32,16 +33,20 @@ export const calm: Weather = {
 	missing: 0,
 };
 
-/** Each fault is absent, rare or frequent, as the draw decides: some bugs hide behind too many faults. */
-export function drawWeather(random: Random): Weather {
+/**
+ * Each fault is absent, rare or frequent, as the draw decides: some bugs hide behind too many faults.
+ *
+ * @param habits - which faults suit the users of the seed.
+ */
+export function drawWeather(random: Random, { slow, repeated, unknown }: Habits): Weather {
 	const one = (...levels: readonly number[]) =>
 		levels[Math.floor(random.next() * levels.length)] ?? 0;
 	return {
-		turn: one(0.1, 0.3, 0.5),
-		slow: one(0, 0.005, 0.02),
+		turn: one(0.1, 0.3, 0.5, 0.75),
+		slow: one(...slow),
 		lost: one(0, 0.02, 0.1),
-		repeated: one(0, 0.05, 0.2),
-		unknown: one(0, 0.02, 0.06),
+		repeated: one(...repeated),
+		unknown: one(...unknown),
 		broken: one(0, 0.02, 0.1),
 		crashEveryMs: one(Number.POSITIVE_INFINITY, 60_000, 20_000),
 		missing: one(0, 0.1, 0.3),

@@ -1,6 +1,7 @@
 import type { Random } from "@plinth/runtime";
 import { type SeededRuntime, seededRuntime } from "@plinth/runtime/testing";
 import type { Deployment } from "./deployment.ts";
+import { type Habits, habitNames, habits } from "./habits.ts";
 import { Observer } from "./observer.ts";
 import { Story } from "./story.ts";
 import { calm, drawWeather, type Weather } from "./weather.ts";
@@ -12,12 +13,17 @@ export class World {
 	readonly story: Story;
 	readonly observer: Observer;
 	weather: Weather;
+	readonly habits: Habits;
+	/** Whether servers hear of what others have committed some time later. */
+	readonly isLagging: boolean;
 
 	constructor(seed: number, tells: boolean) {
 		this.runtime = seededRuntime({ seed, maxSteps: 60_000 });
 		this.story = new Story(this.runtime.clock, tells);
 		this.observer = new Observer(this.story);
-		this.weather = drawWeather(this.runtime.random);
+		this.habits = habits[this.pick(habitNames)];
+		this.isLagging = this.happens(0.4);
+		this.weather = drawWeather(this.runtime.random, this.habits);
 	}
 
 	get random(): Random {

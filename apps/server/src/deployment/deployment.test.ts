@@ -1,0 +1,135 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer as createPort } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { Deployment } from "@plinth/db-constraint";
+import { ResourceService } from "@plinth/proto";
+import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
+import { idOf, Namespace, tenancyOf, typeOf } from "@plinth/resource";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { musicModule } from "../../testdata/music.ts";
+import { createServer, type Server } from "../server.ts";
+import { startServer } from "../testing/started-server.fixture.ts";
+
+const credential = "a-credential-of-all-deployments";
+
+async function freePort(): Promise<number> {
+	const port = createPort();
+	await new Promise<void>((resolve) => port.listen(0, "127.0.0.1", resolve));
+	const address = port.address();
+	await new Promise((resolve) => port.close(resolve));
+	return typeof address === "object" && address !== null ? address.port : 0;
+}
+
+function credentialFile(): string {
+	const folder = mkdtempSync(join(tmpdir(), "plinth-deployment-"));
+	onTestFinished(() => rmSync(folder, { recursive: true }));
+	const file = join(folder, "credential");
+	writeFileSync(file, `${credential}\nthe-credential-that-was-before\n`);
+	return file;
+}
+
+async function startDeployment(
+	service: string,
+	file: string,
+	metaAddresses: readonly string[] = [],
+): Promise<{ readonly server: Server; readonly internal: string }> {
+	const internalListen = { host: "127.0.0.1", port: await freePort() };
+	const internal = `http://127.0.0.1:${internalListen.port}`;
+	const server = await startServer({
+		modules: service === "meta" ? [] : [musicModule()],
+		deployment: {
+			service,
+			region: "r1",
+			address: internal,
+			metaAddresses,
+			internalListen,
+			credentialFile: file,
+		},
+	});
+	return { server, internal };
+}
+
+function transportWith(address: string, token: string) {
+	return createConnectTransport({
+		baseUrl: address,
+		httpVersion: "2",
+		interceptors: [
+			(next) => (request) => {
+				request.header.set("authorization", `Bearer ${token}`);
+				return next(request);
+			},
+		],
+	});
+}
+
+describe("the internal listener", () => {
+	it("serves who has the credential, and meta types alone", async () => {
+		const { server, internal } = await startDeployment("meta", credentialFile());
+		const request = { type: typeOf(Deployment.type), tenancy: tenancyOf() };
+		for (const token of ["", "another-credential-of-nobody"]) {
+			const transport = transportWith(internal, token);
+			const resources = createClient(ResourceService, transport);
+			const mixin = createClient(SchemaMixinService, transport);
+			for (const call of [resources.list(request), mixin.checkReferences({})]) {
+				const refused = await call.catch(ConnectError.from);
+				expect(refused).toMatchObject({ code: Code.Unauthenticated });
+			}
+		}
+		for (const token of [credential, "the-credential-that-was-before"]) {
+			const resources = createClient(ResourceService, transportWith(internal, token));
+			const { resources: found } = await resources.list(request);
+			expect(found.map(({ id }) => id?.name)).toEqual(["meta-r1"]);
+			const other = await resources
+				.list({ type: typeOf(Namespace.type), tenancy: tenancyOf({ partition: "*" }) })
+				.catch(ConnectError.from);
+			expect(other).toMatchObject({ message: expect.stringContaining("not registered") });
+		}
+		const outside = await fetch(`${server.address}/plinth.schema.v1.SchemaMixinService/Check`);
+		expect(outside.status).toBe(404);
+	});
+
+	it("does not serve the meta types at other deployments", async () => {
+		const file = credentialFile();
+		const meta = await startDeployment("meta", file);
+		const music = await startDeployment("music", file, [meta.internal]);
+		const transport = transportWith(music.internal, credential);
+		const refused = await createClient(ResourceService, transport)
+			.list({ type: typeOf(Deployment.type), tenancy: tenancyOf() })
+			.catch(ConnectError.from);
+		expect(refused).toMatchObject({ code: Code.Unimplemented });
+	});
+});
+
+describe("a deployment that is deleted", () => {
+	it("stops, and says why", async () => {
+		const file = credentialFile();
+		const meta = await startDeployment("meta", file);
+		const { server } = await startDeployment("music", file, [meta.internal]);
+		await meta.server.client.delete({ id: idOf(Deployment, "music-r1") });
+		await expect(server.ended).rejects.toThrow("deployment music-r1 was deleted");
+	});
+});
+
+describe("a server that waits for the meta service", () => {
+	it("can be stopped", async () => {
+		const server = createServer({
+			storage: { kind: "memory" },
+			listen: { host: "127.0.0.1", port: 0 },
+			deployment: {
+				service: "music",
+				region: "r1",
+				address: "http://127.0.0.1:2",
+				metaAddresses: ["http://127.0.0.1:1"],
+				internalListen: { host: "127.0.0.1", port: 0 },
+				credentialFile: credentialFile(),
+			},
+		});
+		const started = server.start();
+		const refused = expect(started).rejects.toThrow("stopped while it started");
+		await server.stop();
+		await refused;
+	});
+});

@@ -1,0 +1,229 @@
+import { type Client, ConnectError, type ServiceImpl } from "@connectrpc/connect";
+import type { ManagerState } from "@plinth/controller";
+import {
+	type Constraints,
+	createConstraints,
+	EnvRegistry,
+	establishOwnAnew,
+	localEnvironment,
+	metaService,
+	NodeManager,
+	openLocalUid,
+	recordDeletedDeployments,
+	ServiceDescriptor,
+} from "@plinth/db-constraint";
+import type { ResourceService } from "@plinth/proto";
+import type { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
+import type { ResourceType } from "@plinth/resource";
+import { type LeaseManager, type Logger, type Runtime, sleep } from "@plinth/runtime";
+import type { StorageBackend, StorageIdentity } from "@plinth/storage";
+import type { Connections } from "./connections.ts";
+import type { DeploymentOptions } from "./deployment-options.ts";
+
+/** What keeps the references of a server true. */
+export interface ReferencesOptions {
+	/** The storage, as it is opened. */
+	readonly backend: StorageBackend;
+	/** What the storage says of itself, where it does. */
+	readonly identity: StorageIdentity | undefined;
+	/** All types of the server. */
+	readonly types: readonly ResourceType[];
+	/** Types of other services that references of these name. */
+	readonly foreignTypes: readonly ResourceType[];
+	/** Which deployment this is; absent: there is no other one. */
+	readonly deployment: DeploymentOptions | undefined;
+	/** The ways to the other deployments. */
+	readonly connections: Connections | undefined;
+	/** The own resource service, by which a meta deployment registers with itself. */
+	readonly ownService: () => Client<typeof ResourceService>;
+	readonly runtime: Runtime;
+	readonly logger: Logger;
+	/** Called where the server must stop: it serves for a deployment that there is no more. */
+	readonly onFailure: (failure: unknown) => void;
+}
+
+/** Whom the controllers of references work with. */
+export interface ControlOptions {
+	readonly client: Client<typeof ResourceService>;
+	readonly cloningClient: Client<typeof ResourceService>;
+	readonly leases: LeaseManager;
+}
+
+/** The references of a server: its storage, and what goes on behind it. */
+export class References {
+	readonly #options: ReferencesOptions;
+	readonly #constraints: Constraints;
+	readonly #registry: EnvRegistry | undefined;
+	readonly #version: string;
+	readonly #end = new AbortController();
+	readonly #running: Promise<unknown>[] = [];
+	#nodes: NodeManager | undefined;
+
+	private constructor(
+		options: ReferencesOptions,
+		constraints: Constraints,
+		registry: EnvRegistry | undefined,
+		version: string,
+	) {
+		this.#options = options;
+		this.#constraints = constraints;
+		this.#registry = registry;
+		this.#version = version;
+		this.#running.push(constraints.run(this.#end.signal));
+	}
+
+	/**
+	 * Puts the constraints around the storage, and their schema in force.
+	 *
+	 * @throws Error where the types' options contradict each other.
+	 */
+	static async open(options: ReferencesOptions): Promise<References> {
+		const { types, foreignTypes, deployment, runtime, logger, identity } = options;
+		const service = deployment?.service ?? "";
+		const descriptor = new ServiceDescriptor({ types, foreignTypes, service });
+		const version = deployment?.version ?? descriptor.versions.at(-1) ?? "v1";
+		const isMeta = service === metaService;
+		const backend = isMeta ? recordDeletedDeployments(options.backend, runtime) : options.backend;
+		let registry: EnvRegistry | undefined;
+		if (deployment !== undefined && options.connections !== undefined) {
+			registry = new EnvRegistry({
+				deployment: { ...deployment, version },
+				descriptor,
+				backend,
+				...(identity && { storageIncarnation: identity.incarnation }),
+				metaAddresses: deployment.metaAddresses,
+				...(isMeta && { ownMeta: options.ownService }),
+				connect: options.connections.open,
+				runtime,
+				logger,
+			});
+		}
+		const environment =
+			registry ?? localEnvironment(await openLocalUid(backend, runtime, identity?.uid));
+		const constraints = createConstraints({ backend, descriptor, environment, runtime, logger });
+		await constraints.schemaPass.begin();
+		return new References(options, constraints, registry, version);
+	}
+
+	/** The storage for everything above. */
+	get store(): StorageBackend {
+		return this.#constraints.store;
+	}
+
+	/** What other deployments are served. */
+	get mixin(): ServiceImpl<typeof SchemaMixinService> {
+		return this.#constraints.service;
+	}
+
+	/** The deployments that this one looks after, by name. */
+	get interesting(): readonly string[] {
+		return this.#nodes?.interesting.map(({ name }) => name).sort() ?? [];
+	}
+
+	/** A report on the controllers. */
+	state(): ManagerState | undefined {
+		return this.#nodes?.state();
+	}
+
+	/**
+	 * Registers, and waits for what must be there before the first write. Without other deployments
+	 * there is nothing to wait for.
+	 *
+	 * @throws the signal's reason where it aborts first.
+	 */
+	async discover(signal: AbortSignal): Promise<void> {
+		const registry = this.#registry;
+		const ends = AbortSignal.any([signal, this.#end.signal]);
+		if (registry === undefined) {
+			await this.#constraints.schemaPass.complete(ends);
+			return;
+		}
+		this.#running.push(registry.run(this.#end.signal));
+		await registry.ready(ends);
+		const { context, asking } = this.#constraints;
+		await this.#untilDone("references are established anew", ends, () =>
+			establishOwnAnew(context, asking, ends),
+		);
+		registry.onChange(() => this.#follow(registry));
+		this.#running.push(this.#announce(registry).catch(() => {}));
+	}
+
+	/** Starts the controllers. */
+	control(options: ControlOptions): void {
+		const nodes = new NodeManager({
+			...options,
+			constraints: this.#constraints,
+			onFailure: this.#options.onFailure,
+		});
+		this.#nodes = nodes;
+		this.#running.push(nodes.run(this.#end.signal));
+	}
+
+	/** Ends all that goes on. */
+	async close(): Promise<void> {
+		this.#end.abort(new Error("the server stops"));
+		await Promise.allSettled(this.#running);
+	}
+
+	/** Completes the schema and only then says which version is current; again where another is wanted. */
+	async #announce(registry: EnvRegistry): Promise<void> {
+		const { signal } = this.#end;
+		await this.#untilDone("the schema of references is completed", signal, () =>
+			this.#constraints.schemaPass.complete(signal),
+		);
+		await this.#untilDone("the version is announced", signal, () =>
+			registry.announce(this.#wanted(registry)),
+		);
+		this.#announced = true;
+		this.#follow(registry);
+	}
+
+	#announced = false;
+	#switching = false;
+
+	#wanted(registry: EnvRegistry): string {
+		const { versions } = this.#constraints.context.descriptor;
+		const { wantedVersion } = registry;
+		return versions.includes(wantedVersion) ? wantedVersion : this.#version;
+	}
+
+	/** Does what operators ask for by the Deployment of this server. */
+	#follow(registry: EnvRegistry): void {
+		if (registry.state.kind === "deleted") {
+			const { name } = registry.self;
+			this.#options.onFailure(
+				new Error(`deployment ${name} was deleted: start the server again to register it anew`),
+			);
+			return;
+		}
+		const wanted = this.#wanted(registry);
+		if (this.#announced && !this.#switching && wanted !== registry.self.version) {
+			this.#switching = true;
+			const switching = this.#untilDone("the version is switched", this.#end.signal, () =>
+				registry.announce(this.#wanted(registry)),
+			)
+				.catch(() => {})
+				.finally(() => {
+					this.#switching = false;
+				});
+			this.#running.push(switching);
+		}
+	}
+
+	/** Tries, with pauses, until it is done. @throws the signal's reason. */
+	async #untilDone(what: string, signal: AbortSignal, run: () => Promise<void>): Promise<void> {
+		const { runtime, logger } = this.#options;
+		for (let failures = 0; ; failures++) {
+			signal.throwIfAborted();
+			try {
+				await run();
+				return;
+			} catch (failure) {
+				signal.throwIfAborted();
+				const { rawMessage } = ConnectError.from(failure);
+				logger.warn({ problem: rawMessage }, `it takes another try until ${what}`);
+			}
+			await sleep(runtime.clock, Math.min(250 * 2 ** failures, 10_000), signal);
+		}
+	}
+}

@@ -1,0 +1,65 @@
+import { randomBytes } from "node:crypto";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type PlannedServer, planOf } from "./plan.ts";
+import { ServerProcess } from "./server-process.ts";
+
+/** Options of the example. */
+export interface RegionsOptions {
+	readonly dataDirectory: string;
+	/** The port of the first server; others follow. */
+	readonly basePort: number;
+	/** The version that a service announces until another one is wanted; its newest where it is absent. */
+	readonly versions?: Readonly<Record<string, string>>;
+}
+
+/** All servers of the example. */
+export class Regions {
+	readonly servers: Map<string, ServerProcess>;
+	readonly #create: (plan: PlannedServer) => ServerProcess;
+
+	/** Makes the folder and the shared credential where they are missing. Nothing is started. */
+	constructor({ dataDirectory, basePort, versions = {} }: RegionsOptions) {
+		const credentialFile = join(dataDirectory, "credential");
+		mkdirSync(dataDirectory, { recursive: true });
+		if (!existsSync(credentialFile)) {
+			writeFileSync(credentialFile, `${randomBytes(24).toString("base64url")}\n`, { mode: 0o600 });
+		}
+		const plans = planOf(basePort);
+		const metaAddresses = plans
+			.filter(({ service }) => service === "meta")
+			.map(({ internalPort }) => `http://127.0.0.1:${internalPort}`);
+		const surroundings = { dataDirectory, credentialFile, metaAddresses, versions };
+		this.#create = (plan) => new ServerProcess(plan, surroundings);
+		this.servers = new Map(plans.map((plan) => [plan.name, this.#create(plan)]));
+	}
+
+	/** The server of a deployment. */
+	get(name: string): ServerProcess {
+		const server = this.servers.get(name);
+		if (server === undefined) {
+			throw new Error(`there is no ${name}: there are ${[...this.servers.keys()].join(", ")}`);
+		}
+		return server;
+	}
+
+	/** Adds a server that is not there yet, and does not start it. */
+	add(plan: PlannedServer): ServerProcess {
+		const server = this.#create(plan);
+		this.servers.set(plan.name, server);
+		return server;
+	}
+
+	/** Starts all servers at once; resolves when all serve. */
+	async start(): Promise<void> {
+		for (const server of this.servers.values()) {
+			server.start();
+		}
+		await Promise.all([...this.servers.values()].map((server) => server.ready()));
+	}
+
+	/** Ends all servers. */
+	async stop(): Promise<void> {
+		await Promise.all([...this.servers.values()].map((server) => server.stop()));
+	}
+}

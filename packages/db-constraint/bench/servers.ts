@@ -1,0 +1,150 @@
+import type { Client, ServiceImpl } from "@connectrpc/connect";
+import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
+import { ResourceService } from "@plinth/proto";
+import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
+import type { ResourceType } from "@plinth/resource";
+import { Namespace, Partition, Tombstone, TypeRegistry } from "@plinth/resource";
+import {
+	createResourceService,
+	ensureDefaultTenancy,
+	everyoneMayDoEverything,
+} from "@plinth/resource-service";
+import { systemRuntime } from "@plinth/runtime";
+import { createMemoryBackend, type StorageBackend } from "@plinth/storage";
+import {
+	createConstraints,
+	type DeploymentInfo,
+	type Environment,
+	followDeletions,
+	ServiceDescriptor,
+} from "../src/index.ts";
+import { NodeLoop } from "../src/testing/node-loop.ts";
+import { Thing, Widget } from "../testdata/types.ts";
+
+/** A resource service in process, over a storage with or without constraints. */
+export interface BenchServer extends AsyncDisposable {
+	readonly client: Client<typeof ResourceService>;
+	/** How many resources of a type are stored. */
+	count(type: ResourceType): Promise<number>;
+}
+
+function clientOver(backend: StorageBackend, types: readonly ResourceType[]) {
+	const service = createResourceService({
+		backend,
+		registry: new TypeRegistry([Tombstone, Partition, Namespace, ...types]),
+		authorizer: everyoneMayDoEverything,
+		runtime: systemRuntime,
+	});
+	const transport = createInProcessTransport((router) => router.service(ResourceService, service));
+	return createInProcessClient(ResourceService, transport);
+}
+
+/** A server without constraints. */
+export async function bareServer(types: readonly ResourceType[]): Promise<BenchServer> {
+	const backend = createMemoryBackend();
+	await ensureDefaultTenancy(backend, systemRuntime);
+	return {
+		client: clientOver(backend, types),
+		count: countIn(backend),
+		[Symbol.asyncDispose]: () => backend.close(),
+	};
+}
+
+function countIn(backend: StorageBackend) {
+	return async (type: ResourceType) => (await backend.countByType()).get(type.key) ?? 0;
+}
+
+interface Spec {
+	readonly service: string;
+	readonly region: string;
+	readonly type: ResourceType;
+}
+
+/** Two deployments, `alpha` with things and `beta` with widgets that reference them. */
+export async function twoDeployments(): Promise<{ alpha: BenchServer; beta: BenchServer }> {
+	const [alpha, beta] = await deploy(
+		{ service: "alpha", region: "r1", type: Thing },
+		{ service: "beta", region: "r1", type: Widget },
+	);
+	return { alpha, beta };
+}
+
+/** One service in two regions, `r1` and `r2`. */
+export async function twoRegions(): Promise<{ first: BenchServer; second: BenchServer }> {
+	const [first, second] = await deploy(
+		{ service: "alpha", region: "r1", type: Thing },
+		{ service: "alpha", region: "r2", type: Thing },
+	);
+	return { first, second };
+}
+
+async function deploy(...specs: readonly [Spec, Spec]): Promise<[BenchServer, BenchServer]> {
+	const mixins = new Map<string, ServiceImpl<typeof SchemaMixinService>>();
+	const infoOf = ({ service, region }: Spec): DeploymentInfo => ({
+		uid: `uid-of-${service}-${region}`,
+		name: `${service}-${region}`,
+		service,
+		region,
+		version: "v1",
+		disabled: false,
+		predecessorUid: "",
+	});
+	const infos = specs.map(infoOf);
+	const environmentOf = (self: DeploymentInfo): Environment => {
+		const find = (service: string, region: string) =>
+			infos.find((each) => each.service === service && each.region === region);
+		return {
+			self,
+			deployments: () => infos,
+			find,
+			findOwner: (_group, service, region) => find(service || self.service, region),
+			client: (uid) =>
+				createInProcessClient(
+					SchemaMixinService,
+					createInProcessTransport((router) =>
+						router.service(SchemaMixinService, mixins.get(uid) ?? {}),
+					),
+				),
+			isDeleted: async () => false,
+			onChange: () => () => {},
+		};
+	};
+	const start = async (spec: Spec): Promise<BenchServer> => {
+		const { service, type } = spec;
+		const self = infoOf(spec);
+		// Short logs fill soon: what grows after that is no log.
+		const backend = createMemoryBackend({ limits: { logEvents: 2_000 } });
+		await ensureDefaultTenancy(backend, systemRuntime);
+		const constraints = createConstraints({
+			backend,
+			descriptor: new ServiceDescriptor({
+				types: [Partition, Namespace, type],
+				foreignTypes: [Thing],
+				service,
+			}),
+			environment: environmentOf(self),
+		});
+		await constraints.schemaPass.begin();
+		await constraints.schemaPass.complete(new AbortController().signal);
+		mixins.set(self.uid, constraints.service);
+		const stop = new AbortController();
+		const loop = new NodeLoop({ constraints, ...systemRuntime });
+		const follows = infos
+			.filter(({ uid }) => uid !== self.uid)
+			.map(({ uid }) =>
+				followDeletions(constraints.context, uid, (it) => loop.deletion(it), stop.signal),
+			);
+		const running = Promise.all([constraints.run(stop.signal), ...follows]);
+		return {
+			client: clientOver(constraints.store, [type]),
+			count: countIn(backend),
+			[Symbol.asyncDispose]: async () => {
+				loop.stop();
+				stop.abort();
+				await running;
+				await backend.close();
+			},
+		};
+	};
+	return [await start(specs[0]), await start(specs[1])];
+}

@@ -1,0 +1,181 @@
+import { referenceTo } from "@plinth/resource";
+import { removal } from "@plinth/resource-service";
+import { describe, expect, it } from "vitest";
+import { Thing, Widget } from "../testdata/types.ts";
+import { referencesFinalizer } from "./shadow.ts";
+import { Lab } from "./testing/lab.fixture.ts";
+import { hooked, oneDeployment, thing, to, twoDeployments, widget } from "./things.fixture.ts";
+
+describe("writes and deletions at the same time", () => {
+	it("does not reference an incarnation that is gone", async () => {
+		let hook: (() => Promise<void>) | undefined;
+		const { lab, alpha, id } = await oneDeployment({}, (backend) => ({
+			...backend,
+			async read(asked, options) {
+				try {
+					return await backend.read(asked, options);
+				} finally {
+					if (asked.name === "a" && hook !== undefined) {
+						const run = hook;
+						hook = undefined;
+						await run();
+					}
+				}
+			},
+		}));
+		await lab.run(alpha.write(thing("a")));
+		hook = async () => {
+			await alpha.delete(id("a"));
+			await alpha.write(thing("a"));
+			await alpha.write(thing("other", { needs: to("a") }));
+		};
+		await lab.run(alpha.write(thing("user", { needs: to("a") })));
+		const uid = (await alpha.read(id("a")))?.id?.uid;
+		expect((await alpha.shadow(id("user")))?.outgoing[0]?.targetUid).toBe(uid);
+	});
+
+	it("does not disturb, by confirmations, a deletion that asks", async () => {
+		const confirming = Promise.withResolvers<void>();
+		let asked = false;
+		const lab: Lab = new Lab(
+			1,
+			{},
+			hooked(async (method) => {
+				if (method === "ConfirmBlockades" && !asked) {
+					await confirming.promise;
+				}
+				if (method === "CheckReferences") {
+					asked = true;
+					confirming.resolve();
+					for (let i = 0; i < 50; i++) {
+						await lab.runtime.scheduler.pause();
+					}
+				}
+			}),
+		);
+		const spec = { service: "beta", types: [Widget], foreignTypes: [Thing] };
+		const alpha = await lab.add({ name: "a", service: "alpha", region: "r1", types: [Thing] });
+		const beta1 = await lab.add({ ...spec, name: "b1", region: "r1" });
+		const beta2 = await lab.add({ ...spec, name: "b2", region: "r2" });
+		await lab.run(alpha.write(thing("a")));
+		await lab.run(beta1.write(widget("w", { needs: to("a") })));
+		const next = { ...referenceTo({ type: Widget.type, name: "w" }), region: "r1" };
+		await lab.run(beta2.write(widget("v", { next })));
+		await lab.pass(100);
+		await lab.run(beta1.delete(beta1.id(Widget, "w")));
+		await lab.pass(10_000);
+		expect(await beta1.read(beta1.id(Widget, "w"))).toBeUndefined();
+	});
+
+	it("goes on with writes without new references while a deletion asks", async () => {
+		let during: (() => Promise<unknown>) | undefined;
+		const outcomes: unknown[] = [];
+		const { lab, alpha, beta } = await twoDeployments(
+			hooked(async (method) => {
+				if (method === "CheckReferences" && during !== undefined) {
+					const run = during;
+					during = undefined;
+					outcomes.push(await run().catch((failure: unknown) => failure));
+				}
+			}),
+		);
+		await lab.run(alpha.write(thing("b")));
+		await lab.run(alpha.write(thing("a", { needs: to("b") })));
+		await lab.run(beta.write(widget("w", { needs: to("a") })));
+		await lab.pass(1_000);
+		during = () => alpha.write(thing("a", { needs: to("b"), note: "changed" }));
+		await expect(lab.run(alpha.delete(alpha.id(Thing, "a")))).rejects.toThrow();
+		expect(outcomes).toMatchObject([{ id: { name: "a" } }]);
+	});
+
+	it("takes many writers that reference one target at once", async () => {
+		const { lab, alpha, beta } = await twoDeployments();
+		await lab.run(alpha.write(thing("a")));
+		const writes = Array.from({ length: 100 }, (_, i) =>
+			beta.write(widget(`w-${i}`, { needs: to("a") })),
+		);
+		const results = await lab.run(Promise.allSettled(writes));
+		const failed = results.filter(({ status }) => status === "rejected");
+		expect(failed).toEqual([]);
+	});
+
+	it("changes nothing and establishes nothing in dry runs", async () => {
+		const calls: string[] = [];
+		const { lab, alpha, beta } = await twoDeployments(
+			hooked(async (method) => {
+				calls.push(method);
+			}),
+		);
+		await lab.run(alpha.write(thing("a")));
+		await lab.run(beta.write(widget("w", { belongsTo: to("a") })));
+		await lab.pass(10_000);
+		const versions = () =>
+			Promise.all(
+				[alpha, beta].map(({ backend }) => backend.catchUp(new AbortController().signal)),
+			);
+		const before = await versions();
+		calls.length = 0;
+		const v = widget("v", { needs: to("a") });
+		await lab.run(
+			beta.store.commit(
+				[{ op: "put", resource: { ...v, id: { ...lab.idOf(v), uid: "u" } }, expectedVersion: "" }],
+				{ dryRun: true },
+			),
+		);
+		const a = await alpha.read(alpha.id(Thing, "a"));
+		const id = a?.id;
+		if (a === undefined || id === undefined) {
+			throw new Error("there is no target");
+		}
+		expect(calls).toEqual([]);
+		await lab.run(
+			alpha.store.commit([{ op: "delete", id, expectedVersion: a.version }], {
+				dryRun: true,
+			}),
+		);
+		await lab.pass(10_000);
+		expect(calls).toEqual(["CheckReferences"]);
+		expect(await versions()).toEqual(before);
+	});
+
+	it("references many foreign targets at once", async () => {
+		const { lab, alpha, beta } = await twoDeployments();
+		const names = Array.from({ length: 80 }, (_, i) => `t-${i}`);
+		for (const name of names) {
+			await lab.run(alpha.write(thing(name)));
+		}
+		await lab.run(beta.write(widget("w", { likes: names.map((name) => to(name)) })));
+		expect((await beta.shadow(beta.id(Widget, "w")))?.outgoing).toHaveLength(80);
+	});
+
+	it("does nothing for the deletion of another incarnation, as a storage alone would", async () => {
+		const { lab, alpha, id } = await oneDeployment();
+		const { version } = await lab.run(alpha.write(thing("a")));
+		const other = { ...id("a"), uid: "another" };
+		const commit = alpha.store.commit([{ op: "delete", id: other, expectedVersion: version }]);
+		expect((await lab.run(commit)).version).toBe("");
+		expect(await alpha.read(id("a"))).toBeDefined();
+	});
+
+	it("keeps a resource that somebody may reference when its last finalizer is removed", async () => {
+		const { lab, alpha, beta } = await twoDeployments();
+		const a = alpha.id(Thing, "a");
+		await lab.run(alpha.write(thing("a"), "mine"));
+		await lab.run(beta.write(widget("w", { likes: [to("a")] })));
+		await lab.pass(1_000);
+		beta.crash();
+		await expect(lab.run(alpha.delete(a))).rejects.toThrow("can't be asked");
+		await lab.run(beta.start());
+		await lab.run(alpha.delete(a));
+		beta.crash();
+		const stored = await alpha.read(a);
+		if (stored === undefined) {
+			throw new Error("it is gone");
+		}
+		await lab.run(alpha.store.commit(removal(lab.runtime, stored)));
+		expect((await alpha.read(a))?.metadata).toMatchObject({ finalizers: referencesFinalizer });
+		await lab.run(beta.start());
+		await lab.pass(60_000);
+		expect(await alpha.read(a)).toBeUndefined();
+	});
+});

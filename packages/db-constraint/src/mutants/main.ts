@@ -1,0 +1,14 @@
+/**
+ * Judges mutants, all or those whose names contain a word:
+ *
+ *     node src/mutants/main.ts [word]
+ */
+import { mutants } from "./mutants.ts";
+import { judge } from "./planted.ts";
+
+const [word = ""] = process.argv.slice(2);
+for (const mutant of mutants.filter(({ name }) => name.includes(word))) {
+	const { isFound, output } = await judge(mutant, 500);
+	console.log(`${isFound ? "found" : "NOT FOUND"}: ${mutant.name}\n    ${output.split("\n")[0]}`);
+	process.exitCode ||= isFound ? 0 : 1;
+}

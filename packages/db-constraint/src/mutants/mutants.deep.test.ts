@@ -1,0 +1,10 @@
+import { describe, expect, it } from "vitest";
+import { mutants } from "./mutants.ts";
+import { judge } from "./planted.ts";
+
+describe("the simulation finds, within 500 seeds, what goes wrong if one would", () => {
+	it.each(mutants)("$name", async (mutant) => {
+		const { isFound, output } = await judge(mutant, 500);
+		expect(isFound, output).toBe(true);
+	});
+});

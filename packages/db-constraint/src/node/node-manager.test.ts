@@ -1,0 +1,123 @@
+import { create } from "@bufbuild/protobuf";
+import { idOf, referenceTo, resourceOf } from "@plinth/resource";
+import { ensureDefaultTenancy } from "@plinth/resource-service";
+import { systemRuntime } from "@plinth/runtime";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
+import { RegistryLab, type Started } from "../registry/registry-lab.fixture.ts";
+import { NodeManager } from "./node-manager.ts";
+
+/** The node manager of a deployment, running. */
+function manage({ constraints, client }: Started): NodeManager {
+	const manager = new NodeManager({
+		constraints,
+		client,
+		onFailure: (failure) => {
+			throw failure;
+		},
+	});
+	const end = new AbortController();
+	const running = manager.run(end.signal);
+	onTestFinished(async () => {
+		end.abort();
+		await running;
+	});
+	return manager;
+}
+
+function shows(manager: NodeManager, names: readonly string[]): Promise<void> {
+	return vi.waitFor(
+		() => {
+			expect(manager.interesting.map(({ name }) => name).sort()).toEqual(names);
+			expect(manager.subscribed).toHaveLength(names.length - 1);
+		},
+		{ timeout: 10_000, interval: 20 },
+	);
+}
+
+/** `beta` imports `alpha`; both are in two regions, beside the meta service. */
+async function seed() {
+	const lab = new RegistryLab();
+	const meta = await lab.start("meta", "r1");
+	const alpha = await lab.start("alpha", "r1");
+	await lab.start("alpha", "r2");
+	const beta = await lab.start("beta", "r1");
+	await lab.start("beta", "r2");
+	return { lab, meta, alpha, beta };
+}
+
+const four = ["alpha-r1", "alpha-r2", "beta-r1", "beta-r2"];
+
+describe("the node manager of a service that imports another, in two regions", () => {
+	it("shows four deployments, six with another region, and those that are disabled or deleted no more", async () => {
+		const { lab, meta, beta } = await seed();
+		const manager = manage(beta);
+		await shows(manager, four);
+		await lab.start("alpha", "r3");
+		await lab.start("beta", "r3");
+		const six = ["alpha-r1", "alpha-r2", "alpha-r3", "beta-r1", "beta-r2", "beta-r3"];
+		await shows(manager, six);
+		await lab.change(meta, "beta-r3", { disabled: true });
+		await shows(manager, six.slice(0, -1));
+		await lab.delete(meta, "alpha-r3");
+		await shows(manager, four);
+	});
+
+	it("keeps a disabled deployment that is referenced, until it is not", async () => {
+		const { lab, meta, alpha, beta } = await seed();
+		for (const { backend } of [alpha, beta]) {
+			await ensureDefaultTenancy(backend, systemRuntime);
+		}
+		const manager = manage(beta);
+		await shows(manager, four);
+		await alpha.client.write({ resource: resourceOf(Thing, { id: idOf(Thing, "a") }) });
+		const likes = [referenceTo({ type: Thing.type, name: "a" })];
+		const id = idOf(Widget, "w");
+		await beta.client.write({
+			resource: resourceOf(Widget, { id, data: create(WidgetSchema, { likes }) }),
+		});
+		await lab.change(meta, "alpha-r1", { disabled: true });
+		await lab.change(meta, "alpha-r2", { disabled: true });
+		await shows(manager, ["alpha-r1", "beta-r1", "beta-r2"]);
+		await lab.change(meta, "alpha-r1", { disabled: false });
+		await beta.client.delete({ id });
+		await lab.change(meta, "alpha-r1", { disabled: true });
+		await shows(manager, ["beta-r1", "beta-r2"]);
+	});
+
+	it("stops the inner manager when the version switches, and starts one for the new version", async () => {
+		const { beta } = await seed();
+		const manager = manage(beta);
+		await vi.waitFor(() => expect(manager.version).toBe("v1"));
+		expect(manager.state()?.controllers.map(({ name }) => name)).toEqual(["db-constraint-v1"]);
+		await beta.registry.announce("v2");
+		await vi.waitFor(() => expect(manager.version).toBe("v2"));
+		expect(manager.state()?.controllers.map(({ name }) => name)).toEqual(["db-constraint-v2"]);
+	});
+
+	it("deletes what cascades from another service, by its controller", async () => {
+		const { alpha, beta } = await seed();
+		for (const { backend } of [alpha, beta]) {
+			await ensureDefaultTenancy(backend, systemRuntime);
+		}
+		const managers = [manage(alpha), manage(beta)];
+		await shows(managers[1] ?? manage(beta), four);
+		const a = idOf(Thing, "a");
+		await alpha.client.write({
+			resource: resourceOf(Thing, { id: a, data: create(ThingSchema, { note: "a" }) }),
+		});
+		const belongsTo = referenceTo({ type: Thing.type, name: "a" });
+		const w = idOf(Widget, "w");
+		await beta.client.write({
+			resource: resourceOf(Widget, { id: w, data: create(WidgetSchema, { belongsTo }) }),
+		});
+		await alpha.client.delete({ id: a });
+		await vi.waitFor(
+			async () => {
+				await expect(beta.client.read({ id: w })).rejects.toThrow("not found");
+				await expect(alpha.client.read({ id: a })).rejects.toThrow("not found");
+			},
+			{ timeout: 10_000, interval: 50 },
+		);
+	});
+});

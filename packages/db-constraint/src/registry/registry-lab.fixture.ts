@@ -1,0 +1,140 @@
+import { type Client, Code, ConnectError, type Transport } from "@connectrpc/connect";
+import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
+import { ResourceService } from "@plinth/proto";
+import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
+import { decodeShared, encodeData, idOf, TypeRegistry } from "@plinth/resource";
+import { createResourceService, everyoneMayDoEverything } from "@plinth/resource-service";
+import { systemRuntime } from "@plinth/runtime";
+import { createMemoryBackend, type StorageBackend } from "@plinth/storage";
+import { onTestFinished } from "vitest";
+import { Thing, Widget } from "../../testdata/types.ts";
+import { type Constraints, createConstraints } from "../constraints.ts";
+import { ServiceDescriptor } from "../service-descriptor.ts";
+import { ResourceShadow } from "../shadow-records.ts";
+import { recordDeletedDeployments } from "./deleted-deployments.ts";
+import { EnvRegistry } from "./env-registry.ts";
+import { Deployment, metaService, metaTypes } from "./meta-types.ts";
+
+/** How a deployment of a lab is started. */
+export interface StartOptions {
+	readonly backend?: StorageBackend;
+	readonly storageIncarnation?: string;
+	/** The names of the meta deployments that it knows. */
+	readonly metas?: readonly string[];
+}
+
+/** A deployment that runs. */
+export interface Started {
+	readonly registry: EnvRegistry;
+	readonly constraints: Constraints;
+	readonly backend: StorageBackend;
+	readonly client: Client<typeof ResourceService>;
+	stop(): Promise<void>;
+}
+
+/** Deployments in one process that find each other by a registry. */
+export class RegistryLab {
+	readonly #transports = new Map<string, Transport>();
+	readonly #running = new Map<string, Started>();
+
+	/** Starts a deployment, named `<service>-<region>`, and waits until it is registered. */
+	async start(service: string, region: string, options: StartOptions = {}): Promise<Started> {
+		const started = await this.begin(service, region, options);
+		await started.registry.ready(AbortSignal.timeout(10_000));
+		return started;
+	}
+
+	/** Starts a deployment. */
+	async begin(service: string, region: string, options: StartOptions = {}): Promise<Started> {
+		const runtime = systemRuntime;
+		const name = `${service}-${region}`;
+		const isMeta = service === metaService;
+		const kept = options.backend ?? createMemoryBackend({ runtime });
+		const backend = isMeta ? recordDeletedDeployments(kept, runtime) : kept;
+		const own = isMeta ? metaTypes : service === "alpha" ? [Thing] : [Widget];
+		const descriptor = new ServiceDescriptor({ types: own, foreignTypes: [Thing], service });
+		let client: Client<typeof ResourceService> | undefined;
+		const registry = new EnvRegistry({
+			deployment: { service, region, version: "v1", address: name },
+			descriptor,
+			backend,
+			metaAddresses: options.metas ?? ["meta-r1"],
+			...(isMeta && { ownMeta: () => client ?? raise("not yet") }),
+			connect: (address) => this.#connect(address),
+			...(options.storageIncarnation && { storageIncarnation: options.storageIncarnation }),
+			runtime,
+			callMs: 500,
+		});
+		const constraints = createConstraints({ backend, descriptor, environment: registry, runtime });
+		await constraints.schemaPass.begin();
+		const resources = createResourceService({
+			backend: constraints.store,
+			registry: new TypeRegistry([...own, ResourceShadow]),
+			authorizer: everyoneMayDoEverything,
+		});
+		const transport = createInProcessTransport((router) => {
+			router.service(SchemaMixinService, constraints.service);
+			router.service(ResourceService, resources);
+		}, runtime);
+		client = createInProcessClient(ResourceService, transport);
+		this.#transports.set(name, transport);
+		const end = new AbortController();
+		const running = Promise.allSettled([constraints.run(end.signal), registry.run(end.signal)]);
+		const stop = async () => {
+			this.#transports.delete(name);
+			end.abort();
+			await running;
+		};
+		onTestFinished(stop);
+		const started = { registry, constraints, backend: kept, client, stop };
+		this.#running.set(name, started);
+		return started;
+	}
+
+	/** Changes a Deployment at a meta deployment. */
+	async change(
+		meta: Started,
+		name: string,
+		fields: Partial<{ disabled: boolean; wantedVersion: string }>,
+	): Promise<void> {
+		const { resource } = await meta.client.read({ id: idOf(Deployment, name) });
+		if (resource === undefined) {
+			throw new Error(`no Deployment ${name}`);
+		}
+		const data = { ...decodeShared(Deployment, resource).data, ...fields };
+		const next = { ...resource, data: encodeData(Deployment.schema, data) };
+		await meta.client.write({ resource: next });
+	}
+
+	/** Deletes a Deployment at a meta deployment. */
+	async delete(meta: Started, name: string): Promise<void> {
+		await meta.client.delete({ id: idOf(Deployment, name) });
+	}
+
+	/** The way to a deployment, whoever has the address by the time of a call. */
+	#connect(address: string): Transport {
+		const now = () =>
+			this.#transports.get(address) ??
+			raise(new ConnectError(`${address} is down`, Code.Unavailable));
+		return {
+			unary: async (...args) => now().unary(...args),
+			stream: async (...args) => now().stream(...args),
+		};
+	}
+}
+
+/** Resolves once it holds, looked at after each change of what a registry knows. */
+export async function whenKnown(registry: EnvRegistry, holds: () => boolean): Promise<void> {
+	while (!holds()) {
+		await new Promise<void>((resolve) => {
+			const stop = registry.onChange(() => {
+				stop();
+				resolve();
+			});
+		});
+	}
+}
+
+function raise(failure: unknown): never {
+	throw failure instanceof Error ? failure : new Error(String(failure));
+}

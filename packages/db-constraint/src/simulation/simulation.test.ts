@@ -1,0 +1,16 @@
+import { describe, expect, it } from "vitest";
+import { brokenSeeds } from "./seeds.fixture.ts";
+import { simulate } from "./simulation.ts";
+
+describe("deployments whose servers crash and whose messages get lost", () => {
+	it("keep the promises, and settle", async () => {
+		expect(await brokenSeeds(60)).toEqual([]);
+	});
+
+	it("do the same again with the same seed", async () => {
+		const once = await simulate(7, true);
+		const again = await simulate(7, true);
+		expect(again.story).toEqual(once.story);
+		expect(once.story.length).toBeGreaterThan(100);
+	});
+});

@@ -1,0 +1,63 @@
+import { create } from "@bufbuild/protobuf";
+import type { Transport } from "@connectrpc/connect";
+import { referenceTo } from "@plinth/resource";
+import type { StorageBackend } from "@plinth/storage";
+import { Thing, ThingSchema, Widget, WidgetSchema } from "../testdata/types.ts";
+import type { ConstraintLimits } from "./limits.ts";
+import { Lab, make, type Wire } from "./testing/lab.fixture.ts";
+
+/** What a thing references. */
+export type ThingInit = Parameters<typeof create<typeof ThingSchema>>[1];
+type WidgetInit = Parameters<typeof create<typeof WidgetSchema>>[1];
+
+/** A thing. */
+export function thing(name: string, init: ThingInit = {}) {
+	return make(Thing, name, create(ThingSchema, init));
+}
+
+/** A widget. */
+export function widget(name: string, init: WidgetInit = {}) {
+	return make(Widget, name, create(WidgetSchema, init));
+}
+
+/** A reference to a thing. */
+export function to(name: string, region = "") {
+	return { ...referenceTo({ type: Thing.type, name }), region };
+}
+
+/** A wire that runs a hook before each call of a method. */
+export function hooked(before: (method: string) => Promise<void>): Wire {
+	return (transport): Transport => ({
+		stream: (...args) => transport.stream(...args),
+		async unary(method, ...rest) {
+			await before(method.name);
+			return transport.unary(method, ...rest);
+		},
+	});
+}
+
+/** One deployment, of things. */
+export async function oneDeployment(
+	limits: Partial<ConstraintLimits> = {},
+	decorate = (backend: StorageBackend) => backend,
+) {
+	const lab = new Lab(1, limits);
+	const spec = { name: "alpha", service: "alpha", region: "", types: [Thing] };
+	const alpha = await lab.add(spec, decorate);
+	return { lab, alpha, id: (name: string) => alpha.id(Thing, name) };
+}
+
+/** A deployment of things, and one of widgets. */
+export async function twoDeployments(wire?: Wire, decorate?: (lab: Lab) => StorageBackend) {
+	const lab = new Lab(1, {}, wire);
+	const backend = (given: StorageBackend) => decorate?.(lab) ?? given;
+	const alpha = await lab.add(
+		{ name: "alpha-1", service: "alpha", region: "r1", types: [Thing] },
+		backend,
+	);
+	const beta = await lab.add(
+		{ name: "beta-1", service: "beta", region: "r1", types: [Widget], foreignTypes: [Thing] },
+		backend,
+	);
+	return { lab, alpha, beta };
+}
