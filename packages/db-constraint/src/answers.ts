@@ -23,11 +23,15 @@ const namedBlockers = 5;
 /**
  * How this deployment references that incarnation of the target, by its index as it is. Whether the
  * answer is final is up to the caller: see `Guards`.
+ *
+ * @param deleting - whether the target is being deleted for good: then one that holds it suffices for the
+ *   answer.
  */
 export async function answerNow(
 	context: Pick<ConstraintContext, "backend" | "index">,
 	target: KeyLike,
 	targetUid: string,
+	deleting = false,
 ): Promise<LocalAnswer> {
 	const { backend, index } = context;
 	const rules = new Set<OnDelete>();
@@ -49,13 +53,16 @@ export async function answerNow(
 		if (uses.includes(OnDelete.BLOCK) && !yields && shadow.resource !== undefined) {
 			blockers.push(shadow.resource);
 		}
-		if (blockers.length >= namedBlockers) {
+		if (deleting || blockers.length >= namedBlockers) {
 			break;
 		}
 	}
 	let owned = false;
 	for (const { shadow } of index.ownedBy(target)) {
-		owned ||=
+		if (owned) {
+			break;
+		}
+		owned =
 			shadow.metaOwners.some(({ ownerUid }) => ownerUid === targetUid) &&
 			(await holderOf(backend, shadow)) !== undefined;
 	}

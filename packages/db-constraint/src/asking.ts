@@ -132,7 +132,7 @@ export class Asking {
 			return { kind: "unknown", deployment, why: "its own index is behind its storage" };
 		}
 		const target = resource ?? create(ResourceKeySchema);
-		const answer = await answerNow(this.#context, target, uid);
+		const answer = await answerNow(this.#context, target, uid, options.deleting);
 		if (options.deleting && (answer.rules.length > 0 || answer.owned)) {
 			this.#context.hints.deleting(deployment.uid, target, uid);
 		}

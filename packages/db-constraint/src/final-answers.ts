@@ -28,7 +28,7 @@ export async function finalAnswers(
 ): Promise<readonly LocalAnswer[]> {
 	return Promise.all(
 		questions.map(async ({ target, targetUid, deleting }) => {
-			const first = await answerNow(context, target, targetUid);
+			const first = await answerNow(context, target, targetUid, deleting);
 			if (first.rules.includes(OnDelete.BLOCK)) {
 				return first;
 			}
@@ -37,7 +37,7 @@ export async function finalAnswers(
 			}
 			const version = await context.guards.change(target);
 			await context.index.reached(version, signal);
-			return answerNow(context, target, targetUid);
+			return answerNow(context, target, targetUid, deleting);
 		}),
 	);
 }

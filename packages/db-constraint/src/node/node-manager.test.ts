@@ -120,4 +120,51 @@ describe("the node manager of a service that imports another, in two regions", (
 			{ timeout: 10_000, interval: 50 },
 		);
 	});
+
+	it("goes on for other deployments while one does not answer", async () => {
+		const { lab, alpha, beta } = await seed();
+		const slow = await lab.start("alpha", "r3");
+		for (const { backend } of [alpha, beta, slow]) {
+			await ensureDefaultTenancy(backend, systemRuntime);
+		}
+		const silence = Promise.withResolvers<void>();
+		onTestFinished(() => silence.resolve());
+		lab.confirmations.set("alpha-r3", silence.promise);
+		const managers = [manage(alpha), manage(beta)];
+		await vi.waitFor(() => expect(managers[1]?.subscribed).toContain(alpha.registry.self.uid));
+		await slow.client.write({ resource: resourceOf(Thing, { id: idOf(Thing, "s") }) });
+		const likes = [{ ...referenceTo({ type: Thing.type, name: "s" }), region: "r3" }];
+		// More than are worked on at once in all.
+		for (let i = 0; i < 1_100; i++) {
+			const data = create(WidgetSchema, { likes });
+			await beta.client.write({
+				resource: resourceOf(Widget, { id: idOf(Widget, `w${i}`), data }),
+			});
+		}
+		const a = idOf(Thing, "a");
+		const w = idOf(Widget, "w");
+		await alpha.client.write({ resource: resourceOf(Thing, { id: a }) });
+		const belongsTo = referenceTo({ type: Thing.type, name: "a" });
+		await beta.client.write({
+			resource: resourceOf(Widget, { id: w, data: create(WidgetSchema, { belongsTo }) }),
+		});
+		await alpha.client.delete({ id: a });
+		await vi.waitFor(
+			async () => {
+				await expect(beta.client.read({ id: w })).rejects.toThrow("not found");
+				await expect(alpha.client.read({ id: a })).rejects.toThrow("not found");
+			},
+			{ timeout: 20_000, interval: 50 },
+		);
+		silence.resolve();
+		await vi.waitFor(
+			() => {
+				const left = [...beta.constraints.context.index.all()].flatMap(
+					({ shadow }) => shadow.tasks,
+				);
+				expect(left).toEqual([]);
+			},
+			{ timeout: 30_000, interval: 50 },
+		);
+	});
 });

@@ -40,8 +40,8 @@ export class SubscribedDeletingHandler {
 	/** The storage with its constraints: a cascade is a deletion like any other. */
 	readonly #store: StorageBackend;
 	readonly #askSoon: (shadowName: string) => void;
-	/** By deletion that is not through with all pages. The next page is about what was not seen in others. */
-	readonly #rounds = new Map<string, { readonly seen: Set<string>; waits: boolean }>();
+	/** By deletion that is not through with all pages. */
+	readonly #rounds = new Map<string, Round>();
 
 	constructor(
 		context: ConstraintContext,
@@ -62,22 +62,22 @@ export class SubscribedDeletingHandler {
 			}
 		}
 		const key = `${keyString(target)} ${targetUid}`;
-		const round = this.#rounds.get(key) ?? { seen: new Set(), waits: false };
-		const left = index
-			.referencing(target)
-			.filter(
-				({ name, shadow }) => !round.seen.has(name) && usesOf(shadow, target, targetUid).length > 0,
-			);
-		for (const stored of left.slice(0, limits.pageSize)) {
+		const round = this.#rounds.get(key) ?? {
+			all: index.referencing(target),
+			next: 0,
+			waits: false,
+		};
+		const end = Math.min(round.next + limits.pageSize, round.all.length);
+		for (const stored of round.all.slice(round.next, end)) {
 			const outcome = await this.#letGo(stored, target, targetUid);
-			round.seen.add(stored.name);
+			round.next += 1;
 			round.waits ||= outcome === "waits";
-			if (round.seen.size % inARow === 0) {
+			if (round.next % inARow === 0) {
 				// A storage in memory never lets timers and input have their turn.
 				await sleep(this.#context.runtime.clock, 0);
 			}
 		}
-		if (left.length > limits.pageSize) {
+		if (round.next < round.all.length) {
 			this.#rounds.set(key, round);
 			return { againAfterMs: 0 };
 		}
@@ -153,8 +153,16 @@ export class SubscribedDeletingHandler {
 	}
 }
 
+/** One time through all that referenced a target when it began: nothing new can, once it is being deleted. */
+interface Round {
+	readonly all: readonly StoredShadow[];
+	next: number;
+	/** Whether something has to be tried again. */
+	waits: boolean;
+}
+
 /** How many resources of a cascade are dealt with before others get their turn. */
-const inARow = 10;
+const inARow = 2;
 
 function usesOf(shadow: StoredShadow["shadow"], target: KeyLike, uid: string): readonly OnDelete[] {
 	return mergeRules(

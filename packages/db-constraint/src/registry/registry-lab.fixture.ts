@@ -37,6 +37,9 @@ export class RegistryLab {
 	readonly #transports = new Map<string, Transport>();
 	readonly #running = new Map<string, Started>();
 
+	/** What confirmations to a deployment wait for, by its name. */
+	readonly confirmations = new Map<string, Promise<void>>();
+
 	/** Starts a deployment, named `<service>-<region>`, and waits until it is registered. */
 	async start(service: string, region: string, options: StartOptions = {}): Promise<Started> {
 		const started = await this.begin(service, region, options);
@@ -65,7 +68,13 @@ export class RegistryLab {
 			runtime,
 			callMs: 500,
 		});
-		const constraints = createConstraints({ backend, descriptor, environment: registry, runtime });
+		const constraints = createConstraints({
+			backend,
+			descriptor,
+			environment: registry,
+			runtime,
+			limits: { callMs: 60_000 },
+		});
 		await constraints.schemaPass.begin();
 		const resources = createResourceService({
 			backend: constraints.store,
@@ -117,7 +126,12 @@ export class RegistryLab {
 			this.#transports.get(address) ??
 			raise(new ConnectError(`${address} is down`, Code.Unavailable));
 		return {
-			unary: async (...args) => now().unary(...args),
+			unary: async (...args) => {
+				if (args[0].name === "ConfirmBlockades") {
+					await this.confirmations.get(address);
+				}
+				return now().unary(...args);
+			},
 			stream: async (...args) => now().stream(...args),
 		};
 	}

@@ -11,8 +11,8 @@ import {
 import { ReferenceSchema, Scope, spec, TypeSpecSchema } from "@plinth/proto";
 import {
 	type OnDelete,
-	ReferenceRuleSchema,
 	reference,
+	SchemaReferenceSchema,
 } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { defineType, type ResourceType } from "@plinth/resource";
 
@@ -61,7 +61,7 @@ function namespaced() {
 function fieldOf({ target, rule, isList }: DrawnField, at: number) {
 	const options = create(FieldOptionsSchema);
 	const type = `demo.v1.T${target}`;
-	setExtension(options, reference, create(ReferenceRuleSchema, { type, onDelete: rule }));
+	setExtension(options, reference, create(SchemaReferenceSchema, { type, onDelete: rule }));
 	return create(FieldDescriptorProtoSchema, {
 		name: `f${at}`,
 		jsonName: `f${at}`,

@@ -1,0 +1,154 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ensureDefaultTenancy } from "@plinth/resource-service";
+import { sleep, systemRuntime } from "@plinth/runtime";
+import { type SeededRuntime, seededRuntime } from "@plinth/runtime/testing";
+import { createMemoryBackend } from "@plinth/storage";
+import { createSqliteBackend } from "@plinth/storage-sqlite";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { delayedBackend } from "./testing/delayed-backend.fixture.ts";
+import { type DrawnStep, type DrawnWork, drawnWork } from "./testing/drawn-work.fixture.ts";
+import { NaiveModel } from "./testing/naive-model.fixture.ts";
+import { type DrawnSchema, typesOf } from "./testing/random-schema.fixture.ts";
+import { SoleDeployment } from "./testing/sole-deployment.fixture.ts";
+
+const quick = { askAgainMs: 20, pauseMs: 5, resolveAgainMs: 50 };
+
+/** Does a step, and answers whether it was allowed. */
+async function attempt(sole: SoleDeployment, step: DrawnStep): Promise<boolean> {
+	try {
+		switch (step.kind) {
+			case "write":
+				await sole.write(step.key, step.references, step.isHeld);
+				return true;
+			case "delete":
+				await sole.delete(step.key);
+				return true;
+			case "release":
+				await sole.release(step.key);
+				return true;
+		}
+	} catch {
+		return false;
+	}
+}
+
+function inModel(model: NaiveModel, step: DrawnStep): boolean {
+	switch (step.kind) {
+		case "write":
+			return model.write(step.key, step.references, step.isHeld);
+		case "delete":
+			return model.delete(step.key);
+		case "release":
+			model.release(step.key);
+			return true;
+	}
+}
+
+async function inMemory(seed: number, schema: DrawnSchema, isDelayed: boolean) {
+	const runtime = seededRuntime({ seed, maxSteps: 300_000 });
+	const memory = createMemoryBackend({ runtime });
+	await ensureDefaultTenancy(memory, runtime);
+	const backend = isDelayed ? delayedBackend(memory, runtime) : memory;
+	const types = typesOf(schema);
+	const sole = new SoleDeployment({ backend, runtime, schema, types });
+	await runtime.scheduler.run(sole.start());
+	return { runtime, sole };
+}
+
+/** What is not as it should be once nothing happens any more. */
+async function problems(runtime: SeededRuntime, sole: SoleDeployment) {
+	const { scheduler } = runtime;
+	return {
+		dangling: await scheduler.run(sole.dangling()),
+		orphans: await scheduler.run(sole.orphans()),
+	};
+}
+
+const settled = { dangling: [], orphans: [] };
+
+describe("the constraint store, on drawn schemas", () => {
+	it("does step by step what the naive model does", async () => {
+		const work = fc.tuple(fc.integer(), drawnWork(25));
+		const property = fc.asyncProperty(work, async ([seed, { schema, steps }]) => {
+			const { runtime, sole } = await inMemory(seed, schema, false);
+			const model = new NaiveModel();
+			for (const step of steps) {
+				const allowed = await runtime.scheduler.run(attempt(sole, step));
+				await runtime.scheduler.advance(30_000);
+				expect({ allowed, stored: await sole.describe() }).toEqual({
+					allowed: inModel(model, step),
+					stored: model.describe(),
+				});
+			}
+			expect(await problems(runtime, sole)).toEqual(settled);
+			sole.stop();
+		});
+		await fc.assert(property, { numRuns: 150 });
+	});
+
+	it("lets nothing dangle, whatever callers do at the same time", async () => {
+		const work = fc.tuple(fc.integer(), drawnWork(40));
+		const property = fc.asyncProperty(work, async ([seed, { schema, steps }]) => {
+			const { runtime, sole } = await inMemory(seed, schema, true);
+			const callers = [0, 1, 2, 3].map(async (caller) => {
+				for (const step of steps.filter((_, at) => at % 4 === caller)) {
+					await attempt(sole, step);
+				}
+			});
+			await runtime.scheduler.run(Promise.all(callers));
+			await runtime.scheduler.advance(120_000);
+			expect(await problems(runtime, sole)).toEqual(settled);
+			// What is there now, the model agrees, may stay: nothing would change it but what users do.
+			const before = await runtime.scheduler.run(sole.describe());
+			await runtime.scheduler.advance(120_000);
+			expect(await runtime.scheduler.run(sole.describe())).toEqual(before);
+			expect(sole.failures).toEqual([]);
+			sole.stop();
+		});
+		await fc.assert(property, { numRuns: 150 });
+	});
+
+	it("does what the naive model does on a sqlite file, too", async () => {
+		const folder = await mkdtemp(join(tmpdir(), "plinth-references-"));
+		try {
+			let files = 0;
+			const property = fc.asyncProperty(drawnWork(10), async (work) => {
+				files += 1;
+				await onSqlite(join(folder, `${files}.db`), work);
+			});
+			await fc.assert(property, { numRuns: 8 });
+		} finally {
+			await rm(folder, { recursive: true, force: true });
+		}
+	});
+});
+
+async function onSqlite(path: string, { schema, steps }: DrawnWork): Promise<void> {
+	const runtime = systemRuntime;
+	const backend = await createSqliteBackend({ path });
+	const types = typesOf(schema);
+	await ensureDefaultTenancy(backend, runtime);
+	const sole = new SoleDeployment({ backend, runtime, schema, types, limits: quick });
+	try {
+		await sole.start();
+		const model = new NaiveModel();
+		for (const step of steps) {
+			expect(await attempt(sole, step)).toBe(inModel(model, step));
+			const expected = model.describe();
+			for (let tries = 0; tries < 2_000; tries++) {
+				if (JSON.stringify(await sole.describe()) === JSON.stringify(expected)) {
+					break;
+				}
+				await sleep(runtime.clock, 2);
+			}
+			expect(await sole.describe()).toEqual(expected);
+		}
+		expect(await sole.dangling()).toEqual([]);
+	} finally {
+		sole.stop();
+		await backend.close();
+	}
+}

@@ -1,0 +1,50 @@
+import type { SeededRuntime } from "@plinth/runtime/testing";
+import type { StorageBackend } from "@plinth/storage";
+
+/** What delays are made with. */
+export interface DelayOptions extends Pick<SeededRuntime, "scheduler" | "random"> {
+	/** The chance of each further turn that a step waits; from 0 on, below 1. 0.3 by default. */
+	readonly chance?: number;
+}
+
+/**
+ * A storage whose every step takes its time: before it happens, and before its caller learns of it,
+ * others may run. So a commit that was decided on may land long after, and one that has landed may be
+ * heard of late.
+ */
+export function delayedBackend(backend: StorageBackend, options: DelayOptions): StorageBackend {
+	const { scheduler, random, chance = 0.3 } = options;
+	if (!(chance >= 0 && chance < 1)) {
+		throw new RangeError(`a chance of delay must be from 0 on and below 1, got ${chance}`);
+	}
+	async function someTime(): Promise<void> {
+		while (random.next() < chance) {
+			await scheduler.pause();
+		}
+	}
+	async function step<T>(run: () => Promise<T>): Promise<T> {
+		await someTime();
+		try {
+			return await run();
+		} finally {
+			await someTime();
+		}
+	}
+	return {
+		read: (id, readOptions) => step(() => backend.read(id, readOptions)),
+		list: (query, readOptions) => step(() => backend.list(query, readOptions)),
+		snapshot: (query, readOptions) => step(() => backend.snapshot(query, readOptions)),
+		listByOwner: (owner) => step(() => backend.listByOwner(owner)),
+		countByType: () => step(() => backend.countByType()),
+		commit: (mutations, commitOptions) => step(() => backend.commit(mutations, commitOptions)),
+		catchUp: (signal) => step(() => backend.catchUp(signal)),
+		close: () => backend.close(),
+		async *watchList(query, watchOptions) {
+			await someTime();
+			for await (const event of backend.watchList(query, watchOptions)) {
+				await someTime();
+				yield event;
+			}
+		},
+	};
+}
