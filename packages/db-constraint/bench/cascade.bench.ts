@@ -4,7 +4,7 @@
  * and during the cascade, how long it takes, and the heap before and after.
  */
 import { create } from "@bufbuild/protobuf";
-import { idOf, referenceTo, resourceOf, Tombstone } from "@plinth/resource";
+import { idOf, referenceTo, resourceOf } from "@plinth/resource";
 import { sleep, systemClock } from "@plinth/runtime";
 import { Thing, ThingSchema } from "../testdata/types.ts";
 import { type BenchServer, twoRegions } from "./servers.ts";
@@ -54,22 +54,6 @@ function otherTraffic(server: BenchServer): { stop(): Promise<readonly number[]>
 const at = (sorted: readonly number[], share: number) =>
 	(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0).toFixed(2);
 
-/** What the reaper does in a server. */
-async function bury(server: BenchServer): Promise<void> {
-	for (;;) {
-		const { resources: tombstones } = await server.client.list({
-			type: Tombstone.type,
-			tenancy: { partition: "default", namespace: "default" },
-		});
-		await Promise.all(
-			tombstones.map(({ id }) => server.client.delete(id === undefined ? {} : { id })),
-		);
-		if (tombstones.length === 0) {
-			return;
-		}
-	}
-}
-
 function heapMiB(): number {
 	globalThis.gc?.();
 	globalThis.gc?.();
@@ -112,8 +96,8 @@ for (const round of [1, 2]) {
 			max: at(during, 1),
 		},
 	]);
-	await bury(first);
-	await bury(second);
+	await first.bury();
+	await second.bury();
 	const heap = heapMiB();
 	console.log(
 		`${resources} resources gone in ${seconds.toFixed(1)} s; heap ${heapBefore.toFixed(1)} MiB before, ${heap.toFixed(1)} MiB after`,

@@ -10,7 +10,7 @@ import {
 	everyoneMayDoEverything,
 } from "@plinth/resource-service";
 import { systemRuntime } from "@plinth/runtime";
-import { createMemoryBackend, type StorageBackend } from "@plinth/storage";
+import { createMemoryBackend, type StorageBackend, wildcard } from "@plinth/storage";
 import {
 	createConstraints,
 	type DeploymentInfo,
@@ -26,6 +26,8 @@ export interface BenchServer extends AsyncDisposable {
 	readonly client: Client<typeof ResourceService>;
 	/** How many resources of a type are stored. */
 	count(type: ResourceType): Promise<number>;
+	/** Removes all tombstones, as the reaper does. */
+	bury(): Promise<void>;
 }
 
 function clientOver(backend: StorageBackend, types: readonly ResourceType[]) {
@@ -46,12 +48,23 @@ export async function bareServer(types: readonly ResourceType[]): Promise<BenchS
 	return {
 		client: clientOver(backend, types),
 		count: countIn(backend),
+		bury: () => bury(backend),
 		[Symbol.asyncDispose]: () => backend.close(),
 	};
 }
 
 function countIn(backend: StorageBackend) {
 	return async (type: ResourceType) => (await backend.countByType()).get(type.key) ?? 0;
+}
+
+async function bury(backend: StorageBackend): Promise<void> {
+	const tenancy = { partition: wildcard, namespace: wildcard };
+	const { resources } = await backend.list({ type: Tombstone.type, tenancy, namePrefix: "" });
+	for (const { id, version } of resources) {
+		if (id !== undefined) {
+			await backend.commit([{ op: "delete", id, expectedVersion: version }]);
+		}
+	}
 }
 
 interface Spec {
@@ -138,6 +151,7 @@ async function deploy(...specs: readonly [Spec, Spec]): Promise<[BenchServer, Be
 		return {
 			client: clientOver(constraints.store, [type]),
 			count: countIn(backend),
+			bury: () => bury(backend),
 			[Symbol.asyncDispose]: async () => {
 				loop.stop();
 				stop.abort();

@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { ensureDefaultTenancy } from "@plinth/resource-service";
 import { sleep, systemRuntime } from "@plinth/runtime";
 import { type SeededRuntime, seededRuntime } from "@plinth/runtime/testing";
@@ -14,6 +15,7 @@ import { NaiveModel } from "./testing/naive-model.fixture.ts";
 import { type DrawnSchema, typesOf } from "./testing/random-schema.fixture.ts";
 import { SoleDeployment } from "./testing/sole-deployment.fixture.ts";
 
+const numRuns = Number(process.env.PLINTH_RUNS ?? 150);
 const quick = { askAgainMs: 20, pauseMs: 5, resolveAgainMs: 50 };
 
 /** Does a step, and answers whether it was allowed. */
@@ -86,29 +88,35 @@ describe("the constraint store, on drawn schemas", () => {
 			expect(await problems(runtime, sole)).toEqual(settled);
 			sole.stop();
 		});
-		await fc.assert(property, { numRuns: 150 });
+		await fc.assert(property, { numRuns });
 	});
 
 	it("lets nothing dangle, whatever callers do at the same time", async () => {
 		const work = fc.tuple(fc.integer(), drawnWork(40));
 		const property = fc.asyncProperty(work, async ([seed, { schema, steps }]) => {
 			const { runtime, sole } = await inMemory(seed, schema, true);
+			const written = new Set<string>();
 			const callers = [0, 1, 2, 3].map(async (caller) => {
 				for (const step of steps.filter((_, at) => at % 4 === caller)) {
-					await attempt(sole, step);
+					if ((await attempt(sole, step)) && step.kind === "write") {
+						written.add(step.key);
+					}
 				}
 			});
 			await runtime.scheduler.run(Promise.all(callers));
 			await runtime.scheduler.advance(120_000);
 			expect(await problems(runtime, sole)).toEqual(settled);
-			// What is there now, the model agrees, may stay: nothing would change it but what users do.
-			const before = await runtime.scheduler.run(sole.describe());
-			await runtime.scheduler.advance(120_000);
-			expect(await runtime.scheduler.run(sole.describe())).toEqual(before);
+			const now = await runtime.scheduler.run(sole.model());
+			const survivors = now.describe();
+			now.settle();
+			expect(survivors, "nothing more follows from what is there").toEqual(now.describe());
+			const mayGo = deletable(steps);
+			const lost = [...written].filter((key) => !mayGo.has(key) && !now.resources.has(key));
+			expect(lost, "deleted, and nobody asked for it").toEqual([]);
 			expect(sole.failures).toEqual([]);
 			sole.stop();
 		});
-		await fc.assert(property, { numRuns: 150 });
+		await fc.assert(property, { numRuns });
 	});
 
 	it("does what the naive model does on a sqlite file, too", async () => {
@@ -125,6 +133,21 @@ describe("the constraint store, on drawn schemas", () => {
 		}
 	});
 });
+
+/** What somebody has asked to delete, and what may ever have cascaded from it. */
+function deletable(steps: readonly DrawnStep[]): ReadonlySet<string> {
+	const keys = new Set(steps.filter(({ kind }) => kind === "delete").map(({ key }) => key));
+	for (let before = -1; before !== keys.size; ) {
+		before = keys.size;
+		for (const step of steps) {
+			const references = step.kind === "write" ? step.references : [];
+			if (references.some(({ rule, target }) => rule === OnDelete.CASCADE && keys.has(target))) {
+				keys.add(step.key);
+			}
+		}
+	}
+	return keys;
+}
 
 async function onSqlite(path: string, { schema, steps }: DrawnWork): Promise<void> {
 	const runtime = systemRuntime;

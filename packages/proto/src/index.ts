@@ -1,5 +1,6 @@
 // The messages of controllers have names of everyday use: import them from
-// `@plinth/proto/gen/plinth/controller/v1/controller_service_pb.js`.
+// `@plinth/proto/gen/plinth/controller/v1/controller_service_pb.js`, and likewise all of
+// `plinth/meta/v1` and `plinth/schema/v1`.
 export { ControllerService } from "./gen/plinth/controller/v1/controller_service_pb.ts";
 export * from "./gen/plinth/resource/v1/annotations_clone.ts";
 export * from "./gen/plinth/resource/v1/annotations_pb.ts";

@@ -47,13 +47,14 @@ describe.skipIf(!hasEtcd)("a server that is stopped while it runs the singletons
 		await putRegister(oldLife, "after", undefined);
 
 		const record = await readEtcdRecord(cluster);
-		expect(record.leases.map((each) => (each.kind === "put" ? each.process : "ended"))).toEqual([
+		const holds = record.leases.filter((each) => each.lease === lease);
+		expect(holds.map((each) => (each.kind === "put" ? each.process : "ended"))).toEqual([
 			oldProcess,
 			"ended",
 			next.pid,
 		]);
 		expect(leaseProblems(record, lease)).toEqual([]);
-		const ended = record.leases[1]?.revision ?? 0;
+		const ended = holds[1]?.revision ?? 0;
 		const own = record.effects.filter(({ process }) => process === oldProcess);
 		expect(own).not.toEqual([]);
 		expect(own.filter(({ revision }) => revision > ended)).toEqual([]);

@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { NamespaceSchema, PartitionSchema } from "@plinth/proto";
+import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import {
 	idOf,
 	Namespace,
@@ -13,6 +14,7 @@ import { Thing, Widget } from "../../testdata/types.ts";
 import type { DeploymentInfo, Environment } from "../environment.ts";
 import { localEnvironment } from "../local-environment.ts";
 import { ServiceDescriptor } from "../service-descriptor.ts";
+import { typesOf } from "../testing/random-schema.fixture.ts";
 import { Server } from "./server.ts";
 import { Truth } from "./truth.ts";
 import type { World } from "./world.ts";
@@ -22,14 +24,20 @@ export interface SimulatedService {
 	readonly name: string;
 	readonly type: ResourceType;
 	readonly descriptor: ServiceDescriptor;
+	/** Another schema in which the same rules hold: to be switched to. */
+	readonly next: ServiceDescriptor;
 	/** The services whose deletions it follows. */
 	readonly follows: readonly string[];
 }
+
+/** Makes a schema another one, whatever else is in it. */
+const more = typesOf([[{ target: 0, rule: OnDelete.UNSET, isList: false }]]);
 
 const alpha: SimulatedService = {
 	name: "alpha",
 	type: Thing,
 	descriptor: new ServiceDescriptor({ types: [Thing], service: "alpha" }),
+	next: new ServiceDescriptor({ types: [Thing, ...more], service: "alpha" }),
 	follows: ["alpha"],
 };
 
@@ -37,6 +45,11 @@ const beta: SimulatedService = {
 	name: "beta",
 	type: Widget,
 	descriptor: new ServiceDescriptor({ types: [Widget], foreignTypes: [Thing], service: "beta" }),
+	next: new ServiceDescriptor({
+		types: [Widget, ...more],
+		foreignTypes: [Thing],
+		service: "beta",
+	}),
 	follows: ["alpha", "beta"],
 };
 
@@ -51,7 +64,8 @@ export class Deployment {
 	readonly info: DeploymentInfo;
 	readonly service: SimulatedService;
 	readonly truth: Truth;
-	readonly descriptor: ServiceDescriptor;
+	/** The schema of servers that start from now on. */
+	descriptor: ServiceDescriptor;
 	/** Who it is, for those who know everything: no server uses it. */
 	readonly environment: Environment;
 	servers: readonly Server[] = [];
@@ -108,6 +122,12 @@ export class Deployment {
 		this.#world.story.tell(this.info.name, () => "a server crashes");
 		this.servers = this.servers.filter((each) => each !== server);
 		server.crash();
+	}
+
+	/** Servers that start from now on have the other schema. */
+	switch(): void {
+		this.#world.story.tell(this.info.name, () => "the schema is switched");
+		this.descriptor = this.service.next;
 	}
 
 	/** Whether its servers follow what the other one deletes. */

@@ -56,6 +56,11 @@ async function run(world: World): Promise<void> {
 	const janitor = new User(world, "janitor");
 	void keepClean(world, janitor);
 	void crash(world, () => working);
+	for (const deployment of world.deployments) {
+		if (world.switches) {
+			void switchSchema(world, deployment);
+		}
+	}
 	const work = Promise.all(users.map((user) => user.work(world.habits.things))).then(() => {
 		working = false;
 	});
@@ -107,6 +112,19 @@ async function releaseAll(world: World, user: User): Promise<void> {
 			}
 		}
 		await world.pass(20_000);
+	}
+}
+
+/** The schema changes under those who write; servers with the older one go after a while. */
+async function switchSchema(world: World, deployment: Deployment): Promise<void> {
+	await world.pass(world.random.next() * world.pick([100, 5_000, 60_000]));
+	deployment.switch();
+	for (const server of deployment.servers) {
+		await world.pass(world.random.next() * world.pick([0, 1_000, 30_000]));
+		if (deployment.servers.includes(server)) {
+			deployment.crash(server);
+			deployment.start();
+		}
 	}
 }
 

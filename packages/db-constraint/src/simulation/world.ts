@@ -12,6 +12,8 @@ export class World {
 	readonly deployments: Deployment[] = [];
 	readonly story: Story;
 	readonly observer: Observer;
+	/** Whether schemas are switched. */
+	readonly switches: boolean;
 	weather: Weather;
 	readonly habits: Habits;
 	/** Whether servers hear of what others have committed some time later. */
@@ -22,6 +24,7 @@ export class World {
 		this.story = new Story(this.runtime.clock, tells);
 		this.observer = new Observer(this.story);
 		this.habits = habits[this.pick(habitNames)];
+		this.switches = this.happens(0.25);
 		this.isLagging = this.happens(0.4);
 		this.weather = drawWeather(this.runtime.random, this.habits);
 	}

@@ -60,10 +60,26 @@ function steps(schema: DrawnSchema, count: number): fc.Arbitrary<readonly DrawnS
 	return fc.array(step, { minLength: 1, maxLength: count, size: "max" });
 }
 
+/** Everything is there at first, and references nothing. */
+function beginning(schema: DrawnSchema): readonly DrawnStep[] {
+	return schema.flatMap((_, at) =>
+		names.map(
+			(name): DrawnStep => ({
+				kind: "write",
+				key: `T${at}/${name}`,
+				references: [],
+				isHeld: false,
+			}),
+		),
+	);
+}
+
 /** Schemas of one to three types, trees and cycles alike, and steps on a few resources of each. */
 export function drawnWork(count: number): fc.Arbitrary<DrawnWork> {
 	return fc
 		.integer({ min: 1, max: 3 })
 		.chain(schemas)
-		.chain((schema) => steps(schema, count).map((all) => ({ schema, steps: all })));
+		.chain((schema) =>
+			steps(schema, count).map((all) => ({ schema, steps: [...beginning(schema), ...all] })),
+		);
 }

@@ -32,7 +32,7 @@ export class NaiveModel {
 			return false;
 		}
 		this.resources.set(key, { references, isHeld: stored?.isHeld ?? isHeld, isMarked: false });
-		this.#settle();
+		this.settle();
 		return true;
 	}
 
@@ -46,7 +46,7 @@ export class NaiveModel {
 			return false;
 		}
 		stored.isMarked = true;
-		this.#settle();
+		this.settle();
 		return true;
 	}
 
@@ -55,7 +55,7 @@ export class NaiveModel {
 		const stored = this.resources.get(key);
 		if (stored?.isMarked) {
 			stored.isHeld = false;
-			this.#settle();
+			this.settle();
 		}
 	}
 
@@ -84,7 +84,8 @@ export class NaiveModel {
 		return [...this.#into(key)].some(([, , rule]) => rule === OnDelete.BLOCK);
 	}
 
-	#settle(): void {
+	/** Does all that follows from what is there. */
+	settle(): void {
 		for (let changed = true; changed; ) {
 			changed = false;
 			for (const [key, resource] of this.resources) {

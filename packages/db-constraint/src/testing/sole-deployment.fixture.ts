@@ -23,7 +23,7 @@ import { localEnvironment } from "../local-environment.ts";
 import { deletion } from "../removals.ts";
 import { ServiceDescriptor } from "../service-descriptor.ts";
 import { lookup, ResourceShadow, shadowOf } from "../shadow-records.ts";
-import type { ModelReference } from "./naive-model.fixture.ts";
+import { type ModelReference, NaiveModel } from "./naive-model.fixture.ts";
 import { NodeLoop } from "./node-loop.ts";
 import type { DrawnSchema } from "./random-schema.fixture.ts";
 
@@ -134,17 +134,22 @@ export class SoleDeployment {
 
 	/** What is there, in the words of the model. */
 	async describe(): Promise<readonly string[]> {
-		const lines: string[] = [];
+		return (await this.model()).describe();
+	}
+
+	/** A model of what is there. */
+	async model(): Promise<NaiveModel> {
+		const model = new NaiveModel();
 		for (const [at, type] of this.#options.types.entries()) {
 			for (const resource of await this.#list(type)) {
-				const references = this.#referencesOf(at, resource);
-				const fields = references.map(({ field, target }) => `${field}=${target}`);
-				const marked = isMarkedForDeletion(resource) ? " marked" : "";
-				const isHeld = finalizersOf(resource).includes(held) ? " held" : "";
-				lines.push(`T${at}/${resource.id?.name}${marked}${isHeld} ${fields.join(" ")}`);
+				model.resources.set(`T${at}/${resource.id?.name}`, {
+					references: this.#referencesOf(at, resource),
+					isHeld: finalizersOf(resource).includes(held),
+					isMarked: isMarkedForDeletion(resource),
+				});
 			}
 		}
-		return lines.sort();
+		return model;
 	}
 
 	/** References to what is not there, of resources that are not past recall. */
