@@ -495,7 +495,13 @@ export class CommitAttempt {
 			}
 			this.#handled.push(keyString(target));
 			const { uid, number, deployment } = established;
-			const reference = create(OutgoingReferenceSchema, { path, target, targetUid: uid, rule });
+			const reference = create(OutgoingReferenceSchema, {
+				path,
+				target,
+				targetUid: uid,
+				rule,
+				deploymentUid: deployment.uid,
+			});
 			const confirm = create(TaskSchema, {
 				task: {
 					case: "confirm",

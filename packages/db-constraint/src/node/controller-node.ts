@@ -2,6 +2,7 @@ import type { StorageBackend } from "@plinth/storage";
 import type { Asking } from "../asking.ts";
 import type { ConstraintContext } from "../constraint-context.ts";
 import { type Handled, soonest } from "./handled.ts";
+import { LostDeployments } from "./lost-deployments.ts";
 import { MetaOwners } from "./meta-owners.ts";
 import { OwnedDeletingHandler } from "./owned-deleting-handler.ts";
 import { OwnedPendingHandler } from "./owned-pending-handler.ts";
@@ -32,7 +33,12 @@ export class ControllerNode {
 		this.#context = context;
 		this.#queue = queue;
 		const owners = new MetaOwners(context, asking, store);
-		this.#pending = new OwnedPendingHandler(context, asking, owners);
+		this.#pending = new OwnedPendingHandler(
+			context,
+			asking,
+			owners,
+			new LostDeployments(context, store),
+		);
 		this.#deleting = new OwnedDeletingHandler(context, asking);
 		this.#subscribed = new SubscribedDeletingHandler(context, store, (name) => {
 			owners.checkSoon(name);
@@ -51,14 +57,16 @@ export class ControllerNode {
 	}
 
 	/**
-	 * Queues, whenever what is known of deployments changes, the shadows of resources with owners: their
-	 * deployments may have announced another version. Until what is returned is called.
+	 * Queues, whenever what is known of deployments changes, the shadows of resources with owners, whose
+	 * deployments may have announced another version, and of those that reference other deployments, which
+	 * may have been deleted. Until what is returned is called.
 	 */
 	followEnvironment(): () => void {
 		const { environment, index } = this.#context;
 		return environment.onChange(() => {
 			for (const { name, shadow } of index.all()) {
-				if (shadow.metaOwners.length > 0) {
+				const isForeign = shadow.outgoing.some(({ deploymentUid }) => deploymentUid !== "");
+				if (isForeign || shadow.metaOwners.length > 0) {
 					this.#queue(name);
 				}
 			}

@@ -84,8 +84,11 @@ export class MetaOwners {
 		const all = this.#soon.delete(stored.name);
 		const recheckMs = this.#recheckMs(stored);
 		const open = stored.shadow.metaOwners.filter(
-			({ valid, requiresOwnerReference }) =>
-				all || !valid || (recheckMs === 0 && requiresOwnerReference),
+			({ owner, valid, requiresOwnerReference }) =>
+				all ||
+				!valid ||
+				this.#keeper(owner) === undefined ||
+				(recheckMs === 0 && requiresOwnerReference),
 		);
 		this.#sights.keep(stored.name, open.map(thingOf));
 		return soonest(
@@ -168,7 +171,8 @@ export class MetaOwners {
 			return { againAfterMs: limits.askAgainMs };
 		}
 		if (verdict === Verdict.VALID) {
-			await this.#note(stored.name, owner, { valid: true, notValidAnswers: 0 });
+			const deploymentUid = this.#keeper(owner.owner)?.uid ?? owner.deploymentUid;
+			await this.#note(stored.name, owner, { valid: true, notValidAnswers: 0, deploymentUid });
 			return done;
 		}
 		const age = this.#sights.age(stored.name, thingOf(owner));
@@ -178,7 +182,9 @@ export class MetaOwners {
 			return { againAfterMs: spacingMs * answers - age };
 		}
 		if (answers + 1 < answersNeeded) {
-			await this.#note(stored.name, owner, { valid: false, notValidAnswers: answers + 1 });
+			const { deploymentUid } = owner;
+			const notValidAnswers = answers + 1;
+			await this.#note(stored.name, owner, { valid: false, notValidAnswers, deploymentUid });
 			return { againAfterMs: spacingMs };
 		}
 		return this.#letGo(stored, owner);
@@ -195,7 +201,10 @@ export class MetaOwners {
 		}) satisfies CheckMetaOwnersRequest_Ownership;
 		const keeper = this.#keeper(owner.owner);
 		if (keeper === undefined) {
-			return Verdict.UNSPECIFIED;
+			// Only the permanent record says that an owner went with its deployment.
+			return owner.deploymentUid !== "" && (await environment.isDeleted(owner.deploymentUid))
+				? Verdict.NOT_VALID
+				: Verdict.UNSPECIFIED;
 		}
 		if (keeper.uid === environment.self.uid) {
 			return checkOwnership(this.#context, deployedOf(environment.self), ownership);
@@ -212,14 +221,16 @@ export class MetaOwners {
 	#note(
 		name: string,
 		owner: MetaOwner,
-		what: Pick<MetaOwner, "valid" | "notValidAnswers">,
+		what: Pick<MetaOwner, "valid" | "notValidAnswers" | "deploymentUid">,
 	): Promise<void> {
 		return updateShadow(this.#context, name, ({ shadow }) => {
 			const now = find(shadow, owner);
 			// A deletion needs a CHECKING as it is. Its next change brings another pass about.
 			return now === undefined ||
 				shadow.lifecycle === Lifecycle.CHECKING ||
-				(now.valid === what.valid && now.notValidAnswers === what.notValidAnswers)
+				(now.valid === what.valid &&
+					now.notValidAnswers === what.notValidAnswers &&
+					now.deploymentUid === what.deploymentUid)
 				? undefined
 				: {
 						...shadow,

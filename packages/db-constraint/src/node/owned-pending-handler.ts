@@ -36,6 +36,7 @@ import { readShadow, type StoredShadow } from "../shadow-records.ts";
 import { replaceShadow, updateShadow } from "../shadow-update.ts";
 import { FirstSights } from "./first-sights.ts";
 import { done, type Handled, soonest } from "./handled.ts";
+import type { LostDeployments } from "./lost-deployments.ts";
 import type { MetaOwners } from "./meta-owners.ts";
 
 /** See the head of this file. */
@@ -43,15 +44,22 @@ export class OwnedPendingHandler {
 	readonly #context: ConstraintContext;
 	readonly #asking: Asking;
 	readonly #owners: MetaOwners;
+	readonly #lost: LostDeployments;
 	readonly #sights: FirstSights;
 	/** Hints: the deployments to ask, by the name of the shadow. */
 	readonly #hinted = new Map<string, Set<string>>();
 	readonly #confirming = new Map<string, Batcher<ConfirmBlockadesRequest_Blockade, true>>();
 
-	constructor(context: ConstraintContext, asking: Asking, owners: MetaOwners) {
+	constructor(
+		context: ConstraintContext,
+		asking: Asking,
+		owners: MetaOwners,
+		lost: LostDeployments,
+	) {
 		this.#context = context;
 		this.#asking = asking;
 		this.#owners = owners;
+		this.#lost = lost;
 		this.#sights = new FirstSights(context.runtime.clock);
 	}
 
@@ -84,6 +92,7 @@ export class OwnedPendingHandler {
 				task.case === "confirm" ? this.#confirm(name, task.value) : done,
 			),
 			this.#resolve(stored),
+			this.#lost.check(stored),
 			...stored.shadow.sources.map((source) =>
 				this.#settle(stored, source, hinted.has(source.deployment?.uid ?? "")),
 			),

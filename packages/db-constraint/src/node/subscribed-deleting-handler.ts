@@ -11,15 +11,14 @@
  * answer to whoever asks say so.
  */
 
-import type { Resource } from "@plinth/proto";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
-import { encodeData, isMarkedForDeletion, newUlid } from "@plinth/resource";
+import { isMarkedForDeletion } from "@plinth/resource";
 import { sleep } from "@plinth/runtime";
 import { Refused, type StorageBackend } from "@plinth/storage";
 import { isInMarkedTenancy, isPastRecall } from "../answers.ts";
+import { clearReferences } from "../clear-references.ts";
 import { isConflict } from "../conflict.ts";
 import type { ConstraintContext } from "../constraint-context.ts";
-import { locateReferences } from "../outgoing.ts";
 import { deletion } from "../removals.ts";
 import { type KeyLike, keyString, nameOfKey } from "../resource-key.ts";
 import { mergeRules, sameTarget, strictest } from "../shadow.ts";
@@ -114,7 +113,7 @@ export class SubscribedDeletingHandler {
 				return "done";
 			}
 			if (rule === OnDelete.UNSET) {
-				await this.#unset(resource, target);
+				await clearReferences(this.#context, this.#store, resource, [target]);
 			}
 			return rule === OnDelete.BLOCK ? "waits" : "done";
 		} catch (failure) {
@@ -124,32 +123,6 @@ export class SubscribedDeletingHandler {
 			}
 			throw failure;
 		}
-	}
-
-	/** Straight to the storage: no hooks run, and it is allowed wherever the resource is. */
-	async #unset(resource: Resource, target: KeyLike): Promise<void> {
-		const { descriptor, runtime } = this.#context;
-		const located = locateReferences(this.#context, resource).filter(
-			(each) => each.rule === OnDelete.UNSET && sameTarget(each.target, target),
-		);
-		const region = this.#context.environment.self.region;
-		const cleared = descriptor.without(
-			resource,
-			(found) =>
-				found.rule === OnDelete.UNSET &&
-				located.some((each) =>
-					sameTarget(each.target, { ...found.target, region: found.target.region || region }),
-				),
-		);
-		if (cleared?.data === undefined) {
-			return;
-		}
-		const next = {
-			...resource,
-			generation: newUlid(runtime),
-			data: encodeData(cleared.type.schema, cleared.data),
-		};
-		await this.#store.commit([{ op: "put", resource: next, expectedVersion: resource.version }]);
 	}
 }
 

@@ -59,7 +59,7 @@ export const habits = {
 		elsewhere: 0.1,
 		evicting: 0.01,
 		slow: [0.02, 0.05, 0.1],
-		unknown: [0.02, 0.1, 0.2],
+		unknown: [0, 0.03, 0.1],
 	},
 	/** Delete the same thing and make it again, while others let go of it and reference it again. */
 	rebirth: {

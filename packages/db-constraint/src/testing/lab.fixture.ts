@@ -35,6 +35,8 @@ export type Wire = (transport: Transport, from: string, to: string) => Transport
 export class Lab {
 	readonly runtime: SeededRuntime;
 	readonly deployments = new Map<string, LabDeployment>();
+	/** The uids of deployments that were deleted for good. */
+	readonly deleted = new Set<string>();
 	/** Told when what deployments know of each other changes. */
 	readonly listeners = new Set<() => void>();
 	readonly #wire: Wire;
@@ -86,6 +88,16 @@ export class Lab {
 	/** Runs everything until the promise has settled. */
 	run<T>(promise: Promise<T>): Promise<T> {
 		return this.runtime.scheduler.run(promise);
+	}
+
+	/** A deployment is deleted for good: it is gone, and a record of that stays. */
+	retire(deployment: LabDeployment): void {
+		deployment.crash();
+		this.deployments.delete(deployment.spec.name);
+		this.deleted.add(deployment.info.uid);
+		for (const listener of this.listeners) {
+			listener();
+		}
 	}
 
 	/** A deployment announces another version. */
@@ -296,7 +308,7 @@ export class LabDeployment {
 				}
 				return createClient(SchemaMixinService, transport);
 			},
-			isDeleted: async () => false,
+			isDeleted: async (uid) => lab.deleted.has(uid),
 			onChange: (listener) => {
 				lab.listeners.add(listener);
 				return () => lab.listeners.delete(listener);

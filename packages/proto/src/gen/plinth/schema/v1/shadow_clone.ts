@@ -99,6 +99,7 @@ export function cloneOutgoingReference(message: OutgoingReference): OutgoingRefe
   }
   copy.targetUid = message.targetUid;
   copy.rule = message.rule;
+  copy.deploymentUid = message.deploymentUid;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
@@ -136,6 +137,7 @@ export function cloneMetaOwner(message: MetaOwner): MetaOwner {
   copy.unsetOnDelete = message.unsetOnDelete;
   copy.valid = message.valid;
   copy.notValidAnswers = message.notValidAnswers;
+  copy.deploymentUid = message.deploymentUid;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }

@@ -1,0 +1,119 @@
+/**
+ * What this deployment references in deployments that were deleted for good:
+ *
+ *     not in the picture ──ask for the permanent record──┬─ none, or not known ─▶ nothing
+ *                                                        └─ deleted ──┬─ UNSET ─▶ cleared
+ *                                                                     └─ BLOCK, CASCADE ─▶ reported, left
+ *
+ * Absence is only a reason to ask. A deployment that has a successor is not lost: its references are
+ * established anew with that one. Tasks that only a deleted deployment could take are dropped.
+ */
+import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
+import type { OutgoingReference, Task } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import type { StorageBackend } from "@plinth/storage";
+import { clearReferences } from "../clear-references.ts";
+import { isConflict } from "../conflict.ts";
+import type { ConstraintContext } from "../constraint-context.ts";
+import { condition, withCondition } from "../reported-status.ts";
+import { displayKey, nameOfKey } from "../resource-key.ts";
+import { lookup, type StoredShadow } from "../shadow-records.ts";
+import { updateShadow } from "../shadow-update.ts";
+import { answersFor } from "../successors.ts";
+import { done, type Handled } from "./handled.ts";
+
+/** The condition that says whether the deployments of all targets are there. */
+const targetsKept = "TargetsKept";
+
+/** See the head of this file. */
+export class LostDeployments {
+	readonly #context: ConstraintContext;
+	readonly #store: StorageBackend;
+
+	constructor(context: ConstraintContext, store: StorageBackend) {
+		this.#context = context;
+		this.#store = store;
+	}
+
+	/** One pass over a shadow. */
+	async check(stored: StoredShadow): Promise<Handled> {
+		const absent = this.#absent(stored);
+		if (absent.length === 0) {
+			return done;
+		}
+		const { environment, limits } = this.#context;
+		const lost = new Set<string>();
+		let isKnown = true;
+		for (const uid of absent) {
+			try {
+				if (await environment.isDeleted(uid)) {
+					lost.add(uid);
+				}
+			} catch {
+				isKnown = false;
+			}
+		}
+		if (lost.size > 0) {
+			await this.#letGo(stored, lost);
+		}
+		return isKnown && lost.size === absent.length ? done : { againAfterMs: limits.resolveAgainMs };
+	}
+
+	/** The deployments that the shadow needs and that the picture lacks. */
+	#absent({ shadow }: StoredShadow): readonly string[] {
+		const { environment } = this.#context;
+		const needed = [
+			...shadow.outgoing.map(({ deploymentUid }) => deploymentUid),
+			...shadow.tasks.map(deploymentOf),
+		];
+		const present = new Set(environment.deployments().map(({ uid }) => uid));
+		return [...new Set(needed)].filter(
+			(uid) => uid !== "" && !present.has(uid) && answersFor(environment, uid) === uid,
+		);
+	}
+
+	async #letGo({ name, shadow }: StoredShadow, lost: ReadonlySet<string>): Promise<void> {
+		await updateShadow(this.#context, name, (now) => {
+			const tasks = now.shadow.tasks.filter((task) => !lost.has(deploymentOf(task)));
+			return tasks.length === now.shadow.tasks.length ? undefined : { ...now.shadow, tasks };
+		});
+		const resource =
+			shadow.resource && (await lookup(this.#context.backend, nameOfKey(shadow.resource)));
+		if (resource === undefined || resource.id?.uid !== shadow.uid) {
+			return;
+		}
+		const gone = shadow.outgoing.filter(({ deploymentUid }) => lost.has(deploymentUid));
+		const cleared = gone.filter(({ rule }) => rule === OnDelete.UNSET);
+		try {
+			if (cleared.length > 0) {
+				const targets = cleared.flatMap(({ target }) => target ?? []);
+				// Another pass follows, and reports what is left.
+				await clearReferences(this.#context, this.#store, resource, targets);
+				return;
+			}
+			const reported = withCondition(
+				resource,
+				condition(targetsKept, gone.length === 0, reportOf(gone)),
+				this.#context.runtime.clock,
+			);
+			if (reported !== undefined) {
+				await this.#store.commit([
+					{ op: "put", resource: reported, expectedVersion: resource.version },
+				]);
+			}
+		} catch (failure) {
+			// Whoever changed it meanwhile brings another pass about.
+			if (!isConflict(failure)) {
+				throw failure;
+			}
+		}
+	}
+}
+
+function deploymentOf({ task }: Task): string {
+	return task.case === "confirm" ? (task.value.deployment?.uid ?? "") : "";
+}
+
+function reportOf(gone: readonly OutgoingReference[]): string {
+	const names = gone.map(({ path, target }) => `${path}: ${target && displayKey(target)}`);
+	return gone.length === 0 ? "" : `the deployment was deleted of ${names.join(", ")}`;
+}
