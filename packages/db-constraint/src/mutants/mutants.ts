@@ -104,8 +104,8 @@ export const mutants: readonly Mutant[] = [
 	{
 		name: "take a not known for not valid",
 		file: "node/meta-owners.ts",
-		find: "await this.#ask(stored, owner).catch(() => Verdict.UNSPECIFIED)",
-		replace: "await this.#ask(stored, owner).catch(() => Verdict.NOT_VALID)",
+		find: "if (verdict === Verdict.UNSPECIFIED) {",
+		replace: "if (limits.askAgainMs < 0) {",
 	},
 	{
 		name: "drop a source because its deployment is absent from the picture",

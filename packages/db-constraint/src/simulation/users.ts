@@ -166,7 +166,7 @@ export class User {
 		const ownerReferences = world.happens(0.75)
 			? (stored?.ownerReferences ?? [])
 			: this.#owners(id.name);
-		const fresh = resourceOf(type, { id, data: this.#data(server, name) });
+		const fresh = resourceOf(type, { id, data: this.#data(server) });
 		const resource: Resource = {
 			...fresh,
 			...stored,
@@ -185,17 +185,15 @@ export class User {
 		]);
 	}
 
-	#data(server: Server, name: string) {
+	#data(server: Server) {
 		const world = this.#world;
 		this.#written += 1;
 		const note = `${this.#name} ${this.#written}`;
 		const isCrowd = world.habits.isCrowded && server.deployment === world.deployments[0];
 		const maybe = (chance: number, type = Thing) =>
 			world.happens(isCrowd ? chance / 5 : chance) ? this.#reference(type) : undefined;
-		// In a crowd, one is to block and the other to follow, so that there are both.
-		const share = world.habits.isCrowded ? (name === names[1] ? 2 : 0.2) : 1;
-		const needs = maybe(world.habits.blocking * share);
-		const belongsTo = maybe(0.4 / share);
+		const needs = maybe(world.habits.blocking);
+		const belongsTo = maybe(0.4);
 		const likes = [maybe(0.25), maybe(0.15)].flatMap((it) => it ?? []);
 		const common = { note, likes, ...(needs && { needs }), ...(belongsTo && { belongsTo }) };
 		if (server.deployment.service.type === Thing) {

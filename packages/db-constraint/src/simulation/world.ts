@@ -20,7 +20,7 @@ export class World {
 	readonly isLagging: boolean;
 
 	constructor(seed: number, tells: boolean) {
-		this.runtime = seededRuntime({ seed, maxSteps: 60_000 });
+		this.runtime = seededRuntime({ seed, maxSteps: 300_000 });
 		this.story = new Story(this.runtime.clock, tells);
 		this.observer = new Observer(this.story);
 		this.habits = habits[this.pick(habitNames)];
