@@ -96,15 +96,25 @@ export class TimedLeases {
 			ended.abort(reason);
 		};
 		const expire = () => end(new Error(`lease ${name} could not be renewed`));
-		let expiry = clock.setTimer(askedMs + trustedMs - clock.monotonic(), expire);
+		let expiry = clock.setTimer(Number.POSITIVE_INFINITY, expire);
+		/** Live for as long as what was asked for then is trusted; an answer may be too late for that. */
+		const liveFrom = (sentMs: number) => {
+			expiry.cancel();
+			const leftMs = sentMs + trustedMs - clock.monotonic();
+			if (leftMs <= 0) {
+				expire();
+			} else {
+				expiry = clock.setTimer(leftMs, expire);
+			}
+		};
+		liveFrom(askedMs);
 		const renew = async () => {
 			while (!ended.signal.aborted) {
 				await sleep(clock, this.#grantMs / 5, ended.signal);
-				const renewedMs = clock.monotonic();
+				const sentMs = clock.monotonic();
 				const renewed = await this.#ask(clock, () => this.#renew(name, grant));
 				if (renewed === true && !ended.signal.aborted) {
-					expiry.cancel();
-					expiry = clock.setTimer(renewedMs + trustedMs - clock.monotonic(), expire);
+					liveFrom(sentMs);
 				}
 			}
 		};
