@@ -52,11 +52,12 @@ import {
 	referencesFinalizer,
 	sameReference,
 	sameTarget,
+	shadowName,
 	sourceOf,
 	withoutDeployment,
 	withSource,
 } from "./shadow.ts";
-import { lookup, type StoredShadow } from "./shadow-records.ts";
+import { lookup, ResourceShadow, type StoredShadow } from "./shadow-records.ts";
 import { assertMayDelete } from "./succession.ts";
 
 /** The condition that says whether all references of a resource have targets. */
@@ -112,6 +113,7 @@ export class CommitAttempt {
 				this.#created.set(this.#keyString(mutation.resource.id), mutation.resource);
 			}
 		}
+		await this.#takeShadowAsserts();
 		for (const [at, mutation] of this.#given.entries()) {
 			if (mutation.op === "delete") {
 				await this.#planDelete(at, mutation);
@@ -218,6 +220,37 @@ export class CommitAttempt {
 		}
 		const answers = this.#given.map((_, at) => resources[this.#positions.indexOf(at)]);
 		return { version, resources: answers };
+	}
+
+	/**
+	 * Callers may assert the shadow of what they write, which the commit changes itself: it begins with that
+	 * version of the shadow, or not at all.
+	 */
+	async #takeShadowAsserts(): Promise<void> {
+		for (const [at, mutation] of this.#given.entries()) {
+			if (
+				mutation.op !== "assert" ||
+				mutation.expectedVersion === undefined ||
+				mutation.id.type?.kind !== ResourceShadow.type.kind
+			) {
+				continue;
+			}
+			const { id, expectedVersion } = mutation;
+			const written = this.#given
+				.filter((other) => other.op !== "assert")
+				.map((other) => this.#key(other.op === "put" ? other.resource.id : other.id))
+				.find((key) => shadowName(key) === id.name);
+			if (written === undefined) {
+				continue;
+			}
+			const edit = await this.#plan.shadow(written);
+			if ((edit.stored?.version ?? "") !== expectedVersion) {
+				this.#positions = this.#given.map((_, position) => position);
+				throw new CasFailure([at], [displayKey(written)]);
+			}
+			edit.asserted = true;
+			this.#own[at] = undefined;
+		}
 	}
 
 	async #planDelete(at: number, mutation: Mutation & { op: "delete" }): Promise<void> {
@@ -366,7 +399,8 @@ export class CommitAttempt {
 				outgoing.push(await this.#planLocal(reference, shadow, mayMiss ? unresolved() : undefined));
 			} else if (mayMiss && !isAnew && (!derives || !isKept(this.#context, reference))) {
 				// The owned-pending handler looks for what had no target when it was derived.
-				outgoing.push(unresolved());
+				const held = derives ? outgoingTo(shadow, target) : undefined;
+				outgoing.push(held === undefined ? unresolved() : await this.#planAbsent(reference, held));
 			} else {
 				const deployment = deploymentOf(this.#context, reference);
 				this.#foreign.push({ ...reference, deployment, edit });
@@ -460,6 +494,23 @@ export class CommitAttempt {
 		}
 		this.#handled.push(text);
 		return create(OutgoingReferenceSchema, { path, target, targetUid: uid, rule });
+	}
+
+	/**
+	 * A target that is referenced already, by another rule, and whose deployment the picture lacks. That
+	 * says nothing of the target: the reference waits for its deployment, unless that was deleted.
+	 */
+	async #planAbsent(
+		{ path, target, rule }: LocatedReference,
+		{ targetUid, deploymentUid }: OutgoingReference,
+	): Promise<OutgoingReference> {
+		if (!(await this.#context.environment.isDeleted(deploymentUid))) {
+			throw new Refused(
+				Code.Unavailable,
+				`${path} references ${displayKey(target)}, whose deployment is not known now`,
+			);
+		}
+		return create(OutgoingReferenceSchema, { path, target, rule, targetUid, deploymentUid });
 	}
 
 	async #establishForeign(toleratesMissing = false): Promise<void> {
@@ -574,8 +625,12 @@ export class CommitAttempt {
 
 /** The uid of the incarnation of a target that a resource references; `undefined` where it does not. */
 function uidHeld(from: Shadow | undefined, target: KeyLike): string | undefined {
-	return from?.outgoing.find((each) => each.targetUid !== "" && sameTarget(each.target, target))
-		?.targetUid;
+	return outgoingTo(from, target)?.targetUid;
+}
+
+/** A reference to that target that has a uid. */
+function outgoingTo(from: Shadow | undefined, target: KeyLike): OutgoingReference | undefined {
+	return from?.outgoing.find((each) => each.targetUid !== "" && sameTarget(each.target, target));
 }
 
 /** The same things, beginning anywhere: so that none is always the last one. */

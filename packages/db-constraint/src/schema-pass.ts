@@ -32,12 +32,15 @@ export class SchemaPass {
 		this.#asking = asking;
 	}
 
-	/** Makes this schema the one that commits assert. */
+	/**
+	 * Makes this schema the one that commits assert. The record is put even where it says so already: what
+	 * a server with another schema has sent before, and what lands only later, finds another version of it.
+	 */
 	async begin(): Promise<void> {
 		const { descriptor, environment } = this.#context;
 		await this.#update((record) =>
 			record?.fingerprint === descriptor.fingerprint
-				? undefined
+				? record
 				: create(DescriptorRecordSchema, {
 						fingerprint: descriptor.fingerprint,
 						version: environment.self.version,

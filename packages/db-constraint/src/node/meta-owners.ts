@@ -22,7 +22,7 @@ import {
 	type Shadow,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { isMarkedForDeletion, newUlid } from "@plinth/resource";
-import { Refused, type StorageBackend } from "@plinth/storage";
+import { type Mutation, Refused, type StorageBackend } from "@plinth/storage";
 import { compareApiVersions } from "../api-versions.ts";
 import { type Asking, routeTo } from "../asking.ts";
 import { checkOwnership } from "../check-ownership.ts";
@@ -33,7 +33,7 @@ import { ownerKey } from "../owner-references.ts";
 import { deletion } from "../removals.ts";
 import { type KeyLike, nameOfKey } from "../resource-key.ts";
 import { deployedOf, sameTarget } from "../shadow.ts";
-import { lookup, type StoredShadow } from "../shadow-records.ts";
+import { lookup, recordId, type StoredShadow } from "../shadow-records.ts";
 import { updateShadow } from "../shadow-update.ts";
 import { FirstSights } from "./first-sights.ts";
 import { done, type Handled, soonest } from "./handled.ts";
@@ -241,7 +241,11 @@ export class MetaOwners {
 		});
 	}
 
-	/** By compare-and-swap on the version in which the reference was seen to be the last one, or not. */
+	/**
+	 * By compare-and-swap on the version in which the reference was seen to be the last one, or not; and
+	 * on the shadow as it was before the owner was asked: an owner that has referenced the ownee since then
+	 * has changed it.
+	 */
 	async #letGo(stored: StoredShadow, owner: MetaOwner): Promise<Handled> {
 		const { backend, runtime, limits } = this.#context;
 		const waitMs = (this.#refused.get(stored.name) ?? 0) - runtime.clock.monotonic();
@@ -258,14 +262,20 @@ export class MetaOwners {
 		if (left.length === resource.ownerReferences.length) {
 			return done;
 		}
+		const asBefore: Mutation = {
+			op: "assert",
+			id: recordId(stored.name),
+			expectedVersion: stored.version,
+		};
 		try {
 			if (left.length > 0 || owner.unsetOnDelete || isMarkedForDeletion(resource)) {
 				const next: Resource = { ...resource, ownerReferences: left, generation: newUlid(runtime) };
 				await this.#store.commit([
 					{ op: "put", resource: next, expectedVersion: resource.version },
+					asBefore,
 				]);
 			} else {
-				await this.#store.commit(deletion(runtime, resource));
+				await this.#store.commit([...deletion(runtime, resource), asBefore]);
 			}
 			return done;
 		} catch (failure) {

@@ -14,7 +14,7 @@
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { isMarkedForDeletion } from "@plinth/resource";
 import { sleep } from "@plinth/runtime";
-import { Refused, type StorageBackend } from "@plinth/storage";
+import { type Mutation, Refused, type StorageBackend } from "@plinth/storage";
 import { isInMarkedTenancy, isPastRecall } from "../answers.ts";
 import { clearReferences } from "../clear-references.ts";
 import { isConflict } from "../conflict.ts";
@@ -22,7 +22,7 @@ import type { ConstraintContext } from "../constraint-context.ts";
 import { deletion } from "../removals.ts";
 import { type KeyLike, keyString, nameOfKey } from "../resource-key.ts";
 import { mergeRules, sameTarget, strictest } from "../shadow.ts";
-import { lookup, readShadow, type StoredShadow } from "../shadow-records.ts";
+import { lookup, readShadow, recordId, type StoredShadow } from "../shadow-records.ts";
 import { done, type Handled } from "./handled.ts";
 
 /** A target that is being deleted. */
@@ -95,9 +95,10 @@ export class SubscribedDeletingHandler {
 	): Promise<"done" | "waits"> {
 		const { backend, logger } = this.#context;
 		const resource = indexed.resource && (await lookup(backend, nameOfKey(indexed.resource)));
-		const shadow = (await readShadow(backend, name))?.shadow;
+		const stored = await readShadow(backend, name);
+		const shadow = stored?.shadow;
 		const isGone = resource === undefined || resource.id?.uid !== shadow?.uid;
-		if (isGone || shadow === undefined || isPastRecall(resource)) {
+		if (isGone || stored === undefined || shadow === undefined || isPastRecall(resource)) {
 			return "done";
 		}
 		try {
@@ -109,7 +110,13 @@ export class SubscribedDeletingHandler {
 				if (isMarkedForDeletion(resource)) {
 					return "waits";
 				}
-				await this.#store.commit(deletion(this.#context.runtime, resource));
+				// Another schema may change the rule, and leave the resource as it is.
+				const asRead: Mutation = {
+					op: "assert",
+					id: recordId(name),
+					expectedVersion: stored.version,
+				};
+				await this.#store.commit([...deletion(this.#context.runtime, resource), asRead]);
 				return "done";
 			}
 			if (rule === OnDelete.UNSET) {

@@ -1,10 +1,13 @@
 import { ConnectError } from "@connectrpc/connect";
-import { idOf } from "@plinth/resource";
-import { systemRuntime } from "@plinth/runtime";
+import { idOf, tenancyOf, typeOf } from "@plinth/resource";
+import { silentLogger, systemRuntime } from "@plinth/runtime";
 import { createMemoryBackend } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
+import { Thing } from "../../testdata/types.ts";
 import { readDeploymentRecord } from "../deployment-record.ts";
-import { DeletedDeployment, deletedDeploymentName } from "./meta-types.ts";
+import { ServiceDescriptor } from "../service-descriptor.ts";
+import { DeletedDeployment, Deployment, deletedDeploymentName } from "./meta-types.ts";
+import { register } from "./registration.ts";
 import { RegistryLab, whenKnown } from "./registry-lab.fixture.ts";
 
 const names = (registry: {
@@ -111,6 +114,42 @@ describe("a registry", () => {
 		const again = await lab.start("alpha", "r1", { storageIncarnation: "one" });
 		expect(again.registry.self.uid).toBe(first.registry.self.uid);
 		expect((await readDeploymentRecord(again.backend))?.uid).toBe(first.registry.self.uid);
+	});
+
+	it("registers the servers of one storage as one deployment, though they start at the same time", async () => {
+		const lab = new RegistryLab();
+		const { client } = await lab.start("meta", "r1");
+		const backend = createMemoryBackend({ runtime: systemRuntime });
+		const registerWith = (meta: typeof client) =>
+			register({
+				deployment: { service: "alpha", region: "r1", version: "v1", address: "alpha-r1" },
+				descriptor: new ServiceDescriptor({ types: [Thing], service: "alpha" }),
+				identity: { backend, runtime: systemRuntime },
+				metas: [{ address: "meta-r1", client: meta }],
+				logger: silentLogger,
+				callMs: 500,
+			});
+		const listed = Promise.withResolvers<void>();
+		const goesOn = Promise.withResolvers<void>();
+		const second = registerWith({
+			...client,
+			list: async (...call) => {
+				const answer = await client.list(...call);
+				listed.resolve();
+				await goesOn.promise;
+				return answer;
+			},
+		});
+		await listed.promise;
+		const { registered } = await registerWith(client);
+		goesOn.resolve();
+		expect((await second).registered).toEqual(registered);
+		expect((await readDeploymentRecord(backend))?.uid).toBe(registered.uid);
+		const { resources } = await client.list({
+			type: typeOf(Deployment.type),
+			tenancy: tenancyOf(),
+		});
+		expect(resources.map(({ id }) => id?.name)).toEqual(["alpha-r1", "meta-r1"]);
 	});
 
 	it("shows who is disabled, and does not talk to them", async () => {

@@ -38,9 +38,9 @@ export async function openIdentity(options: IdentityOptions): Promise<OwnIdentit
 	});
 }
 
-/** Keeps the uid under which the storage has registered. */
+/** Keeps the uid under which the storage has registered; where one is kept already, that stays. */
 export async function keepUid(options: IdentityOptions, uid: string): Promise<OwnIdentity> {
-	return change(options, (record) => (record.uid === uid ? undefined : { ...record, uid }));
+	return change(options, (record) => (record.uid === "" ? { ...record, uid } : undefined));
 }
 
 /** Gives up the uid: it has been deleted. Nothing changes where another one is kept by now. */

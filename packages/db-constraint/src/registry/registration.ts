@@ -74,8 +74,7 @@ export async function register(options: RegistrationOptions): Promise<Registrati
 	const { found, missing } = await ask(options);
 	const taken = takeFound(identity, found);
 	if (taken !== undefined) {
-		await keepUid(options.identity, taken.registered.uid);
-		return refresh(options, taken);
+		return refresh(options, await keep(options, taken));
 	}
 	if (identity.uid !== "") {
 		if (missing.length > 0 && !(await isDeletedAt(options, identity.uid))) {
@@ -178,10 +177,7 @@ function takeFound(identity: OwnIdentity, found: readonly Found[]): Registration
 	for (const { meta, own } of found) {
 		for (const registered of own) {
 			const isOwn =
-				identity.uid === ""
-					? registered.storageIncarnation === identity.storageIncarnation &&
-						registered.uid !== identity.predecessorUid
-					: registered.uid === identity.uid;
+				identity.uid === "" ? isOfStorage(identity, registered) : registered.uid === identity.uid;
 			if (isOwn) {
 				return { registered, keeper: meta };
 			}
@@ -214,7 +210,10 @@ async function admit(
 		throw unavailable(`no meta deployment answers: ${missing.join(", ") || "none is known"}`);
 	}
 	await describeService(keeper, deployment, descriptor, callMs);
-	const name = await freeName(keeper, nameOf(deployment), callMs);
+	const { name, taken } = await freeName(keeper, nameOf(deployment), identity, callMs);
+	if (taken !== undefined) {
+		return keep(options, { registered: taken, keeper });
+	}
 	const { service, region, version, address } = deployment;
 	const data = create(DeploymentSchema, {
 		service,
@@ -228,19 +227,53 @@ async function admit(
 	if (created.storageIncarnation !== identity.storageIncarnation) {
 		throw unavailable(`another server registered ${name} at the same time`);
 	}
-	await keepUid(options.identity, created.uid);
+	const registration = await keep(options, { registered: created, keeper });
 	logger.info({ deployment: name, uid: created.uid, meta: keeper.address }, "registered");
-	return { registered: created, keeper };
+	return registration;
 }
 
-/** The name, or the first that follows it and is free. */
-async function freeName(keeper: MetaSource, name: string, callMs: number): Promise<string> {
+/**
+ * Keeps the uid of a registration.
+ *
+ * @throws ConnectError Unavailable where another server of this storage has kept another one meanwhile.
+ */
+async function keep(options: RegistrationOptions, taken: Registration): Promise<Registration> {
+	const { uid } = await keepUid(options.identity, taken.registered.uid);
+	if (uid !== taken.registered.uid) {
+		throw unavailable(`another server of this storage registered it as ${uid} at the same time`);
+	}
+	return taken;
+}
+
+/**
+ * The name, or the first that follows it and is free; or which another server of this very storage has
+ * just taken: they are one deployment.
+ */
+async function freeName(
+	keeper: MetaSource,
+	name: string,
+	identity: OwnIdentity,
+	callMs: number,
+): Promise<{ readonly name: string; readonly taken?: RegisteredDeployment }> {
 	for (let at = 1; ; at++) {
 		const next = at === 1 ? name : `${name}-${at}`;
-		if ((await readStrongly(keeper.client, Deployment, next, callMs)) === undefined) {
-			return next;
+		const stored = await readStrongly(keeper.client, Deployment, next, callMs);
+		if (stored === undefined) {
+			return { name: next };
+		}
+		const taken = deploymentOf(stored);
+		if (isOfStorage(identity, taken)) {
+			return { name: next, taken };
 		}
 	}
+}
+
+/** Whether the very storage has registered it, and has not given it up since. */
+function isOfStorage(
+	{ storageIncarnation, predecessorUid }: OwnIdentity,
+	registered: RegisteredDeployment,
+): boolean {
+	return registered.storageIncarnation === storageIncarnation && registered.uid !== predecessorUid;
 }
 
 function nameOf({ name, service, region }: DeploymentConfiguration): string {

@@ -1,20 +1,10 @@
 import { create } from "@bufbuild/protobuf";
 import { NamespaceSchema, PartitionSchema } from "@plinth/proto";
-import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
-import {
-	idOf,
-	Namespace,
-	newUlid,
-	Partition,
-	type ResourceType,
-	resourceOf,
-} from "@plinth/resource";
+import { idOf, Namespace, newUlid, Partition, resourceOf } from "@plinth/resource";
 import type { Mutation } from "@plinth/storage";
-import { Thing, Widget } from "../../testdata/types.ts";
 import type { DeploymentInfo, Environment } from "../environment.ts";
 import { localEnvironment } from "../local-environment.ts";
-import { ServiceDescriptor } from "../service-descriptor.ts";
-import { typesOf } from "../testing/random-schema.fixture.ts";
+import { type SimulatedSchema, schemasOf } from "./schemas.ts";
 import { Server } from "./server.ts";
 import { Truth } from "./truth.ts";
 import type { World } from "./world.ts";
@@ -22,34 +12,29 @@ import type { World } from "./world.ts";
 /** A service of a simulation. */
 export interface SimulatedService {
 	readonly name: string;
-	readonly type: ResourceType;
-	readonly descriptor: ServiceDescriptor;
-	/** Another schema in which the same rules hold: to be switched to. */
-	readonly next: ServiceDescriptor;
+	readonly type: SimulatedSchema["type"];
+	/** The one that it begins with, and those that it may be switched to. */
+	readonly schemas: readonly [SimulatedSchema, ...SimulatedSchema[]];
 	/** The services whose deletions it follows. */
 	readonly follows: readonly string[];
 }
 
-/** Makes a schema another one, whatever else is in it. */
-const more = typesOf([[{ target: 0, rule: OnDelete.UNSET, isList: false }]]);
+const things = schemasOf("alpha");
+const widgets = schemasOf("beta");
 
-const alpha: SimulatedService = {
+/** Keeps things. */
+export const alpha: SimulatedService = {
 	name: "alpha",
-	type: Thing,
-	descriptor: new ServiceDescriptor({ types: [Thing], service: "alpha" }),
-	next: new ServiceDescriptor({ types: [Thing, ...more], service: "alpha" }),
+	type: things[0].type,
+	schemas: things,
 	follows: ["alpha"],
 };
 
-const beta: SimulatedService = {
+/** Keeps widgets, which reference things, too. */
+export const beta: SimulatedService = {
 	name: "beta",
-	type: Widget,
-	descriptor: new ServiceDescriptor({ types: [Widget], foreignTypes: [Thing], service: "beta" }),
-	next: new ServiceDescriptor({
-		types: [Widget, ...more],
-		foreignTypes: [Thing],
-		service: "beta",
-	}),
+	type: widgets[0].type,
+	schemas: widgets,
 	follows: ["alpha", "beta"],
 };
 
@@ -65,7 +50,7 @@ export class Deployment {
 	readonly service: SimulatedService;
 	readonly truth: Truth;
 	/** The schema of servers that start from now on. */
-	descriptor: ServiceDescriptor;
+	schema: SimulatedSchema;
 	/** Who it is, for those who know everything: no server uses it. */
 	readonly environment: Environment;
 	servers: readonly Server[] = [];
@@ -74,7 +59,7 @@ export class Deployment {
 	constructor(world: World, service: SimulatedService, region: string) {
 		this.#world = world;
 		this.service = service;
-		this.descriptor = service.descriptor;
+		[this.schema] = service.schemas;
 		this.info = {
 			uid: newUlid(world.runtime),
 			name: `${service.name}-${region}`,
@@ -124,10 +109,10 @@ export class Deployment {
 		server.crash();
 	}
 
-	/** Servers that start from now on have the other schema. */
-	switch(): void {
-		this.#world.story.tell(this.info.name, () => "the schema is switched");
-		this.descriptor = this.service.next;
+	/** Servers that start from now on have that schema. */
+	switchTo(schema: SimulatedSchema): void {
+		this.#world.story.tell(this.info.name, () => `the schema is switched to "${schema.name}"`);
+		this.schema = schema;
 	}
 
 	/** Whether its servers follow what the other one deletes. */

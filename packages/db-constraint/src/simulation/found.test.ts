@@ -1,17 +1,27 @@
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type ID, OwnerReferenceSchema, type Resource } from "@plinth/proto";
+import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { Lifecycle } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { referenceTo } from "@plinth/resource";
-import { createMemoryBackend, type Mutation, type StorageBackend } from "@plinth/storage";
+import {
+	CasFailure,
+	createMemoryBackend,
+	Inconsistent,
+	type Mutation,
+	type StorageBackend,
+} from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
+import { createConstraints } from "../constraints.ts";
 import { guardName } from "../guards.ts";
+import { localEnvironment } from "../local-environment.ts";
 import { keyOf } from "../resource-key.ts";
-import { newShadow } from "../shadow.ts";
+import { newShadow, shadowName } from "../shadow.ts";
 import { putRecord, readShadow } from "../shadow-records.ts";
 import { updateShadow } from "../shadow-update.ts";
 import { Lab, make, type Wire } from "../testing/lab.fixture.ts";
+import { type SimulatedSchema, schemasOf } from "./schemas.ts";
 
 type ThingInit = Parameters<typeof create<typeof ThingSchema>>[1];
 type WidgetInit = Parameters<typeof create<typeof WidgetSchema>>[1];
@@ -28,7 +38,12 @@ function idOf({ id }: Resource): ID {
 	return id;
 }
 
-function ownedBy(resource: Resource, owner: ID, flags: { requiresOwnerReference?: boolean } = {}) {
+interface Flags {
+	readonly requiresOwnerReference?: boolean;
+	readonly unsetOnDelete?: boolean;
+}
+
+function ownedBy(resource: Resource, owner: ID, flags: Flags = {}) {
 	const { type, tenancy, name, uid } = owner;
 	const reference = create(OwnerReferenceSchema, {
 		name,
@@ -106,6 +121,117 @@ describe("an owner that must reference its ownee", () => {
 		await lab.run(alpha.write(thing("owner")));
 		await lab.pass(300_000);
 		expect(await alpha.read(alpha.id(Thing, "ownee"))).toBeUndefined();
+	});
+});
+
+describe("a schema that comes into force", () => {
+	it("waits for a deployment that its picture lacks, where its resources are referenced already", async () => {
+		const [first, , strict] = schemasOf("beta");
+		const lab = new Lab(1);
+		const alpha = await lab.add({ name: "alpha", service: "alpha", region: "r1", types: [Thing] });
+		const spec = { name: "beta", service: "beta", region: "r1", foreignTypes: [Thing] };
+		const beta = await lab.add({ ...spec, types: [first.type] });
+		await lab.run(alpha.write(thing("a")));
+		const data = create(first.type.schema, { needs: to("a") });
+		await lab.run(beta.write(make(first.type, "w", data)));
+		const outgoing = async () => (await beta.shadow(beta.id(first.type, "w")))?.outgoing;
+		const before = await outgoing();
+		expect(before).toMatchObject([{ rule: OnDelete.BLOCK }]);
+		beta.crash();
+		Object.assign(beta.spec, { types: [strict.type] });
+		lab.deployments.delete("alpha");
+		await expect(lab.run(beta.start())).rejects.toThrow("whose deployment is not known now");
+		expect(await outgoing()).toEqual(before);
+		lab.deployments.set("alpha", alpha);
+		await lab.run(beta.start());
+		expect(await outgoing()).toMatchObject([
+			{ rule: OnDelete.CASCADE, targetUid: before?.[0]?.targetUid },
+		]);
+	});
+
+	it("stays in force when what a dead server with another one had sent lands later", async () => {
+		const [first, lenient] = schemasOf("alpha");
+		const { runtime } = new Lab(1);
+		const memory = createMemoryBackend({ runtime });
+		const serverOf = ({ descriptor }: SimulatedSchema, backend: StorageBackend) =>
+			createConstraints({ backend, descriptor, environment: localEnvironment("01A"), runtime });
+		await serverOf(first, memory).schemaPass.begin();
+		let land = async () => {};
+		const dying: StorageBackend = {
+			...memory,
+			commit: async (mutations) => {
+				land = async () => void (await memory.commit(mutations));
+				throw new Inconsistent("nobody knows whether it has landed");
+			},
+		};
+		await expect(serverOf(lenient, dying).schemaPass.begin()).rejects.toThrow("nobody knows");
+		await serverOf(first, memory).schemaPass.begin();
+		await expect(land()).rejects.toBeInstanceOf(CasFailure);
+	});
+});
+
+describe("a cascade", () => {
+	it("is judged anew where another schema changes the rule meanwhile", async () => {
+		const lab = new Lab(1);
+		let isChanged = false;
+		const spec = { name: "alpha", service: "alpha", region: "r1", types: [Thing] };
+		const alpha = await lab.add(spec, (backend) => ({
+			...backend,
+			commit: async (mutations, options) => {
+				const deletes = mutations.some((each) => each.op === "delete" && each.id.name === "part");
+				if (deletes && !isChanged) {
+					isChanged = true;
+					const name = shadowName(keyOf(idOf(thing("part")), "r1"));
+					await updateShadow({ backend, runtime: lab.runtime }, name, ({ shadow }) => ({
+						...shadow,
+						outgoing: shadow.outgoing.map((each) => ({ ...each, rule: OnDelete.BLOCK })),
+					}));
+				}
+				return backend.commit(mutations, options);
+			},
+		}));
+		await lab.run(alpha.write(thing("whole")));
+		await lab.run(alpha.write(thing("part", { belongsTo: to("whole") })));
+		await lab.run(alpha.delete(alpha.id(Thing, "whole")));
+		await lab.pass(60_000);
+		expect(isChanged).toBe(true);
+		expect(await alpha.read(alpha.id(Thing, "part"))).toBeDefined();
+	});
+});
+
+describe("an owner reference that is changed while its owner is asked about", () => {
+	it("is judged anew", async () => {
+		const lab = new Lab(1);
+		let meanwhile: (() => Promise<unknown>) | undefined;
+		const spec = { name: "alpha", service: "alpha", region: "r1", types: [Thing] };
+		const alpha = await lab.add(spec, (backend) => ({
+			...backend,
+			read: async (id, options) => {
+				const now = id.name === "ownee" ? meanwhile : undefined;
+				if (now !== undefined) {
+					meanwhile = undefined;
+					await now();
+				}
+				return backend.read(id, options);
+			},
+		}));
+		const owner = idOf(await lab.run(alpha.write(thing("owner"))));
+		await lab.run(alpha.write(ownedBy(thing("ownee"), owner, { unsetOnDelete: true })));
+		await lab.pass(5_000);
+		await lab.run(alpha.delete(owner));
+		const ownee = alpha.id(Thing, "ownee");
+		const answers = async () => (await alpha.shadow(ownee))?.metaOwners[0]?.notValidAnswers;
+		for (let passed = 0; passed < 120 && (await answers()) !== 2; passed++) {
+			await lab.pass(1_000);
+		}
+		expect(await answers()).toBe(2);
+		// The last answer is due 30 s after the first, which was got at once. Its pass begins with what the
+		// shadow says now, and reads the resource only then.
+		await lab.pass(34_900 - lab.runtime.clock.monotonic());
+		meanwhile = () => alpha.write(ownedBy(thing("ownee"), owner));
+		await lab.pass(300_000);
+		expect(meanwhile).toBeUndefined();
+		expect(await alpha.read(ownee)).toBeUndefined();
 	});
 });
 

@@ -30,7 +30,7 @@ let ran = 0;
 for (let seed = from; seed < from + count && failures < limit; seed++) {
 	const { violation, story } = await simulate(seed, values.story);
 	ran += 1;
-	if (ran % 5_000 === 0) {
+	if (ran % 1_000 === 0) {
 		const perSeedMs = ((performance.now() - began) / ran).toFixed(1);
 		console.error(`${ran} seeds so far, ${failures} failures, ${perSeedMs} ms a seed`);
 	}

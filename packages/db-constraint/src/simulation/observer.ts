@@ -1,6 +1,10 @@
 import type { ID, Resource } from "@plinth/proto";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
-import { Lifecycle, type Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import {
+	Lifecycle,
+	type OutgoingReference,
+	type Shadow,
+} from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { decodeShared, finalizersOf, isMarkedForDeletion, Namespace } from "@plinth/resource";
 import type { Commit, Mutation } from "@plinth/storage";
 import { isPastRecall } from "../answers.ts";
@@ -8,10 +12,11 @@ import { keyOfShadow } from "../commit-plan.ts";
 import { locateReferences } from "../outgoing.ts";
 import { keyOf, keyString } from "../resource-key.ts";
 import { referencesFinalizer, sourceOf } from "../shadow.ts";
-import { ResourceShadow, shadowOf } from "../shadow-records.ts";
+import { ResourceShadow, recordOf, shadowOf } from "../shadow-records.ts";
 import type { Deployment } from "./deployment.ts";
 import { explainDeletion, Requests, unexplainedChange } from "./explanations.ts";
-import { type Held, Records, type Tracked } from "./records.ts";
+import { type Held, Records, type Tracked, unresolved } from "./records.ts";
+import type { SimulatedSchema } from "./schemas.ts";
 import type { Story } from "./story.ts";
 import { describeResource, describeShadow } from "./telling.ts";
 
@@ -75,6 +80,9 @@ export class Observer {
 			const landed = { deployment, version, id, stored };
 			if (id.type.kind === ResourceShadow.type.kind) {
 				touched.add(this.#shadow(landed));
+				for (const text of this.#schema(landed)) {
+					touched.add(text);
+				}
 			} else if (id.type.kind === Namespace.type.kind) {
 				this.#namespace(landed);
 			} else if (id.type.group === deployment.service.type.type.group) {
@@ -84,6 +92,9 @@ export class Observer {
 		for (const change of changes) {
 			touched.add(change.text);
 			this.#check(this.#resolved(change));
+		}
+		for (const text of touched) {
+			this.#follow(text);
 		}
 		for (const text of touched) {
 			this.#checkTarget(text);
@@ -124,6 +135,64 @@ export class Observer {
 		return known;
 	}
 
+	/** The record of the schema changes: answers what must be derived by it now. */
+	#schema({ deployment, id, stored }: Landed): readonly string[] {
+		const record = stored && recordOf(stored).record;
+		if (record?.case !== "descriptor") {
+			return [];
+		}
+		const { fingerprint, complete } = record.value;
+		const schema = deployment.service.schemas.find(
+			({ descriptor }) => descriptor.fingerprint === fingerprint,
+		);
+		if (schema === undefined) {
+			this.violation(4, `${deployment.info.name} has a schema in ${id.name} that nobody gave it`);
+			return [];
+		}
+		const before = this.records.inForce.get(deployment);
+		const hasChanged = before !== undefined && (before.hasChanged || before.schema !== schema);
+		this.records.inForce.set(deployment, { schema, complete, hasChanged });
+		const what = complete ? "is complete" : "comes into force";
+		this.#story.tell(deployment.info.name, () => `schema "${schema.name}" ${what}`);
+		return complete
+			? [...this.records.resources.values()]
+					.filter((each) => each.deployment === deployment)
+					.map(({ text }) => text)
+			: [];
+	}
+
+	#inForce(deployment: Deployment): SimulatedSchema {
+		return this.records.inForce.get(deployment)?.schema ?? deployment.service.schemas[0];
+	}
+
+	/**
+	 * A resource goes over to the schema in force when its shadow does, and when all must have; a reference
+	 * that had no target gets one when the shadow names it.
+	 */
+	#follow(text: string): void {
+		const before = this.records.resources.get(text);
+		if (before === undefined) {
+			return;
+		}
+		const isComplete = this.records.inForce.get(before.deployment)?.complete ?? false;
+		const derived = derivedBy(before, this.#inForce(before.deployment));
+		const isDerived = isComplete || this.#isSaid(derived);
+		if (before.schema !== derived.schema && isDerived) {
+			this.#resolved({ text, before, after: derived });
+		} else if (before.references.some(({ uid }) => uid === unresolved)) {
+			this.#resolved({ text, before, after: before });
+		}
+	}
+
+	/** Whether the shadow has those references, whatever they are to. */
+	#isSaid({ text, references }: Tracked): boolean {
+		const outgoing = this.records.shadows.get(text)?.outgoing ?? [];
+		return (
+			outgoing.length === references.length &&
+			references.every((held) => outgoing.some((each) => isOf(each, held)))
+		);
+	}
+
 	#namespace({ deployment, version, id, stored }: Landed): void {
 		const unit = `${deployment.info.name}/${id.name}`;
 		if (stored !== undefined && isMarkedForDeletion(stored)) {
@@ -146,8 +215,13 @@ export class Observer {
 			this.records.remove(text);
 			return { text, before, after: undefined };
 		}
-		const references = referencesOf(deployment, stored, before);
-		const after = { deployment, text, uid: stored.id?.uid ?? "", resource: stored, references };
+		const isSame = before !== undefined && before.resource.data === stored.data;
+		const schema = isSame ? before.schema : this.#inForce(deployment);
+		const references = isSame
+			? before.references
+			: referencesOf(deployment, schema, stored, before);
+		const uid = stored.id?.uid ?? "";
+		const after = { deployment, text, uid, resource: stored, schema, references };
 		this.records.store(after);
 		return { text, before, after };
 	}
@@ -155,12 +229,22 @@ export class Observer {
 	/** New references are to what is there when they are committed, with all of their commit. */
 	#resolved(change: Change): Change {
 		const { text, before, after } = change;
-		if (after === undefined || after.references.every(({ uid }) => uid !== "")) {
+		if (after === undefined || after.references.every(isResolved)) {
+			if (after !== undefined && after !== this.records.resources.get(text)) {
+				this.records.store(after);
+			}
 			return change;
 		}
+		// What no user writes is derived by a schema, and may find nothing.
+		const isDerived = before !== undefined && noteOf(before) === noteOf(after);
+		const outgoing = this.records.shadows.get(text)?.outgoing ?? [];
 		const references = after.references.map((held): Held => {
-			if (held.uid !== "") {
+			if (isResolved(held)) {
 				return held;
+			}
+			const said = outgoing.find((each) => isOf(each, held))?.targetUid;
+			if (held.uid === unresolved ? !said : said === "" && isDerived) {
+				return { ...held, uid: unresolved };
 			}
 			const target = this.records.resources.get(held.text);
 			if (target === undefined) {
@@ -207,7 +291,7 @@ export class Observer {
 				this.violation(4, `${text} was removed with a finalizer of a user`);
 			}
 		} else if (noteOf(before) === noteOf(after)) {
-			const problem = unexplainedChange(records, requests, before, after);
+			const problem = unexplainedChange(records, requests, derivedBy(before, after.schema), after);
 			if (problem !== undefined) {
 				this.violation(4, `${text}: ${problem}`);
 			}
@@ -237,7 +321,7 @@ export class Observer {
 				outgoing.some(
 					({ target, targetUid, rule }) =>
 						target !== undefined &&
-						targetUid === held.uid &&
+						(targetUid || unresolved) === held.uid &&
 						rule === held.rule &&
 						keyString(target) === held.text,
 				),
@@ -253,6 +337,9 @@ export class Observer {
 		target: Tracked | undefined,
 		shadow: Shadow | undefined,
 	): void {
+		if (uid === unresolved) {
+			return;
+		}
 		if (target?.uid !== uid) {
 			this.violation(1, `${text} references ${to} with ${path}, and that is gone`);
 		} else if (shadow === undefined || sourceOf(shadow, deployment.info.uid) === undefined) {
@@ -271,18 +358,37 @@ interface Landed {
 
 /** Those that it had before keep their incarnations; new ones are resolved later. */
 function referencesOf(
-	{ descriptor, environment }: Deployment,
+	{ environment }: Deployment,
+	{ descriptor }: SimulatedSchema,
 	stored: Resource,
 	before: Tracked | undefined,
 ): readonly Held[] {
-	if (before !== undefined && before.resource.data === stored.data) {
-		return before.references;
-	}
 	return locateReferences({ descriptor, environment }, stored).map(({ path, target, rule }) => {
 		const text = keyString(target);
 		const known = before?.references.find((held) => held.text === text && held.rule === rule);
 		return known ?? { path, target, text, rule, uid: "" };
 	});
+}
+
+/** The same resource with the references that it has by a schema, each to what it was to before. */
+function derivedBy(tracked: Tracked, schema: SimulatedSchema): Tracked {
+	if (tracked.schema === schema) {
+		return tracked;
+	}
+	const { deployment, resource, references: before } = tracked;
+	const references = referencesOf(deployment, schema, resource, tracked).map((held) => {
+		const { uid = "" } = before.find(({ text }) => text === held.text) ?? {};
+		return held.uid === "" ? { ...held, uid } : held;
+	});
+	return { ...tracked, schema, references };
+}
+
+function isResolved({ uid }: Held): boolean {
+	return uid !== "" && uid !== unresolved;
+}
+
+function isOf({ target, rule }: OutgoingReference, held: Held): boolean {
+	return target !== undefined && rule === held.rule && keyString(target) === held.text;
 }
 
 /** Users sign what they write with a note of its own; what has the note of before, no user wrote. */

@@ -9,6 +9,7 @@ import { isMarkedForDeletion } from "@plinth/resource";
 import { isPastRecall } from "../answers.ts";
 import { keyOf, keyString } from "../resource-key.ts";
 import type { Deployment } from "./deployment.ts";
+import type { SimulatedSchema } from "./schemas.ts";
 
 /** A reference that a stored resource has, and the incarnation that was there when it was committed. */
 export interface Held {
@@ -17,8 +18,12 @@ export interface Held {
 	/** `keyString` of the target. */
 	readonly text: string;
 	readonly rule: OnDelete;
+	/** `unresolved` where a new schema has found a reference, and nothing that it could be to. */
 	readonly uid: string;
 }
+
+/** The uid of what was not there when a schema came into force. */
+export const unresolved = "unresolved";
 
 /** A resource that is stored now. */
 export interface Tracked {
@@ -27,7 +32,18 @@ export interface Tracked {
 	readonly text: string;
 	readonly uid: string;
 	readonly resource: Resource;
+	/** By which its references are what they are: that in force, once they are derived by it. */
+	readonly schema: SimulatedSchema;
 	readonly references: readonly Held[];
+}
+
+/** A schema that has come into force. */
+export interface SchemaInForce {
+	readonly schema: SimulatedSchema;
+	/** Whether all references are derived by it. */
+	readonly complete: boolean;
+	/** Whether it was another one at first. */
+	readonly hasChanged: boolean;
 }
 
 /** What is stored now in all deployments, as their commits say. */
@@ -40,6 +56,8 @@ export class Records {
 	readonly #referrers = new Map<string, Set<string>>();
 	/** Namespaces that are being deleted, as `deployment/namespace`. */
 	readonly markedNamespaces = new Set<string>();
+	/** What the record says that every commit asserts, by deployment. */
+	readonly inForce = new Map<Deployment, SchemaInForce>();
 
 	/** Stores a resource over what there is. */
 	store(tracked: Tracked): void {

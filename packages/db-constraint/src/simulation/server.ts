@@ -10,6 +10,7 @@ import { NodeLoop } from "../testing/node-loop.ts";
 import type { Deployment } from "./deployment.ts";
 import { Life } from "./life.ts";
 import { clientOf } from "./network.ts";
+import type { SimulatedSchema } from "./schemas.ts";
 import { storageOf } from "./storage.ts";
 import { backendOf } from "./truth.ts";
 import type { World } from "./world.ts";
@@ -23,6 +24,7 @@ export class Server {
 	readonly storage: StorageBackend;
 	readonly constraints: Constraints;
 	readonly deployment: Deployment;
+	readonly schema: SimulatedSchema;
 	readonly #world: World;
 	readonly #loop: NodeLoop;
 	readonly #stop = new AbortController();
@@ -34,6 +36,7 @@ export class Server {
 	constructor(world: World, deployment: Deployment) {
 		this.#world = world;
 		this.deployment = deployment;
+		this.schema = deployment.schema;
 		this.name = deployment.info.name;
 		const { random, clock } = world.runtime;
 		const minutes = (random.next() - 0.5) * 20;
@@ -52,7 +55,7 @@ export class Server {
 		}
 		this.constraints = createConstraints({
 			backend: this.storage,
-			descriptor: deployment.descriptor,
+			descriptor: this.schema.descriptor,
 			environment: this.#environment(),
 			runtime: this.runtime,
 			logger: silentLogger,

@@ -3,11 +3,16 @@ import { Lifecycle, type Shadow } from "@plinth/proto/gen/plinth/schema/v1/shado
 import { finalizersOf, isMarkedForDeletion, Namespace } from "@plinth/resource";
 import { isPastRecall } from "../answers.ts";
 import { referencesFinalizer } from "../shadow.ts";
-import type { Records, Tracked } from "./records.ts";
+import { type Held, type Records, type Tracked, unresolved } from "./records.ts";
 import { describeShadow } from "./telling.ts";
 
 /** What has not settled though it should have, in words: promise 3. */
 export function unsettled(records: Records): string | undefined {
+	for (const [{ info, schema: wanted }, { schema, complete }] of records.inForce) {
+		if (schema !== wanted || !complete) {
+			return `${info.name} has the schema "${schema.name}"${complete ? "" : ", incomplete,"} and should have "${wanted.name}"`;
+		}
+	}
 	for (const [text, shadow] of records.shadows) {
 		if (shadow.resource?.kind === Namespace.type.kind) {
 			continue;
@@ -54,12 +59,33 @@ function problemOf(records: Records, text: string, shadow: Shadow): string | und
 	if (!isDeleting && shadow.sources.some(({ tentative }) => tentative)) {
 		return "has a tentative source";
 	}
-	if (!isDeleting && shadow.tasks.length > 0) {
+	if (!isDeleting && shadow.tasks.some(({ task }) => task.case !== "resolve")) {
 		return "has tasks";
+	}
+	if (!isDeleting && tracked.references.some((held) => isMissed(records, held))) {
+		return "references what is there, and does not know";
 	}
 	return isDeleting && !mayWait(records, tracked, new Set())
 		? "is still DELETING, and nothing keeps it"
 		: undefined;
+}
+
+/** Whether a switch may have put BLOCK in the place of the rule by which the target is being deleted. */
+function blocksLate(records: Records, referrer: Tracked, { rule }: Held): boolean {
+	const { hasChanged = false } = records.inForce.get(referrer.deployment) ?? {};
+	return hasChanged && rule === OnDelete.BLOCK && !records.isInMarkedNamespace(referrer);
+}
+
+/** Whether a reference that had no target when its schema came into force has one now. */
+function isMissed(records: Records, { text, uid }: Held): boolean {
+	const target = records.resources.get(text);
+	return (
+		uid === unresolved &&
+		target !== undefined &&
+		!isMarkedForDeletion(target.resource) &&
+		!records.isInMarkedNamespace(target) &&
+		!records.isDeleting(text, target.uid)
+	);
 }
 
 /** Whether there is a reason for a resource that is being deleted to be there still. */
@@ -73,7 +99,7 @@ function mayWait(records: Records, tracked: Tracked, seen: Set<string>): boolean
 	}
 	for (const [referrer, held] of records.referencing(tracked.text)) {
 		if (held.uid === tracked.uid && held.rule !== OnDelete.UNSET) {
-			if (mayStay(records, referrer, seen)) {
+			if (mayStay(records, referrer, seen) || blocksLate(records, referrer, held)) {
 				return true;
 			}
 		}

@@ -1,6 +1,7 @@
 import { Deployment, namespaces, regions, services } from "./deployment.ts";
 import { cleanUp } from "./janitor.ts";
 import type { Violation } from "./observer.ts";
+import type { Server } from "./server.ts";
 import { unsettled } from "./settled.ts";
 import { serverOf, User } from "./users.ts";
 import { World } from "./world.ts";
@@ -115,16 +116,32 @@ async function releaseAll(world: World, user: User): Promise<void> {
 	}
 }
 
-/** The schema changes under those who write; servers with the older one go after a while. */
+/**
+ * The schema of a deployment changes under those who write, once or twice; servers with the older one go
+ * after a while. Some of those with the newer one are killed while they derive what it says.
+ */
 async function switchSchema(world: World, deployment: Deployment): Promise<void> {
-	await world.pass(world.random.next() * world.pick([100, 5_000, 60_000]));
-	deployment.switch();
-	for (const server of deployment.servers) {
-		await world.pass(world.random.next() * world.pick([0, 1_000, 30_000]));
-		if (deployment.servers.includes(server)) {
-			deployment.crash(server);
-			deployment.start();
+	for (let times = world.pick([0, 1, 1, 2]); times > 0; times--) {
+		await world.pass(world.random.next() * world.pick([100, 5_000, 60_000]));
+		deployment.switchTo(world.pick(deployment.service.schemas));
+		for (const server of deployment.servers) {
+			await world.pass(world.random.next() * world.pick([0, 1_000, 30_000]));
+			restart(deployment, server);
+			if (world.happens(0.5)) {
+				const next = deployment.servers.at(-1);
+				for (let turns = world.below(60); turns > 0; turns--) {
+					await world.runtime.scheduler.pause();
+				}
+				restart(deployment, next);
+			}
 		}
+	}
+}
+
+function restart(deployment: Deployment, server: Server | undefined): void {
+	if (server !== undefined && deployment.servers.includes(server)) {
+		deployment.crash(server);
+		deployment.start();
 	}
 }
 

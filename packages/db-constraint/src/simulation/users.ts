@@ -1,4 +1,4 @@
-import { create } from "@bufbuild/protobuf";
+import { create, type DescMessage } from "@bufbuild/protobuf";
 import {
 	type OwnerReference,
 	OwnerReferenceSchema,
@@ -20,10 +20,9 @@ import {
 } from "@plinth/resource";
 import { removal } from "@plinth/resource-service";
 import type { Mutation } from "@plinth/storage";
-import { Thing, ThingSchema, WidgetSchema } from "../../testdata/types.ts";
 import { deletion } from "../removals.ts";
 import { lookup } from "../shadow-records.ts";
-import { type Deployment, namespaces, regions } from "./deployment.ts";
+import { alpha, type Deployment, namespaces, regions } from "./deployment.ts";
 import type { Tracked } from "./records.ts";
 import type { Server } from "./server.ts";
 import type { World } from "./world.ts";
@@ -149,7 +148,7 @@ export class User {
 
 	async #write(server: Server, name: string, namespace: string): Promise<void> {
 		const world = this.#world;
-		const { type } = server.deployment.service;
+		const { type } = server.schema;
 		const id = { ...idOf(type, name), tenancy: tenancyOf({ partition: "default", namespace }) };
 		const { storage } = server;
 		const [stored, unit] = await Promise.all([
@@ -190,23 +189,23 @@ export class User {
 		this.#written += 1;
 		const note = `${this.#name} ${this.#written}`;
 		const isCrowd = world.habits.isCrowded && server.deployment === world.deployments[0];
-		const maybe = (chance: number, type = Thing) =>
+		const maybe = (chance: number, type = alpha.type) =>
 			world.happens(isCrowd ? chance / 5 : chance) ? this.#reference(type) : undefined;
 		const needs = maybe(world.habits.blocking);
 		const belongsTo = maybe(0.4);
 		const likes = [maybe(0.25), maybe(0.15)].flatMap((it) => it ?? []);
 		const common = { note, likes, ...(needs && { needs }), ...(belongsTo && { belongsTo }) };
-		if (server.deployment.service.type === Thing) {
-			return create(ThingSchema, common);
-		}
-		const next = world.happens(0.3) ? this.#reference(server.deployment.service.type) : undefined;
-		return create(WidgetSchema, { ...common, ...(next && { next }) });
+		const { type } = server.deployment.service;
+		const next = type !== alpha.type && world.happens(0.3) ? this.#reference(type) : undefined;
+		const later = world.switches && world.happens(0.3) ? this.#reference(alpha.type) : undefined;
+		const init = { ...common, ...(next && { next }), ...(later && { later }) };
+		return create<DescMessage>(server.schema.type.schema, init);
 	}
 
 	#reference(type: Deployment["service"]["type"]): Reference {
 		const world = this.#world;
 		const { name, namespace, region } =
-			type === Thing && world.happens(world.habits.following)
+			type === alpha.type && world.happens(world.habits.following)
 				? crowded
 				: this.#place(({ deployment }) => deployment.service.type === type, 0.9);
 		return {
