@@ -6,7 +6,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { plinthMain, startCatalogServer, TestProcess } from "./testing/process.fixture.ts";
+import {
+	plinthMain,
+	runServer,
+	startCatalogServer,
+	TestProcess,
+} from "./testing/process.fixture.ts";
 
 const catalogYaml = fileURLToPath(
 	new URL("../../../examples/catalog/catalog.yaml", import.meta.url),
@@ -105,6 +110,15 @@ describe("plinth, a process of its own, with a server of its own", () => {
 			env,
 		);
 		expect(await piped.ended).toEqual({ code: 0, out: "type: catalog.v1.HealthCheck\n", err: "" });
+
+		// What it is now is backed up, and is there again in another server.
+		const copy = join(folder, "copy.sqlite");
+		expect((await plinth("backup", copy)).out).toMatch(/has \d+ resources, as of version \d+\n/);
+		const restored = join(folder, "restored");
+		expect((await runServer(["restore", copy, "--data-dir", restored])).code).toBe(0);
+		const other = await startCatalogServer(restored);
+		const there = await plinth("get", "Workload", "-o", "name", "--server", other.address);
+		expect(there.out).toBe(checks.map((name) => `catalog.v1.Workload/${name}\n`).join(""));
 
 		expect((await plinth("controllers")).out).toMatch(/^catalog-prober +catalog\.v1\.HealthCheck/m);
 		expect((await plinth("delete", "-f", file)).code).toBe(0);

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { addApply } from "./commands/apply.ts";
+import { addBackup } from "./commands/backup.ts";
 import { addCompletion } from "./commands/completion.ts";
 import { addContext } from "./commands/context.ts";
 import { addControllers } from "./commands/controllers.ts";
@@ -25,7 +26,7 @@ import { Session } from "./session.ts";
 const commands: readonly AddCommand[] = [
 	...[addGet, addList, addWatch, addDescribe, addStatus],
 	...[addApply, addEdit, addDelete, addWait],
-	...[addRefs, addTypes, addControllers],
+	...[addRefs, addTypes, addControllers, addBackup],
 	...[addContext, addCompletion],
 ];
 

@@ -79,56 +79,59 @@ describe("@grpc/grpc-js", () => {
 		return { server, client, unary };
 	}
 
-	it("finds services, methods and resource types by reflection", async () => {
-		const { client } = await connected();
-		const stream = client.makeBidiStreamRequest(
-			"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
-			codec(ServerReflectionRequestSchema).serialize,
-			codec(ServerReflectionResponseSchema).deserialize,
-		);
-		const answers = stream[Symbol.asyncIterator]();
-		const ask = async (messageRequest: ServerReflectionRequest["messageRequest"]) => {
-			stream.write({ messageRequest });
-			const { value } = await answers.next();
-			return value.messageResponse;
-		};
-		const listed = await ask({ case: "listServices", value: "" });
-		expect(listed.value.service.map(({ name }: { name: string }) => name)).toEqual(
-			expect.arrayContaining([
-				"grpc.health.v1.Health",
-				"grpc.reflection.v1.ServerReflection",
-				"music.v1.JukeboxService",
+	it.each(["v1", "v1alpha"])(
+		"finds services, methods and resource types by reflection %s",
+		async (version) => {
+			const { client } = await connected();
+			const stream = client.makeBidiStreamRequest(
+				`/grpc.reflection.${version}.ServerReflection/ServerReflectionInfo`,
+				codec(ServerReflectionRequestSchema).serialize,
+				codec(ServerReflectionResponseSchema).deserialize,
+			);
+			const answers = stream[Symbol.asyncIterator]();
+			const ask = async (messageRequest: ServerReflectionRequest["messageRequest"]) => {
+				stream.write({ messageRequest });
+				const { value } = await answers.next();
+				return value.messageResponse;
+			};
+			const listed = await ask({ case: "listServices", value: "" });
+			expect(listed.value.service.map(({ name }: { name: string }) => name)).toEqual(
+				expect.arrayContaining([
+					"grpc.health.v1.Health",
+					`grpc.reflection.${version}.ServerReflection`,
+					"music.v1.JukeboxService",
+					"plinth.resource.v1.ResourceService",
+				]),
+			);
+			for (const symbol of [
 				"plinth.resource.v1.ResourceService",
-			]),
-		);
-		for (const symbol of [
-			"plinth.resource.v1.ResourceService",
-			"plinth.resource.v1.ResourceService.WatchList",
-			"plinth.resource.v1.WatchEvent.Upsert",
-			"music.v1.Artist",
-		]) {
-			const found = await ask({ case: "fileContainingSymbol", value: symbol });
-			expect(found.case).toBe("fileDescriptorResponse");
-			// A client without any proto makes a registry of what it gets, dependencies included.
-			const file = found.value.fileDescriptorProto.map((bytes: Uint8Array) =>
-				fromBinary(FileDescriptorProtoSchema, bytes),
-			);
-			const registry = createFileRegistry(
-				create(FileDescriptorSetSchema, { file: file.reverse() }),
-			);
-			const declared =
-				registry.get(symbol) ?? registry.get(symbol.slice(0, symbol.lastIndexOf(".")));
-			expect(declared).toBeDefined();
-		}
-		const missing = await ask({ case: "fileContainingSymbol", value: "no.such.Thing" });
-		expect(missing.value).toMatchObject({ errorCode: 5 });
-		const byName = await ask({
-			case: "fileByFilename",
-			value: "plinth/resource/v1/resource_service.proto",
-		});
-		expect(byName.case).toBe("fileDescriptorResponse");
-		stream.end();
-	});
+				"plinth.resource.v1.ResourceService.WatchList",
+				"plinth.resource.v1.WatchEvent.Upsert",
+				"music.v1.Artist",
+			]) {
+				const found = await ask({ case: "fileContainingSymbol", value: symbol });
+				expect(found.case).toBe("fileDescriptorResponse");
+				// A client without any proto makes a registry of what it gets, dependencies included.
+				const file = found.value.fileDescriptorProto.map((bytes: Uint8Array) =>
+					fromBinary(FileDescriptorProtoSchema, bytes),
+				);
+				const registry = createFileRegistry(
+					create(FileDescriptorSetSchema, { file: file.reverse() }),
+				);
+				const declared =
+					registry.get(symbol) ?? registry.get(symbol.slice(0, symbol.lastIndexOf(".")));
+				expect(declared).toBeDefined();
+			}
+			const missing = await ask({ case: "fileContainingSymbol", value: "no.such.Thing" });
+			expect(missing.value).toMatchObject({ errorCode: 5 });
+			const byName = await ask({
+				case: "fileByFilename",
+				value: "plinth/resource/v1/resource_service.proto",
+			});
+			expect(byName.case).toBe("fileDescriptorResponse");
+			stream.end();
+		},
+	);
 
 	it("writes, reads and watches, and learns the codes of errors", async () => {
 		const { client, unary } = await connected();

@@ -2,7 +2,7 @@ export type { ListenAddress } from "./configuration/listen-address.ts";
 export { FileError } from "./configuration/located-yaml.ts";
 export { type CallLimits, defaultCallLimits } from "./limits/call-limits.ts";
 export { defaultListenerLimits, type ListenerLimits } from "./listener/limits.ts";
-export { ListenError } from "./listener/listener.ts";
+export { ListenError } from "./listener/listen-error.ts";
 export type { TlsFiles } from "./listener/tls-files.ts";
 export { createLogger, type LoggerOptions } from "./logging/pino-logger.ts";
 export {
@@ -15,5 +15,6 @@ export { loadModule, ModuleError } from "./module/load-module.ts";
 export { type AccessAuthorizer, createAccessAuthorizer } from "./security/access-authorizer.ts";
 export type { AccessOptions, JwtOptions } from "./security/access-options.ts";
 export { newToken } from "./security/new-token.ts";
-export { createServer, type Server, type ServerOptions } from "./server.ts";
+export { createServer, type Server } from "./server.ts";
+export type { ServerOptions } from "./server-options.ts";
 export type { StorageChoice } from "./storage-choice.ts";

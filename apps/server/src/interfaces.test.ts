@@ -17,6 +17,7 @@ async function interfaces(options: Partial<InterfacesOptions> = {}): Promise<Int
 	const noGraph = { types: [], dependencies: [], cycles: [] };
 	return createInterfaces({
 		backend,
+		copies: { kind: "taken-elsewhere", instead: "the test has no backups" },
 		registry: new TypeRegistry([Partition]),
 		authorizer: everyoneMayDoEverything,
 		modules: [],

@@ -10,6 +10,7 @@ import {
 import { type ControllerManager, createControllerService } from "@plinth/controller";
 import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
 import {
+	BackupService,
 	ControllerService,
 	createResourceServiceCloningClient,
 	ResourceService,
@@ -24,8 +25,12 @@ import {
 } from "@plinth/resource-service";
 import type { Logger, Runtime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
+import { createBackupService } from "./backup/backup-service.ts";
+import type { StorageCopies } from "./backup/storage-copies.ts";
 import { Health } from "./gen/grpc/health/v1/health_pb.ts";
 import { ServerReflection } from "./gen/grpc/reflection/v1/reflection_pb.ts";
+import { ServerReflection as ServerReflectionV1Alpha } from "./gen/grpc/reflection/v1alpha/reflection_pb.ts";
+import { endCalls } from "./listener/end-calls.ts";
 import { endStreams } from "./listener/end-streams.ts";
 import type { ListenerLimits } from "./listener/limits.ts";
 import { reportFaults } from "./listener/report-faults.ts";
@@ -33,6 +38,7 @@ import { requireRead } from "./listener/require-read.ts";
 import type { Module } from "./module/define-module.ts";
 import { createHealthService } from "./operations/health-service.ts";
 import { createReflectionService } from "./operations/reflection-service.ts";
+import { createReflectionV1Alpha } from "./operations/reflection-v1alpha.ts";
 
 /**
  * Who can call what, and how:
@@ -55,6 +61,8 @@ export interface Interfaces {
 /** What the interfaces are made of. */
 export interface InterfacesOptions {
 	readonly backend: StorageBackend;
+	/** Backups of the storage. */
+	readonly copies: StorageCopies;
 	readonly registry: TypeRegistry;
 	/** Decides for the interfaces that look at tokens. */
 	readonly authorizer: Authorizer;
@@ -123,13 +131,21 @@ export function createInterfaces(options: InterfacesOptions): Interfaces {
 			}
 			return options.enter(call);
 		},
-		interceptors: [...options.interceptors, endStreams(options.streamsEnd), reportFaults(logger)],
+		interceptors: [
+			...options.interceptors,
+			...[endStreams(options.streamsEnd), endCalls(options.callsEnd), reportFaults(logger)],
+		],
 	});
 	external.service(ResourceService, secured);
 	external.service(TypeService, createTypeService({ registry, authorizer: options.authorizer }));
 	external.service(ControllerService, createControllerService(options.controllers), {
 		interceptors: [requireRead(options.authorizer, controllerReports)],
 	});
+	const { copies, authorizer } = options;
+	external.service(
+		BackupService,
+		createBackupService({ copies, authorizer, clock: runtime.clock, logger }),
+	);
 	external.service(
 		Health,
 		createHealthService({
@@ -139,7 +155,9 @@ export function createInterfaces(options: InterfacesOptions): Interfaces {
 			streamsEnd: options.streamsEnd,
 		}),
 	);
-	external.service(ServerReflection, createReflectionService(external, registry.messages()));
+	const reflection = createReflectionService(external, registry.messages());
+	external.service(ServerReflection, reflection);
+	external.service(ServerReflectionV1Alpha, createReflectionV1Alpha(reflection));
 	for (const module of options.modules) {
 		module.services(external, { trusted: trustedCloned, secured: securedCloned, logger });
 	}

@@ -3,15 +3,15 @@ import process from "node:process";
 import { Inconsistent } from "@plinth/storage";
 import { ForeignData } from "@plinth/storage-etcd";
 import { StorageFileError } from "@plinth/storage-sqlite";
-import { copyStorage, isCopyCommand } from "./backup-command.ts";
+import { copyStorage, isCopyCommand } from "./backup/backup-command.ts";
 import { type Configuration, parseCommandLine } from "./configuration/configuration.ts";
 import { help } from "./configuration/help.ts";
 import { FileError } from "./configuration/located-yaml.ts";
 import { UsageError } from "./configuration/usage-error.ts";
-import { ListenError } from "./listener/listener.ts";
+import { ListenError } from "./listener/listen-error.ts";
 import { createLogger } from "./logging/pino-logger.ts";
 import { loadModules, ModuleError } from "./module/load-module.ts";
-import { exportTraces } from "./operations/tracing.ts";
+import { exportTraces } from "./operations/export-traces.ts";
 import { newToken } from "./security/new-token.ts";
 import { createServer, type Server } from "./server.ts";
 import type { StorageChoice } from "./storage-choice.ts";
@@ -59,12 +59,13 @@ async function main(args: readonly string[]): Promise<number> {
 async function serve(configuration: Configuration): Promise<void> {
 	const modules = await loadModules(configuration.modules);
 	const { otlpEndpoint, logLevel } = configuration;
-	const traces = otlpEndpoint && exportTraces(otlpEndpoint);
+	const logger = createLogger({ level: logLevel });
+	const traces = otlpEndpoint && exportTraces(otlpEndpoint, logger);
 	const server = createServer({
 		...configuration,
 		storage: storageChoice(configuration),
 		modules,
-		logger: createLogger({ level: logLevel }),
+		logger,
 		...(traces && { tracerProvider: traces.provider }),
 	});
 	stopOnSignals(server);

@@ -1,37 +1,11 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
-import { parseCommandLine } from "./configuration/configuration.ts";
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
 import { allSettings } from "./configuration/settings.ts";
-import { parseAccessFile } from "./security/access-file.ts";
 
+/** Its code blocks are tested in `tests/docs`. */
 const page = readFileSync(new URL("../../../docs/operating.md", import.meta.url), "utf8");
 
-/** The blocks of the page that begin so. */
-function blocks(language: string): readonly string[] {
-	const pattern = new RegExp(`\`\`\`${language}\n([\\s\\S]*?)\`\`\``, "g");
-	return [...page.matchAll(pattern)].map(([, block = ""]) => block);
-}
-
 describe("the page on operating", () => {
-	it("has configurations that the server takes", () => {
-		expect(blocks("yaml configuration").length).toBeGreaterThan(0);
-		for (const block of blocks("yaml configuration")) {
-			const folder = mkdtempSync(join(tmpdir(), "plinth-page-"));
-			onTestFinished(() => rmSync(folder, { recursive: true }));
-			const file = join(folder, "plinth.yaml");
-			writeFileSync(file, block);
-			expect(parseCommandLine(["--config", file])).toMatchObject({ kind: "serve" });
-		}
-	});
-
-	it("has access files that the server takes", () => {
-		for (const block of blocks("yaml access")) {
-			expect(parseAccessFile("access.yaml", block).tokens).toHaveLength(1);
-		}
-	});
-
 	it("names flags, variables and keys that there are", () => {
 		const flags = allSettings.map(({ flag }) => `--${flag}`);
 		for (const [flag] of page.matchAll(/--[a-z][a-z-]+/g)) {

@@ -37,7 +37,15 @@ it("a start with 100,000 resources reports progress, and is ready within seconds
 	const address = await server.listening();
 	const readyMs = Math.round(performance.now() - startMs);
 	process.stdout.write(`ready after ${readyMs} ms with ${total} resources\n`);
-	await server.logs(/load/);
+	// A line a second while it loads, and one when it has.
+	const lines = server.stderr
+		.split("\n")
+		.filter((line) => line.includes('"msg":"loading the storage"'));
+	const { resources, tookMs } = JSON.parse(
+		server.stderr.split("\n").find((line) => line.includes('"msg":"storage loaded"')) ?? "{}",
+	);
+	expect(resources).toBeGreaterThanOrEqual(total);
+	expect(lines.length).toBeGreaterThanOrEqual(Math.floor(tookMs / 1_000) - 1);
 	const client = createClient(ResourceService, createGrpcTransport({ baseUrl: address }));
 	const { version } = await client.list({ type: typeOf(Artist.type), tenancy: {}, pageSize: 1 });
 	expect(Number(version)).toBeGreaterThanOrEqual(total);

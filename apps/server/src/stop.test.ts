@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
 import {
 	createConnectTransport,
 	createGrpcTransport,
@@ -10,8 +10,27 @@ import {
 import { ResourceService } from "@plinth/proto";
 import { typeOf } from "@plinth/resource";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { JukeboxService } from "../testdata/gen/music/v1/music_pb.ts";
 import { Artist, artist } from "../testdata/music.ts";
-import { musicModuleFile, ServerProcess } from "./testing/server-process.fixture.ts";
+import {
+	musicModuleFile,
+	ServerProcess,
+	stuckModuleFile,
+} from "./testing/server-process.fixture.ts";
+
+/** A connection by each protocol. */
+function transportsTo(baseUrl: string): readonly Transport[] {
+	return [
+		createConnectTransport({ baseUrl, httpVersion: "1.1" }),
+		createConnectTransport({ baseUrl, httpVersion: "2" }),
+		createGrpcTransport({ baseUrl }),
+		createGrpcWebTransport({ baseUrl, httpVersion: "1.1" }),
+	];
+}
+
+function codeOf(failure: unknown): string {
+	return Code[ConnectError.from(failure).code];
+}
 
 describe("a stop under load", () => {
 	it("loses no acknowledged write, and tells every client Unavailable", async () => {
@@ -23,13 +42,7 @@ describe("a stop under load", () => {
 		const type = typeOf(Artist.type);
 		const acknowledged = new Map<string, string>();
 		const warm = Promise.withResolvers<void>();
-		const transports = [
-			createConnectTransport({ baseUrl, httpVersion: "1.1" }),
-			createConnectTransport({ baseUrl, httpVersion: "2" }),
-			createGrpcTransport({ baseUrl }),
-			createGrpcWebTransport({ baseUrl, httpVersion: "1.1" }),
-		];
-		const codeOf = (failure: unknown) => Code[ConnectError.from(failure).code];
+		const transports = transportsTo(baseUrl);
 		const writers = transports.flatMap((transport, each) =>
 			[0, 1, 2].map(async (writer) => {
 				const client = createClient(ResourceService, transport);
@@ -73,5 +86,25 @@ describe("a stop under load", () => {
 		const { resources } = await client.list({ type, tenancy: {} });
 		const found = new Map(resources.map(({ id, version }) => [id?.name ?? "", version]));
 		expect(found).toEqual(new Map([...found, ...acknowledged]));
+	});
+
+	it("ends within its limit, and tells calls that don't finish Unavailable as well", async () => {
+		const server = new ServerProcess(
+			...["--listen", "127.0.0.1:0", "--storage", "memory"],
+			...["--module", stuckModuleFile, "--limits-stop-timeout", "1s"],
+		);
+		const transports = transportsTo(await server.listening());
+		const plays = transports.map((transport, each) =>
+			createClient(JukeboxService, transport)
+				.play({ song: `song-${each}` })
+				.then(() => "answered", codeOf),
+		);
+		await Promise.all(transports.map((_, each) => server.logs(new RegExp(`song-${each}`))));
+		const startMs = performance.now();
+		server.kill("SIGTERM");
+		expect(await Promise.all(plays)).toEqual(transports.map(() => "Unavailable"));
+		expect(await server.ended).toMatchObject({ code: 0, signal: null });
+		// The limit, a second in which calls say so, and what a busy machine takes.
+		expect(performance.now() - startMs).toBeLessThan(12_000);
 	});
 });

@@ -9,7 +9,8 @@ import {
 	type StorageLimits,
 } from "@plinth/storage";
 import { createEtcdBackend, EtcdLeases, type EtcdOptions } from "@plinth/storage-etcd";
-import { createSqliteBackend } from "@plinth/storage-sqlite";
+import { type CommitBatch, createSqliteBackend } from "@plinth/storage-sqlite";
+import { type StorageCopies, sqliteCopies } from "./backup/storage-copies.ts";
 import type { EtcdChoice } from "./configuration/etcd-choice.ts";
 
 /** Where a server stores. */
@@ -27,31 +28,56 @@ export interface OpenStorage {
 	readonly leases: LeaseManager;
 	/** Who the storage is, where it knows. */
 	readonly identity?: StorageIdentity;
+	/** Backups of it while it is open. */
+	readonly copies: StorageCopies;
 	/** Gives back all leases, and closes the storage. */
 	close(): Promise<void>;
 }
 
+/** What else there is to say about a storage. */
+export interface StorageSettings {
+	/** Limits that differ from those of the storage. */
+	readonly limits?: Partial<StorageLimits>;
+	/** Hears of the batches of commits, where there are any. */
+	readonly onBatch?: (batch: CommitBatch) => void;
+}
+
 /** The name of the database within the data folder. */
 export const databaseFile = "plinth.sqlite";
+
+/** The name of the folder within it where backups are that are being sent. */
+const copiesFolder = "plinth.backups";
 
 /** Opens the storage. */
 export async function openStorage(
 	choice: StorageChoice,
 	runtime: Runtime,
 	log: Logger,
-	limits: Partial<StorageLimits> = {},
+	{ limits = {}, onBatch }: StorageSettings = {},
 ): Promise<OpenStorage> {
 	switch (choice.kind) {
 		case "memory": {
 			const leases = new LocalLeases();
-			return alone(createMemoryBackend({ runtime, leases, limits }), leases);
+			const copies = takenElsewhere(
+				"the server stores in memory, which has no backup: start it with --storage sqlite, or write out resources with plinth get -o yaml",
+			);
+			return { ...alone(createMemoryBackend({ runtime, leases, limits }), leases), copies };
 		}
 		case "sqlite": {
 			await mkdir(choice.directory, { recursive: true });
 			const leases = new LocalLeases();
 			const path = join(choice.directory, databaseFile);
-			const backend = await createSqliteBackend({ path, runtime, leases, limits, log });
-			return { ...alone(backend, leases), identity: backend.identity };
+			const backend = await createSqliteBackend({
+				...{ path, runtime, leases, limits, log },
+				...(onBatch && { onBatch }),
+			});
+			try {
+				const copies = await sqliteCopies(backend, join(choice.directory, copiesFolder));
+				return { ...alone(backend, leases), identity: backend.identity, copies };
+			} catch (failure) {
+				await backend.close();
+				throw failure;
+			}
 		}
 		case "etcd": {
 			const options = await etcdOptions(choice, runtime, log);
@@ -64,14 +90,22 @@ export async function openStorage(
 				await leases.close();
 				await backend.close();
 			};
-			return { backend, leases, close };
+			const copies = takenElsewhere(
+				"the server stores in etcd, which takes its own backups: etcdctl snapshot save <file>",
+			);
+			return { backend, leases, copies, close };
 		}
 	}
 }
 
 /** A storage that one process has for itself, and so all its leases. */
-function alone(backend: StorageBackend, leases: LeaseManager): OpenStorage {
+function alone(backend: StorageBackend, leases: LeaseManager): Omit<OpenStorage, "copies"> {
 	return { backend, leases, close: () => backend.close() };
+}
+
+/** Backups that don't come from the server. */
+function takenElsewhere(instead: string): StorageCopies {
+	return { kind: "taken-elsewhere", instead };
 }
 
 async function etcdOptions(

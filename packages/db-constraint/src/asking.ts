@@ -49,16 +49,22 @@ export interface AskOptions {
 	readonly dryRun?: boolean;
 }
 
+/** Told of questions that a deployment was asked together. */
+export type QuestionListener = (uid: string, questions: number, answered: boolean) => void;
+
 /** Asks deployments about resources of this one. */
 export class Asking {
 	readonly #context: ConstraintContext;
+	readonly #onAsked: QuestionListener;
 	readonly #batchers = new Map<
 		string,
 		Batcher<CheckReferencesRequest_Question, CheckReferencesResponse_Answer>
 	>();
 
-	constructor(context: ConstraintContext) {
+	/** @param onAsked - hears of questions that another deployment was asked, and has answered or not. */
+	constructor(context: ConstraintContext, onAsked: QuestionListener = () => {}) {
 		this.#context = context;
+		this.#onAsked = onAsked;
 	}
 
 	/**
@@ -166,13 +172,19 @@ export class Asking {
 		dryRun: boolean,
 	): Promise<readonly CheckReferencesResponse_Answer[]> {
 		const { environment, limits } = this.#context;
-		const { answers } = await environment
-			.client(uid)
-			.checkReferences(
-				{ route: routeTo(this.#context, uid), questions: [...questions], dryRun },
-				{ timeoutMs: limits.callMs },
-			);
-		return answers;
+		let answered = false;
+		try {
+			const { answers } = await environment
+				.client(uid)
+				.checkReferences(
+					{ route: routeTo(this.#context, uid), questions: [...questions], dryRun },
+					{ timeoutMs: limits.callMs },
+				);
+			answered = true;
+			return answers;
+		} finally {
+			this.#onAsked(uid, questions.length, answered);
+		}
 	}
 
 	/** Only the permanent record of its deletion speaks for a deployment that does not. */

@@ -9,6 +9,7 @@ import type { Environment } from "./environment.ts";
 import { Guards } from "./guards.ts";
 import { HintsChannel } from "./hints-channel.ts";
 import { type ConstraintLimits, defaultLimits } from "./limits.ts";
+import { MeasuredReferences, type ReferenceMetrics } from "./metrics.ts";
 import { createSchemaMixinService } from "./schema-mixin-service.ts";
 import { SchemaPass } from "./schema-pass.ts";
 import type { ServiceDescriptor } from "./service-descriptor.ts";
@@ -39,6 +40,8 @@ export interface Constraints {
 	readonly hints: HintsChannel;
 	/** Brings the schema of references into force: to be begun before the first commit. */
 	readonly schemaPass: SchemaPass;
+	/** What there is to measure, as of now. It costs nothing that grows with what is stored. */
+	metrics(): ReferenceMetrics;
 	/** Follows the shadows until the signal aborts. Deletions and questions wait until it runs. */
 	run(signal: AbortSignal): Promise<void>;
 }
@@ -63,7 +66,8 @@ export function createConstraints(options: ConstraintsOptions): Constraints {
 		limits,
 		hints,
 	};
-	const asking = new Asking(context);
+	const measured = new MeasuredReferences(context);
+	const asking = new Asking(context, measured.asked);
 	return {
 		store: createConstraintStore(context, asking),
 		service: createSchemaMixinService(context),
@@ -71,6 +75,7 @@ export function createConstraints(options: ConstraintsOptions): Constraints {
 		asking,
 		hints,
 		schemaPass: new SchemaPass(context, asking),
+		metrics: () => measured.read(),
 		run: (signal) => index.run(signal),
 	};
 }

@@ -5,6 +5,7 @@ export type { DeploymentInfo, Environment } from "./environment.ts";
 export { type ConstraintLimits, defaultLimits } from "./limits.ts";
 export { localEnvironment } from "./local-environment.ts";
 export { openLocalUid } from "./local-uid.ts";
+export type { QuestionCount, ReferenceMetrics, WaitingState } from "./metrics.ts";
 export { ControllerNode, type NodeOptions } from "./node/controller-node.ts";
 export type { Handled } from "./node/handled.ts";
 export { type InnerManager, startInnerManager } from "./node/inner-manager.ts";

@@ -5,8 +5,15 @@ import { type KeyLike, keyString } from "./resource-key.ts";
 import { ResourceShadow, recordOf, type StoredShadow, shadowOf } from "./shadow-records.ts";
 import { compareVersions } from "./versions.ts";
 
-/** Told of each shadow that has changed; of one that is gone with what it was. */
-export type ShadowListener = (shadow: StoredShadow, change: "stored" | "removed") => void;
+/**
+ * Told of each shadow that has changed; of one that is gone with what it was. `before` is what the index
+ * had of it.
+ */
+export type ShadowListener = (
+	shadow: StoredShadow,
+	change: "stored" | "removed",
+	before: StoredShadow | undefined,
+) => void;
 
 /**
  * All shadows of this deployment in memory, by name and by what they reference, as far as the
@@ -174,7 +181,7 @@ export class ShadowIndex {
 		if (stored === undefined) {
 			return;
 		}
-		this.#unlink(stored.name);
+		const before = this.#unlink(stored.name);
 		this.#byName.set(stored.name, stored);
 		for (const { target } of stored.shadow.outgoing) {
 			link(this.#byTarget, target, stored);
@@ -182,14 +189,14 @@ export class ShadowIndex {
 		for (const { owner } of stored.shadow.metaOwners) {
 			link(this.#byOwner, owner, stored);
 		}
-		this.#tell(stored, "stored");
+		this.#tell(stored, "stored", before);
 	}
 
 	#remove(name: string): void {
 		const stored = this.#unlink(name);
 		if (stored !== undefined) {
 			this.#byName.delete(name);
-			this.#tell(stored, "removed");
+			this.#tell(stored, "removed", stored);
 		}
 	}
 
@@ -204,9 +211,9 @@ export class ShadowIndex {
 		return stored;
 	}
 
-	#tell(stored: StoredShadow, change: "stored" | "removed"): void {
+	#tell(...told: Parameters<ShadowListener>): void {
 		for (const listener of this.#listeners) {
-			listener(stored, change);
+			listener(...told);
 		}
 	}
 }

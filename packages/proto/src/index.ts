@@ -1,6 +1,7 @@
-// The messages of controllers have names of everyday use: import them from
+// The messages of backups and controllers have names of everyday use: import them from
 // `@plinth/proto/gen/plinth/controller/v1/controller_service_pb.js`, and likewise all of
-// `plinth/meta/v1` and `plinth/schema/v1`.
+// `plinth/backup/v1`, `plinth/meta/v1` and `plinth/schema/v1`.
+export { BackupService } from "./gen/plinth/backup/v1/backup_service_pb.ts";
 export { ControllerService } from "./gen/plinth/controller/v1/controller_service_pb.ts";
 export * from "./gen/plinth/resource/v1/annotations_clone.ts";
 export * from "./gen/plinth/resource/v1/annotations_pb.ts";

@@ -1,4 +1,5 @@
 import { systemRuntime } from "@plinth/runtime";
+import { FakeClock } from "@plinth/runtime/testing";
 import {
 	CasFailure,
 	defaultLimits,
@@ -9,6 +10,7 @@ import {
 	StateStore,
 } from "@plinth/storage";
 import { beforeEach, describe, expect, it } from "vitest";
+import type { CommitBatch } from "./commit-batch.ts";
 import { GroupCommit } from "./group-commit.ts";
 import type { RowWrite } from "./row-table.ts";
 import { WriteFailure } from "./storage-thread.ts";
@@ -26,14 +28,20 @@ let store: StateStore;
 let writes: Write[];
 let fenced: boolean;
 let groups: GroupCommit;
+let clock: FakeClock;
+let batches: CommitBatch[];
 
 beforeEach(() => {
 	store = new StateStore(systemRuntime, defaultLimits);
 	writes = [];
 	fenced = false;
+	clock = new FakeClock();
+	batches = [];
 	groups = new GroupCommit({
 		store: () => store,
 		scheduler: systemRuntime.scheduler,
+		clock,
+		onBatch: (batch) => batches.push(batch),
 		limits: defaultLimits,
 		isCurrent: () => !fenced,
 		write: (revision, rows) =>
@@ -260,5 +268,38 @@ describe("what runs alone", () => {
 		await commit;
 		await waiting;
 		await expect(groups.alone(async () => {})).rejects.toBeInstanceOf(Inconsistent);
+	});
+});
+
+describe("what is measured of groups", () => {
+	it("is how many were written, how long the first waited, and how long the disk took", async () => {
+		const first = groups.commit([put("a")]);
+		await settle();
+		await clock.advance(5);
+		const second = groups.commit([put("b")]);
+		await clock.advance(3);
+		const third = groups.commit([put("c")]);
+		const refused = groups.commit([put("c")]).catch((failure: unknown) => failure);
+		await clock.advance(2);
+		writes.at(-1)?.succeed();
+		await first;
+		await settle();
+		await clock.advance(7);
+		writes.at(-1)?.succeed();
+		await Promise.all([second, third]);
+		expect(await refused).toBeInstanceOf(CasFailure);
+		expect(batches).toEqual([
+			{ commits: 1, longestWaitMs: 0, writeMs: 10 },
+			{ commits: 2, longestWaitMs: 5, writeMs: 7 },
+		]);
+	});
+
+	it("leaves out what is not written", async () => {
+		await groups.settled();
+		const failed = groups.commit([put("a")]).catch((failure: unknown) => failure);
+		await settle();
+		writes.at(-1)?.fail(new WriteFailure("no room", true));
+		expect(await failed).toBeInstanceOf(Exhausted);
+		expect(batches).toEqual([]);
 	});
 });

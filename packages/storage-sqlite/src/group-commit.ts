@@ -1,6 +1,6 @@
 import { toBinary } from "@bufbuild/protobuf";
 import { ResourceSchema } from "@plinth/proto";
-import type { Fence, Scheduler } from "@plinth/runtime";
+import type { Clock, Fence, Scheduler } from "@plinth/runtime";
 import {
 	type Change,
 	type Commit,
@@ -16,6 +16,7 @@ import {
 	type StorageLimits,
 	stamp,
 } from "@plinth/storage";
+import type { CommitBatch } from "./commit-batch.ts";
 import { PendingState } from "./pending-state.ts";
 import type { RowWrite } from "./row-table.ts";
 import { WriteFailure } from "./storage-thread.ts";
@@ -25,6 +26,10 @@ export interface GroupCommitContext {
 	/** What commits are decided against and applied to: another one after a restore. */
 	store(): StateStore;
 	readonly scheduler: Scheduler;
+	/** For what is measured. */
+	readonly clock: Clock;
+	/** Hears of each group that was written, before its commits are answered. */
+	readonly onBatch?: (batch: CommitBatch) => void;
 	readonly limits: StorageLimits;
 	/** Whether the fence is that of the lease's holder. */
 	isCurrent(fence: Fence): boolean;
@@ -38,6 +43,8 @@ interface Waiting {
 	/** Per put, the serialized message without a version: made while the disk is busy with others. */
 	readonly bodies: readonly Uint8Array[];
 	readonly fence: Fence | undefined;
+	/** Since when it waits, on the monotonic clock. */
+	readonly sinceMs: number;
 	resolve(commit: Commit): void;
 	reject(error: unknown): void;
 }
@@ -174,7 +181,8 @@ export class GroupCommit {
 	): Promise<Commit> {
 		return new Promise((resolve, reject) => {
 			this.#waitingBytes += bytesOf(bodies);
-			this.#add({ kind: "commit", mutations, bodies, fence, resolve, reject });
+			const sinceMs = this.#context.clock.monotonic();
+			this.#add({ kind: "commit", mutations, bodies, fence, sinceMs, resolve, reject });
 		});
 	}
 
@@ -207,6 +215,7 @@ export class GroupCommit {
 			outcomes.push(this.#outcome(waiting, group));
 		}
 		this.#waiting = this.#waiting.slice(outcomes.length);
+		const beginMs = this.#context.clock.monotonic();
 		try {
 			if (group.revision > store.revision) {
 				await this.#context.write(group.revision, group.rows());
@@ -215,6 +224,7 @@ export class GroupCommit {
 			this.#fail(outcomes, error);
 			return;
 		}
+		this.#measure(outcomes, beginMs);
 		for (const outcome of outcomes) {
 			if (outcome.kind === "decided" && outcome.changes.length > 0) {
 				store.apply(outcome.revision, outcome.changes);
@@ -226,6 +236,22 @@ export class GroupCommit {
 			} else {
 				outcome.waiting.reject(outcome.error);
 			}
+		}
+	}
+
+	#measure(outcomes: readonly Outcome[], beginMs: number): void {
+		const { onBatch, clock } = this.#context;
+		const written = outcomes.filter(
+			(outcome) => outcome.kind === "decided" && outcome.changes.length > 0,
+		);
+		// They are in the order in which they came.
+		const [first] = written;
+		if (onBatch !== undefined && first !== undefined) {
+			onBatch({
+				commits: written.length,
+				longestWaitMs: beginMs - first.waiting.sinceMs,
+				writeMs: clock.monotonic() - beginMs,
+			});
 		}
 	}
 

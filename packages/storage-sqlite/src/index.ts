@@ -7,6 +7,7 @@ export {
 	type RestoreReport,
 	restoreFile,
 } from "./backup-file.ts";
+export type { CommitBatch } from "./commit-batch.ts";
 export type { CopyOptions, CopyProgress } from "./file-thread.ts";
 export {
 	createSqliteBackend,

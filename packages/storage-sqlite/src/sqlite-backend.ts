@@ -32,6 +32,7 @@ import {
 	type RestoreOptions,
 	type RestoreReport,
 } from "./backup-file.ts";
+import type { CommitBatch } from "./commit-batch.ts";
 import { realPathOf } from "./file-system.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { load } from "./load.ts";
@@ -50,6 +51,8 @@ export interface SqliteBackendOptions {
 	readonly limits?: Partial<StorageLimits>;
 	/** Hears about the progress of loading. */
 	readonly log?: Logger;
+	/** Hears of each batch of commits that was written, before they resolve. Must not throw. */
+	readonly onBatch?: (batch: CommitBatch) => void;
 	/** Stops opening, which then rejects with the signal's reason; of no effect once it is open. */
 	readonly signal?: AbortSignal;
 }
@@ -104,7 +107,11 @@ export async function createSqliteBackend(options: SqliteBackendOptions): Promis
 			throw new Error("a storage that is open for writing has an identity");
 		}
 		const file = new OpenFile({ path, thread, runtime, limits, log });
-		return new Backend({ store, thread, file, identity, leases, limits, runtime });
+		const { onBatch } = options;
+		return new Backend({
+			...{ store, thread, file, identity, leases, limits, runtime },
+			...(onBatch && { onBatch }),
+		});
 	} catch (error) {
 		await thread.close();
 		throw error;
@@ -119,6 +126,7 @@ interface Parts {
 	readonly leases: Pick<LocalLeases, "isCurrent">;
 	readonly limits: StorageLimits;
 	readonly runtime: Runtime;
+	readonly onBatch?: (batch: CommitBatch) => void;
 }
 
 class Backend implements SqliteBackend {
@@ -136,6 +144,8 @@ class Backend implements SqliteBackend {
 		this.#groups = new GroupCommit({
 			store: () => this.#store,
 			scheduler: parts.runtime.scheduler,
+			clock: parts.runtime.clock,
+			...(parts.onBatch && { onBatch: parts.onBatch }),
 			limits: parts.limits,
 			isCurrent: (fence) => parts.leases.isCurrent(fence),
 			write: (revision, rows) => parts.thread.write(revision, rows),

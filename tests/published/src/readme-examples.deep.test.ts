@@ -1,9 +1,10 @@
 import { execFile } from "node:child_process";
-import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { publishingProblems, typeProblems } from "./package-checks.ts";
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "../../..");
@@ -36,10 +37,11 @@ const nodeVersions = ["24", "26"];
 
 describe("the packages as they are published, in an empty npm project", () => {
 	let project: string;
+	/** By name of the package. */
+	const tarballs = new Map<string, string>();
 
 	beforeAll(async () => {
 		project = mkdtempSync(join(tmpdir(), "plinth-published-"));
-		const tarballs: Record<string, string> = {};
 		for (const { name, folder } of published) {
 			const { stdout } = await run("pnpm", [
 				"--dir",
@@ -50,8 +52,9 @@ describe("the packages as they are published, in an empty npm project", () => {
 				project,
 			]);
 			const { filename } = JSON.parse(stdout.slice(stdout.indexOf("{"))) as { filename: string };
-			tarballs[name] = `file:${filename}`;
+			tarballs.set(name, filename);
 		}
+		const files = Object.fromEntries([...tarballs].map(([name, file]) => [name, `file:${file}`]));
 		const compiler = { typescript: "7", "@types/node": "26" };
 		const nodes = Object.fromEntries(
 			nodeVersions.map((version) => [`node${version}`, `npm:node@${version}`]),
@@ -61,8 +64,8 @@ describe("the packages as they are published, in an empty npm project", () => {
 			JSON.stringify({
 				private: true,
 				type: "module",
-				dependencies: { ...tarballs, ...nodes, ...compiler },
-				overrides: Object.fromEntries(Object.keys(tarballs).map((name) => [name, `$${name}`])),
+				dependencies: { ...files, ...nodes, ...compiler },
+				overrides: Object.fromEntries(Object.keys(files).map((name) => [name, `$${name}`])),
 			}),
 		);
 		await run("npm", ["install", "--no-audit", "--no-fund"], { cwd: project });
@@ -100,7 +103,32 @@ describe("the packages as they are published, in an empty npm project", () => {
 		expect(stdout).toBe("");
 	});
 
+	it("are not found well by publint and attw whatever they are", async () => {
+		const manifest = {
+			name: "wrong",
+			version: "1.0.0",
+			type: "module",
+			exports: "./dist/index.js",
+		};
+		const folder = join(project, "package");
+		mkdirSync(folder);
+		writeFileSync(join(folder, "package.json"), JSON.stringify(manifest));
+		writeFileSync(join(folder, "index.d.ts"), "export const a: number;");
+		const tarball = join(project, "wrong.tgz");
+		await run("tar", ["-czf", tarball, "-C", project, "package"]);
+		expect(await publishingProblems(tarball)).toContainEqual(
+			expect.stringContaining("the file does not exist"),
+		);
+		expect(await typeProblems(tarball)).not.toEqual([]);
+	});
+
 	describe.each(published)("$name", (item) => {
+		it("is found well by publint, and by attw for ES modules", async () => {
+			const tarball = tarballs.get(item.name) ?? "";
+			expect(await publishingProblems(tarball)).toEqual([]);
+			expect(await typeProblems(tarball)).toEqual([]);
+		});
+
 		it.each(nodeVersions)("runs its README's example on Node %s", async (version) => {
 			const example = exampleOf(item);
 			expect(example, `${item.folder}/README.md has no \`\`\`ts block`).toBeDefined();

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import type { SecureClientSessionOptions } from "node:http2";
 import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport, Http2SessionManager } from "@connectrpc/connect-node";
-import { ControllerService, ResourceService, TypeService } from "@plinth/proto";
+import { BackupService, ControllerService, ResourceService, TypeService } from "@plinth/proto";
 import { usageFailure } from "../failure.ts";
 
 /** Where a server is, and who asks. */
@@ -23,6 +23,7 @@ export interface Connection extends Disposable {
 	readonly resources: Client<typeof ResourceService>;
 	readonly types: Client<typeof TypeService>;
 	readonly controllers: Client<typeof ControllerService>;
+	readonly backups: Client<typeof BackupService>;
 }
 
 /** A silent connection is asked for a sign of life, so that a watch learns that it is dead. */
@@ -32,17 +33,21 @@ const pings = { pingIntervalMs: 10_000, pingTimeoutMs: 10_000 };
 export function connect(endpoint: Endpoint): Connection {
 	const { server, requestTimeoutMs } = endpoint;
 	const sessions = new Http2SessionManager(server, pings, tlsOptions(endpoint));
-	const transport = createConnectTransport({
+	const options = {
 		baseUrl: server,
-		httpVersion: "2",
+		httpVersion: "2" as const,
 		sessionManager: sessions,
 		interceptors: endpoint.token === undefined ? [] : [withToken(endpoint.token)],
 		defaultTimeoutMs: requestTimeoutMs,
-	});
+	};
+	const transport = createConnectTransport(options);
+	// To compress all that is stored takes longer than most networks take to carry it.
+	const uncompressed = createConnectTransport({ ...options, acceptCompression: [] });
 	return {
 		resources: createClient(ResourceService, transport),
 		types: createClient(TypeService, transport),
 		controllers: createClient(ControllerService, transport),
+		backups: createClient(BackupService, uncompressed),
 		[Symbol.dispose]: () => sessions.abort(),
 	};
 }

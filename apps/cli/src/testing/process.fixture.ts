@@ -78,6 +78,11 @@ export class TestProcess {
 	}
 }
 
+/** Runs `plinth-server` to its end. */
+export function runServer(args: readonly string[]): Promise<Ended> {
+	return new TestProcess(process.execPath, [serverMain, ...args]).ended;
+}
+
 /** Starts a server with the catalog on a port, any where it is 0, and resolves to its address. */
 export async function startCatalogServer(dataFolder: string, port = 0) {
 	const server = new TestProcess(process.execPath, [

@@ -9,6 +9,7 @@ import {
 	metaService,
 	NodeManager,
 	openLocalUid,
+	type ReferenceMetrics,
 	recordDeletedDeployments,
 	ServiceDescriptor,
 } from "@plinth/db-constraint";
@@ -118,6 +119,11 @@ export class References {
 	/** The deployments that this one looks after, by name. */
 	get interesting(): readonly string[] {
 		return this.#nodes?.interesting.map(({ name }) => name).sort() ?? [];
+	}
+
+	/** What there is to measure. */
+	metrics(): ReferenceMetrics {
+		return this.#constraints.metrics();
 	}
 
 	/** A report on the controllers. */

@@ -1,19 +1,18 @@
-import { constants } from "node:crypto";
-import {
-	createServer as createHttp1Server,
-	type IncomingMessage,
-	type ServerResponse,
-} from "node:http";
+import { createServer as createHttp1Server } from "node:http";
 import { createServer as createHttp2Server, type Http2Server } from "node:http2";
 import { type AddressInfo, Server as NetServer, type Socket } from "node:net";
-import { createServer as createTlsServer, type Server as TlsServer } from "node:tls";
-import type { Clock, Logger, Timer } from "@plinth/runtime";
-import { formatListenAddress, type ListenAddress } from "../configuration/listen-address.ts";
+import type { Server as TlsServer } from "node:tls";
+import type { Clock, Logger } from "@plinth/runtime";
+import type { ListenAddress } from "../configuration/listen-address.ts";
+import { Http1Calls } from "./http1-calls.ts";
 import { type Http2Connection, watchOver } from "./http2-connection.ts";
 import type { ListenerLimits } from "./limits.ts";
+import { listenError } from "./listen-error.ts";
 import { detectProtocol } from "./protocol.ts";
 import type { RequestHandler } from "./request-handler.ts";
+import { SilentConnections } from "./silent-connections.ts";
 import type { TlsMaterial } from "./tls-files.ts";
+import { createTlsServer, replaceTls } from "./tls-server.ts";
 
 /** Options of a listener. */
 export interface ListenerOptions {
@@ -25,11 +24,6 @@ export interface ListenerOptions {
 	readonly tls?: TlsMaterial;
 	readonly clock: Clock;
 	readonly logger: Logger;
-}
-
-/** An address can't be listened on. The message names it, and the way out. */
-export class ListenError extends Error {
-	override readonly name = "ListenError";
 }
 
 /** An open port. */
@@ -77,20 +71,16 @@ class PortListener implements Listener {
 	readonly #tls: TlsServer | undefined;
 	/** Connections as they were accepted, below TLS. */
 	readonly #sockets = new Set<Socket>();
-	/** Connections that have not sent complete headers yet, by their ends: TLS has another socket. */
-	readonly #silent = new Map<string, { readonly socket: Socket; readonly timer: Timer }>();
+	readonly #silent: SilentConnections;
 	readonly #http2Connections = new Set<Http2Connection>();
-	/** HTTP/1.1 calls in progress. */
-	readonly #calls = new Map<ServerResponse, IncomingMessage>();
+	readonly #calls = new Http1Calls();
 	readonly #serveHttp1: (socket: Socket) => void;
-	#closing = false;
-	/** Whether connections between two calls are still left open, while closing. */
-	#lingering = false;
 	#address: ListenAddress;
 
 	constructor(options: ListenerOptions) {
-		const { limits, handler, logger } = options;
+		const { limits, handler, logger, clock, tls } = options;
 		this.#options = options;
+		this.#silent = new SilentConnections(clock, limits.headersMs);
 		this.#address = options.address;
 		this.#http2 = createHttp2Server(
 			{
@@ -108,9 +98,20 @@ class PortListener implements Listener {
 			keepAliveTimeout: limits.idleMs,
 			connectionsCheckingInterval: Math.min(1_000, limits.headersMs),
 		});
-		this.#http1.on("request", (request, response) => this.#call(request, response));
+		this.#http1.on("request", (request, response) => {
+			this.#silent.headersArrived(request.socket);
+			this.#calls.add(request, response);
+			handler(request, response);
+		});
 		this.#http1.maxConnections = limits.connections;
-		this.#tls = options.tls && this.#createTls(options.tls);
+		this.#tls =
+			tls &&
+			createTlsServer({
+				material: tls,
+				handshakeMs: limits.headersMs,
+				logger,
+				onConnection: (socket) => this.#detect(socket),
+			});
 		// The HTTP/1.1 server owns the port, since only a server that listens enforces its time
 		// limits. Its connections pass through here before they reach it.
 		const serveHttp1 = this.#http1.listeners("connection");
@@ -133,7 +134,7 @@ class PortListener implements Listener {
 		if (this.#tls === undefined) {
 			throw new Error("the listener speaks clear text: open another one for TLS");
 		}
-		this.#tls.setSecureContext({ ...material, ...tlsRules });
+		replaceTls(this.#tls, material);
 	}
 
 	get address(): ListenAddress {
@@ -145,7 +146,7 @@ class PortListener implements Listener {
 		const server = this.#http1;
 		return new Promise((resolve, reject) => {
 			const onError = (cause: NodeJS.ErrnoException) => {
-				reject(new ListenError(cannotListen(address, cause), { cause }));
+				reject(listenError(address, cause));
 			};
 			server.once("error", onError);
 			server.listen({ host: address.host, port: address.port }, () => {
@@ -162,23 +163,17 @@ class PortListener implements Listener {
 
 	async close(limitMs: number): Promise<void> {
 		const { clock, limits, logger } = this.#options;
-		this.#closing = true;
 		// Not that of the HTTP/1.1 server, which would also reset connections between two calls.
 		const closed = new Promise<void>((resolve) =>
 			NetServer.prototype.close.call(this.#http1, () => resolve()),
 		);
-		for (const { socket } of [...this.#silent.values()]) {
-			socket.destroy();
-		}
+		this.#silent.destroy();
 		for (const connection of this.#http2Connections) {
 			connection.close(limits.lingerMs);
 		}
-		for (const [response, request] of this.#calls) {
-			this.#endConnectionAfter(request, response);
-		}
-		this.#lingering = true;
+		this.#calls.close();
 		const linger = clock.setTimer(limits.lingerMs, () => {
-			this.#lingering = false;
+			this.#calls.stopLingering();
 			this.#http1.closeIdleConnections();
 		});
 		const limit = clock.setTimer(limitMs, () => {
@@ -194,44 +189,13 @@ class PortListener implements Listener {
 		this.#http1.close(() => {});
 	}
 
-	#createTls(material: TlsMaterial): TlsServer {
-		const { limits, logger } = this.#options;
-		const server = createTlsServer({
-			...material,
-			...tlsRules,
-			requestCert: material.ca !== undefined,
-			rejectUnauthorized: true,
-			ALPNProtocols: ["h2", "http/1.1"],
-			handshakeTimeout: limits.headersMs,
-		});
-		server.on("secureConnection", (socket) => {
-			socket.on("error", () => {});
-			this.#detect(socket);
-		});
-		server.on("tlsClientError", (error, socket) => {
-			logger.debug({ err: error }, "a TLS handshake failed");
-			socket.destroy();
-		});
-		return server;
-	}
-
 	#accept(socket: Socket): void {
-		const { clock, limits } = this.#options;
-		const ends = endsOf(socket);
 		this.#sockets.add(socket);
-		this.#silent.set(ends, {
-			socket,
-			timer: clock.setTimer(limits.headersMs, () => socket.destroy()),
-		});
+		this.#silent.add(socket);
 		socket.setNoDelay(true);
 		socket.setKeepAlive(true, 30_000);
 		socket.on("error", () => {});
-		socket.once("close", () => {
-			if (this.#silent.get(ends)?.socket === socket) {
-				this.#headersArrived(ends);
-			}
-			this.#sockets.delete(socket);
-		});
+		socket.once("close", () => this.#sockets.delete(socket));
 		if (this.#tls === undefined) {
 			this.#detect(socket);
 		} else {
@@ -250,11 +214,6 @@ class PortListener implements Listener {
 		});
 	}
 
-	#headersArrived(ends: string): void {
-		this.#silent.get(ends)?.timer.cancel();
-		this.#silent.delete(ends);
-	}
-
 	#serveHttp2(socket: Socket): void {
 		const { clock, limits } = this.#options;
 		// Unlike the HTTP/1.1 server, which made this socket, an HTTP/2 session does not end its
@@ -264,61 +223,12 @@ class PortListener implements Listener {
 			const connection = watchOver(session, clock, limits.idleMs, () => socket.destroy());
 			this.#http2Connections.add(connection);
 			session.once("close", () => this.#http2Connections.delete(connection));
-			session.once("stream", () => this.#headersArrived(endsOf(socket)));
+			session.once("stream", () => this.#silent.headersArrived(socket));
 		});
 		this.#http2.emit("connection", socket);
 	}
-
-	#call(request: IncomingMessage, response: ServerResponse): void {
-		this.#headersArrived(endsOf(request.socket));
-		this.#calls.set(response, request);
-		response.once("close", () => this.#calls.delete(response));
-		if (this.#closing) {
-			this.#endConnectionAfter(request, response);
-		}
-		this.#options.handler(request, response);
-	}
-
-	#endConnectionAfter(request: IncomingMessage, response: ServerResponse): void {
-		if (response.headersSent) {
-			// The client does not know that the connection ends: it may have sent another call.
-			response.once("finish", () => {
-				if (!this.#lingering) {
-					request.socket.destroySoon();
-				}
-			});
-		} else {
-			response.setHeader("connection", "close");
-		}
-	}
-}
-
-/**
- * No session is resumed: each connection shows the client's certificate anew, and is held against the
- * authorities that are there now.
- */
-const tlsRules = { minVersion: "TLSv1.2", secureOptions: constants.SSL_OP_NO_TICKET } as const;
-
-/** Both ends of a connection, which no other open one has; the same below and within TLS. */
-function endsOf({ remoteAddress, remotePort, localAddress }: Socket): string {
-	return `${remoteAddress} ${remotePort} ${localAddress}`;
 }
 
 function isAddressInfo(address: AddressInfo | string | null): address is AddressInfo {
 	return typeof address === "object" && address !== null;
-}
-
-function cannotListen(address: ListenAddress, cause: NodeJS.ErrnoException): string {
-	const where = formatListenAddress(address);
-	switch (cause.code) {
-		case "EADDRINUSE":
-			return `can't listen on ${where}: another program listens there; stop it, or choose another address with --listen`;
-		case "EACCES":
-			return `can't listen on ${where}: not permitted; choose a port above 1023 with --listen`;
-		case "EADDRNOTAVAIL":
-		case "ENOTFOUND":
-			return `can't listen on ${where}: this machine has no such address; choose another with --listen`;
-		default:
-			return `can't listen on ${where}: ${cause.message}`;
-	}
 }

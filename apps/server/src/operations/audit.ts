@@ -1,6 +1,6 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
-import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
+import { Code, ConnectError, type HandlerContext, type Interceptor } from "@connectrpc/connect";
 import { type ID, ResourceService } from "@plinth/proto";
 import { gvkKey } from "@plinth/resource";
 import type { Logger } from "@plinth/runtime";
@@ -49,6 +49,38 @@ export function auditRefused(logger: Logger, { call, subject, error }: RefusedCa
 	if (isWrite(call.method)) {
 		const audit = { subject, method: nameOf(call.method), result: resultOf(error) };
 		logger.info({ audit }, "write");
+	}
+}
+
+/**
+ * Logs one line when a stream has ended: who, what, and what came of it. For streams that are as much as a
+ * write.
+ */
+export async function* auditStream<T>(
+	logger: Logger,
+	call: HandlerContext,
+	messages: AsyncIterable<T>,
+): AsyncGenerator<T> {
+	let isTold = false;
+	const told = (result: string) => {
+		if (!isTold) {
+			isTold = true;
+			const subject = callerOf(call.values)?.subject;
+			logger.info({ audit: { subject, method: nameOf(call.method), result } }, "stream");
+		}
+	};
+	// A client that is gone may leave the stream where it is.
+	const canceled = () => told(resultOf(call.signal.reason));
+	call.signal.addEventListener("abort", canceled, { once: true });
+	try {
+		yield* messages;
+		told("ok");
+	} catch (failure) {
+		told(resultOf(failure));
+		throw failure;
+	} finally {
+		told("canceled");
+		call.signal.removeEventListener("abort", canceled);
 	}
 }
 

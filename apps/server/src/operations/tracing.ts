@@ -12,14 +12,6 @@ import {
 	trace,
 } from "@opentelemetry/api";
 import { W3CTraceContextPropagator } from "@opentelemetry/core";
-import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-proto";
-import { resourceFromAttributes } from "@opentelemetry/resources";
-import {
-	BatchSpanProcessor,
-	ParentBasedSampler,
-	TracerProvider as SdkTracerProvider,
-	TraceIdRatioBasedSampler,
-} from "@opentelemetry/sdk-trace";
 import { resultOf } from "./audit.ts";
 
 /** Traces of a server. */
@@ -29,27 +21,6 @@ export interface Tracing {
 	/** Makes a span per call, below that of the caller who sends a `traceparent`. */
 	readonly interceptor: Interceptor;
 	close(): Promise<void>;
-}
-
-/** Traces that go to a collector by OTLP over HTTP. */
-export function exportTraces(endpoint: URL): { provider: TracerProvider; close(): Promise<void> } {
-	const provider = new SdkTracerProvider({
-		resource: resourceFromAttributes({ "service.name": "plinth-server" }),
-		sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(1) }),
-		spanProcessors: [
-			new BatchSpanProcessor({
-				exporter: new OTLPTraceExporter({
-					url: new URL("v1/traces", withSlash(endpoint)).href,
-					timeoutMillis: 5_000,
-				}),
-			}),
-		],
-	});
-	return { provider, close: () => provider.shutdown() };
-}
-
-function withSlash(url: URL): URL {
-	return url.pathname.endsWith("/") ? url : new URL(`${url.href}/`);
 }
 
 const propagator = new W3CTraceContextPropagator();

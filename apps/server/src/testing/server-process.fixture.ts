@@ -55,6 +55,10 @@ export class ServerProcess {
 		return this.#stdout;
 	}
 
+	get stderr(): string {
+		return this.#stderr;
+	}
+
 	kill(signal: NodeJS.Signals): void {
 		this.#child.kill(signal);
 	}

@@ -1,9 +1,9 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { backupFile, restoreFile } from "@plinth/storage-sqlite";
-import type { Configuration } from "./configuration/configuration.ts";
-import { UsageError } from "./configuration/usage-error.ts";
-import { databaseFile } from "./storage-choice.ts";
+import { backupFile, restoreFile, StorageFileError } from "@plinth/storage-sqlite";
+import type { Configuration } from "../configuration/configuration.ts";
+import { UsageError } from "../configuration/usage-error.ts";
+import { databaseFile } from "../storage-choice.ts";
 
 /** Copies of the embedded storage, of a server that does not run. */
 export type CopyCommand = "backup" | "restore";
@@ -34,11 +34,24 @@ export async function copyStorage(
 	}
 	const path = join(dataDirectory, databaseFile);
 	if (command === "backup") {
-		const { resources, version } = await backupFile({ path, to: file });
+		const { resources, version } = await backupFile({ path, to: file }).catch(explainRunning);
 		return `${file} has ${resources} resources, as of version ${version}\n`;
 	}
 	await mkdir(dataDirectory, { recursive: true });
 	const { resources, version, replaced } = await restoreFile({ path, from: file });
 	const kept = replaced === undefined ? "" : `; what was there before is kept as ${replaced}`;
 	return `${path} has ${resources} resources, all of version ${version}${kept}\n`;
+}
+
+/** A server that runs is asked itself. */
+function explainRunning(failure: unknown): never {
+	if (failure instanceof StorageFileError && failure.problem === "in-use") {
+		throw new StorageFileError(
+			failure.path,
+			failure.problem,
+			`${failure.why}. A server that runs is asked for a backup: plinth backup <file>`,
+			{ cause: failure },
+		);
+	}
+	throw failure;
 }

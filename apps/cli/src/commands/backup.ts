@@ -1,0 +1,55 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import { callFailure } from "../api/call-failure.ts";
+import { PartialFile } from "../backup/partial-file.ts";
+import { type BackupReceiver, receiveBackup } from "../backup/receive-backup.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { Failure } from "../failure.ts";
+import type { Io } from "../io.ts";
+import type { Session } from "../session.ts";
+import type { AddCommand } from "./runner.ts";
+
+/** `plinth backup`: a backup of the storage of a server that runs, into a file on this machine. */
+export const addBackup: AddCommand = (program, run) => {
+	program
+		.command("backup <file>")
+		.description("write a backup of the server's embedded storage into a file here")
+		.action((path: string) =>
+			run(async (session) => {
+				await using file = await PartialFile.create(path);
+				const { resources, version } = await receive(session, file);
+				await file.publish();
+				session.io.out(`${path} has ${resources} resources, as of version ${version}\n`);
+				return exitCodes.ok;
+			}),
+		);
+};
+
+async function receive({ io, connection, settings }: Session, file: PartialFile) {
+	try {
+		// How long it takes depends on how much there is: a server that is gone is noticed by pings.
+		const stream = connection.backups.backup({}, { signal: io.signal, timeoutMs: 0 });
+		return await receiveBackup(stream, {
+			write: (bytes) => file.write(bytes),
+			progress: progressLines(io),
+		});
+	} catch (failure) {
+		// Not a conflict, which this code is where something is written.
+		throw failure instanceof ConnectError && failure.code === Code.FailedPrecondition
+			? new Failure(exitCodes.failed, failure.rawMessage, { cause: failure })
+			: callFailure(failure, settings.endpoint.server);
+	}
+}
+
+const everyMs = 2_000;
+
+/** Says now and then how far it is. */
+function progressLines({ clock, err }: Io): BackupReceiver["progress"] {
+	let nextMs = clock.monotonic() + everyMs;
+	return (done, of, unit) => {
+		if (clock.monotonic() >= nextMs) {
+			nextMs = clock.monotonic() + everyMs;
+			const what = unit === "resources" ? "resources copied" : "bytes received";
+			err(`plinth: ${done} of ${of} ${what}\n`);
+		}
+	};
+}

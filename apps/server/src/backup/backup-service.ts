@@ -1,0 +1,192 @@
+import { createHash } from "node:crypto";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
+import {
+	type BackupResponse,
+	BackupResponseSchema,
+	type BackupService,
+} from "@plinth/proto/gen/plinth/backup/v1/backup_service_pb.js";
+import type { Access, Authorizer, TypeLike } from "@plinth/resource";
+import { accessOf } from "@plinth/resource-service";
+import type { Clock, Logger } from "@plinth/runtime";
+import { type CopyProgress, StorageFileError } from "@plinth/storage-sqlite";
+import { auditStream } from "../operations/audit.ts";
+import type { StorageCopies, StorageCopy } from "./storage-copies.ts";
+
+/** What it takes to be sent a backup, on `backupType`: nothing less gives all that is stored away. */
+export const operatorBackup = "operator:backup";
+
+/** What policies call backups: `internal.v1.Backup`. */
+export const backupType: TypeLike = { group: "internal", groupVersion: "v1", kind: "Backup" };
+
+/** How long a client may take nothing of what is ready, in milliseconds: others wait for it. */
+const stallLimitMs = 60_000;
+
+/** What the service is made of. */
+export interface BackupServiceOptions {
+	readonly copies: StorageCopies;
+	readonly authorizer: Authorizer;
+	readonly clock: Clock;
+	readonly logger: Logger;
+}
+
+/** Sends backups of the storage, as `plinth/backup/v1/backup_service.proto` has it. */
+export function createBackupService(
+	options: BackupServiceOptions,
+): ServiceImpl<typeof BackupService> {
+	return {
+		backup: (_request, call) => auditStream(options.logger, call, parts(options, call)),
+	};
+}
+
+type Part = NonNullable<MessageInitShape<typeof BackupResponseSchema>["part"]>;
+
+function response(part: Part): BackupResponse {
+	return create(BackupResponseSchema, { part });
+}
+
+async function* parts(
+	{ copies, authorizer, clock, logger }: BackupServiceOptions,
+	call: HandlerContext,
+): AsyncGenerator<BackupResponse> {
+	const access = await accessOf(authorizer, call);
+	requireBackup(access);
+	if (copies.kind === "taken-elsewhere") {
+		throw new ConnectError(copies.instead, Code.FailedPrecondition);
+	}
+	const end = new AbortController();
+	const signal = AbortSignal.any([call.signal, end.signal, endOf(access, call)]);
+	/** Hands a part to the client, and ends the backup where it is not taken. */
+	async function* handed(part: Part): AsyncGenerator<BackupResponse> {
+		signal.throwIfAborted();
+		const timer = clock.setTimer(stallLimitMs, () =>
+			end.abort(
+				new ConnectError("the client has taken nothing for a minute", Code.DeadlineExceeded),
+			),
+		);
+		try {
+			yield response(part);
+		} finally {
+			timer.cancel();
+		}
+		signal.throwIfAborted();
+	}
+
+	const progress = new LatestProgress();
+	const taking = copies
+		.take({ signal, progress: (value) => progress.set(value) })
+		.finally(() => progress.end());
+	// Also where the client takes no more, and so nobody comes back here.
+	const release = async () => {
+		const copy = await taking.catch(() => undefined);
+		await copy?.[Symbol.asyncDispose]();
+	};
+	const onEnd = () => {
+		release().catch((failure: unknown) => {
+			logger.warn({ err: failure }, "the file of a backup could not be removed");
+		});
+	};
+	signal.addEventListener("abort", onEnd, { once: true });
+	await using releasing = new AsyncDisposableStack();
+	releasing.defer(() => {
+		end.abort(new ConnectError("the stream has ended", Code.Canceled));
+		return release();
+	});
+	for await (const { resources, of } of progress) {
+		yield* handed({
+			case: "progress",
+			value: { resources: BigInt(resources), of: BigInt(of) },
+		});
+	}
+	const copy = await taken(taking);
+	const { report, sizeBytes } = copy;
+	yield* handed({
+		case: "taken",
+		value: {
+			version: report.version,
+			resources: BigInt(report.resources),
+			sizeBytes: BigInt(sizeBytes),
+			storageUid: report.identity.uid,
+		},
+	});
+	const hash = createHash("sha256");
+	for await (const chunk of copy.chunks()) {
+		hash.update(chunk);
+		yield* handed({ case: "chunk", value: chunk });
+	}
+	yield* handed({ case: "checksum", value: { sha256: hash.digest() } });
+}
+
+/** The copy, or what the caller is told in its place. */
+async function taken(taking: Promise<StorageCopy>): Promise<StorageCopy> {
+	try {
+		return await taking;
+	} catch (failure) {
+		if (!(failure instanceof StorageFileError)) {
+			throw failure;
+		}
+		const { problem, why } = failure;
+		const busy = problem === "in-use" || problem === "disk-full";
+		throw new ConnectError(
+			`no backup was taken: ${why}`,
+			busy ? Code.ResourceExhausted : problem === "damaged" ? Code.DataLoss : Code.Unavailable,
+		);
+	}
+}
+
+/** @throws ConnectError PermissionDenied. */
+function requireBackup(access: Access): void {
+	// It is of all names: a right to those with a prefix is not enough.
+	const decision = access.check(operatorBackup, { type: backupType, name: "" });
+	if (decision.kind === "denied") {
+		throw new ConnectError(decision.message, Code.PermissionDenied);
+	}
+}
+
+/** Aborts when what the caller may do has ended or changed. */
+function endOf({ ended: source }: Access, call: HandlerContext): AbortSignal {
+	const ended = new AbortController();
+	const end = () =>
+		ended.abort(new ConnectError("the token is no longer good", Code.Unauthenticated));
+	if (source?.aborted) {
+		end();
+	}
+	source?.addEventListener("abort", end, { once: true, signal: call.signal });
+	return ended.signal;
+}
+
+/** How far the backup has come, for one reader: what it has no time for is left out. */
+class LatestProgress {
+	#latest: CopyProgress | undefined;
+	#changed = Promise.withResolvers<void>();
+	#ended = false;
+
+	set(progress: CopyProgress): void {
+		this.#latest = progress;
+		this.#wake();
+	}
+
+	end(): void {
+		this.#ended = true;
+		this.#wake();
+	}
+
+	async *[Symbol.asyncIterator](): AsyncGenerator<CopyProgress> {
+		for (;;) {
+			const latest = this.#latest;
+			this.#latest = undefined;
+			if (latest !== undefined) {
+				yield latest;
+			} else if (this.#ended) {
+				return;
+			} else {
+				await this.#changed.promise;
+			}
+		}
+	}
+
+	#wake(): void {
+		this.#changed.resolve();
+		this.#changed = Promise.withResolvers();
+	}
+}

@@ -1,0 +1,69 @@
+import type { Clock, Logger } from "@plinth/runtime";
+import { followFiles } from "../security/followed-files.ts";
+import type { Listener } from "./listener.ts";
+import { checkTlsMaterial, type TlsFiles, type TlsMaterial } from "./tls-files.ts";
+
+/** What TLS files hold now, and who is told when that changes. */
+export interface FollowedTls {
+	readonly material: TlsMaterial;
+	/** The same for clients that show no certificate: they have a credential. */
+	readonly withoutClients: TlsMaterial;
+	follow(listener: Listener): void;
+	followWithoutClients(listener: Listener): void;
+	/** Looks now whether the files have changed. */
+	check(): Promise<void>;
+	close(): void;
+}
+
+/** @throws Error where the files can't be read, or don't fit together. */
+export async function followTls(
+	files: TlsFiles,
+	context: { readonly clock: Clock; readonly logger: Logger },
+): Promise<FollowedTls> {
+	const { certFile, keyFile, clientCaFile } = files;
+	const paths: Readonly<Record<string, string>> = {
+		cert: certFile,
+		key: keyFile,
+		...(clientCaFile !== undefined && { ca: clientCaFile }),
+	};
+	let material: TlsMaterial | undefined;
+	const listeners: ((material: TlsMaterial) => void)[] = [];
+	const followed = await followFiles({
+		...context,
+		files: paths,
+		take: ({ cert = "", key = "", ca }) => {
+			const read = { cert, key, ...(ca !== undefined && { ca }) };
+			checkTlsMaterial(files, read);
+			material = read;
+			for (const follow of listeners) {
+				follow(read);
+			}
+		},
+	});
+	const current = () => {
+		if (material === undefined) {
+			throw new Error("the first contents are taken before this is asked for");
+		}
+		return material;
+	};
+	const follow = (setTls: (material: TlsMaterial) => void) => {
+		listeners.push(setTls);
+		setTls(current());
+	};
+	return {
+		get material() {
+			return current();
+		},
+		get withoutClients() {
+			return withoutClients(current());
+		},
+		follow: (opened) => follow((next) => opened.setTls(next)),
+		followWithoutClients: (opened) => follow((next) => opened.setTls(withoutClients(next))),
+		check: () => followed.check(),
+		close: () => followed.close(),
+	};
+}
+
+function withoutClients({ cert, key }: TlsMaterial): TlsMaterial {
+	return { cert, key };
+}

@@ -1,0 +1,45 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+
+/** HTTP/1.1 calls in progress, and whether their connections end with them. */
+export class Http1Calls {
+	readonly #calls = new Map<ServerResponse, IncomingMessage>();
+	#closing = false;
+	/** Whether connections between two calls are still left open, while closing. */
+	#lingering = false;
+
+	/** A call begins. */
+	add(request: IncomingMessage, response: ServerResponse): void {
+		this.#calls.set(response, request);
+		response.once("close", () => this.#calls.delete(response));
+		if (this.#closing) {
+			this.#endConnectionAfter(request, response);
+		}
+	}
+
+	/** From now on connections end after their call: where the client can't know, not before `stopLingering`. */
+	close(): void {
+		this.#closing = true;
+		this.#lingering = true;
+		for (const [response, request] of this.#calls) {
+			this.#endConnectionAfter(request, response);
+		}
+	}
+
+	/** Leaves no connection open any more between two calls. */
+	stopLingering(): void {
+		this.#lingering = false;
+	}
+
+	#endConnectionAfter(request: IncomingMessage, response: ServerResponse): void {
+		if (response.headersSent) {
+			// The client does not know that the connection ends: it may have sent another call.
+			response.once("finish", () => {
+				if (!this.#lingering) {
+					request.socket.destroySoon();
+				}
+			});
+		} else {
+			response.setHeader("connection", "close");
+		}
+	}
+}

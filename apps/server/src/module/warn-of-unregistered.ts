@@ -1,0 +1,17 @@
+import type { TypeRegistry } from "@plinth/resource";
+import type { Logger } from "@plinth/runtime";
+import type { StorageBackend } from "@plinth/storage";
+
+/** Says what is stored and can't be asked for: it is kept, and there again once its type is. */
+export async function warnOfUnregistered(
+	backend: StorageBackend,
+	registry: TypeRegistry,
+	logger: Logger,
+): Promise<void> {
+	const known = new Set(registry.all().map((type) => type.key));
+	for (const [type, count] of await backend.countByType()) {
+		if (!known.has(type)) {
+			logger.warn({ type, count }, "stored resources of a type that no module registers are kept");
+		}
+	}
+}

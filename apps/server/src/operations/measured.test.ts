@@ -1,0 +1,80 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { ReferenceMetrics } from "@plinth/db-constraint";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { artist, musicModule } from "../../testdata/music.ts";
+import { startServer } from "../testing/started-server.fixture.ts";
+import { createMetrics } from "./metrics.ts";
+import { observeReferences } from "./reference-metrics.ts";
+
+/** The lines of the text format that begin so, without the name. */
+function linesOf(text: string, name: string): readonly string[] {
+	return text
+		.split("\n")
+		.filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `))
+		.map((line) => line.slice(name.length));
+}
+
+describe("the metrics of the embedded storage", () => {
+	it("tell how many commits share a write, and how long they wait for it", async () => {
+		const directory = await mkdtemp(join(tmpdir(), "plinth-batches-"));
+		onTestFinished(() => rm(directory, { recursive: true, force: true }));
+		const server = await startServer({
+			modules: [musicModule()],
+			storage: { kind: "sqlite", directory },
+		});
+		const scrape = async () => (await fetch(`${server.address}/metrics`)).text();
+		const sum = (text: string, name: string) => Number(linesOf(text, name)[0]);
+		const before = await scrape();
+		const names = Array.from({ length: 100 }, (_, index) => `a${index}`);
+		await Promise.all(names.map((name) => server.client.write({ resource: artist(name) })));
+		const after = await scrape();
+		const grown = (name: string) => sum(after, name) - sum(before, name);
+		expect(grown("plinth_commit_batch_size_sum")).toBe(100);
+		const batches = grown("plinth_commit_batch_size_count");
+		expect(batches).toBeGreaterThan(0);
+		expect(batches).toBeLessThan(100);
+		expect(grown("plinth_commit_batch_wait_seconds_count")).toBe(batches);
+		expect(grown("plinth_commit_batch_write_seconds_sum")).toBeGreaterThan(0);
+		expect(linesOf(after, "plinth_reference_cascades")).toEqual([" 0"]);
+	});
+});
+
+describe("the metrics of references", () => {
+	it("have a line per state, and two per deployment that was asked", async () => {
+		const now: ReferenceMetrics = {
+			sources: { confirmed: 7, tentative: 1 },
+			waiting: {
+				pending: { count: 2, oldestMs: 1_500 },
+				checking: { count: 0, oldestMs: 0 },
+				deleting: { count: 3, oldestMs: 60_000 },
+			},
+			cascades: 3,
+			questions: [{ service: "iam", region: "eu", asked: 10, failed: 4 }],
+		};
+		const metrics = createMetrics();
+		observeReferences(metrics.meter, () => now);
+		const text = await metrics.prometheus();
+		await metrics.close();
+		expect(linesOf(text, "plinth_reference_sources")).toEqual([
+			'{state="confirmed"} 7',
+			'{state="tentative"} 1',
+		]);
+		expect(linesOf(text, "plinth_reference_waiting")).toEqual([
+			'{state="pending"} 2',
+			'{state="checking"} 0',
+			'{state="deleting"} 3',
+		]);
+		expect(linesOf(text, "plinth_reference_waiting_oldest_seconds")).toEqual([
+			'{state="pending"} 1.5',
+			'{state="checking"} 0',
+			'{state="deleting"} 60',
+		]);
+		expect(linesOf(text, "plinth_reference_cascades")).toEqual([" 3"]);
+		expect(linesOf(text, "plinth_reference_questions_total")).toEqual([
+			'{service="iam",region="eu",result="answered"} 6',
+			'{service="iam",region="eu",result="failed"} 4',
+		]);
+	});
+});
