@@ -5,7 +5,7 @@ import { once } from "node:events";
 export type Block =
 	/** Lines to paste into the terminal of that name. */
 	| { readonly kind: "commands"; readonly terminal: string; readonly text: string }
-	/** What that terminal prints then; `…` stands for anything within a line. */
+	/** What that terminal prints then; `…` stands for anything within a line, alone for any lines. */
 	| { readonly kind: "output"; readonly terminal: string; readonly text: string };
 
 const fence = /^```(?<language>\w+)(?: (?<terminal>\w+))?\n(?<text>.*?)^```$/gms;
@@ -24,7 +24,7 @@ export function isAsShown(output: string, shown: string): boolean {
 	const lines = shown
 		.trim()
 		.split("\n")
-		.map((line) => line.split("…").map(escapeForPattern).join(".*"));
+		.map((line) => (line === "…" ? "[^]*" : line.split("…").map(escapeForPattern).join(".*")));
 	return new RegExp(`^${lines.join("\\n")}$`).test(output.trim());
 }
 

@@ -1,0 +1,46 @@
+import type { Block } from "./page.ts";
+
+/** Code blocks that nothing runs or checks, and why. */
+export interface Exception {
+	/** The page; any where it is absent. */
+	readonly page?: string;
+	/** What a line of such a block is like. */
+	readonly line: RegExp;
+	readonly reason: string;
+}
+
+/** All of them. An entry without a block fails the tests. */
+export const exceptions: readonly Exception[] = [
+	{
+		page: "README.md",
+		line: /^npx -y pnpm@12 test$/,
+		reason: "runs these tests, among others",
+	},
+	{
+		line: /\btest:deep\b/,
+		reason: "runs for minutes; CI runs it by itself, for a shorter time",
+	},
+	{
+		page: "docs/db-constraint-simulation.md",
+		line: /^node src\/simulation\/main\.ts /,
+		reason: "runs for minutes; the tests of packages/db-constraint run the simulation",
+	},
+	{
+		page: "docs/architecture.md",
+		line: /^examples\/\* +modules for the server$/,
+		reason: "a drawing; scripts/check-bands.ts checks what it shows",
+	},
+	{
+		page: "docs/architecture.md",
+		line: /^client ──Connect, gRPC or gRPC-Web──▶ ResourceService\.write$/,
+		reason: "a drawing",
+	},
+];
+
+/** The exception that a block falls under. */
+export function exceptionFor(path: string, block: Block): Exception | undefined {
+	return exceptions.find(
+		({ page = path, line }) =>
+			page === path && block.text.split("\n").some((text) => line.test(text)),
+	);
+}

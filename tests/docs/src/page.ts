@@ -1,0 +1,53 @@
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** The folder of the repository. */
+export const root = join(import.meta.dirname, "../../..");
+
+/** A fenced code block of a page. */
+export interface Block {
+	/** Where it stands: `docs/operating.md:15`. */
+	readonly at: string;
+	/** The first word after the fence; empty where there is none. */
+	readonly language: string;
+	/** The second one: a terminal, a file, or what the block shows. */
+	readonly about: string;
+	readonly text: string;
+	/** The paragraph before it. */
+	readonly before: string;
+}
+
+/** A page with its code blocks, in their order. */
+export interface Page {
+	/** From the folder of the repository. */
+	readonly path: string;
+	readonly blocks: readonly Block[];
+}
+
+/** All pages whose code blocks are to be true. */
+export const pagePaths: readonly string[] = [
+	"README.md",
+	...globSync("docs/*.md", { cwd: root }).sort(),
+];
+
+/** Reads one of the pages. */
+export function readPage(path: string): Page {
+	return parsePage(path, readFileSync(join(root, path), "utf8"));
+}
+
+const fence = /^ *```(?<language>[\w+-]*)(?: (?<about>\S+))?\n(?<text>.*?)^ *```$/gms;
+
+/** The code blocks of a page in Markdown. */
+export function parsePage(path: string, markdown: string): Page {
+	const blocks = [...markdown.matchAll(fence)].map(({ groups, index }) => {
+		const above = markdown.slice(0, index);
+		return {
+			at: `${path}:${above.split("\n").length}`,
+			language: groups?.language ?? "",
+			about: groups?.about ?? "",
+			text: groups?.text ?? "",
+			before: above.trimEnd().split("\n\n").at(-1) ?? "",
+		};
+	});
+	return { path, blocks };
+}

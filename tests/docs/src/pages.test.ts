@@ -1,0 +1,64 @@
+import { describe, expect, it } from "vitest";
+import { Checkout } from "./checkout.ts";
+import { exceptionFor, exceptions } from "./exceptions.ts";
+import { freePorts } from "./free-ports.ts";
+import { pagePaths, readPage } from "./page.ts";
+import { Terminals } from "./terminals.ts";
+import { walkPage } from "./walk-page.ts";
+
+/** Pages that go on where others end. Their readers have done those first. */
+const continues: Readonly<Record<string, string>> = {
+	"docs/writing-controllers.md": "docs/writing-types.md",
+};
+
+/** What there is where a reader begins, besides a checkout. */
+const preparations: Readonly<Record<string, string>> = {
+	"docs/operating.md": "plinth-server --data-dir ./data",
+};
+
+/** The ports on which pages start programs of their own. */
+const pagePorts = ["9001", "9002", "9003"];
+
+const first = new Set(Object.values(continues));
+const walks = pagePaths
+	.filter((path) => !first.has(path))
+	.map((last) => {
+		const before = continues[last];
+		return { pages: (before === undefined ? [last] : [before, last]).map(readPage), last };
+	})
+	.filter(({ pages }) =>
+		pages.some(({ path, blocks }) => blocks.some((block) => !exceptionFor(path, block))),
+	);
+
+describe("the code blocks of the pages", () => {
+	it.concurrent.each(walks)("of $last are true", { timeout: 180_000 }, async ({ pages, last }) => {
+		const [port = 0, ...ports] = await freePorts(1 + pagePorts.length);
+		const checkout = new Checkout(
+			new Map([
+				["127.0.0.1:7575", `127.0.0.1:${port}`],
+				...pagePorts.map((shown, at): [string, string] => [shown, String(ports[at])]),
+			]),
+		);
+		const terminals = new Terminals(checkout, port);
+		try {
+			const preparation = preparations[last];
+			if (preparation !== undefined) {
+				await terminals.start("server", `${preparation}\n`);
+				await terminals.stop("server");
+			}
+			for (const page of pages) {
+				await walkPage(page, checkout, terminals);
+			}
+		} finally {
+			terminals.kill();
+			checkout.remove();
+		}
+	});
+
+	it("are all found by the exceptions that name them", () => {
+		const blocks = pagePaths.flatMap((path) =>
+			readPage(path).blocks.map((block) => exceptionFor(path, block)),
+		);
+		expect(exceptions.filter((exception) => !blocks.includes(exception))).toEqual([]);
+	});
+});

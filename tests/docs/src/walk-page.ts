@@ -1,0 +1,123 @@
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { basename, dirname, extname, join } from "node:path";
+import { promisify } from "node:util";
+import { parseCommandLine } from "../../../apps/server/src/configuration/configuration.ts";
+import { parseAccessFile } from "../../../apps/server/src/security/access-file.ts";
+import type { Checkout } from "./checkout.ts";
+import { exceptionFor } from "./exceptions.ts";
+import { type Block, type Page, root } from "./page.ts";
+import type { Terminals } from "./terminals.ts";
+
+const run = promisify(execFile);
+
+/**
+ * Does what a page says, block by block. What stands after the opening fence says what a block is:
+ *
+ * | fence                           | is                                                           |
+ * | ------------------------------- | ------------------------------------------------------------ |
+ * | `sh`                            | lines for the main terminal, none of which fails             |
+ * | `text`                          | what the lines before it print; they may fail                |
+ * | `sh server`                     | what starts a server in a terminal of its own                |
+ * | `sh watch`, `text watch`, …     | what goes on in a terminal of that name, and what it prints  |
+ * | `ts`, `proto`, … with a path    | a file, which the paragraph before names                     |
+ * | `yaml configuration`            | a configuration file of the server                           |
+ * | `yaml access`                   | an access file                                               |
+ *
+ * In the end the TypeScript is checked by the compiler, the protos by buf, and other files must have been
+ * used by lines that came after them.
+ *
+ * @throws Error that names the page and the line.
+ */
+export async function walkPage(
+	{ path, blocks }: Page,
+	checkout: Checkout,
+	terminals: Terminals,
+): Promise<void> {
+	const files = new Map<string, Block>();
+	/** What terminals are shown to have printed so far, where something goes on in them. */
+	const goingOn = new Map<string, string>();
+	let commands = "";
+	for (const [at, block] of blocks.entries()) {
+		const { language, about } = block;
+		const text = checkout.replace(block.text);
+		if (exceptionFor(path, block) !== undefined) {
+			continue;
+		}
+		if (language === "sh" && about === "") {
+			commands += text;
+			await terminals.run(text);
+			const next = blocks[at + 1];
+			const isShown = next?.language === "text" && next.about === "";
+			if (!isShown && terminals.failure !== undefined) {
+				throw problem(block, `a command failed:\n${terminals.failure}`);
+			}
+		} else if (language === "sh") {
+			commands += text;
+			await terminals.start(about, text);
+		} else if (language === "text") {
+			const terminal = about || "main";
+			const shown = terminal === "main" ? text : (goingOn.get(terminal) ?? "") + text;
+			goingOn.set(terminal, shown);
+			const printed = await terminals.compare(terminal, shown);
+			if (printed !== undefined) {
+				throw problem(block, `printed:\n${printed}\nshown:\n${shown}`);
+			}
+		} else if (language === "yaml" && about === "configuration") {
+			checkout.write("plinth.yaml", block.text);
+			parseCommandLine(["--config", join(checkout.folder, "plinth.yaml")]);
+		} else if (language === "yaml" && about === "access") {
+			parseAccessFile("access.yaml", text);
+		} else if (language !== "" && extname(about) === `.${language}`) {
+			if (!block.before.includes(`${basename(about)}\``)) {
+				throw problem(block, `the paragraph before does not name \`${basename(about)}\``);
+			}
+			checkout.write(about, block.text);
+			files.set(about, block);
+			commands = commands.replaceAll(basename(about), "");
+		} else {
+			throw problem(block, `nothing checks a block of "${language} ${about}": see exceptions.ts`);
+		}
+	}
+	await checkFiles(files, checkout, commands);
+}
+
+async function checkFiles(
+	files: ReadonlyMap<string, Block>,
+	checkout: Checkout,
+	commands: string,
+): Promise<void> {
+	const compiled = new Set<string>();
+	for (const [file, block] of files) {
+		const isRead = ["buf.yaml", "buf.gen.yaml", "package.json", "tsconfig.json"].includes(
+			basename(file),
+		);
+		if (file.endsWith(".ts") || file.endsWith(".proto")) {
+			compiled.add(packageOf(join(checkout.folder, file)));
+		} else if (!isRead && !commands.includes(basename(file))) {
+			throw problem(block, `no command after it uses ${basename(file)}`);
+		}
+	}
+	for (const folder of compiled) {
+		await runTool("buf", ["lint", "proto"], folder);
+		await runTool("tsc", ["-p", "."], folder);
+	}
+}
+
+function packageOf(file: string): string {
+	const folder = dirname(file);
+	return existsSync(join(folder, "package.json")) ? folder : packageOf(folder);
+}
+
+async function runTool(name: string, args: readonly string[], cwd: string): Promise<void> {
+	try {
+		await run(join(root, "node_modules/.bin", name), args, { cwd });
+	} catch (failure) {
+		const { stdout, stderr } = failure as { readonly stdout: string; readonly stderr: string };
+		throw new Error(`${name} ${args.join(" ")} in ${cwd}:\n${stdout}${stderr}`);
+	}
+}
+
+function problem({ at }: Block, message: string): Error {
+	return new Error(`${at}: ${message}`);
+}
