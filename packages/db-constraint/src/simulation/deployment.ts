@@ -1,9 +1,11 @@
 import { create } from "@bufbuild/protobuf";
-import { NamespaceSchema, PartitionSchema } from "@plinth/proto";
+import { NamespaceSchema, PartitionSchema, type Resource } from "@plinth/proto";
 import { idOf, Namespace, newUlid, Partition, resourceOf } from "@plinth/resource";
 import type { Mutation } from "@plinth/storage";
+import { deploymentRecord } from "../deployment-record.ts";
 import type { DeploymentInfo, Environment } from "../environment.ts";
 import { localEnvironment } from "../local-environment.ts";
+import { recordOf } from "../shadow-records.ts";
 import { type SimulatedSchema, schemasOf } from "./schemas.ts";
 import { Server } from "./server.ts";
 import { Truth } from "./truth.ts";
@@ -46,7 +48,8 @@ export const namespaces = ["default", "other"] as const;
 
 /** A service in a region: a storage that stays, and servers that come and go. */
 export class Deployment {
-	readonly info: DeploymentInfo;
+	/** Its uid is empty until it has registered. */
+	readonly info: { -readonly [Key in keyof DeploymentInfo]: DeploymentInfo[Key] };
 	readonly service: SimulatedService;
 	readonly truth: Truth;
 	/** The schema of servers that start from now on. */
@@ -61,7 +64,7 @@ export class Deployment {
 		this.service = service;
 		[this.schema] = service.schemas;
 		this.info = {
-			uid: newUlid(world.runtime),
+			uid: "",
 			name: `${service.name}-${region}`,
 			service: service.name,
 			region,
@@ -69,9 +72,26 @@ export class Deployment {
 			disabled: false,
 			predecessorUid: "",
 		};
-		this.environment = { ...localEnvironment(this.info.uid), self: this.info };
+		this.environment = { ...localEnvironment(""), self: this.info };
 		this.truth = new Truth(world);
+		this.truth.onCommit((_mutations, { resources }) => {
+			for (const resource of resources) {
+				this.#learn(resource);
+			}
+		});
 		this.truth.onCommit((mutations, commit) => world.observer.saw(this, mutations, commit));
+	}
+
+	/** The deployment knows by which uid it has registered, once its storage does. */
+	#learn(resource: Resource | undefined): void {
+		if (resource?.id?.name !== deploymentRecord) {
+			return;
+		}
+		const { record } = recordOf(resource);
+		if (record.case === "deployment" && record.value.uid !== this.info.uid) {
+			this.info.uid = record.value.uid;
+			this.#world.story.tell(this.info.name, () => "is registered");
+		}
 	}
 
 	/** Stores the tenancy, and starts as many servers. */
@@ -113,10 +133,5 @@ export class Deployment {
 	switchTo(schema: SimulatedSchema): void {
 		this.#world.story.tell(this.info.name, () => `the schema is switched to "${schema.name}"`);
 		this.schema = schema;
-	}
-
-	/** Whether its servers follow what the other one deletes. */
-	follows(other: Deployment): boolean {
-		return other !== this && this.service.follows.includes(other.service.name);
 	}
 }

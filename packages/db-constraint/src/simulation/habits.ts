@@ -11,6 +11,8 @@ export interface Habits {
 	readonly pausesMs: readonly [number, ...number[]];
 	/** That a resource blocks another one. */
 	readonly blocking: number;
+	/** That a resource goes with another one. */
+	readonly cascading: number;
 	/** That a resource references what is crowded around. */
 	readonly following: number;
 	/** That something is in the namespace that may be deleted. */
@@ -23,6 +25,8 @@ export interface Habits {
 	readonly repeated: readonly [number, ...number[]];
 	/** That a step is slow. */
 	readonly slow: readonly [number, ...number[]];
+	/** That a commit of the last deployment is under way for seconds before it lands. */
+	readonly held: readonly [number, ...number[]];
 	/** That nobody knows whether a commit has landed. */
 	readonly unknown: readonly [number, ...number[]];
 }
@@ -34,12 +38,14 @@ const wide: Habits = {
 	things: 10,
 	pausesMs: [0, 0, 100, 2_000, 2_000, 40_000],
 	blocking: 0.25,
+	cascading: 0.4,
 	following: 0,
 	elsewhere: 0.25,
 	evicting: 0.04,
 	holding: 0.15,
 	repeated: [0, 0.05, 0.2],
 	slow: [0, 0.005, 0.02],
+	held: [0, 0.02],
 	unknown: [0, 0.02, 0.06],
 };
 
@@ -50,15 +56,17 @@ export const habits = {
 	crowd: {
 		...wide,
 		isCrowded: true,
-		home: 0.35,
-		guest: 0.5,
-		things: 14,
+		home: 0.3,
+		guest: 0.6,
+		things: 24,
 		pausesMs: [0, 0, 0, 0, 10, 300, 3_000],
-		blocking: 0.2,
+		blocking: 0.25,
+		cascading: 0.7,
 		following: 0.85,
 		elsewhere: 0.1,
 		evicting: 0.01,
 		slow: [0.02, 0.05, 0.1],
+		held: [0.1, 0.3, 0.6],
 		unknown: [0, 0.03, 0.1],
 	},
 	/** Delete the same thing and make it again, while others let go of it and reference it again. */
@@ -76,6 +84,7 @@ export const habits = {
 		holding: 0.02,
 		repeated: [0.2, 0.5],
 		slow: [0, 0.01, 0.03],
+		held: [0, 0.1, 0.3],
 	},
 	/** Delete namespaces in which all block each other. */
 	eviction: { ...wide, home: 0.7, blocking: 0.7, elsewhere: 0.9, evicting: 0.1 },

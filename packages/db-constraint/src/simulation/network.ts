@@ -126,7 +126,8 @@ async function answer<T>(run: () => Promise<T> | T): Promise<T> {
 	}
 }
 
-function timeLimited<T>(
+/** What takes no longer than that by the clock of the server; without a limit, as long as it takes. */
+export function timeLimited<T>(
 	{ runtime }: Server,
 	timeoutMs: number | undefined,
 	run: () => Promise<T>,
@@ -187,7 +188,8 @@ function serverOf(world: World, uid: string): Server {
 	return server;
 }
 
-function unreachable(): ConnectError {
+/** The failure of a call that nobody has answered. */
+export function unreachable(): ConnectError {
 	return new ConnectError("nobody answers", Code.Unavailable);
 }
 

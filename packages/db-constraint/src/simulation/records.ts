@@ -56,6 +56,8 @@ export class Records {
 	readonly #referrers = new Map<string, Set<string>>();
 	/** Namespaces that are being deleted, as `deployment/namespace`. */
 	readonly markedNamespaces = new Set<string>();
+	/** The versions that deployments have announced, by their names. */
+	readonly announced = new Map<string, string>();
 	/** What the record says that every commit asserts, by deployment. */
 	readonly inForce = new Map<Deployment, SchemaInForce>();
 

@@ -27,6 +27,8 @@ import { ServiceDescriptor } from "../service-descriptor.ts";
 export interface SimulatedSchema {
 	/** For people. */
 	readonly name: string;
+	/** Of its API: what a server with this code announces. */
+	readonly version: string;
 	readonly type: ResourceType<DescMessage>;
 	readonly descriptor: ServiceDescriptor;
 }
@@ -39,28 +41,29 @@ type Rules = Readonly<Record<string, OnDelete | undefined>>;
  * the same fields, of which `later` is a reference for the later ones only; each changes the rule of
  * `needs`, which was BLOCK, and forgets another field.
  *
- *              needs     belongs_to   likes    later
- *     first    BLOCK     CASCADE      UNSET    -
- *     lenient  UNSET     CASCADE      -        BLOCK
- *     strict   CASCADE   -            UNSET    UNSET
+ *                  needs     belongs_to   likes    later
+ *     first    v1  BLOCK     CASCADE      UNSET    -
+ *     lenient  v2  UNSET     CASCADE      -        BLOCK
+ *     strict   v3  CASCADE   -            UNSET    UNSET
  */
 export function schemasOf(
 	service: "alpha" | "beta",
 ): readonly [SimulatedSchema, SimulatedSchema, SimulatedSchema] {
 	const { BLOCK, CASCADE, UNSET } = OnDelete;
-	const schema = (name: string, rules: Rules): SimulatedSchema => {
+	const schema = (name: string, version: string, rules: Rules): SimulatedSchema => {
 		const type = withRules(service === "alpha" ? Thing : Widget, rules);
 		const foreignTypes = service === "alpha" ? [] : [Thing];
 		return {
 			name,
+			version,
 			type,
 			descriptor: new ServiceDescriptor({ types: [type], foreignTypes, service }),
 		};
 	};
 	return [
-		schema("first", {}),
-		schema("lenient", { needs: UNSET, likes: undefined, later: BLOCK }),
-		schema("strict", { needs: CASCADE, belongs_to: undefined, later: UNSET }),
+		schema("first", "v1", {}),
+		schema("lenient", "v2", { needs: UNSET, likes: undefined, later: BLOCK }),
+		schema("strict", "v3", { needs: CASCADE, belongs_to: undefined, later: UNSET }),
 	];
 }
 

@@ -4,8 +4,10 @@ import { type Runtime, silentLogger, sleep } from "@plinth/runtime";
 import { SkewedClock } from "@plinth/runtime/testing";
 import type { StorageBackend } from "@plinth/storage";
 import { type Constraints, createConstraints } from "../constraints.ts";
-import type { Environment } from "../environment.ts";
+import type { DeploymentInfo, Environment } from "../environment.ts";
+import type { Deletion } from "../node/subscribed-deleting-handler.ts";
 import { followDeletions } from "../node/subscription.ts";
+import { EnvRegistry } from "../registry/env-registry.ts";
 import { NodeLoop } from "../testing/node-loop.ts";
 import type { Deployment } from "./deployment.ts";
 import { Life } from "./life.ts";
@@ -13,6 +15,7 @@ import { clientOf } from "./network.ts";
 import type { SimulatedSchema } from "./schemas.ts";
 import { storageOf } from "./storage.ts";
 import { backendOf } from "./truth.ts";
+import { wireToMeta } from "./wire.ts";
 import type { World } from "./world.ts";
 
 /** A server of a deployment, from its start to its crash. */
@@ -27,8 +30,11 @@ export class Server {
 	readonly schema: SimulatedSchema;
 	readonly #world: World;
 	readonly #loop: NodeLoop;
+	readonly #registry: EnvRegistry;
+	/** The uids of those whose deletions it follows. */
+	readonly #followed = new Set<string>();
 	readonly #stop = new AbortController();
-	/** Deployments that are missing in this server's picture. */
+	/** Deployments that are missing in this server's picture, by name. */
 	readonly #missing = new Set<string>();
 	/** Whether its schema is in force, so that it serves. */
 	isOpen = false;
@@ -47,12 +53,20 @@ export class Server {
 		this.runtime = this.life.runtime(world.runtime, skewed, random);
 		const backend = backendOf(world, deployment.truth, this.life, world.isLagging);
 		this.storage = storageOf(world, this.name, backend, this.life);
-		for (const other of world.deployments) {
-			if (other !== deployment && world.happens(world.weather.missing)) {
-				this.#missing.add(other.info.uid);
-				void world.pass(random.next() * 60_000).then(() => this.#missing.delete(other.info.uid));
+		for (const { info } of world.deployments) {
+			if (info !== deployment.info && world.happens(world.weather.missing)) {
+				this.#missing.add(info.name);
+				void world.pass(random.next() * 60_000).then(() => this.#missing.delete(info.name));
 			}
 		}
+		this.#registry = new EnvRegistry({
+			deployment: { ...deployment.info, version: this.schema.version, address: this.name },
+			descriptor: this.schema.descriptor,
+			backend: this.storage,
+			metaAddresses: [world.meta.name],
+			connect: () => wireToMeta(world, this),
+			runtime: this.runtime,
+		});
 		this.constraints = createConstraints({
 			backend: this.storage,
 			descriptor: this.schema.descriptor,
@@ -76,21 +90,11 @@ export class Server {
 		return this.constraints.store;
 	}
 
-	/** Begins to serve. */
+	/** Begins to serve, once it is registered and knows the others. */
 	start(): void {
 		const { signal } = this.#stop;
-		void this.constraints.run(signal);
+		void this.#registry.run(signal);
 		void this.#begin(signal);
-		for (const other of this.#world.deployments) {
-			if (this.deployment.follows(other)) {
-				void followDeletions(
-					this.constraints.context,
-					other.info.uid,
-					(deletion) => this.#loop.deletion(deletion),
-					signal,
-				);
-			}
-		}
 	}
 
 	/** Ends at once, whatever is under way. */
@@ -102,41 +106,63 @@ export class Server {
 
 	async #begin(signal: AbortSignal): Promise<void> {
 		const { schemaPass } = this.constraints;
-		for (const step of [() => schemaPass.begin(), () => schemaPass.complete(signal)]) {
-			for (;;) {
-				try {
-					await step();
-					break;
-				} catch (failure) {
-					this.#world.observer.failed(this.name, failure);
-					await sleep(this.runtime.clock, 500);
-				}
+		await this.#untilDone(() => schemaPass.begin());
+		await this.life.within(this.#registry.ready(signal));
+		void this.constraints.run(signal);
+		this.#follow(signal);
+		this.#registry.onChange(() => this.#follow(signal));
+		this.isOpen = true;
+		await this.#untilDone(() => schemaPass.complete(signal));
+		await this.#untilDone(() => this.#registry.announce(this.schema.version));
+	}
+
+	async #untilDone(step: () => Promise<void>): Promise<void> {
+		for (;;) {
+			try {
+				await step();
+				return;
+			} catch (failure) {
+				this.#world.observer.failed(this.name, failure);
+				await sleep(this.runtime.clock, 500);
 			}
-			this.isOpen = true;
 		}
 	}
 
+	/** Follows the deletions of all whom the picture shows. */
+	#follow(signal: AbortSignal): void {
+		const { info, service } = this.deployment;
+		for (const other of this.#registry.deployments()) {
+			const isFollowed = other.name === info.name || this.#followed.has(other.uid);
+			if (!isFollowed && service.follows.includes(other.service)) {
+				this.#followed.add(other.uid);
+				const { context } = this.constraints;
+				const take = (deletion: Deletion) => this.#loop.deletion(deletion);
+				void followDeletions(context, other.uid, take, signal);
+			}
+		}
+	}
+
+	/** What the registry says, with holes. */
 	#environment(): Environment {
-		const world = this.#world;
-		const { info } = this.deployment;
-		const all = () =>
-			world.deployments.map((each) => each.info).filter(({ uid }) => !this.#missing.has(uid));
-		const find = (service: string, region: string) =>
-			all().find((each) => each.service === service && each.region === region);
+		const registry = this.#registry;
+		const isSeen = ({ name }: DeploymentInfo) => !this.#missing.has(name);
+		const seen = (info: DeploymentInfo | undefined) => (info && isSeen(info) ? info : undefined);
 		return {
-			self: info,
-			deployments: all,
-			find,
-			findOwner: (group, service, region) =>
-				find(service === "" ? info.service : (service ?? group), region),
+			get self() {
+				return registry.self;
+			},
+			deployments: () => registry.deployments().filter(isSeen),
+			find: (service, region) => seen(registry.find(service, region)),
+			findOwner: (...where) => seen(registry.findOwner(...where)),
 			client: (uid) => {
-				if (this.#missing.has(uid)) {
+				if (!registry.deployments().some((each) => each.uid === uid && isSeen(each))) {
 					throw new ConnectError(`deployment ${uid} is not known`, Code.Unavailable);
 				}
-				return clientOf(world, this, uid);
+				registry.client(uid);
+				return clientOf(this.#world, this, uid);
 			},
-			isDeleted: async () => false,
-			onChange: () => () => {},
+			isDeleted: (uid) => registry.isDeleted(uid),
+			onChange: (listener) => registry.onChange(listener),
 		};
 	}
 }

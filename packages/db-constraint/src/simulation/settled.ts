@@ -1,7 +1,9 @@
+import type { OwnerReference } from "@plinth/proto";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { Lifecycle, type Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { finalizersOf, isMarkedForDeletion, Namespace } from "@plinth/resource";
 import { isPastRecall } from "../answers.ts";
+import { compareApiVersions } from "../api-versions.ts";
 import { referencesFinalizer } from "../shadow.ts";
 import { type Held, type Records, type Tracked, unresolved } from "./records.ts";
 import { describeShadow } from "./telling.ts";
@@ -132,7 +134,18 @@ function isBlocked(records: Records, { text, uid }: Tracked): boolean {
 
 function ownersProblem(records: Records, tracked: Tracked): string | undefined {
 	const invalid = tracked.resource.ownerReferences.find((each) => records.isInvalid(tracked, each));
-	return invalid !== undefined && !isBlocked(records, tracked)
-		? `still has the owner ${invalid.name}, which is gone`
-		: undefined;
+	if (invalid !== undefined) {
+		return isBlocked(records, tracked)
+			? undefined
+			: `still has the owner ${invalid.name}, which is gone`;
+	}
+	const old = tracked.resource.ownerReferences.find((each) => isOutdated(records, each));
+	return old && `names its owner ${old.name} by the version ${old.type?.groupVersion}`;
+}
+
+/** Whether the deployment of an owner has announced a later version than the reference names. */
+function isOutdated(records: Records, { uid, type }: OwnerReference): boolean {
+	const { deployment } = records.byUid.get(uid) ?? {};
+	const announced = records.announced.get(deployment?.info.name ?? "") ?? "";
+	return compareApiVersions(announced, type?.groupVersion ?? "") > 0;
 }

@@ -35,6 +35,9 @@ export async function simulate(seed: number, tells = false): Promise<Outcome> {
 				server.crash();
 			}
 		}
+		for (const { life } of world.meta.servers) {
+			life.end();
+		}
 	}
 	const [violation] = observer.violations;
 	return { seed, story: story.lines, ...(violation && { violation }) };
@@ -48,12 +51,20 @@ async function run(world: World): Promise<void> {
 			world.deployments.push(new Deployment(world, service, region));
 		}
 	}
+	let working = true;
 	const perDeployment = world.pick([1, 1, 2]);
+	const late = world.pick([0, 0, 1_000, 20_000]);
+	void world.pass(world.random.next() * late).then(() => world.meta.start());
 	for (const deployment of world.deployments) {
-		deployment.begin(perDeployment);
+		void world
+			.pass(world.random.next() * world.pick([0, late]))
+			.then(() => deployment.begin(perDeployment));
+	}
+	await scheduler.advance(late + 5_000);
+	if (world.happens(0.15)) {
+		void disable(world, () => working);
 	}
 	const users = ["ann", "bob", "cyd", "dan"].map((name) => new User(world, name));
-	let working = true;
 	const janitor = new User(world, "janitor");
 	void keepClean(world, janitor);
 	void crash(world, () => working);
@@ -71,6 +82,9 @@ async function run(world: World): Promise<void> {
 	}
 	await work;
 	world.clearUp();
+	if (world.meta.servers.length === 0) {
+		world.meta.start();
+	}
 	for (const deployment of world.deployments) {
 		for (let missing = perDeployment - deployment.servers.length; missing > 0; missing--) {
 			deployment.start();
@@ -145,6 +159,30 @@ function restart(deployment: Deployment, server: Server | undefined): void {
 	}
 }
 
+/** Nobody can be registered for a while, and pictures stay as they are. */
+async function crashMeta(world: World, goesOn: () => boolean): Promise<void> {
+	const { meta } = world;
+	const [server] = meta.servers;
+	if (server !== undefined && goesOn()) {
+		meta.crash(server);
+		await world.pass(world.random.next() * world.pick([0, 1_000, 20_000, 120_000]));
+		if (goesOn()) {
+			meta.start();
+		}
+	}
+}
+
+/** Operators disable deployments, and enable them again. */
+async function disable(world: World, goesOn: () => boolean): Promise<void> {
+	while (goesOn()) {
+		await world.pass(world.random.next() * world.pick([1_000, 20_000]));
+		const { name = "" } = world.deployments[world.below(world.deployments.length)]?.info ?? {};
+		world.meta.disable(name, true);
+		await world.pass(world.random.next() * world.pick([1_000, 20_000, 60_000]));
+		world.meta.disable(name, false);
+	}
+}
+
 /** Servers crash between any two steps, and come back. */
 async function crash(world: World, goesOn: () => boolean): Promise<void> {
 	const { random } = world;
@@ -153,6 +191,10 @@ async function crash(world: World, goesOn: () => boolean): Promise<void> {
 		await world.pass(-Math.log(1 - random.next()) * crashEveryMs);
 		for (let turns = world.below(30); turns > 0; turns--) {
 			await world.runtime.scheduler.pause();
+		}
+		if (world.happens(0.2)) {
+			void crashMeta(world, goesOn);
+			continue;
 		}
 		const deployment = world.deployments[world.below(world.deployments.length)];
 		const server = deployment?.servers[world.below(deployment.servers.length)];

@@ -56,6 +56,9 @@ export function storageOf(
 		close: async () => {},
 		async commit(mutations, options) {
 			await world.someTime();
+			if (!options?.dryRun && name === world.deployments.at(-1)?.info.name) {
+				await world.hold();
+			}
 			if (life.isOver) {
 				if (!options?.dryRun && world.happens(0.5)) {
 					await land(mutations, false);

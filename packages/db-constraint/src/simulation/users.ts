@@ -50,12 +50,25 @@ export class User {
 		for (let done = 0; done < times; done++) {
 			await world.pass(world.random.next() * world.pick(world.habits.pausesMs));
 			const deployment = this.#somewhere();
-			const server = deployment && serverOf(world, deployment);
+			const server = deployment && (await this.#await(deployment));
 			if (deployment === undefined || server === undefined) {
 				continue;
 			}
 			await this.attempt(server, this.#something(deployment, done < times / 4));
 		}
+	}
+
+	/** A server that serves, unless there is none for a minute. */
+	async #await(deployment: Deployment): Promise<Server | undefined> {
+		const world = this.#world;
+		for (let tries = 0; tries < 60; tries++) {
+			const server = serverOf(world, deployment);
+			if (server !== undefined) {
+				return server;
+			}
+			await world.pass(1_000);
+		}
+		return undefined;
 	}
 
 	/** Does something by a server, unless that crashes meanwhile. What fails is given up. */
@@ -78,6 +91,9 @@ export class User {
 	#somewhere(): Deployment | undefined {
 		const world = this.#world;
 		const { deployments, habits } = world;
+		if (this.#seesChance() && world.happens(0.7)) {
+			return deployments[0];
+		}
 		const draw = world.random.next();
 		if (draw < habits.home + habits.guest) {
 			return draw < habits.home ? deployments[0] : deployments.at(-1);
@@ -114,6 +130,12 @@ export class User {
 		return [`release ${namespace}/${name}`, (server) => this.release(server, name, namespace)];
 	}
 
+	/** Whether somebody is about to reference what is crowded around: a good time to delete that. */
+	#seesChance(): boolean {
+		const { habits, held } = this.#world;
+		return habits.isCrowded && held > 0;
+	}
+
 	/** What is crowded around is made as soon as it is gone, and soon deleted again. */
 	#drawAtHome(): number {
 		const world = this.#world;
@@ -124,6 +146,9 @@ export class User {
 				resource.id?.name === crowded.name &&
 				resource.id.tenancy?.namespace === crowded.namespace,
 		);
+		if (isThere && this.#seesChance()) {
+			return 0.6;
+		}
 		return isThere ? 0.35 + world.random.next() * 0.6 : world.random.next() * 0.55;
 	}
 
@@ -192,7 +217,7 @@ export class User {
 		const maybe = (chance: number, type = alpha.type) =>
 			world.happens(isCrowd ? chance / 5 : chance) ? this.#reference(type) : undefined;
 		const needs = maybe(world.habits.blocking);
-		const belongsTo = maybe(0.4);
+		const belongsTo = maybe(world.habits.cascading);
 		const likes = [maybe(0.25), maybe(0.15)].flatMap((it) => it ?? []);
 		const common = { note, likes, ...(needs && { needs }), ...(belongsTo && { belongsTo }) };
 		const { type } = server.deployment.service;

@@ -11,6 +11,8 @@ export interface Weather {
 	readonly lost: number;
 	/** That a request arrives a second time, later. */
 	readonly repeated: number;
+	/** That a commit of the last deployment is under way for seconds before it lands. */
+	readonly held: number;
 	/** That a commit is answered Inconsistent: it has landed, lands later, or never does. */
 	readonly unknown: number;
 	/** That a watch breaks, at each of its events. */
@@ -25,6 +27,7 @@ export interface Weather {
 export const calm: Weather = {
 	turn: 0.1,
 	slow: 0,
+	held: 0,
 	lost: 0,
 	repeated: 0,
 	unknown: 0,
@@ -38,12 +41,13 @@ export const calm: Weather = {
  *
  * @param habits - which faults suit the users of the seed.
  */
-export function drawWeather(random: Random, { slow, repeated, unknown }: Habits): Weather {
+export function drawWeather(random: Random, { slow, held, repeated, unknown }: Habits): Weather {
 	const one = (...levels: readonly number[]) =>
 		levels[Math.floor(random.next() * levels.length)] ?? 0;
 	return {
 		turn: one(0.1, 0.3, 0.5, 0.75),
 		slow: one(...slow),
+		held: one(...held),
 		lost: one(0, 0.02, 0.1),
 		repeated: one(...repeated),
 		unknown: one(...unknown),

@@ -2,6 +2,7 @@ import type { Random } from "@plinth/runtime";
 import { type SeededRuntime, seededRuntime } from "@plinth/runtime/testing";
 import type { Deployment } from "./deployment.ts";
 import { type Habits, habitNames, habits } from "./habits.ts";
+import { MetaDeployment } from "./meta.ts";
 import { Observer } from "./observer.ts";
 import { Story } from "./story.ts";
 import { calm, drawWeather, type Weather } from "./weather.ts";
@@ -10,8 +11,11 @@ import { calm, drawWeather, type Weather } from "./weather.ts";
 export class World {
 	readonly runtime: SeededRuntime;
 	readonly deployments: Deployment[] = [];
+	readonly meta: MetaDeployment;
 	readonly story: Story;
 	readonly observer: Observer;
+	/** How many commits of the last deployment are held now. */
+	held = 0;
 	/** Whether schemas are switched. */
 	readonly switches: boolean;
 	weather: Weather;
@@ -27,6 +31,7 @@ export class World {
 		this.switches = this.happens(0.25);
 		this.isLagging = this.happens(0.4);
 		this.weather = drawWeather(this.runtime.random, this.habits);
+		this.meta = new MetaDeployment(this);
 	}
 
 	get random(): Random {
@@ -61,6 +66,15 @@ export class World {
 		}
 		if (this.happens(this.weather.slow)) {
 			await this.pass(this.random.next() * this.pick([50, 3_000, 20_000, 90_000]));
+		}
+	}
+
+	/** A commit may be under way for a while: users can tell, and make use of it. */
+	async hold(): Promise<void> {
+		if (this.happens(this.weather.held)) {
+			this.held += 1;
+			await this.pass(this.random.next() * this.pick([300, 3_000, 10_000]));
+			this.held -= 1;
 		}
 	}
 
