@@ -6,7 +6,7 @@ export const exitCodes = {
 	/** Wrong flags, files or configuration; nothing was changed. */
 	usage: 2,
 	notFound: 3,
-	/** Something else was written meanwhile. */
+	/** What is stored forbids it: it changed meanwhile, or is referenced. */
 	conflict: 4,
 	/** No token, a bad one, or one without the right. */
 	permission: 5,

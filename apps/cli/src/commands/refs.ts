@@ -65,7 +65,7 @@ function incomingTable(incoming: readonly IncomingReference[], session: Session)
 
 function deploymentTable(shadow: Shadow | undefined, session: Session): string {
 	const rows = (shadow?.sources ?? []).map(({ deployment, rules, tentative }) => [
-		deployment?.service ?? "",
+		deployment?.service || "(this server)",
 		deployment?.region ?? "",
 		rules.map(ruleName).join(", "),
 		tentative ? "not confirmed yet" : "",
