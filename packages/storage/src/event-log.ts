@@ -132,10 +132,7 @@ export class EventLog {
 	 */
 	after(revision: number): LogEntry {
 		if (revision < this.#floor) {
-			throw new VersionCompacted(
-				String(revision),
-				"the log no longer reaches back to it; watch again without a version",
-			);
+			throw new VersionCompacted(String(revision), "the log no longer reaches back to it");
 		}
 		if (revision >= this.#tail.revision) {
 			return this.#tail;

@@ -80,7 +80,9 @@ function unaryFrom(world: World, from: Server, toUid: string) {
 			await world.someTime();
 			const to = serverOf(world, toUid);
 			world.story.tell(to.name, () => `<- ${from.name}: ${name}`);
-			const answering = answer(() => handle(to, request, anyContext));
+			// A signal of its own: what waits on it when its server crashes goes with it.
+			const context = { ...anyContext, signal: new AbortController().signal };
+			const answering = answer(() => handle(to, request, context));
 			const answered = await to.life.seenFrom(answering, unreachable);
 			await world.someTime();
 			return create(output, answered);
