@@ -51,6 +51,26 @@ describe.each(connections)("the resource API, %s", (connection) => {
 			expect(await read()).toEqual(written);
 		});
 
+		it("replaces nothing where it must create, and says so", async () => {
+			const stored = await write(artist("miles"));
+			const again = t.client.write({ resource: artist("miles"), createOnly: true });
+			await expectRefusal(again, Code.AlreadyExists, /^miles is there already/);
+			expect(await read()).toEqual(stored);
+		});
+
+		it("creates once of many that must create", async () => {
+			const tries = Array.from({ length: 8 }, () =>
+				t.client.write({ resource: artist("miles"), createOnly: true }),
+			);
+			const settled = await Promise.allSettled(tries);
+			expect(settled.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+			for (const each of settled) {
+				if (each.status === "rejected") {
+					expect(each.reason).toMatchObject({ code: Code.AlreadyExists });
+				}
+			}
+		});
+
 		it("fills in the default tenancy, in answers too", async () => {
 			const resource = artist("miles");
 			const { id } = await write({

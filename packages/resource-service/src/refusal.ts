@@ -1,4 +1,5 @@
 import { Code, ConnectError } from "@connectrpc/connect";
+import type { ID } from "@plinth/proto";
 import { gvkKey, type TypeLike } from "@plinth/resource";
 
 /** A refusal of what the caller sent. */
@@ -34,6 +35,14 @@ export function otherUid(): ConnectError {
 	return new ConnectError(
 		"write failed because the given uid doesn't match what is stored",
 		Code.FailedPrecondition,
+	);
+}
+
+/** A resource that is there, and must not be. */
+export function alreadyThere(id: ID): ConnectError {
+	return new ConnectError(
+		`${id.name} is there already: write it without create_only to replace it`,
+		Code.AlreadyExists,
 	);
 }
 

@@ -60,7 +60,7 @@ export function createResourceService(
 			),
 		write: (request, call) =>
 			guard.run("Write", call, () =>
-				answer("plinth.resource.v1.WriteResponse", call, write(context, request.resource, call)),
+				answer("plinth.resource.v1.WriteResponse", call, write(context, request, call)),
 			),
 		writeStatus: (request, call) =>
 			guard.run("WriteStatus", call, () =>

@@ -1,9 +1,10 @@
 import type { HandlerContext } from "@connectrpc/connect";
-import type { Resource } from "@plinth/proto";
+import type { Resource, WriteRequest } from "@plinth/proto";
 import { CasFailure, type Commit, type CommitOptions, WrongUid } from "@plinth/storage";
 import { accessOf, fenceOf } from "./call.ts";
 import { Candidate } from "./candidate.ts";
 import { ownerDoesNotExist, planWrite, type WritePlan } from "./plan-write.ts";
+import { alreadyThere } from "./refusal.ts";
 import { retryConflicts } from "./retry.ts";
 import type { ServiceContext } from "./service-context.ts";
 import { readStored } from "./stored.ts";
@@ -11,10 +12,10 @@ import { readStored } from "./stored.ts";
 /** Stores a resource; answers it as it was stored. */
 export async function write(
 	context: ServiceContext,
-	input: Resource | undefined,
+	{ resource, createOnly }: Pick<WriteRequest, "resource" | "createOnly">,
 	call: HandlerContext,
 ): Promise<Resource> {
-	const { plan, commit } = await tryWrite(context, input, call, false);
+	const { plan, commit } = await tryWrite(context, resource, call, { dryRun: false, createOnly });
 	return commit.resources[0] ?? { ...plan.resource, version: commit.version };
 }
 
@@ -28,7 +29,10 @@ export async function mutateAndValidate(
 	input: Resource | undefined,
 	call: HandlerContext,
 ): Promise<Resource> {
-	const { plan, stored } = await tryWrite(context, input, call, true);
+	const { plan, stored } = await tryWrite(context, input, call, {
+		dryRun: true,
+		createOnly: false,
+	});
 	const { id } = plan.resource;
 	return {
 		...plan.resource,
@@ -42,13 +46,16 @@ async function tryWrite(
 	context: ServiceContext,
 	input: Resource | undefined,
 	call: HandlerContext,
-	dryRun: boolean,
+	{ dryRun, createOnly }: { readonly dryRun: boolean; readonly createOnly: boolean },
 ): Promise<{ plan: WritePlan; commit: Commit; stored: Resource | undefined }> {
 	const access = await accessOf(context.authorizer, call);
 	const candidate = new Candidate(context, access, input);
 	const options = { fence: fenceOf(call), dryRun };
 	return retryConflicts(context.runtime, call, async (consistency) => {
 		const stored = await readStored(context.backend, candidate.id, consistency);
+		if (createOnly && stored !== undefined) {
+			throw alreadyThere(candidate.id);
+		}
 		const plan = await planWrite(context, candidate, stored, consistency);
 		return { plan, commit: await commitPlan(context, plan, options), stored };
 	});

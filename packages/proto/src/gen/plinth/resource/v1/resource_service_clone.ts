@@ -45,6 +45,7 @@ export function cloneWriteRequest(message: WriteRequest): WriteRequest {
   if (message.resource !== undefined) {
     copy.resource = cloneResource(message.resource);
   }
+  copy.createOnly = message.createOnly;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }

@@ -1,0 +1,100 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { seededRandom } from "@plinth/runtime/testing";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { firstRegions } from "../../../examples/regions/src/plan.ts";
+import { Regions } from "../../../examples/regions/src/regions.ts";
+import { look, type World, work } from "./clients/client.ts";
+import { Moments } from "./clients/moments.ts";
+import { places } from "./clients/places.ts";
+import { endStateProblems } from "./end-state/check-end-state.ts";
+import { readEndState } from "./end-state/read-end-state.ts";
+import { noProblems, problemsOf } from "./history/problems.ts";
+import { disturb } from "./servers/disturb.ts";
+import { empty } from "./servers/empty.ts";
+import { warningsLogged } from "./servers/server-logs.ts";
+import { settle } from "./servers/settle.ts";
+import { summary } from "./summary.ts";
+
+const seconds = Number(process.env.PLINTH_SECONDS ?? 120);
+const seed = Number(process.env.PLINTH_SEEDS ?? Date.now() % 2 ** 31);
+// A server takes variables that begin so for its own, and ends at one that it does not know.
+for (const name of Object.keys(process.env).filter((each) => each.startsWith("PLINTH_"))) {
+	delete process.env[name];
+}
+const clients = 8;
+/** The mean time between two calls of one client, in milliseconds. */
+const pauseMs = 160;
+/** How long things may take to settle: owners are let go of after half a minute, three times in a row. */
+const settleMs = 300_000;
+
+describe("six servers in two regions", () => {
+	const dataDirectory = mkdtempSync(join(tmpdir(), "plinth-regions-faults-"));
+	// Below the ports that the system gives to outgoing connections.
+	const basePort = 10_000 + (process.pid % 40) * 200;
+	const regions = new Regions({ dataDirectory, basePort, versions: { devices: "v1" } });
+	let passed = false;
+	beforeAll(() => regions.start(), 180_000);
+	afterAll(async () => {
+		await regions.stop();
+		if (passed) {
+			rmSync(dataDirectory, { recursive: true });
+		}
+	}, 60_000);
+
+	it("keep all promises while they are killed", { timeout: (seconds + 900) * 1000 }, async () => {
+		console.log(
+			`PLINTH_SEEDS=${seed} PLINTH_SECONDS=${seconds}; data, logs and the history are in ${dataDirectory} where it fails`,
+		);
+		const random = seededRandom(seed);
+		const world: World = {
+			random,
+			address: (deployment) => regions.get(deployment).address,
+			history: [],
+			known: new Map(),
+			whereabouts: new Map(),
+			busy: new Set(),
+			moments: new Moments(),
+			pauseMs,
+		};
+		const clientsEnd = new AbortController();
+		const working = Array.from({ length: clients }, () => work(world, clientsEnd.signal));
+		const kills = await disturb(regions, world.moments, seconds, seededRandom(seed + 1)).finally(
+			() => clientsEnd.abort(),
+		);
+		await Promise.all(working);
+		await Promise.all([...regions.servers.values()].map((server) => server.ready(180_000)));
+
+		const began = performance.now();
+		const unsettled = await settle(
+			async () => endStateProblems(await readEndState(regions)),
+			settleMs,
+		);
+		const settled = performance.now();
+		for (const place of places) {
+			await look(world, place);
+		}
+		const { resources, shadows } = await readEndState(regions);
+		writeFileSync(join(dataDirectory, "history.json"), JSON.stringify(world.history, null, "\t"));
+		const counts = summary(world.history);
+		console.log({
+			kills,
+			...counts,
+			atTheEnd: { resources: resources.length, shadows: shadows.length },
+			settledInMs: Math.round(settled - began),
+			logged: warningsLogged(dataDirectory, [...regions.servers.keys()]),
+		});
+		expect(kills).not.toEqual({});
+		expect(counts.writes.done).toBeGreaterThan(0);
+		expect(counts.deletes.done).toBeGreaterThan(0);
+		expect(unsettled).toEqual([]);
+		expect(problemsOf(world.history, firstRegions)).toEqual(noProblems);
+
+		const left = await empty(regions, world, settleMs);
+		console.log({ emptiedInMs: Math.round(performance.now() - settled) });
+		expect(left).toEqual([]);
+		expect(problemsOf(world.history, firstRegions)).toEqual(noProblems);
+		passed = true;
+	});
+});

@@ -1,0 +1,333 @@
+import { describe, expect, it } from "vitest";
+import { noProblems, type Problems, problemsOf } from "./problems.ts";
+import { Script } from "./script.fixture.ts";
+
+const [project, rack, device, other, key] = [
+	"Project p (us-west2)",
+	"Rack r (eu-north1)",
+	"Device d (us-west2)",
+	"Device e (eu-north1)",
+	"AccessKey k (eu-north1)",
+];
+const blocked =
+	"iam.Project default/default/p (us-west2) can't be deleted: it is referenced by devices.Rack default/default/r (eu-north1) of devices in eu-north1";
+
+function check(tell: (script: Script) => void): Problems {
+	const script = new Script();
+	tell(script);
+	return problemsOf(script.history, ["us-west2", "eu-north1"]);
+}
+
+const fine: Readonly<Record<string, (script: Script) => void>> = {
+	"a deletion that a user asked for, and the name taken anew": (script) => {
+		script.writes(project);
+		script.deletes(project);
+		script.writes(project);
+		script.finds(project);
+	},
+	"a deletion of unknown outcome that was done, and one that was not": (script) => {
+		script.writes(project);
+		script.mayDelete(project);
+		script.finds(project);
+		script.mayDelete(project);
+		script.findsNothing(project);
+	},
+	"a write of unknown outcome that was done, and one that was not": (script) => {
+		script.writes(device);
+		script.mayWrite(device);
+		script.finds(device);
+		const { note } = script.mayWrite(device);
+		script.finds(device, { note });
+	},
+	"a blocked deletion": (script) => {
+		script.writes(project);
+		script.writes(rack, { references: { project } });
+		script.isKept(project, blocked);
+		script.finds(project);
+	},
+	"a deletion though somebody references it who is being deleted too": (script) => {
+		script.writes(project);
+		script.writes(rack, { references: { project } });
+		script.deletes(rack, false);
+		script.deletes(project);
+		script.finds(rack, { marked: true });
+		script.findsNothing(rack);
+	},
+	"a deletion that waits for a deployment": (script) => {
+		script.writes(project);
+		script.isKept(
+			project,
+			"iam.Project default/default/p (us-west2) can't be deleted: devices in eu-north1 may reference it and can't be asked (unavailable)",
+		);
+	},
+	"a cascade, and all that follows": (script) => {
+		script.writes(rack);
+		const uid = script.writes(device, { references: { rack } });
+		script.writes(other, { references: { standby: device } });
+		script.writes(key, { owners: [uid] });
+		script.deletes(rack, false);
+		script.finds(rack, { marked: true });
+		script.finds(device, { marked: true });
+		script.finds(other, { references: {} });
+		script.findsNothing(device);
+		script.findsNothing(rack);
+		script.findsNothing(key);
+	},
+	"a write over a reference whose target is on its way out": (script) => {
+		script.writes(project);
+		script.writes(device, { references: { lentTo: project } });
+		script.deletes(project, false);
+		script.finds(project, { marked: true });
+		script.writes(device, { references: { lentTo: project } });
+		script.finds(device, { references: {} });
+		script.findsNothing(project);
+	},
+	"a write with a target that is gone": (script) => {
+		script.writes(project);
+		script.deletes(project);
+		script.isRefused(
+			rack,
+			{ references: { project } },
+			"project (iam.Project default/default/p (us-west2)): iam.Project default/default/p (us-west2) does not exist",
+		);
+	},
+};
+
+const planted: Readonly<Record<string, [keyof Problems, (script: Script) => void]>> = {
+	"a deletion that nobody asked for": [
+		"deletions",
+		(script) => {
+			script.writes(project);
+			script.findsNothing(project);
+		},
+	],
+	"a mark that nobody asked for": [
+		"deletions",
+		(script) => {
+			script.writes(rack);
+			script.finds(rack, { marked: true });
+		},
+	],
+	"a deletion that was refused, and done": [
+		"deletions",
+		(script) => {
+			script.writes(project);
+			script.writes(rack, { references: { project } });
+			script.isKept(project, blocked);
+			script.findsNothing(project);
+		},
+	],
+	"a deletion that was found not done, and is done later": [
+		"deletions",
+		(script) => {
+			script.writes(project);
+			script.mayDelete(project);
+			script.finds(project);
+			script.findsNothing(project);
+		},
+	],
+	"a deletion that was answered, and is taken back": [
+		"deletions",
+		(script) => {
+			script.writes(project);
+			script.deletes(project, false);
+			script.finds(project);
+		},
+	],
+	"a deletion though somebody blocks": [
+		"deletions",
+		(script) => {
+			script.writes(project);
+			script.writes(rack, { references: { project } });
+			script.deletes(project);
+			script.finds(rack);
+		},
+	],
+	"a cascade of something that is still there": [
+		"deletions",
+		(script) => {
+			script.writes(rack);
+			script.writes(device, { references: { rack } });
+			script.findsNothing(device);
+			script.finds(rack);
+		},
+	],
+	"a cascade of an incarnation that was gone before": [
+		"deletions",
+		(script) => {
+			script.writes(rack);
+			script.deletes(rack);
+			script.writes(rack);
+			script.writes(device, { references: { rack } });
+			script.findsNothing(device);
+		},
+	],
+	"a cascade along a reference that was given up": [
+		"deletions",
+		(script) => {
+			script.writes(rack);
+			script.writes(device, { references: { rack } });
+			script.writes(device);
+			script.deletes(rack);
+			script.findsNothing(device);
+		},
+	],
+	"a cascade where the target should be unset": [
+		"deletions",
+		(script) => {
+			script.writes(project);
+			script.writes(device, { references: { lentTo: project } });
+			script.deletes(project);
+			script.findsNothing(device);
+		},
+	],
+	"an ownee that goes though one of its owners is there": [
+		"deletions",
+		(script) => {
+			const owners = [script.writes(device), script.writes(other)];
+			script.writes(key, { owners });
+			script.deletes(device);
+			script.findsNothing(key);
+		},
+	],
+	"a field that is cleared though its target is there": [
+		"contents",
+		(script) => {
+			script.writes(project);
+			script.writes(device, { references: { lentTo: project } });
+			script.finds(device, { references: {} });
+		},
+	],
+	"a field that is cleared for an incarnation that was gone before": [
+		"contents",
+		(script) => {
+			script.writes(project);
+			script.deletes(project);
+			script.writes(project);
+			script.writes(device, { references: { lentTo: project } });
+			script.finds(device, { references: {} });
+		},
+	],
+	"a field with BLOCK that is cleared": [
+		"contents",
+		(script) => {
+			script.writes(project);
+			script.writes(rack, { references: { project } });
+			script.mayDelete(project);
+			script.finds(rack, { references: {} });
+			script.findsNothing(project);
+		},
+	],
+	"a reference that nobody wrote": [
+		"contents",
+		(script) => {
+			script.writes(project);
+			script.writes(device);
+			script.finds(device, { references: { lentTo: project } });
+		},
+	],
+	"a write that is lost": [
+		"contents",
+		(script) => {
+			script.writes(device);
+			script.writes(device);
+			script.finds(device, { note: "note-1" });
+		},
+	],
+	"a write that was refused, and done": [
+		"contents",
+		(script) => {
+			script.writes(rack);
+			script.isRefused(
+				rack,
+				{ references: { project } },
+				"project (iam.Project default/default/p (us-west2)): iam.Project default/default/p (us-west2) does not exist",
+			);
+			script.finds(rack, { note: "note-2", references: { project } });
+		},
+	],
+	"an owner that is taken away though it is there": [
+		"contents",
+		(script) => {
+			const owners = [script.writes(device), script.writes(other)];
+			script.writes(key, { owners });
+			script.finds(key, { owners: owners.slice(1) });
+		},
+	],
+	"a last owner that is taken away from what lives": [
+		"contents",
+		(script) => {
+			script.writes(key, { owners: [script.writes(device)] });
+			script.deletes(device);
+			script.finds(key, { owners: [] });
+		},
+	],
+	"a refusal without a reason": [
+		"refusals",
+		(script) => {
+			script.writes(project);
+			script.isKept(project, "something went wrong");
+		},
+	],
+	"a refusal that names nobody": [
+		"refusals",
+		(script) => {
+			script.writes(project);
+			script.isKept(
+				project,
+				"iam.Project default/default/p (us-west2) can't be deleted: it is referenced by resources of devices in us-west2",
+			);
+		},
+	],
+	"a refusal that names somebody who does not block": [
+		"refusals",
+		(script) => {
+			script.writes(project);
+			script.writes(rack, { references: { project } });
+			script.writes(rack);
+			script.isKept(project, blocked);
+		},
+	],
+	"a refusal that names a deployment that there is not": [
+		"refusals",
+		(script) => {
+			script.writes(project);
+			script.isKept(
+				project,
+				"iam.Project default/default/p (us-west2) can't be deleted: devices in nowhere may reference it and can't be asked (unavailable)",
+			);
+		},
+	],
+	"a write that is refused for a target that is there": [
+		"refusals",
+		(script) => {
+			script.writes(project);
+			script.isRefused(
+				rack,
+				{ references: { project } },
+				"project (iam.Project default/default/p (us-west2)): iam.Project default/default/p (us-west2) does not exist",
+			);
+			script.finds(project);
+		},
+	],
+	"a write that is refused as that of a marked resource, and is of none": [
+		"refusals",
+		(script) => {
+			script.writes(rack);
+			script.isRefused(rack, {}, "cannot modify metadata", "invalid_argument");
+			script.finds(rack);
+		},
+	],
+};
+
+describe("the checks of what users saw", () => {
+	it.each(Object.entries(fine))("have nothing against %s", (_, tell) => {
+		expect(check(tell)).toEqual(noProblems);
+	});
+
+	it.each(Object.entries(planted))("find %s", (_, [where, tell]) => {
+		const { [where]: found, ...others } = check(tell);
+		expect(found).toHaveLength(1);
+		expect(Object.values(others).flat()).toEqual([]);
+	});
+});
