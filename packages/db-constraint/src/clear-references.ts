@@ -1,7 +1,7 @@
 import type { Resource } from "@plinth/proto";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { encodeData, newUlid } from "@plinth/resource";
-import type { StorageBackend } from "@plinth/storage";
+import type { Mutation, StorageBackend } from "@plinth/storage";
 import type { ConstraintContext } from "./constraint-context.ts";
 import type { KeyLike } from "./resource-key.ts";
 import { sameTarget } from "./shadow.ts";
@@ -11,6 +11,7 @@ import { sameTarget } from "./shadow.ts";
  * the resource as it was read. Straight to the storage: no hooks run, and it is allowed wherever the
  * resource is.
  *
+ * @param more - what is committed with it.
  * @throws what a commit of the store throws: conflicts mean looking again.
  */
 export async function clearReferences(
@@ -18,6 +19,7 @@ export async function clearReferences(
 	store: StorageBackend,
 	resource: Resource,
 	targets: readonly KeyLike[],
+	more: readonly Mutation[] = [],
 ): Promise<void> {
 	const cleared = descriptor.without(resource, ({ rule, target }) => {
 		const located = { ...target, region: target.region || environment.self.region };
@@ -31,5 +33,5 @@ export async function clearReferences(
 		generation: newUlid(runtime),
 		data: encodeData(cleared.type.schema, cleared.data),
 	};
-	await store.commit([{ op: "put", resource: next, expectedVersion: resource.version }]);
+	await store.commit([{ op: "put", resource: next, expectedVersion: resource.version }, ...more]);
 }

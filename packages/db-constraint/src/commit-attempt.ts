@@ -6,6 +6,7 @@ import {
 	type OutgoingReference,
 	OutgoingReferenceSchema,
 	type Shadow,
+	type Task,
 	TaskSchema,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { addFinalizer, hasFinalizer, isMarkedForDeletion } from "@plinth/resource";
@@ -150,7 +151,9 @@ export class CommitAttempt {
 		await this.#planReferences(resource, true);
 		await this.#establishForeign(true);
 		this.#plan.assert("descriptor", await assertDescriptor(this.#context));
-		const shadow = (await this.#plan.shadow(this.#key(resource.id))).next;
+		const edit = await this.#plan.shadow(this.#key(resource.id));
+		edit.next = edit.next && inOrderOf(edit.stored?.shadow, edit.next);
+		const shadow = edit.next;
 		const missing = shadow?.outgoing.filter(({ targetUid }) => targetUid === "") ?? [];
 		const reports = resource.status[statusKey]?.conditions.some(({ type }) => type === resolved);
 		if (!this.#isMore && (missing.length > 0 || reports)) {
@@ -397,7 +400,7 @@ export class CommitAttempt {
 				outgoing.push(known ?? unresolved());
 			} else if (isLocal(this.#context, reference)) {
 				outgoing.push(await this.#planLocal(reference, shadow, mayMiss ? unresolved() : undefined));
-			} else if (mayMiss && !isAnew && (!derives || !isKept(this.#context, reference))) {
+			} else if (mayMiss && (derives ? !isKept(this.#context, reference) : !isAnew)) {
 				// The owned-pending handler looks for what had no target when it was derived.
 				const held = derives ? outgoingTo(shadow, target) : undefined;
 				outgoing.push(held === undefined ? unresolved() : await this.#planAbsent(reference, held));
@@ -504,7 +507,7 @@ export class CommitAttempt {
 		{ path, target, rule }: LocatedReference,
 		{ targetUid, deploymentUid }: OutgoingReference,
 	): Promise<OutgoingReference> {
-		if (!(await this.#context.environment.isDeleted(deploymentUid))) {
+		if (deploymentUid === "" || !(await this.#context.environment.isDeleted(deploymentUid))) {
 			throw new Refused(
 				Code.Unavailable,
 				`${path} references ${displayKey(target)}, whose deployment is not known now`,
@@ -529,12 +532,14 @@ export class CommitAttempt {
 				throw new Error(`${displayKey(target)} was not established`);
 			}
 			if (established === undefined) {
-				const held = this.#anew(target) ? undefined : uidHeld(edit.stored?.shadow, target);
+				const held = this.#anew(target) ? undefined : outgoingTo(edit.stored?.shadow, target);
+				const { targetUid = "", deploymentUid = "" } = held ?? {};
 				const missing = create(OutgoingReferenceSchema, {
 					path,
 					target,
-					targetUid: held ?? "",
+					targetUid,
 					rule,
+					deploymentUid,
 				});
 				const task = create(TaskSchema, { task: { case: "resolve", value: { target } } });
 				edit.next = {
@@ -631,6 +636,34 @@ function uidHeld(from: Shadow | undefined, target: KeyLike): string | undefined 
 /** A reference to that target that has a uid. */
 function outgoingTo(from: Shadow | undefined, target: KeyLike): OutgoingReference | undefined {
 	return from?.outgoing.find((each) => each.targetUid !== "" && sameTarget(each.target, target));
+}
+
+/**
+ * The shadow with its references and tasks in the order of another one: in which order they were derived
+ * changes nothing, and must not bring another pass about.
+ */
+function inOrderOf(before: Shadow | undefined, shadow: Shadow): Shadow {
+	if (before === undefined) {
+		return shadow;
+	}
+	const references = new Map(
+		before.outgoing.map(({ target, rule }, at) => [`${target && keyString(target)} ${rule}`, at]),
+	);
+	const tasks = new Map(before.tasks.map((task, at) => [nameOfTask(task), at]));
+	const end = Number.MAX_SAFE_INTEGER;
+	const placeOf = ({ target, rule }: OutgoingReference) =>
+		references.get(`${target && keyString(target)} ${rule}`) ?? end;
+	const placeOfTask = (task: Task) => tasks.get(nameOfTask(task)) ?? end;
+	return {
+		...shadow,
+		outgoing: shadow.outgoing.toSorted((a, b) => placeOf(a) - placeOf(b)),
+		tasks: shadow.tasks.toSorted((a, b) => placeOfTask(a) - placeOfTask(b)),
+	};
+}
+
+function nameOfTask({ task }: Task): string {
+	const target = task.case === "confirm" || task.case === "resolve" ? task.value.target : undefined;
+	return `${task.case} ${target && keyString(target)}`;
 }
 
 /** The same things, beginning anywhere: so that none is always the last one. */

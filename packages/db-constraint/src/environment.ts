@@ -26,6 +26,11 @@ export interface DeploymentInfo {
 export interface Environment {
 	/** This deployment. Its version changes when another one is announced. */
 	readonly self: DeploymentInfo;
+	/**
+	 * Whether everybody who keeps registrations has been heard since the start; yes where it is absent. Where
+	 * not, a deployment that is not known may be there all the same.
+	 */
+	readonly isComplete?: boolean;
 	/** All deployments that are known, this one included. */
 	deployments(): readonly DeploymentInfo[];
 	/** The deployment of a service in a region that is in charge now, or `undefined`. */

@@ -110,7 +110,7 @@ export function isLocal(
 /**
  * The deployment that keeps the target.
  *
- * @throws Refused FailedPrecondition where there is none.
+ * @throws Refused FailedPrecondition where there is none, Unavailable where there may be one.
  */
 export function deploymentOf(
 	{ environment }: Pick<ConstraintContext, "environment">,
@@ -119,10 +119,10 @@ export function deploymentOf(
 	const name = service || environment.self.service;
 	const found = environment.find(name, target.region);
 	if (found === undefined) {
-		throw new Refused(
-			Code.FailedPrecondition,
-			`${path} references ${displayKey(target)}, but no deployment of ${name || "this service"} in region "${target.region}" is known`,
-		);
+		const problem = `${path} references ${displayKey(target)}, but no deployment of ${name || "this service"} in region "${target.region}" is known`;
+		throw environment.isComplete === false
+			? new Refused(Code.Unavailable, `${problem} yet: a meta deployment can't be reached`)
+			: new Refused(Code.FailedPrecondition, problem);
 	}
 	return found;
 }

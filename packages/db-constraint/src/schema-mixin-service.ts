@@ -34,9 +34,13 @@ export function createSchemaMixinService(
 		if (route?.from === undefined || route.from.uid === "") {
 			throw new ConnectError("route.from.uid is required", Code.InvalidArgument);
 		}
-		if (route.toUid !== environment.self.uid) {
+		const { uid, name } = environment.self;
+		if (uid === "") {
+			throw new ConnectError(`${name} is starting: it has not registered yet`, Code.Unavailable);
+		}
+		if (route.toUid !== uid) {
 			throw new ConnectError(
-				`this is deployment ${environment.self.name || environment.self.uid}, not the one with uid ${route.toUid}`,
+				`this is deployment ${name || uid}, not the one with uid ${route.toUid}`,
 				Code.Unavailable,
 			);
 		}

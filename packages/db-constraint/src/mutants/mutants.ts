@@ -94,7 +94,7 @@ export const mutants: readonly Mutant[] = [
 	{
 		name: "remove the last owner reference before deleting",
 		file: "node/meta-owners.ts",
-		find: "await this.#store.commit([...deletion(runtime, resource), asBefore]);",
+		find: "await this.#store.commit([...deletion(runtime, resource), ...asBefore]);",
 		replace: `const free = { ...resource, ownerReferences: left, generation: newUlid(runtime) };
 				const { resources } = await this.#store.commit([
 					{ op: "put", resource: free, expectedVersion: resource.version },

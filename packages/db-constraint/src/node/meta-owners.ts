@@ -9,7 +9,7 @@
  *             delete the resource instead, in the version in which it is the last one.
  */
 
-import { create } from "@bufbuild/protobuf";
+import { create, equals } from "@bufbuild/protobuf";
 import type { OwnerReference, Resource } from "@plinth/proto";
 import {
 	type CheckMetaOwnersRequest_Ownership,
@@ -19,6 +19,7 @@ import {
 import {
 	Lifecycle,
 	type MetaOwner,
+	MetaOwnerSchema,
 	type Shadow,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { isMarkedForDeletion, newUlid } from "@plinth/resource";
@@ -32,8 +33,8 @@ import type { ConstraintContext } from "../constraint-context.ts";
 import { ownerKey } from "../owner-references.ts";
 import { deletion } from "../removals.ts";
 import { type KeyLike, nameOfKey } from "../resource-key.ts";
-import { deployedOf, sameTarget } from "../shadow.ts";
-import { lookup, recordId, type StoredShadow } from "../shadow-records.ts";
+import { deployedOf, sameTarget, shadowName } from "../shadow.ts";
+import { lookup, readShadow, recordId, type StoredShadow } from "../shadow-records.ts";
 import { updateShadow } from "../shadow-update.ts";
 import { FirstSights } from "./first-sights.ts";
 import { done, type Handled, soonest } from "./handled.ts";
@@ -242,15 +243,25 @@ export class MetaOwners {
 	}
 
 	/**
-	 * By compare-and-swap on the version in which the reference was seen to be the last one, or not; and
-	 * on the shadow as it was before the owner was asked: an owner that has referenced the ownee since then
-	 * has changed it.
+	 * By compare-and-swap on the version in which the reference was seen to be the last one, or not; on the
+	 * shadow, in which the reference is the one that was asked about; and where the owner must reference the
+	 * ownee, on the shadow as it was before the question: an owner elsewhere that has referenced the ownee
+	 * since then has changed it. One that is kept here need not have: its own shadow is looked at again.
 	 */
 	async #letGo(stored: StoredShadow, owner: MetaOwner): Promise<Handled> {
 		const { backend, runtime, limits } = this.#context;
 		const waitMs = (this.#refused.get(stored.name) ?? 0) - runtime.clock.monotonic();
 		if (waitMs > 0) {
 			return { againAfterMs: waitMs };
+		}
+		// That an owner is gone stays true, however often others change the shadow to reference the ownee.
+		const seen = owner.requiresOwnerReference ? stored : await readShadow(backend, stored.name);
+		const asAsked = seen && find(seen.shadow, owner);
+		if (seen === undefined || asAsked === undefined) {
+			return done;
+		}
+		if (!equals(MetaOwnerSchema, asAsked, owner)) {
+			return { againAfterMs: limits.pauseMs };
 		}
 		const resource = await lookup(backend, nameOfKey(keyOfShadow(stored.shadow)));
 		if (resource === undefined || resource.id?.uid !== stored.shadow.uid) {
@@ -262,20 +273,23 @@ export class MetaOwners {
 		if (left.length === resource.ownerReferences.length) {
 			return done;
 		}
-		const asBefore: Mutation = {
-			op: "assert",
-			id: recordId(stored.name),
-			expectedVersion: stored.version,
-		};
+		const lacking = await this.#lacking(stored, owner);
+		if (lacking === undefined) {
+			return { againAfterMs: limits.pauseMs };
+		}
+		const asBefore: readonly Mutation[] = [
+			{ op: "assert", id: recordId(stored.name), expectedVersion: seen.version },
+			...lacking,
+		];
 		try {
 			if (left.length > 0 || owner.unsetOnDelete || isMarkedForDeletion(resource)) {
 				const next: Resource = { ...resource, ownerReferences: left, generation: newUlid(runtime) };
 				await this.#store.commit([
 					{ op: "put", resource: next, expectedVersion: resource.version },
-					asBefore,
+					...asBefore,
 				]);
 			} else {
-				await this.#store.commit([...deletion(runtime, resource), asBefore]);
+				await this.#store.commit([...deletion(runtime, resource), ...asBefore]);
 			}
 			return done;
 		} catch (failure) {
@@ -289,6 +303,37 @@ export class MetaOwners {
 			throw failure;
 		}
 	}
+
+	/**
+	 * What a commit asserts where the owner must reference the ownee, is kept here, and does not; nothing where
+	 * it is not valid for good anyway, `undefined` where it references the ownee by now.
+	 */
+	async #lacking(
+		ownee: StoredShadow,
+		{ owner, ownerUid, requiresOwnerReference }: MetaOwner,
+	): Promise<readonly Mutation[] | undefined> {
+		const { backend, environment } = this.#context;
+		if (!requiresOwnerReference || !owner || this.#keeper(owner)?.uid !== environment.self.uid) {
+			return [];
+		}
+		const resource = await lookup(backend, nameOfKey(owner), { consistency: "strong" });
+		if (resource?.id?.uid !== ownerUid || isMarkedForDeletion(resource)) {
+			return [];
+		}
+		const name = shadowName(owner);
+		const from = await readShadow(backend, name, { consistency: "strong" });
+		if (from?.shadow.lifecycle === Lifecycle.DELETING) {
+			return [];
+		}
+		return references(from, ownee)
+			? undefined
+			: [{ op: "assert", id: recordId(name), expectedVersion: from?.version ?? "" }];
+	}
+}
+
+/** Whether a shadow has a reference to the resource of another one. */
+function references(from: StoredShadow | undefined, { shadow }: StoredShadow): boolean {
+	return from?.shadow.outgoing.some((each) => sameTarget(each.target, shadow.resource)) ?? false;
 }
 
 function thingOf(owner: MetaOwner): string {

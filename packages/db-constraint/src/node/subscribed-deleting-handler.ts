@@ -102,6 +102,13 @@ export class SubscribedDeletingHandler {
 			return "done";
 		}
 		try {
+			// Another schema may change the rule, and a target that is taken over its uid; both leave the
+			// resource as it is.
+			const asRead: Mutation = {
+				op: "assert",
+				id: recordId(name),
+				expectedVersion: stored.version,
+			};
 			const rule = strictest(usesOf(shadow, target, targetUid));
 			const cascades =
 				rule === OnDelete.CASCADE ||
@@ -110,17 +117,11 @@ export class SubscribedDeletingHandler {
 				if (isMarkedForDeletion(resource)) {
 					return "waits";
 				}
-				// Another schema may change the rule, and leave the resource as it is.
-				const asRead: Mutation = {
-					op: "assert",
-					id: recordId(name),
-					expectedVersion: stored.version,
-				};
 				await this.#store.commit([...deletion(this.#context.runtime, resource), asRead]);
 				return "done";
 			}
 			if (rule === OnDelete.UNSET) {
-				await clearReferences(this.#context, this.#store, resource, [target]);
+				await clearReferences(this.#context, this.#store, resource, [target], [asRead]);
 			}
 			return rule === OnDelete.BLOCK ? "waits" : "done";
 		} catch (failure) {

@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import type { ID, Resource } from "@plinth/proto";
 import { DeletedDeploymentSchema } from "@plinth/proto/gen/plinth/meta/v1/meta_pb.js";
 import { decodeShared, idOf, newUlid, resourceOf } from "@plinth/resource";
 import type { Runtime } from "@plinth/runtime";
@@ -49,9 +50,9 @@ async function recordFor(
 	) {
 		return undefined;
 	}
-	const stored = await lookup(backend, mutation.id);
+	const stored = await readVersion(backend, mutation.id, mutation.expectedVersion);
 	const uid = stored?.id?.uid;
-	if (stored === undefined || uid === undefined || stored.version !== mutation.expectedVersion) {
+	if (stored === undefined || uid === undefined) {
 		return undefined;
 	}
 	const { service, region } = decodeShared(Deployment, stored).data;
@@ -61,4 +62,16 @@ async function recordFor(
 	});
 	resource.generation = newUlid(runtime);
 	return { op: "put", resource, expectedVersion: "" };
+}
+
+/** That version of a resource, also where this server hears of it late; a commit over another one fails. */
+async function readVersion(
+	backend: StorageBackend,
+	id: ID,
+	version: string,
+): Promise<Resource | undefined> {
+	const seen = await lookup(backend, id);
+	const stored =
+		seen?.version === version ? seen : await lookup(backend, id, { consistency: "strong" });
+	return stored?.version === version ? stored : undefined;
 }

@@ -31,10 +31,12 @@ export async function describeService(
 			return;
 		}
 		try {
-			await (stored === undefined
+			const written = await (stored === undefined
 				? createResource(client, Service, service, next, callMs)
 				: replaceData(client, Service, stored, next, callMs));
-			return;
+			if (written !== undefined) {
+				return;
+			}
 		} catch (failure) {
 			if (ConnectError.from(failure).code !== Code.Aborted) {
 				throw failure;

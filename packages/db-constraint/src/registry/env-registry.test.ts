@@ -1,12 +1,18 @@
-import { ConnectError } from "@connectrpc/connect";
-import { idOf, tenancyOf, typeOf } from "@plinth/resource";
+import { create } from "@bufbuild/protobuf";
+import { type Client, ConnectError } from "@connectrpc/connect";
+import type { ResourceService } from "@plinth/proto";
+import { DeploymentSchema } from "@plinth/proto/gen/plinth/meta/v1/meta_pb.js";
+import { idOf, resourceOf, tenancyOf, typeOf } from "@plinth/resource";
 import { silentLogger, systemRuntime } from "@plinth/runtime";
-import { createMemoryBackend } from "@plinth/storage";
+import { createMemoryBackend, type StorageBackend } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing } from "../../testdata/types.ts";
 import { readDeploymentRecord } from "../deployment-record.ts";
 import { ServiceDescriptor } from "../service-descriptor.ts";
+import { recordDeletedDeployments } from "./deleted-deployments.ts";
+import type { MetaSource } from "./meta-source.ts";
 import { DeletedDeployment, Deployment, deletedDeploymentName } from "./meta-types.ts";
+import { openIdentity } from "./own-identity.ts";
 import { register } from "./registration.ts";
 import { RegistryLab, whenKnown } from "./registry-lab.fixture.ts";
 
@@ -17,6 +23,69 @@ const names = (registry: {
 		.deployments()
 		.map(({ name }) => name)
 		.sort();
+
+type MetaClient = Client<typeof ResourceService>;
+
+/** Registers a server of alpha, as its first start does. */
+function registerAlpha(
+	client: MetaClient,
+	backend: StorageBackend | undefined,
+	name?: string,
+	metas: readonly MetaSource[] = [{ address: "meta-r1", client }],
+) {
+	if (backend === undefined) {
+		throw new Error("no storage");
+	}
+	return register({
+		deployment: {
+			service: "alpha",
+			region: "r1",
+			version: "v1",
+			address: "alpha-r1",
+			...(name && { name }),
+		},
+		descriptor: new ServiceDescriptor({ types: [Thing], service: "alpha" }),
+		identity: { backend, runtime: systemRuntime },
+		metas,
+		logger: silentLogger,
+		callMs: 500,
+	});
+}
+
+/** A client that waits before its first write of such a resource, or after its first list. */
+function held(client: MetaClient, method: "list" | "write", name?: string) {
+	const reached = Promise.withResolvers<void>();
+	const goesOn = Promise.withResolvers<void>();
+	const wait = async () => {
+		reached.resolve();
+		await goesOn.promise;
+	};
+	const waiting: MetaClient = {
+		...client,
+		list: async (...call) => {
+			const answer = await client.list(...call);
+			if (method === "list") {
+				await wait();
+			}
+			return answer;
+		},
+		write: async (request, options) => {
+			if (method === "write" && (name === undefined || request.resource?.id?.name === name)) {
+				await wait();
+			}
+			return client.write(request, options);
+		},
+	};
+	return { client: waiting, reached: reached.promise, goOn: () => goesOn.resolve() };
+}
+
+async function namesAt(client: MetaClient) {
+	const { resources } = await client.list({
+		type: typeOf(Deployment.type),
+		tenancy: tenancyOf(),
+	});
+	return resources.map(({ id }) => id?.name).sort();
+}
 
 describe("a registry", () => {
 	it("registers a meta deployment with itself, and others with it", async () => {
@@ -56,6 +125,22 @@ describe("a registry", () => {
 		await meta.stop();
 		expect(names(after.registry)).toEqual(["alpha-r1", "beta-r1", "meta-r1"]);
 		await expect(after.registry.isDeleted(before.registry.self.uid)).rejects.toThrow("is down");
+	});
+
+	it("says that deployments may be missing while a meta deployment has not been heard", async () => {
+		const lab = new RegistryLab();
+		await lab.start("meta", "r1", { metas: [] });
+		const meta2 = await lab.start("meta", "r2", { metas: [] });
+		const alpha = await lab.start("alpha", "r2", { metas: ["meta-r2"] });
+		await meta2.stop();
+		const { registry } = await lab.start("beta", "r1", { metas: ["meta-r1", "meta-r2"] });
+		expect(registry.find("alpha", "r2")).toBeUndefined();
+		expect(registry.isComplete).toBe(false);
+		const again = await lab.start("meta", "r2", { metas: [], backend: meta2.backend });
+		await whenKnown(registry, () => registry.isComplete);
+		expect(registry.find("alpha", "r2")?.uid).toBe(alpha.registry.self.uid);
+		await again.stop();
+		expect(registry.isComplete).toBe(true);
 	});
 
 	it("is not ready before a meta deployment answers", async () => {
@@ -120,36 +205,122 @@ describe("a registry", () => {
 		const lab = new RegistryLab();
 		const { client } = await lab.start("meta", "r1");
 		const backend = createMemoryBackend({ runtime: systemRuntime });
-		const registerWith = (meta: typeof client) =>
-			register({
-				deployment: { service: "alpha", region: "r1", version: "v1", address: "alpha-r1" },
-				descriptor: new ServiceDescriptor({ types: [Thing], service: "alpha" }),
-				identity: { backend, runtime: systemRuntime },
-				metas: [{ address: "meta-r1", client: meta }],
-				logger: silentLogger,
-				callMs: 500,
-			});
-		const listed = Promise.withResolvers<void>();
-		const goesOn = Promise.withResolvers<void>();
-		const second = registerWith({
-			...client,
-			list: async (...call) => {
-				const answer = await client.list(...call);
-				listed.resolve();
-				await goesOn.promise;
-				return answer;
-			},
-		});
-		await listed.promise;
-		const { registered } = await registerWith(client);
-		goesOn.resolve();
+		const late = held(client, "list");
+		const second = registerAlpha(late.client, backend);
+		await late.reached;
+		const { registered } = await registerAlpha(client, backend);
+		late.goOn();
 		expect((await second).registered).toEqual(registered);
 		expect((await readDeploymentRecord(backend))?.uid).toBe(registered.uid);
-		const { resources } = await client.list({
-			type: typeOf(Deployment.type),
-			tenancy: tenancyOf(),
+		expect(await namesAt(client)).toEqual(["alpha-r1", "meta-r1"]);
+	});
+
+	it("keeps one of two deployments that servers of one storage have registered under several names", async () => {
+		const lab = new RegistryLab();
+		const { client } = await lab.start("meta", "r1");
+		const backend = createMemoryBackend({ runtime: systemRuntime });
+		const late = held(client, "list");
+		const second = registerAlpha(late.client, backend, "other");
+		await late.reached;
+		const { registered } = await registerAlpha(client, backend);
+		late.goOn();
+		await expect(second).rejects.toThrow("another server of this storage registers it");
+		expect(await namesAt(client)).toEqual(["alpha-r1", "meta-r1", "other"]);
+		const again = await registerAlpha(client, backend, "other");
+		expect(again.registered.uid).toBe(registered.uid);
+		expect(await namesAt(client)).toEqual(["alpha-r1", "meta-r1"]);
+	});
+
+	it("keeps one of two deployments that servers of one storage have registered at several places", async () => {
+		const lab = new RegistryLab();
+		const here = await lab.start("meta", "r1", { metas: [] });
+		const there = await lab.start("meta", "r2", { metas: [] });
+		const backend = createMemoryBackend({ runtime: systemRuntime });
+		// It dies before it can note the uid; the next start does not reach the place where it registered.
+		const unnoted = { ...backend, commit: () => Promise.reject(new Error("dead")) };
+		await openIdentity({ backend, runtime: systemRuntime });
+		await expect(registerAlpha(here.client, unnoted)).rejects.toThrow("dead");
+		const { registered } = await registerAlpha(there.client, backend);
+		const metas = [there, here].map(({ client }, at) => ({ address: `meta-${at}`, client }));
+		const again = await registerAlpha(here.client, backend, undefined, metas);
+		expect(again.registered.uid).toBe(registered.uid);
+		expect(await namesAt(here.client)).toEqual(["meta-r1"]);
+		expect(await namesAt(there.client)).toEqual(["alpha-r1", "meta-r2"]);
+	});
+
+	it("does not give two storages that register at the same time one deployment", async () => {
+		const lab = new RegistryLab();
+		const { client } = await lab.start("meta", "r1");
+		const [one, other] = [1, 2].map(() => createMemoryBackend({ runtime: systemRuntime }));
+		const late = held(client, "write", "alpha-r1");
+		const second = registerAlpha(late.client, other);
+		await late.reached;
+		const { registered } = await registerAlpha(client, one);
+		late.goOn();
+		await expect(second).rejects.toThrow("another server registered alpha-r1");
+		const again = await registerAlpha(client, other);
+		expect(again.registered.name).toBe("alpha-r1-2");
+		expect((await registerAlpha(client, one)).registered).toEqual(registered);
+	});
+
+	it("does not take back the uid that another server of the storage has given up", async () => {
+		const lab = new RegistryLab();
+		const meta = await lab.start("meta", "r1");
+		const { client } = meta;
+		const backend = createMemoryBackend({ runtime: systemRuntime });
+		const { registered } = await registerAlpha(client, backend);
+		const listing = held(client, "list");
+		const late = registerAlpha(listing.client, backend);
+		await listing.reached;
+		await lab.delete(meta, "alpha-r1");
+		const writing = held(client, "write", "alpha-r1");
+		const successor = registerAlpha(writing.client, backend);
+		await writing.reached;
+		listing.goOn();
+		await expect(late).rejects.toThrow("another server of this storage registers it");
+		writing.goOn();
+		expect((await successor).registered.predecessorUid).toBe(registered.uid);
+		expect((await readDeploymentRecord(backend))?.uid).toBe((await successor).registered.uid);
+	});
+
+	it("announces nothing for a successor that has the name of a deployment which was deleted", async () => {
+		const lab = new RegistryLab();
+		const meta = await lab.start("meta", "r1");
+		const alpha = await lab.start("alpha", "r1");
+		await lab.delete(meta, "alpha-r1");
+		const again = await lab.start("alpha", "r1", { backend: alpha.backend });
+		await again.registry.announce("v1");
+		await expect(alpha.registry.announce("v2")).rejects.toThrow("no Deployment alpha-r1");
+		const beta = await lab.start("beta", "r1");
+		await whenKnown(beta.registry, () => beta.registry.find("alpha", "r1") !== undefined);
+		expect(beta.registry.find("alpha", "r1")).toMatchObject({ version: "v1", established: true });
+	});
+
+	it("records a deletion where its server hears of the last change late", async () => {
+		const memory = createMemoryBackend({ runtime: systemRuntime });
+		const resource = resourceOf(Deployment, {
+			id: { ...idOf(Deployment, "alpha-r1"), uid: "01A" },
+			data: create(DeploymentSchema, { service: "alpha", region: "r1" }),
 		});
-		expect(resources.map(({ id }) => id?.name)).toEqual(["alpha-r1", "meta-r1"]);
+		const put = { op: "put", resource, expectedVersion: "" } as const;
+		const first = (await memory.commit([put])).resources[0];
+		const [last] = first
+			? (await memory.commit([{ ...put, resource: first, expectedVersion: first.version }]))
+					.resources
+			: [];
+		const lagging: StorageBackend = {
+			...memory,
+			read: async (id, options) =>
+				options?.consistency !== "strong" && first?.id?.name === id.name
+					? first
+					: memory.read(id, options),
+		};
+		const meta = recordDeletedDeployments(lagging, systemRuntime);
+		const expectedVersion = last?.version ?? "";
+		expect(expectedVersion).not.toBe(first?.version);
+		await meta.commit([{ op: "delete", id: idOf(Deployment, "alpha-r1"), expectedVersion }]);
+		const record = idOf(DeletedDeployment, deletedDeploymentName("01A"));
+		expect((await memory.read(record)).id?.name).toBe(record.name);
 	});
 
 	it("shows who is disabled, and does not talk to them", async () => {

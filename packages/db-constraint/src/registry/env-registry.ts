@@ -115,6 +115,10 @@ export class EnvRegistry implements Environment {
 		};
 	}
 
+	get isComplete(): boolean {
+		return [...this.#sources.values()].every(({ complete }) => complete >= followedTypes);
+	}
+
 	deployments(): readonly DeploymentInfo[] {
 		const { self } = this;
 		const others = [...this.#picture.deployments().values()].filter(({ uid }) => uid !== self.uid);
@@ -195,9 +199,9 @@ export class EnvRegistry implements Environment {
 		if (this.#registration === undefined) {
 			throw unavailable("the deployment is not registered yet");
 		}
-		const { keeper, registered } = this.#registration;
-		const fields = { currentVersion: version, established: registered.predecessorUid !== "" };
-		await updateDeployment(keeper, registered.name, fields, this.#callMs);
+		const { predecessorUid } = this.#registration.registered;
+		const fields = { currentVersion: version, established: predecessorUid !== "" };
+		await updateDeployment(this.#registration, fields, this.#callMs);
 		this.#announced = version;
 		this.#established = true;
 		this.#changed();

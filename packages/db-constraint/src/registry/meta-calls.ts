@@ -28,15 +28,26 @@ export async function readStrongly(
 	}
 }
 
-/** Creates a resource. */
-export function createResource<Desc extends DescMessage>(
+/**
+ * Creates a resource; `undefined` where one of that name is there. A request that arrives late, or a second
+ * time, must not replace what operators and other servers have written since.
+ */
+export async function createResource<Desc extends DescMessage>(
 	client: Client<typeof ResourceService>,
 	type: ResourceType<Desc>,
 	name: string,
 	data: MessageShape<Desc>,
 	timeoutMs: number,
-): Promise<Resource> {
-	return write(client, resourceOf(type, { id: idOf(type, name), data }), timeoutMs);
+): Promise<Resource | undefined> {
+	const resource = resourceOf(type, { id: idOf(type, name), data });
+	try {
+		return await write(client, { resource, createOnly: true }, timeoutMs);
+	} catch (failure) {
+		if (ConnectError.from(failure).code === Code.AlreadyExists) {
+			return undefined;
+		}
+		throw failure;
+	}
 }
 
 /** Replaces the data of a resource, by compare-and-swap: Aborted where it has changed meanwhile. */
@@ -47,15 +58,16 @@ export function replaceData<Desc extends DescMessage>(
 	data: MessageShape<Desc>,
 	timeoutMs: number,
 ): Promise<Resource> {
-	return write(client, { ...stored, data: encodeData(type.schema, data) }, timeoutMs);
+	const resource = { ...stored, data: encodeData(type.schema, data) };
+	return write(client, { resource }, timeoutMs);
 }
 
 async function write(
 	client: Client<typeof ResourceService>,
-	resource: Resource,
+	request: { readonly resource: Resource; readonly createOnly?: boolean },
 	timeoutMs: number,
 ): Promise<Resource> {
-	const answer = await client.write({ resource }, { timeoutMs });
+	const answer = await client.write(request, { timeoutMs });
 	if (answer.resource === undefined) {
 		throw unavailable("the meta deployment gave no answer");
 	}

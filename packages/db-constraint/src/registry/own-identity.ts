@@ -38,9 +38,14 @@ export async function openIdentity(options: IdentityOptions): Promise<OwnIdentit
 	});
 }
 
-/** Keeps the uid under which the storage has registered; where one is kept already, that stays. */
+/**
+ * Keeps the uid under which the storage has registered. Where one is kept already, that stays; one that
+ * was given up does not come back.
+ */
 export async function keepUid(options: IdentityOptions, uid: string): Promise<OwnIdentity> {
-	return change(options, (record) => (record.uid === "" ? { ...record, uid } : undefined));
+	return change(options, (record) =>
+		record.uid === "" && record.predecessorUid !== uid ? { ...record, uid } : undefined,
+	);
 }
 
 /** Gives up the uid: it has been deleted. Nothing changes where another one is kept by now. */

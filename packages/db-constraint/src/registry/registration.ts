@@ -4,7 +4,7 @@ import {
 	type Deployment as DeploymentData,
 	DeploymentSchema,
 } from "@plinth/proto/gen/plinth/meta/v1/meta_pb.js";
-import { decodeShared, tenancyOf, typeOf } from "@plinth/resource";
+import { decodeShared, idOf, tenancyOf, typeOf } from "@plinth/resource";
 import type { Logger } from "@plinth/runtime";
 import type { ServiceDescriptor } from "../service-descriptor.ts";
 import { describeService } from "./describe-service.ts";
@@ -74,7 +74,7 @@ export async function register(options: RegistrationOptions): Promise<Registrati
 	const { found, missing } = await ask(options);
 	const taken = takeFound(identity, found);
 	if (taken !== undefined) {
-		return refresh(options, await keep(options, taken));
+		return refresh(options, await keep(options, taken, found));
 	}
 	if (identity.uid !== "") {
 		if (missing.length > 0 && !(await isDeletedAt(options, identity.uid))) {
@@ -115,17 +115,20 @@ export async function isDeletedAt(
 	return false;
 }
 
-/** Writes what has changed into the Deployment, whatever else is changed in it meanwhile. */
+/**
+ * Writes what has changed into the Deployment, whatever else is changed in it meanwhile.
+ *
+ * @throws ConnectError NotFound where it is not there any more, though another one may have its name.
+ */
 export async function updateDeployment(
-	keeper: MetaSource,
-	name: string,
+	{ keeper, registered: { name, uid } }: Registration,
 	fields: Partial<Pick<DeploymentData, "address" | "currentVersion" | "established">>,
 	callMs: number,
 ): Promise<RegisteredDeployment> {
 	for (;;) {
 		const stored = await readStrongly(keeper.client, Deployment, name, callMs);
-		if (stored === undefined) {
-			throw new ConnectError(`${keeper.address} has no Deployment ${name}`, Code.NotFound);
+		if (stored?.id?.uid !== uid) {
+			throw new ConnectError(`${keeper.address} has no Deployment ${name} (${uid})`, Code.NotFound);
 		}
 		const { data } = decodeShared(Deployment, stored);
 		const next = { ...data, ...fields };
@@ -188,14 +191,12 @@ function takeFound(identity: OwnIdentity, found: readonly Found[]): Registration
 
 async function refresh(
 	{ deployment, descriptor, callMs }: RegistrationOptions,
-	{ registered, keeper }: Registration,
+	registration: Registration,
 ): Promise<Registration> {
+	const { keeper } = registration;
 	await describeService(keeper, deployment, descriptor, callMs);
 	const { address } = deployment;
-	return {
-		keeper,
-		registered: await updateDeployment(keeper, registered.name, { address }, callMs),
-	};
+	return { keeper, registered: await updateDeployment(registration, { address }, callMs) };
 }
 
 async function admit(
@@ -212,7 +213,7 @@ async function admit(
 	await describeService(keeper, deployment, descriptor, callMs);
 	const { name, taken } = await freeName(keeper, nameOf(deployment), identity, callMs);
 	if (taken !== undefined) {
-		return keep(options, { registered: taken, keeper });
+		return keep(options, { registered: taken, keeper }, found);
 	}
 	const { service, region, version, address } = deployment;
 	const data = create(DeploymentSchema, {
@@ -223,26 +224,64 @@ async function admit(
 		predecessorUid: identity.predecessorUid,
 		storageIncarnation: identity.storageIncarnation,
 	});
-	const created = deploymentOf(await createResource(keeper.client, Deployment, name, data, callMs));
-	if (created.storageIncarnation !== identity.storageIncarnation) {
+	const created = await createResource(keeper.client, Deployment, name, data, callMs);
+	if (created === undefined) {
 		throw unavailable(`another server registered ${name} at the same time`);
 	}
-	const registration = await keep(options, { registered: created, keeper });
-	logger.info({ deployment: name, uid: created.uid, meta: keeper.address }, "registered");
+	const registration = await keep(options, { registered: deploymentOf(created), keeper }, found);
+	const { uid } = registration.registered;
+	logger.info({ deployment: name, uid, meta: keeper.address }, "registered");
 	return registration;
 }
 
 /**
  * Keeps the uid of a registration.
  *
- * @throws ConnectError Unavailable where another server of this storage has kept another one meanwhile.
+ * @throws ConnectError Unavailable where another server of this storage has kept or given up one meanwhile.
  */
-async function keep(options: RegistrationOptions, taken: Registration): Promise<Registration> {
-	const { uid } = await keepUid(options.identity, taken.registered.uid);
-	if (uid !== taken.registered.uid) {
-		throw unavailable(`another server of this storage registered it as ${uid} at the same time`);
+async function keep(
+	options: RegistrationOptions,
+	taken: Registration,
+	found: readonly Found[],
+): Promise<Registration> {
+	const identity = await keepUid(options.identity, taken.registered.uid);
+	if (identity.uid !== taken.registered.uid) {
+		const uid = identity.uid || "another deployment";
+		throw unavailable(`another server of this storage registers it as ${uid} at the same time`);
 	}
+	await removeTwins(options, identity, found);
 	return taken;
+}
+
+/**
+ * Deletes what other starts of this very storage have registered without keeping its uid, in place of the
+ * one that is kept: nobody has ever taken part under it, but everybody would look for this deployment there.
+ * What can't be deleted now, or is not seen yet, the next start deletes.
+ */
+async function removeTwins(
+	{ callMs, logger }: RegistrationOptions,
+	identity: OwnIdentity,
+	found: readonly Found[],
+): Promise<void> {
+	for (const { meta, own } of found) {
+		for (const each of own) {
+			const { name, uid, predecessorUid } = each;
+			if (
+				uid === identity.uid ||
+				predecessorUid !== identity.predecessorUid ||
+				!isOfStorage(identity, each)
+			) {
+				continue;
+			}
+			try {
+				const id = { ...idOf(Deployment, name), uid };
+				await meta.client.delete({ id }, { timeoutMs: callMs });
+				logger.warn({ deployment: name, uid }, "this storage was registered twice: one is deleted");
+			} catch (err) {
+				logger.warn({ err, deployment: name, uid }, "this storage is registered twice");
+			}
+		}
+	}
 }
 
 /**

@@ -4,6 +4,7 @@ import { type ID, OwnerReferenceSchema, type Resource } from "@plinth/proto";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { Lifecycle } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { referenceTo } from "@plinth/resource";
+import { sleep } from "@plinth/runtime";
 import {
 	CasFailure,
 	createMemoryBackend,
@@ -20,6 +21,7 @@ import { keyOf } from "../resource-key.ts";
 import { newShadow, shadowName } from "../shadow.ts";
 import { putRecord, readShadow } from "../shadow-records.ts";
 import { updateShadow } from "../shadow-update.ts";
+import { establishOwnAnew } from "../succession.ts";
 import { Lab, make, type Wire } from "../testing/lab.fixture.ts";
 import { type SimulatedSchema, schemasOf } from "./schemas.ts";
 
@@ -70,6 +72,29 @@ async function versionOf(backend: StorageBackend): Promise<number> {
 }
 
 describe("what waits", () => {
+	it("lets go of an owner that is gone, though others reference the ownee all the time", async () => {
+		const wire: Wire = (transport) => ({
+			unary: async (method, ...rest) => {
+				if (method.name === "CheckMetaOwners") {
+					await sleep(lab.runtime.clock, 500);
+				}
+				return transport.unary(method, ...rest);
+			},
+			stream: (...call) => transport.stream(...call),
+		});
+		const { lab, alpha, beta } = await alphaAndBeta(wire);
+		const owner = idOf(await lab.run(beta.write(widget("owner"))));
+		const ownee = ownedBy(thing("ownee"), owner, { unsetOnDelete: true });
+		await lab.run(alpha.write(ownee));
+		await lab.pass(5_000);
+		await lab.run(beta.delete(owner));
+		for (let at = 0; at < 500; at++) {
+			await lab.run(beta.write(widget(`w${at}`, { likes: [to("ownee")] })));
+			await lab.pass(200);
+		}
+		expect((await alpha.read(idOf(ownee)))?.ownerReferences).toEqual([]);
+	});
+
 	it("tries again at a pace where others block an ownee whose owner is gone", async () => {
 		const { lab, alpha } = await alphaAndBeta();
 		const owner = idOf(await lab.run(alpha.write(thing("owner"))));
@@ -124,6 +149,56 @@ describe("an owner that must reference its ownee", () => {
 	});
 });
 
+describe("an ownee that its owner must reference", () => {
+	it("stays where its owner is saved with the reference after it was asked for the last time", async () => {
+		const lab = new Lab(1);
+		let isAsked = false;
+		let meanwhile: (() => Promise<unknown>) | undefined;
+		const spec = { name: "alpha", service: "alpha", region: "r1", types: [Thing] };
+		const alpha = await lab.add(spec, (backend) => ({
+			...backend,
+			commit: (mutations, options) => {
+				// The last answer is due 30 s after the first; it changes the guard of the ownee.
+				isAsked ||=
+					lab.runtime.clock.monotonic() > 29_900 &&
+					mutations.some((each) => each.op === "put" && each.resource.id?.name.startsWith("guard"));
+				return backend.commit(mutations, options);
+			},
+			read: async (id, options) => {
+				const now = id.name === "ownee" && isAsked ? meanwhile : undefined;
+				if (now !== undefined) {
+					meanwhile = undefined;
+					await now();
+				}
+				return backend.read(id, options);
+			},
+		}));
+		const owner = idOf(await lab.run(alpha.write(thing("owner"))));
+		await lab.run(alpha.write(ownedBy(thing("ownee"), owner, { requiresOwnerReference: true })));
+		// This deployment is a source already: another reference from it leaves the ownee's shadow as it is.
+		await lab.run(alpha.write(thing("other", { likes: [to("ownee")] })));
+		meanwhile = () => alpha.write(thing("owner", { likes: [to("ownee")] }));
+		await lab.pass(120_000);
+		expect(meanwhile).toBeUndefined();
+		expect(await alpha.read(alpha.id(Thing, "ownee"))).toBeDefined();
+	});
+});
+
+describe("an ownee that its owner must reference, and does until it goes", () => {
+	it("is let go of, while the owner waits and references it still", async () => {
+		const { lab, alpha } = await alphaAndBeta();
+		const owner = idOf(await lab.run(alpha.write(thing("owner"), "user/holds")));
+		await lab.run(alpha.write(ownedBy(thing("ownee"), owner, { requiresOwnerReference: true })));
+		await lab.run(alpha.write(thing("owner", { likes: [to("ownee")] })));
+		await lab.pass(60_000);
+		expect(await alpha.read(alpha.id(Thing, "ownee"))).toBeDefined();
+		await lab.run(alpha.delete(owner));
+		await lab.pass(120_000);
+		expect(await alpha.read(owner)).toBeDefined();
+		expect(await alpha.read(alpha.id(Thing, "ownee"))).toBeUndefined();
+	});
+});
+
 describe("a schema that comes into force", () => {
 	it("waits for a deployment that its picture lacks, where its resources are referenced already", async () => {
 		const [first, , strict] = schemasOf("beta");
@@ -167,6 +242,74 @@ describe("a schema that comes into force", () => {
 		await expect(serverOf(lenient, dying).schemaPass.begin()).rejects.toThrow("nobody knows");
 		await serverOf(first, memory).schemaPass.begin();
 		await expect(land()).rejects.toBeInstanceOf(CasFailure);
+	});
+});
+
+describe("references to a deployment that was deleted for good", () => {
+	it("do not keep a schema from coming into force, though their target was being deleted before", async () => {
+		const [first, lenient, strict] = schemasOf("beta");
+		const lab = new Lab(1);
+		const alpha = await lab.add({ name: "alpha", service: "alpha", region: "r1", types: [Thing] });
+		const spec = { name: "beta", service: "beta", region: "r1", foreignTypes: [Thing] };
+		const beta = await lab.add({ ...spec, types: [strict.type] });
+		await lab.run(alpha.write(thing("a")));
+		const data = create(strict.type.schema, { needs: to("a") });
+		await lab.run(beta.write(make(strict.type, "w", data), "user/holds"));
+		const outgoing = async () => (await beta.shadow(beta.id(strict.type, "w")))?.outgoing;
+		const before = await outgoing();
+		await lab.run(alpha.delete(alpha.id(Thing, "a")));
+		await lab.pass(5_000);
+		const switchTo = async ({ type }: SimulatedSchema) => {
+			beta.crash();
+			Object.assign(beta.spec, { types: [type] });
+			await lab.run(beta.start());
+		};
+		await switchTo(first);
+		const { targetUid, deploymentUid } = before?.[0] ?? {};
+		expect(await outgoing()).toMatchObject([{ rule: OnDelete.BLOCK, targetUid, deploymentUid }]);
+		lab.retire(alpha);
+		await switchTo(lenient);
+		expect((await outgoing()) ?? []).toMatchObject([{ rule: OnDelete.UNSET, deploymentUid }]);
+	});
+
+	it("do not keep a successor from taking over", async () => {
+		const { lab, alpha, beta } = await alphaAndBeta();
+		await lab.run(alpha.write(thing("a")));
+		const user = await lab.run(beta.write(widget("w", { needs: to("a") })));
+		await lab.pass(5_000);
+		const name = shadowName(lab.keyOf(beta, idOf(user)));
+		const shadow = await readShadow(beta.backend, name);
+		const after = await lab.succeed(beta, [user, ...(shadow ? [shadow.resource] : [])]);
+		const establish = () => {
+			const { context, asking } = after.current.constraints;
+			return lab.run(establishOwnAnew(context, asking, new AbortController().signal));
+		};
+		lab.deployments.delete("alpha");
+		await expect(establish()).rejects.toMatchObject({ code: Code.Unavailable });
+		lab.retire(alpha);
+		await establish();
+		expect((await after.shadow(idOf(user)))?.outgoing).toEqual(shadow?.shadow.outgoing);
+	});
+});
+
+describe("a resource with many references", () => {
+	it("is derived at a pace while some of them have no targets", async () => {
+		const [first, lenient] = schemasOf("beta");
+		const lab = new Lab(1);
+		const alpha = await lab.add({ name: "alpha", service: "alpha", region: "r1", types: [Thing] });
+		const spec = { name: "beta", service: "beta", region: "r1", foreignTypes: [Thing] };
+		const beta = await lab.add({ ...spec, types: [lenient.type] });
+		const names = Array.from({ length: 30 }, (_, at) => `a${at}`);
+		await Promise.all(names.slice(0, 28).map((name) => lab.run(alpha.write(thing(name)))));
+		const data = create(lenient.type.schema, { likes: names.map(to) });
+		await lab.run(beta.write(make(lenient.type, "w", data)));
+		beta.crash();
+		Object.assign(beta.spec, { types: [first.type] });
+		await lab.run(beta.start());
+		await lab.pass(10_000);
+		const before = await versionOf(beta.backend);
+		await lab.pass(60_000);
+		expect((await versionOf(beta.backend)) - before).toBeLessThan(20);
 	});
 });
 
