@@ -93,6 +93,20 @@ describe("owners in other deployments", () => {
 		expect((await beta.shadow(w))?.metaOwners).toMatchObject([{ valid: true }]);
 	});
 
+	it("rewrites a reference that a later write names by an older version", async () => {
+		const { lab, alpha, beta, a, w, uid } = await twoServices();
+		lab.announce(alpha, "v2");
+		await lab.run(beta.write(owned({ owner: a, uid })));
+		await lab.pass(5_000);
+		const version = async () => (await read(beta, w))?.ownerReferences[0]?.type?.groupVersion;
+		expect(await version()).toBe("v2");
+		await lab.run(beta.write(owned({ owner: a, uid })));
+		expect(await version()).toBe("v1");
+		await lab.pass(5_000);
+		expect(await version()).toBe("v2");
+		expect((await beta.shadow(w))?.metaOwners).toMatchObject([{ valid: true, version: "v2" }]);
+	});
+
 	it("takes nothing from an owner's deployment that can't be reached", async () => {
 		const { lab, alpha, beta, a, w } = await twoServices();
 		alpha.crash();

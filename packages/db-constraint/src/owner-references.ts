@@ -45,6 +45,7 @@ export function metaOwnersOf(
 ): MetaOwner[] {
 	return resource.ownerReferences.map((reference) => {
 		const owner = ownerKey(reference, environment.self.region, descriptor);
+		const version = reference.type?.groupVersion ?? "";
 		const known = before.find(
 			(each) =>
 				each.ownerUid === reference.uid &&
@@ -52,14 +53,15 @@ export function metaOwnersOf(
 				each.unsetOnDelete === reference.unsetOnDelete &&
 				sameTarget(each.owner, owner),
 		);
-		return (
-			known ??
-			create(MetaOwnerSchema, {
-				owner,
-				ownerUid: reference.uid,
-				requiresOwnerReference: reference.requiresOwnerReference,
-				unsetOnDelete: reference.unsetOnDelete,
-			})
-		);
+		if (known !== undefined) {
+			return known.version === version ? known : { ...known, version };
+		}
+		return create(MetaOwnerSchema, {
+			owner,
+			version,
+			ownerUid: reference.uid,
+			requiresOwnerReference: reference.requiresOwnerReference,
+			unsetOnDelete: reference.unsetOnDelete,
+		});
 	});
 }

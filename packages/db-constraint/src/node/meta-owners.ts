@@ -125,19 +125,24 @@ export class MetaOwners {
 	 */
 	async executeCheckMetaOwnees(stored: StoredShadow): Promise<void> {
 		const { backend, runtime } = this.#context;
+		// The shadow says by which version an owner is named: a write that names an older one changes it.
+		if (!stored.shadow.metaOwners.some(({ owner, version }) => this.#isOutdated(owner, version))) {
+			return;
+		}
 		const resource = await lookup(backend, nameOfKey(keyOfShadow(stored.shadow)));
 		if (resource?.id?.uid !== stored.shadow.uid || isMarkedForDeletion(resource)) {
 			return;
 		}
 		let rewritten = false;
 		const ownerReferences = resource.ownerReferences.map((reference) => {
-			const keeper = this.#keeper(this.#ownerKey(reference));
 			const { type } = reference;
-			if (!keeper || !type || compareApiVersions(keeper.version, type.groupVersion) <= 0) {
+			const owner = this.#ownerKey(reference);
+			if (type === undefined || !this.#isOutdated(owner, type.groupVersion)) {
 				return reference;
 			}
 			rewritten = true;
-			return { ...reference, type: { ...type, groupVersion: keeper.version } };
+			const groupVersion = this.#keeper(owner)?.version ?? type.groupVersion;
+			return { ...reference, type: { ...type, groupVersion } };
 		});
 		if (!rewritten) {
 			return;
@@ -151,6 +156,11 @@ export class MetaOwners {
 				throw failure;
 			}
 		}
+	}
+
+	/** Whether the deployment of an owner has announced a later version. */
+	#isOutdated(owner: KeyLike | undefined, version: string): boolean {
+		return compareApiVersions(this.#keeper(owner)?.version ?? "", version) > 0;
 	}
 
 	#ownerKey(reference: OwnerReference): KeyLike {

@@ -138,6 +138,7 @@ export function cloneMetaOwner(message: MetaOwner): MetaOwner {
   copy.valid = message.valid;
   copy.notValidAnswers = message.notValidAnswers;
   copy.deploymentUid = message.deploymentUid;
+  copy.version = message.version;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
