@@ -74,7 +74,7 @@ export function createConstraints(options: ConstraintsOptions): Constraints {
 		context,
 		asking,
 		hints,
-		schemaPass: new SchemaPass(context, asking),
+		schemaPass: new SchemaPass(context),
 		metrics: () => measured.read(),
 		run: (signal) => index.run(signal),
 	};

@@ -1,30 +1,38 @@
 import { Code } from "@connectrpc/connect";
 import type { ID, Resource } from "@plinth/proto";
+import type { Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import type { ResourceName } from "@plinth/resource";
 import { sleep } from "@plinth/runtime";
 import { type Mutation, Refused } from "@plinth/storage";
-import type { Asking } from "./asking.ts";
 import { Busy } from "./busy.ts";
-import { CommitAttempt } from "./commit-attempt.ts";
+import { CommitPlan } from "./commit-plan.ts";
 import { isConflict } from "./conflict.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
-import { type KeyLike, keyString } from "./resource-key.ts";
+import { inOrderOf } from "./derivation-order.ts";
+import { assertDescriptor } from "./descriptor-record.ts";
+import { ReferencePlan } from "./reference-plan.ts";
+import { abandonedBy, releasesOf } from "./releases.ts";
+import { condition, statusKey, withCondition } from "./reported-status.ts";
+import { displayKey, type KeyLike, keyOf, keyString } from "./resource-key.ts";
 import { lookup } from "./shadow-records.ts";
+
+/** The condition that says whether all references of a resource have targets. */
+const resolved = "ReferencesResolved";
 
 /**
  * Derives the references of a stored resource by the schema in force, and establishes what its shadow
- * lacks. Nothing happens where the resource is gone.
+ * lacks. A target that is missing is recorded without a uid, and reported in the resource's status.
+ * Nothing happens where the resource is gone.
  *
  * @param anew - of which targets references are established anew, even where the shadow has them.
  * @throws Refused Unavailable where a deployment can't be reached, or things kept changing.
  */
 export async function deriveReferences(
 	context: ConstraintContext,
-	asking: Asking,
 	name: ResourceName,
 	anew: (target: KeyLike) => boolean = () => false,
 ): Promise<void> {
-	const { backend, runtime, limits } = context;
+	const { backend, hints, runtime, limits } = context;
 	let pauseMs = limits.pauseMs / 50;
 	const found = new Set<string>();
 	const isLeft = (target: KeyLike) => anew(target) && !found.has(keyString(target));
@@ -33,13 +41,15 @@ export async function deriveReferences(
 		if (resource?.id === undefined) {
 			return;
 		}
-		const attempt = new CommitAttempt(context, asking, [unchanged(resource, resource.id)], {});
+		const plan = new CommitPlan(backend, runtime);
+		const scope = { created: new Map(), deleted: new Set<string>(), dryRun: false };
+		const references = new ReferencePlan(context, plan, scope, { anew: isLeft });
 		try {
-			const derived = await attempt.derive(resource, isLeft);
-			if (!derived.isMore || derived.found.length === 0) {
+			await derive(context, plan, references, resource, resource.id);
+			if (!references.isMore || references.handled.length === 0) {
 				return;
 			}
-			for (const target of derived.found) {
+			for (const target of references.handled) {
 				found.add(target);
 			}
 			left = limits.attempts + 1;
@@ -49,7 +59,7 @@ export async function deriveReferences(
 				throw failure;
 			}
 			if (left <= 1) {
-				attempt.giveUp();
+				hints.released(abandonedBy(references));
 				throw new Refused(Code.Unavailable, "the resource or its targets kept changing");
 			}
 		}
@@ -58,6 +68,41 @@ export async function deriveReferences(
 	}
 }
 
-function unchanged(resource: Resource, id: ID): Mutation {
-	return { op: "assert", id, expectedVersion: resource.version };
+/** One attempt: the commit asserts the resource as it was read, and all that it depends on. */
+async function derive(
+	context: ConstraintContext,
+	plan: CommitPlan,
+	references: ReferencePlan,
+	resource: Resource,
+	id: ID,
+): Promise<void> {
+	const { backend, environment, hints } = context;
+	await references.add(resource);
+	await references.establish();
+	plan.assert("descriptor", await assertDescriptor(context));
+	const edit = await plan.shadow(keyOf(id, environment.self.region));
+	edit.next = edit.next && inOrderOf(edit.stored?.shadow, edit.next);
+	const reported = references.isMore ? undefined : withReport(context, resource, edit.next);
+	const own: Mutation =
+		reported === undefined
+			? { op: "assert", id, expectedVersion: resource.version }
+			: { op: "put", resource: reported, expectedVersion: resource.version };
+	await backend.commit([own, ...plan.mutations()]);
+	hints.released(releasesOf(context, references.released));
+}
+
+/** The resource with a report on the targets that are missing; `undefined` where it says so already. */
+function withReport(
+	{ runtime }: Pick<ConstraintContext, "runtime">,
+	resource: Resource,
+	shadow: Shadow | undefined,
+): Resource | undefined {
+	const missing = shadow?.outgoing.filter(({ targetUid }) => targetUid === "") ?? [];
+	const reports = resource.status[statusKey]?.conditions.some(({ type }) => type === resolved);
+	if (missing.length === 0 && !reports) {
+		return undefined;
+	}
+	const names = missing.map(({ path, target }) => `${path}: ${target && displayKey(target)}`);
+	const message = missing.length > 0 ? `missing: ${names.join(", ")}` : "";
+	return withCondition(resource, condition(resolved, missing.length === 0, message), runtime.clock);
 }

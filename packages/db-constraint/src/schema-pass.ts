@@ -6,7 +6,6 @@ import {
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { type FamilyLike, familyKey } from "@plinth/resource";
 import { Refused, wildcard } from "@plinth/storage";
-import type { Asking } from "./asking.ts";
 import { isConflict } from "./conflict.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
 import { deriveReferences } from "./derive-references.ts";
@@ -25,11 +24,9 @@ import { putRecord, ResourceShadow, readRecord, shadowOf } from "./shadow-record
  */
 export class SchemaPass {
 	readonly #context: ConstraintContext;
-	readonly #asking: Asking;
 
-	constructor(context: ConstraintContext, asking: Asking) {
+	constructor(context: ConstraintContext) {
 		this.#context = context;
-		this.#asking = asking;
 	}
 
 	/**
@@ -67,7 +64,7 @@ export class SchemaPass {
 				signal.throwIfAborted();
 				const page = names.slice(at, at + limits.pageSize);
 				for (const { key } of page) {
-					await deriveReferences(this.#context, this.#asking, nameOfKey(key));
+					await deriveReferences(this.#context, nameOfKey(key));
 				}
 				after = page.at(-1)?.text ?? after;
 				await this.#update(

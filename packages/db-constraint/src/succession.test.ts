@@ -32,8 +32,8 @@ async function referenced(decorate = (backend: StorageBackend) => backend) {
 }
 
 function establishOwn({ current }: LabDeployment) {
-	const { context, asking } = current.constraints;
-	return establishOwnAnew(context, asking, never);
+	const { context } = current.constraints;
+	return establishOwnAnew(context, never);
 }
 
 describe("a deployment whose storage was restored to its past", () => {
@@ -44,8 +44,8 @@ describe("a deployment whose storage was restored to its past", () => {
 		await expect(lab.run(after.delete(a))).rejects.toThrow(
 			"this deployment has taken over from another one, and waits for beta in r1",
 		);
-		const { context, asking } = beta.current.constraints;
-		await lab.run(establishWithSuccessor(context, asking, after.info, never));
+		const { context } = beta.current.constraints;
+		await lab.run(establishWithSuccessor(context, after.info, never));
 		await expect(lab.run(after.delete(a))).rejects.toThrow("it is referenced by beta.Widget");
 		expect((await after.shadow(a))?.sources).toMatchObject([{ deployment: { service: "beta" } }]);
 	});
@@ -77,8 +77,8 @@ describe("a deployment whose storage was restored to its past", () => {
 		expect((await alpha.shadow(a))?.sources).toMatchObject([{ tentative: true }]);
 		const after = await lab.succeed(alpha, [target]);
 		await lab.run(establishOwn(after));
-		const { context, asking } = beta.current.constraints;
-		await lab.run(establishWithSuccessor(context, asking, after.info, never));
+		const { context } = beta.current.constraints;
+		await lab.run(establishWithSuccessor(context, after.info, never));
 		land();
 		await lab.run(late);
 		await expect(lab.run(after.delete(a))).rejects.toThrow("it is referenced by beta.Widget");
@@ -94,8 +94,8 @@ describe("a deployment whose storage was restored to its past", () => {
 		Object.assign(after.info, { established: true });
 		expect((await alpha.shadow(a))?.sources).toHaveLength(2);
 		await expect(lab.run(alpha.delete(a))).rejects.toThrow("it is referenced by beta.Widget");
-		const { context, asking } = alpha.current.constraints;
-		await lab.run(establishWithSuccessor(context, asking, after.info, never));
+		const { context } = alpha.current.constraints;
+		await lab.run(establishWithSuccessor(context, after.info, never));
 		await lab.run(after.delete(w));
 		await lab.run(alpha.delete(a));
 		expect(await alpha.read(a)).toBeUndefined();

@@ -11,7 +11,7 @@
  */
 import { Code } from "@connectrpc/connect";
 import { Refused } from "@plinth/storage";
-import { type Asking, routeTo } from "./asking.ts";
+import { routeTo } from "./asking.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
 import { readDeploymentRecord, updateDeploymentRecord } from "./deployment-record.ts";
 import { deriveReferences } from "./derive-references.ts";
@@ -29,14 +29,13 @@ import { answersFor } from "./successors.ts";
  */
 export async function establishOwnAnew(
 	context: ConstraintContext,
-	asking: Asking,
 	signal: AbortSignal,
 ): Promise<void> {
 	const record = await readDeploymentRecord(context.backend);
 	if (record === undefined || record.predecessorUid === "" || record.established) {
 		return;
 	}
-	await establishAnew(context, asking, () => true, signal);
+	await establishAnew(context, () => true, signal);
 	await updateDeploymentRecord(context.backend, context.runtime, (now) => ({
 		...now,
 		established: true,
@@ -50,7 +49,6 @@ export async function establishOwnAnew(
  */
 export async function establishWithSuccessor(
 	context: ConstraintContext,
-	asking: Asking,
 	successor: DeploymentInfo,
 	signal: AbortSignal,
 ): Promise<void> {
@@ -59,7 +57,6 @@ export async function establishWithSuccessor(
 	await guards.changeAll();
 	await establishAnew(
 		context,
-		asking,
 		({ group, region }) => {
 			const service = descriptor.serviceOfGroup(group);
 			return (
@@ -76,7 +73,6 @@ export async function establishWithSuccessor(
 
 async function establishAnew(
 	context: ConstraintContext,
-	asking: Asking,
 	concerns: (target: { readonly group: string; readonly region: string }) => boolean,
 	signal: AbortSignal,
 ): Promise<void> {
@@ -93,7 +89,7 @@ async function establishAnew(
 		const shadow = shadowOf(resource)?.shadow;
 		const has = shadow?.outgoing.some(({ target }) => target !== undefined && concerns(target));
 		if (has && shadow?.resource !== undefined) {
-			await deriveReferences(context, asking, nameOfKey(shadow.resource), concerns);
+			await deriveReferences(context, nameOfKey(shadow.resource), concerns);
 		}
 	}
 }

@@ -42,15 +42,15 @@ describe("references that a schema finds or loses", () => {
 				return backend.list(query, options);
 			},
 		}));
-		const { context, asking } = alpha.current.constraints;
-		const older = new SchemaPass(
-			{ ...context, descriptor: new ServiceDescriptor({ types: [Thing], service: "older" }) },
-			asking,
-		);
-		const newer = new SchemaPass(
-			{ ...context, descriptor: new ServiceDescriptor({ types: [Thing], service: "newer" }) },
-			asking,
-		);
+		const { context } = alpha.current.constraints;
+		const older = new SchemaPass({
+			...context,
+			descriptor: new ServiceDescriptor({ types: [Thing], service: "older" }),
+		});
+		const newer = new SchemaPass({
+			...context,
+			descriptor: new ServiceDescriptor({ types: [Thing], service: "newer" }),
+		});
 		await lab.run(older.begin());
 		hook = () => newer.begin();
 		await lab.run(older.complete(new AbortController().signal).catch(() => {}));

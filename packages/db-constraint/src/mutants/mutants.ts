@@ -20,12 +20,14 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "read the guard after establishing",
-		file: "commit-attempt.ts",
+		file: "reference-plan.ts",
 		find: `for (const guard of await guards.asserts(targets)) {
 			this.#plan.assert((guard.op === "put" ? guard.resource.id : guard.id)?.name ?? "", guard);
 		}
+		const toleratesMissing = this.#derivation !== undefined;
 		this.#established = await establish(this.#context, this.#foreign, toleratesMissing);`,
-		replace: `this.#established = await establish(this.#context, this.#foreign, toleratesMissing);
+		replace: `const toleratesMissing = this.#derivation !== undefined;
+		this.#established = await establish(this.#context, this.#foreign, toleratesMissing);
 		for (const guard of await guards.asserts(targets)) {
 			this.#plan.assert((guard.op === "put" ? guard.resource.id : guard.id)?.name ?? "", guard);
 		}`,

@@ -32,7 +32,7 @@ export class ControllerNode {
 	constructor({ context, asking, store, queue }: NodeOptions) {
 		this.#context = context;
 		this.#queue = queue;
-		const owners = new MetaOwners(context, asking, store);
+		const owners = new MetaOwners(context, store);
 		this.#pending = new OwnedPendingHandler(
 			context,
 			asking,

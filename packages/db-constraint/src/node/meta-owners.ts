@@ -25,7 +25,7 @@ import {
 import { isMarkedForDeletion, newUlid } from "@plinth/resource";
 import { type Mutation, Refused, type StorageBackend } from "@plinth/storage";
 import { compareApiVersions } from "../api-versions.ts";
-import { type Asking, routeTo } from "../asking.ts";
+import { routeTo } from "../asking.ts";
 import { checkOwnership } from "../check-ownership.ts";
 import { keyOfShadow } from "../commit-plan.ts";
 import { isConflict } from "../conflict.ts";
@@ -57,7 +57,7 @@ export class MetaOwners {
 	/** When owners that must reference their ownee were asked last, by shadow, on the monotonic clock. */
 	readonly #required = new Map<string, number>();
 
-	constructor(context: ConstraintContext, _asking: Asking, store: StorageBackend) {
+	constructor(context: ConstraintContext, store: StorageBackend) {
 		this.#context = context;
 		this.#store = store;
 		this.#sights = new FirstSights(context.runtime.clock);

@@ -60,9 +60,9 @@ export class NodeManager {
 
 	/** Runs until the signal aborts; when it has resolved, all has ended. */
 	async run(signal: AbortSignal): Promise<void> {
-		const { context, asking } = this.#options.constraints;
+		const { context } = this.#options.constraints;
 		const wake = () => this.#wake.resolve();
-		const reports = new SuccessorReports(context, asking);
+		const reports = new SuccessorReports(context);
 		await context.index.ready(signal).catch(() => {});
 		const stops = [context.environment.onChange(wake), this.#places.follow()];
 		signal.addEventListener("abort", wake, { once: true });

@@ -133,7 +133,7 @@ export class OwnedPendingHandler {
 		) {
 			return done;
 		}
-		await deriveReferences(this.#context, this.#asking, nameOfKey(shadow.resource));
+		await deriveReferences(this.#context, nameOfKey(shadow.resource));
 		const left = (await readShadow(this.#context.backend, name))?.shadow.tasks ?? [];
 		return left.some(({ task }) => task.case === "resolve")
 			? { againAfterMs: this.#context.limits.resolveAgainMs }

@@ -1,6 +1,5 @@
 import { ConnectError } from "@connectrpc/connect";
 import { sleep } from "@plinth/runtime";
-import type { Asking } from "../asking.ts";
 import type { ConstraintContext } from "../constraint-context.ts";
 import { establishWithSuccessor } from "../succession.ts";
 
@@ -10,13 +9,11 @@ const again = { baseMs: 500, maxMs: 30_000 } as const;
 /** Establishes anew, with each successor that comes up, what was established with its predecessor. */
 export class SuccessorReports {
 	readonly #context: ConstraintContext;
-	readonly #asking: Asking;
 	/** By uid of the successor: under way, or done. */
 	readonly #begun = new Map<string, Promise<void>>();
 
-	constructor(context: ConstraintContext, asking: Asking) {
+	constructor(context: ConstraintContext) {
 		this.#context = context;
-		this.#asking = asking;
 	}
 
 	/** Begins with the successors that are known now and were not before. */
@@ -45,7 +42,7 @@ export class SuccessorReports {
 				return;
 			}
 			try {
-				await establishWithSuccessor(this.#context, this.#asking, successor, signal);
+				await establishWithSuccessor(this.#context, successor, signal);
 				return;
 			} catch (failure) {
 				logger.debug(

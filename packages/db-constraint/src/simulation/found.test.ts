@@ -281,8 +281,8 @@ describe("references to a deployment that was deleted for good", () => {
 		const shadow = await readShadow(beta.backend, name);
 		const after = await lab.succeed(beta, [user, ...(shadow ? [shadow.resource] : [])]);
 		const establish = () => {
-			const { context, asking } = after.current.constraints;
-			return lab.run(establishOwnAnew(context, asking, new AbortController().signal));
+			const { context } = after.current.constraints;
+			return lab.run(establishOwnAnew(context, new AbortController().signal));
 		};
 		lab.deployments.delete("alpha");
 		await expect(establish()).rejects.toMatchObject({ code: Code.Unavailable });

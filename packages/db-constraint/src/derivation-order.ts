@@ -1,0 +1,49 @@
+import type {
+	OutgoingReference,
+	Shadow,
+	Task,
+} from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import type { Runtime } from "@plinth/runtime";
+import { keyString } from "./resource-key.ts";
+
+/**
+ * The same things, beginning anywhere where they are more than are handled at once: so that none is always
+ * the last one.
+ */
+export function rotated<T>(
+	things: readonly T[],
+	{ random }: Pick<Runtime, "random">,
+	atOnce: number,
+): readonly T[] {
+	const at = things.length > atOnce ? Math.floor(random.next() * things.length) : 0;
+	return [...things.slice(at), ...things.slice(0, at)];
+}
+
+/**
+ * The shadow with its references and tasks in the order of another one: in which order they were derived
+ * changes nothing, and must not bring another pass about.
+ */
+export function inOrderOf(before: Shadow | undefined, shadow: Shadow): Shadow {
+	if (before === undefined) {
+		return shadow;
+	}
+	const references = new Map(before.outgoing.map((each, at) => [nameOfReference(each), at]));
+	const tasks = new Map(before.tasks.map((each, at) => [nameOfTask(each), at]));
+	const end = Number.MAX_SAFE_INTEGER;
+	const placeOf = (each: OutgoingReference) => references.get(nameOfReference(each)) ?? end;
+	const placeOfTask = (each: Task) => tasks.get(nameOfTask(each)) ?? end;
+	return {
+		...shadow,
+		outgoing: shadow.outgoing.toSorted((a, b) => placeOf(a) - placeOf(b)),
+		tasks: shadow.tasks.toSorted((a, b) => placeOfTask(a) - placeOfTask(b)),
+	};
+}
+
+function nameOfReference({ target, rule }: OutgoingReference): string {
+	return `${target && keyString(target)} ${rule}`;
+}
+
+function nameOfTask({ task }: Task): string {
+	const target = task.case === "confirm" || task.case === "resolve" ? task.value.target : undefined;
+	return `${task.case} ${target && keyString(target)}`;
+}

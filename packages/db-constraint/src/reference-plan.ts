@@ -1,0 +1,361 @@
+import { create } from "@bufbuild/protobuf";
+import { Code } from "@connectrpc/connect";
+import type { Resource } from "@plinth/proto";
+import {
+	Lifecycle,
+	type MetaOwner,
+	type OutgoingReference,
+	OutgoingReferenceSchema,
+	type ResourceKey,
+	type Shadow,
+} from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { isMarkedForDeletion } from "@plinth/resource";
+import { Refused } from "@plinth/storage";
+import { Busy } from "./busy.ts";
+import type { CommitPlan, ShadowEdit } from "./commit-plan.ts";
+import type { ConstraintContext } from "./constraint-context.ts";
+import { rotated } from "./derivation-order.ts";
+import { type Establishment, establish, type ForeignReference } from "./establishing.ts";
+import {
+	deploymentOf,
+	isKept,
+	isLocal,
+	type LocatedReference,
+	locatedOf,
+	locateReferences,
+	refuseType,
+} from "./outgoing.ts";
+import { metaOwnersOf } from "./owner-references.ts";
+import { referenceTo, resolveTask, withEstablished, withMissing } from "./recorded-references.ts";
+import { displayKey, type KeyLike, keyOf, keyString, nameOfKey } from "./resource-key.ts";
+import {
+	deployedOf,
+	mergeRules,
+	newShadow,
+	sameReference,
+	sameTarget,
+	sourceOf,
+	withoutDeployment,
+	withSource,
+} from "./shadow.ts";
+import { lookup } from "./shadow-records.ts";
+
+/** How many new references one commit derives: each takes up to three of its mutations. */
+const derivedAtOnce = 25;
+
+/** What the commit does with resources of this deployment, by `keyString`. */
+export interface CommitScope {
+	/** What it creates. */
+	readonly created: ReadonlyMap<string, Resource>;
+	/** What it deletes or marks. */
+	readonly deleted: ReadonlySet<string>;
+	readonly dryRun: boolean;
+}
+
+/** How the references of a resource that is stored already are derived anew. */
+export interface Derivation {
+	/** Of which targets references are established anew, even where the shadow has them. */
+	readonly anew: (target: KeyLike) => boolean;
+}
+
+/** The references of a resource, as far as they are planned; those to other deployments are not yet. */
+interface Planned {
+	readonly located: readonly LocatedReference[];
+	/** Those of unknown services: they are kept. */
+	readonly unlocated: readonly OutgoingReference[];
+	readonly outgoing: readonly OutgoingReference[];
+	readonly metaOwners: MetaOwner[];
+}
+
+/**
+ * What a commit does for the references of the resources that it writes: it fills in the shadows of the
+ * plan.
+ *
+ *     local target ──▶ a source on its shadow, in this commit
+ *     target of another deployment ──▶ `establish`: first there, then a reference and a task in this commit
+ *     no target ──▶ refused; recorded as unresolved where the resource is older than its schema
+ */
+export class ReferencePlan {
+	readonly #context: ConstraintContext;
+	readonly #plan: CommitPlan;
+	readonly #scope: CommitScope;
+	readonly #derivation: Derivation | undefined;
+	readonly #foreign: (ForeignReference & { readonly edit: ShadowEdit })[] = [];
+	readonly #released: OutgoingReference[] = [];
+	readonly #handled: string[] = [];
+	#isMore = false;
+	#established: ReadonlyMap<string, Establishment> = new Map();
+
+	/** @param derivation - where it is given, targets that are missing are recorded as such. */
+	constructor(
+		context: ConstraintContext,
+		plan: CommitPlan,
+		scope: CommitScope,
+		derivation?: Derivation,
+	) {
+		this.#context = context;
+		this.#plan = plan;
+		this.#scope = scope;
+		this.#derivation = derivation;
+	}
+
+	/** The targets of new references, as far as they are there, by `keyString`. */
+	get handled(): readonly string[] {
+		return this.#handled;
+	}
+
+	/** Whether there are more new references than one commit derives. */
+	get isMore(): boolean {
+		return this.#isMore;
+	}
+
+	/** The references that go with this commit. */
+	get released(): readonly OutgoingReference[] {
+		return this.#released;
+	}
+
+	/** What other deployments have put on their shadows for this commit. */
+	get established(): readonly { readonly target: ResourceKey; readonly by: Establishment }[] {
+		return this.#foreign.flatMap(({ target }) => {
+			const by = this.#established.get(keyString(target));
+			return by === undefined ? [] : [{ target, by }];
+		});
+	}
+
+	/** All references of a resource go. */
+	releaseAll(shadow: Shadow | undefined): void {
+		this.#released.push(...(shadow?.outgoing ?? []));
+	}
+
+	/**
+	 * Plans the references of a resource that is written.
+	 *
+	 * @throws Refused InvalidArgument or FailedPrecondition where one may not be; Busy where a deletion asks.
+	 */
+	async add(resource: Resource): Promise<void> {
+		const key = keyOf(resource.id ?? { name: "" }, this.#context.environment.self.region);
+		const declared = locateReferences(this.#context, resource);
+		const creates = this.#scope.created.has(keyString(key));
+		if (creates && declared.length === 0 && resource.ownerReferences.length === 0) {
+			return;
+		}
+		const edit = await this.#plan.shadow(key);
+		edit.asserted = true;
+		const shadow = edit.next ?? newShadow(key, resource.id?.uid ?? "");
+		const metaOwners = metaOwnersOf(this.#context, resource, shadow.metaOwners);
+		if (metaOwners.some((each) => !each.ownerUid && !shadow.metaOwners.includes(each))) {
+			throw new Refused(
+				Code.InvalidArgument,
+				"resource.owner_references: uid is required: an owner is one incarnation of its name",
+			);
+		}
+		const { located, unlocated } = locatedOf(this.#context, resource, declared, shadow.outgoing);
+		const outgoing: OutgoingReference[] = [...unlocated];
+		const inOrder = this.#derivation
+			? rotated(located, this.#context.runtime, derivedAtOnce)
+			: located;
+		for (const reference of inOrder) {
+			const planned = await this.#planOne(reference, shadow);
+			if (planned === "foreign") {
+				const deployment = deploymentOf(this.#context, reference);
+				this.#foreign.push({ ...reference, deployment, edit });
+			} else {
+				outgoing.push(planned);
+			}
+		}
+		this.#fillIn(edit, shadow, { located, unlocated, outgoing, metaOwners });
+	}
+
+	/** Puts what is planned for a resource into its shadow, where it changes it. */
+	#fillIn(edit: ShadowEdit, shadow: Shadow, planned: Planned): void {
+		const { located, unlocated, outgoing, metaOwners } = planned;
+		const isSame =
+			outgoing.length === shadow.outgoing.length &&
+			outgoing.length === unlocated.length + located.length &&
+			outgoing.every((each, i) => each === shadow.outgoing[i] || shadow.outgoing.includes(each)) &&
+			metaOwners.length === shadow.metaOwners.length &&
+			metaOwners.every((each, i) => each === shadow.metaOwners[i]);
+		if (isSame) {
+			return;
+		}
+		if (shadow.lifecycle === Lifecycle.CHECKING) {
+			throw new Busy("a deletion asks whether it may go");
+		}
+		const isLocated = (target: ResourceKey | undefined) =>
+			located.some((each) => sameTarget(each.target, target));
+		this.#released.push(
+			...shadow.outgoing.filter((old) => !unlocated.includes(old) && !isLocated(old.target)),
+		);
+		const tasks = shadow.tasks.filter(
+			({ task }) => task.case === "confirm" && isLocated(task.value.target),
+		);
+		for (const { target, targetUid } of outgoing) {
+			if (targetUid === "" && target !== undefined) {
+				tasks.push(resolveTask(target));
+			}
+		}
+		// The plan's own shadow may have got sources from other resources of this commit meanwhile.
+		const { sources } = edit.next ?? shadow;
+		edit.next = { ...shadow, sources, outgoing: [...outgoing], metaOwners, tasks };
+	}
+
+	/** What the shadow is to say of a reference; "foreign" where its target's deployment is to say it. */
+	async #planOne(
+		reference: LocatedReference,
+		from: Shadow,
+	): Promise<OutgoingReference | "foreign"> {
+		const { path, target, rule, wrongType } = reference;
+		const derives = this.#derivation !== undefined;
+		const isAnew = this.#isAnew(target);
+		const known = from.outgoing.find((other) => sameReference(other, reference));
+		const mayMiss = derives || known?.targetUid === "";
+		const unresolved = () =>
+			known?.targetUid === "" ? known : create(OutgoingReferenceSchema, { path, target, rule });
+		if (wrongType !== undefined) {
+			if (!mayMiss) {
+				throw refuseType(reference, wrongType);
+			}
+			return unresolved();
+		}
+		if (known !== undefined && known.targetUid !== "" && !isAnew) {
+			return known;
+		}
+		if (derives && this.#handled.length + this.#foreign.length >= derivedAtOnce) {
+			this.#isMore = true;
+			return known ?? unresolved();
+		}
+		if (isLocal(this.#context, reference)) {
+			return this.#planLocal(reference, from, mayMiss ? unresolved() : undefined);
+		}
+		if (mayMiss && (derives ? !isKept(this.#context, reference) : !isAnew)) {
+			// The owned-pending handler looks for what had no target when it was derived.
+			const held = derives ? referenceTo(from, target) : undefined;
+			return held === undefined ? unresolved() : this.#planAbsent(reference, held);
+		}
+		return "foreign";
+	}
+
+	/**
+	 * The first reference puts the deployment on the target's shadow; later ones assert that it is there.
+	 *
+	 * @param unresolved - what is recorded where there is no such target; refused where it is absent.
+	 */
+	async #planLocal(
+		{ path, target, rule }: LocatedReference,
+		from: Shadow,
+		unresolved: OutgoingReference | undefined,
+	): Promise<OutgoingReference> {
+		const { environment } = this.#context;
+		const text = keyString(target);
+		const created = this.#scope.created.get(text);
+		const resource = created ?? (await this.#find(target));
+		const edit = await this.#plan.shadow(target);
+		if (resource === undefined) {
+			if (unresolved !== undefined) {
+				return unresolved;
+			}
+			throw refuse(`${path} references ${displayKey(target)}, which does not exist`);
+		}
+		const uid = resource.id?.uid ?? "";
+		if (created === undefined && edit.next !== undefined && edit.next.uid !== uid) {
+			throw new Busy(`${displayKey(target)} was replaced by another one meanwhile`);
+		}
+		edit.asserted = true;
+		if (edit.next?.lifecycle === Lifecycle.CHECKING) {
+			throw new Busy(`a deletion asks whether ${displayKey(target)} may go`);
+		}
+		if (
+			isMarkedForDeletion(resource) ||
+			edit.next?.lifecycle === Lifecycle.DELETING ||
+			this.#scope.deleted.has(text)
+		) {
+			if (unresolved !== undefined) {
+				const isHeld = referenceTo(from, target)?.targetUid === uid;
+				return isHeld ? { ...unresolved, targetUid: uid } : unresolved;
+			}
+			throw refuse(`${path} references ${displayKey(target)}, which is being deleted`);
+		}
+		const shadow = edit.next ?? newShadow(target, uid);
+		const source = sourceOf(shadow, environment.self.uid);
+		if (!source?.rules.includes(rule)) {
+			const others = withoutDeployment(shadow, environment.self.predecessorUid);
+			edit.next = withSource(others, {
+				deployment: deployedOf(environment.self),
+				rules: mergeRules(source?.rules ?? [], [rule]),
+			});
+			if (created === undefined && resource.id !== undefined) {
+				this.#plan.assert(text, {
+					op: "assert",
+					id: resource.id,
+					expectedVersion: resource.version,
+				});
+			}
+		}
+		this.#handled.push(text);
+		return create(OutgoingReferenceSchema, { path, target, targetUid: uid, rule });
+	}
+
+	/**
+	 * A target that is referenced already, by another rule, and whose deployment the picture lacks. That
+	 * says nothing of the target: the reference waits for its deployment, unless that was deleted.
+	 */
+	async #planAbsent(
+		{ path, target, rule }: LocatedReference,
+		{ targetUid, deploymentUid }: OutgoingReference,
+	): Promise<OutgoingReference> {
+		if (deploymentUid === "" || !(await this.#context.environment.isDeleted(deploymentUid))) {
+			throw new Refused(
+				Code.Unavailable,
+				`${path} references ${displayKey(target)}, whose deployment is not known now`,
+			);
+		}
+		return create(OutgoingReferenceSchema, { path, target, rule, targetUid, deploymentUid });
+	}
+
+	/**
+	 * Has the other deployments establish what was planned. The guards of the targets are read before: a
+	 * "no" that is said in between changes them, and this commit fails.
+	 *
+	 * @throws as `establish` of `establishing.ts`.
+	 */
+	async establish(): Promise<void> {
+		if (this.#foreign.length === 0 || this.#scope.dryRun) {
+			return;
+		}
+		const { guards } = this.#context;
+		const targets = this.#foreign.map(({ target }) => target);
+		for (const guard of await guards.asserts(targets)) {
+			this.#plan.assert((guard.op === "put" ? guard.resource.id : guard.id)?.name ?? "", guard);
+		}
+		const toleratesMissing = this.#derivation !== undefined;
+		this.#established = await establish(this.#context, this.#foreign, toleratesMissing);
+		for (const reference of this.#foreign) {
+			const established = this.#established.get(keyString(reference.target));
+			const { edit, target } = reference;
+			if (edit.next === undefined) {
+				throw new Error(`${displayKey(target)} was not established`);
+			}
+			if (established === undefined) {
+				const held = this.#isAnew(target) ? undefined : referenceTo(edit.stored?.shadow, target);
+				edit.next = withMissing(edit.next, reference, held);
+			} else {
+				this.#handled.push(keyString(target));
+				edit.next = withEstablished(edit.next, reference, established);
+			}
+		}
+	}
+
+	#isAnew(target: KeyLike): boolean {
+		return this.#derivation?.anew(target) ?? false;
+	}
+
+	async #find(key: KeyLike): Promise<Resource | undefined> {
+		const { backend } = this.#context;
+		const name = nameOfKey(key);
+		return (await lookup(backend, name)) ?? lookup(backend, name, { consistency: "strong" });
+	}
+}
+
+function refuse(message: string): Refused {
+	return new Refused(Code.FailedPrecondition, message);
+}

@@ -1,0 +1,31 @@
+import type { OutgoingReference } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import type { ConstraintContext, Release } from "./constraint-context.ts";
+import type { ReferencePlan } from "./reference-plan.ts";
+
+/** The hints that these references are gone, to the deployments that keep their targets. */
+export function releasesOf(
+	{ descriptor, environment }: Pick<ConstraintContext, "descriptor" | "environment">,
+	outgoing: readonly OutgoingReference[],
+): readonly Release[] {
+	return outgoing.flatMap(({ target, targetUid }) => {
+		const service = target && descriptor.serviceOfGroup(target.group);
+		if (target === undefined || service === undefined) {
+			return [];
+		}
+		const keeper = environment.find(service || environment.self.service, target.region);
+		return keeper === undefined || keeper.uid === environment.self.uid
+			? []
+			: [{ deploymentUid: keeper.uid, target, targetUid }];
+	});
+}
+
+/** The hints that what was established for a commit is not going to be committed. */
+export function abandonedBy({
+	established,
+}: Pick<ReferencePlan, "established">): readonly Release[] {
+	return established.map(({ target, by }) => ({
+		deploymentUid: by.deployment.uid,
+		target,
+		targetUid: by.uid,
+	}));
+}
