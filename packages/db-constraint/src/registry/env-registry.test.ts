@@ -13,7 +13,7 @@ import { recordDeletedDeployments } from "./deleted-deployments.ts";
 import type { MetaSource } from "./meta-source.ts";
 import { DeletedDeployment, Deployment, deletedDeploymentName } from "./meta-types.ts";
 import { openIdentity } from "./own-identity.ts";
-import { register } from "./registration.ts";
+import { type DeploymentConfiguration, register } from "./registration.ts";
 import { RegistryLab, whenKnown } from "./registry-lab.fixture.ts";
 
 const names = (registry: {
@@ -30,7 +30,7 @@ type MetaClient = Client<typeof ResourceService>;
 function registerAlpha(
 	client: MetaClient,
 	backend: StorageBackend | undefined,
-	name?: string,
+	said: Partial<DeploymentConfiguration> = {},
 	metas: readonly MetaSource[] = [{ address: "meta-r1", client }],
 ) {
 	if (backend === undefined) {
@@ -42,7 +42,7 @@ function registerAlpha(
 			region: "r1",
 			version: "v1",
 			address: "alpha-r1",
-			...(name && { name }),
+			...said,
 		},
 		descriptor: new ServiceDescriptor({ types: [Thing], service: "alpha" }),
 		identity: { backend, runtime: systemRuntime },
@@ -206,11 +206,11 @@ describe("a registry", () => {
 		const { client } = await lab.start("meta", "r1");
 		const backend = createMemoryBackend({ runtime: systemRuntime });
 		const late = held(client, "list");
-		const second = registerAlpha(late.client, backend);
+		const second = registerAlpha(late.client, backend, { address: "moved" });
 		await late.reached;
 		const { registered } = await registerAlpha(client, backend);
 		late.goOn();
-		expect((await second).registered).toEqual(registered);
+		expect((await second).registered).toEqual({ ...registered, address: "moved" });
 		expect((await readDeploymentRecord(backend))?.uid).toBe(registered.uid);
 		expect(await namesAt(client)).toEqual(["alpha-r1", "meta-r1"]);
 	});
@@ -220,13 +220,13 @@ describe("a registry", () => {
 		const { client } = await lab.start("meta", "r1");
 		const backend = createMemoryBackend({ runtime: systemRuntime });
 		const late = held(client, "list");
-		const second = registerAlpha(late.client, backend, "other");
+		const second = registerAlpha(late.client, backend, { name: "other" });
 		await late.reached;
 		const { registered } = await registerAlpha(client, backend);
 		late.goOn();
 		await expect(second).rejects.toThrow("another server of this storage registers it");
 		expect(await namesAt(client)).toEqual(["alpha-r1", "meta-r1", "other"]);
-		const again = await registerAlpha(client, backend, "other");
+		const again = await registerAlpha(client, backend, { name: "other" });
 		expect(again.registered.uid).toBe(registered.uid);
 		expect(await namesAt(client)).toEqual(["alpha-r1", "meta-r1"]);
 	});
@@ -242,7 +242,7 @@ describe("a registry", () => {
 		await expect(registerAlpha(here.client, unnoted)).rejects.toThrow("dead");
 		const { registered } = await registerAlpha(there.client, backend);
 		const metas = [there, here].map(({ client }, at) => ({ address: `meta-${at}`, client }));
-		const again = await registerAlpha(here.client, backend, undefined, metas);
+		const again = await registerAlpha(here.client, backend, {}, metas);
 		expect(again.registered.uid).toBe(registered.uid);
 		expect(await namesAt(here.client)).toEqual(["meta-r1"]);
 		expect(await namesAt(there.client)).toEqual(["alpha-r1", "meta-r2"]);

@@ -210,11 +210,11 @@ async function admit(
 	if (keeper === undefined) {
 		throw unavailable(`no meta deployment answers: ${missing.join(", ") || "none is known"}`);
 	}
-	await describeService(keeper, deployment, descriptor, callMs);
 	const { name, taken } = await freeName(keeper, nameOf(deployment), identity, callMs);
 	if (taken !== undefined) {
-		return keep(options, { registered: taken, keeper }, found);
+		return refresh(options, await keep(options, { registered: taken, keeper }, found));
 	}
+	await describeService(keeper, deployment, descriptor, callMs);
 	const { service, region, version, address } = deployment;
 	const data = create(DeploymentSchema, {
 		service,
