@@ -24,5 +24,3 @@ export { type LoggedLine, TestLog } from "./server/log.ts";
 export type { TestServerOptions } from "./server/options.ts";
 export { startTestServer } from "./server/start-test-server.ts";
 export type { TestServer, WriteOptions } from "./server/test-server.ts";
-export { type DelayOptions, delayedBackend } from "./storage/delayed-backend.ts";
-export { recordedBackend, type StoredChange } from "./storage/recorded-backend.ts";

@@ -5,11 +5,11 @@ import { Namespace, Partition, Tombstone, TypeRegistry } from "@plinth/resource"
 import { type Clock, type Random, silentLogger } from "@plinth/runtime";
 import { SeededScheduler, seededRandom } from "@plinth/runtime/testing";
 import { createMemoryBackend, type StorageLimits } from "@plinth/storage";
+import { delayedBackend } from "@plinth/storage/testing";
 import { everyoneMayDoEverything } from "../../src/open-access.ts";
 import { createResourceService } from "../../src/resource-service.ts";
 import { ensureDefaultTenancy } from "../../src/tenancy-defaults.ts";
 import { demoTypes } from "../demo.ts";
-import { delayed } from "./delayed-storage.ts";
 import { type PlantedFault, withFault } from "./planted-faults.ts";
 
 /** A service, its clients and its storage in one process, where a seed decides who comes first. */
@@ -50,7 +50,7 @@ export async function createSimulation(options: SimulationOptions): Promise<Simu
 	const faulty = options.fault === undefined ? memory : withFault(memory, options.fault, random);
 	const faults: unknown[] = [];
 	const service = createResourceService({
-		backend: delayed(faulty, scheduler, random),
+		backend: delayedBackend(faulty, { scheduler, random, chance: 0.4 }),
 		registry: new TypeRegistry([Partition, Namespace, Tombstone, ...demoTypes]),
 		authorizer: everyoneMayDoEverything,
 		runtime,

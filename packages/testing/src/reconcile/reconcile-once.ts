@@ -23,8 +23,8 @@ import {
 } from "@plinth/resource-service";
 import { seededRuntime } from "@plinth/runtime/testing";
 import { createMemoryBackend } from "@plinth/storage";
+import { recordedBackend, type StoredChange } from "@plinth/storage/testing";
 import { TestLog } from "../server/log.ts";
-import { recordedBackend, type StoredChange } from "../storage/recorded-backend.ts";
 import { storeResources } from "./stored-resources.ts";
 
 /** What one reconcile is called with. */

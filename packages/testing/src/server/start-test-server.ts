@@ -9,9 +9,9 @@ import {
 import { LocalLeases } from "@plinth/runtime";
 import { seededRuntime } from "@plinth/runtime/testing";
 import { createMemoryBackend } from "@plinth/storage";
+import { delayedBackend } from "@plinth/storage/testing";
 import { ClientFaults } from "../faults/client-faults.ts";
 import { faultyClient } from "../faults/faulty-client.ts";
-import { delayedBackend } from "../storage/delayed-backend.ts";
 import type { Cluster } from "./cluster.ts";
 import { runControllers } from "./controller-run.ts";
 import { TestLog } from "./log.ts";

@@ -1,7 +1,7 @@
 import { nameKey } from "@plinth/resource";
 import type { StorageBackend } from "@plinth/storage";
+import { recordedBackend, type StoredChange } from "@plinth/storage/testing";
 import type { Origin } from "../../testdata/gen/acme/market/v1/market_pb.ts";
-import { recordedBackend, type StoredChange } from "../storage/recorded-backend.ts";
 import { originIn } from "./market-model.fixture.ts";
 
 /** At which revisions a type was in one state: first and last; that of now lasts for ever. */

@@ -1,5 +1,5 @@
 import type { SeededRuntime } from "@plinth/runtime/testing";
-import type { StorageBackend } from "@plinth/storage";
+import type { StorageBackend } from "../backend.ts";
 
 /** What delays are made with. */
 export interface DelayOptions extends Pick<SeededRuntime, "scheduler" | "random"> {

@@ -1,5 +1,5 @@
 import type { ID, Resource } from "@plinth/proto";
-import type { StorageBackend } from "@plinth/storage";
+import type { StorageBackend } from "../backend.ts";
 
 /** One change of what is stored. */
 export type StoredChange =

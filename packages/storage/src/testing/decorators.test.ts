@@ -1,20 +1,19 @@
-import { idOf, resourceOf } from "@plinth/resource";
 import { seededRuntime } from "@plinth/runtime/testing";
-import { createMemoryBackend } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
-import { Item } from "../../testdata/market.ts";
+import { artistType, idFor, resource } from "../conformance/fixtures.ts";
+import { createMemoryBackend } from "../memory-backend.ts";
 import { delayedBackend } from "./delayed-backend.ts";
 import { recordedBackend, type StoredChange } from "./recorded-backend.ts";
 
 const everything = {
-	type: Item.type,
+	type: artistType,
 	tenancy: { partition: "*", namespace: "*" },
 	namePrefix: "",
 };
 
 const put = (name: string) => ({
 	op: "put" as const,
-	resource: resourceOf(Item, { id: idOf(Item, name, {}, name) }),
+	resource: resource(name),
 	expectedVersion: "",
 });
 
@@ -73,7 +72,7 @@ describe("a recorded backend", () => {
 		await backend.commit([put("a")]);
 		await backend.commit([put("b")], { dryRun: true });
 		await expect(backend.commit([put("a")])).rejects.toThrow();
-		const id = idOf(Item, "a", {}, "a");
+		const id = idFor("a");
 		await backend.commit([{ op: "assert", id }]);
 		await backend.commit([{ op: "delete", id, expectedVersion: "1" }]);
 		await backend.commit([{ op: "delete", id, expectedVersion: "1" }]);
