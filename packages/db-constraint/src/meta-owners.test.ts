@@ -1,8 +1,11 @@
 import { create } from "@bufbuild/protobuf";
 import { type ID, OwnerReferenceSchema } from "@plinth/proto";
+import type { Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { tenancyOf } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../testdata/types.ts";
+import { shadowName } from "./shadow.ts";
+import { updateShadow } from "./shadow-update.ts";
 import { Lab, type LabDeployment, make } from "./testing/lab.fixture.ts";
 
 async function twoServices() {
@@ -41,6 +44,16 @@ function owned(...owners: readonly Ownership[]) {
 		}),
 	);
 	return resource;
+}
+
+/** Changes a shadow as other code might have. */
+function changeShadow(
+	{ lab, beta }: Awaited<ReturnType<typeof twoServices>>,
+	id: ID,
+	change: (shadow: Shadow) => Shadow,
+) {
+	const name = shadowName(lab.keyOf(beta, id));
+	return lab.run(updateShadow(beta.current.constraints.context, name, (it) => change(it.shadow)));
 }
 
 const read = (deployment: LabDeployment, id: ID) => deployment.read(id);
@@ -121,6 +134,50 @@ describe("owners in other deployments", () => {
 			"uid is required",
 		);
 		expect(await read(beta, w)).toBeUndefined();
+	});
+
+	it("lets go of an owner that several references name, and of each", async () => {
+		const { lab, beta, a, w } = await twoServices();
+		const gone = { owner: a, uid: "01JDXXXXXXXXXXXXXXXXXXXXXX" };
+		await lab.run(beta.write(owned(gone, { ...gone, requiresOwnerReference: true })));
+		expect((await beta.shadow(w))?.metaOwners).toMatchObject([{ requiresOwnerReference: false }]);
+		await lab.pass(120_000);
+		expect(await read(beta, w)).toBeUndefined();
+	});
+
+	it("keeps a resource of whose references to one owner any lets it live on", async () => {
+		const { lab, beta, a, w } = await twoServices();
+		const gone = { owner: a, uid: "01JDXXXXXXXXXXXXXXXXXXXXXX" };
+		await lab.run(beta.write(owned(gone, { ...gone, unsetOnDelete: true })));
+		await lab.pass(120_000);
+		expect((await read(beta, w))?.ownerReferences).toEqual([]);
+	});
+
+	it("asks once about an owner that an older shadow records twice", async () => {
+		const both = await twoServices();
+		const { lab, beta, a, w } = both;
+		await lab.run(beta.write(owned({ owner: a, uid: "01JDXXXXXXXXXXXXXXXXXXXXXX" })));
+		await changeShadow(both, w, (shadow) => ({
+			...shadow,
+			metaOwners: [...shadow.metaOwners, ...shadow.metaOwners],
+		}));
+		await lab.pass(120_000);
+		expect(await read(beta, w)).toBeUndefined();
+	});
+
+	it("takes writes of a resource that older code has stored with an owner without a uid", async () => {
+		const both = await twoServices();
+		const { lab, beta, a, w, uid } = both;
+		const stored = await lab.run(beta.write(owned({ owner: a, uid })));
+		const ownerReferences = stored.ownerReferences.map((each) => ({ ...each, uid: "" }));
+		const resource = { ...stored, ownerReferences };
+		await lab.run(beta.backend.commit([{ op: "put", resource, expectedVersion: stored.version }]));
+		await changeShadow(both, w, (shadow) => ({
+			...shadow,
+			metaOwners: shadow.metaOwners.map((each) => ({ ...each, ownerUid: "", version: "" })),
+		}));
+		await lab.run(beta.write(owned({ owner: a, uid: "" })));
+		expect((await beta.shadow(w))?.metaOwners).toMatchObject([{ ownerUid: "", version: "v1" }]);
 	});
 
 	it("takes the default for units of tenancy that a reference to an owner leaves out", async () => {

@@ -6,8 +6,9 @@ import {
 	type ResourceKey,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { defaultUnit, hasNamespace, hasPartition } from "@plinth/resource";
+import { compareApiVersions } from "./api-versions.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
-import { keyOf } from "./resource-key.ts";
+import { keyOf, keyString } from "./resource-key.ts";
 import type { ServiceDescriptor } from "./service-descriptor.ts";
 import { sameTarget } from "./shadow.ts";
 
@@ -37,31 +38,48 @@ export function ownerKey(
 	);
 }
 
-/** What a shadow records of a resource's owners: what was known of those that it had stays. */
+/**
+ * What a shadow records of a resource's owners: what was known of those that it had stays. Several references
+ * to one incarnation are one record, with the mildest of what they say, and the oldest version.
+ */
 export function metaOwnersOf(
 	{ descriptor, environment }: Pick<ConstraintContext, "descriptor" | "environment">,
 	resource: Resource,
 	before: readonly MetaOwner[],
 ): MetaOwner[] {
-	return resource.ownerReferences.map((reference) => {
+	const owners = new Map<string, MetaOwner>();
+	for (const reference of resource.ownerReferences) {
 		const owner = ownerKey(reference, environment.self.region, descriptor);
+		const { uid: ownerUid, requiresOwnerReference, unsetOnDelete } = reference;
 		const version = reference.type?.groupVersion ?? "";
-		const known = before.find(
-			(each) =>
-				each.ownerUid === reference.uid &&
-				each.requiresOwnerReference === reference.requiresOwnerReference &&
-				each.unsetOnDelete === reference.unsetOnDelete &&
-				sameTarget(each.owner, owner),
-		);
-		if (known !== undefined) {
-			return known.version === version ? known : { ...known, version };
+		const text = `${ownerUid} ${keyString(owner)}`;
+		const other = owners.get(text);
+		if (other === undefined) {
+			const init = { owner, ownerUid, requiresOwnerReference, unsetOnDelete, version };
+			owners.set(text, create(MetaOwnerSchema, init));
+		} else {
+			other.requiresOwnerReference &&= requiresOwnerReference;
+			other.unsetOnDelete ||= unsetOnDelete;
+			other.version = compareApiVersions(version, other.version) < 0 ? version : other.version;
 		}
-		return create(MetaOwnerSchema, {
-			owner,
-			version,
-			ownerUid: reference.uid,
-			requiresOwnerReference: reference.requiresOwnerReference,
-			unsetOnDelete: reference.unsetOnDelete,
-		});
-	});
+	}
+	return [...owners.values()].map((owner) => asKnown(owner, before));
+}
+
+function asKnown(owner: MetaOwner, before: readonly MetaOwner[]): MetaOwner {
+	const known = before.find(
+		(each) =>
+			sameOwner(each, owner) &&
+			each.requiresOwnerReference === owner.requiresOwnerReference &&
+			each.unsetOnDelete === owner.unsetOnDelete,
+	);
+	const { version } = owner;
+	return known === undefined || known.version === version
+		? (known ?? owner)
+		: { ...known, version };
+}
+
+/** Whether two records are of the same incarnation. */
+export function sameOwner(a: MetaOwner, b: MetaOwner): boolean {
+	return a.ownerUid === b.ownerUid && sameTarget(a.owner, b.owner);
 }

@@ -25,7 +25,7 @@ import {
 	locateReferences,
 	refuseType,
 } from "./outgoing.ts";
-import { metaOwnersOf } from "./owner-references.ts";
+import { metaOwnersOf, sameOwner } from "./owner-references.ts";
 import { referenceTo, resolveTask, withEstablished, withMissing } from "./recorded-references.ts";
 import { displayKey, type KeyLike, keyOf, keyString, nameOfKey } from "./resource-key.ts";
 import {
@@ -143,7 +143,8 @@ export class ReferencePlan {
 		edit.asserted = true;
 		const shadow = edit.next ?? newShadow(key, resource.id?.uid ?? "");
 		const metaOwners = metaOwnersOf(this.#context, resource, shadow.metaOwners);
-		if (metaOwners.some((each) => !each.ownerUid && !shadow.metaOwners.includes(each))) {
+		const isNew = (owner: MetaOwner) => !shadow.metaOwners.some((each) => sameOwner(each, owner));
+		if (metaOwners.some((each) => each.ownerUid === "" && isNew(each))) {
 			throw new Refused(
 				Code.InvalidArgument,
 				"resource.owner_references: uid is required: an owner is one incarnation of its name",

@@ -30,7 +30,7 @@ import { checkOwnership } from "../check-ownership.ts";
 import { keyOfShadow } from "../commit-plan.ts";
 import { isConflict } from "../conflict.ts";
 import type { ConstraintContext } from "../constraint-context.ts";
-import { ownerKey } from "../owner-references.ts";
+import { ownerKey, sameOwner } from "../owner-references.ts";
 import { deletion } from "../removals.ts";
 import { type KeyLike, nameOfKey } from "../resource-key.ts";
 import { deployedOf, sameTarget, shadowName } from "../shadow.ts";
@@ -84,13 +84,16 @@ export class MetaOwners {
 		await this.executeCheckMetaOwnees(stored);
 		const all = this.#soon.delete(stored.name);
 		const recheckMs = this.#recheckMs(stored);
-		const open = stored.shadow.metaOwners.filter(
-			({ owner, valid, requiresOwnerReference }) =>
+		const open = stored.shadow.metaOwners.filter((each) => {
+			const { owner, valid, requiresOwnerReference } = each;
+			const isDue =
 				all ||
 				!valid ||
 				this.#keeper(owner) === undefined ||
-				(recheckMs === 0 && requiresOwnerReference),
-		);
+				(recheckMs === 0 && requiresOwnerReference);
+			// Shadows that were written by older code may have several records of one owner.
+			return isDue && find(stored.shadow, each) === each;
+		});
 		this.#sights.keep(stored.name, open.map(thingOf));
 		return soonest(
 			...(await Promise.all(open.map((owner) => this.#checkOne(stored, owner)))),
@@ -125,10 +128,6 @@ export class MetaOwners {
 	 */
 	async executeCheckMetaOwnees(stored: StoredShadow): Promise<void> {
 		const { backend, runtime } = this.#context;
-		// The shadow says by which version an owner is named: a write that names an older one changes it.
-		if (!stored.shadow.metaOwners.some(({ owner, version }) => this.#isOutdated(owner, version))) {
-			return;
-		}
 		const resource = await lookup(backend, nameOfKey(keyOfShadow(stored.shadow)));
 		if (resource?.id?.uid !== stored.shadow.uid || isMarkedForDeletion(resource)) {
 			return;
@@ -351,7 +350,5 @@ function thingOf(owner: MetaOwner): string {
 }
 
 function find(shadow: Shadow, owner: MetaOwner): MetaOwner | undefined {
-	return shadow.metaOwners.find(
-		(each) => each.ownerUid === owner.ownerUid && sameTarget(each.owner, owner.owner),
-	);
+	return shadow.metaOwners.find((each) => sameOwner(each, owner));
 }
