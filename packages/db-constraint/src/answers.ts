@@ -110,8 +110,8 @@ export function isPastRecall(resource: Resource): boolean {
 	const finalizers = finalizersOf(resource);
 	return (
 		isMarkedForDeletion(resource) &&
-		finalizers.length === 1 &&
-		finalizers[0] === referencesFinalizer
+		finalizers.length > 0 &&
+		finalizers.every((each) => each === referencesFinalizer)
 	);
 }
 

@@ -1,48 +1,98 @@
 import { create } from "@bufbuild/protobuf";
 import {
-	type CheckMetaOwnersRequest_Ownership,
+	type CheckMetaOwnersRequest_Ownership as Ownership,
 	CheckMetaOwnersResponse_Verdict as Verdict,
 } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import {
 	type Deployed,
 	Lifecycle,
 	OwneesSchema,
+	type ResourceKey,
 	type Shadow,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { hasNamespace, hasPartition, isMarkedForDeletion } from "@plinth/resource";
 import { isConflict } from "./conflict.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
-import { type KeyLike, nameOfKey } from "./resource-key.ts";
+import { type KeyLike, keyString, nameOfKey } from "./resource-key.ts";
 import { newShadow, sameTarget, shadowName } from "./shadow.ts";
 import { lookup, putRecord, readShadow } from "./shadow-records.ts";
 
 /**
- * Whether a resource of this deployment owns one of the caller's. Valid is said only in the commit
- * that records the caller's deployment in the owner's shadow; not valid only where it is certain, by a
- * strong read; whatever lies between is not known, and nothing follows from it.
+ * Whether resources of this deployment own some of the caller's, in the order of the questions. Valid is said
+ * only in the commit that records the caller's deployment in the owner's shadow, one for all questions about
+ * an owner; not valid only where it is certain, by a strong read; whatever lies between is not known, and
+ * nothing follows from it.
  */
-export async function checkOwnership(
+export async function checkOwnerships(
 	context: ConstraintContext,
 	from: Deployed,
-	ownership: CheckMetaOwnersRequest_Ownership,
-): Promise<Verdict> {
-	const { owner, ownerUid, requiresOwnerReference } = ownership;
-	if (owner === undefined || context.descriptor.serviceOfGroup(owner.group) !== "") {
-		return Verdict.UNSPECIFIED;
+	ownerships: readonly Ownership[],
+): Promise<Verdict[]> {
+	const verdicts = new Map<Ownership, Verdict>();
+	const byOwner = Map.groupBy(
+		ownerships,
+		({ owner, ownerUid }) => `${ownerUid} ${owner && keyString(owner)}`,
+	);
+	await Promise.all(
+		[...byOwner.values()].map(async (same) => {
+			try {
+				await checkOwner(context, from, same, verdicts);
+			} catch (err) {
+				// The other owners of the request have nothing to do with it.
+				context.logger.debug({ err }, "an owner could not be checked");
+			}
+		}),
+	);
+	return ownerships.map((each) => verdicts.get(each) ?? Verdict.UNSPECIFIED);
+}
+
+/** Answers questions about one owner. */
+async function checkOwner(
+	context: ConstraintContext,
+	from: Deployed,
+	ownerships: readonly Ownership[],
+	verdicts: Map<Ownership, Verdict>,
+): Promise<void> {
+	const { owner, ownerUid } = ownerships[0] ?? {};
+	if (owner === undefined || !ownerUid || !isOwn(context, owner)) {
+		return;
 	}
-	const type = context.descriptor.typeOf(owner);
-	const isNamed =
+	await Promise.all(
+		ownerships.map(async (each) => {
+			if (each.requiresOwnerReference && !(await references(context, each))) {
+				verdicts.set(each, Verdict.NOT_VALID);
+			}
+		}),
+	);
+	const left = ownerships.filter((each) => !verdicts.has(each));
+	if (left.length > 0) {
+		const requires = left.some(({ requiresOwnerReference }) => requiresOwnerReference);
+		const verdict = await record(context, from, owner, ownerUid, requires);
+		for (const each of left) {
+			verdicts.set(each, verdict);
+		}
+	}
+}
+
+/** Whether it is the full name of a resource of this service, of a type that is known. */
+function isOwn({ descriptor }: ConstraintContext, owner: ResourceKey): boolean {
+	const type = descriptor.typeOf(owner);
+	return (
+		descriptor.serviceOfGroup(owner.group) === "" &&
 		type !== undefined &&
-		ownerUid !== "" &&
 		hasPartition(type.scope) === (owner.partition !== "") &&
-		hasNamespace(type.scope) === (owner.namespace !== "");
-	if (!isNamed) {
-		return Verdict.UNSPECIFIED;
-	}
-	if (requiresOwnerReference && !(await references(context, ownership))) {
-		return Verdict.NOT_VALID;
-	}
-	const { backend, runtime } = context;
+		hasNamespace(type.scope) === (owner.namespace !== "")
+	);
+}
+
+/** Records in the owner's shadow that the caller's deployment has ownees of it. */
+async function record(
+	{ backend, runtime }: ConstraintContext,
+	from: Deployed,
+	owner: ResourceKey,
+	ownerUid: string,
+	requires: boolean,
+): Promise<Verdict> {
 	const resource = await lookup(backend, nameOfKey(owner), { consistency: "strong" });
 	if (resource?.id === undefined || resource.id.uid !== ownerUid || isMarkedForDeletion(resource)) {
 		return Verdict.NOT_VALID;
@@ -56,7 +106,7 @@ export async function checkOwnership(
 		return Verdict.UNSPECIFIED;
 	}
 	const shadow = stored?.shadow ?? newShadow(owner, ownerUid);
-	const next = withOwnees(shadow, from, requiresOwnerReference);
+	const next = withOwnees(shadow, from, requires);
 	try {
 		await backend.commit([
 			{ op: "assert", id: resource.id, expectedVersion: resource.version },
@@ -83,7 +133,7 @@ function withOwnees(shadow: Shadow, deployment: Deployed, requires: boolean): Sh
 /** Whether the owner references the ownee; a "no" is final, as `finalAnswers` are. */
 async function references(
 	context: ConstraintContext,
-	{ owner, ownerUid, ownee }: CheckMetaOwnersRequest_Ownership,
+	{ owner, ownerUid, ownee }: Ownership,
 ): Promise<boolean> {
 	if (owner === undefined || ownee === undefined) {
 		return false;

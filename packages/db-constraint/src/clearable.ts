@@ -1,4 +1,5 @@
 import { type DescField, getOption, hasOption } from "@bufbuild/protobuf";
+import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 import {
 	field as fieldRules,
 	oneof as oneofRules,
@@ -6,6 +7,9 @@ import {
 
 /** Why a reference in the field can't be cleared without breaking its rules; `undefined` where it can. */
 export function whyNotClearable(field: DescField): string | undefined {
+	if (field.presence === FeatureSet_FieldPresence.LEGACY_REQUIRED) {
+		return "is required";
+	}
 	if (hasOption(field, fieldRules)) {
 		const { required, type } = getOption(field, fieldRules);
 		if (required) {

@@ -23,6 +23,12 @@ import {
 	withReferencesAlone,
 	withStoredFinalizer,
 } from "./removals.ts";
+import {
+	referencesResolved,
+	statusKey,
+	targetsKept,
+	withReportsUpheld,
+} from "./reported-status.ts";
 import { displayKey, keyOf, keyString } from "./resource-key.ts";
 import { isHeld, newShadow, referencesFinalizer, shadowName } from "./shadow.ts";
 import { lookup, ResourceShadow, type StoredShadow } from "./shadow-records.ts";
@@ -83,9 +89,13 @@ export class CommitAttempt {
 			// What is not there, or is another one, the storage knows what to say of: it changes nothing.
 			return this.#context.backend.commit(this.#given, this.#options);
 		}
-		for (const [at, mutation] of this.#given.entries()) {
-			if (mutation.op === "put" && this.#own[at] === mutation) {
-				await this.#planPut(at, mutation);
+		// What is marked, like what is deleted, is no target any more for the rest of the commit.
+		for (const marks of [true, false]) {
+			for (const [at, mutation] of this.#given.entries()) {
+				const isLeft = mutation.op === "put" && this.#own[at] === mutation;
+				if (isLeft && (await this.#marks(mutation)) === marks) {
+					await this.#planPut(at, mutation);
+				}
 			}
 		}
 		await this.#references.establish();
@@ -229,7 +239,39 @@ export class CommitAttempt {
 			stored !== undefined && stored.id?.type?.groupVersion !== id.type?.groupVersion;
 		if (owns || wasOther || this.#context.descriptor.hasReferences(resource)) {
 			await this.#references.add(resource);
+			await this.#uphold(at, { ...mutation, resource });
 		}
+	}
+
+	/** A write that takes away the reason of a report ends the report. */
+	async #uphold(at: number, mutation: Mutation & { op: "put" }): Promise<void> {
+		const { environment, runtime } = this.#context;
+		const { resource } = mutation;
+		if (resource.status[statusKey] === undefined) {
+			return;
+		}
+		const { next } = await this.#plan.shadow(this.#key(resource.id));
+		const present = new Set(environment.deployments().map(({ uid }) => uid));
+		const outgoing = next?.outgoing ?? [];
+		const holds = {
+			[referencesResolved]: outgoing.every(({ targetUid }) => targetUid !== ""),
+			[targetsKept]: outgoing.every(
+				({ deploymentUid }) => deploymentUid === "" || present.has(deploymentUid),
+			),
+		};
+		const upheld = withReportsUpheld(resource, holds, runtime.clock);
+		if (upheld !== resource) {
+			this.#own[at] = { ...mutation, resource: upheld };
+		}
+	}
+
+	/** Whether the put is the first that marks the resource. */
+	async #marks({ resource, expectedVersion }: Mutation & { op: "put" }): Promise<boolean> {
+		if (!isMarkedForDeletion(resource) || resource.id === undefined) {
+			return false;
+		}
+		const stored = expectedVersion && (await this.#stored(resource.id, expectedVersion));
+		return !(stored && isMarkedForDeletion(stored));
 	}
 
 	async #planMark(

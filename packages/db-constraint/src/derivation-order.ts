@@ -39,8 +39,8 @@ export function inOrderOf(before: Shadow | undefined, shadow: Shadow): Shadow {
 	};
 }
 
-function nameOfReference({ target, rule }: OutgoingReference): string {
-	return `${target && keyString(target)} ${rule}`;
+function nameOfReference({ target, targetUid, rule }: OutgoingReference): string {
+	return `${target && keyString(target)} ${rule} ${targetUid === "" ? "missing" : ""}`;
 }
 
 function nameOfTask({ task }: Task): string {

@@ -12,12 +12,15 @@ import { inOrderOf } from "./derivation-order.ts";
 import { assertDescriptor } from "./descriptor-record.ts";
 import { ReferencePlan } from "./reference-plan.ts";
 import { abandonedBy, releasesOf } from "./releases.ts";
-import { condition, statusKey, withCondition } from "./reported-status.ts";
-import { displayKey, type KeyLike, keyOf, keyString } from "./resource-key.ts";
+import {
+	condition,
+	displayReferences,
+	referencesResolved,
+	statusKey,
+	withCondition,
+} from "./reported-status.ts";
+import { type KeyLike, keyOf, keyString } from "./resource-key.ts";
 import { lookup } from "./shadow-records.ts";
-
-/** The condition that says whether all references of a resource have targets. */
-const resolved = "ReferencesResolved";
 
 /**
  * Derives the references of a stored resource by the schema in force, and establishes what its shadow
@@ -82,7 +85,8 @@ async function derive(
 	plan.assert("descriptor", await assertDescriptor(context));
 	const edit = await plan.shadow(keyOf(id, environment.self.region));
 	edit.next = edit.next && inOrderOf(edit.stored?.shadow, edit.next);
-	const reported = references.isMore ? undefined : withReport(context, resource, edit.next);
+	const goesOn = references.isMore && references.handled.length > 0;
+	const reported = goesOn ? undefined : withReport(context, resource, edit.next);
 	const own: Mutation =
 		reported === undefined
 			? { op: "assert", id, expectedVersion: resource.version }
@@ -98,11 +102,16 @@ function withReport(
 	shadow: Shadow | undefined,
 ): Resource | undefined {
 	const missing = shadow?.outgoing.filter(({ targetUid }) => targetUid === "") ?? [];
-	const reports = resource.status[statusKey]?.conditions.some(({ type }) => type === resolved);
+	const reports = resource.status[statusKey]?.conditions.some(
+		({ type }) => type === referencesResolved,
+	);
 	if (missing.length === 0 && !reports) {
 		return undefined;
 	}
-	const names = missing.map(({ path, target }) => `${path}: ${target && displayKey(target)}`);
-	const message = missing.length > 0 ? `missing: ${names.join(", ")}` : "";
-	return withCondition(resource, condition(resolved, missing.length === 0, message), runtime.clock);
+	const message = missing.length > 0 ? `missing: ${displayReferences(missing)}` : "";
+	return withCondition(
+		resource,
+		condition(referencesResolved, missing.length === 0, message),
+		runtime.clock,
+	);
 }

@@ -114,6 +114,10 @@ async function call<T>(
 		if (error.code === Code.FailedPrecondition || error.code === Code.ResourceExhausted) {
 			throw new Refused(error.code, `${paths}: ${error.rawMessage}`);
 		}
+		if (error.code === Code.InvalidArgument) {
+			const problem = `${references.length} new references to one deployment`;
+			throw new Refused(Code.ResourceExhausted, `${problem}: ${error.rawMessage}`);
+		}
 		const [first] = references;
 		const where = first === undefined ? "" : displayDeployed(deployedOf(first.deployment));
 		context.logger.debug({ err: error, where }, "references could not be established");

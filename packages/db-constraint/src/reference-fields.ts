@@ -102,19 +102,19 @@ export class ReferenceFields {
 				}
 			} else if (field.fieldKind === "list") {
 				const list = message.get(field);
-				for (let i = list.size - 1; i >= 0; i--) {
-					if (this.#visitValue(list.get(i), path, rule, decide) === "drop") {
-						const rest = [...list].filter((_, at) => at !== i);
-						list.clear();
-						for (const value of rest) {
-							list.add(value);
-						}
+				const kept = [...list].filter(
+					(value) => this.#visitValue(value, path, rule, decide) === "keep",
+				);
+				if (kept.length < list.size) {
+					list.clear();
+					for (const value of kept) {
+						list.add(value);
 					}
 				}
 			} else if (field.fieldKind === "map") {
 				const map = message.get(field);
 				for (const [key, value] of [...map]) {
-					const at = `${path}[${JSON.stringify(key)}]`;
+					const at = `${path}[${typeof key === "string" ? JSON.stringify(key) : key}]`;
 					if (this.#visitValue(value, at, rule, decide) === "drop") {
 						map.delete(key);
 					}

@@ -208,7 +208,7 @@ export class ReferencePlan {
 		const { path, target, rule, wrongType } = reference;
 		const derives = this.#derivation !== undefined;
 		const isAnew = this.#isAnew(target);
-		const known = from.outgoing.find((other) => sameReference(other, reference));
+		const known = recordOf(from, reference);
 		const mayMiss = derives || known?.targetUid === "";
 		const unresolved = () =>
 			known?.targetUid === "" ? known : create(OutgoingReferenceSchema, { path, target, rule });
@@ -355,6 +355,18 @@ export class ReferencePlan {
 		const name = nameOfKey(key);
 		return (await lookup(backend, name)) ?? lookup(backend, name, { consistency: "strong" });
 	}
+}
+
+/**
+ * What a shadow has of a reference. One to a wrong type never has a target; it may have the name and rule of
+ * one that has.
+ */
+function recordOf(from: Shadow, reference: LocatedReference): OutgoingReference | undefined {
+	const same = from.outgoing.filter((other) => sameReference(other, reference));
+	const missing = same.find(({ targetUid }) => targetUid === "");
+	return reference.wrongType === undefined
+		? (same.find(({ targetUid }) => targetUid !== "") ?? missing)
+		: missing;
 }
 
 function refuse(message: string): Refused {

@@ -62,14 +62,14 @@ export function withReferencesAlone(runtime: Runtime, resource: Resource): Resou
 /** The resource as given, but for the finalizer of its references, which is as it is stored. */
 export function withStoredFinalizer(given: Resource, stored: Resource | undefined): Resource {
 	const has = stored !== undefined && hasFinalizer(stored, referencesFinalizer);
-	if (hasFinalizer(given, referencesFinalizer) === has) {
+	const times = finalizersOf(given).filter((each) => each === referencesFinalizer).length;
+	if (times === (has ? 1 : 0)) {
 		return given;
 	}
 	const resource = { ...given, metadata: { ...given.metadata } };
+	removeFinalizer(resource, referencesFinalizer);
 	if (has) {
 		addFinalizer(resource, referencesFinalizer);
-	} else {
-		removeFinalizer(resource, referencesFinalizer);
 	}
 	return resource;
 }

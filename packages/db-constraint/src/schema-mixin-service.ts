@@ -9,7 +9,7 @@ import {
 import type { Deployed } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { Exhausted, Inconsistent } from "@plinth/storage";
 import { answerNow } from "./answers.ts";
-import { checkOwnership } from "./check-ownership.ts";
+import { checkOwnerships } from "./check-ownership.ts";
 import { confirmSource } from "./confirm-sources.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
 import { deletionFeed } from "./deletion-feed.ts";
@@ -110,8 +110,7 @@ export function createSchemaMixinService(
 		checkMetaOwners: ({ route, ownerships }) =>
 			told(async () => {
 				const from = caller(route, ownerships.length);
-				const verdicts = ownerships.map((ownership) => checkOwnership(context, from, ownership));
-				return { verdicts: await Promise.all(verdicts) };
+				return { verdicts: await checkOwnerships(context, from, ownerships) };
 			}),
 
 		async *watchImportedServiceDeletions({ route }, { signal }) {

@@ -4,13 +4,13 @@ import {
 	type DescriptorRecord,
 	DescriptorRecordSchema,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
-import { type FamilyLike, familyKey } from "@plinth/resource";
-import { Refused, wildcard } from "@plinth/storage";
+import { type FamilyLike, familyKey, type ResourceName } from "@plinth/resource";
+import { Exhausted, Refused, wildcard } from "@plinth/storage";
 import { isConflict } from "./conflict.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
 import { deriveReferences } from "./derive-references.ts";
 import { descriptorRecord } from "./descriptor-record.ts";
-import { type KeyLike, keyOf, localKeyString, nameOfKey } from "./resource-key.ts";
+import { displayKey, type KeyLike, keyOf, localKeyString, nameOfKey } from "./resource-key.ts";
 import { putRecord, ResourceShadow, readRecord, shadowOf } from "./shadow-records.ts";
 
 /**
@@ -64,7 +64,7 @@ export class SchemaPass {
 				signal.throwIfAborted();
 				const page = names.slice(at, at + limits.pageSize);
 				for (const { key } of page) {
-					await deriveReferences(this.#context, nameOfKey(key));
+					await this.#derive(nameOfKey(key));
 				}
 				after = page.at(-1)?.text ?? after;
 				await this.#update(
@@ -79,6 +79,19 @@ export class SchemaPass {
 		await this.#update((now) => now && { ...this.#ours(now), complete: true, progress: {} });
 	}
 
+	/** @throws Refused ResourceExhausted where what a resource references has no room in its shadow. */
+	async #derive(name: ResourceName): Promise<void> {
+		try {
+			await deriveReferences(this.#context, name);
+		} catch (failure) {
+			if (failure instanceof Exhausted) {
+				const message = `the references of ${displayKey(keyOf(name, ""))} have no room in its shadow: ${failure.message}`;
+				throw new Refused(Code.ResourceExhausted, message);
+			}
+			throw failure;
+		}
+	}
+
 	/** @throws Refused Unavailable where another schema has come into force: its pass is not this one. */
 	#ours(record: DescriptorRecord): DescriptorRecord {
 		if (record.fingerprint !== this.#context.descriptor.fingerprint) {
@@ -87,7 +100,7 @@ export class SchemaPass {
 		return record;
 	}
 
-	/** The families that have references now, and those whose shadows have some from before. */
+	/** The families that have references now, and those whose shadows have some, or owners, from before. */
 	async #families(): Promise<readonly FamilyLike[]> {
 		const { backend, descriptor } = this.#context;
 		const families = new Map<string, FamilyLike>();
@@ -104,7 +117,8 @@ export class SchemaPass {
 		);
 		for (const resource of resources) {
 			const key = shadowOf(resource)?.shadow;
-			if (key?.resource !== undefined && key.outgoing.length > 0) {
+			const names = key !== undefined && key.outgoing.length + key.metaOwners.length > 0;
+			if (key?.resource !== undefined && names) {
 				families.set(familyKey(key.resource), key.resource);
 			}
 		}

@@ -48,8 +48,8 @@ describe("a service descriptor", () => {
 		const found = descriptor.referencesOf(make(Thing, "t", thing));
 		expect(found.map(({ path, target, rule }) => [path, target.name, rule])).toEqual([
 			["needs", "a", OnDelete.BLOCK],
-			["likes", "c", OnDelete.UNSET],
 			["likes", "b", OnDelete.UNSET],
+			["likes", "c", OnDelete.UNSET],
 			['labels["x"]', "d", OnDelete.UNSET],
 			["parts.parts.made_of", "e", OnDelete.UNSET],
 			["shelf", "f", OnDelete.UNSET],

@@ -94,7 +94,7 @@ export class ServiceDescriptor {
 		for (const type of types) {
 			this.#fields.set(type.key, { type, fields: this.#checked(type) });
 		}
-		this.fingerprint = this.#fingerprint();
+		this.fingerprint = this.#fingerprint(foreignTypes);
 	}
 
 	/** The services that a version imports; all that any version does where none is given. */
@@ -208,12 +208,15 @@ export class ServiceDescriptor {
 		return fields;
 	}
 
-	#fingerprint(): string {
+	#fingerprint(foreignTypes: readonly ResourceType[]): string {
 		const rules = [...this.#fields.values()].flatMap(({ type, fields }) =>
 			fields.rules.map(({ field, rule }) => [type.key, field, rule]),
 		);
 		const imports = [...this.#imports];
-		return hashOf(JSON.stringify([this.service, this.versions, imports, rules])).slice(0, 32);
+		// They decide which units of tenancy the name of an owner has.
+		const scopes = foreignTypes.map(({ type, scope }) => `${familyKey(type)} ${scope}`).sort();
+		const schema = [this.service, this.versions, imports, rules, scopes];
+		return hashOf(JSON.stringify(schema)).slice(0, 32);
 	}
 }
 

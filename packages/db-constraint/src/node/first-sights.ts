@@ -27,6 +27,12 @@ export class FirstSights {
 		}
 	}
 
+	/** Sees a thing for the first time, whatever was seen of it before. */
+	anew(shadow: string, thing: string): void {
+		this.#seen.get(shadow)?.delete(thing);
+		this.age(shadow, thing);
+	}
+
 	/** For how many milliseconds a thing of a shadow has been seen; 0 at first. */
 	age(shadow: string, thing: string): number {
 		const now = this.#clock.monotonic();

@@ -14,15 +14,12 @@ import type { StorageBackend } from "@plinth/storage";
 import { clearReferences } from "../clear-references.ts";
 import { isConflict } from "../conflict.ts";
 import type { ConstraintContext } from "../constraint-context.ts";
-import { condition, withCondition } from "../reported-status.ts";
-import { displayKey, nameOfKey } from "../resource-key.ts";
+import { condition, displayReferences, targetsKept, withCondition } from "../reported-status.ts";
+import { nameOfKey } from "../resource-key.ts";
 import { lookup, type StoredShadow } from "../shadow-records.ts";
 import { updateShadow } from "../shadow-update.ts";
 import { answersFor } from "../successors.ts";
 import { done, type Handled } from "./handled.ts";
-
-/** The condition that says whether the deployments of all targets are there. */
-const targetsKept = "TargetsKept";
 
 /** See the head of this file. */
 export class LostDeployments {
@@ -114,6 +111,5 @@ function deploymentOf({ task }: Task): string {
 }
 
 function reportOf(gone: readonly OutgoingReference[]): string {
-	const names = gone.map(({ path, target }) => `${path}: ${target && displayKey(target)}`);
-	return gone.length === 0 ? "" : `the deployment was deleted of ${names.join(", ")}`;
+	return gone.length === 0 ? "" : `the deployment was deleted of ${displayReferences(gone)}`;
 }

@@ -26,7 +26,8 @@ import { isMarkedForDeletion, newUlid } from "@plinth/resource";
 import { type Mutation, Refused, type StorageBackend } from "@plinth/storage";
 import { compareApiVersions } from "../api-versions.ts";
 import { routeTo } from "../asking.ts";
-import { checkOwnership } from "../check-ownership.ts";
+import { Batcher } from "../batcher.ts";
+import { checkOwnerships } from "../check-ownership.ts";
 import { keyOfShadow } from "../commit-plan.ts";
 import { isConflict } from "../conflict.ts";
 import type { ConstraintContext } from "../constraint-context.ts";
@@ -42,6 +43,15 @@ import { done, type Handled, soonest } from "./handled.ts";
 /** How often an owner must be found not valid before its ownee lets go of it. */
 const answersNeeded = 3;
 
+/** What a pass has learnt of one owner. */
+interface Look extends Handled {
+	readonly owner: MetaOwner;
+	/** What its deployment said, to be recorded. */
+	readonly known?: Pick<MetaOwner, "valid" | "notValidAnswers" | "deploymentUid">;
+	/** Whether it was not valid often enough. */
+	readonly isLost?: boolean;
+}
+
 /** See the head of this file. */
 export class MetaOwners {
 	readonly #context: ConstraintContext;
@@ -56,6 +66,8 @@ export class MetaOwners {
 
 	/** When owners that must reference their ownee were asked last, by shadow, on the monotonic clock. */
 	readonly #required = new Map<string, number>();
+
+	readonly #asking = new Map<string, Batcher<CheckMetaOwnersRequest_Ownership, Verdict>>();
 
 	constructor(context: ConstraintContext, store: StorageBackend) {
 		this.#context = context;
@@ -79,6 +91,7 @@ export class MetaOwners {
 	/** One pass over the owner references of a shadow. */
 	async check(stored: StoredShadow): Promise<Handled> {
 		if (stored.shadow.metaOwners.length === 0) {
+			this.#sights.keep(stored.name, []);
 			return done;
 		}
 		await this.executeCheckMetaOwnees(stored);
@@ -94,9 +107,18 @@ export class MetaOwners {
 			// Shadows that were written by older code may have several records of one owner.
 			return isDue && find(stored.shadow, each) === each;
 		});
-		this.#sights.keep(stored.name, open.map(thingOf));
+		this.#sights.keep(
+			stored.name,
+			open.map((owner) => thingOf(stored, owner)),
+		);
+		const looks = await Promise.all(open.map((owner) => this.#look(stored, owner)));
+		const handled: Handled[] = [];
+		for (const look of looks) {
+			handled.push(look.isLost ? await this.#letGo(stored, look.owner) : look);
+		}
+		await this.#note(stored.name, looks);
 		return soonest(
-			...(await Promise.all(open.map((owner) => this.#checkOne(stored, owner)))),
+			...handled,
 			recheckMs === undefined
 				? done
 				: { againAfterMs: recheckMs || this.#context.limits.resolveAgainMs },
@@ -174,41 +196,41 @@ export class MetaOwners {
 		return environment.findOwner(owner?.group ?? "", service, owner?.region ?? "");
 	}
 
-	async #checkOne(stored: StoredShadow, owner: MetaOwner): Promise<Handled> {
+	/** Asks about one owner, where it is time to. */
+	async #look(stored: StoredShadow, owner: MetaOwner): Promise<Look> {
 		const { limits } = this.#context;
+		const { notValidAnswers: answers, deploymentUid } = owner;
+		const thing = thingOf(stored, owner);
+		const spacingMs = limits.ownerGraceMs / (answersNeeded - 1);
+		if (answers > 0) {
+			const waitMs = spacingMs * answers - this.#sights.age(stored.name, thing);
+			if (waitMs > 0) {
+				return { owner, againAfterMs: waitMs };
+			}
+		}
 		const verdict = await this.#ask(stored, owner).catch(() => Verdict.UNSPECIFIED);
 		if (verdict === Verdict.UNSPECIFIED) {
-			return { againAfterMs: limits.askAgainMs };
+			return { owner, againAfterMs: limits.askAgainMs };
 		}
 		if (verdict === Verdict.VALID) {
-			const deploymentUid = this.#keeper(owner.owner)?.uid ?? owner.deploymentUid;
-			await this.#note(stored.name, owner, { valid: true, notValidAnswers: 0, deploymentUid });
-			return done;
+			const keptBy = this.#keeper(owner.owner)?.uid ?? deploymentUid;
+			return { owner, known: { valid: true, notValidAnswers: 0, deploymentUid: keptBy } };
 		}
-		const age = this.#sights.age(stored.name, thingOf(owner));
-		const spacingMs = limits.ownerGraceMs / (answersNeeded - 1);
-		const answers = owner.notValidAnswers;
-		if (answers > 0 && age < spacingMs * answers) {
-			return { againAfterMs: spacingMs * answers - age };
+		if (answers === 0) {
+			// The grace period begins with the first answer, whatever was seen of that owner before.
+			this.#sights.anew(stored.name, thing);
 		}
-		if (answers + 1 < answersNeeded) {
-			const { deploymentUid } = owner;
-			const notValidAnswers = answers + 1;
-			await this.#note(stored.name, owner, { valid: false, notValidAnswers, deploymentUid });
-			return { againAfterMs: spacingMs };
-		}
-		return this.#letGo(stored, owner);
+		return answers + 1 < answersNeeded
+			? {
+					owner,
+					known: { valid: false, notValidAnswers: answers + 1, deploymentUid },
+					againAfterMs: spacingMs,
+				}
+			: { owner, isLost: true };
 	}
 
 	async #ask(stored: StoredShadow, owner: MetaOwner): Promise<Verdict> {
-		const { environment, limits } = this.#context;
-		const ownership = create(CheckMetaOwnersRequest_OwnershipSchema, {
-			ownee: keyOfShadow(stored.shadow),
-			owneeUid: stored.shadow.uid,
-			ownerUid: owner.ownerUid,
-			requiresOwnerReference: owner.requiresOwnerReference,
-			...(owner.owner && { owner: owner.owner }),
-		}) satisfies CheckMetaOwnersRequest_Ownership;
+		const { environment } = this.#context;
 		const keeper = this.#keeper(owner.owner);
 		if (keeper === undefined) {
 			// Only the permanent record says that an owner went with its deployment.
@@ -216,38 +238,56 @@ export class MetaOwners {
 				? Verdict.NOT_VALID
 				: Verdict.UNSPECIFIED;
 		}
-		if (keeper.uid === environment.self.uid) {
-			return checkOwnership(this.#context, deployedOf(environment.self), ownership);
-		}
-		const { verdicts } = await environment
-			.client(keeper.uid)
-			.checkMetaOwners(
-				{ route: routeTo(this.#context, keeper.uid), ownerships: [ownership] },
-				{ timeoutMs: limits.callMs },
-			);
-		return verdicts[0] ?? Verdict.UNSPECIFIED;
+		return this.#batcher(keeper.uid).ask(
+			create(CheckMetaOwnersRequest_OwnershipSchema, {
+				ownee: keyOfShadow(stored.shadow),
+				owneeUid: stored.shadow.uid,
+				ownerUid: owner.ownerUid,
+				requiresOwnerReference: owner.requiresOwnerReference,
+				...(owner.owner && { owner: owner.owner }),
+			}),
+		);
 	}
 
-	#note(
-		name: string,
-		owner: MetaOwner,
-		what: Pick<MetaOwner, "valid" | "notValidAnswers" | "deploymentUid">,
-	): Promise<void> {
+	#batcher(uid: string): Batcher<CheckMetaOwnersRequest_Ownership, Verdict> {
+		const { environment, limits } = this.#context;
+		let batcher = this.#asking.get(uid);
+		if (batcher === undefined) {
+			batcher = new Batcher(async (ownerships) => {
+				if (uid === environment.self.uid) {
+					return checkOwnerships(this.#context, deployedOf(environment.self), ownerships);
+				}
+				const { verdicts } = await environment
+					.client(uid)
+					.checkMetaOwners(
+						{ route: routeTo(this.#context, uid), ownerships: [...ownerships] },
+						{ timeoutMs: limits.callMs },
+					);
+				return verdicts;
+			}, limits.batchSize);
+			this.#asking.set(uid, batcher);
+		}
+		return batcher;
+	}
+
+	/** Records what has been learnt, in one change of the shadow. */
+	#note(name: string, looks: readonly Look[]): Promise<void> {
 		return updateShadow(this.#context, name, ({ shadow }) => {
-			const now = find(shadow, owner);
-			// A deletion needs a CHECKING as it is. Its next change brings another pass about.
-			return now === undefined ||
-				shadow.lifecycle === Lifecycle.CHECKING ||
-				(now.valid === what.valid &&
-					now.notValidAnswers === what.notValidAnswers &&
-					now.deploymentUid === what.deploymentUid)
-				? undefined
-				: {
-						...shadow,
-						metaOwners: shadow.metaOwners.map((each) =>
-							each === now ? { ...each, ...what } : each,
-						),
-					};
+			if (shadow.lifecycle === Lifecycle.CHECKING) {
+				// A deletion needs it as it is. Its next change brings another pass about.
+				return undefined;
+			}
+			const metaOwners = shadow.metaOwners.map((each) => {
+				const known = looks.find(({ owner }) => sameOwner(owner, each))?.known;
+				return known === undefined ||
+					(each.valid === known.valid &&
+						each.notValidAnswers === known.notValidAnswers &&
+						each.deploymentUid === known.deploymentUid)
+					? each
+					: { ...each, ...known };
+			});
+			const isSame = metaOwners.every((each, i) => each === shadow.metaOwners[i]);
+			return isSame ? undefined : { ...shadow, metaOwners };
 		});
 	}
 
@@ -345,8 +385,8 @@ function references(from: StoredShadow | undefined, { shadow }: StoredShadow): b
 	return from?.shadow.outgoing.some((each) => sameTarget(each.target, shadow.resource)) ?? false;
 }
 
-function thingOf(owner: MetaOwner): string {
-	return `${owner.ownerUid} ${owner.owner?.region ?? ""}`;
+function thingOf({ shadow }: StoredShadow, { ownerUid, owner }: MetaOwner): string {
+	return `${shadow.uid} ${ownerUid} ${owner?.region ?? ""}`;
 }
 
 function find(shadow: Shadow, owner: MetaOwner): MetaOwner | undefined {

@@ -129,7 +129,7 @@ export class OwnedDeletingHandler {
 		} else if (!hasFinalizer(resource, referencesFinalizer)) {
 			// It waits for finalizers of others, whose removal takes the shadow along.
 			return done;
-		} else if (finalizersOf(resource).length === 1) {
+		} else if (finalizersOf(resource).every((each) => each === referencesFinalizer)) {
 			mutations.push(...removal(runtime, resource), shadowGone);
 		} else {
 			const released = {

@@ -88,9 +88,7 @@ export class OwnedPendingHandler {
 		this.#hinted.delete(name);
 		this.#sights.keep(name, stored.shadow.sources.map(thingOf));
 		const results = await Promise.allSettled([
-			...stored.shadow.tasks.map(({ task }) =>
-				task.case === "confirm" ? this.#confirm(name, task.value) : done,
-			),
+			this.#confirmAll(stored),
 			this.#resolve(stored),
 			this.#lost.check(stored),
 			...stored.shadow.sources.map((source) =>
@@ -140,30 +138,45 @@ export class OwnedPendingHandler {
 			: done;
 	}
 
-	async #confirm(name: string, task: ConfirmBlockade): Promise<Handled> {
-		const { target, targetUid, deployment, establishment } = task;
-		const uid = deployment?.uid ?? "";
-		await this.#batcher(uid).ask(
+	/** Confirms all that is to be confirmed; the tasks that are done go in one change of the shadow. */
+	async #confirmAll({ name, shadow }: StoredShadow): Promise<Handled> {
+		const tasks = shadow.tasks.flatMap(({ task }) => (task.case === "confirm" ? task.value : []));
+		if (tasks.length === 0) {
+			return done;
+		}
+		const outcomes = await Promise.allSettled(tasks.map((task) => this.#confirm(task)));
+		const confirmed = tasks.filter((_, i) => outcomes[i]?.status === "fulfilled");
+		await updateShadow(this.#context, name, ({ shadow: now }) => {
+			if (now.lifecycle === Lifecycle.CHECKING) {
+				// A deletion needs it as it is. Its next change brings another pass about.
+				return undefined;
+			}
+			const left = now.tasks.filter(
+				({ task }) =>
+					task.case !== "confirm" ||
+					!confirmed.some(
+						({ establishment, target }) =>
+							task.value.establishment === establishment && sameTarget(task.value.target, target),
+					),
+			);
+			return left.length === now.tasks.length ? undefined : { ...now, tasks: left };
+		});
+		for (const outcome of outcomes) {
+			if (outcome.status === "rejected") {
+				throw outcome.reason;
+			}
+		}
+		return done;
+	}
+
+	async #confirm({ target, targetUid, deployment, establishment }: ConfirmBlockade): Promise<void> {
+		await this.#batcher(deployment?.uid ?? "").ask(
 			create(ConfirmBlockadesRequest_BlockadeSchema, {
 				targetUid,
 				establishment,
 				...(target && { target }),
 			}),
 		);
-		await updateShadow(this.#context, name, ({ shadow }) => {
-			if (shadow.lifecycle === Lifecycle.CHECKING) {
-				// A deletion needs it as it is. Its next change brings another pass about.
-				return undefined;
-			}
-			const tasks = shadow.tasks.filter(
-				({ task: other }) =>
-					other.case !== "confirm" ||
-					other.value.establishment !== establishment ||
-					!sameTarget(other.value.target, target),
-			);
-			return tasks.length === shadow.tasks.length ? undefined : { ...shadow, tasks };
-		});
-		return done;
 	}
 
 	#batcher(uid: string): Batcher<ConfirmBlockadesRequest_Blockade, true> {

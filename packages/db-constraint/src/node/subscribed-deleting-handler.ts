@@ -61,16 +61,21 @@ export class SubscribedDeletingHandler {
 			}
 		}
 		const key = `${keyString(target)} ${targetUid}`;
-		const round = this.#rounds.get(key) ?? {
+		const round: Round = this.#rounds.get(key) ?? {
 			all: index.referencing(target),
 			next: 0,
 			waits: false,
+			failures: [],
 		};
 		const end = Math.min(round.next + limits.pageSize, round.all.length);
 		for (const stored of round.all.slice(round.next, end)) {
-			const outcome = await this.#letGo(stored, target, targetUid);
 			round.next += 1;
-			round.waits ||= outcome === "waits";
+			try {
+				round.waits ||= (await this.#letGo(stored, target, targetUid)) === "waits";
+			} catch (failure) {
+				// One that fails keeps none of the others.
+				round.failures.push(failure);
+			}
 			if (round.next % inARow === 0) {
 				// A storage in memory never lets timers and input have their turn.
 				await sleep(this.#context.runtime.clock, 0);
@@ -81,6 +86,9 @@ export class SubscribedDeletingHandler {
 			return { againAfterMs: 0 };
 		}
 		this.#rounds.delete(key);
+		if (round.failures.length > 0) {
+			throw round.failures[0];
+		}
 		return round.waits ? { againAfterMs: limits.askAgainMs } : done;
 	}
 
@@ -140,6 +148,8 @@ interface Round {
 	next: number;
 	/** Whether something has to be tried again. */
 	waits: boolean;
+	/** What went wrong in unforeseen ways: the round ends with the first, and is tried again. */
+	readonly failures: unknown[];
 }
 
 /** How many resources of a cascade are dealt with before others get their turn. */
