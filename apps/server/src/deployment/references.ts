@@ -146,9 +146,9 @@ export class References {
 		}
 		this.#running.push(registry.run(this.#end.signal));
 		await registry.ready(ends);
-		const { context, asking } = this.#constraints;
+		const { context } = this.#constraints;
 		await this.#untilDone("references are established anew", ends, () =>
-			establishOwnAnew(context, asking, ends),
+			establishOwnAnew(context, ends),
 		);
 		registry.onChange(() => this.#follow(registry));
 		this.#running.push(this.#announce(registry).catch(() => {}));
