@@ -156,14 +156,13 @@ export class MetaOwners {
 		}
 		let rewritten = false;
 		const ownerReferences = resource.ownerReferences.map((reference) => {
+			const keeper = this.#keeper(this.#ownerKey(reference));
 			const { type } = reference;
-			const owner = this.#ownerKey(reference);
-			if (type === undefined || !this.#isOutdated(owner, type.groupVersion)) {
+			if (!keeper || !type || compareApiVersions(keeper.version, type.groupVersion) <= 0) {
 				return reference;
 			}
 			rewritten = true;
-			const groupVersion = this.#keeper(owner)?.version ?? type.groupVersion;
-			return { ...reference, type: { ...type, groupVersion } };
+			return { ...reference, type: { ...type, groupVersion: keeper.version } };
 		});
 		if (!rewritten) {
 			return;
@@ -177,11 +176,6 @@ export class MetaOwners {
 				throw failure;
 			}
 		}
-	}
-
-	/** Whether the deployment of an owner has announced a later version. */
-	#isOutdated(owner: KeyLike | undefined, version: string): boolean {
-		return compareApiVersions(this.#keeper(owner)?.version ?? "", version) > 0;
 	}
 
 	#ownerKey(reference: OwnerReference): KeyLike {
