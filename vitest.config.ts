@@ -1,20 +1,21 @@
 import { defineConfig } from "vitest/config";
 
 /**
- * The one configuration of all packages. `--mode deep` runs the long suites
- * (`*.deep.test.ts`) instead of the others.
+ * The one configuration of all packages. `--mode deep` runs the long suites (`*.deep.test.ts`) instead of
+ * the others, and `--mode soak` those that are run by hand (`*.soak.test.ts`).
  */
 export default defineConfig(({ mode }) => {
-	const deep = mode === "deep";
+	const tier = mode === "deep" || mode === "soak" ? mode : "test";
+	const long = ["**/*.deep.test.ts", "**/*.soak.test.ts"];
 	return {
 		test: {
-			include: deep ? ["**/*.deep.test.ts"] : ["**/*.test.ts"],
-			exclude: ["**/node_modules/**", "**/dist/**", ...(deep ? [] : ["**/*.deep.test.ts"])],
+			include: tier === "test" ? ["**/*.test.ts"] : [`**/*.${tier}.test.ts`],
+			exclude: ["**/node_modules/**", "**/dist/**", ...(tier === "test" ? long : [])],
 			pool: "forks",
 			maxWorkers: 2,
-			testTimeout: deep ? 900_000 : 60_000,
+			testTimeout: tier === "test" ? 60_000 : 900_000,
 			hookTimeout: 60_000,
-			reporters: ["default", ["json", { outputFile: `.reports/${deep ? "deep" : "test"}.json` }]],
+			reporters: ["default", ["json", { outputFile: `.reports/${tier}.json` }]],
 		},
 	};
 });

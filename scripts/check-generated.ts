@@ -1,53 +1,85 @@
 /**
- * Fails when generated code is stale: it generates into a temporary folder, and compares that with
- * what is committed, file by file.
+ * Fails when generated code is stale. Every `buf.gen*.yaml` below the root is run into a temporary folder, and each
+ * folder that its plugins write to is compared with what is committed there, file by file. A template that
+ * generates nothing fails too: it would let everything pass.
  *
- *     node ../../scripts/check-generated.ts [folder]
- *
- * The folder holds a `buf.gen.yaml` whose plugins all write to `src/gen`; it is the working
- * directory unless given.
+ *     node scripts/check-generated.ts [--root <folder>]
  */
-import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { spawn } from "node:child_process";
+import { existsSync, globSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
+import { basename, dirname, join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { parse } from "yaml";
 
-const OUTPUT = "src/gen";
+/** A file that tells buf what to generate. */
+interface Template {
+	/** The folder where buf runs. */
+	readonly folder: string;
+	readonly file: string;
+	/** What its plugins write to, relative to the folder. */
+	readonly outputs: readonly string[];
+}
 
-function main(folder: string): void {
+function templatesIn(root: string): readonly Template[] {
+	const paths = globSync("**/buf.gen*.yaml", {
+		cwd: root,
+		exclude: (name) => name === "node_modules",
+	});
+	return paths.sort().map((path) => {
+		const outputs = outputsOf(parse(readFileSync(join(root, path), "utf8")));
+		if (outputs.length === 0) {
+			throw new Error(`${path} names no plugin with an output folder`);
+		}
+		return { folder: join(root, dirname(path)), file: basename(path), outputs };
+	});
+}
+
+function outputsOf(template: unknown): readonly string[] {
+	const plugins: unknown = Object(template).plugins;
+	const outputs = Array.isArray(plugins) ? plugins.map((plugin): unknown => plugin?.out) : [];
+	return [...new Set(outputs.filter((output) => typeof output === "string"))];
+}
+
+/** What is wrong with the committed output of one template, a line each. */
+async function problemsOf(template: Template): Promise<readonly string[]> {
+	const { folder, file, outputs } = template;
 	const temporary = mkdtempSync(join(tmpdir(), "check-generated-"));
 	try {
-		generate(folder, temporary);
-		const fresh = filesIn(join(temporary, OUTPUT));
-		const committed = filesIn(join(folder, OUTPUT));
-		const stale = [...new Set([...fresh.keys(), ...committed.keys()])].filter(
-			(path) => fresh.get(path) !== committed.get(path),
-		);
-		for (const path of stale.sort()) {
-			const state = !committed.has(path) ? "missing" : !fresh.has(path) ? "left over" : "stale";
-			console.error(`${join(folder, OUTPUT, path)} is ${state}`);
-		}
-		if (stale.length > 0) {
-			console.error("Run `buf generate` there, or `pnpm generate` in the package.");
-			process.exitCode = 1;
-		}
+		await generate(template, temporary);
+		return outputs.flatMap((output) => {
+			const fresh = filesIn(join(temporary, output));
+			const committed = filesIn(join(folder, output));
+			if (fresh.size === 0) {
+				return [`${join(folder, file)} generates nothing into ${output}`];
+			}
+			return [...new Set([...fresh.keys(), ...committed.keys()])]
+				.filter((path) => fresh.get(path) !== committed.get(path))
+				.map((path) => {
+					const state = !committed.has(path) ? "missing" : !fresh.has(path) ? "left over" : "stale";
+					return `${join(folder, output, path)} is ${state}: run buf generate --template ${file} in ${folder}`;
+				});
+		});
 	} finally {
 		rmSync(temporary, { recursive: true });
 	}
 }
 
-function generate(folder: string, output: string): void {
-	const { status, error } = spawnSync("buf", ["generate", "--output", output], {
+function generate({ folder, file }: Template, output: string): Promise<void> {
+	const { promise, resolve: done, reject } = Promise.withResolvers<void>();
+	const child = spawn("buf", ["generate", "--template", file, "--output", output], {
 		cwd: folder,
 		stdio: ["ignore", "inherit", "inherit"],
 	});
-	if (error !== undefined || status !== 0) {
-		throw new Error(`buf generate failed in ${folder}`, { cause: error });
-	}
+	child.on("error", reject);
+	child.on("close", (code) =>
+		code === 0 ? done() : reject(new Error(`buf generate failed for ${join(folder, file)}`)),
+	);
+	return promise;
 }
 
 /** The content of each file in a folder, by path. None where there is no such folder. */
-function filesIn(folder: string): Map<string, string> {
+function filesIn(folder: string): ReadonlyMap<string, string> {
 	if (!existsSync(folder)) {
 		return new Map();
 	}
@@ -60,4 +92,22 @@ function filesIn(folder: string): Map<string, string> {
 	);
 }
 
-main(process.argv[2] ?? ".");
+const { values } = parseArgs({ options: { root: { type: "string", default: "." } } });
+const templates = templatesIn(resolve(values.root));
+if (templates.length === 0) {
+	console.error(`no buf.gen*.yaml below ${values.root}`);
+	process.exitCode = 1;
+}
+const waiting = [...templates];
+const problems: string[] = [];
+await Promise.all(
+	Array.from({ length: availableParallelism() }, async () => {
+		for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+			problems.push(...(await problemsOf(next)));
+		}
+	}),
+);
+if (problems.length > 0) {
+	console.error(problems.sort().join("\n"));
+	process.exitCode = 1;
+}

@@ -16,5 +16,5 @@ export { type AccessAuthorizer, createAccessAuthorizer } from "./security/access
 export type { AccessOptions, JwtOptions } from "./security/access-options.ts";
 export { newToken } from "./security/new-token.ts";
 export { createServer, type Server } from "./server.ts";
-export type { ServerOptions } from "./server-options.ts";
+export type { CorsOptions, ServerOptions } from "./server-options.ts";
 export type { StorageChoice } from "./storage-choice.ts";

@@ -26,6 +26,7 @@ async function interfaces(options: Partial<InterfacesOptions> = {}): Promise<Int
 		logger: silentLogger,
 		limits: { messageBytes: 10_000 },
 		takesCalls: () => true,
+		isReady: () => true,
 		enter: () => {},
 		interceptors: [],
 		streamsEnd: new AbortController().signal,

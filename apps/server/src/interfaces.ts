@@ -20,7 +20,7 @@ import type { Authorizer, TypeLike, TypeRegistry } from "@plinth/resource";
 import {
 	createResourceService,
 	createTypeService,
-	everyoneMayDoEverything,
+	deploymentItself,
 	sendErrorsWell,
 } from "@plinth/resource-service";
 import type { Logger, Runtime } from "@plinth/runtime";
@@ -74,6 +74,8 @@ export interface InterfacesOptions {
 	readonly limits: Pick<ListenerLimits, "messageBytes">;
 	/** Whether external calls are taken; until then, and after, they are Unavailable. */
 	readonly takesCalls: () => boolean;
+	/** Whether the server can do its work, for the health service. */
+	readonly isReady: () => boolean;
 	/** Lets external calls in: with a token that is good, within the limits. */
 	readonly enter: (call: HandlerContext) => void | Promise<void>;
 	/** What else external calls pass through, from the outside in. */
@@ -87,6 +89,9 @@ export interface InterfacesOptions {
 /** What policies call the reports on controllers: `internal.v1.Controller`. */
 const controllerReports: TypeLike = { group: "internal", groupVersion: "v1", kind: "Controller" };
 
+/** The size of a message to the health service, which reads those of callers without a token. */
+export const healthMessageBytes = 4 * 1024;
+
 /** Defines all interfaces of a server, and registers all services on them. */
 export function createInterfaces(options: InterfacesOptions): Interfaces {
 	const { backend, registry, runtime, logger } = options;
@@ -95,7 +100,8 @@ export function createInterfaces(options: InterfacesOptions): Interfaces {
 		registry,
 		runtime,
 		logger,
-		authorizer: everyoneMayDoEverything,
+		authorizer: deploymentItself,
+		isServersOwn: true,
 	});
 	const secured = createResourceService({
 		backend,
@@ -150,10 +156,9 @@ export function createInterfaces(options: InterfacesOptions): Interfaces {
 		Health,
 		createHealthService({
 			services: () => external.handlers.map(({ service }) => service.typeName),
-			isReady: options.takesCalls,
-			clock: runtime.clock,
-			streamsEnd: options.streamsEnd,
+			isReady: options.isReady,
 		}),
+		{ readMaxBytes: healthMessageBytes },
 	);
 	const reflection = createReflectionService(external, registry.messages());
 	external.service(ServerReflection, reflection);

@@ -1,9 +1,10 @@
 #!/usr/bin/env node
 import process from "node:process";
-import { Inconsistent } from "@plinth/storage";
+import { Inconsistent, StateTooLarge } from "@plinth/storage";
 import { ForeignData } from "@plinth/storage-etcd";
 import { StorageFileError } from "@plinth/storage-sqlite";
 import { copyStorage, isCopyCommand } from "./backup/backup-command.ts";
+import { declareEtcdRestored } from "./backup/etcd-restored.ts";
 import { type Configuration, parseCommandLine } from "./configuration/configuration.ts";
 import { help } from "./configuration/help.ts";
 import { FileError } from "./configuration/located-yaml.ts";
@@ -12,10 +13,15 @@ import { ListenError } from "./listener/listen-error.ts";
 import { createLogger } from "./logging/pino-logger.ts";
 import { loadModules, ModuleError } from "./module/load-module.ts";
 import { exportTraces } from "./operations/export-traces.ts";
+import { exitAtOnce, watchFaults } from "./process-faults.ts";
 import { newToken } from "./security/new-token.ts";
-import { createServer, type Server } from "./server.ts";
+import { createServer, type Server, StartInterrupted } from "./server.ts";
+import { defaultStopLimitMs } from "./server-options.ts";
 import type { StorageChoice } from "./storage-choice.ts";
 import { welcome } from "./welcome.ts";
+
+/** What a stop gets after running calls were ended, to stop controllers and close the storage. */
+const stopGraceMs = 5_000;
 
 /** What the process tells its parent. */
 const exitCodes = { stopped: 0, failed: 1, usage: 2 } as const;
@@ -31,21 +37,32 @@ async function main(args: readonly string[]): Promise<number> {
 			process.stdout.write(`token   ${token}\nsha256  ${sha256}\n`);
 			return exitCodes.stopped;
 		}
+		if (args[0] === "etcd-restored") {
+			const parsed = parseCommandLine(args.slice(1), process.env);
+			if (parsed.kind === "serve") {
+				process.stdout.write(await declareEtcdRestored(parsed.configuration));
+				return exitCodes.stopped;
+			}
+		}
 		const [first, second] = args;
 		if (isCopyCommand(first)) {
 			const parsed = parseCommandLine(args.slice(2), process.env);
 			if (parsed.kind === "serve") {
-				process.stdout.write(await copyStorage(first, second, parsed.configuration));
+				const { configuration } = parsed;
+				const logger = createLogger({ level: configuration.logLevel });
+				process.stdout.write(await copyStorage(first, second, configuration, logger));
 				return exitCodes.stopped;
 			}
 		}
-		const command = parseCommandLine(isCopyCommand(first) ? ["--help"] : args, process.env);
+		const command = parseCommandLine(
+			isCopyCommand(first) || first === "etcd-restored" ? ["--help"] : args,
+			process.env,
+		);
 		if (command.kind === "help") {
 			process.stdout.write(help);
 			return exitCodes.stopped;
 		}
-		await serve(command.configuration);
-		return exitCodes.stopped;
+		return await serve(command.configuration);
 	} catch (failure) {
 		process.stderr.write(`${explain(failure)}\n`);
 		return failure instanceof UsageError || failure instanceof FileError
@@ -56,10 +73,22 @@ async function main(args: readonly string[]): Promise<number> {
 	}
 }
 
-async function serve(configuration: Configuration): Promise<void> {
-	const modules = await loadModules(configuration.modules);
-	const { otlpEndpoint, logLevel } = configuration;
+/** Answers the code to exit with. */
+async function serve(configuration: Configuration): Promise<number> {
+	const { otlpEndpoint, logLevel, stopLimitMs = defaultStopLimitMs } = configuration;
 	const logger = createLogger({ level: logLevel });
+	let running: Server | undefined;
+	const faults = watchFaults({
+		logger,
+		stop: () => {
+			if (running === undefined) {
+				exitAtOnce(exitCodes.failed);
+			}
+			// How it ends is told by `ended`.
+			running.stop().catch(() => {});
+		},
+	});
+	const modules = await loadModules(configuration.modules);
 	const traces = otlpEndpoint && exportTraces(otlpEndpoint, logger);
 	const server = createServer({
 		...configuration,
@@ -68,14 +97,30 @@ async function serve(configuration: Configuration): Promise<void> {
 		logger,
 		...(traces && { tracerProvider: traces.provider }),
 	});
+	running = server;
 	stopOnSignals(server);
+	void server.stopping.then(() => {
+		setTimeout(() => {
+			logger.error(
+				{ limitMs: stopLimitMs + stopGraceMs },
+				"the stop did not end in time: the process exits without it",
+			);
+			exitAtOnce(exitCodes.failed);
+		}, stopLimitMs + stopGraceMs);
+	});
 	try {
 		await server.start();
 		process.stdout.write(welcome(server.address, configuration, modules));
 		await server.ended;
+	} catch (failure) {
+		// A signal has stopped the start: that is an end in order.
+		if (!(failure instanceof StartInterrupted)) {
+			throw failure;
+		}
 	} finally {
 		await traces?.close();
 	}
+	return faults.count === 0 ? exitCodes.stopped : exitCodes.failed;
 }
 
 function storageChoice({ storage, etcd, dataDirectory }: Configuration): StorageChoice {
@@ -90,7 +135,7 @@ function stopOnSignals(server: Server): void {
 	let stopping = false;
 	const onSignal = (signal: NodeJS.Signals) => {
 		if (stopping) {
-			process.exit(exitCodes.failed);
+			exitAtOnce(exitCodes.failed);
 		}
 		stopping = true;
 		process.stderr.write(`${signal}: stopping; a second signal stops at once\n`);
@@ -112,7 +157,7 @@ function explain(failure: unknown): string {
 	}
 	const expected = [
 		...[UsageError, FileError, ModuleError, ListenError],
-		...[StorageFileError, ForeignData, Inconsistent],
+		...[StorageFileError, StateTooLarge, ForeignData, Inconsistent],
 	];
 	return expected.some((kind) => failure instanceof kind)
 		? `plinth-server: ${failure.message}`

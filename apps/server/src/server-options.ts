@@ -30,8 +30,20 @@ export interface ServerOptions {
 	readonly authorizer?: Authorizer;
 	/** Listen beyond this machine although everyone has full rights. */
 	readonly allowAnonymous?: boolean;
+	/**
+	 * Host names under which programs reach the server, besides `localhost` and IP addresses. Without tokens,
+	 * requests with any other Host are refused; with tokens they are only where this is given.
+	 */
+	readonly allowedHosts?: readonly string[];
+	/** Web pages that may call the server. */
+	readonly cors?: CorsOptions;
 	/** Which deployment this is; references reach no further than this server where it is absent. */
 	readonly deployment?: DeploymentOptions;
+	/**
+	 * What a server does whose storage failed: `exit`, the default, stops it after `stopLimitMs`, and `ended`
+	 * rejects; `stay` keeps it up, not ready and without writes, for inspection.
+	 */
+	readonly onStorageFailure?: "exit" | "stay";
 	readonly runtime?: Runtime;
 	readonly logger?: Logger;
 	/** Limits that differ from `defaultListenerLimits`. */
@@ -44,6 +56,12 @@ export interface ServerOptions {
 	readonly metricReaders?: readonly IMetricReader[];
 	/** How long running calls may take to finish when the server stops; 10 s where it is absent. */
 	readonly stopLimitMs?: number;
+}
+
+/** What web pages may do. */
+export interface CorsOptions {
+	/** Origins of pages other than the server's own, as `https://console.example`. */
+	readonly allowedOrigins: readonly string[];
 }
 
 /** Where a server listens that is not told where. */

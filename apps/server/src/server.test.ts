@@ -202,7 +202,9 @@ describe("a stop", () => {
 		await expect(never.start()).rejects.toThrow("the server is stopped: it starts once");
 
 		const hasty = createServer(options);
-		const starting = hasty.start();
+		const starting = expect(hasty.start()).rejects.toThrow(
+			"the server was stopped while it started",
+		);
 		await hasty.stop();
 		await starting;
 		await hasty.ended;

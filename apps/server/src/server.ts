@@ -4,13 +4,22 @@ import { type Logger, silentLogger } from "@plinth/runtime";
 import type { ServerOptions } from "./server-options.ts";
 import { type RunningParts, startParts } from "./start-parts.ts";
 
+/** The start of a server was ended by its stop. */
+export class StartInterrupted extends Error {
+	override readonly name = "StartInterrupted";
+
+	constructor() {
+		super("the server was stopped while it started");
+	}
+}
+
 /** A server within this process. It starts once. */
 export interface Server {
 	/**
 	 * Starts in order: storage, types, resource service, internal listener, discovery, controllers,
 	 * listener. What has been started is stopped again where a step fails.
 	 *
-	 * @throws Error of the step that failed.
+	 * @throws Error of the step that failed; StartInterrupted where `stop` was called meanwhile.
 	 */
 	start(): Promise<void>;
 	/**
@@ -24,6 +33,8 @@ export interface Server {
 	readonly address: string;
 	/** The resource service with full rights, in process; messages are cloned. Once started. */
 	readonly client: Client<typeof ResourceService>;
+	/** Resolves when a stop begins, by `stop` or because a part failed. */
+	readonly stopping: Promise<void>;
 	/** Resolves when the server has stopped; rejects where it had to because a part of it failed. */
 	readonly ended: Promise<void>;
 }
@@ -40,8 +51,9 @@ class ComposedServer implements Server {
 	readonly #logger: Logger;
 	readonly #streamsEnd = new AbortController();
 	readonly #callsEnd = new AbortController();
-	/** Ends a start that waits for other deployments. */
+	/** Ends a start that loads the storage or waits for other deployments. */
 	readonly #startEnd = new AbortController();
+	readonly #stopBegan = Promise.withResolvers<void>();
 	readonly #ended = Promise.withResolvers<void>();
 	#phase: Phase = "new";
 	#starting: Promise<RunningParts> | undefined;
@@ -53,6 +65,10 @@ class ComposedServer implements Server {
 		this.#logger = options.logger ?? silentLogger;
 		// Whoever does not wait for the end is not to be stopped by it.
 		this.#ended.promise.catch(() => {});
+	}
+
+	get stopping(): Promise<void> {
+		return this.#stopBegan.promise;
 	}
 
 	get ended(): Promise<void> {
@@ -86,6 +102,8 @@ class ComposedServer implements Server {
 		} catch (failure) {
 			this.#phase = "stopped";
 			this.#ended.resolve();
+			// What a step makes of the end of the start says less.
+			this.#startEnd.signal.throwIfAborted();
 			throw failure;
 		}
 		if (this.#phase === "starting") {
@@ -99,7 +117,7 @@ class ComposedServer implements Server {
 	}
 
 	stop(): Promise<void> {
-		this.#startEnd.abort(new Error("the server was stopped while it started"));
+		this.#startEnd.abort(new StartInterrupted());
 		this.#stopping ??= this.#stop(undefined);
 		return this.#stopping;
 	}
@@ -123,6 +141,7 @@ class ComposedServer implements Server {
 	}
 
 	async #stop(failure: unknown): Promise<void> {
+		this.#stopBegan.resolve();
 		if (this.#phase === "new") {
 			this.#phase = "stopped";
 			this.#ended.resolve();

@@ -1,13 +1,23 @@
 import { type ControllerManager, createControllerManager } from "@plinth/controller";
 import type { TypeRegistry } from "@plinth/resource";
 import type { LeaseManager, Logger, Runtime } from "@plinth/runtime";
-import { createReaper, createTenancyDeletion } from "@plinth/system-controllers";
+import type { StorageBackend } from "@plinth/storage";
+import {
+	createLocalReaper,
+	createLocalTenancyDeletion,
+	createReaper,
+	createTenancyDeletion,
+	type TenancyDeletionOptions,
+} from "@plinth/system-controllers";
 import type { Interfaces } from "./interfaces.ts";
 import type { Module } from "./module/define-module.ts";
 
 /** Whom the controllers work with. */
 export interface ControllersOptions {
 	readonly interfaces: Pick<Interfaces, "trustedShared" | "trustedCloned">;
+	readonly backend: Pick<StorageBackend, "countByTypeIn">;
+	/** Whether other servers, with other modules perhaps, have the same storage. */
+	readonly isShared: boolean;
 	readonly registry: TypeRegistry;
 	readonly modules: readonly Module[];
 	readonly leases: LeaseManager;
@@ -26,7 +36,7 @@ export interface RunningControllers {
 
 /** Starts the controllers of the server and of its modules. */
 export function startControllers(options: ControllersOptions): RunningControllers {
-	const { interfaces, registry, modules, leases, runtime, logger } = options;
+	const { interfaces, backend, isShared, registry, modules, leases, runtime, logger } = options;
 	const manager = createControllerManager({
 		client: interfaces.trustedShared,
 		cloningClient: interfaces.trustedCloned,
@@ -34,9 +44,14 @@ export function startControllers(options: ControllersOptions): RunningController
 		leases,
 		logger,
 	});
+	const known: TenancyDeletionOptions = {
+		types: () => registry.all(),
+		census: (unit) => backend.countByTypeIn(unit, { consistency: "strong" }),
+	};
 	const systemControllers = [
-		createReaper(),
-		...createTenancyDeletion({ types: () => registry.all() }),
+		createReaper(known),
+		...createTenancyDeletion(known),
+		...(isShared ? [createLocalReaper(known), ...createLocalTenancyDeletion(known)] : []),
 	];
 	const controllersOfModules = modules.flatMap((module) => module.controllers);
 	for (const controller of [...systemControllers, ...controllersOfModules]) {

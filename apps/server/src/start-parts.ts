@@ -3,34 +3,44 @@ import { trace } from "@opentelemetry/api";
 import type { ControllerManager, ManagerState } from "@plinth/controller";
 import { metaService, metaTypes, ResourceShadow } from "@plinth/db-constraint";
 import { Namespace, Partition, Tombstone } from "@plinth/resource";
-import { ensureDefaultTenancy } from "@plinth/resource-service";
-import { type Logger, systemRuntime } from "@plinth/runtime";
+import { createCallers, ensureDefaultTenancy } from "@plinth/resource-service";
+import { type Logger, SuspendableLeases, systemRuntime, type Timer } from "@plinth/runtime";
 import { formatListenAddress } from "./configuration/listen-address.ts";
+import { BytePacer } from "./decoding/byte-pacer.ts";
+import { DecodeTurns } from "./decoding/decode-turns.ts";
+import { FieldLimits } from "./decoding/field-limits.ts";
+import { RequestMeter, type RequestMeterOptions } from "./decoding/request-meter.ts";
 import { openInternal } from "./deployment/open-internal.ts";
 import { openOthers } from "./deployment/others.ts";
 import { References } from "./deployment/references.ts";
 import { Health } from "./gen/grpc/health/v1/health_pb.ts";
-import { createInterfaces, type Interfaces } from "./interfaces.ts";
+import { createInterfaces, healthMessageBytes, type Interfaces } from "./interfaces.ts";
 import { CallGate } from "./limits/call-gate.ts";
 import { defaultCallLimits } from "./limits/call-limits.ts";
+import { Exchanges } from "./listener/exchanges.ts";
 import { followTls } from "./listener/followed-tls.ts";
 import { defaultListenerLimits } from "./listener/limits.ts";
 import { openListener } from "./listener/listener.ts";
+import { checkOrigin } from "./listener/origin-check.ts";
 import { createPlainEndpoints } from "./listener/plain-endpoints.ts";
 import { createRpcHandler } from "./listener/rpc-handler.ts";
 import { registerTypes } from "./module/register-types.ts";
 import { warnOfUnregistered } from "./module/warn-of-unregistered.ts";
-import { auditRefused, auditWrites } from "./operations/audit.ts";
+import { auditRefusals, auditWrites } from "./operations/audit.ts";
 import { measureBatches } from "./operations/batch-metrics.ts";
 import { createCallMetrics } from "./operations/call-metrics.ts";
 import { observeControllers } from "./operations/controller-metrics.ts";
+import { healthStatus } from "./operations/health-service.ts";
+import { HealthWatches } from "./operations/health-watches.ts";
 import { createMetrics } from "./operations/metrics.ts";
 import { metricsEndpoint } from "./operations/metrics-endpoint.ts";
 import { observeProcess } from "./operations/process-metrics.ts";
+import { Readiness } from "./operations/readiness.ts";
 import { observeReferences } from "./operations/reference-metrics.ts";
 import { measureStorage } from "./operations/storage-metrics.ts";
 import { createTracing } from "./operations/tracing.ts";
 import { checkReach, openAccess } from "./security/open-access.ts";
+import { originPolicy } from "./security/origin-policy.ts";
 import { defaultListen, defaultStopLimitMs, type ServerOptions } from "./server-options.ts";
 import { startControllers } from "./start-controllers.ts";
 import { openStorage } from "./storage-choice.ts";
@@ -47,7 +57,7 @@ export interface PartsContext {
 	readonly streamsEnd: AbortSignal;
 	/** Ends calls that take too long. */
 	readonly callsEnd: AbortController;
-	/** Ends a start that waits for other deployments. */
+	/** Ends a start that loads the storage or waits for other deployments. */
 	readonly startEnd: AbortSignal;
 }
 
@@ -81,6 +91,7 @@ export async function startParts(context: PartsContext): Promise<RunningParts> {
 	followers.push(() => access.reload());
 	const { authorizer } = access;
 	checkReach(listen, authorizer, options.allowAnonymous ?? false);
+	const origins = originPolicy(options, listen, authorizer);
 	const tls = options.tls && (await followTls(options.tls, { clock, logger }));
 	if (tls !== undefined) {
 		started.defer(() => tls.close());
@@ -92,6 +103,7 @@ export async function startParts(context: PartsContext): Promise<RunningParts> {
 			...(deployment?.service === metaService ? metaTypes : []),
 		],
 		modules,
+		deployment?.service,
 	);
 	const others = deployment && (await openOthers(deployment, { clock, logger }));
 	if (others !== undefined) {
@@ -104,25 +116,60 @@ export async function startParts(context: PartsContext): Promise<RunningParts> {
 	started.defer(observeProcess(metrics.meter));
 	const tracing = createTracing(options.tracerProvider ?? trace.getTracerProvider());
 	const calls = createCallMetrics(metrics.meter, clock);
+	const auditRefused = auditRefusals({ logger, clock, onSuppressed: calls.auditSuppressed });
 	const gate = new CallGate({
 		authorizer,
 		limits: callLimits,
+		streamsPerConnection: limits.streamsPerConnection,
 		clock,
 		exempt: new Set([Health.typeName]),
 		onRefused: (refused) => {
 			calls.refused(refused);
-			auditRefused(logger, refused);
+			auditRefused(refused);
 		},
 	});
 	calls.observe(gate);
+	const fieldLimits = {
+		registry: registry.messages(),
+		messageFields: limits.messageFields,
+		methods: new Map(modules.flatMap(({ messageFields }) => [...messageFields])),
+	};
+	const metering = {
+		messageBytes: ({ parent }) => (parent === Health ? healthMessageBytes : limits.messageBytes),
+		turns: new DecodeTurns(clock),
+		onRefused: ({ method, subject, error }) => {
+			const refused = { call: { method }, why: "fields", subject, error } as const;
+			calls.refused(refused);
+			auditRefused(refused);
+		},
+	} satisfies Omit<RequestMeterOptions, "fields">;
+	const { bytesPerSecond, byteBurst } = callLimits;
+	const pacer = new BytePacer({ perSecond: bytesPerSecond, burst: byteBurst }, clock);
+	const meter = new RequestMeter({ ...metering, fields: new FieldLimits(fieldLimits), pacer });
 
-	const { memoryLimitBytes } = options;
+	const exchanges = new Exchanges({ clock, logger, limits, onCut: calls.cut });
+	calls.observeExchanges(exchanges);
+
+	const readiness = new Readiness(logger);
+	let failedStop: Timer | undefined;
+	started.defer(() => failedStop?.cancel());
+	const { memoryLimitBytes, onStorageFailure = "exit" } = options;
 	const storage = await openStorage(options.storage, runtime, logger, {
 		...(memoryLimitBytes !== undefined && { limits: { memoryBytes: memoryLimitBytes } }),
 		onBatch: measureBatches(metrics.meter),
+		onFailed: (failure) => {
+			logger.error({ err: failure }, "the storage failed: no write is accepted from now on");
+			readiness.block("storage", failure.message);
+			if (onStorageFailure === "exit") {
+				// Until then balancers notice, and calls that only read go on.
+				failedStop = clock.setTimer(stopLimitMs, () => fail(failure));
+			}
+		},
+		signal: startEnd,
 	});
 	started.defer(() => storage.close());
-	const { leases } = storage;
+	startEnd.throwIfAborted();
+	const leases = new SuspendableLeases(storage.leases);
 	const backend = measureStorage(storage.backend, {
 		clock,
 		meter: metrics.meter,
@@ -135,15 +182,17 @@ export async function startParts(context: PartsContext): Promise<RunningParts> {
 		foreignTypes: modules.flatMap((module) => module.foreignTypes),
 		deployment,
 		connections: others?.connections,
+		callers: createCallers(registry, authorizer),
 		ownService: () => interfaces.trustedCloned,
-		runtime,
-		logger,
+		...{ leases, readiness, runtime, logger },
 		onFailure: fail,
 	});
 	started.defer(() => references.close());
 	observeReferences(metrics.meter, () => references.metrics());
+	startEnd.throwIfAborted();
 	await ensureDefaultTenancy(references.store, runtime);
 	await warnOfUnregistered(backend, registry, logger);
+	startEnd.throwIfAborted();
 
 	let manager: ControllerManager | undefined;
 	const running = () => {
@@ -167,7 +216,8 @@ export async function startParts(context: PartsContext): Promise<RunningParts> {
 		logger,
 		limits,
 		takesCalls,
-		enter: gate.enter,
+		isReady: () => takesCalls() && readiness.isReady,
+		enter: meter.after(gate.enter),
 		interceptors: [tracing.interceptor, calls.interceptor, auditWrites(logger)],
 		streamsEnd,
 		callsEnd: callsEnd.signal,
@@ -175,9 +225,16 @@ export async function startParts(context: PartsContext): Promise<RunningParts> {
 	if (deployment !== undefined && others !== undefined) {
 		const internal = await openInternal({
 			...{ deployment, others, limits, tls, runtime, logger, streamsEnd },
+			meter: new RequestMeter({
+				...metering,
+				// What was accepted here must not be refused there for what is said of it.
+				fields: new FieldLimits({ ...fieldLimits, messageFields: 4 * limits.messageFields }),
+				unaryOnly: true,
+			}),
 			mixin: references.mixin,
 			store: references.store,
 			callsEnd: callsEnd.signal,
+			onCut: calls.cut,
 		});
 		started.defer(() => internal.close(cutAfterMs));
 	}
@@ -185,6 +242,8 @@ export async function startParts(context: PartsContext): Promise<RunningParts> {
 
 	const controllers = startControllers({
 		...{ interfaces, registry, modules, leases, runtime, logger },
+		backend: references.store,
+		isShared: options.storage.kind === "etcd",
 		onFailure: fail,
 	});
 	({ manager } = controllers);
@@ -196,16 +255,34 @@ export async function startParts(context: PartsContext): Promise<RunningParts> {
 	});
 	started.defer(() => controllers.stop());
 
+	const healthWatches = new HealthWatches({
+		...{ limits, clock, logger, streamsEnd, messageBytes: healthMessageBytes },
+		statusOf: healthStatus({
+			services: () => interfaces.external.handlers.map(({ service }) => service.typeName),
+			isReady: () => takesCalls() && readiness.isReady,
+		}),
+	});
+	calls.observeHealth(healthWatches);
 	const listener = await openListener({
 		address: listen,
 		limits,
 		...(tls && { tls: tls.material }),
 		clock,
 		logger,
-		handler: createRpcHandler(
-			interfaces.external,
-			createPlainEndpoints(interfaces.external, takesCalls, metricsEndpoint(metrics, authorizer)),
-			logger,
+		handler: checkOrigin(
+			{ ...origins, onRefused: calls.requestRefused, onAnswered: exchanges.beginPlain },
+			createRpcHandler({
+				router: interfaces.external,
+				otherwise: createPlainEndpoints(
+					interfaces.external,
+					() => problemsOf(takesCalls(), readiness),
+					metricsEndpoint(metrics, authorizer),
+				),
+				exchanges,
+				special: new Map([[healthWatches.path, healthWatches.serve]]),
+				logger,
+				meter,
+			}),
 		),
 	});
 	tls?.follow(listener);
@@ -228,6 +305,12 @@ export async function startParts(context: PartsContext): Promise<RunningParts> {
 		followers,
 		parts: started.move(),
 	};
+}
+
+/** Why a server is not ready, for `/readyz`: a line each. */
+function problemsOf(takesCalls: boolean, readiness: Readiness): readonly string[] {
+	const blocked = [...readiness.reasons].map(([part, reason]) => `${part}: ${reason}`);
+	return takesCalls ? blocked : ["the server is starting or stopping", ...blocked];
 }
 
 /** The report on all controllers. */

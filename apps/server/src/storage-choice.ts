@@ -1,4 +1,4 @@
-import { mkdir, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { type LeaseManager, LocalLeases, type Logger, type Runtime } from "@plinth/runtime";
@@ -12,6 +12,7 @@ import { createEtcdBackend, EtcdLeases, type EtcdOptions } from "@plinth/storage
 import { type CommitBatch, createSqliteBackend } from "@plinth/storage-sqlite";
 import { type StorageCopies, sqliteCopies } from "./backup/storage-copies.ts";
 import type { EtcdChoice } from "./configuration/etcd-choice.ts";
+import { openDataDirectory } from "./data-directory.ts";
 
 /** Where a server stores. */
 export type StorageChoice =
@@ -40,6 +41,13 @@ export interface StorageSettings {
 	readonly limits?: Partial<StorageLimits>;
 	/** Hears of the batches of commits, where there are any. */
 	readonly onBatch?: (batch: CommitBatch) => void;
+	/**
+	 * Called once, when the storage can no longer be trusted and refuses all writes until the process starts
+	 * again: a disk that did not keep what it was given, an etcd that went back in time.
+	 */
+	readonly onFailed?: (failure: Error) => void;
+	/** Stops opening, which then rejects with the signal's reason. */
+	readonly signal?: AbortSignal;
 }
 
 /** The name of the database within the data folder. */
@@ -53,7 +61,7 @@ export async function openStorage(
 	choice: StorageChoice,
 	runtime: Runtime,
 	log: Logger,
-	{ limits = {}, onBatch }: StorageSettings = {},
+	{ limits = {}, onBatch, onFailed, signal }: StorageSettings = {},
 ): Promise<OpenStorage> {
 	switch (choice.kind) {
 		case "memory": {
@@ -64,12 +72,14 @@ export async function openStorage(
 			return { ...alone(createMemoryBackend({ runtime, leases, limits }), leases), copies };
 		}
 		case "sqlite": {
-			await mkdir(choice.directory, { recursive: true });
+			await openDataDirectory(choice.directory, log);
 			const leases = new LocalLeases();
 			const path = join(choice.directory, databaseFile);
 			const backend = await createSqliteBackend({
 				...{ path, runtime, leases, limits, log },
 				...(onBatch && { onBatch }),
+				...(onFailed && { onFailed }),
+				...(signal && { signal }),
 			});
 			try {
 				const copies = await sqliteCopies(backend, join(choice.directory, copiesFolder));
@@ -81,9 +91,14 @@ export async function openStorage(
 		}
 		case "etcd": {
 			const options = await etcdOptions(choice, runtime, log);
-			const backend = await createEtcdBackend({ ...options, limits });
+			const backend = await createEtcdBackend({
+				...{ ...options, limits },
+				...(onFailed && { onFailed }),
+				...(signal && { signal }),
+			});
 			const leases = new EtcdLeases({
 				...options,
+				until: backend.lost,
 				holder: `${hostname()}, process ${process.pid}`,
 			});
 			const close = async () => {
@@ -93,7 +108,10 @@ export async function openStorage(
 			const copies = takenElsewhere(
 				"the server stores in etcd, which takes its own backups: etcdctl snapshot save <file>",
 			);
-			return { backend, leases, copies, close };
+			const { uid, incarnation, restores } = backend.identity;
+			// A store that was never restored is known by what its records say already.
+			const identity = restores === 0 ? undefined : { uid, incarnation, restores };
+			return { backend, leases, copies, close, ...(identity && { identity }) };
 		}
 	}
 }
@@ -108,21 +126,25 @@ function takenElsewhere(instead: string): StorageCopies {
 	return { kind: "taken-elsewhere", instead };
 }
 
-async function etcdOptions(
+/** How to reach etcd, with the files of the choice read. */
+export async function etcdOptions(
 	{ endpoints, prefix, tls, auth }: EtcdChoice,
 	runtime: Runtime,
 	log: Logger,
 ): Promise<EtcdOptions> {
 	const read = async (path: string | undefined) => path && (await readFile(path, "utf8"));
-	const [ca, cert, key, password] = await Promise.all(
-		[tls?.caFile, tls?.certFile, tls?.keyFile, auth?.passwordFile].map(read),
-	);
+	const [ca, cert, key] = await Promise.all([tls?.caFile, tls?.certFile, tls?.keyFile].map(read));
 	return {
 		endpoints,
 		runtime,
 		log,
 		...(prefix !== undefined && { prefix }),
 		tls: { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) },
-		...(auth && { auth: { user: auth.user, password: (password ?? "").trimEnd() } }),
+		...(auth && {
+			auth: {
+				user: auth.user,
+				password: async () => (await readFile(auth.passwordFile, "utf8")).trimEnd(),
+			},
+		}),
 	};
 }

@@ -2,9 +2,13 @@ import { create } from "@bufbuild/protobuf";
 import { defineType, idOf, resourceOf } from "@plinth/resource";
 import { defineModule, type Module } from "../src/module/index.ts";
 import { ArtistSchema, JukeboxService } from "./gen/music/v1/music_pb.ts";
+import { TourSchema } from "./gen/tours/v1/tours_pb.ts";
 
 /** The resource type of the tests. */
 export const Artist = defineType(ArtistSchema);
+
+/** A type that references artists and its like. */
+export const Tour = defineType(TourSchema);
 
 /** An artist that is fit to be written. */
 export function artist(name: string, genre = "jazz") {
@@ -32,4 +36,9 @@ export function musicModule(released: Promise<void> = Promise.resolve()): Module
 			});
 		},
 	});
+}
+
+/** A module with the type that references artists. */
+export function toursModule(): Module {
+	return defineModule({ name: "tours", types: [Tour], foreignTypes: [Artist] });
 }

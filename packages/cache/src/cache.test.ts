@@ -158,6 +158,22 @@ describe("an index that fails", () => {
 		expect(error).toMatchObject({ index: "label", cause: expect.any(DecodeError) });
 		expect(cache.size(Album)).toBe(0);
 	});
+
+	it("is left out of, and reported, where the cache is told what to do with undecodable data", () => {
+		const left: string[] = [];
+		const cache = createCache({
+			types: [Album],
+			indexes: [byLabel],
+			validate: true,
+			onUndecodable: (type, { id }, error) => left.push(`${type.key} ${id?.name} ${error.name}`),
+		});
+		cache.insert(undecodable("kind"));
+		expect(new Set(left)).toEqual(new Set([`${Album.key} kind DecodeError`]));
+		expect(cache.size(Album)).toBe(1);
+		expect(() => cache.get(Album, idOf(Album, "kind"))?.data).toThrow(DecodeError);
+		cache.insert(album("kind"));
+		expect(cache.get(Album, idOf(Album, "kind"))?.data).toBeDefined();
+	});
 });
 
 describe("delete", () => {

@@ -1,5 +1,5 @@
 import type { ID, Resource } from "@plinth/proto";
-import type { ResourceName, ResourceType } from "@plinth/resource";
+import type { DecodeError, ResourceName, ResourceType } from "@plinth/resource";
 import type { AnyIndex } from "./index-definition.ts";
 import type { Queries, Reader } from "./reader.ts";
 import type { Sources } from "./source.ts";
@@ -11,9 +11,17 @@ export interface CacheOptions<Q extends Queries> {
 	/** On any of the types; names are the types' own. */
 	readonly indexes?: readonly AnyIndex[];
 	readonly queries?: Q;
+	/**
+	 * Called where an index needs data that can't be decoded. The index then leaves the resource out, also
+	 * where it requires a key, and `insert` succeeds. Without it, `insert` throws the IndexError.
+	 */
+	readonly onUndecodable?: OnUndecodable;
 	/** Whether to check all invariants after each change, in time that grows with the cache: for tests. */
 	readonly validate?: boolean;
 }
+
+/** Told of a resource that an index leaves out because its data can't be decoded. */
+export type OnUndecodable = (type: ResourceType, resource: Resource, error: DecodeError) => void;
 
 /** How much there is of a type. */
 export interface TypeStats {

@@ -13,7 +13,11 @@ import { Store } from "./store.ts";
 export function createCache<Q extends Queries>(options: CacheOptions<Q>): Cache<Q> {
 	assertDeclaration(options);
 	const { types, indexes = [], queries = {}, validate = false } = options;
-	const store = new Store(types, indexes, new Map(Object.entries(queries)), validate);
+	const { onUndecodable } = options;
+	const store = new Store({
+		...{ types, indexes, validate, onUndecodable },
+		queries: new Map(Object.entries(queries)),
+	});
 	return Object.assign(new SourceReader<Q, "plain">(store), {
 		types: store.types,
 		indexes: store.indexes,

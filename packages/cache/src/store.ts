@@ -5,7 +5,7 @@ import {
 	type ResourceName,
 	type ResourceType,
 } from "@plinth/resource";
-import type { TypeStats } from "./cache.ts";
+import type { OnUndecodable, TypeStats } from "./cache.ts";
 import { CacheError, describe } from "./cache-error.ts";
 import type { AnyIndex } from "./index-definition.ts";
 import type { Query } from "./reader.ts";
@@ -14,6 +14,15 @@ import { IdSource } from "./tree/id-source.ts";
 import { IndexSource } from "./tree/index-source.ts";
 import { Table } from "./tree/table.ts";
 import { validateTable } from "./tree/validate.ts";
+
+/** What a store is made of. */
+export interface StoreOptions {
+	readonly types: readonly ResourceType[];
+	readonly indexes: readonly AnyIndex[];
+	readonly queries: ReadonlyMap<string, Query>;
+	readonly validate: boolean;
+	readonly onUndecodable: OnUndecodable | undefined;
+}
 
 /** What a cache holds: a table for each type. */
 export class Store implements Sources {
@@ -27,12 +36,7 @@ export class Store implements Sources {
 	#last: Table | undefined;
 	readonly #sources = new Map<ResourceType | AnyIndex, Source>();
 
-	constructor(
-		types: readonly ResourceType[],
-		indexes: readonly AnyIndex[],
-		queries: ReadonlyMap<string, Query>,
-		validate: boolean,
-	) {
+	constructor({ types, indexes, queries, validate, onUndecodable }: StoreOptions) {
 		this.types = Object.freeze([...types]);
 		this.indexes = Object.freeze([...indexes]);
 		this.queries = queries;
@@ -41,6 +45,7 @@ export class Store implements Sources {
 			const table = new Table(
 				type,
 				indexes.filter((index) => index.type.family === type.family),
+				onUndecodable,
 			);
 			this.#tables.set(type.family, table);
 			this.#sources.set(type, new IdSource(table, type));

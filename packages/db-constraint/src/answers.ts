@@ -13,29 +13,41 @@ export interface LocalAnswer {
 	readonly rules: readonly OnDelete[];
 	/** Whether something names it as one of its owners. */
 	readonly owned: boolean;
-	/** Some of those that reference it with BLOCK, for people. */
+	/** Some of those that reference it with BLOCK, for people: none that whoever asks may not read. */
 	readonly blockers: readonly ResourceKey[];
+	/** How many more reference it with BLOCK that whoever asks may not read. */
+	readonly hidden: number;
 }
 
 /** How many blockers an answer names. */
 const namedBlockers = 5;
 
+/** How many blockers are looked at to find those that may be named, and to count the others. */
+const examinedBlockers = 1_000;
+
+/** What an answer is for. */
+export interface AnswerOptions {
+	/** Whether the target is being deleted for good: then one that holds it suffices for the answer. */
+	readonly deleting?: boolean;
+	/** Whether a blocker may be named; all may where it is absent. */
+	readonly shows?: ((blocker: Resource) => boolean) | undefined;
+}
+
 /**
  * How this deployment references that incarnation of the target, by its index as it is. Whether the
  * answer is final is up to the caller: see `Guards`.
- *
- * @param deleting - whether the target is being deleted for good: then one that holds it suffices for the
- *   answer.
  */
 export async function answerNow(
 	context: Pick<ConstraintContext, "backend" | "index">,
 	target: KeyLike,
 	targetUid: string,
-	deleting = false,
+	{ deleting = false, shows }: AnswerOptions = {},
 ): Promise<LocalAnswer> {
 	const { backend, index } = context;
 	const rules = new Set<OnDelete>();
 	const blockers: ResourceKey[] = [];
+	let examined = 0;
+	let hidden = 0;
 	for (const { shadow } of index.referencing(target)) {
 		const uses = rulesInto(shadow.outgoing, target, targetUid);
 		// What is known already needs no other resource that says so: among thousands one is looked at.
@@ -51,9 +63,14 @@ export async function answerNow(
 			rules.add(rule === OnDelete.BLOCK && yields ? OnDelete.CASCADE : rule);
 		}
 		if (uses.includes(OnDelete.BLOCK) && !yields && shadow.resource !== undefined) {
-			blockers.push(shadow.resource);
+			examined += 1;
+			if (shows !== undefined && !shows(resource)) {
+				hidden += 1;
+			} else if (blockers.length < namedBlockers) {
+				blockers.push(shadow.resource);
+			}
 		}
-		if (deleting || blockers.length >= namedBlockers) {
+		if (deleting || examined >= (shows === undefined ? namedBlockers : examinedBlockers)) {
 			break;
 		}
 	}
@@ -66,7 +83,7 @@ export async function answerNow(
 			shadow.metaOwners.some(({ ownerUid }) => ownerUid === targetUid) &&
 			(await holderOf(backend, shadow)) !== undefined;
 	}
-	return { rules: mergeRules([...rules]), owned, blockers };
+	return { rules: mergeRules([...rules]), owned, blockers, hidden };
 }
 
 /**

@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
+import type { Resource } from "@plinth/proto";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import {
 	type CheckReferencesRequest_Question,
@@ -8,14 +9,12 @@ import {
 	type Route,
 	RouteSchema,
 } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
-import {
-	type Deployed,
-	type ResourceKey,
-	ResourceKeySchema,
-} from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { type Deployed, ResourceKeySchema } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import type { Caller } from "@plinth/resource";
 import { answerNow, type LocalAnswer } from "./answers.ts";
 import { Batcher } from "./batcher.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
+import { forwarded } from "./forwarded-callers.ts";
 import { deployedOf, holders } from "./shadow.ts";
 import type { StoredShadow } from "./shadow-records.ts";
 import { answersFor, isBeingSucceeded } from "./successors.ts";
@@ -45,6 +44,8 @@ export function routeTo(context: Pick<ConstraintContext, "environment">, uid: st
 export interface AskOptions {
 	/** Whether the resource is being deleted for good, so that those asked let go of it. */
 	readonly deleting?: boolean;
+	/** To whom blockers are named; absent: to the deployment itself, which may read all. */
+	readonly caller?: Caller | undefined;
 	/** Whether nothing may change anywhere; then the answers are not final. */
 	readonly dryRun?: boolean;
 }
@@ -100,6 +101,8 @@ export class Asking {
 			target: stored.shadow.resource ?? create(ResourceKeySchema),
 			targetUid: stored.shadow.uid,
 			deleting: options.deleting ?? false,
+			// A deletion that goes on anyway names nobody.
+			...(!options.deleting && { caller: forwarded(options.caller) }),
 		});
 		if (isBeingSucceeded(this.#context.environment, deployment.uid)) {
 			const why = "its successor has not established yet what it references";
@@ -110,8 +113,11 @@ export class Asking {
 			const answer = options.dryRun
 				? await this.#dryRun(uid, question)
 				: await this.#batcher(uid).ask(question);
-			const { rules, owned, blockers } = answer;
-			return { kind: "answer", deployment, answer: { rules, owned, blockers } };
+			const { rules, owned, hiddenBlockers: hidden = 0 } = answer;
+			// An older server names its blockers whoever asks.
+			const isFiltered = answer.hiddenBlockers !== undefined || options.caller === undefined;
+			const blockers = isFiltered ? answer.blockers : [];
+			return { kind: "answer", deployment, answer: { rules, owned, blockers, hidden } };
 		} catch (failure) {
 			return this.#unreachable(deployment, failure);
 		}
@@ -138,7 +144,9 @@ export class Asking {
 			return { kind: "unknown", deployment, why: "its own index is behind its storage" };
 		}
 		const target = resource ?? create(ResourceKeySchema);
-		const answer = await answerNow(this.#context, target, uid, options.deleting);
+		const { deleting = false, caller } = options;
+		const shows = caller && ((blocker: Resource) => caller.mayRead(blocker));
+		const answer = await answerNow(this.#context, target, uid, { deleting, shows });
 		if (options.deleting && (answer.rules.length > 0 || answer.owned)) {
 			this.#context.hints.deleting(deployment.uid, target, uid);
 		}
@@ -191,7 +199,7 @@ export class Asking {
 	async #unreachable(deployment: Deployed, failure: unknown): Promise<HolderAnswer> {
 		try {
 			if (await this.#context.environment.isDeleted(deployment.uid)) {
-				const answer = { rules: [], owned: false, blockers: [] satisfies ResourceKey[] };
+				const answer = { rules: [], owned: false, blockers: [], hidden: 0 };
 				return { kind: "answer", deployment, answer };
 			}
 		} catch {

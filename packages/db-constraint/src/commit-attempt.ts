@@ -68,6 +68,7 @@ export class CommitAttempt {
 			created: this.#created,
 			deleted: this.#deleted,
 			dryRun: options.dryRun ?? false,
+			caller: options.caller,
 		});
 	}
 
@@ -238,7 +239,7 @@ export class CommitAttempt {
 		const wasOther =
 			stored !== undefined && stored.id?.type?.groupVersion !== id.type?.groupVersion;
 		if (owns || wasOther || this.#context.descriptor.hasReferences(resource)) {
-			await this.#references.add(resource);
+			await this.#references.add(resource, stored);
 			await this.#uphold(at, { ...mutation, resource });
 		}
 	}
@@ -306,9 +307,13 @@ export class CommitAttempt {
 		if (next.lifecycle === Lifecycle.DELETING) {
 			return edit;
 		}
-		const dryRun = this.#options.dryRun ?? false;
-		const { checking, left } = await checkDeletion(this.#context, this.#asking, stored, dryRun);
-		if (!dryRun) {
+		const { checking, left } = await checkDeletion(
+			this.#context,
+			this.#asking,
+			stored,
+			this.#options,
+		);
+		if (!this.#options.dryRun) {
 			this.#checks.push({ checking, before: stored.shadow });
 		}
 		const checked = this.#plan.preset(checking);

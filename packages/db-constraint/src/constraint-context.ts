@@ -1,3 +1,4 @@
+import type { Callers } from "@plinth/resource-service";
 import type { Logger, Runtime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
 import type { Environment } from "./environment.ts";
@@ -25,6 +26,8 @@ export interface ConstraintContext {
 	readonly runtime: Runtime;
 	readonly logger: Logger;
 	readonly limits: ConstraintLimits;
+	/** Decides on the callers that other deployments send; absent: all of them are accepted. */
+	readonly callers?: Callers | undefined;
 	/** Passes hints on to those who may want to ask. They may get lost. */
 	readonly hints: Hints;
 }

@@ -40,6 +40,7 @@ export function createConstraintStore(context: ConstraintContext, asking: Asking
 		snapshot: (query, options) => backend.snapshot(query, options),
 		listByOwner: (owner) => backend.listByOwner(owner),
 		countByType: () => backend.countByType(),
+		countByTypeIn: (unit, options) => backend.countByTypeIn(unit, options),
 		watchList: (query, options) => backend.watchList(query, options),
 		catchUp: (signal) => backend.catchUp(signal),
 		close: () => backend.close(),

@@ -1,5 +1,6 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
+import type { Callers } from "@plinth/resource-service";
 import { type Logger, type Runtime, silentLogger, systemRuntime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
 import { Asking } from "./asking.ts";
@@ -21,6 +22,11 @@ export interface ConstraintsOptions {
 	readonly backend: StorageBackend;
 	readonly descriptor: ServiceDescriptor;
 	readonly environment: Environment;
+	/**
+	 * Decides on the callers that other deployments send with what they reference; all are accepted where it
+	 * is absent.
+	 */
+	readonly callers?: Callers;
 	/** The real world where it is absent. */
 	readonly runtime?: Runtime;
 	/** Nothing is logged where it is absent. */
@@ -65,6 +71,7 @@ export function createConstraints(options: ConstraintsOptions): Constraints {
 		logger,
 		limits,
 		hints,
+		callers: options.callers,
 	};
 	const measured = new MeasuredReferences(context);
 	const asking = new Asking(context, measured.asked);

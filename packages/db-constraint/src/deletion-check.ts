@@ -1,6 +1,7 @@
 import { Code } from "@connectrpc/connect";
 import { Lifecycle, type Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
-import { Refused } from "@plinth/storage";
+import { type CommitOptions, Refused } from "@plinth/storage";
+import type { LocalAnswer } from "./answers.ts";
 import type { Asking, HolderAnswer } from "./asking.ts";
 import { blocks, isNo } from "./asking.ts";
 import { Busy } from "./busy.ts";
@@ -24,18 +25,19 @@ export interface DeletionCheck {
  *     ACTIVE ──put──▶ CHECKING ──ask all──┬─ somebody blocks ──▶ ACTIVE as it was, Refused
  *                                         └─ nobody does ──▶ the caller's commit, over CHECKING
  *
- * @throws Busy where the shadow changed meanwhile; Refused FailedPrecondition, naming who blocks.
+ * @throws Busy where the shadow changed meanwhile; Refused FailedPrecondition, naming who blocks as far as
+ *   the caller may read it, and counting the others.
  */
 export async function checkDeletion(
 	context: ConstraintContext,
 	asking: Asking,
 	stored: StoredShadow,
-	dryRun: boolean,
+	{ dryRun = false, caller }: Pick<CommitOptions, "dryRun" | "caller">,
 ): Promise<DeletionCheck> {
 	const checking = dryRun ? stored : await beginCheck(context, stored);
 	let answers: readonly HolderAnswer[];
 	try {
-		answers = await asking.all(checking, { dryRun });
+		answers = await asking.all(checking, { dryRun, caller });
 	} catch (failure) {
 		await takeBack(context, checking, stored.shadow);
 		throw failure;
@@ -103,9 +105,23 @@ function refusal({ shadow }: StoredShadow, blockers: readonly HolderAnswer[]): R
 		if (each.kind === "unknown") {
 			return `${where} may reference it and can't be asked (${each.why})`;
 		}
-		const by = each.answer.blockers.map(displayKey).join(", ");
-		return `it is referenced by ${by || "resources"} of ${where}`;
+		return `it is referenced by ${displayBlockers(each.answer, where)}`;
 	});
 	const what = shadow.resource === undefined ? "the resource" : displayKey(shadow.resource);
 	return new Refused(Code.FailedPrecondition, `${what} can't be deleted: ${reasons.join("; ")}`);
+}
+
+/** Those that may be named, and how many others there are. */
+function displayBlockers(
+	{ blockers, hidden }: Pick<LocalAnswer, "blockers" | "hidden">,
+	where: string,
+): string {
+	const names = blockers.map(displayKey).join(", ");
+	if (hidden === 0) {
+		return `${names || "resources"} of ${where}`;
+	}
+	const more = hidden === 1 ? "resource" : "resources";
+	return names === ""
+		? `${hidden} ${more} of ${where} that you may not read`
+		: `${names} of ${where} and ${hidden} more ${more} there that you may not read`;
 }

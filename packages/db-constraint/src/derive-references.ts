@@ -19,13 +19,13 @@ import {
 	statusKey,
 	withCondition,
 } from "./reported-status.ts";
-import { type KeyLike, keyOf, keyString } from "./resource-key.ts";
+import { displayKey, type KeyLike, keyOf, keyString } from "./resource-key.ts";
 import { lookup } from "./shadow-records.ts";
 
 /**
  * Derives the references of a stored resource by the schema in force, and establishes what its shadow
  * lacks. A target that is missing is recorded without a uid, and reported in the resource's status.
- * Nothing happens where the resource is gone.
+ * Nothing happens where the resource is gone. One that can't be decoded keeps the references of its shadow.
  *
  * @param anew - of which targets references are established anew, even where the shadow has them.
  * @throws Refused Unavailable where a deployment can't be reached, or things kept changing.
@@ -79,7 +79,12 @@ async function derive(
 	resource: Resource,
 	id: ID,
 ): Promise<void> {
-	const { backend, environment, hints } = context;
+	const { backend, descriptor, environment, hints, logger } = context;
+	const err = descriptor.decodeError(resource);
+	if (err !== undefined) {
+		const key = displayKey(keyOf(id, environment.self.region));
+		logger.error({ resource: key, err }, "kept the references of a resource that can't be decoded");
+	}
 	await references.add(resource);
 	await references.establish();
 	plan.assert("descriptor", await assertDescriptor(context));

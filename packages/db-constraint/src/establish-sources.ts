@@ -6,12 +6,13 @@ import {
 	EstablishReferencesResponse_EstablishedSchema,
 } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import { type Deployed, Lifecycle } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
-import { idOf, isMarkedForDeletion, Namespace, Partition } from "@plinth/resource";
+import { type Caller, idOf, isMarkedForDeletion, Namespace, Partition } from "@plinth/resource";
 import { sleep } from "@plinth/runtime";
 import type { Mutation } from "@plinth/storage";
 import { isConflict } from "./conflict.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
 import { targetIsBusy } from "./establishing.ts";
+import { type DecideWithStored, decideTargets } from "./named-targets.ts";
 import { displayKey, type KeyLike, nameOfKey } from "./resource-key.ts";
 import { mergeRules, newShadow, shadowName, sourceOf, withSource } from "./shadow.ts";
 import { lookup, putRecord, ResourceShadow, shadowOf } from "./shadow-records.ts";
@@ -24,17 +25,21 @@ const atOnce = 24;
  * to a question that was asked before can't drop the source. Where one of many commits fails, those before
  * it leave tentative sources behind, which are asked about in time.
  *
- * @throws ConnectError FailedPrecondition where a target is missing or being deleted, Unavailable
+ * @param caller - on whose behalf; absent: on that of the other deployment itself, which may name all.
+ * @throws ConnectError PermissionDenied where the caller may not name one, FailedPrecondition where a target is missing or being deleted, Unavailable
  * while a deletion asks about one, or where they keep changing.
  */
 export async function establishSources(
 	context: ConstraintContext,
 	from: Deployed,
 	targets: readonly EstablishReferencesRequest_Target[],
+	caller: Caller | undefined,
 ): Promise<EstablishReferencesResponse_Established[]> {
+	const decide = decideTargets(caller, targets);
 	const established: EstablishReferencesResponse_Established[] = [];
 	for (let at = 0; at < targets.length; at += atOnce) {
-		established.push(...(await establishSome(context, from, targets.slice(at, at + atOnce))));
+		const some = targets.slice(at, at + atOnce);
+		established.push(...(await establishSome(context, from, some, decide)));
 	}
 	return established;
 }
@@ -43,11 +48,12 @@ async function establishSome(
 	context: ConstraintContext,
 	from: Deployed,
 	targets: readonly EstablishReferencesRequest_Target[],
+	decide: DecideWithStored,
 ): Promise<EstablishReferencesResponse_Established[]> {
 	const { runtime, limits } = context;
 	for (let left = limits.attempts; left > 0; left--) {
 		try {
-			return await tryToEstablish(context, from, targets);
+			return await tryToEstablish(context, from, targets, decide);
 		} catch (failure) {
 			if (!isConflict(failure)) {
 				throw failure;
@@ -62,6 +68,7 @@ async function tryToEstablish(
 	context: ConstraintContext,
 	from: Deployed,
 	targets: readonly EstablishReferencesRequest_Target[],
+	decide: DecideWithStored,
 ): Promise<EstablishReferencesResponse_Established[]> {
 	const { backend, runtime } = context;
 	const mutations: Mutation[] = [];
@@ -79,12 +86,15 @@ async function tryToEstablish(
 			namePrefix: name,
 		});
 		const stored = snapshot.resources.map(shadowOf).find((each) => each?.name === name);
-		if (stored?.shadow.lifecycle === Lifecycle.CHECKING) {
-			throw new ConnectError(`${displayKey(key)}: ${targetIsBusy}`, Code.Unavailable);
-		}
 		const target =
 			(await lookup(backend, nameOfKey(key))) ??
 			(await lookup(backend, nameOfKey(key), { consistency: "strong" }));
+		if (target !== undefined) {
+			decide(key, target);
+		}
+		if (stored?.shadow.lifecycle === Lifecycle.CHECKING) {
+			throw new ConnectError(`${displayKey(key)}: ${targetIsBusy}`, Code.Unavailable);
+		}
 		if (target?.id === undefined) {
 			throw new ConnectError(`${displayKey(key)} does not exist`, Code.FailedPrecondition);
 		}

@@ -1,3 +1,4 @@
+import type { Resource } from "@plinth/proto";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { answerNow, type LocalAnswer } from "./answers.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
@@ -9,6 +10,8 @@ export interface Question {
 	readonly targetUid: string;
 	/** Whether the target is being deleted for good. */
 	readonly deleting: boolean;
+	/** Whether the answer may name a blocker; all where it is absent. */
+	readonly shows: ((blocker: Resource) => boolean) | undefined;
 }
 
 /**
@@ -27,8 +30,8 @@ export async function finalAnswers(
 	signal: AbortSignal,
 ): Promise<readonly LocalAnswer[]> {
 	return Promise.all(
-		questions.map(async ({ target, targetUid, deleting }) => {
-			const first = await answerNow(context, target, targetUid, deleting);
+		questions.map(async ({ target, targetUid, deleting, shows }) => {
+			const first = await answerNow(context, target, targetUid, { deleting, shows });
 			if (first.rules.includes(OnDelete.BLOCK)) {
 				return first;
 			}
@@ -37,7 +40,7 @@ export async function finalAnswers(
 			}
 			const version = await context.guards.change(target);
 			await context.index.reached(version, signal);
-			return answerNow(context, target, targetUid, deleting);
+			return answerNow(context, target, targetUid, { deleting, shows });
 		}),
 	);
 }

@@ -12,7 +12,7 @@ export { type InnerManager, startInnerManager } from "./node/inner-manager.ts";
 export { NodeManager, type NodeManagerOptions } from "./node/node-manager.ts";
 export type { Deletion } from "./node/subscribed-deleting-handler.ts";
 export { followDeletions } from "./node/subscription.ts";
-export type { FoundReference, ReferenceRule } from "./reference-fields.ts";
+export { type FoundReference, type ReferenceRule, referenceProblems } from "./reference-fields.ts";
 export { recordDeletedDeployments } from "./registry/deleted-deployments.ts";
 export {
 	EnvRegistry,
@@ -28,8 +28,10 @@ export {
 	Service,
 } from "./registry/meta-types.ts";
 export type { DeploymentConfiguration } from "./registry/registration.ts";
+export { followSchema, type SchemaInForce } from "./schema-in-force.ts";
 export {
 	type DeclaredReference,
+	DescriptorError,
 	type DescriptorOptions,
 	type ImportedService,
 	ServiceDescriptor,

@@ -43,6 +43,19 @@ describe("references within a deployment", () => {
 		expect(await alpha.shadow(id("target"))).toBeUndefined();
 	});
 
+	it("keeps its records outside of namespaces and partitions: they hold none up", async () => {
+		const { lab, alpha } = await oneDeployment();
+		await lab.run(alpha.write(thing("target")));
+		await lab.run(alpha.write(thing("user", { needs: to("target") })));
+		const all = await alpha.backend.countByType();
+		expect(all.get("schema.v1.ResourceShadow")).toBeGreaterThan(2);
+		const inPartition = await alpha.backend.countByTypeIn({ partition: "default" });
+		expect(Object.fromEntries(inPartition)).toEqual({
+			"tenancy.v1.Namespace": 1,
+			"alpha.v1.Thing": 2,
+		});
+	});
+
 	it("deletes what references with CASCADE", async () => {
 		const { lab, alpha, id } = await oneDeployment();
 		await lab.run(alpha.write(thing("a")));

@@ -15,6 +15,8 @@ export interface LocatedReference {
 	readonly path: string;
 	readonly target: ResourceKey;
 	readonly rule: DeclaredReference["rule"];
+	/** The version of the target's type that the field names; empty where the field is not known. */
+	readonly groupVersion: string;
 	/** Empty is the own service. */
 	readonly service: string;
 	/** The type that the reference says, where it is another one than its field may reference. */
@@ -29,7 +31,9 @@ export function locateReferences(
 	const { descriptor, environment } = context;
 	const own = resource.id && keyString(keyOf(resource.id, environment.self.region));
 	const located = new Map<string, LocatedReference>();
-	for (const { path, target, rule, service, wrongType } of descriptor.referencesOf(resource)) {
+	for (const { path, target, groupVersion, rule, service, wrongType } of descriptor.referencesOf(
+		resource,
+	)) {
 		const key = keyOf(
 			{
 				type: { group: target.group, groupVersion: "", kind: target.kind },
@@ -44,6 +48,7 @@ export function locateReferences(
 			located.set(`${text} ${rule} ${wrongType ?? ""}`, {
 				path,
 				target: key,
+				groupVersion,
 				rule,
 				service,
 				...said,
@@ -54,8 +59,9 @@ export function locateReferences(
 }
 
 /**
- * The references of a resource, declared ones where its type is registered. Nobody can read the data of
- * others: they keep those that their shadow has; some of services that are not known can't be located.
+ * The references of a resource, declared ones where its type is registered and can decode it. Nobody can
+ * read the data of others: they keep those that their shadow has; some of services that are not known
+ * can't be located.
  */
 export function locatedOf(
 	{ descriptor }: Pick<ConstraintContext, "descriptor">,
@@ -77,7 +83,7 @@ export function locatedOf(
 		if (target === undefined || service === undefined) {
 			unlocated.push(each);
 		} else {
-			located.push({ path, target, rule, service });
+			located.push({ path, target, groupVersion: "", rule, service });
 		}
 	}
 	return { located, unlocated };
@@ -114,7 +120,7 @@ export function isLocal(
  */
 export function deploymentOf(
 	{ environment }: Pick<ConstraintContext, "environment">,
-	{ path, service, target }: Omit<LocatedReference, "rule">,
+	{ path, service, target }: Omit<LocatedReference, "rule" | "groupVersion">,
 ): DeploymentInfo {
 	const name = service || environment.self.service;
 	const found = environment.find(name, target.region);

@@ -42,7 +42,7 @@ export class ReferenceFields {
 	/** By message type; those that lead to no reference have no entry. */
 	readonly #fields: ReadonlyMap<DescMessage, readonly Step[]>;
 
-	/** @throws Error that names the field whose option is malformed. */
+	/** @throws Error that names the first field whose option is malformed; `referenceProblems` has all. */
 	constructor(schema: DescMessage) {
 		this.#schema = schema;
 		this.#fields = stepsOf(schema);
@@ -141,6 +141,25 @@ export class ReferenceFields {
 			? decide(path, rule, message)
 			: "keep";
 	}
+}
+
+/** What is wrong with the reference options of a message and of all that it can hold, a line each. */
+export function referenceProblems(schema: DescMessage): readonly string[] {
+	const problems: string[] = [];
+	const messages = new Set<DescMessage>([schema]);
+	for (const message of messages) {
+		for (const field of message.fields) {
+			try {
+				const next = ruleOf(field) === undefined ? messageOf(field) : undefined;
+				if (next !== undefined) {
+					messages.add(next);
+				}
+			} catch (error) {
+				problems.push(error instanceof Error ? error.message : String(error));
+			}
+		}
+	}
+	return problems;
 }
 
 type Decide = (path: string, rule: ReferenceRule, value: Reference) => "keep" | "drop";

@@ -9,13 +9,20 @@ import {
 	type ResourceKey,
 	type Shadow,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
-import { isMarkedForDeletion } from "@plinth/resource";
+import { type Caller, isMarkedForDeletion } from "@plinth/resource";
 import { Refused } from "@plinth/storage";
 import { Busy } from "./busy.ts";
 import type { CommitPlan, ShadowEdit } from "./commit-plan.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
 import { rotated } from "./derivation-order.ts";
-import { type Establishment, establish, type ForeignReference } from "./establishing.ts";
+import {
+	authorize,
+	type Establishment,
+	establish,
+	type ForeignReference,
+	type ForeignTarget,
+} from "./establishing.ts";
+import { Naming } from "./naming.ts";
 import {
 	deploymentOf,
 	isKept,
@@ -50,6 +57,8 @@ export interface CommitScope {
 	/** What it deletes or marks. */
 	readonly deleted: ReadonlySet<string>;
 	readonly dryRun: boolean;
+	/** On whose behalf; absent: on that of the deployment itself, which may reference everything. */
+	readonly caller?: Caller | undefined;
 }
 
 /** How the references of a resource that is stored already are derived anew. */
@@ -81,6 +90,8 @@ export class ReferencePlan {
 	readonly #scope: CommitScope;
 	readonly #derivation: Derivation | undefined;
 	readonly #foreign: (ForeignReference & { readonly edit: ShadowEdit })[] = [];
+	/** New owners that other deployments are to decide on. */
+	readonly #foreignOwners: ForeignTarget[] = [];
 	readonly #released: OutgoingReference[] = [];
 	readonly #handled: string[] = [];
 	#isMore = false;
@@ -130,9 +141,11 @@ export class ReferencePlan {
 	/**
 	 * Plans the references of a resource that is written.
 	 *
-	 * @throws Refused InvalidArgument or FailedPrecondition where one may not be; Busy where a deletion asks.
+	 * @param stored - what it replaces: what that names is not decided on.
+	 * @throws Refused InvalidArgument, FailedPrecondition or PermissionDenied where one may not be; Busy where
+	 *   a deletion asks.
 	 */
-	async add(resource: Resource): Promise<void> {
+	async add(resource: Resource, stored?: Resource): Promise<void> {
 		const key = keyOf(resource.id ?? { name: "" }, this.#context.environment.self.region);
 		const declared = locateReferences(this.#context, resource);
 		const creates = this.#scope.created.has(keyString(key));
@@ -150,16 +163,26 @@ export class ReferencePlan {
 				"resource.owner_references: uid is required: an owner is one incarnation of its name",
 			);
 		}
+		const naming = new Naming(this.#context, this.#scope.caller, resource, stored);
+		for (const owner of naming.isNeeded
+			? metaOwners.filter((each) => creates || isNew(each))
+			: []) {
+			const foreign = await naming.enforceOwner(owner);
+			if (foreign !== undefined) {
+				this.#foreignOwners.push(foreign);
+			}
+		}
 		const { located, unlocated } = locatedOf(this.#context, resource, declared, shadow.outgoing);
 		const outgoing: OutgoingReference[] = [...unlocated];
 		const inOrder = this.#derivation
 			? rotated(located, this.#context.runtime, derivedAtOnce)
 			: located;
 		for (const reference of inOrder) {
-			const planned = await this.#planOne(reference, shadow);
+			const planned = await this.#planOne(reference, shadow, naming);
 			if (planned === "foreign") {
 				const deployment = deploymentOf(this.#context, reference);
-				this.#foreign.push({ ...reference, deployment, edit });
+				const isElsewhere = naming.isElsewhere(reference.target);
+				this.#foreign.push({ ...reference, isElsewhere, deployment, edit });
 			} else {
 				outgoing.push(planned);
 			}
@@ -204,6 +227,7 @@ export class ReferencePlan {
 	async #planOne(
 		reference: LocatedReference,
 		from: Shadow,
+		naming: Naming,
 	): Promise<OutgoingReference | "foreign"> {
 		const { path, target, rule, wrongType } = reference;
 		const derives = this.#derivation !== undefined;
@@ -218,15 +242,24 @@ export class ReferencePlan {
 			}
 			return unresolved();
 		}
-		if (known !== undefined && known.targetUid !== "" && !isAnew) {
+		const isOurs = isLocal(this.#context, reference);
+		const isNew = naming.isNew(reference, known);
+		if (isNew && isOurs) {
+			naming.enforce(reference);
+		}
+		if (known !== undefined && known.targetUid !== "" && !isAnew && !isNew) {
 			return known;
+		}
+		if (naming.isNeeded && !isNew && !(isOurs && naming.allows(reference))) {
+			// It was there before, and whether its target is must not show: it is looked for afterwards.
+			return unresolved();
 		}
 		if (derives && this.#handled.length + this.#foreign.length >= derivedAtOnce) {
 			this.#isMore = true;
 			return known ?? unresolved();
 		}
-		if (isLocal(this.#context, reference)) {
-			return this.#planLocal(reference, from, mayMiss ? unresolved() : undefined);
+		if (isOurs) {
+			return this.#planLocal(reference, from, naming, mayMiss ? unresolved() : undefined);
 		}
 		if (mayMiss && (derives ? !isKept(this.#context, reference) : !isAnew)) {
 			// The owned-pending handler looks for what had no target when it was derived.
@@ -242,11 +275,13 @@ export class ReferencePlan {
 	 * @param unresolved - what is recorded where there is no such target; refused where it is absent.
 	 */
 	async #planLocal(
-		{ path, target, rule }: LocatedReference,
+		reference: LocatedReference,
 		from: Shadow,
+		naming: Naming,
 		unresolved: OutgoingReference | undefined,
 	): Promise<OutgoingReference> {
 		const { environment } = this.#context;
+		const { path, target, rule } = reference;
 		const text = keyString(target);
 		const created = this.#scope.created.get(text);
 		const resource = created ?? (await this.#find(target));
@@ -257,6 +292,7 @@ export class ReferencePlan {
 			}
 			throw refuse(`${path} references ${displayKey(target)}, which does not exist`);
 		}
+		naming.enforceWith(reference, resource);
 		const uid = resource.id?.uid ?? "";
 		if (created === undefined && edit.next !== undefined && edit.next.uid !== uid) {
 			throw new Busy(`${displayKey(target)} was replaced by another one meanwhile`);
@@ -314,13 +350,19 @@ export class ReferencePlan {
 	}
 
 	/**
-	 * Has the other deployments establish what was planned. The guards of the targets are read before: a
+	 * Has the other deployments decide whether the caller may name what was planned, and establish it. The guards of the targets are read before: a
 	 * "no" that is said in between changes them, and this commit fails.
 	 *
 	 * @throws as `establish` of `establishing.ts`.
 	 */
 	async establish(): Promise<void> {
-		if (this.#foreign.length === 0 || this.#scope.dryRun) {
+		const { caller, dryRun } = this.#scope;
+		if (caller !== undefined) {
+			// What is established is decided on along with that.
+			const toDecide = dryRun ? [...this.#foreignOwners, ...this.#foreign] : this.#foreignOwners;
+			await authorize(this.#context, toDecide, caller);
+		}
+		if (this.#foreign.length === 0 || dryRun) {
 			return;
 		}
 		const { guards } = this.#context;
@@ -329,7 +371,7 @@ export class ReferencePlan {
 			this.#plan.assert((guard.op === "put" ? guard.resource.id : guard.id)?.name ?? "", guard);
 		}
 		const toleratesMissing = this.#derivation !== undefined;
-		this.#established = await establish(this.#context, this.#foreign, toleratesMissing);
+		this.#established = await establish(this.#context, this.#foreign, caller, toleratesMissing);
 		for (const reference of this.#foreign) {
 			const established = this.#established.get(keyString(reference.target));
 			const { edit, target } = reference;

@@ -7,7 +7,7 @@ import {
 	WatchImportedServiceDeletionsResponseSchema,
 } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import type { Deployed } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
-import { Exhausted, Inconsistent } from "@plinth/storage";
+import { Exhausted, Inconsistent, Refused } from "@plinth/storage";
 import { answerNow } from "./answers.ts";
 import { checkOwnerships } from "./check-ownership.ts";
 import { confirmSource } from "./confirm-sources.ts";
@@ -15,7 +15,11 @@ import type { ConstraintContext } from "./constraint-context.ts";
 import { deletionFeed } from "./deletion-feed.ts";
 import { establishSources } from "./establish-sources.ts";
 import { finalAnswers, type Question } from "./final-answers.ts";
+import { receivedCaller, shownTo } from "./forwarded-callers.ts";
+import { decideTargets } from "./named-targets.ts";
+import { nameOfKey } from "./resource-key.ts";
 import { shadowName, strictest } from "./shadow.ts";
+import { lookup } from "./shadow-records.ts";
 import { recordEstablished } from "./succession.ts";
 
 /** How many questions, targets or hints one request may carry. */
@@ -51,10 +55,24 @@ export function createSchemaMixinService(
 	}
 
 	return {
-		establishReferences: ({ route, targets }) =>
+		establishReferences: ({ route, targets, caller: sent }) =>
 			told(async () => {
 				const from = caller(route, targets.length);
-				return { established: await establishSources(context, from, targets) };
+				const onBehalfOf = await receivedCaller(context, from, sent);
+				return { established: await establishSources(context, from, targets, onBehalfOf) };
+			}),
+
+		authorizeReferences: ({ route, targets, caller: sent }) =>
+			told(async () => {
+				const from = caller(route, targets.length);
+				const decide = decideTargets(await receivedCaller(context, from, sent), targets);
+				for (const { key } of targets) {
+					const stored = key && (await lookup(context.backend, nameOfKey(key)));
+					if (key !== undefined && stored !== undefined) {
+						decide(key, stored);
+					}
+				}
+				return {};
 			}),
 
 		confirmBlockades: ({ route, blockades }) =>
@@ -67,14 +85,22 @@ export function createSchemaMixinService(
 		checkReferences: ({ route, questions, dryRun }, { signal }) =>
 			told(async () => {
 				const from = caller(route, questions.length);
-				const asked = questions.map(({ target, targetUid, deleting }): Question => {
-					if (target === undefined) {
-						throw new ConnectError("question.target is required", Code.InvalidArgument);
-					}
-					return { target, targetUid, deleting };
-				});
+				const asked = await Promise.all(
+					questions.map(
+						async ({ target, targetUid, deleting, caller: sent }): Promise<Question> => {
+							if (target === undefined) {
+								throw new ConnectError("question.target is required", Code.InvalidArgument);
+							}
+							return { target, targetUid, deleting, shows: await shownTo(context, sent) };
+						},
+					),
+				);
 				const answers = dryRun
-					? await Promise.all(asked.map((each) => answerNow(context, each.target, each.targetUid)))
+					? await Promise.all(
+							asked.map(({ target, targetUid, shows }) =>
+								answerNow(context, target, targetUid, { shows }),
+							),
+						)
 					: await finalAnswers(context, asked, signal);
 				for (const { target, targetUid, deleting } of questions) {
 					if (deleting && target !== undefined && !dryRun) {
@@ -82,11 +108,12 @@ export function createSchemaMixinService(
 					}
 				}
 				return {
-					answers: answers.map(({ rules, owned, blockers }) => ({
+					answers: answers.map(({ rules, owned, blockers, hidden }) => ({
 						rule: strictest(rules),
 						rules: [...rules],
 						owned,
 						blockers: rules.includes(OnDelete.BLOCK) ? [...blockers] : [],
+						hiddenBlockers: rules.includes(OnDelete.BLOCK) ? hidden : 0,
 					})),
 				};
 			}),
@@ -135,6 +162,9 @@ async function told<T>(run: () => Promise<T>): Promise<T> {
 	} catch (failure) {
 		if (failure instanceof Inconsistent) {
 			throw new ConnectError(failure.message, Code.Unavailable);
+		}
+		if (failure instanceof Refused) {
+			throw new ConnectError(failure.message, failure.code);
 		}
 		if (failure instanceof Exhausted) {
 			throw new ConnectError(failure.message, Code.ResourceExhausted);

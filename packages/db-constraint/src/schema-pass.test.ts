@@ -4,6 +4,7 @@ import { createMemoryBackend, Inconsistent, type StorageBackend } from "@plinth/
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema } from "../testdata/types.ts";
 import { statusKey } from "./reported-status.ts";
+import { SchemaPass } from "./schema-pass.ts";
 import { ServiceDescriptor } from "./service-descriptor.ts";
 import { Lab, make } from "./testing/lab.fixture.ts";
 
@@ -87,6 +88,37 @@ describe("a schema of references that comes into force over resources that are t
 		for (const name of names) {
 			expect((await alpha.shadow(id(name)))?.outgoing).toHaveLength(1);
 		}
+	});
+
+	it("comes into force though a resource can't be decoded, which keeps the references that it had", async () => {
+		const { lab, alpha, id } = await olderStorage({ a: {}, b: {}, user: { needs: to("a") } });
+		const user = await alpha.read(id("user"));
+		if (user?.data === undefined) {
+			throw new Error("there is no user");
+		}
+		// As a program stored it in whose type the first field was a number.
+		const data = { ...user.data, value: Uint8Array.of(0x0a, 0x7f, 1) };
+		const { context } = alpha.current.constraints;
+		await context.backend.commit([
+			{ op: "put", resource: { ...user, data }, expectedVersion: user.version },
+		]);
+		// Another schema and then this one again, so that all references are derived anew.
+		await new SchemaPass({
+			...context,
+			descriptor: new ServiceDescriptor({ types: [Thing], service: "older" }),
+		}).begin();
+		const { schemaPass } = alpha.current.constraints;
+		await schemaPass.begin();
+		await lab.run(schemaPass.complete(new AbortController().signal));
+		expect((await alpha.shadow(id("user")))?.outgoing.map(({ path }) => path)).toEqual(["needs"]);
+		await expect(lab.run(alpha.delete(id("a")))).rejects.toThrow("it is referenced by");
+
+		// It can be marked and deleted, which releases its target.
+		await lab.run(alpha.delete(id("user")));
+		await lab.pass(60_000);
+		await lab.run(alpha.delete(id("a")));
+		expect(await alpha.read(id("a"))).toBeUndefined();
+		expect(alpha.failures).toEqual([]);
 	});
 
 	it("keeps code with another schema from writing", async () => {

@@ -1,28 +1,14 @@
-import { create, createFileRegistry, fromBinary, toBinary } from "@bufbuild/protobuf";
-import { type FileDescriptorProto, FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
+import { create } from "@bufbuild/protobuf";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
-import { defineType, referenceTo } from "@plinth/resource";
+import { referenceTo } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
+import { otherThing, thingReferencing } from "../testdata/other-thing.ts";
 import { Thing, ThingSchema, Widget } from "../testdata/types.ts";
-import { ServiceDescriptor } from "./service-descriptor.ts";
+import { referenceProblems } from "./reference-fields.ts";
+import { DescriptorError, ServiceDescriptor } from "./service-descriptor.ts";
 import { make } from "./testing/lab.fixture.ts";
 
 const descriptor = new ServiceDescriptor({ types: [Thing] });
-
-/** The type thing, as other code may know it. */
-function otherThing(change: (file: FileDescriptorProto) => void) {
-	const { proto, dependencies } = ThingSchema.file;
-	const copy = fromBinary(FileDescriptorProtoSchema, toBinary(FileDescriptorProtoSchema, proto));
-	change(copy);
-	const registry = createFileRegistry(copy, (name) =>
-		dependencies.find((file) => file.proto.name === name),
-	);
-	const schema = registry.getMessage(ThingSchema.typeName);
-	if (schema === undefined) {
-		throw new Error("the copy has no thing");
-	}
-	return defineType(schema);
-}
 
 describe("a service descriptor", () => {
 	it("knows service, versions and imports from the files' options", () => {
@@ -75,17 +61,34 @@ describe("a service descriptor", () => {
 		expect(() => new ServiceDescriptor({ types: [Thing, Widget] })).toThrow(
 			"the types belong to several services (alpha, beta): say which is deployed",
 		);
-		const lost = otherThing((file) => {
-			const options = file.messageType[0]?.field[1]?.options;
-			const [reference] = options?.$unknown ?? [];
-			if (options !== undefined && reference !== undefined) {
-				const text = new TextDecoder("latin1").decode(reference.data);
-				const data = Uint8Array.from(text.replace("alpha.v1", "gamma.v1"), (c) => c.charCodeAt(0));
-				options.$unknown = [{ ...reference, data }];
-			}
-		});
+		const lost = thingReferencing(new Map([[1, "gamma.v1.Thing"]]));
 		expect(() => new ServiceDescriptor({ types: [lost] })).toThrow(
 			"field acme.alpha.v1.Thing.needs: references gamma.v1.Thing, but no service is known that owns the group gamma",
 		);
+	});
+
+	it("tells all references that can't work at once, with the type, the field and the reason", () => {
+		const lost = thingReferencing(
+			new Map([
+				[1, "gamma.v1.Thing"],
+				[2, "alpha.v1.Thong"],
+			]),
+		);
+		expect(() => new ServiceDescriptor({ types: [lost] })).toThrow(
+			new DescriptorError([
+				"type alpha.v1.Thing: field acme.alpha.v1.Thing.belongs_to: references alpha.v1.Thong, which is not registered",
+				"type alpha.v1.Thing: field acme.alpha.v1.Thing.needs: references gamma.v1.Thing, but no service is known that owns the group gamma: name it in the imports of (plinth.schema.v1.service)",
+			]),
+		);
+		const malformed = thingReferencing(
+			new Map([
+				[1, "alpha.v1_Thing"],
+				[2, "alpha.v1.Th.ng"],
+			]),
+		);
+		expect(referenceProblems(malformed.schema)).toEqual([
+			'field acme.alpha.v1.Thing.needs: (plinth.schema.v1.reference).type must be as in demo.v2.Artist, not "alpha.v1_Thing"',
+			'field acme.alpha.v1.Thing.belongs_to: (plinth.schema.v1.reference).type must be as in demo.v2.Artist, not "alpha.v1.Th.ng"',
+		]);
 	});
 });

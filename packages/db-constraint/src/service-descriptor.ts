@@ -2,6 +2,8 @@ import { type DescFile, getOption, hasOption } from "@bufbuild/protobuf";
 import type { Resource } from "@plinth/proto";
 import { type OnDelete, service } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import {
+	type Decoded,
+	DecodeError,
 	decodeShared,
 	defaultUnit,
 	type FamilyLike,
@@ -11,7 +13,7 @@ import {
 	hasPartition,
 	type ResourceType,
 } from "@plinth/resource";
-import { type FoundReference, ReferenceFields } from "./reference-fields.ts";
+import { type FoundReference, ReferenceFields, referenceProblems } from "./reference-fields.ts";
 import { hashOf, type KeyLike } from "./resource-key.ts";
 
 /** A service that this one references, in the version that its code knows. */
@@ -24,6 +26,8 @@ export interface ImportedService {
 /** A reference of a resource, with its target resolved. */
 export interface DeclaredReference {
 	readonly path: string;
+	/** The version of the target's type that the field's option names. */
+	readonly groupVersion: string;
 	/** Units of tenancy that were left out are filled in; the region is as it was written. */
 	readonly target: KeyLike;
 	readonly rule: OnDelete;
@@ -41,6 +45,18 @@ export interface DescriptorOptions {
 	readonly foreignTypes?: readonly ResourceType[];
 	/** The service that is deployed; that of the files' options where it is absent. */
 	readonly service?: string;
+}
+
+/** Reference options of the types that can't work. */
+export class DescriptorError extends Error {
+	override readonly name = "DescriptorError";
+	/** A line each: the type, the field and the reason. */
+	readonly problems: readonly string[];
+
+	constructor(problems: readonly string[]) {
+		super(problems.join("\n"));
+		this.problems = problems;
+	}
 }
 
 /** What this code knows of its service: its types, their references, and whom it imports. */
@@ -62,8 +78,8 @@ export class ServiceDescriptor {
 	readonly #scopes = new Map<string, ResourceType>();
 
 	/**
-	 * @throws Error where an option is malformed, two services are named, or a reference names a type
-	 * of a group that is neither the service's own nor imported.
+	 * @throws DescriptorError where options are malformed, or references name types of groups that are
+	 * neither the service's own nor imported: all of them at once. Error where two services are named.
 	 */
 	constructor({ types, foreignTypes = [], service: deployed }: DescriptorOptions) {
 		const services = new Set<string>();
@@ -91,8 +107,18 @@ export class ServiceDescriptor {
 		for (const type of [...foreignTypes, ...types]) {
 			this.#scopes.set(type.family, type);
 		}
+		const problems: string[] = [];
 		for (const type of types) {
-			this.#fields.set(type.key, { type, fields: this.#checked(type) });
+			const malformed = referenceProblems(type.schema);
+			const fields = malformed.length === 0 ? new ReferenceFields(type.schema) : undefined;
+			const wrong = malformed.length === 0 ? this.#problemsOf(fields) : malformed;
+			problems.push(...wrong.map((problem) => `type ${type.key}: ${problem}`));
+			if (fields !== undefined) {
+				this.#fields.set(type.key, { type, fields });
+			}
+		}
+		if (problems.length > 0) {
+			throw new DescriptorError([...new Set(problems)]);
 		}
 		this.fingerprint = this.#fingerprint(foreignTypes);
 	}
@@ -112,9 +138,19 @@ export class ServiceDescriptor {
 		return this.imports().find(({ groups }) => groups.includes(group))?.service;
 	}
 
-	/** Whether the resource's type is registered, in the very group version that it is stored under. */
+	/**
+	 * Whether the references of the resource can be read: its type is registered, in the very group version
+	 * that it is stored under, and can decode it.
+	 */
 	knows(resource: Resource): boolean {
-		return this.#of(resource) !== undefined;
+		return this.#of(resource) !== undefined && this.decodeError(resource) === undefined;
+	}
+
+	/** Why the references of a resource of a registered type can't be read, or `undefined` where they can. */
+	decodeError(resource: Resource): DecodeError | undefined {
+		const known = this.#of(resource);
+		const read = known && !known.fields.isEmpty ? decodeOf(known.type, resource) : undefined;
+		return read instanceof DecodeError ? read : undefined;
 	}
 
 	/** Whether resources of the type have fields that are references. */
@@ -122,21 +158,21 @@ export class ServiceDescriptor {
 		return this.#of(resource)?.fields.isEmpty === false;
 	}
 
-	/**
-	 * The references that a resource has, in the order of its fields.
-	 *
-	 * @throws DecodeError where its data is not of its type.
-	 */
+	/** The references that a resource has, in the order of its fields; none where it can't be decoded. */
 	referencesOf(resource: Resource): readonly DeclaredReference[] {
 		const known = this.#of(resource);
 		if (known === undefined || known.fields.isEmpty) {
 			return [];
 		}
-		const { data } = decodeShared(known.type, resource);
-		return known.fields.find(data).map((found) => this.#declared(found));
+		const read = decodeOf(known.type, resource);
+		return read instanceof DecodeError
+			? []
+			: known.fields.find(read.data).map((found) => this.#declared(found));
 	}
 
-	/** The resource without those references, or `undefined` where it has none of them. */
+	/**
+	 * The resource without those references, or `undefined` where it has none of them, or can't be decoded.
+	 */
 	without(
 		resource: Resource,
 		drops: (reference: DeclaredReference) => boolean,
@@ -147,8 +183,11 @@ export class ServiceDescriptor {
 		if (known === undefined) {
 			return undefined;
 		}
-		const { data } = decodeShared(known.type, resource);
-		const changed = known.fields.without(data, (found) => drops(this.#declared(found)));
+		const read = decodeOf(known.type, resource);
+		const changed =
+			read instanceof DecodeError
+				? undefined
+				: known.fields.without(read.data, (found) => drops(this.#declared(found)));
 		return changed && { type: known.type, data: changed };
 	}
 
@@ -176,6 +215,7 @@ export class ServiceDescriptor {
 		const isWrong = said && familyKey(said) !== "." && familyKey(said) !== familyKey(rule);
 		return {
 			path,
+			groupVersion: rule.groupVersion,
 			rule: rule.onDelete,
 			...(isWrong && { wrongType: gvkKey(said) }),
 			service: this.serviceOfGroup(rule.group) ?? "",
@@ -190,22 +230,20 @@ export class ServiceDescriptor {
 		};
 	}
 
-	#checked(type: ResourceType): ReferenceFields {
-		const fields = new ReferenceFields(type.schema);
-		for (const { field, rule } of fields.rules) {
+	/** What is wrong with the types that references name. */
+	#problemsOf(fields: ReferenceFields | undefined): readonly string[] {
+		return (fields?.rules ?? []).flatMap(({ field, rule }) => {
+			const named = `${field}: references ${rule.group}.${rule.groupVersion}.${rule.kind}`;
 			const owner = this.serviceOfGroup(rule.group);
 			if (owner === undefined) {
-				throw new Error(
-					`${field}: references ${rule.group}.${rule.groupVersion}.${rule.kind}, but no service is known that owns the group ${rule.group}: name it in the imports of (plinth.schema.v1.service)`,
-				);
+				return [
+					`${named}, but no service is known that owns the group ${rule.group}: name it in the imports of (plinth.schema.v1.service)`,
+				];
 			}
-			if (owner === "" && !this.#scopes.has(familyKey(rule))) {
-				throw new Error(
-					`${field}: references ${rule.group}.${rule.groupVersion}.${rule.kind}, which is not registered`,
-				);
-			}
-		}
-		return fields;
+			return owner === "" && !this.#scopes.has(familyKey(rule))
+				? [`${named}, which is not registered`]
+				: [];
+		});
 	}
 
 	#fingerprint(foreignTypes: readonly ResourceType[]): string {
@@ -217,6 +255,17 @@ export class ServiceDescriptor {
 		const scopes = foreignTypes.map(({ type, scope }) => `${familyKey(type)} ${scope}`).sort();
 		const schema = [this.service, this.versions, imports, rules, scopes];
 		return hashOf(JSON.stringify(schema)).slice(0, 32);
+	}
+}
+
+function decodeOf(type: ResourceType, resource: Resource): Decoded | DecodeError {
+	try {
+		return decodeShared(type, resource);
+	} catch (error) {
+		if (error instanceof DecodeError) {
+			return error;
+		}
+		throw error;
 	}
 }
 

@@ -15,6 +15,12 @@ export type ShadowListener = (
 	before: StoredShadow | undefined,
 ) => void;
 
+/** The schema in force, and the version of the record of it. */
+export interface DescriptorInForce {
+	readonly fingerprint: string;
+	readonly version: string;
+}
+
 /**
  * All shadows of this deployment in memory, by name and by what they reference, as far as the
  * storage's event log has been followed.
@@ -33,7 +39,8 @@ export class ShadowIndex {
 	readonly #listeners = new Set<ShadowListener>();
 	readonly #waiting = new Set<{ readonly version: string; readonly resolve: () => void }>();
 	#version = "";
-	#descriptor: { readonly fingerprint: string; readonly version: string } | undefined;
+	readonly #descriptorListeners = new Set<(descriptor: DescriptorInForce) => void>();
+	#descriptor: DescriptorInForce | undefined;
 
 	constructor(backend: StorageBackend, runtime: Runtime, logger: Logger) {
 		this.#backend = backend;
@@ -47,7 +54,7 @@ export class ShadowIndex {
 	}
 
 	/** The schema in force, and the version of the record of it. */
-	get descriptor(): { readonly fingerprint: string; readonly version: string } | undefined {
+	get descriptor(): DescriptorInForce | undefined {
 		return this.#descriptor;
 	}
 
@@ -137,6 +144,12 @@ export class ShadowIndex {
 		return () => this.#listeners.delete(listener);
 	}
 
+	/** Calls the listener with each stored descriptor, until what is returned is called. */
+	onDescriptor(listener: (descriptor: DescriptorInForce) => void): () => void {
+		this.#descriptorListeners.add(listener);
+		return () => this.#descriptorListeners.delete(listener);
+	}
+
 	async #follow(signal: AbortSignal): Promise<void> {
 		const query = {
 			type: ResourceShadow.type,
@@ -176,6 +189,9 @@ export class ShadowIndex {
 		const { record } = recordOf(resource);
 		if (record.case === "descriptor") {
 			this.#descriptor = { fingerprint: record.value.fingerprint, version: resource.version };
+			for (const listener of this.#descriptorListeners) {
+				listener(this.#descriptor);
+			}
 		}
 		const stored = shadowOf(resource);
 		if (stored === undefined) {

@@ -1,12 +1,38 @@
 import { create } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
-import { IDSchema, NamespaceSchema, type Resource } from "@plinth/proto";
-import { idOf, Namespace, resourceOf } from "@plinth/resource";
+import {
+	IDSchema,
+	NamespaceSchema,
+	type Resource,
+	ResourceSchema,
+	StatusSchema,
+} from "@plinth/proto";
+import {
+	allowed,
+	defineType,
+	denied,
+	idOf,
+	Namespace,
+	needsResource,
+	resourceOf,
+} from "@plinth/resource";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Artist, album, artist, Secret } from "../testdata/demo.ts";
 import { SecretSchema } from "../testdata/gen/acme/demo/v2/demo_pb.ts";
 import { PolicyAuthorizer } from "./policy-authorizer.ts";
 import { connections, expectRefusal, startService, type TestService } from "./service.fixture.ts";
+
+/** Its data decides who may read it, policies who may write it. */
+const Open = defineType(SecretSchema, {
+	authorize: {
+		read: ({ subject }, _id, secret) =>
+			secret === undefined
+				? needsResource
+				: secret.data.reader === subject
+					? allowed
+					: denied(`${subject} is not ${secret.data.reader}`),
+	},
+});
 
 describe.each(connections)("authorization, %s", (connection) => {
 	let t: TestService;
@@ -99,6 +125,104 @@ describe.each(connections)("authorization, %s", (connection) => {
 		}
 	});
 
+	it("takes operator:reference on an owner of another namespace, whether or not it is there", async () => {
+		authorizer.grant("owns", {
+			subject: "owns",
+			rules: [
+				{ operations: ["*"], type: "demo.v2.Album" },
+				{ operations: ["operator:read"], type: "demo.v2.Artist" },
+			],
+		});
+		for (const name of ["john", "not-there"]) {
+			const blue = album("blue", { owner: idOf(Artist, name, { namespace: "n" }) });
+			await expectRefusal(
+				as("owns").write(blue),
+				Code.PermissionDenied,
+				"owns lacks operator:reference on demo.v2.Artist",
+			);
+		}
+		await as("owns").write(album("blue", { owner: idOf(Artist, "my-miles") }));
+		await as("admin").write(album("red", { owner: idOf(Artist, "john", { namespace: "n" }) }));
+		// What is stored is not decided on again.
+		await as("owns").write(album("red", { owner: idOf(Artist, "john", { namespace: "n" }) }));
+	});
+
+	it("asks the hooks of an owner's type, with the owner where they need it", async () => {
+		const secret = (name: string, reader: string) =>
+			resourceOf(Secret, { id: idOf(Secret, name), data: create(SecretSchema, { reader }) });
+		await as("admin").write(secret("of-admin", "admin"));
+		authorizer.grant("writer", {
+			subject: "writer",
+			rules: [{ operations: ["*"], type: "demo.v2.Album" }],
+		});
+		const owned = (uid = "") => album("blue", { owner: idOf(Secret, "of-admin", {}, uid) });
+		const { resource } = await t.client.read(
+			{ id: idOf(Secret, "of-admin") },
+			{ headers: { authorization: "Bearer admin" } },
+		);
+		for (const uid of ["", resource?.id?.uid ?? ""]) {
+			await expectRefusal(
+				as("writer").write(owned(uid)),
+				Code.PermissionDenied,
+				"writer is not admin",
+			);
+		}
+		await as("admin").write(owned());
+	});
+
+	it("lists by an owner only what who may read the owner may list", async () => {
+		const { resource } = await as("admin").read(idOf(Artist, "john", { namespace: "n" }));
+		const owner = resource?.id ?? idOf(Artist, "john");
+		await expectRefusal(
+			t.client.listByOwner({ owner }, { headers: { authorization: "Bearer prefix" } }),
+			Code.PermissionDenied,
+			"prefix lacks operator:read on demo.v2.Artist",
+		);
+	});
+
+	it("answers who may write and not read with id, version and generation alone", async () => {
+		authorizer.grant("blind", {
+			subject: "blind",
+			rules: [{ operations: ["operator:write"], type: "demo.*" }],
+		});
+		const { resource: before } = await as("admin").read();
+		if (before?.id === undefined) {
+			throw new Error("the artist is not there");
+		}
+		const options = { headers: { authorization: "Bearer blind" } };
+		const status = { observedGeneration: before.generation };
+		const answers = [
+			await t.client.mutateAndValidate({ resource: artist("my-miles") }, options),
+			await t.client.mutateAndValidate({ resource: artist("new") }, options),
+			await t.client.writeStatus({ id: before.id, key: "k", status }, options),
+			await t.client.write({ resource: artist("my-miles", {}, "rock") }, options),
+			await t.client.write({ resource: artist("new") }, options),
+		];
+		for (const { resource } of answers) {
+			const { id, version = "", generation = "" } = resource ?? {};
+			expect(resource).toEqual(create(ResourceSchema, { ...(id && { id }), version, generation }));
+			expect(id?.name).toMatch(/^(my-miles|new)$/);
+		}
+		expect(answers[0]?.resource).toMatchObject({
+			id: { uid: before.id.uid },
+			version: before.version,
+			generation: before.generation,
+		});
+		const { resource: after } = await as("admin").read();
+		expect(after?.status).toHaveProperty("k");
+		expect(answers[3]?.resource?.version).toBe(after?.version);
+		const { resource: seen } = await as("admin").write(artist("my-miles"));
+		expect(seen?.status).toHaveProperty("k");
+	});
+
+	it("asks the read hook of a type, with what was written, what the writer may see", async () => {
+		const data = create(SecretSchema, { reader: "admin" });
+		const { resource } = await as("admin").write(
+			resourceOf(Secret, { id: idOf(Secret, "s"), data }),
+		);
+		expect(resource?.data).toBeDefined();
+	});
+
 	it("takes operator:read to list by an owner whose type is not registered", async () => {
 		const type = { group: "gone", groupVersion: "v1", kind: "Orchestra" };
 		const owner = create(IDSchema, { type, tenancy: {}, name: "nrg", uid: "uid-of-owner" });
@@ -173,6 +297,46 @@ describe.each(connections)("authorization, %s", (connection) => {
 			}
 		};
 		await expectRefusal(drain(), Code.Unauthenticated, /watch again with another$/);
+	});
+
+	it("asks a type's hook about the stored resource before a write replaces it", async () => {
+		const secret = (reader: string) =>
+			resourceOf(Secret, { id: idOf(Secret, "s"), data: create(SecretSchema, { reader }) });
+		const { resource } = await as("admin").write(secret("admin"));
+		const taken = { ...secret("reader"), version: "1" };
+		for (const attempt of [secret("reader"), taken]) {
+			await expectRefusal(
+				as("reader").write(attempt),
+				Code.PermissionDenied,
+				"reader may not write for admin",
+			);
+		}
+		expect((await as("admin").read(idOf(Secret, "s"))).resource?.version).toBe(resource?.version);
+	});
+
+	it("tells no more of the stored resource by a dry run that would make it readable", async () => {
+		const secret = (reader: string) =>
+			resourceOf(Open, { id: idOf(Open, "s"), data: create(SecretSchema, { reader }) });
+		const open = await startService(connection, { authorizer, types: [Open] });
+		const token = (subject: string) => ({ headers: { authorization: `Bearer ${subject}` } });
+		authorizer.grant("writer", {
+			subject: "writer",
+			rules: [{ operations: ["operator:write"], type: Open.key }],
+		});
+		const { resource } = await open.client.write({ resource: secret("admin") }, token("admin"));
+		const id = resource?.id;
+		const status = create(StatusSchema, { observedGeneration: resource?.generation ?? "" });
+		if (id === undefined) {
+			throw new Error("the answer has no id");
+		}
+		await open.client.writeStatus({ id, key: "found", status }, token("admin"));
+		const seen = await open.client.mutateAndValidate(
+			{ resource: secret("writer") },
+			token("writer"),
+		);
+		expect(seen.resource?.id?.uid).toBe(id.uid);
+		expect(seen.resource?.status).toEqual({});
+		await open[Symbol.asyncDispose]();
 	});
 
 	it("asks a type's hooks, with the resource where they need it", async () => {

@@ -1,15 +1,22 @@
 import type { DescMessage } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
-import type { ID } from "@plinth/proto";
+import type { ID, Resource } from "@plinth/proto";
 import {
 	type Access,
 	type Decision,
 	type Decoded,
+	DecodeError,
+	decodeShared,
+	denialOf,
+	denied,
 	displayName,
 	operatorRead,
+	operatorReference,
+	operatorUndecodable,
 	operatorWrite,
 	type ResourceType,
 	type TenancyLike,
+	type TypeRegistry,
 } from "@plinth/resource";
 
 /** May they read the resource? Without `decoded` the answer may be that it takes the resource. */
@@ -25,6 +32,52 @@ export function decideRead(
 	);
 }
 
+/** Whether they may read a resource that is stored. */
+export function mayRead(type: ResourceType, access: Access, resource: Resource, id: ID): boolean {
+	const byId = decideRead(type, access, id);
+	const decision =
+		byId.kind === "needs-resource" ? decideOnStored(decideRead, type, access, id, resource) : byId;
+	return decision.kind === "allowed";
+}
+
+/**
+ * The decision on a stored resource that the hook must see. A hook can't decide on data that its type
+ * can't decode: that takes `operator:undecodable`, so that nobody sees what the hook might have hidden, and
+ * an administrator can still delete it.
+ */
+export function decideOnStored(
+	decide: typeof decideRead,
+	type: ResourceType,
+	access: Access,
+	id: ID,
+	resource: Resource,
+): Decision {
+	let decoded: Decoded<DescMessage>;
+	try {
+		decoded = decodeShared(type, resource);
+	} catch (error) {
+		if (!(error instanceof DecodeError)) {
+			throw error;
+		}
+		const { tenancy, name } = id;
+		const decision = access.check(operatorUndecodable, { type: type.type, tenancy, name });
+		const denial = denialOf(decision);
+		return denial === undefined
+			? decision
+			: denied(`${error.message}, so its type can't decide who may see it: ${denial}`);
+	}
+	return decide(type, access, id, decoded);
+}
+
+/** The type in the version that a resource is stored under, whose hooks know its data, where that is registered. */
+export function storedType(
+	registry: TypeRegistry,
+	named: ResourceType,
+	{ id }: Resource,
+): ResourceType {
+	return (id?.type && registry.get(id.type)) ?? named;
+}
+
 /** May they write or delete the resource? As `decideRead`. */
 export function decideWrite(
 	type: ResourceType,
@@ -35,6 +88,19 @@ export function decideWrite(
 	return (
 		type.hooks.authorize?.write?.(access, id, decoded) ??
 		access.check(operatorWrite, { type: type.type, tenancy: id.tenancy, name: id.name })
+	);
+}
+
+/** May they name the resource from another namespace or partition? As `decideRead`. */
+export function decideReference(
+	type: ResourceType,
+	access: Access,
+	id: ID,
+	decoded?: Decoded<DescMessage>,
+): Decision {
+	return (
+		type.hooks.authorize?.reference?.(access, id, decoded) ??
+		access.check(operatorReference, { type: type.type, tenancy: id.tenancy, name: id.name })
 	);
 }
 
@@ -52,8 +118,9 @@ export function decideList(type: ResourceType, access: Access, tenancy: TenancyL
  * @throws ConnectError PermissionDenied with the authorizer's message.
  */
 export function enforce(decision: Decision): void {
-	if (decision.kind === "denied") {
-		throw new ConnectError(decision.message, Code.PermissionDenied);
+	const denial = denialOf(decision);
+	if (denial !== undefined) {
+		throw new ConnectError(denial, Code.PermissionDenied);
 	}
 }
 

@@ -50,7 +50,8 @@ export function accessOf(
 	return authorizer.tokenless ?? authorizer.authenticate(tokenOf(context));
 }
 
-function tokenOf(context: Pick<HandlerContext, "requestHeader">): string | undefined {
+/** @throws ConnectError Unauthenticated where it is malformed. */
+export function tokenOf(context: Pick<HandlerContext, "requestHeader">): string | undefined {
 	const bearer = context.requestHeader.get("authorization");
 	if (bearer === null) {
 		return context.requestHeader.get(tokenHeader) ?? undefined;

@@ -3,22 +3,30 @@ import { ConnectError } from "@connectrpc/connect";
 import { cloneResource, type ID, type Resource } from "@plinth/proto";
 import {
 	type Access,
+	type Caller,
 	type Decoded,
 	DecodeError,
 	decode,
-	deletionTimestampKey,
 	encodeData,
 	finalizersKey,
+	isMarkedForDeletion,
 	type ResourceType,
 	sameName,
 	Tombstone,
 	typeNameOf,
 } from "@plinth/resource";
-import { decideRead, decideWrite, enforce, enforceWithResource } from "./authorization.ts";
+import {
+	decideOnStored,
+	decideWrite,
+	enforce,
+	enforceWithResource,
+	storedType,
+} from "./authorization.ts";
 import { checkPartLimits } from "./limits.ts";
-import { invalidArgument, malformed, missing } from "./refusal.ts";
+import { got, invalidArgument, malformed, malformedValue, missing } from "./refusal.ts";
 import { checkId, requireName, requireType } from "./request-checks.ts";
 import type { ServiceContext } from "./service-context.ts";
+import { checkMark } from "./stored-rules.ts";
 
 /**
  * A resource that a caller wants to have written, on its way through the checks: the one
@@ -30,19 +38,28 @@ export class Candidate {
 	readonly id: ID;
 	/** As the caller sent it, tenancies filled in. A copy of its own. */
 	readonly given: Resource;
+	/** On whose behalf it is written; absent: on that of the deployment itself. */
+	readonly caller: Caller | undefined;
 	readonly #decision: ReturnType<typeof decideWrite>;
 	readonly #context: ServiceContext;
 	readonly #access: Access;
-	/** Its data, decoded. */
-	readonly #data: MessageShape<DescMessage>;
+	/** Its data, decoded. @throws ConnectError where it is malformed, as data of a marked resource may be. */
+	readonly #data: () => MessageShape<DescMessage>;
 	#prepared: (() => Resource) | undefined;
 
-	constructor(context: ServiceContext, access: Access, input: Resource | undefined) {
+	/** @param caller - absent: the deployment itself. */
+	constructor(
+		context: ServiceContext,
+		access: Access,
+		caller: Caller | undefined,
+		input: Resource | undefined,
+	) {
 		if (input === undefined) {
 			throw missing("resource");
 		}
 		this.#context = context;
 		this.#access = access;
+		this.caller = caller;
 		const { type, id } = checkId(context.registry, input.id, "resource.id");
 		if (type.key === Tombstone.key) {
 			// The reaper deletes, with full rights, what the owner that a tombstone names has owned.
@@ -55,10 +72,13 @@ export class Candidate {
 		this.#checkOwners();
 		checkPartLimits(this.given, "resource");
 		checkMetadata(this.given);
-		this.#data = decodeGiven(type, this.given);
+		checkDataType(type, this.given);
+		this.#data = outcomeOf(() => decodeGiven(type, this.given));
+		if (!isMarkedForDeletion(this.given)) {
+			this.#data();
+		}
 		this.#decision = decideWrite(type, access, id);
 		enforce(this.#decision);
-		this.#authorizeOwner();
 	}
 
 	/**
@@ -77,10 +97,11 @@ export class Candidate {
 		const { hooks, schema } = this.type;
 		const { id, owner, version, status } = this.given;
 		let resource = this.given;
-		let decoded: Decoded<DescMessage> = { resource, data: this.#data };
+		const data = this.#data();
+		let decoded: Decoded<DescMessage> = { resource, data };
 		if (hooks.mutate !== undefined) {
 			resource = cloneResource(resource);
-			decoded = { resource, data: this.#data };
+			decoded = { resource, data };
 			const { mutate } = hooks;
 			runHook(() => mutate.call(hooks, decoded));
 			resource.data = encodeData(schema, decoded.data);
@@ -93,6 +114,7 @@ export class Candidate {
 			}
 			checkPartLimits(resource, "resource");
 			checkMetadata(resource);
+			checkMark(resource);
 		}
 		this.#context.rules.check(schema, decoded.data, "resource.data");
 		const { validate } = hooks;
@@ -106,23 +128,16 @@ export class Candidate {
 	}
 
 	/**
-	 * Decides on a write that no hook sees, because it leaves the content as it is stored.
+	 * Decides on replacing what is stored, where the type's hook must see it: by the hook of the version that it
+	 * is stored under.
 	 *
 	 * @throws ConnectError PermissionDenied.
 	 */
 	authorizeWith(stored: Resource): void {
 		if (this.#decision.kind === "needs-resource") {
-			const decoded = decode(this.type, stored);
-			enforceWithResource(decideWrite(this.type, this.#access, this.id, decoded), this.id);
-		}
-	}
-
-	/** Whoever names an owner learns whether it is there, and its uid: that takes the right to read it. */
-	#authorizeOwner(): void {
-		const { owner } = this.given;
-		const type = owner?.type && this.#context.registry.get(owner.type);
-		if (owner !== undefined && type !== undefined) {
-			enforce(decideRead(type, this.#access, owner));
+			const type = storedType(this.#context.registry, this.type, stored);
+			const decision = decideOnStored(decideWrite, type, this.#access, this.id, stored);
+			enforceWithResource(decision, this.id);
 		}
 	}
 
@@ -173,38 +188,38 @@ function isBug(error: Error): boolean {
 }
 
 const finalizersPattern = /^([^\s]+( [^\s]+)*)?$/;
-const timestampPattern = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/i;
-
-function checkMetadata(resource: Resource): void {
-	const finalizers = resource.metadata[finalizersKey];
+/** Checks the metadata, but for the deletion timestamp: see `checkMark`. */
+function checkMetadata({ metadata }: Resource): void {
+	const finalizers = metadata[finalizersKey];
 	if (finalizers !== undefined && !finalizersPattern.test(finalizers)) {
-		throw malformed(
+		throw malformedValue(
 			`resource.metadata.${finalizersKey}`,
 			"must be names separated by single spaces",
+			finalizers,
 		);
-	}
-	const timestamp = resource.metadata[deletionTimestampKey];
-	if (
-		timestamp !== undefined &&
-		!(timestampPattern.test(timestamp) && Number.isFinite(Date.parse(timestamp)))
-	) {
-		throw malformed(`resource.metadata.${deletionTimestampKey}`, "must be an RFC 3339 time");
 	}
 }
 
-/** The data that a caller gave, which must be a message of the type. */
-function decodeGiven(type: ResourceType, resource: Resource): MessageShape<DescMessage> {
+/** The data that a caller gave must be a message of the type. */
+function checkDataType(type: ResourceType, resource: Resource): void {
 	const typeName = resource.data === undefined ? type.schema.typeName : typeNameOf(resource.data);
 	if (typeName !== type.schema.typeName) {
 		throw invalidArgument(
-			`resource.data is of wrong type (expected=${type.schema.typeName}, got=${typeName})`,
+			`resource.data is of wrong type. expected: "${type.schema.typeName}", ${got(typeName)}`,
 		);
 	}
+}
+
+/**
+ * The data that a caller gave. Where the resource is marked for deletion, it may be what its type can't
+ * decode: nothing but finalizers can be written then, and the data must be what is stored.
+ */
+function decodeGiven(type: ResourceType, resource: Resource): MessageShape<DescMessage> {
 	try {
 		return decode(type, resource).data;
 	} catch (error) {
 		if (error instanceof DecodeError) {
-			throw malformed("resource.data", `malformed ${typeName}`);
+			throw malformed("resource.data", `malformed ${type.schema.typeName}`);
 		}
 		throw error;
 	}

@@ -1,11 +1,11 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import type { DeleteRequest } from "@plinth/proto";
-import { decode } from "@plinth/resource";
 import { type Consistency, NotFound } from "@plinth/storage";
-import { decideWrite, enforce, enforceWithResource } from "./authorization.ts";
+import { decideOnStored, decideWrite, enforce, enforceWithResource } from "./authorization.ts";
 import { accessOf, fenceOf } from "./call.ts";
 import { planDelete } from "./plan-write.ts";
 import { resourceNotFound, staleVersion } from "./refusal.ts";
+import { callerOf } from "./request-caller.ts";
 import { checkId } from "./request-checks.ts";
 import { retryConflicts } from "./retry.ts";
 import type { ServiceContext } from "./service-context.ts";
@@ -25,7 +25,8 @@ export async function deleteResource(
 	const decision = decideWrite(type, access, id);
 	enforce(decision);
 	checkDeletable(id);
-	const fence = fenceOf(call);
+	const caller = callerOf(context.registry, access, call);
+	const options = { fence: fenceOf(call), caller, dryRun: request.dryRun };
 
 	return retryConflicts(context.runtime, call, async (consistency) => {
 		let stored: Awaited<ReturnType<typeof context.backend.read>>;
@@ -38,16 +39,16 @@ export async function deleteResource(
 			throw failure;
 		}
 		if (decision.kind === "needs-resource") {
-			enforceWithResource(decideWrite(type, access, id, decode(type, stored)), id);
+			enforceWithResource(decideOnStored(decideWrite, type, access, id, stored), id);
 		}
 		if (request.version && request.version !== stored.version) {
 			throw staleVersion();
 		}
-		const mutations = planDelete(context, stored);
+		const mutations = await planDelete(context, stored);
 		if (mutations.length === 0) {
 			return nothingToDo(consistency);
 		}
-		const commit = await context.backend.commit(mutations, { fence, dryRun: request.dryRun });
+		const commit = await context.backend.commit(mutations, options);
 		return request.dryRun ? "" : commit.version;
 	});
 }

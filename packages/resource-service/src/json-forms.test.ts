@@ -50,7 +50,15 @@ describe("data that JSON has no form for", () => {
 		return port.send({ path: path(method), headers, body: Buffer.from(JSON.stringify(body)) });
 	}
 
-	it("is shown as an empty Any, and the rest of the resource is there", async () => {
+	const notRegistered = {
+		"@type": "type.googleapis.com/google.protobuf.Struct",
+		value: {
+			type: "acme.other.v1.Thing",
+			error: 'type "acme.other.v1.Thing" is not registered on this server',
+		},
+	};
+
+	it("is shown as its error, and the rest of the resource is there", async () => {
 		const { code, body } = await sendJson("ListByOwner", { owner: json(owner.id) });
 		expect(code).toBe("ok");
 		const { resources } = JSON.parse(body.toString());
@@ -58,7 +66,7 @@ describe("data that JSON has no form for", () => {
 		expect(resources[1]).toMatchObject({
 			id: { name: "left-behind", type: { group: "other", kind: "Thing" } },
 			version: expect.any(String),
-			data: {},
+			data: notRegistered,
 		});
 	});
 
@@ -67,7 +75,7 @@ describe("data that JSON has no form for", () => {
 		const query = `connect=v1&encoding=json&message=${message}`;
 		const answer = await port.send({ path: `${path("ListByOwner")}?${query}`, headers: {} });
 		expect(answer.code).toBe("ok");
-		expect(JSON.parse(answer.body.toString()).resources[1].data).toEqual({});
+		expect(JSON.parse(answer.body.toString()).resources[1].data).toEqual(notRegistered);
 	});
 
 	it("is shown whole to callers that speak binary", async () => {
@@ -80,6 +88,34 @@ describe("data that JSON has no form for", () => {
 		expect(answer.body.toString("latin1")).toContain("acme.other.v1.Thing");
 	});
 
+	it("shows what its type can't decode in lists, as its error", async () => {
+		const id = { ...idOf(Artist, "broken"), uid: "01ARZ3NDEKTSV4RRFFQ69G5FAX" };
+		const broken = resourceOf(Artist, { id });
+		if (broken.data !== undefined) {
+			broken.data.value = Uint8Array.of(0x0a, 0x7f, 1);
+		}
+		await backend.commit([{ op: "put", resource: broken, expectedVersion: "" }]);
+		const { code, body } = await sendJson("List", {
+			type: { group: "demo", groupVersion: "v2", kind: "Artist" },
+			tenancy: { partition: "default", namespace: "default" },
+		});
+		expect(code).toBe("ok");
+		const { resources } = JSON.parse(body.toString());
+		expect(resources.map((each: Resource) => each.id?.name)).toEqual([
+			"broken",
+			"left-behind",
+			"miles",
+		]);
+		expect(resources[0].data.value).toEqual({
+			type: Artist.schema.typeName,
+			error: expect.stringContaining(`can't be decoded as ${Artist.schema.typeName}`),
+		});
+		expect(resources[2].data).toHaveProperty(
+			"@type",
+			`type.googleapis.com/${Artist.schema.typeName}`,
+		);
+	});
+
 	it("is not lost when a caller writes back what it was shown", async () => {
 		const id = idOf(Recording, "take");
 		const data = create(RecordingSchema, { takenAt: timestampFromMs(1e18) });
@@ -87,7 +123,9 @@ describe("data that JSON has no form for", () => {
 		const resource = resourceOf(Recording, { id: { ...id, uid }, data });
 		await backend.commit([{ op: "put", resource, expectedVersion: "" }]);
 		const shown = JSON.parse((await sendJson("Read", { id: json(id) })).body.toString()).resource;
-		expect(shown.data).toEqual({});
+		expect(shown.data).toMatchObject({
+			value: { type: "acme.demo.v2.Recording", error: expect.stringContaining("no JSON form") },
+		});
 		const answer = await sendJson("Write", { resource: shown });
 		expect(answer.code).toBe("invalid_argument");
 		expect(answer.body.toString()).toContain("resource.data is of wrong type");

@@ -1,7 +1,7 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import type { ListByOwnerRequest, Resource } from "@plinth/proto";
 import { operatorRead } from "@plinth/resource";
-import { decideList, enforce } from "./authorization.ts";
+import { decideList, decideRead, enforce } from "./authorization.ts";
 import { accessOf } from "./call.ts";
 import { Readable } from "./readable.ts";
 import { invalidArgument, missing } from "./refusal.ts";
@@ -25,9 +25,12 @@ export async function listByOwner(
 	const access = await accessOf(context.authorizer, call);
 	enforce(
 		type === undefined
-			? access.check(operatorRead, { type: id.type, tenancy: id.tenancy })
+			? access.check(operatorRead, { type: id.type, tenancy: id.tenancy, name: id.name })
 			: decideList(type, access, id.tenancy ?? {}),
 	);
+	if (type !== undefined) {
+		enforce(decideRead(type, access, id));
+	}
 	const readable = new Readable(context.registry, access);
 	const owned = await context.backend.listByOwner(id);
 	return owned.filter((resource) => readable.has(resource));

@@ -1,12 +1,13 @@
 import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import type { ListRequest, ListResponse, Resource } from "@plinth/proto";
-import { namePrefixProblem, type ResourceType } from "@plinth/resource";
-import type { ListQuery } from "@plinth/storage";
+import { type Access, namePrefixProblem, type ResourceType } from "@plinth/resource";
+import type { Consistency, ListQuery } from "@plinth/storage";
 import { decideList, enforce } from "./authorization.ts";
 import { accessOf, consistencyOf } from "./call.ts";
 import { approximateSize, limits } from "./limits.ts";
+import type { PagedList } from "./paged-lists.ts";
 import { Readable } from "./readable.ts";
-import { malformed, missing } from "./refusal.ts";
+import { malformed, malformedValue, missing } from "./refusal.ts";
 import { queryTenancy, requireType, resolveType } from "./request-checks.ts";
 import type { ServiceContext } from "./service-context.ts";
 
@@ -26,13 +27,22 @@ export async function list(
 	const { list, after } =
 		pageToken === ""
 			? {
-					list: { snapshot: await context.backend.snapshot(query, { consistency }), question },
+					list: await begin(context, query, { consistency, pageSize, question, access }),
 					after: undefined,
 				}
 			: context.pagedLists.resume(pageToken, question);
 	const visible = (resource: Resource) =>
 		resource.id?.type?.groupVersion === type.type.groupVersion && readable.has(resource);
-	const { resources, more } = takePage(list.snapshot.resources(after), visible, pageSize);
+	let page: ReturnType<typeof takePage> | undefined;
+	try {
+		page = takePage(list.snapshot.resources(after), visible, pageSize);
+	} finally {
+		// What was listed on from a token stays for as long as the token is good.
+		if (pageToken === "" && !page?.more) {
+			list.snapshot.release();
+		}
+	}
+	const { resources, more } = page;
 	const last = resources.at(-1);
 	return {
 		$typeName: "plinth.resource.v1.ListResponse",
@@ -41,6 +51,37 @@ export async function list(
 			more && last !== undefined ? context.pagedLists.tokenAfter(list, last, pageToken) : "",
 		version: list.snapshot.version,
 	};
+}
+
+/** A list from its start. Only one that is asked for in pages may be held. */
+async function begin(
+	context: ServiceContext,
+	query: ListQuery,
+	{
+		consistency,
+		pageSize,
+		question,
+		access,
+	}: {
+		readonly consistency: Consistency;
+		readonly pageSize: number;
+		readonly question: string;
+		readonly access: Access;
+	},
+): Promise<PagedList> {
+	const subject = context.isServersOwn ? undefined : access.subject;
+	let list: PagedList | undefined;
+	const snapshot = await context.backend.snapshot(
+		query,
+		pageSize === 0
+			? { consistency }
+			: {
+					consistency,
+					heldBy: { subject, onEnded: () => list && context.pagedLists.forget(list) },
+				},
+	);
+	list = { snapshot, question, subject };
+	return list;
 }
 
 function checkListRequest(
@@ -55,7 +96,7 @@ function checkListRequest(
 	const tenancy = queryTenancy(type, request.tenancy);
 	const problem = namePrefixProblem(request.namePrefix);
 	if (problem !== undefined) {
-		throw malformed("name_prefix", problem);
+		throw malformedValue("name_prefix", problem, request.namePrefix);
 	}
 	if (request.pageSize < 0 || request.pageSize > limits.pageSize) {
 		throw malformed("page_size", `must be from 0 to ${limits.pageSize}`);

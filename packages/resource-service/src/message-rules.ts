@@ -8,6 +8,7 @@ import {
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { TypeRegistry } from "@plinth/resource";
 import { limits } from "./limits.ts";
+import { rulesRegistry } from "./rules-registry.ts";
 
 /** Field number of the options `(buf.validate.message)`, `(buf.validate.oneof)` and `(buf.validate.field)`. */
 const validateOption = 1159;
@@ -32,7 +33,7 @@ export class MessageRules {
 		if (!this.#appliesTo(schema)) {
 			return;
 		}
-		this.#validator ??= createValidator({ registry: this.#registry.messages() });
+		this.#validator ??= createValidator({ registry: rulesRegistry(this.#registry.all()) });
 		const result = this.#validator.validate(schema, message);
 		if (result.kind === "valid") {
 			return;

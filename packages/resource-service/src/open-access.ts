@@ -7,10 +7,21 @@ const fullRights: Access = {
 };
 
 /**
- * Gives everyone full rights, token or not: for in-process clients that are trusted, and for servers
- * that no one else can reach. The name is long so that no one uses it by accident.
+ * Gives everyone full rights, token or not: for servers that no one else can reach. The name is long so
+ * that no one uses it by accident.
  */
 export const everyoneMayDoEverything: Authorizer = {
 	tokenless: fullRights,
 	authenticate: () => fullRights,
+};
+
+const deploymentAccess: Access = { ...fullRights, subject: "deployment", isDeployment: true };
+
+/**
+ * For clients that are part of the deployment: controllers, modules, other deployments that have its
+ * credential. What they reference is not decided on, here or at other deployments.
+ */
+export const deploymentItself: Authorizer = {
+	tokenless: deploymentAccess,
+	authenticate: () => deploymentAccess,
 };

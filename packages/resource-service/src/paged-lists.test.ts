@@ -4,6 +4,7 @@ import { FakeClock } from "@plinth/runtime/testing";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Album, Artist, artist } from "../testdata/demo.ts";
 import { limits } from "./limits.ts";
+import { type PagedList, PagedLists } from "./paged-lists.ts";
 import { expectRefusal, startService, type TestService } from "./service.fixture.ts";
 
 describe("lists that are read page by page", () => {
@@ -63,6 +64,30 @@ describe("lists that are read page by page", () => {
 		expect((await page(kept.next)).names).toEqual(["c"]);
 	});
 
+	it("are ended where their snapshots retain too much memory, and the token says to list again", async () => {
+		await using bounded = await startService("in-process", {
+			limits: { retainedBytes: 40_000, logBytes: 10_000 },
+		});
+		const { client } = bounded;
+		for (const name of ["a", "b"]) {
+			await client.write({ resource: artist(name) });
+		}
+		const first = await client.list(request);
+		for (let count = 0; count < 300; count += 1) {
+			await client.write({ resource: artist("a") });
+			await client.write({ resource: artist("b") });
+			await client.list(request);
+		}
+		await expectRefusal(
+			client.list({ ...request, pageToken: first.nextPageToken }),
+			Code.OutOfRange,
+			runOut,
+		);
+		const newest = await client.list(request);
+		const { resources } = await client.list({ ...request, pageToken: newest.nextPageToken });
+		expect(resources.map(({ id }) => id?.name)).toEqual(["b"]);
+	});
+
 	it("answer a page with no token where nothing follows, though the last page was full", async () => {
 		const { resources, nextPageToken } = await t.client.list({ ...request, pageSize: 4 });
 		expect(resources).toHaveLength(4);
@@ -84,5 +109,63 @@ describe("lists that are read page by page", () => {
 			Code.InvalidArgument,
 			"page_token invalid: is not one that a list has answered",
 		);
+	});
+});
+
+describe("the share of a subject", () => {
+	const resource = artist("a");
+
+	function open(lists: PagedLists, subject: string | undefined) {
+		let ended = false;
+		const list: PagedList = {
+			snapshot: {
+				version: "1",
+				resources: () => [resource],
+				get ended() {
+					return ended;
+				},
+				release() {
+					ended = true;
+				},
+			},
+			question: "",
+			subject,
+		};
+		return { list, token: lists.tokenAfter(list, resource, "") };
+	}
+
+	it("is a quarter of the lists: who has more loses one where there are too many, others none", () => {
+		const lists = new PagedLists({ ...systemRuntime, clock: new FakeClock() });
+		const quiet = open(lists, "quiet");
+		const own = open(lists, undefined);
+		const greedy = Array.from({ length: limits.pagedLists + 10 }, () => open(lists, "greedy"));
+		expect(quiet.list.snapshot.ended).toBe(false);
+		expect(own.list.snapshot.ended).toBe(false);
+		expect(lists.resume(quiet.token, "").list).toBe(quiet.list);
+		expect(greedy.map(({ list }) => list.snapshot.ended)).toEqual(
+			greedy.map((_, index) => index < 12),
+		);
+	});
+
+	it("is no matter where nobody has more: the one that was used least recently gives way", () => {
+		const lists = new PagedLists({ ...systemRuntime, clock: new FakeClock() });
+		const held = Array.from({ length: limits.pagedLists + 1 }, (_, index) =>
+			open(lists, `subject-${index % 8}`),
+		);
+		expect(held.map(({ list }) => list.snapshot.ended)).toEqual(held.map((_, index) => index < 1));
+	});
+
+	it("takes no room for lists that the storage has ended", () => {
+		const lists = new PagedLists({ ...systemRuntime, clock: new FakeClock() });
+		const quiet = open(lists, "quiet");
+		const greedy = Array.from({ length: limits.pagedLists - 1 }, () => open(lists, "greedy"));
+		for (const { list } of greedy.slice(500)) {
+			list.snapshot.release();
+			lists.forget(list);
+		}
+		const others = Array.from({ length: 400 }, () => open(lists, "other"));
+		expect(
+			[quiet, ...greedy.slice(0, 500), ...others].map(({ list }) => list.snapshot.ended),
+		).not.toContain(true);
 	});
 });

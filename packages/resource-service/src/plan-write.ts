@@ -7,6 +7,7 @@ import {
 	deletionTimestampKey,
 	finalizersOf,
 	idOf,
+	isElsewhere,
 	isMarkedForDeletion,
 	Namespace,
 	newUlid,
@@ -15,6 +16,7 @@ import {
 	tenancyFinalizer,
 } from "@plinth/resource";
 import { type Consistency, type Mutation, NotFound } from "@plinth/storage";
+import { enforce } from "./authorization.ts";
 import type { Candidate } from "./candidate.ts";
 import { checkSize } from "./limits.ts";
 import { invalidArgument, otherUid, staleVersion } from "./refusal.ts";
@@ -22,6 +24,7 @@ import type { ServiceContext } from "./service-context.ts";
 import { readStored } from "./stored.ts";
 import {
 	checkIncarnation,
+	checkMark,
 	checkMarked,
 	checkMarking,
 	checkOwner,
@@ -32,6 +35,7 @@ import {
 } from "./stored-rules.ts";
 import { assertTenancy } from "./tenancy-check.ts";
 import { checkDeletable } from "./tenancy-defaults.ts";
+import { checkRelease, checkVacant, mustBeMarkedFirst } from "./tenancy-removal.ts";
 import { removal } from "./tombstone.ts";
 
 /** What a write comes down to. */
@@ -55,12 +59,15 @@ export async function planWrite(
 	stored: Resource | undefined,
 	consistency: Consistency,
 ): Promise<WritePlan> {
+	const { given } = candidate;
+	if (stored === undefined || !isMarkedForDeletion(stored)) {
+		checkMark(given);
+	}
 	if (stored === undefined) {
 		return planCreate(context, candidate, consistency);
 	}
-	const { given } = candidate;
 	if (isMarkedForDeletion(stored) || isMarkedForDeletion(given)) {
-		return planMarked(context, candidate, stored);
+		return await planMarked(context, candidate, stored);
 	}
 	return planUpdate(context, candidate, stored, consistency);
 }
@@ -70,6 +77,8 @@ async function planCreate(
 	candidate: Candidate,
 	consistency: Consistency,
 ): Promise<WritePlan> {
+	const { owner: named } = candidate.given;
+	const isDecided = named === undefined || authorizeOwner(candidate, named);
 	const prepared = candidate.prepare();
 	const tenancy = await assertTenancy(context.backend, candidate.type, candidate.id, consistency);
 	if (prepared.version) {
@@ -84,7 +93,9 @@ async function planCreate(
 	if (isMarkedForDeletion(prepared)) {
 		throw invalidArgument("resource.metadata.deletionTimestamp can't be set on resource creation");
 	}
-	const owner = prepared.owner && (await resolveOwner(context, prepared.owner));
+	await checkVacant(context.backend, candidate.id);
+	const owner =
+		prepared.owner && (await resolveOwner(context, candidate, prepared.owner, isDecided));
 	const resource: Resource = {
 		...prepared,
 		id: { ...candidate.id, uid: newUlid(context.runtime) },
@@ -104,16 +115,44 @@ async function planCreate(
 	return { mutations, resource, ownerAssert: mutations.length - 1 };
 }
 
-/** Looks an owner up, strongly where only its name is given; the commit asserts that it is there. */
-async function resolveOwner(context: ServiceContext, owner: ID): Promise<ID> {
-	if (owner.uid) {
+/**
+ * Looks an owner up, strongly where only its name is given; the commit asserts that it is there. Where its
+ * name was not enough to decide whether the caller may name it, what is stored decides.
+ */
+async function resolveOwner(
+	context: ServiceContext,
+	candidate: Candidate,
+	owner: ID,
+	isDecided: boolean,
+): Promise<ID> {
+	if (owner.uid && isDecided) {
 		return owner;
 	}
 	const stored = await readStored(context.backend, owner, "strong");
-	if (stored?.id === undefined) {
+	if (stored?.id === undefined || (owner.uid && owner.uid !== stored.id.uid)) {
 		throw ownerDoesNotExist();
 	}
+	if (!isDecided) {
+		authorizeOwner(candidate, owner, stored);
+	}
 	return { ...owner, uid: stored.id.uid };
+}
+
+/**
+ * Naming an owner takes what naming the target of a reference takes.
+ *
+ * @returns whether the decision is final: otherwise it takes what is stored.
+ * @throws ConnectError PermissionDenied.
+ */
+function authorizeOwner({ caller, id }: Candidate, owner: ID, stored?: Resource): boolean {
+	if (caller === undefined || owner.type === undefined) {
+		return true;
+	}
+	const { type, tenancy = {}, name } = owner;
+	const target = { type, tenancy, name, isElsewhere: isElsewhere(tenancy, id.tenancy ?? {}) };
+	const decision = caller.decideReference(target, stored);
+	enforce(decision);
+	return decision.kind === "allowed";
 }
 
 /** The owner of a new resource is not there, or not in that incarnation. */
@@ -152,6 +191,7 @@ async function planUpdate(
 	consistency: Consistency,
 ): Promise<WritePlan> {
 	const prepared = candidate.prepare();
+	candidate.authorizeWith(stored);
 	checkIncarnation(prepared, stored);
 	checkOwner(prepared, stored);
 	checkStatus(prepared, stored);
@@ -173,7 +213,11 @@ async function planUpdate(
  * A write of a resource that is marked for deletion, or that marks it. Nothing but the mark and its
  * finalizers can change, so no hook of the type runs: stricter rules must not keep it from going.
  */
-function planMarked(context: ServiceContext, candidate: Candidate, stored: Resource): WritePlan {
+async function planMarked(
+	context: ServiceContext,
+	candidate: Candidate,
+	stored: Resource,
+): Promise<WritePlan> {
 	const { given } = candidate;
 	candidate.authorizeWith(stored);
 	checkIncarnation(given, stored);
@@ -187,14 +231,23 @@ function planMarked(context: ServiceContext, candidate: Candidate, stored: Resou
 		checkDeletable(candidate.id);
 	}
 	const resource = storedWith(context, stored, { ...stored, metadata });
+	if (mustBeMarkedFirst(stored)) {
+		addFinalizer(resource, tenancyFinalizer);
+	}
+	await checkRelease(context.backend, stored, resource);
 	return finalizersOf(resource).length === 0
 		? { mutations: removal(context.runtime, stored), resource }
 		: { mutations: [{ op: "put", resource, expectedVersion: stored.version }], resource };
 }
 
 /** What a deletion comes down to: nothing, a mark, or the removal with its tombstone. */
-export function planDelete(context: ServiceContext, stored: Resource): readonly Mutation[] {
-	if (finalizersOf(stored).length === 0) {
+export async function planDelete(
+	context: ServiceContext,
+	stored: Resource,
+): Promise<readonly Mutation[]> {
+	const mustBeMarked = mustBeMarkedFirst(stored);
+	if (finalizersOf(stored).length === 0 && !mustBeMarked) {
+		await checkRelease(context.backend, stored, stored);
 		return removal(context.runtime, stored);
 	}
 	if (isMarkedForDeletion(stored)) {
@@ -205,6 +258,9 @@ export function planDelete(context: ServiceContext, stored: Resource): readonly 
 		...stored,
 		metadata: { ...stored.metadata, [deletionTimestampKey]: now },
 	});
+	if (mustBeMarked) {
+		addFinalizer(resource, tenancyFinalizer);
+	}
 	return [{ op: "put", resource, expectedVersion: stored.version }];
 }
 

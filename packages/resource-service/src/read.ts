@@ -1,8 +1,7 @@
 import { Code, type HandlerContext } from "@connectrpc/connect";
 import type { ReadRequest, Resource } from "@plinth/proto";
-import { decodeShared } from "@plinth/resource";
 import { NotFound } from "@plinth/storage";
-import { decideRead, enforce, enforceWithResource } from "./authorization.ts";
+import { decideOnStored, decideRead, enforce, enforceWithResource } from "./authorization.ts";
 import { accessOf, consistencyOf } from "./call.ts";
 import { checkId } from "./request-checks.ts";
 import type { ServiceContext } from "./service-context.ts";
@@ -28,7 +27,7 @@ export async function read(
 			: failure;
 	}
 	if (decision.kind === "needs-resource") {
-		enforceWithResource(decideRead(type, access, id, decodeShared(type, resource)), id);
+		enforceWithResource(decideOnStored(decideRead, type, access, id, resource), id);
 	}
 	return resource;
 }

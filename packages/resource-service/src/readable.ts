@@ -1,17 +1,13 @@
-import type { DescMessage } from "@bufbuild/protobuf";
-import type { ID, Resource, Tenancy, Type } from "@plinth/proto";
+import type { Resource, Tenancy, Type } from "@plinth/proto";
 import {
 	type Access,
 	type Decision,
-	type Decoded,
-	DecodeError,
-	decodeShared,
 	operatorRead,
 	type ResourceType,
 	type TypeLike,
 	type TypeRegistry,
 } from "@plinth/resource";
-import { decideRead } from "./authorization.ts";
+import { mayRead } from "./authorization.ts";
 
 /**
  * What one caller may read, for lists and watches. A decision that holds for each name of a type in
@@ -37,29 +33,12 @@ export class Readable {
 		}
 		const { type, everyName } = this.#placeOf(id.type, id.tenancy);
 		if (type?.hooks.authorize?.read !== undefined) {
-			const byId = decideRead(type, this.#access, id);
-			return byId.kind === "needs-resource"
-				? this.#hasDecoded(type, id, resource)
-				: byId.kind === "allowed";
+			return mayRead(type, this.#access, resource, id);
 		}
 		const decision =
 			everyName ??
 			this.#access.check(operatorRead, { type: id.type, tenancy: id.tenancy, name: id.name });
 		return decision.kind === "allowed";
-	}
-
-	/** What can't be decoded can't be decided on: it is left out, and does not hold up the others. */
-	#hasDecoded(type: ResourceType, id: ID, resource: Resource): boolean {
-		let decoded: Decoded<DescMessage>;
-		try {
-			decoded = decodeShared(type, resource);
-		} catch (error) {
-			if (error instanceof DecodeError) {
-				return false;
-			}
-			throw error;
-		}
-		return decideRead(type, this.#access, id, decoded).kind === "allowed";
 	}
 
 	#placeOf(type: Type, tenancy: Tenancy | undefined): Place {

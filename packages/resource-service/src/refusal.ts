@@ -17,6 +17,20 @@ export function malformed(path: string, why: string): ConnectError {
 	return invalidArgument(`${path} invalid: ${why}`);
 }
 
+/** A malformed value in the request. A long one is quoted in part. */
+export function malformedValue(path: string, why: string, value: string): ConnectError {
+	return malformed(path, `${why}, ${got(value)}`);
+}
+
+/** A refused value, quoted: `got: "Miles"`. */
+export function got(value: string): string {
+	const shown = value.length > quotedLength ? `${value.slice(0, quotedLength)}…` : value;
+	return `got: ${JSON.stringify(shown)}`;
+}
+
+/** How many characters of a refused value a message repeats. */
+const quotedLength = 100;
+
 /** A type that no module has registered. */
 export function notRegistered(type: TypeLike): ConnectError {
 	return invalidArgument(`resource type ${gvkKey(type)} not registered`);

@@ -11,7 +11,7 @@ import {
 	tenancyOf,
 } from "@plinth/resource";
 import { wildcard } from "@plinth/storage";
-import { invalidArgument, malformed, missing, notRegistered } from "./refusal.ts";
+import { got, invalidArgument, malformedValue, missing, notRegistered } from "./refusal.ts";
 
 /** Checks that a type is named in full. */
 export function requireType(type: Type | undefined, path: string): Type {
@@ -42,11 +42,11 @@ export function resolveType(registry: TypeRegistry, type: Type): ResourceType {
 /** Checks that a name is there and well-formed. */
 export function requireName(name: string, path: string): void {
 	if (!name) {
-		throw malformed(path, `${path} is required`);
+		throw missing(path);
 	}
 	const problem = labelProblem(name);
 	if (problem !== undefined) {
-		throw malformed(path, problem);
+		throw malformedValue(path, problem, name);
 	}
 }
 
@@ -107,8 +107,8 @@ function checkUnits(tenancy: Tenancy | undefined, path: string): void {
 	for (const unit of ["partition", "namespace"] as const) {
 		const value = tenancy?.[unit];
 		const problem = value ? labelProblem(value) : undefined;
-		if (problem !== undefined) {
-			throw malformed(`${path}.${unit}`, problem);
+		if (value && problem !== undefined) {
+			throw malformedValue(`${path}.${unit}`, problem, value);
 		}
 	}
 }
@@ -133,14 +133,12 @@ function fitTenancy(type: ResourceType, tenancy: Tenancy | undefined): Tenancy {
 function checkScope(type: ResourceType, partition: string, namespace: string): void {
 	if (!hasPartition(type.scope) && partition) {
 		throw invalidArgument(
-			`cluster scoped resource ${type.key} cannot have a partition: ${partition}`,
+			`cluster scoped resource ${type.key} cannot have a partition. ${got(partition)}`,
 		);
 	}
 	if (!hasNamespace(type.scope) && namespace) {
 		throw invalidArgument(
-			hasPartition(type.scope)
-				? `${scopeName(type.scope)} scoped resource ${type.key} cannot have a namespace. got: ${namespace}`
-				: `cluster scoped resource ${type.key} cannot have a namespace: ${namespace}`,
+			`${scopeName(type.scope)} scoped resource ${type.key} cannot have a namespace. ${got(namespace)}`,
 		);
 	}
 }
@@ -160,7 +158,7 @@ export function queryTenancy(
 		const problem =
 			tenancy[unit] && tenancy[unit] !== wildcard ? labelProblem(tenancy[unit]) : undefined;
 		if (problem !== undefined) {
-			throw malformed(`tenancy.${unit}`, problem);
+			throw malformedValue(`tenancy.${unit}`, problem, tenancy[unit]);
 		}
 	}
 	const { partition, namespace } = tenancy;

@@ -24,6 +24,11 @@ export interface ResourceServiceOptions {
 	readonly registry: TypeRegistry;
 	/** Decides what callers may do; there is no default, so that no one leaves it open by accident. */
 	readonly authorizer: Authorizer;
+	/**
+	 * Whether the callers are parts of the server itself. Their lists and watches have no share of the
+	 * memory that snapshots may retain, and are ended only when those of all others are.
+	 */
+	readonly isServersOwn?: boolean;
 	readonly runtime?: Runtime;
 	/** Learns of faults of the server, once each. */
 	readonly logger?: Logger;
@@ -36,9 +41,10 @@ export interface ResourceServiceOptions {
 export function createResourceService(
 	options: ResourceServiceOptions,
 ): ServiceImpl<typeof ResourceService> {
-	const { runtime = systemRuntime, logger = silentLogger } = options;
+	const { runtime = systemRuntime, logger = silentLogger, isServersOwn = false } = options;
 	const context: ServiceContext = {
 		...options,
+		isServersOwn,
 		runtime,
 		logger,
 		rules: new MessageRules(options.registry),

@@ -10,6 +10,8 @@ export interface ServiceContext {
 	readonly backend: StorageBackend;
 	readonly registry: TypeRegistry;
 	readonly authorizer: Authorizer;
+	/** Whether the callers are parts of the server itself, whose watches give way last. */
+	readonly isServersOwn: boolean;
 	readonly runtime: Runtime;
 	readonly logger: Logger;
 	readonly rules: MessageRules;

@@ -4,10 +4,17 @@ import { type Client, Code, ConnectError, createClient, type Transport } from "@
 import { connectNodeAdapter, createGrpcTransport } from "@connectrpc/connect-node";
 import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
 import { ResourceService } from "@plinth/proto";
-import { type Authorizer, Namespace, Partition, Tombstone, TypeRegistry } from "@plinth/resource";
+import {
+	type Authorizer,
+	Namespace,
+	Partition,
+	type ResourceType,
+	Tombstone,
+	TypeRegistry,
+} from "@plinth/resource";
 import type { Logger, Runtime } from "@plinth/runtime";
 import { silentLogger, systemRuntime } from "@plinth/runtime";
-import { createMemoryBackend, type StorageBackend } from "@plinth/storage";
+import { createMemoryBackend, type StorageBackend, type StorageLimits } from "@plinth/storage";
 import { expect } from "vitest";
 import { demoTypes } from "../testdata/demo.ts";
 import { everyoneMayDoEverything } from "./open-access.ts";
@@ -27,7 +34,11 @@ export interface TestServiceOptions {
 	readonly authorizer?: Authorizer;
 	readonly runtime?: Runtime;
 	readonly logger?: Logger;
+	/** Limits of the storage that differ from its own. */
+	readonly limits?: Partial<StorageLimits>;
 	readonly decorate?: (backend: StorageBackend) => StorageBackend;
+	/** In place of the types of the tests. */
+	readonly types?: readonly ResourceType[];
 }
 
 /** How the client reaches the service. */
@@ -41,9 +52,12 @@ export async function startService(
 	connection: Connection,
 	options: TestServiceOptions = {},
 ): Promise<TestService> {
-	const { runtime = systemRuntime, logger = silentLogger } = options;
-	const registry = new TypeRegistry([Partition, Namespace, Tombstone, ...demoTypes]);
-	const memory = createMemoryBackend({ runtime });
+	const { runtime = systemRuntime, logger = silentLogger, types = demoTypes } = options;
+	const registry = new TypeRegistry([Partition, Namespace, Tombstone, ...types]);
+	const memory = createMemoryBackend({
+		runtime,
+		...(options.limits && { limits: options.limits }),
+	});
 	const backend = options.decorate?.(memory) ?? memory;
 	await ensureDefaultTenancy(backend, runtime);
 	const service = createResourceService({

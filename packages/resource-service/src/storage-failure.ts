@@ -7,6 +7,7 @@ import {
 	Inconsistent,
 	NotFound,
 	Refused,
+	SnapshotEnded,
 	VersionCompacted,
 	WatchClosed,
 } from "@plinth/storage";
@@ -47,6 +48,9 @@ export function toConnectError(failure: unknown): ConnectError | undefined {
 			`${failure.message}: discard what was seen and watch again`,
 			Code.Aborted,
 		);
+	}
+	if (failure instanceof SnapshotEnded) {
+		return new ConnectError(failure.message, Code.OutOfRange);
 	}
 	if (failure instanceof VersionCompacted) {
 		return new ConnectError(`${failure.message}: watch again without a version`, Code.OutOfRange);

@@ -8,7 +8,7 @@ import {
 	isMarkedForDeletion,
 	sameName,
 } from "@plinth/resource";
-import { invalidArgument, otherUid, staleVersion } from "./refusal.ts";
+import { invalidArgument, malformedValue, otherUid, staleVersion } from "./refusal.ts";
 
 /*
  * What a write must respect of the resource that is stored already. Each function either passes or
@@ -87,6 +87,23 @@ export function metadataOver(
 	return metadata;
 }
 
+const timestampPattern = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/i;
+
+/** Checks the format of a mark. Of a resource that is marked already, the mark must be the stored one. */
+export function checkMark({ metadata }: Pick<Resource, "metadata">): void {
+	const timestamp = metadata[deletionTimestampKey];
+	if (
+		timestamp !== undefined &&
+		!(timestampPattern.test(timestamp) && Number.isFinite(Date.parse(timestamp)))
+	) {
+		throw malformedValue(
+			`resource.metadata.${deletionTimestampKey}`,
+			"must be an RFC 3339 time",
+			timestamp,
+		);
+	}
+}
+
 /** A write that marks a resource for deletion changes nothing else. */
 export function checkMarking(given: Resource, metadata: Metadata, stored: Resource): void {
 	if (!sameMetadata(metadata, stored.metadata, [deletionTimestampKey])) {
@@ -106,16 +123,13 @@ export function checkMarked(given: Resource, metadata: Metadata, stored: Resourc
 	if (sameMetadata(metadata, stored.metadata, []) && hasSameContent(given, stored)) {
 		throw invalidArgument("cannot no-op write resource marked for deletion");
 	}
-	const left = finalizersOf({ metadata });
-	const before = new Set(finalizersOf(stored));
-	if (
-		!sameMetadata(metadata, stored.metadata, [finalizersKey]) ||
-		left.some((name) => !before.has(name))
-	) {
+	if (!sameMetadata(metadata, stored.metadata, [finalizersKey])) {
 		throw invalidArgument("cannot modify metadata");
 	}
 	checkSameContent(given, stored);
-	if (new Set(left).size >= before.size) {
+	const left = new Set(finalizersOf({ metadata }));
+	const before = new Set(finalizersOf(stored));
+	if (left.size >= before.size || !left.isSubsetOf(before)) {
 		throw invalidArgument("expected at least one finalizer to be removed");
 	}
 }

@@ -5,6 +5,7 @@ import { ListTypesResponseSchema, type TypeService } from "@plinth/proto";
 import {
 	type Access,
 	type Authorizer,
+	denialOf,
 	operatorWrite,
 	type ResourceType,
 	type TypeRegistry,
@@ -14,6 +15,7 @@ import { decideList } from "./authorization.ts";
 import { accessOf } from "./call.ts";
 import { limits } from "./limits.ts";
 import { malformed } from "./refusal.ts";
+import { filesOf } from "./rules-registry.ts";
 
 const defaultPageSize = 100;
 
@@ -62,8 +64,8 @@ const everywhere = { partition: "*", namespace: "*" };
 
 function isTold(type: ResourceType, access: Access): boolean {
 	return (
-		decideList(type, access, everywhere).kind !== "denied" ||
-		access.check(operatorWrite, { type: type.type, tenancy: everywhere }).kind !== "denied"
+		denialOf(decideList(type, access, everywhere)) === undefined ||
+		denialOf(access.check(operatorWrite, { type: type.type, tenancy: everywhere })) === undefined
 	);
 }
 
@@ -87,16 +89,6 @@ function pageOf(
 		}
 	}
 	return types.slice(0, size);
-}
-
-/** A file and all that it imports, each after what it imports. */
-function filesOf(file: DescFile, seen = new Set<DescFile>()): Set<DescFile> {
-	for (const dependency of file.dependencies) {
-		if (!seen.has(dependency)) {
-			filesOf(dependency, seen);
-		}
-	}
-	return seen.add(file);
 }
 
 /** Descriptors of files as bytes, each encoded once to know its size. */

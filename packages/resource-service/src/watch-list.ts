@@ -5,7 +5,7 @@ import type { WatchEvent as StoredEvent } from "@plinth/storage";
 import { decideList, enforce } from "./authorization.ts";
 import { accessOf, consistencyOf } from "./call.ts";
 import { Readable } from "./readable.ts";
-import { malformed } from "./refusal.ts";
+import { malformedValue } from "./refusal.ts";
 import { queryTenancy, requireType, resolveType } from "./request-checks.ts";
 import type { ServiceContext } from "./service-context.ts";
 
@@ -133,7 +133,7 @@ async function open(
 	const tenancy = queryTenancy(type, request.tenancy);
 	const problem = namePrefixProblem(request.namePrefix);
 	if (problem !== undefined) {
-		throw malformed("name_prefix", problem);
+		throw malformedValue("name_prefix", problem, request.namePrefix);
 	}
 	const consistency = consistencyOf(call);
 	const access = await accessOf(context.authorizer, call);
@@ -144,6 +144,7 @@ async function open(
 		{
 			signal: ended === undefined ? call.signal : AbortSignal.any([call.signal, ended]),
 			consistency,
+			heldBy: context.isServersOwn ? {} : { subject: access.subject },
 			...(request.afterVersion && { afterVersion: request.afterVersion }),
 			...(request.bookmarks && { bookmarkEveryMs }),
 		},

@@ -12,16 +12,25 @@ import {
 	StatusSchema,
 	type WriteStatusRequest,
 } from "@plinth/proto";
-import { decode, hasNamespace, hasPartition, isUlid, labelProblem } from "@plinth/resource";
+import { hasNamespace, hasPartition, isUlid, labelProblem } from "@plinth/resource";
 import { type Consistency, NotFound } from "@plinth/storage";
-import { decideWrite, enforce, enforceWithResource } from "./authorization.ts";
+import { decideOnStored, decideWrite, enforce, enforceWithResource } from "./authorization.ts";
 import { accessOf, fenceOf } from "./call.ts";
 import { checkSize, limits } from "./limits.ts";
-import { invalidArgument, malformed, missing, staleVersion } from "./refusal.ts";
+import {
+	got,
+	invalidArgument,
+	malformed,
+	malformedValue,
+	missing,
+	staleVersion,
+} from "./refusal.ts";
+import { callerOf } from "./request-caller.ts";
 import { checkId, requireName, requireType, resolveType } from "./request-checks.ts";
 import { retryConflicts } from "./retry.ts";
 import type { ServiceContext } from "./service-context.ts";
 import { notFoundIn } from "./tenancy-check.ts";
+import { shownToWriter } from "./written.ts";
 
 /** Replaces one entry of a resource's status; answers the resource as it was stored. */
 export async function writeStatus(
@@ -38,12 +47,12 @@ export async function writeStatus(
 	const status = checkStatusRequest(context, request);
 	const decision = decideWrite(type, access, id);
 	enforce(decision);
-	const fence = fenceOf(call);
+	const options = { fence: fenceOf(call), caller: callerOf(context.registry, access, call) };
 
 	return retryConflicts(context.runtime, call, async (consistency) => {
 		const stored = await readOrExplain(context, id, consistency);
 		if (decision.kind === "needs-resource") {
-			enforceWithResource(decideWrite(type, access, id, decode(type, stored)), id);
+			enforceWithResource(decideOnStored(decideWrite, type, access, id, stored), id);
 		}
 		if (request.version && request.version !== stored.version) {
 			throw staleVersion();
@@ -59,9 +68,9 @@ export async function writeStatus(
 		checkSize(resource);
 		const { resources } = await context.backend.commit(
 			[{ op: "put", resource, expectedVersion: stored.version }],
-			{ fence },
+			options,
 		);
-		return resources[0] ?? resource;
+		return shownToWriter(type, access, resources[0] ?? resource);
 	});
 }
 
@@ -85,7 +94,7 @@ function checkStatusRequest(context: ServiceContext, request: WriteStatusRequest
 		throw missing("key");
 	}
 	if (!statusKeyPattern.test(key) || key === "__proto__") {
-		throw malformed("key", `does not match ${statusKeyPattern.source}`);
+		throw malformedValue("key", `does not match ${statusKeyPattern.source}`, key);
 	}
 	if (status === undefined) {
 		throw missing("status");
@@ -94,7 +103,9 @@ function checkStatusRequest(context: ServiceContext, request: WriteStatusRequest
 		throw missing("status.observed_generation");
 	}
 	if (!isUlid(status.observedGeneration)) {
-		throw invalidArgument("status.observed_generation is not valid");
+		throw invalidArgument(
+			`status.observed_generation is not valid. ${got(status.observedGeneration)}`,
+		);
 	}
 	if (status.updatedAt !== undefined) {
 		throw invalidArgument("status.updated_at is automatically set and cannot be provided");
@@ -126,6 +137,9 @@ function checkCondition(context: ServiceContext, condition: Condition, path: str
 function checkReference(context: ServiceContext, reference: Reference, path: string): void {
 	const type = resolveType(context.registry, requireType(reference.type, `${path}.type`));
 	requireName(reference.name, `${path}.name`);
+	if (reference.tenancy === undefined && hasPartition(type.scope)) {
+		throw missing(`${path}.tenancy`);
+	}
 	for (const [unit, has] of [
 		["partition", hasPartition(type.scope)],
 		["namespace", hasNamespace(type.scope)],
@@ -136,7 +150,7 @@ function checkReference(context: ServiceContext, reference: Reference, path: str
 		}
 		const problem = value ? labelProblem(value) : undefined;
 		if (problem !== undefined) {
-			throw malformed(`${path}.tenancy.${unit}`, problem);
+			throw malformedValue(`${path}.tenancy.${unit}`, problem, value);
 		}
 	}
 	const { name, tenancy } = reference;

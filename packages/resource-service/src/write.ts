@@ -1,13 +1,17 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import type { Resource, WriteRequest } from "@plinth/proto";
+import type { Access } from "@plinth/resource";
 import { CasFailure, type Commit, type CommitOptions, WrongUid } from "@plinth/storage";
+import { mayRead, storedType } from "./authorization.ts";
 import { accessOf, fenceOf } from "./call.ts";
 import { Candidate } from "./candidate.ts";
 import { ownerDoesNotExist, planWrite, type WritePlan } from "./plan-write.ts";
 import { alreadyThere } from "./refusal.ts";
+import { callerOf } from "./request-caller.ts";
 import { retryConflicts } from "./retry.ts";
 import type { ServiceContext } from "./service-context.ts";
 import { readStored } from "./stored.ts";
+import { shownToWriter } from "./written.ts";
 
 /** Stores a resource; answers it as it was stored. */
 export async function write(
@@ -15,8 +19,10 @@ export async function write(
 	{ resource, createOnly }: Pick<WriteRequest, "resource" | "createOnly">,
 	call: HandlerContext,
 ): Promise<Resource> {
-	const { plan, commit } = await tryWrite(context, resource, call, { dryRun: false, createOnly });
-	return commit.resources[0] ?? { ...plan.resource, version: commit.version };
+	const written = await tryWrite(context, resource, call, { dryRun: false, createOnly });
+	const { candidate, access, plan, commit } = written;
+	const stored = commit.resources[0] ?? { ...plan.resource, version: commit.version };
+	return shownToWriter(candidate.type, access, stored);
 }
 
 /**
@@ -29,17 +35,31 @@ export async function mutateAndValidate(
 	input: Resource | undefined,
 	call: HandlerContext,
 ): Promise<Resource> {
-	const { plan, stored } = await tryWrite(context, input, call, {
+	const { candidate, access, plan, stored } = await tryWrite(context, input, call, {
 		dryRun: true,
 		createOnly: false,
 	});
 	const { id } = plan.resource;
-	return {
+	const tried = {
 		...plan.resource,
 		...(id && { id: { ...id, uid: stored?.id?.uid ?? "" } }),
 		version: stored?.version ?? "",
 		generation: stored?.generation ?? "",
 	};
+	const mayReadStored =
+		stored?.id === undefined ||
+		mayRead(storedType(context.registry, candidate.type, stored), access, stored, stored.id);
+	return shownToWriter(candidate.type, access, tried, mayReadStored);
+}
+
+/** A write that was committed, or would have been. */
+interface TriedWrite {
+	readonly candidate: Candidate;
+	readonly access: Access;
+	readonly plan: WritePlan;
+	readonly commit: Commit;
+	/** What was stored before. */
+	readonly stored: Resource | undefined;
 }
 
 async function tryWrite(
@@ -47,17 +67,19 @@ async function tryWrite(
 	input: Resource | undefined,
 	call: HandlerContext,
 	{ dryRun, createOnly }: { readonly dryRun: boolean; readonly createOnly: boolean },
-): Promise<{ plan: WritePlan; commit: Commit; stored: Resource | undefined }> {
+): Promise<TriedWrite> {
 	const access = await accessOf(context.authorizer, call);
-	const candidate = new Candidate(context, access, input);
-	const options = { fence: fenceOf(call), dryRun };
+	const caller = callerOf(context.registry, access, call);
+	const candidate = new Candidate(context, access, caller, input);
+	const options = { fence: fenceOf(call), caller, dryRun };
 	return retryConflicts(context.runtime, call, async (consistency) => {
 		const stored = await readStored(context.backend, candidate.id, consistency);
 		if (createOnly && stored !== undefined) {
 			throw alreadyThere(candidate.id);
 		}
 		const plan = await planWrite(context, candidate, stored, consistency);
-		return { plan, commit: await commitPlan(context, plan, options), stored };
+		const commit = await commitPlan(context, plan, options);
+		return { candidate, access, plan, commit, stored };
 	});
 }
 

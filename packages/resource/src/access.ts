@@ -1,5 +1,6 @@
 import type { TypeLike } from "./gvk.ts";
 import type { TenancyLike } from "./scope.ts";
+import { refusePromise } from "./synchronous.ts";
 
 /** The answer to "may they?". */
 export type Decision =
@@ -20,6 +21,25 @@ export function denied(message: string): Decision {
 	return { kind: "denied", message };
 }
 
+/**
+ * The message of a decision that denies, or `undefined` for the others. A value that is no decision, as code
+ * without types may return it, allows nothing.
+ *
+ * @throws TypeError where it is no decision.
+ */
+export function denialOf(decision: Decision): string | undefined {
+	switch (decision.kind) {
+		case "allowed":
+		case "needs-resource":
+			return undefined;
+		case "denied":
+			return decision.message;
+		default:
+			refusePromise(decision, "the check of an authorizer");
+			throw new TypeError(`an authorizer returned ${String(decision)} instead of a decision`);
+	}
+}
+
 /** What an operation is on. A list has no name. */
 export interface AccessTarget {
 	readonly type: TypeLike;
@@ -38,6 +58,11 @@ export interface Access {
 	 * lists and watches ask it once per tenancy. Absent or `undefined`: they ask for each name.
 	 */
 	checkEveryName?(operation: string, target: AccessTarget): Decision | undefined;
+	/**
+	 * Whether the caller is the deployment itself: what it references is not decided on, here or at other
+	 * deployments. Absent: no.
+	 */
+	readonly isDeployment?: boolean;
 	/** Aborts when the token has expired or what it allows has changed: ask the authorizer again. */
 	readonly ended?: AbortSignal;
 }
@@ -59,3 +84,15 @@ export const operatorRead = "operator:read";
 
 /** What it takes to write resources of a type without hooks of its own. */
 export const operatorWrite = "operator:write";
+
+/**
+ * What it takes, besides the right to read it, to name a resource of another namespace or partition as the
+ * target of a reference or as an owner, for types without a hook of their own.
+ */
+export const operatorReference = "operator:reference";
+
+/**
+ * What it takes to read, mark or delete a resource that its type can't decode, where the type's authorize
+ * hook decides by the data. Part of `*`.
+ */
+export const operatorUndecodable = "operator:undecodable";

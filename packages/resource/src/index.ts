@@ -4,12 +4,16 @@ export {
 	type Authorizer,
 	allowed,
 	type Decision,
+	denialOf,
 	denied,
 	needsResource,
 	operatorRead,
+	operatorReference,
+	operatorUndecodable,
 	operatorWrite,
 } from "./access.ts";
 export { Namespace, Partition, Tombstone, tenancyFinalizer } from "./builtin-types.ts";
+export { type Caller, CallerToken, isElsewhere, type NamedTarget } from "./caller.ts";
 export {
 	type Decoded,
 	DecodeError,
@@ -57,4 +61,5 @@ export {
 	scopeName,
 	type TenancyLike,
 } from "./scope.ts";
+export { AsynchronousHook } from "./synchronous.ts";
 export { isUlid, newUlid } from "./ulid.ts";

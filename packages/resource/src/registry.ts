@@ -1,4 +1,5 @@
 import { createRegistry, type Registry as DescRegistry } from "@bufbuild/protobuf";
+import { StructSchema } from "@bufbuild/protobuf/wkt";
 import { gvkKey, type TypeLike } from "./gvk.ts";
 import type { ResourceType } from "./resource-type.ts";
 
@@ -46,8 +47,11 @@ export class TypeRegistry {
 		return [...this.#types.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
 	}
 
-	/** The messages of all types, for JSON forms of `google.protobuf.Any`. */
+	/**
+	 * The messages of all types, for JSON forms of `google.protobuf.Any`; and `google.protobuf.Struct`, as
+	 * which data is shown that has no JSON form.
+	 */
 	messages(): DescRegistry {
-		return createRegistry(...this.all().map((type) => type.schema));
+		return createRegistry(...this.all().map((type) => type.schema), StructSchema);
 	}
 }

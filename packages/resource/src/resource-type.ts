@@ -4,6 +4,7 @@ import type { Access, Decision } from "./access.ts";
 import type { Decoded } from "./decode.ts";
 import { assertWellFormedType, familyKey, gvkKey, type TypeLike } from "./gvk.ts";
 import { scopeName, type TenancyLike } from "./scope.ts";
+import { synchronousHooks } from "./synchronous.ts";
 
 /** A resource that a mutate hook may change, with its data decoded. */
 export interface MutableDecoded<Desc extends DescMessage> {
@@ -18,22 +19,36 @@ export interface AuthorizeHooks<Desc extends DescMessage = DescMessage> {
 	read?(access: Access, id: ID, decoded: Decoded<Desc> | undefined): Decision;
 	/**
 	 * May they write or delete it? Asked by ID, before any other code of the type runs; after
-	 * `needsResource` again with the resource as it is about to be written, mutated and validated.
+	 * `needsResource` again with the resource as it is about to be written, mutated and validated, and with the
+	 * stored one that it replaces: both must be allowed.
 	 */
 	write?(access: Access, id: ID, decoded: Decoded<Desc> | undefined): Decision;
+	/**
+	 * May they name it as the target of a reference, or as an owner, from another namespace or partition?
+	 * Asked of those who may read it, as `read` is.
+	 */
+	reference?(access: Access, id: ID, decoded: Decoded<Desc> | undefined): Decision;
 	/** May they list at all? What is listed is still filtered by `read`. */
 	list?(access: Access, tenancy: TenancyLike): Decision;
 }
 
 /**
+ * What a hook returns whose result is not used: anything but a promise. For `void` alone, TypeScript would accept
+ * functions that return anything, promises included.
+ */
+// biome-ignore lint/suspicious/noConfusingVoidType: so that functions are accepted that return nothing
+type NoPromise = void | string | number | bigint | boolean | null | { readonly then?: never };
+
+/**
  * The code of a type. A hook refuses by throwing: a ConnectError goes to the caller as it is,
- * another Error as InvalidArgument with its message.
+ * another Error as InvalidArgument with its message. Hooks are synchronous: one that returns a promise fails
+ * as a bug does, with an AsynchronousHook in the log.
  */
 export interface TypeHooks<Desc extends DescMessage = DescMessage> {
 	/** Fills in what the caller left out. Changes its argument in place. */
-	mutate?(decoded: MutableDecoded<Desc>): void;
+	mutate?(decoded: MutableDecoded<Desc>): NoPromise;
 	/** Throws where the resource must not be stored. */
-	validate?(decoded: Decoded<Desc>): void;
+	validate?(decoded: Decoded<Desc>): NoPromise;
 	readonly authorize?: AuthorizeHooks<Desc>;
 	/**
 	 * Copies a message of the type, sharing nothing with it: its generated cloner. Where it is absent,
@@ -88,6 +103,6 @@ export function defineType<Desc extends DescMessage>(
 		key: gvkKey(type),
 		family: familyKey(type),
 		scope: option.scope,
-		hooks,
+		hooks: synchronousHooks(hooks, `resource type ${gvkKey(type)}`),
 	});
 }

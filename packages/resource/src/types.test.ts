@@ -10,11 +10,13 @@ import {
 } from "@plinth/proto";
 import { systemRuntime } from "@plinth/runtime";
 import { describe, expect, it } from "vitest";
+import { allowed } from "./access.ts";
 import { Namespace, Partition, Tombstone } from "./builtin-types.ts";
 import { DecodeError, decode, decodeShared, encodeData, resourceOf } from "./decode.ts";
 import { idOf } from "./id.ts";
 import { TypeRegistry } from "./registry.ts";
 import { defineType } from "./resource-type.ts";
+import { AsynchronousHook } from "./synchronous.ts";
 import { isUlid, newUlid } from "./ulid.ts";
 
 describe("defineType", () => {
@@ -47,6 +49,85 @@ describe("defineType", () => {
 		const registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, bytes));
 		const schema = registry.getMessage("plinth.tenancy.v1.Namespace");
 		expect(schema && defineType(schema).key).toBe("tenancy.v1.Namespace");
+	});
+});
+
+describe("hooks", () => {
+	const partition = () =>
+		decode(
+			Partition,
+			resourceOf(Partition, { id: idOf(Partition, "p"), data: create(PartitionSchema) }),
+		);
+	const access = { subject: "miles", check: () => allowed };
+
+	it("that return promises are refused by types", () => {
+		// @ts-expect-error an asynchronous mutate hook
+		defineType(PartitionSchema, { mutate: async () => {} });
+		// @ts-expect-error an asynchronous validate hook, as a method
+		defineType(PartitionSchema, { async validate() {} });
+		// @ts-expect-error a promise from elsewhere
+		defineType(PartitionSchema, { validate: ({ data }) => fetch(data.description) });
+		// @ts-expect-error an asynchronous decision
+		defineType(PartitionSchema, { authorize: { read: async () => allowed } });
+		// @ts-expect-error likewise
+		defineType(PartitionSchema, { authorize: { write: () => Promise.resolve(allowed) } });
+		// @ts-expect-error an asynchronous cloner
+		defineType(PartitionSchema, { clone: async (message) => message });
+		const fine = defineType(PartitionSchema, {
+			mutate: ({ data }) => {
+				data.description ||= "none";
+			},
+			validate: ({ data }) => (data.description === "" ? undefined : undefined),
+			authorize: { read: () => allowed },
+		});
+		let calls = 0;
+		defineType(PartitionSchema, { mutate: () => calls++, validate: () => calls === 1 });
+		expect(fine.hooks.authorize?.list).toBeUndefined();
+		expect(fine.hooks.clone).toBeUndefined();
+	});
+
+	it("that return promises all the same fail by name, and leave no rejection behind", async () => {
+		const unhandled: unknown[] = [];
+		const onUnhandled = (reason: unknown) => unhandled.push(reason);
+		process.on("unhandledRejection", onUnhandled);
+		const fail = async () => {
+			throw new Error("nobody hears this");
+		};
+		const hooks: object = {
+			...{ mutate: fail, validate: fail, clone: fail },
+			authorize: { read: fail, write: fail, list: fail },
+		};
+		const type = defineType(PartitionSchema, hooks);
+		const { mutate, validate, clone, authorize } = type.hooks;
+		const calls: Readonly<Record<string, () => unknown>> = {
+			mutate: () => mutate?.(partition()),
+			validate: () => validate?.(partition()),
+			clone: () => clone?.(create(PartitionSchema)),
+			read: () => authorize?.read?.(access, idOf(Partition, "p"), undefined),
+			write: () => authorize?.write?.(access, idOf(Partition, "p"), undefined),
+			list: () => authorize?.list?.(access, {}),
+		};
+		for (const [name, call] of Object.entries(calls)) {
+			expect(call, name).toThrow(AsynchronousHook);
+			expect(call).toThrow(`hook ${name} of resource type tenancy.v1.Partition returned a promise`);
+		}
+		await new Promise((resolve) => setImmediate(resolve));
+		process.off("unhandledRejection", onUnhandled);
+		expect(unhandled).toEqual([]);
+	});
+
+	it("keep their object as `this`", () => {
+		const hooks = {
+			minimum: 3,
+			validate({ data }: { readonly data: { readonly description: string } }) {
+				if (data.description.length < this.minimum) {
+					throw new Error("too short");
+				}
+			},
+		};
+		expect(() => defineType(PartitionSchema, hooks).hooks.validate?.(partition())).toThrow(
+			"too short",
+		);
 	});
 });
 

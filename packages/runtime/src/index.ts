@@ -11,3 +11,4 @@ export { type Logger, type LogLine, silentLogger } from "./logger.ts";
 export { type Random, systemRandom } from "./random.ts";
 export { type Runtime, systemRuntime } from "./runtime.ts";
 export { type Scheduler, systemScheduler } from "./scheduler.ts";
+export { SuspendableLeases } from "./suspendable-leases.ts";

@@ -1,17 +1,14 @@
 import type { Clock, Fence } from "@plinth/runtime";
 import { Fenced, Inconsistent } from "@plinth/storage";
-import { checkGrows } from "./check-grows.ts";
 import { deadline, unlessAborted } from "./client/deadline.ts";
-import type { EtcdClient } from "./client/etcd-client.ts";
 import type { FollowedState } from "./followed-state.ts";
-import type { Keys } from "./keys.ts";
-import { readHead } from "./load.ts";
-import { heldBy } from "./transaction.ts";
+import type { HeadRead, StoreHistory } from "./store-history.ts";
+import type { VersionOffset } from "./version-offset.ts";
 
 /** What catching up needs. */
 export interface CatchUpContext {
-	readonly client: EtcdClient;
-	readonly keys: Keys;
+	readonly history: StoreHistory;
+	readonly offset: VersionOffset;
 	readonly state: FollowedState;
 	readonly clock: Clock;
 	/** How long it may take, in milliseconds. */
@@ -20,14 +17,15 @@ export interface CatchUpContext {
 
 /**
  * Brings the state to where etcd was when it was asked, or later: a linearizable read of the head
- * key, and then a wait for the watch to have delivered that revision.
+ * key, which proves that etcd has lost nothing, and then a wait for the watch to have delivered that
+ * revision.
  *
  * Calls that come while a read is under way share the next one: theirs must not begin before them.
  */
 export class CatchUp {
 	readonly #context: CatchUpContext;
-	#reading: Promise<number> | undefined;
-	#next: Promise<number> | undefined;
+	#reading: Promise<HeadRead> | undefined;
+	#next: Promise<HeadRead> | undefined;
 
 	constructor(context: CatchUpContext) {
 		this.#context = context;
@@ -48,35 +46,26 @@ export class CatchUp {
 	 * @throws Fenced; Inconsistent.
 	 */
 	async newestWithin(fence: Fence): Promise<void> {
-		const { client, keys } = this.#context;
-		const readHead = { request: { case: "requestRange" as const, value: headOf(keys) } };
-		await this.#reach(async (signal) => {
-			const seen = this.#context.state.store.revision;
-			const { succeeded, responses, header } = await client.readTransaction(
-				{ compare: [...heldBy(fence, keys)], success: [readHead], failure: [readHead] },
-				signal,
-			);
-			if (!succeeded) {
-				throw new Fenced(fence.lease);
-			}
-			const answered = responses[0]?.response;
-			const kvs = answered?.case === "responseRange" ? answered.value.kvs : [];
-			checkGrows(seen, Number(header?.revision ?? 0n));
-			return Number(kvs[0]?.modRevision ?? 0);
-		});
+		await this.#reach((signal) => this.#context.history.head(signal, fence));
 	}
 
 	async #reach(
-		read: (signal: AbortSignal) => Promise<number>,
+		read: (signal: AbortSignal) => Promise<HeadRead>,
 		signal?: AbortSignal,
 	): Promise<void> {
-		const { state, clock, timeoutMs } = this.#context;
+		const { state, offset, history, clock, timeoutMs } = this.#context;
 		using within = deadline(clock, timeoutMs, signal);
 		try {
-			const revision = await unlessAborted(read(within.signal), within.signal);
-			await state.gate.reached(revision, within.signal);
+			for (let isProven = false; !isProven; ) {
+				const told = await unlessAborted(read(within.signal), within.signal);
+				const reached = state.gate.reached(offset.versionOf(told.head), within.signal);
+				await unlessAborted(reached, history.lost);
+				// What could not be proven of what the state had then, can be of what it has now.
+				isProven = told.isProven;
+			}
 		} catch (error) {
 			signal?.throwIfAborted();
+			history.lost.throwIfAborted();
 			if (error instanceof Fenced || error instanceof Inconsistent) {
 				throw error;
 			}
@@ -85,9 +74,9 @@ export class CatchUp {
 		}
 	}
 
-	#head(): Promise<number> {
+	#head(): Promise<HeadRead> {
 		if (this.#reading === undefined) {
-			this.#reading = this.#read().finally(() => {
+			this.#reading = this.#context.history.head().finally(() => {
 				this.#reading = undefined;
 			});
 			return this.#reading;
@@ -102,16 +91,4 @@ export class CatchUp {
 		}
 		return this.#next;
 	}
-
-	async #read(): Promise<number> {
-		const { client, keys, state } = this.#context;
-		const seen = state.store.revision;
-		const { head, revision } = await readHead(client, keys);
-		checkGrows(seen, Number(revision));
-		return head;
-	}
-}
-
-function headOf(keys: Keys) {
-	return { key: keys.head, keysOnly: true };
 }

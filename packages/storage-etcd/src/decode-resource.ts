@@ -3,6 +3,7 @@ import { type ID, type Resource, ResourceSchema, type Tenancy, type Type } from 
 import { freezeInDevelopment, gvkKey } from "@plinth/resource";
 import type { KeyValue } from "./gen/mvccpb/kv_pb.ts";
 import { type Keys, keyText } from "./keys.ts";
+import type { VersionOffset } from "./version-offset.ts";
 
 /** What is stored under the prefix is not what a server puts there. */
 export class ForeignData extends Error {
@@ -21,11 +22,13 @@ export class ForeignData extends Error {
  */
 export class ResourceDecoder {
 	readonly #keys: Keys;
+	readonly #offset: VersionOffset;
 	readonly #types = new Map<string, Type>();
 	readonly #tenancies = new Map<string, Tenancy>();
 
-	constructor(keys: Keys) {
+	constructor(keys: Keys, offset: VersionOffset) {
 		this.#keys = keys;
+		this.#offset = offset;
 	}
 
 	/**
@@ -46,7 +49,7 @@ export class ResourceDecoder {
 		if (resource.id === undefined || this.#keys.resource(resource.id) !== text) {
 			throw new ForeignData(text, "it is the value of another key");
 		}
-		resource.version = String(modRevision);
+		resource.version = String(this.#offset.versionOf(modRevision));
 		this.#share(resource.id);
 		this.#share(resource.owner);
 		if (resource.data !== undefined) {

@@ -5,14 +5,13 @@ import {
 	CasFailure,
 	Exhausted,
 	Inconsistent,
-	type StorageBackend,
 	VersionCompacted,
 	WatchClosed,
 } from "@plinth/storage";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { EtcdClient } from "./client/etcd-client.ts";
 import { ForeignData } from "./decode-resource.ts";
-import { createEtcdBackend, type EtcdBackendOptions } from "./etcd-backend.ts";
+import { createEtcdBackend, type EtcdBackendOptions, type EtcdStorage } from "./etcd-backend.ts";
 import { TxnRequestSchema } from "./gen/etcdserverpb/rpc_pb.ts";
 import { Keys } from "./keys.ts";
 import {
@@ -26,6 +25,11 @@ import {
 } from "./testing/artists.fixture.ts";
 import { EtcdProcess, hasEtcd } from "./testing/etcd-process.fixture.ts";
 import { TcpProxy } from "./testing/tcp-proxy.fixture.ts";
+
+/** The revision of etcd that a version stands for. */
+function revisionOf({ identity }: EtcdStorage, version: string): bigint {
+	return BigInt(Number(version) - identity.versionOffset);
+}
 
 describe.skipIf(!hasEtcd)("the etcd backend", () => {
 	let etcd: EtcdProcess;
@@ -41,7 +45,7 @@ describe.skipIf(!hasEtcd)("the etcd backend", () => {
 	afterAll(() => etcd.dispose());
 
 	/** Servers of one new cluster: each call opens one more. */
-	function cluster(): (options?: Partial<EtcdBackendOptions>) => Promise<StorageBackend> {
+	function cluster(): (options?: Partial<EtcdBackendOptions>) => Promise<EtcdStorage> {
 		const prefix = `/${randomUUID()}`;
 		return async (options = {}) => {
 			const backend = await createEtcdBackend({ endpoints: [etcd.url], prefix, ...options });
@@ -62,6 +66,32 @@ describe.skipIf(!hasEtcd)("the etcd backend", () => {
 		cleanups.push(async () => client.close());
 		return client;
 	}
+
+	it("stops loading at its signal, with the signal's reason", async () => {
+		const open = cluster();
+		const first = await open();
+		await Promise.all(
+			Array.from({ length: 350 }, (_, index) => first.commit([put(`artist-${index}`, "text")])),
+		);
+		const stop = new AbortController();
+		const opening = open({ signal: stop.signal });
+		stop.abort(new Error("enough"));
+		await expect(opening).rejects.toThrow("enough");
+		expect((await (await open()).list(allArtists)).resources).toHaveLength(350);
+	});
+
+	it("refuses to load a state over the memory limit", async () => {
+		const open = cluster();
+		const first = await open();
+		await Promise.all(
+			Array.from({ length: 50 }, (_, index) =>
+				first.commit([put(`artist-${index}`, "x".repeat(1000))]),
+			),
+		);
+		await expect(open({ limits: { memoryBytes: 20_000 } })).rejects.toThrow(
+			/^the state does not fit into the memory limit: the first \d+ resources take \d+ bytes, and the limit is 20000 bytes; raise it \(--memory-limit\)$/,
+		);
+	});
 
 	it("loads what another one has stored, page by page, at the same versions", async () => {
 		const open = cluster();
@@ -211,7 +241,7 @@ describe.skipIf(!hasEtcd)("the etcd backend", () => {
 		way.cut();
 		await writer.commit([{ op: "delete", id: idOfArtist("goes"), expectedVersion: version }]);
 		const comes = await writer.commit([put("comes")]);
-		await (await etcdClient()).compact(BigInt(comes.version));
+		await (await etcdClient()).compact(revisionOf(backend, comes.version));
 		way.mend();
 		expect(await watch.failure()).toBeInstanceOf(WatchClosed);
 		expect(await listed(backend)).toEqual(["comes=", "stays="]);
@@ -241,8 +271,9 @@ describe.skipIf(!hasEtcd)("the etcd backend", () => {
 		await watch.snapshot();
 		way.cut();
 		const client = await etcdClient();
-		const other = await (await cluster()()).commit([put("elsewhere")]);
-		await client.compact(BigInt(other.version));
+		const elsewhere = await cluster()();
+		const other = await elsewhere.commit([put("elsewhere")]);
+		await client.compact(revisionOf(elsewhere, other.version));
 		way.mend();
 		await noticed.promise;
 		await writer.commit([put("b")]);
@@ -260,7 +291,7 @@ describe.skipIf(!hasEtcd)("the etcd backend", () => {
 		const deletion = await writer.commit([
 			{ op: "delete", id: idOfArtist("a"), expectedVersion: version },
 		]);
-		await (await etcdClient()).compact(BigInt(deletion.version));
+		await (await etcdClient()).compact(revisionOf(backend, deletion.version));
 		way.mend();
 		await backend.catchUp(new AbortController().signal);
 		expect(await listed(backend)).toEqual([]);

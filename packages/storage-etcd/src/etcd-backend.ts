@@ -1,4 +1,4 @@
-import { silentLogger, systemRuntime } from "@plinth/runtime";
+import { type Logger, type Runtime, silentLogger, systemRuntime } from "@plinth/runtime";
 import {
 	type Commit,
 	type CommitOptions,
@@ -7,6 +7,7 @@ import {
 	defaultLimits,
 	evaluate,
 	Inconsistent,
+	LoadCapacity,
 	type Mutation,
 	type ReadOptions,
 	StateStore,
@@ -15,15 +16,22 @@ import {
 	stamp,
 } from "@plinth/storage";
 import { CatchUp } from "./catch-up.ts";
+import { deadline, unlessAborted } from "./client/deadline.ts";
 import { EtcdClient } from "./client/etcd-client.ts";
 import { EtcdError } from "./client/etcd-error.ts";
 import { defaultPrefix, defaultRequestTimeoutMs, type EtcdOptions } from "./client/etcd-options.ts";
+import { OtherCluster, WentBack } from "./client/store-position.ts";
 import { ResourceDecoder } from "./decode-resource.ts";
 import { FollowedState } from "./followed-state.ts";
 import { GroupCommit } from "./group-commit.ts";
+import { keepProving } from "./keep-proving.ts";
 import { Keys } from "./keys.ts";
 import { load } from "./load.ts";
+import { replaceIncarnation } from "./replace-incarnation.ts";
 import { type EtcdRequestLimits, etcdRequestLimits, mostMutations } from "./request-limits.ts";
+import { type HistoryLost, StoreHistory } from "./store-history.ts";
+import { openIdentity, type StoreIdentity } from "./store-identity.ts";
+import { VersionOffset } from "./version-offset.ts";
 
 /** Options of the etcd backend. */
 export interface EtcdBackendOptions extends EtcdOptions {
@@ -31,6 +39,21 @@ export interface EtcdBackendOptions extends EtcdOptions {
 	readonly limits?: Partial<StorageLimits>;
 	/** Where etcd's own flags differ from their defaults. */
 	readonly requestLimits?: Partial<EtcdRequestLimits>;
+	/**
+	 * Called once, when etcd has lost history that this storage has seen. From then on commits and strong
+	 * reads fail as Inconsistent, and watches have ended; eventual reads go on for inspection.
+	 */
+	readonly onFailed?: (failure: Error) => void;
+	/** Stops opening, which then rejects with the signal's reason; of no effect once it is open. */
+	readonly signal?: AbortSignal;
+}
+
+/** A storage in etcd. */
+export interface EtcdStorage extends StorageBackend {
+	/** Which store this is. */
+	readonly identity: StoreIdentity;
+	/** Aborts when etcd has lost history that this storage has seen. */
+	readonly lost: AbortSignal;
 }
 
 /**
@@ -38,9 +61,10 @@ export interface EtcdBackendOptions extends EtcdOptions {
  * watch on etcd keeps up to date; a commit has resolved when etcd has it and so has this memory.
  *
  * @throws Inconsistent where etcd can't be reached; ForeignData where other data is under the prefix;
- *   RangeError where a limit is more than a request to etcd can hold.
+ *   RangeError where a limit is more than a request to etcd can hold; StateTooLarge where what is
+ *   stored needs more memory than the limit or the heap allows.
  */
-export async function createEtcdBackend(options: EtcdBackendOptions): Promise<StorageBackend> {
+export async function createEtcdBackend(options: EtcdBackendOptions): Promise<EtcdStorage> {
 	const { runtime = systemRuntime, log = silentLogger } = options;
 	const requestLimits = { ...etcdRequestLimits, ...options.requestLimits };
 	const limits = checkedLimits(options.limits, requestLimits);
@@ -48,43 +72,43 @@ export async function createEtcdBackend(options: EtcdBackendOptions): Promise<St
 	const client = new EtcdClient(options);
 	const timeoutMs = options.requestTimeoutMs ?? defaultRequestTimeoutMs;
 	const closing = new AbortController();
-	const context = {
-		client,
-		keys,
-		decoder: new ResourceDecoder(keys),
-		runtime,
-		clock: runtime.clock,
-		scheduler: runtime.scheduler,
-		log,
-		limits,
-		requestLimits,
-		timeoutMs,
-		makeStore: () => new StateStore(runtime, limits),
-		ownTransaction: (head: Uint8Array) => groups.ownTransaction(head),
-	};
-	let state: FollowedState;
+	const { signal } = options;
+	signal?.throwIfAborted();
+	const onAbort = () => closing.abort(signal?.reason);
+	signal?.addEventListener("abort", onAbort, { once: true });
+	const base = { client, keys, runtime, clock: runtime.clock, log };
 	try {
-		state = new FollowedState(context, await load(context, closing.signal));
+		const identity = await openIdentity(base, closing.signal);
+		const offset = new VersionOffset(identity.versionOffset);
+		const history = new StoreHistory(identity, { ...base, random: runtime.random });
+		const context = {
+			...base,
+			history,
+			offset,
+			decoder: new ResourceDecoder(keys, offset),
+			scheduler: runtime.scheduler,
+			limits,
+			requestLimits,
+			timeoutMs,
+			makeStore: () => new StateStore(runtime, limits),
+			ownTransaction: (head: Uint8Array) => groups.ownTransaction(head),
+		};
+		const state = new FollowedState(
+			context,
+			await load(context, closing.signal, { capacity: new LoadCapacity(limits) }),
+		);
+		const catchUp = new CatchUp({ ...context, state });
+		const groups = new GroupCommit({ ...context, state, catchUp });
+		return new EtcdBackend({ ...context, state, catchUp, groups, closing, options });
 	} catch (error) {
 		client.close();
-		throw error instanceof EtcdError
+		signal?.throwIfAborted();
+		throw error instanceof EtcdError || error instanceof WentBack || error instanceof OtherCluster
 			? new Inconsistent(`can't load the storage: ${error.message}`, { cause: error })
 			: error;
+	} finally {
+		signal?.removeEventListener("abort", onAbort);
 	}
-	const catchUp = new CatchUp({ ...context, state });
-	const groups = new GroupCommit({ ...context, state, catchUp });
-	const following = state.follow(closing.signal);
-	return new EtcdBackend({
-		state,
-		catchUp,
-		groups,
-		limits,
-		stopFollowing: async () => {
-			closing.abort(new Error("the storage was closed"));
-			await following;
-		},
-		disconnect: () => client.close(),
-	});
 }
 
 function checkedLimits(
@@ -107,20 +131,43 @@ function checkedLimits(
 }
 
 interface Parts {
+	readonly client: EtcdClient;
+	readonly keys: Keys;
+	readonly runtime: Runtime;
+	readonly log: Logger;
+	readonly history: StoreHistory;
+	readonly offset: VersionOffset;
 	readonly state: FollowedState;
 	readonly catchUp: CatchUp;
 	readonly groups: GroupCommit;
 	readonly limits: StorageLimits;
-	stopFollowing(): Promise<void>;
-	disconnect(): void;
+	readonly timeoutMs: number;
+	readonly closing: AbortController;
+	readonly options: EtcdBackendOptions;
 }
 
-class EtcdBackend implements StorageBackend {
+class EtcdBackend implements EtcdStorage {
 	readonly #parts: Parts;
+	/** What goes on by itself until the storage is closed. */
+	readonly #work: Promise<unknown>;
+	/** Settles when what is left to do after history was lost is done. */
+	#recovery: Promise<void> = Promise.resolve();
 	#closing: Promise<void> | undefined;
 
 	constructor(parts: Parts) {
 		this.#parts = parts;
+		const { state, history, runtime, closing } = parts;
+		const until = AbortSignal.any([closing.signal, history.lost]);
+		this.#work = Promise.all([state.follow(until), keepProving(history, runtime, until)]);
+		history.lost.addEventListener("abort", () => this.#fail(history.lost.reason), { once: true });
+	}
+
+	get identity(): StoreIdentity {
+		return this.#parts.history.identity;
+	}
+
+	get lost(): AbortSignal {
+		return this.#parts.history.lost;
 	}
 
 	read: StorageBackend["read"] = async (id, options) => (await this.#store(options)).read(id);
@@ -131,12 +178,15 @@ class EtcdBackend implements StorageBackend {
 	};
 
 	snapshot: StorageBackend["snapshot"] = async (query, options) =>
-		(await this.#store(options)).snapshot(query);
+		(await this.#store(options)).snapshot(query, options?.heldBy);
 
 	listByOwner: StorageBackend["listByOwner"] = async (owner) =>
 		(await this.#store()).listByOwner(owner);
 
 	countByType: StorageBackend["countByType"] = async () => (await this.#store()).countByType();
+
+	countByTypeIn: StorageBackend["countByTypeIn"] = async (unit, options) =>
+		(await this.#store(options)).countByTypeIn(unit);
 
 	watchList: StorageBackend["watchList"] = (query, options) =>
 		this.#parts.state.store.watch(query, options, (signal) => this.catchUp(signal));
@@ -170,11 +220,30 @@ class EtcdBackend implements StorageBackend {
 	}
 
 	async #close(): Promise<void> {
-		const { groups, state, stopFollowing, disconnect } = this.#parts;
+		const { groups, state, runtime, timeoutMs, closing, client } = this.#parts;
 		await groups.settled();
-		await stopFollowing();
+		using within = deadline(runtime.clock, timeoutMs);
+		await unlessAborted(this.#recovery, within.signal).catch(() => {});
+		closing.abort(new Error("the storage was closed"));
+		await this.#work;
 		state.close();
-		disconnect();
+		client.close();
+	}
+
+	/** etcd has lost history: nothing is sent any more, and the next incarnation is made known. */
+	#fail(error: HistoryLost): void {
+		const { groups, state, history, offset, client, closing, options } = this.#parts;
+		const newestVersion = Math.max(
+			state.store.revision,
+			offset.versionOf(client.position.known.revision),
+		);
+		groups.fail(error);
+		state.close();
+		if (!(error.cause instanceof OtherCluster)) {
+			const lost = { identity: history.identity, newestVersion };
+			this.#recovery = replaceIncarnation(lost, this.#parts, options, closing.signal);
+		}
+		options.onFailed?.(error);
 	}
 
 	async #store({ consistency }: ReadOptions = {}): Promise<StateStore> {

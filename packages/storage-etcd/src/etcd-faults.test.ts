@@ -79,7 +79,7 @@ describe.skipIf(!hasEtcd)("the etcd backend, while etcd is away", () => {
 		watch.end();
 	});
 
-	it("takes no old version for a new one where etcd was put back to a backup", async () => {
+	it("takes no old version for a new one where etcd was wiped", async () => {
 		const backend = await open();
 		for (let version = "", round = 0; round < 10; round++) {
 			({ version } = await backend.commit([put("a", String(round), version)]));
@@ -87,8 +87,8 @@ describe.skipIf(!hasEtcd)("the etcd backend, while etcd is away", () => {
 		await etcd.forget();
 		await etcd.restart();
 		const strong = { consistency: "strong" } as const;
-		await expect(backend.read(idOfArtist("a"), strong)).rejects.toThrow("backup");
-		await expect(backend.commit([put("b")])).rejects.toThrow("backup");
+		await expect(backend.read(idOfArtist("a"), strong)).rejects.toThrow("lost history");
+		await expect(backend.commit([put("b")])).rejects.toThrow("lost history");
 		expect(await listed(backend)).toEqual(["a=9"]);
 	});
 

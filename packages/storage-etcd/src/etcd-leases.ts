@@ -11,7 +11,8 @@ import {
 } from "@plinth/runtime";
 import { EtcdClient } from "./client/etcd-client.ts";
 import { defaultPrefix, type EtcdOptions } from "./client/etcd-options.ts";
-import { Compare_CompareTarget, TxnRequestSchema } from "./gen/etcdserverpb/rpc_pb.ts";
+import { isMissing, operation } from "./conditions.ts";
+import { TxnRequestSchema } from "./gen/etcdserverpb/rpc_pb.ts";
 import { Event_EventType, type KeyValue } from "./gen/mvccpb/kv_pb.ts";
 import { HeldLease } from "./held-lease.ts";
 import { Keys } from "./keys.ts";
@@ -25,6 +26,10 @@ export interface EtcdLeasesOptions extends EtcdOptions {
 	readonly ttlSeconds?: number;
 	/** What is stored with the lease, for people to see who holds it. */
 	readonly holder?: string;
+	/**
+	 * Ends all holds when it aborts, and grants no more: `lost` of the storage whose commits the fences are for.
+	 */
+	readonly until?: AbortSignal;
 }
 
 const defaultTtlSeconds = 10;
@@ -51,6 +56,7 @@ export class EtcdLeases implements LeaseManager {
 	readonly #ttlSeconds: number;
 	readonly #holder: string;
 	readonly #closing = new AbortController();
+	readonly #until: AbortSignal;
 	readonly #holds = new Set<HeldLease>();
 
 	constructor(options: EtcdLeasesOptions) {
@@ -69,16 +75,35 @@ export class EtcdLeases implements LeaseManager {
 		this.#log = log;
 		this.#ttlSeconds = ttlSeconds;
 		this.#holder = options.holder ?? `process ${process.pid}`;
+		this.#until = options.until ?? new AbortController().signal;
+		this.#until.addEventListener("abort", () => void this.#releaseAll(), { once: true });
 	}
 
 	/** Waits for as long as it takes, while etcd can't be reached too. */
 	async acquire(name: string, signal: AbortSignal): Promise<LeaseHold> {
-		const either = AbortSignal.any([signal, this.#closing.signal]);
+		const closed = AbortSignal.any([signal, this.#closing.signal]);
+		try {
+			return await this.#acquire(name, AbortSignal.any([closed, this.#until]));
+		} catch (error) {
+			if (this.#until.aborted) {
+				// There is nothing more to be had here, which is no failure of who waits.
+				await aborted(closed);
+			}
+			closed.throwIfAborted();
+			throw error;
+		}
+	}
+
+	async #acquire(name: string, either: AbortSignal): Promise<LeaseHold> {
 		for (;;) {
 			either.throwIfAborted();
 			try {
 				const held = await this.#attempt(name, either);
 				if (held !== undefined) {
+					if (either.aborted) {
+						await held.release();
+					}
+					either.throwIfAborted();
 					return held;
 				}
 			} catch (error) {
@@ -93,8 +118,12 @@ export class EtcdLeases implements LeaseManager {
 	/** Releases everything that is held, and lets go of the connection. */
 	async close(): Promise<void> {
 		this.#closing.abort(new Error("the leases were closed"));
-		await Promise.all([...this.#holds].map((hold) => hold.release()));
+		await this.#releaseAll();
 		this.#client.close();
+	}
+
+	async #releaseAll(): Promise<void> {
+		await Promise.all([...this.#holds].map((hold) => hold.release()));
 	}
 
 	/** Waits until nobody holds it, and tries to be the one who does; answers `undefined` to the others. */
@@ -124,16 +153,11 @@ export class EtcdLeases implements LeaseManager {
 
 	/** Creates the key where it is missing, and returns the revision that did. */
 	async #create(key: Uint8Array, lease: bigint, signal: AbortSignal): Promise<bigint | undefined> {
-		const missing = {
-			key,
-			target: Compare_CompareTarget.CREATE,
-			targetUnion: { case: "createRevision" as const, value: 0n },
-		};
 		const value = { key, value: Buffer.from(this.#holder), lease };
 		const { succeeded, header } = await this.#client.transaction(
 			create(TxnRequestSchema, {
-				compare: [missing],
-				success: [{ request: { case: "requestPut", value } }],
+				compare: [isMissing(key)],
+				success: [operation("requestPut", value)],
 			}),
 			signal,
 		);
@@ -204,4 +228,14 @@ export class EtcdLeases implements LeaseManager {
 			}
 		}
 	}
+}
+
+/** Resolves when the signal has aborted. */
+function aborted(signal: AbortSignal): Promise<void> {
+	return new Promise((resolve) => {
+		if (signal.aborted) {
+			resolve();
+		}
+		signal.addEventListener("abort", () => resolve(), { once: true });
+	});
 }

@@ -3,14 +3,16 @@ import { type Change, type StateStore, WatchClosed } from "@plinth/storage";
 import { EtcdError, RevisionCompacted } from "./client/etcd-error.ts";
 import type { WatchResponse } from "./gen/etcdserverpb/rpc_pb.ts";
 import { type Event, Event_EventType } from "./gen/mvccpb/kv_pb.ts";
-import { type Keys, keyText } from "./keys.ts";
-import { type LoadContext, type Loaded, load, readHead } from "./load.ts";
+import { keyText } from "./keys.ts";
+import { type LoadContext, type Loaded, load } from "./load.ts";
 import { RevisionGate } from "./revision-gate.ts";
+import { HistoryLost, type SeenMark, type StoreHistory } from "./store-history.ts";
 import type { Transaction } from "./transaction.ts";
 
 /** What following needs. */
 export interface FollowContext extends LoadContext {
 	readonly runtime: Runtime;
+	readonly history: StoreHistory;
 	/** The transaction of this server that has put this value under the head key, while it is under way. */
 	ownTransaction(head: Uint8Array): Transaction | undefined;
 }
@@ -32,6 +34,11 @@ const backoffMs = { least: 50, most: 1000 };
  * reads from the new one; unless the head key says that nothing has happened meanwhile. The new
  * state is not compared with the old one to make events of the difference: what happened in between
  * is gone, and watches are told everything or that they were not.
+ *
+ * Each watch begins at the newest transaction that the state has, and nothing is applied unless it delivers that
+ * very transaction first: a restored etcd has another one there, or nothing until it gets that far, which would look
+ * like a quiet etcd (see store-history.ts). Where that transaction was compacted, no watch can begin at it: the
+ * history is proven by a read before each watch instead.
  */
 export class FollowedState {
 	readonly gate = new RevisionGate();
@@ -39,11 +46,18 @@ export class FollowedState {
 	#store: StateStore;
 	/** The first revision that the state may lack. */
 	#next: bigint;
+	/** What the watch that runs has to deliver first. */
+	#expected: SeenMark | undefined;
+	/** The revision of a mark that no watch can begin at any more. */
+	#compactedMark: bigint | undefined;
 
-	constructor(context: FollowContext, { store, revision }: Loaded) {
+	constructor(context: FollowContext, { store, revision, head }: Loaded) {
 		this.#context = context;
 		this.#store = store;
 		this.#next = revision + 1n;
+		if (head !== undefined) {
+			context.history.seen(head.modRevision, head.value);
+		}
 		this.gate.advance(store.revision);
 	}
 
@@ -66,6 +80,9 @@ export class FollowedState {
 					return;
 				}
 				const { revision } = this.#store;
+				if (error instanceof HistoryLost) {
+					return;
+				}
 				if (error instanceof EtcdError) {
 					log.warn({ why: error.message, revision }, "lost the watch on etcd");
 				} else {
@@ -83,11 +100,19 @@ export class FollowedState {
 	}
 
 	async #watch(signal: AbortSignal, wentWell: () => void): Promise<void> {
-		const { client, keys } = this.#context;
+		const { client, keys, history } = this.#context;
+		const { mark } = history;
+		const isCompacted = mark !== undefined && mark.revision === this.#compactedMark;
+		this.#expected = isCompacted ? undefined : mark;
+		if (isCompacted && !(await history.head(signal)).isProven) {
+			await this.#reload(signal);
+			return;
+		}
 		try {
-			// From the last revision that the state has, which is skipped: older etcds do not tell the
-			// deletions of the very revision that they were compacted at (etcd's issue 19179).
-			const request = { ...keys.watched, startRevision: this.#next - 1n };
+			// From a revision that the state has, which is skipped: older etcds do not tell the deletions
+			// of the very revision that they were compacted at (etcd's issue 19179).
+			const startRevision = this.#expected?.revision ?? this.#next - 1n;
+			const request = { ...keys.watched, startRevision };
 			for await (const response of client.watch(request, signal)) {
 				wentWell();
 				this.#apply(response);
@@ -102,17 +127,23 @@ export class FollowedState {
 	}
 
 	async #reload(signal: AbortSignal): Promise<void> {
-		const { client, keys, log } = this.#context;
-		const { head, revision } = await readHead(client, keys, signal);
-		if (head === this.#store.revision) {
-			this.#next = revision + 1n;
-			log.info({ revision: head }, "etcd was compacted, and nothing was missed");
+		const { history, offset, log } = this.#context;
+		const { mark } = history;
+		const { head, newest, isProven } = await history.head(signal);
+		if (isProven && offset.versionOf(head) === this.#store.revision) {
+			this.#next = newest + 1n;
+			this.#compactedMark = mark?.revision;
+			log.info({ revision: this.#store.revision }, "etcd was compacted, and nothing was missed");
 			return;
 		}
 		const old = this.#store;
-		const loaded = await load(this.#context, signal, old);
+		// Where nothing is proven, what has the same revision as before may have another content.
+		const loaded = await load(this.#context, signal, isProven ? { known: old } : {});
 		this.#store = loaded.store;
 		this.#next = loaded.revision + 1n;
+		if (loaded.head !== undefined) {
+			history.seen(loaded.head.modRevision, loaded.head.value);
+		}
 		log.warn(
 			{ from: old.revision, to: loaded.store.revision },
 			"etcd was compacted beyond what was followed: loaded anew, and closed all watches",
@@ -129,37 +160,50 @@ export class FollowedState {
 			while (end < events.length && events[end]?.kv?.modRevision === revision) {
 				end += 1;
 			}
+			const changed = events.slice(begin, end);
+			const head = this.#head(changed);
+			if (this.#expected !== undefined) {
+				this.#context.history.checkBegin(this.#expected, revision, head);
+				this.#expected = undefined;
+			}
 			if (revision >= this.#next) {
-				this.#applyRevision(Number(revision), events.slice(begin, end));
+				this.#applyRevision(revision, changed, head);
 				this.#next = revision + 1n;
 			}
 			begin = end;
 		}
 	}
 
-	#applyRevision(revision: number, events: readonly Event[]): void {
-		const own = this.#ownTransaction(events);
+	#applyRevision(revision: bigint, events: readonly Event[], head: Uint8Array | undefined): void {
+		const { history, offset, ownTransaction, keys } = this.#context;
+		const own = head && ownTransaction(head);
+		const version = offset.versionOf(revision);
 		const changes: Change[] = [];
 		const landed = new Map<string, Change>();
 		for (const event of events) {
+			if (event.kv !== undefined && isKey(event.kv.key, keys.identity)) {
+				history.checkIdentity(event.type === Event_EventType.PUT ? event.kv.value : undefined);
+				continue;
+			}
 			const key = keyText(event.kv?.key ?? new Uint8Array());
-			const change = this.#change(event, key, revision, own);
+			const change = this.#change(event, key, version, own);
 			if (change !== undefined) {
 				changes.push(change);
 				landed.set(key, change);
 			}
 		}
-		this.#store.apply(revision, changes);
-		own?.landed(revision, landed);
-		this.gate.advance(revision);
+		this.#store.apply(version, changes);
+		if (head !== undefined) {
+			history.seen(revision, head);
+		}
+		own?.landed(version, landed);
+		this.gate.advance(version);
 	}
 
-	#ownTransaction(events: readonly Event[]): Transaction | undefined {
-		const { keys, ownTransaction } = this.#context;
-		const head = events.find(
-			({ kv }) => kv !== undefined && kv.key.length === keys.head.length && isHead(kv.key, keys),
-		);
-		return head?.kv === undefined ? undefined : ownTransaction(head.kv.value);
+	/** What the events of a revision say that was put under the head key. */
+	#head(events: readonly Event[]): Uint8Array | undefined {
+		const { keys } = this.#context;
+		return events.find(({ kv }) => kv !== undefined && isKey(kv.key, keys.head))?.kv?.value;
 	}
 
 	#change(
@@ -190,6 +234,6 @@ export class FollowedState {
 	}
 }
 
-function isHead(key: Uint8Array, keys: Keys): boolean {
-	return Buffer.compare(key, keys.head) === 0;
+function isKey(key: Uint8Array, wanted: Uint8Array): boolean {
+	return key.length === wanted.length && Buffer.compare(key, wanted) === 0;
 }

@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import type { Clock, Fence, Scheduler } from "@plinth/runtime";
 import {
 	type Commit,
@@ -21,12 +20,16 @@ import { type Keys, keyText } from "./keys.ts";
 import { createPendingCommit, idOf, type PendingCommit } from "./pending-commit.ts";
 import { type EtcdRequestLimits, fitsAlone, RequestRoom } from "./request-limits.ts";
 import { sendTransaction } from "./send-transaction.ts";
+import type { HistoryLost, StoreHistory } from "./store-history.ts";
 import { type DecidedCommit, Transaction } from "./transaction.ts";
+import type { VersionOffset } from "./version-offset.ts";
 
 /** What group commits are made of. */
 export interface GroupCommitContext {
 	readonly client: EtcdClient;
 	readonly keys: Keys;
+	readonly history: StoreHistory;
+	readonly offset: VersionOffset;
 	readonly state: FollowedState;
 	readonly catchUp: CatchUp;
 	readonly clock: Clock;
@@ -74,9 +77,6 @@ type Decision =
  */
 export class GroupCommit {
 	readonly #context: GroupCommitContext;
-	/** Tells this server's transactions from all others, of former lives too. */
-	readonly #instance = randomUUID();
-	#transactions = 0;
 	readonly #underWay = new Map<string, Transaction>();
 	readonly #claims = new KeyClaims();
 	#growthUnderWay = 0;
@@ -90,6 +90,7 @@ export class GroupCommit {
 
 	/** Decides and stores a commit. The failures are those of `StorageBackend.commit`. */
 	async commit(mutations: readonly Mutation[], fence?: Fence): Promise<Commit> {
+		this.#context.history.lost.throwIfAborted();
 		if (this.#pending.size >= pendingCommits) {
 			throw new Exhausted(`${pendingCommits} commits wait already: try again later`);
 		}
@@ -114,6 +115,13 @@ export class GroupCommit {
 		this.#pending.add(pending);
 		this.#wait(pending);
 		return pending.answered;
+	}
+
+	/** Fails all commits that have no answer yet. */
+	fail(error: HistoryLost): void {
+		for (const pending of [...this.#pending]) {
+			pending.reject(error);
+		}
 	}
 
 	/** Resolves when all commits are answered that were made before. */
@@ -227,10 +235,9 @@ export class GroupCommit {
 
 	/** Sends a transaction and sees to it that its commits are answered. Never rejects. */
 	async #send(commits: readonly DecidedCommit[]): Promise<void> {
-		this.#transactions += 1;
-		const transaction = new Transaction(`${this.#instance}/${this.#transactions}`, commits);
+		const transaction = new Transaction(this.#context.history.newMark(), commits);
 		const growth = commits.reduce((sum, commit) => sum + commit.growth, 0);
-		this.#underWay.set(transaction.token, transaction);
+		this.#underWay.set(transaction.mark.token, transaction);
 		this.#growthUnderWay += growth;
 		for (const commit of commits) {
 			this.#claims.add(commit);
@@ -242,7 +249,7 @@ export class GroupCommit {
 				pending.reject(error);
 			}
 		} finally {
-			this.#underWay.delete(transaction.token);
+			this.#underWay.delete(transaction.mark.token);
 			this.#growthUnderWay -= growth;
 			for (const commit of commits) {
 				this.#claims.remove(commit);

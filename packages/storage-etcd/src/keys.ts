@@ -20,17 +20,20 @@ export interface KeyRange {
  * The keys of one cluster of servers.
  *
  * ```
+ *   <prefix>/commits/<slot>                                           the transaction that last used the slot
  *   <prefix>/elections/<lease>                                        who holds a lease
  *   <prefix>/head                                                     put by every transaction
+ *   <prefix>/identity                                                 which incarnation of the store this is
  *   <prefix>/resources/<group>.<kind>␀<partition>␀<namespace>␀<name>  a resource
  * ```
  *
- * Keys of resources order as the state store does. The head and the resources are neighbours, so
- * that one watch tells both, and the elections are not in it.
+ * Keys of resources order as the state store does. The head, the identity and the resources are
+ * neighbours, so that one watch delivers them. The commits and the elections are not in it.
  */
 export class Keys {
 	readonly head: Uint8Array;
-	/** The head and all resources. */
+	readonly identity: Uint8Array;
+	/** The head, the identity and all resources. */
 	readonly watched: KeyRange;
 	/** All resources. */
 	readonly resources: KeyRange;
@@ -41,6 +44,7 @@ export class Keys {
 		this.#prefix = prefix;
 		this.#resourcePrefix = `${prefix}/resources/`;
 		this.head = Buffer.from(`${prefix}/head`);
+		this.identity = Buffer.from(`${prefix}/identity`);
 		// "0" comes after "/".
 		const end = Buffer.from(`${prefix}/resources0`);
 		this.watched = { key: this.head, rangeEnd: end };
@@ -73,6 +77,11 @@ export class Keys {
 		}
 		const type = { group: family.slice(0, dot), groupVersion: "", kind: family.slice(dot + 1) };
 		return { type, tenancy: { partition, namespace }, name };
+	}
+
+	/** The key that keeps the token of a transaction, until another one uses the slot. */
+	commit(slot: number): Uint8Array {
+		return Buffer.from(`${this.#prefix}/commits/${slot}`);
 	}
 
 	/** The key that the holder of a lease owns. */

@@ -1,16 +1,19 @@
 import { setImmediate } from "node:timers/promises";
 import type { Clock, Logger } from "@plinth/runtime";
-import type { StateStore } from "@plinth/storage";
+import type { LoadCapacity, StateStore } from "@plinth/storage";
 import type { EtcdClient } from "./client/etcd-client.ts";
 import { RevisionCompacted } from "./client/etcd-error.ts";
 import type { ResourceDecoder } from "./decode-resource.ts";
+import type { KeyValue } from "./gen/mvccpb/kv_pb.ts";
 import { type Keys, keyText } from "./keys.ts";
+import type { VersionOffset } from "./version-offset.ts";
 
 /** What loading needs. */
 export interface LoadContext {
 	readonly client: EtcdClient;
 	readonly keys: Keys;
 	readonly decoder: ResourceDecoder;
+	readonly offset: VersionOffset;
 	readonly clock: Clock;
 	readonly log: Logger;
 	/** Makes an empty state. */
@@ -22,6 +25,16 @@ export interface Loaded {
 	readonly store: StateStore;
 	/** Not older than the state's own revision, which is that of the newest transaction of servers. */
 	readonly revision: bigint;
+	/** What the newest transaction of servers has put under the head key. Absent: there was none. */
+	readonly head: KeyValue | undefined;
+}
+
+/** What loading starts from. */
+export interface LoadFrom {
+	/** A state of the same history: resources that have not changed are taken over from it. */
+	readonly known?: StateStore;
+	/** On the first load, the check that what is loaded fits; a server that runs does not stop for it. */
+	readonly capacity?: LoadCapacity;
 }
 
 /** About how many bytes a page holds; of how many keys, the one before it says. */
@@ -35,17 +48,16 @@ const attempts = 5;
 /**
  * Reads everything as of one revision, page by page.
  *
- * @param known What was known before: resources that have not changed are taken over from it.
- * @throws EtcdError; ForeignData.
+ * @throws EtcdError; ForeignData; StateTooLarge.
  */
 export async function load(
 	context: LoadContext,
 	signal: AbortSignal,
-	known?: StateStore,
+	from: LoadFrom,
 ): Promise<Loaded> {
 	for (let attempt = 1; ; attempt++) {
 		try {
-			return await loadOnce(context, signal, known);
+			return await loadOnce(context, signal, from);
 		} catch (error) {
 			if (!(error instanceof RevisionCompacted) || attempt === attempts) {
 				throw error;
@@ -55,15 +67,17 @@ export async function load(
 }
 
 async function loadOnce(
-	{ client, keys, decoder, clock, log, makeStore }: LoadContext,
+	{ client, keys, decoder, offset, clock, log, makeStore }: LoadContext,
 	signal: AbortSignal,
-	known?: StateStore,
+	{ known, capacity }: LoadFrom,
 ): Promise<Loaded> {
 	const startMs = clock.monotonic();
 	let loggedMs = startMs;
-	const { head, revision } = await readHead(client, keys, signal);
+	const { header, kvs } = await client.range({ key: keys.head }, signal);
+	const head = kvs[0];
+	const revision = header?.revision ?? 0n;
 	const store = makeStore();
-	let newest = head;
+	let newest = head?.modRevision ?? 0n;
 	let key = keys.resources.key;
 	let limit = pageKeys.first;
 	for (let more = true; more; ) {
@@ -75,11 +89,12 @@ async function loadOnce(
 		for (const kv of page.kvs) {
 			const name = keys.parse(keyText(kv.key));
 			const before = name && known?.lookup(name);
-			const same = before?.version === String(kv.modRevision);
+			const same = before?.version === String(offset.versionOf(kv.modRevision));
 			store.load(same ? before : decoder.decode(kv));
-			newest = Math.max(newest, Number(kv.modRevision));
+			newest = kv.modRevision > newest ? kv.modRevision : newest;
 			bytes += kv.value.byteLength;
 		}
+		capacity?.check({ bytes: store.bytes, size: store.size });
 		const last = page.kvs.at(-1);
 		more = page.more && last !== undefined;
 		if (last !== undefined) {
@@ -94,18 +109,8 @@ async function loadOnce(
 		}
 		await setImmediate();
 	}
-	store.begin(newest);
+	store.begin(offset.versionOf(newest));
 	const tookMs = Math.round(clock.monotonic() - startMs);
-	log.info({ resources: store.size, revision: newest, tookMs }, "storage loaded");
-	return { store, revision };
-}
-
-/** The revision of the newest transaction (0 where there was none), and the newest revision of etcd. */
-export async function readHead(
-	client: EtcdClient,
-	keys: Keys,
-	signal?: AbortSignal,
-): Promise<{ readonly head: number; readonly revision: bigint }> {
-	const { header, kvs } = await client.range({ key: keys.head, keysOnly: true }, signal);
-	return { head: Number(kvs[0]?.modRevision ?? 0), revision: header?.revision ?? 0n };
+	log.info({ resources: store.size, revision: store.revision, tookMs }, "storage loaded");
+	return { store, revision, head };
 }

@@ -25,12 +25,15 @@ export function fitsAlone(
 	return bytes + overheadBytes <= maxRequestBytes;
 }
 
+/** What a transaction puts beside its commits: the head, and the token in its slot. */
+const ownPuts = 2;
+
 /**
- * How many mutations a commit may have: with a fence, they are nested in a transaction that also puts
- * the head.
+ * How many mutations a commit may have: with a fence, they are nested in a transaction that also has puts
+ * of its own.
  */
 export function mostMutations({ maxTxnOps }: EtcdRequestLimits): number {
-	return maxTxnOps - 3;
+	return maxTxnOps - ownPuts - 2;
 }
 
 /** What is left of a request while commits are added to it. */
@@ -48,9 +51,9 @@ export class RequestRoom {
 	/** Whether another commit fits in. */
 	fits(pending: PendingCommit): boolean {
 		const { maxTxnOps, maxRequestBytes } = this.#limits;
-		// Etcd counts the operations of a transaction (the head, and one for each commit) and those of
+		// Etcd counts the operations of a transaction (its own, and one for each commit) and those of
 		// the largest one nested in it together.
-		const operations = 1 + (this.#commits + 1) + Math.max(this.#widest, widthOf(pending));
+		const operations = ownPuts + (this.#commits + 1) + Math.max(this.#widest, widthOf(pending));
 		return (
 			operations <= maxTxnOps &&
 			this.#bytes + pending.bytes <= maxRequestBytes &&

@@ -11,7 +11,12 @@ import { EtcdProcess, hasEtcd } from "./testing/etcd-process.fixture.ts";
 
 /** Runs a command that must succeed. */
 function run(command: string, ...args: readonly string[]): void {
+	runWith("", command, ...args);
+}
+
+function runWith(input: string, command: string, ...args: readonly string[]): void {
 	const { status, stderr, error } = spawnSync(command, args, {
+		input,
 		env: { ...process.env, ETCDCTL_API: "3" },
 	});
 	if (status !== 0) {
@@ -75,10 +80,10 @@ describe.skipIf(!hasEtcd || !has("openssl", "version"))("TLS", () => {
 });
 
 describe.skipIf(!hasEtcd || !has("etcdctl", "version"))("a user and password", () => {
-	it("are changed for a token, and again where etcd has forgotten it", async () => {
+	/** An etcd whose user `plinth` has the password `secret`. */
+	async function etcdWithUsers(): Promise<EtcdProcess> {
 		const etcd = await EtcdProcess.start();
 		cleanups.push(() => etcd.dispose());
-		const endpoints = [etcd.url];
 		const etcdctl = (...args: string[]) => run("etcdctl", "--endpoints", etcd.url, ...args);
 		etcdctl("user", "add", "root:secret");
 		etcdctl("user", "add", "plinth:secret");
@@ -87,6 +92,48 @@ describe.skipIf(!hasEtcd || !has("etcdctl", "version"))("a user and password", (
 		etcdctl("user", "grant-role", "root", "root");
 		etcdctl("user", "grant-role", "plinth", "plinth");
 		etcdctl("auth", "enable");
+		return etcd;
+	}
+
+	it("follow a change of the password, and are Unavailable until both sides have it", async () => {
+		const etcd = await etcdWithUsers();
+		const current = { password: "secret" };
+		const auth = { user: "plinth", password: async () => current.password };
+		const backend = await createEtcdBackend({ endpoints: [etcd.url], auth });
+		cleanups.push(() => backend.close());
+		await backend.commit([put("a")]);
+		const endpoint = ["--endpoints", etcd.url, "--user", "root:secret"];
+		runWith("changed\n", "etcdctl", ...endpoint, "user", "passwd", "plinth", "--interactive=false");
+		const commits = await Promise.allSettled([
+			backend.commit([put("b")]),
+			backend.commit([put("c")]),
+			backend.commit([put("d")]),
+		]);
+		for (const commit of commits) {
+			expect(commit).toMatchObject({ status: "rejected", reason: expect.any(Inconsistent) });
+			expect(commit).toMatchObject({ reason: { message: expect.stringContaining('"plinth"') } });
+		}
+		current.password = "changed";
+		await backend.commit([put("b")]);
+		expect(await listed(backend)).toEqual(["a=", "b="]);
+	});
+
+	it("are Unavailable while the password can't be read", async () => {
+		const etcd = await etcdWithUsers();
+		const password = async () => {
+			throw new Error("ENOENT: no such file");
+		};
+		const opening = createEtcdBackend({
+			endpoints: [etcd.url],
+			auth: { user: "plinth", password },
+		});
+		await expect(opening).rejects.toThrow(Inconsistent);
+		await expect(opening).rejects.toThrow("no such file");
+	});
+
+	it("are changed for a token, and again where etcd has forgotten it", async () => {
+		const etcd = await etcdWithUsers();
+		const endpoints = [etcd.url];
 		const auth = { user: "plinth", password: "secret" };
 		const backend = await createEtcdBackend({ endpoints, auth });
 		cleanups.push(() => backend.close());

@@ -1,7 +1,7 @@
 import { Code } from "@connectrpc/connect";
 import type { Clock } from "@plinth/runtime";
 import { Exhausted, Fenced, Inconsistent } from "@plinth/storage";
-import { checkGrows } from "./check-grows.ts";
+import type { CatchUp } from "./catch-up.ts";
 import { deadline } from "./client/deadline.ts";
 import type { EtcdClient } from "./client/etcd-client.ts";
 import { EtcdError } from "./client/etcd-error.ts";
@@ -9,12 +9,17 @@ import type { FollowedState } from "./followed-state.ts";
 import type { TxnResponse } from "./gen/etcdserverpb/rpc_pb.ts";
 import type { Keys } from "./keys.ts";
 import type { PendingCommit } from "./pending-commit.ts";
+import type { StoreHistory } from "./store-history.ts";
 import { answer, answersOf, type DecidedCommit, type Transaction } from "./transaction.ts";
+import type { VersionOffset } from "./version-offset.ts";
 
 /** What sending needs. */
 export interface SendContext {
 	readonly client: EtcdClient;
 	readonly keys: Keys;
+	readonly history: StoreHistory;
+	readonly offset: VersionOffset;
+	readonly catchUp: CatchUp;
 	readonly state: FollowedState;
 	readonly clock: Clock;
 	/** How long to wait for the state, in milliseconds. */
@@ -32,10 +37,11 @@ export async function sendTransaction(
 	context: SendContext,
 	again: (pending: PendingCommit) => void,
 ): Promise<void> {
-	const known = context.state.store.revision;
+	const { client, keys, offset, history, catchUp } = context;
+	const request = transaction.request(keys, offset, history.intact());
 	let response: TxnResponse;
 	try {
-		response = await context.client.transaction(transaction.request(context.keys));
+		response = await client.transaction(request);
 	} catch (error) {
 		if (!(error instanceof EtcdError)) {
 			throw error;
@@ -43,17 +49,25 @@ export async function sendTransaction(
 		await failed(transaction, error, again);
 		return;
 	}
-	checkGrows(known, Number(response.header?.revision ?? 0n));
+	if (!response.succeeded) {
+		// Nothing was done: history is lost, which catching up finds out, or the mark's slot was used again.
+		await catchUp.newest();
+		for (const { pending } of transaction.commits) {
+			pending.fresh = true;
+			again(pending);
+		}
+		return;
+	}
 	await answered(transaction, response, context, again);
 }
 
 async function answered(
 	{ commits }: Transaction,
 	response: TxnResponse,
-	{ state, clock, timeoutMs }: SendContext,
+	{ state, offset, clock, timeoutMs }: SendContext,
 	again: (pending: PendingCommit) => void,
 ): Promise<void> {
-	const revision = Number(response.header?.revision ?? 0n);
+	const revision = offset.versionOf(response.header?.revision ?? 0n);
 	const answers = answersOf(response, commits);
 	for (const [index, { pending }] of commits.entries()) {
 		if (answers[index] === "fenced" && pending.fence !== undefined) {
@@ -104,7 +118,10 @@ function refused(
 	again: (pending: PendingCommit) => void,
 ): void {
 	for (const { pending } of commits) {
-		if (commits.length > 1) {
+		if (error.code === Code.Unauthenticated) {
+			// No commit is at fault, and no other attempt fares better until the password is right.
+			pending.reject(new Inconsistent(error.message, { cause: error }));
+		} else if (commits.length > 1) {
 			// Which of them it was, etcd does not say.
 			pending.alone = true;
 			again(pending);

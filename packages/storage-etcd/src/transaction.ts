@@ -1,22 +1,16 @@
-import type { MessageInitShape } from "@bufbuild/protobuf";
 import { create } from "@bufbuild/protobuf";
 import type { Resource } from "@plinth/proto";
 import { freezeInDevelopment } from "@plinth/resource";
-import type { Fence } from "@plinth/runtime";
 import type { Change, Commit, Step } from "@plinth/storage";
-import {
-	Compare_CompareTarget,
-	type CompareSchema,
-	type RequestOpSchema,
-	type TxnRequest,
-	TxnRequestSchema,
-	type TxnResponse,
-} from "./gen/etcdserverpb/rpc_pb.ts";
+import { atRevision, type Condition, heldBy, type Operation, operation } from "./conditions.ts";
+import { type TxnRequest, TxnRequestSchema, type TxnResponse } from "./gen/etcdserverpb/rpc_pb.ts";
 import type { Keys } from "./keys.ts";
 import type { PendingCommit } from "./pending-commit.ts";
+import type { CommitMark } from "./store-history.ts";
+import type { VersionOffset } from "./version-offset.ts";
 
-type Operation = MessageInitShape<typeof RequestOpSchema>;
-type Condition = MessageInitShape<typeof CompareSchema>;
+/** The head and the slot are put before what the commits do. */
+const putsOfMark = 2;
 
 /** A commit as it was decided against a state. */
 export interface DecidedCommit {
@@ -35,7 +29,8 @@ export type CommitAnswer = "done" | "conflict" | "fenced";
  * Commits that share a transaction of etcd.
  *
  * ```
- *   put <prefix>/head = <token>
+ *   if <the store has everything that this server has seen>
+ *   put <prefix>/head = <token>, <prefix>/commits/<slot> = <token>
  *   if <each key of commit 1 is at its version>, <its lease's key is the holder's>
  *      then <puts and deletions of commit 1>
  *      else <read the lease's key>
@@ -47,15 +42,15 @@ export type CommitAnswer = "done" | "conflict" | "fenced";
  * etcd's answer ever arrives: a commit changes a key at least, and no two of them the same.
  */
 export class Transaction {
-	readonly token: string;
+	readonly mark: CommitMark;
 	readonly commits: readonly DecidedCommit[];
 	/** Resolves with the revision when it has come along in the watch, and is applied. */
 	readonly applied: Promise<number>;
 	readonly #applied = Promise.withResolvers<number>();
 	readonly #puts = new Map<string, Resource>();
 
-	constructor(token: string, commits: readonly DecidedCommit[]) {
-		this.token = token;
+	constructor(mark: CommitMark, commits: readonly DecidedCommit[]) {
+		this.mark = mark;
 		this.commits = commits;
 		this.applied = this.#applied.promise;
 		for (const { pending, steps } of commits) {
@@ -87,12 +82,19 @@ export class Transaction {
 		this.#applied.resolve(revision);
 	}
 
-	/** The request to etcd. */
-	request(keys: Keys): TxnRequest {
+	/**
+	 * The request to etcd.
+	 *
+	 * @param intact The conditions under which the store has everything that this server has seen.
+	 */
+	request(keys: Keys, offset: VersionOffset, intact: readonly Condition[]): TxnRequest {
+		const value = Buffer.from(this.mark.token);
 		return create(TxnRequestSchema, {
+			compare: [...intact],
 			success: [
-				operation("requestPut", { key: keys.head, value: Buffer.from(this.token) }),
-				...this.commits.map((commit) => operation("requestTxn", nested(commit, keys))),
+				operation("requestPut", { key: keys.head, value }),
+				operation("requestPut", { key: keys.commit(this.mark.slot), value }),
+				...this.commits.map((commit) => operation("requestTxn", nested(commit, keys, offset))),
 			],
 		});
 	}
@@ -121,7 +123,7 @@ export function answer(
 /** Per commit, what etcd has answered. */
 export function answersOf(response: TxnResponse, commits: readonly DecidedCommit[]) {
 	return commits.map(({ pending }, index): CommitAnswer => {
-		const { response: answered } = response.responses[index + 1] ?? {};
+		const { response: answered } = response.responses[index + putsOfMark] ?? {};
 		if (answered?.case !== "responseTxn") {
 			throw new TypeError("etcd answered a transaction with something else");
 		}
@@ -137,13 +139,13 @@ export function answersOf(response: TxnResponse, commits: readonly DecidedCommit
 	});
 }
 
-function nested({ pending, steps, versions }: DecidedCommit, keys: Keys) {
+function nested({ pending, steps, versions }: DecidedCommit, keys: Keys, offset: VersionOffset) {
 	const compare: Condition[] = [];
 	const success: Operation[] = [];
 	let puts = 0;
 	for (const [index, text] of pending.keys.entries()) {
 		const key = Buffer.from(text);
-		compare.push(atVersion(key, versions[index] ?? ""));
+		compare.push(atRevision(key, offset.revisionOf(versions[index] ?? "")));
 		const step = steps[index];
 		if (step?.kind === "put") {
 			const value = pending.bodies[puts++] ?? new Uint8Array();
@@ -154,40 +156,10 @@ function nested({ pending, steps, versions }: DecidedCommit, keys: Keys) {
 	}
 	const failure: Operation[] = [];
 	if (pending.fence !== undefined) {
-		compare.push(...heldBy(pending.fence, keys));
+		compare.push(heldBy(pending.fence, keys));
 		failure.push(
 			operation("requestRange", { key: keys.lease(pending.fence.lease), keysOnly: true }),
 		);
 	}
 	return { compare, success, failure };
-}
-
-function atVersion(key: Uint8Array, version: string): Condition {
-	return {
-		key,
-		target: Compare_CompareTarget.MOD,
-		targetUnion: { case: "modRevision", value: BigInt(version || 0) },
-	};
-}
-
-/** The conditions under which a fence is that of the lease's holder. */
-export function heldBy({ lease, token }: Fence, keys: Keys): readonly Condition[] {
-	// A token that is none fits no holder: keys are made at revisions from 2 on.
-	const revision = /^[1-9]\d{0,17}$/.test(token) ? BigInt(token) : 1n;
-	return [
-		{
-			key: keys.lease(lease),
-			target: Compare_CompareTarget.CREATE,
-			targetUnion: { case: "createRevision", value: revision },
-		},
-	];
-}
-
-type Requests = NonNullable<Operation["request"]>;
-
-function operation<C extends NonNullable<Requests["case"]>>(
-	kind: C,
-	value: Extract<Requests, { case: C }>["value"],
-): Operation {
-	return { request: { case: kind, value } as Requests };
 }

@@ -59,6 +59,7 @@ function oneAtATime(backend: StorageBackend): StorageBackend {
 		snapshot: (query, options) => backend.snapshot(query, options),
 		listByOwner: (owner) => backend.listByOwner(owner),
 		countByType: () => backend.countByType(),
+		countByTypeIn: (unit, options) => backend.countByTypeIn(unit, options),
 		watchList: (query, options) => backend.watchList(query, options),
 		catchUp: (signal) => backend.catchUp(signal),
 		close: () => backend.close(),

@@ -3,6 +3,7 @@ import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { syncToDisk } from "./file-system.ts";
 import type { FreshIds } from "./migrations.ts";
+import { makePrivate } from "./private-files.ts";
 import { createSchema } from "./schema.ts";
 import { StorageFileError } from "./storage-file-error.ts";
 
@@ -28,6 +29,7 @@ export function createIfMissing(path: string, fresh: FreshIds): void {
 	for (const leftover of [unfinished, `${unfinished}-journal`]) {
 		rmSync(leftover, { force: true });
 	}
+	makePrivate(unfinished);
 	const database = new DatabaseSync(unfinished);
 	try {
 		database.exec("PRAGMA synchronous = FULL");

@@ -4,6 +4,7 @@ import type { StoredIdentity } from "./identity.ts";
 import type { FreshIds } from "./migrations.ts";
 import { NewStorageFile, publish, refuseExisting } from "./new-storage-file.ts";
 import { takeOwnership } from "./ownership.ts";
+import { tightenFiles } from "./private-files.ts";
 import { checkWhole, refuseBackup, StorageReader } from "./reader.ts";
 import { type Built, buildRestored, type RestoreOrder } from "./restore-build.ts";
 import {
@@ -74,6 +75,7 @@ async function backup(order: BackupOrder, steps: Steps): Promise<FileJobResult> 
 		const reader = new StorageReader(order.path);
 		try {
 			refuseBackup(order.path, reader.identity);
+			tightenFiles(order.path);
 			const identity = backupIdentity(reader.identity, order);
 			const target = new NewStorageFile(partialPath(order), identity, order.path);
 			try {
@@ -101,7 +103,9 @@ async function restore(order: RestoreOrder, steps: Steps): Promise<FileJobResult
 			const built = await buildRestored(order, steps);
 			checkWhole(restoringPath(order.path));
 			steps.signal.throwIfAborted();
-			return { ...built, replaced: replaceStorage(order.path) };
+			const replaced = replaceStorage(order.path);
+			tightenFiles(order.path);
+			return { ...built, replaced };
 		} finally {
 			removeLeftovers(order.path);
 		}

@@ -1,5 +1,4 @@
 import {
-	chmodSync,
 	chownSync,
 	closeSync,
 	fsyncSync,
@@ -39,13 +38,9 @@ export function syncToDisk(path: string): void {
 	}
 }
 
-/**
- * Gives a file the owner and the permissions of another one, as far as this process may: what was not
- * everybody's to read does not become so, and who could open the other one can open this.
- */
-export function takeAccessFrom(path: string, other: string): void {
-	const { mode, uid, gid } = statSync(other);
-	chmodSync(path, mode & 0o777);
+/** Gives a file the owner of another one, as far as this process may: who could open that can open this. */
+export function takeOwnerFrom(path: string, other: string): void {
+	const { uid, gid } = statSync(other);
 	try {
 		chownSync(path, uid, gid);
 	} catch (error) {

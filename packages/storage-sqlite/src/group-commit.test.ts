@@ -30,6 +30,8 @@ let fenced: boolean;
 let groups: GroupCommit;
 let clock: FakeClock;
 let batches: CommitBatch[];
+let broken: Error[];
+let logged: (readonly [string, unknown])[];
 
 beforeEach(() => {
 	store = new StateStore(systemRuntime, defaultLimits);
@@ -37,11 +39,18 @@ beforeEach(() => {
 	fenced = false;
 	clock = new FakeClock();
 	batches = [];
+	broken = [];
+	logged = [];
 	groups = new GroupCommit({
 		store: () => store,
 		scheduler: systemRuntime.scheduler,
 		clock,
 		onBatch: (batch) => batches.push(batch),
+		onBroken: (failure) => broken.push(failure),
+		log: {
+			warn: (fields, message) => logged.push([message, fields]),
+			info: (fields, message) => logged.push([message, fields]),
+		},
 		limits: defaultLimits,
 		isCurrent: () => !fenced,
 		write: (revision, rows) =>
@@ -184,6 +193,28 @@ describe("a full disk", () => {
 		expect(store.size).toBe(0);
 		await succeed();
 		expect((await next).version).toBe("1");
+		expect(broken).toEqual([]);
+	});
+
+	it("is logged once, and so is that it has room again", async () => {
+		for (const name of ["a", "b"]) {
+			const failed = expect(groups.commit([put(name)])).rejects.toBeInstanceOf(Exhausted);
+			await settle();
+			writes.at(-1)?.fail(new WriteFailure("database or disk is full", true));
+			await failed;
+		}
+		for (const name of ["a", "b"]) {
+			const commit = groups.commit([put(name)]);
+			await succeed();
+			await commit;
+		}
+		expect(logged).toEqual([
+			[
+				"the disk of the storage is full: commits are refused until it has room",
+				{ why: "database or disk is full" },
+			],
+			["the disk of the storage has room again", { refused: 2 }],
+		]);
 	});
 });
 
@@ -199,6 +230,11 @@ describe("a disk that fails", () => {
 		await groups.settled();
 		expect(store.size).toBe(0);
 		expect(writes).toHaveLength(1);
+		expect(broken.map((error) => error.message)).toEqual([
+			expect.stringContaining("the storage failed to write"),
+		]);
+		groups.break(new Inconsistent("again"));
+		expect(broken).toHaveLength(1);
 	});
 });
 

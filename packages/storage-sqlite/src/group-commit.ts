@@ -1,6 +1,6 @@
 import { toBinary } from "@bufbuild/protobuf";
 import { ResourceSchema } from "@plinth/proto";
-import type { Clock, Fence, Scheduler } from "@plinth/runtime";
+import type { Clock, Fence, Logger, Scheduler } from "@plinth/runtime";
 import {
 	type Change,
 	type Commit,
@@ -31,6 +31,10 @@ export interface GroupCommitContext {
 	/** Hears of each group that was written, before its commits are answered. */
 	readonly onBatch?: (batch: CommitBatch) => void;
 	readonly limits: StorageLimits;
+	/** Reports a disk that is full, and that has room again. */
+	readonly log?: Pick<Logger, "warn" | "info">;
+	/** Called once, when no commit is accepted any more. */
+	readonly onBroken?: (failure: Inconsistent) => void;
 	/** Whether the fence is that of the lease's holder. */
 	isCurrent(fence: Fence): boolean;
 	/** Puts rows on disk in one transaction; see `StorageThread.write`. */
@@ -95,8 +99,10 @@ const waitingBytes = 64 * 1024 * 1024;
  * lease's holder. `settled` waits for all that came before, so that who catches up after getting a
  * lease has seen the last of its former holder.
  *
- * A full disk fails the group, and the next one may fare better. After any other failure what
- * is on disk is not known: then no commit is taken any more, until the storage is opened anew.
+ * A full disk fails the group, and the next one may succeed: SQLite could not write to its log, and nothing
+ * of the group is there. After any other failure what is on disk is not known. That includes a sync that
+ * failed because the disk is full: the kernel may have dropped what it could not write, and reports that
+ * once. Then no commit is accepted any more, until the storage is opened again.
  */
 export class GroupCommit {
 	readonly #context: GroupCommitContext;
@@ -104,6 +110,8 @@ export class GroupCommit {
 	#waitingBytes = 0;
 	#underWay = false;
 	#broken: Inconsistent | undefined;
+	/** Commits that a full disk has failed since the last one that was written. */
+	#failedByFullDisk = 0;
 
 	constructor(context: GroupCommitContext) {
 		this.#context = context;
@@ -155,8 +163,11 @@ export class GroupCommit {
 		});
 	}
 
-	/** Takes no commits any more; those that wait fail. */
+	/** Accepts no commits any more; those that wait fail. Of several failures, the first one counts. */
 	break(failure: Inconsistent): void {
+		if (this.#broken !== undefined) {
+			return;
+		}
 		this.#broken = failure;
 		const unanswered = this.#waiting;
 		this.#waiting = [];
@@ -164,6 +175,7 @@ export class GroupCommit {
 		for (const { reject } of unanswered) {
 			reject(failure);
 		}
+		this.#context.onBroken?.(failure);
 	}
 
 	#add(next: Waiting | Turn): void {
@@ -225,6 +237,13 @@ export class GroupCommit {
 			return;
 		}
 		this.#measure(outcomes, beginMs);
+		if (this.#failedByFullDisk > 0) {
+			this.#context.log?.info(
+				{ refused: this.#failedByFullDisk },
+				"the disk of the storage has room again",
+			);
+			this.#failedByFullDisk = 0;
+		}
 		for (const outcome of outcomes) {
 			if (outcome.kind === "decided" && outcome.changes.length > 0) {
 				store.apply(outcome.revision, outcome.changes);
@@ -266,6 +285,15 @@ export class GroupCommit {
 				);
 		for (const { waiting } of outcomes) {
 			waiting.reject(failure);
+		}
+		if (diskFull) {
+			if (this.#failedByFullDisk === 0) {
+				this.#context.log?.warn(
+					{ why },
+					"the disk of the storage is full: commits are refused until it has room",
+				);
+			}
+			this.#failedByFullDisk += outcomes.length;
 		}
 		if (failure instanceof Inconsistent) {
 			this.break(failure);

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import type { Clock, Logger } from "@plinth/runtime";
-import type { StateStore } from "@plinth/storage";
+import type { LoadCapacity, StateStore } from "@plinth/storage";
 import { PageDecoder } from "./decode-page.ts";
 import type { Opened, StorageThread } from "./storage-thread.ts";
 
@@ -12,7 +12,9 @@ export interface LoadContext {
 	readonly clock: Clock;
 	/** Hears how far it has come, once a second. */
 	readonly log: Logger;
-	/** Stops it between two pages. */
+	/** Checks that what is loaded fits. */
+	readonly capacity: LoadCapacity;
+	/** Stops it at once. */
 	readonly signal?: AbortSignal;
 }
 
@@ -21,27 +23,39 @@ export interface LoadContext {
  * it is decoded here; between pages, which take a millisecond or two, the event loop is free.
  *
  * @returns What the file says of itself.
- * @throws StorageFileError; the signal's reason.
+ * @throws StorageFileError; StateTooLarge; the signal's reason.
  */
 export async function load(
 	thread: StorageThread,
 	store: StateStore,
 	path: string,
-	{ clock, log, signal }: LoadContext,
+	{ clock, log, capacity, signal }: LoadContext,
 ): Promise<Opened> {
-	const opened = await thread.opened();
-	const { revision, resources } = opened;
+	const opened = await unlessAborted(thread.opened(), signal);
+	const { revision, resources, readableByOthers } = opened;
+	if (readableByOthers.length > 0) {
+		log.warn(
+			{ files: readableByOthers },
+			"files of the storage are readable by others, and this process may not change that: set their mode to 0600",
+		);
+	}
 	const startMs = clock.monotonic();
 	let loggedMs = startMs;
 	const decoder = new PageDecoder();
 	let next = thread.nextPage();
-	for (let page = await next; page !== undefined; page = await next) {
+	// The last page takes as long as the checks of all of the file.
+	for (;;) {
+		const page = await unlessAborted(next, signal);
+		if (page === undefined) {
+			break;
+		}
 		next = thread.nextPage();
 		// A failure is thrown where it is awaited, after this page.
 		next.catch(() => {});
 		for (const resource of decoder.decode(page)) {
 			store.load(resource);
 		}
+		capacity.check({ bytes: store.bytes, size: store.size, of: resources });
 		const nowMs = clock.monotonic();
 		if (nowMs - loggedMs >= progressEveryMs) {
 			loggedMs = nowMs;
@@ -49,10 +63,27 @@ export async function load(
 		}
 		// Messages of the thread are handled one after the other as long as there are any.
 		await setImmediate();
-		signal?.throwIfAborted();
 	}
 	store.begin(revision);
 	const tookMs = Math.round(clock.monotonic() - startMs);
 	log.info({ path, resources: store.size, revision, tookMs }, "storage loaded");
 	return opened;
+}
+
+/** What a promise comes to, unless the signal aborts first: then its reason is thrown. */
+async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+	if (signal === undefined) {
+		return promise;
+	}
+	// Its failure matters to nobody any more once the signal has aborted.
+	promise.catch(() => {});
+	signal.throwIfAborted();
+	const aborted = Promise.withResolvers<never>();
+	const onAbort = () => aborted.reject(signal.reason);
+	signal.addEventListener("abort", onAbort, { once: true });
+	try {
+		return await Promise.race([promise, aborted.promise]);
+	} finally {
+		signal.removeEventListener("abort", onAbort);
+	}
 }

@@ -2,8 +2,9 @@ import { existsSync, linkSync, renameSync, rmSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { syncToDisk, takeAccessFrom } from "./file-system.ts";
+import { syncToDisk, takeOwnerFrom } from "./file-system.ts";
 import type { StoredIdentity } from "./identity.ts";
+import { makePrivate } from "./private-files.ts";
 import { RowTable, type RowWrite, type Tally } from "./row-table.ts";
 import { createSchema } from "./schema.ts";
 import { fileError, isDiskFull } from "./sqlite-failure.ts";
@@ -20,7 +21,7 @@ export class NewStorageFile {
 	#tally: Tally = { resources: 0, digest: 0 };
 
 	/**
-	 * @param like The file whose owner and permissions it gets.
+	 * @param like The file whose owner it gets. Nobody else may read it.
 	 * @throws StorageFileError
 	 */
 	constructor(path: string, identity: StoredIdentity, like: string) {
@@ -29,12 +30,13 @@ export class NewStorageFile {
 			throw new StorageFileError(path, "exists", "the file is there already");
 		}
 		try {
+			makePrivate(path);
 			this.#database = new DatabaseSync(path, { timeout: 0 });
 		} catch (error) {
 			throw makingError(path, error);
 		}
 		try {
-			takeAccessFrom(path, like);
+			takeOwnerFrom(path, like);
 			this.#database.exec("PRAGMA journal_mode = MEMORY");
 			this.#database.exec("PRAGMA synchronous = OFF");
 			this.#database.exec("PRAGMA locking_mode = EXCLUSIVE");

@@ -1,5 +1,5 @@
 import type { Logger, Runtime } from "@plinth/runtime";
-import { Inconsistent, StateStore, type StorageLimits } from "@plinth/storage";
+import { Inconsistent, LoadCapacity, StateStore, type StorageLimits } from "@plinth/storage";
 import {
 	type BackupOptions,
 	type BackupReport,
@@ -94,9 +94,10 @@ export class OpenFile {
 				const { fresh } = world;
 				const reading = new StorageThread({ path: restoringPath(path), mode: "read", fresh });
 				try {
-					await load(reading, store, path, { clock: runtime.clock, log, signal });
+					const capacity = new LoadCapacity(limits);
+					await load(reading, store, path, { clock: runtime.clock, log, capacity, signal });
 				} finally {
-					await reading.close();
+					await reading.abandon();
 				}
 				return await exchange(async (revision) => {
 					signal.throwIfAborted();

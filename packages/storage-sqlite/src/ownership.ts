@@ -1,4 +1,5 @@
 import { DatabaseSync } from "node:sqlite";
+import { makePrivate } from "./private-files.ts";
 import { fileError } from "./sqlite-failure.ts";
 import { StorageFileError } from "./storage-file-error.ts";
 
@@ -17,6 +18,7 @@ export interface Ownership {
 export function takeOwnership(path: string): Ownership {
 	let lock: DatabaseSync | undefined;
 	try {
+		makePrivate(`${path}.lock`, path);
 		lock = new DatabaseSync(`${path}.lock`, { timeout: 0 });
 		// Nothing is ever written to it: so that a full disk does not stand in the way.
 		lock.exec("PRAGMA journal_mode = MEMORY");

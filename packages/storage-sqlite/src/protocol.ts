@@ -52,6 +52,8 @@ export type Reply =
 			readonly resources: number;
 			/** Absent only where nothing is written, in files of schema version 1. */
 			readonly identity: StoredIdentity | undefined;
+			/** Files of the storage whose permissions could not be tightened. */
+			readonly readableByOthers: readonly string[];
 	  }
 	| {
 			readonly kind: "open-failed";

@@ -1,10 +1,11 @@
 import { existsSync } from "node:fs";
+import { raisedRevision } from "@plinth/storage";
 import type { Head } from "./checksum.ts";
 import { copyRows, type Steps } from "./copy-rows.ts";
 import type { StoredIdentity } from "./identity.ts";
 import type { FreshIds } from "./migrations.ts";
 import { NewStorageFile } from "./new-storage-file.ts";
-import { raisedRevision } from "./raised-revision.ts";
+
 import { StorageReader } from "./reader.ts";
 import { removeLeftovers, restoringPath } from "./restore-swap.ts";
 import { StorageFileError } from "./storage-file-error.ts";

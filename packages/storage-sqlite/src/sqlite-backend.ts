@@ -15,6 +15,7 @@ import {
 	evaluate,
 	Fenced,
 	Inconsistent,
+	LoadCapacity,
 	type Mutation,
 	type ReadOptions,
 	StateStore,
@@ -53,6 +54,12 @@ export interface SqliteBackendOptions {
 	readonly log?: Logger;
 	/** Hears of each batch of commits that was written, before they resolve. Must not throw. */
 	readonly onBatch?: (batch: CommitBatch) => void;
+	/**
+	 * Called once, when the storage can no longer be trusted: a sync or a write failed, so that what is on disk
+	 * is not known, or the thread that owns the file has died. No commit is accepted from then on; reads are
+	 * served from memory. A full disk is no such failure. Must not throw.
+	 */
+	readonly onFailed?: (failure: Error) => void;
 	/** Stops opening, which then rejects with the signal's reason; of no effect once it is open. */
 	readonly signal?: AbortSignal;
 }
@@ -88,6 +95,7 @@ export interface SqliteBackend extends StorageBackend {
  * commit has resolved when it is on disk.
  *
  * @throws StorageFileError where the file is open elsewhere, foreign or damaged; it is left as it is.
+ *   StateTooLarge where it needs more memory than the limit or the heap allows.
  */
 export async function createSqliteBackend(options: SqliteBackendOptions): Promise<SqliteBackend> {
 	const { runtime = systemRuntime, leases = new LocalLeases(), log = silentLogger } = options;
@@ -101,19 +109,21 @@ export async function createSqliteBackend(options: SqliteBackendOptions): Promis
 		const { identity } = await load(thread, store, path, {
 			clock: runtime.clock,
 			log,
+			capacity: new LoadCapacity(limits),
 			...(signal && { signal }),
 		});
 		if (identity === undefined) {
 			throw new Error("a storage that is open for writing has an identity");
 		}
 		const file = new OpenFile({ path, thread, runtime, limits, log });
-		const { onBatch } = options;
+		const { onBatch, onFailed } = options;
 		return new Backend({
-			...{ store, thread, file, identity, leases, limits, runtime },
+			...{ store, thread, file, identity, leases, limits, runtime, log },
 			...(onBatch && { onBatch }),
+			...(onFailed && { onFailed }),
 		});
 	} catch (error) {
-		await thread.close();
+		await thread.abandon();
 		throw error;
 	}
 }
@@ -126,7 +136,9 @@ interface Parts {
 	readonly leases: Pick<LocalLeases, "isCurrent">;
 	readonly limits: StorageLimits;
 	readonly runtime: Runtime;
+	readonly log: Logger;
 	readonly onBatch?: (batch: CommitBatch) => void;
+	readonly onFailed?: (failure: Error) => void;
 }
 
 class Backend implements SqliteBackend {
@@ -149,7 +161,17 @@ class Backend implements SqliteBackend {
 			limits: parts.limits,
 			isCurrent: (fence) => parts.leases.isCurrent(fence),
 			write: (revision, rows) => parts.thread.write(revision, rows),
+			log: parts.log,
+			...(parts.onFailed && { onBroken: parts.onFailed }),
 		});
+		// It may die while nothing is written; the next commit must not be the one that finds out.
+		void parts.thread.died.then((error) =>
+			this.#groups.break(
+				new Inconsistent(
+					`the storage thread has died, and no commit is accepted until the storage is opened again: ${error.message}`,
+				),
+			),
+		);
 	}
 
 	get identity(): StorageIdentity {
@@ -164,12 +186,15 @@ class Backend implements SqliteBackend {
 	};
 
 	snapshot: StorageBackend["snapshot"] = async (query, options) =>
-		(await this.#state(options)).snapshot(query);
+		(await this.#state(options)).snapshot(query, options?.heldBy);
 
 	listByOwner: StorageBackend["listByOwner"] = async (owner) =>
 		(await this.#state()).listByOwner(owner);
 
 	countByType: StorageBackend["countByType"] = async () => (await this.#state()).countByType();
+
+	countByTypeIn: StorageBackend["countByTypeIn"] = async (unit, options) =>
+		(await this.#state(options)).countByTypeIn(unit);
 
 	watchList: StorageBackend["watchList"] = (query, options) =>
 		this.#store.watch(query, options, (signal) => this.catchUp(signal));

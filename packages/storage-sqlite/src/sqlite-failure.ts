@@ -18,6 +18,13 @@ export function sqliteCode(error: unknown): number | undefined {
 		: undefined;
 }
 
+/** What an error says, with SQLite's extended result code, which tells a failed sync from a failed write. */
+export function reasonOf(error: unknown): string {
+	const code = sqliteCode(error);
+	const message = error instanceof Error ? error.message : String(error);
+	return code === undefined ? message : `${message} (SQLite error ${code})`;
+}
+
 /** Whether it failed for want of room on the disk. */
 export function isDiskFull(error: unknown): boolean {
 	const code = sqliteCode(error);

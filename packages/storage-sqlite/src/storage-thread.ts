@@ -18,6 +18,9 @@ const workerFile = new URL(
 	import.meta.url,
 );
 
+/** How long a thread gets to close its file, once nobody needs it any more. */
+const abandonAfterMs = 300;
+
 /** A write did not happen, or is not known to have happened. */
 export class WriteFailure extends Error {
 	override readonly name = "WriteFailure";
@@ -47,6 +50,8 @@ export interface Opened {
 	readonly revision: number;
 	readonly resources: number;
 	readonly identity: StoredIdentity | undefined;
+	/** Files of the storage whose permissions could not be tightened. */
+	readonly readableByOthers: readonly string[];
 }
 
 type PlainReply = Exclude<Reply, BackupReply>;
@@ -62,6 +67,8 @@ export class StorageThread {
 	#answer: { resolve(reply: PlainReply): void; reject(error: Error): void } | undefined;
 	#backup: { take(reply: BackupReply): void; reject(error: Error): void } | undefined;
 	#failure: Error | undefined;
+	#closing = false;
+	readonly #died = Promise.withResolvers<Error>();
 
 	constructor(input: WorkerInput) {
 		this.#path = input.path;
@@ -84,6 +91,11 @@ export class StorageThread {
 				resolve();
 			});
 		});
+	}
+
+	/** Resolves with the reason when the thread ends although nobody closed it; never otherwise. */
+	get died(): Promise<Error> {
+		return this.#died.promise;
 	}
 
 	/**
@@ -190,8 +202,22 @@ export class StorageThread {
 
 	/** Closes the file and ends the thread. */
 	async close(): Promise<void> {
+		this.#closing = true;
 		this.#post({ kind: "close" });
 		await this.#ended;
+	}
+
+	/**
+	 * Ends the thread without waiting for what it is doing, which is reading: it is told to close, and
+	 * ended by force where it does not come to that soon. What is on disk stands that, as it stands a kill.
+	 */
+	async abandon(): Promise<void> {
+		const forced = setTimeout(() => void this.#worker.terminate(), abandonAfterMs);
+		try {
+			await this.close();
+		} finally {
+			clearTimeout(forced);
+		}
 	}
 
 	#post(request: Request): void {
@@ -216,6 +242,9 @@ export class StorageThread {
 
 	#fail(error: Error): void {
 		this.#failure ??= error;
+		if (!this.#closing) {
+			this.#died.resolve(this.#failure);
+		}
 		this.#answer?.reject(this.#failure);
 		this.#answer = undefined;
 		this.#backup?.reject(this.#failure);

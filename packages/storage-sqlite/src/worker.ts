@@ -3,10 +3,11 @@ import { BackupRunner } from "./backup-runner.ts";
 import { createIfMissing } from "./create-storage.ts";
 import { migrate, schemaVersion } from "./migrations.ts";
 import { type Ownership, takeOwnership } from "./ownership.ts";
+import { tightenFiles } from "./private-files.ts";
 import type { Reply, Request, WorkerInput } from "./protocol.ts";
 import { checkWhole, refuseBackup, StorageReader } from "./reader.ts";
 import { completeRestore, decideRestore, removeLeftovers } from "./restore-swap.ts";
-import { fileError, isDiskFull } from "./sqlite-failure.ts";
+import { fileError, isDiskFull, reasonOf } from "./sqlite-failure.ts";
 import { openForWriting, StorageWriter } from "./writer.ts";
 
 // The thread that owns the file: the event loop of the server never waits for the disk.
@@ -46,16 +47,21 @@ function opening(step: () => void): void {
 }
 
 function open(): void {
+	let readableByOthers: readonly string[] = [];
 	if (mode === "own") {
 		ownership = takeOwnership(path);
 		completeRestore(path);
 		removeLeftovers(path);
 		createIfMissing(path, fresh);
 		bringUpToDate();
+		readableByOthers = tightenFiles(path);
 	}
 	reader = new StorageReader(path);
 	const { head, identity } = reader;
-	send({ kind: "opened", revision: head.revision, resources: head.resources, identity });
+	send({
+		...{ kind: "opened", revision: head.revision, resources: head.resources },
+		...{ identity, readableByOthers },
+	});
 }
 
 /** Takes an older file through the migrations, once all of it was found well. */
@@ -101,8 +107,7 @@ function write({ revision, rows }: Extract<Request, { kind: "write" }>): void {
 		}
 		writer.write(revision, rows);
 	} catch (error) {
-		const why = error instanceof Error ? error.message : String(error);
-		send({ kind: "write-failed", why, diskFull: isDiskFull(error) });
+		send({ kind: "write-failed", why: reasonOf(error), diskFull: isDiskFull(error) });
 		return;
 	}
 	send({ kind: "written" });

@@ -1,8 +1,10 @@
 import type { ID, Resource } from "@plinth/proto";
+import type { Caller } from "@plinth/resource";
 import type { Fence } from "@plinth/runtime";
 import type { Commit, Mutation } from "./mutation.ts";
 import type { ListQuery } from "./query.ts";
 import type { Snapshot } from "./snapshot.ts";
+import type { TenancyUnit } from "./tenancy-census.ts";
 import type { WatchEvent } from "./watch-event.ts";
 
 /**
@@ -17,8 +19,27 @@ export interface ReadOptions {
 	readonly consistency?: Consistency | undefined;
 }
 
+/** Options of a snapshot. */
+export interface SnapshotOptions extends ReadOptions {
+	/**
+	 * Whoever takes the snapshot will hold it for a while, and calls `release` then. Absent: it is
+	 * read at once, and does not count into what is retained.
+	 */
+	readonly heldBy?: SnapshotOwner | undefined;
+}
+
+/** Who holds snapshots. */
+export interface SnapshotOwner {
+	/** Whose share the retained memory counts into; absent for the server itself, which gives way last. */
+	readonly subject?: string | undefined;
+	/** Called where the storage ends the snapshot before it is released. */
+	readonly onEnded?: (() => void) | undefined;
+}
+
 /** Options of a watch. */
 export interface WatchOptions extends ReadOptions {
+	/** Who reads the watch, and holds its snapshot until that is read. */
+	readonly heldBy?: SnapshotOwner | undefined;
 	/** Skip the snapshot, and send what came after this version. */
 	readonly afterVersion?: string | undefined;
 	/** Send a bookmark this often, when there is nothing else to send. Absent: none. */
@@ -31,6 +52,11 @@ export interface WatchOptions extends ReadOptions {
 export interface CommitOptions {
 	/** Fail as Fenced where the lease has another holder, decided with the commit. */
 	readonly fence?: Fence | undefined;
+	/**
+	 * On whose behalf the commit is made, for decorators that decide what it may reference. Absent: on that
+	 * of the deployment itself, which may reference everything.
+	 */
+	readonly caller?: Caller | undefined;
 	/** Check everything and change nothing. */
 	readonly dryRun?: boolean | undefined;
 }
@@ -64,16 +90,27 @@ export interface StorageBackend {
 	/**
 	 * What the query matches now, to be read piece by piece while commits go on: for paged lists. It
 	 * costs nothing to take, and keeps what has been replaced since alive for as long as it is held.
+	 * Where held snapshots retain more than `StorageLimits.retainedBytes`, some of them end.
 	 *
 	 * @throws Inconsistent.
 	 */
-	snapshot(query: ListQuery, options?: ReadOptions): Promise<Snapshot>;
+	snapshot(query: ListQuery, options?: SnapshotOptions): Promise<Snapshot>;
 
 	/** The resources of all types whose owner is the very incarnation that `owner` names, by uid. */
 	listByOwner(owner: ID): Promise<readonly Resource[]>;
 
-	/** How many resources are stored of each type, by its key (`demo.v2.Artist`). Looks at all. */
+	/**
+	 * How many resources are stored of each type, by its key (`demo.v2.Artist`), whether or not the type is
+	 * registered. The cost depends on the number of types alone.
+	 */
 	countByType(): Promise<ReadonlyMap<string, number>>;
+
+	/**
+	 * The same of one namespace or partition. A type that is not in the answer has no resource there.
+	 *
+	 * @throws Inconsistent.
+	 */
+	countByTypeIn(unit: TenancyUnit, options?: ReadOptions): Promise<ReadonlyMap<string, number>>;
 
 	/**
 	 * Upserts of one snapshot, the end of the snapshot with its version, then every change; or, with

@@ -95,6 +95,12 @@ export class Exhausted extends StorageError {}
 /** The watch can't go on without a gap: discard what it told and watch again. */
 export class WatchClosed extends StorageError {}
 
+/** The stored state needs more memory than the process may use. */
+export class StateTooLarge extends StorageError {}
+
+/** The snapshot was released, or ended because it kept too much memory in use: list again. */
+export class SnapshotEnded extends StorageError {}
+
 /** A watch can't resume after that version: it is compacted, or not reached yet. */
 export class VersionCompacted extends StorageError {
 	readonly version: string;

@@ -3,6 +3,7 @@ export type {
 	Consistency,
 	Listing,
 	ReadOptions,
+	SnapshotOptions,
 	StorageBackend,
 	WatchOptions,
 } from "./backend.ts";
@@ -15,6 +16,8 @@ export {
 	NotFound,
 	type RefusalDetail,
 	Refused,
+	SnapshotEnded,
+	StateTooLarge,
 	StorageError,
 	VersionCompacted,
 	WatchClosed,
@@ -35,11 +38,14 @@ export {
 	growthOf,
 	type StorageLimits,
 } from "./limits.ts";
+export { LoadCapacity } from "./load-capacity.ts";
 export { createMemoryBackend, type MemoryBackendOptions } from "./memory-backend.ts";
 export type { Commit, Mutation } from "./mutation.ts";
 export { type ListQuery, matches, wildcard } from "./query.ts";
+export { raisedRevision } from "./raised-revision.ts";
 export { resourceSize } from "./resource-size.ts";
 export type { Snapshot } from "./snapshot.ts";
 export { StateStore } from "./state-store.ts";
 export type { StorageIdentity, StorageRestored } from "./storage-identity.ts";
+export type { TenancyUnit } from "./tenancy-census.ts";
 export type { WatchEvent } from "./watch-event.ts";

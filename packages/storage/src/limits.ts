@@ -21,6 +21,11 @@ export interface StorageLimits {
 	readonly logEvents: number;
 	/** Bytes that the log of one type family keeps alive for watches. */
 	readonly logBytes: number;
+	/**
+	 * Bytes that event logs and held snapshots keep alive together, beyond the state. Past it, logs
+	 * get shorter and snapshots end. See `retainedBudget` for what a memory limit makes of it.
+	 */
+	readonly retainedBytes: number;
 }
 
 const mebibyte = 1024 * 1024;
@@ -33,10 +38,11 @@ export const defaultLimits: StorageLimits = Object.freeze({
 	memoryBytes: Number.POSITIVE_INFINITY,
 	logEvents: 65_536,
 	logBytes: 64 * mebibyte,
+	retainedBytes: 256 * mebibyte,
 });
 
 /** Where the memory limit begins to refuse growth. */
-const growthShare = 0.8;
+export const growthShare = 0.8;
 
 /**
  * Checks what a commit may be before anything else is done with it.

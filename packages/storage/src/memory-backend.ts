@@ -61,9 +61,10 @@ export function createMemoryBackend(options: MemoryBackendOptions = {}): Storage
 			const snapshot = open().snapshot(query);
 			return { resources: [...snapshot.resources()], version: snapshot.version };
 		},
-		snapshot: async (query) => open().snapshot(query),
+		snapshot: async (query, readOptions) => open().snapshot(query, readOptions?.heldBy),
 		listByOwner: async (owner) => open().listByOwner(owner),
 		countByType: async () => open().countByType(),
+		countByTypeIn: async (unit) => open().countByTypeIn(unit),
 		watchList: (query, watchOptions) => store.watch(query, watchOptions, async () => {}),
 		commit: async (mutations, commitOptions = {}) => commit(mutations, commitOptions),
 		catchUp: async () => open().version,

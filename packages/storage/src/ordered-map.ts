@@ -18,9 +18,15 @@
  * neighbour of a small page that can't be merged is at least half full itself.
  */
 export class OrderedMap<V> {
+	readonly #pageDied: PageDied | undefined;
 	#root: Page<V> = { leaf: true, epoch: 0, keys: [], values: [] };
 	#epoch = 0;
 	#size = 0;
+
+	/** @param pageDied Called with each page that only snapshots still use. */
+	constructor(pageDied?: PageDied) {
+		this.#pageDied = pageDied;
+	}
 
 	/** The number of entries. */
 	get size(): number {
@@ -68,12 +74,17 @@ export class OrderedMap<V> {
 
 	/** What the map holds now, for as long as somebody keeps it. */
 	snapshot(): OrderedSnapshot<V> {
+		const epoch = this.#epoch;
 		this.#epoch += 1;
-		return new OrderedSnapshot(this.#root, this.#size);
+		return new OrderedSnapshot(this.#root, this.#size, epoch);
 	}
 
 	#writable<P extends Page<V>>(page: P): P {
-		return page.epoch === this.#epoch ? page : copy(page, this.#epoch);
+		if (page.epoch === this.#epoch) {
+			return page;
+		}
+		this.#pageDied?.(page.epoch, bytesOf(page));
+		return copy(page, this.#epoch);
 	}
 
 	#writableChild(branch: Branch<V>, index: number): Page<V> {
@@ -176,6 +187,9 @@ export class OrderedMap<V> {
 			left.keys.push(separator, ...right.keys);
 			left.children.push(...right.children);
 		}
+		if (right.epoch !== this.#epoch) {
+			this.#pageDied?.(right.epoch, bytesOf(right));
+		}
 		branch.children.splice(index + 1, 1);
 		branch.keys.splice(index, 1);
 	}
@@ -186,11 +200,27 @@ export class OrderedSnapshot<V> {
 	readonly #root: Page<V>;
 	/** The number of entries. */
 	readonly size: number;
+	/** The newest epoch of the pages that it uses. */
+	readonly epoch: number;
 
 	/** Made by `OrderedMap.snapshot`. */
-	constructor(root: Page<V>, size: number) {
+	constructor(root: Page<V>, size: number, epoch: number) {
 		this.#root = root;
 		this.size = size;
+		this.epoch = epoch;
+	}
+
+	/** All pages that it uses, each with its size: what accounts are checked against. */
+	pages(): ReadonlyMap<object, number> {
+		const found = new Map<object, number>();
+		const visit = (page: Page<V>): void => {
+			found.set(page, bytesOf(page));
+			if (!page.leaf) {
+				page.children.forEach(visit);
+			}
+		};
+		visit(this.#root);
+		return found;
 	}
 
 	/** The value of a key, or `undefined`. */
@@ -241,6 +271,13 @@ const smallPage = 16;
 /** What a merged page holds at most, so that the next insertions do not split it again. */
 const mergedPage = 48;
 
+/** A page of an epoch is no longer part of the map; snapshots of that epoch or a later one keep it. */
+export type PageDied = (epoch: number, bytes: number) => void;
+
+/** What a page takes besides its entries: an object and two arrays. */
+const pageOverheadBytes = 120;
+const referenceBytes = 8;
+
 interface Leaf<V> {
 	readonly leaf: true;
 	readonly epoch: number;
@@ -267,6 +304,11 @@ function copy<V>(page: Page<V>, epoch: number): Page<V> {
 
 function count(page: Page<unknown>): number {
 	return page.leaf ? page.keys.length : page.children.length;
+}
+
+/** About how much memory a page takes, without the keys and values that it refers to. */
+function bytesOf(page: Page<unknown>): number {
+	return pageOverheadBytes + count(page) * 2 * referenceBytes;
 }
 
 function lookup<V>(root: Page<V>, key: string): V | undefined {

@@ -37,6 +37,11 @@ export function resourceSize(resource: Resource): number {
 	return size;
 }
 
+/** The size of what is there, if anything is. */
+export function sizeOf(resource: Resource | undefined): number {
+	return resource === undefined ? 0 : resourceSize(resource);
+}
+
 function idSize(
 	id: (Pick<ID, "type" | "tenancy" | "name"> & { readonly uid?: string }) | undefined,
 ): number {

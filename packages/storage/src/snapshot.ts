@@ -1,8 +1,11 @@
 import type { Resource } from "@plinth/proto";
 import type { ResourceName } from "@plinth/resource";
+import type { SnapshotOwner } from "./backend.ts";
+import { SnapshotEnded } from "./errors.ts";
 import type { OrderedSnapshot } from "./ordered-map.ts";
 import { type ListQuery, matches } from "./query.ts";
 import { orderKey, prefixSuffices, queryPrefix } from "./resource-key.ts";
+import type { FamilyHolds, Hold } from "./retention-ledger.ts";
 
 /** What a query matches as of one version, however long it takes to read it. */
 export interface Snapshot {
@@ -11,15 +14,22 @@ export interface Snapshot {
 	/**
 	 * The resources, ordered by partition, namespace and name; with `after`, only those behind that
 	 * name, which need not be there. Lazy: what is not taken is not read. May be called again.
+	 *
+	 * @throws SnapshotEnded
 	 */
 	resources(after?: Pick<ResourceName, "tenancy" | "name">): Iterable<Resource>;
+	/** Whether it was released, or ended by the storage: because it retained too much, or on closing. */
+	readonly ended: boolean;
+	/** Lets go of what only this snapshot keeps in memory. It must not be read any more. */
+	release(): void;
 }
 
 /** The view that a query has on one family, as it was at one revision. */
 export class FamilySnapshot implements Snapshot {
 	readonly version: string;
 	readonly #query: ListQuery;
-	readonly #index: OrderedSnapshot<Resource>;
+	#index: OrderedSnapshot<Resource> | undefined;
+	#hold: Hold | undefined;
 
 	constructor(query: ListQuery, index: OrderedSnapshot<Resource>, revision: number) {
 		this.#query = query;
@@ -27,12 +37,45 @@ export class FamilySnapshot implements Snapshot {
 		this.version = String(revision);
 	}
 
-	*resources(after?: Pick<ResourceName, "tenancy" | "name">): Generator<Resource, void, undefined> {
+	get ended(): boolean {
+		return this.#index === undefined;
+	}
+
+	/** Enters the snapshot into the books: it will be kept for a while. */
+	holdIn(holds: FamilyHolds, { subject, onEnded }: SnapshotOwner): void {
+		if (this.#index !== undefined) {
+			const taken = { revision: Number(this.version), epoch: this.#index.epoch };
+			this.#hold = holds.hold(taken, {
+				subject,
+				onEnded: () => {
+					this.release();
+					onEnded?.();
+				},
+			});
+		}
+	}
+
+	release(): void {
+		this.#index = undefined;
+		this.#hold?.release();
+		this.#hold = undefined;
+	}
+
+	resources(after?: Pick<ResourceName, "tenancy" | "name">): Generator<Resource, void, undefined> {
+		if (this.#index === undefined) {
+			throw new SnapshotEnded(
+				"the snapshot has ended: it was released, or the storage needed the memory; list again",
+			);
+		}
+		return this.#scan(this.#index, after);
+	}
+
+	*#scan(
+		index: OrderedSnapshot<Resource>,
+		after: Pick<ResourceName, "tenancy" | "name"> | undefined,
+	): Generator<Resource, void, undefined> {
 		const query = this.#query;
-		const found = this.#index.scan(
-			queryPrefix(query),
-			after === undefined ? undefined : orderKey(after),
-		);
+		const found = index.scan(queryPrefix(query), after === undefined ? undefined : orderKey(after));
 		if (prefixSuffices(query)) {
 			yield* found;
 			return;

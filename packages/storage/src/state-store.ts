@@ -1,17 +1,20 @@
 import type { ID, Resource } from "@plinth/proto";
-import { type FamilyLike, familyKey, gvkKey, type ResourceName } from "@plinth/resource";
+import { type FamilyLike, familyKey, type ResourceName } from "@plinth/resource";
 import type { Runtime } from "@plinth/runtime";
-import type { WatchOptions } from "./backend.ts";
+import type { SnapshotOwner, WatchOptions } from "./backend.ts";
 import { GroupVersionMismatch, NotFound, type WatchClosed } from "./errors.ts";
 import type { Change, StateView } from "./evaluate.ts";
-import { EventLog, LogEntry } from "./event-log.ts";
+import { type EventLog, LogEntry } from "./event-log.ts";
 import type { StorageLimits } from "./limits.ts";
 import { OrderedMap } from "./ordered-map.ts";
 import { OwnerIndex } from "./owner-index.ts";
 import type { ListQuery } from "./query.ts";
 import { orderKey } from "./resource-key.ts";
-import { resourceSize } from "./resource-size.ts";
+import { sizeOf } from "./resource-size.ts";
+import { RetainedMemory } from "./retained-memory.ts";
+import type { FamilyHolds } from "./retention-ledger.ts";
 import { FamilySnapshot } from "./snapshot.ts";
+import { TenancyCensus, type TenancyUnit } from "./tenancy-census.ts";
 import { Watch } from "./watch.ts";
 import type { WatchEvent } from "./watch-event.ts";
 
@@ -24,6 +27,7 @@ import type { WatchEvent } from "./watch-event.ts";
  *   family "demo.Album"  ─┬─ index
  *                         └─ log
  *   owners: (owner's name, uid) → resources of all families                     OwnerIndex
+ *   census: partition, namespace → type → how many                              TenancyCensus
  * ```
  *
  * A resource in an index, in the log, in events and in the answer of its commit is one object.
@@ -38,14 +42,17 @@ import type { WatchEvent } from "./watch-event.ts";
  *   in one synchronous step, so that an event is in exactly one of them. From there it follows the
  *   links of the chain, which are set once, in the order of the revisions. Where the chain has lost
  *   the next link, the watch ends and says so.
+ * - *Memory within bounds.* What logs and held snapshots keep alive beyond the state is within
+ *   `retainedBudget`: the oldest events and snapshots give way.
  * - *A version on the last event of a revision only.* When a watch looks at a revision, all of it is
  *   in the chain, so looking ahead within it tells whether another event of it is to come.
  */
 export class StateStore implements StateView {
 	readonly #runtime: Runtime;
-	readonly #limits: StorageLimits;
 	readonly #families = new Map<string, Family>();
 	readonly #owners = new OwnerIndex();
+	readonly #census = new TenancyCensus();
+	readonly #retained: RetainedMemory;
 	#revision = 0;
 	#bytes = 0;
 	#size = 0;
@@ -55,7 +62,7 @@ export class StateStore implements StateView {
 
 	constructor(runtime: Runtime, limits: StorageLimits) {
 		this.#runtime = runtime;
-		this.#limits = limits;
+		this.#retained = new RetainedMemory(limits);
 	}
 
 	/** The newest revision that was applied. */
@@ -71,6 +78,11 @@ export class StateStore implements StateView {
 	/** About how many bytes all resources would take, serialized. */
 	get bytes(): number {
 		return this.#bytes;
+	}
+
+	/** About how many bytes event logs and held snapshots keep in memory that are not part of the state. */
+	get retainedBytes(): number {
+		return this.#retained.bytes;
 	}
 
 	/** The number of resources. */
@@ -100,9 +112,18 @@ export class StateStore implements StateView {
 		return stored;
 	}
 
-	/** What the query matches now. */
-	snapshot(query: ListQuery): FamilySnapshot {
-		return new FamilySnapshot(query, this.#family(query.type).index.snapshot(), this.#revision);
+	/**
+	 * What the query matches now.
+	 *
+	 * @param heldBy Whoever keeps the snapshot beyond this turn of the event loop, until it calls `release`.
+	 */
+	snapshot(query: ListQuery, heldBy?: SnapshotOwner): FamilySnapshot {
+		const { index, holds } = this.#family(query.type);
+		const snapshot = new FamilySnapshot(query, index.snapshot(), this.#revision);
+		if (heldBy !== undefined) {
+			snapshot.holdIn(holds, heldBy);
+		}
+		return snapshot;
 	}
 
 	/** What the very incarnation owns, of all families. */
@@ -112,14 +133,12 @@ export class StateStore implements StateView {
 
 	/** How many resources there are of each type, by its key. */
 	countByType(): ReadonlyMap<string, number> {
-		const counts = new Map<string, number>();
-		for (const { index } of this.#families.values()) {
-			for (const { id } of index.snapshot().scan("")) {
-				const key = gvkKey(id?.type ?? { group: "", groupVersion: "", kind: "" });
-				counts.set(key, (counts.get(key) ?? 0) + 1);
-			}
-		}
-		return counts;
+		return this.#census.all();
+	}
+
+	/** How many resources of each type a namespace or a partition holds, by the type's key. */
+	countByTypeIn(unit: TenancyUnit): ReadonlyMap<string, number> {
+		return this.#census.in(unit);
 	}
 
 	/**
@@ -137,9 +156,11 @@ export class StateStore implements StateView {
 			options,
 			catchUp,
 			runtime: this.#runtime,
-			revision: () => this.#revision,
-			log: this.#family(query.type).log,
-			snapshot: () => this.snapshot(query),
+			source: {
+				revision: () => this.#revision,
+				log: this.#family(query.type).log,
+				snapshot: (onEnded) => this.snapshot(query, { ...options.heldBy, onEnded }),
+			},
 		});
 	}
 
@@ -156,7 +177,8 @@ export class StateStore implements StateView {
 		this.#revision = revision;
 		this.#firstRevision = revision;
 		for (const [key, family] of this.#families) {
-			this.#families.set(key, { ...family, log: new EventLog(revision, this.#limits) });
+			const log = this.#retained.openLog(revision, family.holds, family.log);
+			this.#families.set(key, { ...family, log });
 		}
 	}
 
@@ -184,14 +206,16 @@ export class StateStore implements StateView {
 			log.trim();
 			log.wake();
 		}
+		this.#retained.enforce(this.#bytes);
 	}
 
-	/** Ends all watches. */
+	/** Ends all watches and held snapshots, so that nobody keeps the state in memory. */
 	close(reason: WatchClosed): void {
 		this.#closed = reason;
 		for (const { log } of this.#families.values()) {
 			log.close(reason);
 		}
+		this.#retained.ledger.endAll();
 	}
 
 	/** Brings the indexes in line with a change, and returns what was stored before. */
@@ -202,6 +226,7 @@ export class StateStore implements StateView {
 		const next = op === "put" ? resource : undefined;
 		const previous = next === undefined ? index.delete(key) : index.set(key, next);
 		this.#owners.update(previous, next);
+		this.#census.update(previous, next);
 		this.#bytes += sizeOf(next) - sizeOf(previous);
 		this.#size += Number(next !== undefined) - Number(previous !== undefined);
 		return previous;
@@ -211,11 +236,13 @@ export class StateStore implements StateView {
 		const key = familyKey(type);
 		let family = this.#families.get(key);
 		if (family === undefined) {
-			const log = new EventLog(this.#firstRevision, this.#limits);
+			const holds = this.#retained.ledger.family();
+			const log = this.#retained.openLog(this.#firstRevision, holds);
 			if (this.#closed !== undefined) {
 				log.close(this.#closed);
 			}
-			family = { index: new OrderedMap(), log };
+			const index = new OrderedMap<Resource>((epoch, bytes) => holds.pageDied(epoch, bytes));
+			family = { index, log, holds };
 			this.#families.set(key, family);
 		}
 		return family;
@@ -225,10 +252,7 @@ export class StateStore implements StateView {
 interface Family {
 	readonly index: OrderedMap<Resource>;
 	readonly log: EventLog;
-}
-
-function sizeOf(resource: Resource | undefined): number {
-	return resource === undefined ? 0 : resourceSize(resource);
+	readonly holds: FamilyHolds;
 }
 
 function typeOf(resource: Resource): FamilyLike {

@@ -1,8 +1,8 @@
 import type { Resource } from "@plinth/proto";
 import type { Runtime, Timer } from "@plinth/runtime";
 import type { WatchOptions } from "./backend.ts";
-import { VersionCompacted } from "./errors.ts";
-import type { EventLog, LogEntry } from "./event-log.ts";
+import { VersionCompacted, WatchClosed } from "./errors.ts";
+import { type Cursor, EventLog, type LogEntry } from "./event-log.ts";
 import { type ListQuery, matches } from "./query.ts";
 import type { Snapshot } from "./snapshot.ts";
 import type { WatchEvent } from "./watch-event.ts";
@@ -12,17 +12,38 @@ export interface WatchContext {
 	readonly query: ListQuery;
 	readonly options: WatchOptions;
 	readonly runtime: Runtime;
-	readonly log: EventLog;
-	/** The newest revision of the state. */
-	revision(): number;
-	snapshot(): Snapshot;
+	readonly source: WatchSource;
 	catchUp(signal: AbortSignal): Promise<unknown>;
 }
 
+/** The state that a watch is of. */
+export interface WatchSource {
+	readonly log: EventLog;
+	/** The newest revision of the state. */
+	revision(): number;
+	/** A snapshot that the watch holds until it has read it, or until `onEnded` is called. */
+	snapshot(onEnded: () => void): Snapshot;
+}
+
+/** What a watch refers to when it is over: nothing of the state that it was of. */
+const noSource: WatchSource = {
+	log: new EventLog(0, { logEvents: 0, logBytes: 0 }),
+	revision: () => 0,
+	snapshot: () => {
+		throw new Error("the watch is over");
+	},
+};
+
 type Phase =
 	| { readonly kind: "new" }
-	| { readonly kind: "snapshot"; readonly resources: Iterator<Resource>; readonly version: string }
+	| {
+			readonly kind: "snapshot";
+			readonly snapshot: Snapshot;
+			readonly resources: Iterator<Resource>;
+	  }
 	| { readonly kind: "following" }
+	/** The next call throws the reason. */
+	| { readonly kind: "lost"; readonly reason: unknown }
 	| { readonly kind: "ended" };
 
 const finished: IteratorReturnResult<undefined> = { done: true, value: undefined };
@@ -39,9 +60,14 @@ interface Waiter {
  * It does nothing unless its consumer asks: `next` takes what is there at once, and where nothing is
  * leaves a wake-up call with the log. A call is scheduled once, however many revisions come in
  * before it runs, and events that the query does not match never wake the consumer.
+ *
+ * A consumer that does not ask holds up nobody, and keeps nothing in memory: where the log or the
+ * storage takes the watch's place away, `lose` drops its snapshot and its entries at once, and the
+ * next call says so.
  */
-export class Watch implements AsyncIterableIterator<WatchEvent, undefined> {
-	readonly #context: WatchContext;
+export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Cursor {
+	readonly #context: Omit<WatchContext, "source">;
+	#source: WatchSource;
 	/** The newest call of `next` that has not settled. */
 	#unsettled: Promise<IteratorResult<WatchEvent, undefined>> | undefined;
 	#phase: Phase = { kind: "new" };
@@ -51,16 +77,28 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined> {
 	#found: LogEntry | undefined;
 	#waiter: Waiter | undefined;
 	#wakeScheduled = false;
-	/** Whether the signal is listened to: from the first wait to the end. Anew for each costs too much. */
-	#isListening = false;
 	#bookmark: Timer | undefined;
 	/** When the next bookmark is due, on the monotonic clock; never, where none is wanted. */
 	#bookmarkDueMs = Number.POSITIVE_INFINITY;
 
-	constructor(context: WatchContext) {
+	constructor({ source, ...context }: WatchContext) {
 		this.#context = context;
-		this.#position = context.log.tail;
+		this.#source = source;
+		this.#position = noSource.log.tail;
 		this.#planBookmark();
+	}
+
+	/** For the log. */
+	get position(): LogEntry {
+		return this.#position;
+	}
+
+	/** For the log and the storage: the watch has lost its place, whether or not its consumer asks. */
+	lose(reason: unknown): void {
+		if (this.#phase.kind !== "ended" && this.#phase.kind !== "lost") {
+			this.#leave({ kind: "lost", reason });
+			// A consumer that waits is told with the wake-up call that the log has scheduled.
+		}
 	}
 
 	[Symbol.asyncIterator](): this {
@@ -125,33 +163,37 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined> {
 	}
 
 	async #begin(): Promise<void> {
-		const { log, options, catchUp } = this.#context;
+		const { options, catchUp } = this.#context;
 		options.signal.throwIfAborted();
 		if (options.consistency === "strong") {
 			await catchUp(options.signal);
 			if (this.#phase.kind === "ended") {
 				return;
 			}
+			options.signal.throwIfAborted();
 		}
 		// From here to the end in one synchronous step, so that every event is either in the snapshot
 		// or behind the place in the log.
+		const { log, snapshot: take } = this.#source;
 		if (options.afterVersion !== undefined) {
 			this.#position = log.after(this.#reached(options.afterVersion));
 			this.#phase = { kind: "following" };
-			return;
+		} else {
+			const snapshot = take(() => this.lose(snapshotEnded()));
+			this.#position = log.tail;
+			this.#phase = {
+				kind: "snapshot",
+				snapshot,
+				resources: snapshot.resources()[Symbol.iterator](),
+			};
 		}
-		const snapshot = this.#context.snapshot();
-		this.#position = log.tail;
-		this.#phase = {
-			kind: "snapshot",
-			resources: snapshot.resources()[Symbol.iterator](),
-			version: snapshot.version,
-		};
+		log.addCursor(this);
+		options.signal.addEventListener("abort", this.#onAbort, { once: true });
 	}
 
 	#reached(version: string): number {
 		const revision = /^(0|[1-9]\d*)$/.test(version) ? Number(version) : Number.NaN;
-		if (!(revision <= this.#context.revision())) {
+		if (!(revision <= this.#source.revision())) {
 			throw new VersionCompacted(version, "this storage has not reached it");
 		}
 		return revision;
@@ -159,15 +201,19 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined> {
 
 	/** The next event, if there is one. */
 	#poll(): WatchEvent | undefined {
-		this.#context.log.assertContinuous(this.#position);
-		if (this.#phase.kind === "snapshot") {
-			const { resources, version } = this.#phase;
-			const { done, value } = resources.next();
+		const phase = this.#phase;
+		if (phase.kind === "lost") {
+			throw phase.reason;
+		}
+		this.#source.log.assertContinuous(this.#position);
+		if (phase.kind === "snapshot") {
+			const { done, value } = phase.resources.next();
 			if (!done) {
 				return { kind: "upsert", resource: value };
 			}
 			this.#phase = { kind: "following" };
-			return { kind: "end-of-snapshot", version };
+			phase.snapshot.release();
+			return { kind: "end-of-snapshot", version: phase.snapshot.version };
 		}
 		const entry = this.#found ?? this.#seek();
 		if (entry === undefined) {
@@ -179,11 +225,11 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined> {
 
 	/** Moves on to the next entry that the query matches, within a revision where one is given. */
 	#seek(revision?: number): LogEntry | undefined {
-		const { query, log } = this.#context;
+		const { query } = this.#context;
 		for (;;) {
 			const next = this.#position.next;
 			if (next === undefined) {
-				log.assertContinuous(this.#position);
+				this.#source.log.assertContinuous(this.#position);
 				return undefined;
 			}
 			if (revision !== undefined && next.revision !== revision) {
@@ -216,17 +262,13 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined> {
 
 	#makeBookmark(): WatchEvent {
 		this.#planBookmark();
-		return { kind: "bookmark", version: String(this.#context.revision()) };
+		return { kind: "bookmark", version: String(this.#source.revision()) };
 	}
 
 	#wait(waiter: Waiter): void {
-		const { options, log, runtime } = this.#context;
+		const { options, runtime } = this.#context;
 		this.#waiter = waiter;
-		log.addWaiting(this.#wake);
-		if (!this.#isListening) {
-			this.#isListening = true;
-			options.signal.addEventListener("abort", this.#onAbort, { once: true });
-		}
+		this.#source.log.addWaiting(this.#wake);
 		if (options.bookmarkEveryMs !== undefined) {
 			const delayMs = this.#bookmarkDueMs - runtime.clock.monotonic();
 			this.#bookmark = runtime.clock.setTimer(delayMs, () => this.#deliver(true));
@@ -237,7 +279,7 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined> {
 		const waiter = this.#waiter;
 		if (waiter !== undefined) {
 			this.#waiter = undefined;
-			this.#context.log.removeWaiting(this.#wake);
+			this.#source.log.removeWaiting(this.#wake);
 			this.#bookmark?.cancel();
 		}
 		return waiter;
@@ -253,10 +295,13 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined> {
 		}
 	};
 
-	/** Who does not wait hears of it with the next call. */
+	/** A consumer that does not wait is told with its next call. */
 	readonly #onAbort = (): void => {
-		if (this.#waiter !== undefined) {
-			this.#end()?.reject(this.#context.options.signal.reason);
+		const { reason } = this.#context.options.signal;
+		if (this.#waiter === undefined) {
+			this.lose(reason);
+		} else {
+			this.#end()?.reject(reason);
 		}
 	};
 
@@ -278,9 +323,29 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined> {
 	}
 
 	#end(): Waiter | undefined {
-		this.#phase = { kind: "ended" };
-		this.#found = undefined;
-		this.#context.options.signal.removeEventListener("abort", this.#onAbort);
-		return this.#stopWaiting();
+		const waiter = this.#stopWaiting();
+		this.#leave({ kind: "ended" });
+		return waiter;
 	}
+
+	/** Drops all that the watch keeps of the state. */
+	#leave(phase: Extract<Phase, { kind: "ended" | "lost" }>): void {
+		if (this.#phase.kind === "snapshot") {
+			this.#phase.snapshot.release();
+		}
+		this.#phase = phase;
+		this.#found = undefined;
+		this.#position = noSource.log.tail;
+		this.#source.log.removeCursor(this);
+		if (this.#waiter === undefined) {
+			this.#source = noSource;
+		}
+		this.#context.options.signal.removeEventListener("abort", this.#onAbort);
+	}
+}
+
+function snapshotEnded(): WatchClosed {
+	return new WatchClosed(
+		"the watch kept too much memory in use before it had read its snapshot; discard what it told and watch again",
+	);
 }

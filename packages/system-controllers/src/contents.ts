@@ -1,32 +1,39 @@
+import { Code, ConnectError } from "@connectrpc/connect";
 import type { ReconcileContext } from "@plinth/controller";
-import type { Resource } from "@plinth/proto";
-import { gvkKey, isMarkedForDeletion, type ResourceType, type TenancyLike } from "@plinth/resource";
+import type { ID, Resource } from "@plinth/proto";
+import { isMarkedForDeletion, type ResourceType, type TenancyLike } from "@plinth/resource";
 import { each } from "./each.ts";
-
-/** How many resources of a type are still there. */
-export interface Remainder {
-	readonly type: ResourceType;
-	readonly count: number;
-	/** Why the first that could not be deleted could not. */
-	readonly failure?: unknown;
-}
 
 /** How many resources are listed, and deleted, at once. */
 const pageSize = 500;
 const deletionsAtOnce = 16;
 
-/** Lists must not miss what was created just before the unit of tenancy was marked. */
+/** Reads must not miss what was written just before the unit of tenancy was marked. */
 const strongly = { headers: { "x-plinth-consistency-mode": "consistent" } };
 
-/** Deletes everything of the type in the tenancy; answers what is still there, marked or on its way. */
+/**
+ * Deletes all resources of a type in a unit of tenancy that is marked for deletion.
+ *
+ * The unit that the caller knows may be gone meanwhile, and its name taken by another tenant. So the first
+ * page is read, then the unit, both strongly: if the unit is still there, with its uid, it was there when
+ * the list was taken, and everything in the list was its own. Each resource is deleted by its uid,
+ * which no later resource of the name has.
+ *
+ * @returns why the first resource that could not be deleted could not.
+ */
 export async function deleteAll(
 	context: ReconcileContext,
 	type: ResourceType,
 	tenancy: TenancyLike,
-): Promise<Remainder> {
-	let count = 0;
+	unit: ID,
+): Promise<unknown> {
 	let failure: unknown;
+	let isConfirmed = false;
 	for await (const page of pages(context, type, tenancy)) {
+		isConfirmed ||= await isStillMarked(context, unit);
+		if (!isConfirmed) {
+			return undefined;
+		}
 		const unmarked = page.filter((resource) => !isMarkedForDeletion(resource));
 		try {
 			await each(unmarked, deletionsAtOnce, async ({ id }) => {
@@ -37,24 +44,24 @@ export async function deleteAll(
 		} catch (error) {
 			failure ??= error;
 		}
-		count += page.length;
 	}
-	return { type, count, failure };
+	return failure;
 }
 
-/** How many resources of the type are in the tenancy. */
-export async function countAll(
-	context: ReconcileContext,
-	type: ResourceType,
-	tenancy: TenancyLike,
-): Promise<Remainder> {
-	let count = 0;
-	for await (const page of pages(context, type, tenancy)) {
-		count += page.length;
+/** Whether that incarnation of the unit is stored, and marked for deletion. */
+async function isStillMarked({ client }: ReconcileContext, unit: ID): Promise<boolean> {
+	try {
+		const { resource } = await client.read({ id: unit }, strongly);
+		return resource !== undefined && isMarkedForDeletion(resource);
+	} catch (error) {
+		if (error instanceof ConnectError && error.code === Code.NotFound) {
+			return false;
+		}
+		throw error;
 	}
-	return { type, count };
 }
 
+/** The pages of one snapshot. */
 async function* pages(
 	{ client }: ReconcileContext,
 	type: ResourceType,
@@ -66,9 +73,4 @@ async function* pages(
 		yield page.resources;
 		pageToken = page.nextPageToken;
 	} while (pageToken !== "");
-}
-
-/** What is left, for people: `3 demo.v2.Artist, 1 internal.v1.Tombstone`. */
-export function describeRemainders(remainders: readonly Remainder[]): string {
-	return remainders.map(({ type, count }) => `${count} ${gvkKey(type.type)}`).join(", ");
 }

@@ -1,6 +1,15 @@
-export { createReaper, firstPassDone, type ReaperOptions, reaperName } from "./reaper.ts";
 export {
+	createLocalReaper,
+	createReaper,
+	firstPassDone,
+	ownedDeleted,
+	type ReaperOptions,
+	reaperName,
+} from "./reaper.ts";
+export {
+	createLocalTenancyDeletion,
 	createTenancyDeletion,
 	emptied,
 	type TenancyDeletionOptions,
 } from "./tenancy-deletion.ts";
+export { resourcesLeft, unregisteredTypes } from "./unregistered-types.ts";

@@ -27,10 +27,10 @@ import {
 } from "@plinth/resource-service";
 import { type Logger, type Runtime, systemRuntime } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
-import { createMemoryBackend, type StorageBackend } from "@plinth/storage";
+import { createMemoryBackend, type StorageBackend, type TenancyUnit } from "@plinth/storage";
 import { Thing, ThingSchema } from "../testdata/thing.ts";
-import { createReaper } from "./reaper.ts";
-import { createTenancyDeletion } from "./tenancy-deletion.ts";
+import { createLocalReaper, createReaper } from "./reaper.ts";
+import { createLocalTenancyDeletion, createTenancyDeletion } from "./tenancy-deletion.ts";
 
 /** A server in memory with the system controllers, on a clock that the test moves. */
 export interface System extends AsyncDisposable {
@@ -39,18 +39,31 @@ export interface System extends AsyncDisposable {
 	readonly backend: StorageBackend;
 	/** What controllers have logged as errors. */
 	readonly errors: string[];
+	/** What they have logged as warnings. */
+	readonly warnings: string[];
 	/** Stops the controllers and starts them anew, as a restart of the server does. */
 	restart(): Promise<void>;
 	/** Moves the clock until the condition holds; fails where that takes longer than `limitMs`. */
 	until(condition: () => Promise<boolean>, limitMs?: number): Promise<void>;
 }
 
-/** Starts it over an empty storage, or over the one given. */
-export async function startSystem(backend?: StorageBackend): Promise<System> {
-	const clock = new FakeClock();
+/** What a test may change about its system. */
+export interface SystemOptions {
+	/** The types that its modules register: things, unless it says otherwise. */
+	readonly types?: readonly ResourceType[];
+	/** Another server with the same storage and clock; it is to be stopped after this one. */
+	readonly joins?: System;
+	/** Whether it runs the controllers of the server that holds the lease; it does by default. */
+	readonly leads?: boolean;
+}
+
+/** Starts it over an empty storage, or over that of another one. */
+export async function startSystem(options: SystemOptions = {}): Promise<System> {
+	const { types = [Thing], joins, leads = true } = options;
+	const clock = joins?.clock ?? new FakeClock();
 	const runtime: Runtime = { ...systemRuntime, clock };
-	const storage = backend ?? createMemoryBackend({ runtime });
-	const registry = new TypeRegistry([Partition, Namespace, Tombstone, Thing]);
+	const storage = joins?.backend ?? createMemoryBackend({ runtime });
+	const registry = new TypeRegistry([Partition, Namespace, Tombstone, ...types]);
 	await ensureDefaultTenancy(storage, runtime);
 	const service = createResourceService({
 		backend: storage,
@@ -63,17 +76,25 @@ export async function startSystem(backend?: StorageBackend): Promise<System> {
 		createInProcessTransport((router) => router.service(ResourceService, service), runtime),
 	);
 	const errors: string[] = [];
+	const warnings: string[] = [];
 	const logger: Logger = {
 		debug: () => {},
 		info: () => {},
-		warn: () => {},
+		warn: (fields, message) => warnings.push(`${message} ${String(fields.err ?? "")}`),
 		error: (fields, message) => errors.push(`${message} ${String(fields.err ?? "")}`),
 	};
 	const start = () => {
 		const stop = new AbortController();
 		const manager = createControllerManager({ client, runtime, logger });
-		manager.register(createReaper());
-		for (const controller of createTenancyDeletion({ types: () => registry.all() })) {
+		const known = {
+			types: () => registry.all(),
+			census: (unit: TenancyUnit) => storage.countByTypeIn(unit, { consistency: "strong" }),
+		};
+		const controllers = [
+			...(leads ? [createReaper(known), ...createTenancyDeletion(known)] : []),
+			...[createLocalReaper(known), ...createLocalTenancyDeletion(known)],
+		];
+		for (const controller of controllers) {
 			manager.register(controller);
 		}
 		return { stop, ended: manager.run(stop.signal) };
@@ -88,6 +109,7 @@ export async function startSystem(backend?: StorageBackend): Promise<System> {
 		client,
 		backend: storage,
 		errors,
+		warnings,
 		async restart() {
 			await stop();
 			running = start();
@@ -105,7 +127,9 @@ export async function startSystem(backend?: StorageBackend): Promise<System> {
 		},
 		async [Symbol.asyncDispose]() {
 			await stop();
-			await storage.close();
+			if (joins === undefined) {
+				await storage.close();
+			}
 		},
 	};
 }

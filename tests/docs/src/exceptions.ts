@@ -35,6 +35,11 @@ export const exceptions: readonly Exception[] = [
 		line: /^client ──Connect, gRPC or gRPC-Web──▶ ResourceService\.write$/,
 		reason: "a drawing",
 	},
+	{
+		page: "docs/security.md",
+		line: /^ +callers +other deployments$/,
+		reason: "a drawing",
+	},
 ];
 
 /** The exception that a block falls under. */

@@ -1,7 +1,8 @@
-import { create, equals } from "@bufbuild/protobuf";
+import { create, type DescMessage, equals } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type ID, OwnerReferenceSchema, type Resource, ResourceSchema } from "@plinth/proto";
 import {
+	DecodeError,
 	decode,
 	deletionTimestampKey,
 	displayName,
@@ -162,7 +163,7 @@ function mergeMetadata(
 function sameContent({ schema }: KnownType, a: Resource, b: Resource): boolean {
 	return (
 		a.id?.type?.groupVersion === b.id?.type?.groupVersion &&
-		equals(schema, decode({ schema }, a).data, decode({ schema }, b).data) &&
+		sameData(schema, a, b) &&
 		sameMetadata(a.metadata, b.metadata) &&
 		a.ownerReferences.length === b.ownerReferences.length &&
 		a.ownerReferences.every((reference, at) => {
@@ -170,6 +171,18 @@ function sameContent({ schema }: KnownType, a: Resource, b: Resource): boolean {
 			return other !== undefined && equals(OwnerReferenceSchema, reference, other);
 		})
 	);
+}
+
+/** What is stored may be what its type can't decode: then it is not what is wanted. */
+function sameData(schema: DescMessage, stored: Resource, planned: Resource): boolean {
+	try {
+		return equals(schema, decode({ schema }, stored).data, decode({ schema }, planned).data);
+	} catch (error) {
+		if (error instanceof DecodeError) {
+			return false;
+		}
+		throw error;
+	}
 }
 
 function sameMetadata(

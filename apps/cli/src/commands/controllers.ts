@@ -11,7 +11,7 @@ import { shortDuration } from "../configuration/duration.ts";
 import { toYaml } from "../document/show-document.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { OutputFormat } from "../output/print-resources.ts";
-import { plainCell, type Row, renderTable } from "../output/table.ts";
+import { type Cell, plainCell, type Row, renderTable, type TableOptions } from "../output/table.ts";
 import { type AddCommand, outputOption } from "./runner.ts";
 
 /** `plinth controllers`: what the controllers of the server that is asked are doing. */
@@ -26,11 +26,17 @@ export const addControllers: AddCommand = (program, run) => {
 				const { controllers } = await session.call(
 					connection.controllers.listControllers({}, { signal: io.signal }),
 				);
-				io.out(show(controllers, output, io));
+				io.out(showControllers(controllers, output, io));
 				return exitCodes.ok;
 			}),
 		);
 };
+
+/** Columns that are shown where a controller has something to say in them. */
+const troubles = [
+	{ heading: "STILL-RUNNING", cut: true },
+	{ heading: "UNDECODABLE", cut: true },
+] as const;
 
 const columns = [
 	{ heading: "NAME", cut: false },
@@ -45,10 +51,11 @@ const columns = [
 	{ heading: "LAST-ERROR", cut: true },
 ] as const;
 
-function show(
+/** The controllers in a format. */
+export function showControllers(
 	controllers: readonly Controller[],
 	output: OutputFormat,
-	options: { readonly width: number | undefined; readonly color: boolean },
+	options: TableOptions,
 ): string {
 	const forms = () =>
 		controllers.map((one) => toJson(ControllerSchema, one, { useProtoFieldName: true }));
@@ -60,8 +67,26 @@ function show(
 		case "yaml":
 			return toYaml(...forms());
 		case "table":
-			return renderTable(columns, controllers.map(rowOf), options);
+			return tableOf(controllers, options);
 	}
+}
+
+function tableOf(controllers: readonly Controller[], options: TableOptions): string {
+	const rows = controllers.map((controller) => ({
+		row: rowOf(controller),
+		troubles: [stillRunningCell(controller), undecodableCell(controller)],
+	}));
+	const shown = troubles.flatMap((column, at) =>
+		rows.some((row) => row.troubles[at]?.text !== "") ? [{ column, at }] : [],
+	);
+	return renderTable(
+		[...columns, ...shown.map(({ column }) => column)],
+		rows.map(({ row, troubles: cells }) => [
+			...row,
+			...shown.map(({ at }) => cells[at] ?? plainCell("")),
+		]),
+		options,
+	);
 }
 
 function rowOf(controller: Controller): Row {
@@ -83,6 +108,30 @@ function rowOf(controller: Controller): Row {
 		{ text: String(restarts), tone: restarts > 0 ? "unsure" : "plain" },
 		plainCell(controller.lastError?.message ?? ""),
 	];
+}
+
+/** How many reconciles run for longer than they should, and which has run longest. */
+function stillRunningCell({ stillRunning, overdue }: Controller): Cell {
+	const [longest] = stillRunning;
+	if (longest === undefined) {
+		// The server reports those of earlier runs by key alone.
+		return overdue.length === 0
+			? plainCell("")
+			: { text: `${overdue.length} (${overdue[0]})`, tone: "bad" };
+	}
+	const time =
+		longest.running === undefined ? "" : ` for ${shortDuration(durationMs(longest.running))}`;
+	return {
+		text: `${stillRunning.length} (${longest.key}${time})`,
+		tone: overdue.length > 0 ? "bad" : "unsure",
+	};
+}
+
+/** How many cached resources can't be decoded, and the error of one of them. */
+function undecodableCell({ undecodable }: Controller): Cell {
+	return undecodable === undefined || undecodable.count === 0
+		? plainCell("")
+		: { text: `${undecodable.count} (${undecodable.errors[0] ?? ""})`, tone: "bad" };
 }
 
 function phaseName(phase: Phase): string {

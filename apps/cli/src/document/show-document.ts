@@ -57,13 +57,38 @@ export function contentOf(resource: Resource, types: KnownTypes): JsonObject {
 	return content;
 }
 
-/** The data of a resource by field names: enums by name, times as text. */
-export function dataOf(data: Any, types: KnownTypes): JsonValue {
+/** The data of a resource in its JSON form, and why that is only its bytes, where it is. */
+export interface ShownData {
+	readonly json: JsonValue;
+	/** Why the type that the server describes can't decode the data. */
+	readonly error?: string;
+}
+
+/**
+ * The data of a resource by field names: enums by name, times as text. Data of an unknown type is shown as
+ * bytes; data that its type can't decode as well, with the error.
+ */
+export function showData(data: Any, types: KnownTypes): ShownData {
 	const desc = types.messages.getMessage(typeNameOf(data));
 	if (desc === undefined) {
-		return { "@type": data.typeUrl, bytes: Buffer.from(data.value).toString("base64") };
+		return { json: bytesOf(data) };
 	}
-	return shown(desc, toJson(desc, fromBinary(desc, data.value), jsonOptions(types)));
+	try {
+		return { json: shown(desc, toJson(desc, fromBinary(desc, data.value), jsonOptions(types))) };
+	} catch (cause) {
+		const reason = cause instanceof Error ? cause.message : String(cause);
+		const error = `can't be decoded as ${desc.typeName}: ${reason}`;
+		return { json: { ...bytesOf(data), error }, error };
+	}
+}
+
+/** As `showData`, the JSON form alone. */
+export function dataOf(data: Any, types: KnownTypes): JsonValue {
+	return showData(data, types).json;
+}
+
+function bytesOf({ typeUrl, value }: Any): JsonObject {
+	return { "@type": typeUrl, bytes: Buffer.from(value).toString("base64") };
 }
 
 /** A document, or several, as YAML. */

@@ -4,9 +4,9 @@ import { hasNamespace, hasPartition } from "@plinth/resource";
 import { decodeTime } from "ulid";
 import type { KnownType, KnownTypes } from "../api/known-types.ts";
 import { shortDuration } from "../configuration/duration.ts";
-import { dataOf } from "../document/show-document.ts";
+import { showData } from "../document/show-document.ts";
 import { statusCell } from "./conditions.ts";
-import { plainCell, type Row, type TableColumn } from "./table.ts";
+import { type Cell, plainCell, type Row, type TableColumn } from "./table.ts";
 import { columnsOf, type DataColumn } from "./type-columns.ts";
 
 /** What the rows of a type are made with. */
@@ -45,17 +45,25 @@ export class ResourceTable {
 
 	rowOf(resource: Resource): Row {
 		const { id, data } = resource;
-		const json = data === undefined ? {} : dataOf(data, this.#options.types);
-		const fields: JsonObject =
-			typeof json === "object" && json !== null && !Array.isArray(json) ? json : {};
+		const { json, error } =
+			data === undefined
+				? { json: {}, error: undefined }
+				: { error: undefined, ...showData(data, this.#options.types) };
+		const isFields = error === undefined && typeof json === "object" && json !== null;
+		const fields: JsonObject = isFields && !Array.isArray(json) ? json : {};
 		return [
 			...this.#units.map((unit) => plainCell(id?.tenancy?.[unit] ?? "")),
 			plainCell(id?.name ?? ""),
 			...this.#dataColumns.map(({ cellOf }) => plainCell(cellOf(fields))),
-			statusCell(resource),
+			error === undefined ? statusCell(resource) : withError(error, statusCell(resource)),
 			plainCell(ageOf(resource, this.#options.now())),
 		];
 	}
+}
+
+/** The status of a resource whose data can't be shown. */
+function withError(error: string, { text }: Cell): Cell {
+	return { text: text === "" ? error : `${error}, ${text}`, tone: "bad" };
 }
 
 /** How long ago a resource was created, which its uid says. */

@@ -3,10 +3,12 @@ import type { AddressInfo } from "node:net";
 import { type Client, createClient } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { createInProcessTransport } from "@plinth/in-process";
-import { ResourceService, TypeService } from "@plinth/proto";
+import { type Resource, ResourceService, TypeService } from "@plinth/proto";
 import {
 	type Authorizer,
+	idOf,
 	Namespace,
+	newUlid,
 	Partition,
 	type ResourceType,
 	Tombstone,
@@ -27,6 +29,8 @@ export interface CinemaServer extends AsyncDisposable {
 	readonly address: string;
 	/** Full rights, in process. */
 	readonly client: Client<typeof ResourceService>;
+	/** Stores a resource unchecked, as a server with other types may have. */
+	store(resource: Resource): Promise<void>;
 	/** Breaks all connections, as a network does. */
 	breakConnections(): void;
 	/** Stops listening, and breaks all connections. */
@@ -112,6 +116,18 @@ export async function startCinema(options: CinemaOptions = {}): Promise<CinemaSe
 			ResourceService,
 			createInProcessTransport((router) => router.service(ResourceService, trusted)),
 		),
+		async store(resource) {
+			const id = resource.id ?? idOf(Partition, "");
+			const stored = await backend.read(id, { consistency: "strong" }).catch(() => undefined);
+			const uid = stored?.id?.uid ?? newUlid(systemRuntime);
+			await backend.commit([
+				{
+					op: "put",
+					resource: { ...resource, id: { ...id, uid }, generation: newUlid(systemRuntime) },
+					expectedVersion: stored?.version ?? "",
+				},
+			]);
+		},
 		breakConnections,
 		stop,
 		restart: async () => {

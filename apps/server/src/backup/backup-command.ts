@@ -1,8 +1,9 @@
-import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
+import type { Logger } from "@plinth/runtime";
 import { backupFile, restoreFile, StorageFileError } from "@plinth/storage-sqlite";
 import type { Configuration } from "../configuration/configuration.ts";
 import { UsageError } from "../configuration/usage-error.ts";
+import { openDataDirectory } from "../data-directory.ts";
 import { databaseFile } from "../storage-choice.ts";
 
 /** Copies of the embedded storage, of a server that does not run. */
@@ -23,6 +24,7 @@ export async function copyStorage(
 	command: CopyCommand,
 	file: string | undefined,
 	{ storage, dataDirectory }: Pick<Configuration, "storage" | "dataDirectory">,
+	logger: Logger,
 ): Promise<string> {
 	if (file === undefined || file.startsWith("-")) {
 		throw new UsageError(`${command} needs a file: plinth-server ${command} <file> [flags]`);
@@ -37,7 +39,7 @@ export async function copyStorage(
 		const { resources, version } = await backupFile({ path, to: file }).catch(explainRunning);
 		return `${file} has ${resources} resources, as of version ${version}\n`;
 	}
-	await mkdir(dataDirectory, { recursive: true });
+	await openDataDirectory(dataDirectory, logger);
 	const { resources, version, replaced } = await restoreFile({ path, from: file });
 	const kept = replaced === undefined ? "" : `; what was there before is kept as ${replaced}`;
 	return `${path} has ${resources} resources, all of version ${version}${kept}\n`;

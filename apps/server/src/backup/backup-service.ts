@@ -7,7 +7,7 @@ import {
 	type BackupService,
 } from "@plinth/proto/gen/plinth/backup/v1/backup_service_pb.js";
 import type { Access, Authorizer, TypeLike } from "@plinth/resource";
-import { accessOf } from "@plinth/resource-service";
+import { accessOf, enforce } from "@plinth/resource-service";
 import type { Clock, Logger } from "@plinth/runtime";
 import { type CopyProgress, StorageFileError } from "@plinth/storage-sqlite";
 import { auditStream } from "../operations/audit.ts";
@@ -137,10 +137,7 @@ async function taken(taking: Promise<StorageCopy>): Promise<StorageCopy> {
 /** @throws ConnectError PermissionDenied. */
 function requireBackup(access: Access): void {
 	// It is of all names: a right to those with a prefix is not enough.
-	const decision = access.check(operatorBackup, { type: backupType, name: "" });
-	if (decision.kind === "denied") {
-		throw new ConnectError(decision.message, Code.PermissionDenied);
-	}
+	enforce(access.check(operatorBackup, { type: backupType, name: "" }));
 }
 
 /** Aborts when what the caller may do has ended or changed. */

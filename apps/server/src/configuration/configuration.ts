@@ -3,6 +3,7 @@ import type { CallLimits } from "../limits/call-limits.ts";
 import type { ListenerLimits } from "../listener/limits.ts";
 import type { TlsFiles } from "../listener/tls-files.ts";
 import type { AccessOptions, JwtOptions } from "../security/access-options.ts";
+import type { CorsOptions } from "../server-options.ts";
 import { readConfigurationFile } from "./configuration-file.ts";
 import { deploymentChoice } from "./deployment-choice.ts";
 import { readEnvironment } from "./environment.ts";
@@ -22,12 +23,15 @@ export interface Configuration {
 	readonly etcd?: EtcdChoice;
 	/** What all resources may take, in bytes. */
 	readonly memoryLimitBytes?: number;
+	readonly onStorageFailure?: "exit" | "stay";
 	/** Paths of module files, as given. */
 	readonly modules: readonly string[];
 	readonly tls?: TlsFiles;
 	/** Absent: everyone has full rights. */
 	readonly access?: AccessOptions;
 	readonly allowAnonymous: boolean;
+	readonly allowedHosts?: readonly string[];
+	readonly cors?: CorsOptions;
 	/** Absent: there is no other deployment. */
 	readonly deployment?: DeploymentOptions;
 	/** Limits that are not left as they are. */
@@ -76,6 +80,8 @@ function configurationOf(given: Given): Configuration {
 			`${given.nameOf(settings.listen)} ${formatListenAddress(listen)} is beyond this machine, where everyone who reaches it would have full rights: say who may do what with --access-file or --jwt-jwks-url, listen on 127.0.0.1 or [::1], or accept it with --allow-anonymous`,
 		);
 	}
+	const allowedHosts = given.all(settings.allowedHosts);
+	const allowedOrigins = given.all(settings.corsAllowedOrigins);
 	return {
 		listen,
 		storage,
@@ -84,9 +90,17 @@ function configurationOf(given: Given): Configuration {
 		modules: given.all(settings.modules),
 		limits: present({
 			messageBytes: given.get(settings.messageBytes),
+			messageFields: given.get(settings.messageFields),
 			connections: given.get(settings.connections),
 			streamsPerConnection: given.get(settings.streamsPerConnection),
 			headersMs: given.get(settings.headersTimeout),
+			requestMs: given.get(settings.requestTimeout),
+			streamIdleMs: given.get(settings.streamIdle),
+			writeStallMs: given.get(settings.writeStall),
+			pendingBytesPerConnection: given.get(settings.pendingBytesPerConnection),
+			pendingBytes: given.get(settings.pendingBytes),
+			healthWatchesPerConnection: given.get(settings.healthWatchesPerConnection),
+			healthWatches: given.get(settings.healthWatches),
 		}),
 		callLimits: present({
 			callsInFlight: given.get(settings.callsInFlight),
@@ -94,14 +108,19 @@ function configurationOf(given: Given): Configuration {
 			streamsPerSubject: given.get(settings.watchesPerToken),
 			callsPerSecond: given.get(settings.callsPerSecond),
 			callBurst: given.get(settings.callBurst),
+			bytesPerSecond: given.get(settings.bytesPerSecond),
+			byteBurst: given.get(settings.byteBurst),
 		}),
 		logLevel: given.get(settings.logLevel) ?? "info",
 		...present({
+			allowedHosts: allowedHosts.length > 0 ? allowedHosts : undefined,
+			cors: allowedOrigins.length > 0 ? { allowedOrigins } : undefined,
 			etcd: etcd ?? undefined,
 			tls,
 			access,
 			deployment: deploymentChoice(given),
 			memoryLimitBytes: given.get(settings.memoryLimit),
+			onStorageFailure: given.get(settings.onStorageFailure),
 			stopLimitMs: given.get(settings.stopTimeout),
 			otlpEndpoint: given.get(settings.otlpEndpoint),
 		}),

@@ -11,6 +11,7 @@ export const help = `plinth-server: resources, controllers and their API on one 
   plinth-server new-token          make a token, and its hash for the access file
   plinth-server backup <file>      copy the sqlite storage of a server that does not run
   plinth-server restore <file>     put such a copy in its place; what was there is kept
+  plinth-server etcd-restored      declare that etcd was restored while no server ran
 
 Each flag is a variable of the environment too, as PLINTH_ETCD_CA_FILE for --etcd-ca-file, and a key
 of the file that --config names, as caFile under etcd. Flags come first, then the environment.

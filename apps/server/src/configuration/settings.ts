@@ -4,11 +4,13 @@ import {
 	count,
 	duration,
 	etcdEndpoint,
+	hostName,
 	label,
 	oneOf,
 	size,
 	text,
 	url,
+	webOrigin,
 } from "./value-parsers.ts";
 
 /**
@@ -44,6 +46,12 @@ export const settings = {
 		says: "what all resources may take, as 2GiB: from 80 % of it on, nothing may grow",
 		otherwise: "none",
 		parse: size,
+	}),
+	onStorageFailure: one("onStorageFailure", {
+		takes: "exit|stay",
+		says: "after the storage failed, exit with code 1 when limits.stopTimeout has passed, or stay, without writes, for inspection",
+		otherwise: "exit",
+		parse: oneOf("exit", "stay"),
 	}),
 	modules: list("modules", {
 		flag: "module",
@@ -102,6 +110,16 @@ export const settings = {
 		"allowAnonymous",
 		"listen beyond this machine although everyone who reaches it has full rights",
 	),
+	allowedHosts: list("allowedHosts", {
+		takes: "<name,…>",
+		says: "host names of this server: without tokens, requests are accepted for localhost, IP addresses and these",
+		parse: hostName,
+	}),
+	corsAllowedOrigins: list("cors.allowedOrigins", {
+		takes: "<origin,…>",
+		says: "web pages that may call this server, as https://console.example; other pages are refused",
+		parse: webOrigin,
+	}),
 	jwtJwksFile: one("jwt.jwksFile", {
 		takes: "<file>",
 		says: "take JWTs that are signed with these keys; read again when it changes",
@@ -121,6 +139,12 @@ export const settings = {
 		otherwise: "4MiB",
 		parse: size,
 	}),
+	messageFields: one("limits.messageFields", {
+		takes: "<number>",
+		says: "the fields of one message of a request, counted before it is decoded",
+		otherwise: "250000",
+		parse: count,
+	}),
 	connections: one("limits.connections", {
 		takes: "<number>",
 		says: "open connections",
@@ -135,7 +159,7 @@ export const settings = {
 	}),
 	callsInFlight: one("limits.callsInFlight", {
 		takes: "<number>",
-		says: "calls at once, streams and health checks aside",
+		says: "calls whose response was not taken yet, streams and health checks aside",
 		otherwise: "2000",
 		parse: count,
 	}),
@@ -163,11 +187,65 @@ export const settings = {
 		otherwise: "20000",
 		parse: count,
 	}),
+	bytesPerSecond: one("limits.bytesPerSecond", {
+		takes: "<size>",
+		says: "what is read of the requests of one token's subject per second, on average",
+		otherwise: "64MiB",
+		parse: size,
+	}),
+	byteBurst: one("limits.byteBurst", {
+		takes: "<size>",
+		says: "what is read of them at once after a quiet time",
+		otherwise: "256MiB",
+		parse: size,
+	}),
 	headersTimeout: one("limits.headersTimeout", {
 		takes: "<time>",
 		says: "a connection without complete headers by then is closed",
 		otherwise: "10s",
 		parse: duration,
+	}),
+	requestTimeout: one("limits.requestTimeout", {
+		takes: "<time>",
+		says: "a call whose request has not arrived by then is ended",
+		otherwise: "1m",
+		parse: duration,
+	}),
+	streamIdle: one("limits.streamIdle", {
+		takes: "<time>",
+		says: "a stream that its client can still write to is ended after this long without a message",
+		otherwise: "5m",
+		parse: duration,
+	}),
+	writeStall: one("limits.writeStall", {
+		takes: "<time>",
+		says: "a call whose client takes nothing of its response for this long is ended",
+		otherwise: "30s",
+		parse: duration,
+	}),
+	pendingBytesPerConnection: one("limits.pendingBytesPerConnection", {
+		takes: "<size>",
+		says: "responses that wait to be taken on one connection, where there are several",
+		otherwise: "64MiB",
+		parse: size,
+	}),
+	pendingBytes: one("limits.pendingBytes", {
+		takes: "<size>",
+		says: "responses that wait to be taken, in all",
+		otherwise: "256MiB",
+		parse: size,
+	}),
+	healthWatchesPerConnection: one("limits.healthWatchesPerConnection", {
+		takes: "<number>",
+		says: "watches of the health on one connection",
+		otherwise: "64",
+		parse: count,
+	}),
+	healthWatches: one("limits.healthWatches", {
+		takes: "<number>",
+		says: "watches of the health, in all",
+		otherwise: "1000",
+		parse: count,
 	}),
 	stopTimeout: one("limits.stopTimeout", {
 		takes: "<time>",

@@ -49,6 +49,32 @@ describe("what is configured", () => {
 		});
 	});
 
+	it("of hosts and origins may come from each source, in the form in which they are compared", () => {
+		const expected = {
+			allowedHosts: ["plinth.example", "b.example"],
+			cors: { allowedOrigins: ["https://console.example"] },
+		};
+		const flags = ["--allowed-hosts", "Plinth.Example,b.example."];
+		const origin = "HTTPS://console.example:443";
+		expect(configured([...flags, "--cors-allowed-origins", origin])).toMatchObject(expected);
+		expect(
+			configured([], {
+				PLINTH_ALLOWED_HOSTS: "plinth.example,b.example",
+				PLINTH_CORS_ALLOWED_ORIGINS: origin,
+			}),
+		).toMatchObject(expected);
+		const config = file(
+			`allowedHosts: [plinth.example, b.example]\ncors:\n  allowedOrigins: ${origin}\n`,
+		);
+		expect(configured(["--config", config])).toMatchObject(expected);
+		expect(() => configured(["--allowed-hosts", "*.example"])).toThrow(
+			'--allowed-hosts "*.example" is not a host name without scheme, port and wildcard',
+		);
+		expect(() => configured(["--cors-allowed-origins", "*"])).toThrow(
+			'--cors-allowed-origins "*" is not an http or https origin',
+		);
+	});
+
 	it("may be nothing: an empty file, empty variables, and variables of others", () => {
 		expect(
 			configured(["--config", file("# nothing yet\n")], {

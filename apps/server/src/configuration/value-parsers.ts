@@ -1,4 +1,5 @@
 import { labelProblem } from "@plinth/resource";
+import { hostForm, originForm, parseHostName, parseOrigin } from "../listener/host-header.ts";
 import { type ListenAddress, parseListenAddress } from "./listen-address.ts";
 import { BadValue } from "./setting.ts";
 
@@ -108,4 +109,21 @@ export function etcdEndpoint(value: string): string {
 		);
 	}
 	return parsed.origin;
+}
+
+/** A host name without a port. */
+export function hostName(value: string): string {
+	return parsedAs(parseHostName(value), hostForm);
+}
+
+/** The origin of web pages. */
+export function webOrigin(value: string): string {
+	return parsedAs(parseOrigin(value), originForm);
+}
+
+function parsedAs(parsed: string | undefined, form: string): string {
+	if (parsed === undefined) {
+		throw new BadValue(form);
+	}
+	return parsed;
 }

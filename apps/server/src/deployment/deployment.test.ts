@@ -1,56 +1,17 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer as createPort } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { Deployment } from "@plinth/db-constraint";
 import { ResourceService } from "@plinth/proto";
 import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import { idOf, Namespace, tenancyOf, typeOf } from "@plinth/resource";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { musicModule } from "../../testdata/music.ts";
-import { createServer, type Server } from "../server.ts";
-import { startServer } from "../testing/started-server.fixture.ts";
-
-const credential = "a-credential-of-all-deployments";
-
-async function freePort(): Promise<number> {
-	const port = createPort();
-	await new Promise<void>((resolve) => port.listen(0, "127.0.0.1", resolve));
-	const address = port.address();
-	await new Promise((resolve) => port.close(resolve));
-	return typeof address === "object" && address !== null ? address.port : 0;
-}
-
-function credentialFile(): string {
-	const folder = mkdtempSync(join(tmpdir(), "plinth-deployment-"));
-	onTestFinished(() => rmSync(folder, { recursive: true }));
-	const file = join(folder, "credential");
-	writeFileSync(file, `${credential}\nthe-credential-that-was-before\n`);
-	return file;
-}
-
-async function startDeployment(
-	service: string,
-	file: string,
-	metaAddresses: readonly string[] = [],
-): Promise<{ readonly server: Server; readonly internal: string }> {
-	const internalListen = { host: "127.0.0.1", port: await freePort() };
-	const internal = `http://127.0.0.1:${internalListen.port}`;
-	const server = await startServer({
-		modules: service === "meta" ? [] : [musicModule()],
-		deployment: {
-			service,
-			region: "r1",
-			address: internal,
-			metaAddresses,
-			internalListen,
-			credentialFile: file,
-		},
-	});
-	return { server, internal };
-}
+import { createServer } from "../server.ts";
+import {
+	credential,
+	credentialFile,
+	startDeployment,
+} from "../testing/started-deployment.fixture.ts";
 
 function transportWith(address: string, token: string) {
 	return createConnectTransport({
@@ -94,7 +55,10 @@ describe("the internal listener", () => {
 	it("does not serve the meta types at other deployments", async () => {
 		const file = credentialFile();
 		const meta = await startDeployment("meta", file);
-		const music = await startDeployment("music", file, [meta.internal]);
+		const music = await startDeployment("music", file, {
+			metaAddresses: [meta.internal],
+			modules: [musicModule()],
+		});
 		const transport = transportWith(music.internal, credential);
 		const refused = await createClient(ResourceService, transport)
 			.list({ type: typeOf(Deployment.type), tenancy: tenancyOf() })
@@ -107,7 +71,10 @@ describe("a deployment that is deleted", () => {
 	it("stops, and says why", async () => {
 		const file = credentialFile();
 		const meta = await startDeployment("meta", file);
-		const { server } = await startDeployment("music", file, [meta.internal]);
+		const { server } = await startDeployment("music", file, {
+			metaAddresses: [meta.internal],
+			modules: [musicModule()],
+		});
 		await meta.server.client.delete({ id: idOf(Deployment, "music-r1") });
 		await expect(server.ended).rejects.toThrow("deployment music-r1 was deleted");
 	});

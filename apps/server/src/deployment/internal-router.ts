@@ -9,11 +9,7 @@ import { metaTypes } from "@plinth/db-constraint";
 import { ResourceService } from "@plinth/proto";
 import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import { TypeRegistry } from "@plinth/resource";
-import {
-	createResourceService,
-	everyoneMayDoEverything,
-	sendErrorsWell,
-} from "@plinth/resource-service";
+import { createResourceService, deploymentItself, sendErrorsWell } from "@plinth/resource-service";
 import type { Logger, Runtime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
 
@@ -56,7 +52,7 @@ export function createInternalRouter(options: InternalRouterOptions): ConnectRou
 				registry: new TypeRegistry(metaTypes),
 				runtime,
 				logger,
-				authorizer: everyoneMayDoEverything,
+				authorizer: deploymentItself,
 			}),
 		);
 	}

@@ -1,8 +1,12 @@
 import { metaService } from "@plinth/db-constraint";
+import type { RequestMeter } from "../decoding/request-meter.ts";
 import { endStreams } from "../listener/end-streams.ts";
+import { exchangeOf } from "../listener/exchange.ts";
+import { Exchanges, type ExchangesOptions } from "../listener/exchanges.ts";
 import type { FollowedTls } from "../listener/followed-tls.ts";
 import type { ListenerLimits } from "../listener/limits.ts";
 import { type Listener, openListener } from "../listener/listener.ts";
+import { checkOrigin } from "../listener/origin-check.ts";
 import { reportFaults } from "../listener/report-faults.ts";
 import { answerText } from "../listener/request-handler.ts";
 import { createRpcHandler } from "../listener/rpc-handler.ts";
@@ -17,19 +21,25 @@ export interface InternalOptions
 	readonly others: Pick<Others, "credential">;
 	readonly limits: ListenerLimits;
 	readonly tls: FollowedTls | undefined;
+	readonly meter: RequestMeter;
 	/** Ends streams with its reason. */
 	readonly streamsEnd: AbortSignal;
+	/** Counts a call that the server ended. */
+	readonly onCut?: ExchangesOptions["onCut"];
 }
 
 /** Listens for the other deployments. @throws ListenError. */
 export async function openInternal(options: InternalOptions): Promise<Listener> {
 	const { deployment, others, limits, tls, logger, runtime, streamsEnd } = options;
-	const { mixin, store, callsEnd } = options;
+	const { mixin, store, callsEnd, onCut } = options;
 	const router = createInternalRouter({
 		...{ mixin, store, runtime, logger, callsEnd },
 		isMeta: deployment.service === metaService,
 		messageBytes: limits.messageBytes,
-		check: (call) => others.credential.check(call),
+		check: (call) => {
+			others.credential.check(call);
+			exchangeOf(call.values).admit({ leave: () => {} });
+		},
 		interceptors: [endStreams(streamsEnd), reportFaults(logger)],
 	});
 	const listener = await openListener({
@@ -38,10 +48,19 @@ export async function openInternal(options: InternalOptions): Promise<Listener> 
 		...(tls && { tls: tls.withoutClients }),
 		clock: runtime.clock,
 		logger,
-		handler: createRpcHandler(
-			router,
-			(_request, response) => answerText(response, 404, "only deployments call here"),
-			logger,
+		// Deployments are told by their credential, under any name. No page calls here.
+		handler: checkOrigin(
+			{ scheme: tls === undefined ? "http" : "https", allowedOrigins: new Set() },
+			createRpcHandler({
+				router,
+				otherwise: (_request, response) => answerText(response, 404, "only deployments call here"),
+				exchanges: new Exchanges({
+					...{ clock: runtime.clock, logger, limits, streamsMayStall: true },
+					...(onCut && { onCut }),
+				}),
+				logger,
+				meter: options.meter,
+			}),
 		),
 	});
 	tls?.followWithoutClients(listener);

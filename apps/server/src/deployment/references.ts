@@ -5,19 +5,29 @@ import {
 	createConstraints,
 	EnvRegistry,
 	establishOwnAnew,
+	followSchema,
 	localEnvironment,
 	metaService,
 	NodeManager,
 	openLocalUid,
 	type ReferenceMetrics,
 	recordDeletedDeployments,
+	type SchemaInForce,
 	ServiceDescriptor,
 } from "@plinth/db-constraint";
 import type { ResourceService } from "@plinth/proto";
 import type { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import type { ResourceType } from "@plinth/resource";
-import { type LeaseManager, type Logger, type Runtime, sleep } from "@plinth/runtime";
+import type { Callers } from "@plinth/resource-service";
+import {
+	type LeaseManager,
+	type Logger,
+	type Runtime,
+	type SuspendableLeases,
+	sleep,
+} from "@plinth/runtime";
 import type { StorageBackend, StorageIdentity } from "@plinth/storage";
+import type { Readiness } from "../operations/readiness.ts";
 import type { Connections } from "./connections.ts";
 import type { DeploymentOptions } from "./deployment-options.ts";
 
@@ -35,8 +45,13 @@ export interface ReferencesOptions {
 	readonly deployment: DeploymentOptions | undefined;
 	/** The ways to the other deployments. */
 	readonly connections: Connections | undefined;
+	/** Decides on the callers of other deployments. */
+	readonly callers: Callers;
 	/** The own resource service, by which a meta deployment registers with itself. */
 	readonly ownService: () => Client<typeof ResourceService>;
+	/** Suspended while another schema than this server's is in force. */
+	readonly leases: Pick<SuspendableLeases, "suspend" | "resume">;
+	readonly readiness: Pick<Readiness, "block" | "clear">;
 	readonly runtime: Runtime;
 	readonly logger: Logger;
 	/** Called where the server must stop: it serves for a deployment that there is no more. */
@@ -48,6 +63,11 @@ export interface ControlOptions {
 	readonly client: Client<typeof ResourceService>;
 	readonly cloningClient: Client<typeof ResourceService>;
 	readonly leases: LeaseManager;
+}
+
+function supersededBy(schema: SchemaInForce & { readonly kind: "other" }): string {
+	const { fingerprint, ownFingerprint } = schema;
+	return `another server has brought another schema of references into force ("${fingerprint}", this server's is "${ownFingerprint}"): this server refuses all writes and holds no leases. Stop it, or start it with the modules of the other servers; if its schema is right, restart it. It continues by itself once its own schema is in force again`;
 }
 
 /** The references of a server: its storage, and what goes on behind it. */
@@ -71,6 +91,8 @@ export class References {
 		this.#registry = registry;
 		this.#version = version;
 		this.#running.push(constraints.run(this.#end.signal));
+		const unfollow = followSchema(constraints.context, (schema) => this.#onSchema(schema));
+		this.#end.signal.addEventListener("abort", unfollow, { once: true });
 	}
 
 	/**
@@ -101,7 +123,10 @@ export class References {
 		}
 		const environment =
 			registry ?? localEnvironment(await openLocalUid(backend, runtime, identity?.uid));
-		const constraints = createConstraints({ backend, descriptor, environment, runtime, logger });
+		const { callers } = options;
+		const constraints = createConstraints({
+			...{ backend, descriptor, environment, runtime, logger, callers },
+		});
 		await constraints.schemaPass.begin();
 		return new References(options, constraints, registry, version);
 	}
@@ -169,6 +194,34 @@ export class References {
 	async close(): Promise<void> {
 		this.#end.abort(new Error("the server stops"));
 		await Promise.allSettled(this.#running);
+	}
+
+	/** Aborts when another schema comes into force than this server's. */
+	#superseded = new AbortController();
+
+	/**
+	 * While another schema is in force, this server can write nothing: it is not ready, and leaves the work
+	 * of the lease holder to a server that can. It never brings its own schema into force again by itself:
+	 * two servers would take turns.
+	 */
+	#onSchema(schema: SchemaInForce): void {
+		const { leases, readiness } = this.#options;
+		if (schema.kind === "other") {
+			const reason = supersededBy(schema);
+			this.#superseded.abort(new Error(reason));
+			readiness.block("references", reason);
+			leases.suspend(new Error(reason));
+			return;
+		}
+		this.#superseded = new AbortController();
+		readiness.clear("references");
+		leases.resume();
+		// Whoever brought it into force again may have stopped before it was complete.
+		const ends = AbortSignal.any([this.#superseded.signal, this.#end.signal]);
+		const completing = this.#untilDone("the schema of references is completed", ends, () =>
+			this.#constraints.schemaPass.complete(ends),
+		);
+		this.#running.push(completing.catch(() => {}));
 	}
 
 	/** Completes the schema and only then says which version is current; again where another is wanted. */

@@ -8,15 +8,24 @@ import {
 import type { Access, Authorizer } from "@plinth/resource";
 import { accessOf } from "@plinth/resource-service";
 import type { Clock } from "@plinth/runtime";
+import type { Connection, Holder } from "../listener/connection.ts";
+import { exchangeOf } from "../listener/exchange.ts";
 import type { CallLimits } from "./call-limits.ts";
 import { RateLimiter } from "./rate-limiter.ts";
 
 /** Why a gate did not let a call in. */
-export type Refusal = "unauthenticated" | "rate" | "calls" | "streams" | "streams-of-subject";
+export type Refusal =
+	| "unauthenticated"
+	| "rate"
+	| "calls"
+	| "calls-of-subject"
+	| "streams"
+	| "streams-of-subject"
+	| "fields";
 
 /** What a gate tells about a call that it did not let in. */
 export interface RefusedCall {
-	readonly call: HandlerContext;
+	readonly call: Pick<HandlerContext, "method">;
 	readonly why: Refusal;
 	/** Who called; `undefined` where that is not known. */
 	readonly subject: string | undefined;
@@ -28,7 +37,9 @@ export interface CallGateOptions {
 	readonly authorizer: Authorizer;
 	readonly limits: CallLimits;
 	readonly clock: Clock;
-	/** Full names of services that need no token and count for nothing: health and leases. */
+	/** How many streams a connection may have. */
+	readonly streamsPerConnection: number;
+	/** Full names of services that need no token and have limits of their own: health. */
 	readonly exempt: ReadonlySet<string>;
 	readonly onRefused: (refused: RefusedCall) => void;
 }
@@ -48,18 +59,39 @@ export interface GateState {
 	readonly streams: number;
 }
 
-/** Whoever calls without a good token, for counting. No subject is empty. */
-const unknownCaller = "";
+/**
+ * The key of calls without a good token, and of those whose token is not checked yet. No subject is empty:
+ * it can't be that of a token.
+ */
+const anonymous = "";
+
+/** Of all calls in flight, what may be in use before shares are held against `callShare`. */
+const crowded = 3 / 4;
+
+/** What a subject may hold of all calls in flight while they are crowded. */
+const callShare = 1 / 4;
+
+/** What a subject holds. */
+class SubjectHolder implements Holder {
+	calls = 0;
+	streams = 0;
+	pendingBytes = 0;
+}
 
 /**
- * Lets calls into a listener: those with a token that is good, within the limits. It runs before a
- * call's body is read, and makes room again when the call's signal aborts, which Connect does at the end
- * of each call.
+ * Lets calls into a listener: those with a token that is good, within the limits. It runs before a call's body is
+ * read. A call keeps its place until its exchange is released: the client has taken the response or is
+ * gone, and the handler has returned.
+ *
+ * Calls in flight are shared: above three quarters of the limit, a subject that holds more than a quarter is
+ * refused, so that the others find room. Where no tokens are asked for, connections take the place of
+ * subjects, and each may hold as many as it may have streams.
  */
 export class CallGate {
 	readonly #options: CallGateOptions;
 	readonly #rates: RateLimiter;
-	readonly #streamsOf = new Map<string, number>();
+	/** Those that hold anything. */
+	readonly #subjects = new Map<string, SubjectHolder>();
 	#calls = 0;
 	#streams = 0;
 
@@ -81,26 +113,38 @@ export class CallGate {
 		if (this.#options.exempt.has(call.service.typeName)) {
 			return;
 		}
-		this.#leaveAtEnd(call, this.#count(call));
+		this.#checkRoom(call);
 		let access: Access | Promise<Access>;
 		try {
 			access = accessOf(this.#options.authorizer, call);
 		} catch (failure) {
 			return this.#stranger(call, failure);
 		}
-		return access instanceof Promise
-			? access.then(
-					(known) => this.#known(call, known),
-					(failure: unknown) => this.#stranger(call, failure),
-				)
-			: this.#known(call, access);
+		if (!(access instanceof Promise)) {
+			this.#known(call, access);
+			return;
+		}
+		// While the token is checked, the call holds a place as the anonymous do.
+		this.#take(call, anonymous, undefined);
+		const exchange = exchangeOf(call.values);
+		return access.then(
+			(known) => {
+				exchange.dismiss();
+				this.#checkRoom(call);
+				this.#known(call, known);
+			},
+			(failure: unknown) => {
+				exchange.dismiss();
+				this.#stranger(call, failure);
+			},
+		);
 	};
 
 	#stranger(call: HandlerContext, failure: unknown): never {
 		if (!(failure instanceof ConnectError)) {
 			throw failure;
 		}
-		if (!this.#rates.take(unknownCaller)) {
+		if (!this.#rates.take(anonymous)) {
 			throw this.#refusal(call, "rate", undefined, "too many calls without a good token");
 		}
 		this.#options.onRefused({ call, why: "unauthenticated", subject: undefined, error: failure });
@@ -108,61 +152,93 @@ export class CallGate {
 	}
 
 	#known(call: HandlerContext, access: Access): void {
-		const { limits } = this.#options;
+		const { authorizer, limits } = this.#options;
 		const { subject } = access;
 		if (!this.#rates.take(subject)) {
 			const message = `too many calls of ${subject}: at most ${limits.callsPerSecond} a second on average; slow down, and try again`;
 			throw this.#refusal(call, "rate", subject, message);
 		}
-		if (isStream(call)) {
-			const streams = this.#streamsOf.get(subject) ?? 0;
-			if (streams >= limits.streamsPerSubject) {
-				const message = `too many streams of ${subject}: at most ${limits.streamsPerSubject} at once; end some`;
-				throw this.#refusal(call, "streams-of-subject", subject, message);
-			}
-			this.#streamsOf.set(subject, streams + 1);
-			this.#leaveAtEnd(call, () => this.#streamEnded(subject));
-		}
+		const hasToken = access !== authorizer.tokenless;
+		this.#take(call, subject, hasToken ? undefined : exchangeOf(call.values).connection);
 		call.values.set(accessKey, access);
 	}
 
-	/** Counts a call as in flight, and answers what takes it back. */
-	#count(call: HandlerContext): () => void {
+	/** @throws ConnectError ResourceExhausted where there are as many calls as there may be. */
+	#checkRoom(call: HandlerContext): void {
 		const { limits } = this.#options;
 		if (isStream(call)) {
 			if (this.#streams >= limits.streamsInFlight) {
 				const message = `the server has ${this.#streams} streams, as many as it takes: try again later`;
 				throw this.#refusal(call, "streams", undefined, message);
 			}
-			this.#streams += 1;
-			return () => {
-				this.#streams -= 1;
-			};
-		}
-		if (this.#calls >= limits.callsInFlight) {
+		} else if (this.#calls >= limits.callsInFlight) {
 			const message = `the server works on ${this.#calls} calls, as many as it takes: try again`;
 			throw this.#refusal(call, "calls", undefined, message);
 		}
-		this.#calls += 1;
-		return () => {
-			this.#calls -= 1;
-		};
 	}
 
-	#streamEnded(subject: string): void {
-		const left = (this.#streamsOf.get(subject) ?? 1) - 1;
-		if (left === 0) {
-			this.#streamsOf.delete(subject);
+	/**
+	 * Takes a place for a call until its exchange is released or dismissed.
+	 *
+	 * @param connection what it counts for in place of the subject.
+	 * @throws ConnectError ResourceExhausted where the subject or the connection holds too many.
+	 */
+	#take(call: HandlerContext, subject: string, connection: Connection | undefined): void {
+		const exchange = exchangeOf(call.values);
+		const known = this.#subjects.get(subject) ?? new SubjectHolder();
+		const holder = connection ?? known;
+		if (isStream(call)) {
+			this.#checkStreams(call, subject, known);
+			this.#streams += 1;
+			known.streams += 1;
 		} else {
-			this.#streamsOf.set(subject, left);
+			this.#checkShare(call, subject, holder, connection !== undefined);
+			this.#calls += 1;
+			holder.calls += 1;
+		}
+		this.#subjects.set(subject, known);
+		exchange.assign(holder);
+		exchange.admit({
+			leave: () => {
+				if (isStream(call)) {
+					this.#streams -= 1;
+					known.streams -= 1;
+				} else {
+					this.#calls -= 1;
+					holder.calls -= 1;
+				}
+				// Its bytes, if any are left, are few: they count for the connection that they wait on.
+				exchange.assign(exchange.connection);
+				if (known.calls === 0 && known.streams === 0) {
+					this.#subjects.delete(subject);
+				}
+			},
+		});
+	}
+
+	#checkStreams(call: HandlerContext, subject: string, { streams }: SubjectHolder): void {
+		const { limits } = this.#options;
+		if (streams >= limits.streamsPerSubject) {
+			const message = `too many streams of ${nameOf(subject)}: at most ${limits.streamsPerSubject} at once; end some`;
+			throw this.#refusal(call, "streams-of-subject", subject || undefined, message);
 		}
 	}
 
-	#leaveAtEnd({ signal }: HandlerContext, leave: () => void): void {
-		if (signal.aborted) {
-			leave();
-		} else {
-			signal.addEventListener("abort", leave, { once: true });
+	#checkShare(
+		call: HandlerContext,
+		subject: string,
+		{ calls }: Holder,
+		isConnection: boolean,
+	): void {
+		const { limits, streamsPerConnection } = this.#options;
+		if (this.#calls < crowded * limits.callsInFlight) {
+			return;
+		}
+		const share = Math.max(1, Math.floor(callShare * limits.callsInFlight));
+		const most = isConnection ? Math.max(share, streamsPerConnection) : share;
+		if (calls >= most) {
+			const message = `the server is busy, and ${isConnection ? "the connection" : nameOf(subject)} has ${calls} calls in flight: at most ${most} until there is room; wait for some, and try again`;
+			throw this.#refusal(call, "calls-of-subject", subject || undefined, message);
 		}
 	}
 
@@ -176,6 +252,11 @@ export class CallGate {
 		this.#options.onRefused({ call, why, subject, error });
 		return error;
 	}
+}
+
+/** Who a subject is, in messages. */
+function nameOf(subject: string): string {
+	return subject === anonymous ? "callers without a good token" : subject;
 }
 
 function isStream(call: HandlerContext): boolean {

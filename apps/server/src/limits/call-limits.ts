@@ -1,6 +1,6 @@
 /** What a listener lets its callers do at most; past it they get ResourceExhausted. */
 export interface CallLimits {
-	/** Calls at once, streams and exempt ones aside. */
+	/** Calls at once whose response was not taken yet, streams and health checks aside. */
 	readonly callsInFlight: number;
 	/** Streams at once, watches among them. */
 	readonly streamsInFlight: number;
@@ -10,6 +10,10 @@ export interface CallLimits {
 	readonly callsPerSecond: number;
 	/** Calls that a subject may make at once after a quiet time. */
 	readonly callBurst: number;
+	/** Bytes of requests of one subject per second, on average; more are read later. */
+	readonly bytesPerSecond: number;
+	/** Bytes that are read of a subject at once after a quiet time. */
+	readonly byteBurst: number;
 }
 
 /** What holds where nothing else is said. */
@@ -19,4 +23,6 @@ export const defaultCallLimits: CallLimits = {
 	streamsPerSubject: 5_000,
 	callsPerSecond: 10_000,
 	callBurst: 20_000,
+	bytesPerSecond: 64 * 1024 * 1024,
+	byteBurst: 256 * 1024 * 1024,
 };

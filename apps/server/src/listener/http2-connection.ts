@@ -55,6 +55,9 @@ export function watchOver(
 			}
 			closing = true;
 			lingering = clock.setTimer(lingerMs / 2, () => {
+				if (session.destroyed) {
+					return;
+				}
 				// Tells the client to open no more streams, and refuses none yet: what it opens until it has
 				// taken notice is answered and not cut off (RFC 9113, section 6.8). Not at once: clients that
 				// are about to open one when this comes take it for a failure, and those that were told

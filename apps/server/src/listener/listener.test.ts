@@ -19,6 +19,7 @@ import { silentLogger, systemClock } from "@plinth/runtime";
 import { afterEach, describe, expect, it } from "vitest";
 import { echoRouter } from "../testing/echo-router.fixture.ts";
 import { endStreams } from "./end-streams.ts";
+import { Exchanges } from "./exchanges.ts";
 import { defaultListenerLimits, type ListenerLimits } from "./limits.ts";
 import { type Listener, openListener } from "./listener.ts";
 import { createPlainEndpoints } from "./plain-endpoints.ts";
@@ -40,17 +41,26 @@ interface Started {
 	release(): void;
 }
 
+function exchangesOf(limits: Partial<ListenerLimits>): Exchanges {
+	return new Exchanges({
+		clock: systemClock,
+		logger: silentLogger,
+		limits: { ...defaultListenerLimits, ...limits },
+	});
+}
+
 async function start(limits: Partial<ListenerLimits> = {}): Promise<Started> {
 	const streamsEnd = new AbortController();
 	const released = Promise.withResolvers<void>();
 	const router = echoRouter({ interceptors: [endStreams(streamsEnd.signal)] }, released.promise);
 	const listener = await openListener({
 		address: { host: "127.0.0.1", port: 0 },
-		handler: createRpcHandler(
+		handler: createRpcHandler({
 			router,
-			createPlainEndpoints(router, () => true),
-			silentLogger,
-		),
+			otherwise: createPlainEndpoints(router, () => []),
+			exchanges: exchangesOf(limits),
+			logger: silentLogger,
+		}),
 		limits: { ...defaultListenerLimits, ...limits },
 		clock: systemClock,
 		logger: silentLogger,
@@ -259,11 +269,12 @@ describe("a client that stops reading and then vanishes", () => {
 		});
 		const listener = await openListener({
 			address: { host: "127.0.0.1", port: 0 },
-			handler: createRpcHandler(
+			handler: createRpcHandler({
 				router,
-				createPlainEndpoints(router, () => true),
-				silentLogger,
-			),
+				otherwise: createPlainEndpoints(router, () => []),
+				exchanges: exchangesOf({}),
+				logger: silentLogger,
+			}),
 			limits: defaultListenerLimits,
 			clock: systemClock,
 			logger: silentLogger,
@@ -317,6 +328,24 @@ describe("a request that is no call", () => {
 		const lost = await fetch(`${url}/plinth.resource.v1.ResourceService/Raed`);
 		expect(lost.status).toBe(404);
 		expect(await lost.text()).toMatch(/nothing at .*\/Raed.*plinth\.resource\.v1\.ResourceService/);
+	});
+
+	it("for readiness lists what keeps the server from its work", async () => {
+		const problems = ["storage: the disk failed", "references: another schema is in force"];
+		const router = createConnectRouter();
+		const listener = await openListener({
+			address: { host: "127.0.0.1", port: 0 },
+			handler: createPlainEndpoints(router, () => problems),
+			limits: defaultListenerLimits,
+			clock: systemClock,
+			logger: silentLogger,
+		});
+		open.push(listener);
+		const ready = await fetch(`http://127.0.0.1:${listener.address.port}/readyz`);
+		expect([ready.status, await ready.text()]).toEqual([
+			503,
+			"not ready\nstorage: the disk failed\nreferences: another schema is in force\n",
+		]);
 	});
 
 	it("without a Host header gets an answer, and harms no one", async () => {

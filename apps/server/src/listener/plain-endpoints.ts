@@ -10,12 +10,12 @@ export interface MetricsEndpoint {
 }
 
 /**
- * The paths that are plain HTTP. `/healthz`: the process answers. `/readyz`: it takes calls.
+ * The paths that are plain HTTP. `/healthz`: the process answers. `/readyz`: it can do its work, or why not.
  * `/metrics`: what it measures. Any other path is answered 404 with the paths that there are.
  */
 export function createPlainEndpoints(
 	router: ConnectRouter,
-	isReady: () => boolean,
+	problems: () => readonly string[],
 	metrics?: MetricsEndpoint,
 ): RequestHandler {
 	const services = [...new Set(router.handlers.map((handler) => handler.service.typeName))].sort();
@@ -28,7 +28,7 @@ export function createPlainEndpoints(
 				answerText(response, 200, "ok");
 				break;
 			case "/readyz":
-				answerText(response, isReady() ? 200 : 503, isReady() ? "ready" : "not ready");
+				answerReadiness(response, problems());
 				break;
 			case "/":
 				answerText(response, 200, `This is a Plinth server. ${directions}`);
@@ -47,6 +47,17 @@ export function createPlainEndpoints(
 				notFound(request, response);
 		}
 	};
+}
+
+function answerReadiness(
+	response: Parameters<RequestHandler>[1],
+	problems: readonly string[],
+): void {
+	if (problems.length === 0) {
+		answerText(response, 200, "ready");
+	} else {
+		answerText(response, 503, ["not ready", ...problems].join("\n"));
+	}
 }
 
 async function answerMetrics(metrics: MetricsEndpoint, header: Headers): Promise<string> {

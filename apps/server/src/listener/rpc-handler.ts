@@ -1,65 +1,122 @@
+import type { DescMethod } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
-import type { UniversalHandlerFn } from "@connectrpc/connect/protocol";
-import {
-	universalRequestFromNodeRequest,
-	universalResponseToNodeResponse,
-} from "@connectrpc/connect-node";
+import type { UniversalHandler, UniversalServerRequest } from "@connectrpc/connect/protocol";
 import type { Logger } from "@plinth/runtime";
-import { answerText, pathOf, type RequestHandler } from "./request-handler.ts";
+import type { RequestMeter } from "../decoding/request-meter.ts";
+import type { Exchange } from "./exchange.ts";
+import type { Exchanges } from "./exchanges.ts";
+import { answerText, headersOf, pathOf, type RequestHandler } from "./request-handler.ts";
+import { sendResponse } from "./send-response.ts";
+
+/** Serves a path in place of the router. */
+export type ExchangeHandler = (
+	exchange: Exchange,
+	request: Parameters<RequestHandler>[0],
+	response: Parameters<RequestHandler>[1],
+) => void;
+
+/** What RPCs are served with. */
+export interface RpcHandlerOptions {
+	readonly router: ConnectRouter;
+	/** Answers requests to other paths than those of methods. */
+	readonly otherwise: RequestHandler;
+	readonly exchanges: Exchanges;
+	/** Paths of methods that are served in another way. */
+	readonly special?: ReadonlyMap<string, ExchangeHandler>;
+	readonly logger: Logger;
+	/** Bodies of requests pass through it. */
+	readonly meter?: Pick<RequestMeter, "bodyOf">;
+}
 
 /**
- * Answers requests to the methods of a router, and gives the others to `otherwise`. Unlike Connect's
- * own adapter, it answers a request that has no usable authority instead of throwing, and logs
- * through the given logger.
+ * Serves the methods of a router. Unlike Connect's own adapter, it responds to a request that has no usable
+ * authority instead of throwing, counts what waits for the client, and ends what waits for too long.
  */
-export function createRpcHandler(
-	router: ConnectRouter,
-	otherwise: RequestHandler,
-	logger: Logger,
-): RequestHandler {
-	const methods = new Map<string, UniversalHandlerFn>(
+export function createRpcHandler(options: RpcHandlerOptions): RequestHandler {
+	const { router, otherwise, exchanges, special, logger, meter } = options;
+	const methods = new Map<string, UniversalHandler>(
 		router.handlers.map((handler) => [handler.requestPath, handler]),
 	);
 	return (request, response) => {
 		const path = pathOf(request);
-		const method = methods.get(path);
-		if (method === undefined) {
+		const handler = methods.get(path);
+		if (handler === undefined) {
+			const exchange = exchanges.begin("plain", request, response);
 			otherwise(request, response);
+			exchange.wrote();
 			return;
 		}
-		let universalRequest: ReturnType<typeof universalRequestFromNodeRequest>;
-		try {
-			universalRequest = {
-				...universalRequestFromNodeRequest(request, response, undefined, undefined),
-				body: bodyOf(request),
-			};
-		} catch {
+		const exchange = exchanges.begin(handler.method.methodKind, request, response);
+		const serve = special?.get(path);
+		if (serve !== undefined) {
+			serve(exchange, request, response);
+			return;
+		}
+		const call = universalRequest(exchange, request, handler.method, meter);
+		if (call === undefined) {
 			answerText(response, 400, "the request needs a Host header that is a host name");
+			exchange.wrote();
 			return;
 		}
-		// A response of HTTP/2 tells of its end only when all of the stream has ended.
-		const answered = "stream" in response ? response.stream : response;
-		// What was not read of the request, and what is to come yet, is thrown away: neither a connection
-		// of HTTP/1.1 nor a stream of HTTP/2 is done with before all of it was read.
-		answered.once("finish", () => request.resume());
-		method(universalRequest)
-			.then((answer) => universalResponseToNodeResponse(answer, response))
+		handler(call)
+			.then((answer) => sendResponse(answer, exchange, response))
 			.catch((failure: unknown) => {
 				const { code } = ConnectError.from(failure);
-				if (code === Code.Aborted || code === Code.Canceled) {
-					logger.debug({ path }, "the client went away");
+				if (exchange.isClosed || code === Code.Aborted || code === Code.Canceled) {
+					logger.debug({ path, err: failure }, "a call ended before its response was taken");
 				} else {
 					logger.warn({ path, err: failure }, "a call could not be answered");
 				}
-				response.destroy();
-			});
+				exchange.destroy();
+			})
+			.finally(() => exchange.settled());
 	};
 }
 
-/**
- * What a request sends. Whoever stops reading leaves the request as it is: an answer is to come yet, and
- * over HTTP/1.1 others after it on the same connection.
- */
-function bodyOf(request: Parameters<RequestHandler>[0]): AsyncIterable<Uint8Array> {
-	return { [Symbol.asyncIterator]: () => request.iterator({ destroyOnReturn: false }) };
+/** The request as Connect takes it; `undefined` where it has no authority, or one that is malformed. */
+function universalRequest(
+	exchange: Exchange,
+	request: Parameters<RequestHandler>[0],
+	method: DescMethod,
+	meter: Pick<RequestMeter, "bodyOf"> | undefined,
+): UniversalServerRequest | undefined {
+	const head = requestHead(request);
+	if (head === undefined) {
+		return undefined;
+	}
+	const { header } = head;
+	const { body, signal } = exchange;
+	const contextValues = exchange.contextValues();
+	return {
+		...head,
+		body: meter?.bodyOf({ method, header, body, contextValues, signal }) ?? body,
+		signal,
+		contextValues,
+	};
+}
+
+/** What Connect takes of a request's head; `undefined` where it has no authority, or one that is malformed. */
+export function requestHead(
+	request: Parameters<RequestHandler>[0],
+): Pick<UniversalServerRequest, "httpVersion" | "method" | "url" | "header"> | undefined {
+	const url = urlOf(request);
+	return url === undefined
+		? undefined
+		: {
+				httpVersion: request.httpVersion,
+				method: request.method ?? "",
+				url,
+				header: headersOf(request),
+			};
+}
+
+function urlOf(request: Parameters<RequestHandler>[0]): string | undefined {
+	const authority = "authority" in request ? request.authority : request.headers.host;
+	// Of HTTP/2 not the request's socket, which is made for each request that asks for it.
+	const transport = "stream" in request ? request.stream.session : request.socket;
+	const isEncrypted = transport !== undefined && "encrypted" in transport && transport.encrypted;
+	const scheme = isEncrypted === true ? "https" : "http";
+	return authority === undefined
+		? undefined
+		: URL.parse(request.url ?? "", `${scheme}://${authority}`)?.toString();
 }

@@ -1,8 +1,10 @@
+import type { DescMethod } from "@bufbuild/protobuf";
 import type { Client, ConnectRouter } from "@connectrpc/connect";
 import type { Controller } from "@plinth/controller";
 import type { ResourceService } from "@plinth/proto";
 import type { ResourceType } from "@plinth/resource";
 import type { Logger } from "@plinth/runtime";
+import { typeProblems } from "./type-problems.ts";
 
 /** What the services of a module are given. */
 export interface ModuleContext {
@@ -21,6 +23,8 @@ export interface ModuleDefinition {
 	/** Types of other services that references of these types name. They are not served here. */
 	readonly foreignTypes?: readonly ResourceType[];
 	readonly controllers?: readonly Controller[];
+	/** Limits on the fields of one message for methods of the module's own; `limits.messageFields` for others. */
+	readonly messageFields?: ReadonlyMap<DescMethod, number>;
 	/** Registers services of the module's own on the external interface. Called once per start. */
 	services?(router: ConnectRouter, context: ModuleContext): void;
 }
@@ -37,14 +41,25 @@ export interface Module extends Required<Omit<ModuleDefinition, "services">> {
 /**
  * A module for a server.
  *
- * @throws Error where the name is empty.
+ * @throws Error where the name is empty, or options of the types can't work: protovalidate rules, table
+ * paths and references, all of them at once.
  */
 export function defineModule(definition: ModuleDefinition): Module {
 	const { name, types = [], foreignTypes = [], controllers = [], services = () => {} } = definition;
+	const { messageFields = new Map() } = definition;
 	if (name === "") {
 		throw new Error("a module needs a name: defineModule({ name: … })");
 	}
-	return Object.freeze({ [mark]: true as const, name, types, foreignTypes, controllers, services });
+	const problems = typeProblems(types);
+	if (problems.length > 0) {
+		throw new Error(
+			`module ${name}: options of its types can't work:\n${problems.map((each) => `- ${each}`).join("\n")}`,
+		);
+	}
+	return Object.freeze({
+		[mark]: true as const,
+		...{ name, types, foreignTypes, controllers, messageFields, services },
+	});
 }
 
 /** Whether the value was made by `defineModule`. */

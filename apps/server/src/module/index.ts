@@ -4,3 +4,5 @@ export {
 	type ModuleContext,
 	type ModuleDefinition,
 } from "./define-module.ts";
+export { standInModule } from "./stand-in-module.ts";
+export { standInType } from "./stand-in-type.ts";

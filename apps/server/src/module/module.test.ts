@@ -1,6 +1,10 @@
 import { fileURLToPath } from "node:url";
 import { Partition } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
+// Test data, which packages do not export.
+import { thingReferencing } from "../../../../packages/db-constraint/testdata/other-thing.ts";
+import { Thing } from "../../../../packages/db-constraint/testdata/types.ts";
+import { liveType } from "../../../../packages/resource-service/testdata/live-type.ts";
 import { Artist, musicModule } from "../../testdata/music.ts";
 import { defineModule } from "./define-module.ts";
 import { loadModule, loadModules, ModuleError } from "./load-module.ts";
@@ -38,6 +42,24 @@ describe("defineModule", () => {
 	it("refuses a module without a name", () => {
 		expect(() => defineModule({ name: "" })).toThrow("a module needs a name");
 	});
+
+	it("refuses types whose rules and table paths can't work, all of them at once", () => {
+		const wrong = liveType({
+			text: { cel: [{ id: "short", expression: "this.size(" }] },
+			count: { type: { case: "string", value: { minLen: 1n } } },
+			columns: ["text", "txet"],
+		});
+		expect(() => defineModule({ name: "live", types: [wrong] })).toThrow(
+			new RegExp(
+				[
+					"^module live: options of its types can't work:",
+					"- type live\\.v1\\.Thing: field acme\\.live\\.v1\\.Thing\\.text: failed to compile short: .*",
+					'- type live\\.v1\\.Thing: field acme\\.live\\.v1\\.Thing\\.count: expected rule "int32", got "string"',
+					'- type live\\.v1\\.Thing: \\(plinth\\.type\\.v1\\.table\\) path "txet": acme\\.live\\.v1\\.Thing has no field "txet"$',
+				].join("\n"),
+			),
+		);
+	});
 });
 
 describe("registerTypes", () => {
@@ -52,6 +74,18 @@ describe("registerTypes", () => {
 		const again = defineModule({ name: "again", types: [Artist] });
 		expect(() => registerTypes([], [musicModule(), again])).toThrow(
 			"module again: resource type music.v1.Artist is registered already",
+		);
+	});
+
+	it("refuses references to types that no module registers, before anything is opened", () => {
+		const things = defineModule({ name: "things", types: [Thing] });
+		expect(registerTypes([Partition], [things]).all()).toContain(Thing);
+		const lost = thingReferencing(new Map([[1, "alpha.v1.Thong"]]));
+		const module = defineModule({ name: "lost", types: [lost] });
+		const refused = () => registerTypes([Partition], [module]);
+		expect(refused).toThrow(ModuleError);
+		expect(refused).toThrow(
+			"references of the types can't work:\n- type alpha.v1.Thing: field acme.alpha.v1.Thing.needs: references alpha.v1.Thong, which is not registered",
 		);
 	});
 

@@ -1,3 +1,4 @@
+import { DescriptorError, ServiceDescriptor } from "@plinth/db-constraint";
 import { type ResourceType, TypeRegistry } from "@plinth/resource";
 import type { Module } from "./define-module.ts";
 import { ModuleError } from "./load-module.ts";
@@ -5,11 +6,14 @@ import { ModuleError } from "./load-module.ts";
 /**
  * The types of the server itself and of all modules.
  *
- * @throws ModuleError where two modules share a name, or a type can't be registered.
+ * @param service the service that is deployed, as for `ServiceDescriptor`.
+ * @throws ModuleError where two modules share a name, a type can't be registered, or references can't
+ * work: all of these at once.
  */
 export function registerTypes(
 	builtin: readonly ResourceType[],
 	modules: readonly Module[],
+	service = "",
 ): TypeRegistry {
 	const registry = new TypeRegistry(builtin);
 	const names = new Set<string>();
@@ -31,5 +35,24 @@ export function registerTypes(
 			}
 		}
 	}
+	checkReferences(registry, modules, service);
 	return registry;
+}
+
+/** Whether the references of all types can work, before anything is opened. */
+function checkReferences(
+	registry: TypeRegistry,
+	modules: readonly Module[],
+	service: string,
+): void {
+	const foreignTypes = modules.flatMap((module) => module.foreignTypes);
+	try {
+		new ServiceDescriptor({ types: registry.all(), foreignTypes, service });
+	} catch (cause) {
+		if (cause instanceof DescriptorError) {
+			const problems = cause.problems.map((problem) => `- ${problem}`).join("\n");
+			throw new ModuleError(`references of the types can't work:\n${problems}`, { cause });
+		}
+		throw cause;
+	}
 }

@@ -3,8 +3,9 @@ import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, type HandlerContext, type Interceptor } from "@connectrpc/connect";
 import { type ID, ResourceService } from "@plinth/proto";
 import { gvkKey } from "@plinth/resource";
-import type { Logger } from "@plinth/runtime";
+import type { Clock, Logger } from "@plinth/runtime";
 import { callerOf, type RefusedCall } from "../limits/call-gate.ts";
+import { type Rate, RateLimiter } from "../limits/rate-limiter.ts";
 
 /** The methods that check a write and change nothing. */
 const withoutWrites: ReadonlySet<DescMethod> = new Set([ResourceService.method.mutateAndValidate]);
@@ -44,12 +45,43 @@ export function auditWrites(logger: Logger): Interceptor {
 	};
 }
 
-/** Logs a write that was refused before it was read. */
-export function auditRefused(logger: Logger, { call, subject, error }: RefusedCall): void {
-	if (isWrite(call.method)) {
+/**
+ * Lines for callers without a good token: ten a second on average, a hundred after a quiet time. Anyone who
+ * reaches the port can cause them, and they must not fill the disk nor hide the others.
+ */
+const strangersRate: Rate = { perSecond: 10, burst: 100 };
+
+/** What the audit of refused writes needs. */
+export interface RefusalAuditOptions {
+	readonly logger: Logger;
+	readonly clock: Clock;
+	/** Called for each line that was left out. */
+	readonly onSuppressed: () => void;
+}
+
+/**
+ * Logs writes that were refused before they were read. Lines for callers without a good token are limited in
+ * rate; the next one that is logged says how many were left out before it.
+ */
+export function auditRefusals(options: RefusalAuditOptions): (refused: RefusedCall) => void {
+	const { logger, clock, onSuppressed } = options;
+	const strangers = new RateLimiter(strangersRate, clock);
+	let suppressed = 0;
+	return ({ call, subject, error }) => {
+		if (!isWrite(call.method)) {
+			return;
+		}
 		const audit = { subject, method: nameOf(call.method), result: resultOf(error) };
-		logger.info({ audit }, "write");
-	}
+		if (subject !== undefined) {
+			logger.info({ audit }, "write");
+		} else if (!strangers.take("")) {
+			suppressed += 1;
+			onSuppressed();
+		} else {
+			logger.info({ audit, ...(suppressed > 0 && { suppressed }) }, "write");
+			suppressed = 0;
+		}
+	};
 }
 
 /**

@@ -2,7 +2,10 @@ import type { Interceptor } from "@connectrpc/connect";
 import type { Meter } from "@opentelemetry/api";
 import type { Clock } from "@plinth/runtime";
 import type { CallGate, RefusedCall } from "../limits/call-gate.ts";
+import type { Exchanges } from "../listener/exchanges.ts";
+import type { RefusedFor } from "../listener/origin-check.ts";
 import { resultOf } from "./audit.ts";
+import type { HealthWatches } from "./health-watches.ts";
 
 /** Upper bounds of the buckets of latencies, in seconds. */
 const latencyBuckets = [
@@ -21,8 +24,18 @@ export interface CallMetrics {
 	readonly interceptor: Interceptor;
 	/** Counts a call that the gate did not let in. */
 	refused(call: RefusedCall): void;
+	/** Counts a line of the audit that was left out: see `auditRefusals`. */
+	readonly auditSuppressed: () => void;
+	/** Counts a request that was refused for where it came from, or went to. */
+	requestRefused(reason: RefusedFor): void;
 	/** Reads the gate from now on. */
 	observe(gate: Pick<CallGate, "state">): void;
+	/** Counts an exchange that the server ended. */
+	readonly cut: (reason: string) => void;
+	/** Reads the watches of the health from now on. */
+	observeHealth(watches: Pick<HealthWatches, "open">): void;
+	/** Reads the exchanges from now on. */
+	observeExchanges(exchanges: Pick<Exchanges, "pendingBytes">): void;
 }
 
 /** Makes the instruments of calls: requests, latencies, streams and how far they lag. */
@@ -39,6 +52,16 @@ export function createCallMetrics(meter: Meter, clock: Clock): CallMetrics {
 	});
 	const refusals = meter.createCounter("plinth.calls.refused", {
 		description: "Calls that were refused before they were read, by why",
+	});
+	const requestRefusals = meter.createCounter("plinth.requests.refused", {
+		description: "Requests that were refused for their Host or their Origin",
+	});
+	const suppressedLines = meter.createCounter("plinth.audit.lines.suppressed", {
+		description: "Lines of the audit on callers without a good token that were left out",
+	});
+	const cuts = meter.createCounter("plinth.calls.cut", {
+		description:
+			"Calls and streams that the server ended because their client was too slow, by why",
 	});
 	const streams = new Set<OpenStream>();
 	const methods = new Set<string>();
@@ -137,13 +160,30 @@ export function createCallMetrics(meter: Meter, clock: Clock): CallMetrics {
 
 	return {
 		interceptor,
+		auditSuppressed: () => suppressedLines.add(1),
+		requestRefused: (reason) => requestRefusals.add(1, { reason }),
 		refused: ({ why }) => refusals.add(1, { why }),
 		observe: (gate) => {
 			meter
 				.createObservableGauge("plinth.calls.in_flight", {
-					description: "Calls that are being worked on, streams aside",
+					description: "Calls whose response was not taken yet, streams aside",
 				})
 				.addCallback((result) => result.observe(gate.state.calls));
+		},
+		cut: (why) => cuts.add(1, { why }),
+		observeHealth: (watches) => {
+			meter
+				.createObservableGauge("plinth.health.watches", {
+					description: "Open watches of the health, which count for no other limit",
+				})
+				.addCallback((result) => result.observe(watches.open));
+		},
+		observeExchanges: (exchanges) => {
+			meter
+				.createObservableGauge("plinth.response.pending.bytes", {
+					description: "Bytes of responses that wait for their clients",
+				})
+				.addCallback((result) => result.observe(exchanges.pendingBytes));
 		},
 	};
 }

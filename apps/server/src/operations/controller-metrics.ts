@@ -9,7 +9,7 @@ export function observeControllers(meter: Meter, manager: Pick<ControllerManager
 		meter.createObservableCounter(name, { description });
 	const instruments = {
 		lease: gauge("plinth.lease.held", "Whether this server holds the lease"),
-		running: gauge("plinth.controller.running", "Whether the controller runs on this server"),
+		runs: gauge("plinth.controller.running", "Whether the controller runs on this server"),
 		restarts: counter("plinth.controller.restarts", "Runs of the controller that failed"),
 		queue: gauge("plinth.controller.queue.depth", "Keys in a queue, by what they wait for"),
 		oldest: gauge(
@@ -17,7 +17,23 @@ export function observeControllers(meter: Meter, manager: Pick<ControllerManager
 			"How long the key that is ready longest has waited",
 		),
 		cached: gauge("plinth.controller.cache.size", "Resources in the cache, by type"),
+		stillRunning: gauge(
+			"plinth.controller.still_running",
+			"Reconciles that run for longer than they should, overdue ones included",
+		),
+		running: gauge(
+			"plinth.controller.reconcile.running.seconds",
+			"For how long the longest of the reconciles that are still running has run",
+		),
 		overdue: gauge("plinth.controller.overdue", "Reconciles that are past their time limit"),
+		aborted: counter(
+			"plinth.controller.reconciles.aborted",
+			"Reconciles that were aborted because they passed their time limit",
+		),
+		undecodable: gauge(
+			"plinth.controller.undecodable",
+			"Cached resources that their type can't decode",
+		),
 		reconciles: counter("plinth.controller.reconciles", "Reconciles that ended, by how"),
 		time: counter("plinth.controller.reconcile.duration.seconds", "Time spent in reconciles"),
 		longest: gauge("plinth.controller.reconcile.longest.seconds", "The longest reconcile"),
@@ -45,13 +61,17 @@ function observeOne(
 			result.observe(instrument, value, { controller, ...labels });
 		}
 	};
-	observe("running", Number(state.phase === "running"));
+	observe("runs", Number(state.phase === "running"));
 	observe("restarts", state.restarts);
 	observe("reconciles", state.reconciles.succeeded, { outcome: "succeeded" });
 	observe("reconciles", state.reconciles.failed, { outcome: "failed" });
 	observe("time", state.reconciles.totalMs / 1_000);
 	observe("longest", state.reconciles.longestMs / 1_000);
 	const { run } = state;
+	observe("aborted", state.reconciles.overdue);
+	observe("stillRunning", (run?.stillRunning.length ?? 0) + state.leftBehind.length);
+	observe("running", (run?.stillRunning[0]?.runningMs ?? 0) / 1_000);
+	observe("undecodable", run?.undecodable.count ?? 0);
 	observe("overdue", (run?.overdue.length ?? 0) + state.leftBehind.length);
 	if (run !== undefined) {
 		observeQueue(observe, "requests", run.requests);

@@ -1,6 +1,5 @@
-import { Code, ConnectError } from "@connectrpc/connect";
 import { type Authorizer, operatorRead, type TypeLike } from "@plinth/resource";
-import { accessOf } from "@plinth/resource-service";
+import { accessOf, enforce } from "@plinth/resource-service";
 import type { MetricsEndpoint } from "../listener/plain-endpoints.ts";
 import { type Metrics, prometheusType } from "./metrics.ts";
 
@@ -13,10 +12,7 @@ export function metricsEndpoint(metrics: Metrics, authorizer: Authorizer): Metri
 		contentType: prometheusType,
 		authorize: async (requestHeader) => {
 			const access = await accessOf(authorizer, { requestHeader });
-			const decision = access.check(operatorRead, { type: metricsType });
-			if (decision.kind === "denied") {
-				throw new ConnectError(decision.message, Code.PermissionDenied);
-			}
+			enforce(access.check(operatorRead, { type: metricsType, name: "" }));
 		},
 		text: () => metrics.prometheus(),
 	};

@@ -46,6 +46,7 @@ export function measureStorage(
 		snapshot: (query, options) => backend.snapshot(query, options),
 		listByOwner: (owner) => backend.listByOwner(owner),
 		countByType: () => backend.countByType(),
+		countByTypeIn: (unit, options) => backend.countByTypeIn(unit, options),
 		catchUp: (signal) => backend.catchUp(signal),
 		close: () => backend.close(),
 		watchList: (query, options) => backend.watchList(query, options),

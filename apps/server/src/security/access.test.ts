@@ -7,7 +7,7 @@ import { idOf, Namespace, resourceOf, typeOf } from "@plinth/resource";
 import { tokenHash } from "@plinth/resource-service";
 import { systemRuntime } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
-import { exportJWK, generateKeyPair, type JWK, SignJWT, UnsecuredJWT } from "jose";
+import { exportJWK, generateKeyPair, type JWK, type JWTPayload, SignJWT, UnsecuredJWT } from "jose";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { JukeboxService } from "../../testdata/gen/music/v1/music_pb.ts";
 import { Artist, artist, musicModule } from "../../testdata/music.ts";
@@ -26,6 +26,7 @@ policies:
   reader: [{ operations: [operator:read], type: music.*, namespace: default }]
   prefixed: [{ operations: [operator:read, operator:write], type: music.v1.Artist, namePrefix: jazz- }]
   metrics: [{ operations: [operator:read], type: internal.v1.Metrics }]
+  anything-prefixed: [{ operations: ["*"], namePrefix: jazz- }]
   nothing: []
 `;
 
@@ -33,7 +34,14 @@ function tokenEntry(token: string, policies: string, more = ""): string {
 	return `  - { subject: ${token}, sha256: ${tokenHash(token)}, policies: [${policies}]${more} }\n`;
 }
 
-const tokens = `tokens:\n${["everything", "reader", "prefixed", "metrics", "nothing"]
+const tokens = `tokens:\n${[
+	"everything",
+	"reader",
+	"prefixed",
+	"metrics",
+	"nothing",
+	"anything-prefixed",
+]
 	.map((name) => tokenEntry(`${name}-token`, name))
 	.join("")}${tokenEntry("expired-token", "everything", ", expires: 2020-01-01T00:00:00Z")}`;
 
@@ -54,6 +62,7 @@ async function createIssuer() {
 	});
 	return {
 		jwks: JSON.stringify({ keys: [jwk] }),
+		privateKey,
 		claimsOf,
 		sign: (more: Record<string, unknown> = {}, kid = "one") =>
 			new SignJWT(claimsOf(more)).setProtectedHeader({ alg: "ES256", kid }).sign(privateKey),
@@ -282,6 +291,16 @@ describe("a policy that is too narrow", () => {
 		);
 	});
 
+	it("opens neither metrics nor reports with a rule for a prefix of names", async () => {
+		const { server } = await startSecured(await createIssuer());
+		const headers = { authorization: "Bearer anything-prefixed-token" };
+		expect((await fetch(`${server.address}/metrics`, { headers })).status).toBe(403);
+		const transport = createGrpcTransport({ baseUrl: server.address });
+		const controllers = createClient(ControllerService, transport);
+		expect(await outcome(controllers.listControllers({}, { headers }))).toBe("PermissionDenied");
+		expect(await outcome(controllers.listControllers({}, as("everything-token")))).toBe("ok");
+	});
+
 	it("applies to metrics; health needs no token", async () => {
 		const { server } = await startSecured(await createIssuer());
 		const status = async (token?: string) => {
@@ -402,7 +421,72 @@ describe("a watch", () => {
 	});
 });
 
+describe("the subject of a JWT", () => {
+	it.each([[""], [7], [null], [["alice"]], [{}], [true]])(
+		"is a string that is not empty: %j",
+		async (sub) => {
+			const issued = await createIssuer();
+			const { server } = await startSecured(issued);
+			const token = await new SignJWT({ ...issued.claimsOf({}), sub } as object as JWTPayload)
+				.setProtectedHeader({ alg: "ES256", kid: "one" })
+				.sign(issued.privateKey);
+			const read = clientOf(server).read({ id: idOf(Namespace, "default") }, as(token));
+			await expect(read).rejects.toThrow(
+				"[unauthenticated] the token is not for this server, or not yet: its sub is not good",
+			);
+		},
+	);
+});
+
 describe("keys at an address", () => {
+	it("are bounded: a response of more than 1 MiB is not read to its end", async () => {
+		const issued = await createIssuer();
+		let isEndless = true;
+		const closed = Promise.withResolvers<void>();
+		const keyServer = createHttpServer((_request, response) => {
+			if (!isEndless) {
+				response.end(`${" ".repeat(1_000_000)}${issued.jwks}`);
+				return;
+			}
+			response.once("close", () => closed.resolve());
+			const spaces = Buffer.alloc(64 * 1024, " ");
+			const more = () => {
+				while (!response.destroyed && response.write(spaces)) {}
+			};
+			response.on("drain", more);
+			more();
+		});
+		await new Promise<void>((resolve) => keyServer.listen(0, "127.0.0.1", resolve));
+		onTestFinished(() => {
+			keyServer.closeAllConnections();
+			keyServer.close();
+		});
+		const bound = keyServer.address();
+		const port = typeof bound === "object" && bound !== null ? bound.port : 0;
+		const files = filesOf({ access: `${rules}${claims}` });
+		const warnings: unknown[] = [];
+		const server = await startServer({
+			access: {
+				file: files.access,
+				jwt: { keys: { url: new URL(`http://127.0.0.1:${port}/keys`) }, issuer, audience },
+			},
+			logger: {
+				debug: () => {},
+				info: () => {},
+				warn: ({ err }) => warnings.push(String(err)),
+				error: () => {},
+			},
+		});
+		const client = clientOf(server);
+		const token = as(await issued.sign());
+		const id = idOf(Namespace, "default");
+		expect(await outcome(client.read({ id }, token))).toBe("Unavailable");
+		await closed.promise;
+		expect(warnings.join()).toMatch(/more than 1048576 bytes/);
+		isEndless = false;
+		expect(await outcome(client.read({ id }, token))).toBe("ok");
+	});
+
 	it("are fetched when they are needed, and their absence is Unavailable", async () => {
 		const issued = await createIssuer();
 		let answers = false;

@@ -80,9 +80,11 @@ export class JwtAuthorizer {
 			this.#verified.set(hash, known);
 			return known.access;
 		}
+		const keys = this.#keys;
 		try {
 			const payload = await this.#verify(token);
-			return this.#remember(hash, payload, nowMs);
+			// By keys that were replaced meanwhile it was good for this call alone.
+			return this.#remember(hash, payload, keys === this.#keys ? nowMs : Number.NEGATIVE_INFINITY);
 		} catch (failure) {
 			this.#forget(hash);
 			throw failure;
@@ -110,6 +112,9 @@ export class JwtAuthorizer {
 				currentDate: new Date(clock.now()),
 				requiredClaims: ["exp", "sub"],
 			});
+			if (typeof payload.sub !== "string" || payload.sub === "") {
+				throw new errors.JWTClaimValidationFailed("must be a non-empty string", payload, "sub");
+			}
 			return payload;
 		} catch (failure) {
 			if (refusesToken(failure)) {

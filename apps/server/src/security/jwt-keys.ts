@@ -1,7 +1,9 @@
 import {
 	createLocalJWKSet,
 	createRemoteJWKSet,
+	customFetch,
 	errors,
+	type FetchImplementation,
 	type JSONWebKeySet,
 	type JWTVerifyGetKey,
 } from "jose";
@@ -34,10 +36,36 @@ function isKeySet(value: unknown): value is JSONWebKeySet {
 	return keySet.safeParse(value).success;
 }
 
-/** The keys at an address: fetched when they are needed, kept for ten minutes. */
+/** A key set has a few kilobytes. */
+const maxKeySetBytes = 1024 * 1024;
+
+/** The keys at an address: fetched when they are needed, in 5 s and 1 MiB, and kept for ten minutes. */
 export function keysAt(url: URL): JWTVerifyGetKey {
-	return createRemoteJWKSet(url, { timeoutDuration: 5_000, cooldownDuration: 10_000 });
+	return createRemoteJWKSet(url, {
+		timeoutDuration: 5_000,
+		cooldownDuration: 10_000,
+		[customFetch]: fetchBounded,
+	});
 }
+
+/** @throws Error if the response has more than `maxKeySetBytes`; the rest of it is not read. */
+const fetchBounded: FetchImplementation = async (url, options) => {
+	const response = await fetch(url, options);
+	const { status, body } = response;
+	if (body === null) {
+		return response;
+	}
+	const chunks: Uint8Array[] = [];
+	let size = 0;
+	for await (const chunk of body) {
+		size += chunk.byteLength;
+		if (size > maxKeySetBytes) {
+			throw new Error(`the key set at ${url} has more than ${maxKeySetBytes} bytes`);
+		}
+		chunks.push(chunk);
+	}
+	return new Response(Buffer.concat(chunks), { status });
+};
 
 /** Whether the token was refused, rather than that the keys could not be had. */
 export function refusesToken(failure: unknown): boolean {

@@ -106,7 +106,7 @@ describe("a listener with TLS", () => {
 		const { port, ca } = await startTls();
 		const socket = connectTcp(port, "127.0.0.1");
 		socket.on("error", () => {});
-		socket.write("GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n");
+		socket.write("GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n");
 		let answer = "";
 		socket.on("data", (data) => {
 			answer += data.toString("latin1");

@@ -9,7 +9,10 @@ import { expect } from "vitest";
 import { JukeboxService } from "../../testdata/gen/music/v1/music_pb.ts";
 import { ServerProcess } from "./server-process.fixture.ts";
 
-const heapModule = fileURLToPath(new URL("../../testdata/modules/heap/module.ts", import.meta.url));
+/** The module with a jukebox that plays what the heap holds, as a value of `--module`. */
+export const heapModuleFile = fileURLToPath(
+	new URL("../../testdata/modules/heap/module.ts", import.meta.url),
+);
 
 /** A server in a process of its own, under load. */
 export interface LoadedServer {
@@ -21,14 +24,16 @@ export interface LoadedServer {
 	heap(): Promise<number>;
 }
 
-/** Starts one. `headers` go with its own calls. */
+/** Starts one. `headers` go with its own calls, `nodeOptions` to the runtime. */
 export async function startLoaded(
 	flags: readonly string[] = [],
 	headers: Readonly<Record<string, string>> = {},
+	nodeOptions: readonly string[] = [],
 ): Promise<LoadedServer> {
 	const process = new ServerProcess(
+		{ node: nodeOptions },
 		...["--listen", "127.0.0.1:0", "--storage", "memory", "--log-level", "warn"],
-		...["--module", heapModule, ...flags],
+		...["--module", heapModuleFile, ...flags],
 	);
 	const address = await process.listening();
 	const transport = createGrpcTransport({ baseUrl: address });
@@ -123,6 +128,6 @@ export function watchRequest(type: object): Buffer {
 	const message = Buffer.from(JSON.stringify({ type }));
 	const envelope = Buffer.alloc(5);
 	envelope.writeUInt32BE(message.length, 1);
-	const head = `POST /plinth.resource.v1.ResourceService/WatchList HTTP/1.1\r\nhost: x\r\ncontent-type: application/connect+json\r\ncontent-length: ${message.length + 5}\r\n\r\n`;
+	const head = `POST /plinth.resource.v1.ResourceService/WatchList HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/connect+json\r\ncontent-length: ${message.length + 5}\r\n\r\n`;
 	return Buffer.concat([Buffer.from(head), envelope, message]);
 }

@@ -23,6 +23,16 @@ export interface Ended {
 	readonly stderr: string;
 }
 
+/** What a process is run by: a program and its arguments, which leaves the process a child of the test. */
+export interface Tracer {
+	readonly tracer: readonly string[];
+}
+
+/** Options of the runtime, as `--max-old-space-size=512`. */
+export interface NodeOptions {
+	readonly node: readonly string[];
+}
+
 /** A server in a process of its own. */
 export class ServerProcess {
 	readonly #child: ChildProcess;
@@ -31,8 +41,13 @@ export class ServerProcess {
 	#stderr = "";
 
 	/** Starts `main.ts` with these arguments. It is killed when the test is over. */
-	constructor(...args: readonly string[]) {
-		const child = spawn(process.execPath, [main, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+	constructor(...args: readonly (string | Tracer | NodeOptions)[]) {
+		const flags = args.filter((each) => typeof each === "string");
+		const others = args.filter((each) => typeof each !== "string");
+		const tracer = others.flatMap((each) => ("tracer" in each ? each.tracer : []));
+		const node = others.flatMap((each) => ("node" in each ? each.node : []));
+		const [command = "", ...rest] = [...tracer, process.execPath, ...node, main, ...flags];
+		const child = spawn(command, rest, { stdio: ["ignore", "pipe", "pipe"] });
 		this.#child = child;
 		child.stdout.setEncoding("utf8").on("data", (text: string) => {
 			this.#stdout += text;

@@ -1,5 +1,6 @@
 import type { Resource } from "@plinth/proto";
 import { hasNamespace, hasPartition, type ResourceType } from "@plinth/resource";
+import type { OnUndecodable } from "../cache.ts";
 import { CacheError, describe } from "../cache-error.ts";
 import type { AnyIndex } from "../index-definition.ts";
 import { isUnit, type Key, type ReferenceLike } from "../key.ts";
@@ -22,9 +23,13 @@ export class Table {
 	readonly #partitioned: boolean;
 	readonly #namespaced: boolean;
 
-	constructor(type: ResourceType, indexes: readonly AnyIndex[]) {
+	constructor(
+		type: ResourceType,
+		indexes: readonly AnyIndex[],
+		onUndecodable: OnUndecodable | undefined,
+	) {
 		this.type = type;
-		this.indexes = indexes.map((definition, at) => new TypeIndex(definition, at));
+		this.indexes = indexes.map((definition, at) => new TypeIndex(definition, at, onUndecodable));
 		this.#partitioned = hasPartition(type.scope);
 		this.#namespaced = hasNamespace(type.scope);
 	}

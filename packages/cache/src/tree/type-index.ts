@@ -1,4 +1,5 @@
-import type { Decoded } from "@plinth/resource";
+import { type Decoded, DecodeError } from "@plinth/resource";
+import type { OnUndecodable } from "../cache.ts";
 import { describe, IndexError, reason } from "../cache-error.ts";
 import type { AnyIndex } from "../index-definition.ts";
 import { compareKeys, isKey, isKeyQuery, isOpen, type Key, type KeyQuery } from "../key.ts";
@@ -16,9 +17,12 @@ export class TypeIndex {
 	/** Whether an entry has ever had several keys: only then may a reader meet one twice. */
 	hasSeveralKeys = false;
 
-	constructor(definition: AnyIndex, at: number) {
+	readonly #onUndecodable: OnUndecodable | undefined;
+
+	constructor(definition: AnyIndex, at: number, onUndecodable: OnUndecodable | undefined) {
 		this.definition = definition;
 		this.at = at;
+		this.#onUndecodable = onUndecodable;
 	}
 
 	/**
@@ -32,6 +36,10 @@ export class TypeIndex {
 		try {
 			keys = definition.keys(item);
 		} catch (cause) {
+			if (cause instanceof DecodeError && this.#onUndecodable !== undefined) {
+				this.#onUndecodable(definition.type, item.resource, cause);
+				return [];
+			}
 			throw this.#error(`failed on ${describe(item.resource.id)}: ${reason(cause)}`, { cause });
 		}
 		if (!Array.isArray(keys) || !keys.every(isKey)) {

@@ -38,7 +38,12 @@ export interface ControllerOptions<Desc extends DescMessage, Q extends Queries> 
 	readonly placement?: Placement;
 	/** How many resources it reconciles at once, never one of them twice; 1 by default. */
 	readonly concurrency?: number;
-	/** How long one reconcile may take, in milliseconds; 5 minutes by default. */
+	/** After how many milliseconds a reconcile is reported as still running; 1 minute by default. */
+	readonly reconcileReportMs?: number;
+	/**
+	 * How long one reconcile may take, in milliseconds; 5 minutes by default. Then its signal aborts, and
+	 * it counts as failed.
+	 */
 	readonly reconcileLimitMs?: number;
 	/** How often each managed resource is reconciled again, in milliseconds; 8 hours by default. */
 	readonly resyncMs?: number | "never";
@@ -59,6 +64,7 @@ export interface Controller extends ControllerOptions<DescMessage, Queries> {
 	readonly watches: readonly (ResourceWatch | CustomWatch)[];
 	readonly placement: Placement;
 	readonly concurrency: number;
+	readonly reconcileReportMs: number;
 	readonly reconcileLimitMs: number;
 	readonly resyncMs: number | "never";
 	readonly backoff: Backoff;
@@ -71,6 +77,7 @@ const defaults = {
 	watches: [],
 	placement: "singleton",
 	concurrency: 1,
+	reconcileReportMs: 60_000,
 	reconcileLimitMs: 5 * 60_000,
 	resyncMs: 8 * 3_600_000,
 	backoff: { baseMs: 5, maxMs: 1_000_000 },

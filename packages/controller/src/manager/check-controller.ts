@@ -71,9 +71,13 @@ function eventsProblem(controller: Controller): string | undefined {
 }
 
 function numberProblem(controller: Controller): string | undefined {
-	const { concurrency, reconcileLimitMs, resyncMs, backoff, placement } = controller;
+	const { concurrency, resyncMs, backoff, placement } = controller;
+	const { reconcileReportMs, reconcileLimitMs } = controller;
 	if (!Number.isInteger(concurrency) || concurrency < 1) {
 		return `concurrency must be a whole number of 1 or more, got ${concurrency}`;
+	}
+	if (!(reconcileReportMs > 0)) {
+		return `reconcileReportMs must be more than 0, got ${reconcileReportMs}`;
 	}
 	if (!(reconcileLimitMs > 0)) {
 		return `reconcileLimitMs must be more than 0, got ${reconcileLimitMs}`;

@@ -40,6 +40,9 @@ export function createControllerService(
 	};
 }
 
+/** How many reconciles that are still running are reported by key. */
+const maxStillRunning = 100;
+
 function controllerMessage(state: ControllerState): Controller {
 	const { run, lastError, reconciles, ownWrites } = state;
 	return create(ControllerSchema, {
@@ -65,6 +68,10 @@ function controllerMessage(state: ControllerState): Controller {
 			})),
 		}),
 		overdue: [...(run?.overdue ?? []), ...state.leftBehind],
+		...(run && { undecodable: { ...run.undecodable, errors: [...run.undecodable.errors] } }),
+		stillRunning: (run?.stillRunning ?? [])
+			.slice(0, maxStillRunning)
+			.map(({ key, runningMs }) => ({ key, running: durationOf(runningMs) })),
 		reconciles: {
 			succeeded: BigInt(reconciles.succeeded),
 			failed: BigInt(reconciles.failed),

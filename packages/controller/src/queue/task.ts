@@ -1,6 +1,13 @@
+/** How long a piece of work has been under way, against its limits. */
+export type TaskStage = "running" | "reported" | "overdue";
+
 /** One piece of work under way. Its signal is made when it is first asked for: most never are. */
 export class Task {
 	readonly key: string;
+	/** When it was started, on the monotonic clock. */
+	startedMs = 0;
+	/** Set by `LimitSweep`. */
+	stage: TaskStage = "running";
 	#controller: AbortController | undefined;
 	#aborted: { readonly reason: unknown } | undefined;
 	#ended: PromiseWithResolvers<void> | undefined;

@@ -3,7 +3,14 @@ import { FakeClock, seededRandom } from "@plinth/runtime/testing";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Task } from "./task.ts";
-import { type Failure, type Outcome, WorkerPool, type WorkerPoolOptions } from "./worker-pool.ts";
+import {
+	type Failure,
+	type Outcome,
+	type RunningWork,
+	TimeLimitError,
+	WorkerPool,
+	type WorkerPoolOptions,
+} from "./worker-pool.ts";
 
 const done: Outcome = { kind: "done" };
 
@@ -13,16 +20,19 @@ function poolOf(
 	const clock = new FakeClock();
 	const failures: Failure[] = [];
 	const overdue: string[] = [];
+	const reported: RunningWork[] = [];
 	const pool = new WorkerPool<string>({
 		runtime: { clock, scheduler: systemScheduler },
 		backoff: { baseMs: 5, maxMs: 1_000_000 },
 		concurrency: 1,
+		reportAfterMs: 400,
 		timeLimitMs: 1_000,
 		onFailure: (failure) => failures.push(failure),
+		onStillRunning: (work) => reported.push(work),
 		onOverdue: (key) => overdue.push(key),
 		...options,
 	});
-	return { clock, pool, failures, overdue };
+	return { clock, pool, failures, overdue, reported };
 }
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
@@ -95,6 +105,93 @@ describe("WorkerPool", () => {
 		expect(tasks.has("again")).toBe(true);
 		expect(pool.overdue).toEqual([]);
 		expect(pool.empty).toBe(true);
+	});
+
+	it("reports work that is still running, once, and for how long it has been", async () => {
+		const { promise, resolve } = Promise.withResolvers<Outcome>();
+		const { clock, pool, reported, overdue } = poolOf({ concurrency: 2, work: () => promise });
+		pool.add("a", "a", "live");
+		await clock.advanceAsync(100);
+		pool.add("b", "b", "live");
+		await clock.advanceAsync(299);
+		expect(reported).toEqual([]);
+		expect(pool.stillRunning).toEqual([]);
+		await clock.advanceAsync(1);
+		expect(reported).toEqual([{ key: "a", runningMs: 400 }]);
+		await clock.advanceAsync(100);
+		expect(reported.slice(1)).toEqual([{ key: "b", runningMs: 400 }]);
+		expect(pool.stillRunning).toEqual([
+			{ key: "a", runningMs: 500 },
+			{ key: "b", runningMs: 400 },
+		]);
+		await clock.advanceAsync(499);
+		expect(overdue).toEqual([]);
+		await clock.advanceAsync(1);
+		expect(overdue).toEqual(["a"]);
+		resolve(done);
+		await settle();
+		expect(pool.stillRunning).toEqual([]);
+		expect(reported).toHaveLength(2);
+	});
+
+	it("counts work that was aborted as failed, whatever it returns, and backs off", async () => {
+		const starts: number[] = [];
+		const { clock, pool, failures } = poolOf({
+			work: (_, task) => {
+				starts.push(clock.monotonic());
+				return starts.length === 1
+					? new Promise((resolve) => task.signal.addEventListener("abort", () => resolve(done)))
+					: done;
+			},
+		});
+		pool.add("a", "a", "live");
+		await clock.advanceAsync(1_004);
+		expect(starts).toEqual([0]);
+		expect(
+			failures.map(({ error, failures: count, delayMs }) => [`${error}`, count, delayMs]),
+		).toEqual([["TimeLimitError: a passed its time limit of 1000 ms and was aborted", 1, 5]]);
+		await clock.advanceAsync(1);
+		expect(starts).toEqual([0, 1_005]);
+		expect(pool.empty).toBe(true);
+	});
+
+	it("says why aborted work failed, also where the work rejects with an error of its own", async () => {
+		const { clock, pool, failures } = poolOf({
+			work: (_, task) =>
+				new Promise((_resolve, reject) =>
+					task.signal.addEventListener("abort", () => reject(new Error("query cancelled"))),
+				),
+		});
+		pool.add("a", "a", "live");
+		await clock.advanceAsync(1_000);
+		expect(failures[0]?.error).toBeInstanceOf(TimeLimitError);
+		expect(failures[0]?.error).toHaveProperty("cause.message", "query cancelled");
+	});
+
+	it("sets one timer, however much work is under way, and none once it is stopped", async () => {
+		const timers: number[] = [];
+		const clock = new FakeClock();
+		const counted = {
+			...{ now: () => clock.now(), monotonic: () => clock.monotonic() },
+			setTimer: (delayMs: number, callback: () => void) => {
+				timers.push(delayMs);
+				return clock.setTimer(delayMs, callback);
+			},
+		};
+		const { pool } = poolOf({
+			runtime: { clock: counted, scheduler: systemScheduler },
+			concurrency: 10,
+			work: async () => done,
+		});
+		for (let at = 0; at < 1_000; at++) {
+			pool.add(`k${at}`, "", "live");
+		}
+		while (!pool.empty) {
+			await settle();
+		}
+		expect(timers).toEqual([400]);
+		pool.stop();
+		expect(clock.nextTimerMs()).toBeUndefined();
 	});
 
 	it("stops freeing slots when too many ignore their limit", async () => {
@@ -212,8 +309,10 @@ describe("WorkerPool", () => {
 						runtime: { clock, scheduler: { schedule: (task) => void ready.push(task) } },
 						backoff: { baseMs: 5, maxMs: 40 },
 						concurrency,
+						reportAfterMs: 500_000,
 						timeLimitMs: 1_000_000,
 						onFailure: () => {},
+						onStillRunning: () => {},
 						onOverdue: () => {},
 						work: async (item, { key }) => {
 							expect(active.has(key)).toBe(false);

@@ -1,9 +1,10 @@
 import type { Runtime } from "@plinth/runtime";
 import type { Backoff } from "./backoff.ts";
 import { KeyedQueue, type QueueState } from "./keyed-queue.ts";
+import { LimitSweep } from "./limit-sweep.ts";
 import { Pump } from "./pump.ts";
 import type { Priority, QueueEntry } from "./queue-entry.ts";
-import { Task } from "./task.ts";
+import { Task, type TaskStage } from "./task.ts";
 
 /** What comes of a piece of work that did not fail. */
 export type Outcome =
@@ -27,6 +28,8 @@ export interface WorkerPoolOptions<Item> {
 	readonly backoff: Backoff;
 	/** How many keys are worked on at once. */
 	readonly concurrency: number;
+	/** After how many milliseconds a piece of work is reported as still running. */
+	readonly reportAfterMs: number;
 	/** How long one piece of work may take, in milliseconds. */
 	readonly timeLimitMs: number;
 	readonly merge?: (earlier: Item, later: Item) => Item;
@@ -35,24 +38,52 @@ export interface WorkerPoolOptions<Item> {
 	/** Whether the key must not be worked on before it is released. Asked each time it is its turn. */
 	readonly mustWait?: (key: string) => boolean;
 	readonly onFailure: (failure: Failure) => void;
+	/** The work on the key has passed `reportAfterMs` and is still running. */
+	readonly onStillRunning: (work: RunningWork) => void;
 	/** The work on the key has passed its time limit. */
 	readonly onOverdue: (key: string) => void;
+}
+
+/** A piece of work that has been running for longer than it should. */
+export interface RunningWork {
+	readonly key: string;
+	/** For how long it has been running, in milliseconds. */
+	readonly runningMs: number;
 }
 
 /** Past this many pieces of work that ignore their time limit, slots are no longer freed for others. */
 const maxOverdue = 100;
 
+/** A piece of work was aborted because it took too long. */
+export class TimeLimitError extends Error {
+	override readonly name = "TimeLimitError";
+
+	constructor(key: string, limitMs: number, options?: ErrorOptions) {
+		super(`${key} passed its time limit of ${limitMs} ms and was aborted`, options);
+	}
+}
+
 /**
- * Works on the items of a keyed queue, up to `concurrency` keys at once and never twice on one.
+ * Works on the items of a keyed queue, up to `concurrency` keys at once.
  *
- * A piece of work that passes its time limit is told to abort and loses its slot to another key;
- * its own key stays active until it has settled, however late.
+ * Work that passes `reportAfterMs` is reported. Work that passes `timeLimitMs` is aborted: its signal
+ * aborts, and it counts as failed with a `TimeLimitError` once it has settled, whatever it returns.
+ *
+ * Invariants:
+ * - A key is never worked on twice at once. The key of work that ignores its signal stays active until
+ *   that work has settled, however late; only then does its backoff begin.
+ * - At most `concurrency` pieces of work are under way that are within their limit. Work past its limit
+ *   gives its slot to another key, so that it does not starve the pool, but no more than `maxOverdue`
+ *   pieces of it do: at most `concurrency + maxOverdue` are under way in all.
  */
 export class WorkerPool<Item> {
 	readonly #options: WorkerPoolOptions<Item>;
 	readonly #queue: KeyedQueue<Item>;
 	readonly #pump: Pump;
+	/** By key, in the order in which they were started. */
 	readonly #tasks = new Map<string, Task>();
+	readonly #limits: LimitSweep;
+	/** Keys whose work is past its limit and has given up its slot. */
 	readonly #overdue = new Set<string>();
 	readonly #idle: (() => void)[] = [];
 	readonly #room: { readonly limit: number; readonly resolve: () => void }[] = [];
@@ -68,6 +99,16 @@ export class WorkerPool<Item> {
 			backoff: options.backoff,
 			onReady: () => this.#pump.wake(),
 			...(options.merge && { merge: options.merge }),
+		});
+		const { clock } = options.runtime;
+		this.#limits = new LimitSweep({
+			clock,
+			reportAfterMs: options.reportAfterMs,
+			limitMs: options.timeLimitMs,
+			tasks: () => this.#tasks.values(),
+			onReport: ({ key, startedMs }) =>
+				options.onStillRunning({ key, runningMs: clock.monotonic() - startedMs }),
+			onLimit: (task) => this.#passedLimit(task),
 		});
 	}
 
@@ -95,6 +136,9 @@ export class WorkerPool<Item> {
 		this.#stopped = true;
 		this.#queue.close();
 		this.#makeRoom();
+		if (this.#tasks.size === 0) {
+			this.#limits.cancel();
+		}
 	}
 
 	/** Tells all work under way to abort. */
@@ -133,7 +177,20 @@ export class WorkerPool<Item> {
 
 	/** The keys whose work has passed its time limit. */
 	get overdue(): readonly string[] {
-		return [...this.#overdue];
+		return this.#tasksFrom("overdue").map(({ key }) => key);
+	}
+
+	/** The work that has passed `reportAfterMs`, overdue work included; what has run longest comes first. */
+	get stillRunning(): readonly RunningWork[] {
+		const nowMs = this.#options.runtime.clock.monotonic();
+		return this.#tasksFrom("reported", "overdue").map(({ key, startedMs }) => ({
+			key,
+			runningMs: nowMs - startedMs,
+		}));
+	}
+
+	#tasksFrom(...stages: readonly TaskStage[]): readonly Task[] {
+		return [...this.#tasks.values()].filter(({ stage }) => stages.includes(stage));
 	}
 
 	state(): QueueState {
@@ -173,18 +230,18 @@ export class WorkerPool<Item> {
 			this.#ended(task);
 			return;
 		}
-		const limit = this.#options.runtime.clock.setTimer(this.#options.timeLimitMs, () =>
-			this.#passedLimit(task),
-		);
+		this.#limits.watch(task);
 		void outcome.then(
 			(value) => {
-				limit.cancel();
-				this.#succeeded(entry, value);
+				if (task.stage === "overdue") {
+					this.#failed(entry, this.#limitError(task));
+				} else {
+					this.#succeeded(entry, value);
+				}
 				this.#ended(task);
 			},
 			(error: unknown) => {
-				limit.cancel();
-				this.#failed(entry, error);
+				this.#failed(entry, task.stage === "overdue" ? this.#limitError(task, error) : error);
 				this.#ended(task);
 			},
 		);
@@ -205,14 +262,17 @@ export class WorkerPool<Item> {
 	}
 
 	#passedLimit(task: Task): void {
-		const { timeLimitMs } = this.#options;
 		if (this.#overdue.size < maxOverdue) {
 			this.#overdue.add(task.key);
 			this.#working -= 1;
 			this.#pump.wake();
 		}
 		this.#options.onOverdue(task.key);
-		task.abort(new Error(`${task.key} passed its time limit of ${timeLimitMs} ms`));
+		task.abort(this.#limitError(task));
+	}
+
+	#limitError({ key }: Task, cause?: unknown): TimeLimitError {
+		return new TimeLimitError(key, this.#options.timeLimitMs, cause === undefined ? {} : { cause });
 	}
 
 	#makeRoom(): void {
@@ -232,6 +292,9 @@ export class WorkerPool<Item> {
 			this.#pump.wake();
 		}
 		if (this.#tasks.size === 0) {
+			if (this.#stopped) {
+				this.#limits.cancel();
+			}
 			for (const resolve of this.#idle.splice(0)) {
 				resolve();
 			}

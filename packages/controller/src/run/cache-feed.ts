@@ -2,18 +2,22 @@ import type { Cache } from "@plinth/cache";
 import type { ID, Resource } from "@plinth/proto";
 import { nameKey, type ResourceType } from "@plinth/resource";
 import type { Change } from "../define/change.ts";
+import type { UndecodableResources } from "./undecodable.ts";
 
 /**
- * The one way of resources of a type into the cache of a run. What goes in is the shared object; an
- * insert that fails throws, and the run ends: the cache would lack what the server has.
+ * The one way of resources of a type into the cache of a run. What goes in is the shared object, whether
+ * or not its data can be decoded (undecodable.ts); an insert that fails throws, and the run ends: the
+ * cache would lack what the server has.
  */
 export class CacheFeed {
 	readonly type: ResourceType;
 	readonly #cache: Cache;
+	readonly #undecodable: Pick<UndecodableResources, "forget">;
 
-	constructor(type: ResourceType, cache: Cache) {
+	constructor(type: ResourceType, cache: Cache, undecodable: Pick<UndecodableResources, "forget">) {
 		this.type = type;
 		this.#cache = cache;
+		this.#undecodable = undecodable;
 	}
 
 	/** The cached resource of that name, shared. */
@@ -32,6 +36,7 @@ export class CacheFeed {
 	upsert(resource: Resource | undefined): Change {
 		const current = whole(this.type, resource);
 		const previous = this.get(current.id);
+		this.#undecodable.forget(this.type, current.id);
 		this.#cache.insert(current);
 		return previous === undefined
 			? { kind: "created", current }
@@ -41,6 +46,7 @@ export class CacheFeed {
 	/** Removes a resource. What is not cached is reported as it was sent. */
 	delete(resource: Resource | undefined): Change {
 		const last = whole(this.type, resource);
+		this.#undecodable.forget(this.type, last.id);
 		return { kind: "deleted", previous: this.#cache.delete(last) ?? last };
 	}
 

@@ -8,11 +8,13 @@ import { EventQueue, type MappingScope, MapQueue } from "./mapping.ts";
 import type { OwnWrites } from "./own-writes.ts";
 import { Reconciler } from "./reconciler.ts";
 import { Resync } from "./resync.ts";
+import { UndecodableResources } from "./undecodable.ts";
 import type { WorkScope } from "./work-context.ts";
 
 /** What a run consists of from its step 2 on; all of it is new with each run. */
 export interface Machinery {
 	readonly cache: Cache;
+	readonly undecodable: UndecodableResources;
 	/** By which types get into the cache: the managed one first. */
 	readonly feeds: readonly CacheFeed[];
 	readonly reconciler: Reconciler;
@@ -38,12 +40,20 @@ export function buildMachinery(
 	const { controller } = scope.environment;
 	const { indexes, queries } = controller;
 	const types = cachedTypes(controller);
-	const cache = createCache({ types, indexes, queries });
-	const reconciler = new Reconciler({ scope, cache, ownWrites });
+	const undecodable = new UndecodableResources(scope.environment.logger);
+	const cache = createCache({
+		...{ types, indexes, queries },
+		onUndecodable: (type, { id }, error) => {
+			if (id !== undefined) {
+				undecodable.note(type, id, error);
+			}
+		},
+	});
+	const reconciler = new Reconciler({ scope, cache, ownWrites, undecodable });
 	for (const [key, until] of locked) {
 		reconciler.lock(key, until);
 	}
-	const mapping = mappingScope(scope, cache, reconciler);
+	const mapping = mappingScope(scope, cache, reconciler, undecodable);
 	const maps = new Map<string, MapQueue>();
 	const events = new Map<string, EventQueue>();
 	for (const watch of controller.watches) {
@@ -53,8 +63,9 @@ export function buildMachinery(
 			events.set(watch.name, new EventQueue(watch.name, mapping));
 		}
 	}
-	const feeds = types.map((type) => new CacheFeed(type, cache));
-	return { cache, feeds, reconciler, maps, events, resync: resyncOf(scope, cache, reconciler) };
+	const feeds = types.map((type) => new CacheFeed(type, cache, undecodable));
+	const resync = resyncOf(scope, cache, reconciler);
+	return { cache, undecodable, feeds, reconciler, maps, events, resync };
 }
 
 /** All pools, that of the reconciles first. */
@@ -62,7 +73,12 @@ export function poolsOf({ reconciler, maps, events }: Machinery): readonly AnyPo
 	return [reconciler.pool, ...[...maps.values(), ...events.values()].map(({ pool }) => pool)];
 }
 
-function mappingScope(scope: WorkScope, cache: Cache, reconciler: Reconciler): MappingScope {
+function mappingScope(
+	scope: WorkScope,
+	cache: Cache,
+	reconciler: Reconciler,
+	undecodable: UndecodableResources,
+): MappingScope {
 	const { environment } = scope;
 	const { logger, controller } = environment;
 	const view = cloning(cache);
@@ -76,6 +92,12 @@ function mappingScope(scope: WorkScope, cache: Cache, reconciler: Reconciler): M
 			},
 		}),
 		request: (id, priority) => reconciler.request(id, priority),
+		onUndecodable: (type, resource, error) => {
+			const { id } = resource;
+			if (id !== undefined && cache.get(type, id)?.resource === resource) {
+				undecodable.note(type, id, error);
+			}
+		},
 		requestAll: () => {
 			for (const id of cache.ids(controller.manages)) {
 				reconciler.enqueue(id, "background");

@@ -119,7 +119,7 @@ describe("the mapping of a watched type", () => {
 		expect(reconciled).toEqual(["miles:1", "miles:0", "nina:1"]);
 	});
 
-	it("fails the item alone when it can't be decoded", async () => {
+	it("skips a resource that can't be decoded, and says so", async () => {
 		await using bench = new TestBench();
 		const reconciled: string[] = [];
 		const controller = defineController({
@@ -137,7 +137,10 @@ describe("the mapping of a watched type", () => {
 		bench.service.put(demo(Album, "good", "nina"));
 		await bench.settle();
 		expect(bench.state("artist")).toMatchObject({ phase: "running", restarts: 0 });
-		expect(bench.messages("warn")).toEqual(["mapper failed"]);
+		expect(bench.messages("error")).toEqual([
+			"resource can't be decoded and is not reconciled or mapped",
+		]);
+		expect(bench.messages("warn")).toEqual([]);
 		expect(reconciled).toEqual(["nina"]);
 	});
 

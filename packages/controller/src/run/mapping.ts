@@ -1,12 +1,13 @@
+import type { OnUndecodable } from "@plinth/cache";
 import type { ID, Resource } from "@plinth/proto";
-import { nameKey } from "@plinth/resource";
+import { DecodeError, nameKey, sameName } from "@plinth/resource";
 import type { Change, ChangePredicate } from "../define/change.ts";
 import type { MapperContext } from "../define/context.ts";
 import type { MapResult } from "../define/mapper.ts";
 import type { MapEvent, ResourceWatch } from "../define/watch.ts";
 import type { Priority } from "../queue/queue-entry.ts";
 import type { Task } from "../queue/task.ts";
-import { type Outcome, WorkerPool } from "../queue/worker-pool.ts";
+import { type Outcome, type RunningWork, WorkerPool } from "../queue/worker-pool.ts";
 import type { RunEnvironment } from "./run-environment.ts";
 
 /** What the mapping queues of a run share. */
@@ -17,6 +18,8 @@ export interface MappingScope {
 	readonly request: (id: ID, priority: Priority) => void;
 	/** Queues all managed resources. */
 	readonly requestAll: () => void;
+	/** A version of a watched resource can't be decoded. It may be an earlier one than the cached. */
+	readonly onUndecodable: OnUndecodable;
 }
 
 /** How many mappers of one watch may wait for something at once. */
@@ -92,9 +95,28 @@ export class MapQueue {
 		}
 		const context = this.#scope.context(task, this.#watch.readsOnly);
 		return requestEach(
-			versions.kept.map((version) => () => this.#watch.map(context, version)),
+			versions.kept.map((version) => () => this.#mapVersion(context, version)),
 			(id) => this.#scope.request(id, priority),
 		);
+	}
+
+	/** Maps one version. One that can't be decoded maps to nothing, if the mapper reads its data. */
+	#mapVersion(context: MapperContext, version: Resource): MapResult {
+		const skip = (error: unknown) => {
+			const { id } = version;
+			if (!(error instanceof DecodeError) || id === undefined || !sameName(error.id, id)) {
+				throw error;
+			}
+			this.#scope.onUndecodable(this.#watch.type, version, error);
+			return [];
+		};
+		try {
+			const result = this.#watch.map(context, version);
+			// What a generator answers is read here, so that its failure shows here.
+			return result instanceof Promise ? result.catch(skip) : [...result];
+		} catch (error) {
+			return skip(error);
+		}
 	}
 }
 
@@ -121,12 +143,16 @@ function poolOptions(scope: MappingScope, fields: Readonly<Record<string, string
 		runtime,
 		concurrency,
 		backoff: controller.backoff,
+		reportAfterMs: controller.reconcileReportMs,
 		timeLimitMs: controller.reconcileLimitMs,
 		onFailure: (failure: { key: string; error: unknown; failures: number; delayMs: number }) => {
 			const { error: err, ...more } = failure;
 			logger.warn({ ...fields, ...more, err }, "mapper failed");
 		},
-		onOverdue: (key: string) => logger.error({ ...fields, key }, "mapper passed its time limit"),
+		onStillRunning: ({ key, runningMs }: RunningWork) =>
+			logger.warn({ ...fields, key, runningMs: Math.round(runningMs) }, "mapper is still running"),
+		onOverdue: (key: string) =>
+			logger.error({ ...fields, key }, "mapper passed its time limit and was aborted"),
 	};
 }
 

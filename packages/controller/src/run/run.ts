@@ -4,6 +4,7 @@ import { RuntimeClient } from "../client/runtime-client.ts";
 import type { CustomWatch } from "../define/watch.ts";
 import type { QueueState } from "../queue/keyed-queue.ts";
 import { Task } from "../queue/task.ts";
+import type { RunningWork } from "../queue/worker-pool.ts";
 import type { CacheFeed } from "./cache-feed.ts";
 import { consume } from "./custom-events.ts";
 import { follow } from "./follow.ts";
@@ -12,6 +13,7 @@ import type { OwnWrites } from "./own-writes.ts";
 import type { Phase } from "./phase.ts";
 import { prime } from "./prime.ts";
 import type { RunEnvironment } from "./run-environment.ts";
+import type { UndecodableState } from "./undecodable.ts";
 import { within } from "./within.ts";
 import { queuePrimed, readyLimit, witness } from "./witness.ts";
 import { WorkContext, type WorkScope } from "./work-context.ts";
@@ -41,8 +43,12 @@ export interface RunState {
 	/** The mapping queues, by watched type or by name of a custom watch. */
 	readonly mappings: Readonly<Record<string, QueueState>>;
 	readonly cached: readonly TypeStats[];
+	/** Reconciles that run for longer than `reconcileReportMs`; what has run longest comes first. */
+	readonly stillRunning: readonly RunningWork[];
 	/** Keys whose reconcile has passed its time limit and has not ended. */
 	readonly overdue: readonly string[];
+	/** Cached resources that can't be decoded. */
+	readonly undecodable: UndecodableState;
 }
 
 /**
@@ -130,14 +136,16 @@ export class Run {
 		if (machinery === undefined) {
 			return undefined;
 		}
-		const { reconciler, maps, events, cache } = machinery;
+		const { reconciler, maps, events, cache, undecodable } = machinery;
 		return {
 			requests: reconciler.pool.state(),
 			mappings: Object.fromEntries(
 				[...maps, ...events].map(([name, { pool }]) => [name, pool.state()]),
 			),
 			cached: cache.stats(),
+			stillRunning: reconciler.pool.stillRunning,
 			overdue: reconciler.pool.overdue,
+			undecodable: undecodable.state(),
 		};
 	}
 

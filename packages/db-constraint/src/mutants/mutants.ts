@@ -25,9 +25,9 @@ export const mutants: readonly Mutant[] = [
 			this.#plan.assert((guard.op === "put" ? guard.resource.id : guard.id)?.name ?? "", guard);
 		}
 		const toleratesMissing = this.#derivation !== undefined;
-		this.#established = await establish(this.#context, this.#foreign, toleratesMissing);`,
+		this.#established = await establish(this.#context, this.#foreign, caller, toleratesMissing);`,
 		replace: `const toleratesMissing = this.#derivation !== undefined;
-		this.#established = await establish(this.#context, this.#foreign, toleratesMissing);
+		this.#established = await establish(this.#context, this.#foreign, caller, toleratesMissing);
 		for (const guard of await guards.asserts(targets)) {
 			this.#plan.assert((guard.op === "put" ? guard.resource.id : guard.id)?.name ?? "", guard);
 		}`,

@@ -21,6 +21,7 @@ export function recordDeletedDeployments(
 		snapshot: (query, options) => backend.snapshot(query, options),
 		listByOwner: (owner) => backend.listByOwner(owner),
 		countByType: () => backend.countByType(),
+		countByTypeIn: (unit, options) => backend.countByTypeIn(unit, options),
 		watchList: (query, options) => backend.watchList(query, options),
 		catchUp: (signal) => backend.catchUp(signal),
 		close: () => backend.close(),

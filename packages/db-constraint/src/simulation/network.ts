@@ -41,6 +41,9 @@ export function clientOf(
 		establishReferences: call(method.establishReferences, (to, request, context) =>
 			to.service.establishReferences(request, context),
 		),
+		authorizeReferences: call(method.authorizeReferences, (to, request, context) =>
+			to.service.authorizeReferences(request, context),
+		),
 		confirmBlockades: call(method.confirmBlockades, (to, request, context) =>
 			to.service.confirmBlockades(request, context),
 		),

@@ -52,6 +52,7 @@ export function storageOf(
 		snapshot: (query, options) => step(() => backend.snapshot(query, options)),
 		listByOwner: (owner) => step(() => backend.listByOwner(owner)),
 		countByType: () => step(() => backend.countByType()),
+		countByTypeIn: (unit, options) => step(() => backend.countByTypeIn(unit, options)),
 		catchUp: (signal) => step(() => backend.catchUp(signal)),
 		close: async () => {},
 		async commit(mutations, options) {

@@ -145,9 +145,10 @@ export function backendOf(
 			const snapshot = (await fresh(options)).snapshot(query);
 			return { resources: [...snapshot.resources()], version: snapshot.version };
 		},
-		snapshot: async (query, options) => (await fresh(options)).snapshot(query),
+		snapshot: async (query, options) => (await fresh(options)).snapshot(query, options?.heldBy),
 		listByOwner: async (owner) => store.listByOwner(owner),
 		countByType: async () => store.countByType(),
+		countByTypeIn: async (unit) => store.countByTypeIn(unit),
 		watchList: (query, options) => store.watch(query, options, async () => now()),
 		commit: async (mutations, options) => {
 			const commit = truth.commit(mutations, options);

@@ -2,8 +2,15 @@ import { Code, ConnectError, createClient, type Transport } from "@connectrpc/co
 import { createInProcessTransport } from "@plinth/in-process";
 import type { ID, Resource } from "@plinth/proto";
 import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
-import { idOf, newUlid, type ResourceType, resourceOf, tenancyOf } from "@plinth/resource";
-import { ensureDefaultTenancy } from "@plinth/resource-service";
+import {
+	type Caller,
+	idOf,
+	newUlid,
+	type ResourceType,
+	resourceOf,
+	tenancyOf,
+} from "@plinth/resource";
+import { type Callers, ensureDefaultTenancy } from "@plinth/resource-service";
 import { type SeededRuntime, seededRuntime } from "@plinth/runtime/testing";
 import { createMemoryBackend, type StorageBackend } from "@plinth/storage";
 import { createConstraintStore } from "../constraint-store.ts";
@@ -158,6 +165,8 @@ export class LabDeployment {
 	readonly info: DeploymentInfo;
 	readonly backend: StorageBackend;
 	readonly failures: unknown[] = [];
+	/** Decides on callers of other deployments, from the next start on; all are accepted where it is absent. */
+	callers: Callers | undefined;
 	readonly #limits: Partial<ConstraintLimits>;
 	running: Running | undefined;
 
@@ -206,6 +215,7 @@ export class LabDeployment {
 			environment: this.#environment(),
 			runtime,
 			limits: this.#limits,
+			...(this.callers && { callers: this.callers }),
 		});
 		await constraints.schemaPass.begin();
 		await constraints.schemaPass.complete(new AbortController().signal);
@@ -253,7 +263,12 @@ export class LabDeployment {
 	}
 
 	/** Stores a resource over what there is. */
-	async write(resource: Resource, finalizers = ""): Promise<Resource> {
+	async write(
+		resource: Resource,
+		finalizers = "",
+		caller?: Caller,
+		dryRun = false,
+	): Promise<Resource> {
 		const { runtime } = this.lab;
 		const stored = resource.id && (await lookup(this.backend, resource.id));
 		const metadata = finalizers ? { finalizers } : { ...resource.metadata };
@@ -263,19 +278,20 @@ export class LabDeployment {
 			id: { ...idOfResource(resource), uid: stored?.id?.uid ?? newUlid(runtime) },
 			generation: newUlid(runtime),
 		};
-		const { resources } = await this.store.commit([
-			{ op: "put", resource: next, expectedVersion: stored?.version ?? "" },
-		]);
+		const { resources } = await this.store.commit(
+			[{ op: "put", resource: next, expectedVersion: stored?.version ?? "" }],
+			{ caller, dryRun },
+		);
 		return resources[0] ?? next;
 	}
 
 	/** Deletes a resource, or marks it. */
-	async delete(id: ID): Promise<void> {
+	async delete(id: ID, caller?: Caller): Promise<void> {
 		const stored = await lookup(this.backend, id);
 		if (stored !== undefined) {
 			const mutations = deletion(this.lab.runtime, stored);
 			if (mutations.length > 0) {
-				await this.store.commit(mutations);
+				await this.store.commit(mutations, { caller });
 			}
 		}
 	}

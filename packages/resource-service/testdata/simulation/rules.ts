@@ -162,15 +162,12 @@ function refusalOfMarked(next: NewState, stored: State): Effect | undefined {
 	if (next.finalizers === stored.finalizers && next.genre === stored.genre) {
 		return invalid("cannot no-op write resource marked for deletion");
 	}
-	const before = namesOf(stored.finalizers);
-	const left = namesOf(next.finalizers);
-	if (left.some((name) => !before.includes(name))) {
-		return invalid("cannot modify metadata");
-	}
 	if (next.genre !== stored.genre) {
 		return invalid("cannot modify data");
 	}
-	return left.length < before.length
+	const before = namesOf(stored.finalizers);
+	const left = namesOf(next.finalizers);
+	return left.length < before.length && left.every((name) => before.includes(name))
 		? undefined
 		: invalid("expected at least one finalizer to be removed");
 }

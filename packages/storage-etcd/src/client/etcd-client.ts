@@ -4,6 +4,7 @@ import { type Clock, type Logger, silentLogger, sleep, systemRuntime } from "@pl
 import type {
 	RangeRequestSchema,
 	RangeResponse,
+	ResponseHeader,
 	TxnRequest,
 	TxnRequestSchema,
 	TxnResponse,
@@ -13,6 +14,7 @@ import { deadline, unlessAborted } from "./deadline.ts";
 import { Endpoint } from "./endpoint.ts";
 import { EtcdError, etcdError, isStaleToken, RevisionCompacted } from "./etcd-error.ts";
 import { defaultRequestTimeoutMs, type EtcdOptions } from "./etcd-options.ts";
+import { StorePosition } from "./store-position.ts";
 import { Token } from "./token.ts";
 import { type WatchInit, watchStream } from "./watch-stream.ts";
 
@@ -24,6 +26,8 @@ const leastAttemptMs = 1000;
 /** Calls to an etcd cluster, through whichever member answers. */
 export class EtcdClient {
 	readonly #endpoints: readonly Endpoint[];
+	/** How far the cluster is known to be. */
+	readonly position = new StorePosition();
 	readonly #token: Token;
 	readonly #clock: Clock;
 	readonly #log: Logger;
@@ -40,7 +44,7 @@ export class EtcdClient {
 			throw new RangeError("etcd needs at least one endpoint, as in http://127.0.0.1:2379");
 		}
 		this.#endpoints = endpoints.map((url) => new Endpoint(url, tls));
-		this.#token = new Token(auth);
+		this.#token = new Token(auth, runtime.clock);
 		this.#clock = runtime.clock;
 		this.#log = log;
 		this.#requestTimeoutMs = options.requestTimeoutMs ?? defaultRequestTimeoutMs;
@@ -49,34 +53,40 @@ export class EtcdClient {
 	/**
 	 * Reads, at any member that answers.
 	 *
-	 * @throws EtcdError; RevisionCompacted.
+	 * @throws EtcdError; RevisionCompacted; OtherCluster; WentBack.
 	 */
 	range(
 		request: MessageInitShape<typeof RangeRequestSchema>,
 		signal?: AbortSignal,
 	): Promise<RangeResponse> {
-		return this.#repeat((endpoint, options) => endpoint.kv.range(request, options), signal);
+		return this.#checked(
+			this.#repeat((endpoint, options) => endpoint.kv.range(request, options), signal),
+		);
 	}
 
 	/**
 	 * A transaction that only reads, at any member that answers.
 	 *
-	 * @throws EtcdError
+	 * @throws EtcdError; RevisionCompacted; OtherCluster; WentBack.
 	 */
 	readTransaction(
 		request: MessageInitShape<typeof TxnRequestSchema>,
 		signal?: AbortSignal,
 	): Promise<TxnResponse> {
-		return this.#repeat((endpoint, options) => endpoint.kv.txn(request, options), signal);
+		return this.#checked(
+			this.#repeat((endpoint, options) => endpoint.kv.txn(request, options), signal),
+		);
 	}
 
 	/**
 	 * A transaction that is sent once at most.
 	 *
-	 * @throws EtcdError, whose outcome says whether it may have landed.
+	 * @throws EtcdError, whose outcome says whether it may have landed; OtherCluster; WentBack.
 	 */
 	transaction(request: TxnRequest, signal?: AbortSignal): Promise<TxnResponse> {
-		return this.#once((endpoint, options) => endpoint.kv.txn(request, options), signal);
+		return this.#checked(
+			this.#once((endpoint, options) => endpoint.kv.txn(request, options), signal),
+		);
 	}
 
 	/**
@@ -175,6 +185,16 @@ export class EtcdClient {
 		}
 	}
 
+	/** The answer to a call that has just been made, where the cluster has not gone back. */
+	async #checked<T extends { readonly header?: ResponseHeader | undefined }>(
+		call: Promise<T>,
+	): Promise<T> {
+		const before = this.position.known;
+		const answer = await call;
+		this.position.check(before, answer.header);
+		return answer;
+	}
+
 	/** Attempts a call until it is done or refused, or the time is over. */
 	async #repeat<T>(call: Call<T>, signal?: AbortSignal): Promise<T> {
 		const shareMs = Math.round(this.#requestTimeoutMs / this.#endpoints.length);
@@ -264,6 +284,9 @@ export class EtcdClient {
 			// A member that has lost the others says so at once, instead of waiting for them.
 			return { hasleader: "true", ...(token !== undefined && { token }) };
 		} catch (reason) {
+			if (reason instanceof EtcdError) {
+				throw reason;
+			}
 			const error = etcdError(signal.aborted ? signal.reason : reason);
 			if (error instanceof EtcdError && error.outcome === "unknown") {
 				throw new EtcdError("not-done", error.message, error.code, { cause: error });

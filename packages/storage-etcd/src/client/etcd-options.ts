@@ -33,7 +33,8 @@ export interface EtcdTls {
 /** A user of etcd. */
 export interface EtcdUser {
 	readonly user: string;
-	readonly password: string;
+	/** A function is called for each token that is requested, so that a changed password takes effect. */
+	readonly password: string | (() => Promise<string>);
 }
 
 /** The prefix that holds unless another is given. */

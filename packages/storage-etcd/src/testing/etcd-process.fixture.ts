@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
+import { cp, mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -31,6 +31,8 @@ interface Member {
 export class EtcdProcess {
 	readonly url: string;
 	readonly #directory: string;
+	readonly #member: Member;
+	readonly #members: readonly Member[];
 	readonly #arguments: readonly string[];
 	readonly #tls: EtcdTls | undefined;
 	#process: ChildProcess | undefined;
@@ -42,14 +44,15 @@ export class EtcdProcess {
 		{ flags = [], tls }: EtcdProcessOptions,
 	) {
 		this.#directory = directory;
+		this.#member = member;
+		this.#members = members;
 		this.#tls = tls;
 		this.url = `${tls === undefined ? "http" : "https"}://127.0.0.1:${member.port}`;
-		const peerUrl = (of: Member) => `http://127.0.0.1:${of.peerPort}`;
 		this.#arguments = [
 			...["--name", member.name, "--data-dir", join(directory, "data"), "--log-level", "error"],
 			...["--listen-client-urls", this.url, "--advertise-client-urls", this.url],
 			...["--listen-peer-urls", peerUrl(member), "--initial-advertise-peer-urls", peerUrl(member)],
-			...["--initial-cluster", members.map((each) => `${each.name}=${peerUrl(each)}`).join(",")],
+			...["--initial-cluster", initialCluster(members)],
 			...flags,
 		];
 	}
@@ -82,9 +85,13 @@ export class EtcdProcess {
 		return Promise.all(started);
 	}
 
-	/** Starts it again, with what it had stored, and waits until it answers. */
-	async restart(): Promise<void> {
-		this.#process = spawn("etcd", this.#arguments, { stdio: "ignore" });
+	/**
+	 * Starts it again, with what it had stored, and waits until it answers.
+	 *
+	 * @param flags More flags, for this time.
+	 */
+	async restart(...flags: readonly string[]): Promise<void> {
+		this.#process = spawn("etcd", [...this.#arguments, ...flags], { stdio: "ignore" });
 		const client = new EtcdClient({
 			endpoints: [this.url],
 			requestTimeoutMs: 30_000,
@@ -112,10 +119,41 @@ export class EtcdProcess {
 		}
 	}
 
-	/** Ends it and loses what it stored, as when it is put back to a backup from its very beginning. */
+	/** Ends it and loses what it stored. */
 	async forget(): Promise<void> {
 		await this.kill();
 		await rm(join(this.#directory, "data"), { recursive: true });
+	}
+
+	/** Keeps a copy of its data, for `bringBack`. It is down meanwhile. */
+	async copy(): Promise<void> {
+		await this.kill();
+		await cp(join(this.#directory, "data"), join(this.#directory, "copy"), { recursive: true });
+		await this.restart();
+	}
+
+	/** Ends it, and puts the data back to the copy that was made before. */
+	async bringBack(): Promise<void> {
+		await this.forget();
+		await cp(join(this.#directory, "copy"), join(this.#directory, "data"), { recursive: true });
+	}
+
+	/** Takes a snapshot of the cluster, with etcdctl. */
+	async saveSnapshot(): Promise<string> {
+		const file = join(this.#directory, "snapshot.db");
+		etcdctl("--endpoints", this.url, "snapshot", "save", file);
+		return file;
+	}
+
+	/** Ends it, and makes its data from a snapshot, with etcdctl, as one member of a cluster of its own. */
+	async restoreSnapshot(file: string, clusterToken: string): Promise<void> {
+		await this.forget();
+		etcdctl(
+			...["snapshot", "restore", file, "--data-dir", join(this.#directory, "data")],
+			...["--name", this.#member.name, "--initial-advertise-peer-urls", peerUrl(this.#member)],
+			...["--initial-cluster", initialCluster(this.#members)],
+			...["--initial-cluster-token", clusterToken],
+		);
 	}
 
 	/** Stops it, as a machine is that hangs. */
@@ -132,6 +170,24 @@ export class EtcdProcess {
 	async dispose(): Promise<void> {
 		await this.kill();
 		await rm(this.#directory, { recursive: true });
+	}
+}
+
+function peerUrl({ peerPort }: Member): string {
+	return `http://127.0.0.1:${peerPort}`;
+}
+
+function initialCluster(members: readonly Member[]): string {
+	return members.map((member) => `${member.name}=${peerUrl(member)}`).join(",");
+}
+
+/** Runs etcdctl, which must succeed. */
+export function etcdctl(...args: readonly string[]): void {
+	const { status, stderr, error } = spawnSync("etcdctl", args, {
+		env: { ...process.env, ETCDCTL_API: "3" },
+	});
+	if (status !== 0) {
+		throw new Error(`etcdctl ${args.join(" ")}: ${error ?? stderr}`);
 	}
 }
 

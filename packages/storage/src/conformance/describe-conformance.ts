@@ -1,4 +1,5 @@
 import type { Behaviour, BehaviourGroup, HarnessFactory } from "./behaviour.ts";
+import { censusBehaviours } from "./census.ts";
 import { commitBehaviours } from "./commits.ts";
 import { compareAndSwapBehaviours } from "./compare-and-swap.ts";
 import { concurrencyBehaviours } from "./concurrency.ts";
@@ -24,6 +25,7 @@ export const behaviourGroups: readonly BehaviourGroup[] = [
 	{ subject: "watches", behaviours: watchBehaviours },
 	{ subject: "resuming and falling behind", behaviours: resumeBehaviours },
 	{ subject: "owners", behaviours: ownerBehaviours },
+	{ subject: "census", behaviours: censusBehaviours },
 	{ subject: "limits", behaviours: limitBehaviours },
 	{ subject: "concurrency", behaviours: concurrencyBehaviours },
 	{ subject: "random operations", behaviours: randomOperations },

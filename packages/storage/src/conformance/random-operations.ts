@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { Resource } from "@plinth/proto";
-import { nameKey } from "@plinth/resource";
+import { gvkKey, nameKey } from "@plinth/resource";
 import type { Random } from "@plinth/runtime";
 import { seededRandom } from "@plinth/runtime/testing";
 import type { StorageBackend } from "../backend.ts";
@@ -149,12 +149,28 @@ async function compareReads(backend: StorageBackend, model: ModelStorage): Promi
 			}
 		}
 	}
+	for (const namespace of namespaces) {
+		const unit = { partition: "default", namespace };
+		const inNamespace = all.filter((each) => each.id?.tenancy?.namespace === namespace);
+		assert.deepEqual(await backend.countByTypeIn(unit), countedByType(inNamespace));
+	}
+	assert.deepEqual(await backend.countByTypeIn({ partition: "default" }), countedByType(all));
+	assert.deepEqual(await backend.countByType(), countedByType(all));
 	for (const owner of owners) {
 		if (owner !== undefined) {
 			const owned = all.filter((each) => each.owner?.uid === owner.uid);
 			assert.deepEqual(describeState(await backend.listByOwner(owner)), describeState(owned));
 		}
 	}
+}
+
+function countedByType(resources: readonly Resource[]): ReadonlyMap<string, number> {
+	const counts = new Map<string, number>();
+	for (const { id } of resources) {
+		const key = id?.type === undefined ? "" : gvkKey(id.type);
+		counts.set(key, (counts.get(key) ?? 0) + 1);
+	}
+	return counts;
 }
 
 function pick<T>(random: Random, from: readonly T[]): T {

@@ -36,6 +36,7 @@ export function delayedBackend(backend: StorageBackend, options: DelayOptions): 
 		snapshot: (query, readOptions) => step(() => backend.snapshot(query, readOptions)),
 		listByOwner: (owner) => step(() => backend.listByOwner(owner)),
 		countByType: () => step(() => backend.countByType()),
+		countByTypeIn: (unit, readOptions) => step(() => backend.countByTypeIn(unit, readOptions)),
 		commit: (mutations, commitOptions) => step(() => backend.commit(mutations, commitOptions)),
 		catchUp: (signal) => step(() => backend.catchUp(signal)),
 		close: () => backend.close(),

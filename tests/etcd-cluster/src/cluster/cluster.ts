@@ -19,6 +19,8 @@ export interface Cluster {
 export async function startCluster(size: {
 	readonly members: number;
 	readonly servers: number;
+	/** More flags of each server. */
+	readonly flags?: readonly string[];
 }): Promise<Cluster> {
 	const prefix = `/${randomUUID()}`;
 	const members = await EtcdProcess.startCluster(size.members);
@@ -26,6 +28,7 @@ export async function startCluster(size: {
 	const servers = Array.from({ length: size.servers }, (_, index) => {
 		const first = index % urls.length;
 		return new ServerProcess({
+			...(size.flags && { flags: size.flags }),
 			prefix,
 			endpoints: [...urls.slice(first), ...urls.slice(0, first)],
 		});

@@ -42,13 +42,14 @@ export interface RecordSource {
 export async function readEtcdRecord({ members, prefix }: RecordSource): Promise<EtcdRecord> {
 	const client = new EtcdClient({ endpoints: members.map(({ url }) => url) });
 	const end = new AbortController();
-	const record = new Recorder(prefix);
 	try {
+		const identity = await client.range({ key: new Keys(prefix).identity });
+		const record = new Recorder(prefix, versionOffsetOf(identity.kvs[0]));
 		const key = Buffer.from(`${prefix}/`);
 		// "0" comes after "/".
 		const range = { key, rangeEnd: Buffer.from(`${prefix}0`) };
 		const { kvs } = await client.range({ ...range, keysOnly: true });
-		const newest = Math.max(...kvs.map(({ modRevision }) => Number(modRevision)));
+		const newest = Math.max(...kvs.map(({ modRevision }) => record.versionOf(modRevision)));
 		for await (const { events } of client.watch({ ...range, startRevision: 1n }, end.signal)) {
 			for (const event of events) {
 				record.add(event);
@@ -74,16 +75,24 @@ class Recorder {
 	readonly #effects: EffectChange[] = [];
 	readonly #transactions = new Map<number, { instance: string; changed: string[] }>();
 
-	constructor(prefix: string) {
+	readonly #versionOffset: number;
+
+	constructor(prefix: string, versionOffset: number) {
 		this.#prefix = prefix;
+		this.#versionOffset = versionOffset;
 		this.#keys = new Keys(prefix);
+	}
+
+	/** Revisions are recorded as the versions that clients see. */
+	versionOf(revision: bigint): number {
+		return Number(revision) + this.#versionOffset;
 	}
 
 	add({ type, kv }: Event): void {
 		if (kv === undefined) {
 			throw new TypeError("an event has a key");
 		}
-		const revision = Number(kv.modRevision);
+		const revision = this.versionOf(kv.modRevision);
 		const key = keyText(kv.key);
 		const isDeletion = type === Event_EventType.DELETE;
 		this.newest = revision;
@@ -93,9 +102,14 @@ class Recorder {
 			this.#transactions.set(revision, transaction);
 			return;
 		}
+		if (key === keyText(this.#keys.identity) || key.startsWith(`${this.#prefix}/commits/`)) {
+			return;
+		}
 		const leases = `${this.#prefix}/elections/`;
 		if (key.startsWith(leases)) {
-			this.#leases.push(leaseChange(key.slice(leases.length), kv, isDeletion));
+			const createRevision = this.versionOf(kv.createRevision);
+			const lease = { lease: key.slice(leases.length), revision, createRevision };
+			this.#leases.push(leaseChange(lease, kv, isDeletion));
 			return;
 		}
 		const name = this.#keys.parse(key);
@@ -113,7 +127,7 @@ class Recorder {
 
 	finished(): EtcdRecord {
 		return {
-			revisions: this.newest,
+			revisions: this.newest - this.#versionOffset,
 			registers: this.#registers,
 			leases: this.#leases,
 			effects: this.#effects,
@@ -122,14 +136,29 @@ class Recorder {
 	}
 }
 
-function leaseChange(lease: string, kv: KeyValue, isDeletion: boolean): LeaseChange {
-	const revision = Number(kv.modRevision);
+function leaseChange(
+	{
+		createRevision,
+		...change
+	}: Pick<LeaseChange, "lease" | "revision"> & {
+		readonly createRevision: number;
+	},
+	{ value }: KeyValue,
+	isDeletion: boolean,
+): LeaseChange {
 	if (isDeletion) {
-		return { kind: "delete", lease, revision };
+		return { kind: "delete", ...change };
 	}
-	const holder = /process (\d+)$/.exec(Buffer.from(kv.value).toString())?.[1];
-	const createRevision = Number(kv.createRevision);
-	return { kind: "put", lease, revision, createRevision, process: Number(holder) };
+	const holder = /process (\d+)$/.exec(Buffer.from(value).toString())?.[1];
+	return { kind: "put", ...change, createRevision, process: Number(holder) };
+}
+
+/** What versions are above revisions, as the identity of the store says. */
+function versionOffsetOf(identity: KeyValue | undefined): number {
+	const { versionOffset }: { versionOffset: number } = JSON.parse(
+		Buffer.from(identity?.value ?? []).toString(),
+	);
+	return versionOffset;
 }
 
 function resourceOf({ value }: KeyValue): Resource {

@@ -15,6 +15,8 @@ export interface ServerProcessOptions {
 	/** The members of etcd, the one to ask first in front. */
 	readonly endpoints: readonly string[];
 	readonly prefix: string;
+	/** More flags of the server. */
+	readonly flags?: readonly string[];
 }
 
 /** How often a server is started in a row that ends before it listens. */
@@ -31,6 +33,8 @@ let lives = 0;
 export class ServerProcess implements Target {
 	/** Everything that it has ever said on standard error. */
 	stderr = "";
+	/** Where it listens now. */
+	address = "";
 	readonly #arguments: readonly string[];
 	#child: ChildProcess | undefined;
 	#life: Life | undefined;
@@ -38,11 +42,11 @@ export class ServerProcess implements Target {
 	/** Settles when there is more on standard error. */
 	#said = Promise.withResolvers<void>();
 
-	constructor({ endpoints, prefix }: ServerProcessOptions) {
+	constructor({ endpoints, prefix, flags = [] }: ServerProcessOptions) {
 		this.#arguments = [
 			...[main, "--listen", "127.0.0.1:0", "--module", moduleFile],
 			...["--storage", "etcd", "--etcd-endpoints", endpoints.join(",")],
-			...["--etcd-prefix", prefix],
+			...["--etcd-prefix", prefix, ...flags],
 		];
 	}
 
@@ -80,6 +84,7 @@ export class ServerProcess implements Target {
 				await setTimeout(200);
 				continue;
 			}
+			this.address = address;
 			lives += 1;
 			// Each life listens on another port: what is sent to one never gets to the next.
 			const transport = createConnectTransport({ baseUrl: address, httpVersion: "2" });
@@ -102,6 +107,21 @@ export class ServerProcess implements Target {
 			child.kill("SIGKILL");
 			await once(child, "exit");
 		}
+	}
+
+	/** Resolves with its exit code when it ends by itself. */
+	async exited(): Promise<number | null> {
+		const child = this.#child;
+		if (child !== undefined && child.exitCode === null && child.signalCode === null) {
+			await once(child, "exit");
+		}
+		return child?.exitCode ?? null;
+	}
+
+	/** Asks it to stop, and resolves with its exit code. */
+	async stop(): Promise<number | null> {
+		this.#child?.kill("SIGTERM");
+		return this.exited();
 	}
 
 	/** Stops it, as a machine is that hangs. */

@@ -2,7 +2,7 @@
 // @generated from file plinth/controller/v1/controller_service.proto (package plinth.controller.v1, syntax proto3)
 /* eslint-disable */
 
-import type { CachedType, Controller, ControllerService, Cycle, Dependency, GetDependencyGraphRequest, GetDependencyGraphResponse, ListControllersRequest, ListControllersResponse, OwnWrites, Queue, Reconciles, RunError } from "./controller_service_pb.ts";
+import type { CachedType, Controller, ControllerService, Cycle, Dependency, GetDependencyGraphRequest, GetDependencyGraphResponse, ListControllersRequest, ListControllersResponse, OwnWrites, Queue, Reconciles, RunError, StillRunning, Undecodable } from "./controller_service_pb.ts";
 import { GetDependencyGraphRequestSchema, ListControllersRequestSchema } from "./controller_service_pb.ts";
 import type { Client } from "@connectrpc/connect";
 import type { UnknownField } from "@bufbuild/protobuf";
@@ -64,6 +64,38 @@ export function cloneController(message: Controller): Controller {
   if (message.ownWrites !== undefined) {
     copy.ownWrites = cloneOwnWrites(message.ownWrites);
   }
+  copy.stillRunning = copyItems(message.stillRunning, cloneStillRunning);
+  if (message.undecodable !== undefined) {
+    copy.undecodable = cloneUndecodable(message.undecodable);
+  }
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.controller.v1.StillRunning.
+ */
+export function cloneStillRunning(message: StillRunning): StillRunning {
+  const copy = { $typeName: message.$typeName } as StillRunning;
+  copy.key = message.key;
+  if (message.running !== undefined) {
+    copy.running = copyDuration(message.running);
+  }
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.controller.v1.Undecodable.
+ */
+export function cloneUndecodable(message: Undecodable): Undecodable {
+  const copy = { $typeName: message.$typeName } as Undecodable;
+  copy.count = message.count;
+  copy.errors = message.errors.slice();
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }

@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file plinth/controller/v1/controller_service.proto.
  */
 export const file_plinth_controller_v1_controller_service: GenFile = /*@__PURE__*/
-  fileDesc("Ci1wbGludGgvY29udHJvbGxlci92MS9jb250cm9sbGVyX3NlcnZpY2UucHJvdG8SFHBsaW50aC5jb250cm9sbGVyLnYxIhgKFkxpc3RDb250cm9sbGVyc1JlcXVlc3QiegoXTGlzdENvbnRyb2xsZXJzUmVzcG9uc2USNQoLY29udHJvbGxlcnMYASADKAsyIC5wbGludGguY29udHJvbGxlci52MS5Db250cm9sbGVyEhgKC2hvbGRzX2xlYXNlGAIgASgISACIAQFCDgoMX2hvbGRzX2xlYXNlIoIFCgpDb250cm9sbGVyEgwKBG5hbWUYASABKAkSDwoHbWFuYWdlcxgCIAEoCRIPCgd3YXRjaGVzGAMgAygJEjIKCXBsYWNlbWVudBgEIAEoDjIfLnBsaW50aC5jb250cm9sbGVyLnYxLlBsYWNlbWVudBIqCgVwaGFzZRgFIAEoDjIbLnBsaW50aC5jb250cm9sbGVyLnYxLlBoYXNlEisKCGluX3BoYXNlGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhAKCHJlc3RhcnRzGAcgASgNEjIKCmxhc3RfZXJyb3IYCCABKAsyHi5wbGludGguY29udHJvbGxlci52MS5SdW5FcnJvchItCghyZXF1ZXN0cxgJIAEoCzIbLnBsaW50aC5jb250cm9sbGVyLnYxLlF1ZXVlEkAKCG1hcHBpbmdzGAogAygLMi4ucGxpbnRoLmNvbnRyb2xsZXIudjEuQ29udHJvbGxlci5NYXBwaW5nc0VudHJ5EjYKDGNhY2hlZF90eXBlcxgLIAMoCzIgLnBsaW50aC5jb250cm9sbGVyLnYxLkNhY2hlZFR5cGUSNAoKcmVjb25jaWxlcxgMIAEoCzIgLnBsaW50aC5jb250cm9sbGVyLnYxLlJlY29uY2lsZXMSDwoHb3ZlcmR1ZRgNIAMoCRIzCgpvd25fd3JpdGVzGA4gASgLMh8ucGxpbnRoLmNvbnRyb2xsZXIudjEuT3duV3JpdGVzGkwKDU1hcHBpbmdzRW50cnkSCwoDa2V5GAEgASgJEioKBXZhbHVlGAIgASgLMhsucGxpbnRoLmNvbnRyb2xsZXIudjEuUXVldWU6AjgBIkwKCFJ1bkVycm9yEg8KB21lc3NhZ2UYASABKAkSLwoLb2NjdXJyZWRfYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIp8BCgVRdWV1ZRIMCgRsaXZlGAEgASgNEhIKCmJhY2tncm91bmQYAiABKA0SDwoHZGVsYXllZBgDIAEoDRIOCgZhY3RpdmUYBCABKA0SDAoEaGVsZBgFIAEoDRISCgpvbGRlc3Rfa2V5GAYgASgJEjEKDm9sZGVzdF93YWl0aW5nGAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIpgBCgpDYWNoZWRUeXBlEgwKBHR5cGUYASABKAkSDAoEc2l6ZRgCIAEoBBI+CgdpbmRleGVzGAMgAygLMi0ucGxpbnRoLmNvbnRyb2xsZXIudjEuQ2FjaGVkVHlwZS5JbmRleGVzRW50cnkaLgoMSW5kZXhlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoBDoCOAEipwEKClJlY29uY2lsZXMSEQoJc3VjY2VlZGVkGAEgASgEEg4KBmZhaWxlZBgCIAEoBBIPCgdvdmVyZHVlGAMgASgEEg8KB2Ryb3BwZWQYBCABKAQSKAoFdG90YWwYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKgoHbG9uZ2VzdBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiKWAQoJT3duV3JpdGVzEg0KBW5vdGVkGAEgASgEEg0KBXdhaXRzGAIgASgEEg8KB3dhaXRpbmcYAyABKA0SKQoGd2FpdGVkGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi8KDGxvbmdlc3Rfd2FpdBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiIbChlHZXREZXBlbmRlbmN5R3JhcGhSZXF1ZXN0IqEBChpHZXREZXBlbmRlbmN5R3JhcGhSZXNwb25zZRINCgV0eXBlcxgBIAMoCRI2CgxkZXBlbmRlbmNpZXMYAiADKAsyIC5wbGludGguY29udHJvbGxlci52MS5EZXBlbmRlbmN5EisKBmN5Y2xlcxgDIAMoCzIbLnBsaW50aC5jb250cm9sbGVyLnYxLkN5Y2xlEg8KB21lcm1haWQYBCABKAkiOgoKRGVwZW5kZW5jeRIMCgRmcm9tGAEgASgJEgoKAnRvGAIgASgJEhIKCmNvbnRyb2xsZXIYAyABKAkiFgoFQ3ljbGUSDQoFdHlwZXMYASADKAkqWgoJUGxhY2VtZW50EhkKFVBMQUNFTUVOVF9VTlNQRUNJRklFRBAAEhcKE1BMQUNFTUVOVF9TSU5HTEVUT04QARIZChVQTEFDRU1FTlRfRUFDSF9TRVJWRVIQAirKAQoFUGhhc2USFQoRUEhBU0VfVU5TUEVDSUZJRUQQABIRCg1QSEFTRV9DUkVBVEVEEAESGwoXUEhBU0VfV0FJVElOR19GT1JfTEVBU0UQAhIWChJQSEFTRV9JTklUSUFMSVpJTkcQAxIRCg1QSEFTRV9QUklNSU5HEAQSEQoNUEhBU0VfUlVOTklORxAFEhIKDlBIQVNFX1NUT1BQSU5HEAYSFQoRUEhBU0VfQkFDS0lOR19PRkYQBxIRCg1QSEFTRV9TVE9QUEVEEAgyhgIKEUNvbnRyb2xsZXJTZXJ2aWNlEnMKD0xpc3RDb250cm9sbGVycxIsLnBsaW50aC5jb250cm9sbGVyLnYxLkxpc3RDb250cm9sbGVyc1JlcXVlc3QaLS5wbGludGguY29udHJvbGxlci52MS5MaXN0Q29udHJvbGxlcnNSZXNwb25zZSIDkAIBEnwKEkdldERlcGVuZGVuY3lHcmFwaBIvLnBsaW50aC5jb250cm9sbGVyLnYxLkdldERlcGVuZGVuY3lHcmFwaFJlcXVlc3QaMC5wbGludGguY29udHJvbGxlci52MS5HZXREZXBlbmRlbmN5R3JhcGhSZXNwb25zZSIDkAIBYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("Ci1wbGludGgvY29udHJvbGxlci92MS9jb250cm9sbGVyX3NlcnZpY2UucHJvdG8SFHBsaW50aC5jb250cm9sbGVyLnYxIhgKFkxpc3RDb250cm9sbGVyc1JlcXVlc3QiegoXTGlzdENvbnRyb2xsZXJzUmVzcG9uc2USNQoLY29udHJvbGxlcnMYASADKAsyIC5wbGludGguY29udHJvbGxlci52MS5Db250cm9sbGVyEhgKC2hvbGRzX2xlYXNlGAIgASgISACIAQFCDgoMX2hvbGRzX2xlYXNlIvUFCgpDb250cm9sbGVyEgwKBG5hbWUYASABKAkSDwoHbWFuYWdlcxgCIAEoCRIPCgd3YXRjaGVzGAMgAygJEjIKCXBsYWNlbWVudBgEIAEoDjIfLnBsaW50aC5jb250cm9sbGVyLnYxLlBsYWNlbWVudBIqCgVwaGFzZRgFIAEoDjIbLnBsaW50aC5jb250cm9sbGVyLnYxLlBoYXNlEisKCGluX3BoYXNlGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhAKCHJlc3RhcnRzGAcgASgNEjIKCmxhc3RfZXJyb3IYCCABKAsyHi5wbGludGguY29udHJvbGxlci52MS5SdW5FcnJvchItCghyZXF1ZXN0cxgJIAEoCzIbLnBsaW50aC5jb250cm9sbGVyLnYxLlF1ZXVlEkAKCG1hcHBpbmdzGAogAygLMi4ucGxpbnRoLmNvbnRyb2xsZXIudjEuQ29udHJvbGxlci5NYXBwaW5nc0VudHJ5EjYKDGNhY2hlZF90eXBlcxgLIAMoCzIgLnBsaW50aC5jb250cm9sbGVyLnYxLkNhY2hlZFR5cGUSNAoKcmVjb25jaWxlcxgMIAEoCzIgLnBsaW50aC5jb250cm9sbGVyLnYxLlJlY29uY2lsZXMSDwoHb3ZlcmR1ZRgNIAMoCRIzCgpvd25fd3JpdGVzGA4gASgLMh8ucGxpbnRoLmNvbnRyb2xsZXIudjEuT3duV3JpdGVzEjkKDXN0aWxsX3J1bm5pbmcYDyADKAsyIi5wbGludGguY29udHJvbGxlci52MS5TdGlsbFJ1bm5pbmcSNgoLdW5kZWNvZGFibGUYECABKAsyIS5wbGludGguY29udHJvbGxlci52MS5VbmRlY29kYWJsZRpMCg1NYXBwaW5nc0VudHJ5EgsKA2tleRgBIAEoCRIqCgV2YWx1ZRgCIAEoCzIbLnBsaW50aC5jb250cm9sbGVyLnYxLlF1ZXVlOgI4ASJHCgxTdGlsbFJ1bm5pbmcSCwoDa2V5GAEgASgJEioKB3J1bm5pbmcYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iLAoLVW5kZWNvZGFibGUSDQoFY291bnQYASABKA0SDgoGZXJyb3JzGAIgAygJIkwKCFJ1bkVycm9yEg8KB21lc3NhZ2UYASABKAkSLwoLb2NjdXJyZWRfYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIp8BCgVRdWV1ZRIMCgRsaXZlGAEgASgNEhIKCmJhY2tncm91bmQYAiABKA0SDwoHZGVsYXllZBgDIAEoDRIOCgZhY3RpdmUYBCABKA0SDAoEaGVsZBgFIAEoDRISCgpvbGRlc3Rfa2V5GAYgASgJEjEKDm9sZGVzdF93YWl0aW5nGAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIpgBCgpDYWNoZWRUeXBlEgwKBHR5cGUYASABKAkSDAoEc2l6ZRgCIAEoBBI+CgdpbmRleGVzGAMgAygLMi0ucGxpbnRoLmNvbnRyb2xsZXIudjEuQ2FjaGVkVHlwZS5JbmRleGVzRW50cnkaLgoMSW5kZXhlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoBDoCOAEipwEKClJlY29uY2lsZXMSEQoJc3VjY2VlZGVkGAEgASgEEg4KBmZhaWxlZBgCIAEoBBIPCgdvdmVyZHVlGAMgASgEEg8KB2Ryb3BwZWQYBCABKAQSKAoFdG90YWwYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKgoHbG9uZ2VzdBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiKWAQoJT3duV3JpdGVzEg0KBW5vdGVkGAEgASgEEg0KBXdhaXRzGAIgASgEEg8KB3dhaXRpbmcYAyABKA0SKQoGd2FpdGVkGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi8KDGxvbmdlc3Rfd2FpdBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiIbChlHZXREZXBlbmRlbmN5R3JhcGhSZXF1ZXN0IqEBChpHZXREZXBlbmRlbmN5R3JhcGhSZXNwb25zZRINCgV0eXBlcxgBIAMoCRI2CgxkZXBlbmRlbmNpZXMYAiADKAsyIC5wbGludGguY29udHJvbGxlci52MS5EZXBlbmRlbmN5EisKBmN5Y2xlcxgDIAMoCzIbLnBsaW50aC5jb250cm9sbGVyLnYxLkN5Y2xlEg8KB21lcm1haWQYBCABKAkiOgoKRGVwZW5kZW5jeRIMCgRmcm9tGAEgASgJEgoKAnRvGAIgASgJEhIKCmNvbnRyb2xsZXIYAyABKAkiFgoFQ3ljbGUSDQoFdHlwZXMYASADKAkqWgoJUGxhY2VtZW50EhkKFVBMQUNFTUVOVF9VTlNQRUNJRklFRBAAEhcKE1BMQUNFTUVOVF9TSU5HTEVUT04QARIZChVQTEFDRU1FTlRfRUFDSF9TRVJWRVIQAirKAQoFUGhhc2USFQoRUEhBU0VfVU5TUEVDSUZJRUQQABIRCg1QSEFTRV9DUkVBVEVEEAESGwoXUEhBU0VfV0FJVElOR19GT1JfTEVBU0UQAhIWChJQSEFTRV9JTklUSUFMSVpJTkcQAxIRCg1QSEFTRV9QUklNSU5HEAQSEQoNUEhBU0VfUlVOTklORxAFEhIKDlBIQVNFX1NUT1BQSU5HEAYSFQoRUEhBU0VfQkFDS0lOR19PRkYQBxIRCg1QSEFTRV9TVE9QUEVEEAgyhgIKEUNvbnRyb2xsZXJTZXJ2aWNlEnMKD0xpc3RDb250cm9sbGVycxIsLnBsaW50aC5jb250cm9sbGVyLnYxLkxpc3RDb250cm9sbGVyc1JlcXVlc3QaLS5wbGludGguY29udHJvbGxlci52MS5MaXN0Q29udHJvbGxlcnNSZXNwb25zZSIDkAIBEnwKEkdldERlcGVuZGVuY3lHcmFwaBIvLnBsaW50aC5jb250cm9sbGVyLnYxLkdldERlcGVuZGVuY3lHcmFwaFJlcXVlc3QaMC5wbGludGguY29udHJvbGxlci52MS5HZXREZXBlbmRlbmN5R3JhcGhSZXNwb25zZSIDkAIBYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * @generated from message plinth.controller.v1.ListControllersRequest
@@ -140,6 +140,19 @@ export type Controller = Message<"plinth.controller.v1.Controller"> & {
    * @generated from field: plinth.controller.v1.OwnWrites own_writes = 14;
    */
   ownWrites?: OwnWrites | undefined;
+
+  /**
+   * Reconciles that run for longer than they should, those past their time limit included: the 100 that
+   * have run longest.
+   *
+   * @generated from field: repeated plinth.controller.v1.StillRunning still_running = 15;
+   */
+  stillRunning: StillRunning[];
+
+  /**
+   * @generated from field: plinth.controller.v1.Undecodable undecodable = 16;
+   */
+  undecodable?: Undecodable | undefined;
 };
 
 /**
@@ -148,6 +161,60 @@ export type Controller = Message<"plinth.controller.v1.Controller"> & {
  */
 export const ControllerSchema: GenMessage<Controller> = /*@__PURE__*/
   messageDesc(file_plinth_controller_v1_controller_service, 2);
+
+/**
+ * StillRunning is a reconcile that runs for longer than it should.
+ *
+ * @generated from message plinth.controller.v1.StillRunning
+ */
+export type StillRunning = Message<"plinth.controller.v1.StillRunning"> & {
+  /**
+   * @generated from field: string key = 1;
+   */
+  key: string;
+
+  /**
+   * For how long it has been running.
+   *
+   * @generated from field: google.protobuf.Duration running = 2;
+   */
+  running?: Duration | undefined;
+};
+
+/**
+ * Describes the message plinth.controller.v1.StillRunning.
+ * Use `create(StillRunningSchema)` to create a new message.
+ */
+export const StillRunningSchema: GenMessage<StillRunning> = /*@__PURE__*/
+  messageDesc(file_plinth_controller_v1_controller_service, 3);
+
+/**
+ * Undecodable tells of cached resources whose data their type can't decode.
+ *
+ * @generated from message plinth.controller.v1.Undecodable
+ */
+export type Undecodable = Message<"plinth.controller.v1.Undecodable"> & {
+  /**
+   * How many the run has met.
+   *
+   * @generated from field: uint32 count = 1;
+   */
+  count: number;
+
+  /**
+   * Up to 10 of them, each as an error that names the resource.
+   *
+   * @generated from field: repeated string errors = 2;
+   */
+  errors: string[];
+};
+
+/**
+ * Describes the message plinth.controller.v1.Undecodable.
+ * Use `create(UndecodableSchema)` to create a new message.
+ */
+export const UndecodableSchema: GenMessage<Undecodable> = /*@__PURE__*/
+  messageDesc(file_plinth_controller_v1_controller_service, 4);
 
 /**
  * RunError is an error that ended a run.
@@ -171,7 +238,7 @@ export type RunError = Message<"plinth.controller.v1.RunError"> & {
  * Use `create(RunErrorSchema)` to create a new message.
  */
 export const RunErrorSchema: GenMessage<RunError> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 3);
+  messageDesc(file_plinth_controller_v1_controller_service, 5);
 
 /**
  * Queue counts keys by where they are in a queue.
@@ -232,7 +299,7 @@ export type Queue = Message<"plinth.controller.v1.Queue"> & {
  * Use `create(QueueSchema)` to create a new message.
  */
 export const QueueSchema: GenMessage<Queue> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 4);
+  messageDesc(file_plinth_controller_v1_controller_service, 6);
 
 /**
  * CachedType is how much a controller caches of one type.
@@ -263,7 +330,7 @@ export type CachedType = Message<"plinth.controller.v1.CachedType"> & {
  * Use `create(CachedTypeSchema)` to create a new message.
  */
 export const CachedTypeSchema: GenMessage<CachedType> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 5);
+  messageDesc(file_plinth_controller_v1_controller_service, 7);
 
 /**
  * Reconciles counts what has come of reconciles since the start.
@@ -309,7 +376,7 @@ export type Reconciles = Message<"plinth.controller.v1.Reconciles"> & {
  * Use `create(ReconcilesSchema)` to create a new message.
  */
 export const ReconcilesSchema: GenMessage<Reconciles> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 6);
+  messageDesc(file_plinth_controller_v1_controller_service, 8);
 
 /**
  * OwnWrites tells how keys have waited for the cache to show what was written for them.
@@ -348,7 +415,7 @@ export type OwnWrites = Message<"plinth.controller.v1.OwnWrites"> & {
  * Use `create(OwnWritesSchema)` to create a new message.
  */
 export const OwnWritesSchema: GenMessage<OwnWrites> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 7);
+  messageDesc(file_plinth_controller_v1_controller_service, 9);
 
 /**
  * @generated from message plinth.controller.v1.GetDependencyGraphRequest
@@ -361,7 +428,7 @@ export type GetDependencyGraphRequest = Message<"plinth.controller.v1.GetDepende
  * Use `create(GetDependencyGraphRequestSchema)` to create a new message.
  */
 export const GetDependencyGraphRequestSchema: GenMessage<GetDependencyGraphRequest> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 8);
+  messageDesc(file_plinth_controller_v1_controller_service, 10);
 
 /**
  * @generated from message plinth.controller.v1.GetDependencyGraphResponse
@@ -399,7 +466,7 @@ export type GetDependencyGraphResponse = Message<"plinth.controller.v1.GetDepend
  * Use `create(GetDependencyGraphResponseSchema)` to create a new message.
  */
 export const GetDependencyGraphResponseSchema: GenMessage<GetDependencyGraphResponse> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 9);
+  messageDesc(file_plinth_controller_v1_controller_service, 11);
 
 /**
  * Dependency says that a change of one type reconciles another.
@@ -428,7 +495,7 @@ export type Dependency = Message<"plinth.controller.v1.Dependency"> & {
  * Use `create(DependencySchema)` to create a new message.
  */
 export const DependencySchema: GenMessage<Dependency> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 10);
+  messageDesc(file_plinth_controller_v1_controller_service, 12);
 
 /**
  * Cycle is the types of a way around, the first one first.
@@ -447,7 +514,7 @@ export type Cycle = Message<"plinth.controller.v1.Cycle"> & {
  * Use `create(CycleSchema)` to create a new message.
  */
 export const CycleSchema: GenMessage<Cycle> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 11);
+  messageDesc(file_plinth_controller_v1_controller_service, 13);
 
 /**
  * Placement says which servers of a cluster run a controller.

@@ -2,8 +2,8 @@
 // @generated from file plinth/schema/v1/schema_mixin_service.proto (package plinth.schema.v1, syntax proto3)
 /* eslint-disable */
 
-import type { CheckMetaOwnersRequest, CheckMetaOwnersRequest_Ownership, CheckMetaOwnersResponse, CheckReferencesRequest, CheckReferencesRequest_Question, CheckReferencesResponse, CheckReferencesResponse_Answer, ConfirmBlockadesRequest, ConfirmBlockadesRequest_Blockade, ConfirmBlockadesResponse, EstablishReferencesRequest, EstablishReferencesRequest_Target, EstablishReferencesResponse, EstablishReferencesResponse_Established, ReportEstablishedRequest, ReportEstablishedResponse, ReportReleasesRequest, ReportReleasesRequest_Release, ReportReleasesResponse, Route, SchemaMixinService, WatchImportedServiceDeletionsRequest, WatchImportedServiceDeletionsResponse, WatchImportedServiceDeletionsResponse_Deletion, WatchImportedServiceDeletionsResponse_EndOfSnapshot } from "./schema_mixin_service_pb.ts";
-import { CheckMetaOwnersRequestSchema, CheckReferencesRequestSchema, ConfirmBlockadesRequestSchema, EstablishReferencesRequestSchema, ReportEstablishedRequestSchema, ReportReleasesRequestSchema, WatchImportedServiceDeletionsRequestSchema } from "./schema_mixin_service_pb.ts";
+import type { AuthorizeReferencesRequest, AuthorizeReferencesRequest_Target, AuthorizeReferencesResponse, Caller, Caller_Deployment, Caller_User, CheckMetaOwnersRequest, CheckMetaOwnersRequest_Ownership, CheckMetaOwnersResponse, CheckReferencesRequest, CheckReferencesRequest_Question, CheckReferencesResponse, CheckReferencesResponse_Answer, ConfirmBlockadesRequest, ConfirmBlockadesRequest_Blockade, ConfirmBlockadesResponse, EstablishReferencesRequest, EstablishReferencesRequest_Target, EstablishReferencesResponse, EstablishReferencesResponse_Established, ReportEstablishedRequest, ReportEstablishedResponse, ReportReleasesRequest, ReportReleasesRequest_Release, ReportReleasesResponse, Route, SchemaMixinService, WatchImportedServiceDeletionsRequest, WatchImportedServiceDeletionsResponse, WatchImportedServiceDeletionsResponse_Deletion, WatchImportedServiceDeletionsResponse_EndOfSnapshot } from "./schema_mixin_service_pb.ts";
+import { AuthorizeReferencesRequestSchema, CheckMetaOwnersRequestSchema, CheckReferencesRequestSchema, ConfirmBlockadesRequestSchema, EstablishReferencesRequestSchema, ReportEstablishedRequestSchema, ReportReleasesRequestSchema, WatchImportedServiceDeletionsRequestSchema } from "./schema_mixin_service_pb.ts";
 import { cloneDeployed, cloneResourceKey } from "./shadow_clone.ts";
 import type { Client } from "@connectrpc/connect";
 import type { UnknownField } from "@bufbuild/protobuf";
@@ -25,6 +25,50 @@ export function cloneRoute(message: Route): Route {
 }
 
 /**
+ * Clones a message plinth.schema.v1.Caller.
+ */
+export function cloneCaller(message: Caller): Caller {
+  const copy = { $typeName: message.$typeName } as Caller;
+  switch (message.caller.case) {
+    case "deployment":
+      copy.caller = { case: "deployment", value: cloneCaller_Deployment(message.caller.value) };
+      break;
+    case "user":
+      copy.caller = { case: "user", value: cloneCaller_User(message.caller.value) };
+      break;
+    default:
+      copy.caller = { ...message.caller };
+  }
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.schema.v1.Caller.Deployment.
+ */
+export function cloneCaller_Deployment(message: Caller_Deployment): Caller_Deployment {
+  const copy = { $typeName: message.$typeName } as Caller_Deployment;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.schema.v1.Caller.User.
+ */
+export function cloneCaller_User(message: Caller_User): Caller_User {
+  const copy = { $typeName: message.$typeName } as Caller_User;
+  copy.token = message.token;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
  * Clones a message plinth.schema.v1.EstablishReferencesRequest.
  */
 export function cloneEstablishReferencesRequest(message: EstablishReferencesRequest): EstablishReferencesRequest {
@@ -33,6 +77,9 @@ export function cloneEstablishReferencesRequest(message: EstablishReferencesRequ
     copy.route = cloneRoute(message.route);
   }
   copy.targets = copyItems(message.targets, cloneEstablishReferencesRequest_Target);
+  if (message.caller !== undefined) {
+    copy.caller = cloneCaller(message.caller);
+  }
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
@@ -48,6 +95,8 @@ export function cloneEstablishReferencesRequest_Target(message: EstablishReferen
     copy.key = cloneResourceKey(message.key);
   }
   copy.rules = message.rules.slice();
+  copy.groupVersion = message.groupVersion;
+  copy.elsewhere = message.elsewhere;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
@@ -73,6 +122,51 @@ export function cloneEstablishReferencesResponse_Established(message: EstablishR
   const copy = { $typeName: message.$typeName } as EstablishReferencesResponse_Established;
   copy.uid = message.uid;
   copy.establishment = message.establishment;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.schema.v1.AuthorizeReferencesRequest.
+ */
+export function cloneAuthorizeReferencesRequest(message: AuthorizeReferencesRequest): AuthorizeReferencesRequest {
+  const copy = { $typeName: message.$typeName } as AuthorizeReferencesRequest;
+  if (message.route !== undefined) {
+    copy.route = cloneRoute(message.route);
+  }
+  copy.targets = copyItems(message.targets, cloneAuthorizeReferencesRequest_Target);
+  if (message.caller !== undefined) {
+    copy.caller = cloneCaller(message.caller);
+  }
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.schema.v1.AuthorizeReferencesRequest.Target.
+ */
+export function cloneAuthorizeReferencesRequest_Target(message: AuthorizeReferencesRequest_Target): AuthorizeReferencesRequest_Target {
+  const copy = { $typeName: message.$typeName } as AuthorizeReferencesRequest_Target;
+  if (message.key !== undefined) {
+    copy.key = cloneResourceKey(message.key);
+  }
+  copy.groupVersion = message.groupVersion;
+  copy.elsewhere = message.elsewhere;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.schema.v1.AuthorizeReferencesResponse.
+ */
+export function cloneAuthorizeReferencesResponse(message: AuthorizeReferencesResponse): AuthorizeReferencesResponse {
+  const copy = { $typeName: message.$typeName } as AuthorizeReferencesResponse;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
@@ -147,6 +241,9 @@ export function cloneCheckReferencesRequest_Question(message: CheckReferencesReq
   }
   copy.targetUid = message.targetUid;
   copy.deleting = message.deleting;
+  if (message.caller !== undefined) {
+    copy.caller = cloneCaller(message.caller);
+  }
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
@@ -174,6 +271,9 @@ export function cloneCheckReferencesResponse_Answer(message: CheckReferencesResp
   copy.rules = message.rules.slice();
   copy.owned = message.owned;
   copy.blockers = copyItems(message.blockers, cloneResourceKey);
+  if (message.hiddenBlockers !== undefined) {
+    copy.hiddenBlockers = message.hiddenBlockers;
+  }
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
@@ -368,6 +468,10 @@ export function createSchemaMixinServiceCloningClient(client: Client<typeof Sche
     async establishReferences(request, options) {
       const message = cloneEstablishReferencesRequest(create(EstablishReferencesRequestSchema, request));
       return cloneEstablishReferencesResponse(await client.establishReferences(message, options));
+    },
+    async authorizeReferences(request, options) {
+      const message = cloneAuthorizeReferencesRequest(create(AuthorizeReferencesRequestSchema, request));
+      return cloneAuthorizeReferencesResponse(await client.authorizeReferences(message, options));
     },
     async confirmBlockades(request, options) {
       const message = cloneConfirmBlockadesRequest(create(ConfirmBlockadesRequestSchema, request));

@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file plinth/schema/v1/schema_mixin_service.proto.
  */
 export const file_plinth_schema_v1_schema_mixin_service: GenFile = /*@__PURE__*/
-  fileDesc("CitwbGludGgvc2NoZW1hL3YxL3NjaGVtYV9taXhpbl9zZXJ2aWNlLnByb3RvEhBwbGludGguc2NoZW1hLnYxIkEKBVJvdXRlEigKBGZyb20YASABKAsyGi5wbGludGguc2NoZW1hLnYxLkRlcGxveWVkEg4KBnRvX3VpZBgCIAEoCSLrAQoaRXN0YWJsaXNoUmVmZXJlbmNlc1JlcXVlc3QSJgoFcm91dGUYASABKAsyFy5wbGludGguc2NoZW1hLnYxLlJvdXRlEkQKB3RhcmdldHMYAiADKAsyMy5wbGludGguc2NoZW1hLnYxLkVzdGFibGlzaFJlZmVyZW5jZXNSZXF1ZXN0LlRhcmdldBpfCgZUYXJnZXQSKgoDa2V5GAEgASgLMh0ucGxpbnRoLnNjaGVtYS52MS5SZXNvdXJjZUtleRIpCgVydWxlcxgCIAMoDjIaLnBsaW50aC5zY2hlbWEudjEuT25EZWxldGUioAEKG0VzdGFibGlzaFJlZmVyZW5jZXNSZXNwb25zZRJOCgtlc3RhYmxpc2hlZBgBIAMoCzI5LnBsaW50aC5zY2hlbWEudjEuRXN0YWJsaXNoUmVmZXJlbmNlc1Jlc3BvbnNlLkVzdGFibGlzaGVkGjEKC0VzdGFibGlzaGVkEgsKA3VpZBgBIAEoCRIVCg1lc3RhYmxpc2htZW50GAIgASgEIu4BChdDb25maXJtQmxvY2thZGVzUmVxdWVzdBImCgVyb3V0ZRgBIAEoCzIXLnBsaW50aC5zY2hlbWEudjEuUm91dGUSRQoJYmxvY2thZGVzGAIgAygLMjIucGxpbnRoLnNjaGVtYS52MS5Db25maXJtQmxvY2thZGVzUmVxdWVzdC5CbG9ja2FkZRpkCghCbG9ja2FkZRItCgZ0YXJnZXQYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EhIKCnRhcmdldF91aWQYAiABKAkSFQoNZXN0YWJsaXNobWVudBgDIAEoBCIaChhDb25maXJtQmxvY2thZGVzUmVzcG9uc2Ui+AEKFkNoZWNrUmVmZXJlbmNlc1JlcXVlc3QSJgoFcm91dGUYASABKAsyFy5wbGludGguc2NoZW1hLnYxLlJvdXRlEkQKCXF1ZXN0aW9ucxgCIAMoCzIxLnBsaW50aC5zY2hlbWEudjEuQ2hlY2tSZWZlcmVuY2VzUmVxdWVzdC5RdWVzdGlvbhIPCgdkcnlfcnVuGAMgASgIGl8KCFF1ZXN0aW9uEi0KBnRhcmdldBgBIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuUmVzb3VyY2VLZXkSEgoKdGFyZ2V0X3VpZBgCIAEoCRIQCghkZWxldGluZxgDIAEoCCL8AQoXQ2hlY2tSZWZlcmVuY2VzUmVzcG9uc2USQQoHYW5zd2VycxgBIAMoCzIwLnBsaW50aC5zY2hlbWEudjEuQ2hlY2tSZWZlcmVuY2VzUmVzcG9uc2UuQW5zd2VyGp0BCgZBbnN3ZXISKAoEcnVsZRgBIAEoDjIaLnBsaW50aC5zY2hlbWEudjEuT25EZWxldGUSKQoFcnVsZXMYAiADKA4yGi5wbGludGguc2NoZW1hLnYxLk9uRGVsZXRlEg0KBW93bmVkGAMgASgIEi8KCGJsb2NrZXJzGAQgAygLMh0ucGxpbnRoLnNjaGVtYS52MS5SZXNvdXJjZUtleSLQAQoVUmVwb3J0UmVsZWFzZXNSZXF1ZXN0EiYKBXJvdXRlGAEgASgLMhcucGxpbnRoLnNjaGVtYS52MS5Sb3V0ZRJBCghyZWxlYXNlcxgCIAMoCzIvLnBsaW50aC5zY2hlbWEudjEuUmVwb3J0UmVsZWFzZXNSZXF1ZXN0LlJlbGVhc2UaTAoHUmVsZWFzZRItCgZ0YXJnZXQYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EhIKCnRhcmdldF91aWQYAiABKAkiGAoWUmVwb3J0UmVsZWFzZXNSZXNwb25zZSJCChhSZXBvcnRFc3RhYmxpc2hlZFJlcXVlc3QSJgoFcm91dGUYASABKAsyFy5wbGludGguc2NoZW1hLnYxLlJvdXRlIhsKGVJlcG9ydEVzdGFibGlzaGVkUmVzcG9uc2UiugIKFkNoZWNrTWV0YU93bmVyc1JlcXVlc3QSJgoFcm91dGUYASABKAsyFy5wbGludGguc2NoZW1hLnYxLlJvdXRlEkYKCm93bmVyc2hpcHMYAiADKAsyMi5wbGludGguc2NoZW1hLnYxLkNoZWNrTWV0YU93bmVyc1JlcXVlc3QuT3duZXJzaGlwGq8BCglPd25lcnNoaXASLAoFb3duZXIYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EhEKCW93bmVyX3VpZBgCIAEoCRIsCgVvd25lZRgDIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuUmVzb3VyY2VLZXkSEQoJb3duZWVfdWlkGAQgASgJEiAKGHJlcXVpcmVzX293bmVyX3JlZmVyZW5jZRgFIAEoCCKsAQoXQ2hlY2tNZXRhT3duZXJzUmVzcG9uc2USQwoIdmVyZGljdHMYASADKA4yMS5wbGludGguc2NoZW1hLnYxLkNoZWNrTWV0YU93bmVyc1Jlc3BvbnNlLlZlcmRpY3QiTAoHVmVyZGljdBIXChNWRVJESUNUX1VOU1BFQ0lGSUVEEAASEQoNVkVSRElDVF9WQUxJRBABEhUKEVZFUkRJQ1RfTk9UX1ZBTElEEAIiXwokV2F0Y2hJbXBvcnRlZFNlcnZpY2VEZWxldGlvbnNSZXF1ZXN0EiYKBXJvdXRlGAEgASgLMhcucGxpbnRoLnNjaGVtYS52MS5Sb3V0ZRIPCgd2ZXJzaW9uGAIgASgJIsgCCiVXYXRjaEltcG9ydGVkU2VydmljZURlbGV0aW9uc1Jlc3BvbnNlElQKCGRlbGV0aW9uGAEgASgLMkAucGxpbnRoLnNjaGVtYS52MS5XYXRjaEltcG9ydGVkU2VydmljZURlbGV0aW9uc1Jlc3BvbnNlLkRlbGV0aW9uSAASYAoPZW5kX29mX3NuYXBzaG90GAIgASgLMkUucGxpbnRoLnNjaGVtYS52MS5XYXRjaEltcG9ydGVkU2VydmljZURlbGV0aW9uc1Jlc3BvbnNlLkVuZE9mU25hcHNob3RIABpNCghEZWxldGlvbhItCgZ0YXJnZXQYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EhIKCnRhcmdldF91aWQYAiABKAkaDwoNRW5kT2ZTbmFwc2hvdEIHCgVldmVudDKrBgoSU2NoZW1hTWl4aW5TZXJ2aWNlEnIKE0VzdGFibGlzaFJlZmVyZW5jZXMSLC5wbGludGguc2NoZW1hLnYxLkVzdGFibGlzaFJlZmVyZW5jZXNSZXF1ZXN0Gi0ucGxpbnRoLnNjaGVtYS52MS5Fc3RhYmxpc2hSZWZlcmVuY2VzUmVzcG9uc2USaQoQQ29uZmlybUJsb2NrYWRlcxIpLnBsaW50aC5zY2hlbWEudjEuQ29uZmlybUJsb2NrYWRlc1JlcXVlc3QaKi5wbGludGguc2NoZW1hLnYxLkNvbmZpcm1CbG9ja2FkZXNSZXNwb25zZRJmCg9DaGVja1JlZmVyZW5jZXMSKC5wbGludGguc2NoZW1hLnYxLkNoZWNrUmVmZXJlbmNlc1JlcXVlc3QaKS5wbGludGguc2NoZW1hLnYxLkNoZWNrUmVmZXJlbmNlc1Jlc3BvbnNlEmMKDlJlcG9ydFJlbGVhc2VzEicucGxpbnRoLnNjaGVtYS52MS5SZXBvcnRSZWxlYXNlc1JlcXVlc3QaKC5wbGludGguc2NoZW1hLnYxLlJlcG9ydFJlbGVhc2VzUmVzcG9uc2USbAoRUmVwb3J0RXN0YWJsaXNoZWQSKi5wbGludGguc2NoZW1hLnYxLlJlcG9ydEVzdGFibGlzaGVkUmVxdWVzdBorLnBsaW50aC5zY2hlbWEudjEuUmVwb3J0RXN0YWJsaXNoZWRSZXNwb25zZRJmCg9DaGVja01ldGFPd25lcnMSKC5wbGludGguc2NoZW1hLnYxLkNoZWNrTWV0YU93bmVyc1JlcXVlc3QaKS5wbGludGguc2NoZW1hLnYxLkNoZWNrTWV0YU93bmVyc1Jlc3BvbnNlEpIBCh1XYXRjaEltcG9ydGVkU2VydmljZURlbGV0aW9ucxI2LnBsaW50aC5zY2hlbWEudjEuV2F0Y2hJbXBvcnRlZFNlcnZpY2VEZWxldGlvbnNSZXF1ZXN0GjcucGxpbnRoLnNjaGVtYS52MS5XYXRjaEltcG9ydGVkU2VydmljZURlbGV0aW9uc1Jlc3BvbnNlMAFiBnByb3RvMw", [file_plinth_schema_v1_annotations, file_plinth_schema_v1_shadow]);
+  fileDesc("CitwbGludGgvc2NoZW1hL3YxL3NjaGVtYV9taXhpbl9zZXJ2aWNlLnByb3RvEhBwbGludGguc2NoZW1hLnYxIkEKBVJvdXRlEigKBGZyb20YASABKAsyGi5wbGludGguc2NoZW1hLnYxLkRlcGxveWVkEg4KBnRvX3VpZBgCIAEoCSKmAQoGQ2FsbGVyEjkKCmRlcGxveW1lbnQYASABKAsyIy5wbGludGguc2NoZW1hLnYxLkNhbGxlci5EZXBsb3ltZW50SAASLQoEdXNlchgCIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuQ2FsbGVyLlVzZXJIABoMCgpEZXBsb3ltZW50GhoKBFVzZXISEgoFdG9rZW4YASABKAlCA4ABAUIICgZjYWxsZXIiwAIKGkVzdGFibGlzaFJlZmVyZW5jZXNSZXF1ZXN0EiYKBXJvdXRlGAEgASgLMhcucGxpbnRoLnNjaGVtYS52MS5Sb3V0ZRJECgd0YXJnZXRzGAIgAygLMjMucGxpbnRoLnNjaGVtYS52MS5Fc3RhYmxpc2hSZWZlcmVuY2VzUmVxdWVzdC5UYXJnZXQSKAoGY2FsbGVyGAMgASgLMhgucGxpbnRoLnNjaGVtYS52MS5DYWxsZXIaiQEKBlRhcmdldBIqCgNrZXkYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EikKBXJ1bGVzGAIgAygOMhoucGxpbnRoLnNjaGVtYS52MS5PbkRlbGV0ZRIVCg1ncm91cF92ZXJzaW9uGAMgASgJEhEKCWVsc2V3aGVyZRgEIAEoCCKgAQobRXN0YWJsaXNoUmVmZXJlbmNlc1Jlc3BvbnNlEk4KC2VzdGFibGlzaGVkGAEgAygLMjkucGxpbnRoLnNjaGVtYS52MS5Fc3RhYmxpc2hSZWZlcmVuY2VzUmVzcG9uc2UuRXN0YWJsaXNoZWQaMQoLRXN0YWJsaXNoZWQSCwoDdWlkGAEgASgJEhUKDWVzdGFibGlzaG1lbnQYAiABKAQilAIKGkF1dGhvcml6ZVJlZmVyZW5jZXNSZXF1ZXN0EiYKBXJvdXRlGAEgASgLMhcucGxpbnRoLnNjaGVtYS52MS5Sb3V0ZRJECgd0YXJnZXRzGAIgAygLMjMucGxpbnRoLnNjaGVtYS52MS5BdXRob3JpemVSZWZlcmVuY2VzUmVxdWVzdC5UYXJnZXQSKAoGY2FsbGVyGAMgASgLMhgucGxpbnRoLnNjaGVtYS52MS5DYWxsZXIaXgoGVGFyZ2V0EioKA2tleRgBIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuUmVzb3VyY2VLZXkSFQoNZ3JvdXBfdmVyc2lvbhgCIAEoCRIRCgllbHNld2hlcmUYAyABKAgiHQobQXV0aG9yaXplUmVmZXJlbmNlc1Jlc3BvbnNlIu4BChdDb25maXJtQmxvY2thZGVzUmVxdWVzdBImCgVyb3V0ZRgBIAEoCzIXLnBsaW50aC5zY2hlbWEudjEuUm91dGUSRQoJYmxvY2thZGVzGAIgAygLMjIucGxpbnRoLnNjaGVtYS52MS5Db25maXJtQmxvY2thZGVzUmVxdWVzdC5CbG9ja2FkZRpkCghCbG9ja2FkZRItCgZ0YXJnZXQYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EhIKCnRhcmdldF91aWQYAiABKAkSFQoNZXN0YWJsaXNobWVudBgDIAEoBCIaChhDb25maXJtQmxvY2thZGVzUmVzcG9uc2UiowIKFkNoZWNrUmVmZXJlbmNlc1JlcXVlc3QSJgoFcm91dGUYASABKAsyFy5wbGludGguc2NoZW1hLnYxLlJvdXRlEkQKCXF1ZXN0aW9ucxgCIAMoCzIxLnBsaW50aC5zY2hlbWEudjEuQ2hlY2tSZWZlcmVuY2VzUmVxdWVzdC5RdWVzdGlvbhIPCgdkcnlfcnVuGAMgASgIGokBCghRdWVzdGlvbhItCgZ0YXJnZXQYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EhIKCnRhcmdldF91aWQYAiABKAkSEAoIZGVsZXRpbmcYAyABKAgSKAoGY2FsbGVyGAQgASgLMhgucGxpbnRoLnNjaGVtYS52MS5DYWxsZXIirgIKF0NoZWNrUmVmZXJlbmNlc1Jlc3BvbnNlEkEKB2Fuc3dlcnMYASADKAsyMC5wbGludGguc2NoZW1hLnYxLkNoZWNrUmVmZXJlbmNlc1Jlc3BvbnNlLkFuc3dlchrPAQoGQW5zd2VyEigKBHJ1bGUYASABKA4yGi5wbGludGguc2NoZW1hLnYxLk9uRGVsZXRlEikKBXJ1bGVzGAIgAygOMhoucGxpbnRoLnNjaGVtYS52MS5PbkRlbGV0ZRINCgVvd25lZBgDIAEoCBIvCghibG9ja2VycxgEIAMoCzIdLnBsaW50aC5zY2hlbWEudjEuUmVzb3VyY2VLZXkSHAoPaGlkZGVuX2Jsb2NrZXJzGAUgASgNSACIAQFCEgoQX2hpZGRlbl9ibG9ja2VycyLQAQoVUmVwb3J0UmVsZWFzZXNSZXF1ZXN0EiYKBXJvdXRlGAEgASgLMhcucGxpbnRoLnNjaGVtYS52MS5Sb3V0ZRJBCghyZWxlYXNlcxgCIAMoCzIvLnBsaW50aC5zY2hlbWEudjEuUmVwb3J0UmVsZWFzZXNSZXF1ZXN0LlJlbGVhc2UaTAoHUmVsZWFzZRItCgZ0YXJnZXQYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EhIKCnRhcmdldF91aWQYAiABKAkiGAoWUmVwb3J0UmVsZWFzZXNSZXNwb25zZSJCChhSZXBvcnRFc3RhYmxpc2hlZFJlcXVlc3QSJgoFcm91dGUYASABKAsyFy5wbGludGguc2NoZW1hLnYxLlJvdXRlIhsKGVJlcG9ydEVzdGFibGlzaGVkUmVzcG9uc2UiugIKFkNoZWNrTWV0YU93bmVyc1JlcXVlc3QSJgoFcm91dGUYASABKAsyFy5wbGludGguc2NoZW1hLnYxLlJvdXRlEkYKCm93bmVyc2hpcHMYAiADKAsyMi5wbGludGguc2NoZW1hLnYxLkNoZWNrTWV0YU93bmVyc1JlcXVlc3QuT3duZXJzaGlwGq8BCglPd25lcnNoaXASLAoFb3duZXIYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EhEKCW93bmVyX3VpZBgCIAEoCRIsCgVvd25lZRgDIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuUmVzb3VyY2VLZXkSEQoJb3duZWVfdWlkGAQgASgJEiAKGHJlcXVpcmVzX293bmVyX3JlZmVyZW5jZRgFIAEoCCKsAQoXQ2hlY2tNZXRhT3duZXJzUmVzcG9uc2USQwoIdmVyZGljdHMYASADKA4yMS5wbGludGguc2NoZW1hLnYxLkNoZWNrTWV0YU93bmVyc1Jlc3BvbnNlLlZlcmRpY3QiTAoHVmVyZGljdBIXChNWRVJESUNUX1VOU1BFQ0lGSUVEEAASEQoNVkVSRElDVF9WQUxJRBABEhUKEVZFUkRJQ1RfTk9UX1ZBTElEEAIiXwokV2F0Y2hJbXBvcnRlZFNlcnZpY2VEZWxldGlvbnNSZXF1ZXN0EiYKBXJvdXRlGAEgASgLMhcucGxpbnRoLnNjaGVtYS52MS5Sb3V0ZRIPCgd2ZXJzaW9uGAIgASgJIsgCCiVXYXRjaEltcG9ydGVkU2VydmljZURlbGV0aW9uc1Jlc3BvbnNlElQKCGRlbGV0aW9uGAEgASgLMkAucGxpbnRoLnNjaGVtYS52MS5XYXRjaEltcG9ydGVkU2VydmljZURlbGV0aW9uc1Jlc3BvbnNlLkRlbGV0aW9uSAASYAoPZW5kX29mX3NuYXBzaG90GAIgASgLMkUucGxpbnRoLnNjaGVtYS52MS5XYXRjaEltcG9ydGVkU2VydmljZURlbGV0aW9uc1Jlc3BvbnNlLkVuZE9mU25hcHNob3RIABpNCghEZWxldGlvbhItCgZ0YXJnZXQYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EhIKCnRhcmdldF91aWQYAiABKAkaDwoNRW5kT2ZTbmFwc2hvdEIHCgVldmVudDKfBwoSU2NoZW1hTWl4aW5TZXJ2aWNlEnIKE0VzdGFibGlzaFJlZmVyZW5jZXMSLC5wbGludGguc2NoZW1hLnYxLkVzdGFibGlzaFJlZmVyZW5jZXNSZXF1ZXN0Gi0ucGxpbnRoLnNjaGVtYS52MS5Fc3RhYmxpc2hSZWZlcmVuY2VzUmVzcG9uc2UScgoTQXV0aG9yaXplUmVmZXJlbmNlcxIsLnBsaW50aC5zY2hlbWEudjEuQXV0aG9yaXplUmVmZXJlbmNlc1JlcXVlc3QaLS5wbGludGguc2NoZW1hLnYxLkF1dGhvcml6ZVJlZmVyZW5jZXNSZXNwb25zZRJpChBDb25maXJtQmxvY2thZGVzEikucGxpbnRoLnNjaGVtYS52MS5Db25maXJtQmxvY2thZGVzUmVxdWVzdBoqLnBsaW50aC5zY2hlbWEudjEuQ29uZmlybUJsb2NrYWRlc1Jlc3BvbnNlEmYKD0NoZWNrUmVmZXJlbmNlcxIoLnBsaW50aC5zY2hlbWEudjEuQ2hlY2tSZWZlcmVuY2VzUmVxdWVzdBopLnBsaW50aC5zY2hlbWEudjEuQ2hlY2tSZWZlcmVuY2VzUmVzcG9uc2USYwoOUmVwb3J0UmVsZWFzZXMSJy5wbGludGguc2NoZW1hLnYxLlJlcG9ydFJlbGVhc2VzUmVxdWVzdBooLnBsaW50aC5zY2hlbWEudjEuUmVwb3J0UmVsZWFzZXNSZXNwb25zZRJsChFSZXBvcnRFc3RhYmxpc2hlZBIqLnBsaW50aC5zY2hlbWEudjEuUmVwb3J0RXN0YWJsaXNoZWRSZXF1ZXN0GisucGxpbnRoLnNjaGVtYS52MS5SZXBvcnRFc3RhYmxpc2hlZFJlc3BvbnNlEmYKD0NoZWNrTWV0YU93bmVycxIoLnBsaW50aC5zY2hlbWEudjEuQ2hlY2tNZXRhT3duZXJzUmVxdWVzdBopLnBsaW50aC5zY2hlbWEudjEuQ2hlY2tNZXRhT3duZXJzUmVzcG9uc2USkgEKHVdhdGNoSW1wb3J0ZWRTZXJ2aWNlRGVsZXRpb25zEjYucGxpbnRoLnNjaGVtYS52MS5XYXRjaEltcG9ydGVkU2VydmljZURlbGV0aW9uc1JlcXVlc3QaNy5wbGludGguc2NoZW1hLnYxLldhdGNoSW1wb3J0ZWRTZXJ2aWNlRGVsZXRpb25zUmVzcG9uc2UwAWIGcHJvdG8z", [file_plinth_schema_v1_annotations, file_plinth_schema_v1_shadow]);
 
 /**
  * Route says who calls whom.
@@ -43,6 +43,74 @@ export const RouteSchema: GenMessage<Route> = /*@__PURE__*/
   messageDesc(file_plinth_schema_v1_schema_mixin_service, 0);
 
 /**
+ * Caller is on whose behalf a deployment calls. It is absent in requests of servers that are older than
+ * this message: a deployment that looks at tokens refuses those.
+ *
+ * @generated from message plinth.schema.v1.Caller
+ */
+export type Caller = Message<"plinth.schema.v1.Caller"> & {
+  /**
+   * @generated from oneof plinth.schema.v1.Caller.caller
+   */
+  caller: {
+    /**
+     * @generated from field: plinth.schema.v1.Caller.Deployment deployment = 1;
+     */
+    value: Caller_Deployment;
+    case: "deployment";
+  } | {
+    /**
+     * @generated from field: plinth.schema.v1.Caller.User user = 2;
+     */
+    value: Caller_User;
+    case: "user";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message plinth.schema.v1.Caller.
+ * Use `create(CallerSchema)` to create a new message.
+ */
+export const CallerSchema: GenMessage<Caller> = /*@__PURE__*/
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 1);
+
+/**
+ * Deployment is the calling deployment itself: its schema, its controllers, its trusted clients.
+ *
+ * @generated from message plinth.schema.v1.Caller.Deployment
+ */
+export type Caller_Deployment = Message<"plinth.schema.v1.Caller.Deployment"> & {
+};
+
+/**
+ * Describes the message plinth.schema.v1.Caller.Deployment.
+ * Use `create(Caller_DeploymentSchema)` to create a new message.
+ */
+export const Caller_DeploymentSchema: GenMessage<Caller_Deployment> = /*@__PURE__*/
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 1, 0);
+
+/**
+ * User is the caller of the resource API.
+ *
+ * @generated from message plinth.schema.v1.Caller.User
+ */
+export type Caller_User = Message<"plinth.schema.v1.Caller.User"> & {
+  /**
+   * The token as the caller sent it; empty where there was none.
+   *
+   * @generated from field: string token = 1;
+   */
+  token: string;
+};
+
+/**
+ * Describes the message plinth.schema.v1.Caller.User.
+ * Use `create(Caller_UserSchema)` to create a new message.
+ */
+export const Caller_UserSchema: GenMessage<Caller_User> = /*@__PURE__*/
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 1, 1);
+
+/**
  * @generated from message plinth.schema.v1.EstablishReferencesRequest
  */
 export type EstablishReferencesRequest = Message<"plinth.schema.v1.EstablishReferencesRequest"> & {
@@ -55,6 +123,11 @@ export type EstablishReferencesRequest = Message<"plinth.schema.v1.EstablishRefe
    * @generated from field: repeated plinth.schema.v1.EstablishReferencesRequest.Target targets = 2;
    */
   targets: EstablishReferencesRequest_Target[];
+
+  /**
+   * @generated from field: plinth.schema.v1.Caller caller = 3;
+   */
+  caller?: Caller | undefined;
 };
 
 /**
@@ -62,7 +135,7 @@ export type EstablishReferencesRequest = Message<"plinth.schema.v1.EstablishRefe
  * Use `create(EstablishReferencesRequestSchema)` to create a new message.
  */
 export const EstablishReferencesRequestSchema: GenMessage<EstablishReferencesRequest> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 1);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 2);
 
 /**
  * @generated from message plinth.schema.v1.EstablishReferencesRequest.Target
@@ -79,6 +152,20 @@ export type EstablishReferencesRequest_Target = Message<"plinth.schema.v1.Establ
    * @generated from field: repeated plinth.schema.v1.OnDelete rules = 2;
    */
   rules: OnDelete[];
+
+  /**
+   * The version of the type by which it is named.
+   *
+   * @generated from field: string group_version = 3;
+   */
+  groupVersion: string;
+
+  /**
+   * Whether the resource that names it is in another namespace or partition.
+   *
+   * @generated from field: bool elsewhere = 4;
+   */
+  elsewhere: boolean;
 };
 
 /**
@@ -86,7 +173,7 @@ export type EstablishReferencesRequest_Target = Message<"plinth.schema.v1.Establ
  * Use `create(EstablishReferencesRequest_TargetSchema)` to create a new message.
  */
 export const EstablishReferencesRequest_TargetSchema: GenMessage<EstablishReferencesRequest_Target> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 1, 0);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 2, 0);
 
 /**
  * @generated from message plinth.schema.v1.EstablishReferencesResponse
@@ -105,7 +192,7 @@ export type EstablishReferencesResponse = Message<"plinth.schema.v1.EstablishRef
  * Use `create(EstablishReferencesResponseSchema)` to create a new message.
  */
 export const EstablishReferencesResponseSchema: GenMessage<EstablishReferencesResponse> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 2);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 3);
 
 /**
  * @generated from message plinth.schema.v1.EstablishReferencesResponse.Established
@@ -127,7 +214,78 @@ export type EstablishReferencesResponse_Established = Message<"plinth.schema.v1.
  * Use `create(EstablishReferencesResponse_EstablishedSchema)` to create a new message.
  */
 export const EstablishReferencesResponse_EstablishedSchema: GenMessage<EstablishReferencesResponse_Established> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 2, 0);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 3, 0);
+
+/**
+ * @generated from message plinth.schema.v1.AuthorizeReferencesRequest
+ */
+export type AuthorizeReferencesRequest = Message<"plinth.schema.v1.AuthorizeReferencesRequest"> & {
+  /**
+   * @generated from field: plinth.schema.v1.Route route = 1;
+   */
+  route?: Route | undefined;
+
+  /**
+   * @generated from field: repeated plinth.schema.v1.AuthorizeReferencesRequest.Target targets = 2;
+   */
+  targets: AuthorizeReferencesRequest_Target[];
+
+  /**
+   * @generated from field: plinth.schema.v1.Caller caller = 3;
+   */
+  caller?: Caller | undefined;
+};
+
+/**
+ * Describes the message plinth.schema.v1.AuthorizeReferencesRequest.
+ * Use `create(AuthorizeReferencesRequestSchema)` to create a new message.
+ */
+export const AuthorizeReferencesRequestSchema: GenMessage<AuthorizeReferencesRequest> = /*@__PURE__*/
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 4);
+
+/**
+ * @generated from message plinth.schema.v1.AuthorizeReferencesRequest.Target
+ */
+export type AuthorizeReferencesRequest_Target = Message<"plinth.schema.v1.AuthorizeReferencesRequest.Target"> & {
+  /**
+   * @generated from field: plinth.schema.v1.ResourceKey key = 1;
+   */
+  key?: ResourceKey | undefined;
+
+  /**
+   * The version of the type by which it is named.
+   *
+   * @generated from field: string group_version = 2;
+   */
+  groupVersion: string;
+
+  /**
+   * Whether the resource that names it is in another namespace or partition.
+   *
+   * @generated from field: bool elsewhere = 3;
+   */
+  elsewhere: boolean;
+};
+
+/**
+ * Describes the message plinth.schema.v1.AuthorizeReferencesRequest.Target.
+ * Use `create(AuthorizeReferencesRequest_TargetSchema)` to create a new message.
+ */
+export const AuthorizeReferencesRequest_TargetSchema: GenMessage<AuthorizeReferencesRequest_Target> = /*@__PURE__*/
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 4, 0);
+
+/**
+ * @generated from message plinth.schema.v1.AuthorizeReferencesResponse
+ */
+export type AuthorizeReferencesResponse = Message<"plinth.schema.v1.AuthorizeReferencesResponse"> & {
+};
+
+/**
+ * Describes the message plinth.schema.v1.AuthorizeReferencesResponse.
+ * Use `create(AuthorizeReferencesResponseSchema)` to create a new message.
+ */
+export const AuthorizeReferencesResponseSchema: GenMessage<AuthorizeReferencesResponse> = /*@__PURE__*/
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 5);
 
 /**
  * @generated from message plinth.schema.v1.ConfirmBlockadesRequest
@@ -149,7 +307,7 @@ export type ConfirmBlockadesRequest = Message<"plinth.schema.v1.ConfirmBlockades
  * Use `create(ConfirmBlockadesRequestSchema)` to create a new message.
  */
 export const ConfirmBlockadesRequestSchema: GenMessage<ConfirmBlockadesRequest> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 3);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 6);
 
 /**
  * @generated from message plinth.schema.v1.ConfirmBlockadesRequest.Blockade
@@ -176,7 +334,7 @@ export type ConfirmBlockadesRequest_Blockade = Message<"plinth.schema.v1.Confirm
  * Use `create(ConfirmBlockadesRequest_BlockadeSchema)` to create a new message.
  */
 export const ConfirmBlockadesRequest_BlockadeSchema: GenMessage<ConfirmBlockadesRequest_Blockade> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 3, 0);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 6, 0);
 
 /**
  * @generated from message plinth.schema.v1.ConfirmBlockadesResponse
@@ -189,7 +347,7 @@ export type ConfirmBlockadesResponse = Message<"plinth.schema.v1.ConfirmBlockade
  * Use `create(ConfirmBlockadesResponseSchema)` to create a new message.
  */
 export const ConfirmBlockadesResponseSchema: GenMessage<ConfirmBlockadesResponse> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 4);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 7);
 
 /**
  * @generated from message plinth.schema.v1.CheckReferencesRequest
@@ -218,7 +376,7 @@ export type CheckReferencesRequest = Message<"plinth.schema.v1.CheckReferencesRe
  * Use `create(CheckReferencesRequestSchema)` to create a new message.
  */
 export const CheckReferencesRequestSchema: GenMessage<CheckReferencesRequest> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 5);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 8);
 
 /**
  * @generated from message plinth.schema.v1.CheckReferencesRequest.Question
@@ -240,6 +398,13 @@ export type CheckReferencesRequest_Question = Message<"plinth.schema.v1.CheckRef
    * @generated from field: bool deleting = 3;
    */
   deleting: boolean;
+
+  /**
+   * To whom the answer's blockers will be shown; to nobody where it is absent.
+   *
+   * @generated from field: plinth.schema.v1.Caller caller = 4;
+   */
+  caller?: Caller | undefined;
 };
 
 /**
@@ -247,7 +412,7 @@ export type CheckReferencesRequest_Question = Message<"plinth.schema.v1.CheckRef
  * Use `create(CheckReferencesRequest_QuestionSchema)` to create a new message.
  */
 export const CheckReferencesRequest_QuestionSchema: GenMessage<CheckReferencesRequest_Question> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 5, 0);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 8, 0);
 
 /**
  * @generated from message plinth.schema.v1.CheckReferencesResponse
@@ -266,7 +431,7 @@ export type CheckReferencesResponse = Message<"plinth.schema.v1.CheckReferencesR
  * Use `create(CheckReferencesResponseSchema)` to create a new message.
  */
 export const CheckReferencesResponseSchema: GenMessage<CheckReferencesResponse> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 6);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 9);
 
 /**
  * @generated from message plinth.schema.v1.CheckReferencesResponse.Answer
@@ -294,11 +459,19 @@ export type CheckReferencesResponse_Answer = Message<"plinth.schema.v1.CheckRefe
   owned: boolean;
 
   /**
-   * Some of the resources that reference it, for people.
+   * Some of the resources that reference it and that the question's caller may read, for people.
    *
    * @generated from field: repeated plinth.schema.v1.ResourceKey blockers = 4;
    */
   blockers: ResourceKey[];
+
+  /**
+   * How many more block that the caller may not read. Absent in answers of servers that are older than
+   * this field: their blockers are those of anybody.
+   *
+   * @generated from field: optional uint32 hidden_blockers = 5;
+   */
+  hiddenBlockers?: number | undefined;
 };
 
 /**
@@ -306,7 +479,7 @@ export type CheckReferencesResponse_Answer = Message<"plinth.schema.v1.CheckRefe
  * Use `create(CheckReferencesResponse_AnswerSchema)` to create a new message.
  */
 export const CheckReferencesResponse_AnswerSchema: GenMessage<CheckReferencesResponse_Answer> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 6, 0);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 9, 0);
 
 /**
  * @generated from message plinth.schema.v1.ReportReleasesRequest
@@ -328,7 +501,7 @@ export type ReportReleasesRequest = Message<"plinth.schema.v1.ReportReleasesRequ
  * Use `create(ReportReleasesRequestSchema)` to create a new message.
  */
 export const ReportReleasesRequestSchema: GenMessage<ReportReleasesRequest> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 7);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 10);
 
 /**
  * @generated from message plinth.schema.v1.ReportReleasesRequest.Release
@@ -350,7 +523,7 @@ export type ReportReleasesRequest_Release = Message<"plinth.schema.v1.ReportRele
  * Use `create(ReportReleasesRequest_ReleaseSchema)` to create a new message.
  */
 export const ReportReleasesRequest_ReleaseSchema: GenMessage<ReportReleasesRequest_Release> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 7, 0);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 10, 0);
 
 /**
  * @generated from message plinth.schema.v1.ReportReleasesResponse
@@ -363,7 +536,7 @@ export type ReportReleasesResponse = Message<"plinth.schema.v1.ReportReleasesRes
  * Use `create(ReportReleasesResponseSchema)` to create a new message.
  */
 export const ReportReleasesResponseSchema: GenMessage<ReportReleasesResponse> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 8);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 11);
 
 /**
  * @generated from message plinth.schema.v1.ReportEstablishedRequest
@@ -380,7 +553,7 @@ export type ReportEstablishedRequest = Message<"plinth.schema.v1.ReportEstablish
  * Use `create(ReportEstablishedRequestSchema)` to create a new message.
  */
 export const ReportEstablishedRequestSchema: GenMessage<ReportEstablishedRequest> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 9);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 12);
 
 /**
  * @generated from message plinth.schema.v1.ReportEstablishedResponse
@@ -393,7 +566,7 @@ export type ReportEstablishedResponse = Message<"plinth.schema.v1.ReportEstablis
  * Use `create(ReportEstablishedResponseSchema)` to create a new message.
  */
 export const ReportEstablishedResponseSchema: GenMessage<ReportEstablishedResponse> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 10);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 13);
 
 /**
  * @generated from message plinth.schema.v1.CheckMetaOwnersRequest
@@ -415,7 +588,7 @@ export type CheckMetaOwnersRequest = Message<"plinth.schema.v1.CheckMetaOwnersRe
  * Use `create(CheckMetaOwnersRequestSchema)` to create a new message.
  */
 export const CheckMetaOwnersRequestSchema: GenMessage<CheckMetaOwnersRequest> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 11);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 14);
 
 /**
  * @generated from message plinth.schema.v1.CheckMetaOwnersRequest.Ownership
@@ -452,7 +625,7 @@ export type CheckMetaOwnersRequest_Ownership = Message<"plinth.schema.v1.CheckMe
  * Use `create(CheckMetaOwnersRequest_OwnershipSchema)` to create a new message.
  */
 export const CheckMetaOwnersRequest_OwnershipSchema: GenMessage<CheckMetaOwnersRequest_Ownership> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 11, 0);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 14, 0);
 
 /**
  * @generated from message plinth.schema.v1.CheckMetaOwnersResponse
@@ -471,7 +644,7 @@ export type CheckMetaOwnersResponse = Message<"plinth.schema.v1.CheckMetaOwnersR
  * Use `create(CheckMetaOwnersResponseSchema)` to create a new message.
  */
 export const CheckMetaOwnersResponseSchema: GenMessage<CheckMetaOwnersResponse> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 12);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 15);
 
 /**
  * @generated from enum plinth.schema.v1.CheckMetaOwnersResponse.Verdict
@@ -504,7 +677,7 @@ export type CheckMetaOwnersResponse_Verdict = (typeof CheckMetaOwnersResponse_Ve
  * Describes the enum plinth.schema.v1.CheckMetaOwnersResponse.Verdict.
  */
 export const CheckMetaOwnersResponse_VerdictSchema: GenEnum<CheckMetaOwnersResponse_Verdict> = /*@__PURE__*/
-  enumDesc(file_plinth_schema_v1_schema_mixin_service, 12, 0);
+  enumDesc(file_plinth_schema_v1_schema_mixin_service, 15, 0);
 
 /**
  * @generated from message plinth.schema.v1.WatchImportedServiceDeletionsRequest
@@ -528,7 +701,7 @@ export type WatchImportedServiceDeletionsRequest = Message<"plinth.schema.v1.Wat
  * Use `create(WatchImportedServiceDeletionsRequestSchema)` to create a new message.
  */
 export const WatchImportedServiceDeletionsRequestSchema: GenMessage<WatchImportedServiceDeletionsRequest> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 13);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 16);
 
 /**
  * @generated from message plinth.schema.v1.WatchImportedServiceDeletionsResponse
@@ -557,7 +730,7 @@ export type WatchImportedServiceDeletionsResponse = Message<"plinth.schema.v1.Wa
  * Use `create(WatchImportedServiceDeletionsResponseSchema)` to create a new message.
  */
 export const WatchImportedServiceDeletionsResponseSchema: GenMessage<WatchImportedServiceDeletionsResponse> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 14);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 17);
 
 /**
  * @generated from message plinth.schema.v1.WatchImportedServiceDeletionsResponse.Deletion
@@ -579,7 +752,7 @@ export type WatchImportedServiceDeletionsResponse_Deletion = Message<"plinth.sch
  * Use `create(WatchImportedServiceDeletionsResponse_DeletionSchema)` to create a new message.
  */
 export const WatchImportedServiceDeletionsResponse_DeletionSchema: GenMessage<WatchImportedServiceDeletionsResponse_Deletion> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 14, 0);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 17, 0);
 
 /**
  * @generated from message plinth.schema.v1.WatchImportedServiceDeletionsResponse.EndOfSnapshot
@@ -592,7 +765,7 @@ export type WatchImportedServiceDeletionsResponse_EndOfSnapshot = Message<"plint
  * Use `create(WatchImportedServiceDeletionsResponse_EndOfSnapshotSchema)` to create a new message.
  */
 export const WatchImportedServiceDeletionsResponse_EndOfSnapshotSchema: GenMessage<WatchImportedServiceDeletionsResponse_EndOfSnapshot> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 14, 1);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 17, 1);
 
 /**
  * SchemaMixinService is what every deployment serves to the others, so that references between them
@@ -605,8 +778,8 @@ export const SchemaMixinService: GenService<{
   /**
    * EstablishReferences puts a tentative source on the shadows of all targets, or on none.
    *
-   * FailedPrecondition where a target is missing, or being deleted for good; Unavailable while a
-   * deletion asks about one.
+   * PermissionDenied where the caller may not name one, whether or not it is there; FailedPrecondition
+   * where a target is missing, or being deleted for good; Unavailable while a deletion asks about one.
    *
    * @generated from rpc plinth.schema.v1.SchemaMixinService.EstablishReferences
    */
@@ -614,6 +787,18 @@ export const SchemaMixinService: GenService<{
     methodKind: "unary";
     input: typeof EstablishReferencesRequestSchema;
     output: typeof EstablishReferencesResponseSchema;
+  },
+  /**
+   * AuthorizeReferences decides whether the caller may name all targets, and changes nothing.
+   *
+   * PermissionDenied where the caller may not name one, whether or not it is there.
+   *
+   * @generated from rpc plinth.schema.v1.SchemaMixinService.AuthorizeReferences
+   */
+  authorizeReferences: {
+    methodKind: "unary";
+    input: typeof AuthorizeReferencesRequestSchema;
+    output: typeof AuthorizeReferencesResponseSchema;
   },
   /**
    * ConfirmBlockades makes tentative sources confirmed. Idempotent; creates no source.

@@ -1,0 +1,133 @@
+/*
+ * What a call costs the server, in microseconds of its processor time: the product with tokens, limits,
+ * metrics and audit, next to an alternative that serves the same calls in the same run. The alternative is the resource
+ * service behind Connect's own adapter, or the server of another checkout:
+ *
+ *   pnpm bench
+ *   node bench/call.bench.ts --against ../../../plinth-before
+ */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { type Client, createClient } from "@connectrpc/connect";
+import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
+import { ResourceService } from "@plinth/proto";
+import { idOf, typeOf } from "@plinth/resource";
+import { tokenHash } from "@plinth/resource-service";
+import { Artist, artist } from "../testdata/music.ts";
+import { type MeasuredServer, startMeasured } from "./measured-server.ts";
+
+const { values: flags } = parseArgs({
+	options: {
+		against: { type: "string" },
+		rounds: { type: "string", default: "15" },
+		calls: { type: "string", default: "4000" },
+	},
+});
+const rounds = Number(flags.rounds);
+const callsPerRound = Number(flags.calls);
+const callers = 16;
+const listed = 100;
+
+const here = fileURLToPath(new URL("..", import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), "plinth-bench-"));
+const token = "bench-token-that-is-long-enough";
+const accessFile = join(folder, "access.yaml");
+writeFileSync(
+	accessFile,
+	`policies: { all: [{ operations: ["*"] }] }\ntokens:\n  - { subject: bench, sha256: ${tokenHash(token)}, policies: [all] }\n`,
+);
+
+const product = (app: string) => [
+	join(app, "src/main.ts"),
+	...["--listen", "127.0.0.1:0", "--storage", "memory", "--log-level", "error"],
+	...["--module", join(app, "testdata/modules/module.ts"), "--access-file", accessFile],
+	...["--limits-calls-per-second", "1000000", "--limits-call-burst", "1000000"],
+];
+const alternative =
+	flags.against === undefined
+		? { name: "Connect's adapter", args: [join(here, "bench/bare-server.ts")] }
+		: { name: flags.against, args: product(resolve(flags.against, "apps/server")) };
+
+const servers = [
+	await startMeasured(product(here)),
+	await startMeasured(alternative.args),
+] as const;
+
+const headers = { authorization: `Bearer ${token}` };
+const name = (turn: number) => `r${turn % listed}`;
+type Call = (client: Client<typeof ResourceService>, turn: number) => Promise<unknown>;
+const calls: Readonly<Record<string, Call>> = {
+	Write: (client, turn) => client.write({ resource: artist(name(turn)) }, { headers }),
+	Read: (client, turn) => client.read({ id: idOf(Artist, name(turn)) }, { headers }),
+	"List of 100": (client) => client.list({ type: typeOf(Artist.type), tenancy: {} }, { headers }),
+};
+const transports = {
+	gRPC: (baseUrl: string) => createGrpcTransport({ baseUrl }),
+	"Connect, JSON": (baseUrl: string) => createConnectTransport({ baseUrl, httpVersion: "2" }),
+} as const;
+
+const table: Record<string, unknown>[] = [];
+for (const [protocol, transportOf] of Object.entries(transports)) {
+	const clients = servers.map(({ address }) => createClient(ResourceService, transportOf(address)));
+	for (const [method, call] of Object.entries(calls)) {
+		const count = method.startsWith("List") ? Math.ceil(callsPerRound / 8) : callsPerRound;
+		const measured: (readonly [ours: number, theirs: number])[] = [];
+		for (let round = 0; round < rounds + 2; round += 1) {
+			const costs: [number, number] = [0, 0];
+			for (const index of round % 2 === 0 ? ([0, 1] as const) : ([1, 0] as const)) {
+				const client = clients[index];
+				if (client !== undefined) {
+					costs[index] = await costOf(servers[index], count, (turn) => call(client, turn));
+				}
+			}
+			// The first two rounds warm both up.
+			if (round >= 2) {
+				measured.push(costs);
+			}
+		}
+		const ratios = measured.map(([ours, theirs]) => ours / theirs).sort((a, b) => a - b);
+		table.push({
+			call: method,
+			over: protocol,
+			µs: median(measured.map(([ours]) => ours)).toFixed(1),
+			"alternative µs": median(measured.map(([, theirs]) => theirs)).toFixed(1),
+			"ratio (median)": median(ratios).toFixed(3),
+			quartiles: [0.25, 0.75]
+				.map((share) => (ratios[Math.floor(share * (ratios.length - 1))] ?? Number.NaN).toFixed(3))
+				.join(" to "),
+		});
+	}
+}
+console.log(
+	`processor time of the server per call; ${callers} callers on one connection; the alternative is ${alternative.name}`,
+);
+console.table(table);
+await Promise.all(servers.map((server) => server.stop()));
+rmSync(folder, { recursive: true });
+process.exit(0);
+
+async function costOf(
+	server: MeasuredServer,
+	count: number,
+	run: (turn: number) => Promise<unknown>,
+): Promise<number> {
+	const before = server.cpuMicroseconds();
+	let turn = 0;
+	await Promise.all(
+		Array.from({ length: callers }, async () => {
+			while (turn < count) {
+				turn += 1;
+				await run(turn);
+			}
+		}),
+	);
+	return (server.cpuMicroseconds() - before) / turn;
+}
+
+function median(numbers: readonly number[]): number {
+	const sorted = [...numbers].sort((a, b) => a - b);
+	return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+}

@@ -1,0 +1,128 @@
+import { create } from "@bufbuild/protobuf";
+import { Code, createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { NamespaceSchema, ResourceService } from "@plinth/proto";
+import { idOf, Namespace, resourceOf } from "@plinth/resource";
+import { tokenHash } from "@plinth/resource-service";
+import { expect, it, onTestFinished } from "vitest";
+// A fixture, which packages do not export.
+import {
+	EtcdProcess,
+	hasEtcd,
+} from "../../../packages/storage-etcd/src/testing/etcd-process.fixture.ts";
+import { JukeboxService } from "../testdata/gen/music/v1/music_pb.ts";
+import { attack } from "./testing/attackers.fixture.ts";
+import { filesOf } from "./testing/certificates.fixture.ts";
+import { heapModuleFile } from "./testing/load.fixture.ts";
+import { RegularLoad } from "./testing/regular-load.fixture.ts";
+import { ServerProcess } from "./testing/server-process.fixture.ts";
+
+/** How long the attacks go on. `ATTACK_SECONDS=600` for longer. */
+const seconds = Number(process.env.ATTACK_SECONDS ?? 60);
+
+/** A bound of the heap after a collection, with the limits of this test. */
+const heapLimitBytes = 768 * 1024 ** 2;
+
+const holdsLease = /holds the lease of singleton controllers/;
+
+const policies = `policies:
+  all: [{ operations: ["*"] }]
+  own: [{ operations: ["*"], namespace: mallory }]
+  none: []
+`;
+const tokens = { regular: "all", admin: "all", mallory: "own", powerless: "none" };
+
+function accessFile(): string {
+	const entries = Object.entries(tokens).map(
+		([subject, policy]) =>
+			`  - { subject: ${subject}, sha256: ${tokenHash(subject)}, policies: [${policy}] }\n`,
+	);
+	return filesOf({ access: `${policies}tokens:\n${entries.join("")}` }).access;
+}
+
+it.skipIf(!hasEtcd)(
+	"all attacks at once leave writes kept, the heap bounded and the lease held",
+	async () => {
+		const etcd = await EtcdProcess.start();
+		onTestFinished(() => etcd.dispose());
+		const access = accessFile();
+		const start = (prefix: string) =>
+			new ServerProcess(
+				...["--listen", "127.0.0.1:0", "--storage", "etcd", "--etcd-endpoints", etcd.url],
+				...["--etcd-prefix", prefix, "--module", heapModuleFile, "--log-level", "warn"],
+				...["--memory-limit", "256MiB", "--access-file", access],
+			);
+		// One server is under attack; another stands by for its lease; and a third one, of its own, is attacked for comparison.
+		const attacked = start("/attacked");
+		const address = await attacked.listening();
+		const standby = start("/attacked");
+		await standby.listening();
+		const other = start("/other");
+		const otherAddress = await other.listening();
+
+		const headers = { authorization: "Bearer admin" };
+		for (const baseUrl of [address, otherAddress]) {
+			const client = createClient(ResourceService, createGrpcTransport({ baseUrl }));
+			for (const namespace of ["regular", "mallory"]) {
+				await client.write(
+					{
+						resource: resourceOf(Namespace, {
+							id: idOf(Namespace, namespace),
+							data: create(NamespaceSchema),
+						}),
+					},
+					{ headers },
+				);
+			}
+		}
+		const heap = async () => {
+			const transport = createGrpcTransport({ baseUrl: address });
+			return Number((await createClient(JukeboxService, transport).play({}, { headers })).song);
+		};
+
+		const mallory = { token: "mallory", namespace: "mallory", powerless: "powerless" };
+		const load = new RegularLoad(address, "regular");
+		load.watch();
+		const compared = await load.run(
+			attack({ address: otherAddress, ...mallory, seconds: Math.min(seconds, 120) }),
+		);
+		process.stdout.write(`another server attacked: ${JSON.stringify(compared)}\n`);
+		const heaps: number[] = [];
+		const attacking = attack({ address, ...mallory, seconds });
+		const sampling = setInterval(() => {
+			heap().then(
+				(bytes) => heaps.push(bytes),
+				() => {},
+			);
+		}, 5_000);
+		const figures = await load.run(attacking);
+		clearInterval(sampling);
+		const outcome = await attacking;
+		heaps.push(await heap());
+		process.stdout.write(`this server attacked: ${JSON.stringify(figures)}\n`);
+		process.stdout.write(`what came of the attacks: ${JSON.stringify(outcome, null, 1)}\n`);
+		const peakMiB = Math.round(Math.max(...heaps) / 1024 ** 2);
+		process.stdout.write(
+			`heap after collections, MiB: peak ${peakMiB}, at the end ${Math.round((heaps.at(-1) ?? 0) / 1024 ** 2)}; acknowledged writes ${load.acknowledged}; watch restarts ${load.watchRestarts}\n`,
+		);
+
+		// A server that is short of processor time may refuse, or not confirm in time; nothing else may fail.
+		const retryable = [Code.ResourceExhausted, Code.Unavailable].map((code) => `${code} `);
+		expect(
+			Object.keys(figures.failures).filter(
+				(each) => !retryable.some((code) => each.startsWith(code)),
+			),
+		).toEqual([]);
+		expect(await load.problems()).toEqual([]);
+		await load.close();
+		expect(Math.max(...heaps)).toBeLessThan(heapLimitBytes);
+		expect(standby.stderr).not.toMatch(holdsLease);
+		const metrics = await (await fetch(`${address}/metrics`, { headers })).text();
+		expect(metrics).toMatch(/plinth_lease_held\{[^}]*\} 1\n/);
+		expect(
+			Object.keys(outcome.foreignOrigin ?? {}).filter((each) => each !== "status 403"),
+		).toEqual([]);
+		expect(outcome.manyFields).not.toHaveProperty("binary 200");
+	},
+	3_600_000,
+);

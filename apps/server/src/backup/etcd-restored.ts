@@ -1,0 +1,22 @@
+import { silentLogger, systemRuntime } from "@plinth/runtime";
+import { declareRestored } from "@plinth/storage-etcd";
+import type { Configuration } from "../configuration/configuration.ts";
+import { UsageError } from "../configuration/usage-error.ts";
+import { etcdOptions } from "../storage-choice.ts";
+
+/**
+ * Declares that etcd was restored while no server ran. Returns a line on what was done.
+ *
+ * @throws UsageError; Inconsistent where etcd can't be reached.
+ */
+export async function declareEtcdRestored({ etcd }: Pick<Configuration, "etcd">): Promise<string> {
+	if (etcd === undefined) {
+		throw new UsageError(
+			"etcd-restored is for --storage etcd: plinth-server etcd-restored --storage etcd --etcd-endpoints <url>",
+		);
+	}
+	const { incarnation, versionOffset } = await declareRestored(
+		await etcdOptions(etcd, systemRuntime, silentLogger),
+	);
+	return `began incarnation ${incarnation} of the storage in etcd: all versions are above ${versionOffset} from now on\n`;
+}

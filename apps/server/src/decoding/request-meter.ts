@@ -1,0 +1,242 @@
+import type { DescMethod } from "@bufbuild/protobuf";
+import { ConnectError, type ContextValues, type HandlerContext } from "@connectrpc/connect";
+import { callerOf } from "../limits/call-gate.ts";
+import type { BytePacer } from "./byte-pacer.ts";
+import type { DecodeTurns } from "./decode-turns.ts";
+import type { FieldLimits, MessageFormat } from "./field-limits.ts";
+import {
+	Envelopes,
+	type FramingOptions,
+	type MessageFraming,
+	WholeBody,
+} from "./message-framing.ts";
+
+/** A message of more bytes waits for its turn to be decoded. */
+const largeBytes = 64 * 1024;
+
+/** A request that was refused for its number of fields, before it was decoded. */
+export interface RefusedMessage {
+	readonly method: DescMethod;
+	/** Who called; `undefined` where that is not known. */
+	readonly subject: string | undefined;
+	readonly error: ConnectError;
+}
+
+/** Lets calls in, or throws. */
+export type RequestGate = (call: HandlerContext) => void | Promise<void>;
+
+/** What the requests of a listener are metered with. */
+export interface RequestMeterOptions {
+	readonly fields: FieldLimits;
+	/** The size of one message of the method; Connect refuses larger ones by their length alone. */
+	readonly messageBytes: (method: DescMethod) => number;
+	/** Whether streams are left as they are. */
+	readonly unaryOnly?: boolean;
+	/** Limits bytes per second; not limited where it is absent. */
+	readonly pacer?: BytePacer;
+	readonly turns: DecodeTurns;
+	readonly onRefused: (refused: RefusedMessage) => void;
+}
+
+/** What a body is metered by. */
+export interface MeteredRequest {
+	readonly method: DescMethod;
+	readonly header: Headers;
+	readonly body: AsyncIterable<Uint8Array>;
+	/** Who calls is read from here when the body is, which is after the gate has let the call in. */
+	readonly contextValues: ContextValues;
+	/** Aborts when the call has ended. */
+	readonly signal: AbortSignal;
+}
+
+/**
+ * Meters the bodies of requests on their way to Connect, which decodes them:
+ *
+ * ```
+ * socket ──▶ bytes per second ──▶ messages ──▶ number of fields ──▶ turn ──▶ Connect
+ *            of the subject:       held if      refused if past      one large
+ *            read later            large        the limit            one at a time
+ * ```
+ *
+ * Invariant: Connect reads a body only after the request gate has let its call in, so that nothing is read
+ * or scanned for callers without a good token; and it accepts no compressed messages, so that what is
+ * scanned is what is decoded.
+ */
+export class RequestMeter {
+	readonly #options: RequestMeterOptions;
+
+	constructor(options: RequestMeterOptions) {
+		this.#options = options;
+	}
+
+	/** The body, metered. Takes `content-length` from the header where Connect would allocate by it. */
+	bodyOf(request: MeteredRequest): AsyncIterable<Uint8Array> {
+		const { method, header, body } = request;
+		if (this.#options.unaryOnly === true && method.methodKind !== "unary") {
+			return body;
+		}
+		const { freeBytes } = this.#options.fields.of(method);
+		const length = Number(header.get("content-length") ?? Number.NaN);
+		if (length <= freeBytes && length <= largeBytes) {
+			return { [Symbol.asyncIterator]: () => this.#small(request, length) };
+		}
+		if (length <= this.#options.messageBytes(method)) {
+			header.delete("content-length");
+		}
+		return {
+			[Symbol.asyncIterator]: () =>
+				new MeteredBody(this.#options, request, body[Symbol.asyncIterator]()),
+		};
+	}
+
+	/** The gate, and after it the limit on fields for a message in the query of a GET. */
+	after(enter: RequestGate): RequestGate {
+		return (call) => {
+			const entered = enter(call);
+			if (call.requestMethod !== "GET") {
+				return entered;
+			}
+			return entered instanceof Promise
+				? entered.then(() => this.#checkQuery(call))
+				: this.#checkQuery(call);
+		};
+	}
+
+	/** @throws ConnectError ResourceExhausted if the message in the query has too many fields. */
+	#checkQuery({ method, url, values }: HandlerContext): void {
+		const limit = this.#options.fields.of(method);
+		if (url.length <= limit.freeBytes) {
+			return;
+		}
+		const query = new URL(url).searchParams;
+		const text = query.get("message") ?? "";
+		const message = Buffer.from(text, query.get("base64") === "1" ? "base64" : "utf8");
+		if (message.byteLength > limit.freeBytes) {
+			const format = query.get("encoding") === "json" ? "json" : "binary";
+			const subject = callerOf(values)?.subject;
+			refuse(this.#options, method, subject, () => limit.check(message, format));
+		}
+	}
+
+	/** A body that is within all limits by its length: paid for at once, and read as it is. */
+	#small(request: MeteredRequest, length: number): AsyncIterator<Uint8Array> {
+		const { pacer } = this.#options;
+		const { body, contextValues } = request;
+		const subject = callerOf(contextValues)?.subject;
+		if (pacer !== undefined && subject !== undefined) {
+			if (!pacer.isOpen(subject)) {
+				return new MeteredBody(this.#options, request, body[Symbol.asyncIterator]());
+			}
+			pacer.charge(subject, length);
+		}
+		return body[Symbol.asyncIterator]();
+	}
+}
+
+/** No generator: it would cost each call more than the metering does. */
+class MeteredBody implements AsyncIterator<Uint8Array> {
+	readonly #options: RequestMeterOptions;
+	readonly #request: MeteredRequest;
+	readonly #body: AsyncIterator<Uint8Array>;
+	readonly #subject: string | undefined;
+	readonly #framing: MessageFraming;
+	/** Whether what is handed on next completes a large message. */
+	#isLarge = false;
+	#ready: readonly Uint8Array[] = [];
+	#next = 0;
+	#hasEnded = false;
+
+	constructor(
+		options: RequestMeterOptions,
+		request: MeteredRequest,
+		body: AsyncIterator<Uint8Array>,
+	) {
+		const { method, header } = request;
+		this.#options = options;
+		this.#request = request;
+		this.#body = body;
+		this.#subject = callerOf(request.contextValues)?.subject;
+		const contentType = (header.get("content-type") ?? "").toLowerCase();
+		const format: MessageFormat = contentType.includes("json") ? "json" : "binary";
+		const limit = options.fields.of(method);
+		const framing: FramingOptions = {
+			freeBytes: limit.freeBytes,
+			maxBytes: options.messageBytes(method),
+			onHeld: (message) =>
+				refuse(options, method, this.#subject, () => limit.check(message, format)),
+			onComplete: (size) => {
+				this.#isLarge ||= size > largeBytes;
+			},
+		};
+		this.#framing = isEnveloped(contentType) ? new Envelopes(framing) : new WholeBody(framing);
+	}
+
+	async next(): Promise<IteratorResult<Uint8Array>> {
+		const { pacer, turns } = this.#options;
+		const { signal } = this.#request;
+		const subject = this.#subject;
+		for (;;) {
+			const chunk = this.#ready[this.#next];
+			if (chunk !== undefined) {
+				this.#next += 1;
+				return { done: false, value: chunk };
+			}
+			if (this.#hasEnded) {
+				return { done: true, value: undefined };
+			}
+			if (pacer !== undefined && subject !== undefined) {
+				const admitted = pacer.admit(subject, signal);
+				if (admitted !== undefined) {
+					await admitted;
+				}
+			}
+			const read = await this.#body.next();
+			if (read.done === true) {
+				this.#hasEnded = true;
+				this.#ready = this.#framing.end();
+			} else {
+				if (subject !== undefined) {
+					pacer?.charge(subject, read.value.byteLength);
+				}
+				this.#ready = this.#framing.push(read.value);
+			}
+			this.#next = 0;
+			if (this.#isLarge) {
+				this.#isLarge = false;
+				const turn = turns.take(subject ?? "", signal);
+				if (turn !== undefined) {
+					await turn;
+				}
+			}
+		}
+	}
+
+	async return(): Promise<IteratorResult<Uint8Array>> {
+		this.#ready = [];
+		this.#hasEnded = true;
+		await this.#body.return?.();
+		return { done: true, value: undefined };
+	}
+}
+
+function isEnveloped(contentType: string): boolean {
+	return (
+		contentType.startsWith("application/grpc") || contentType.startsWith("application/connect+")
+	);
+}
+
+function refuse(
+	{ onRefused }: RequestMeterOptions,
+	method: DescMethod,
+	subject: string | undefined,
+	check: () => void,
+): void {
+	try {
+		check();
+	} catch (error) {
+		if (error instanceof ConnectError) {
+			onRefused({ method, subject, error });
+		}
+		throw error;
+	}
+}

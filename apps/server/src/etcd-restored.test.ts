@@ -1,0 +1,37 @@
+import { silentLogger, systemRuntime } from "@plinth/runtime";
+import { describe, expect, it, onTestFinished } from "vitest";
+// A fixture, which packages do not export.
+import {
+	EtcdProcess,
+	hasEtcd,
+} from "../../../packages/storage-etcd/src/testing/etcd-process.fixture.ts";
+import { declareEtcdRestored } from "./backup/etcd-restored.ts";
+import { UsageError } from "./configuration/usage-error.ts";
+import { openStorage } from "./storage-choice.ts";
+
+describe("plinth-server etcd-restored", () => {
+	it("is refused for another storage, with the way out", async () => {
+		await expect(declareEtcdRestored({})).rejects.toThrow(UsageError);
+		await expect(declareEtcdRestored({})).rejects.toThrow("--storage etcd");
+	});
+
+	it.skipIf(!hasEtcd)(
+		"stops servers that run, and gives the storage an identity of its own",
+		async () => {
+			const etcd = await EtcdProcess.start();
+			onTestFinished(() => etcd.dispose());
+			const choice = { kind: "etcd", endpoints: [etcd.url] } as const;
+			const failed = Promise.withResolvers<Error>();
+			const before = await openStorage(choice, systemRuntime, silentLogger, {
+				onFailed: failed.resolve,
+			});
+			onTestFinished(() => before.close());
+			expect(before.identity).toBeUndefined();
+			expect(await declareEtcdRestored({ etcd: choice })).toMatch(/^began incarnation \w{26} /);
+			expect((await failed.promise).message).toContain("another incarnation");
+			const after = await openStorage(choice, systemRuntime, silentLogger);
+			onTestFinished(() => after.close());
+			expect(after.identity).toMatchObject({ restores: 1 });
+		},
+	);
+});

@@ -1,0 +1,103 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { StorageBackend } from "@plinth/storage";
+import { createEtcdBackend } from "@plinth/storage-etcd";
+import { createSqliteBackend } from "@plinth/storage-sqlite";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+// A fixture, which packages do not export.
+import {
+	EtcdProcess,
+	hasEtcd,
+} from "../../../packages/storage-etcd/src/testing/etcd-process.fixture.ts";
+import { artist } from "../testdata/music.ts";
+import { databaseFile } from "./storage-choice.ts";
+import { musicModuleFile, ServerProcess } from "./testing/server-process.fixture.ts";
+
+const total = 500_000;
+const perCommit = 100;
+
+/** Puts 500,000 artists into a storage. */
+async function fill(backend: StorageBackend): Promise<void> {
+	const atOnce = 20_000;
+	for (let begun = 0; begun < total; begun += atOnce) {
+		await Promise.all(
+			Array.from({ length: atOnce / perCommit }, (_, commit) =>
+				backend.commit(
+					Array.from({ length: perCommit }, (_, each) => {
+						const resource = artist(`artist-${begun + commit * perCommit + each}`);
+						if (resource.id !== undefined) {
+							resource.id.uid = "01J9ZZZZZZZZZZZZZZZZZZZZZZ";
+						}
+						return { op: "put", resource, expectedVersion: "" } as const;
+					}),
+				),
+			),
+		);
+	}
+	await backend.close();
+}
+
+/** Stops a server that loads, and returns how long that took. */
+async function interrupt(server: ServerProcess, when: RegExp): Promise<number> {
+	await server.logs(when);
+	const sinceMs = performance.now();
+	server.kill("SIGTERM");
+	const { code, signal, stderr } = await server.ended;
+	const tookMs = Math.round(performance.now() - sinceMs);
+	expect(stderr).not.toContain('"msg":"storage loaded"');
+	expect({ code, signal }).toEqual({ code: 0, signal: null });
+	return tookMs;
+}
+
+describe(`a state of ${total} resources in a file`, () => {
+	let folder: string;
+	let flags: readonly string[];
+	beforeAll(async () => {
+		folder = await mkdtemp(join(tmpdir(), "plinth-state-"));
+		flags = ["--listen", "127.0.0.1:0", "--data-dir", folder, "--module", musicModuleFile];
+		await fill(await createSqliteBackend({ path: join(folder, databaseFile) }));
+	}, 900_000);
+	afterAll(() => rm(folder, { recursive: true, force: true }));
+
+	it("stops loading on SIGTERM within 2 s", async () => {
+		const tookMs = await interrupt(new ServerProcess(...flags), /"msg":"loading the storage"/);
+		process.stdout.write(`SIGTERM while sqlite loads: ended after ${tookMs} ms\n`);
+		expect(tookMs).toBeLessThan(2_000);
+	});
+
+	it("that does not fit into the heap ends the start with an error, not an abort of V8", async () => {
+		const { NODE_OPTIONS } = process.env;
+		process.env.NODE_OPTIONS = "--max-old-space-size=250";
+		let server: ServerProcess;
+		try {
+			server = new ServerProcess(...flags);
+		} finally {
+			process.env.NODE_OPTIONS = NODE_OPTIONS ?? "";
+		}
+		const { code, signal, stderr } = await server.ended;
+		process.stdout.write(
+			`${stderr.split("\n").find((line) => line.startsWith("plinth-server"))}\n`,
+		);
+		expect(stderr).toMatch(
+			/^plinth-server: the state does not fit into the heap of Node: \d+ of 500\d+ resources take \d+ bytes and fill \d+ MiB of a heap of 25\d MiB; give Node a larger heap, as with NODE_OPTIONS=--max-old-space-size=\d+$/m,
+		);
+		expect(stderr).not.toContain("FATAL ERROR");
+		expect({ code, signal }).toEqual({ code: 1, signal: null });
+	});
+});
+
+describe.skipIf(!hasEtcd)(`a state of ${total} resources in etcd`, () => {
+	it("stops loading on SIGTERM within 2 s", async () => {
+		const etcd = await EtcdProcess.start();
+		onTestFinished(() => etcd.dispose());
+		await fill(await createEtcdBackend({ endpoints: [etcd.url], requestTimeoutMs: 120_000 }));
+		const server = new ServerProcess(
+			...["--listen", "127.0.0.1:0", "--module", musicModuleFile],
+			...["--storage", "etcd", "--etcd-endpoints", etcd.url],
+		);
+		const tookMs = await interrupt(server, /"msg":"loading the storage"/);
+		process.stdout.write(`SIGTERM while etcd is loaded: ended after ${tookMs} ms\n`);
+		expect(tookMs).toBeLessThan(2_000);
+	}, 900_000);
+});

@@ -1,0 +1,74 @@
+import { isIP } from "node:net";
+
+/** A host as a Host header or an `:authority` names it, in lower case. */
+export type Host =
+	| { readonly kind: "address"; readonly name: string; readonly port: string }
+	/** Without a trailing dot. */
+	| { readonly kind: "name"; readonly name: string; readonly port: string };
+
+const pattern = /^(?:\[(?<v6>[0-9a-f:.]+)\]|(?<name>[a-z0-9._-]+))(?::(?<port>\d{1,5}))?$/;
+
+/**
+ * Parses the value of a Host header. Returns `undefined` where it is malformed: with userinfo, a path, a
+ * scheme, or characters that no host name has.
+ *
+ * Only what the WHATWG URL standard serializes an address to counts as one. Browsers normalize `0x7f.1` and
+ * `127.1` before they send them; from anything else they are names, which somebody's DNS may resolve.
+ */
+export function parseHost(value: string): Host | undefined {
+	const groups = pattern.exec(value.toLowerCase())?.groups;
+	if (groups === undefined) {
+		return undefined;
+	}
+	const { v6, name = "", port = "" } = groups;
+	if (Number(port) > 65_535) {
+		return undefined;
+	}
+	if (v6 !== undefined) {
+		return isIP(v6) === 6 ? { kind: "address", name: `[${v6}]`, port } : undefined;
+	}
+	if (isIP(name) === 4) {
+		return { kind: "address", name, port };
+	}
+	if (name.startsWith(".") || name.includes("..")) {
+		return undefined;
+	}
+	return { kind: "name", name: name.endsWith(".") ? name.slice(0, -1) : name, port };
+}
+
+/**
+ * Whether a name, in lower case and without a trailing dot, always stands for this machine: browsers and
+ * resolvers do not look such names up (RFC 6761, section 6.3).
+ */
+export function isLoopbackName(name: string): boolean {
+	return name === "localhost" || name.endsWith(".localhost");
+}
+
+/**
+ * The name in the form in which hosts are compared, or `undefined` where it is not a plain host name: with a
+ * port, a scheme or a wildcard.
+ */
+export function parseHostName(value: string): string | undefined {
+	const host = parseHost(value);
+	return host?.port === "" ? host.name : undefined;
+}
+
+/**
+ * A web origin, as `https://console.example:8443`, in the form that browsers send. Returns `undefined` where
+ * the value is anything else, `*` and `null` included: every sandboxed page has the origin `null`.
+ */
+export function parseOrigin(value: string): string | undefined {
+	if (!/^https?:\/\//i.test(value) || !URL.canParse(value)) {
+		return undefined;
+	}
+	const { origin, username, password, pathname, search, hash } = new URL(value);
+	const rest = username + password + search + hash;
+	return rest === "" && pathname === "/" && !origin.includes("*") ? origin : undefined;
+}
+
+/** What is wrong with a value that `parseHostName` does not accept. */
+export const hostForm = "is not a host name without scheme, port and wildcard, as plinth.example";
+
+/** What is wrong with a value that `parseOrigin` does not accept. */
+export const originForm =
+	"is not an http or https origin, as https://console.example: scheme, host and port alone, no *, not null";

@@ -1,0 +1,179 @@
+import { Code } from "@connectrpc/connect";
+import { answerPreflight, exposeTo, isPreflight } from "./cors.ts";
+import { type Host, isLoopbackName, parseHost } from "./host-header.ts";
+import { type RequestRefusal, refuseRequest } from "./refuse-request.ts";
+import type { RequestHandler } from "./request-handler.ts";
+
+type Request = Parameters<RequestHandler>[0];
+
+/** Why a request was refused, for metrics. */
+export type RefusedFor = "host" | "origin";
+
+/** Which hosts and origins a listener accepts. */
+export interface OriginPolicy {
+	/** What the listener speaks. */
+	readonly scheme: "http" | "https";
+	/**
+	 * Names that are accepted as Host besides loopback names and IP addresses, in lower case; absent, any is.
+	 */
+	readonly allowedHosts?: ReadonlySet<string>;
+	/** Origins besides the listener's own, as `parseOrigin` returns them. */
+	readonly allowedOrigins: ReadonlySet<string>;
+	/** Observes each refusal. */
+	readonly onRefused?: (reason: RefusedFor) => void;
+	/** Observes each request that is answered here, before its response is written. */
+	readonly onAnswered?: RequestHandler;
+}
+
+/**
+ * Keeps web pages out that nobody let in. Browsers send requests on behalf of any page to any address, this
+ * machine's own included, and two headers tell such requests from those of programs:
+ *
+ * - `Host` is the name that the browser looked up. A page at `http://evil.example:7575` whose name now
+ *   resolves to 127.0.0.1 is same-origin with this server, to the browser; its requests carry
+ *   `Host: evil.example:7575`. An IP address in Host was never looked up.
+ * - `Origin` is where the page comes from. A browser sends it with every request that is not a GET or HEAD,
+ *   and with cross-origin reads that the page wants to see.
+ *
+ * Both are checked before anything of the request is read, on all paths. GETs without Origin, as of an image
+ * element, are told by `Sec-Fetch-Site`, where browsers send it; following a link is left alone.
+ *
+ * Requests without a Host header, which HTTP/1.0 allows, pass: no browser sends them.
+ */
+export function checkOrigin(policy: OriginPolicy, next: RequestHandler): RequestHandler {
+	const { allowedOrigins, onRefused } = policy;
+	const isCors = allowedOrigins.size > 0;
+	return (request, response) => {
+		if (isCors) {
+			// Also without an Origin: a cache must not answer one origin with what another one got.
+			response.setHeader("vary", "Origin");
+		}
+		const host = hostOf(request);
+		const refused =
+			host === "malformed" ? malformedHost : host && refuseHost(host, policy.allowedHosts);
+		if (refused !== undefined) {
+			onRefused?.("host");
+			policy.onAnswered?.(request, response);
+			refuseRequest(request, response, refused);
+			return;
+		}
+		const { origin } = request.headers;
+		if (origin === undefined) {
+			if (isCrossSiteRead(request)) {
+				onRefused?.("origin");
+				policy.onAnswered?.(request, response);
+				refuseRequest(request, response, crossSite);
+			} else {
+				next(request, response);
+			}
+			return;
+		}
+		if (allowedOrigins.has(origin)) {
+			if (isPreflight(request)) {
+				policy.onAnswered?.(request, response);
+				answerPreflight(request, response, origin);
+			} else {
+				exposeTo(response, origin);
+				next(request, response);
+			}
+		} else if (host !== "malformed" && isOwn(origin, policy.scheme, host)) {
+			next(request, response);
+		} else {
+			onRefused?.("origin");
+			policy.onAnswered?.(request, response);
+			refuseRequest(request, response, refusedOrigin(origin));
+		}
+	};
+}
+
+const malformedHost: RequestRefusal = {
+	code: Code.InvalidArgument,
+	message:
+		"the request needs one Host header, with a host name or an IP address, and a port or none",
+};
+
+const crossSite: RequestRefusal = {
+	code: Code.PermissionDenied,
+	message:
+		"a page of another site sent this request, without an Origin: fetch it with CORS instead",
+};
+
+/**
+ * The host that a request names. Several Host headers are malformed (RFC 9112, section 3.2), and so is an
+ * `:authority` that differs from Host (RFC 9113, section 8.3.1): others might act on the other one.
+ */
+function hostOf(request: Request): Host | "malformed" | undefined {
+	// Only here are several headers of one name still told apart.
+	const { rawHeaders } = request;
+	let host: string | undefined;
+	let authority: string | undefined;
+	for (let index = 0; index < rawHeaders.length; index += 2) {
+		const name = rawHeaders[index];
+		if (name?.length === 4 && name.toLowerCase() === "host") {
+			if (host !== undefined) {
+				return "malformed";
+			}
+			host = rawHeaders[index + 1];
+		} else if (name === ":authority") {
+			authority = rawHeaders[index + 1];
+		}
+	}
+	const value = authority ?? host;
+	if (value === undefined) {
+		return undefined;
+	}
+	return host === undefined || host.toLowerCase() === value.toLowerCase()
+		? (parseHost(value) ?? "malformed")
+		: "malformed";
+}
+
+function refuseHost(
+	host: Host,
+	allowedHosts: ReadonlySet<string> | undefined,
+): RequestRefusal | undefined {
+	if (
+		allowedHosts === undefined ||
+		host.kind === "address" ||
+		isLoopbackName(host.name) ||
+		allowedHosts.has(host.name)
+	) {
+		return undefined;
+	}
+	const name = JSON.stringify(shortened(host.name));
+	return {
+		code: Code.PermissionDenied,
+		message: `host ${name} is not allowed: a server without tokens accepts localhost, IP addresses and the names in allowedHosts, also with --allow-anonymous. If the name is this server's, start it with --allowed-hosts ${shortened(host.name)}`,
+	};
+}
+
+function refusedOrigin(origin: string): RequestRefusal {
+	return {
+		code: Code.PermissionDenied,
+		message: `origin ${JSON.stringify(shortened(origin))} is not allowed: pages of other origins than this server's own need to be listed in cors.allowedOrigins (--cors-allowed-origins)`,
+	};
+}
+
+/** Whether an origin is that of the host which the request was sent to. */
+function isOwn(origin: string, scheme: "http" | "https", host: Host | undefined): boolean {
+	if (host === undefined) {
+		return false;
+	}
+	const defaultPort = scheme === "http" ? "80" : "443";
+	const port = host.port === "" || Number(host.port) === Number(defaultPort) ? "" : `:${host.port}`;
+	return (
+		origin === `${scheme}://${host.name}${port}` || origin === `${scheme}://${host.name}.${port}`
+	);
+}
+
+/** Whether a browser says that a page of another site caused a request, other than by following a link. */
+function isCrossSiteRead({ headers }: Request): boolean {
+	const site = headers["sec-fetch-site"];
+	return (
+		(site === "cross-site" || site === "same-site") && headers["sec-fetch-mode"] !== "navigate"
+	);
+}
+
+/** Enough of a value to recognize it. */
+function shortened(value: string): string {
+	return value.length <= 100 ? value : `${value.slice(0, 100)}…`;
+}

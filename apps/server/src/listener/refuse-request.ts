@@ -1,0 +1,65 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import { encodeEnvelope } from "@connectrpc/connect/protocol";
+import {
+	parseContentType as connectType,
+	endStreamFlag,
+	endStreamToJson,
+	errorToJson,
+} from "@connectrpc/connect/protocol-connect";
+import { contentTypeRegExp as grpcType, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
+import { contentTypeRegExp as grpcWebType } from "@connectrpc/connect/protocol-grpc-web";
+import { answerText, type RequestHandler } from "./request-handler.ts";
+
+/** A call of Connect by GET, whose request is in the query. */
+const connectGet = /[?&]encoding=(?:json|proto)(?:&|$)/;
+
+/** Why a request is refused. */
+export interface RequestRefusal {
+	readonly code: Code.PermissionDenied | Code.InvalidArgument;
+	readonly message: string;
+}
+
+/**
+ * Refuses a request before anything reads it, in the form in which its client reads errors:
+ *
+ * | client | status | the message is in |
+ * | --- | --- | --- |
+ * | Connect, unary | 403 or 400 | a JSON body |
+ * | Connect, streaming | 200 | the message that ends the stream |
+ * | gRPC, gRPC-Web | 200 | `grpc-message`, among the headers |
+ * | anything else | 403 or 400 | a text |
+ *
+ * Clients of streaming Connect, gRPC and gRPC-Web take their errors from nowhere else.
+ */
+export function refuseRequest(
+	request: Parameters<RequestHandler>[0],
+	response: Parameters<RequestHandler>[1],
+	{ code, message }: RequestRefusal,
+): void {
+	const error = new ConnectError(message, code);
+	const status = code === Code.PermissionDenied ? 403 : 400;
+	const contentType = request.headers["content-type"] ?? "";
+	// What the client still sends is dropped.
+	request.resume();
+	response.setHeader("x-content-type-options", "nosniff");
+	if (grpcType.test(contentType) || grpcWebType.test(contentType)) {
+		response.setHeader("content-type", contentType);
+		for (const [name, value] of setTrailerStatus(new Headers(), error)) {
+			response.setHeader(name, value);
+		}
+		response.end();
+		return;
+	}
+	const isGet = request.method === "GET" && connectGet.test(request.url ?? "");
+	const connect = isGet ? { stream: false } : connectType(contentType);
+	if (connect === undefined) {
+		answerText(response, status, message);
+	} else if (connect.stream) {
+		const end = JSON.stringify(endStreamToJson(new Headers(), error, undefined));
+		response.setHeader("content-type", contentType);
+		response.end(encodeEnvelope(endStreamFlag, new TextEncoder().encode(end)));
+	} else {
+		const body = JSON.stringify(errorToJson(error, undefined));
+		answerText(response, status, body, "application/json");
+	}
+}

@@ -1,0 +1,100 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { RequestHandler } from "./request-handler.ts";
+
+/**
+ * The body of a request, read as the reader asks for it. Ending the iteration leaves the request open: its
+ * response is still to come, and over HTTP/1.1 others after it on the same connection.
+ */
+export class RequestBody implements AsyncIterableIterator<Uint8Array> {
+	readonly #request: Parameters<RequestHandler>[0];
+	readonly #onChunk: () => void;
+	#isListening = false;
+	#hasEnded = false;
+	#failure: ConnectError | undefined;
+	/** The reader that waits for the next chunk. */
+	#wake: (() => void) | undefined;
+
+	/** @param onChunk - called for each chunk that was received. */
+	constructor(request: Parameters<RequestHandler>[0], onChunk: () => void) {
+		this.#request = request;
+		this.#onChunk = onChunk;
+	}
+
+	[Symbol.asyncIterator](): this {
+		return this;
+	}
+
+	async next(): Promise<IteratorResult<Uint8Array, undefined>> {
+		this.#listen();
+		for (;;) {
+			if (this.#failure !== undefined) {
+				throw this.#failure;
+			}
+			const chunk: Uint8Array | null = this.#request.read();
+			if (chunk !== null) {
+				this.#onChunk();
+				return { done: false, value: chunk };
+			}
+			if (this.#hasEnded || this.#request.readableEnded) {
+				return { done: true, value: undefined };
+			}
+			await new Promise<void>((resolve) => {
+				this.#wake = resolve;
+			});
+		}
+	}
+
+	async return(): Promise<IteratorResult<Uint8Array, undefined>> {
+		this.stop();
+		return { done: true, value: undefined };
+	}
+
+	/** Stops reading. What is left of the request can be thrown away then. */
+	stop(): void {
+		const request = this.#request;
+		request.off("readable", this.#notify);
+		request.off("end", this.#onEnd);
+		request.off("close", this.#onLost);
+		if (this.#hasEnded) {
+			request.off("error", this.#onLost);
+		}
+	}
+
+	/** Makes the pending read, and all further ones, fail. */
+	fail(failure: ConnectError): void {
+		this.#failure ??= failure;
+		this.#notify();
+	}
+
+	#listen(): void {
+		if (this.#isListening) {
+			return;
+		}
+		this.#isListening = true;
+		const request = this.#request;
+		request.on("readable", this.#notify);
+		request.once("end", this.#onEnd);
+		request.once("error", this.#onLost);
+		request.once("close", this.#onLost);
+		if (request.destroyed && !request.readableEnded) {
+			this.#onLost();
+		}
+	}
+
+	readonly #onEnd = (): void => {
+		this.#hasEnded = true;
+		this.#notify();
+	};
+
+	readonly #onLost = (): void => {
+		if (!this.#hasEnded) {
+			this.fail(new ConnectError("the request ended before its body was complete", Code.Canceled));
+		}
+	};
+
+	readonly #notify = (): void => {
+		const wake = this.#wake;
+		this.#wake = undefined;
+		wake?.();
+	};
+}

@@ -1,0 +1,252 @@
+import {
+	Code,
+	ConnectError,
+	createConnectRouter,
+	createContextKey,
+	createContextValues,
+} from "@connectrpc/connect";
+import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
+import { sendErrorsWell } from "@plinth/resource-service";
+import type { Clock, Logger, Timer } from "@plinth/runtime";
+import {
+	Health,
+	type HealthCheckResponse_ServingStatus as Status,
+} from "../gen/grpc/health/v1/health_pb.ts";
+import type { Exchange, Place } from "../listener/exchange.ts";
+import type { ListenerLimits } from "../listener/limits.ts";
+import type { RequestHandler } from "../listener/request-handler.ts";
+import { requestHead } from "../listener/rpc-handler.ts";
+import { sendResponse, writeHead } from "../listener/send-response.ts";
+
+type Request = Parameters<RequestHandler>[0];
+type Response = Parameters<RequestHandler>[1];
+
+/** How often the status is compared with what watches were sent, in milliseconds. */
+const pollMs = 500;
+
+/** What watches of the health are served with. */
+export interface HealthWatchesOptions {
+	readonly statusOf: (service: string) => Status;
+	readonly messageBytes: number;
+	readonly limits: Pick<ListenerLimits, "healthWatches" | "healthWatchesPerConnection">;
+	readonly clock: Clock;
+	readonly logger: Logger;
+	/** Ends watches with its reason. */
+	readonly streamsEnd: AbortSignal;
+}
+
+/** What one run of the method is to do, and what it did. */
+interface Turn {
+	/** Ends the watch. */
+	readonly failure?: ConnectError;
+	/** What was asked for, and the answer; absent where the request was refused. */
+	sent?: { readonly service: string; readonly status: Status };
+}
+
+const turnKey = createContextKey<Turn>({});
+
+/** A stream between two messages. */
+interface Watch {
+	readonly exchange: Exchange;
+	readonly request: Request;
+	readonly response: Response;
+	/** The bytes of its request's body, a character each: a string costs less than a buffer. */
+	readonly body: string;
+	readonly service: string;
+	status: Status;
+}
+
+/**
+ * `grpc.health.v1.Health/Watch`. It needs no token, so that a stream must cost next to nothing: between two
+ * messages it is only an HTTP stream and the bytes of its request. For each message the method runs once more on
+ * them, up to its first message, and all streams share one poll of the status. There are limits of their own on
+ * streams of a connection and in all. Deadlines of clients are left to the clients.
+ */
+export class HealthWatches implements Place {
+	readonly path: string;
+	readonly #options: HealthWatchesOptions;
+	readonly #handler: UniversalHandler;
+	readonly #watches = new Set<Watch>();
+	#open = 0;
+	#poll: Timer | undefined;
+
+	constructor(options: HealthWatchesOptions) {
+		const { messageBytes, statusOf, streamsEnd } = options;
+		this.#options = options;
+		const router = createConnectRouter({
+			readMaxBytes: messageBytes,
+			requestGate: (call) => {
+				sendErrorsWell(call);
+				const { failure } = call.values.get(turnKey);
+				if (failure !== undefined) {
+					throw failure;
+				}
+			},
+		});
+		router.service(Health, {
+			async *watch({ service }, { values }) {
+				const status = statusOf(service);
+				values.get(turnKey).sent = { service, status };
+				yield { status };
+			},
+		});
+		const handler = router.handlers.find(({ method }) => method === Health.method.watch);
+		if (handler === undefined) {
+			throw new Error("the router has a handler for each method of its services");
+		}
+		this.#handler = handler;
+		this.path = handler.requestPath;
+		streamsEnd.addEventListener("abort", () => this.#endAll(), { once: true });
+	}
+
+	/** Open streams. */
+	get open(): number {
+		return this.#open;
+	}
+
+	leave({ connection }: Exchange): void {
+		this.#open -= 1;
+		connection.healthWatches -= 1;
+	}
+
+	/** Serves a request to `path`. */
+	readonly serve = (exchange: Exchange, request: Request, response: Response): void => {
+		this.#begin(exchange, request, response)
+			.catch((failure: unknown) => {
+				this.#options.logger.debug({ err: failure }, "a watch of the health ended early");
+				exchange.destroy();
+			})
+			.finally(() => exchange.settled());
+	};
+
+	async #begin(exchange: Exchange, request: Request, response: Response): Promise<void> {
+		const failure = this.#refusal(exchange);
+		if (failure === undefined) {
+			this.#open += 1;
+			exchange.connection.healthWatches += 1;
+			exchange.admit(this);
+		}
+		const turn: Turn = failure === undefined ? {} : { failure };
+		const chunks: Uint8Array[] = [];
+		const answer = await this.#run(request, recorded(exchange.body, chunks), turn);
+		if (turn.sent === undefined) {
+			await sendResponse(answer, exchange, response);
+			return;
+		}
+		await sendFirst(answer, exchange, response);
+		const watch = {
+			exchange,
+			request,
+			response,
+			body: Buffer.concat(chunks).toString("latin1"),
+			...turn.sent,
+		};
+		this.#watches.add(watch);
+		exchange.park();
+		if (this.#options.streamsEnd.aborted) {
+			this.#end(watch);
+		}
+		this.#poll ??= this.#options.clock.setTimer(pollMs, this.#onPoll);
+	}
+
+	#refusal({ connection }: Exchange): ConnectError | undefined {
+		const { limits, streamsEnd } = this.#options;
+		if (streamsEnd.aborted) {
+			return ConnectError.from(streamsEnd.reason);
+		}
+		if (connection.healthWatches >= limits.healthWatchesPerConnection) {
+			return new ConnectError(
+				`too many watches of the health on one connection: at most ${limits.healthWatchesPerConnection}; one is enough`,
+				Code.ResourceExhausted,
+			);
+		}
+		return this.#open < limits.healthWatches
+			? undefined
+			: new ConnectError(
+					`the server has ${this.#open} watches of its health, as many as it takes: call Check instead, or try again later`,
+					Code.ResourceExhausted,
+				);
+	}
+
+	/** Runs the method up to its first message. */
+	async #run(
+		request: Request,
+		body: AsyncIterable<Uint8Array>,
+		turn: Turn,
+	): Promise<UniversalServerResponse> {
+		const head = requestHead(request);
+		if (head === undefined) {
+			return { status: 400 };
+		}
+		const { signal } = new AbortController();
+		const contextValues = createContextValues().set(turnKey, turn);
+		return this.#handler({ ...head, body, signal, contextValues });
+	}
+
+	readonly #onPoll = (): void => {
+		const { statusOf, clock } = this.#options;
+		const statuses = new Map<string, Status>();
+		for (const watch of this.#watches) {
+			const { exchange, service } = watch;
+			if (exchange.isClosed) {
+				this.#watches.delete(watch);
+				continue;
+			}
+			const status = statuses.get(service) ?? statusOf(service);
+			statuses.set(service, status);
+			// Who has not taken the last message gets the next one after it, and those between never.
+			if (status !== watch.status && exchange.pendingBytes === 0) {
+				watch.status = status;
+				this.#send(watch).catch(() => exchange.destroy());
+			}
+		}
+		this.#poll = this.#watches.size === 0 ? undefined : clock.setTimer(pollMs, this.#onPoll);
+	};
+
+	async #send({ exchange, request, response, body }: Watch): Promise<void> {
+		await sendFirst(await this.#run(request, once(body), {}), exchange, response);
+	}
+
+	#endAll(): void {
+		for (const watch of this.#watches) {
+			this.#end(watch);
+		}
+		this.#watches.clear();
+	}
+
+	#end({ exchange, request, response, body }: Watch): void {
+		const failure = ConnectError.from(this.#options.streamsEnd.reason);
+		this.#run(request, once(body), { failure })
+			.then((answer) => sendResponse(answer, exchange, response))
+			.catch(() => exchange.destroy());
+	}
+}
+
+/** Sends the first message, and ends the method. */
+async function sendFirst(
+	{ status, header, body }: UniversalServerResponse,
+	exchange: Exchange,
+	response: Response,
+): Promise<void> {
+	const chunks = body?.[Symbol.asyncIterator]();
+	const first = await chunks?.next();
+	await chunks?.return?.();
+	writeHead(response, exchange, status, header);
+	if (first !== undefined && first.done !== true) {
+		exchange.write(first.value)?.catch(() => {});
+	}
+}
+
+async function* recorded(
+	body: AsyncIterable<Uint8Array>,
+	chunks: Uint8Array[],
+): AsyncIterable<Uint8Array> {
+	for await (const chunk of body) {
+		chunks.push(chunk);
+		yield chunk;
+	}
+}
+
+async function* once(body: string): AsyncIterable<Uint8Array> {
+	yield Buffer.from(body, "latin1");
+}

@@ -1,0 +1,46 @@
+import type { Authorizer } from "@plinth/resource";
+import type { ListenAddress } from "../configuration/listen-address.ts";
+import { hostForm, originForm, parseHostName, parseOrigin } from "../listener/host-header.ts";
+import type { OriginPolicy } from "../listener/origin-check.ts";
+import type { ServerOptions } from "../server-options.ts";
+
+/**
+ * Which hosts and origins the public listener of a server accepts. The host that it was told to listen on is
+ * among them where that is a name.
+ *
+ * @throws Error that quotes a value which is no host name or no origin.
+ */
+export function originPolicy(
+	{ allowedHosts = [], cors, tls }: Pick<ServerOptions, "allowedHosts" | "cors" | "tls">,
+	listen: ListenAddress,
+	authorizer: Authorizer,
+): OriginPolicy {
+	const open = authorizer.tokenless !== undefined;
+	const hosts = allowedHosts.map((value) =>
+		checked("allowedHosts", value, parseHostName, hostForm),
+	);
+	const own = parseHostName(listen.host);
+	const origins = cors?.allowedOrigins.map((value) =>
+		checked("cors.allowedOrigins", value, parseOrigin, originForm),
+	);
+	return {
+		scheme: tls === undefined ? "http" : "https",
+		allowedOrigins: new Set(origins),
+		...((open || hosts.length > 0) && {
+			allowedHosts: new Set(own === undefined ? hosts : [...hosts, own]),
+		}),
+	};
+}
+
+function checked(
+	option: string,
+	value: string,
+	parse: (value: string) => string | undefined,
+	form: string,
+): string {
+	const parsed = parse(value);
+	if (parsed === undefined) {
+		throw new Error(`${option} ${JSON.stringify(value)} ${form}`);
+	}
+	return parsed;
+}

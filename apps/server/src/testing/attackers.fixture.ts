@@ -1,0 +1,69 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+
+const main = fileURLToPath(new URL("../../testdata/attackers/main.ts", import.meta.url));
+
+/** Whom to attack, for how long, and with which tokens. */
+export interface AttackOptions {
+	readonly address: string;
+	/** All rights in `namespace`. */
+	readonly token: string;
+	readonly namespace: string;
+	/** No rights. */
+	readonly powerless: string;
+	readonly seconds: number;
+	/** Names of attacks; all of them where it is absent. */
+	readonly attacks?: readonly string[];
+}
+
+type Outcome = Readonly<Record<string, Readonly<Record<string, number>>>>;
+
+/** Runs the attackers, each in a process of its own, and returns how often what happened, by attack. */
+export async function attack(options: AttackOptions): Promise<Outcome> {
+	const { attacks = allAttacks, ...rest } = options;
+	const outcomes = await Promise.all(
+		attackers
+			.map((names) => names.filter((name) => attacks.includes(name)))
+			.filter((names) => names.length > 0)
+			.map((names) => run(rest, names)),
+	);
+	return Object.assign({}, ...outcomes);
+}
+
+/** One process would be busy with its connections, and the other attacks would wait for it. */
+const attackers = [
+	["healthWatches", "unreadLists", "unreadWatches", "slowHeaders"],
+	["heldPages", "unfinishedBodies", "manyFields"],
+	["resets", "foreignOrigin", "guessedTokens"],
+] as const;
+
+const allAttacks: readonly string[] = attackers.flat();
+
+async function run(
+	options: Omit<AttackOptions, "attacks">,
+	attacks: readonly string[],
+): Promise<Outcome> {
+	const values = { ...options, attacks: attacks.join(",") };
+	const flags = Object.entries(values).flatMap(([name, value]) => [`--${name}`, String(value)]);
+	const child = spawn(process.execPath, [main, ...flags], {
+		stdio: ["ignore", "pipe", "inherit"],
+	});
+	let text = "";
+	child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
+		text += chunk;
+	});
+	const [code] = await once(child, "close");
+	if (code !== 0) {
+		throw new Error(`the attackers ended with ${code}`);
+	}
+	return Object.fromEntries(
+		text
+			.trim()
+			.split("\n")
+			.map((line) => {
+				const at = line.indexOf(":");
+				return [line.slice(0, at), JSON.parse(line.slice(at + 1))];
+			}),
+	);
+}

@@ -1,0 +1,54 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer as createPort } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { onTestFinished } from "vitest";
+import type { DeploymentOptions } from "../deployment/deployment-options.ts";
+import type { Server } from "../server.ts";
+import type { ServerOptions } from "../server-options.ts";
+import { startServer } from "./started-server.fixture.ts";
+
+/** The credential of all deployments of a test. */
+export const credential = "a-credential-of-all-deployments";
+
+/** A file with the credential, and the one before it. */
+export function credentialFile(): string {
+	const folder = mkdtempSync(join(tmpdir(), "plinth-deployment-"));
+	onTestFinished(() => rmSync(folder, { recursive: true }));
+	const file = join(folder, "credential");
+	writeFileSync(file, `${credential}\nthe-credential-that-was-before\n`);
+	return file;
+}
+
+/** A server as a deployment of a service in the region `r1`. */
+export async function startDeployment(
+	service: string,
+	file: string,
+	options: Partial<
+		Pick<DeploymentOptions, "metaAddresses"> & Omit<ServerOptions, "deployment">
+	> = {},
+): Promise<{ readonly server: Server; readonly internal: string }> {
+	const { metaAddresses = [], ...serverOptions } = options;
+	const internalListen = { host: "127.0.0.1", port: await freePort() };
+	const internal = `http://127.0.0.1:${internalListen.port}`;
+	const server = await startServer({
+		...serverOptions,
+		deployment: {
+			service,
+			region: "r1",
+			address: internal,
+			metaAddresses,
+			internalListen,
+			credentialFile: file,
+		},
+	});
+	return { server, internal };
+}
+
+async function freePort(): Promise<number> {
+	const port = createPort();
+	await new Promise<void>((resolve) => port.listen(0, "127.0.0.1", resolve));
+	const address = port.address();
+	await new Promise((resolve) => port.close(resolve));
+	return typeof address === "object" && address !== null ? address.port : 0;
+}

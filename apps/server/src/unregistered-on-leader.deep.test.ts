@@ -1,0 +1,28 @@
+import { describe, expect, it } from "vitest";
+// A fixture, which packages do not export.
+import { hasEtcd } from "../../../packages/storage-etcd/src/testing/etcd-process.fixture.ts";
+import {
+	clientOf,
+	startLeaderWithoutModule,
+	until,
+} from "./testing/leader-without-module.fixture.ts";
+import {
+	artistOfTenant,
+	artistsOfTenant,
+	hasTenant,
+	tenant,
+	tenantId,
+} from "./testing/tenant.fixture.ts";
+
+describe.skipIf(!hasEtcd)("a namespace on two servers, the leader without the module", () => {
+	it("is emptied by the other one where that runs, and goes", async () => {
+		const { leader, startOther } = await startLeaderWithoutModule();
+		const writer = await clientOf(startOther());
+		await writer.write({ resource: tenant });
+		await writer.write({ resource: artistOfTenant("miles") });
+		await leader.delete({ id: tenantId });
+		await until(async () => !(await hasTenant(leader)));
+		await leader.write({ resource: tenant });
+		expect(await artistsOfTenant(writer)).toEqual([]);
+	});
+});

@@ -1,0 +1,48 @@
+import { describe, expect, it } from "vitest";
+// A fixture, which packages do not export.
+import { hasEtcd } from "../../../packages/storage-etcd/src/testing/etcd-process.fixture.ts";
+import {
+	clientOf,
+	startLeaderWithoutModule,
+	until,
+} from "./testing/leader-without-module.fixture.ts";
+import {
+	artistOfTenant,
+	artistsOfTenant,
+	hasTenant,
+	leftInTenant,
+	tenant,
+	tenantId,
+} from "./testing/tenant.fixture.ts";
+
+describe.skipIf(!hasEtcd)("a namespace on two servers, the leader without the module", () => {
+	it("stays while no server registers a type in it, and is emptied by the one that does", async () => {
+		const { leader, startOther } = await startLeaderWithoutModule();
+		const other = startOther();
+		const writer = await clientOf(other);
+		await writer.write({ resource: tenant });
+		await writer.write({ resource: artistOfTenant("miles") });
+		other.kill("SIGTERM");
+		await other.ended;
+
+		await leader.delete({ id: tenantId });
+		await until(async () => (await leftInTenant(leader)) !== "");
+		expect(await leftInTenant(leader)).toMatch(
+			/^UnregisteredTypes: still there: 1 music\.v1\.Artist\. No module of this server registers music\.v1\.Artist\. /,
+		);
+		await expect(leader.write({ resource: tenant })).rejects.toThrow(
+			"cannot no-op write resource marked for deletion",
+		);
+		await expect(leader.write({ resource: tenant, createOnly: true })).rejects.toThrow(
+			"tenant is there already",
+		);
+
+		const again = await clientOf(startOther());
+		await until(async () => (await artistsOfTenant(again)).length === 0);
+		// The tombstone of what was in it keeps it for half a minute more.
+		expect(await hasTenant(again)).toBe(true);
+		await expect(again.write({ resource: artistOfTenant("next") })).rejects.toThrow(
+			"tenancy marked for deletion",
+		);
+	});
+});

@@ -1,0 +1,63 @@
+import { createClient } from "@connectrpc/connect";
+import { createInProcessTransport } from "@plinth/in-process";
+import { ControllerService } from "@plinth/proto";
+import { describe, expect, it } from "vitest";
+import { defineController } from "../define/controller.ts";
+import { Artist, demo } from "../fixture/demo-types.fixture.ts";
+import { TestBench } from "../fixture/running-manager.fixture.ts";
+import { createControllerService } from "../manager/controller-service.ts";
+
+describe("the time limits of reconciles", () => {
+	it("report after a minute, abort after five, count it as failed and try again", async () => {
+		await using bench = new TestBench();
+		bench.service.put(demo(Artist, "miles"));
+		const starts: number[] = [];
+		const controller = defineController({
+			name: "slow",
+			manages: Artist,
+			reconcile(context) {
+				starts.push(bench.clock.monotonic());
+				return new Promise((resolve) => context.signal.addEventListener("abort", () => resolve()));
+			},
+		});
+		const manager = await bench.start([controller]);
+		await bench.advance(59_999);
+		expect(bench.messages("warn")).toEqual([]);
+		await bench.advance(1);
+		const [line] = bench.log.filter(({ level }) => level === "warn");
+		expect(line).toMatchObject({
+			message: "reconcile is still running",
+			fields: { controller: "slow", runningMs: 60_000, limitMs: 300_000 },
+		});
+		const key = String(line?.fields.key);
+		expect(key).toContain("miles");
+
+		await bench.advance(30_000);
+		expect(bench.state("slow").run?.stillRunning).toEqual([{ key, runningMs: 90_000 }]);
+		const transport = createInProcessTransport((router) => {
+			router.service(ControllerService, createControllerService(manager));
+		});
+		const { controllers } = await createClient(ControllerService, transport).listControllers({});
+		expect(controllers[0]?.stillRunning).toMatchObject([{ key, running: { seconds: 90n } }]);
+		expect(controllers[0]?.overdue).toEqual([]);
+
+		await bench.advance(210_000);
+		expect(bench.messages("error")).toEqual(["reconcile passed its time limit and was aborted"]);
+		const failed = bench.log.find(({ message }) => message === "reconcile failed");
+		expect(`${failed?.fields.err}`).toBe(
+			`TimeLimitError: ${key} passed its time limit of 300000 ms and was aborted`,
+		);
+		expect(bench.state("slow").reconciles).toMatchObject({ succeeded: 0, failed: 1, overdue: 1 });
+		await bench.advance(5);
+		expect(starts).toEqual([0, 300_005]);
+	});
+
+	it("can be set per controller, and must be more than 0", async () => {
+		await using bench = new TestBench();
+		const controller = { name: "odd", manages: Artist, async reconcile() {} };
+		const refused = bench.start([defineController({ ...controller, reconcileReportMs: 0 })]);
+		await expect(refused).rejects.toThrow(
+			"controller odd: reconcileReportMs must be more than 0, got 0",
+		);
+	});
+});

@@ -1,0 +1,68 @@
+/**
+ * A hook returned a promise, of which nobody could wait for the outcome. A bug of the type, not of the caller:
+ * a TypeError, which callers are told as an internal error.
+ */
+export class AsynchronousHook extends TypeError {
+	override readonly name = "AsynchronousHook";
+
+	/** @param what as `hook validate of resource type demo.v2.Artist`. */
+	constructor(what: string) {
+		super(
+			`${what} returned a promise: hooks are synchronous, and what a promise comes to is not awaited`,
+		);
+	}
+}
+
+/**
+ * Refuses a promise, whose rejection is then reported by what is thrown here.
+ *
+ * @throws AsynchronousHook
+ */
+export function refusePromise(result: unknown, what: string): void {
+	if (isThenable(result)) {
+		result.then(ignore, ignore);
+		throw new AsynchronousHook(what);
+	}
+}
+
+type Hook = (...args: never[]) => unknown;
+
+/**
+ * The hooks, each of which throws where it returns a promise. Types refuse that already, where they are
+ * checked; a promise that is dropped would let pass what it was to refuse, and its rejection would have no
+ * handler.
+ *
+ * @param name as `resource type demo.v2.Artist`.
+ */
+export function synchronousHooks<Hooks extends object>(hooks: Hooks, name: string): Hooks {
+	const entries = Object.entries(hooks).map(([key, value]) => {
+		if (typeof value === "function") {
+			return [key, synchronous(value as Hook, hooks, `hook ${key} of ${name}`)];
+		}
+		return [key, isHooks(value) ? synchronousHooks(value, name) : value];
+	});
+	return Object.fromEntries(entries) as Hooks;
+}
+
+function isHooks(value: unknown): value is object {
+	return typeof value === "object" && value !== null;
+}
+
+function synchronous(hook: Hook, self: object, what: string): Hook {
+	return (...args) => {
+		const result = hook.apply(self, args);
+		refusePromise(result, what);
+		return result;
+	};
+}
+
+function ignore(): void {}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+	return (
+		typeof value === "object" &&
+		value !== null &&
+		"then" in value &&
+		typeof value.then === "function"
+	);
+}

@@ -1,0 +1,92 @@
+import type { LeaseHold, LeaseManager } from "./lease.ts";
+
+/**
+ * Leases that a server gives up, and does not acquire, while it is suspended: because it can't do what
+ * the holder of a lease must do, though it runs and reaches the lease manager.
+ *
+ *     active ──suspend: every hold ends, then is released──▶ suspended: `acquire` waits
+ *        ▲                                                        │
+ *        └──────────────────────── resume ────────────────────────┘
+ *
+ * Invariant: no hold is live while it is suspended. The signal of a hold aborts within `suspend`, before
+ * the hold is released, so that the contract of `LeaseManager` holds.
+ */
+export class SuspendableLeases implements LeaseManager {
+	readonly #leases: LeaseManager;
+	/** Aborts when it is suspended; another one with each `resume`. */
+	#active = new AbortController();
+	/** Resolves with the next `resume`; absent while it is active. */
+	#resumed: PromiseWithResolvers<void> | undefined;
+
+	constructor(leases: LeaseManager) {
+		this.#leases = leases;
+	}
+
+	/** Gives up all leases. Suspending twice does nothing. */
+	suspend(reason: Error): void {
+		if (this.#resumed === undefined) {
+			this.#resumed = Promise.withResolvers();
+			this.#active.abort(reason);
+		}
+	}
+
+	/** Lets leases be acquired again. */
+	resume(): void {
+		if (this.#resumed !== undefined) {
+			this.#active = new AbortController();
+			this.#resumed.resolve();
+			this.#resumed = undefined;
+		}
+	}
+
+	async acquire(name: string, signal: AbortSignal): Promise<LeaseHold> {
+		for (;;) {
+			await this.#whenActive(signal);
+			const active = this.#active.signal;
+			let hold: LeaseHold;
+			try {
+				hold = await this.#leases.acquire(name, AbortSignal.any([signal, active]));
+			} catch (failure) {
+				if (active.aborted && !signal.aborted) {
+					continue;
+				}
+				throw failure;
+			}
+			if (!active.aborted) {
+				return suspendable(hold, active);
+			}
+			await hold.release();
+		}
+	}
+
+	async #whenActive(signal: AbortSignal): Promise<void> {
+		signal.throwIfAborted();
+		while (this.#resumed !== undefined) {
+			const aborted = Promise.withResolvers<never>();
+			const onAbort = () => aborted.reject(signal.reason);
+			signal.addEventListener("abort", onAbort, { once: true });
+			try {
+				await Promise.race([this.#resumed.promise, aborted.promise]);
+			} finally {
+				signal.removeEventListener("abort", onAbort);
+			}
+		}
+	}
+}
+
+function suspendable(hold: LeaseHold, active: AbortSignal): LeaseHold {
+	const ended = new AbortController();
+	const onEnded = () => ended.abort(hold.signal.reason);
+	const onSuspended = () => {
+		ended.abort(active.reason);
+		// The holder releases it as well, and reports where that fails.
+		hold.release().catch(() => {});
+	};
+	const { signal } = ended;
+	if (hold.signal.aborted) {
+		onEnded();
+	}
+	hold.signal.addEventListener("abort", onEnded, { once: true, signal });
+	active.addEventListener("abort", onSuspended, { once: true, signal });
+	return { fence: hold.fence, signal, release: () => hold.release() };
+}

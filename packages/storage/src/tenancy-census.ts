@@ -1,0 +1,98 @@
+import type { Resource, Type } from "@plinth/proto";
+import { gvkKey, sameType } from "@plinth/resource";
+
+/** A namespace; or, where none is named, a partition with all its namespaces. */
+export interface TenancyUnit {
+	readonly partition: string;
+	/** Empty: only what lives in the partition itself. */
+	readonly namespace?: string;
+}
+
+/**
+ * How many resources of each type each namespace and each partition holds. A write updates three counters
+ * at most, and none where it replaces a resource by one of the same group version; a query copies the
+ * counters of one unit, so that its cost depends on the number of types, not of resources.
+ *
+ * Counters and units that reach zero are removed: tenants that come and go leave nothing behind.
+ */
+export class TenancyCensus {
+	readonly #all = new Map<string, number>();
+	readonly #partitions = new Map<string, PartitionCounts>();
+	/** The type of the last change with its key: the next one is mostly of the same. */
+	#last: { readonly type: Type; readonly key: string } | undefined;
+
+	/** Follows a change of what is stored under one name. */
+	update(previous: Resource | undefined, next: Resource | undefined): void {
+		const before = previous?.id?.type;
+		const after = next?.id?.type;
+		if (before?.groupVersion === after?.groupVersion && previous !== undefined) {
+			return;
+		}
+		if (before !== undefined) {
+			this.#add(previous, before, -1);
+		}
+		if (after !== undefined) {
+			this.#add(next, after, 1);
+		}
+	}
+
+	/** How many resources there are of each type, by its key. */
+	all(): ReadonlyMap<string, number> {
+		return new Map(this.#all);
+	}
+
+	/** How many resources of each type the unit holds, by the type's key. */
+	in({ partition, namespace }: TenancyUnit): ReadonlyMap<string, number> {
+		const counts = this.#partitions.get(partition);
+		return new Map(namespace === undefined ? counts?.all : counts?.namespaces.get(namespace));
+	}
+
+	#add(resource: Resource | undefined, type: Type, by: 1 | -1): void {
+		const { partition = "", namespace = "" } = resource?.id?.tenancy ?? {};
+		const key = this.#keyOf(type);
+		let counts = this.#partitions.get(partition);
+		if (counts === undefined) {
+			counts = { all: new Map(), namespaces: new Map() };
+			this.#partitions.set(partition, counts);
+		}
+		let inNamespace = counts.namespaces.get(namespace);
+		if (inNamespace === undefined) {
+			inNamespace = new Map();
+			counts.namespaces.set(namespace, inNamespace);
+		}
+		add(this.#all, key, by);
+		add(counts.all, key, by);
+		add(inNamespace, key, by);
+		if (inNamespace.size === 0) {
+			counts.namespaces.delete(namespace);
+		}
+		if (counts.all.size === 0) {
+			this.#partitions.delete(partition);
+		}
+	}
+
+	#keyOf(type: Type): string {
+		if (this.#last === undefined || !sameType(this.#last.type, type)) {
+			this.#last = { type, key: gvkKey(type) };
+		}
+		return this.#last.key;
+	}
+}
+
+/** Counters by the key of the type. */
+type TypeCounts = Map<string, number>;
+
+interface PartitionCounts {
+	/** Of the partition itself and all its namespaces. */
+	readonly all: TypeCounts;
+	readonly namespaces: Map<string, TypeCounts>;
+}
+
+function add(counts: TypeCounts, key: string, by: 1 | -1): void {
+	const count = (counts.get(key) ?? 0) + by;
+	if (count === 0) {
+		counts.delete(key);
+	} else {
+		counts.set(key, count);
+	}
+}

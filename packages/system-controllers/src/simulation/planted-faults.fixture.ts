@@ -1,0 +1,63 @@
+import { Namespace, Partition, Tombstone } from "@plinth/resource";
+import type { Random } from "@plinth/runtime";
+import type { StorageBackend } from "@plinth/storage";
+
+/** What can be wrong with a server, and must not go unnoticed. */
+export const plantedFaults = [
+	"the census leaves out unregistered types",
+	"the census leaves out tombstones",
+	"the census is older than the mark",
+	"writes do not assert their tenancy",
+] as const;
+
+/** One of them. */
+export type PlantedFault = (typeof plantedFaults)[number];
+
+/** The storage of a server with that fault, which registers the types of these keys. */
+export function withFault(
+	backend: StorageBackend,
+	fault: PlantedFault,
+	{ registered, random }: { readonly registered: ReadonlySet<string>; readonly random: Random },
+): StorageBackend {
+	switch (fault) {
+		case "the census leaves out unregistered types":
+			return withCensus(backend, (key) => registered.has(key));
+		case "the census leaves out tombstones":
+			return withCensus(backend, (key) => key !== Tombstone.key);
+		case "the census is older than the mark":
+			return withOldCensus(backend, random);
+		case "writes do not assert their tenancy":
+			return {
+				...backend,
+				commit: (mutations, options) => {
+					const { group } = Namespace.type;
+					const kinds = [Namespace.type.kind, Partition.type.kind];
+					const kept = mutations.filter(
+						({ op, ...mutation }) =>
+							op !== "assert" ||
+							!("id" in mutation) ||
+							mutation.id.type?.group !== group ||
+							!kinds.includes(mutation.id.type.kind),
+					);
+					return backend.commit(kept, options);
+				},
+			};
+	}
+}
+
+function withCensus(backend: StorageBackend, counts: (key: string) => boolean): StorageBackend {
+	return {
+		...backend,
+		countByTypeIn: async (unit, options) =>
+			new Map([...(await backend.countByTypeIn(unit, options))].filter(([key]) => counts(key))),
+	};
+}
+
+/** Now and then a unit is taken for as empty as it was when it was made. */
+function withOldCensus(backend: StorageBackend, random: Random): StorageBackend {
+	return {
+		...backend,
+		countByTypeIn: async (unit, options) =>
+			random.next() < 0.1 ? new Map() : backend.countByTypeIn(unit, options),
+	};
+}

@@ -1,0 +1,260 @@
+import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { createControllerManager, type ResourceClient } from "@plinth/controller";
+import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
+import {
+	createResourceServiceCloningClient,
+	type ID,
+	NamespaceSchema,
+	PartitionSchema,
+	type Resource,
+	ResourceService,
+} from "@plinth/proto";
+import {
+	finalizersKey,
+	finalizersOf,
+	idOf,
+	isMarkedForDeletion,
+	Namespace,
+	Partition,
+	type ResourceType,
+	resourceOf,
+	Tombstone,
+	TypeRegistry,
+} from "@plinth/resource";
+import {
+	createResourceService,
+	ensureDefaultTenancy,
+	everyoneMayDoEverything,
+} from "@plinth/resource-service";
+import { type Random, silentLogger } from "@plinth/runtime";
+import { type SeededRuntime, seededRandom, seededRuntime } from "@plinth/runtime/testing";
+import type { TenancyUnit } from "@plinth/storage";
+import { Thing, ThingSchema } from "../../testdata/thing.ts";
+import { createLocalReaper, createReaper } from "../reaper.ts";
+import { createLocalTenancyDeletion, createTenancyDeletion } from "../tenancy-deletion.ts";
+import { followerOf, Origin } from "./follower.fixture.ts";
+import { type PlantedFault, withFault } from "./planted-faults.fixture.ts";
+import { TenancyCheck } from "./tenancy-check.fixture.ts";
+
+/** What a simulation found. */
+export interface SimulationResult {
+	/** What went against a promise, in words. */
+	readonly violations: readonly string[];
+	/** How many namespaces and partitions were removed. */
+	readonly removed: number;
+}
+
+/** A server of the cluster. */
+interface SimulatedServer {
+	readonly client: ResourceClient;
+	stop(): Promise<void>;
+}
+
+/**
+ * Two servers on one storage, each with a view of its own that lags behind. The one that runs the singletons
+ * may lack the type that most resources are of. Users create namespaces and partitions, write into
+ * them, and delete them, through either server, and try to hurry deletions along. Then they stop, and
+ * everything that is marked for deletion must go.
+ */
+export async function simulate(seed: number, fault?: PlantedFault): Promise<SimulationResult> {
+	const runtime = seededRuntime({ seed, maxSteps: 400_000 });
+	const random = seededRandom(seed * 31 + 7);
+	const { scheduler } = runtime;
+	const origin = new Origin(runtime);
+	const check = new TenancyCheck(origin);
+	const faults: string[] = [];
+	const start = (leads: boolean, types: readonly ResourceType[]) =>
+		startServer(origin, runtime, { leads, types, faults, ...(fault && { fault }) });
+	const first = await scheduler.run(start(true, seed % 4 === 0 ? [Thing] : []));
+	const second = await scheduler.run(start(false, [Thing]));
+	const users = Array.from({ length: 4 }, () =>
+		new User([first.client, second.client], runtime, random).act(40),
+	);
+	await scheduler.run(Promise.all(users));
+	await scheduler.run(new User([second.client], runtime, random).releaseEverything(origin));
+	for (let minute = 0; minute < 15 && marked(origin).length > 0; minute++) {
+		await scheduler.advance(60_000);
+	}
+	const left = marked(origin).map((name) => `${name} is marked, and does not go`);
+	await scheduler.run(Promise.all([first.stop(), second.stop()]));
+	return {
+		violations: [...check.violations, ...faults, ...(check.violations.length > 0 ? [] : left)],
+		removed: check.removed,
+	};
+}
+
+function marked({ stored }: Origin): readonly string[] {
+	return [...stored.entries()]
+		.filter(([, resource]) => isMarkedForDeletion(resource))
+		.map(([key]) => key);
+}
+
+async function startServer(
+	origin: Origin,
+	runtime: SeededRuntime,
+	{
+		leads,
+		types,
+		fault,
+		faults,
+	}: {
+		readonly leads: boolean;
+		readonly types: readonly ResourceType[];
+		readonly fault?: PlantedFault;
+		readonly faults: string[];
+	},
+): Promise<SimulatedServer> {
+	const registry = new TypeRegistry([Partition, Namespace, Tombstone, ...types]);
+	const registered = new Set(registry.all().map(({ key }) => key));
+	const follower = followerOf(origin, runtime);
+	const backend =
+		fault === undefined
+			? follower
+			: withFault(follower, fault, { registered, random: runtime.random });
+	await ensureDefaultTenancy(backend, runtime);
+	const service = createResourceService({
+		backend,
+		registry,
+		runtime,
+		authorizer: everyoneMayDoEverything,
+		logger: { ...silentLogger, error: (fields) => faults.push(`fault: ${String(fields.err)}`) },
+	});
+	const transport = createInProcessTransport(
+		(router) => router.service(ResourceService, service),
+		runtime,
+	);
+	const client = createInProcessClient(ResourceService, transport);
+	const manager = createControllerManager({
+		client,
+		cloningClient: createResourceServiceCloningClient(client),
+		runtime,
+		logger: silentLogger,
+	});
+	const known = {
+		types: () => registry.all(),
+		census: (unit: TenancyUnit) => backend.countByTypeIn(unit, { consistency: "strong" }),
+	};
+	const controllers = [
+		...(leads ? [createReaper(known), ...createTenancyDeletion(known)] : []),
+		...[createLocalReaper(known), ...createLocalTenancyDeletion(known)],
+	];
+	for (const controller of controllers) {
+		manager.register(controller);
+	}
+	const end = new AbortController();
+	const ended = manager.run(end.signal);
+	return {
+		client,
+		async stop() {
+			end.abort();
+			await ended;
+			await follower.close();
+		},
+	};
+}
+
+const partitions = ["default", "p", "q"];
+const namespaces = ["a", "b"];
+const things = ["x", "y", "z"];
+
+/** Does this and that to namespaces, partitions and things, through one server or the other. */
+class User {
+	readonly #clients: readonly ResourceClient[];
+	readonly #runtime: SeededRuntime;
+	readonly #random: Random;
+
+	constructor(clients: readonly ResourceClient[], runtime: SeededRuntime, random: Random) {
+		this.#clients = clients;
+		this.#runtime = runtime;
+		this.#random = random;
+	}
+
+	async act(times: number): Promise<void> {
+		const { scheduler, clock } = this.#runtime;
+		for (let count = 0; count < times; count++) {
+			while (this.#random.next() < 0.4) {
+				await scheduler.pause();
+			}
+			if (this.#random.next() < 0.1) {
+				await new Promise<void>((resolve) => {
+					clock.setTimer(this.#random.next() * 20_000, resolve);
+				});
+			}
+			await this.#tolerating(() => this.#step());
+		}
+	}
+
+	/** Takes all finalizers away that users have set, and again where it was refused: its server lags behind. */
+	async releaseEverything({ stored }: Origin): Promise<void> {
+		const isHeld = (resource: Resource) =>
+			resource.id?.type?.kind === Thing.type.kind && finalizersOf(resource).length > 0;
+		for (let held = [...stored.values()].filter(isHeld); held.length > 0; ) {
+			for (const { id } of held) {
+				await this.#tolerating(async () => id && this.#withoutFinalizers(id));
+			}
+			await new Promise<void>((resolve) => {
+				this.#runtime.clock.setTimer(1_000, resolve);
+			});
+			held = [...stored.values()].filter(isHeld);
+		}
+	}
+
+	async #step(): Promise<void> {
+		const client = this.#pick(this.#clients);
+		const partition = this.#pick(partitions);
+		const namespaceId = idOf(Namespace, this.#pick(namespaces), { partition });
+		const partitionId = idOf(Partition, this.#pick(partitions.slice(1)));
+		const tenancy = { partition, namespace: namespaceId.name };
+		const drawn = this.#random.next();
+		if (drawn < 0.2) {
+			const data = create(NamespaceSchema);
+			await client.write({ resource: resourceOf(Namespace, { id: namespaceId, data }) });
+		} else if (drawn < 0.27) {
+			const data = create(PartitionSchema);
+			await client.write({ resource: resourceOf(Partition, { id: partitionId, data }) });
+		} else if (drawn < 0.37) {
+			await client.delete({ id: namespaceId });
+		} else if (drawn < 0.4) {
+			await client.delete({ id: partitionId });
+		} else if (drawn < 0.5) {
+			await this.#withoutFinalizers(this.#random.next() < 0.7 ? namespaceId : partitionId);
+		} else if (drawn < 0.6) {
+			const id = idOf(Thing, this.#pick(things), tenancy);
+			await (this.#random.next() < 0.5 ? client.delete({ id }) : this.#withoutFinalizers(id));
+		} else {
+			const id = idOf(Thing, this.#pick(things), tenancy);
+			const owner = idOf(Thing, this.#pick(things), tenancy);
+			const isOwned = owner.name !== id.name && this.#random.next() < 0.3;
+			const metadata = this.#random.next() < 0.2 ? { [finalizersKey]: "held" } : {};
+			const data = create(ThingSchema);
+			await client.write({
+				resource: resourceOf(Thing, { id, data, metadata, ...(isOwned && { owner }) }),
+			});
+		}
+	}
+
+	async #withoutFinalizers(id: ID): Promise<void> {
+		const client = this.#pick(this.#clients);
+		const { resource } = await client.read({ id });
+		if (resource !== undefined) {
+			const metadata = { ...resource.metadata, [finalizersKey]: "" };
+			await client.write({ resource: { ...resource, metadata } });
+		}
+	}
+
+	/** Refusals are part of it; faults are not. */
+	async #tolerating(act: () => Promise<unknown>): Promise<void> {
+		try {
+			await act();
+		} catch (error) {
+			if (!(error instanceof ConnectError) || error.code === Code.Internal) {
+				throw error;
+			}
+		}
+	}
+
+	#pick<T>(from: readonly T[]): T {
+		return from[Math.floor(this.#random.next() * from.length)] as T;
+	}
+}
