@@ -12,6 +12,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
 	ListsSchema,
+	MapsSchema,
 	ScalarsSchema,
 	WellKnownSchema,
 } from "../../../../packages/protoc-gen-clone/testdata/src/gen/torture/v1/torture_pb.ts";
@@ -114,6 +115,21 @@ describe("counting the fields of binary messages", () => {
 		}
 		writer.tag(1_001, WireType.EndGroup);
 		expect(count(ScalarsSchema, writer.finish())).toBe(12);
+	});
+
+	it("counts what the decoder adds to a map entry without a key, a value or both", () => {
+		const key = new BinaryWriter().tag(1, WireType.LengthDelimited).string("k").finish();
+		const value = new BinaryWriter().tag(2, WireType.LengthDelimited).string("v").finish();
+		const unknown = new BinaryWriter().tag(3, WireType.Varint).uint32(1).finish();
+		const counted = (...records: Uint8Array[]) => {
+			const entry = Buffer.concat(records);
+			const bytes = new BinaryWriter().tag(14, WireType.LengthDelimited).bytes(entry).finish();
+			expect(Object.keys(fromBinary(MapsSchema, bytes).stringByString)).toHaveLength(1);
+			return count(MapsSchema, bytes);
+		};
+		expect([counted(), counted(key), counted(value), counted(key, value)]).toEqual([3, 3, 3, 3]);
+		expect(counted(unknown, key)).toBe(4);
+		expect(counted(key, value, value)).toBe(4);
 	});
 
 	it("stops at messages, groups and unknown groups that are nested too deeply", () => {

@@ -11,7 +11,7 @@ const longestTypeUrl = 1_024;
  * Counts the records of a message in binary form, without decoding it, up to one more than `limit`:
  *
  * - a field counts one, a repeated field one per element, a message one and what is in it;
- * - a map entry counts as what it is on the wire, a message with a key and a value;
+ * - a map entry counts as a message with a key and a value, which the decoder makes up where they are missing;
  * - a packed field counts by its bytes: one per 1, 4 or 8, the least that an element takes;
  * - an Any of a known type counts as a message and what is in its value, at any depth;
  * - an unknown field counts one, and so does each record in an unknown group.
@@ -93,7 +93,11 @@ class BinaryScan {
 				if (group !== 0 || plansAround.length === 0) {
 					return;
 				}
-				depth -= plan.isMapEntry ? 0 : 1;
+				if (plan.isMapEntry) {
+					this.#fields += missingIn(seen);
+				} else {
+					depth -= 1;
+				}
 				plan = plansAround.pop() ?? root;
 				end = endsAround.pop() ?? 0;
 				group = groupsAround.pop() ?? 0;
@@ -130,6 +134,9 @@ class BinaryScan {
 				this.#skipPacked(bytes, reader, field.layout);
 				continue;
 			}
+			if (plan.isMapEntry) {
+				seen |= number === 1 ? keySeen : valueSeen;
+			}
 			const { child } = field;
 			if (child === undefined) {
 				skipScalar(bytes, reader, field.layout);
@@ -145,6 +152,7 @@ class BinaryScan {
 				continue;
 			}
 			if (childEnd === reader.pos) {
+				this.#fields += child.isMapEntry ? missingIn(0) : 0;
 				continue;
 			}
 			depth += child.isMapEntry ? 0 : 1;
@@ -244,6 +252,15 @@ class BinaryScan {
 }
 
 const utf8 = new TextDecoder();
+
+/** What was seen in a map entry. An entry has one field that merges at most, which is marked by bit 0. */
+const keySeen = 2;
+const valueSeen = 4;
+
+/** How many of key and value an entry does not have. */
+function missingIn(seen: number): number {
+	return ((seen & keySeen) === 0 ? 1 : 0) + ((seen & valueSeen) === 0 ? 1 : 0);
+}
 
 function checkBounds(reader: BinaryReader): void {
 	if (reader.pos > reader.len) {
