@@ -7,7 +7,6 @@ import { createCallers, ensureDefaultTenancy } from "@plinth/resource-service";
 import { type Logger, SuspendableLeases, systemRuntime, type Timer } from "@plinth/runtime";
 import { formatListenAddress } from "./configuration/listen-address.ts";
 import { BytePacer } from "./decoding/byte-pacer.ts";
-import { DecodeTurns } from "./decoding/decode-turns.ts";
 import { FieldLimits } from "./decoding/field-limits.ts";
 import { RequestMeter, type RequestMeterOptions } from "./decoding/request-meter.ts";
 import { openInternal } from "./deployment/open-internal.ts";
@@ -17,6 +16,7 @@ import { Health } from "./gen/grpc/health/v1/health_pb.ts";
 import { createInterfaces, healthMessageBytes, type Interfaces } from "./interfaces.ts";
 import { CallGate } from "./limits/call-gate.ts";
 import { defaultCallLimits } from "./limits/call-limits.ts";
+import { EventLoopTurns } from "./limits/event-loop-turns.ts";
 import { Exchanges } from "./listener/exchanges.ts";
 import { followTls } from "./listener/followed-tls.ts";
 import { defaultListenerLimits } from "./listener/limits.ts";
@@ -24,6 +24,7 @@ import { openListener } from "./listener/listener.ts";
 import { checkOrigin } from "./listener/origin-check.ts";
 import { createPlainEndpoints } from "./listener/plain-endpoints.ts";
 import { createRpcHandler } from "./listener/rpc-handler.ts";
+import { takeTurns } from "./listener/take-turns.ts";
 import { registerTypes } from "./module/register-types.ts";
 import { warnOfUnregistered } from "./module/warn-of-unregistered.ts";
 import { auditRefusals, auditWrites } from "./operations/audit.ts";
@@ -134,9 +135,10 @@ export async function startParts(context: PartsContext): Promise<RunningParts> {
 		messageFields: limits.messageFields,
 		methods: new Map(modules.flatMap(({ messageFields }) => [...messageFields])),
 	};
+	const turns = new EventLoopTurns(clock);
 	const metering = {
 		messageBytes: ({ parent }) => (parent === Health ? healthMessageBytes : limits.messageBytes),
-		turns: new DecodeTurns(clock),
+		turns,
 		onRefused: ({ method, subject, error }) => {
 			const refused = { call: { method }, why: "fields", subject, error } as const;
 			calls.refused(refused);
@@ -269,20 +271,29 @@ export async function startParts(context: PartsContext): Promise<RunningParts> {
 		...(tls && { tls: tls.material }),
 		clock,
 		logger,
-		handler: checkOrigin(
-			{ ...origins, onRefused: calls.requestRefused, onAnswered: exchanges.beginPlain },
-			createRpcHandler({
-				router: interfaces.external,
-				otherwise: createPlainEndpoints(
-					interfaces.external,
-					() => problemsOf(takesCalls(), readiness),
-					metricsEndpoint(metrics, authorizer),
-				),
-				exchanges,
-				special: new Map([[healthWatches.path, healthWatches.serve]]),
-				logger,
-				meter,
-			}),
+		handler: takeTurns(
+			{
+				turns,
+				connectionOf: (...exchange) => exchanges.connectionOf(...exchange),
+				waitingPerCaller: callLimits.callsInFlight,
+				onRefused: () => calls.requestRefused("waiting"),
+				onAnswered: exchanges.beginPlain,
+			},
+			checkOrigin(
+				{ ...origins, onRefused: calls.requestRefused, onAnswered: exchanges.beginPlain },
+				createRpcHandler({
+					router: interfaces.external,
+					otherwise: createPlainEndpoints(
+						interfaces.external,
+						() => problemsOf(takesCalls(), readiness),
+						metricsEndpoint(metrics, authorizer),
+					),
+					exchanges,
+					special: new Map([[healthWatches.path, healthWatches.serve]]),
+					logger,
+					meter,
+				}),
+			),
 		),
 	});
 	tls?.follow(listener);

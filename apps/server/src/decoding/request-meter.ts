@@ -1,8 +1,8 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { ConnectError, type ContextValues, type HandlerContext } from "@connectrpc/connect";
-import { callerOf } from "../limits/call-gate.ts";
+import { callerOf, takerOf } from "../limits/call-gate.ts";
+import type { EventLoopTurns } from "../limits/event-loop-turns.ts";
 import type { BytePacer } from "./byte-pacer.ts";
-import type { DecodeTurns } from "./decode-turns.ts";
 import type { FieldLimits, MessageFormat } from "./field-limits.ts";
 import {
 	Envelopes,
@@ -11,7 +11,7 @@ import {
 	WholeBody,
 } from "./message-framing.ts";
 
-/** A message of more bytes waits for its turn to be decoded. */
+/** A message of more bytes takes a turn of the event loop, also within a stream. */
 const largeBytes = 64 * 1024;
 
 /** A request that was refused for its number of fields, before it was decoded. */
@@ -34,7 +34,7 @@ export interface RequestMeterOptions {
 	readonly unaryOnly?: boolean;
 	/** Limits bytes per second; not limited where it is absent. */
 	readonly pacer?: BytePacer;
-	readonly turns: DecodeTurns;
+	readonly turns: EventLoopTurns;
 	readonly onRefused: (refused: RefusedMessage) => void;
 }
 
@@ -53,10 +53,13 @@ export interface MeteredRequest {
  * Meters the bodies of requests on their way to Connect, which decodes them:
  *
  * ```
- * socket ──▶ bytes per second ──▶ messages ──▶ number of fields ──▶ turn ──▶ Connect
- *            of the subject:       held if      refused if past      one large
- *            read later            large        the limit            one at a time
+ * socket ──▶ bytes per second ──▶ messages ──▶ number of fields ──▶ turn of the ──▶ Connect
+ *            of the subject:       held if      refused if past      event loop
+ *            read later            large        the limit
  * ```
+ *
+ * The request of a unary call or a server's stream takes a turn when it is complete, however small: the call
+ * that it begins may be long. In a client's stream large messages do.
  *
  * Invariant: Connect reads a body only after the request gate has let its call in, so that nothing is read
  * or scanned for callers without a good token; and it accepts no compressed messages, so that what is
@@ -97,12 +100,17 @@ export class RequestMeter {
 				return entered;
 			}
 			return entered instanceof Promise
-				? entered.then(() => this.#checkQuery(call))
-				: this.#checkQuery(call);
+				? entered.then(() => this.#enterQuery(call))
+				: this.#enterQuery(call);
 		};
 	}
 
 	/** @throws ConnectError ResourceExhausted if the message in the query has too many fields. */
+	#enterQuery(call: HandlerContext): Promise<void> | undefined {
+		this.#checkQuery(call);
+		return this.#options.turns.take(takerOf(call.values), call.url.length, call.signal);
+	}
+
 	#checkQuery({ method, url, values }: HandlerContext): void {
 		const limit = this.#options.fields.of(method);
 		if (url.length <= limit.freeBytes) {
@@ -129,7 +137,43 @@ export class RequestMeter {
 			}
 			pacer.charge(subject, length);
 		}
-		return body[Symbol.asyncIterator]();
+		return takesTurn(request.method)
+			? new SmallBody(this.#options.turns, request, length)
+			: body[Symbol.asyncIterator]();
+	}
+}
+
+/** The body of a small request, which takes a turn when it has arrived. */
+class SmallBody implements AsyncIterator<Uint8Array> {
+	readonly #turns: EventLoopTurns;
+	readonly #request: MeteredRequest;
+	readonly #length: number;
+	readonly #body: AsyncIterator<Uint8Array>;
+	#hasTurn = false;
+
+	constructor(turns: EventLoopTurns, request: MeteredRequest, length: number) {
+		this.#turns = turns;
+		this.#request = request;
+		this.#length = length;
+		this.#body = request.body[Symbol.asyncIterator]();
+	}
+
+	async next(): Promise<IteratorResult<Uint8Array>> {
+		const read = await this.#body.next();
+		if (!this.#hasTurn) {
+			this.#hasTurn = true;
+			const { contextValues, signal } = this.#request;
+			const turn = this.#turns.take(takerOf(contextValues), this.#length, signal);
+			if (turn !== undefined) {
+				await turn;
+			}
+		}
+		return read;
+	}
+
+	async return(): Promise<IteratorResult<Uint8Array>> {
+		await this.#body.return?.();
+		return { done: true, value: undefined };
 	}
 }
 
@@ -140,8 +184,8 @@ class MeteredBody implements AsyncIterator<Uint8Array> {
 	readonly #body: AsyncIterator<Uint8Array>;
 	readonly #subject: string | undefined;
 	readonly #framing: MessageFraming;
-	/** Whether what is handed on next completes a large message. */
-	#isLarge = false;
+	/** The size of the largest message that what is handed on next completes, and that takes a turn. */
+	#turnBytes = -1;
 	#ready: readonly Uint8Array[] = [];
 	#next = 0;
 	#hasEnded = false;
@@ -165,7 +209,9 @@ class MeteredBody implements AsyncIterator<Uint8Array> {
 			onHeld: (message) =>
 				refuse(options, method, this.#subject, () => limit.check(message, format)),
 			onComplete: (size) => {
-				this.#isLarge ||= size > largeBytes;
+				if (size > largeBytes || takesTurn(method)) {
+					this.#turnBytes = Math.max(this.#turnBytes, size);
+				}
 			},
 		};
 		this.#framing = isEnveloped(contentType) ? new Envelopes(framing) : new WholeBody(framing);
@@ -173,7 +219,7 @@ class MeteredBody implements AsyncIterator<Uint8Array> {
 
 	async next(): Promise<IteratorResult<Uint8Array>> {
 		const { pacer, turns } = this.#options;
-		const { signal } = this.#request;
+		const { contextValues, signal } = this.#request;
 		const subject = this.#subject;
 		for (;;) {
 			const chunk = this.#ready[this.#next];
@@ -201,9 +247,9 @@ class MeteredBody implements AsyncIterator<Uint8Array> {
 				this.#ready = this.#framing.push(read.value);
 			}
 			this.#next = 0;
-			if (this.#isLarge) {
-				this.#isLarge = false;
-				const turn = turns.take(subject ?? "", signal);
+			if (this.#turnBytes >= 0) {
+				const turn = turns.take(takerOf(contextValues), this.#turnBytes, signal);
+				this.#turnBytes = -1;
 				if (turn !== undefined) {
 					await turn;
 				}
@@ -217,6 +263,11 @@ class MeteredBody implements AsyncIterator<Uint8Array> {
 		await this.#body.return?.();
 		return { done: true, value: undefined };
 	}
+}
+
+/** Whether each request takes a turn, and not large ones alone. */
+function takesTurn({ methodKind }: DescMethod): boolean {
+	return methodKind === "unary" || methodKind === "server_streaming";
 }
 
 function isEnveloped(contentType: string): boolean {

@@ -11,6 +11,7 @@ import type { Clock } from "@plinth/runtime";
 import type { Connection, Holder } from "../listener/connection.ts";
 import { exchangeOf } from "../listener/exchange.ts";
 import type { CallLimits } from "./call-limits.ts";
+import type { TurnTaker } from "./event-loop-turns.ts";
 import { RateLimiter } from "./rate-limiter.ts";
 
 /** Why a gate did not let a call in. */
@@ -51,6 +52,17 @@ const accessKey = createContextKey<Access | undefined>(undefined, {
 /** What the caller of a call that passed a gate may do. */
 export function callerOf(values: ContextValues): Access | undefined {
 	return values.get(accessKey);
+}
+
+const nobody: TurnTaker = { caller: "", connection: {} };
+
+const takerKey = createContextKey<TurnTaker>(nobody, {
+	description: "who takes turns of the event loop for the call",
+});
+
+/** Who takes turns of the event loop for a call: all that passed no gate are one. */
+export function takerOf(values: ContextValues): TurnTaker {
+	return values.get(takerKey);
 }
 
 /** What of a listener is in use. */
@@ -111,6 +123,8 @@ export class CallGate {
 	/** @throws ConnectError Unauthenticated or ResourceExhausted. */
 	readonly enter = (call: HandlerContext): void | Promise<void> => {
 		if (this.#options.exempt.has(call.service.typeName)) {
+			const { connection } = exchangeOf(call.values);
+			call.values.set(takerKey, { caller: connection, connection });
 			return;
 		}
 		this.#checkRoom(call);
@@ -159,7 +173,11 @@ export class CallGate {
 			throw this.#refusal(call, "rate", subject, message);
 		}
 		const hasToken = access !== authorizer.tokenless;
-		this.#take(call, subject, hasToken ? undefined : exchangeOf(call.values).connection);
+		const { connection } = exchangeOf(call.values);
+		this.#take(call, subject, hasToken ? undefined : connection);
+		const caller = hasToken ? subject : connection;
+		connection.caller = caller;
+		call.values.set(takerKey, { caller, connection });
 		call.values.set(accessKey, access);
 	}
 

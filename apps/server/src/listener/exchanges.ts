@@ -76,7 +76,7 @@ export class Exchanges implements ExchangeKeeper {
 		request: Parameters<RequestHandler>[0],
 		response: Parameters<RequestHandler>[1],
 	): Exchange {
-		const connection = this.#connectionOf(request, response);
+		const connection = this.connectionOf(request, response);
 		const exchange = new Exchange(this, connection, kind, request, response);
 		connection.exchanges.add(exchange);
 		this.#all.add(exchange);
@@ -168,7 +168,8 @@ export class Exchanges implements ExchangeKeeper {
 		this.#sweep = this.#all.size === 0 ? undefined : clock.setTimer(this.#sweepMs, this.#onSweep);
 	};
 
-	#connectionOf(
+	/** The connection that a request has arrived on. */
+	connectionOf(
 		request: Parameters<RequestHandler>[0],
 		response: Parameters<RequestHandler>[1],
 	): Connection {

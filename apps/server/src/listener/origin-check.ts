@@ -6,8 +6,8 @@ import type { RequestHandler } from "./request-handler.ts";
 
 type Request = Parameters<RequestHandler>[0];
 
-/** Why a request was refused, for metrics. */
-export type RefusedFor = "host" | "origin";
+/** Why a request was refused before it began, for metrics: `waiting`, where too many wait for their turn. */
+export type RefusedFor = "host" | "origin" | "waiting";
 
 /** Which hosts and origins a listener accepts. */
 export interface OriginPolicy {

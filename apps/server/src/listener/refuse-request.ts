@@ -15,19 +15,25 @@ const connectGet = /[?&]encoding=(?:json|proto)(?:&|$)/;
 
 /** Why a request is refused. */
 export interface RequestRefusal {
-	readonly code: Code.PermissionDenied | Code.InvalidArgument;
+	readonly code: Code.PermissionDenied | Code.InvalidArgument | Code.ResourceExhausted;
 	readonly message: string;
 }
+
+const statuses: Readonly<Record<RequestRefusal["code"], number>> = {
+	[Code.PermissionDenied]: 403,
+	[Code.InvalidArgument]: 400,
+	[Code.ResourceExhausted]: 429,
+};
 
 /**
  * Refuses a request before anything reads it, in the form in which its client reads errors:
  *
  * | client | status | the message is in |
  * | --- | --- | --- |
- * | Connect, unary | 403 or 400 | a JSON body |
+ * | Connect, unary | 403, 400 or 429 | a JSON body |
  * | Connect, streaming | 200 | the message that ends the stream |
  * | gRPC, gRPC-Web | 200 | `grpc-message`, among the headers |
- * | anything else | 403 or 400 | a text |
+ * | anything else | 403, 400 or 429 | a text |
  *
  * Clients of streaming Connect, gRPC and gRPC-Web take their errors from nowhere else.
  */
@@ -37,7 +43,7 @@ export function refuseRequest(
 	{ code, message }: RequestRefusal,
 ): void {
 	const error = new ConnectError(message, code);
-	const status = code === Code.PermissionDenied ? 403 : 400;
+	const status = statuses[code];
 	const contentType = request.headers["content-type"] ?? "";
 	// What the client still sends is dropped.
 	request.resume();

@@ -26,7 +26,7 @@ export interface CallMetrics {
 	refused(call: RefusedCall): void;
 	/** Counts a line of the audit that was left out: see `auditRefusals`. */
 	readonly auditSuppressed: () => void;
-	/** Counts a request that was refused for where it came from, or went to. */
+	/** Counts a request that was refused before it began. */
 	requestRefused(reason: RefusedFor): void;
 	/** Reads the gate from now on. */
 	observe(gate: Pick<CallGate, "state">): void;
@@ -54,7 +54,8 @@ export function createCallMetrics(meter: Meter, clock: Clock): CallMetrics {
 		description: "Calls that were refused before they were read, by why",
 	});
 	const requestRefusals = meter.createCounter("plinth.requests.refused", {
-		description: "Requests that were refused for their Host or their Origin",
+		description:
+			"Requests that were refused before they began: for their Host, their Origin, or because too many wait",
 	});
 	const suppressedLines = meter.createCounter("plinth.audit.lines.suppressed", {
 		description: "Lines of the audit on callers without a good token that were left out",
