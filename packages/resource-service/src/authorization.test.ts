@@ -360,4 +360,18 @@ describe.each(connections)("authorization, %s", (connection) => {
 		expect(await as("reader").list(Secret)).toEqual([]);
 		await expectRefusal(as("nobody").list(Secret), Code.PermissionDenied, "nobody lists secrets");
 	});
+
+	it("denies where a type's hook has seen the resource and does not decide", async () => {
+		const Undecided = defineType(SecretSchema, { authorize: { read: () => needsResource } });
+		await using service = await startService(connection, { authorizer, types: [Undecided] });
+		const options = { headers: { authorization: "Bearer admin" } };
+		const id = idOf(Undecided, "s");
+		const resource = resourceOf(Undecided, { id, data: create(SecretSchema) });
+		await service.client.write({ resource }, options);
+		await expectRefusal(
+			service.client.read({ id }, options),
+			Code.PermissionDenied,
+			/^the authorization hook made no decision on demo\.v2\.Secret/,
+		);
+	});
 });

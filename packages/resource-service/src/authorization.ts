@@ -130,8 +130,10 @@ export function enforce(decision: Decision): void {
  * @throws ConnectError PermissionDenied.
  */
 export function enforceWithResource(decision: Decision, id: ID): void {
-	enforce(decision);
-	if (decision.kind === "needs-resource") {
-		throw new ConnectError(`no decision on ${displayName(id)}`, Code.PermissionDenied);
-	}
+	enforce(decision.kind === "needs-resource" ? noDecision(id) : decision);
+}
+
+/** The denial where a hook has seen the resource and does not decide. */
+export function noDecision(id: ID): Decision {
+	return denied(`the authorization hook made no decision on ${displayName(id)}`);
 }

@@ -11,8 +11,6 @@ import {
 	DecodeError,
 	decodeShared,
 	denialOf,
-	denied,
-	displayName,
 	type NamedTarget,
 	operatorRead,
 	operatorReference,
@@ -22,7 +20,7 @@ import {
 	tenancyOf,
 	typeOf,
 } from "@plinth/resource";
-import { decideRead, decideReference, mayRead } from "./authorization.ts";
+import { decideRead, decideReference, mayRead, noDecision } from "./authorization.ts";
 import { tokenOf } from "./call.ts";
 
 /** The caller of a request, by what its token allows. */
@@ -124,10 +122,6 @@ function decodedAs(type: ResourceType, stored: Resource): Decoded<DescMessage> |
 /** Whoever has seen the resource must be able to tell. */
 function decided(decision: Decision, id: ID, stored: Resource | undefined): Decision {
 	return decision.kind === "needs-resource" && stored !== undefined ? noDecision(id) : decision;
-}
-
-function noDecision(id: ID): Decision {
-	return denied(`no decision on ${displayName(id)}`);
 }
 
 /** On whose behalf the call is made; `undefined` where that is the deployment itself. */

@@ -59,7 +59,7 @@ describe.each(connections)("a unit of tenancy (%s)", (connection) => {
 		await expectRefusal(
 			t.client.write({ resource: await withoutFinalizers(id) }),
 			Code.FailedPrecondition,
-			/^tenancy\.v1\.Namespace.* is not empty: its status names what is left/,
+			/^tenancy\.v1\.Namespace.* is not empty: its status lists the remaining resources/,
 		);
 		expect(isMarkedForDeletion(await stored(id))).toBe(true);
 		const left = foreign("n");
@@ -92,7 +92,8 @@ describe.each(connections)("a unit of tenancy (%s)", (connection) => {
 		const { version } = await t.backend.commit([
 			{ op: "put", resource: left, expectedVersion: "" },
 		]);
-		const refusal = /^tenancy\.v1\.Namespace.* can't be created: 1 resource of a former one/;
+		const refusal =
+			/^tenancy\.v1\.Namespace.* can't be created: 1 resource of a deleted one of the same name/;
 		await expectRefusal(writeNamespace(), Code.FailedPrecondition, refusal);
 		await t.backend.commit([{ op: "delete", id: left.id as ID, expectedVersion: version }]);
 		await writeNamespace();

@@ -64,14 +64,15 @@ export async function checkRelease(
 	if (counts.size > 0) {
 		const name = stored.id && displayName(stored.id);
 		throw new ConnectError(
-			`${name} is not empty: its status names what is left. The server removes the finalizer ${tenancyFinalizer} when nothing is`,
+			`${name} is not empty: its status lists the remaining resources. The server removes the finalizer ${tenancyFinalizer} once it is empty`,
 			Code.FailedPrecondition,
 		);
 	}
 }
 
 /**
- * Checks that a unit of tenancy that is created gets nothing that a former unit of its name has left behind.
+ * Checks that nothing is stored in a unit of tenancy that is created: a deleted one of the same name may have
+ * left resources.
  *
  * @throws ConnectError FailedPrecondition where something is stored in it.
  */
@@ -81,11 +82,11 @@ export async function checkVacant(backend: StorageBackend, created: ID): Promise
 		return;
 	}
 	const counts = await backend.countByTypeIn(unit, { consistency: "strong" });
-	const left = counts.values().reduce((sum, count) => sum + count, 0);
-	if (left > 0) {
-		const resources = left === 1 ? "1 resource" : `${left} resources`;
+	const remaining = counts.values().reduce((sum, count) => sum + count, 0);
+	if (remaining > 0) {
+		const resources = remaining === 1 ? "1 resource" : `${remaining} resources`;
 		throw new ConnectError(
-			`${displayName(created)} can't be created: ${resources} of a former one of that name, tombstones included, must be deleted first. A server deletes only resources of types that it registers`,
+			`${displayName(created)} can't be created: ${resources} of a deleted one of the same name must be deleted first, tombstones included. A server deletes only resources of types that it registers`,
 			Code.FailedPrecondition,
 		);
 	}

@@ -68,10 +68,10 @@ describe("what is configured", () => {
 		);
 		expect(configured(["--config", config])).toMatchObject(expected);
 		expect(() => configured(["--allowed-hosts", "*.example"])).toThrow(
-			'--allowed-hosts "*.example" is not a host name without scheme, port and wildcard',
+			'--allowed-hosts "*.example" is not a host name such as plinth.example, without a scheme, port or wildcard',
 		);
 		expect(() => configured(["--cors-allowed-origins", "*"])).toThrow(
-			'--cors-allowed-origins "*" is not an http or https origin',
+			'--cors-allowed-origins "*" is not an http or https origin such as https://console.example',
 		);
 	});
 

@@ -70,9 +70,9 @@ export class FieldLimits {
 }
 
 function tooManyFields(method: DescMethod, most: number, isOwn: boolean): ConnectError {
-	const setting = isOwn ? "a limit of this method" : "limits.messageFields";
+	const setting = isOwn ? "the limit of this method" : "limits.messageFields";
 	return new ConnectError(
-		`a message of ${method.parent.typeName}/${method.name} may have ${most} fields (${setting}), and this one has more: send less at once`,
+		`a message of ${method.parent.typeName}/${method.name} has more than ${most} fields (${setting}): split the request`,
 		Code.ResourceExhausted,
 	);
 }

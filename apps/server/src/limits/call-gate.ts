@@ -255,7 +255,7 @@ export class CallGate {
 		const share = Math.max(1, Math.floor(callShare * limits.callsInFlight));
 		const most = isConnection ? Math.max(share, streamsPerConnection) : share;
 		if (calls >= most) {
-			const message = `the server is busy, and ${isConnection ? "the connection" : nameOf(subject)} has ${calls} calls in flight: at most ${most} until there is room; wait for some, and try again`;
+			const message = `the server is busy, and ${calls} calls from ${isConnection ? "this connection" : nameOf(subject)} are in flight: the limit is ${most} under load; wait for some to finish`;
 			throw this.#refusal(call, "calls-of-subject", subject || undefined, message);
 		}
 	}

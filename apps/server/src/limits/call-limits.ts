@@ -1,6 +1,6 @@
 /** What a listener lets its callers do at most; past it they get ResourceExhausted. */
 export interface CallLimits {
-	/** Calls at once whose response was not taken yet, streams and health checks aside. */
+	/** Calls at once whose response has not been read, excluding streams and health checks. */
 	readonly callsInFlight: number;
 	/** Streams at once, watches among them. */
 	readonly streamsInFlight: number;
@@ -8,11 +8,11 @@ export interface CallLimits {
 	readonly streamsPerSubject: number;
 	/** Calls of one subject per second, on average. */
 	readonly callsPerSecond: number;
-	/** Calls that a subject may make at once after a quiet time. */
+	/** Calls that a subject may make at once after an idle period. */
 	readonly callBurst: number;
 	/** Bytes of requests of one subject per second, on average; more are read later. */
 	readonly bytesPerSecond: number;
-	/** Bytes that are read of a subject at once after a quiet time. */
+	/** Bytes that are read of a subject at once after an idle period. */
 	readonly byteBurst: number;
 }
 

@@ -456,11 +456,9 @@ export class Exchange {
 }
 
 const cutMessages: Readonly<Record<CutReason, string>> = {
-	write_stall: "the response was not taken in time: read faster",
-	request_timeout: "the request did not arrive in time: send all of it at once",
-	stream_idle:
-		"the stream had no message for too long: open it again when there is something to send",
-	pending_bytes:
-		"too many bytes of responses wait to be taken: read them, or make fewer calls at once",
-	short_responses: "too many responses wait to be taken: read them",
+	write_stall: "the response was not read in time: read it faster",
+	request_timeout: "the request did not arrive in time: send it without pauses",
+	stream_idle: "no message arrived on the stream for too long: reopen it when needed",
+	pending_bytes: "too many unread response bytes: read responses, or make fewer calls at once",
+	short_responses: "too many unread responses: read them",
 };

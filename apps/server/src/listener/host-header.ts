@@ -67,8 +67,9 @@ export function parseOrigin(value: string): string | undefined {
 }
 
 /** What is wrong with a value that `parseHostName` does not accept. */
-export const hostForm = "is not a host name without scheme, port and wildcard, as plinth.example";
+export const hostForm =
+	"is not a host name such as plinth.example, without a scheme, port or wildcard";
 
 /** What is wrong with a value that `parseOrigin` does not accept. */
 export const originForm =
-	"is not an http or https origin, as https://console.example: scheme, host and port alone, no *, not null";
+	"is not an http or https origin such as https://console.example, with an optional port and no path; * and null are not accepted";

@@ -88,8 +88,7 @@ export function checkOrigin(policy: OriginPolicy, next: RequestHandler): Request
 
 const malformedHost: RequestRefusal = {
 	code: Code.InvalidArgument,
-	message:
-		"the request needs one Host header, with a host name or an IP address, and a port or none",
+	message: "the request needs one Host header: a host name or an IP address, with an optional port",
 };
 
 const crossSite: RequestRefusal = {

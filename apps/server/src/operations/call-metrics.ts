@@ -167,7 +167,7 @@ export function createCallMetrics(meter: Meter, clock: Clock): CallMetrics {
 		observe: (gate) => {
 			meter
 				.createObservableGauge("plinth.calls.in_flight", {
-					description: "Calls whose response was not taken yet, streams aside",
+					description: "Calls whose response has not been read, excluding streams",
 				})
 				.addCallback((result) => result.observe(gate.state.calls));
 		},
@@ -175,14 +175,14 @@ export function createCallMetrics(meter: Meter, clock: Clock): CallMetrics {
 		observeHealth: (watches) => {
 			meter
 				.createObservableGauge("plinth.health.watches", {
-					description: "Open watches of the health, which count for no other limit",
+					description: "Open health watches, which count for no other limit",
 				})
 				.addCallback((result) => result.observe(watches.open));
 		},
 		observeExchanges: (exchanges) => {
 			meter
 				.createObservableGauge("plinth.response.pending.bytes", {
-					description: "Bytes of responses that wait for their clients",
+					description: "Response bytes that clients have not read",
 				})
 				.addCallback((result) => result.observe(exchanges.pendingBytes));
 		},

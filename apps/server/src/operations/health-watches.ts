@@ -156,14 +156,14 @@ export class HealthWatches implements Place {
 		}
 		if (connection.healthWatches >= limits.healthWatchesPerConnection) {
 			return new ConnectError(
-				`too many watches of the health on one connection: at most ${limits.healthWatchesPerConnection}; one is enough`,
+				`too many health watches on one connection: the limit is ${limits.healthWatchesPerConnection}, and one is enough`,
 				Code.ResourceExhausted,
 			);
 		}
 		return this.#open < limits.healthWatches
 			? undefined
 			: new ConnectError(
-					`the server has ${this.#open} watches of its health, as many as it takes: call Check instead, or try again later`,
+					`too many health watches: the limit is ${limits.healthWatches} in total; call Check instead, or try again later`,
 					Code.ResourceExhausted,
 				);
 	}
