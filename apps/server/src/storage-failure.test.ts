@@ -109,6 +109,8 @@ describe.skipIf(!hasStrace)("a server whose disk fails to sync once", () => {
 		);
 		const { server, address, resources, health } = started;
 		expect(await readyz(address)).toEqual([200, "ready\n"]);
+		const statuses = health.watch({})[Symbol.asyncIterator]();
+		expect((await statuses.next()).value?.status).toBe(Status.SERVING);
 		await writeUntilRefused(started);
 		await server.logs(/the storage failed/);
 		// Many times the stop limit.
@@ -119,6 +121,7 @@ describe.skipIf(!hasStrace)("a server whose disk fails to sync once", () => {
 		await expect(resources.write({ resource: artist("later") })).rejects.toThrow();
 		expect(await readyz(address)).toEqual([503, expect.stringContaining("storage: ")]);
 		expect((await health.check({})).status).toBe(Status.NOT_SERVING);
+		expect((await statuses.next()).value?.status).toBe(Status.NOT_SERVING);
 		server.kill("SIGTERM");
 		expect((await server.ended).signal).toBe(null);
 	});

@@ -1,12 +1,18 @@
+import { once } from "node:events";
+import { constants } from "node:http2";
+import { create, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { Deployment } from "@plinth/db-constraint";
-import { ResourceService } from "@plinth/proto";
+import { ListRequestSchema, ResourceService, WatchListRequestSchema } from "@plinth/proto";
 import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import { idOf, Namespace, tenancyOf, typeOf } from "@plinth/resource";
+import { systemRuntime } from "@plinth/runtime";
+import { FakeClock } from "@plinth/runtime/testing";
 import { describe, expect, it } from "vitest";
 import { musicModule } from "../../testdata/music.ts";
 import { createServer } from "../server.ts";
+import { enveloped, metric, openSession, post } from "../testing/raw-calls.fixture.ts";
 import {
 	credential,
 	credentialFile,
@@ -64,6 +70,38 @@ describe("the internal listener", () => {
 			.list({ type: typeOf(Deployment.type), tenancy: tenancyOf() })
 			.catch(ConnectError.from);
 		expect(refused).toMatchObject({ code: Code.Unimplemented });
+	});
+});
+
+describe("a stream of another deployment", () => {
+	it("may stall, and goes on when its client reads again; other calls are reset", async () => {
+		const clock = new FakeClock({ nowMs: Date.now() });
+		const { server, internal } = await startDeployment("meta", credentialFile(), {
+			runtime: { ...systemRuntime, clock },
+		});
+		const session = openSession(internal, { initialWindowSize: 0 });
+		const headers = { authorization: `Bearer ${credential}` };
+		const deployments = { type: typeOf(Deployment.type), tenancy: tenancyOf() };
+		const call = (method: string, request: Uint8Array) =>
+			post(
+				session,
+				`/plinth.resource.v1.ResourceService/${method}`,
+				enveloped(Buffer.from(request).toString("latin1")),
+				{ contentType: "application/grpc", headers },
+			);
+		const { stream } = call(
+			"WatchList",
+			toBinary(WatchListRequestSchema, create(WatchListRequestSchema, deployments)),
+		);
+		await once(stream, "response");
+		const list = call("List", toBinary(ListRequestSchema, create(ListRequestSchema, deployments)));
+		await once(list.stream, "response");
+		clock.advance(32_000);
+		expect((await list.ended).rstCode).toBe(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+		expect(await metric(server.address, "plinth_calls_cut_total")).toBe(1);
+		session.settings({ initialWindowSize: 65_535 });
+		const [received] = await once(stream, "data");
+		expect(received).toContain("meta-r1");
 	});
 });
 

@@ -1,14 +1,17 @@
-import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { Code, ConnectError, createClient, createConnectRouter } from "@connectrpc/connect";
 import {
 	createConnectTransport,
 	createGrpcTransport,
 	createGrpcWebTransport,
 } from "@connectrpc/connect-node";
+import { silentLogger } from "@plinth/runtime";
+import { FakeClock } from "@plinth/runtime/testing";
 import { describe, expect, it } from "vitest";
 import {
 	Health,
 	HealthCheckResponse_ServingStatus as Status,
 } from "../gen/grpc/health/v1/health_pb.ts";
+import { defaultListenerLimits } from "../listener/limits.ts";
 import {
 	enveloped,
 	metric,
@@ -16,7 +19,11 @@ import {
 	openSession,
 	post,
 } from "../testing/raw-calls.fixture.ts";
+import { startListener } from "../testing/started-listener.fixture.ts";
 import { startServer } from "../testing/started-server.fixture.ts";
+import { createHealthService, healthStatus } from "./health-service.ts";
+import { HealthWatches } from "./health-watches.ts";
+import { Readiness } from "./readiness.ts";
 
 const watch = "/grpc.health.v1.Health/Watch";
 const open = "plinth_health_watches";
@@ -54,6 +61,47 @@ describe.each([
 });
 
 describe("watches of the health", () => {
+	it("have NOT_SERVING when the server is no longer ready, and SERVING when it is again", async () => {
+		const clock = new FakeClock();
+		const readiness = new Readiness(silentLogger);
+		const options = { services: () => ["a.Service"], isReady: () => readiness.isReady };
+		const watches = new HealthWatches({
+			statusOf: healthStatus(options),
+			messageBytes: 4_096,
+			limits: defaultListenerLimits,
+			clock,
+			logger: silentLogger,
+			streamsEnd: new AbortController().signal,
+		});
+		const router = createConnectRouter().service(Health, createHealthService(options));
+		const { address } = await startListener(router, {
+			special: new Map([[watches.path, watches.serve]]),
+			clock,
+		});
+		const client = createClient(Health, createGrpcTransport({ baseUrl: address }));
+		const received = ["", "a.Service", "nope"].map((service) =>
+			client.watch({ service })[Symbol.asyncIterator](),
+		);
+		const next = async (from = received) =>
+			(await Promise.all(from.map((statuses) => statuses.next()))).map(
+				({ value }) => value?.status,
+			);
+		expect(await next()).toEqual([Status.SERVING, Status.SERVING, Status.SERVICE_UNKNOWN]);
+		const changing = received.slice(0, 2);
+		readiness.block("storage", "the disk failed");
+		clock.advance(500);
+		expect(await next(changing)).toEqual([Status.NOT_SERVING, Status.NOT_SERVING]);
+		readiness.clear("storage");
+		clock.advance(500);
+		expect(await next(changing)).toEqual([Status.SERVING, Status.SERVING]);
+		// Nothing is sent while nothing changes.
+		clock.advance(500);
+		await client.check({});
+		readiness.block("storage", "the disk failed");
+		clock.advance(500);
+		expect(await next(changing)).toEqual([Status.NOT_SERVING, Status.NOT_SERVING]);
+	});
+
 	it("past their limits are refused, on a connection and in all, and checks are answered", async () => {
 		const { address } = await startServer({
 			stopLimitMs: 5_000,

@@ -1,0 +1,239 @@
+import { once } from "node:events";
+import { constants } from "node:http2";
+import { create, toBinary } from "@bufbuild/protobuf";
+import { createConnectRouter, type HandlerContext } from "@connectrpc/connect";
+import { ResourceService } from "@plinth/proto";
+import { silentLogger } from "@plinth/runtime";
+import { describe, expect, it } from "vitest";
+import {
+	ServerReflection,
+	ServerReflectionRequestSchema,
+} from "../gen/grpc/reflection/v1/reflection_pb.ts";
+import { echoRouter } from "../testing/echo-router.fixture.ts";
+import { enveloped, openSession, openSocket, post } from "../testing/raw-calls.fixture.ts";
+import { startListener } from "../testing/started-listener.fixture.ts";
+import { exchangeOf } from "./exchange.ts";
+
+const read = "/plinth.resource.v1.ResourceService/Read";
+const write = "/plinth.resource.v1.ResourceService/Write";
+const watch = "/plinth.resource.v1.ResourceService/WatchList";
+const reflection = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+const enhanceYourCalm = constants.NGHTTP2_ENHANCE_YOUR_CALM;
+const grpc = { contentType: "application/grpc" };
+
+/** Resolves when the condition holds, after any number of turns of the event loop. */
+async function until(condition: () => boolean): Promise<void> {
+	while (!condition()) {
+		await new Promise((resolve) => setImmediate(resolve));
+	}
+}
+
+/** Counts every call for a limit of its own, and how many have left it. */
+function admitted(): {
+	readonly left: () => number;
+	readonly gate: (call: HandlerContext) => void;
+} {
+	let left = 0;
+	return {
+		left: () => left,
+		gate: ({ values }) =>
+			exchangeOf(values).admit({
+				leave: () => {
+					left += 1;
+				},
+			}),
+	};
+}
+
+describe("a connection with a stream that stalled", () => {
+	it("is closed when its client does not acknowledge a PING within 10 s", async () => {
+		const { address, clock, exchanges, cuts } = await startListener(echoRouter({}));
+		const socket = await openSocket(address);
+		const closed = once(socket, "close");
+		socket.resume();
+		socket.write(openingOfHttp2());
+		socket.write(requestOfHttp2(1, read));
+		await until(() => exchanges.pendingBytes > 0);
+		clock.advance(31_000);
+		expect(cuts).toEqual(["write_stall"]);
+		clock.advance(9_000);
+		socket.write(requestOfHttp2(3, read));
+		await until(() => exchanges.pendingBytes > 0);
+		clock.advance(1_000);
+		await closed;
+	});
+
+	it("stays open when its client acknowledges the PING", async () => {
+		const { address, clock, exchanges, cuts } = await startListener(echoRouter({}));
+		const session = openSession(address, { initialWindowSize: 0 });
+		const pinged = once(session, "ping");
+		const { ended } = post(session, read, "{}");
+		await until(() => exchanges.pendingBytes > 0);
+		clock.advance(31_000);
+		expect((await ended).rstCode).toBe(enhanceYourCalm);
+		await pinged;
+		// The server has the acknowledgement when it has what was sent after it.
+		post(session, read, "{}");
+		await until(() => exchanges.pendingBytes > 0);
+		clock.advance(20_000);
+		expect(cuts).toEqual(["write_stall"]);
+		post(session, read, "{}");
+		await until(() => exchanges.open === 2);
+	});
+});
+
+describe("a handler that ignores its signal", () => {
+	it("is released a minute after its client has gone", async () => {
+		const warnings: unknown[] = [];
+		const logger = {
+			...silentLogger,
+			warn: (fields: unknown, message: string) => warnings.push([message, fields]),
+		};
+		const { left, gate } = admitted();
+		const started = Promise.withResolvers<void>();
+		const aborted = Promise.withResolvers<void>();
+		const router = createConnectRouter({ requestGate: gate }).service(ResourceService, {
+			write: (_request, { signal }) => {
+				signal.addEventListener("abort", () => aborted.resolve());
+				started.resolve();
+				return new Promise(() => {});
+			},
+		});
+		const { address, clock, exchanges, cuts } = await startListener(router, { logger });
+		const { stream } = post(openSession(address), write, "{}");
+		await started.promise;
+		stream.close(constants.NGHTTP2_CANCEL);
+		await aborted.promise;
+		clock.advance(59_000);
+		expect([exchanges.open, left(), cuts]).toEqual([1, 0, []]);
+		clock.advance(1_000);
+		expect([exchanges.open, left(), cuts]).toEqual([0, 1, ["abandoned"]]);
+		expect(warnings).toEqual([
+			["a handler did not return after its signal aborted", { path: write }],
+		]);
+	});
+});
+
+describe("a stream that its client can still write to", () => {
+	const message = enveloped(
+		Buffer.from(
+			toBinary(
+				ServerReflectionRequestSchema,
+				create(ServerReflectionRequestSchema, { host: "here" }),
+			),
+		).toString("latin1"),
+	);
+
+	/** Answers each request, or reads none. */
+	function reflectionRouter(reads: boolean) {
+		return createConnectRouter({ requestGate: admitted().gate }).service(ServerReflection, {
+			async *serverReflectionInfo(requests) {
+				if (!reads) {
+					await new Promise(() => {});
+				}
+				for await (const { host } of requests) {
+					yield { validHost: host };
+				}
+			},
+		});
+	}
+
+	it("is ended after five minutes without a message", async () => {
+		const { address, clock, exchanges, cuts } = await startListener(reflectionRouter(true));
+		const session = openSession(address);
+		const { stream, ended } = post(session, reflection, message, { ...grpc, isOpen: true });
+		await once(stream, "data");
+		clock.advance(299_000);
+		stream.write(message);
+		await once(stream, "data");
+		clock.advance(301_000);
+		stream.once("end", () => stream.end());
+		expect(await ended).toMatchObject({ status: "grpc 4", rstCode: 0 });
+		expect(cuts).toEqual([]);
+		await until(() => exchanges.open === 0);
+	});
+
+	it("is reset 10 s later if its handler goes on", async () => {
+		const { address, clock, exchanges, cuts } = await startListener(reflectionRouter(false));
+		const session = openSession(address);
+		const { ended } = post(session, reflection, message, { ...grpc, isOpen: true });
+		await until(() => exchanges.open === 1);
+		clock.advance(310_000);
+		expect(cuts).toEqual([]);
+		clock.advance(1_000);
+		expect(cuts).toEqual(["stream_idle"]);
+		expect((await ended).rstCode).toBe(enhanceYourCalm);
+	});
+
+	it("goes on where streams may stall", async () => {
+		const { address, clock } = await startListener(reflectionRouter(true), {
+			streamsMayStall: true,
+		});
+		const session = openSession(address);
+		const { stream } = post(session, reflection, message, { ...grpc, isOpen: true });
+		await once(stream, "data");
+		clock.advance(60 * 60_000);
+		stream.write(message);
+		await once(stream, "data");
+	});
+});
+
+describe("short responses that are not read", () => {
+	it("are 1,000 at once: the oldest is reset for one more, and no admitted call", async () => {
+		const router = echoRouter({ requestGate: admitted().gate });
+		const { address, exchanges, cuts } = await startListener(router);
+		const session = openSession(address, { initialWindowSize: 0 });
+		const admittedFirst = post(session, watch, enveloped("{}"), {
+			contentType: "application/connect+json",
+		});
+		await until(() => exchanges.pendingBytes > 0);
+		const [oldest, next] = Array.from({ length: 1_000 }, () => post(session, "/nowhere", ""));
+		await until(() => exchanges.open === 1_001);
+		expect(cuts).toEqual([]);
+		post(session, "/nowhere", "");
+		expect((await oldest?.ended)?.rstCode).toBe(enhanceYourCalm);
+		expect([cuts, exchanges.open]).toEqual([["short_responses"], 1_001]);
+		expect([next?.stream.closed, admittedFirst.stream.closed]).toEqual([false, false]);
+	});
+});
+
+/** How a client opens an HTTP/2 connection that allows no bytes of bodies. */
+function openingOfHttp2(): Buffer {
+	const initialWindowSize = Buffer.of(0, 4, 0, 0, 0, 0);
+	return Buffer.concat([
+		Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+		frame(0x4, 0, 0, initialWindowSize),
+	]);
+}
+
+/** A POST of `{}` over HTTP/2. */
+function requestOfHttp2(stream: number, path: string): Buffer {
+	const headers = {
+		":method": "POST",
+		":scheme": "http",
+		":authority": "localhost",
+		":path": path,
+		"content-type": "application/json",
+	};
+	const literal = (text: string) => [Buffer.of(text.length), Buffer.from(text)];
+	const block = Object.entries(headers).flatMap(([name, value]) => [
+		Buffer.of(0),
+		...literal(name),
+		...literal(value),
+	]);
+	const endOfHeaders = 0x4;
+	const endOfStream = 0x1;
+	return Buffer.concat([
+		frame(0x1, endOfHeaders, stream, Buffer.concat(block)),
+		frame(0x0, endOfStream, stream, Buffer.from("{}")),
+	]);
+}
+
+function frame(type: number, flags: number, stream: number, payload: Buffer): Buffer {
+	const head = Buffer.alloc(9);
+	head.writeUIntBE(payload.length, 0, 3);
+	head.writeUInt8(type, 3);
+	head.writeUInt8(flags, 4);
+	head.writeUInt32BE(stream, 5);
+	return Buffer.concat([head, payload]);
+}

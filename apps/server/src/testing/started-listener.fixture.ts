@@ -1,0 +1,50 @@
+import type { ConnectRouter } from "@connectrpc/connect";
+import { silentLogger, systemClock } from "@plinth/runtime";
+import { FakeClock } from "@plinth/runtime/testing";
+import { onTestFinished } from "vitest";
+import { Exchanges, type ExchangesOptions } from "../listener/exchanges.ts";
+import { defaultListenerLimits } from "../listener/limits.ts";
+import { openListener } from "../listener/listener.ts";
+import { answerText } from "../listener/request-handler.ts";
+import { createRpcHandler, type RpcHandlerOptions } from "../listener/rpc-handler.ts";
+
+/** A listener whose exchanges are checked on a clock that the test moves. */
+export interface StartedListener {
+	readonly address: string;
+	readonly clock: FakeClock;
+	readonly exchanges: Exchanges;
+	/** Why exchanges were ended, in order. */
+	readonly cuts: readonly string[];
+}
+
+/** Serves a router on a free port, and text on all other paths, until the test is over. */
+export async function startListener(
+	router: ConnectRouter,
+	options: Pick<RpcHandlerOptions, "special"> &
+		Partial<Pick<ExchangesOptions, "logger" | "streamsMayStall">> & {
+			readonly clock?: FakeClock;
+		} = {},
+): Promise<StartedListener> {
+	const { clock = new FakeClock(), logger = silentLogger, special, streamsMayStall } = options;
+	const limits = defaultListenerLimits;
+	const cuts: string[] = [];
+	const exchanges = new Exchanges({
+		...{ clock, logger, limits },
+		...(streamsMayStall !== undefined && { streamsMayStall }),
+		onCut: (reason) => cuts.push(reason),
+	});
+	const listener = await openListener({
+		address: { host: "127.0.0.1", port: 0 },
+		handler: createRpcHandler({
+			router,
+			otherwise: (_request, response) => answerText(response, 404, "no such path"),
+			...{ exchanges, logger },
+			...(special && { special }),
+		}),
+		limits,
+		clock: systemClock,
+		logger,
+	});
+	onTestFinished(() => listener.close(0));
+	return { address: `http://127.0.0.1:${listener.address.port}`, clock, exchanges, cuts };
+}
