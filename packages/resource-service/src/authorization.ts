@@ -19,18 +19,29 @@ import {
 	type TypeRegistry,
 } from "@plinth/resource";
 
-/** May they read the resource? Without `decoded` the answer may be that it takes the resource. */
-export function decideRead(
+/** Decides what a caller may do with a resource. Without `decoded` the answer may be that it takes the resource. */
+type Decide = (
 	type: ResourceType,
 	access: Access,
 	id: ID,
 	decoded?: Decoded<DescMessage>,
-): Decision {
-	return (
-		type.hooks.authorize?.read?.(access, id, decoded) ??
-		access.check(operatorRead, { type: type.type, tenancy: id.tenancy, name: id.name })
-	);
+) => Decision;
+
+/** The hook of the type decides, and the right where the type has no such hook. */
+function decideBy(hook: "read" | "write" | "reference", right: string): Decide {
+	return (type, access, id, decoded) =>
+		type.hooks.authorize?.[hook]?.(access, id, decoded) ??
+		access.check(right, { type: type.type, tenancy: id.tenancy, name: id.name });
 }
+
+/** May they read the resource? */
+export const decideRead = decideBy("read", operatorRead);
+
+/** May they write or delete the resource? */
+export const decideWrite = decideBy("write", operatorWrite);
+
+/** May they name the resource from another namespace or partition? */
+export const decideReference = decideBy("reference", operatorReference);
 
 /** Whether they may read a resource that is stored. */
 export function mayRead(type: ResourceType, access: Access, resource: Resource, id: ID): boolean {
@@ -46,7 +57,7 @@ export function mayRead(type: ResourceType, access: Access, resource: Resource, 
  * an administrator can still delete it.
  */
 export function decideOnStored(
-	decide: typeof decideRead,
+	decide: Decide,
 	type: ResourceType,
 	access: Access,
 	id: ID,
@@ -76,32 +87,6 @@ export function storedType(
 	{ id }: Resource,
 ): ResourceType {
 	return (id?.type && registry.get(id.type)) ?? named;
-}
-
-/** May they write or delete the resource? As `decideRead`. */
-export function decideWrite(
-	type: ResourceType,
-	access: Access,
-	id: ID,
-	decoded?: Decoded<DescMessage>,
-): Decision {
-	return (
-		type.hooks.authorize?.write?.(access, id, decoded) ??
-		access.check(operatorWrite, { type: type.type, tenancy: id.tenancy, name: id.name })
-	);
-}
-
-/** May they name the resource from another namespace or partition? As `decideRead`. */
-export function decideReference(
-	type: ResourceType,
-	access: Access,
-	id: ID,
-	decoded?: Decoded<DescMessage>,
-): Decision {
-	return (
-		type.hooks.authorize?.reference?.(access, id, decoded) ??
-		access.check(operatorReference, { type: type.type, tenancy: id.tenancy, name: id.name })
-	);
 }
 
 /** May they list resources of the type there at all? */

@@ -1,6 +1,10 @@
 import { create } from "@bufbuild/protobuf";
-import { createClient } from "@connectrpc/connect";
-import { createControllerManager, type ResourceClient } from "@plinth/controller";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import {
+	type ControllerManager,
+	createControllerManager,
+	type ResourceClient,
+} from "@plinth/controller";
 import { createInProcessTransport } from "@plinth/in-process";
 import {
 	type ID,
@@ -27,10 +31,14 @@ import {
 } from "@plinth/resource-service";
 import { type Logger, type Runtime, systemRuntime } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
-import { createMemoryBackend, type StorageBackend, type TenancyUnit } from "@plinth/storage";
+import { createMemoryBackend, type StorageBackend } from "@plinth/storage";
 import { Thing, ThingSchema } from "../testdata/thing.ts";
 import { createLocalReaper, createReaper } from "./reaper.ts";
-import { createLocalTenancyDeletion, createTenancyDeletion } from "./tenancy-deletion.ts";
+import {
+	createLocalTenancyDeletion,
+	createTenancyDeletion,
+	type TenancyDeletionOptions,
+} from "./tenancy-deletion.ts";
 
 /** A server in memory with the system controllers, on a clock that the test moves. */
 export interface System extends AsyncDisposable {
@@ -86,17 +94,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<System> 
 	const start = () => {
 		const stop = new AbortController();
 		const manager = createControllerManager({ client, runtime, logger });
-		const known = {
-			types: () => registry.all(),
-			census: (unit: TenancyUnit) => storage.countByTypeIn(unit, { consistency: "strong" }),
-		};
-		const controllers = [
-			...(leads ? [createReaper(known), ...createTenancyDeletion(known)] : []),
-			...[createLocalReaper(known), ...createLocalTenancyDeletion(known)],
-		];
-		for (const controller of controllers) {
-			manager.register(controller);
-		}
+		registerControllers(manager, { registry, backend: storage, leads });
 		return { stop, ended: manager.run(stop.signal) };
 	};
 	let running = start();
@@ -132,6 +130,42 @@ export async function startSystem(options: SystemOptions = {}): Promise<System> 
 			}
 		},
 	};
+}
+
+/** Registers the system controllers of a server that shares its storage, and may hold the lease. */
+export function registerControllers(
+	manager: ControllerManager,
+	server: {
+		readonly registry: TypeRegistry;
+		readonly backend: StorageBackend;
+		readonly leads: boolean;
+	},
+): void {
+	const { registry, backend, leads } = server;
+	const known: TenancyDeletionOptions = {
+		types: () => registry.all(),
+		census: (unit) => backend.countByTypeIn(unit, { consistency: "strong" }),
+	};
+	const controllers = [
+		...(leads ? [createReaper(known), ...createTenancyDeletion(known)] : []),
+		...[createLocalReaper(known), ...createLocalTenancyDeletion(known)],
+	];
+	for (const controller of controllers) {
+		manager.register(controller);
+	}
+}
+
+/** Whether there is no resource with the ID any more. */
+export async function isGone(client: ResourceClient, id: ID): Promise<boolean> {
+	try {
+		await client.read({ id });
+		return false;
+	} catch (error) {
+		if (error instanceof ConnectError && error.code === Code.NotFound) {
+			return true;
+		}
+		throw error;
+	}
 }
 
 /** Writes a thing, owned by another where one is given. */

@@ -1,10 +1,10 @@
-import { Code, ConnectError } from "@connectrpc/connect";
-import type { ID } from "@plinth/proto";
+import { ConnectError } from "@connectrpc/connect";
 import { finalizersKey, idOf, Namespace, Partition, Tombstone } from "@plinth/resource";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Thing } from "../testdata/thing.ts";
 import {
 	all,
+	isGone,
 	type System,
 	startSystem,
 	writeNamespace,
@@ -26,22 +26,10 @@ describe("the deletion of tenancies", () => {
 	const names = async (type: typeof Thing | typeof Namespace | typeof Partition) =>
 		(await all(s.client, type)).map(({ id }) => id?.name);
 
-	async function isGone(id: ID): Promise<boolean> {
-		try {
-			await s.client.read({ id });
-			return false;
-		} catch (error) {
-			if (error instanceof ConnectError && error.code === Code.NotFound) {
-				return true;
-			}
-			throw error;
-		}
-	}
-
 	it("removes an empty namespace at once", async () => {
 		const id = await writeNamespace(s.client, "n");
 		await s.client.delete({ id });
-		await s.until(() => isGone(id), 1_000);
+		await s.until(() => isGone(s.client, id), 1_000);
 	});
 
 	it("empties a namespace first, owned resources and tombstones included, and nothing else", async () => {
@@ -51,7 +39,7 @@ describe("the deletion of tenancies", () => {
 		await writeThing(s.client, "owned", { tenancy, owner });
 		await writeThing(s.client, "elsewhere");
 		await s.client.delete({ id });
-		await s.until(() => isGone(id));
+		await s.until(() => isGone(s.client, id));
 		expect(await names(Thing)).toEqual(["elsewhere"]);
 		const left = await all(s.client, Tombstone);
 		expect(left.filter((tombstone) => tombstone.id?.tenancy?.namespace === "n")).toEqual([]);
@@ -78,7 +66,7 @@ describe("the deletion of tenancies", () => {
 		}
 		const metadata = { ...resource.metadata, [finalizersKey]: "" };
 		await s.client.write({ resource: { ...resource, metadata } });
-		await s.until(() => isGone(id));
+		await s.until(() => isGone(s.client, id));
 	});
 
 	it("removes a partition with its namespaces, the default one included", async () => {
@@ -87,7 +75,7 @@ describe("the deletion of tenancies", () => {
 		await writeThing(s.client, "a", { tenancy: { partition: "p", namespace: "n" } });
 		await writeThing(s.client, "b", { tenancy: { partition: "p" } });
 		await s.client.delete({ id });
-		await s.until(() => isGone(id));
+		await s.until(() => isGone(s.client, id));
 		expect(await names(Thing)).toEqual([]);
 		expect(await names(Namespace)).toEqual(["default"]);
 		expect(await names(Partition)).toEqual(["default"]);
@@ -115,7 +103,7 @@ describe("the deletion of tenancies", () => {
 		const writers = [1, 2, 3, 4].map(writer);
 		await s.clock.advanceAsync(100);
 		await s.client.delete({ id });
-		await s.until(() => isGone(id));
+		await s.until(() => isGone(s.client, id));
 		stop = true;
 		await Promise.all(writers);
 		expect(refused).toBeGreaterThan(0);

@@ -1,5 +1,4 @@
 import { create } from "@bufbuild/protobuf";
-import { Code, ConnectError } from "@connectrpc/connect";
 import { type ID, NamespaceSchema, type Resource } from "@plinth/proto";
 import { idOf, Namespace, resourceOf, Tombstone } from "@plinth/resource";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -7,6 +6,7 @@ import { Thing } from "../testdata/thing.ts";
 import { ownedDeleted, reaperName } from "./reaper.ts";
 import {
 	all,
+	isGone,
 	type System,
 	startSystem,
 	writeNamespace,
@@ -35,18 +35,6 @@ describe("with two servers, the leader without a module that the other has", () 
 		await leader[Symbol.asyncDispose]();
 		expect([...leader.errors, ...writer.errors]).toEqual([]);
 	});
-
-	async function isGone(id: ID): Promise<boolean> {
-		try {
-			await leader.client.read({ id });
-			return false;
-		} catch (error) {
-			if (error instanceof ConnectError && error.code === Code.NotFound) {
-				return true;
-			}
-			throw error;
-		}
-	}
 
 	const conditionsOf = (resource: Resource | undefined, key: string) =>
 		resource?.status[key]?.conditions ?? [];
@@ -92,17 +80,17 @@ describe("with two servers, the leader without a module that the other has", () 
 			const [thing] = (await leader.backend.list(everything)).resources;
 			await leader.client.delete({ id });
 			await leader.clock.advanceAsync(60_000);
-			expect(await isGone(id)).toBe(false);
+			expect(await isGone(leader.client, id)).toBe(false);
 			// Its namespace is lost, as older servers let it go.
 			const namespace = await leader.backend.read(idOf(Namespace, "default", { partition: "p" }));
 			await leader.backend.commit([
 				{ op: "delete", id: namespace.id as ID, expectedVersion: namespace.version },
 			]);
 			await leader.clock.advanceAsync(60_000);
-			expect(await isGone(id)).toBe(false);
+			expect(await isGone(leader.client, id)).toBe(false);
 			expect((await leader.backend.list(everything)).resources).toEqual([thing]);
 			const again = await startSystem({ joins: leader, leads: false });
-			await leader.until(() => isGone(id));
+			await leader.until(() => isGone(leader.client, id));
 			await again[Symbol.asyncDispose]();
 			expect((await leader.backend.list(everything)).resources).toEqual([]);
 		});
@@ -112,9 +100,9 @@ describe("with two servers, the leader without a module that the other has", () 
 			await writeThing(writer.client, "owned", { owner });
 			const other = await writeNamespace(leader.client, "other");
 			await leader.client.delete({ id: owner });
-			await leader.until(() => isGone(owner));
+			await leader.until(() => isGone(leader.client, owner));
 			await leader.client.delete({ id: other });
-			await leader.until(() => isGone(other));
+			await leader.until(() => isGone(leader.client, other));
 			await leader.until(async () => {
 				const left = await all(leader.client, Tombstone);
 				return left.length === 1 && left[0]?.id?.name.startsWith("tombstone-owner") === true;
@@ -139,7 +127,7 @@ describe("with two servers, the leader without a module that the other has", () 
 		await writeThing(writer.client, "left", { tenancy: { namespace: "n" } });
 		await writeThing(writer.client, "elsewhere");
 		await leader.client.delete({ id });
-		await leader.until(() => isGone(id), 2 * 60_000);
+		await leader.until(() => isGone(leader.client, id), 2 * 60_000);
 		const { resources } = await leader.backend.list(everything);
 		expect(resources.map((resource) => resource.id?.name)).toEqual(["elsewhere"]);
 	});
@@ -148,7 +136,7 @@ describe("with two servers, the leader without a module that the other has", () 
 		const owner = await writeNamespace(leader.client, "owner");
 		await writeThing(writer.client, "owned", { owner });
 		await leader.client.delete({ id: owner });
-		await leader.until(() => isGone(owner));
+		await leader.until(() => isGone(leader.client, owner));
 		await leader.until(async () => (await all(leader.client, Tombstone)).length === 0, 4 * 60_000);
 		expect((await leader.backend.list(everything)).resources).toEqual([]);
 	});

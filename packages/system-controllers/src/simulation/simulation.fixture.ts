@@ -29,10 +29,8 @@ import {
 } from "@plinth/resource-service";
 import { type Random, silentLogger } from "@plinth/runtime";
 import { type SeededRuntime, seededRandom, seededRuntime } from "@plinth/runtime/testing";
-import type { TenancyUnit } from "@plinth/storage";
 import { Thing, ThingSchema } from "../../testdata/thing.ts";
-import { createLocalReaper, createReaper } from "../reaper.ts";
-import { createLocalTenancyDeletion, createTenancyDeletion } from "../tenancy-deletion.ts";
+import { registerControllers } from "../system.fixture.ts";
 import { followerOf, Origin } from "./follower.fixture.ts";
 import { type PlantedFault, withFault } from "./planted-faults.fixture.ts";
 import { TenancyCheck } from "./tenancy-check.fixture.ts";
@@ -131,17 +129,7 @@ async function startServer(
 		runtime,
 		logger: silentLogger,
 	});
-	const known = {
-		types: () => registry.all(),
-		census: (unit: TenancyUnit) => backend.countByTypeIn(unit, { consistency: "strong" }),
-	};
-	const controllers = [
-		...(leads ? [createReaper(known), ...createTenancyDeletion(known)] : []),
-		...[createLocalReaper(known), ...createLocalTenancyDeletion(known)],
-	];
-	for (const controller of controllers) {
-		manager.register(controller);
-	}
+	registerControllers(manager, { registry, backend, leads });
 	const end = new AbortController();
 	const ended = manager.run(end.signal);
 	return {
