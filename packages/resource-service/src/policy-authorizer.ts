@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { Code, ConnectError } from "@connectrpc/connect";
 import {
@@ -105,7 +105,7 @@ export class PolicyAuthorizer implements Authorizer {
  * right as for any other.
  */
 export function tokenHash(token: string): string {
-	return createHash("sha256").update(token).digest("hex");
+	return hash("sha256", token);
 }
 
 /** What the policy allows, until `ended` aborts. */

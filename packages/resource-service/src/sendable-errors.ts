@@ -9,17 +9,20 @@ import { sendableMessage } from "./limits.ts";
  * - It repeats what it can't parse, and what is malformed or too long can't be sent with gRPC, as a
  *   header: the call would never be answered.
  *
- * Connect ends a call by way of its context, in all protocols, and sends the error only then.
+ * Connect ends a call by way of its context, in all protocols, and sends the error only then. Calls that end
+ * well get one reason for all: each of its own would cost a stack trace.
  */
 export function sendErrorsWell(call: HandlerContext): void {
 	if (isEndable(call)) {
 		const { abort } = call;
 		call.abort = (reason) => {
 			putRight(reason);
-			abort(reason);
+			abort(reason ?? ended);
 		};
 	}
 }
+
+const ended = new DOMException("the call has ended", "AbortError");
 
 /** What Connect's own contexts can do besides. */
 interface Endable {

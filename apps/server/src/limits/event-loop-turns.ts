@@ -1,7 +1,10 @@
 import type { Clock, Timer } from "@plinth/runtime";
 
-/** For how long turns go on in one round of the event loop before others wait, in milliseconds. */
+/** What turns may take in one round of the event loop before others wait, in milliseconds. */
 const roundMs = 5;
+
+/** A round that lasts longer, and in which turns took less than they may, is over, in milliseconds. */
+const longestRoundMs = 20;
 
 /** What a turn is expected to take at least, and with the bytes of its request, in milliseconds. */
 const turnMs = 0.1;
@@ -130,9 +133,10 @@ export class EventLoopTurns {
 	/** Whose turn it is, and since when. */
 	#running: Account | undefined;
 	#runningSinceMs = 0;
-	/** What the turns of this round are expected to take; `undefined` before the first. */
-	#expectedMs: number | undefined;
 	#roundStartMs = 0;
+	/** What the turns of this round are expected to take, and have taken. */
+	#expectedMs = 0;
+	#tookMs = 0;
 	#isScheduled = false;
 	/** Whether those that wait take their turns in this round. */
 	#isServing = false;
@@ -215,10 +219,13 @@ export class EventLoopTurns {
 
 	#startsAtOnce(account: Account, expectedMs: number): boolean {
 		const nowMs = this.#clock.monotonic();
-		const hasTime =
-			this.#expectedMs === undefined ||
-			(this.#expectedMs < roundMs && nowMs - this.#roundStartMs < roundMs);
+		if (nowMs - this.#roundStartMs >= longestRoundMs && this.#tookMs < roundMs) {
+			this.#beginRound(nowMs);
+		}
+		const runningMs = this.#running === undefined ? 0 : nowMs - this.#runningSinceMs;
+		const hasTime = this.#expectedMs < roundMs && this.#tookMs + runningMs < roundMs;
 		if (!hasTime || this.#waiting > 0 || this.#mustPause(account, nowMs)) {
+			this.#schedule();
 			return false;
 		}
 		this.#start(account, expectedMs, nowMs);
@@ -248,11 +255,7 @@ export class EventLoopTurns {
 		account.nextMs = this.#virtualMs;
 		this.#running = account;
 		this.#runningSinceMs = nowMs;
-		if (this.#expectedMs === undefined && !this.#isServing) {
-			this.#roundStartMs = nowMs;
-		}
-		this.#expectedMs = (this.#expectedMs ?? 0) + expectedMs;
-		this.#schedule();
+		this.#expectedMs += expectedMs;
 		queueMicrotask(this.#endLater);
 	}
 
@@ -275,6 +278,7 @@ export class EventLoopTurns {
 		}
 		this.#running = undefined;
 		const tookMs = nowMs - this.#runningSinceMs;
+		this.#tookMs += tookMs;
 		account.nextMs += tookMs;
 		if (tookMs >= slowMs) {
 			account.slowAtMs = nowMs;
@@ -293,10 +297,15 @@ export class EventLoopTurns {
 		const nowMs = this.#clock.monotonic();
 		this.#isScheduled = false;
 		this.#end(nowMs);
-		this.#expectedMs = undefined;
-		this.#roundStartMs = nowMs;
+		this.#beginRound(nowMs);
 		this.#serve(nowMs);
 	};
+
+	#beginRound(nowMs: number): void {
+		this.#roundStartMs = nowMs;
+		this.#expectedMs = 0;
+		this.#tookMs = 0;
+	}
 
 	/** Starts the next turn; when that has ended another one, while there is time in this round. */
 	#serve(nowMs: number): void {
@@ -304,7 +313,7 @@ export class EventLoopTurns {
 		if (this.#waiting === 0) {
 			return;
 		}
-		if (nowMs - this.#roundStartMs >= roundMs) {
+		if (this.#tookMs >= roundMs) {
 			this.#schedule();
 			return;
 		}
