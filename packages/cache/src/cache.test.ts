@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { type Resource, ResourceSchema } from "@plinth/proto";
+import { ReferenceSchema, type Resource, ResourceSchema } from "@plinth/proto";
 import { DecodeError, decodeShared, idOf, referenceTo, resourceOf } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { Album, AlbumV1, Artist, Label, Region } from "../fixture/src/types.ts";
@@ -282,6 +282,22 @@ describe("reads", () => {
 		}
 		const datas = caches.map((cache) => cache.get(Album, kind.id ?? {})?.data);
 		expect(new Set([...datas, decodeShared(Album, kind).data]).size).toBe(1);
+	});
+
+	it("keep no decoded data that takes many times its encoded bytes", () => {
+		const cache = albums(byPath);
+		// About 8 MB, in 200 kB.
+		const artists = Array.from({ length: 100_000 }, () => create(ReferenceSchema));
+		const large = album("large", { artists });
+		const names = Array.from({ length: 10 }, (_, i) => `large-${i}`);
+		for (const name of names) {
+			cache.insert({ ...large, id: idOf(Album, name) });
+		}
+		const read = () => names.map((name) => cache.get(Album, idOf(Album, name))?.data);
+		const first = read();
+		const second = read();
+		expect(first.filter((data, i) => data === second[i]).length).toBe(0);
+		expect(second.every((data) => data?.artists.length === artists.length)).toBe(true);
 	});
 
 	it("go on after a resource that can't be decoded", () => {

@@ -1,8 +1,16 @@
-import { create, type DescMessage, fromBinary, type MessageShape } from "@bufbuild/protobuf";
+import {
+	create,
+	type DescMessage,
+	fromBinary,
+	isMessage,
+	type MessageShape,
+} from "@bufbuild/protobuf";
 import { type Any, AnySchema, anyIs, anyPack } from "@bufbuild/protobuf/wkt";
 import { type ID, type Resource, ResourceSchema } from "@plinth/proto";
+import { decodedSize } from "./decoded-size.ts";
 import { freezeInDevelopment } from "./freeze.ts";
 import { displayName } from "./id.ts";
+import { RecentData } from "./recent-data.ts";
 import type { ResourceType } from "./resource-type.ts";
 
 /** A resource with its data decoded. */
@@ -35,12 +43,18 @@ export function decode<Desc extends DescMessage>(
 	return { resource, data: decodeData(type.schema, resource) };
 }
 
-/** One decoded form per resource object, for as long as the object lives. */
-const shared = new WeakMap<Resource, Decoded>();
+/** Decoded forms that are kept as long as their resource object. */
+const kept = new WeakMap<Resource, Decoded>();
+
+/** Data of resources whose decoded form is too large for that. */
+const recent = new RecentData(64 * 1024 * 1024);
 
 /**
- * As `decode`, but once per resource object, however many ask: what is returned is shared and
- * must not be changed, and neither must the resource be from then on.
+ * As `decode`, but mostly once per resource object, however many ask: what is returned is shared and must not
+ * be changed, and neither must the resource be from then on.
+ *
+ * A decoded form of more than 2 KiB and 12 times the encoded data is kept only while it is among the most
+ * recently used ones, which take 64 MiB in this process at most, or as much as the largest.
  *
  * @throws DecodeError where the data is of another message, or malformed.
  */
@@ -48,15 +62,33 @@ export function decodeShared<Desc extends DescMessage>(
 	type: Pick<ResourceType<Desc>, "schema">,
 	resource: Resource,
 ): Decoded<Desc> {
-	const known = shared.get(resource);
+	const known = kept.get(resource);
 	if (known !== undefined && isOf(known, type.schema)) {
 		return known;
+	}
+	const recentData = recent.get(resource);
+	if (recentData !== undefined && isMessage(recentData, type.schema)) {
+		return Object.freeze({ resource, data: recentData });
 	}
 	const data = decodeData(type.schema, resource);
 	freezeInDevelopment(data);
 	const decoded = Object.freeze({ resource, data });
-	shared.set(resource, decoded);
+	const size = decodedSize(data);
+	const encodedBytes = resource.data?.value.byteLength ?? 0;
+	if (size <= 2048 + 12 * encodedBytes) {
+		kept.set(resource, decoded);
+	} else {
+		recent.set(resource, data, size + encodedBytes);
+	}
 	return decoded;
+}
+
+/**
+ * Whether the shared decoded form of the resource is kept as long as the resource object. Who holds on to one
+ * that is not makes the process take more memory than it has a limit for.
+ */
+export function keepsDecoded(resource: Resource): boolean {
+	return kept.has(resource);
 }
 
 function isOf<Desc extends DescMessage>(decoded: Decoded, schema: Desc): decoded is Decoded<Desc> {

@@ -20,6 +20,7 @@ export {
 	decode,
 	decodeShared,
 	encodeData,
+	keepsDecoded,
 	type ResourceInit,
 	resourceOf,
 	typeNameOf,

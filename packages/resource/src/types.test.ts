@@ -12,7 +12,14 @@ import { systemRuntime } from "@plinth/runtime";
 import { describe, expect, it } from "vitest";
 import { allowed } from "./access.ts";
 import { Namespace, Partition, Tombstone } from "./builtin-types.ts";
-import { DecodeError, decode, decodeShared, encodeData, resourceOf } from "./decode.ts";
+import {
+	DecodeError,
+	decode,
+	decodeShared,
+	encodeData,
+	keepsDecoded,
+	resourceOf,
+} from "./decode.ts";
 import { idOf } from "./id.ts";
 import { TypeRegistry } from "./registry.ts";
 import { defineType } from "./resource-type.ts";
@@ -183,6 +190,30 @@ describe("decoding", () => {
 		const first = decodeShared(Partition, partition);
 		expect(decodeShared(Partition, partition)).toBe(first);
 		expect(Object.isFrozen(first.data)).toBe(true);
+	});
+
+	it("forgets what takes many times its encoded bytes when other such data is read", () => {
+		const type = { schema: ResourceSchema };
+		// About 7 MB each, in 200 kB.
+		const data = create(ResourceSchema, {
+			ownerReferences: Array.from({ length: 100_000 }, () => ({})),
+		});
+		const large = () => create(ResourceSchema, { data: encodeData(ResourceSchema, data) });
+		const small = resourceOf(Partition, { id: idOf(Partition, "small") });
+		const keptData = decodeShared(Partition, small).data;
+		const first = large();
+		const second = large();
+		const firstData = decodeShared(type, first).data;
+		const secondData = decodeShared(type, second).data;
+		expect(decodeShared(type, first).data).toBe(firstData);
+		expect(keepsDecoded(first)).toBe(false);
+		for (let others = 0; others < 9; others++) {
+			decodeShared(type, large());
+			expect(decodeShared(type, second).data).toBe(secondData);
+		}
+		expect(decodeShared(type, first).data).not.toBe(firstData);
+		expect(decodeShared(type, first).data.ownerReferences).toHaveLength(100_000);
+		expect(decodeShared(Partition, small).data).toBe(keptData);
 	});
 
 	it("takes absent data for an empty message", () => {

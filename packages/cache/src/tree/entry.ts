@@ -1,5 +1,11 @@
 import type { Resource } from "@plinth/proto";
-import { type Decoded, decodeShared, freezesShared, type ResourceType } from "@plinth/resource";
+import {
+	type Decoded,
+	decodeShared,
+	freezesShared,
+	keepsDecoded,
+	type ResourceType,
+} from "@plinth/resource";
 import type { Node } from "./node.ts";
 
 /** Where one index has an entry: nowhere, at one node, or at several, by key. */
@@ -15,7 +21,8 @@ const nowhere: Places = [];
  * change when the cache does, and nothing stands between an index and its items. What the cache itself
  * notes on an entry is private, so that readers neither see nor change it.
  *
- * The data is decoded when first read: by an indexer, or by a reader, or never.
+ * The data is decoded when first read: by an indexer, or by a reader, or never. Data that takes many times its
+ * encoded bytes may be decoded again when it is next read.
  */
 export class Entry implements Decoded {
 	readonly resource: Resource;
@@ -41,8 +48,11 @@ export class Entry implements Decoded {
 	}
 
 	#decode(): Decoded["data"] {
-		this.#data = decodeShared(this.#type, this.resource).data;
-		return this.#data;
+		const { data } = decodeShared(this.#type, this.resource);
+		if (keepsDecoded(this.resource)) {
+			this.#data = data;
+		}
+		return data;
 	}
 
 	/** Its name. */
