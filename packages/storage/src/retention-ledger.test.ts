@@ -9,9 +9,10 @@ type Books = Pick<FamilyHolds, "hold" | "resourceDied" | "pageDied">;
 /** What happens to the state, and who holds snapshots of it. */
 type Step =
 	| { readonly kind: "put" | "delete"; readonly key: number; readonly bytes: number }
-	| { readonly kind: "hold"; readonly subject: number }
+	| { readonly kind: "hold"; readonly family: number; readonly subject: number }
 	| { readonly kind: "release"; readonly which: number }
-	| { readonly kind: "trim"; readonly deaths: number };
+	| { readonly kind: "trim"; readonly deaths: number }
+	| { readonly kind: "shrink"; readonly percent: number };
 
 const steps = fc.array(
 	fc.oneof(
@@ -25,7 +26,11 @@ const steps = fc.array(
 		},
 		{
 			weight: 2,
-			arbitrary: fc.record({ kind: fc.constant("hold" as const), subject: fc.nat(3) }),
+			arbitrary: fc.record({
+				kind: fc.constant("hold" as const),
+				family: fc.nat(1),
+				subject: fc.nat(3),
+			}),
 		},
 		{
 			weight: 2,
@@ -35,29 +40,105 @@ const steps = fc.array(
 			weight: 2,
 			arbitrary: fc.record({ kind: fc.constant("trim" as const), deaths: fc.nat(4) }),
 		},
+		{
+			weight: 1,
+			arbitrary: fc.record({
+				kind: fc.constant("shrink" as const),
+				percent: fc.integer({ min: 0, max: 100 }),
+			}),
+		},
 	),
 	{ maxLength: 120, size: "max" },
 );
 
 interface Value {
+	readonly family: number;
 	readonly bornAt: number;
 	readonly bytes: number;
-	diedAt: number | undefined;
+	diedAt: number;
 	/** Whether the log has dropped it, if it has died. */
 	isTrimmed: boolean;
 }
 
+interface Held {
+	readonly hold: Hold;
+	readonly family: number;
+	readonly subject: string | undefined;
+	readonly revision: number;
+}
+
+/** What the ledger counts, from all values and all held snapshots. */
+class Model {
+	readonly values: Value[] = [];
+	/** The oldest first. */
+	readonly held: Held[] = [];
+	/** Of what is held: the subject that has held anything for longest first. */
+	readonly #subjects = new Set<string>();
+
+	hold(held: Held): void {
+		this.held.push(held);
+		if (held.subject !== undefined) {
+			this.#subjects.add(held.subject);
+		}
+	}
+
+	release(index: number): Held | undefined {
+		const [released] = this.held.splice(index, 1);
+		if (released?.subject && this.held.every(({ subject }) => subject !== released.subject)) {
+			this.#subjects.delete(released.subject);
+		}
+		return released;
+	}
+
+	/** The snapshots that are charged, with their bytes: each value is charged to the newest that has seen it. */
+	charged(): ReadonlyMap<Held, number> {
+		const bytes = new Map(this.held.map((each) => [each, 0]));
+		for (const value of this.values.filter(({ isTrimmed }) => isTrimmed)) {
+			const newest = this.held.findLast(
+				({ family, revision }) =>
+					family === value.family && value.bornAt <= revision && revision < value.diedAt,
+			);
+			if (newest !== undefined) {
+				bytes.set(newest, (bytes.get(newest) ?? 0) + value.bytes);
+			}
+		}
+		return new Map([...bytes].filter(([, each]) => each > 0));
+	}
+
+	bytes(isMeant: (held: Held) => boolean = () => true): number {
+		return [...this.charged()].reduce((sum, [held, each]) => sum + (isMeant(held) ? each : 0), 0);
+	}
+
+	/** What `RetentionLedger.shrink` says that it does. */
+	shrink(maxBytes: number): Hold[] {
+		const ended: Hold[] = [];
+		while (this.bytes() > maxBytes) {
+			const charged = [...this.charged().keys()];
+			const bytesOf = (name: string) => this.bytes(({ subject }) => subject === name);
+			const most = Math.max(...[...this.#subjects].map(bytesOf));
+			const largest = [...this.#subjects].find((name) => bytesOf(name) === most);
+			const next =
+				most > maxBytes / 4
+					? charged.find(({ subject }) => subject === largest)
+					: (charged.find(({ subject }) => subject !== undefined) ?? charged[0]);
+			const released = next && this.release(this.held.indexOf(next));
+			ended.push(...(released === undefined ? [] : [released.hold]));
+		}
+		return ended;
+	}
+}
+
 /**
- * Takes the steps with the ledger and with a model that remembers every value, and compares what they
- * say is retained after each. Deaths reach the ledger when the log drops them, in their order.
+ * Takes the steps with the ledger and with the model, and compares what they say is retained, and which
+ * snapshots they end, after each. Deaths reach the ledger when the log drops them, in their order.
  */
 function compare(sequence: readonly Step[], fault: (books: FamilyHolds) => Books): void {
 	const ledger = new RetentionLedger();
-	const books = fault(ledger.family());
-	const values: Value[] = [];
+	const books = [fault(ledger.family()), fault(ledger.family())];
+	const model = new Model();
 	const stored = new Map<number, Value>();
 	const inLog: Value[] = [];
-	const held: { readonly hold: Hold; readonly revision: number }[] = [];
+	let ended: Hold[] = [];
 	let revision = 0;
 	let epoch = 0;
 	for (const step of sequence) {
@@ -72,44 +153,52 @@ function compare(sequence: readonly Step[], fault: (books: FamilyHolds) => Books
 					inLog.push(former);
 				}
 				if (step.kind === "put") {
-					const { bytes } = step;
-					const value = { bornAt: revision, bytes, diedAt: undefined, isTrimmed: false };
-					values.push(value);
-					stored.set(step.key, value);
+					const { bytes, key } = step;
+					const value = {
+						...{ family: key % 2, bornAt: revision, diedAt: Number.POSITIVE_INFINITY },
+						...{ bytes, isTrimmed: false },
+					};
+					model.values.push(value);
+					stored.set(key, value);
 				}
 				break;
 			}
 			case "hold": {
 				epoch += 1;
+				const { family } = step;
 				const subject = step.subject === 0 ? undefined : `subject-${step.subject}`;
-				const hold = books.hold({ revision, epoch }, { subject, onEnded: () => {} });
-				held.push({ hold, revision });
+				const onEnded = () => ended.push(hold);
+				// There are two families.
+				const hold = books[family]!.hold({ revision, epoch }, { subject, onEnded });
+				model.hold({ hold, family, subject, revision });
 				break;
 			}
 			case "release": {
-				const [released] = held.splice(step.which % Math.max(1, held.length), 1);
+				const released = model.release(step.which % Math.max(1, model.held.length));
 				released?.hold.release();
 				// Releasing twice is of no effect.
 				released?.hold.release();
 				break;
 			}
+			case "shrink": {
+				const maxBytes = Math.floor((model.bytes() * step.percent) / 100);
+				ended = [];
+				ledger.shrink(maxBytes);
+				const inOrder = (holds: readonly Hold[]) => holds.map(({ order }) => order);
+				expect(inOrder(ended)).toEqual(inOrder(model.shrink(maxBytes)));
+				break;
+			}
 			case "trim":
 				for (const value of inLog.splice(0, step.deaths)) {
 					value.isTrimmed = true;
-					books.resourceDied(value.bornAt, value.diedAt ?? 0, value.bytes);
+					books[value.family]?.resourceDied(value.bornAt, value.diedAt, value.bytes);
 				}
 		}
-		const retained = values.filter(
-			({ bornAt, diedAt = Number.POSITIVE_INFINITY, isTrimmed }) =>
-				isTrimmed && held.some((each) => bornAt <= each.revision && each.revision < diedAt),
-		);
-		const bytes = retained.reduce((sum, value) => sum + value.bytes, 0);
-		expect(ledger.bytes).toBe(bytes);
-		expect(ledger.size).toBe(held.length);
-		const bySubject = [undefined, "subject-1", "subject-2", "subject-3"].map((subject) =>
-			ledger.bytesOf(subject),
-		);
-		expect(bySubject.reduce((sum, each) => sum + each, 0)).toBe(bytes);
+		expect(ledger.bytes).toBe(model.bytes());
+		expect(ledger.size).toBe(model.held.length);
+		for (const each of [undefined, "subject-1", "subject-2", "subject-3"]) {
+			expect(ledger.bytesOf(each)).toBe(model.bytes(({ subject }) => subject === each));
+		}
 	}
 }
 
@@ -117,7 +206,7 @@ const property = (fault: (books: FamilyHolds) => Books) =>
 	fc.property(steps, (sequence) => compare(sequence, fault));
 
 describe("RetentionLedger", () => {
-	it("counts each dead value once while a held snapshot has seen it, as a model does", () => {
+	it("counts each dead value once while a held snapshot has seen it, and ends snapshots, as a model does", () => {
 		fc.assert(
 			property((books) => books),
 			{ numRuns: 400 },
@@ -210,6 +299,24 @@ describe("RetentionLedger", () => {
 			),
 			{ numRuns: 100 },
 		);
+	});
+
+	it("ends 20,000 snapshots, each of which passes on what it is charged with", () => {
+		const ledger = new RetentionLedger();
+		const books = ledger.family();
+		const count = 20_000;
+		let ended = 0;
+		for (let revision = 1; revision <= count; revision++) {
+			const subject = `subject-${revision}`;
+			books.hold({ revision, epoch: revision }, { subject, onEnded: () => ended++ });
+		}
+		// Each was born before another snapshot, and all die after the last: they move from one to the next.
+		for (let bornAt = 1; bornAt <= count; bornAt++) {
+			books.resourceDied(bornAt, count + 1, 10);
+		}
+		ledger.shrink(0);
+		expect(ended).toBe(count);
+		expect(ledger.size).toBe(0);
 	});
 
 	describe("that retains too much", () => {

@@ -1,3 +1,5 @@
+import { Heap } from "./heap.ts";
+
 /**
  * What held snapshots keep in memory after the state has replaced or deleted it.
  *
@@ -22,9 +24,13 @@
  */
 export class RetentionLedger {
 	#bytes = 0;
-	/** In the order in which they were taken, of all families. */
+	#opened = 0;
 	readonly #holds = new Set<Hold>();
 	readonly #subjects = new Map<string | undefined, Subject>();
+	/** Of all subjects that have a name. */
+	readonly #named = new ChargedHolds();
+	/** Subjects over their share, while `shrink` runs. */
+	#overShare: OverShare | undefined;
 
 	/** Bytes that live on only because of held snapshots. */
 	get bytes(): number {
@@ -52,14 +58,21 @@ export class RetentionLedger {
 	 * snapshot ends, whoever holds it. The server's own snapshots, which have no subject, end last.
 	 */
 	shrink(maxBytes: number): void {
+		const overShare = new OverShare(maxBytes / 4);
+		for (const subject of this.#subjects.values()) {
+			overShare.grew(subject);
+		}
+		this.#overShare = overShare;
 		while (this.#bytes > maxBytes) {
-			const hold = this.#nextToEnd(maxBytes);
+			const charged = overShare.largest()?.charged ?? this.#named;
+			const hold = charged.oldest() ?? this.#subjects.get(undefined)?.charged.oldest();
 			if (hold === undefined) {
-				return;
+				break;
 			}
 			hold.release();
 			hold.onEnded();
 		}
+		this.#overShare = undefined;
 	}
 
 	/** Ends all held snapshots. */
@@ -72,63 +85,145 @@ export class RetentionLedger {
 
 	/** For the books of a family. */
 	opened(hold: Hold): void {
+		this.#opened += 1;
+		hold.order = this.#opened;
 		this.#holds.add(hold);
 		const subject = this.#subjects.get(hold.subject);
 		if (subject === undefined) {
-			this.#subjects.set(hold.subject, { bytes: 0, holds: new Set([hold]) });
+			this.#subjects.set(hold.subject, {
+				...{ name: hold.subject, order: this.#opened, bytes: 0, holds: 1, rank: undefined },
+				charged: new ChargedHolds(),
+			});
 		} else {
-			subject.holds.add(hold);
+			subject.holds += 1;
 		}
 	}
 
-	/** For the books of a family: the hold has no more charges. */
+	/** For the books of a family: the hold was released, and is no longer charged with its bytes. */
 	closed(hold: Hold): void {
+		this.#bytes -= hold.bytes;
 		this.#holds.delete(hold);
 		const subject = this.#subjects.get(hold.subject);
-		subject?.holds.delete(hold);
-		if (subject?.holds.size === 0) {
+		if (subject === undefined) {
+			return;
+		}
+		subject.bytes -= hold.bytes;
+		subject.holds -= 1;
+		if (subject.holds === 0) {
 			this.#subjects.delete(hold.subject);
 		}
-	}
-
-	/** For the books of a family: a hold is charged with more, or with less. */
-	charged(hold: Hold, bytes: number): void {
-		this.#bytes += bytes;
-		const subject = this.#subjects.get(hold.subject);
-		if (subject !== undefined) {
-			subject.bytes += bytes;
-		}
-	}
-
-	#nextToEnd(maxBytes: number): Hold | undefined {
-		let largest: Subject | undefined;
-		for (const [name, subject] of this.#subjects) {
-			if (name !== undefined && subject.bytes > (largest?.bytes ?? 0)) {
-				largest = subject;
+		if (hold.bytes > 0) {
+			subject.charged.released();
+			if (hold.subject !== undefined) {
+				this.#named.released();
 			}
 		}
-		if (largest === undefined) {
-			return oldestCharged(this.#holds, () => true);
+	}
+
+	/** For the books of a family: the bytes of a hold have grown by so many. */
+	charged(hold: Hold, bytes: number): void {
+		const subject = this.#subjects.get(hold.subject);
+		if (subject === undefined || bytes === 0) {
+			return;
 		}
-		return largest.bytes > maxBytes / 4
-			? oldestCharged(largest.holds, () => true)
-			: oldestCharged(this.#holds, ({ subject }) => subject !== undefined);
+		this.#bytes += bytes;
+		subject.bytes += bytes;
+		if (hold.bytes === bytes) {
+			subject.charged.add(hold);
+			if (hold.subject !== undefined) {
+				this.#named.add(hold);
+			}
+		}
+		this.#overShare?.grew(subject);
 	}
 }
 
 interface Subject {
+	readonly name: string | undefined;
+	/** Tells which of two subjects came first. */
+	readonly order: number;
 	bytes: number;
-	/** In the order in which they were taken. */
-	readonly holds: Set<Hold>;
+	/** The number of its held snapshots. */
+	holds: number;
+	readonly charged: ChargedHolds;
+	/** Its entry among the subjects over their share. */
+	rank: Rank | undefined;
 }
 
-function oldestCharged(holds: Iterable<Hold>, isMeant: (hold: Hold) => boolean): Hold | undefined {
-	for (const hold of holds) {
-		if (hold.bytes > 0 && isMeant(hold)) {
-			return hold;
+/** Holds that are charged with anything. Released ones leave when they are at the top, or are half of all. */
+class ChargedHolds {
+	readonly #heap = new Heap<Hold>((a, b) => a.order < b.order);
+	#released = 0;
+
+	add(hold: Hold): void {
+		this.#heap.push(hold);
+	}
+
+	/** One of them was released. */
+	released(): void {
+		this.#released += 1;
+		if (this.#released * 2 > this.#heap.size) {
+			this.#heap.filter((hold) => !hold.isReleased);
+			this.#released = 0;
 		}
 	}
-	return undefined;
+
+	/** The oldest that is held. */
+	oldest(): Hold | undefined {
+		for (;;) {
+			const hold = this.#heap.peek();
+			if (hold === undefined || !hold.isReleased) {
+				return hold;
+			}
+			this.#heap.pop();
+			this.#released -= 1;
+		}
+	}
+}
+
+interface Rank {
+	readonly subject: Subject;
+	/** The subject's bytes when it was entered: it may have less by now. */
+	readonly bytes: number;
+}
+
+/** Subjects with a name that are charged with more than their share, the largest first. */
+class OverShare {
+	readonly #share: number;
+	readonly #ranks = new Heap<Rank>(
+		(a, b) => a.bytes > b.bytes || (a.bytes === b.bytes && a.subject.order < b.subject.order),
+	);
+
+	constructor(share: number) {
+		this.#share = share;
+	}
+
+	/** To be called when a subject is charged with more. */
+	grew(subject: Subject): void {
+		if (subject.name !== undefined && subject.bytes > this.#share) {
+			subject.rank = { subject, bytes: subject.bytes };
+			this.#ranks.push(subject.rank);
+		}
+	}
+
+	/** The one that is charged with most. */
+	largest(): Subject | undefined {
+		for (;;) {
+			const rank = this.#ranks.peek();
+			if (rank === undefined) {
+				return undefined;
+			}
+			const { subject, bytes } = rank;
+			const isRank = subject.rank === rank;
+			if (isRank && subject.bytes === bytes) {
+				return subject;
+			}
+			this.#ranks.pop();
+			if (isRank) {
+				this.grew(subject);
+			}
+		}
+	}
 }
 
 /** Who holds a snapshot, and how it learns that the snapshot was ended. */
@@ -147,14 +242,22 @@ interface Taken {
 	readonly epoch: number;
 }
 
+/** Dead values that a hold is charged with. */
+interface Charge {
+	/** That of the oldest snapshot that has seen them, as it was when they were charged. */
+	readonly oldestEpoch: number;
+	bytes: number;
+}
+
 /** A snapshot that is held. */
 export class Hold {
 	readonly revision: number;
 	readonly epoch: number;
 	readonly subject: string | undefined;
 	readonly onEnded: () => void;
-	/** By the epoch of the oldest snapshot that has seen the values, as it was when they were charged. */
-	charges: Map<number, number> | undefined;
+	/** The place among all holds, in the order in which they were taken. Set by the ledger. */
+	order = 0;
+	charges: Heap<Charge> | undefined;
 	bytes = 0;
 	#family: FamilyHolds | undefined;
 
@@ -165,6 +268,10 @@ export class Hold {
 		this.epoch = epoch;
 		this.subject = holder.subject;
 		this.onEnded = holder.onEnded;
+	}
+
+	get isReleased(): boolean {
+		return this.#family === undefined;
 	}
 
 	/** Gives the snapshot up. Without effect where it has ended already. */
@@ -224,13 +331,35 @@ export class FamilyHolds {
 		const index = this.#firstIndex((each) => each.epoch >= hold.epoch);
 		const older = this.#before(index);
 		this.#remove(index);
-		for (const [oldestEpoch, bytes] of hold.charges ?? []) {
-			if (older !== undefined && older.epoch >= oldestEpoch) {
-				this.#charge(older, oldestEpoch, bytes);
+		const { charges } = hold;
+		hold.charges = undefined;
+		if (older !== undefined && charges !== undefined) {
+			this.#move(charges, hold.bytes, older);
+		}
+		this.#ledger.closed(hold);
+	}
+
+	/** Charges an older hold with those of the values that it has seen. */
+	#move(charges: Heap<Charge>, chargedBytes: number, older: Hold): void {
+		let bytes = chargedBytes;
+		for (;;) {
+			const youngest = charges.peek();
+			if (youngest === undefined || youngest.oldestEpoch <= older.epoch) {
+				break;
+			}
+			charges.pop();
+			bytes -= youngest.bytes;
+		}
+		const others = older.charges ?? charges;
+		const [fewer, more] = charges.size < others.size ? [charges, others] : [others, charges];
+		if (fewer !== more) {
+			for (const charge of fewer.items()) {
+				add(more, charge);
 			}
 		}
-		this.#ledger.charged(hold, -hold.bytes);
-		this.#ledger.closed(hold);
+		older.charges = more;
+		older.bytes += bytes;
+		this.#ledger.charged(older, bytes);
 	}
 
 	#before(index: number): Hold | undefined {
@@ -250,8 +379,8 @@ export class FamilyHolds {
 	}
 
 	#charge(hold: Hold, oldestEpoch: number, bytes: number): void {
-		hold.charges ??= new Map();
-		hold.charges.set(oldestEpoch, (hold.charges.get(oldestEpoch) ?? 0) + bytes);
+		hold.charges ??= new Heap((a, b) => a.oldestEpoch > b.oldestEpoch);
+		add(hold.charges, { oldestEpoch, bytes });
 		hold.bytes += bytes;
 		this.#ledger.charged(hold, bytes);
 	}
@@ -270,5 +399,14 @@ export class FamilyHolds {
 			}
 		}
 		return low;
+	}
+}
+
+function add(charges: Heap<Charge>, charge: Charge): void {
+	const youngest = charges.peek();
+	if (youngest?.oldestEpoch === charge.oldestEpoch) {
+		youngest.bytes += charge.bytes;
+	} else {
+		charges.push(charge);
 	}
 }
