@@ -188,6 +188,25 @@ describe("a stop", () => {
 		expect(await play).toMatchObject({ code: "Unavailable" });
 	});
 
+	it("logs a part that fails meanwhile", async () => {
+		const failed = new Error("the controllers could not be stopped");
+		const errors: unknown[] = [];
+		const server = await startServer({
+			logger: {
+				debug: () => {},
+				info: (_fields, message) => {
+					if (message === "controller stopped") {
+						throw failed;
+					}
+				},
+				warn: () => {},
+				error: ({ err }, message) => errors.push([message, err]),
+			},
+		});
+		await server.stop();
+		expect(errors).toContainEqual(["a part of the server failed while it stopped", failed]);
+	});
+
 	it("may be asked for twice, before the start, and while it starts", async () => {
 		const server = await startServer();
 		await Promise.all([server.stop(), server.stop()]);

@@ -124,13 +124,15 @@ class ComposedServer implements Server {
 
 	/** A part of the server has failed that it can't go on without. */
 	#fail(failure: unknown): void {
-		if (this.#stopping === undefined) {
-			this.#logger.error({ err: failure }, "a part of the server failed: it stops");
-			this.#startEnd.abort(failure);
-			this.#stopping = this.#stop(failure);
-			// How it ends is told by `ended`.
-			this.#stopping.catch(() => {});
+		if (this.#stopping !== undefined) {
+			this.#logger.error({ err: failure }, "a part of the server failed while it stopped");
+			return;
 		}
+		this.#logger.error({ err: failure }, "a part of the server failed: it stops");
+		this.#startEnd.abort(failure);
+		this.#stopping = this.#stop(failure);
+		// How it ends is told by `ended`.
+		this.#stopping.catch(() => {});
 	}
 
 	#started(): RunningParts {
