@@ -50,7 +50,7 @@ export async function createAccessAuthorizer(
 		);
 		const keys = options.jwt?.keys;
 		if (keys !== undefined && "url" in keys) {
-			jwts?.setKeys(keysAt(keys.url));
+			jwts?.setKeys(keysAt(keys.url, clock));
 		} else if (keys !== undefined) {
 			followed.push(
 				await followFiles({

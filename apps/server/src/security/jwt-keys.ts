@@ -1,3 +1,4 @@
+import type { Clock } from "@plinth/runtime";
 import {
 	createLocalJWKSet,
 	createRemoteJWKSet,
@@ -39,33 +40,51 @@ function isKeySet(value: unknown): value is JSONWebKeySet {
 /** A key set has a few kilobytes. */
 const maxKeySetBytes = 1024 * 1024;
 
+/** A key set that takes longer is not waited for. */
+const fetchLimitMs = 5_000;
+
 /** The keys at an address: fetched when they are needed, in 5 s and 1 MiB, and kept for ten minutes. */
-export function keysAt(url: URL): JWTVerifyGetKey {
+export function keysAt(url: URL, clock: Clock): JWTVerifyGetKey {
 	return createRemoteJWKSet(url, {
-		timeoutDuration: 5_000,
 		cooldownDuration: 10_000,
-		[customFetch]: fetchBounded,
+		[customFetch]: (address, options) => fetchBounded(address, options, clock),
 	});
 }
 
-/** @throws Error if the response has more than `maxKeySetBytes`; the rest of it is not read. */
-const fetchBounded: FetchImplementation = async (url, options) => {
-	const response = await fetch(url, options);
-	const { status, body } = response;
-	if (body === null) {
-		return response;
-	}
-	const chunks: Uint8Array[] = [];
-	let size = 0;
-	for await (const chunk of body) {
-		size += chunk.byteLength;
-		if (size > maxKeySetBytes) {
-			throw new Error(`the key set at ${url} has more than ${maxKeySetBytes} bytes`);
+/**
+ * @throws Error if the response has more than `maxKeySetBytes`: the rest of it is not read. TimeoutError if it
+ * is not complete in time.
+ */
+async function fetchBounded(
+	url: string,
+	options: Parameters<FetchImplementation>[1],
+	clock: Clock,
+): Promise<Response> {
+	const end = new AbortController();
+	const timer = clock.setTimer(fetchLimitMs, () => {
+		const message = `the key set at ${url} did not arrive within ${fetchLimitMs} ms`;
+		end.abort(new DOMException(message, "TimeoutError"));
+	});
+	try {
+		const response = await fetch(url, { ...options, signal: end.signal });
+		const { status, body } = response;
+		if (body === null) {
+			return response;
 		}
-		chunks.push(chunk);
+		const chunks: Uint8Array[] = [];
+		let size = 0;
+		for await (const chunk of body) {
+			size += chunk.byteLength;
+			if (size > maxKeySetBytes) {
+				throw new Error(`the key set at ${url} has more than ${maxKeySetBytes} bytes`);
+			}
+			chunks.push(chunk);
+		}
+		return new Response(Buffer.concat(chunks), { status });
+	} finally {
+		timer.cancel();
 	}
-	return new Response(Buffer.concat(chunks), { status });
-};
+}
 
 /** Whether the token was refused, rather than that the keys could not be had. */
 export function refusesToken(failure: unknown): boolean {
