@@ -366,15 +366,20 @@ describe("a file that changes", () => {
 		expect(await outcome(client.list({ type, tenancy: {} }, as("reader-token")))).toBe("ok");
 	});
 
-	it("takes keys away from tokens that they signed", async () => {
+	it("takes keys away from tokens that they signed, and ends their watches", async () => {
 		const issued = await createIssuer();
 		const { server, files } = await startSecured(issued);
 		const client = clientOf(server);
 		const token = await issued.sign();
 		const id = idOf(Namespace, "default");
 		expect(await outcome(client.read({ id }, as(token)))).toBe("ok");
+		const type = typeOf(Artist.type);
+		const events = client.watchList({ type }, as(token))[Symbol.asyncIterator]();
+		await events.next();
+		const next = outcome(events.next());
 		writeFileSync(files.keys, (await createIssuer()).jwks);
 		await server.reload();
+		expect(await next).toBe("Unauthenticated");
 		expect(await outcome(client.read({ id }, as(token)))).toBe("Unauthenticated");
 	});
 

@@ -1,7 +1,15 @@
 import { Code } from "@connectrpc/connect";
 import { silentLogger, systemClock } from "@plinth/runtime";
-import { createLocalJWKSet, exportJWK, generateKeyPair, SignJWT } from "jose";
-import { expect, it } from "vitest";
+import { FakeClock } from "@plinth/runtime/testing";
+import {
+	type CryptoKey,
+	createLocalJWKSet,
+	exportJWK,
+	generateKeyPair,
+	type JWTVerifyGetKey,
+	SignJWT,
+} from "jose";
+import { expect, it, vi } from "vitest";
 import { JwtAuthorizer } from "./jwt-authorizer.ts";
 
 const claims = { issuer: "https://issuer.test", audience: "plinth" };
@@ -11,15 +19,19 @@ async function keyPair() {
 	return { keys: createLocalJWKSet({ keys: [await exportJWK(publicKey)] }), privateKey };
 }
 
-it("verifies a token again that was being verified while the keys changed", async () => {
-	const [withdrawn, current] = await Promise.all([keyPair(), keyPair()]);
-	const authorizer = new JwtAuthorizer({ ...claims, clock: systemClock, logger: silentLogger });
-	const token = await new SignJWT({ sub: "alice" })
+function sign(key: CryptoKey): Promise<string> {
+	return new SignJWT({ sub: "alice" })
 		.setProtectedHeader({ alg: "ES256" })
 		.setIssuer(claims.issuer)
 		.setAudience(claims.audience)
 		.setExpirationTime("1h")
-		.sign(withdrawn.privateKey);
+		.sign(key);
+}
+
+it("verifies a token again that was being verified while the keys changed", async () => {
+	const [withdrawn, current] = await Promise.all([keyPair(), keyPair()]);
+	const authorizer = new JwtAuthorizer({ ...claims, clock: systemClock, logger: silentLogger });
+	const token = await sign(withdrawn.privateKey);
 	authorizer.setKeys(async (...found) => {
 		const key = await withdrawn.keys(...found);
 		authorizer.setKeys(current.keys);
@@ -29,5 +41,35 @@ it("verifies a token again that was being verified while the keys changed", asyn
 	await expect(authorizer.authenticate(token)).rejects.toMatchObject({
 		code: Code.Unauthenticated,
 	});
+	authorizer.close();
+});
+
+it("ends the access of a token whose key is gone, unless the keys can't be had", async () => {
+	const [withdrawn, current] = await Promise.all([keyPair(), keyPair()]);
+	const clock = new FakeClock({ nowMs: Date.now() });
+	const authorizer = new JwtAuthorizer({ ...claims, clock, logger: silentLogger });
+	let lookUp: JWTVerifyGetKey = withdrawn.keys;
+	let lookUps = 0;
+	authorizer.setKeys((...found) => {
+		lookUps += 1;
+		return lookUp(...found);
+	});
+	const { ended } = await authorizer.authenticate(await sign(withdrawn.privateKey));
+	const minutes = async (count: number) => {
+		for (let minute = 0; minute < count; minute++) {
+			clock.advance(60_000);
+			// When all have been verified, the next look is due in a minute.
+			await vi.waitFor(() => expect(clock.nextTimerMs()).toBe(60_000));
+		}
+	};
+	await minutes(5);
+	expect(lookUps).toBe(2);
+	lookUp = () => Promise.reject(new Error("the address can't be reached"));
+	await minutes(5);
+	expect(lookUps).toBe(3);
+	expect(ended?.aborted).toBe(false);
+	lookUp = current.keys;
+	await minutes(1);
+	expect(ended?.aborted).toBe(true);
 	authorizer.close();
 });

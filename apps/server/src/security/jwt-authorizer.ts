@@ -23,6 +23,9 @@ const rememberedTokens = 10_000;
 /** For how long a token is not verified again, so that keys that were withdrawn stop working. */
 const trustedMs = 5 * 60_000;
 
+/** How often tokens are looked for that are to be verified again: a watch is not a call that would do it. */
+const sweepEveryMs = 60_000;
+
 interface Verified {
 	readonly payload: JWTPayload;
 	readonly policy: Policy;
@@ -32,6 +35,8 @@ interface Verified {
 	readonly expiry: Timer;
 	/** When it was verified, on the monotonic clock. */
 	verifiedMs: number;
+	/** Verifies the token, which is in no field: nothing may print it. */
+	readonly verifyAgain: () => Promise<unknown>;
 }
 
 /** What it is made with. */
@@ -47,17 +52,21 @@ export class JwtAuthorizer {
 	readonly #verified = new Map<string, Verified>();
 	#keys: JWTVerifyGetKey | undefined;
 	#claims: readonly ClaimGrant[] = [];
+	#sweep: Timer | undefined;
+	#isClosed = false;
 
 	constructor(options: JwtAuthorizerOptions) {
 		this.#options = options;
+		this.#arm();
 	}
 
-	/** Takes other keys. Tokens are verified again when they are used next. */
+	/** Takes other keys, and verifies all tokens again. Watches of tokens that are refused then end. */
 	setKeys(keys: JWTVerifyGetKey): void {
 		this.#keys = keys;
 		for (const verified of this.#verified.values()) {
 			verified.verifiedMs = Number.NEGATIVE_INFINITY;
 		}
+		void this.#verifyDue();
 	}
 
 	/** Takes other grants. Watches of tokens that may do another thing now end. */
@@ -84,15 +93,20 @@ export class JwtAuthorizer {
 		try {
 			const payload = await this.#verify(token);
 			// By keys that were replaced meanwhile it was good for this call alone.
-			return this.#remember(hash, payload, keys === this.#keys ? nowMs : Number.NEGATIVE_INFINITY);
+			return this.#remember(token, payload, keys === this.#keys ? nowMs : Number.NEGATIVE_INFINITY);
 		} catch (failure) {
-			this.#forget(hash);
+			// While the keys can't be had, watches go on.
+			if (isRefusal(failure)) {
+				this.#forget(hash);
+			}
 			throw failure;
 		}
 	}
 
 	/** Forgets all tokens, and ends watches under them. */
 	close(): void {
+		this.#isClosed = true;
+		this.#sweep?.cancel();
 		for (const hash of [...this.#verified.keys()]) {
 			this.#forget(hash);
 		}
@@ -128,8 +142,38 @@ export class JwtAuthorizer {
 		}
 	}
 
-	#remember(hash: string, payload: JWTPayload, nowMs: number): Access {
+	#arm(): void {
+		if (!this.#isClosed) {
+			const { clock } = this.#options;
+			this.#sweep = clock.setTimer(
+				sweepEveryMs,
+				() => void this.#verifyDue().then(() => this.#arm()),
+			);
+		}
+	}
+
+	/** Verifies what was verified too long ago, one token after the other. */
+	async #verifyDue(): Promise<void> {
 		const { clock } = this.#options;
+		for (const [hash, verified] of [...this.#verified]) {
+			const isDue = clock.monotonic() - verified.verifiedMs >= trustedMs;
+			if (!isDue || this.#verified.get(hash) !== verified) {
+				continue;
+			}
+			try {
+				await verified.verifyAgain();
+			} catch (failure) {
+				if (!isRefusal(failure)) {
+					// The keys can't be had for the others either.
+					return;
+				}
+			}
+		}
+	}
+
+	#remember(token: string, payload: JWTPayload, nowMs: number): Access {
+		const { clock } = this.#options;
+		const hash = tokenHash(token);
 		const policy = this.#policyOf(payload);
 		const known = this.#verified.get(hash);
 		if (known !== undefined && isDeepStrictEqual(known.policy, policy)) {
@@ -146,6 +190,7 @@ export class JwtAuthorizer {
 			access: accessUnder(policy, end.signal),
 			expiry: clock.setTimer(expiresMs - clock.now(), () => this.#forget(hash)),
 			verifiedMs: nowMs,
+			verifyAgain: () => this.authenticate(token),
 		};
 		this.#verified.set(hash, verified);
 		const [oldest] = this.#verified.keys();
@@ -170,6 +215,10 @@ export class JwtAuthorizer {
 			.flatMap((grant) => grant.rules);
 		return { subject: payload.sub ?? "", rules };
 	}
+}
+
+function isRefusal(failure: unknown): boolean {
+	return failure instanceof ConnectError && failure.code === Code.Unauthenticated;
 }
 
 function valuesOf(payload: JWTPayload, claim: string): readonly unknown[] {
