@@ -1,5 +1,15 @@
 import { spawnSync } from "node:child_process";
-import { chmod, mkdir, mkdtemp, readdir, rm, stat, symlink, writeFile } from "node:fs/promises";
+import {
+	chmod,
+	lchown,
+	mkdir,
+	mkdtemp,
+	readdir,
+	rm,
+	stat,
+	symlink,
+	writeFile,
+} from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { silentLogger } from "@plinth/runtime";
@@ -82,6 +92,22 @@ describe("the data directory", () => {
 			await expect(openDataDirectory(directory, silentLogger)).rejects.toThrow(why);
 		}
 	});
+
+	it.skipIf(process.getuid?.() !== 0)(
+		"is not made through another user's link in a shared directory",
+		async () => {
+			await chmod(folder, 0o1777);
+			await mkdir(join(folder, "real"));
+			await symlink("real", join(folder, "planted"));
+			await lchown(join(folder, "planted"), 65534, 65534);
+			for (const directory of [join(folder, "planted"), join(folder, "planted", "a", "data")]) {
+				await expect(openDataDirectory(directory, silentLogger)).rejects.toThrow(
+					`storage ${directory}: the data directory (--data-dir) can't be used: ${join(folder, "planted")} is a symbolic link of user 65534, in a directory that others may write to: remove it,`,
+				);
+			}
+			expect(await readdir(join(folder, "real"))).toEqual([]);
+		},
+	);
 
 	it("may be a link to a directory, or be made by several at once", async () => {
 		await mkdir(join(folder, "real"), { mode: 0o700 });

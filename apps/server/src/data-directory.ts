@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import { access, chmod, mkdir, readdir, readlink, stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import type { Logger } from "@plinth/runtime";
-import { StorageFileError } from "@plinth/storage-sqlite";
+import { refusePlantedLinks, StorageFileError } from "@plinth/storage-sqlite";
 
 /** Entered and listed by the owner alone. */
 const ownerOnly = 0o700;
@@ -21,7 +21,10 @@ const ownPrefix = "plinth.";
  */
 export async function openDataDirectory(directory: string, logger: Logger): Promise<void> {
 	try {
+		refusePlantedLinks(directory);
 		await make(resolve(directory));
+		// What was missing before may have been planted meanwhile.
+		refusePlantedLinks(directory);
 		await access(directory, constants.R_OK | constants.W_OK | constants.X_OK);
 	} catch (cause) {
 		throw new StorageFileError(
@@ -79,6 +82,9 @@ async function makeBelow(directory: string): Promise<void> {
 }
 
 async function explain(directory: string, cause: unknown): Promise<string> {
+	if (cause instanceof StorageFileError) {
+		return cause.why;
+	}
 	const why = cause instanceof Error ? cause.message : String(cause);
 	const target = await readlink(directory).catch(() => undefined);
 	const found = await stat(directory).catch(() => undefined);

@@ -8,21 +8,26 @@ import {
 	statSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { refusePlantedLinks } from "./planted-links.ts";
 import { StorageFileError } from "./storage-file-error.ts";
 
 /**
  * The one name of a file, whatever links lead to it: locks and the files beside it go by it. Of a
  * file that is not there yet, the name that it will have.
  *
- * @throws StorageFileError where its directory is missing, or a link leads nowhere.
+ * @throws StorageFileError where its directory is missing, or a link leads nowhere or may have been planted.
  */
 export function realPathOf(path: string): string {
 	try {
+		refusePlantedLinks(path);
 		if (lstatSync(path, { throwIfNoEntry: false }) === undefined) {
 			return join(realpathSync(dirname(path)), basename(path));
 		}
 		return realpathSync(path);
 	} catch (cause) {
+		if (cause instanceof StorageFileError) {
+			throw cause;
+		}
 		const why = cause instanceof Error ? cause.message : String(cause);
 		throw new StorageFileError(path, "unreachable", `it can't be reached: ${why}`, { cause });
 	}

@@ -9,6 +9,7 @@ export {
 } from "./backup-file.ts";
 export type { CommitBatch } from "./commit-batch.ts";
 export type { CopyOptions, CopyProgress } from "./file-thread.ts";
+export { refusePlantedLinks } from "./planted-links.ts";
 export {
 	createSqliteBackend,
 	type SqliteBackend,

@@ -1,5 +1,6 @@
 import { DatabaseSync } from "node:sqlite";
-import { makePrivate } from "./private-files.ts";
+import { refuseLinkedFiles } from "./planted-links.ts";
+import { makePrivateUnlessThere } from "./private-files.ts";
 import { fileError } from "./sqlite-failure.ts";
 import { StorageFileError } from "./storage-file-error.ts";
 
@@ -13,12 +14,14 @@ export interface Ownership {
  * platform. It ends with the process, however that ends; the file itself stays and means nothing.
  *
  * @param path The file's one name; see `realPathOf`.
- * @throws StorageFileError where somebody has it, or the directory can't be written to.
+ * @throws StorageFileError where somebody has it, or the directory can't be written to, or has links under the
+ *   names of the storage's files.
  */
 export function takeOwnership(path: string): Ownership {
+	refuseLinkedFiles(path);
 	let lock: DatabaseSync | undefined;
 	try {
-		makePrivate(`${path}.lock`, path);
+		makePrivateUnlessThere(`${path}.lock`, path);
 		lock = new DatabaseSync(`${path}.lock`, { timeout: 0 });
 		// Nothing is ever written to it: so that a full disk does not stand in the way.
 		lock.exec("PRAGMA journal_mode = MEMORY");

@@ -1,8 +1,9 @@
 import { readdirSync, statSync } from "node:fs";
-import { chmod, cp, mkdir, readdir, writeFile } from "node:fs/promises";
+import { chmod, cp, lchown, mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { backupFile, restoreFile } from "./backup-file.ts";
+import { makePrivate } from "./private-files.ts";
 import { createSqliteBackend } from "./sqlite-backend.ts";
 import { artist } from "./testing/artists.fixture.ts";
 import { type TestDirectory, testDirectory } from "./testing/directory.fixture.ts";
@@ -105,6 +106,48 @@ describe("the files of a storage", () => {
 		});
 		await again.close();
 	});
+
+	it.each([".lock", ".restored", ".restoring", ".new", "-wal"])(
+		"are not made through a link that somebody planted: %s",
+		async (suffix) => {
+			const target = directory.file("elsewhere");
+			await symlink(target, path + suffix);
+			await expect(createSqliteBackend({ path })).rejects.toThrow(
+				`storage ${path}: ${path}${suffix} is a symbolic link to "${target}", which the server has not made: remove it,`,
+			);
+			expect(await readdir(directory.path)).toEqual([`storage.db${suffix}`]);
+		},
+	);
+
+	it("are not made where somebody has made one first", async () => {
+		await writeFile(path, "a diary");
+		expect(() => makePrivate(path)).toThrow(`storage ${path}: the file is there already`);
+		await symlink("elsewhere", directory.file("link"));
+		expect(() => makePrivate(directory.file("link"))).toThrow(
+			`${directory.file("link")} is a symbolic link to "elsewhere"`,
+		);
+		expect(await readFile(path, "utf8")).toBe("a diary");
+	});
+
+	it.skipIf(process.getuid?.() !== 0)(
+		"are not looked for through another user's link in a shared directory",
+		async () => {
+			const shared = directory.file("shared");
+			await mkdir(shared);
+			await mkdir(directory.file("real"));
+			await symlink(directory.file("real"), join(shared, "data"));
+			await lchown(join(shared, "data"), 65534, 65534);
+			const storage = join(shared, "data", "storage.db");
+			await chmod(shared, 0o1777);
+			await expect(createSqliteBackend({ path: storage })).rejects.toThrow(
+				`storage ${storage}: ${join(shared, "data")} is a symbolic link of user 65534, in a directory that others may write to: remove it,`,
+			);
+			expect(await readdir(directory.file("real"))).toEqual([]);
+			// Nobody else could have put it here.
+			await chmod(shared, 0o755);
+			await (await createSqliteBackend({ path: storage })).close();
+		},
+	);
 
 	it("are left alone where they are no storage", async () => {
 		await writeFile(

@@ -2,6 +2,7 @@ import {
 	chmodSync,
 	closeSync,
 	constants,
+	existsSync,
 	lstatSync,
 	openSync,
 	readdirSync,
@@ -9,27 +10,52 @@ import {
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { takeOwnerFrom } from "./file-system.ts";
+import { refuseLink } from "./planted-links.ts";
+import { StorageFileError } from "./storage-file-error.ts";
 
 /** Read and written by the owner alone. */
 const ownerOnly = 0o600;
 
 /**
- * Makes an empty file that its owner alone may read and write, unless there is a file of that name. SQLite
- * takes an empty file for an empty database, and gives logs and journals the permissions of their database.
+ * Makes an empty file that its owner alone may read and write. SQLite takes an empty file for an empty database,
+ * and gives logs and journals the permissions of their database.
  *
- * @param like The file whose owner it gets, if it is there.
+ * @throws StorageFileError where anything has that name, a symbolic link included: the file would be somebody else's.
  */
-export function makePrivate(path: string, like?: string): void {
+export function makePrivate(path: string): void {
 	const { O_CREAT, O_EXCL, O_WRONLY } = constants;
 	try {
 		closeSync(openSync(path, O_CREAT | O_EXCL | O_WRONLY, ownerOnly));
 	} catch (error) {
-		if (error instanceof Error && "code" in error && error.code === "EEXIST") {
+		if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) {
+			throw error;
+		}
+		refuseLink(path);
+		throw new StorageFileError(path, "exists", "the file is there already", { cause: error });
+	}
+}
+
+/**
+ * As `makePrivate`, unless there is a file of that name.
+ *
+ * @param like The file whose owner it gets, if it is there.
+ * @throws StorageFileError where a symbolic link has that name.
+ */
+export function makePrivateUnlessThere(path: string, like: string): void {
+	refuseLink(path);
+	if (existsSync(path)) {
+		return;
+	}
+	try {
+		makePrivate(path);
+	} catch (error) {
+		// Another process may have made it meanwhile.
+		if (error instanceof StorageFileError && error.problem === "exists") {
 			return;
 		}
 		throw error;
 	}
-	if (like !== undefined && statSync(like, { throwIfNoEntry: false }) !== undefined) {
+	if (statSync(like, { throwIfNoEntry: false }) !== undefined) {
 		takeOwnerFrom(path, like);
 	}
 }

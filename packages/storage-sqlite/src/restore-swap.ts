@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, linkSync, renameSync, rmSync } from "node:fs";
+import { constants, copyFileSync, existsSync, linkSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { checkHeader } from "./file-header.ts";
@@ -132,7 +132,8 @@ function keep(path: string, aside: string): void {
 		if (!lacksLinks(error)) {
 			throw error;
 		}
-		copyFileSync(path, `${aside}.partial`);
+		rmSync(`${aside}.partial`, { force: true });
+		copyFileSync(path, `${aside}.partial`, constants.COPYFILE_EXCL);
 		syncToDisk(`${aside}.partial`);
 		renameSync(`${aside}.partial`, aside);
 	}
