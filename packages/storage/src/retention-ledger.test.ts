@@ -301,10 +301,10 @@ describe("RetentionLedger", () => {
 		);
 	});
 
-	it("ends 20,000 snapshots, each of which passes on what it is charged with", () => {
+	it("ends 60,000 snapshots, each of which passes on what it is charged with", () => {
 		const ledger = new RetentionLedger();
 		const books = ledger.family();
-		const count = 20_000;
+		const count = 60_000;
 		let ended = 0;
 		for (let revision = 1; revision <= count; revision++) {
 			const subject = `subject-${revision}`;
