@@ -1,4 +1,7 @@
+import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
+
+const seededFastCheck = fileURLToPath(new URL("scripts/seeded-fast-check.ts", import.meta.url));
 
 /**
  * The one configuration of all packages. `--mode deep` runs the long suites (`*.deep.test.ts`) instead of
@@ -8,6 +11,7 @@ export default defineConfig(({ mode }) => {
 	const tier = mode === "deep" || mode === "soak" ? mode : "test";
 	const long = ["**/*.deep.test.ts", "**/*.soak.test.ts"];
 	return {
+		resolve: { alias: { "fast-check": seededFastCheck } },
 		test: {
 			include: tier === "test" ? ["**/*.test.ts"] : [`**/*.${tier}.test.ts`],
 			exclude: ["**/node_modules/**", "**/dist/**", ...(tier === "test" ? long : [])],

@@ -92,7 +92,7 @@ describe("what a caller names", () => {
 		const caller = callerWho((_target, stored) =>
 			stored === undefined
 				? needsResource
-				: stored.metadata["owner"] === "alice"
+				: stored.metadata.owner === "alice"
 					? allowed
 					: denied("not yours"),
 		);
