@@ -34,7 +34,7 @@ export async function attack(options: AttackOptions): Promise<Outcome> {
 /** One process would be busy with its connections, and the other attacks would wait for it. */
 const attackers = [
 	["healthWatches", "unreadLists", "unreadWatches", "slowHeaders"],
-	["heldPages", "unfinishedBodies", "manyFields"],
+	["heldPages", "unfinishedBodies", "unfinishedMessages", "manyFields"],
 	["resets", "foreignOrigin", "guessedTokens"],
 ] as const;
 

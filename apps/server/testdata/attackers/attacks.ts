@@ -147,6 +147,30 @@ export const attacks: Readonly<Record<string, Attack>> = {
 		});
 	},
 
+	/** 400 calls whose messages of 4 MB lack their last byte. */
+	async unfinishedMessages(target, tally) {
+		const message = Buffer.alloc(4_000_000);
+		await repeat(4, 1_000, target.end, async () => {
+			const connection = await session(target);
+			if (connection === undefined) {
+				return;
+			}
+			const ends = Array.from({ length: 100 }, async () => {
+				const stream = begin(connection, paths.write, {
+					"content-type": "application/proto",
+					authorization: `Bearer ${target.token}`,
+				});
+				stream.resume();
+				stream.write(message);
+				stream.on("response", (headers) => count(tally, `status ${headers[":status"]}`));
+				await new Promise((resolve) => stream.once("close", resolve));
+				count(tally, "ended");
+			});
+			await Promise.race([Promise.all(ends), once(connection, "close")]);
+			connection.destroy();
+		});
+	},
+
 	/** Messages of 4 MB with 1.3 million fields, from a subject without rights; compressed ones too. */
 	async manyFields(target, tally) {
 		const message = manyFields();
