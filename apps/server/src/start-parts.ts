@@ -275,7 +275,8 @@ export async function startParts(context: PartsContext): Promise<RunningParts> {
 			{
 				turns,
 				connectionOf: (...exchange) => exchanges.connectionOf(...exchange),
-				waitingPerCaller: callLimits.callsInFlight,
+				waitingPerCaller: Math.max(callLimits.callsInFlight, limits.streamsPerConnection),
+				clock,
 				onRefused: () => calls.requestRefused("waiting"),
 				onAnswered: exchanges.beginPlain,
 			},

@@ -92,6 +92,15 @@ export class RequestMeter {
 		};
 	}
 
+	/** A turn of the event loop for a call that goes on; `undefined` if it may at once. */
+	turnOf({
+		contextValues,
+		signal,
+	}: Pick<MeteredRequest, "contextValues" | "signal">): Promise<void> | undefined {
+		const { turns, unaryOnly } = this.#options;
+		return unaryOnly === true ? undefined : turns.take(takerOf(contextValues), 0, signal);
+	}
+
 	/** The gate, and after it the limit on fields for a message in the query of a GET. */
 	after(enter: RequestGate): RequestGate {
 		return (call) => {
@@ -143,7 +152,7 @@ export class RequestMeter {
 	}
 }
 
-/** The body of a small request, which takes a turn when it has arrived. */
+/** The body of a small request, which takes a turn when it has ended: then its call begins. */
 class SmallBody implements AsyncIterator<Uint8Array> {
 	readonly #turns: EventLoopTurns;
 	readonly #request: MeteredRequest;
@@ -160,7 +169,7 @@ class SmallBody implements AsyncIterator<Uint8Array> {
 
 	async next(): Promise<IteratorResult<Uint8Array>> {
 		const read = await this.#body.next();
-		if (!this.#hasTurn) {
+		if (read.done === true && !this.#hasTurn) {
 			this.#hasTurn = true;
 			const { contextValues, signal } = this.#request;
 			const turn = this.#turns.take(takerOf(contextValues), this.#length, signal);
@@ -187,6 +196,8 @@ class MeteredBody implements AsyncIterator<Uint8Array> {
 	/** The size of the largest message that what is handed on next completes, and that takes a turn. */
 	#turnBytes = -1;
 	#ready: readonly Uint8Array[] = [];
+	/** Of a request whose message is complete and that has not ended: its call begins only then. */
+	#held: readonly Uint8Array[] | undefined;
 	#next = 0;
 	#hasEnded = false;
 
@@ -237,15 +248,23 @@ class MeteredBody implements AsyncIterator<Uint8Array> {
 				}
 			}
 			const read = await this.#body.next();
+			let released: readonly Uint8Array[];
 			if (read.done === true) {
 				this.#hasEnded = true;
-				this.#ready = this.#framing.end();
+				released = this.#framing.end();
 			} else {
 				if (subject !== undefined) {
 					pacer?.charge(subject, read.value.byteLength);
 				}
-				this.#ready = this.#framing.push(read.value);
+				released = this.#framing.push(read.value);
 			}
+			if (this.#turnBytes >= 0 && this.#held === undefined && this.#mustEnd()) {
+				this.#held = released;
+				continue;
+			}
+			// More than one message is for Connect to refuse.
+			this.#ready = this.#held === undefined ? released : [...this.#held, ...released];
+			this.#held = undefined;
 			this.#next = 0;
 			if (this.#turnBytes >= 0) {
 				const turn = turns.take(takerOf(contextValues), this.#turnBytes, signal);
@@ -257,8 +276,14 @@ class MeteredBody implements AsyncIterator<Uint8Array> {
 		}
 	}
 
+	/** Whether the call begins when its request has ended, and it has not. */
+	#mustEnd(): boolean {
+		return !this.#hasEnded && takesTurn(this.#request.method);
+	}
+
 	async return(): Promise<IteratorResult<Uint8Array>> {
 		this.#ready = [];
+		this.#held = undefined;
 		this.#hasEnded = true;
 		await this.#body.return?.();
 		return { done: true, value: undefined };

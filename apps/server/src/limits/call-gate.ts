@@ -11,7 +11,7 @@ import type { Clock } from "@plinth/runtime";
 import type { Connection, Holder } from "../listener/connection.ts";
 import { exchangeOf } from "../listener/exchange.ts";
 import type { CallLimits } from "./call-limits.ts";
-import type { TurnTaker } from "./event-loop-turns.ts";
+import { probes, type TurnTaker } from "./event-loop-turns.ts";
 import { RateLimiter } from "./rate-limiter.ts";
 
 /** Why a gate did not let a call in. */
@@ -124,7 +124,7 @@ export class CallGate {
 	readonly enter = (call: HandlerContext): void | Promise<void> => {
 		if (this.#options.exempt.has(call.service.typeName)) {
 			const { connection } = exchangeOf(call.values);
-			call.values.set(takerKey, { caller: connection, connection });
+			call.values.set(takerKey, { caller: probes, connection: connection.turnKey });
 			return;
 		}
 		this.#checkRoom(call);
@@ -175,9 +175,14 @@ export class CallGate {
 		const hasToken = access !== authorizer.tokenless;
 		const { connection } = exchangeOf(call.values);
 		this.#take(call, subject, hasToken ? undefined : connection);
-		const caller = hasToken ? subject : connection;
-		connection.caller = caller;
-		call.values.set(takerKey, { caller, connection });
+		const { turnKey } = connection;
+		const caller = hasToken ? subject : turnKey;
+		connection.caller ??= caller;
+		if (connection.caller !== caller) {
+			// Of a proxy or a gateway: none of those behind it begins under the name of another.
+			connection.caller = turnKey;
+		}
+		call.values.set(takerKey, { caller, connection: turnKey });
 		call.values.set(accessKey, access);
 	}
 

@@ -1,7 +1,7 @@
 import { FakeClock } from "@plinth/runtime/testing";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { EventLoopTurns, type TurnTaker } from "./event-loop-turns.ts";
+import { EventLoopTurns, probes, strangers, type TurnTaker } from "./event-loop-turns.ts";
 
 const { signal: never } = new AbortController();
 const loopRound = () => new Promise((resolve) => setImmediate(resolve));
@@ -192,6 +192,73 @@ describe("turns of the event loop", () => {
 		await until(() => slow === 2);
 	});
 
+	it("are paused for a caller's own slow turns, and not for those of others", async () => {
+		const clock = new FakeClock();
+		const turns = new EventLoopTurns(clock);
+		const order: string[] = [];
+		const run = (caller: string, costMs: number) =>
+			turns.run(taker(caller), () => {
+				clock.advance(costMs);
+				order.push(caller);
+			});
+		run("a", 25);
+		await until(() => order.length === 1);
+		run("b", 500);
+		await until(() => order.length === 2);
+		// The pause of 25 ms is long over, the other one is not.
+		run("b", 500);
+		run("a", 25);
+		await until(() => order.length === 3);
+		await loopRound();
+		expect(order).toEqual(["a", "b", "a"]);
+		clock.advance(475);
+		await until(() => order.length === 4);
+	});
+
+	it.each([
+		["strangers", strangers],
+		["probes", probes],
+	])("of %s make nobody pause", async (_name, caller) => {
+		const clock = new FakeClock();
+		const turns = new EventLoopTurns(clock);
+		let ran = 0;
+		for (let call = 0; call < 5; call += 1) {
+			turns.run(taker("slow"), () => {
+				clock.advance(100);
+				ran += 1;
+			});
+			turns.run({ caller, connection: {} }, () => {
+				clock.advance(2);
+				ran += 1;
+			});
+		}
+		await until(() => ran === 10);
+		expect(clock.monotonic()).toBe(510);
+	});
+
+	it("charge a turn that began within another to its own caller", async () => {
+		const clock = new FakeClock();
+		const turns = new EventLoopTurns(clock);
+		const order: string[] = [];
+		const microtasks = async (costMs: number, name: string) => {
+			await Promise.resolve();
+			await Promise.resolve();
+			clock.advance(costMs);
+			order.push(name);
+		};
+		turns.run(taker("outer"), () => {
+			turns.run(taker("inner"), () => void microtasks(100, "inner"));
+		});
+		await until(() => order.length === 1);
+		turns.run(taker("victim"), () => void microtasks(1, "victim"));
+		turns.run(taker("inner"), () => void microtasks(1, "inner again"));
+		await until(() => order.length === 2);
+		await loopRound();
+		expect(order).toEqual(["inner", "victim"]);
+		clock.advance(100);
+		await until(() => order.length === 3);
+	});
+
 	it("follow each other without a pause where one caller is alone", async () => {
 		const clock = new FakeClock();
 		const turns = new EventLoopTurns(clock);
@@ -255,13 +322,22 @@ describe("turns of the event loop", () => {
 		const one = taker("a", connectionOf("one"));
 		expect(turns.isCrowded(one, 100, 1_000)).toBe(false);
 		expect(turns.isCrowded(taker("b"), 100, 1_000)).toBe(false);
-		// What waits in all counts likewise.
-		expect(turns.isCrowded(many, 1_000, 100)).toBe(false);
-		for (let call = 0; call < 1_000; call += 1) {
-			turns.run(many, () => {});
+	});
+
+	it("are crowded in all for connections that have their share of all that waits", () => {
+		const clock = new FakeClock();
+		const turns = new EventLoopTurns(clock);
+		turns.run(taker("first"), () => clock.advance(6));
+		const callers = Array.from({ length: 100 }, (_, index) => taker(`${index}`, {}));
+		for (let call = 0; call < 20; call += 1) {
+			for (const each of callers) {
+				if (!turns.isCrowded(each, 1_000, 400)) {
+					turns.run(each, () => {});
+				}
+			}
 		}
-		expect(turns.isCrowded(many, 1_000, 100)).toBe(true);
-		expect(turns.isCrowded(taker("b"), 1_000, 100)).toBe(false);
+		expect(turns.waiting).toBe(400);
+		expect(turns.isCrowded(taker("new", {}), 1_000, 400)).toBe(false);
 	});
 
 	it("forget callers that do not wait", async () => {

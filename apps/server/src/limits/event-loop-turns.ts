@@ -16,15 +16,24 @@ const slowMs = 20;
 /** The longest pause after a slow turn, in milliseconds. */
 const longestPauseMs = 1_000;
 
-/** For how long a slow turn, or a turn of another caller, is remembered, in milliseconds. */
-const recentMs = 1_000;
+/** A caller with a shorter turn that did not wait is not in the way of others, in milliseconds. */
+const noticeableMs = 1;
 
-/** Callers that are remembered though they do not wait. */
+/** For how long a caller counts as active after it waited or had a turn, in milliseconds. */
+const activeForMs = 1_000;
+
+/** Callers that are remembered at least, though they do not wait. */
 const remembered = 1_000;
+
+/** Whose time it is before a call has been let in on a connection: of all such connections together. */
+export const strangers = {};
+
+/** Whose time it is to check the health: of all that do together. */
+export const probes = {};
 
 /** Who takes a turn. */
 export interface TurnTaker {
-	/** Whose time it is: a subject, or a connection where there are no tokens. */
+	/** Whose time it is: a subject, a connection where there are no tokens, `strangers` or `probes`. */
 	readonly caller: string | object;
 	/** On which of the caller's connections. */
 	readonly connection: object;
@@ -92,15 +101,20 @@ class Queue {
 class Account {
 	/** Where its next turn begins, on the scale of `#virtualMs`. */
 	nextMs: number;
-	slowAtMs = Number.NEGATIVE_INFINITY;
+	/** Until when it pauses after a slow turn, as long as others are active. */
+	pauseUntilMs = Number.NEGATIVE_INFINITY;
 	waiting = 0;
 	/** Requests that have arrived and not begun. */
 	readonly arrived = new Queue();
 	/** Calls that have begun, and come first: they hold more. */
 	readonly begun = new Queue();
 
-	constructor(nextMs: number) {
+	/** Whether it makes nobody pause, since its calls come by to look, or for the first time. */
+	readonly isPassing: boolean;
+
+	constructor(nextMs: number, isPassing: boolean) {
 		this.nextMs = nextMs;
+		this.isPassing = isPassing;
 	}
 
 	shift(): Waiter | undefined {
@@ -116,8 +130,8 @@ class Account {
  * - in each round of the event loop turns are taken for a few milliseconds, and those after them wait, so
  *   that sockets and timers are served in between;
  * - of those that wait, the one whose caller has used the least is next;
- * - after a slow turn, callers that had one lately pause for as long as it took, while others call as well:
- *   the others have half of the time at least, however many rounds their calls take.
+ * - after a slow turn its caller pauses for as long as it took, up to a second, while others are active: they
+ *   get to run in between, also where their calls take many rounds.
  *
  * This is start-time fair queueing (Goyal, Vin and Cheng, 1996) with measured costs: a turn begins, on a
  * virtual scale, where its caller's last one ended or where the turn that runs now began, whichever is
@@ -127,7 +141,13 @@ class Account {
 export class EventLoopTurns {
 	readonly #clock: Clock;
 	readonly #accounts = new Map<string | object, Account>();
+	/** Those of them that wait. */
+	readonly #queued = new Set<Account>();
+	/** How many accounts there may be before those that do not wait are dropped. */
+	#mostAccounts = remembered;
 	#waiting = 0;
+	/** Connections whose requests wait to begin. */
+	#waitingConnections = 0;
 	/** Where the last turn began, on a scale of milliseconds that callers have used. */
 	#virtualMs = 0;
 	/** Whose turn it is, and since when. */
@@ -140,13 +160,14 @@ export class EventLoopTurns {
 	#isScheduled = false;
 	/** Whether those that wait take their turns in this round. */
 	#isServing = false;
-	/** Until when callers with slow turns pause. */
-	#slowUntilMs = Number.NEGATIVE_INFINITY;
+	/** Turns whose end is still to be noticed. */
+	#ends = 0;
 	/** Ends a pause in which nobody else waits. */
 	#pause: Timer | undefined;
-	#lastCaller: string | object | undefined;
-	/** When a turn was last taken by another caller than the one before. */
-	#changedMs = Number.NEGATIVE_INFINITY;
+	/** Who was active last, and when; and when somebody else was. */
+	#active: Account | undefined;
+	#activeAtMs = Number.NEGATIVE_INFINITY;
+	#otherAtMs = Number.NEGATIVE_INFINITY;
 
 	constructor(clock: Clock) {
 		this.#clock = clock;
@@ -163,19 +184,23 @@ export class EventLoopTurns {
 	}
 
 	/**
-	 * Whether as many requests wait as may, and the connection has its share of them. One that has fewer is
-	 * never refused for what others do.
+	 * Whether as many requests wait as may, and the connection has its share of them. One of which none waits
+	 * is never refused for what others do.
 	 *
 	 * @param perCaller - how many may wait of one caller.
 	 * @param inAll - how many may wait of all.
 	 */
 	isCrowded({ caller, connection }: TurnTaker, perCaller: number, inAll: number): boolean {
 		const account = this.#accounts.get(caller);
-		if (account === undefined || (account.waiting < perCaller && this.#waiting < inAll)) {
+		if (account === undefined) {
 			return false;
 		}
-		const { arrived } = account;
-		return arrived.sizeOf(connection) >= Math.max(1, Math.floor(perCaller / arrived.connections));
+		const { arrived, waiting } = account;
+		const own = arrived.sizeOf(connection);
+		return (
+			(waiting >= perCaller && own >= Math.max(1, perCaller / arrived.connections)) ||
+			(this.#waiting >= inAll && own >= Math.max(1, inAll / this.#waitingConnections))
+		);
 	}
 
 	/** Calls `proceed` when it is its turn, which may be at once. */
@@ -184,7 +209,10 @@ export class EventLoopTurns {
 		if (this.#startsAtOnce(account, turnMs)) {
 			proceed();
 		} else {
-			this.#wait(account, account.arrived, { taker, expectedMs: turnMs, proceed });
+			const { arrived } = account;
+			const { connections } = arrived;
+			this.#wait(account, arrived, { taker, expectedMs: turnMs, proceed });
+			this.#waitingConnections += arrived.connections - connections;
 		}
 	}
 
@@ -202,8 +230,7 @@ export class EventLoopTurns {
 		return new Promise((resolve) => {
 			const leave = () => {
 				if (account.begun.remove(waiter)) {
-					account.waiting -= 1;
-					this.#waiting -= 1;
+					this.#left(account);
 				}
 				resolve();
 			};
@@ -232,10 +259,24 @@ export class EventLoopTurns {
 		return true;
 	}
 
-	#mustPause({ slowAtMs }: Account, nowMs: number): boolean {
-		return (
-			nowMs < this.#slowUntilMs && nowMs - slowAtMs < recentMs && nowMs - this.#changedMs < recentMs
-		);
+	#mustPause(account: Account, nowMs: number): boolean {
+		if (nowMs >= account.pauseUntilMs) {
+			return false;
+		}
+		const othersAtMs = account === this.#active ? this.#otherAtMs : this.#activeAtMs;
+		return nowMs - othersAtMs < activeForMs;
+	}
+
+	/** The caller is in the way of others, or they are in its way. */
+	#noteActive(account: Account, nowMs: number): void {
+		if (account.isPassing) {
+			return;
+		}
+		if (account !== this.#active) {
+			this.#otherAtMs = this.#activeAtMs;
+			this.#active = account;
+		}
+		this.#activeAtMs = nowMs;
 	}
 
 	#wait(account: Account, queue: Queue, waiter: Waiter): void {
@@ -246,7 +287,18 @@ export class EventLoopTurns {
 		queue.add(waiter);
 		account.waiting += 1;
 		this.#waiting += 1;
+		this.#queued.add(account);
+		this.#noteActive(account, this.#clock.monotonic());
 		this.#schedule();
+	}
+
+	/** One of its waiters does not wait any more. */
+	#left(account: Account): void {
+		account.waiting -= 1;
+		this.#waiting -= 1;
+		if (account.waiting === 0) {
+			this.#queued.delete(account);
+		}
 	}
 
 	#start(account: Account, expectedMs: number, nowMs: number): void {
@@ -256,13 +308,21 @@ export class EventLoopTurns {
 		this.#running = account;
 		this.#runningSinceMs = nowMs;
 		this.#expectedMs += expectedMs;
+		this.#ends += 1;
 		queueMicrotask(this.#endLater);
 	}
 
-	/** A tick that is queued by a microtask comes when all microtasks are done: then the turn is, too. */
+	/**
+	 * A tick that is queued by a microtask comes when all microtasks are done: then the turn is, too. Where one
+	 * turn began within another, the tick of the last one counts.
+	 */
 	readonly #endLater = (): void => process.nextTick(this.#endNow);
 
 	readonly #endNow = (): void => {
+		this.#ends -= 1;
+		if (this.#ends > 0) {
+			return;
+		}
 		const nowMs = this.#clock.monotonic();
 		this.#end(nowMs);
 		if (this.#isServing) {
@@ -280,9 +340,11 @@ export class EventLoopTurns {
 		const tookMs = nowMs - this.#runningSinceMs;
 		this.#tookMs += tookMs;
 		account.nextMs += tookMs;
+		if (tookMs >= noticeableMs) {
+			this.#noteActive(account, nowMs);
+		}
 		if (tookMs >= slowMs) {
-			account.slowAtMs = nowMs;
-			this.#slowUntilMs = nowMs + Math.min(longestPauseMs, tookMs);
+			account.pauseUntilMs = nowMs + Math.min(longestPauseMs, tookMs);
 		}
 	}
 
@@ -318,27 +380,34 @@ export class EventLoopTurns {
 			return;
 		}
 		const account = this.#next(nowMs);
+		const connections = account?.arrived.connections ?? 0;
 		const waiter = account?.shift();
 		if (account === undefined || waiter === undefined) {
-			this.#pause ??= this.#clock.setTimer(this.#slowUntilMs - nowMs, () => {
-				this.#pause = undefined;
-				this.#schedule();
-			});
+			this.#waitForPauses(nowMs);
 			return;
 		}
-		account.waiting -= 1;
-		this.#waiting -= 1;
+		this.#waitingConnections += account.arrived.connections - connections;
+		this.#left(account);
 		this.#isServing = true;
 		this.#start(account, waiter.expectedMs, nowMs);
 		waiter.proceed();
 	}
 
+	/** All that wait have to pause. */
+	#waitForPauses(nowMs: number): void {
+		let untilMs = Number.POSITIVE_INFINITY;
+		for (const { pauseUntilMs } of this.#queued) {
+			untilMs = Math.min(untilMs, pauseUntilMs);
+		}
+		this.#pause?.cancel();
+		this.#pause = this.#clock.setTimer(untilMs - nowMs, () => this.#schedule());
+	}
+
 	/** Of the callers that wait and need not pause, the one that has used the least. */
 	#next(nowMs: number): Account | undefined {
 		let next: Account | undefined;
-		for (const account of this.#accounts.values()) {
+		for (const account of this.#queued) {
 			if (
-				account.waiting > 0 &&
 				(next === undefined || account.nextMs < next.nextMs) &&
 				!this.#mustPause(account, nowMs)
 			) {
@@ -349,20 +418,16 @@ export class EventLoopTurns {
 	}
 
 	#accountOf(caller: TurnTaker["caller"]): Account {
-		if (caller !== this.#lastCaller) {
-			if (this.#lastCaller !== undefined) {
-				this.#changedMs = this.#clock.monotonic();
-			}
-			this.#lastCaller = caller;
-		}
 		const known = this.#accounts.get(caller);
 		if (known !== undefined) {
 			return known;
 		}
-		if (this.#accounts.size >= remembered) {
+		if (this.#accounts.size >= this.#mostAccounts) {
 			this.#forget();
+			this.#mostAccounts = Math.max(remembered, 2 * this.#accounts.size);
 		}
-		const account = new Account(this.#virtualMs);
+		const isPassing = caller === strangers || caller === probes;
+		const account = new Account(this.#virtualMs, isPassing);
 		this.#accounts.set(caller, account);
 		return account;
 	}

@@ -9,12 +9,32 @@ export interface Holder {
 	pendingBytes: number;
 }
 
+/** Counts what happens within a second. */
+class PerSecond {
+	#count = 0;
+	#startMs = Number.NEGATIVE_INFINITY;
+
+	/** Once more. Returns how often in this second. */
+	take(nowMs: number): number {
+		if (nowMs - this.#startMs >= 1_000) {
+			this.#startMs = nowMs;
+			this.#count = 0;
+		}
+		this.#count += 1;
+		return this.#count;
+	}
+}
+
 /** A connection with requests, as limits see it. */
 export class Connection implements Holder {
 	calls = 0;
 	pendingBytes = 0;
 	healthWatches = 0;
-	/** Whose call was let in last. */
+	/** Of requests that were refused because too many wait. */
+	readonly refusals = new PerSecond();
+	/** What it is known as to turns, which may remember it longer than it is open. */
+	readonly turnKey = {};
+	/** Whose calls have been let in; the connection itself where they were of several. */
 	caller: TurnTaker["caller"] | undefined;
 	/** Its exchanges that are not closed. */
 	readonly exchanges = new Set<Exchange>();

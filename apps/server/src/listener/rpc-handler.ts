@@ -2,7 +2,7 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import type { UniversalHandler, UniversalServerRequest } from "@connectrpc/connect/protocol";
 import type { Logger } from "@plinth/runtime";
-import type { RequestMeter } from "../decoding/request-meter.ts";
+import type { MeteredRequest, RequestMeter } from "../decoding/request-meter.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Exchanges } from "./exchanges.ts";
 import { answerText, headersOf, pathOf, type RequestHandler } from "./request-handler.ts";
@@ -25,7 +25,7 @@ export interface RpcHandlerOptions {
 	readonly special?: ReadonlyMap<string, ExchangeHandler>;
 	readonly logger: Logger;
 	/** Bodies of requests pass through it. */
-	readonly meter?: Pick<RequestMeter, "bodyOf">;
+	readonly meter?: Pick<RequestMeter, "bodyOf" | "turnOf">;
 }
 
 /**
@@ -59,7 +59,9 @@ export function createRpcHandler(options: RpcHandlerOptions): RequestHandler {
 			return;
 		}
 		handler(call)
-			.then((answer) => sendResponse(answer, exchange, response))
+			.then((answer) =>
+				sendResponse(answer, exchange, response, meter && (() => meter.turnOf(call))),
+			)
 			.catch((failure: unknown) => {
 				const { code } = ConnectError.from(failure);
 				if (exchange.isClosed || code === Code.Aborted || code === Code.Canceled) {
@@ -79,7 +81,7 @@ function universalRequest(
 	request: Parameters<RequestHandler>[0],
 	method: DescMethod,
 	meter: Pick<RequestMeter, "bodyOf"> | undefined,
-): UniversalServerRequest | undefined {
+): (UniversalServerRequest & Pick<MeteredRequest, "contextValues">) | undefined {
 	const head = requestHead(request);
 	if (head === undefined) {
 		return undefined;

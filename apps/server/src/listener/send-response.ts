@@ -8,12 +8,14 @@ import type { RequestHandler } from "./request-handler.ts";
  * Sends what a handler returned, as fast as the client takes it. Resolves when all was written and the
  * handler has returned; the client may not have taken it then.
  *
+ * @param takeTurn - called before more is asked of the handler after the client had to be waited for.
  * @throws ConnectError where the client goes away or the exchange is cut.
  */
 export async function sendResponse(
 	{ status, header, body, trailer }: UniversalServerResponse,
 	exchange: Exchange,
 	response: Parameters<RequestHandler>[1],
+	takeTurn?: () => Promise<void> | undefined,
 ): Promise<void> {
 	const chunks = body?.[Symbol.asyncIterator]();
 	try {
@@ -24,6 +26,10 @@ export async function sendResponse(
 			const taken = exchange.write(chunk.value);
 			if (taken !== undefined) {
 				await taken;
+				const turn = takeTurn?.();
+				if (turn !== undefined) {
+					await turn;
+				}
 			}
 			chunk = await chunks?.next();
 		}

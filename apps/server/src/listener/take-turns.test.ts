@@ -1,9 +1,11 @@
+import { once } from "node:events";
 import { constants } from "node:http2";
 import { createConnection } from "node:net";
 import { setImmediate as loopRound } from "node:timers/promises";
 import { silentLogger, systemClock } from "@plinth/runtime";
+import { FakeClock } from "@plinth/runtime/testing";
 import { expect, it, onTestFinished } from "vitest";
-import type { TurnTaker } from "../limits/event-loop-turns.ts";
+import { probes, strangers, type TurnTaker } from "../limits/event-loop-turns.ts";
 import { openSession, post } from "../testing/raw-calls.fixture.ts";
 import { Exchanges } from "./exchanges.ts";
 import { defaultListenerLimits } from "./limits.ts";
@@ -15,6 +17,7 @@ const limits = defaultListenerLimits;
 
 /** A listener whose requests begin when the test says so. */
 async function start({ isCrowded = false } = {}) {
+	const clock = new FakeClock();
 	const waiting: { readonly taker: TurnTaker; readonly proceed: () => void }[] = [];
 	const begun: string[] = [];
 	let refused = 0;
@@ -32,6 +35,7 @@ async function start({ isCrowded = false } = {}) {
 				},
 				connectionOf: (...exchange) => exchanges.connectionOf(...exchange),
 				waitingPerCaller: 10,
+				clock,
 				onRefused: () => {
 					refused += 1;
 				},
@@ -79,6 +83,35 @@ it("requests begin at their turn, as strangers together, and then as who called 
 	await server.until(3);
 	expect(server.waiting[2]?.taker.caller).toBe("/alice");
 	expect(server.begun).toEqual(["/alice"]);
+});
+
+it.each(["/healthz", "/readyz", "/grpc.health.v1.Health/Check"])(
+	"%s is asked for by probes, together",
+	async (path) => {
+		const server = await start();
+		for (const each of [1, 2]) {
+			post(openSession(server.url), path, "");
+			await server.until(each);
+			expect(server.waiting.at(-1)?.taker.caller).toBe(probes);
+		}
+		post(openSession(server.url), `/other${path}`, "");
+		await server.until(3);
+		expect(server.waiting.at(-1)?.taker.caller).toBe(strangers);
+	},
+);
+
+it("a connection whose requests keep being refused is closed", async () => {
+	const server = await start({ isCrowded: true });
+	const session = openSession(server.url);
+	const closed = once(session, "close");
+	for (let call = 0; call < 1_100; call += 1) {
+		const { ended } = post(session, "/refused", "");
+		if (call % 100 === 0) {
+			await Promise.race([ended, closed]);
+		}
+	}
+	await closed;
+	expect(server.refused()).toBeGreaterThan(1_024);
 });
 
 it("a request whose client has gone before its turn never begins", async () => {

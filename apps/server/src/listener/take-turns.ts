@@ -1,6 +1,8 @@
-import { constants } from "node:http2";
+import { constants, type Http2Session } from "node:http2";
 import { Code } from "@connectrpc/connect";
-import type { EventLoopTurns } from "../limits/event-loop-turns.ts";
+import type { Clock } from "@plinth/runtime";
+import { Health } from "../gen/grpc/health/v1/health_pb.ts";
+import { type EventLoopTurns, probes, strangers } from "../limits/event-loop-turns.ts";
 import type { Connection } from "./connection.ts";
 import { type RequestRefusal, refuseRequest } from "./refuse-request.ts";
 import type { RequestHandler } from "./request-handler.ts";
@@ -11,39 +13,51 @@ export interface TakeTurnsOptions {
 	readonly connectionOf: (...exchange: Parameters<RequestHandler>) => Connection;
 	/** Requests of one caller that may wait. */
 	readonly waitingPerCaller: number;
+	readonly clock: Clock;
 	/** Observes each request that is refused because too many wait. */
 	readonly onRefused: () => void;
 	/** Observes each request that is answered here, before its response is written. */
 	readonly onAnswered: RequestHandler;
 }
 
-/** Of how many callers as many requests as possible may wait. */
-const fullCallers = 8;
+/** Of how many callers as many requests as possible may wait. Each may keep up to 64 KiB of its body. */
+const fullCallers = 2;
+
+/** How many requests of a connection may be refused in a second before it is closed. */
+const refusalsPerSecond = 1_024;
+
+const healthPath = `/${Health.typeName}/`;
 
 const tooMany: RequestRefusal = {
 	code: Code.ResourceExhausted,
 	message: "too many requests wait for their turn: wait for some, and try again",
 };
 
-/** Whose time it is before a call has been let in on a connection: theirs together. */
-const strangers = {};
-
 /**
- * Lets a request begin when it is its caller's turn. The caller is the one whose call was let in last on
- * the connection, since nothing has been read yet that says who calls now. All connections without one are
- * one caller together, so that they take no more from the others by being many.
+ * Lets a request begin when it is its caller's turn. Nothing has been read yet that says who calls, so the
+ * caller is the one whose calls were let in on the connection before. All connections without one are
+ * one caller together, so that they take no more from the others by being many, and so are health checks.
  *
- * A request whose client has gone before its turn never begins.
+ * A request whose client has gone before its turn never begins. A connection whose requests keep being
+ * refused is closed: its client does not wait for anything.
  */
 export function takeTurns(options: TakeTurnsOptions, next: RequestHandler): RequestHandler {
-	const { turns, connectionOf, waitingPerCaller, onRefused, onAnswered } = options;
+	const { turns, connectionOf, waitingPerCaller, clock, onRefused, onAnswered } = options;
 	const mostWaiting = fullCallers * waitingPerCaller;
 	return (request, response) => {
 		const connection = connectionOf(request, response);
-		const caller = connection.caller ?? strangers;
-		if (turns.isCrowded({ caller, connection }, waitingPerCaller, mostWaiting)) {
+		const caller = isProbe(request) ? probes : (connection.caller ?? strangers);
+		const taker = { caller, connection: connection.turnKey };
+		if (turns.isCrowded(taker, waitingPerCaller, mostWaiting)) {
 			onRefused();
 			if ("stream" in response) {
+				const refusals = connection.refusals.take(clock.monotonic());
+				if (refusals > refusalsPerSecond) {
+					if (refusals === refusalsPerSecond + 1) {
+						closeLater(response.stream.session);
+					}
+					return;
+				}
 				// It says that nothing was done, so that clients try again by themselves.
 				response.stream.close(constants.NGHTTP2_REFUSED_STREAM);
 			} else {
@@ -52,12 +66,23 @@ export function takeTurns(options: TakeTurnsOptions, next: RequestHandler): Requ
 			}
 			return;
 		}
-		turns.run({ caller, connection }, () => {
+		turns.run(taker, () => {
 			if (!isGone(request, response)) {
 				next(request, response);
 			}
 		});
 	};
+}
+
+/** Not at once: Node aborts the process where a session is destroyed while it reads what it has received. */
+function closeLater(session: Http2Session | undefined): void {
+	setImmediate(() => session?.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM));
+}
+
+/** Whether a request checks the health, in one of the ways that need no token. */
+function isProbe(request: Parameters<RequestHandler>[0]): boolean {
+	const { url = "" } = request;
+	return url === "/healthz" || url === "/readyz" || url.startsWith(healthPath);
 }
 
 function isGone(...[request, response]: Parameters<RequestHandler>): boolean {

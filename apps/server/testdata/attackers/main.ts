@@ -1,7 +1,11 @@
 /* A process that attacks one server with everything at once, for a bounded time, and prints what came of it. */
+import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import type { Tally } from "./attack.ts";
 import { attacks } from "./attacks.ts";
+
+/** What attacks get to notice that they are over. */
+const graceSeconds = 5;
 
 const { values: flags } = parseArgs({
 	options: {
@@ -27,7 +31,12 @@ const chosen = flags.attacks.split(",").map((name) => {
 	}
 	return { name, attack, tally: new Map() satisfies Tally };
 });
-await Promise.all(chosen.map(({ attack, tally }) => attack({ ...flags, end }, tally)));
+// What waits for a connection that was ended may never settle.
+const overdue = delay((Number(flags.seconds) + graceSeconds) * 1_000);
+await Promise.race([
+	Promise.all(chosen.map(({ attack, tally }) => attack({ ...flags, end }, tally))),
+	overdue,
+]);
 for (const { name, tally } of chosen) {
 	process.stdout.write(`${name}: ${JSON.stringify(Object.fromEntries(tally))}\n`);
 }
