@@ -8,6 +8,7 @@ import { type Logger, SuspendableLeases, systemRuntime, type Timer } from "@plin
 import { formatListenAddress } from "./configuration/listen-address.ts";
 import { BytePacer } from "./decoding/byte-pacer.ts";
 import { FieldLimits } from "./decoding/field-limits.ts";
+import { IncompleteMessages } from "./decoding/incomplete-messages.ts";
 import { RequestMeter, type RequestMeterOptions } from "./decoding/request-meter.ts";
 import { openInternal } from "./deployment/open-internal.ts";
 import { openOthers } from "./deployment/others.ts";
@@ -136,9 +137,12 @@ export async function startParts(context: PartsContext): Promise<RunningParts> {
 		methods: new Map(modules.flatMap(({ messageFields }) => [...messageFields])),
 	};
 	const turns = new EventLoopTurns(clock);
+	const incomplete = new IncompleteMessages(limits.incompleteBytes, limits.messageBytes, clock);
+	calls.observeIncomplete(incomplete);
 	const metering = {
 		messageBytes: ({ parent }) => (parent === Health ? healthMessageBytes : limits.messageBytes),
 		turns,
+		incomplete,
 		onRefused: ({ method, subject, error }) => {
 			const refused = { call: { method }, why: "fields", subject, error } as const;
 			calls.refused(refused);

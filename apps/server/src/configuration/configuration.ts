@@ -99,6 +99,7 @@ function configurationOf(given: Given): Configuration {
 			writeStallMs: given.get(settings.writeStall),
 			pendingBytesPerConnection: given.get(settings.pendingBytesPerConnection),
 			pendingBytes: given.get(settings.pendingBytes),
+			incompleteBytes: given.get(settings.incompleteBytes),
 			healthWatchesPerConnection: given.get(settings.healthWatchesPerConnection),
 			healthWatches: given.get(settings.healthWatches),
 		}),

@@ -235,6 +235,12 @@ export const settings = {
 		otherwise: "256MiB",
 		parse: size,
 	}),
+	incompleteBytes: one("limits.incompleteBytes", {
+		takes: "<size>",
+		says: "bytes of incomplete request messages in total, at least 4 times limits.messageBytes",
+		otherwise: "256MiB",
+		parse: size,
+	}),
 	healthWatchesPerConnection: one("limits.healthWatchesPerConnection", {
 		takes: "<number>",
 		says: "health watches per connection",

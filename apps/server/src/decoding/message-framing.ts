@@ -9,6 +9,10 @@ export interface MessageFraming {
 	push(chunk: Uint8Array): readonly Uint8Array[];
 	/** Likewise when the body has ended. */
 	end(): readonly Uint8Array[];
+	/** Bytes that have arrived of a message that is not complete, 0 where there is none. */
+	readonly received: number;
+	/** The size of that message; `undefined` where it is not known. */
+	readonly expected: number | undefined;
 }
 
 /** Where the messages of a body are reported to. */
@@ -25,12 +29,20 @@ export interface FramingOptions {
 
 /** The body is one message, as in unary calls of the Connect protocol. */
 export class WholeBody implements MessageFraming {
+	readonly expected: number | undefined;
 	readonly #options: FramingOptions;
 	#size = 0;
+	#hasEnded = false;
 	#held: Uint8Array[] = [];
 
-	constructor(options: FramingOptions) {
+	/** @param expected - the size of the body, where it is known. */
+	constructor(options: FramingOptions, expected?: number) {
 		this.#options = options;
+		this.expected = expected;
+	}
+
+	get received(): number {
+		return this.#hasEnded ? 0 : this.#size;
 	}
 
 	push(chunk: Uint8Array): readonly Uint8Array[] {
@@ -41,6 +53,7 @@ export class WholeBody implements MessageFraming {
 
 	end(): readonly Uint8Array[] {
 		const { freeBytes, maxBytes, onHeld, onComplete } = this.#options;
+		this.#hasEnded = true;
 		if (this.#size > freeBytes && this.#size <= maxBytes) {
 			const message = joined(this.#held);
 			this.#held = [message];
@@ -76,6 +89,14 @@ export class Envelopes implements MessageFraming {
 
 	constructor(options: FramingOptions) {
 		this.#options = options;
+	}
+
+	get received(): number {
+		return this.#head < headBytes ? this.#head : headBytes + this.#size - this.#left;
+	}
+
+	get expected(): number | undefined {
+		return this.#head < headBytes ? undefined : headBytes + this.#size;
 	}
 
 	push(chunk: Uint8Array): readonly Uint8Array[] {

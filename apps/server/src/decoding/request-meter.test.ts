@@ -8,6 +8,7 @@ import { expect, it } from "vitest";
 import { Artist } from "../../testdata/music.ts";
 import { EventLoopTurns } from "../limits/event-loop-turns.ts";
 import { FieldLimits } from "./field-limits.ts";
+import { IncompleteMessages } from "./incomplete-messages.ts";
 import { RequestMeter } from "./request-meter.ts";
 
 const message = toBinary(
@@ -24,6 +25,7 @@ function start(header: Record<string, string>) {
 			return super.take(...args);
 		}
 	}
+	const incomplete = new IncompleteMessages(4_000_000, 1_000_000, new FakeClock());
 	const meter = new RequestMeter({
 		fields: new FieldLimits({
 			registry: new TypeRegistry([Artist]).messages(),
@@ -32,6 +34,7 @@ function start(header: Record<string, string>) {
 		}),
 		messageBytes: () => 1_000_000,
 		turns: new Counted(new FakeClock()),
+		incomplete,
 		onRefused: () => {},
 	});
 	let wake = () => {};
@@ -54,6 +57,12 @@ function start(header: Record<string, string>) {
 		method: ResourceService.method.read,
 		header: new Headers(header),
 		body: body(),
+		exchange: {
+			holder: {},
+			body: { pause: () => {}, resume: () => {} },
+			refuse: () => {},
+			incomplete: undefined,
+		},
 		contextValues: createContextValues(),
 		signal: new AbortController().signal,
 	});
@@ -65,6 +74,7 @@ function start(header: Record<string, string>) {
 	})();
 	return {
 		sizes,
+		incomplete,
 		ended,
 		received: () => Buffer.concat(received),
 		send: async (...sent: (Uint8Array | undefined)[]) => {
@@ -100,6 +110,22 @@ it("a message of gRPC takes its turn when the request has ended, and not when it
 	expect(body.sizes).toEqual([message.length]);
 	expect(body.received()).toEqual(Buffer.from(enveloped));
 });
+
+it.each([1, 3])(
+	"a complete message in %i pieces counts until its request has ended",
+	async (pieces) => {
+		const body = start({ "content-type": "application/grpc" });
+		const enveloped = encodeEnvelope(0, new Uint8Array(100_000));
+		const size = Math.ceil(enveloped.length / pieces);
+		for (let at = 0; at < enveloped.length; at += size) {
+			await body.send(enveloped.subarray(at, at + size));
+		}
+		expect(body.incomplete.bytes).toBeGreaterThanOrEqual(100_000);
+		await body.send(undefined);
+		await body.ended;
+		expect(body.incomplete.bytes).toBe(0);
+	},
+);
 
 it("a second message is passed on, and holds nothing back for ever", async () => {
 	const body = start({ "content-type": "application/grpc" });

@@ -4,6 +4,11 @@ import { callerOf, takerOf } from "../limits/call-gate.ts";
 import type { EventLoopTurns } from "../limits/event-loop-turns.ts";
 import type { BytePacer } from "./byte-pacer.ts";
 import type { FieldLimits, MessageFormat } from "./field-limits.ts";
+import type {
+	ArrivingRequest,
+	IncompleteMessage,
+	IncompleteMessages,
+} from "./incomplete-messages.ts";
 import {
 	Envelopes,
 	type FramingOptions,
@@ -13,6 +18,9 @@ import {
 
 /** A message of more bytes takes a turn of the event loop, also within a stream. */
 const largeBytes = 64 * 1024;
+
+/** A message of which less has arrived does not count as incomplete: its call takes more. */
+const leastBytes = 4 * 1024;
 
 /** A request that was refused for its number of fields, before it was decoded. */
 export interface RefusedMessage {
@@ -35,6 +43,8 @@ export interface RequestMeterOptions {
 	/** Limits bytes per second; not limited where it is absent. */
 	readonly pacer?: BytePacer;
 	readonly turns: EventLoopTurns;
+	/** Limits what is received and not decoded yet. */
+	readonly incomplete: IncompleteMessages;
 	readonly onRefused: (refused: RefusedMessage) => void;
 }
 
@@ -47,6 +57,8 @@ export interface MeteredRequest {
 	readonly contextValues: ContextValues;
 	/** Aborts when the call has ended. */
 	readonly signal: AbortSignal;
+	/** What bytes that are not decoded yet count for; it ends the message when it is left. */
+	readonly exchange: ArrivingRequest & { incomplete: Pick<IncompleteMessage, "end"> | undefined };
 }
 
 /**
@@ -57,6 +69,9 @@ export interface MeteredRequest {
  *            of the subject:       held if      refused if past      event loop
  *            read later            large        the limit
  * ```
+ *
+ * What has arrived of a message that comes in parts counts for the limit on incomplete ones until it is
+ * decoded. While there is no room for the rest, the body is not read.
  *
  * The request of a unary call or a server's stream takes a turn when it is complete, however small: the call
  * that it begins may be long. In a client's stream large messages do.
@@ -80,15 +95,14 @@ export class RequestMeter {
 		}
 		const { freeBytes } = this.#options.fields.of(method);
 		const length = Number(header.get("content-length") ?? Number.NaN);
-		if (length <= freeBytes && length <= largeBytes) {
+		if (length <= freeBytes && length <= largeBytes && takesTurn(method)) {
 			return { [Symbol.asyncIterator]: () => this.#small(request, length) };
 		}
 		if (length <= this.#options.messageBytes(method)) {
 			header.delete("content-length");
 		}
 		return {
-			[Symbol.asyncIterator]: () =>
-				new MeteredBody(this.#options, request, body[Symbol.asyncIterator]()),
+			[Symbol.asyncIterator]: () => new MeteredBody(this.#options, request, length),
 		};
 	}
 
@@ -138,30 +152,29 @@ export class RequestMeter {
 	/** A body that is within all limits by its length: paid for at once, and read as it is. */
 	#small(request: MeteredRequest, length: number): AsyncIterator<Uint8Array> {
 		const { pacer } = this.#options;
-		const { body, contextValues } = request;
-		const subject = callerOf(contextValues)?.subject;
+		const subject = callerOf(request.contextValues)?.subject;
 		if (pacer !== undefined && subject !== undefined) {
 			if (!pacer.isOpen(subject)) {
-				return new MeteredBody(this.#options, request, body[Symbol.asyncIterator]());
+				return new MeteredBody(this.#options, request, length);
 			}
 			pacer.charge(subject, length);
 		}
-		return takesTurn(request.method)
-			? new SmallBody(this.#options.turns, request, length)
-			: body[Symbol.asyncIterator]();
+		return new SmallBody(this.#options, request, length);
 	}
 }
 
 /** The body of a small request, which takes a turn when it has ended: then its call begins. */
 class SmallBody implements AsyncIterator<Uint8Array> {
-	readonly #turns: EventLoopTurns;
+	readonly #options: RequestMeterOptions;
 	readonly #request: MeteredRequest;
 	readonly #length: number;
 	readonly #body: AsyncIterator<Uint8Array>;
+	#received = 0;
+	#counts = false;
 	#hasTurn = false;
 
-	constructor(turns: EventLoopTurns, request: MeteredRequest, length: number) {
-		this.#turns = turns;
+	constructor(options: RequestMeterOptions, request: MeteredRequest, length: number) {
+		this.#options = options;
 		this.#request = request;
 		this.#length = length;
 		this.#body = request.body[Symbol.asyncIterator]();
@@ -169,15 +182,35 @@ class SmallBody implements AsyncIterator<Uint8Array> {
 
 	async next(): Promise<IteratorResult<Uint8Array>> {
 		const read = await this.#body.next();
+		if (read.done !== true) {
+			this.#received += read.value.byteLength;
+		}
+		if (this.#received < this.#length || this.#counts) {
+			this.#count(read.done === true);
+		}
 		if (read.done === true && !this.#hasTurn) {
 			this.#hasTurn = true;
 			const { contextValues, signal } = this.#request;
-			const turn = this.#turns.take(takerOf(contextValues), this.#length, signal);
+			const turn = this.#options.turns.take(takerOf(contextValues), this.#length, signal);
 			if (turn !== undefined) {
 				await turn;
 			}
 		}
 		return read;
+	}
+
+	/** Counts a body that does not arrive at once. */
+	#count(hasEnded: boolean): void {
+		const { exchange } = this.#request;
+		if (hasEnded) {
+			exchange.incomplete?.end();
+			exchange.incomplete = undefined;
+		} else if (!this.#counts && this.#received >= leastBytes) {
+			this.#counts = true;
+			const message = this.#options.incomplete.begin(exchange);
+			exchange.incomplete = message;
+			message.update(this.#received, this.#length, this.#length);
+		}
 	}
 
 	async return(): Promise<IteratorResult<Uint8Array>> {
@@ -200,79 +233,128 @@ class MeteredBody implements AsyncIterator<Uint8Array> {
 	#held: readonly Uint8Array[] | undefined;
 	#next = 0;
 	#hasEnded = false;
+	/** The message that is not decoded yet, if it does not arrive at once. */
+	#message: IncompleteMessage | undefined;
+	readonly #maxBytes: number;
 
-	constructor(
-		options: RequestMeterOptions,
-		request: MeteredRequest,
-		body: AsyncIterator<Uint8Array>,
-	) {
-		const { method, header } = request;
+	/** @param length - the length of the body; NaN where it is not known. */
+	constructor(options: RequestMeterOptions, request: MeteredRequest, length: number) {
+		const { method, header, body } = request;
 		this.#options = options;
 		this.#request = request;
-		this.#body = body;
+		this.#body = body[Symbol.asyncIterator]();
+		this.#maxBytes = options.messageBytes(method);
 		this.#subject = callerOf(request.contextValues)?.subject;
 		const contentType = (header.get("content-type") ?? "").toLowerCase();
 		const format: MessageFormat = contentType.includes("json") ? "json" : "binary";
 		const limit = options.fields.of(method);
 		const framing: FramingOptions = {
 			freeBytes: limit.freeBytes,
-			maxBytes: options.messageBytes(method),
+			maxBytes: this.#maxBytes,
 			onHeld: (message) =>
 				refuse(options, method, this.#subject, () => limit.check(message, format)),
 			onComplete: (size) => {
+				if (!takesTurn(method)) {
+					this.#message?.complete();
+				}
 				if (size > largeBytes || takesTurn(method)) {
 					this.#turnBytes = Math.max(this.#turnBytes, size);
 				}
 			},
 		};
-		this.#framing = isEnveloped(contentType) ? new Envelopes(framing) : new WholeBody(framing);
+		this.#framing = isEnveloped(contentType)
+			? new Envelopes(framing)
+			: new WholeBody(framing, length >= 0 ? length : undefined);
 	}
 
 	async next(): Promise<IteratorResult<Uint8Array>> {
 		const { pacer, turns } = this.#options;
 		const { contextValues, signal } = this.#request;
 		const subject = this.#subject;
-		for (;;) {
-			const chunk = this.#ready[this.#next];
-			if (chunk !== undefined) {
-				this.#next += 1;
-				return { done: false, value: chunk };
-			}
-			if (this.#hasEnded) {
-				return { done: true, value: undefined };
-			}
-			if (pacer !== undefined && subject !== undefined) {
-				const admitted = pacer.admit(subject, signal);
-				if (admitted !== undefined) {
-					await admitted;
+		try {
+			for (;;) {
+				const chunk = this.#ready[this.#next];
+				if (chunk !== undefined) {
+					this.#next += 1;
+					return { done: false, value: chunk };
+				}
+				if (this.#held === undefined) {
+					this.#count();
+				}
+				if (this.#hasEnded) {
+					return { done: true, value: undefined };
+				}
+				if (pacer !== undefined && subject !== undefined) {
+					const admitted = pacer.admit(subject, signal);
+					if (admitted !== undefined) {
+						await admitted;
+					}
+				}
+				const read = await this.#body.next();
+				let released: readonly Uint8Array[];
+				if (read.done === true) {
+					this.#hasEnded = true;
+					released = this.#framing.end();
+					this.#message?.complete();
+				} else {
+					if (subject !== undefined) {
+						pacer?.charge(subject, read.value.byteLength);
+					}
+					released = this.#framing.push(read.value);
+				}
+				if (this.#turnBytes >= 0 && this.#held === undefined && this.#mustEnd()) {
+					this.#held = released;
+					this.#countHeld(this.#turnBytes);
+					continue;
+				}
+				// More than one message is for Connect to refuse.
+				this.#ready = this.#held === undefined ? released : [...this.#held, ...released];
+				this.#held = undefined;
+				this.#next = 0;
+				if (this.#turnBytes >= 0) {
+					const turn = turns.take(takerOf(contextValues), this.#turnBytes, signal);
+					this.#turnBytes = -1;
+					if (turn !== undefined) {
+						await turn;
+					}
 				}
 			}
-			const read = await this.#body.next();
-			let released: readonly Uint8Array[];
-			if (read.done === true) {
-				this.#hasEnded = true;
-				released = this.#framing.end();
-			} else {
-				if (subject !== undefined) {
-					pacer?.charge(subject, read.value.byteLength);
-				}
-				released = this.#framing.push(read.value);
-			}
-			if (this.#turnBytes >= 0 && this.#held === undefined && this.#mustEnd()) {
-				this.#held = released;
-				continue;
-			}
-			// More than one message is for Connect to refuse.
-			this.#ready = this.#held === undefined ? released : [...this.#held, ...released];
-			this.#held = undefined;
-			this.#next = 0;
-			if (this.#turnBytes >= 0) {
-				const turn = turns.take(takerOf(contextValues), this.#turnBytes, signal);
-				this.#turnBytes = -1;
-				if (turn !== undefined) {
-					await turn;
-				}
-			}
+		} catch (failure) {
+			this.#end();
+			throw failure;
+		}
+	}
+
+	/** Counts what has arrived of a message, once all before it is handed on. */
+	#count(): void {
+		if (this.#message !== undefined && (this.#message.isComplete || this.#hasEnded)) {
+			this.#end();
+		}
+		const { received } = this.#framing;
+		if (received < leastBytes || this.#hasEnded) {
+			return;
+		}
+		if (this.#message === undefined) {
+			this.#message = this.#options.incomplete.begin(this.#request.exchange);
+			this.#request.exchange.incomplete = this.#message;
+		}
+		this.#message.update(received, this.#framing.expected, this.#maxBytes);
+	}
+
+	/** Counts a message that is complete, and held until its request ends. */
+	#countHeld(bytes: number): void {
+		if (this.#message === undefined && bytes >= leastBytes) {
+			this.#message = this.#options.incomplete.begin(this.#request.exchange);
+			this.#request.exchange.incomplete = this.#message;
+			this.#message.update(bytes, bytes, this.#maxBytes);
+		}
+	}
+
+	#end(): void {
+		if (this.#message !== undefined) {
+			this.#message.end();
+			this.#message = undefined;
+			this.#request.exchange.incomplete = undefined;
 		}
 	}
 
@@ -285,6 +367,7 @@ class MeteredBody implements AsyncIterator<Uint8Array> {
 		this.#ready = [];
 		this.#held = undefined;
 		this.#hasEnded = true;
+		this.#end();
 		await this.#body.return?.();
 		return { done: true, value: undefined };
 	}

@@ -21,6 +21,8 @@ export type CutReason =
 	| "stream_idle"
 	/** Too many bytes wait to be sent. */
 	| "pending_bytes"
+	/** Too many bytes of incomplete messages were received. */
+	| "incomplete_bytes"
 	/** Too many short responses wait to be taken: the oldest gave way. */
 	| "short_responses";
 
@@ -114,6 +116,8 @@ export class Exchange {
 	/** What its bytes count for. */
 	holder: Holder;
 	pendingBytes = 0;
+	/** What its request holds of a message that is not decoded. */
+	incomplete: { end(): void } | undefined;
 	readonly #keeper: ExchangeKeeper;
 	readonly #request: Parameters<RequestHandler>[0];
 	readonly #response: Parameters<RequestHandler>[1];
@@ -285,6 +289,14 @@ export class Exchange {
 		this.#release();
 	}
 
+	/** The request fails, and its response says why. */
+	refuse(reason: CutReason): void {
+		if (!this.#isClosed) {
+			this.#keeper.cut(this, reason);
+			this.body.fail(new ConnectError(cutMessages[reason], Code.ResourceExhausted));
+		}
+	}
+
 	/** Resets the stream, or cuts the connection of HTTP/1.1. */
 	cut(reason: CutReason): void {
 		if (!this.#isClosed) {
@@ -435,6 +447,8 @@ export class Exchange {
 	}
 
 	#leave(): void {
+		this.incomplete?.end();
+		this.incomplete = undefined;
 		const place = this.#place;
 		this.#place = undefined;
 		place?.leave(this);
@@ -460,5 +474,7 @@ const cutMessages: Readonly<Record<CutReason, string>> = {
 	request_timeout: "the request did not arrive in time: send it without pauses",
 	stream_idle: "no message arrived on the stream for too long: reopen it when needed",
 	pending_bytes: "too many unread response bytes: read responses, or make fewer calls at once",
+	incomplete_bytes:
+		"too many incomplete requests: send large messages without pauses, or fewer of them at once",
 	short_responses: "too many unread responses: read them",
 };

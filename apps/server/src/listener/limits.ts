@@ -16,6 +16,8 @@ export interface ListenerLimits {
 	readonly pendingBytesPerConnection: number;
 	/** Bytes of responses that may wait for all clients. */
 	readonly pendingBytes: number;
+	/** Bytes of messages that were received and not decoded yet, of all clients; four messages at least. */
+	readonly incompleteBytes: number;
 	/** Watches of the health service on one connection. */
 	readonly healthWatchesPerConnection: number;
 	/** Watches of the health service in all. */
@@ -45,6 +47,7 @@ export const defaultListenerLimits: ListenerLimits = {
 	writeStallMs: 30_000,
 	pendingBytesPerConnection: 64 * 1024 ** 2,
 	pendingBytes: 256 * 1024 ** 2,
+	incompleteBytes: 256 * 1024 ** 2,
 	healthWatchesPerConnection: 64,
 	healthWatches: 1_000,
 	streamsPerConnection: 1_024,

@@ -10,6 +10,7 @@ export class RequestBody implements AsyncIterableIterator<Uint8Array> {
 	readonly #onChunk: () => void;
 	#isListening = false;
 	#hasEnded = false;
+	#isPaused = false;
 	#failure: ConnectError | undefined;
 	/** The reader that waits for the next chunk. */
 	#wake: (() => void) | undefined;
@@ -30,13 +31,15 @@ export class RequestBody implements AsyncIterableIterator<Uint8Array> {
 			if (this.#failure !== undefined) {
 				throw this.#failure;
 			}
-			const chunk: Uint8Array | null = this.#request.read();
-			if (chunk !== null) {
-				this.#onChunk();
-				return { done: false, value: chunk };
-			}
-			if (this.#hasEnded || this.#request.readableEnded) {
-				return { done: true, value: undefined };
+			if (!this.#isPaused) {
+				const chunk: Uint8Array | null = this.#request.read();
+				if (chunk !== null) {
+					this.#onChunk();
+					return { done: false, value: chunk };
+				}
+				if (this.#hasEnded || this.#request.readableEnded) {
+					return { done: true, value: undefined };
+				}
 			}
 			await new Promise<void>((resolve) => {
 				this.#wake = resolve;
@@ -58,6 +61,17 @@ export class RequestBody implements AsyncIterableIterator<Uint8Array> {
 		if (this.#hasEnded) {
 			request.off("error", this.#onLost);
 		}
+	}
+
+	/** Leaves what comes on the socket: reads wait until the body is resumed or fails. */
+	pause(): void {
+		this.#isPaused = true;
+	}
+
+	/** Reads on after a pause. */
+	resume(): void {
+		this.#isPaused = false;
+		this.#notify();
 	}
 
 	/** Makes the pending read, and all further ones, fail. */

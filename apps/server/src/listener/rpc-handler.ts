@@ -91,7 +91,7 @@ function universalRequest(
 	const contextValues = exchange.contextValues();
 	return {
 		...head,
-		body: meter?.bodyOf({ method, header, body, contextValues, signal }) ?? body,
+		body: meter?.bodyOf({ method, header, body, contextValues, signal, exchange }) ?? body,
 		signal,
 		contextValues,
 	};

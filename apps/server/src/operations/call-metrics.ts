@@ -1,6 +1,7 @@
 import type { Interceptor } from "@connectrpc/connect";
 import type { Meter } from "@opentelemetry/api";
 import type { Clock } from "@plinth/runtime";
+import type { IncompleteMessages } from "../decoding/incomplete-messages.ts";
 import type { CallGate, RefusedCall } from "../limits/call-gate.ts";
 import type { Exchanges } from "../listener/exchanges.ts";
 import type { RefusedFor } from "../listener/origin-check.ts";
@@ -36,6 +37,8 @@ export interface CallMetrics {
 	observeHealth(watches: Pick<HealthWatches, "open">): void;
 	/** Reads the exchanges from now on. */
 	observeExchanges(exchanges: Pick<Exchanges, "pendingBytes">): void;
+	/** Reads the incomplete messages from now on. */
+	observeIncomplete(messages: Pick<IncompleteMessages, "bytes" | "waiting">): void;
 }
 
 /** Makes the instruments of calls: requests, latencies, streams and how far they lag. */
@@ -178,6 +181,18 @@ export function createCallMetrics(meter: Meter, clock: Clock): CallMetrics {
 					description: "Open health watches, which count for no other limit",
 				})
 				.addCallback((result) => result.observe(watches.open));
+		},
+		observeIncomplete: (messages) => {
+			meter
+				.createObservableGauge("plinth.request.incomplete.bytes", {
+					description: "Request bytes that were received, or are reserved, and not decoded yet",
+				})
+				.addCallback((result) => result.observe(messages.bytes));
+			meter
+				.createObservableGauge("plinth.requests.paused", {
+					description: "Requests of which nothing is read because too many bytes are incomplete",
+				})
+				.addCallback((result) => result.observe(messages.waiting));
 		},
 		observeExchanges: (exchanges) => {
 			meter
