@@ -81,7 +81,7 @@ describe("EventLog", () => {
 
 	it("counts the bytes of what would not live without it", () => {
 		const large = create(ResourceSchema, { metadata: { text: "x".repeat(1000) } });
-		const log = new EventLog(0, { logEvents: 100, logBytes: 3000 });
+		const log = new EventLog(0, { logEvents: 100, logBytes: 6000 });
 		for (let revision = 1; revision <= 10; revision++) {
 			log.append(new LogEntry(revision, "upsert", large, undefined));
 			log.trim();

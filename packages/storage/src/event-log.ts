@@ -3,7 +3,7 @@ import { type Resource, ResourceSchema } from "@plinth/proto";
 import { freezeInDevelopment } from "@plinth/resource";
 import { VersionCompacted, WatchClosed } from "./errors.ts";
 import type { StorageLimits } from "./limits.ts";
-import { sizeOf } from "./resource-size.ts";
+import { memorySize } from "./resource-size.ts";
 import type { WatchEvent } from "./watch-event.ts";
 
 /**
@@ -36,7 +36,7 @@ export class LogEntry {
 		this.kind = kind;
 		this.resource = resource;
 		this.previous = previous;
-		this.bytes = entryBytes + (replacedBytes ?? sizeOf(this.replaced));
+		this.bytes = entryBytes + (replacedBytes ?? memorySize(this.replaced));
 	}
 
 	/** What the entry replaces or deletes. */

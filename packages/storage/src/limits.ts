@@ -2,9 +2,12 @@ import { isMarkedForDeletion } from "@plinth/resource";
 import { Exhausted } from "./errors.ts";
 import type { Step } from "./evaluate.ts";
 import type { Mutation } from "./mutation.ts";
-import { resourceSize } from "./resource-size.ts";
+import { memorySize, resourceSize } from "./resource-size.ts";
 
-/** What a storage holds at most. Sizes are those of `resourceSize`. */
+/**
+ * What a storage holds at most. Sizes of commits and resources are those of `resourceSize`, all others those of
+ * `memorySize`.
+ */
 export interface StorageLimits {
 	/** Mutations of one commit. */
 	readonly mutations: number;
@@ -13,7 +16,7 @@ export interface StorageLimits {
 	/** Bytes of one resource. */
 	readonly resourceBytes: number;
 	/**
-	 * Bytes of all resources together. From 80 % of it on, commits that grow the state are refused;
+	 * Bytes of memory that all resources take together. From 80 % of it on, commits that grow the state are refused;
 	 * deletions and what does not grow go on.
 	 */
 	readonly memoryBytes: number;
@@ -107,15 +110,15 @@ function deletes(step: Step): boolean {
 	);
 }
 
-/** How many bytes steps add to the state, less what they take away. */
+/** How many bytes of memory steps add to the state, less what they take away. */
 export function growthOf(steps: readonly Step[]): number {
 	let growth = 0;
 	for (const step of steps) {
 		if (step.kind === "put") {
-			growth += resourceSize(step.resource);
-			growth -= step.replaced === undefined ? 0 : resourceSize(step.replaced);
+			growth += memorySize(step.resource);
+			growth -= memorySize(step.replaced);
 		} else if (step.kind === "delete") {
-			growth -= resourceSize(step.stored);
+			growth -= memorySize(step.stored);
 		}
 	}
 	return growth;

@@ -10,7 +10,7 @@ import { OrderedMap } from "./ordered-map.ts";
 import { OwnerIndex } from "./owner-index.ts";
 import type { ListQuery } from "./query.ts";
 import { orderKey } from "./resource-key.ts";
-import { sizeOf } from "./resource-size.ts";
+import { memorySize } from "./resource-size.ts";
 import { RetainedMemory } from "./retained-memory.ts";
 import type { FamilyHolds } from "./retention-ledger.ts";
 import { FamilySnapshot } from "./snapshot.ts";
@@ -75,7 +75,7 @@ export class StateStore implements StateView {
 		return String(this.#revision);
 	}
 
-	/** About how many bytes all resources would take, serialized. */
+	/** About how many bytes of memory all resources take: the sum of `memorySize`. */
 	get bytes(): number {
 		return this.#bytes;
 	}
@@ -227,7 +227,7 @@ export class StateStore implements StateView {
 		const previous = next === undefined ? index.delete(key) : index.set(key, next);
 		this.#owners.update(previous, next);
 		this.#census.update(previous, next);
-		this.#bytes += sizeOf(next) - sizeOf(previous);
+		this.#bytes += memorySize(next) - memorySize(previous);
 		this.#size += Number(next !== undefined) - Number(previous !== undefined);
 		return previous;
 	}
