@@ -11,11 +11,13 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { createRegistry } from "@bufbuild/protobuf";
 import { type Client, createClient } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { ResourceService } from "@plinth/proto";
 import { idOf, typeOf } from "@plinth/resource";
 import { tokenHash } from "@plinth/resource-service";
+import { ArtistSchema } from "../testdata/gen/music/v1/music_pb.ts";
 import { Artist, artist } from "../testdata/music.ts";
 import { type MeasuredServer, startMeasured } from "./measured-server.ts";
 
@@ -66,7 +68,13 @@ const calls: Readonly<Record<string, Call>> = {
 };
 const transports = {
 	gRPC: (baseUrl: string) => createGrpcTransport({ baseUrl }),
-	"Connect, JSON": (baseUrl: string) => createConnectTransport({ baseUrl, httpVersion: "2" }),
+	"Connect, JSON": (baseUrl: string) =>
+		createConnectTransport({
+			baseUrl,
+			httpVersion: "2",
+			useBinaryFormat: false,
+			jsonOptions: { registry: createRegistry(ArtistSchema) },
+		}),
 } as const;
 
 const table: Record<string, unknown>[] = [];
