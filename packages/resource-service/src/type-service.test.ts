@@ -185,7 +185,7 @@ describe("the type service", () => {
 		expect(keysOf(await client.listTypes({}, as("reader")))).toEqual(["tenancy.v1.Partition"]);
 	});
 
-	it("tells nothing to callers without a good token", async () => {
+	it("tells nothing to callers without a valid token", async () => {
 		const client = clientOf(new PolicyAuthorizer());
 		await expectRefusal(
 			client.listTypes({}),

@@ -112,7 +112,7 @@ function malformedBomb(isJson: boolean, limit: number): Uint8Array {
 			]);
 }
 
-describe("a request without a good token", () => {
+describe("a request without a valid token", () => {
 	it.each(requests)("is refused before its body is read: %s", async (_name, way, path) => {
 		const { address } = await serverWithTokens();
 		// Only the beginning of the body is sent: whoever would read it waited for the rest.
@@ -244,7 +244,7 @@ describe("a message of more fields than the limit", () => {
 
 describe("a compressed request", () => {
 	it.each(requests)(
-		"is refused with a good token, and never decompressed: %s",
+		"is refused with a valid token, and never decompressed: %s",
 		async (_name, way, path) => {
 			const { address } = await serverWithTokens();
 			const bomb = gzipSync(Buffer.alloc(1_000_000));

@@ -29,6 +29,7 @@ class Request implements ArrivingRequest {
 		resume: () => {
 			this.isPaused = false;
 		},
+		failed: new AbortController().signal,
 	};
 
 	refuse(): void {

@@ -22,7 +22,7 @@ export interface ArrivingRequest {
 	/** The caller that its bytes count for. */
 	readonly holder: object;
 	/** Stops reading the body, and goes on. */
-	readonly body: { pause(): void; resume(): void };
+	readonly body: { pause(): void; resume(): void; readonly failed: AbortSignal };
 	/** The request fails with ResourceExhausted. */
 	refuse(reason: "incomplete_bytes"): void;
 }
@@ -31,17 +31,18 @@ export interface ArrivingRequest {
 class Account {
 	firstBytes = 0;
 	reservedBytes = 0;
-	/** Messages that are not complete, the oldest first. */
+	/** Messages that are not being decoded, the oldest first. */
 	readonly incomplete = new Set<IncompleteMessage>();
 	/** Of these, the ones that wait. */
 	readonly waiting = new Set<IncompleteMessage>();
-	/** Complete messages that are not decoded yet. */
+	/** Messages that are being decoded. */
 	complete = 0;
 }
 
 /**
- * Limits the bytes of messages that were received and can't be decoded yet. A message counts from the first
- * read that does not complete it until it is decoded, or its exchange ends:
+ * Limits the bytes of messages that were received and not decoded yet. A message counts from the first
+ * read that does not complete it until it is decoded, or its exchange ends. One that waits for its turn to be
+ * decoded is as incomplete as one that has not arrived, and may be dropped likewise:
  *
  * ```
  * first bytes ──▶ more than 64 KiB? ──▶ room for the rest? ──▶ read to the end ──▶ decoded
@@ -148,7 +149,7 @@ export class IncompleteMessages {
 		}
 	}
 
-	/** For a message: it is complete, and only waits to be decoded. */
+	/** For a message: it is being decoded. */
 	completed(message: IncompleteMessage): void {
 		const { account } = message;
 		if (account.incomplete.delete(message)) {
@@ -338,7 +339,7 @@ export class IncompleteMessage {
 		}
 	}
 
-	/** It is complete, and still counts until it is decoded. */
+	/** Its turn to be decoded has come, and it still counts until it is. */
 	complete(): void {
 		this.isComplete = true;
 		if (!this.isEnded) {

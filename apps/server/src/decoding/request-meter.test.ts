@@ -18,14 +18,16 @@ const message = toBinary(
 
 /** A body whose bytes and end come when the test says so, and the turns that were taken for it. */
 function start(header: Record<string, string>) {
-	const sizes: number[] = [];
+	let turns = 0;
 	class Counted extends EventLoopTurns {
 		override take(...args: Parameters<EventLoopTurns["take"]>): Promise<void> | undefined {
-			sizes.push(args[1]);
+			turns += 1;
 			return super.take(...args);
 		}
 	}
 	const incomplete = new IncompleteMessages(4_000_000, 1_000_000, new FakeClock());
+	const clock = new FakeClock();
+	const counted = new Counted(clock);
 	const meter = new RequestMeter({
 		fields: new FieldLimits({
 			registry: new TypeRegistry([Artist]).messages(),
@@ -33,10 +35,12 @@ function start(header: Record<string, string>) {
 			methods: new Map(),
 		}),
 		messageBytes: () => 1_000_000,
-		turns: new Counted(new FakeClock()),
+		turns: counted,
 		incomplete,
 		onRefused: () => {},
 	});
+	const refused = new AbortController();
+	const call = new AbortController();
 	let wake = () => {};
 	const pieces: (Uint8Array | undefined)[] = [];
 	async function* body() {
@@ -59,12 +63,12 @@ function start(header: Record<string, string>) {
 		body: body(),
 		exchange: {
 			holder: {},
-			body: { pause: () => {}, resume: () => {} },
-			refuse: () => {},
+			body: { pause: () => {}, resume: () => {}, failed: refused.signal },
+			refuse: () => refused.abort(new Error("refused")),
 			incomplete: undefined,
 		},
 		contextValues: createContextValues(),
-		signal: new AbortController().signal,
+		signal: call.signal,
 	});
 	const received: Uint8Array[] = [];
 	const ended = (async () => {
@@ -72,9 +76,16 @@ function start(header: Record<string, string>) {
 			received.push(chunk);
 		}
 	})();
+	/** Somebody else's turn that does not end for a while. */
+	const occupy = () => {
+		counted.run({ caller: "slow", connection: {} }, () => clock.advance(100));
+		counted.run({ caller: "other", connection: {} }, () => {});
+	};
 	return {
-		sizes,
+		occupy,
+		turns: () => turns,
 		incomplete,
+		call,
 		ended,
 		received: () => Buffer.concat(received),
 		send: async (...sent: (Uint8Array | undefined)[]) => {
@@ -92,10 +103,10 @@ it.each([
 	const body = start(header);
 	await body.send(message.subarray(0, 1));
 	await body.send(message.subarray(1));
-	expect(body.sizes).toEqual([]);
+	expect(body.turns()).toBe(0);
 	await body.send(undefined);
 	await body.ended;
-	expect(body.sizes).toEqual([message.length]);
+	expect(body.turns()).toBe(1);
 	expect(body.received()).toEqual(Buffer.from(message));
 });
 
@@ -103,11 +114,11 @@ it("a message of gRPC takes its turn when the request has ended, and not when it
 	const body = start({ "content-type": "application/grpc" });
 	const enveloped = encodeEnvelope(0, message);
 	await body.send(enveloped);
-	expect(body.sizes).toEqual([]);
+	expect(body.turns()).toBe(0);
 	expect(body.received()).toHaveLength(0);
 	await body.send(undefined);
 	await body.ended;
-	expect(body.sizes).toEqual([message.length]);
+	expect(body.turns()).toBe(1);
 	expect(body.received()).toEqual(Buffer.from(enveloped));
 });
 
@@ -127,13 +138,51 @@ it.each([1, 3])(
 	},
 );
 
-it("a second message is passed on, and holds nothing back for ever", async () => {
+it.each([
+	["in a chunk of its own", false],
+	["with the first one", true],
+])("a second message is refused, and not collected: %s", async (_name, isTogether) => {
 	const body = start({ "content-type": "application/grpc" });
 	const enveloped = encodeEnvelope(0, message);
-	await body.send(enveloped);
-	await body.send(enveloped);
-	expect(body.received()).toHaveLength(2 * enveloped.length);
-	await body.send(undefined);
-	await body.ended;
-	expect(body.received()).toHaveLength(2 * enveloped.length);
+	const part = enveloped.subarray(0, 8);
+	const ended = expect(body.ended).rejects.toThrow("more than one message");
+	if (isTogether) {
+		await body.send(Buffer.concat([enveloped, part]));
+	} else {
+		await body.send(enveloped, part);
+	}
+	await ended;
+	expect(body.received()).toHaveLength(0);
+	expect(body.incomplete.bytes).toBe(0);
+});
+
+it("a call that ends while it waits for its turn never gets its message", async () => {
+	const body = start({ "content-type": "application/proto" });
+	body.occupy();
+	await body.send(message, undefined);
+	expect(body.turns()).toBe(1);
+	const ended = expect(body.ended).rejects.toThrow("reset");
+	body.call.abort(new Error("reset"));
+	await ended;
+	expect(body.received()).toHaveLength(0);
+});
+
+it("a message that waits for its turn gives way to others as one that has not arrived", async () => {
+	const body = start({ "content-type": "application/grpc" });
+	body.occupy();
+	const large = encodeEnvelope(0, new Uint8Array(60_000));
+	await body.send(large.subarray(0, 30_000), large.subarray(30_000), undefined);
+	expect(body.turns()).toBe(1);
+	expect(body.incomplete.bytes).toBeGreaterThanOrEqual(60_000);
+	const ended = expect(body.ended).rejects.toThrow("refused");
+	// Another one brings the first bytes of all to more than their quarter.
+	const other = {
+		holder: {},
+		body: { pause: () => {}, resume: () => {}, failed: new AbortController().signal },
+		refuse: () => {},
+	};
+	for (let each = 0; each < 18; each += 1) {
+		body.incomplete.begin({ ...other, holder: {} }).update(58_000, 58_000, 1_000_000);
+	}
+	await ended;
 });

@@ -1,5 +1,5 @@
 import type { DescMethod } from "@bufbuild/protobuf";
-import { ConnectError, type ContextValues, type HandlerContext } from "@connectrpc/connect";
+import { Code, ConnectError, type ContextValues, type HandlerContext } from "@connectrpc/connect";
 import { callerOf, takerOf } from "../limits/call-gate.ts";
 import type { EventLoopTurns } from "../limits/event-loop-turns.ts";
 import type { BytePacer } from "./byte-pacer.ts";
@@ -77,7 +77,7 @@ export interface MeteredRequest {
  * that it begins may be long. In a client's stream large messages do.
  *
  * Invariant: Connect reads a body only after the request gate has let its call in, so that nothing is read
- * or scanned for callers without a good token; and it accepts no compressed messages, so that what is
+ * or scanned for callers without a valid token; and it accepts no compressed messages, so that what is
  * scanned is what is decoded.
  */
 export class RequestMeter {
@@ -112,7 +112,7 @@ export class RequestMeter {
 		signal,
 	}: Pick<MeteredRequest, "contextValues" | "signal">): Promise<void> | undefined {
 		const { turns, unaryOnly } = this.#options;
-		return unaryOnly === true ? undefined : turns.take(takerOf(contextValues), 0, signal);
+		return unaryOnly === true ? undefined : turns.take(takerOf(contextValues), signal);
 	}
 
 	/** The gate, and after it the limit on fields for a message in the query of a GET. */
@@ -131,7 +131,7 @@ export class RequestMeter {
 	/** @throws ConnectError ResourceExhausted if the message in the query has too many fields. */
 	#enterQuery(call: HandlerContext): Promise<void> | undefined {
 		this.#checkQuery(call);
-		return this.#options.turns.take(takerOf(call.values), call.url.length, call.signal);
+		return this.#options.turns.take(takerOf(call.values), call.signal);
 	}
 
 	#checkQuery({ method, url, values }: HandlerContext): void {
@@ -191,7 +191,7 @@ class SmallBody implements AsyncIterator<Uint8Array> {
 		if (read.done === true && !this.#hasTurn) {
 			this.#hasTurn = true;
 			const { contextValues, signal } = this.#request;
-			const turn = this.#options.turns.take(takerOf(contextValues), this.#length, signal);
+			const turn = this.#options.turns.take(takerOf(contextValues), signal);
 			if (turn !== undefined) {
 				await turn;
 			}
@@ -226,8 +226,11 @@ class MeteredBody implements AsyncIterator<Uint8Array> {
 	readonly #body: AsyncIterator<Uint8Array>;
 	readonly #subject: string | undefined;
 	readonly #framing: MessageFraming;
-	/** The size of the largest message that what is handed on next completes, and that takes a turn. */
-	#turnBytes = -1;
+	/** Whether what is handed on next completes a message that takes a turn. */
+	#takesTurn = false;
+	/** Messages that are complete, and the size of the last one. */
+	#messages = 0;
+	#completeBytes = 0;
 	#ready: readonly Uint8Array[] = [];
 	/** Of a request whose message is complete and that has not ended: its call begins only then. */
 	#held: readonly Uint8Array[] | undefined;
@@ -235,6 +238,7 @@ class MeteredBody implements AsyncIterator<Uint8Array> {
 	#hasEnded = false;
 	/** The message that is not decoded yet, if it does not arrive at once. */
 	#message: IncompleteMessage | undefined;
+	#refusable: AbortSignal | undefined;
 	readonly #maxBytes: number;
 
 	/** @param length - the length of the body; NaN where it is not known. */
@@ -257,9 +261,9 @@ class MeteredBody implements AsyncIterator<Uint8Array> {
 				if (!takesTurn(method)) {
 					this.#message?.complete();
 				}
-				if (size > largeBytes || takesTurn(method)) {
-					this.#turnBytes = Math.max(this.#turnBytes, size);
-				}
+				this.#messages += 1;
+				this.#completeBytes = size;
+				this.#takesTurn ||= size > largeBytes || takesTurn(method);
 			},
 		};
 		this.#framing = isEnveloped(contentType)
@@ -269,7 +273,7 @@ class MeteredBody implements AsyncIterator<Uint8Array> {
 
 	async next(): Promise<IteratorResult<Uint8Array>> {
 		const { pacer, turns } = this.#options;
-		const { contextValues, signal } = this.#request;
+		const { contextValues, method } = this.#request;
 		const subject = this.#subject;
 		try {
 			for (;;) {
@@ -285,7 +289,7 @@ class MeteredBody implements AsyncIterator<Uint8Array> {
 					return { done: true, value: undefined };
 				}
 				if (pacer !== undefined && subject !== undefined) {
-					const admitted = pacer.admit(subject, signal);
+					const admitted = pacer.admit(subject, this.#signal);
 					if (admitted !== undefined) {
 						await admitted;
 					}
@@ -295,28 +299,28 @@ class MeteredBody implements AsyncIterator<Uint8Array> {
 				if (read.done === true) {
 					this.#hasEnded = true;
 					released = this.#framing.end();
-					this.#message?.complete();
 				} else {
 					if (subject !== undefined) {
 						pacer?.charge(subject, read.value.byteLength);
 					}
 					released = this.#framing.push(read.value);
 				}
-				if (this.#turnBytes >= 0 && this.#held === undefined && this.#mustEnd()) {
-					this.#held = released;
-					this.#countHeld(this.#turnBytes);
+				if (takesTurn(method) && !this.#hasEnded && this.#messages > 0) {
+					this.#checkOne();
+					this.#held = [...(this.#held ?? []), ...released];
+					this.#countHeld();
 					continue;
 				}
-				// More than one message is for Connect to refuse.
 				this.#ready = this.#held === undefined ? released : [...this.#held, ...released];
 				this.#held = undefined;
 				this.#next = 0;
-				if (this.#turnBytes >= 0) {
-					const turn = turns.take(takerOf(contextValues), this.#turnBytes, signal);
-					this.#turnBytes = -1;
+				if (this.#takesTurn) {
+					this.#takesTurn = false;
+					const turn = turns.take(takerOf(contextValues), this.#signal);
 					if (turn !== undefined) {
 						await turn;
 					}
+					this.#message?.complete();
 				}
 			}
 		} catch (failure) {
@@ -334,20 +338,42 @@ class MeteredBody implements AsyncIterator<Uint8Array> {
 		if (received < leastBytes || this.#hasEnded) {
 			return;
 		}
+		(this.#message ?? this.#begin()).update(received, this.#framing.expected, this.#maxBytes);
+	}
+
+	/** Aborts when the call has ended; while a message counts, also when its request is refused. */
+	get #signal(): AbortSignal {
+		const { exchange, signal } = this.#request;
 		if (this.#message === undefined) {
-			this.#message = this.#options.incomplete.begin(this.#request.exchange);
-			this.#request.exchange.incomplete = this.#message;
+			return signal;
 		}
-		this.#message.update(received, this.#framing.expected, this.#maxBytes);
+		this.#refusable ??= AbortSignal.any([signal, exchange.body.failed]);
+		return this.#refusable;
+	}
+
+	/** @throws ConnectError Unimplemented where there is more than one message. */
+	#checkOne(): void {
+		if (this.#messages > 1 || this.#framing.received > 0) {
+			throw new ConnectError(
+				"the request has more than one message: the method takes one",
+				Code.Unimplemented,
+			);
+		}
 	}
 
 	/** Counts a message that is complete, and held until its request ends. */
-	#countHeld(bytes: number): void {
+	#countHeld(): void {
+		const bytes = this.#completeBytes;
 		if (this.#message === undefined && bytes >= leastBytes) {
-			this.#message = this.#options.incomplete.begin(this.#request.exchange);
-			this.#request.exchange.incomplete = this.#message;
-			this.#message.update(bytes, bytes, this.#maxBytes);
+			this.#begin().update(bytes, bytes, this.#maxBytes);
 		}
+	}
+
+	#begin(): IncompleteMessage {
+		const { exchange } = this.#request;
+		this.#message = this.#options.incomplete.begin(exchange);
+		exchange.incomplete = this.#message;
+		return this.#message;
 	}
 
 	#end(): void {
@@ -356,11 +382,6 @@ class MeteredBody implements AsyncIterator<Uint8Array> {
 			this.#message = undefined;
 			this.#request.exchange.incomplete = undefined;
 		}
-	}
-
-	/** Whether the call begins when its request has ended, and it has not. */
-	#mustEnd(): boolean {
-		return !this.#hasEnded && takesTurn(this.#request.method);
 	}
 
 	async return(): Promise<IteratorResult<Uint8Array>> {

@@ -11,7 +11,7 @@ import type { Clock } from "@plinth/runtime";
 import type { Connection, Holder } from "../listener/connection.ts";
 import { exchangeOf } from "../listener/exchange.ts";
 import type { CallLimits } from "./call-limits.ts";
-import { probes, type TurnTaker } from "./event-loop-turns.ts";
+import { gateways, probes, type TurnTaker } from "./event-loop-turns.ts";
 import { RateLimiter } from "./rate-limiter.ts";
 
 /** Why a gate did not let a call in. */
@@ -72,7 +72,7 @@ export interface GateState {
 }
 
 /**
- * The key of calls without a good token, and of those whose token is not checked yet. No subject is empty:
+ * The key of calls without a valid token, and of those whose token is not checked yet. No subject is empty:
  * it can't be that of a token.
  */
 const anonymous = "";
@@ -159,7 +159,7 @@ export class CallGate {
 			throw failure;
 		}
 		if (!this.#rates.take(anonymous)) {
-			throw this.#refusal(call, "rate", undefined, "too many calls without a good token");
+			throw this.#refusal(call, "rate", undefined, "too many calls without a valid token");
 		}
 		this.#options.onRefused({ call, why: "unauthenticated", subject: undefined, error: failure });
 		throw failure;
@@ -180,7 +180,7 @@ export class CallGate {
 		connection.caller ??= caller;
 		if (connection.caller !== caller) {
 			// Of a proxy or a gateway: none of those behind it begins under the name of another.
-			connection.caller = turnKey;
+			connection.caller = gateways;
 		}
 		call.values.set(takerKey, { caller, connection: turnKey });
 		call.values.set(accessKey, access);
@@ -191,11 +191,11 @@ export class CallGate {
 		const { limits } = this.#options;
 		if (isStream(call)) {
 			if (this.#streams >= limits.streamsInFlight) {
-				const message = `the server has ${this.#streams} streams, as many as it takes: try again later`;
+				const message = `the server has ${this.#streams} streams, its limit: try again later`;
 				throw this.#refusal(call, "streams", undefined, message);
 			}
 		} else if (this.#calls >= limits.callsInFlight) {
-			const message = `the server works on ${this.#calls} calls, as many as it takes: try again`;
+			const message = `the server has ${this.#calls} calls in flight, its limit: try again`;
 			throw this.#refusal(call, "calls", undefined, message);
 		}
 	}
@@ -279,7 +279,7 @@ export class CallGate {
 
 /** Who a subject is, in messages. */
 function nameOf(subject: string): string {
-	return subject === anonymous ? "callers without a good token" : subject;
+	return subject === anonymous ? "callers without a valid token" : subject;
 }
 
 function isStream(call: HandlerContext): boolean {

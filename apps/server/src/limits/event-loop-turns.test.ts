@@ -140,16 +140,32 @@ describe("turns of the event loop", () => {
 		}
 	});
 
-	it("are taken at once by some calls in each round, and by the others in their order", async () => {
+	it("begin when the one before has ended, and in the order in which calls arrive", async () => {
 		const turns = new EventLoopTurns(new FakeClock());
 		const order: number[] = [];
 		for (let call = 0; call < 200; call += 1) {
 			turns.run(taker("a"), () => order.push(call));
 		}
-		expect(order.length).toBeGreaterThan(10);
-		expect(order.length).toBeLessThan(100);
+		expect(order).toEqual([0]);
 		await until(() => order.length === 200);
 		expect(order).toEqual(order.toSorted((a, b) => a - b));
+	});
+
+	it("are charged one by one to calls that come in one tick", async () => {
+		const clock = new FakeClock();
+		const turns = new EventLoopTurns(clock);
+		const order: string[] = [];
+		const call = async (caller: string, costMs: number) => {
+			await turns.take(taker(caller), never);
+			clock.advance(costMs);
+			order.push(caller);
+		};
+		// All are there before any of them has run, and the last one takes nothing.
+		await Promise.all([call("many", 10), call("many", 10), call("innocent", 0)]);
+		expect(order).toEqual(["many", "innocent", "many"]);
+		turns.run(taker("first"), () => clock.advance(6));
+		await Promise.all([call("many", 1), call("innocent", 1)]);
+		expect(order.slice(3)).toEqual(["innocent", "many"]);
 	});
 
 	it("are shared evenly between the connections of a caller", async () => {
@@ -236,29 +252,6 @@ describe("turns of the event loop", () => {
 		expect(clock.monotonic()).toBe(510);
 	});
 
-	it("charge a turn that began within another to its own caller", async () => {
-		const clock = new FakeClock();
-		const turns = new EventLoopTurns(clock);
-		const order: string[] = [];
-		const microtasks = async (costMs: number, name: string) => {
-			await Promise.resolve();
-			await Promise.resolve();
-			clock.advance(costMs);
-			order.push(name);
-		};
-		turns.run(taker("outer"), () => {
-			turns.run(taker("inner"), () => void microtasks(100, "inner"));
-		});
-		await until(() => order.length === 1);
-		turns.run(taker("victim"), () => void microtasks(1, "victim"));
-		turns.run(taker("inner"), () => void microtasks(1, "inner again"));
-		await until(() => order.length === 2);
-		await loopRound();
-		expect(order).toEqual(["inner", "victim"]);
-		clock.advance(100);
-		await until(() => order.length === 3);
-	});
-
 	it("follow each other without a pause where one caller is alone", async () => {
 		const clock = new FakeClock();
 		const turns = new EventLoopTurns(clock);
@@ -279,34 +272,33 @@ describe("turns of the event loop", () => {
 		const order: string[] = [];
 		turns.run(taker("a"), () => clock.advance(6));
 		turns.run(taker("a"), () => order.push("arrived"));
-		const begun = turns.take(taker("a"), 100, never)?.then(() => order.push("begun"));
+		const begun = turns.take(taker("a"), never)?.then(() => order.push("begun"));
 		await begun;
 		await until(() => order.length === 2);
 		expect(order).toEqual(["begun", "arrived"]);
 	});
 
-	it("go to one large message at a time", async () => {
-		const turns = new EventLoopTurns(new FakeClock());
-		const bytes = 1024 * 1024;
-		expect(turns.take(taker("a"), bytes, never)).toBeUndefined();
-		const second = turns.take(taker("b"), bytes, never);
-		expect(second).toBeInstanceOf(Promise);
-		await second;
-	});
-
-	it("pass by calls that have ended", async () => {
+	it("are not taken by calls that have ended", async () => {
 		const clock = new FakeClock();
 		const turns = new EventLoopTurns(clock);
 		turns.run(taker("a"), () => clock.advance(6));
 		const call = new AbortController();
-		const ended = turns.take(taker("a"), 0, call.signal);
-		const next = turns.take(taker("a"), 0, never);
+		const ended = turns.take(taker("a"), call.signal);
+		const next = turns.take(taker("a"), never);
+		let begun = 0;
+		const leave = turns.run(taker("a"), () => (begun += 1));
+		expect(turns.waiting).toBe(3);
+		leave?.();
+		leave?.();
 		expect(turns.waiting).toBe(2);
-		call.abort();
+		call.abort(new Error("reset"));
 		expect(turns.waiting).toBe(1);
-		await Promise.all([ended, next]);
+		await expect(ended).rejects.toThrow("reset");
+		await next;
 		expect(turns.waiting).toBe(0);
-		expect(turns.take(taker("a"), 0, call.signal)).toBeUndefined();
+		expect(() => turns.take(taker("a"), call.signal)).toThrow("reset");
+		await loopRound();
+		expect(begun).toBe(0);
 	});
 
 	it("are crowded for connections that have their share of what waits, and for no others", () => {

@@ -1,3 +1,4 @@
+import { AsyncResource } from "node:async_hooks";
 import type { Clock, Timer } from "@plinth/runtime";
 
 /** What turns may take in one round of the event loop before others wait, in milliseconds. */
@@ -5,10 +6,6 @@ const roundMs = 5;
 
 /** A round that lasts longer, and in which turns took less than they may, is over, in milliseconds. */
 const longestRoundMs = 20;
-
-/** What a turn is expected to take at least, and with the bytes of its request, in milliseconds. */
-const turnMs = 0.1;
-const byteMs = 1 / (20 * 1024);
 
 /** A turn that took longer is slow, in milliseconds. */
 const slowMs = 20;
@@ -31,6 +28,9 @@ export const strangers = {};
 /** Whose time it is to check the health: of all that do together. */
 export const probes = {};
 
+/** Whose time it is until it is known who calls, on all connections that several subjects use. */
+export const gateways = {};
+
 /** Who takes a turn. */
 export interface TurnTaker {
 	/** Whose time it is: a subject, a connection where there are no tokens, `strangers` or `probes`. */
@@ -41,7 +41,6 @@ export interface TurnTaker {
 
 interface Waiter {
 	readonly taker: TurnTaker;
-	readonly expectedMs: number;
 	readonly proceed: () => void;
 }
 
@@ -109,7 +108,7 @@ class Account {
 	/** Calls that have begun, and come first: they hold more. */
 	readonly begun = new Queue();
 
-	/** Whether it makes nobody pause, since its calls come by to look, or for the first time. */
+	/** Whether it pauses for nobody, and nobody for it: its calls come by to look, or for the first time. */
 	readonly isPassing: boolean;
 
 	constructor(nextMs: number, isPassing: boolean) {
@@ -124,9 +123,10 @@ class Account {
 
 /**
  * Shares the time of the event loop between callers, and that of a caller between its connections. A call
- * takes a turn when its head has arrived, and another one when its request is complete; from there it runs
+ * takes a turn when its head has arrived, and another one when its request has ended; from there it runs
  * without a break until it is answered or waits for something:
  *
+ * - a turn begins only when the one before it has ended, so that what it takes is known;
  * - in each round of the event loop turns are taken for a few milliseconds, and those after them wait, so
  *   that sockets and timers are served in between;
  * - of those that wait, the one whose caller has used the least is next;
@@ -154,14 +154,9 @@ export class EventLoopTurns {
 	#running: Account | undefined;
 	#runningSinceMs = 0;
 	#roundStartMs = 0;
-	/** What the turns of this round are expected to take, and have taken. */
-	#expectedMs = 0;
+	/** What the turns of this round have taken. */
 	#tookMs = 0;
 	#isScheduled = false;
-	/** Whether those that wait take their turns in this round. */
-	#isServing = false;
-	/** Turns whose end is still to be noticed. */
-	#ends = 0;
 	/** Ends a pause in which nobody else waits. */
 	#pause: Timer | undefined;
 	/** Who was active last, and when; and when somebody else was. */
@@ -203,59 +198,70 @@ export class EventLoopTurns {
 		);
 	}
 
-	/** Calls `proceed` when it is its turn, which may be at once. */
-	run(taker: TurnTaker, proceed: () => void): void {
+	/**
+	 * Calls `proceed` when it is its turn, which may be at once. Returns what makes it wait no longer, if it waits.
+	 */
+	run(taker: TurnTaker, proceed: () => void): (() => void) | undefined {
 		const account = this.#accountOf(taker.caller);
-		if (this.#startsAtOnce(account, turnMs)) {
+		if (this.#startsAtOnce(account)) {
 			proceed();
-		} else {
-			const { arrived } = account;
-			const { connections } = arrived;
-			this.#wait(account, arrived, { taker, expectedMs: turnMs, proceed });
-			this.#waitingConnections += arrived.connections - connections;
+			return undefined;
 		}
+		const { arrived } = account;
+		const { connections } = arrived;
+		// Turns follow each other, and are of different calls.
+		const waiter = { taker, proceed: AsyncResource.bind(proceed) };
+		this.#wait(account, arrived, waiter);
+		this.#waitingConnections += arrived.connections - connections;
+		return () => {
+			const before = arrived.connections;
+			if (arrived.remove(waiter)) {
+				this.#waitingConnections += arrived.connections - before;
+				this.#left(account);
+			}
+		};
 	}
 
 	/**
-	 * Resolves when it is the taker's turn, or the signal aborts; `undefined` if it is at once.
+	 * Resolves when it is the taker's turn; `undefined` if it is at once. Rejects when the signal aborts.
 	 *
-	 * @param bytes - the size of what is to be decoded.
+	 * @throws the signal's reason if it has aborted.
 	 */
-	take(taker: TurnTaker, bytes: number, signal: AbortSignal): Promise<void> | undefined {
+	take(taker: TurnTaker, signal: AbortSignal): Promise<void> | undefined {
+		signal.throwIfAborted();
 		const account = this.#accountOf(taker.caller);
-		const expectedMs = turnMs + bytes * byteMs;
-		if (signal.aborted || this.#startsAtOnce(account, expectedMs)) {
+		if (this.#startsAtOnce(account)) {
 			return undefined;
 		}
-		return new Promise((resolve) => {
+		return new Promise((resolve, reject) => {
 			const leave = () => {
 				if (account.begun.remove(waiter)) {
 					this.#left(account);
 				}
-				resolve();
+				reject(signal.reason);
 			};
 			const proceed = () => {
 				signal.removeEventListener("abort", leave);
 				resolve();
 			};
-			const waiter = { taker, expectedMs, proceed };
+			const waiter = { taker, proceed };
 			this.#wait(account, account.begun, waiter);
 			signal.addEventListener("abort", leave, { once: true });
 		});
 	}
 
-	#startsAtOnce(account: Account, expectedMs: number): boolean {
+	#startsAtOnce(account: Account): boolean {
+		if (this.#running !== undefined) {
+			return false;
+		}
 		const nowMs = this.#clock.monotonic();
 		if (nowMs - this.#roundStartMs >= longestRoundMs && this.#tookMs < roundMs) {
 			this.#beginRound(nowMs);
 		}
-		const runningMs = this.#running === undefined ? 0 : nowMs - this.#runningSinceMs;
-		const hasTime = this.#expectedMs < roundMs && this.#tookMs + runningMs < roundMs;
-		if (!hasTime || this.#waiting > 0 || this.#mustPause(account, nowMs)) {
-			this.#schedule();
+		if (this.#waiting > 0 || this.#tookMs >= roundMs || this.#mustPause(account, nowMs)) {
 			return false;
 		}
-		this.#start(account, expectedMs, nowMs);
+		this.#start(account, nowMs);
 		return true;
 	}
 
@@ -289,7 +295,9 @@ export class EventLoopTurns {
 		this.#waiting += 1;
 		this.#queued.add(account);
 		this.#noteActive(account, this.#clock.monotonic());
-		this.#schedule();
+		if (this.#running === undefined) {
+			this.#schedule();
+		}
 	}
 
 	/** One of its waiters does not wait any more. */
@@ -301,33 +309,21 @@ export class EventLoopTurns {
 		}
 	}
 
-	#start(account: Account, expectedMs: number, nowMs: number): void {
-		this.#end(nowMs);
+	#start(account: Account, nowMs: number): void {
 		this.#virtualMs = Math.max(this.#virtualMs, account.nextMs);
 		account.nextMs = this.#virtualMs;
 		this.#running = account;
 		this.#runningSinceMs = nowMs;
-		this.#expectedMs += expectedMs;
-		this.#ends += 1;
 		queueMicrotask(this.#endLater);
 	}
 
-	/**
-	 * A tick that is queued by a microtask comes when all microtasks are done: then the turn is, too. Where one
-	 * turn began within another, the tick of the last one counts.
-	 */
+	/** A tick that is queued by a microtask comes when all microtasks are done: then the turn is, too. */
 	readonly #endLater = (): void => process.nextTick(this.#endNow);
 
 	readonly #endNow = (): void => {
-		this.#ends -= 1;
-		if (this.#ends > 0) {
-			return;
-		}
 		const nowMs = this.#clock.monotonic();
 		this.#end(nowMs);
-		if (this.#isServing) {
-			this.#serve(nowMs);
-		}
+		this.#serve(nowMs);
 	};
 
 	/** Charges what the turn took that has just ended. */
@@ -343,7 +339,7 @@ export class EventLoopTurns {
 		if (tookMs >= noticeableMs) {
 			this.#noteActive(account, nowMs);
 		}
-		if (tookMs >= slowMs) {
+		if (tookMs >= slowMs && !account.isPassing) {
 			account.pauseUntilMs = nowMs + Math.min(longestPauseMs, tookMs);
 		}
 	}
@@ -358,20 +354,19 @@ export class EventLoopTurns {
 	readonly #onRound = (): void => {
 		const nowMs = this.#clock.monotonic();
 		this.#isScheduled = false;
-		this.#end(nowMs);
-		this.#beginRound(nowMs);
-		this.#serve(nowMs);
+		if (this.#running === undefined) {
+			this.#beginRound(nowMs);
+			this.#serve(nowMs);
+		}
 	};
 
 	#beginRound(nowMs: number): void {
 		this.#roundStartMs = nowMs;
-		this.#expectedMs = 0;
 		this.#tookMs = 0;
 	}
 
-	/** Starts the next turn; when that has ended another one, while there is time in this round. */
+	/** Starts the next turn, if there is time in this round. */
 	#serve(nowMs: number): void {
-		this.#isServing = false;
 		if (this.#waiting === 0) {
 			return;
 		}
@@ -388,8 +383,7 @@ export class EventLoopTurns {
 		}
 		this.#waitingConnections += account.arrived.connections - connections;
 		this.#left(account);
-		this.#isServing = true;
-		this.#start(account, waiter.expectedMs, nowMs);
+		this.#start(account, nowMs);
 		waiter.proceed();
 	}
 

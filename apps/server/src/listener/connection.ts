@@ -34,7 +34,7 @@ export class Connection implements Holder {
 	readonly refusals = new PerSecond();
 	/** What it is known as to turns, which may remember it longer than it is open. */
 	readonly turnKey = {};
-	/** Whose calls have been let in; the connection itself where they were of several. */
+	/** Whose calls have been let in; `gateways` where they were of several. */
 	caller: TurnTaker["caller"] | undefined;
 	/** Its exchanges that are not closed. */
 	readonly exchanges = new Set<Exchange>();

@@ -365,6 +365,8 @@ export class Exchange {
 		const reason = isStream ? "stream_idle" : "request_timeout";
 		if (overdueMs > respondMs) {
 			this.cut(reason);
+		} else if (this.body.isPaused) {
+			this.body.fail(new ConnectError(noRoom, Code.ResourceExhausted));
 		} else {
 			this.body.fail(new ConnectError(cutMessages[reason], Code.DeadlineExceeded));
 		}
@@ -468,6 +470,9 @@ export class Exchange {
 		}
 	}
 }
+
+/** The server did not read it. */
+const noRoom = "the server had no room for the request in time: try again later";
 
 const cutMessages: Readonly<Record<CutReason, string>> = {
 	write_stall: "the response was not read in time: read it faster",

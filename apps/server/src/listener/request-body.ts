@@ -12,6 +12,7 @@ export class RequestBody implements AsyncIterableIterator<Uint8Array> {
 	#hasEnded = false;
 	#isPaused = false;
 	#failure: ConnectError | undefined;
+	#failed: AbortController | undefined;
 	/** The reader that waits for the next chunk. */
 	#wake: (() => void) | undefined;
 
@@ -74,9 +75,23 @@ export class RequestBody implements AsyncIterableIterator<Uint8Array> {
 		this.#notify();
 	}
 
+	get isPaused(): boolean {
+		return this.#isPaused;
+	}
+
+	/** Aborts when reads fail, with why. */
+	get failed(): AbortSignal {
+		this.#failed ??= new AbortController();
+		if (this.#failure !== undefined) {
+			this.#failed.abort(this.#failure);
+		}
+		return this.#failed.signal;
+	}
+
 	/** Makes the pending read, and all further ones, fail. */
 	fail(failure: ConnectError): void {
 		this.#failure ??= failure;
+		this.#failed?.abort(this.#failure);
 		this.#notify();
 	}
 

@@ -30,7 +30,10 @@ async function start({ isCrowded = false } = {}) {
 		handler: takeTurns(
 			{
 				turns: {
-					run: (taker, proceed) => waiting.push({ taker, proceed }),
+					run: (taker, proceed) => {
+						waiting.push({ taker, proceed });
+						return undefined;
+					},
 					isCrowded: () => isCrowded,
 				},
 				connectionOf: (...exchange) => exchanges.connectionOf(...exchange),

@@ -49,6 +49,9 @@ export function takeTurns(options: TakeTurnsOptions, next: RequestHandler): Requ
 		const caller = isProbe(request) ? probes : (connection.caller ?? strangers);
 		const taker = { caller, connection: connection.turnKey };
 		if (turns.isCrowded(taker, waitingPerCaller, mostWaiting)) {
+			if (isGone(request, response)) {
+				return;
+			}
 			onRefused();
 			if ("stream" in response) {
 				const refusals = connection.refusals.take(clock.monotonic());
@@ -66,11 +69,14 @@ export function takeTurns(options: TakeTurnsOptions, next: RequestHandler): Requ
 			}
 			return;
 		}
-		turns.run(taker, () => {
+		const leave = turns.run(taker, () => {
 			if (!isGone(request, response)) {
 				next(request, response);
 			}
 		});
+		if (leave !== undefined) {
+			response.once("close", leave);
+		}
 	};
 }
 

@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { auditRefusals } from "./audit.ts";
 
 const method = ResourceService.method.write;
-const error = new ConnectError("no good token", Code.Unauthenticated);
+const error = new ConnectError("no valid token", Code.Unauthenticated);
 
 function recorded() {
 	const clock = new FakeClock();
@@ -28,7 +28,7 @@ function recorded() {
 }
 
 describe("the audit of refused writes", () => {
-	it("leaves out lines on callers without a good token past a rate, and counts them", async () => {
+	it("leaves out lines on callers without a valid token past a rate, and counts them", async () => {
 		const { clock, lines, refuse, suppressed } = recorded();
 		refuse(1_000);
 		expect(lines).toHaveLength(100);

@@ -46,7 +46,7 @@ export function auditWrites(logger: Logger): Interceptor {
 }
 
 /**
- * Lines for callers without a good token: ten a second on average, a hundred after a quiet time. Anyone who
+ * Lines for callers without a valid token: ten a second on average, a hundred after a quiet time. Anyone who
  * reaches the port can cause them, and they must not fill the disk nor hide the others.
  */
 const strangersRate: Rate = { perSecond: 10, burst: 100 };
@@ -60,7 +60,7 @@ export interface RefusalAuditOptions {
 }
 
 /**
- * Logs writes that were refused before they were read. Lines for callers without a good token are limited in
+ * Logs writes that were refused before they were read. Lines for callers without a valid token are limited in
  * rate; the next one that is logged says how many were left out before it.
  */
 export function auditRefusals(options: RefusalAuditOptions): (refused: RefusedCall) => void {

@@ -61,7 +61,7 @@ export function createCallMetrics(meter: Meter, clock: Clock): CallMetrics {
 			"Requests that were refused before they began: for their Host, their Origin, or because too many wait",
 	});
 	const suppressedLines = meter.createCounter("plinth.audit.lines.suppressed", {
-		description: "Lines of the audit on callers without a good token that were left out",
+		description: "Lines of the audit on callers without a valid token that were left out",
 	});
 	const cuts = meter.createCounter("plinth.calls.cut", {
 		description:
