@@ -248,9 +248,10 @@ export class Exchange {
 	/**
 	 * Writes a part of the response. Returns a promise where the client has to take it before there may be more.
 	 *
+	 * @param isWhole - no more data follows: the end may at once, and is sent with it.
 	 * @throws ConnectError where the exchange is closed, or is closed before all of it was taken.
 	 */
-	write(data: Uint8Array): Promise<void> | undefined {
+	write(data: Uint8Array, isWhole = false): Promise<void> | undefined {
 		this.#throwIfClosed();
 		if (this.pendingBytes === 0) {
 			this.#progressMs = this.#keeper.nowMs;
@@ -262,7 +263,7 @@ export class Exchange {
 		if (data.length > pieceBytes) {
 			return this.#writePieces(data);
 		}
-		return this.#writePiece(data) ? undefined : this.#flushed();
+		return this.#writePiece(data) || isWhole ? undefined : this.#flushed();
 	}
 
 	/** The whole response was written. */

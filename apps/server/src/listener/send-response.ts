@@ -23,7 +23,7 @@ export async function sendResponse(
 		let chunk = await chunks?.next();
 		writeHead(response, exchange, status, header);
 		while (chunk !== undefined && chunk.done !== true) {
-			const taken = exchange.write(chunk.value);
+			const taken = exchange.write(chunk.value, exchange.kind === "unary");
 			if (taken !== undefined) {
 				await taken;
 				const turn = takeTurn?.();
