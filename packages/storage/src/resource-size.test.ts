@@ -68,6 +68,7 @@ function load(count: number, partsOf: (index: number) => Parts): StateStore {
 
 function memory(): number {
 	collectGarbage();
+	collectGarbage();
 	const { heapUsed, external } = process.memoryUsage();
 	return heapUsed + external;
 }
@@ -76,11 +77,15 @@ describe("the memory of a resource", () => {
 	it.each(Object.entries(kinds))("is counted, and not far too high: with %s", (_name, partsOf) => {
 		// The first time some of the memory is compiled code.
 		load(1_000, partsOf);
-		const before = memory();
-		const store = load(5_000, partsOf);
-		const taken = memory() - before;
-		expect(store.bytes).toBeGreaterThan(0.9 * taken);
-		expect(store.bytes).toBeLessThan(3 * taken);
+		// What else comes and goes on the heap meanwhile spoils one measurement, and not most of them.
+		const ratios = [1, 2, 3, 4, 5].map(() => {
+			const before = memory();
+			const store = load(5_000, partsOf);
+			return store.bytes / (memory() - before);
+		});
+		const median = ratios.toSorted((a, b) => a - b)[2];
+		expect(median).toBeGreaterThan(0.9);
+		expect(median).toBeLessThan(3);
 	});
 
 	it("counts for the memory limit, once for each resource", () => {
