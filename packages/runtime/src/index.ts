@@ -12,3 +12,4 @@ export { type Random, systemRandom } from "./random.ts";
 export { type Runtime, systemRuntime } from "./runtime.ts";
 export { type Scheduler, systemScheduler } from "./scheduler.ts";
 export { SuspendableLeases } from "./suspendable-leases.ts";
+export { unlessAborted } from "./unless-aborted.ts";

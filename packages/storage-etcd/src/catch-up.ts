@@ -1,6 +1,6 @@
-import type { Clock, Fence } from "@plinth/runtime";
+import { type Clock, type Fence, unlessAborted } from "@plinth/runtime";
 import { Fenced, Inconsistent } from "@plinth/storage";
-import { deadline, unlessAborted } from "./client/deadline.ts";
+import { deadline } from "./client/deadline.ts";
 import type { FollowedState } from "./followed-state.ts";
 import type { HeadRead, StoreHistory } from "./store-history.ts";
 import type { VersionOffset } from "./version-offset.ts";

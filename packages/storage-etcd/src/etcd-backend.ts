@@ -1,4 +1,10 @@
-import { type Logger, type Runtime, silentLogger, systemRuntime } from "@plinth/runtime";
+import {
+	type Logger,
+	type Runtime,
+	silentLogger,
+	systemRuntime,
+	unlessAborted,
+} from "@plinth/runtime";
 import {
 	type Commit,
 	type CommitOptions,
@@ -16,7 +22,7 @@ import {
 	stamp,
 } from "@plinth/storage";
 import { CatchUp } from "./catch-up.ts";
-import { deadline, unlessAborted } from "./client/deadline.ts";
+import { deadline } from "./client/deadline.ts";
 import { EtcdClient } from "./client/etcd-client.ts";
 import { EtcdError } from "./client/etcd-error.ts";
 import { defaultPrefix, defaultRequestTimeoutMs, type EtcdOptions } from "./client/etcd-options.ts";

@@ -1,5 +1,5 @@
 import { setImmediate } from "node:timers/promises";
-import type { Clock, Logger } from "@plinth/runtime";
+import { type Clock, type Logger, unlessAborted } from "@plinth/runtime";
 import type { LoadCapacity, StateStore } from "@plinth/storage";
 import { PageDecoder } from "./decode-page.ts";
 import type { Opened, StorageThread } from "./storage-thread.ts";
@@ -68,22 +68,4 @@ export async function load(
 	const tookMs = Math.round(clock.monotonic() - startMs);
 	log.info({ path, resources: store.size, revision, tookMs }, "storage loaded");
 	return opened;
-}
-
-/** What a promise comes to, unless the signal aborts first: then its reason is thrown. */
-async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-	if (signal === undefined) {
-		return promise;
-	}
-	// Its failure matters to nobody any more once the signal has aborted.
-	promise.catch(() => {});
-	signal.throwIfAborted();
-	const aborted = Promise.withResolvers<never>();
-	const onAbort = () => aborted.reject(signal.reason);
-	signal.addEventListener("abort", onAbort, { once: true });
-	try {
-		return await Promise.race([promise, aborted.promise]);
-	} finally {
-		signal.removeEventListener("abort", onAbort);
-	}
 }

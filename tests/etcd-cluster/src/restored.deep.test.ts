@@ -77,19 +77,25 @@ async function expectAgree(
 	expect(Number(resource?.version)).toBeGreaterThan(Number(old));
 }
 
+/** A cluster, a copy of its etcd, and the version of the last write after that copy. */
+async function writtenPastCopy() {
+	const cluster = await start();
+	const [one, other] = await livesOf(cluster);
+	if (one === undefined || other === undefined) {
+		throw new Error("two servers are expected");
+	}
+	await write(one, "kept", "1");
+	const file = (await cluster.members[0]?.saveSnapshot()) ?? "";
+	let old = "";
+	for (let round = 0; round < 10; round++) {
+		old = await write(other, "lost", String(round));
+	}
+	return { cluster, one, other, file, old };
+}
+
 describe.skipIf(!hasEtcd)("etcd's own restore, of three members under two servers", () => {
 	it("begins versions above all before, by the documented steps", async () => {
-		const cluster = await start();
-		const [one, other] = await livesOf(cluster);
-		if (one === undefined || other === undefined) {
-			throw new Error("two servers are expected");
-		}
-		await write(one, "kept", "1");
-		const file = (await cluster.members[0]?.saveSnapshot()) ?? "";
-		let old = "";
-		for (let round = 0; round < 10; round++) {
-			old = await write(other, "lost", String(round));
-		}
+		const { cluster, file, old } = await writtenPastCopy();
 		expect(await Promise.all(cluster.servers.map((server) => server.stop()))).toEqual([0, 0]);
 		await restoreMembers(cluster, file, "restored");
 		await Promise.all(cluster.servers.map((server) => server.start()));
@@ -124,17 +130,7 @@ describe.skipIf(!hasEtcd)("etcd's own restore, of three members under two server
 	});
 
 	it("under running servers: they accept no write, are not ready, exit 1, and agree once they start again", async () => {
-		const cluster = await start();
-		const [one, other] = await livesOf(cluster);
-		if (one === undefined || other === undefined) {
-			throw new Error("two servers are expected");
-		}
-		await write(one, "kept", "1");
-		const file = (await cluster.members[0]?.saveSnapshot()) ?? "";
-		let old = "";
-		for (let round = 0; round < 10; round++) {
-			old = await write(other, "lost", String(round));
-		}
+		const { cluster, one, other, file, old } = await writtenPastCopy();
 		await restoreMembers(cluster, file, "etcd-cluster");
 		for (const life of [one, other]) {
 			const { outcome } = await perform(life, "late", { kind: "put", text: "late" }, true);

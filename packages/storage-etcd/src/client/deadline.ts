@@ -24,16 +24,3 @@ export function deadline(clock: Clock, afterMs: number, signal?: AbortSignal): D
 		},
 	};
 }
-
-/** What a promise comes to, unless the signal aborts first: then its reason is thrown. */
-export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-	signal.throwIfAborted();
-	const aborted = Promise.withResolvers<never>();
-	const onAbort = () => aborted.reject(signal.reason);
-	signal.addEventListener("abort", onAbort, { once: true });
-	try {
-		return await Promise.race([promise, aborted.promise]);
-	} finally {
-		signal.removeEventListener("abort", onAbort);
-	}
-}

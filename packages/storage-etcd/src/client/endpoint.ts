@@ -1,8 +1,8 @@
 import type { SecureClientSessionOptions } from "node:http2";
 import { type Client, Code, createClient } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { unlessAborted } from "@plinth/runtime";
 import { Auth, KV, Lease, Watch } from "../gen/etcdserverpb/rpc_pb.ts";
-import { unlessAborted } from "./deadline.ts";
 import { EtcdError } from "./etcd-error.ts";
 import type { EtcdTls } from "./etcd-options.ts";
 

@@ -1,6 +1,13 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type CallOptions, Code, ConnectError } from "@connectrpc/connect";
-import { type Clock, type Logger, silentLogger, sleep, systemRuntime } from "@plinth/runtime";
+import {
+	type Clock,
+	type Logger,
+	silentLogger,
+	sleep,
+	systemRuntime,
+	unlessAborted,
+} from "@plinth/runtime";
 import type {
 	RangeRequestSchema,
 	RangeResponse,
@@ -10,7 +17,7 @@ import type {
 	TxnResponse,
 	WatchResponse,
 } from "../gen/etcdserverpb/rpc_pb.ts";
-import { deadline, unlessAborted } from "./deadline.ts";
+import { deadline } from "./deadline.ts";
 import { Endpoint } from "./endpoint.ts";
 import { EtcdError, etcdError, isStaleToken, RevisionCompacted } from "./etcd-error.ts";
 import { defaultRequestTimeoutMs, type EtcdOptions } from "./etcd-options.ts";
