@@ -24,11 +24,10 @@ export interface Page {
 	readonly blocks: readonly Block[];
 }
 
-/** All pages whose code blocks are to be true. */
-export const pagePaths: readonly string[] = [
-	"README.md",
-	...globSync("docs/*.md", { cwd: root }).sort(),
-];
+/** All pages whose links and code blocks are checked: those in the root folder and in `docs`. */
+export const pagePaths: readonly string[] = globSync(["*.md", "docs/**/*.md"], {
+	cwd: root,
+}).sort();
 
 /** Reads one of the pages. */
 export function readPage(path: string): Page {
