@@ -11,11 +11,11 @@ import {
 	hasEtcd,
 } from "../../../packages/storage-etcd/src/testing/etcd-process.fixture.ts";
 import { JukeboxService } from "../testdata/gen/music/v1/music_pb.ts";
-import { attack } from "./testing/attackers.fixture.ts";
-import { filesOf } from "./testing/certificates.fixture.ts";
-import { heapModuleFile } from "./testing/load.fixture.ts";
-import { RegularLoad } from "./testing/regular-load.fixture.ts";
-import { ServerProcess } from "./testing/server-process.fixture.ts";
+import { attack } from "./attackers.fixture.ts";
+import { filesOf } from "./certificates.fixture.ts";
+import { heapModuleFile } from "./load.fixture.ts";
+import { RegularLoad } from "./regular-load.fixture.ts";
+import { ServerProcess } from "./server-process.fixture.ts";
 
 /** How long the attacks go on. `ATTACK_SECONDS=600` for longer. */
 const seconds = Number(process.env.ATTACK_SECONDS ?? 60);

@@ -7,7 +7,7 @@ import { idOf, Namespace } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { artist } from "../testdata/music.ts";
 import { Health } from "./gen/grpc/health/v1/health_pb.ts";
-import { startLoaded } from "./testing/load.fixture.ts";
+import { startLoaded } from "./load.fixture.ts";
 import {
 	enveloped,
 	metric,
@@ -16,7 +16,7 @@ import {
 	openSocket,
 	post,
 	postText,
-} from "./testing/raw-calls.fixture.ts";
+} from "./raw-calls.fixture.ts";
 
 const list = "/plinth.resource.v1.ResourceService/List";
 const artists = JSON.stringify({

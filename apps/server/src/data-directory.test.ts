@@ -15,8 +15,8 @@ import { join } from "node:path";
 import { silentLogger } from "@plinth/runtime";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openDataDirectory } from "./data-directory.ts";
-import { ServerProcess } from "./testing/server-process.fixture.ts";
-import { startServer } from "./testing/started-server.fixture.ts";
+import { ServerProcess } from "./server-process.fixture.ts";
+import { startServer } from "./started-server.fixture.ts";
 
 let folder: string;
 let umask: number;

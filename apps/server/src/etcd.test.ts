@@ -9,7 +9,7 @@ import {
 	hasEtcd,
 } from "../../../packages/storage-etcd/src/testing/etcd-process.fixture.ts";
 import { Artist, artist } from "../testdata/music.ts";
-import { musicModuleFile, ServerProcess } from "./testing/server-process.fixture.ts";
+import { musicModuleFile, ServerProcess } from "./server-process.fixture.ts";
 
 const holdsLease = /holds the lease of singleton controllers/;
 

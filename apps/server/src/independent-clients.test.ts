@@ -31,6 +31,7 @@ import {
 } from "nice-grpc-web";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { Artist, artist, musicModule } from "../testdata/music.ts";
+import { curl } from "./curl.fixture.ts";
 import {
 	HealthCheckRequestSchema,
 	HealthCheckResponseSchema,
@@ -40,9 +41,8 @@ import {
 	ServerReflectionRequestSchema,
 	ServerReflectionResponseSchema,
 } from "./gen/grpc/reflection/v1/reflection_pb.ts";
-import { curl } from "./testing/curl.fixture.ts";
-import { type MetricFamily, parsePrometheus } from "./testing/parse-prometheus.fixture.ts";
-import { startServer } from "./testing/started-server.fixture.ts";
+import { type MetricFamily, parsePrometheus } from "./parse-prometheus.fixture.ts";
+import { startServer } from "./started-server.fixture.ts";
 
 const service = "/plinth.resource.v1.ResourceService";
 

@@ -11,8 +11,8 @@ import {
 	hasEtcd,
 } from "../../../packages/storage-etcd/src/testing/etcd-process.fixture.ts";
 import { artist } from "../testdata/music.ts";
+import { musicModuleFile, ServerProcess } from "./server-process.fixture.ts";
 import { databaseFile } from "./storage-choice.ts";
-import { musicModuleFile, ServerProcess } from "./testing/server-process.fixture.ts";
 
 const total = 500_000;
 const perCommit = 100;

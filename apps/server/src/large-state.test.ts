@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { artist, musicModule } from "../testdata/music.ts";
 import { createServer, StartInterrupted } from "./server.ts";
-import { musicModuleFile, ServerProcess } from "./testing/server-process.fixture.ts";
+import { musicModuleFile, ServerProcess } from "./server-process.fixture.ts";
 
 async function emptyFolder(): Promise<string> {
 	const folder = await mkdtemp(join(tmpdir(), "plinth-state-"));

@@ -9,8 +9,8 @@ import { typeOf } from "@plinth/resource";
 import { tokenHash } from "@plinth/resource-service";
 import { describe, expect, it } from "vitest";
 import { Artist, artist } from "../testdata/music.ts";
-import { filesOf } from "./testing/certificates.fixture.ts";
-import { open, startLoaded, underLoad, watchRequest } from "./testing/load.fixture.ts";
+import { filesOf } from "./certificates.fixture.ts";
+import { open, startLoaded, underLoad, watchRequest } from "./load.fixture.ts";
 
 const type = typeOf(Artist.type);
 const typeJson = { group: "music", groupVersion: "v1", kind: "Artist" };

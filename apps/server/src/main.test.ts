@@ -10,11 +10,7 @@ import { idOf, typeOf } from "@plinth/resource";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { JukeboxService } from "../testdata/gen/music/v1/music_pb.ts";
 import { Artist, artist } from "../testdata/music.ts";
-import {
-	musicModuleFile,
-	ServerProcess,
-	stuckModuleFile,
-} from "./testing/server-process.fixture.ts";
+import { musicModuleFile, ServerProcess, stuckModuleFile } from "./server-process.fixture.ts";
 
 const anyPort = ["--listen", "127.0.0.1:0"];
 const inMemory = [...anyPort, "--storage", "memory"];

@@ -3,7 +3,7 @@ import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { describe, expect, it } from "vitest";
 import { JukeboxService } from "../testdata/gen/music/v1/music_pb.ts";
-import { ServerProcess } from "./testing/server-process.fixture.ts";
+import { ServerProcess } from "./server-process.fixture.ts";
 
 const module = fileURLToPath(new URL("../testdata/modules/faults/module.ts", import.meta.url));
 

@@ -6,7 +6,7 @@ import { ResourceService } from "@plinth/proto";
 import { typeOf } from "@plinth/resource";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { Artist, artist } from "../testdata/music.ts";
-import { musicModuleFile, ServerProcess } from "./testing/server-process.fixture.ts";
+import { musicModuleFile, ServerProcess } from "./server-process.fixture.ts";
 
 const mebibyte = 1024 * 1024;
 /** Resources of a megabyte that are written again and again. */

@@ -5,9 +5,9 @@ import { idOf, Namespace, typeOf } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { JukeboxService } from "../testdata/gen/music/v1/music_pb.ts";
 import { Artist, artist, musicModule } from "../testdata/music.ts";
+import { curl, curlJson } from "./curl.fixture.ts";
 import { createServer } from "./server.ts";
-import { curl, curlJson } from "./testing/curl.fixture.ts";
-import { startServer } from "./testing/started-server.fixture.ts";
+import { startServer } from "./started-server.fixture.ts";
 
 const artistType = typeOf(Artist.type);
 const milesJson = {

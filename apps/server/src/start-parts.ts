@@ -11,7 +11,7 @@ import { FieldLimits } from "./decoding/field-limits.ts";
 import { IncompleteMessages } from "./decoding/incomplete-messages.ts";
 import { RequestMeter, type RequestMeterOptions } from "./decoding/request-meter.ts";
 import { openInternal } from "./deployment/open-internal.ts";
-import { openOthers } from "./deployment/others.ts";
+import { openPeerConnections } from "./deployment/peer-connections.ts";
 import { References } from "./deployment/references.ts";
 import { Health } from "./gen/grpc/health/v1/health_pb.ts";
 import { createInterfaces, healthMessageBytes, type Interfaces } from "./interfaces.ts";
@@ -107,10 +107,10 @@ export async function startParts(context: PartsContext): Promise<RunningParts> {
 		modules,
 		deployment?.service,
 	);
-	const others = deployment && (await openOthers(deployment, { clock, logger }));
-	if (others !== undefined) {
-		started.defer(() => others.close());
-		followers.push(() => others.reload());
+	const peers = deployment && (await openPeerConnections(deployment, { clock, logger }));
+	if (peers !== undefined) {
+		started.defer(() => peers.close());
+		followers.push(() => peers.reload());
 	}
 
 	const metrics = createMetrics(options.metricReaders);
@@ -187,7 +187,7 @@ export async function startParts(context: PartsContext): Promise<RunningParts> {
 		types: registry.all(),
 		foreignTypes: modules.flatMap((module) => module.foreignTypes),
 		deployment,
-		connections: others?.connections,
+		connections: peers?.connections,
 		callers: createCallers(registry, authorizer),
 		ownService: () => interfaces.trustedCloned,
 		...{ leases, readiness, runtime, logger },
@@ -228,9 +228,9 @@ export async function startParts(context: PartsContext): Promise<RunningParts> {
 		streamsEnd,
 		callsEnd: callsEnd.signal,
 	});
-	if (deployment !== undefined && others !== undefined) {
+	if (deployment !== undefined && peers !== undefined) {
 		const internal = await openInternal({
-			...{ deployment, others, limits, tls, runtime, logger, streamsEnd },
+			...{ deployment, peers, limits, tls, runtime, logger, streamsEnd },
 			meter: new RequestMeter({
 				...metering,
 				// What was accepted here must not be refused there for what is said of it.
@@ -288,7 +288,7 @@ export async function startParts(context: PartsContext): Promise<RunningParts> {
 				{ ...origins, onRefused: calls.requestRefused, onAnswered: exchanges.beginPlain },
 				createRpcHandler({
 					router: interfaces.external,
-					otherwise: createPlainEndpoints(
+					fallback: createPlainEndpoints(
 						interfaces.external,
 						() => problemsOf(takesCalls(), readiness),
 						metricsEndpoint(metrics, authorizer),

@@ -8,7 +8,7 @@ import { typeOf } from "@plinth/resource";
 import { expect, it, onTestFinished } from "vitest";
 import { Artist, artist, musicModule } from "../testdata/music.ts";
 import { createServer } from "./server.ts";
-import { musicModuleFile, ServerProcess } from "./testing/server-process.fixture.ts";
+import { musicModuleFile, ServerProcess } from "./server-process.fixture.ts";
 
 const total = 100_000;
 

@@ -12,11 +12,7 @@ import { typeOf } from "@plinth/resource";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { JukeboxService } from "../testdata/gen/music/v1/music_pb.ts";
 import { Artist, artist } from "../testdata/music.ts";
-import {
-	musicModuleFile,
-	ServerProcess,
-	stuckModuleFile,
-} from "./testing/server-process.fixture.ts";
+import { musicModuleFile, ServerProcess, stuckModuleFile } from "./server-process.fixture.ts";
 
 /** A connection by each protocol. */
 function transportsTo(baseUrl: string): readonly Transport[] {

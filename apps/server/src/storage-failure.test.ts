@@ -12,7 +12,7 @@ import {
 	Health,
 	HealthCheckResponse_ServingStatus as Status,
 } from "./gen/grpc/health/v1/health_pb.ts";
-import { musicModuleFile, ServerProcess } from "./testing/server-process.fixture.ts";
+import { musicModuleFile, ServerProcess } from "./server-process.fixture.ts";
 
 const hasStrace = spawnSync("strace", ["-V"]).status === 0;
 if (!hasStrace) {

@@ -11,7 +11,7 @@ import {
 } from "../../../packages/storage-etcd/src/testing/etcd-process.fixture.ts";
 import { musicModule } from "../testdata/music.ts";
 import { defineModule, type Module } from "./module/index.ts";
-import { startServer } from "./testing/started-server.fixture.ts";
+import { startServer } from "./started-server.fixture.ts";
 
 /** Has a type with references: with it and without it, a server has different schemas. */
 const thingsModule = defineModule({ name: "things", types: [Thing] });

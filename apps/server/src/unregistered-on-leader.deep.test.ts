@@ -1,18 +1,8 @@
 import { describe, expect, it } from "vitest";
 // A fixture, which packages do not export.
 import { hasEtcd } from "../../../packages/storage-etcd/src/testing/etcd-process.fixture.ts";
-import {
-	clientOf,
-	startLeaderWithoutModule,
-	until,
-} from "./testing/leader-without-module.fixture.ts";
-import {
-	artistOfTenant,
-	artistsOfTenant,
-	hasTenant,
-	tenant,
-	tenantId,
-} from "./testing/tenant.fixture.ts";
+import { clientOf, startLeaderWithoutModule, until } from "./leader-without-module.fixture.ts";
+import { artistOfTenant, artistsOfTenant, hasTenant, tenant, tenantId } from "./tenant.fixture.ts";
 
 describe.skipIf(!hasEtcd)("a namespace on two servers, the leader without the module", () => {
 	it("is emptied by the other one where that runs, and goes", async () => {

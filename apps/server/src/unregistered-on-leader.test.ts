@@ -1,11 +1,7 @@
 import { describe, expect, it } from "vitest";
 // A fixture, which packages do not export.
 import { hasEtcd } from "../../../packages/storage-etcd/src/testing/etcd-process.fixture.ts";
-import {
-	clientOf,
-	startLeaderWithoutModule,
-	until,
-} from "./testing/leader-without-module.fixture.ts";
+import { clientOf, startLeaderWithoutModule, until } from "./leader-without-module.fixture.ts";
 import {
 	artistOfTenant,
 	artistsOfTenant,
@@ -13,7 +9,7 @@ import {
 	leftInTenant,
 	tenant,
 	tenantId,
-} from "./testing/tenant.fixture.ts";
+} from "./tenant.fixture.ts";
 
 describe.skipIf(!hasEtcd)("a namespace on two servers, the leader without the module", () => {
 	it("stays while no server registers a type in it, and is emptied by the one that does", async () => {

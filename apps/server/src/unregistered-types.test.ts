@@ -10,7 +10,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { Artist, artist, musicModule } from "../testdata/music.ts";
 import { type Module, standInModule, standInType } from "./module/index.ts";
 import { createServer, type Server } from "./server.ts";
-import { startServer } from "./testing/started-server.fixture.ts";
+import { startServer } from "./started-server.fixture.ts";
 
 it("keeps and counts at start what is stored of types that are not registered", async () => {
 	const directory = await mkdtemp(join(tmpdir(), "plinth-unregistered-"));

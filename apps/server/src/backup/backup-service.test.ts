@@ -12,9 +12,9 @@ import { FakeClock } from "@plinth/runtime/testing";
 import { createSqliteBackend, restoreFile } from "@plinth/storage-sqlite";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { artist, musicModule } from "../../testdata/music.ts";
+import { filesOf } from "../certificates.fixture.ts";
 import type { ServerOptions } from "../server-options.ts";
-import { filesOf } from "../testing/certificates.fixture.ts";
-import { startServer } from "../testing/started-server.fixture.ts";
+import { startServer } from "../started-server.fixture.ts";
 import { createBackupService } from "./backup-service.ts";
 import type { StorageCopy } from "./storage-copies.ts";
 

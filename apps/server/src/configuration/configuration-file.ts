@@ -1,6 +1,6 @@
 import { isMap, isScalar, isSeq, type Node } from "yaml";
-import type { GivenValue, Source } from "./given.ts";
 import { type LocatedYaml, readYaml } from "./located-yaml.ts";
+import type { ResolvedValue, Source } from "./resolved-config.ts";
 import type { AnySetting } from "./setting.ts";
 import { allSettings, settings } from "./settings.ts";
 
@@ -17,7 +17,7 @@ import { allSettings, settings } from "./settings.ts";
  */
 export function readConfigurationFile(file: string): Source {
 	const yaml = readYaml(file);
-	const source = new Map<AnySetting, GivenValue>();
+	const source = new Map<AnySetting, ResolvedValue>();
 	const { contents } = yaml.document;
 	if (contents !== null) {
 		readSection(yaml, contents, [], source);
@@ -31,7 +31,7 @@ function readSection(
 	yaml: LocatedYaml,
 	node: Node,
 	path: readonly string[],
-	source: Map<AnySetting, GivenValue>,
+	source: Map<AnySetting, ResolvedValue>,
 ): void {
 	if (!isMap(node)) {
 		const what = path.length === 0 ? "a configuration" : path.join(".");

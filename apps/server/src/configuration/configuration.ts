@@ -9,8 +9,8 @@ import { deploymentChoice } from "./deployment-choice.ts";
 import { readEnvironment } from "./environment.ts";
 import { type EtcdChoice, etcdChoice, refuseEtcdSettings, together } from "./etcd-choice.ts";
 import { readFlags } from "./flags.ts";
-import { Given } from "./given.ts";
 import { formatListenAddress, isLoopback, type ListenAddress } from "./listen-address.ts";
+import { ResolvedConfig } from "./resolved-config.ts";
 import { settings } from "./settings.ts";
 import { UsageError } from "./usage-error.ts";
 
@@ -62,81 +62,81 @@ export function parseCommandLine(
 		return { kind: "help" };
 	}
 	const first = [flags.source, readEnvironment(environment)];
-	const file = new Given(first).get(settings.config);
+	const file = new ResolvedConfig(first).get(settings.config);
 	const sources = file === undefined ? first : [...first, readConfigurationFile(file)];
-	return { kind: "serve", configuration: configurationOf(new Given(sources)) };
+	return { kind: "serve", configuration: configurationOf(new ResolvedConfig(sources)) };
 }
 
-function configurationOf(given: Given): Configuration {
-	given.check();
-	const storage = given.get(settings.storage) ?? "sqlite";
-	const etcd = storage === "etcd" ? etcdChoice(given) : refuseEtcdSettings(given);
-	const tls = tlsFiles(given);
-	const access = accessOptions(given);
-	const listen = given.get(settings.listen) ?? { host: "127.0.0.1", port: 7575 };
-	const allowAnonymous = given.get(settings.allowAnonymous) ?? false;
+function configurationOf(config: ResolvedConfig): Configuration {
+	config.check();
+	const storage = config.get(settings.storage) ?? "sqlite";
+	const etcd = storage === "etcd" ? etcdChoice(config) : refuseEtcdSettings(config);
+	const tls = tlsFiles(config);
+	const access = accessOptions(config);
+	const listen = config.get(settings.listen) ?? { host: "127.0.0.1", port: 7575 };
+	const allowAnonymous = config.get(settings.allowAnonymous) ?? false;
 	if (access === undefined && !allowAnonymous && !isLoopback(listen)) {
 		throw new UsageError(
-			`${given.nameOf(settings.listen)} ${formatListenAddress(listen)} is beyond this machine, where everyone who reaches it would have full rights: say who may do what with --access-file or --jwt-jwks-url, listen on 127.0.0.1 or [::1], or accept it with --allow-anonymous`,
+			`${config.nameOf(settings.listen)} ${formatListenAddress(listen)} is beyond this machine, where everyone who reaches it would have full rights: say who may do what with --access-file or --jwt-jwks-url, listen on 127.0.0.1 or [::1], or accept it with --allow-anonymous`,
 		);
 	}
-	const allowedHosts = given.all(settings.allowedHosts);
-	const allowedOrigins = given.all(settings.corsAllowedOrigins);
+	const allowedHosts = config.all(settings.allowedHosts);
+	const allowedOrigins = config.all(settings.corsAllowedOrigins);
 	return {
 		listen,
 		storage,
 		allowAnonymous,
-		dataDirectory: given.get(settings.dataDir) ?? "./data",
-		modules: given.all(settings.modules),
+		dataDirectory: config.get(settings.dataDir) ?? "./data",
+		modules: config.all(settings.modules),
 		limits: present({
-			messageBytes: given.get(settings.messageBytes),
-			messageFields: given.get(settings.messageFields),
-			connections: given.get(settings.connections),
-			streamsPerConnection: given.get(settings.streamsPerConnection),
-			headersMs: given.get(settings.headersTimeout),
-			requestMs: given.get(settings.requestTimeout),
-			streamIdleMs: given.get(settings.streamIdle),
-			writeStallMs: given.get(settings.writeStall),
-			pendingBytesPerConnection: given.get(settings.pendingBytesPerConnection),
-			pendingBytes: given.get(settings.pendingBytes),
-			incompleteBytes: given.get(settings.incompleteBytes),
-			healthWatchesPerConnection: given.get(settings.healthWatchesPerConnection),
-			healthWatches: given.get(settings.healthWatches),
+			messageBytes: config.get(settings.messageBytes),
+			messageFields: config.get(settings.messageFields),
+			connections: config.get(settings.connections),
+			streamsPerConnection: config.get(settings.streamsPerConnection),
+			headersMs: config.get(settings.headersTimeout),
+			requestMs: config.get(settings.requestTimeout),
+			streamIdleMs: config.get(settings.streamIdle),
+			writeStallMs: config.get(settings.writeStall),
+			pendingBytesPerConnection: config.get(settings.pendingBytesPerConnection),
+			pendingBytes: config.get(settings.pendingBytes),
+			incompleteBytes: config.get(settings.incompleteBytes),
+			healthWatchesPerConnection: config.get(settings.healthWatchesPerConnection),
+			healthWatches: config.get(settings.healthWatches),
 		}),
 		callLimits: present({
-			callsInFlight: given.get(settings.callsInFlight),
-			streamsInFlight: given.get(settings.streamsInFlight),
-			streamsPerSubject: given.get(settings.watchesPerToken),
-			callsPerSecond: given.get(settings.callsPerSecond),
-			callBurst: given.get(settings.callBurst),
-			bytesPerSecond: given.get(settings.bytesPerSecond),
-			byteBurst: given.get(settings.byteBurst),
+			callsInFlight: config.get(settings.callsInFlight),
+			streamsInFlight: config.get(settings.streamsInFlight),
+			streamsPerSubject: config.get(settings.watchesPerToken),
+			callsPerSecond: config.get(settings.callsPerSecond),
+			callBurst: config.get(settings.callBurst),
+			bytesPerSecond: config.get(settings.bytesPerSecond),
+			byteBurst: config.get(settings.byteBurst),
 		}),
-		logLevel: given.get(settings.logLevel) ?? "info",
+		logLevel: config.get(settings.logLevel) ?? "info",
 		...present({
 			allowedHosts: allowedHosts.length > 0 ? allowedHosts : undefined,
 			cors: allowedOrigins.length > 0 ? { allowedOrigins } : undefined,
 			etcd: etcd ?? undefined,
 			tls,
 			access,
-			deployment: deploymentChoice(given),
-			memoryLimitBytes: given.get(settings.memoryLimit),
-			onStorageFailure: given.get(settings.onStorageFailure),
-			stopLimitMs: given.get(settings.stopTimeout),
-			otlpEndpoint: given.get(settings.otlpEndpoint),
+			deployment: deploymentChoice(config),
+			memoryLimitBytes: config.get(settings.memoryLimit),
+			onStorageFailure: config.get(settings.onStorageFailure),
+			stopLimitMs: config.get(settings.stopTimeout),
+			otlpEndpoint: config.get(settings.otlpEndpoint),
 		}),
 	};
 }
 
-function tlsFiles(given: Given): TlsFiles | undefined {
-	together(given, settings.tlsCertFile, settings.tlsKeyFile);
-	const certFile = given.get(settings.tlsCertFile);
-	const keyFile = given.get(settings.tlsKeyFile);
-	const clientCaFile = given.get(settings.tlsClientCaFile);
+function tlsFiles(config: ResolvedConfig): TlsFiles | undefined {
+	together(config, settings.tlsCertFile, settings.tlsKeyFile);
+	const certFile = config.get(settings.tlsCertFile);
+	const keyFile = config.get(settings.tlsKeyFile);
+	const clientCaFile = config.get(settings.tlsClientCaFile);
 	if (certFile === undefined || keyFile === undefined) {
 		if (clientCaFile !== undefined) {
 			throw new UsageError(
-				`${given.nameOf(settings.tlsClientCaFile)} needs --tls-cert-file and --tls-key-file`,
+				`${config.nameOf(settings.tlsClientCaFile)} needs --tls-cert-file and --tls-key-file`,
 			);
 		}
 		return undefined;
@@ -144,30 +144,30 @@ function tlsFiles(given: Given): TlsFiles | undefined {
 	return { certFile, keyFile, ...present({ clientCaFile }) };
 }
 
-function accessOptions(given: Given): AccessOptions | undefined {
-	const file = given.get(settings.accessFile);
-	const jwt = jwtOptions(given);
+function accessOptions(config: ResolvedConfig): AccessOptions | undefined {
+	const file = config.get(settings.accessFile);
+	const jwt = jwtOptions(config);
 	if (jwt !== undefined && file === undefined) {
 		throw new UsageError("JWTs need --access-file, which says what their bearers may do");
 	}
 	return file === undefined ? undefined : { file, ...present({ jwt }) };
 }
 
-function jwtOptions(given: Given): JwtOptions | undefined {
-	const file = given.get(settings.jwtJwksFile);
-	const address = given.get(settings.jwtJwksUrl);
-	const issuer = given.get(settings.jwtIssuer);
-	const audience = given.get(settings.jwtAudience);
+function jwtOptions(config: ResolvedConfig): JwtOptions | undefined {
+	const file = config.get(settings.jwtJwksFile);
+	const address = config.get(settings.jwtJwksUrl);
+	const issuer = config.get(settings.jwtIssuer);
+	const audience = config.get(settings.jwtAudience);
 	if (file === undefined && address === undefined) {
-		const useless = [settings.jwtIssuer, settings.jwtAudience].find((each) => given.has(each));
+		const useless = [settings.jwtIssuer, settings.jwtAudience].find((each) => config.has(each));
 		if (useless !== undefined) {
-			throw new UsageError(`${given.nameOf(useless)} needs --jwt-jwks-file or --jwt-jwks-url`);
+			throw new UsageError(`${config.nameOf(useless)} needs --jwt-jwks-file or --jwt-jwks-url`);
 		}
 		return undefined;
 	}
 	if (file !== undefined && address !== undefined) {
 		throw new UsageError(
-			`${given.nameOf(settings.jwtJwksFile)} and ${given.nameOf(settings.jwtJwksUrl)}: give one of them`,
+			`${config.nameOf(settings.jwtJwksFile)} and ${config.nameOf(settings.jwtJwksUrl)}: give one of them`,
 		);
 	}
 	if (issuer === undefined || audience === undefined) {

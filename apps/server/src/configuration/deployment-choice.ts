@@ -1,12 +1,12 @@
 import { metaService } from "@plinth/db-constraint";
 import type { DeploymentOptions } from "../deployment/deployment-options.ts";
-import type { Given } from "./given.ts";
 import { formatListenAddress } from "./listen-address.ts";
+import type { ResolvedConfig } from "./resolved-config.ts";
 import type { AnySetting } from "./setting.ts";
 import { settings } from "./settings.ts";
 import { UsageError } from "./usage-error.ts";
 
-const others: readonly AnySetting[] = [
+const needService: readonly AnySetting[] = [
 	settings.internalListen,
 	settings.deploymentRegion,
 	settings.deploymentVersion,
@@ -20,12 +20,12 @@ const others: readonly AnySetting[] = [
  *
  * @throws UsageError that names the setting which is missing or useless.
  */
-export function deploymentChoice(given: Given): DeploymentOptions | undefined {
-	const service = given.get(settings.deploymentService);
+export function deploymentChoice(config: ResolvedConfig): DeploymentOptions | undefined {
+	const service = config.get(settings.deploymentService);
 	if (service === undefined) {
-		const useless = others.find((setting) => given.has(setting));
+		const useless = needService.find((setting) => config.has(setting));
 		if (useless !== undefined) {
-			throw new UsageError(`${given.nameOf(useless)} needs --${settings.deploymentService.flag}`);
+			throw new UsageError(`${config.nameOf(useless)} needs --${settings.deploymentService.flag}`);
 		}
 		return undefined;
 	}
@@ -34,10 +34,10 @@ export function deploymentChoice(given: Given): DeploymentOptions | undefined {
 		settings.internalListen,
 		settings.deploymentCredentialFile,
 		...(service === metaService ? [] : [settings.deploymentMetaAddresses]),
-	].find((setting) => !given.has(setting));
-	const region = given.get(settings.deploymentRegion);
-	const internalListen = given.get(settings.internalListen);
-	const credentialFile = given.get(settings.deploymentCredentialFile);
+	].find((setting) => !config.has(setting));
+	const region = config.get(settings.deploymentRegion);
+	const internalListen = config.get(settings.internalListen);
+	const credentialFile = config.get(settings.deploymentCredentialFile);
 	if (
 		needed !== undefined ||
 		region === undefined ||
@@ -45,23 +45,23 @@ export function deploymentChoice(given: Given): DeploymentOptions | undefined {
 		credentialFile === undefined
 	) {
 		throw new UsageError(
-			`${given.nameOf(settings.deploymentService)} needs --${needed?.flag ?? ""}`,
+			`${config.nameOf(settings.deploymentService)} needs --${needed?.flag ?? ""}`,
 		);
 	}
-	const address = given.get(settings.deploymentAddress)?.origin;
+	const address = config.get(settings.deploymentAddress)?.origin;
 	if (address === undefined && internalListen.port === 0) {
 		throw new UsageError(
-			`${given.nameOf(settings.internalListen)} with port 0 needs --${settings.deploymentAddress.flag}`,
+			`${config.nameOf(settings.internalListen)} with port 0 needs --${settings.deploymentAddress.flag}`,
 		);
 	}
-	const version = given.get(settings.deploymentVersion);
+	const version = config.get(settings.deploymentVersion);
 	return {
 		service,
 		region,
 		internalListen,
 		credentialFile,
 		address: address ?? `http://${formatListenAddress(internalListen)}`,
-		metaAddresses: given.all(settings.deploymentMetaAddresses).map(({ origin }) => origin),
+		metaAddresses: config.all(settings.deploymentMetaAddresses).map(({ origin }) => origin),
 		...(version !== undefined && { version }),
 	};
 }

@@ -1,4 +1,4 @@
-import type { GivenValue, Source } from "./given.ts";
+import type { ResolvedValue, Source } from "./resolved-config.ts";
 import type { AnySetting } from "./setting.ts";
 import { allSettings } from "./settings.ts";
 import { UsageError } from "./usage-error.ts";
@@ -14,7 +14,7 @@ const ofOthers =
  */
 export function readEnvironment(environment: Readonly<Record<string, string | undefined>>): Source {
 	const byVariable = new Map(allSettings.map((setting) => [setting.variable, setting]));
-	const source = new Map<AnySetting, GivenValue>();
+	const source = new Map<AnySetting, ResolvedValue>();
 	for (const [variable, text] of Object.entries(environment)) {
 		if (!variable.startsWith("PLINTH_") || text === undefined || text === "") {
 			continue;

@@ -1,4 +1,4 @@
-import type { Given } from "./given.ts";
+import type { ResolvedConfig } from "./resolved-config.ts";
 import type { AnySetting } from "./setting.ts";
 import { settings } from "./settings.ts";
 import { UsageError } from "./usage-error.ts";
@@ -33,20 +33,23 @@ const etcdSettings: readonly AnySetting[] = [
  *
  * @throws UsageError that names the setting which is missing or useless.
  */
-export function etcdChoice(given: Given): EtcdChoice {
-	together(given, settings.etcdCertFile, settings.etcdKeyFile);
-	together(given, settings.etcdUser, settings.etcdPasswordFile);
-	const endpoints = given.all(settings.etcdEndpoints);
+export function etcdChoice(config: ResolvedConfig): EtcdChoice {
+	together(config, settings.etcdCertFile, settings.etcdKeyFile);
+	together(config, settings.etcdUser, settings.etcdPasswordFile);
+	const endpoints = config.all(settings.etcdEndpoints);
 	if (endpoints.length === 0) {
 		throw new UsageError("--storage etcd needs --etcd-endpoints, as http://127.0.0.1:2379");
 	}
 	const [prefix, caFile, certFile, keyFile] = [
-		given.get(settings.etcdPrefix),
-		given.get(settings.etcdCaFile),
-		given.get(settings.etcdCertFile),
-		given.get(settings.etcdKeyFile),
+		config.get(settings.etcdPrefix),
+		config.get(settings.etcdCaFile),
+		config.get(settings.etcdCertFile),
+		config.get(settings.etcdKeyFile),
 	];
-	const [user, passwordFile] = [given.get(settings.etcdUser), given.get(settings.etcdPasswordFile)];
+	const [user, passwordFile] = [
+		config.get(settings.etcdUser),
+		config.get(settings.etcdPasswordFile),
+	];
 	const tls = {
 		...(caFile !== undefined && { caFile }),
 		...(certFile !== undefined && { certFile }),
@@ -61,18 +64,18 @@ export function etcdChoice(given: Given): EtcdChoice {
 }
 
 /** Refuses settings of etcd where something else stores. */
-export function refuseEtcdSettings(given: Given): void {
-	const useless = etcdSettings.find((setting) => given.has(setting));
+export function refuseEtcdSettings(config: ResolvedConfig): void {
+	const useless = etcdSettings.find((setting) => config.has(setting));
 	if (useless !== undefined) {
-		throw new UsageError(`${given.nameOf(useless)} is for --storage etcd`);
+		throw new UsageError(`${config.nameOf(useless)} is for --storage etcd`);
 	}
 }
 
 /** Two settings that make sense only together. */
-export function together(given: Given, one: AnySetting, other: AnySetting): void {
-	if (given.has(one) !== given.has(other)) {
+export function together(config: ResolvedConfig, one: AnySetting, other: AnySetting): void {
+	if (config.has(one) !== config.has(other)) {
 		throw new UsageError(
-			`${given.nameOf(one)} and ${given.nameOf(other)} are given together or not at all`,
+			`${config.nameOf(one)} and ${config.nameOf(other)} are given together or not at all`,
 		);
 	}
 }

@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import type { GivenValue, Source } from "./given.ts";
+import type { ResolvedValue, Source } from "./resolved-config.ts";
 import type { AnySetting } from "./setting.ts";
 import { allSettings } from "./settings.ts";
 import { UsageError } from "./usage-error.ts";
@@ -30,7 +30,7 @@ const options = Object.fromEntries([
 export function readFlags(args: readonly string[]): Flags {
 	// Not strict: its own messages name neither the known flags nor the way out.
 	const { tokens } = parseArgs({ args: [...args], options, strict: false, tokens: true });
-	const source = new Map<AnySetting, GivenValue>();
+	const source = new Map<AnySetting, ResolvedValue>();
 	let help = false;
 	for (const token of tokens) {
 		if (token.kind === "option-terminator") {
@@ -65,12 +65,12 @@ export function readFlags(args: readonly string[]): Flags {
 				`${rawName} needs a value, got the flag ${value}; a value that starts with a hyphen is written ${rawName}=${value}`,
 			);
 		}
-		const given = source.get(setting)?.texts ?? [];
-		if (given.length > 0 && setting.kind === "one") {
+		const previous = source.get(setting)?.texts ?? [];
+		if (previous.length > 0 && setting.kind === "one") {
 			throw new UsageError(`${rawName} is given twice: give it once`);
 		}
 		const texts = setting.kind === "list" ? value.split(",") : [value];
-		source.set(setting, { name: rawName, texts: [...given, ...texts] });
+		source.set(setting, { name: rawName, texts: [...previous, ...texts] });
 	}
 	return { help, source };
 }

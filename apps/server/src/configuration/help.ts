@@ -21,10 +21,11 @@ ${allSettings.map(explained).join("")}  --help
 `;
 
 function explained(setting: AnySetting): string {
-	const usage = setting.takes === "" ? `--${setting.flag}` : `--${setting.flag} ${setting.takes}`;
+	const usage =
+		setting.placeholder === "" ? `--${setting.flag}` : `--${setting.flag} ${setting.placeholder}`;
 	const again = setting.kind === "list" ? "; may be repeated" : "";
-	const otherwise = setting.otherwise === "" ? "" : ` [${setting.otherwise}]`;
-	return `  ${usage}\n${wrapped(`${setting.says}${again}${otherwise}`)}\n`;
+	const defaultText = setting.defaultText === "" ? "" : ` [${setting.defaultText}]`;
+	return `  ${usage}\n${wrapped(`${setting.description}${again}${defaultText}`)}\n`;
 }
 
 function wrapped(text: string): string {

@@ -14,11 +14,11 @@ export interface Setting<Value> {
 	/** A list may be given several times, with commas between values, or as a list in the file. */
 	readonly kind: "one" | "list" | "switch";
 	/** What a value looks like, as `<host:port>`, for help. */
-	readonly takes: string;
+	readonly placeholder: string;
 	/** What it is for, in one line. */
-	readonly says: string;
+	readonly description: string;
 	/** What holds where it is not given, for help. */
-	readonly otherwise: string;
+	readonly defaultText: string;
 	/** @throws BadValue. */
 	parse(text: string): Value;
 }
@@ -28,9 +28,9 @@ export type AnySetting = Setting<unknown>;
 
 /** The parts of a setting that can't be derived. */
 interface SettingParts<Value> {
-	readonly takes: string;
-	readonly says: string;
-	readonly otherwise?: string;
+	readonly placeholder: string;
+	readonly description: string;
+	readonly defaultText?: string;
 	/** Where it differs from the path. */
 	readonly flag?: string;
 	readonly parse: (text: string) => Value;
@@ -39,10 +39,10 @@ interface SettingParts<Value> {
 function setting<Value>(
 	kind: Setting<Value>["kind"],
 	path: string,
-	{ flag = flagOf(path), otherwise = "", takes, says, parse }: SettingParts<Value>,
+	{ flag = flagOf(path), defaultText = "", placeholder, description, parse }: SettingParts<Value>,
 ): Setting<Value> {
 	const variable = `PLINTH_${flagOf(path).replaceAll("-", "_").toUpperCase()}`;
-	return { path, flag, variable, kind, takes, says, otherwise, parse };
+	return { path, flag, variable, kind, placeholder, description, defaultText, parse };
 }
 
 /** A setting with one value. */
@@ -56,8 +56,8 @@ export function list<Value>(path: string, parts: SettingParts<Value>): Setting<V
 }
 
 /** A setting that is on or off: a flag without a value, `true` or `false` elsewhere. */
-export function toggle(path: string, says: string): Setting<boolean> {
-	return setting("switch", path, { takes: "", says, parse: truth });
+export function toggle(path: string, description: string): Setting<boolean> {
+	return setting("switch", path, { placeholder: "", description, parse: truth });
 }
 
 function truth(text: string): boolean {

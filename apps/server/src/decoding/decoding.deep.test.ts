@@ -4,9 +4,9 @@ import { ResourceService } from "@plinth/proto";
 import { idOf, Namespace } from "@plinth/resource";
 import { tokenHash } from "@plinth/resource-service";
 import { describe, expect, it } from "vitest";
-import { filesOf } from "../testing/certificates.fixture.ts";
-import { type RawCall, rawCall } from "../testing/raw-call.fixture.ts";
-import { ServerProcess } from "../testing/server-process.fixture.ts";
+import { filesOf } from "../certificates.fixture.ts";
+import { ServerProcess } from "../server-process.fixture.ts";
+import { type RawCall, rawCall } from "./raw-call.fixture.ts";
 
 /** How often each attack is repeated. */
 const rounds = 3;

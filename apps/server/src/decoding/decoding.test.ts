@@ -10,10 +10,10 @@ import { FakeClock } from "@plinth/runtime/testing";
 import { describe, expect, it } from "vitest";
 import { JukeboxService, PlayRequestSchema } from "../../testdata/gen/music/v1/music_pb.ts";
 import { Artist, artist } from "../../testdata/music.ts";
+import { filesOf } from "../certificates.fixture.ts";
 import { defineModule } from "../module/index.ts";
-import { filesOf } from "../testing/certificates.fixture.ts";
-import { type RawCall, rawCall } from "../testing/raw-call.fixture.ts";
-import { startServer } from "../testing/started-server.fixture.ts";
+import { startServer } from "../started-server.fixture.ts";
+import { type RawCall, rawCall } from "./raw-call.fixture.ts";
 
 const write = "/plinth.resource.v1.ResourceService/Write";
 const list = "/plinth.resource.v1.ResourceService/List";

@@ -11,13 +11,9 @@ import { systemRuntime } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
 import { describe, expect, it } from "vitest";
 import { musicModule } from "../../testdata/music.ts";
+import { enveloped, metric, openSession, post } from "../raw-calls.fixture.ts";
 import { createServer } from "../server.ts";
-import { enveloped, metric, openSession, post } from "../testing/raw-calls.fixture.ts";
-import {
-	credential,
-	credentialFile,
-	startDeployment,
-} from "../testing/started-deployment.fixture.ts";
+import { credential, credentialFile, startDeployment } from "./started-deployment.fixture.ts";
 
 function transportWith(address: string, token: string) {
 	return createConnectTransport({

@@ -12,13 +12,13 @@ import { answerText } from "../listener/request-handler.ts";
 import { createRpcHandler } from "../listener/rpc-handler.ts";
 import type { DeploymentOptions } from "./deployment-options.ts";
 import { createInternalRouter, type InternalRouterOptions } from "./internal-router.ts";
-import type { Others } from "./others.ts";
+import type { PeerConnections } from "./peer-connections.ts";
 
 /** What the internal listener is made of. */
 export interface InternalOptions
 	extends Pick<InternalRouterOptions, "mixin" | "store" | "runtime" | "logger" | "callsEnd"> {
 	readonly deployment: DeploymentOptions;
-	readonly others: Pick<Others, "credential">;
+	readonly peers: Pick<PeerConnections, "credential">;
 	readonly limits: ListenerLimits;
 	readonly tls: FollowedTls | undefined;
 	readonly meter: RequestMeter;
@@ -30,14 +30,14 @@ export interface InternalOptions
 
 /** Listens for the other deployments. @throws ListenError. */
 export async function openInternal(options: InternalOptions): Promise<Listener> {
-	const { deployment, others, limits, tls, logger, runtime, streamsEnd } = options;
+	const { deployment, peers, limits, tls, logger, runtime, streamsEnd } = options;
 	const { mixin, store, callsEnd, onCut } = options;
 	const router = createInternalRouter({
 		...{ mixin, store, runtime, logger, callsEnd },
 		isMeta: deployment.service === metaService,
 		messageBytes: limits.messageBytes,
 		check: (call) => {
-			others.credential.check(call);
+			peers.credential.check(call);
 			exchangeOf(call.values).admit({ leave: () => {} });
 		},
 		interceptors: [endStreams(streamsEnd), reportFaults(logger)],
@@ -53,7 +53,7 @@ export async function openInternal(options: InternalOptions): Promise<Listener> 
 			{ scheme: tls === undefined ? "http" : "https", allowedOrigins: new Set() },
 			createRpcHandler({
 				router,
-				otherwise: (_request, response) => answerText(response, 404, "only deployments call here"),
+				fallback: (_request, response) => answerText(response, 404, "only deployments call here"),
 				exchanges: new Exchanges({
 					...{ clock: runtime.clock, logger, limits, streamsMayStall: true },
 					...(onCut && { onCut }),

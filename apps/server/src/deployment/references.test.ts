@@ -15,13 +15,9 @@ import {
 	secret,
 	tokensOf,
 	transportWith,
-} from "../testing/callers.fixture.ts";
-import { filesOf } from "../testing/certificates.fixture.ts";
-import {
-	credential,
-	credentialFile,
-	startDeployment,
-} from "../testing/started-deployment.fixture.ts";
+} from "../callers.fixture.ts";
+import { filesOf } from "../certificates.fixture.ts";
+import { credential, credentialFile, startDeployment } from "./started-deployment.fixture.ts";
 
 const policies = `
 policies:

@@ -12,8 +12,8 @@ import {
 	openSocket,
 	post,
 	type RawCall,
-} from "../testing/raw-calls.fixture.ts";
-import { startServer } from "../testing/started-server.fixture.ts";
+} from "../raw-calls.fixture.ts";
+import { startServer } from "../started-server.fixture.ts";
 
 const write = "/plinth.resource.v1.ResourceService/Write";
 const watch = "/plinth.resource.v1.ResourceService/WatchList";

@@ -15,9 +15,9 @@ import { FakeClock } from "@plinth/runtime/testing";
 import { describe, expect, it } from "vitest";
 import { JukeboxService } from "../../testdata/gen/music/v1/music_pb.ts";
 import { Artist, artist, musicModule } from "../../testdata/music.ts";
+import { filesOf } from "../certificates.fixture.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
-import { filesOf } from "../testing/certificates.fixture.ts";
-import { startServer } from "../testing/started-server.fixture.ts";
+import { startServer } from "../started-server.fixture.ts";
 
 const id = idOf(Namespace, "default");
 const type = typeOf(Artist.type);

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { tokenHash } from "@plinth/resource-service";
 import { describe, expect, it } from "vitest";
 import { musicModule } from "../../testdata/music.ts";
-import { filesOf } from "../testing/certificates.fixture.ts";
+import { filesOf } from "../certificates.fixture.ts";
 import {
 	metric,
 	metricReaches,
@@ -10,8 +10,8 @@ import {
 	openSocket,
 	post,
 	postText,
-} from "../testing/raw-calls.fixture.ts";
-import { startServer } from "../testing/started-server.fixture.ts";
+} from "../raw-calls.fixture.ts";
+import { startServer } from "../started-server.fixture.ts";
 
 const play = "/music.v1.JukeboxService/Play";
 const inFlight = "plinth_calls_in_flight";

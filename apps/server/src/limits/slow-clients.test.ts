@@ -7,8 +7,6 @@ import { systemRuntime } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
 import { describe, expect, it } from "vitest";
 import { artist, musicModule } from "../../testdata/music.ts";
-import type { Server } from "../server.ts";
-import type { ServerOptions } from "../server-options.ts";
 import {
 	enveloped,
 	metric,
@@ -17,8 +15,10 @@ import {
 	openSocket,
 	post,
 	postText,
-} from "../testing/raw-calls.fixture.ts";
-import { startServer } from "../testing/started-server.fixture.ts";
+} from "../raw-calls.fixture.ts";
+import type { Server } from "../server.ts";
+import type { ServerOptions } from "../server-options.ts";
+import { startServer } from "../started-server.fixture.ts";
 
 const list = "/plinth.resource.v1.ResourceService/List";
 const read = "/plinth.resource.v1.ResourceService/Read";

@@ -9,9 +9,9 @@ import {
 	ServerReflection,
 	ServerReflectionRequestSchema,
 } from "../gen/grpc/reflection/v1/reflection_pb.ts";
-import { echoRouter } from "../testing/echo-router.fixture.ts";
-import { enveloped, openSession, openSocket, post } from "../testing/raw-calls.fixture.ts";
-import { startListener } from "../testing/started-listener.fixture.ts";
+import { enveloped, openSession, openSocket, post } from "../raw-calls.fixture.ts";
+import { startListener } from "../started-listener.fixture.ts";
+import { echoRouter } from "./echo-router.fixture.ts";
 import { exchangeOf } from "./exchange.ts";
 
 const read = "/plinth.resource.v1.ResourceService/Read";

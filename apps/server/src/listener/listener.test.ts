@@ -17,7 +17,7 @@ import {
 import { ResourceService } from "@plinth/proto";
 import { silentLogger, systemClock } from "@plinth/runtime";
 import { afterEach, describe, expect, it } from "vitest";
-import { echoRouter } from "../testing/echo-router.fixture.ts";
+import { echoRouter } from "./echo-router.fixture.ts";
 import { endStreams } from "./end-streams.ts";
 import { Exchanges } from "./exchanges.ts";
 import { defaultListenerLimits, type ListenerLimits } from "./limits.ts";
@@ -57,7 +57,7 @@ async function start(limits: Partial<ListenerLimits> = {}): Promise<Started> {
 		address: { host: "127.0.0.1", port: 0 },
 		handler: createRpcHandler({
 			router,
-			otherwise: createPlainEndpoints(router, () => []),
+			fallback: createPlainEndpoints(router, () => []),
 			exchanges: exchangesOf(limits),
 			logger: silentLogger,
 		}),
@@ -271,7 +271,7 @@ describe("a client that stops reading and then vanishes", () => {
 			address: { host: "127.0.0.1", port: 0 },
 			handler: createRpcHandler({
 				router,
-				otherwise: createPlainEndpoints(router, () => []),
+				fallback: createPlainEndpoints(router, () => []),
 				exchanges: exchangesOf({}),
 				logger: silentLogger,
 			}),

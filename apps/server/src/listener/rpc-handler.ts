@@ -19,7 +19,7 @@ export type ExchangeHandler = (
 export interface RpcHandlerOptions {
 	readonly router: ConnectRouter;
 	/** Answers requests to other paths than those of methods. */
-	readonly otherwise: RequestHandler;
+	readonly fallback: RequestHandler;
 	readonly exchanges: Exchanges;
 	/** Paths of methods that are served in another way. */
 	readonly special?: ReadonlyMap<string, ExchangeHandler>;
@@ -33,7 +33,7 @@ export interface RpcHandlerOptions {
  * authority instead of throwing, counts what waits for the client, and ends what waits for too long.
  */
 export function createRpcHandler(options: RpcHandlerOptions): RequestHandler {
-	const { router, otherwise, exchanges, special, logger, meter } = options;
+	const { router, fallback, exchanges, special, logger, meter } = options;
 	const methods = new Map<string, UniversalHandler>(
 		router.handlers.map((handler) => [handler.requestPath, handler]),
 	);
@@ -42,7 +42,7 @@ export function createRpcHandler(options: RpcHandlerOptions): RequestHandler {
 		const handler = methods.get(path);
 		if (handler === undefined) {
 			const exchange = exchanges.begin("plain", request, response);
-			otherwise(request, response);
+			fallback(request, response);
 			exchange.wrote();
 			return;
 		}

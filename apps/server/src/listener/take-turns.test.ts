@@ -6,7 +6,7 @@ import { silentLogger, systemClock } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
 import { expect, it, onTestFinished } from "vitest";
 import { probes, strangers, type TurnTaker } from "../limits/event-loop-turns.ts";
-import { openSession, post } from "../testing/raw-calls.fixture.ts";
+import { openSession, post } from "../raw-calls.fixture.ts";
 import { Exchanges } from "./exchanges.ts";
 import { defaultListenerLimits } from "./limits.ts";
 import { openListener } from "./listener.ts";

@@ -12,15 +12,9 @@ import {
 	HealthCheckResponse_ServingStatus as Status,
 } from "../gen/grpc/health/v1/health_pb.ts";
 import { defaultListenerLimits } from "../listener/limits.ts";
-import {
-	enveloped,
-	metric,
-	metricReaches,
-	openSession,
-	post,
-} from "../testing/raw-calls.fixture.ts";
-import { startListener } from "../testing/started-listener.fixture.ts";
-import { startServer } from "../testing/started-server.fixture.ts";
+import { enveloped, metric, metricReaches, openSession, post } from "../raw-calls.fixture.ts";
+import { startListener } from "../started-listener.fixture.ts";
+import { startServer } from "../started-server.fixture.ts";
 import { createHealthService, healthStatus } from "./health-service.ts";
 import { HealthWatches } from "./health-watches.ts";
 import { Readiness } from "./readiness.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { ReferenceMetrics } from "@plinth/db-constraint";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { artist, musicModule } from "../../testdata/music.ts";
-import { startServer } from "../testing/started-server.fixture.ts";
+import { startServer } from "../started-server.fixture.ts";
 import { createMetrics } from "./metrics.ts";
 import { observeReferences } from "./reference-metrics.ts";
 

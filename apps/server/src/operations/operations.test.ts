@@ -11,8 +11,8 @@ import { tokenHash } from "@plinth/resource-service";
 import { describe, expect, it } from "vitest";
 import { JukeboxService } from "../../testdata/gen/music/v1/music_pb.ts";
 import { Artist, artist, musicModule } from "../../testdata/music.ts";
-import { filesOf } from "../testing/certificates.fixture.ts";
-import { startServer } from "../testing/started-server.fixture.ts";
+import { filesOf } from "../certificates.fixture.ts";
+import { startServer } from "../started-server.fixture.ts";
 
 describe("the audit", () => {
 	it("has a line for each write, with who, what and the result, and none for reads", async () => {

@@ -9,7 +9,7 @@ import { ResourceService } from "@plinth/proto";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { ExportedTracesSchema, type ResourceSpans } from "../../testdata/gen/otlp/v1/otlp_pb.ts";
 import { artist } from "../../testdata/music.ts";
-import { musicModuleFile, ServerProcess } from "../testing/server-process.fixture.ts";
+import { musicModuleFile, ServerProcess } from "../server-process.fixture.ts";
 
 /** What an OpenTelemetry collector would get. */
 async function startCollector() {

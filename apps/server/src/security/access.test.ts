@@ -11,11 +11,11 @@ import { exportJWK, generateKeyPair, type JWK, type JWTPayload, SignJWT, Unsecur
 import { describe, expect, it, onTestFinished } from "vitest";
 import { JukeboxService } from "../../testdata/gen/music/v1/music_pb.ts";
 import { Artist, artist, musicModule } from "../../testdata/music.ts";
+import { filesOf } from "../certificates.fixture.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { ServerReflection } from "../gen/grpc/reflection/v1/reflection_pb.ts";
 import type { Server } from "../server.ts";
-import { filesOf } from "../testing/certificates.fixture.ts";
-import { startServer } from "../testing/started-server.fixture.ts";
+import { startServer } from "../started-server.fixture.ts";
 
 const issuer = "https://issuer.test";
 const audience = "plinth";

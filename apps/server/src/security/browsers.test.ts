@@ -11,9 +11,9 @@ import { idOf, Namespace } from "@plinth/resource";
 import { everyoneMayDoEverything } from "@plinth/resource-service";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createServer, type Server } from "../server.ts";
-import { browserFetch } from "../testing/browser-fetch.fixture.ts";
-import { rawHttp1, rawHttp2 } from "../testing/raw-requests.fixture.ts";
-import { startServer } from "../testing/started-server.fixture.ts";
+import { startServer } from "../started-server.fixture.ts";
+import { browserFetch } from "./browser-fetch.fixture.ts";
+import { rawHttp1, rawHttp2 } from "./raw-requests.fixture.ts";
 
 const service = "/plinth.resource.v1.ResourceService";
 const json = "content-type: application/json";

@@ -13,9 +13,9 @@ import { systemRuntime } from "@plinth/runtime";
 import { describe, expect, it } from "vitest";
 import { TourSchema } from "../../testdata/gen/tours/v1/tours_pb.ts";
 import { Artist, musicModule, Tour, toursModule } from "../../testdata/music.ts";
-import { clientAs, outcome, ownedBySecret, secret, tokensOf } from "../testing/callers.fixture.ts";
-import { filesOf } from "../testing/certificates.fixture.ts";
-import { startServer } from "../testing/started-server.fixture.ts";
+import { clientAs, outcome, ownedBySecret, secret, tokensOf } from "../callers.fixture.ts";
+import { filesOf } from "../certificates.fixture.ts";
+import { startServer } from "../started-server.fixture.ts";
 
 const rules = `
 policies:

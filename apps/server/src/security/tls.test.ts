@@ -8,13 +8,8 @@ import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect
 import { ResourceService } from "@plinth/proto";
 import { idOf, Namespace, typeOf } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
-import {
-	type Authority,
-	createAuthority,
-	filesOf,
-	type Issued,
-} from "../testing/certificates.fixture.ts";
-import { startServer } from "../testing/started-server.fixture.ts";
+import { type Authority, createAuthority, filesOf, type Issued } from "../certificates.fixture.ts";
+import { startServer } from "../started-server.fixture.ts";
 
 const id = idOf(Namespace, "default");
 

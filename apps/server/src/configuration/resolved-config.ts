@@ -3,7 +3,7 @@ import { allSettings } from "./settings.ts";
 import { UsageError } from "./usage-error.ts";
 
 /** What one source says about one setting. */
-export interface GivenValue {
+export interface ResolvedValue {
 	/** The setting as the source names it, with its place: `--listen`, `plinth.yaml:3: listen`. */
 	readonly name: string;
 	/** The values as they were written; one, unless the setting is a list. */
@@ -11,10 +11,10 @@ export interface GivenValue {
 }
 
 /** What one source says about settings. */
-export type Source = ReadonlyMap<AnySetting, GivenValue>;
+export type Source = ReadonlyMap<AnySetting, ResolvedValue>;
 
 /** What is configured: for each setting what the first source says that has it. */
-export class Given {
+export class ResolvedConfig {
 	readonly #sources: readonly Source[];
 
 	/** @param sources in the order in which they are asked. */
@@ -33,8 +33,8 @@ export class Given {
 
 	/** The values of a list. */
 	all<Value>(setting: Setting<Value>): readonly Value[] {
-		const given = this.#find(setting);
-		return given?.texts.map((text) => parsed(setting, given.name, text)) ?? [];
+		const value = this.#find(setting);
+		return value?.texts.map((text) => parsed(setting, value.name, text)) ?? [];
 	}
 
 	/** Whether anything gives the setting. */
@@ -54,7 +54,7 @@ export class Given {
 		}
 	}
 
-	#find(setting: AnySetting): GivenValue | undefined {
+	#find(setting: AnySetting): ResolvedValue | undefined {
 		return this.#sources.find((source) => source.has(setting))?.get(setting);
 	}
 }

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import type { Client } from "@connectrpc/connect";
 import { NamespaceSchema, type ResourceService } from "@plinth/proto";
 import { idOf, Namespace, resourceOf } from "@plinth/resource";
-import { Artist, artist } from "../../testdata/music.ts";
+import { Artist, artist } from "../testdata/music.ts";
 
 const tenancy = { partition: "default", namespace: "tenant" };
 

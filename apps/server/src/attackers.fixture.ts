@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
-const main = fileURLToPath(new URL("../../testdata/attackers/main.ts", import.meta.url));
+const main = fileURLToPath(new URL("../testdata/attackers/main.ts", import.meta.url));
 
 /** Whom to attack, for how long, and with which tokens. */
 export interface AttackOptions {

@@ -2,11 +2,11 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import { silentLogger, systemClock } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
 import { onTestFinished } from "vitest";
-import { Exchanges, type ExchangesOptions } from "../listener/exchanges.ts";
-import { defaultListenerLimits } from "../listener/limits.ts";
-import { openListener } from "../listener/listener.ts";
-import { answerText } from "../listener/request-handler.ts";
-import { createRpcHandler, type RpcHandlerOptions } from "../listener/rpc-handler.ts";
+import { Exchanges, type ExchangesOptions } from "./listener/exchanges.ts";
+import { defaultListenerLimits } from "./listener/limits.ts";
+import { openListener } from "./listener/listener.ts";
+import { answerText } from "./listener/request-handler.ts";
+import { createRpcHandler, type RpcHandlerOptions } from "./listener/rpc-handler.ts";
 
 /** A listener whose exchanges are checked on a clock that the test moves. */
 export interface StartedListener {
@@ -37,7 +37,7 @@ export async function startListener(
 		address: { host: "127.0.0.1", port: 0 },
 		handler: createRpcHandler({
 			router,
-			otherwise: (_request, response) => answerText(response, 404, "no such path"),
+			fallback: (_request, response) => answerText(response, 404, "no such path"),
 			...{ exchanges, logger },
 			...(special && { special }),
 		}),

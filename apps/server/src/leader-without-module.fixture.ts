@@ -4,7 +4,7 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { ResourceService } from "@plinth/proto";
 import { onTestFinished } from "vitest";
 // A fixture, which packages do not export.
-import { EtcdProcess } from "../../../../packages/storage-etcd/src/testing/etcd-process.fixture.ts";
+import { EtcdProcess } from "../../../packages/storage-etcd/src/testing/etcd-process.fixture.ts";
 import { musicModuleFile, ServerProcess } from "./server-process.fixture.ts";
 
 /** A client of a server, once it listens. */

@@ -5,7 +5,7 @@ import { DeploymentCredential } from "./credential.ts";
 import type { DeploymentOptions } from "./deployment-options.ts";
 
 /** The other deployments: how to reach them, and how they are known. */
-export interface Others {
+export interface PeerConnections {
 	readonly credential: DeploymentCredential;
 	readonly connections: Connections;
 	/** Looks now whether the credential's file has changed. */
@@ -14,10 +14,10 @@ export interface Others {
 }
 
 /** @throws Error where the credential's file can't be read or is refused. */
-export async function openOthers(
+export async function openPeerConnections(
 	{ credentialFile }: Pick<DeploymentOptions, "credentialFile">,
 	context: { readonly clock: Clock; readonly logger: Logger },
-): Promise<Others> {
+): Promise<PeerConnections> {
 	const credential = new DeploymentCredential();
 	const followed = await followFiles({
 		...context,

@@ -1,7 +1,7 @@
 import { FakeClock } from "@plinth/runtime/testing";
 import { onTestFinished } from "vitest";
-import { createServer, type Server } from "../server.ts";
-import type { ServerOptions } from "../server-options.ts";
+import { createServer, type Server } from "./server.ts";
+import type { ServerOptions } from "./server-options.ts";
 
 /** A server on a free port, in memory where nothing else is said, stopped when the test is over. */
 export async function startServer(options: Partial<ServerOptions> = {}): Promise<Server> {

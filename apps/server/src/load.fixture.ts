@@ -6,12 +6,12 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { ResourceService } from "@plinth/proto";
 import { idOf, Namespace } from "@plinth/resource";
 import { expect } from "vitest";
-import { JukeboxService } from "../../testdata/gen/music/v1/music_pb.ts";
+import { JukeboxService } from "../testdata/gen/music/v1/music_pb.ts";
 import { ServerProcess } from "./server-process.fixture.ts";
 
 /** The module with a jukebox that plays what the heap holds, as a value of `--module`. */
 export const heapModuleFile = fileURLToPath(
-	new URL("../../testdata/modules/heap/module.ts", import.meta.url),
+	new URL("../testdata/modules/heap/module.ts", import.meta.url),
 );
 
 /** A server in a process of its own, under load. */

@@ -4,8 +4,8 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { type OwnerReference, OwnerReferenceSchema, ResourceService } from "@plinth/proto";
 import { idOf } from "@plinth/resource";
 import { tokenHash } from "@plinth/resource-service";
-import { Artist } from "../../testdata/music.ts";
-import type { Server } from "../server.ts";
+import { Artist } from "../testdata/music.ts";
+import type { Server } from "./server.ts";
 
 /** The part of an access file that gives each user a token, `<user>-token`, and policies. */
 export function tokensOf(users: Readonly<Record<string, string>>): string {

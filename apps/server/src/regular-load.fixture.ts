@@ -4,8 +4,8 @@ import { type Client, ConnectError, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { type Resource, ResourceService } from "@plinth/proto";
 import { idOf, resourceOf, typeOf } from "@plinth/resource";
-import { ArtistSchema } from "../../testdata/gen/music/v1/music_pb.ts";
-import { Artist } from "../../testdata/music.ts";
+import { ArtistSchema } from "../testdata/gen/music/v1/music_pb.ts";
+import { Artist } from "../testdata/music.ts";
 
 /** What a regular load saw. */
 export interface RegularFigures {

@@ -3,16 +3,16 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
 
-const main = fileURLToPath(new URL("../main.ts", import.meta.url));
+const main = fileURLToPath(new URL("./main.ts", import.meta.url));
 
 /** The module of the tests, as a value of `--module`. */
 export const musicModuleFile = fileURLToPath(
-	new URL("../../testdata/modules/module.ts", import.meta.url),
+	new URL("../testdata/modules/module.ts", import.meta.url),
 );
 
 /** The same, but what it plays never ends. */
 export const stuckModuleFile = fileURLToPath(
-	new URL("../../testdata/modules/stuck/module.ts", import.meta.url),
+	new URL("../testdata/modules/stuck/module.ts", import.meta.url),
 );
 
 /** How a process ended, and all that it wrote. */

@@ -3,10 +3,10 @@ import { createServer as createPort } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import type { DeploymentOptions } from "../deployment/deployment-options.ts";
 import type { Server } from "../server.ts";
 import type { ServerOptions } from "../server-options.ts";
-import { startServer } from "./started-server.fixture.ts";
+import { startServer } from "../started-server.fixture.ts";
+import type { DeploymentOptions } from "./deployment-options.ts";
 
 /** The credential of all deployments of a test. */
 export const credential = "a-credential-of-all-deployments";
