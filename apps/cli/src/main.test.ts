@@ -6,12 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it, onTestFinished } from "vitest";
-import {
-	plinthMain,
-	runServer,
-	startCatalogServer,
-	TestProcess,
-} from "./testing/process.fixture.ts";
+import { plinthMain, runServer, startCatalogServer, TestProcess } from "./process.fixture.ts";
 
 const catalogYaml = fileURLToPath(
 	new URL("../../../examples/catalog/catalog.yaml", import.meta.url),

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { exitCodes } from "./exit-codes.ts";
 import { processIo } from "./process-io.ts";
 import { createProgram } from "./program.ts";
-import { runPlinth } from "./testing/run-plinth.fixture.ts";
+import { runPlinth } from "./run-plinth.fixture.ts";
 
 const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8");
 

@@ -9,8 +9,8 @@ import { TypeService } from "@plinth/proto";
 import { Partition, TypeRegistry } from "@plinth/resource";
 import { createTypeService, everyoneMayDoEverything } from "@plinth/resource-service";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startCinema } from "./testing/cinema-server.fixture.ts";
-import { runPlinth } from "./testing/run-plinth.fixture.ts";
+import { startCinema } from "./cinema-server.fixture.ts";
+import { runPlinth } from "./run-plinth.fixture.ts";
 
 let folder: string;
 let address: string;

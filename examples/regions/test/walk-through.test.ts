@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { firstRegions, planOf } from "../src/plan.ts";
 import { Regions } from "../src/regions.ts";
-import { Api, type Json } from "./api.ts";
-import { eventually } from "./eventually.ts";
-import { deployment, device, idOf, project, rack, to } from "./vocabulary.ts";
+import { Api, type Json } from "./api.fixture.ts";
+import { eventually } from "./eventually.fixture.ts";
+import { deployment, device, idOf, project, rack, to } from "./vocabulary.fixture.ts";
 
 const dataDirectory = mkdtempSync(join(tmpdir(), "plinth-regions-"));
 const basePort = 20_000 + (process.pid % 40) * 200;

@@ -10,12 +10,12 @@ import { NamespaceSchema, ResourceService } from "@plinth/proto";
 import { idOf, Namespace, Partition, resourceOf, Tombstone, TypeRegistry } from "@plinth/resource";
 import { systemRuntime } from "@plinth/runtime";
 import { createMemoryBackend } from "@plinth/storage";
+import { Album, Artist, album, artist, demoTypes } from "../src/demo.fixture.ts";
 import {
 	createResourceService,
 	ensureDefaultTenancy,
 	everyoneMayDoEverything,
 } from "../src/index.ts";
-import { Album, Artist, album, artist, demoTypes } from "../testdata/demo.ts";
 import { connections } from "./connections.ts";
 import { best, compare, computedMicroseconds } from "./measure.ts";
 

@@ -23,8 +23,8 @@ import {
 	tenancyOf,
 } from "@plinth/resource";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { Artist, ArtistV1, album, artist, Label } from "../testdata/demo.ts";
 import { ArtistSchema as ArtistV1Schema } from "../testdata/gen/acme/demo/v1/demo_pb.ts";
+import { Artist, ArtistV1, album, artist, Label } from "./demo.fixture.ts";
 import { connections, expectRefusal, startService, type TestService } from "./service.fixture.ts";
 
 describe.each(connections)("the resource API, %s", (connection) => {

@@ -22,13 +22,13 @@ import {
 	typeOf,
 } from "@plinth/resource";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { Artist, ArtistV1, album, artist, Festival, Label } from "../testdata/demo.ts";
 import {
 	AlbumSchema,
 	ArtistSchema,
 	FestivalSchema,
 	LabelSchema,
 } from "../testdata/gen/acme/demo/v2/demo_pb.ts";
+import { Artist, ArtistV1, album, artist, Festival, Label } from "./demo.fixture.ts";
 import { connections, expectRefusal, startService, type TestService } from "./service.fixture.ts";
 
 /** One refusal of resource-api: what is called, and what the caller is told. */

@@ -3,19 +3,19 @@ import type { Resource, ResourceService } from "@plinth/proto";
 import type { Authorizer, TypeRegistry } from "@plinth/resource";
 import { type Logger, type Runtime, silentLogger, systemRuntime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
-import { deleteResource } from "./delete.ts";
-import { JsonForms } from "./json-forms.ts";
-import { sendableError } from "./limits.ts";
-import { list } from "./list.ts";
-import { listByOwner } from "./list-by-owner.ts";
-import { MessageRules } from "./message-rules.ts";
-import { PagedLists } from "./paged-lists.ts";
-import { read } from "./read.ts";
+import { toConnectError } from "./errors/storage-failure.ts";
+import { JsonForms } from "./read/json-forms.ts";
+import { list } from "./read/list.ts";
+import { listByOwner } from "./read/list-by-owner.ts";
+import { PagedLists } from "./read/paged-lists.ts";
+import { read } from "./read/read.ts";
+import { WatchList } from "./read/watch-list.ts";
+import { sendableError } from "./requests/limits.ts";
 import type { ServiceContext } from "./service-context.ts";
-import { toConnectError } from "./storage-failure.ts";
-import { WatchList } from "./watch-list.ts";
-import { mutateAndValidate, write } from "./write.ts";
-import { writeStatus } from "./write-status.ts";
+import { MessageRules } from "./validation/message-rules.ts";
+import { deleteResource } from "./write/delete.ts";
+import { mutateAndValidate, write } from "./write/write.ts";
+import { writeStatus } from "./write/write-status.ts";
 
 /** What a resource service is made of. */
 export interface ResourceServiceOptions {

@@ -1,9 +1,9 @@
 import type { Authorizer, TypeRegistry } from "@plinth/resource";
 import type { Logger, Runtime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
-import type { JsonForms } from "./json-forms.ts";
-import type { MessageRules } from "./message-rules.ts";
-import type { PagedLists } from "./paged-lists.ts";
+import type { JsonForms } from "./read/json-forms.ts";
+import type { PagedLists } from "./read/paged-lists.ts";
+import type { MessageRules } from "./validation/message-rules.ts";
 
 /** What all methods of one resource service share. */
 export interface ServiceContext {

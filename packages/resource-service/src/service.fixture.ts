@@ -16,11 +16,11 @@ import type { Logger, Runtime } from "@plinth/runtime";
 import { silentLogger, systemRuntime } from "@plinth/runtime";
 import { createMemoryBackend, type StorageBackend, type StorageLimits } from "@plinth/storage";
 import { expect } from "vitest";
-import { demoTypes } from "../testdata/demo.ts";
-import { everyoneMayDoEverything } from "./open-access.ts";
+import { everyoneMayDoEverything } from "./access/open-access.ts";
+import { demoTypes } from "./demo.fixture.ts";
+import { sendErrorsWell } from "./errors/sendable-errors.ts";
 import { createResourceService } from "./resource-service.ts";
-import { sendErrorsWell } from "./sendable-errors.ts";
-import { ensureDefaultTenancy } from "./tenancy-defaults.ts";
+import { ensureDefaultTenancy } from "./tenancy/tenancy-defaults.ts";
 
 /** A service under test, and a client to it. */
 export interface TestService extends AsyncDisposable {

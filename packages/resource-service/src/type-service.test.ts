@@ -27,10 +27,10 @@ import {
 	TypeRegistry,
 } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
-import { Artist, demoTypes } from "../testdata/demo.ts";
 import { LabelSchema } from "../testdata/gen/acme/demo/v2/demo_pb.ts";
-import { everyoneMayDoEverything } from "./open-access.ts";
-import { PolicyAuthorizer } from "./policy-authorizer.ts";
+import { everyoneMayDoEverything } from "./access/open-access.ts";
+import { PolicyAuthorizer } from "./access/policy-authorizer.ts";
+import { Artist, demoTypes } from "./demo.fixture.ts";
 import { expectRefusal } from "./service.fixture.ts";
 import { createTypeService } from "./type-service.ts";
 

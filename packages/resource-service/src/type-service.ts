@@ -11,11 +11,11 @@ import {
 	type TypeRegistry,
 	typeOf,
 } from "@plinth/resource";
-import { decideList } from "./authorization.ts";
-import { accessOf } from "./call.ts";
-import { limits } from "./limits.ts";
-import { malformed } from "./refusal.ts";
-import { filesOf } from "./rules-registry.ts";
+import { decideList } from "./access/authorization.ts";
+import { malformed } from "./errors/refusal.ts";
+import { accessOf } from "./requests/headers.ts";
+import { limits } from "./requests/limits.ts";
+import { filesOf } from "./validation/rules-registry.ts";
 
 const defaultPageSize = 100;
 

@@ -23,7 +23,7 @@ import {
 } from "@plinth/resource-service";
 import { systemRuntime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
-import { artist, demoTypes } from "../../resource-service/testdata/demo.ts";
+import { artist, demoTypes } from "../../resource-service/src/demo.fixture.ts";
 import { createIfMissing } from "../src/create-storage.ts";
 import { createSqliteBackend } from "../src/index.ts";
 import { StorageWriter } from "../src/writer.ts";

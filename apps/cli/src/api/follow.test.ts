@@ -10,8 +10,8 @@ import { idOf, resourceOf } from "@plinth/resource";
 import type { Clock } from "@plinth/runtime";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Film } from "../../testdata/cinema.ts";
-import { cinemaTypes } from "../testing/known-types.fixture.ts";
+import { Film } from "../cinema.fixture.ts";
+import { cinemaTypes } from "../known-types.fixture.ts";
 import { type Change, follow } from "./follow.ts";
 
 type Event = MessageInitShape<typeof WatchEventSchema>;

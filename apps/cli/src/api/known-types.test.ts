@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { Hall, HallV2 } from "../../testdata/cinema.ts";
-import { cinemaTypes } from "../testing/known-types.fixture.ts";
+import { Hall, HallV2 } from "../cinema.fixture.ts";
+import { cinemaTypes } from "../known-types.fixture.ts";
 import { KnownTypes, tenancyAt } from "./known-types.ts";
 
 const types = cinemaTypes();

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
 import { decode, idOf, resourceOf } from "@plinth/resource";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { Film, HallV2 } from "../../testdata/cinema.ts";
 import { FilmSchema } from "../../testdata/gen/cinema/v1/cinema_pb.ts";
-import { type CinemaServer, startCinema } from "../testing/cinema-server.fixture.ts";
-import { runPlinth } from "../testing/run-plinth.fixture.ts";
+import { Film, HallV2 } from "../cinema.fixture.ts";
+import { type CinemaServer, startCinema } from "../cinema-server.fixture.ts";
+import { runPlinth } from "../run-plinth.fixture.ts";
 
 let server: CinemaServer;
 /** Runs once, before the next write that comes over the network. */

@@ -7,7 +7,7 @@ import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { BackupService } from "@plinth/proto";
 import { createServer } from "@plinth/server";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import { runPlinth, startPlinth } from "../testing/run-plinth.fixture.ts";
+import { runPlinth, startPlinth } from "../run-plinth.fixture.ts";
 
 let folder: string;
 beforeEach(async () => {

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PolicyAuthorizer } from "@plinth/resource-service";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { startCinema } from "../testing/cinema-server.fixture.ts";
-import { runPlinth } from "../testing/run-plinth.fixture.ts";
+import { startCinema } from "../cinema-server.fixture.ts";
+import { runPlinth } from "../run-plinth.fixture.ts";
 
 let folder: string;
 let file: string;

@@ -3,10 +3,10 @@ import { dirname } from "node:path";
 import { create } from "@bufbuild/protobuf";
 import { decode, idOf, resourceOf } from "@plinth/resource";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { Film } from "../../testdata/cinema.ts";
 import { FilmSchema } from "../../testdata/gen/cinema/v1/cinema_pb.ts";
-import { type CinemaServer, startCinema } from "../testing/cinema-server.fixture.ts";
-import { runPlinth } from "../testing/run-plinth.fixture.ts";
+import { Film } from "../cinema.fixture.ts";
+import { type CinemaServer, startCinema } from "../cinema-server.fixture.ts";
+import { runPlinth } from "../run-plinth.fixture.ts";
 
 let server: CinemaServer;
 beforeEach(async () => {

@@ -4,10 +4,10 @@ import { idOf, Namespace, resourceOf } from "@plinth/resource";
 import { PolicyAuthorizer } from "@plinth/resource-service";
 import { systemClock } from "@plinth/runtime";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Film, Hall } from "../../testdata/cinema.ts";
 import { FilmSchema, Genre, HallSchema } from "../../testdata/gen/cinema/v1/cinema_pb.ts";
-import { type CinemaServer, startCinema } from "../testing/cinema-server.fixture.ts";
-import { type RunOptions, runPlinth } from "../testing/run-plinth.fixture.ts";
+import { Film, Hall } from "../cinema.fixture.ts";
+import { type CinemaServer, startCinema } from "../cinema-server.fixture.ts";
+import { type RunOptions, runPlinth } from "../run-plinth.fixture.ts";
 
 let server: CinemaServer;
 /** Before all creations: every age is 0 s. */

@@ -7,10 +7,10 @@ import {
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { defineType, idOf, resourceOf } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
-import { Film, Hall } from "../../testdata/cinema.ts";
 import { FilmSchema, HallSchema } from "../../testdata/gen/cinema/v1/cinema_pb.ts";
-import { type CinemaServer, startCinema } from "../testing/cinema-server.fixture.ts";
-import { runPlinth } from "../testing/run-plinth.fixture.ts";
+import { Film, Hall } from "../cinema.fixture.ts";
+import { type CinemaServer, startCinema } from "../cinema-server.fixture.ts";
+import { runPlinth } from "../run-plinth.fixture.ts";
 
 const ResourceShadow = defineType(ResourceShadowSchema);
 

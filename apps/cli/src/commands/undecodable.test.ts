@@ -4,10 +4,10 @@ import type { Resource } from "@plinth/proto";
 import { idOf, resourceOf } from "@plinth/resource";
 import { systemClock } from "@plinth/runtime";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Film } from "../../testdata/cinema.ts";
 import { FilmSchema } from "../../testdata/gen/cinema/v1/cinema_pb.ts";
-import { type CinemaServer, startCinema } from "../testing/cinema-server.fixture.ts";
-import { runPlinth, startPlinth } from "../testing/run-plinth.fixture.ts";
+import { Film } from "../cinema.fixture.ts";
+import { type CinemaServer, startCinema } from "../cinema-server.fixture.ts";
+import { runPlinth, startPlinth } from "../run-plinth.fixture.ts";
 
 let server: CinemaServer;
 const clock = { ...systemClock, now: () => 0 };

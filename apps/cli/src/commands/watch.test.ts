@@ -4,10 +4,10 @@ import { idOf, resourceOf } from "@plinth/resource";
 import { PolicyAuthorizer } from "@plinth/resource-service";
 import type { Clock } from "@plinth/runtime";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { Film } from "../../testdata/cinema.ts";
 import { FilmSchema } from "../../testdata/gen/cinema/v1/cinema_pb.ts";
-import { type CinemaServer, startCinema } from "../testing/cinema-server.fixture.ts";
-import { runPlinth, startPlinth } from "../testing/run-plinth.fixture.ts";
+import { Film } from "../cinema.fixture.ts";
+import { type CinemaServer, startCinema } from "../cinema-server.fixture.ts";
+import { runPlinth, startPlinth } from "../run-plinth.fixture.ts";
 
 let server: CinemaServer;
 beforeEach(async () => {

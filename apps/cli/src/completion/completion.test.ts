@@ -6,10 +6,10 @@ import { fileURLToPath } from "node:url";
 import { create } from "@bufbuild/protobuf";
 import { idOf, resourceOf } from "@plinth/resource";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Film } from "../../testdata/cinema.ts";
 import { FilmSchema } from "../../testdata/gen/cinema/v1/cinema_pb.ts";
-import { type CinemaServer, startCinema } from "../testing/cinema-server.fixture.ts";
-import { runPlinth } from "../testing/run-plinth.fixture.ts";
+import { Film } from "../cinema.fixture.ts";
+import { type CinemaServer, startCinema } from "../cinema-server.fixture.ts";
+import { runPlinth } from "../run-plinth.fixture.ts";
 
 let server: CinemaServer;
 let folder: string;

@@ -1,7 +1,7 @@
 import { type DescMessage, toJson } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import { Film } from "../../testdata/cinema.ts";
-import { cinemaTypes } from "../testing/known-types.fixture.ts";
+import { Film } from "../cinema.fixture.ts";
+import { cinemaTypes } from "../known-types.fixture.ts";
 import { describeProblem } from "./position.ts";
 import { readDocument } from "./read-document.ts";
 import { parseDocuments } from "./source-document.ts";

@@ -4,14 +4,14 @@ import { type Resource, ResourceSchema } from "@plinth/proto";
 import { idOf, resourceOf } from "@plinth/resource";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Film, Hall } from "../../testdata/cinema.ts";
 import {
 	FilmSchema,
 	Genre,
 	HallSchema,
 	RoleSchema,
 } from "../../testdata/gen/cinema/v1/cinema_pb.ts";
-import { cinemaTypes } from "../testing/known-types.fixture.ts";
+import { Film, Hall } from "../cinema.fixture.ts";
+import { cinemaTypes } from "../known-types.fixture.ts";
 import { readDocument } from "./read-document.ts";
 import { documentOf, toYaml } from "./show-document.ts";
 import { parseDocuments } from "./source-document.ts";

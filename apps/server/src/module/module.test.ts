@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 // Test data, which packages do not export.
 import { thingReferencing } from "../../../../packages/db-constraint/testdata/other-thing.ts";
 import { Thing } from "../../../../packages/db-constraint/testdata/types.ts";
-import { liveType } from "../../../../packages/resource-service/testdata/live-type.ts";
+import { liveType } from "../../../../packages/resource-service/src/live-type.fixture.ts";
 import { Artist, musicModule } from "../../testdata/music.ts";
 import { defineModule } from "./define-module.ts";
 import { loadModule, loadModules, ModuleError } from "./load-module.ts";

@@ -1,0 +1,132 @@
+import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
+import type { ListRequest, ListResponse, Resource } from "@plinth/proto";
+import { type Access, namePrefixProblem, type ResourceType } from "@plinth/resource";
+import type { Consistency, ListQuery } from "@plinth/storage";
+import { decideList, enforce } from "../access/authorization.ts";
+import { Readable } from "../access/readable.ts";
+import { malformed, malformedValue, missing } from "../errors/refusal.ts";
+import { accessOf, consistencyOf } from "../requests/headers.ts";
+import { approximateSize, limits } from "../requests/limits.ts";
+import { queryTenancy, requireType, resolveType } from "../requests/request-checks.ts";
+import type { ServiceContext } from "../service-context.ts";
+import type { PagedList } from "./paged-lists.ts";
+
+/** The resources of a query as of one version, all at once or a page of them. */
+export async function list(
+	context: ServiceContext,
+	request: ListRequest,
+	call: HandlerContext,
+): Promise<ListResponse> {
+	const { type, query } = checkListRequest(context, request);
+	const consistency = consistencyOf(call);
+	const access = await accessOf(context.authorizer, call);
+	enforce(decideList(type, access, query.tenancy));
+	const readable = new Readable(context.registry, access);
+	const { pageSize, pageToken } = request;
+	const question = JSON.stringify([type.key, query.tenancy, query.namePrefix, access.subject]);
+	const { list, after } =
+		pageToken === ""
+			? {
+					list: await begin(context, query, { consistency, pageSize, question, access }),
+					after: undefined,
+				}
+			: context.pagedLists.resume(pageToken, question);
+	const visible = (resource: Resource) =>
+		resource.id?.type?.groupVersion === type.type.groupVersion && readable.has(resource);
+	let page: ReturnType<typeof takePage> | undefined;
+	try {
+		page = takePage(list.snapshot.resources(after), visible, pageSize);
+	} finally {
+		// What was listed on from a token stays for as long as the token is good.
+		if (pageToken === "" && !page?.more) {
+			list.snapshot.release();
+		}
+	}
+	const { resources, more } = page;
+	const last = resources.at(-1);
+	return {
+		$typeName: "plinth.resource.v1.ListResponse",
+		resources: resources.map(context.jsonForms.shownTo(call)),
+		nextPageToken:
+			more && last !== undefined ? context.pagedLists.tokenAfter(list, last, pageToken) : "",
+		version: list.snapshot.version,
+	};
+}
+
+/** A list from its start. Only one that is asked for in pages may be held. */
+async function begin(
+	context: ServiceContext,
+	query: ListQuery,
+	{
+		consistency,
+		pageSize,
+		question,
+		access,
+	}: {
+		readonly consistency: Consistency;
+		readonly pageSize: number;
+		readonly question: string;
+		readonly access: Access;
+	},
+): Promise<PagedList> {
+	const subject = context.isServersOwn ? undefined : access.subject;
+	let list: PagedList | undefined;
+	const snapshot = await context.backend.snapshot(
+		query,
+		pageSize === 0
+			? { consistency }
+			: {
+					consistency,
+					heldBy: { subject, onEnded: () => list && context.pagedLists.forget(list) },
+				},
+	);
+	list = { snapshot, question, subject };
+	return list;
+}
+
+function checkListRequest(
+	context: ServiceContext,
+	request: ListRequest,
+): { readonly type: ResourceType; readonly query: ListQuery } {
+	const named = requireType(request.type, "type");
+	if (request.tenancy === undefined) {
+		throw missing("tenancy");
+	}
+	const type = resolveType(context.registry, named);
+	const tenancy = queryTenancy(type, request.tenancy);
+	const problem = namePrefixProblem(request.namePrefix);
+	if (problem !== undefined) {
+		throw malformedValue("name_prefix", problem, request.namePrefix);
+	}
+	if (request.pageSize < 0 || request.pageSize > limits.pageSize) {
+		throw malformed("page_size", `must be from 0 to ${limits.pageSize}`);
+	}
+	return { type, query: { type: type.type, tenancy, namePrefix: request.namePrefix } };
+}
+
+/** Takes as much as fits into an answer; without a page size that has to be everything. */
+function takePage(
+	all: Iterable<Resource>,
+	visible: (resource: Resource) => boolean,
+	pageSize: number,
+): { readonly resources: Resource[]; readonly more: boolean } {
+	const resources: Resource[] = [];
+	let bytes = 0;
+	for (const resource of all) {
+		if (!visible(resource)) {
+			continue;
+		}
+		bytes += approximateSize(resource);
+		if (bytes > limits.listBytes && pageSize === 0) {
+			throw new ConnectError(
+				`the list is larger than ${limits.listBytes} bytes: ask for pages with page_size`,
+				Code.ResourceExhausted,
+			);
+		}
+		if (resources.length > 0 && (resources.length === pageSize || bytes > limits.listBytes)) {
+			return { resources, more: true };
+		}
+		resources.push(resource);
+	}
+	return { resources, more: false };
+}

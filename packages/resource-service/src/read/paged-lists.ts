@@ -1,0 +1,174 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { Resource } from "@plinth/proto";
+import { newUlid, type ResourceName } from "@plinth/resource";
+import type { Runtime, Timer } from "@plinth/runtime";
+import type { Snapshot } from "@plinth/storage";
+import { malformed } from "../errors/refusal.ts";
+import { limits } from "../requests/limits.ts";
+
+/** A list that a caller reads page by page. */
+export interface PagedList {
+	/** All pages are of this. */
+	readonly snapshot: Snapshot;
+	/** What was asked for, and by whom: a token is good for that alone. */
+	readonly question: string;
+	/** Whose share it counts into; absent for the server itself. */
+	readonly subject: string | undefined;
+	/** What its tokens begin with, once there is one. */
+	key?: string;
+}
+
+/** Where a page begins: behind the resource of that name. */
+type Position = Pick<ResourceName, "tenancy" | "name">;
+
+interface HeldList {
+	readonly list: PagedList;
+	readonly timer: Timer;
+}
+
+/** A subject with more lists than this has too many, once there is no more room. */
+const share = limits.pagedLists / 4;
+
+/**
+ * The lists that are being paged. Each holds its snapshot until its newest token has run out. Where
+ * there are too many, a subject that has more than a quarter of them loses the one that it used least
+ * recently; without such a subject, the one goes that was used least recently of all. The storage
+ * ends snapshots besides, where they retain too much memory.
+ */
+export class PagedLists {
+	readonly #runtime: Runtime;
+	/** Least recently used first. */
+	readonly #held = new Map<string, HeldList>();
+	/** The tokens' keys of each subject, least recently used first. */
+	readonly #ofSubject = new Map<string, Set<string>>();
+	/** The subjects with more than their share: three at most. */
+	readonly #overShare = new Set<string>();
+
+	constructor(runtime: Runtime) {
+		this.#runtime = runtime;
+	}
+
+	/** A token for what comes after `last`, of a new list or of one that `token` was about. */
+	tokenAfter(list: PagedList, last: Resource, token: string): string {
+		const key = token === "" ? newUlid(this.#runtime) : keyOf(token);
+		this.#take(key);
+		const timer = this.#runtime.clock.setTimer(limits.pageTokenMs, () => this.#drop(key));
+		this.#held.set(key, { list, timer });
+		list.key = key;
+		this.#count(key, list.subject);
+		if (this.#held.size > limits.pagedLists) {
+			this.#makeRoom();
+		}
+		const { tenancy, name } = last.id ?? {};
+		const position = JSON.stringify([tenancy?.partition ?? "", tenancy?.namespace ?? "", name]);
+		return `${key}.${Buffer.from(position).toString("base64url")}`;
+	}
+
+	/**
+	 * The list of a token, and where its next page begins.
+	 *
+	 * @throws ConnectError InvalidArgument where the token is malformed or of another list,
+	 *   OutOfRange where it has run out.
+	 */
+	resume(token: string, question: string): { list: PagedList; after: Position } {
+		const after = positionOf(token);
+		const held = this.#held.get(keyOf(token));
+		if (held === undefined || held.list.snapshot.ended) {
+			throw new ConnectError("page_token has run out: list again from the start", Code.OutOfRange);
+		}
+		if (held.list.question !== question) {
+			throw malformed("page_token", "is of another list");
+		}
+		return { list: held.list, after };
+	}
+
+	/** The storage has ended the list's snapshot. */
+	forget(list: PagedList): void {
+		if (list.key !== undefined) {
+			this.#drop(list.key);
+		}
+	}
+
+	#makeRoom(): void {
+		let largest: ReadonlySet<string> | undefined;
+		for (const subject of this.#overShare) {
+			const keys = this.#ofSubject.get(subject);
+			if (keys !== undefined && keys.size > (largest?.size ?? 0)) {
+				largest = keys;
+			}
+		}
+		const [oldest] = largest ?? this.#held.keys();
+		if (oldest !== undefined) {
+			this.#drop(oldest);
+		}
+	}
+
+	#drop(key: string): void {
+		this.#take(key)?.list.snapshot.release();
+	}
+
+	#take(key: string): HeldList | undefined {
+		const held = this.#held.get(key);
+		if (held !== undefined) {
+			this.#held.delete(key);
+			held.timer.cancel();
+			this.#uncount(key, held.list.subject);
+		}
+		return held;
+	}
+
+	#count(key: string, subject: string | undefined): void {
+		if (subject === undefined) {
+			return;
+		}
+		const keys = this.#ofSubject.get(subject);
+		if (keys === undefined) {
+			this.#ofSubject.set(subject, new Set([key]));
+			return;
+		}
+		keys.add(key);
+		if (keys.size > share) {
+			this.#overShare.add(subject);
+		}
+	}
+
+	#uncount(key: string, subject: string | undefined): void {
+		const keys = subject === undefined ? undefined : this.#ofSubject.get(subject);
+		if (subject === undefined || keys === undefined) {
+			return;
+		}
+		keys.delete(key);
+		if (keys.size === 0) {
+			this.#ofSubject.delete(subject);
+		}
+		if (keys.size <= share) {
+			this.#overShare.delete(subject);
+		}
+	}
+}
+
+function keyOf(token: string): string {
+	return token.slice(0, token.indexOf("."));
+}
+
+function positionOf(token: string): Position {
+	const separator = token.indexOf(".");
+	const encoded = Buffer.from(token.slice(separator + 1), "base64url").toString();
+	let position: unknown;
+	try {
+		position = separator < 0 ? undefined : JSON.parse(encoded);
+	} catch {
+		// Not JSON: malformed, like all that is no position.
+	}
+	if (!isPosition(position)) {
+		throw malformed("page_token", "is not one that a list has answered");
+	}
+	const [partition, namespace, name] = position;
+	return { tenancy: { partition, namespace }, name };
+}
+
+function isPosition(value: unknown): value is readonly [string, string, string] {
+	return (
+		Array.isArray(value) && value.length === 3 && value.every((part) => typeof part === "string")
+	);
+}

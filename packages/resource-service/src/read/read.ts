@@ -1,0 +1,38 @@
+import { Code, type HandlerContext } from "@connectrpc/connect";
+import type { ReadRequest, Resource } from "@plinth/proto";
+import { NotFound } from "@plinth/storage";
+import {
+	decideOnStored,
+	decideRead,
+	enforce,
+	enforceWithResource,
+} from "../access/authorization.ts";
+import { accessOf, consistencyOf } from "../requests/headers.ts";
+import { checkId } from "../requests/request-checks.ts";
+import type { ServiceContext } from "../service-context.ts";
+import { notFoundIn } from "../tenancy/tenancy-check.ts";
+
+/** One resource, by name or by name and uid. */
+export async function read(
+	context: ServiceContext,
+	request: ReadRequest,
+	call: HandlerContext,
+): Promise<Resource> {
+	const { type, id } = checkId(context.registry, request.id, "id");
+	const consistency = consistencyOf(call);
+	const access = await accessOf(context.authorizer, call);
+	const decision = decideRead(type, access, id);
+	enforce(decision);
+	let resource: Resource;
+	try {
+		resource = await context.backend.read(id, { consistency });
+	} catch (failure) {
+		throw failure instanceof NotFound
+			? await notFoundIn(context.backend, id, Code.NotFound)
+			: failure;
+	}
+	if (decision.kind === "needs-resource") {
+		enforceWithResource(decideOnStored(decideRead, type, access, id, resource), id);
+	}
+	return resource;
+}

@@ -1,0 +1,163 @@
+import { toBinary } from "@bufbuild/protobuf";
+import { ConnectError } from "@connectrpc/connect";
+import {
+	type ID,
+	type OwnerReference,
+	type Reference,
+	type Resource,
+	ResourceSchema,
+} from "@plinth/proto";
+import { isMarkedForDeletion } from "@plinth/resource";
+import { invalidArgument, malformed } from "../errors/refusal.ts";
+
+/** What a request, a resource or an answer may hold at most. */
+export const limits = {
+	resourceBytes: 1024 * 1024,
+	metadataEntries: 64,
+	metadataValueBytes: 4 * 1024,
+	statuses: 32,
+	conditionsPerStatus: 32,
+	ownerReferences: 64,
+	pageSize: 1_000,
+	listBytes: 16 * 1024 * 1024,
+	/** How long a page token is good for. */
+	pageTokenMs: 5 * 60_000,
+	/** Characters of an error's message, and bytes of its details: gRPC sends both as headers. */
+	errorMessageLength: 1_024,
+	errorDetailBytes: 8 * 1_024,
+	/** Lists that are being paged at the same time; the oldest gives way to a new one. */
+	pagedLists: 1_000,
+} as const;
+
+const metadataKeyPattern = /^[A-Za-z0-9./_-]{1,128}$/;
+
+/** Checks the limits on a resource's parts. Its size is checked once it is built. */
+export function checkPartLimits(resource: Resource, path: string): void {
+	const metadata = Object.entries(resource.metadata);
+	// A deletion may add its mark to a resource that is full.
+	const mark = Number(isMarkedForDeletion(resource));
+	if (metadata.length - mark > limits.metadataEntries) {
+		throw malformed(
+			`${path}.metadata`,
+			`has ${metadata.length} entries, more than ${limits.metadataEntries}`,
+		);
+	}
+	for (const [key, value] of metadata) {
+		if (!metadataKeyPattern.test(key)) {
+			throw malformed(
+				`${path}.metadata`,
+				`key ${JSON.stringify(key.slice(0, 140))} does not match ${metadataKeyPattern.source}`,
+			);
+		}
+		// A string has at most three bytes for each of its code units.
+		if (
+			value.length * 3 > limits.metadataValueBytes &&
+			Buffer.byteLength(value) > limits.metadataValueBytes
+		) {
+			throw malformed(
+				`${path}.metadata`,
+				`the value of ${key} is larger than ${limits.metadataValueBytes} bytes`,
+			);
+		}
+	}
+	if (resource.ownerReferences.length > limits.ownerReferences) {
+		throw malformed(
+			`${path}.owner_references`,
+			`has ${resource.ownerReferences.length} entries, more than ${limits.ownerReferences}`,
+		);
+	}
+}
+
+/** Checks the size of a resource as it is about to be stored. */
+export function checkSize(resource: Resource): void {
+	if (approximateSize(resource) <= limits.resourceBytes / 8 && !holdsUnknownFields(resource)) {
+		return;
+	}
+	const bytes = toBinary(ResourceSchema, resource).byteLength;
+	if (bytes > limits.resourceBytes) {
+		throw invalidArgument(
+			`resource is too large: ${bytes} bytes, more than ${limits.resourceBytes}`,
+		);
+	}
+}
+
+/**
+ * The message of an error as it can be sent: gRPC has no way to send half a character, and few
+ * clients take long headers.
+ */
+export function sendableMessage(message: string): string {
+	return message.length <= limits.errorMessageLength
+		? message.toWellFormed()
+		: `${message.slice(0, limits.errorMessageLength - 1).toWellFormed()}…`;
+}
+
+/** The error, or where its message can't be sent as it is, the same one with another message. */
+export function sendableError(error: ConnectError): ConnectError {
+	const message = sendableMessage(error.rawMessage);
+	if (message === error.rawMessage) {
+		return error;
+	}
+	const bounded = new ConnectError(message, error.code, error.metadata, undefined, error.cause);
+	bounded.details = error.details;
+	return bounded;
+}
+
+/** Whether there are fields that this version does not know. They are kept, whatever their size. */
+function holdsUnknownFields({
+	id,
+	owner,
+	status,
+	ownerReferences,
+	...resource
+}: Resource): boolean {
+	const isIn = (name: ID | Reference | OwnerReference | undefined) =>
+		name !== undefined &&
+		(name.$unknown ?? name.type?.$unknown ?? name.tenancy?.$unknown) !== undefined;
+	return (
+		(resource.$unknown ?? resource.data?.$unknown) !== undefined ||
+		isIn(id) ||
+		isIn(owner) ||
+		ownerReferences.some(isIn) ||
+		Object.values(status).some(
+			(entry) =>
+				(entry.$unknown ?? entry.updatedAt?.$unknown) !== undefined ||
+				entry.conditions.some((each) => each.$unknown !== undefined || isIn(each.resource)),
+		)
+	);
+}
+
+/**
+ * About how many bytes the resource takes on the wire, without writing it: exact for its data, code
+ * units for strings, a constant for the rest.
+ */
+export function approximateSize(resource: Resource): number {
+	let size = 256 + (resource.data?.value.byteLength ?? 0) + (resource.data?.typeUrl.length ?? 0);
+	for (const key in resource.metadata) {
+		size += key.length + (resource.metadata[key]?.length ?? 0) + 8;
+	}
+	for (const key in resource.status) {
+		size += key.length + 48;
+		for (const condition of resource.status[key]?.conditions ?? []) {
+			size += 16 + condition.type.length + condition.reason.length + condition.message.length;
+			size += nameSize(condition.resource) + (condition.resource?.section.length ?? 0);
+			size += condition.resource?.region.length ?? 0;
+		}
+	}
+	for (const reference of resource.ownerReferences) {
+		size += nameSize(reference) + reference.uid.length + reference.region.length;
+	}
+	return size;
+}
+
+function nameSize(name: Reference | OwnerReference | undefined): number {
+	if (name === undefined) {
+		return 0;
+	}
+	const { type, tenancy } = name;
+	return (
+		32 +
+		name.name.length +
+		(type === undefined ? 0 : type.group.length + type.groupVersion.length + type.kind.length) +
+		(tenancy === undefined ? 0 : tenancy.partition.length + tenancy.namespace.length)
+	);
+}

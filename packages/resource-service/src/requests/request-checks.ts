@@ -1,0 +1,177 @@
+import type { ID, Tenancy, Type } from "@plinth/proto";
+import {
+	defaultUnit,
+	hasNamespace,
+	hasPartition,
+	labelProblem,
+	type ResourceType,
+	scopeName,
+	Tombstone,
+	type TypeRegistry,
+	tenancyOf,
+} from "@plinth/resource";
+import { wildcard } from "@plinth/storage";
+import { got, invalidArgument, malformedValue, missing, notRegistered } from "../errors/refusal.ts";
+
+/** Checks that a type is named in full. */
+export function requireType(type: Type | undefined, path: string): Type {
+	if (type === undefined || (!type.group && !type.groupVersion && !type.kind)) {
+		throw missing(path);
+	}
+	for (const [part, value] of [
+		["group", type.group],
+		["group_version", type.groupVersion],
+		["kind", type.kind],
+	] as const) {
+		if (!value) {
+			throw missing(`${path}.${part}`);
+		}
+	}
+	return type;
+}
+
+/** The registered type of that name. */
+export function resolveType(registry: TypeRegistry, type: Type): ResourceType {
+	const resolved = registry.get(type);
+	if (resolved === undefined) {
+		throw notRegistered(type);
+	}
+	return resolved;
+}
+
+/** Checks that a name is there and well-formed. */
+export function requireName(name: string, path: string): void {
+	if (!name) {
+		throw missing(path);
+	}
+	const problem = labelProblem(name);
+	if (problem !== undefined) {
+		throw malformedValue(path, problem, name);
+	}
+}
+
+/** An ID that a request names a resource by, checked and with its tenancy filled in. */
+export interface CheckedId {
+	readonly type: ResourceType;
+	/** The caller's own message is left alone; this one is new. */
+	readonly id: ID;
+}
+
+/**
+ * Checks shape, type and scope of an ID, in this order, and fills in its tenancy.
+ *
+ * @param path - where the ID is in the request: `id`, `resource.id`, `resource.owner`.
+ */
+export function checkId(registry: TypeRegistry, id: ID | undefined, path: string): CheckedId {
+	const shaped = checkShape(id, path);
+	const type = resolveType(registry, shaped.type);
+	return { type, id: { ...shaped, tenancy: fitTenancy(type, shaped.tenancy) } };
+}
+
+/** An ID of something that may be of a type which is no longer registered. */
+export interface CheckedFormerId {
+	/** Absent where the type is not registered. */
+	readonly type: ResourceType | undefined;
+	readonly id: ID & { readonly type: Type };
+}
+
+/**
+ * As `checkId`, for what names a resource that may be gone, and its type with it. The scope of a type
+ * that is not registered is not known: the tenancy is taken as it is.
+ */
+export function checkFormerId(
+	registry: TypeRegistry,
+	id: ID | undefined,
+	path: string,
+): CheckedFormerId {
+	const shaped = checkShape(id, path);
+	const type = registry.get(shaped.type);
+	const { partition = "", namespace = "" } = shaped.tenancy ?? {};
+	const tenancy =
+		type === undefined ? tenancyOf({ partition, namespace }) : fitTenancy(type, shaped.tenancy);
+	return { type, id: { ...shaped, tenancy } };
+}
+
+/** Checks what can be checked of an ID without its type. */
+function checkShape(id: ID | undefined, path: string): ID & { readonly type: Type } {
+	if (id === undefined) {
+		throw missing(path);
+	}
+	const type = requireType(id.type, `${path}.type`);
+	requireName(id.name, `${path}.name`);
+	checkUnits(id.tenancy, `${path}.tenancy`);
+	return { ...id, type };
+}
+
+function checkUnits(tenancy: Tenancy | undefined, path: string): void {
+	for (const unit of ["partition", "namespace"] as const) {
+		const value = tenancy?.[unit];
+		const problem = value ? labelProblem(value) : undefined;
+		if (value && problem !== undefined) {
+			throw malformedValue(`${path}.${unit}`, problem, value);
+		}
+	}
+}
+
+/**
+ * The tenancy of a resource of that type: units that its scope has and that are empty take their
+ * default, units that it lacks are refused. A tombstone is where the deleted resource was, whatever
+ * its scope.
+ */
+function fitTenancy(type: ResourceType, tenancy: Tenancy | undefined): Tenancy {
+	const { partition = "", namespace = "" } = tenancy ?? {};
+	if (type.key === Tombstone.key) {
+		return tenancyOf({ partition, namespace });
+	}
+	checkScope(type, partition, namespace);
+	return tenancyOf({
+		partition: hasPartition(type.scope) ? partition || defaultUnit : "",
+		namespace: hasNamespace(type.scope) ? namespace || defaultUnit : "",
+	});
+}
+
+function checkScope(type: ResourceType, partition: string, namespace: string): void {
+	if (!hasPartition(type.scope) && partition) {
+		throw invalidArgument(
+			`cluster scoped resource ${type.key} cannot have a partition. ${got(partition)}`,
+		);
+	}
+	if (!hasNamespace(type.scope) && namespace) {
+		throw invalidArgument(
+			`${scopeName(type.scope)} scoped resource ${type.key} cannot have a namespace. ${got(namespace)}`,
+		);
+	}
+}
+
+/**
+ * The tenancy of a list or a watch: as for a resource, but `*` is all, and is accepted also for
+ * units that the scope lacks. An absent tenancy is all.
+ */
+export function queryTenancy(
+	type: ResourceType,
+	tenancy: Tenancy | undefined,
+): { readonly partition: string; readonly namespace: string } {
+	if (tenancy === undefined) {
+		return { partition: wildcard, namespace: wildcard };
+	}
+	for (const unit of ["partition", "namespace"] as const) {
+		const problem =
+			tenancy[unit] && tenancy[unit] !== wildcard ? labelProblem(tenancy[unit]) : undefined;
+		if (problem !== undefined) {
+			throw malformedValue(`tenancy.${unit}`, problem, tenancy[unit]);
+		}
+	}
+	const { partition, namespace } = tenancy;
+	if (type.key === Tombstone.key) {
+		return { partition, namespace };
+	}
+	checkScope(
+		type,
+		partition === wildcard ? "" : partition,
+		namespace === wildcard ? "" : namespace,
+	);
+	return {
+		partition: hasPartition(type.scope) ? partition || defaultUnit : "",
+		namespace: hasNamespace(type.scope) ? namespace || defaultUnit : "",
+	};
+}

@@ -1,0 +1,219 @@
+import { Code } from "@connectrpc/connect";
+import type { Resource } from "@plinth/proto";
+import { decode, deletionTimestampKey, finalizersKey } from "@plinth/resource";
+import { Artist } from "../demo.fixture.ts";
+
+/** What an artist in storage comes down to. */
+export interface State {
+	readonly uid: string;
+	readonly version: string;
+	readonly generation: string;
+	readonly genre: string;
+	/** Absent: no entry. Empty: an entry that names none. */
+	readonly finalizers: string | undefined;
+	/** Its `deletionTimestamp`. */
+	readonly mark: string | undefined;
+	/** Key and observed generation. */
+	readonly status: Readonly<Record<string, string>>;
+}
+
+/** A call about one artist. Empty strings stand for what is not given. */
+export type Call =
+	| { readonly kind: "read"; readonly uid: string }
+	| {
+			readonly kind: "write";
+			readonly uid: string;
+			readonly version: string;
+			readonly genre: string;
+			readonly finalizers: string | undefined;
+			readonly mark: string | undefined;
+	  }
+	| {
+			readonly kind: "write-status";
+			readonly uid: string;
+			readonly version: string;
+			readonly key: string;
+			readonly observedGeneration: string;
+	  }
+	| { readonly kind: "delete"; readonly uid: string; readonly version: string }
+	/** What a list of that version says of the artist. */
+	| { readonly kind: "listed"; readonly version: string };
+
+/** What a caller was told. */
+export type Outcome =
+	| { readonly kind: "resource"; readonly state: State }
+	/** The artist is not in the list. */
+	| { readonly kind: "not-listed" }
+	/** Of a deletion: the version of the commit; empty where there was nothing to do. */
+	| { readonly kind: "done"; readonly version: string }
+	| { readonly kind: "refused"; readonly code: Code; readonly message: string };
+
+/** What a call must do, by the rules of the resource API, to an artist in some state. */
+export type Effect =
+	/** Nothing changes, and the caller is told this. */
+	| { readonly kind: "none"; readonly outcome: Outcome }
+	/** The artist is stored so. What the state leaves out is for the service to choose. */
+	| { readonly kind: "stored"; readonly state: NewState; readonly freshGeneration: boolean }
+	/** The artist goes; `last` is what a write answers. */
+	| { readonly kind: "removed"; readonly last: NewState };
+
+/** A state without what the service chooses; `mark: "any"` is a time. */
+export type NewState = Omit<State, "uid" | "version" | "generation">;
+
+/** The rules, as plainly as can be. */
+export function effectOf(call: Call, stored: State | undefined): Effect {
+	switch (call.kind) {
+		case "read":
+			return stored === undefined || isOther(call.uid, stored)
+				? refused(Code.NotFound, "resource not found")
+				: { kind: "none", outcome: { kind: "resource", state: stored } };
+		case "listed":
+			return {
+				kind: "none",
+				outcome:
+					stored === undefined ? { kind: "not-listed" } : { kind: "resource", state: stored },
+			};
+		case "write-status":
+			if (stored === undefined || isOther(call.uid, stored)) {
+				return refused(Code.NotFound, "resource not found");
+			}
+			if (call.version !== "" && call.version !== stored.version) {
+				return staleVersion;
+			}
+			return {
+				kind: "stored",
+				state: { ...stored, status: { ...stored.status, [call.key]: call.observedGeneration } },
+				freshGeneration: false,
+			};
+		case "delete":
+			if (stored === undefined || isOther(call.uid, stored)) {
+				return nothing;
+			}
+			if (call.version !== "" && call.version !== stored.version) {
+				return staleVersion;
+			}
+			if (!stored.finalizers) {
+				return { kind: "removed", last: stored };
+			}
+			return stored.mark === undefined
+				? { kind: "stored", state: { ...stored, mark: "any" }, freshGeneration: true }
+				: nothing;
+		case "write":
+			return stored === undefined ? effectOfCreation(call) : effectOfUpdate(call, stored);
+	}
+}
+
+type Write = Extract<Call, { kind: "write" }>;
+
+function effectOfCreation(call: Write): Effect {
+	if (call.version !== "") {
+		return staleVersion;
+	}
+	if (call.uid !== "") {
+		return otherUid;
+	}
+	if (call.mark !== undefined) {
+		return invalid("resource.metadata.deletionTimestamp can't be set on resource creation");
+	}
+	const { genre, finalizers, mark } = call;
+	return { kind: "stored", state: { genre, finalizers, mark, status: {} }, freshGeneration: true };
+}
+
+function effectOfUpdate(call: Write, stored: State): Effect {
+	if (call.version !== "" && call.version !== stored.version) {
+		return staleVersion;
+	}
+	if (isOther(call.uid, stored)) {
+		return otherUid;
+	}
+	const carry = call.version === "";
+	const finalizers = call.finalizers ?? (carry ? stored.finalizers : undefined);
+	const mark = call.mark ?? (carry ? stored.mark : undefined);
+	const { genre } = call;
+	const next: NewState = { genre, finalizers, mark, status: stored.status };
+	const refusal =
+		stored.mark !== undefined
+			? refusalOfMarked(next, stored)
+			: mark !== undefined
+				? refusalOfMarking(next, stored)
+				: undefined;
+	if (refusal !== undefined) {
+		return refusal;
+	}
+	return mark !== undefined && !finalizers
+		? { kind: "removed", last: next }
+		: { kind: "stored", state: next, freshGeneration: true };
+}
+
+function refusalOfMarking(next: NewState, stored: State): Effect | undefined {
+	if (next.finalizers !== stored.finalizers) {
+		return invalid("cannot modify metadata");
+	}
+	return next.genre === stored.genre ? undefined : invalid("cannot modify data");
+}
+
+function refusalOfMarked(next: NewState, stored: State): Effect | undefined {
+	if (next.mark === undefined) {
+		return invalid("cannot remove deletionTimestamp");
+	}
+	if (next.mark !== stored.mark) {
+		return invalid("cannot modify deletionTimestamp");
+	}
+	if (next.finalizers === stored.finalizers && next.genre === stored.genre) {
+		return invalid("cannot no-op write resource marked for deletion");
+	}
+	if (next.genre !== stored.genre) {
+		return invalid("cannot modify data");
+	}
+	const before = namesOf(stored.finalizers);
+	const left = namesOf(next.finalizers);
+	return left.length < before.length && left.every((name) => before.includes(name))
+		? undefined
+		: invalid("expected at least one finalizer to be removed");
+}
+
+function namesOf(finalizers: string | undefined): readonly string[] {
+	return finalizers ? finalizers.split(" ") : [];
+}
+
+function isOther(uid: string, stored: State): boolean {
+	return uid !== "" && uid !== stored.uid;
+}
+
+const nothing: Effect = { kind: "none", outcome: { kind: "done", version: "" } };
+
+function refused(code: Code, message: string): Effect {
+	return { kind: "none", outcome: { kind: "refused", code, message } };
+}
+
+function invalid(message: string): Effect {
+	return refused(Code.InvalidArgument, message);
+}
+
+const staleVersion = refused(
+	Code.Aborted,
+	"CAS operation failed because the given version doesn't match what is stored",
+);
+
+const otherUid = refused(
+	Code.FailedPrecondition,
+	"write failed because the given uid doesn't match what is stored",
+);
+
+/** The state of an artist that a caller or a watch was told of. */
+export function stateOf(resource: Resource | undefined): State {
+	if (resource?.id === undefined) {
+		throw new Error("expected a resource");
+	}
+	return {
+		uid: resource.id.uid,
+		version: resource.version,
+		generation: resource.generation,
+		genre: decode(Artist, resource).data.genre,
+		finalizers: resource.metadata[finalizersKey],
+		mark: resource.metadata[deletionTimestampKey],
+		status: Object.fromEntries(
+			Object.entries(resource.status).map(([key, status]) => [key, status.observedGeneration]),
+		),
+	};
+}

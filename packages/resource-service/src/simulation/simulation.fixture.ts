@@ -1,0 +1,83 @@
+import type { Client } from "@connectrpc/connect";
+import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
+import { ResourceService } from "@plinth/proto";
+import { Namespace, Partition, Tombstone, TypeRegistry } from "@plinth/resource";
+import { type Clock, type Random, silentLogger } from "@plinth/runtime";
+import { SeededScheduler, seededRandom } from "@plinth/runtime/testing";
+import { createMemoryBackend, type StorageLimits } from "@plinth/storage";
+import { delayedBackend } from "@plinth/storage/testing";
+import { everyoneMayDoEverything } from "../access/open-access.ts";
+import { demoTypes } from "../demo.fixture.ts";
+import { createResourceService } from "../resource-service.ts";
+import { ensureDefaultTenancy } from "../tenancy/tenancy-defaults.ts";
+import { type PlantedFault, withFault } from "./planted-faults.fixture.ts";
+
+/** A service, its clients and its storage in one process, where a seed decides who comes first. */
+export interface Simulation {
+	readonly client: Client<typeof ResourceService>;
+	readonly random: Random;
+	readonly clock: Clock;
+	readonly scheduler: SeededScheduler;
+	/** What the service has logged as faults of its own: there must be none. */
+	readonly faults: readonly unknown[];
+	/** The next tick of a clock that orders what callers do and see. */
+	tick(): number;
+}
+
+/** What a simulation is made of. */
+export interface SimulationOptions {
+	readonly seed: number;
+	readonly fault?: PlantedFault | undefined;
+	readonly limits?: Partial<StorageLimits>;
+}
+
+/**
+ * Makes a simulation:
+ *
+ * ```
+ *   client ─▶ in-process transport ─▶ resource service ─▶ delays ─▶ fault ─▶ memory backend
+ *                    └── each hop ──────────┬─────────────────┘                    │
+ *                                    SeededScheduler ◀──── each wake-up of a watch ┘
+ * ```
+ */
+export async function createSimulation(options: SimulationOptions): Promise<Simulation> {
+	const random = seededRandom(options.seed);
+	const scheduler = new SeededScheduler({ seed: options.seed });
+	const { clock } = scheduler;
+	const runtime = { clock, random, scheduler };
+	const memory = createMemoryBackend({ runtime, limits: options.limits ?? {} });
+	await ensureDefaultTenancy(memory, runtime);
+	const faulty = options.fault === undefined ? memory : withFault(memory, options.fault, random);
+	const faults: unknown[] = [];
+	const service = createResourceService({
+		backend: delayedBackend(faulty, { scheduler, random, chance: 0.4 }),
+		registry: new TypeRegistry([Partition, Namespace, Tombstone, ...demoTypes]),
+		authorizer: everyoneMayDoEverything,
+		runtime,
+		logger: { ...silentLogger, error: (fields) => faults.push(fields.err) },
+	});
+	const transport = createInProcessTransport(
+		(router) => router.service(ResourceService, service),
+		runtime,
+	);
+	let now = 0;
+	return {
+		client: createInProcessClient(ResourceService, transport),
+		random,
+		clock,
+		scheduler,
+		faults,
+		tick: () => {
+			now += 1;
+			return now;
+		},
+	};
+}
+
+/** One of several, drawn. */
+export function pick<const Items extends readonly [unknown, ...unknown[]]>(
+	random: Random,
+	items: Items,
+): Items[number] {
+	return items[Math.floor(random.next() * items.length)] ?? items[0];
+}

@@ -1,0 +1,21 @@
+import { describe, expect, it } from "vitest";
+import { forEachSeed } from "../seeds.fixture.ts";
+import { createSimulation } from "./simulation.fixture.ts";
+import { runWatchers } from "./watchers.fixture.ts";
+
+describe("watchers that start, stall, stop and resume while writers write", () => {
+	it("see each change once, in order, and end with what is stored", () =>
+		forEachSeed(40, async (seed) => {
+			const fellBehind = await runWatchers(await createSimulation({ seed }));
+			expect(fellBehind).toBe(0);
+		}));
+
+	it("watch anew where they fell further behind than the log reaches", async () => {
+		let fellBehind = 0;
+		await forEachSeed(40, async (seed) => {
+			const simulation = await createSimulation({ seed, limits: { logEvents: 4 } });
+			fellBehind += await runWatchers(simulation);
+		});
+		expect(fellBehind).toBeGreaterThan(0);
+	});
+});

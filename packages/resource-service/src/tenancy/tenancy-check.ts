@@ -1,0 +1,93 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { ID, Resource } from "@plinth/proto";
+import {
+	displayName,
+	idOf,
+	isMarkedForDeletion,
+	Namespace,
+	Partition,
+	type ResourceType,
+	Tombstone,
+} from "@plinth/resource";
+import { type Consistency, type Mutation, NotFound, type StorageBackend } from "@plinth/storage";
+import { invalidArgument } from "../errors/refusal.ts";
+
+/** The partition and the namespace that a resource lives in, as far as its scope has them. */
+export interface TenancyUnits {
+	/** The units that are there. */
+	readonly units: readonly Resource[];
+	/** The message for the first unit that is not there. */
+	readonly missing?: string;
+}
+
+/** Reads the units of a resource's tenancy, the partition first. */
+export async function readTenancy(
+	backend: StorageBackend,
+	id: ID,
+	consistency: Consistency,
+): Promise<TenancyUnits> {
+	const { partition = "", namespace = "" } = id.tenancy ?? {};
+	const units: Resource[] = [];
+	for (const [kind, unit, name] of [
+		["partition", Partition, partition],
+		["namespace", Namespace, namespace],
+	] as const) {
+		if (!name) {
+			continue;
+		}
+		try {
+			units.push(await backend.read(idOf(unit, name, { partition }), { consistency }));
+		} catch (failure) {
+			if (failure instanceof NotFound) {
+				return { units, missing: `${kind} not found: ${name}` };
+			}
+			throw failure;
+		}
+	}
+	return { units };
+}
+
+/**
+ * The asserts of a commit that creates a resource or changes its content: that its namespace and
+ * partition are there, unmarked, as they were read now.
+ *
+ * @throws ConnectError InvalidArgument where one is missing or marked.
+ */
+export async function assertTenancy(
+	backend: StorageBackend,
+	type: ResourceType,
+	id: ID,
+	consistency: Consistency,
+): Promise<readonly Mutation[]> {
+	if (type.key === Tombstone.key) {
+		return [];
+	}
+	const { units, missing } = await readTenancy(backend, id, consistency);
+	if (missing !== undefined) {
+		throw invalidArgument(missing);
+	}
+	return units.map((unit) => {
+		if (isMarkedForDeletion(unit) || unit.id === undefined) {
+			throw invalidArgument(
+				`tenancy marked for deletion: ${unit.id === undefined ? "" : displayName(unit.id)}`,
+			);
+		}
+		return { op: "assert", id: unit.id, expectedVersion: unit.version };
+	});
+}
+
+/**
+ * Explains that a resource is not there: because its tenancy is not, or by itself.
+ *
+ * @param code - of a missing tenancy: NotFound for reads, InvalidArgument for writes.
+ */
+export async function notFoundIn(
+	backend: StorageBackend,
+	id: ID,
+	code: Code.NotFound | Code.InvalidArgument,
+): Promise<ConnectError> {
+	const { missing } = await readTenancy(backend, id, "eventual");
+	return missing === undefined
+		? new ConnectError("resource not found", Code.NotFound)
+		: new ConnectError(missing, code);
+}

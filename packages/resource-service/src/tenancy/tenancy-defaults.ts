@@ -1,0 +1,59 @@
+import { create } from "@bufbuild/protobuf";
+import { type ID, NamespaceSchema, PartitionSchema } from "@plinth/proto";
+import {
+	defaultUnit,
+	idOf,
+	Namespace,
+	newUlid,
+	Partition,
+	resourceOf,
+	sameName,
+} from "@plinth/resource";
+import type { Runtime } from "@plinth/runtime";
+import { CasFailure, type StorageBackend } from "@plinth/storage";
+import { invalidArgument } from "../errors/refusal.ts";
+import { readStored } from "../read/read-stored.ts";
+
+const defaultPartition = Object.freeze(idOf(Partition, defaultUnit));
+const defaultNamespace = Object.freeze(idOf(Namespace, defaultUnit));
+
+/**
+ * Checks that a resource can be deleted at all: the partition `default` and its namespace `default`
+ * are always there.
+ */
+export function checkDeletable(id: ID): void {
+	if (sameName(id, defaultPartition)) {
+		throw invalidArgument("cannot delete default partition");
+	}
+	if (sameName(id, defaultNamespace)) {
+		throw invalidArgument("cannot delete default namespace");
+	}
+}
+
+/** Puts the partition `default` and its namespace `default` into a storage that lacks them. */
+export async function ensureDefaultTenancy(
+	backend: StorageBackend,
+	runtime: Runtime,
+): Promise<void> {
+	for (const init of [
+		{ type: Partition, id: defaultPartition, data: create(PartitionSchema) },
+		{ type: Namespace, id: defaultNamespace, data: create(NamespaceSchema) },
+	]) {
+		if ((await readStored(backend, init.id, "strong")) !== undefined) {
+			continue;
+		}
+		const resource = resourceOf<typeof PartitionSchema | typeof NamespaceSchema>(init.type, {
+			id: { ...init.id, uid: newUlid(runtime) },
+			data: init.data,
+		});
+		resource.generation = newUlid(runtime);
+		try {
+			await backend.commit([{ op: "put", resource, expectedVersion: "" }]);
+		} catch (failure) {
+			// Another server of the cluster was faster.
+			if (!(failure instanceof CasFailure)) {
+				throw failure;
+			}
+		}
+	}
+}

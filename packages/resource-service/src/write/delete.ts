@@ -1,0 +1,67 @@
+import type { HandlerContext } from "@connectrpc/connect";
+import type { DeleteRequest } from "@plinth/proto";
+import { type Consistency, NotFound } from "@plinth/storage";
+import {
+	decideOnStored,
+	decideWrite,
+	enforce,
+	enforceWithResource,
+} from "../access/authorization.ts";
+import { callerOf } from "../access/request-caller.ts";
+import { resourceNotFound, staleVersion } from "../errors/refusal.ts";
+import { accessOf, fenceOf } from "../requests/headers.ts";
+import { checkId } from "../requests/request-checks.ts";
+import type { ServiceContext } from "../service-context.ts";
+import { checkDeletable } from "../tenancy/tenancy-defaults.ts";
+import { planDelete } from "./plan-write.ts";
+import { retryConflicts } from "./retry-conflicts.ts";
+
+/**
+ * Deletes a resource, or marks it where it has finalizers. Answers the version of the commit, or
+ * an empty one where there was nothing to do.
+ */
+export async function deleteResource(
+	context: ServiceContext,
+	request: DeleteRequest,
+	call: HandlerContext,
+): Promise<string> {
+	const { type, id } = checkId(context.registry, request.id, "id");
+	const access = await accessOf(context.authorizer, call);
+	const decision = decideWrite(type, access, id);
+	enforce(decision);
+	checkDeletable(id);
+	const caller = callerOf(context.registry, access, call);
+	const options = { fence: fenceOf(call), caller, dryRun: request.dryRun };
+
+	return retryConflicts(context.runtime, call, async (consistency) => {
+		let stored: Awaited<ReturnType<typeof context.backend.read>>;
+		try {
+			stored = await context.backend.read(id, { consistency });
+		} catch (failure) {
+			if (failure instanceof NotFound) {
+				return nothingToDo(consistency);
+			}
+			throw failure;
+		}
+		if (decision.kind === "needs-resource") {
+			enforceWithResource(decideOnStored(decideWrite, type, access, id, stored), id);
+		}
+		if (request.version && request.version !== stored.version) {
+			throw staleVersion();
+		}
+		const mutations = await planDelete(context, stored);
+		if (mutations.length === 0) {
+			return nothingToDo(consistency);
+		}
+		const commit = await context.backend.commit(mutations, options);
+		return request.dryRun ? "" : commit.version;
+	});
+}
+
+/** That there is nothing to do is believed of a strong read only: the retry makes one. */
+function nothingToDo(consistency: Consistency): string {
+	if (consistency === "eventual") {
+		throw resourceNotFound();
+	}
+	return "";
+}

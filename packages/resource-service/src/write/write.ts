@@ -1,0 +1,103 @@
+import type { HandlerContext } from "@connectrpc/connect";
+import type { Resource, WriteRequest } from "@plinth/proto";
+import type { Access } from "@plinth/resource";
+import { CasFailure, type Commit, type CommitOptions, WrongUid } from "@plinth/storage";
+import { mayRead, storedType } from "../access/authorization.ts";
+import { callerOf } from "../access/request-caller.ts";
+import { shownToWriter } from "../access/shown-to-writer.ts";
+import { alreadyThere } from "../errors/refusal.ts";
+import { readStored } from "../read/read-stored.ts";
+import { accessOf, fenceOf } from "../requests/headers.ts";
+import type { ServiceContext } from "../service-context.ts";
+import { Candidate } from "./candidate.ts";
+import { ownerDoesNotExist, planWrite, type WritePlan } from "./plan-write.ts";
+import { retryConflicts } from "./retry-conflicts.ts";
+
+/** Stores a resource; answers it as it was stored. */
+export async function write(
+	context: ServiceContext,
+	{ resource, createOnly }: Pick<WriteRequest, "resource" | "createOnly">,
+	call: HandlerContext,
+): Promise<Resource> {
+	const written = await tryWrite(context, resource, call, { dryRun: false, createOnly });
+	const { candidate, access, plan, commit } = written;
+	const stored = commit.resources[0] ?? { ...plan.resource, version: commit.version };
+	return shownToWriter(candidate.type, access, stored);
+}
+
+/**
+ * Checks and changes a resource as a write would, the storage's own checks included, and stores
+ * nothing. What the answer names (uid, version, generation) is what is stored now, so that it can
+ * be written as it is.
+ */
+export async function mutateAndValidate(
+	context: ServiceContext,
+	input: Resource | undefined,
+	call: HandlerContext,
+): Promise<Resource> {
+	const { candidate, access, plan, stored } = await tryWrite(context, input, call, {
+		dryRun: true,
+		createOnly: false,
+	});
+	const { id } = plan.resource;
+	const tried = {
+		...plan.resource,
+		...(id && { id: { ...id, uid: stored?.id?.uid ?? "" } }),
+		version: stored?.version ?? "",
+		generation: stored?.generation ?? "",
+	};
+	const mayReadStored =
+		stored?.id === undefined ||
+		mayRead(storedType(context.registry, candidate.type, stored), access, stored, stored.id);
+	return shownToWriter(candidate.type, access, tried, mayReadStored);
+}
+
+/** A write that was committed, or would have been. */
+interface TriedWrite {
+	readonly candidate: Candidate;
+	readonly access: Access;
+	readonly plan: WritePlan;
+	readonly commit: Commit;
+	/** What was stored before. */
+	readonly stored: Resource | undefined;
+}
+
+async function tryWrite(
+	context: ServiceContext,
+	input: Resource | undefined,
+	call: HandlerContext,
+	{ dryRun, createOnly }: { readonly dryRun: boolean; readonly createOnly: boolean },
+): Promise<TriedWrite> {
+	const access = await accessOf(context.authorizer, call);
+	const caller = callerOf(context.registry, access, call);
+	const candidate = new Candidate(context, access, caller, input);
+	const options = { fence: fenceOf(call), caller, dryRun };
+	return retryConflicts(context.runtime, call, async (consistency) => {
+		const stored = await readStored(context.backend, candidate.id, consistency);
+		if (createOnly && stored !== undefined) {
+			throw alreadyThere(candidate.id);
+		}
+		const plan = await planWrite(context, candidate, stored, consistency);
+		const commit = await commitPlan(context, plan, options);
+		return { candidate, access, plan, commit, stored };
+	});
+}
+
+async function commitPlan(
+	context: ServiceContext,
+	plan: WritePlan,
+	options: CommitOptions,
+): Promise<Commit> {
+	try {
+		return await context.backend.commit(plan.mutations, options);
+	} catch (failure) {
+		if (
+			(failure instanceof CasFailure || failure instanceof WrongUid) &&
+			plan.ownerAssert !== undefined &&
+			failure.mutations.includes(plan.ownerAssert)
+		) {
+			throw ownerDoesNotExist();
+		}
+		throw failure;
+	}
+}
