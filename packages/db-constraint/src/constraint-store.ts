@@ -1,7 +1,7 @@
 import { Code } from "@connectrpc/connect";
 import type { Resource } from "@plinth/proto";
 import { hasFinalizer, isMarkedForDeletion } from "@plinth/resource";
-import { sleep } from "@plinth/runtime";
+import { Backoff } from "@plinth/runtime";
 import {
 	type Commit,
 	type CommitOptions,
@@ -64,7 +64,12 @@ async function commit(
 		}
 	}
 	const { runtime, limits } = context;
-	let pauseMs = limits.pauseMs / 50;
+	const backoff = new Backoff({
+		clock: runtime.clock,
+		random: runtime.random,
+		baseMs: limits.pauseMs / 50,
+		maxMs: limits.pauseMs,
+	});
 	for (let left = limits.attempts; ; left--) {
 		const attempt = new CommitAttempt(context, asking, mutations, options);
 		try {
@@ -81,8 +86,7 @@ async function commit(
 				throw again ? keptChanging(failure) : attempt.asOfCaller(failure);
 			}
 		}
-		await sleep(runtime.clock, pauseMs * (0.5 + runtime.random.next()));
-		pauseMs = Math.min(pauseMs * 2, limits.pauseMs);
+		await backoff.wait();
 	}
 }
 

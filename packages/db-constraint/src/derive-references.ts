@@ -2,7 +2,7 @@ import { Code } from "@connectrpc/connect";
 import type { ID, Resource } from "@plinth/proto";
 import type { Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import type { ResourceName } from "@plinth/resource";
-import { sleep } from "@plinth/runtime";
+import { Backoff } from "@plinth/runtime";
 import { type Mutation, Refused } from "@plinth/storage";
 import { Busy } from "./busy.ts";
 import { CommitPlan } from "./commit-plan.ts";
@@ -36,7 +36,12 @@ export async function deriveReferences(
 	anew: (target: KeyLike) => boolean = () => false,
 ): Promise<void> {
 	const { backend, hints, runtime, limits } = context;
-	let pauseMs = limits.pauseMs / 50;
+	const backoff = new Backoff({
+		clock: runtime.clock,
+		random: runtime.random,
+		baseMs: limits.pauseMs / 50,
+		maxMs: limits.pauseMs,
+	});
 	const found = new Set<string>();
 	const isLeft = (target: KeyLike) => anew(target) && !found.has(keyString(target));
 	for (let left = limits.attempts; ; left--) {
@@ -66,8 +71,7 @@ export async function deriveReferences(
 				throw new Refused(Code.Unavailable, "the resource or its targets kept changing");
 			}
 		}
-		await sleep(runtime.clock, pauseMs * (0.5 + runtime.random.next()));
-		pauseMs = Math.min(pauseMs * 2, limits.pauseMs);
+		await backoff.wait();
 	}
 }
 

@@ -1,4 +1,4 @@
-import { type Runtime, sleep } from "@plinth/runtime";
+import { Backoff, type Runtime } from "@plinth/runtime";
 import { type Change, type StateStore, WatchClosed } from "@plinth/storage";
 import { EtcdError, RevisionCompacted } from "./client/etcd-error.ts";
 import type { WatchResponse } from "./gen/etcdserverpb/rpc_pb.ts";
@@ -17,8 +17,8 @@ export interface FollowContext extends LoadContext {
 	ownTransaction(head: Uint8Array): Transaction | undefined;
 }
 
-/** How long to wait before a watch is tried again: from, and up to, in milliseconds. */
-const backoffMs = { least: 50, most: 1000 };
+/** The delays before a watch is tried again. */
+const restart = { baseMs: 50, maxMs: 1000 };
 
 /**
  * The state as etcd has it, some milliseconds later: loaded once, then kept up by a watch.
@@ -69,12 +69,11 @@ export class FollowedState {
 	/** Follows until the signal aborts. */
 	async follow(signal: AbortSignal): Promise<void> {
 		const { runtime, log } = this.#context;
-		let delayMs = backoffMs.least;
+		const { clock, random } = runtime;
+		const backoff = new Backoff({ ...restart, clock, random });
 		while (!signal.aborted) {
 			try {
-				await this.#watch(signal, () => {
-					delayMs = backoffMs.least;
-				});
+				await this.#watch(signal, () => backoff.reset());
 			} catch (error) {
 				if (signal.aborted) {
 					return;
@@ -89,8 +88,7 @@ export class FollowedState {
 					log.error({ err: error, revision }, "could not follow etcd");
 				}
 			}
-			await sleep(runtime.clock, delayMs * (0.5 + runtime.random.next()), signal).catch(() => {});
-			delayMs = Math.min(delayMs * 2, backoffMs.most);
+			await backoff.wait(signal).catch(() => {});
 		}
 	}
 

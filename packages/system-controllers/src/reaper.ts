@@ -17,6 +17,7 @@ import {
 	type ResourceType,
 	Tombstone,
 } from "@plinth/resource";
+import { Backoff } from "@plinth/runtime";
 import { type CountedTypes, describeTypes } from "./counted-types.ts";
 import { each } from "./each.ts";
 import { leftCondition, waitsForTypes } from "./unregistered-types.ts";
@@ -65,11 +66,11 @@ export function createReaper(options: ReaperOptions = {}): Controller {
 	const { secondPassAfterMs = 30_000 } = options;
 	/** When tombstones had their last pass, by uid, on the monotonic clock. */
 	const passedAtMs = new Map<string, number>();
-	/** How long tombstones wait that wait for types, by uid. */
-	const waitsMs = new Map<string, number>();
+	/** The backoffs of tombstones that wait for types, by uid. */
+	const backoffs = new Map<string, Backoff>();
 	const forget = (uid: string) => {
 		passedAtMs.delete(uid);
-		waitsMs.delete(uid);
+		backoffs.delete(uid);
 	};
 
 	return defineController({
@@ -79,7 +80,7 @@ export function createReaper(options: ReaperOptions = {}): Controller {
 		concurrency: 8,
 		initialize() {
 			passedAtMs.clear();
-			waitsMs.clear();
+			backoffs.clear();
 		},
 		async reconcile(context, { id }): Promise<Requeue | undefined> {
 			const tombstone = context.cache.get(Tombstone, id);
@@ -102,10 +103,11 @@ export function createReaper(options: ReaperOptions = {}): Controller {
 			if (failure === undefined) {
 				passedAtMs.set(uid, context.clock.monotonic());
 			}
+			let waitMs = secondPassAfterMs;
 			if (unregistered.size > 0) {
-				waitsMs.set(uid, nextWaitMs(uid));
+				waitMs = backoffOf(context, uid).nextDelayMs();
 			} else {
-				waitsMs.delete(uid);
+				backoffs.delete(uid);
 			}
 			if (owned > 0) {
 				await report(context, tombstone, unregistered, failure === undefined);
@@ -113,16 +115,19 @@ export function createReaper(options: ReaperOptions = {}): Controller {
 			if (failure !== undefined) {
 				throw failure;
 			}
-			return requeueAfter(waitsMs.get(uid) ?? secondPassAfterMs);
+			return requeueAfter(waitMs);
 		},
 	});
 
-	/** How long to wait after a pass that has left resources of unregistered types: longer each time. */
-	function nextWaitMs(uid: string): number {
-		const lastMs = waitsMs.get(uid);
-		return lastMs === undefined
-			? secondPassAfterMs
-			: Math.min(lastMs * 2, Math.max(mostBetweenPassesMs, secondPassAfterMs));
+	/** The delays after passes that have left resources of unregistered types. */
+	function backoffOf({ clock }: ReconcileContext, uid: string): Backoff {
+		let backoff = backoffs.get(uid);
+		if (backoff === undefined) {
+			const maxMs = Math.max(mostBetweenPassesMs, secondPassAfterMs);
+			backoff = new Backoff({ clock, baseMs: secondPassAfterMs, maxMs });
+			backoffs.set(uid, backoff);
+		}
+		return backoff;
 	}
 
 	/** Milliseconds until the second pass is due; `undefined` where there was no first one. */

@@ -1,7 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Resource, WatchEvent } from "@plinth/proto";
 import { nameKey, tenancyOf, typeOf } from "@plinth/resource";
-import { type Clock, sleep } from "@plinth/runtime";
+import { Backoff, type Clock } from "@plinth/runtime";
 import type { Connection } from "./connection.ts";
 import type { KnownType, Place } from "./known-types.ts";
 import { isNetworkFailure } from "./network-failure.ts";
@@ -27,8 +27,7 @@ export interface FollowOptions {
 	readonly onResumed: () => void;
 }
 
-const firstDelayMs = 500;
-const maxDelayMs = 10_000;
+const reconnect = { baseMs: 500, maxMs: 10_000 };
 
 /**
  * What there is, and then every change, across broken connections and restarts of the server: the
@@ -40,14 +39,14 @@ const maxDelayMs = 10_000;
 export async function* follow(options: FollowOptions): AsyncGenerator<Change, void> {
 	const { clock, signal } = options;
 	const told = new Told();
-	let delayMs = firstDelayMs;
+	const backoff = new Backoff({ ...reconnect, clock });
 	let isLost = false;
 	let hasOpened = false;
 	for (;;) {
 		try {
 			for await (const event of open(options, told.begin())) {
 				hasOpened = true;
-				delayMs = firstDelayMs;
+				backoff.reset();
 				if (isLost) {
 					isLost = false;
 					options.onResumed();
@@ -67,8 +66,7 @@ export async function* follow(options: FollowOptions): AsyncGenerator<Change, vo
 				isLost = true;
 				options.onLost(error);
 			}
-			await sleep(clock, delayMs, signal);
-			delayMs = Math.min(maxDelayMs, delayMs * 2);
+			await backoff.wait(signal);
 		}
 	}
 }

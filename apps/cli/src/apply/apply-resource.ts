@@ -9,7 +9,7 @@ import {
 	encodeData,
 	finalizersKey,
 } from "@plinth/resource";
-import { type Clock, sleep } from "@plinth/runtime";
+import { Backoff, type Clock } from "@plinth/runtime";
 import type { Connection } from "../api/connection.ts";
 import type { KnownType } from "../api/known-types.ts";
 import type { WantedResource } from "../document/wanted-resource.ts";
@@ -34,7 +34,7 @@ export interface ApplyOptions {
 }
 
 const maxTries = 5;
-const firstDelayMs = 50;
+const retry = { baseMs: 100, maxMs: 800 };
 const consistent = { headers: { "x-plinth-consistency-mode": "consistent" } };
 
 /**
@@ -47,6 +47,7 @@ export async function applyResource(
 	wanted: WantedResource,
 	options: ApplyOptions,
 ): Promise<Applied> {
+	const backoff = new Backoff({ ...retry, clock: options.clock });
 	for (let tries = 1; ; tries += 1) {
 		try {
 			return await tryApply(wanted, options);
@@ -55,7 +56,7 @@ export async function applyResource(
 			if (!isConflict || tries === maxTries) {
 				throw error;
 			}
-			await sleep(options.clock, firstDelayMs * 2 ** tries, options.signal);
+			await backoff.wait(options.signal);
 		}
 	}
 }

@@ -20,11 +20,11 @@ import type { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/sche
 import type { ResourceType } from "@plinth/resource";
 import type { Callers } from "@plinth/resource-service";
 import {
+	Backoff,
 	type LeaseManager,
 	type Logger,
 	type Runtime,
 	type SuspendableLeases,
-	sleep,
 } from "@plinth/runtime";
 import type { StorageBackend, StorageIdentity } from "@plinth/storage";
 import type { Readiness } from "../operations/readiness.ts";
@@ -272,7 +272,8 @@ export class References {
 	/** Tries, with pauses, until it is done. @throws the signal's reason. */
 	async #untilDone(what: string, signal: AbortSignal, run: () => Promise<void>): Promise<void> {
 		const { runtime, logger } = this.#options;
-		for (let failures = 0; ; failures++) {
+		const backoff = new Backoff({ baseMs: 250, maxMs: 10_000, clock: runtime.clock });
+		for (;;) {
 			signal.throwIfAborted();
 			try {
 				await run();
@@ -282,7 +283,7 @@ export class References {
 				const { rawMessage } = ConnectError.from(failure);
 				logger.warn({ problem: rawMessage }, `it takes another try until ${what}`);
 			}
-			await sleep(runtime.clock, Math.min(250 * 2 ** failures, 10_000), signal);
+			await backoff.wait(signal);
 		}
 	}
 }

@@ -2,7 +2,7 @@ import type { DescMessage } from "@bufbuild/protobuf";
 import type { AnyIndex, Queries } from "@plinth/cache";
 import type { ID } from "@plinth/proto";
 import type { ResourceType } from "@plinth/resource";
-import type { Backoff } from "../queue/backoff.ts";
+import type { BackoffPolicy } from "@plinth/runtime";
 import { anyChange, type ChangePredicate } from "./change.ts";
 import type { InitializeContext, ReconcileContext } from "./context.ts";
 import type { Requeue } from "./requeue.ts";
@@ -48,7 +48,7 @@ export interface ControllerOptions<Desc extends DescMessage, Q extends Queries> 
 	/** How often each managed resource is reconciled again, in milliseconds; 8 hours by default. */
 	readonly resyncMs?: number | "never";
 	/** Delays of requests that fail; 5 ms to 1000 s by default. */
-	readonly backoff?: Backoff;
+	readonly backoff?: BackoffPolicy;
 	/** Called at each start, before anything is cached. Its failure is a failed start. */
 	initialize?(context: InitializeContext): Promise<void> | void;
 	/** Brings one managed resource to its desired state. */
@@ -67,7 +67,7 @@ export interface Controller extends ControllerOptions<DescMessage, Queries> {
 	readonly reconcileReportMs: number;
 	readonly reconcileLimitMs: number;
 	readonly resyncMs: number | "never";
-	readonly backoff: Backoff;
+	readonly backoff: BackoffPolicy;
 }
 
 const defaults = {

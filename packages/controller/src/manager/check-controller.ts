@@ -1,7 +1,7 @@
 import { createCache } from "@plinth/cache";
+import { backoffDelayMs } from "@plinth/runtime";
 import { cachedTypes } from "../define/cached-types.ts";
 import type { Controller } from "../define/controller.ts";
-import { backoffMs } from "../queue/backoff.ts";
 
 /**
  * Checks that a controller can be run.
@@ -85,7 +85,7 @@ function numberProblem(controller: Controller): string | undefined {
 	if (resyncMs !== "never" && !(resyncMs > 0)) {
 		return `resyncMs must be more than 0 or "never", got ${resyncMs}`;
 	}
-	if (!(backoffMs(backoff, 1) > 0)) {
+	if (!(backoffDelayMs(backoff, 1) > 0)) {
 		return "backoff must have a baseMs and a maxMs of more than 0";
 	}
 	if (placement !== "singleton" && placement !== "each-server") {

@@ -1,4 +1,4 @@
-import { type LeaseHold, sleep } from "@plinth/runtime";
+import { backoffDelayMs, type LeaseHold, sleep } from "@plinth/runtime";
 import { OwnWrites } from "../run/own-writes.ts";
 import type { Phase } from "../run/phase.ts";
 import { Run, type RunEnd } from "../run/run.ts";
@@ -133,9 +133,9 @@ export class Supervisor {
 			return;
 		}
 		const { limits, runtime, logger } = this.#environment;
-		const { restartBaseMs, restartMaxMs } = limits;
+		const policy = { baseMs: limits.restartBaseMs, maxMs: limits.restartMaxMs };
 		const jitter = 1 + runtime.random.next();
-		const delayMs = Math.min(restartMaxMs, restartBaseMs * 2 ** (this.#failures - 1) * jitter);
+		const delayMs = Math.min(policy.maxMs, backoffDelayMs(policy, this.#failures) * jitter);
 		this.#enter("backing-off");
 		logger.info({ delayMs }, "controller is restarted after a delay");
 		const ends = lease === undefined ? stop : AbortSignal.any([stop, lease.signal]);

@@ -1,5 +1,4 @@
-import type { Clock, Timer } from "@plinth/runtime";
-import { type Backoff, backoffMs } from "./backoff.ts";
+import { type BackoffPolicy, backoffDelayMs, type Clock, type Timer } from "@plinth/runtime";
 import { DelayHeap } from "./delay-heap.ts";
 import { EntryList } from "./entry-list.ts";
 import { type Priority, QueueEntry } from "./queue-entry.ts";
@@ -24,7 +23,7 @@ export interface QueueState {
 export interface KeyedQueueOptions<Item> {
 	readonly clock: Clock;
 	/** Delays of items that fail. */
-	readonly backoff: Backoff;
+	readonly backoff: BackoffPolicy;
 	/** What is kept of two items of one key. Without it the later one. */
 	readonly merge?: (earlier: Item, later: Item) => Item;
 	/** Called whenever there may be something to take; it must not take within the call. */
@@ -61,7 +60,7 @@ const liveInARow = 15;
  */
 export class KeyedQueue<Item> {
 	readonly #clock: Clock;
-	readonly #backoff: Backoff;
+	readonly #backoff: BackoffPolicy;
 	readonly #merge: (earlier: Item, later: Item) => Item;
 	readonly #onReady: () => void;
 	readonly #entries = new Map<string, QueueEntry<Item>>();
@@ -192,7 +191,7 @@ export class KeyedQueue<Item> {
 			return 0;
 		}
 		const { again } = entry;
-		let dueMs = this.#dueMs(backoffMs(this.#backoff, entry.failures));
+		let dueMs = this.#dueMs(backoffDelayMs(this.#backoff, entry.failures));
 		if (again !== undefined) {
 			entry.again = undefined;
 			entry.item = this.#merge(entry.item, again.item);

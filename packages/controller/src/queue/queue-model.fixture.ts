@@ -1,4 +1,4 @@
-import { type Backoff, backoffMs } from "./backoff.ts";
+import { type BackoffPolicy, backoffDelayMs } from "@plinth/runtime";
 import type { Priority } from "./queue-entry.ts";
 
 interface ModelKey {
@@ -20,9 +20,9 @@ export class QueueModel {
 	#keys: ModelKey[] = [];
 	#turns = 0;
 	#liveRun = 0;
-	readonly #backoff: Backoff;
+	readonly #backoff: BackoffPolicy;
 
-	constructor(backoff: Backoff) {
+	constructor(backoff: BackoffPolicy) {
 		this.#backoff = backoff;
 	}
 
@@ -108,7 +108,7 @@ export class QueueModel {
 	fail(key: string): void {
 		const found = this.#find(key);
 		found.failures += 1;
-		let dueMs = this.nowMs + backoffMs(this.#backoff, found.failures);
+		let dueMs = this.nowMs + backoffDelayMs(this.#backoff, found.failures);
 		if (found.added !== undefined) {
 			found.item = Math.max(found.item, found.added.item);
 			found.priority = found.added.priority === "live" ? "live" : found.priority;

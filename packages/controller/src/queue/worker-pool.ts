@@ -1,5 +1,4 @@
-import type { Runtime } from "@plinth/runtime";
-import type { Backoff } from "./backoff.ts";
+import type { BackoffPolicy, Runtime } from "@plinth/runtime";
 import { KeyedQueue, type QueueState } from "./keyed-queue.ts";
 import { LimitSweep } from "./limit-sweep.ts";
 import { Pump } from "./pump.ts";
@@ -25,7 +24,7 @@ export interface Failure {
 /** What a pool is made with. */
 export interface WorkerPoolOptions<Item> {
 	readonly runtime: Pick<Runtime, "clock" | "scheduler">;
-	readonly backoff: Backoff;
+	readonly backoff: BackoffPolicy;
 	/** How many keys are worked on at once. */
 	readonly concurrency: number;
 	/** After how many milliseconds a piece of work is reported as still running. */

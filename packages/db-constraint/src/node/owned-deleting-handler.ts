@@ -19,6 +19,7 @@ import {
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { finalizersOf, hasFinalizer, newUlid, removeFinalizer } from "@plinth/resource";
 import { removal } from "@plinth/resource-service";
+import { Backoff } from "@plinth/runtime";
 import { Exhausted, type Mutation } from "@plinth/storage";
 import { type Asking, type HolderAnswer, isNo } from "../asking.ts";
 import { keyOfShadow } from "../commit-plan.ts";
@@ -39,7 +40,7 @@ export class OwnedDeletingHandler {
 	 * How soon each deletion may ask again, by shadow, on the monotonic clock. What it notes changes the
 	 * shadow, and every change brings another pass about: answers that alternate would go in circles.
 	 */
-	readonly #pace = new Map<string, { readonly pauseMs: number; readonly nextMs: number }>();
+	readonly #pace = new Map<string, { readonly backoff: Backoff; readonly nextMs: number }>();
 
 	constructor(context: ConstraintContext, asking: Asking) {
 		this.#context = context;
@@ -92,8 +93,12 @@ export class OwnedDeletingHandler {
 				return { againAfterMs: 0 };
 			}
 		}
-		const pauseMs = Math.min((pace?.pauseMs ?? limits.askAgainMs / 40) * 2, limits.askAgainMs);
-		this.#pace.set(stored.name, { pauseMs, nextMs: runtime.clock.monotonic() + pauseMs });
+		const { askAgainMs } = limits;
+		const backoff =
+			pace?.backoff ??
+			new Backoff({ clock: runtime.clock, baseMs: askAgainMs / 20, maxMs: askAgainMs });
+		const pauseMs = backoff.nextDelayMs();
+		this.#pace.set(stored.name, { backoff, nextMs: runtime.clock.monotonic() + pauseMs });
 		return { againAfterMs: pauseMs };
 	}
 

@@ -1,4 +1,4 @@
-import { sleep } from "@plinth/runtime";
+import { Backoff } from "@plinth/runtime";
 import { routeTo } from "../asking.ts";
 import type { ConstraintContext } from "../constraint-context.ts";
 import type { Deletion } from "./subscribed-deleting-handler.ts";
@@ -17,7 +17,8 @@ export async function followDeletions(
 	signal: AbortSignal,
 ): Promise<void> {
 	const { environment, runtime, logger } = context;
-	let failures = 0;
+	const { clock, random } = runtime;
+	const backoff = new Backoff({ ...restart, clock, random });
 	while (!signal.aborted) {
 		try {
 			const { version } = environment.self;
@@ -26,7 +27,7 @@ export async function followDeletions(
 				.client(deploymentUid)
 				.watchImportedServiceDeletions({ route, version }, { signal });
 			for await (const { event } of events) {
-				failures = 0;
+				backoff.reset();
 				if (event.case === "deletion" && event.value.target !== undefined) {
 					const { target, targetUid } = event.value;
 					onDeletion({ deploymentUid, target, targetUid });
@@ -37,8 +38,6 @@ export async function followDeletions(
 				logger.debug({ err: failure, deployment: deploymentUid }, "a watch of deletions broke");
 			}
 		}
-		const pauseMs = Math.min(restart.baseMs * 2 ** failures, restart.maxMs);
-		failures += 1;
-		await sleep(runtime.clock, pauseMs * (0.5 + runtime.random.next()), signal).catch(() => {});
+		await backoff.wait(signal).catch(() => {});
 	}
 }

@@ -1,5 +1,5 @@
 import { ConnectError } from "@connectrpc/connect";
-import { sleep } from "@plinth/runtime";
+import { Backoff } from "@plinth/runtime";
 import type { ConstraintContext } from "../constraint-context.ts";
 import { establishWithSuccessor } from "../succession.ts";
 
@@ -35,7 +35,8 @@ export class SuccessorReports {
 	/** Tries until it is done, the signal aborts, or the successor is not known any more. */
 	async #report(uid: string, signal: AbortSignal): Promise<void> {
 		const { environment, runtime, logger } = this.#context;
-		for (let failures = 0; !signal.aborted; failures++) {
+		const backoff = new Backoff({ ...again, clock: runtime.clock });
+		while (!signal.aborted) {
 			const successor = environment.deployments().find((each) => each.uid === uid);
 			if (successor === undefined) {
 				this.#begun.delete(uid);
@@ -50,8 +51,7 @@ export class SuccessorReports {
 					"references could not be established with a successor",
 				);
 			}
-			const pauseMs = Math.min(again.baseMs * 2 ** failures, again.maxMs);
-			await sleep(runtime.clock, pauseMs, signal).catch(() => {});
+			await backoff.wait(signal).catch(() => {});
 		}
 	}
 }

@@ -1,7 +1,7 @@
 import { type Client, Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
 import { ResourceService } from "@plinth/proto";
 import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
-import { type Logger, type Runtime, silentLogger, sleep } from "@plinth/runtime";
+import { Backoff, type Logger, type Runtime, silentLogger } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
 import type { DeploymentInfo, Environment } from "../environment.ts";
 import type { ServiceDescriptor } from "../service-descriptor.ts";
@@ -282,7 +282,9 @@ export class EnvRegistry implements Environment {
 
 	async #register(signal: AbortSignal): Promise<void> {
 		const { deployment, descriptor, backend, runtime, storageIncarnation, ownMeta } = this.#options;
-		for (let failures = 0; !signal.aborted; failures++) {
+		const { clock, random } = runtime;
+		const backoff = new Backoff({ ...registerAgain, clock, random });
+		while (!signal.aborted) {
 			try {
 				const all = [...this.#sources.values()];
 				this.#registration = await register({
@@ -302,8 +304,7 @@ export class EnvRegistry implements Environment {
 					this.#logger.warn({ problem: rawMessage }, "not registered yet: it is tried again");
 					this.#state = { kind: "registering", lastProblem: rawMessage };
 				}
-				const pauseMs = Math.min(registerAgain.baseMs * 2 ** failures, registerAgain.maxMs);
-				await sleep(runtime.clock, pauseMs * (0.5 + runtime.random.next()), signal).catch(() => {});
+				await backoff.wait(signal).catch(() => {});
 			}
 		}
 	}

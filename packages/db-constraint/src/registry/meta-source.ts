@@ -1,6 +1,6 @@
 import { type Client, Code, ConnectError } from "@connectrpc/connect";
 import type { ResourceService } from "@plinth/proto";
-import { type Logger, type Runtime, sleep } from "@plinth/runtime";
+import { Backoff, type Logger, type Runtime } from "@plinth/runtime";
 import type { MetaPicture } from "./meta-picture.ts";
 import { Deployment, Service } from "./meta-types.ts";
 
@@ -44,11 +44,12 @@ async function followType(
 ): Promise<void> {
 	const { source, runtime, logger, onStep } = options;
 	const watched = new TypeWatch(options, type);
-	let failures = 0;
+	const { clock, random } = runtime;
+	const backoff = new Backoff({ ...restart, clock, random });
 	while (!signal.aborted) {
 		try {
 			await watched.run(signal, () => {
-				failures = 0;
+				backoff.reset();
 			});
 		} catch (failure) {
 			if (signal.aborted) {
@@ -57,9 +58,7 @@ async function followType(
 			logger.debug({ err: failure, meta: source.address, type }, "a watch of the registry broke");
 		}
 		onStep("broken");
-		const pauseMs = Math.min(restart.baseMs * 2 ** failures, restart.maxMs);
-		failures += 1;
-		await sleep(runtime.clock, pauseMs * (0.5 + runtime.random.next()), signal).catch(() => {});
+		await backoff.wait(signal).catch(() => {});
 	}
 }
 

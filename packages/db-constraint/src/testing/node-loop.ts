@@ -1,4 +1,4 @@
-import type { Clock, Scheduler, Timer } from "@plinth/runtime";
+import { backoffDelayMs, type Clock, type Scheduler, type Timer } from "@plinth/runtime";
 import type { Constraints } from "../constraints.ts";
 import { ControllerNode } from "../node/controller-node.ts";
 import type { Handled } from "../node/handled.ts";
@@ -116,7 +116,7 @@ export class NodeLoop {
 			this.#onFailure(failure);
 			const failures = (this.#failures.get(key) ?? 0) + 1;
 			this.#failures.set(key, failures);
-			againAfterMs = Math.min(10 * 2 ** failures, 10_000);
+			againAfterMs = backoffDelayMs({ baseMs: 20, maxMs: 10_000 }, failures);
 		}
 		this.#running.delete(key);
 		const pass = this.#passes.get(key);

@@ -1,13 +1,12 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { DecodeError } from "@plinth/resource";
-import { type Runtime, sleep } from "@plinth/runtime";
+import { backoffDelayMs, type Runtime, sleep } from "@plinth/runtime";
 import { CasFailure, type Consistency, GroupVersionMismatch, WrongUid } from "@plinth/storage";
 
 /** How often a write is tried against what others commit meanwhile. */
 const maxAttempts = 6;
 
-/** The delay before the first further attempt; it doubles with each, and is jittered. */
-const firstDelayMs = 1;
+const delays = { baseMs: 1, maxMs: 16 };
 
 /**
  * Runs one read-modify-write until it commits without a conflict. The first attempt may read what
@@ -38,7 +37,7 @@ export async function retryConflicts<T>(
 				);
 			}
 			if (conflict) {
-				const delayMs = firstDelayMs * 2 ** (number - 1) * (0.5 + runtime.random.next());
+				const delayMs = backoffDelayMs(delays, number, runtime.random);
 				await sleep(runtime.clock, delayMs, call.signal);
 			}
 		}
