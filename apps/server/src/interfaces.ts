@@ -48,14 +48,12 @@ import { createReflectionV1Alpha } from "./operations/reflection-v1alpha.ts";
  * | `external` | the public listener | from the caller's token | serialized |
  * | `trustedShared` | caches, priming and watches of controllers | none: full rights | by reference, immutable |
  * | `trustedCloned` | reconcilers, mappers, modules, whoever embeds the server | none: full rights | cloned |
- * | `securedCloned` | code that acts for a user | from the caller's token | cloned |
  * | `createInternalRouter` | other deployments, on the internal listener (`deployment/internal-router.ts`) | their credential; SchemaMixinService and meta types only | serialized |
  */
 export interface Interfaces {
 	readonly external: ConnectRouter;
 	readonly trustedShared: Client<typeof ResourceService>;
 	readonly trustedCloned: Client<typeof ResourceService>;
-	readonly securedCloned: Client<typeof ResourceService>;
 }
 
 /** What the interfaces are made of. */
@@ -115,15 +113,8 @@ export function createInterfaces(options: InterfacesOptions): Interfaces {
 		(router) => router.service(ResourceService, trusted),
 		runtime,
 	);
-	const securedTransport = createInProcessTransport(
-		(router) => router.service(ResourceService, secured),
-		runtime,
-	);
 	const trustedShared = createInProcessClient(ResourceService, trustedTransport);
 	const trustedCloned = createResourceServiceCloningClient(trustedShared);
-	const securedCloned = createResourceServiceCloningClient(
-		createInProcessClient(ResourceService, securedTransport),
-	);
 
 	const external = createConnectRouter({
 		readMaxBytes: options.limits.messageBytes,
@@ -164,8 +155,8 @@ export function createInterfaces(options: InterfacesOptions): Interfaces {
 	external.service(ServerReflection, reflection);
 	external.service(ServerReflectionV1Alpha, createReflectionV1Alpha(reflection));
 	for (const module of options.modules) {
-		module.services(external, { trusted: trustedCloned, secured: securedCloned, logger });
+		module.services(external, { trusted: trustedCloned, logger });
 	}
 
-	return { external, trustedShared, trustedCloned, securedCloned };
+	return { external, trustedShared, trustedCloned };
 }

@@ -1,6 +1,6 @@
 import type { ID, Reference } from "@plinth/proto";
 import { decodeShared } from "@plinth/resource";
-import { Album } from "../fixture/src/types.ts";
+import { Album } from "../src/demo-types.fixture.ts";
 import type { Contender, IndexCount } from "./contender.ts";
 import type { AlbumItem } from "./data-set.ts";
 

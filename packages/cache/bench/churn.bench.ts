@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { setImmediate } from "node:timers/promises";
-import { Album } from "../fixture/src/types.ts";
+import { Album } from "../src/demo-types.fixture.ts";
 import { makeAlbum } from "./data-set.ts";
 import { heapUsed } from "./measure-heap.ts";
 import { PlinthCache } from "./plinth-cache.ts";

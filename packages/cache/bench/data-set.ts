@@ -1,8 +1,8 @@
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { type ID, IDSchema, type Resource, ResourceSchema } from "@plinth/proto";
 import { type Decoded, decodeShared, idOf, referenceTo, resourceOf } from "@plinth/resource";
-import { AlbumSchema } from "../fixture/src/gen/demo/v2/demo_pb.ts";
-import { Album, Artist, Label } from "../fixture/src/types.ts";
+import { Album, Artist, Label } from "../src/demo-types.fixture.ts";
+import { AlbumSchema } from "../testdata/src/gen/demo/v2/demo_pb.ts";
 
 export type AlbumItem = Decoded<typeof AlbumSchema>;
 

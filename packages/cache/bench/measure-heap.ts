@@ -1,5 +1,5 @@
 import type { Resource } from "@plinth/proto";
-import { Album } from "../fixture/src/types.ts";
+import { Album } from "../src/demo-types.fixture.ts";
 import type { IndexCount } from "./contender.ts";
 import { makeAlbum } from "./data-set.ts";
 import { PlinthCache } from "./plinth-cache.ts";

@@ -1,5 +1,5 @@
 import type { ID, Reference } from "@plinth/proto";
-import { Album } from "../fixture/src/types.ts";
+import { Album } from "../src/demo-types.fixture.ts";
 import {
 	type Cache,
 	createCache,

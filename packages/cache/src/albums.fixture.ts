@@ -2,8 +2,8 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { anyPack } from "@bufbuild/protobuf/wkt";
 import type { Resource } from "@plinth/proto";
 import { idOf, referenceTo, resourceOf, type TenancyLike } from "@plinth/resource";
-import { AlbumSchema, ArtistSchema, RegionSchema } from "../fixture/src/gen/demo/v2/demo_pb.ts";
-import { Album, Artist, Label, Region } from "../fixture/src/types.ts";
+import { AlbumSchema, ArtistSchema, RegionSchema } from "../testdata/src/gen/demo/v2/demo_pb.ts";
+import { Album, Artist, Label, Region } from "./demo-types.fixture.ts";
 
 /** An album in the default tenancy, unless another is given. */
 export function album(

@@ -3,8 +3,8 @@ import type { Reference, Resource } from "@plinth/proto";
 import { type Decoded, decode, idOf, referenceTo, resourceOf } from "@plinth/resource";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { AlbumSchema } from "../fixture/src/gen/demo/v2/demo_pb.ts";
-import { Album, Artist, Label } from "../fixture/src/types.ts";
+import { AlbumSchema } from "../testdata/src/gen/demo/v2/demo_pb.ts";
+import { Album, Artist, Label } from "./demo-types.fixture.ts";
 import {
 	type Cache,
 	cloning,

@@ -2,8 +2,8 @@ import { create } from "@bufbuild/protobuf";
 import { ReferenceSchema, type Resource, ResourceSchema } from "@plinth/proto";
 import { DecodeError, decodeShared, idOf, referenceTo, resourceOf } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
-import { Album, AlbumV1, Artist, Label, Region } from "../fixture/src/types.ts";
 import { album, artist, labelReference, names, region, undecodable } from "./albums.fixture.ts";
+import { Album, AlbumV1, Artist, Label, Region } from "./demo-types.fixture.ts";
 import {
 	CacheError,
 	createCache,

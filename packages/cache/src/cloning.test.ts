@@ -1,9 +1,9 @@
 import { clone } from "@bufbuild/protobuf";
 import { DecodeError, defineType, idOf } from "@plinth/resource";
 import { expect, it, vi } from "vitest";
-import { type Album as AlbumMessage, AlbumSchema } from "../fixture/src/gen/demo/v2/demo_pb.ts";
-import { Album } from "../fixture/src/types.ts";
+import { type Album as AlbumMessage, AlbumSchema } from "../testdata/src/gen/demo/v2/demo_pb.ts";
 import { album, labelReference, names, undecodable } from "./albums.fixture.ts";
+import { Album } from "./demo-types.fixture.ts";
 import { cloning, createCache, ownerIndex, type Queries, referenceIndex, shared } from "./index.ts";
 
 const byLabel = referenceIndex("label", Album, ({ data }) => data.label);

@@ -2,8 +2,8 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { idOf } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
-import { Album } from "../fixture/src/types.ts";
 import { album, labelReference, names } from "./albums.fixture.ts";
+import { Album } from "./demo-types.fixture.ts";
 import { createCache, referenceIndex } from "./index.ts";
 
 const byLabel = referenceIndex("label", Album, ({ data }) => data.label);

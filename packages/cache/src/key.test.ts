@@ -1,7 +1,7 @@
 import { idOf, referenceTo } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
-import { Album, Artist, Label, Region } from "../fixture/src/types.ts";
 import { album, labelReference, names } from "./albums.fixture.ts";
+import { Album, Artist, Label, Region } from "./demo-types.fixture.ts";
 import {
 	boundReferencesIndex,
 	createCache,

@@ -2,8 +2,8 @@ import type { Resource } from "@plinth/proto";
 import { type Decoded, idOf } from "@plinth/resource";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { Album } from "../fixture/src/types.ts";
 import { album, labelReference } from "./albums.fixture.ts";
+import { Album } from "./demo-types.fixture.ts";
 import { type Cache, createCache, type Queries, referenceIndex, referenceKey } from "./index.ts";
 import { ModelCache } from "./model.fixture.ts";
 

@@ -1,8 +1,8 @@
 import { create } from "@bufbuild/protobuf";
 import { idOf, referenceTo, resourceOf } from "@plinth/resource";
 import { expect, expectTypeOf, it } from "vitest";
-import { type Album as AlbumMessage, AlbumSchema } from "../fixture/src/gen/demo/v2/demo_pb.ts";
-import { Album, Artist, Label } from "../fixture/src/types.ts";
+import { type Album as AlbumMessage, AlbumSchema } from "../testdata/src/gen/demo/v2/demo_pb.ts";
+import { Album, Artist, Label } from "./demo-types.fixture.ts";
 import {
 	boundReferencesIndex,
 	cloning,

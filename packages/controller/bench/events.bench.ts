@@ -11,7 +11,7 @@ import { createClient } from "@connectrpc/connect";
 import { createInProcessTransport } from "@plinth/in-process";
 import { type Resource, ResourceService, type WatchEvent, WatchEventSchema } from "@plinth/proto";
 import { nameKey } from "@plinth/resource";
-import { Artist, demo } from "../src/fixture/demo-types.fixture.ts";
+import { Artist, demo } from "../src/demo-types.fixture.ts";
 import { createControllerManager, defineController } from "../src/index.ts";
 import { heapUsed, printTable, type Row } from "./table.ts";
 

@@ -3,7 +3,7 @@
  * with a list of keys, and a platform timer for each delay.
  */
 import { systemClock } from "@plinth/runtime";
-import { KeyedQueue } from "../src/queue/keyed-queue.ts";
+import { MergingQueue } from "../src/queue/merging-queue.ts";
 import { heapUsed, printTable, type Row } from "./table.ts";
 
 const count = Number(process.env.PLINTH_BENCH_KEYS ?? 1_000_000);
@@ -27,7 +27,7 @@ function measure(operation: string, ours: () => void, plain: () => void): void {
 	});
 }
 
-const queue = new KeyedQueue<string>({
+const queue = new MergingQueue<string>({
 	clock: systemClock,
 	backoff: { baseMs: 5, maxMs: 1_000_000 },
 	onReady: () => {},

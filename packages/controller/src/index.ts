@@ -50,7 +50,7 @@ export { chain, merge, type Transformation, transform } from "./mappers/combinat
 export { type IdModifier, inTenancy, named, ofType } from "./mappers/id-modifier.ts";
 export { mapOwner, ownerOfType } from "./mappers/owner.ts";
 export { sameNameAs } from "./mappers/same-name.ts";
-export type { QueueState } from "./queue/keyed-queue.ts";
+export type { QueueState } from "./queue/merging-queue.ts";
 export { type ControllerLimits, defaultLimits } from "./run/limits.ts";
 export type { OwnWritesMetrics } from "./run/own-writes.ts";
 export type { Phase } from "./run/phase.ts";

@@ -16,9 +16,9 @@ import {
 	makeAnyClient,
 	type StreamResponse,
 } from "@connectrpc/connect";
-import { LeavableMessages } from "./leavable-messages.ts";
-import type { InProcessTransport, OpenStream } from "./open-stream.ts";
-import { StreamOfOne } from "./stream-of-one.ts";
+import { LeavableMessages } from "./streams/leavable-messages.ts";
+import type { InProcessTransport, OpenStream } from "./streams/open-stream.ts";
+import { StreamOfOne } from "./streams/stream-of-one.ts";
 
 /**
  * A client of a service, as Connect's `createClient` makes them, that adds next to nothing to what

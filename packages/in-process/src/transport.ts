@@ -1,14 +1,14 @@
 import type { ConnectRouter } from "@connectrpc/connect";
 import { systemClock, systemScheduler } from "@plinth/runtime";
-import type { CallRequest, Environment } from "./call.ts";
-import { interceptUnaryCall } from "./client-interceptors.ts";
-import { hopsThrough } from "./hops.ts";
-import { InterceptedStream } from "./intercepted-stream.ts";
-import { failedStream, type InProcessTransport } from "./open-stream.ts";
+import type { CallRequest, Environment } from "./call/call.ts";
+import { hopsThrough } from "./call/hops.ts";
+import { RouteTable } from "./call/route-table.ts";
+import { callUnary } from "./call/unary-call.ts";
+import { interceptUnaryCall } from "./interceptors/client-interceptors.ts";
+import { InterceptedStream } from "./interceptors/intercepted-stream.ts";
 import type { InProcessTransportOptions } from "./options.ts";
-import { RouteTable } from "./route-table.ts";
-import { callStream } from "./stream-call.ts";
-import { callUnary } from "./unary-call.ts";
+import { failedStream, type InProcessTransport } from "./streams/open-stream.ts";
+import { callStream } from "./streams/stream-call.ts";
 
 /**
  * A transport to the services that `routes` registers, within this process. The handler gets the

@@ -1,11 +1,11 @@
 import { describe, it } from "vitest";
-import { assertClones } from "./testing/assert-clones.fixture.ts";
-import { TORTURE_CLONERS } from "./testing/torture-cloners.fixture.ts";
+import { assertClones } from "./testing/assert-clones.ts";
+import { tortureCloners } from "./testing/torture-cloners.ts";
 
 const runs = Number(process.env.PLINTH_SEEDS ?? 1_000);
 
 describe("a generated cloner, at length", () => {
-	it.each(TORTURE_CLONERS.map((cloner) => [cloner.schema.typeName, cloner] as const))(
+	it.each(tortureCloners.map((cloner) => [cloner.schema.typeName, cloner] as const))(
 		"clones random messages of %s",
 		(_typeName, cloner) => assertClones(cloner, { runs, seed: 2 }),
 	);

@@ -12,13 +12,13 @@ import {
 	cloneWellKnown,
 } from "../testdata/src/gen/torture/v1/torture_clone.ts";
 import * as torture from "../testdata/src/gen/torture/v1/torture_pb.ts";
-import { assertClones } from "./testing/assert-clones.fixture.ts";
-import { haveSameHiddenClass } from "./testing/hidden-class.fixture.ts";
-import { sharedObject } from "./testing/object-graph.fixture.ts";
-import { TORTURE_CLONERS } from "./testing/torture-cloners.fixture.ts";
+import { haveSameHiddenClass } from "./hidden-class.fixture.ts";
+import { assertClones } from "./testing/assert-clones.ts";
+import { sharedObject } from "./testing/object-graph.ts";
+import { tortureCloners } from "./testing/torture-cloners.ts";
 
 describe("a generated cloner", () => {
-	it.each(TORTURE_CLONERS.map((cloner) => [cloner.schema.typeName, cloner] as const))(
+	it.each(tortureCloners.map((cloner) => [cloner.schema.typeName, cloner] as const))(
 		"clones random messages of %s",
 		(_typeName, cloner) => assertClones(cloner, { runs: 100, seed: 1 }),
 	);

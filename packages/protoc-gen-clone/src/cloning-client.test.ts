@@ -21,7 +21,7 @@ import {
 	TortureService,
 	TreeSchema,
 } from "../testdata/src/gen/torture/v1/torture_pb.ts";
-import { sharedObject } from "./testing/object-graph.fixture.ts";
+import { sharedObject } from "./testing/object-graph.ts";
 
 type TortureClient = Client<typeof TortureService>;
 type LeafInit = MessageInitShape<typeof LeafSchema>;

@@ -8,14 +8,9 @@ import {
 	FileDescriptorProtoSchema,
 	ListValueSchema,
 } from "@bufbuild/protobuf/wkt";
+import { torture } from "@plinth/protoc-gen-clone/testing";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import {
-	ListsSchema,
-	MapsSchema,
-	ScalarsSchema,
-	WellKnownSchema,
-} from "../../../../packages/protoc-gen-clone/testdata/src/gen/torture/v1/torture_pb.ts";
 import {
 	assertAgrees,
 	assertNotLess,
@@ -27,6 +22,8 @@ import {
 	schemas,
 } from "./counted-messages.fixture.ts";
 import type { FieldPlan, MessagePlan } from "./message-plan.ts";
+
+const { ListsSchema, MapsSchema, ScalarsSchema, WellKnownSchema } = torture;
 
 /** All kinds of fields, groups and proto2 among them; the deep test takes all messages. */
 const mainSchemas = schemas.filter(({ name }) =>

@@ -10,15 +10,12 @@ import {
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { BinaryWriter } from "@bufbuild/protobuf/wire";
 import { type Any, AnySchema, StructSchema } from "@bufbuild/protobuf/wkt";
+import { arbitraryMessage, torture, tortureCloners } from "@plinth/protoc-gen-clone/testing";
 import fc from "fast-check";
-import { arbitraryMessage } from "../../../../packages/protoc-gen-clone/src/testing/arbitrary-message.fixture.ts";
-import { TORTURE_CLONERS } from "../../../../packages/protoc-gen-clone/src/testing/torture-cloners.fixture.ts";
-import {
-	ListsSchema,
-	WellKnownSchema,
-} from "../../../../packages/protoc-gen-clone/testdata/src/gen/torture/v1/torture_pb.ts";
 import { countBinaryFields } from "./count-binary-fields.ts";
 import { type MessagePlan, MessagePlans } from "./message-plan.ts";
+
+const { ListsSchema, WellKnownSchema } = torture;
 
 export const registry = createRegistry(ListsSchema, WellKnownSchema, AnySchema, StructSchema);
 export const plans = new MessagePlans(registry);
@@ -134,7 +131,7 @@ export function mangled(schema: DescMessage): fc.Arbitrary<Uint8Array> {
 }
 
 /** The messages of the torture protos. */
-export const schemas = [...new Set(TORTURE_CLONERS.map(({ schema }) => schema))];
+export const schemas = [...new Set(tortureCloners.map(({ schema }) => schema))];
 
 /** Throws if what is counted in random messages is not what they hold. */
 export function assertAgrees(schema: DescMessage, runs: number): void {

@@ -10,8 +10,6 @@ import { typeProblems } from "./type-problems.ts";
 export interface ModuleContext {
 	/** The resource service with full rights, for what the module does on its own behalf. */
 	readonly trusted: Client<typeof ResourceService>;
-	/** The resource service with the rights of the token in the headers of each call. */
-	readonly secured: Client<typeof ResourceService>;
 	readonly logger: Logger;
 }
 

@@ -2,8 +2,8 @@ import { clone } from "@bufbuild/protobuf";
 import { Condition_State, createResourceServiceCloningClient, ResourceSchema } from "@plinth/proto";
 import { decode, idOf } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
-import { Album, Artist, demo, text } from "../fixture/demo-types.fixture.ts";
-import { FakeService } from "../fixture/fake-service.fixture.ts";
+import { Album, Artist, demo, text } from "../demo-types.fixture.ts";
+import { FakeService } from "../fake-service.fixture.ts";
 import {
 	readResource,
 	writeIfDifferent,

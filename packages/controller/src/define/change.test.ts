@@ -1,7 +1,7 @@
 import { clone, create } from "@bufbuild/protobuf";
 import { type Resource, ResourceSchema, StatusSchema } from "@plinth/proto";
 import { describe, expect, it } from "vitest";
-import { Artist, demo } from "../fixture/demo-types.fixture.ts";
+import { Artist, demo } from "../demo-types.fixture.ts";
 import {
 	allOf,
 	anyChange,

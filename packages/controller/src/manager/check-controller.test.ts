@@ -3,9 +3,9 @@ import { describe, expect, it } from "vitest";
 import type { ControllerOptions } from "../define/controller.ts";
 import { defineController } from "../define/controller.ts";
 import { watch, watchEvents } from "../define/watch.ts";
-import { Album, Artist, type DemoType, demoType, Label } from "../fixture/demo-types.fixture.ts";
-import { TestBench } from "../fixture/running-manager.fixture.ts";
+import { Album, Artist, type DemoType, demoType, Label } from "../demo-types.fixture.ts";
 import { mapOwner } from "../mappers/owner.ts";
+import { TestBench } from "../running-manager.fixture.ts";
 import { createControllerManager } from "./manager.ts";
 
 type Options = ControllerOptions<DemoType["schema"], Record<never, never>>;

@@ -5,9 +5,9 @@ import { Phase, Placement } from "@plinth/proto/gen/plinth/controller/v1/control
 import { describe, expect, it } from "vitest";
 import { defineController } from "../define/controller.ts";
 import { watch } from "../define/watch.ts";
-import { Album, Artist, demo } from "../fixture/demo-types.fixture.ts";
-import { TestBench } from "../fixture/running-manager.fixture.ts";
+import { Album, Artist, demo } from "../demo-types.fixture.ts";
 import { mapOwner } from "../mappers/owner.ts";
+import { TestBench } from "../running-manager.fixture.ts";
 import { createControllerService } from "./controller-service.ts";
 import type { ControllerManager } from "./manager.ts";
 

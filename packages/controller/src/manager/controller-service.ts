@@ -11,7 +11,7 @@ import {
 	Placement,
 	type QueueSchema,
 } from "@plinth/proto/gen/plinth/controller/v1/controller_service_pb.js";
-import type { QueueState } from "../queue/keyed-queue.ts";
+import type { QueueState } from "../queue/merging-queue.ts";
 import type { ControllerState } from "./controller-state.ts";
 import { toMermaid } from "./dependency-graph.ts";
 import type { ControllerManager } from "./manager.ts";

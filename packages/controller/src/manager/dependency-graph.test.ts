@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { defineController } from "../define/controller.ts";
 import { watch } from "../define/watch.ts";
-import { Album, Artist, type DemoType, demoType, Label } from "../fixture/demo-types.fixture.ts";
-import { TestBench } from "../fixture/running-manager.fixture.ts";
+import { Album, Artist, type DemoType, demoType, Label } from "../demo-types.fixture.ts";
 import { mapOwner } from "../mappers/owner.ts";
+import { TestBench } from "../running-manager.fixture.ts";
 import { dependencyGraph, toMermaid } from "./dependency-graph.ts";
 
 function controller(name: string, manages: DemoType, ...watched: DemoType[]) {

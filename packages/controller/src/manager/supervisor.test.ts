@@ -4,8 +4,8 @@ import { describe, expect, it } from "vitest";
 import type { ReconcileContext } from "../define/context.ts";
 import { defineController } from "../define/controller.ts";
 import { watchEvents } from "../define/watch.ts";
-import { Album, Artist, type DemoType, demo, Label } from "../fixture/demo-types.fixture.ts";
-import { TestBench } from "../fixture/running-manager.fixture.ts";
+import { Album, Artist, type DemoType, demo, Label } from "../demo-types.fixture.ts";
+import { TestBench } from "../running-manager.fixture.ts";
 
 function named(
 	name: string,

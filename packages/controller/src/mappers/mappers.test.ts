@@ -5,7 +5,7 @@ import { silentLogger } from "@plinth/runtime";
 import { describe, expect, it } from "vitest";
 import type { MapperContext } from "../define/context.ts";
 import { isReadsOnly, type Mapper } from "../define/mapper.ts";
-import { Album, Artist, type DemoType, demo, Label } from "../fixture/demo-types.fixture.ts";
+import { Album, Artist, type DemoType, demo, Label } from "../demo-types.fixture.ts";
 import { cacheGet, cacheList, cacheParents } from "./cache-lookup.ts";
 import { chain, merge, transform } from "./combinators.ts";
 import { inTenancy, named, ofType } from "./id-modifier.ts";

@@ -1,7 +1,7 @@
 import type { Scheduler } from "@plinth/runtime";
 
 /** How many steps a pump makes before timers and input of the process get their turn. */
-const stepsInARow = 256;
+const stepsPerTurn = 256;
 
 /**
  * Makes steps while there are any, in turns: each begins on the scheduler, never within the call
@@ -30,7 +30,7 @@ export class Pump {
 			return;
 		}
 		this.#awake = true;
-		if (this.#steps < stepsInARow) {
+		if (this.#steps < stepsPerTurn) {
 			this.#scheduler.schedule(this.#turn);
 		} else {
 			setImmediate(this.#turn);
@@ -43,7 +43,7 @@ export class Pump {
 			this.#steps = 0;
 			setImmediate(this.#hadItsChance);
 		}
-		while (this.#steps < stepsInARow) {
+		while (this.#steps < stepsPerTurn) {
 			if (!this.#step()) {
 				this.#awake = false;
 				return;
@@ -60,6 +60,6 @@ export class Pump {
 }
 
 /** Lets timers and input of the process have their turn. */
-export function breathe(): Promise<void> {
+export function yieldToEventLoop(): Promise<void> {
 	return new Promise((resolve) => setImmediate(resolve));
 }

@@ -1,7 +1,7 @@
 /** Requests that follow a change are `live`; those of priming and of resyncs are `background`. */
 export type Priority = "live" | "background";
 
-/** Where an entry of a queue is; the states are explained in keyed-queue.ts. */
+/** Where an entry of a queue is; the states are explained in merging-queue.ts. */
 export type EntryState = "ready" | "delayed" | "active" | "held";
 
 /** What was added under a key while the key was active. */

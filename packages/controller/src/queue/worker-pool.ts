@@ -1,6 +1,6 @@
 import type { BackoffPolicy, Runtime } from "@plinth/runtime";
-import { KeyedQueue, type QueueState } from "./keyed-queue.ts";
 import { LimitSweep } from "./limit-sweep.ts";
+import { MergingQueue, type QueueState } from "./merging-queue.ts";
 import { Pump } from "./pump.ts";
 import type { Priority, QueueEntry } from "./queue-entry.ts";
 import { Task, type TaskStage } from "./task.ts";
@@ -77,7 +77,7 @@ export class TimeLimitError extends Error {
  */
 export class WorkerPool<Item> {
 	readonly #options: WorkerPoolOptions<Item>;
-	readonly #queue: KeyedQueue<Item>;
+	readonly #queue: MergingQueue<Item>;
 	readonly #pump: Pump;
 	/** By key, in the order in which they were started. */
 	readonly #tasks = new Map<string, Task>();
@@ -93,7 +93,7 @@ export class WorkerPool<Item> {
 	constructor(options: WorkerPoolOptions<Item>) {
 		this.#options = options;
 		this.#pump = new Pump(options.runtime.scheduler, () => this.#step());
-		this.#queue = new KeyedQueue({
+		this.#queue = new MergingQueue({
 			clock: options.runtime.clock,
 			backoff: options.backoff,
 			onReady: () => this.#pump.wake(),

@@ -3,9 +3,9 @@ import { idOf } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { defineController } from "../define/controller.ts";
 import { watch } from "../define/watch.ts";
-import { Album, Artist, demo } from "../fixture/demo-types.fixture.ts";
-import { TestBench } from "../fixture/running-manager.fixture.ts";
+import { Album, Artist, demo } from "../demo-types.fixture.ts";
 import { mapOwner } from "../mappers/owner.ts";
+import { TestBench } from "../running-manager.fixture.ts";
 
 /** Every object within a message, the message included, but for empty bytes: they can't be written to. */
 function objectsOf(value: unknown, found = new Set<object>()): Set<object> {

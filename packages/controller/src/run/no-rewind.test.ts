@@ -5,9 +5,9 @@ import type { ReconcileContext } from "../define/context.ts";
 import { defineController } from "../define/controller.ts";
 import { requeueNow } from "../define/requeue.ts";
 import { watch } from "../define/watch.ts";
-import { Album, Artist, demo, Label, text } from "../fixture/demo-types.fixture.ts";
-import { TestBench } from "../fixture/running-manager.fixture.ts";
+import { Album, Artist, demo, Label, text } from "../demo-types.fixture.ts";
 import { mapOwner } from "../mappers/owner.ts";
+import { TestBench } from "../running-manager.fixture.ts";
 
 /** Counts an album up by one from what the cache says, three times over. */
 function counter(seen: string[]) {

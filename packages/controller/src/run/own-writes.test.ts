@@ -1,8 +1,8 @@
 import { FakeClock } from "@plinth/runtime/testing";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { compareVersions } from "./compare-versions.ts";
 import { OwnWrites } from "./own-writes.ts";
-import { compareVersions } from "./versions.ts";
 
 const families = ["a", "b"] as const;
 

@@ -1,5 +1,5 @@
 import type { Clock, Timer } from "@plinth/runtime";
-import { compareVersions } from "./versions.ts";
+import { compareVersions } from "./compare-versions.ts";
 
 /** How often and how long keys waited for the cache to see their own writes. */
 export interface OwnWritesMetrics {

@@ -3,9 +3,9 @@ import { createInProcessTransport } from "@plinth/in-process";
 import { ControllerService } from "@plinth/proto";
 import { describe, expect, it } from "vitest";
 import { defineController } from "../define/controller.ts";
-import { Artist, demo } from "../fixture/demo-types.fixture.ts";
-import { TestBench } from "../fixture/running-manager.fixture.ts";
+import { Artist, demo } from "../demo-types.fixture.ts";
 import { createControllerService } from "../manager/controller-service.ts";
+import { TestBench } from "../running-manager.fixture.ts";
 
 describe("the time limits of reconciles", () => {
 	it("report after a minute, abort after five, count it as failed and try again", async () => {

@@ -2,7 +2,7 @@ import type { ID } from "@plinth/proto";
 import { idOf } from "@plinth/resource";
 import { FakeClock } from "@plinth/runtime/testing";
 import { describe, expect, it } from "vitest";
-import { Artist } from "../fixture/demo-types.fixture.ts";
+import { Artist } from "../demo-types.fixture.ts";
 import { Resync } from "./resync.ts";
 
 const hour = 3_600_000;

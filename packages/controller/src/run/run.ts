@@ -2,20 +2,20 @@ import type { TypeStats } from "@plinth/cache";
 import { encodeFence, type Fence } from "@plinth/runtime";
 import { RuntimeClient } from "../client/runtime-client.ts";
 import type { CustomWatch } from "../define/watch.ts";
-import type { QueueState } from "../queue/keyed-queue.ts";
+import type { QueueState } from "../queue/merging-queue.ts";
 import { Task } from "../queue/task.ts";
 import type { RunningWork } from "../queue/worker-pool.ts";
-import type { CacheFeed } from "./cache-feed.ts";
+import type { CacheUpdater } from "./cache-updater.ts";
+import { type ControllerComponents, createControllerComponents, poolsOf } from "./components.ts";
 import { consume } from "./custom-events.ts";
-import { follow } from "./follow.ts";
-import { buildMachinery, type Machinery, poolsOf } from "./machinery.ts";
+import { enqueueOnChange, enqueuePrimed, readyLimit } from "./enqueue-changes.ts";
+import { followWatch } from "./follow-watch.ts";
 import type { OwnWrites } from "./own-writes.ts";
 import type { Phase } from "./phase.ts";
-import { prime } from "./prime.ts";
+import { primeCache } from "./prime-cache.ts";
 import type { RunEnvironment } from "./run-environment.ts";
+import { settlesWithin } from "./settles-within.ts";
 import type { UndecodableState } from "./undecodable.ts";
-import { within } from "./within.ts";
-import { queuePrimed, readyLimit, witness } from "./witness.ts";
 import { WorkContext, type WorkScope } from "./work-context.ts";
 
 /** Why a run has ended. */
@@ -77,7 +77,7 @@ export class Run {
 	readonly #scope: WorkScope;
 	#refusal: string | undefined;
 	#endedAtMs: number | undefined;
-	#machinery: Machinery | undefined;
+	#components: ControllerComponents | undefined;
 
 	constructor(options: RunOptions) {
 		this.#options = options;
@@ -118,7 +118,7 @@ export class Run {
 
 	/** The cache has seen what was written for the key. */
 	release(key: string): void {
-		this.#machinery?.reconciler.release(key);
+		this.#components?.reconciler.release(key);
 	}
 
 	/** When its end was decided, on the monotonic clock; what it took to wind down is not life. */
@@ -128,15 +128,15 @@ export class Run {
 
 	/** Reconciles that ignore their signal, by key, with their end. */
 	get leftovers(): ReadonlyMap<string, Promise<void>> {
-		return this.#machinery?.reconciler.pool.working ?? new Map();
+		return this.#components?.reconciler.pool.working ?? new Map();
 	}
 
 	state(): RunState | undefined {
-		const machinery = this.#machinery;
-		if (machinery === undefined) {
+		const components = this.#components;
+		if (components === undefined) {
 			return undefined;
 		}
-		const { reconciler, maps, events, cache, undecodable } = machinery;
+		const { reconciler, maps, events, cache, undecodable } = components;
 		return {
 			requests: reconciler.pool.state(),
 			mappings: Object.fromEntries(
@@ -155,30 +155,30 @@ export class Run {
 		await this.#initialize();
 		this.#watching.signal.throwIfAborted();
 
-		const machinery = buildMachinery(this.#scope, ownWrites, this.#options.locked);
-		this.#machinery = machinery;
-		ownWrites.restart(machinery.feeds.map((feed) => feed.type.family));
+		const components = createControllerComponents(this.#scope, ownWrites, this.#options.locked);
+		this.#components = components;
+		ownWrites.restart(components.updaters.map((updater) => updater.type.family));
 		onPhase("priming");
-		const priming = machinery.feeds.map((feed) =>
-			prime(environment.client, feed, environment.logger, this.#watching.signal),
+		const priming = components.updaters.map((updater) =>
+			primeCache(environment.client, updater, environment.logger, this.#watching.signal),
 		);
 		this.#background.push(Promise.allSettled(priming).then(() => {}));
 		const versions = await Promise.all(priming);
 		this.#watching.signal.throwIfAborted();
 
 		onPhase("running");
-		for (const [at, feed] of machinery.feeds.entries()) {
+		for (const [at, updater] of components.updaters.entries()) {
 			const version = versions[at] ?? "";
-			ownWrites.advance(feed.type.family, version);
-			this.#spawn(this.#follow(machinery, feed, version));
+			ownWrites.advance(updater.type.family, version);
+			this.#spawn(this.#followWatch(components, updater, version));
 		}
 		for (const watch of environment.controller.watches) {
 			if (watch.kind === "custom") {
-				this.#spawn(this.#consume(machinery, watch));
+				this.#spawn(this.#consume(components, watch));
 			}
 		}
-		machinery.resync?.start();
-		await queuePrimed(machinery, this.#watching.signal);
+		components.resync?.start();
+		await enqueuePrimed(components, this.#watching.signal);
 	}
 
 	async #initialize(): Promise<void> {
@@ -198,16 +198,20 @@ export class Run {
 		}
 	}
 
-	async #follow(machinery: Machinery, feed: CacheFeed, version: string): Promise<void> {
+	async #followWatch(
+		components: ControllerComponents,
+		updater: CacheUpdater,
+		version: string,
+	): Promise<void> {
 		const { environment, ownWrites } = this.#options;
 		const { client, logger } = environment;
-		const { family } = feed.type;
-		await follow(
+		const { family } = updater.type;
+		await followWatch(
 			{
 				client,
-				feed,
+				updater,
 				logger,
-				onChange: witness(machinery, environment, feed.type),
+				onChange: enqueueOnChange(components, environment, updater.type),
 				onVersion: (seen) => ownWrites.advance(family, seen),
 			},
 			version,
@@ -215,10 +219,10 @@ export class Run {
 		);
 	}
 
-	async #consume(machinery: Machinery, watch: CustomWatch): Promise<void> {
+	async #consume(components: ControllerComponents, watch: CustomWatch): Promise<void> {
 		const { cloningClient, logger, runtime } = this.#options.environment;
 		const { signal } = this.#watching;
-		const queue = machinery.events.get(watch.name);
+		const queue = components.events.get(watch.name);
 		if (queue !== undefined) {
 			const client = new RuntimeClient({
 				...this.#scope,
@@ -246,21 +250,21 @@ export class Run {
 		onPhase("stopping");
 		const reason = new Error(`the run of controller ${environment.controller.name} has ended`);
 		this.#watching.abort(reason);
-		const machinery = this.#machinery;
-		machinery?.resync?.stop();
-		const pools = machinery === undefined ? [] : poolsOf(machinery);
+		const components = this.#components;
+		components?.resync?.stop();
+		const pools = components === undefined ? [] : poolsOf(components);
 		for (const pool of pools) {
 			pool.stop();
 		}
-		if (end.kind === "stopped" && machinery !== undefined) {
-			const finished = machinery.reconciler.pool.idle();
-			await within(clock, limits.stopFinishMs, Promise.race([finished, this.#lost.promise]));
+		if (end.kind === "stopped" && components !== undefined) {
+			const finished = components.reconciler.pool.idle();
+			await settlesWithin(clock, limits.stopFinishMs, Promise.race([finished, this.#lost.promise]));
 		}
 		for (const pool of pools) {
 			pool.abort(reason);
 		}
 		const idle = pools.map((pool) => pool.idle());
-		await within(clock, limits.stopAbortMs, Promise.all([...idle, ...this.#background]));
+		await settlesWithin(clock, limits.stopAbortMs, Promise.all([...idle, ...this.#background]));
 		this.#refusal = "its run has ended";
 		const stuck = [...this.leftovers.keys()];
 		if (stuck.length > 0) {

@@ -5,10 +5,10 @@ import { describe, expect, it } from "vitest";
 import type { Change } from "../define/change.ts";
 import { type ControllerOptions, defineController } from "../define/controller.ts";
 import { watch, watchEvents } from "../define/watch.ts";
-import { Album, Artist, type DemoType, demo, Label } from "../fixture/demo-types.fixture.ts";
-import { TestBench } from "../fixture/running-manager.fixture.ts";
+import { Album, Artist, type DemoType, demo, Label } from "../demo-types.fixture.ts";
 import { cacheList } from "../mappers/cache-lookup.ts";
 import { mapOwner } from "../mappers/owner.ts";
+import { TestBench } from "../running-manager.fixture.ts";
 
 const albumsByArtist = referenceIndex("artist", Album, ({ resource }) => resource.owner);
 

@@ -8,9 +8,9 @@ import { idOf } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { defineController } from "../define/controller.ts";
 import { watch } from "../define/watch.ts";
-import { Album, Artist, type DemoType, demo } from "../fixture/demo-types.fixture.ts";
-import { TestBench } from "../fixture/running-manager.fixture.ts";
+import { Album, Artist, type DemoType, demo } from "../demo-types.fixture.ts";
 import { createControllerService } from "../manager/controller-service.ts";
+import { TestBench } from "../running-manager.fixture.ts";
 
 /** As stored by a program in which field 1 was a number: its type reads a length there, and fails. */
 function undecodable(type: DemoType, name: string): Resource {

@@ -2,7 +2,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import type { ResourceClient } from "@plinth/controller";
 import { idOf, resourceOf } from "@plinth/resource";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { Item, marketTypes, Shop } from "../../testdata/market.ts";
+import { Item, marketTypes, Shop } from "../market-types.fixture.ts";
 import { startTestServer } from "../server/start-test-server.ts";
 import type { TestServer } from "../server/test-server.ts";
 import { ClientFaults } from "./client-faults.ts";

@@ -9,7 +9,7 @@ import {
 	QuoteSchema,
 	ShopSchema,
 } from "../../testdata/gen/acme/market/v1/market_pb.ts";
-import { Catalogue, Item, Quote, Shop } from "../../testdata/market.ts";
+import { Catalogue, Item, Quote, Shop } from "../market-types.fixture.ts";
 import { reconcileOnce } from "./reconcile-once.ts";
 
 const shop = resourceOf(Shop, {

@@ -4,7 +4,7 @@ import { defineController, requeueAfter, sameNameAs, watch } from "@plinth/contr
 import { idOf, resourceOf } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { QuoteSchema } from "../../testdata/gen/acme/market/v1/market_pb.ts";
-import { Item, marketTypes, Quote } from "../../testdata/market.ts";
+import { Item, marketTypes, Quote } from "../market-types.fixture.ts";
 import { startTestServer } from "./start-test-server.ts";
 
 /** Quotes each item at its price. */

@@ -18,7 +18,7 @@ import {
 	QuoteSchema,
 	SummarySchema,
 } from "../../testdata/gen/acme/market/v1/market_pb.ts";
-import { Catalogue, Item, Quote, Shop, Summary } from "../../testdata/market.ts";
+import { Catalogue, Item, Quote, Shop, Summary } from "../market-types.fixture.ts";
 
 /** Told of each reconcile that begins; answers what to call when it ends. */
 export type OnReconcile = (controller: string, id: ID, signal: AbortSignal) => () => void;

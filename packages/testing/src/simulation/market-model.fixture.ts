@@ -3,7 +3,7 @@ import type { Resource } from "@plinth/proto";
 import { decode, type ResourceType } from "@plinth/resource";
 import type { StorageBackend } from "@plinth/storage";
 import type { Origin } from "../../testdata/gen/acme/market/v1/market_pb.ts";
-import { Catalogue, Item, Quote, Shop, Summary } from "../../testdata/market.ts";
+import { Catalogue, Item, Quote, Shop, Summary } from "../market-types.fixture.ts";
 
 /** What a computed resource says that it was computed of; absent where a user wrote it. */
 export function originIn(resource: Resource): Origin | undefined {

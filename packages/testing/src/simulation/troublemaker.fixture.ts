@@ -2,8 +2,8 @@ import { create, type DescMessage, type MessageInitShape } from "@bufbuild/proto
 import { Code, ConnectError } from "@connectrpc/connect";
 import { idOf, type ResourceType, resourceOf } from "@plinth/resource";
 import type { Random } from "@plinth/runtime";
-import { Catalogue, Item, marketTypes, Quote, Shop, Summary } from "../../testdata/market.ts";
 import type { Stall } from "../faults/client-faults.ts";
+import { Catalogue, Item, marketTypes, Quote, Shop, Summary } from "../market-types.fixture.ts";
 import type { TestServer } from "../server/test-server.ts";
 
 /** Where it makes trouble. */

@@ -13,15 +13,15 @@ import type {
 	StreamRequest,
 	StreamResponse,
 } from "@connectrpc/connect";
-import type { CallRequest, Environment } from "./call.ts";
+import type { CallRequest, Environment } from "../call/call.ts";
+import { canceledBy } from "../call/wire-errors.ts";
+import { mapResults } from "../streams/map-results.ts";
+import type { OpenStream } from "../streams/open-stream.ts";
+import { stopIterator } from "../streams/stop-iterator.ts";
+import { callStream, type StreamCall } from "../streams/stream-call.ts";
 import { CallerScope } from "./caller-scope.ts";
 import { changedKind, expectMessage, requestOf, requestOfHanded } from "./client-interceptors.ts";
 import { chained } from "./interceptor-chain.ts";
-import { mapResults } from "./map-results.ts";
-import type { OpenStream } from "./open-stream.ts";
-import { stopIterator } from "./stop-iterator.ts";
-import { callStream, type StreamCall } from "./stream-call.ts";
-import { canceledBy } from "./wire-errors.ts";
 
 /**
  * A call with streams within the interceptors of the caller's side. They may make none, one or

@@ -1,7 +1,7 @@
 import { FakeClock } from "@plinth/runtime/testing";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { KeyedQueue } from "./keyed-queue.ts";
+import { MergingQueue } from "./merging-queue.ts";
 import type { QueueEntry } from "./queue-entry.ts";
 import { QueueModel } from "./queue-model.fixture.ts";
 
@@ -9,7 +9,7 @@ const backoff = { baseMs: 5, maxMs: 1_000_000 };
 
 function queueOf<Item>(merge?: (earlier: Item, later: Item) => Item) {
 	const clock = new FakeClock();
-	const queue = new KeyedQueue<Item>({
+	const queue = new MergingQueue<Item>({
 		clock,
 		backoff,
 		onReady: () => {},
@@ -18,7 +18,7 @@ function queueOf<Item>(merge?: (earlier: Item, later: Item) => Item) {
 	return { clock, queue };
 }
 
-function taken<Item>(queue: KeyedQueue<Item>): QueueEntry<Item> {
+function taken<Item>(queue: MergingQueue<Item>): QueueEntry<Item> {
 	const entry = queue.take();
 	if (entry === undefined) {
 		throw new Error("nothing is ready");
@@ -26,7 +26,7 @@ function taken<Item>(queue: KeyedQueue<Item>): QueueEntry<Item> {
 	return entry;
 }
 
-describe("KeyedQueue", () => {
+describe("MergingQueue", () => {
 	it("hands out a key once, with its latest item", () => {
 		const { queue } = queueOf<string>();
 		queue.add("a", "first", "live");
@@ -127,7 +127,7 @@ describe("KeyedQueue", () => {
 				};
 			},
 		};
-		const queue = new KeyedQueue<number>({ clock: counting, backoff, onReady: () => {} });
+		const queue = new MergingQueue<number>({ clock: counting, backoff, onReady: () => {} });
 		for (let at = 0; at < 1000; at++) {
 			queue.add(`k${at}`, at, "live", 1000 - at);
 			expect(timers).toBe(1);

@@ -3,8 +3,8 @@ import { cachedTypes } from "../define/cached-types.ts";
 import type { MapperContext } from "../define/context.ts";
 import type { Task } from "../queue/task.ts";
 import type { WorkerPool } from "../queue/worker-pool.ts";
-import { CacheFeed } from "./cache-feed.ts";
-import { EventQueue, type MappingScope, MapQueue } from "./mapping.ts";
+import { CacheUpdater } from "./cache-updater.ts";
+import { EventMappingQueue, MappingQueue, type MappingScope } from "./mapping-queues.ts";
 import type { OwnWrites } from "./own-writes.ts";
 import { Reconciler } from "./reconciler.ts";
 import { Resync } from "./resync.ts";
@@ -12,16 +12,16 @@ import { UndecodableResources } from "./undecodable.ts";
 import type { WorkScope } from "./work-context.ts";
 
 /** What a run consists of from its step 2 on; all of it is new with each run. */
-export interface Machinery {
+export interface ControllerComponents {
 	readonly cache: Cache;
 	readonly undecodable: UndecodableResources;
 	/** By which types get into the cache: the managed one first. */
-	readonly feeds: readonly CacheFeed[];
+	readonly updaters: readonly CacheUpdater[];
 	readonly reconciler: Reconciler;
 	/** By the key of the watched type. */
-	readonly maps: ReadonlyMap<string, MapQueue>;
+	readonly maps: ReadonlyMap<string, MappingQueue>;
 	/** By the name of the custom watch. */
-	readonly events: ReadonlyMap<string, EventQueue>;
+	readonly events: ReadonlyMap<string, EventMappingQueue>;
 	readonly resync: Resync | undefined;
 }
 
@@ -32,11 +32,11 @@ export type AnyPool = Pick<
 >;
 
 /** Builds the cache and the queues of a run, all of them empty. */
-export function buildMachinery(
+export function createControllerComponents(
 	scope: WorkScope,
 	ownWrites: OwnWrites,
 	locked: ReadonlyMap<string, Promise<void>>,
-): Machinery {
+): ControllerComponents {
 	const { controller } = scope.environment;
 	const { indexes, queries } = controller;
 	const types = cachedTypes(controller);
@@ -54,22 +54,22 @@ export function buildMachinery(
 		reconciler.lock(key, until);
 	}
 	const mapping = mappingScope(scope, cache, reconciler, undecodable);
-	const maps = new Map<string, MapQueue>();
-	const events = new Map<string, EventQueue>();
+	const maps = new Map<string, MappingQueue>();
+	const events = new Map<string, EventMappingQueue>();
 	for (const watch of controller.watches) {
 		if (watch.kind === "resources") {
-			maps.set(watch.type.key, new MapQueue(watch, mapping));
+			maps.set(watch.type.key, new MappingQueue(watch, mapping));
 		} else {
-			events.set(watch.name, new EventQueue(watch.name, mapping));
+			events.set(watch.name, new EventMappingQueue(watch.name, mapping));
 		}
 	}
-	const feeds = types.map((type) => new CacheFeed(type, cache, undecodable));
+	const updaters = types.map((type) => new CacheUpdater(type, cache, undecodable));
 	const resync = resyncOf(scope, cache, reconciler);
-	return { cache, undecodable, feeds, reconciler, maps, events, resync };
+	return { cache, undecodable, updaters, reconciler, maps, events, resync };
 }
 
 /** All pools, that of the reconciles first. */
-export function poolsOf({ reconciler, maps, events }: Machinery): readonly AnyPool[] {
+export function poolsOf({ reconciler, maps, events }: ControllerComponents): readonly AnyPool[] {
 	return [reconciler.pool, ...[...maps.values(), ...events.values()].map(({ pool }) => pool)];
 }
 

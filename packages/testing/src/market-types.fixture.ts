@@ -5,7 +5,7 @@ import {
 	QuoteSchema,
 	ShopSchema,
 	SummarySchema,
-} from "./gen/acme/market/v1/market_pb.ts";
+} from "../testdata/gen/acme/market/v1/market_pb.ts";
 
 /** A shop, as users declare it. */
 export const Shop = defineType(ShopSchema);

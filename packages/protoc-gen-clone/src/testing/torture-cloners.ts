@@ -8,10 +8,10 @@ import * as editionsClones from "../../testdata/src/gen/torture/v1/editions_clon
 import * as editions from "../../testdata/src/gen/torture/v1/editions_pb.ts";
 import * as tortureClones from "../../testdata/src/gen/torture/v1/torture_clone.ts";
 import * as torture from "../../testdata/src/gen/torture/v1/torture_pb.ts";
-import { type ClonerUnderTest, clonersUnderTest } from "./assert-clones.fixture.ts";
+import { type ClonerUnderTest, clonersUnderTest } from "./assert-clones.ts";
 
 /** The cloners of all messages in `testdata/proto`. */
-export const TORTURE_CLONERS: readonly ClonerUnderTest[] = [
+export const tortureCloners: readonly ClonerUnderTest[] = [
 	...clonersUnderTest(torture, tortureClones),
 	...clonersUnderTest(collisions, collisionsClones),
 	...clonersUnderTest(editions, editionsClones),

@@ -12,11 +12,11 @@ import type {
 	StreamRequest,
 	UnaryRequest,
 } from "@connectrpc/connect";
-import type { CallContext } from "./call-context.ts";
-import type { Answer } from "./handlers.ts";
-import { replaceHeaders } from "./header-copies.ts";
+import type { CallContext } from "../call/call-context.ts";
+import type { Answer } from "../call/handlers.ts";
+import { replaceHeaders } from "../call/header-copies.ts";
+import { mapResults } from "../streams/map-results.ts";
 import { chained } from "./interceptor-chain.ts";
-import { mapResults } from "./map-results.ts";
 
 /** Runs `handler` within the interceptors of its side. */
 export async function interceptUnary(

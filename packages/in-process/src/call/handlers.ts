@@ -1,10 +1,10 @@
 import { create, type DescMessage, type Message, type MessageInitShape } from "@bufbuild/protobuf";
 import { Code, ConnectError, type HandlerContext, type MethodImplSpec } from "@connectrpc/connect";
+import { interceptStream, interceptUnary } from "../interceptors/server-interceptors.ts";
+import type { RouterOptions } from "../options.ts";
+import { mapResults } from "../streams/map-results.ts";
 import type { CallContext } from "./call-context.ts";
-import { mapResults } from "./map-results.ts";
-import type { RouterOptions } from "./options.ts";
 import type { Route } from "./route-table.ts";
-import { interceptStream, interceptUnary } from "./server-interceptors.ts";
 
 /** What a handler may answer: a message, or the fields of one. */
 export type Answer = MessageInitShape<DescMessage>;

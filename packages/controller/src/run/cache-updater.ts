@@ -9,7 +9,7 @@ import type { UndecodableResources } from "./undecodable.ts";
  * or not its data can be decoded (undecodable.ts); an insert that fails throws, and the run ends: the
  * cache would lack what the server has.
  */
-export class CacheFeed {
+export class CacheUpdater {
 	readonly type: ResourceType;
 	readonly #cache: Cache;
 	readonly #undecodable: Pick<UndecodableResources, "forget">;

@@ -5,8 +5,8 @@ import { describe, expect, it } from "vitest";
 import { defineController } from "../define/controller.ts";
 import type { Mapper } from "../define/mapper.ts";
 import { watch } from "../define/watch.ts";
-import { Album, Artist, type DemoType, demo, Label } from "../fixture/demo-types.fixture.ts";
-import { TestBench } from "../fixture/running-manager.fixture.ts";
+import { Album, Artist, type DemoType, demo, Label } from "../demo-types.fixture.ts";
+import { TestBench } from "../running-manager.fixture.ts";
 
 /** A controller of artists whose albums name their artist in their data. */
 function controllerWith(map: Mapper<DemoType["schema"]>) {

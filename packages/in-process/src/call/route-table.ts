@@ -9,7 +9,7 @@ import {
 	type MethodImplSpec,
 	type ServiceImpl,
 } from "@connectrpc/connect";
-import type { RouterOptions } from "./options.ts";
+import type { RouterOptions } from "../options.ts";
 
 /** A registered method: its implementation, and the options of its service or its own. */
 export interface Route {

@@ -7,15 +7,15 @@ import {
 	type MessageShape,
 } from "@bufbuild/protobuf";
 import { Code, ConnectError, type StreamResponse } from "@connectrpc/connect";
-import { Call, type CallEnds, type CallRequest, type Environment } from "./call.ts";
-import { type Answer, openStream } from "./handlers.ts";
-import { copyOfHeaders } from "./header-copies.ts";
+import { Call, type CallEnds, type CallRequest, type Environment } from "../call/call.ts";
+import { type Answer, openStream } from "../call/handlers.ts";
+import { copyOfHeaders } from "../call/header-copies.ts";
+import { StreamResult } from "../call/responses.ts";
+import type { Route } from "../call/route-table.ts";
+import { asWireError, callerGone, canceledBy } from "../call/wire-errors.ts";
 import type { OpenStream } from "./open-stream.ts";
 import { PulledStream } from "./pulled-stream.ts";
-import { StreamResult } from "./responses.ts";
-import type { Route } from "./route-table.ts";
 import { stopIterator } from "./stop-iterator.ts";
-import { asWireError, callerGone, canceledBy } from "./wire-errors.ts";
 
 /**
  * A stream of messages to the handler, a stream of them back; either may be of one message. Throws

@@ -20,7 +20,7 @@ export interface QueueState {
 }
 
 /** What a queue is made with. */
-export interface KeyedQueueOptions<Item> {
+export interface MergingQueueOptions<Item> {
 	readonly clock: Clock;
 	/** Delays of items that fail. */
 	readonly backoff: BackoffPolicy;
@@ -58,7 +58,7 @@ const liveInARow = 15;
  * - Exactly the delayed entries are in the heap, and one timer is set, for its head or sooner.
  * - It holds no more entries than there are distinct keys.
  */
-export class KeyedQueue<Item> {
+export class MergingQueue<Item> {
 	readonly #clock: Clock;
 	readonly #backoff: BackoffPolicy;
 	readonly #merge: (earlier: Item, later: Item) => Item;
@@ -74,7 +74,7 @@ export class KeyedQueue<Item> {
 	#timer: { readonly timer: Timer; readonly dueMs: number } | undefined;
 	#closed = false;
 
-	constructor(options: KeyedQueueOptions<Item>) {
+	constructor(options: MergingQueueOptions<Item>) {
 		this.#clock = options.clock;
 		this.#backoff = options.backoff;
 		this.#merge = options.merge ?? ((_, later) => later);

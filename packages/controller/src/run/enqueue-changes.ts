@@ -1,17 +1,17 @@
 import type { ResourceType } from "@plinth/resource";
 import type { Logger } from "@plinth/runtime";
 import type { Change, ChangePredicate } from "../define/change.ts";
-import { breathe } from "../queue/pump.ts";
-import type { Machinery } from "./machinery.ts";
-import { eventsInARow } from "./prime.ts";
+import { yieldToEventLoop } from "../queue/pump.ts";
+import type { ControllerComponents } from "./components.ts";
+import { eventsPerTurn } from "./prime-cache.ts";
 import type { RunEnvironment } from "./run-environment.ts";
 
 /** While more keys than this are ready, whoever can wait adds no more. */
 export const readyLimit = 10_000;
 
 /** What a change of the type, already in the cache, puts into the queues. */
-export function witness(
-	{ reconciler, maps }: Machinery,
+export function enqueueOnChange(
+	{ reconciler, maps }: ControllerComponents,
 	{ controller, logger }: RunEnvironment,
 	type: ResourceType,
 ): (change: Change) => void {
@@ -37,16 +37,16 @@ export function witness(
  * happens meanwhile. What has been deleted since is not: its deletion was witnessed. Watched types go
  * first, so that most of what they are mapped to is queued already when its own turn comes.
  */
-export async function queuePrimed(
-	{ cache, feeds, reconciler, maps }: Machinery,
+export async function enqueuePrimed(
+	{ cache, updaters, reconciler, maps }: ControllerComponents,
 	signal: AbortSignal,
 ): Promise<void> {
-	for (const feed of feeds.toReversed()) {
-		const map = maps.get(feed.type.key);
+	for (const updater of updaters.toReversed()) {
+		const map = maps.get(updater.type.key);
 		const pool = map?.pool ?? reconciler.pool;
 		let queued = 0;
-		for (const id of cache.ids(feed.type)) {
-			const primed = feed.get(id);
+		for (const id of cache.ids(updater.type)) {
+			const primed = updater.get(id);
 			if (primed !== undefined) {
 				if (map === undefined) {
 					reconciler.enqueue(id, "background");
@@ -55,8 +55,8 @@ export async function queuePrimed(
 				}
 			}
 			queued += 1;
-			if (queued % eventsInARow === 0) {
-				await breathe();
+			if (queued % eventsPerTurn === 0) {
+				await yieldToEventLoop();
 				await pool.room(readyLimit);
 				signal.throwIfAborted();
 			}

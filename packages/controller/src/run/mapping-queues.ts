@@ -51,7 +51,7 @@ const newestKept = 31;
  * with it. Since a failed item is put before what came later, and requests carry no more than an
  * ID, nothing of an old version can take the place of a newer one.
  */
-export class MapQueue {
+export class MappingQueue {
 	readonly #watch: ResourceWatch;
 	readonly #scope: MappingScope;
 	readonly pool: WorkerPool<Versions>;
@@ -121,7 +121,7 @@ export class MapQueue {
 }
 
 /** The queue between a custom watch and the requests that its mapper makes; the latest event wins. */
-export class EventQueue {
+export class EventMappingQueue {
 	readonly pool: WorkerPool<MapEvent>;
 
 	constructor(name: string, scope: MappingScope) {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { type DescMessage, equals, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
 import fc from "fast-check";
-import { arbitraryMessage } from "./arbitrary-message.fixture.ts";
-import { deepFreeze, differentShape, frozenObject, sharedObject } from "./object-graph.fixture.ts";
+import { arbitraryMessage } from "./arbitrary-message.ts";
+import { deepFreeze, differentShape, frozenObject, sharedObject } from "./object-graph.ts";
 
 /** A message type and the function that should clone its messages. */
 export interface ClonerUnderTest {

@@ -1,4 +1,4 @@
-import type { Hops } from "./hops.ts";
+import type { Hops } from "../call/hops.ts";
 
 /** What the two sides of a stream do and are told. */
 export interface StreamSides<S, T> {

@@ -1,7 +1,7 @@
 import type { Clock } from "@plinth/runtime";
 
 /** Waits for the promise, but no longer than that; answers whether it has settled. */
-export async function within(
+export async function settlesWithin(
 	clock: Clock,
 	limitMs: number,
 	promise: Promise<unknown>,

@@ -16,12 +16,12 @@ import {
 	type UnaryRequest,
 	type UnaryResponse,
 } from "@connectrpc/connect";
-import type { CallRequest, Environment } from "./call.ts";
+import type { CallRequest, Environment } from "../call/call.ts";
+import { copyOfHeaders } from "../call/header-copies.ts";
+import { urlOf } from "../call/route-table.ts";
+import { callUnary } from "../call/unary-call.ts";
 import { CallerScope } from "./caller-scope.ts";
-import { copyOfHeaders } from "./header-copies.ts";
 import { chained } from "./interceptor-chain.ts";
-import { urlOf } from "./route-table.ts";
-import { callUnary } from "./unary-call.ts";
 
 /*
  * What interceptors are given and give back are plain objects, for they spread them to change a
