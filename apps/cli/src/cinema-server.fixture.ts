@@ -18,7 +18,7 @@ import {
 	createResourceService,
 	createTypeService,
 	ensureDefaultTenancy,
-	everyoneMayDoEverything,
+	insecureAllowAll,
 } from "@plinth/resource-service";
 import { systemRuntime } from "@plinth/runtime";
 import { createMemoryBackend } from "@plinth/storage";
@@ -62,7 +62,7 @@ export async function startCinema(options: CinemaOptions = {}): Promise<CinemaSe
 	]);
 	const backend = createMemoryBackend({ runtime: systemRuntime });
 	await ensureDefaultTenancy(backend, systemRuntime);
-	const authorizer = options.authorizer ?? everyoneMayDoEverything;
+	const authorizer = options.authorizer ?? insecureAllowAll;
 	const service = createResourceService({
 		backend,
 		registry,
@@ -71,7 +71,7 @@ export async function startCinema(options: CinemaOptions = {}): Promise<CinemaSe
 	const trusted = createResourceService({
 		backend,
 		registry,
-		authorizer: everyoneMayDoEverything,
+		authorizer: insecureAllowAll,
 	});
 	let watches = 0;
 	const handler = connectNodeAdapter({

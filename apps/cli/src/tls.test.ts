@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { TypeService } from "@plinth/proto";
 import { Partition, TypeRegistry } from "@plinth/resource";
-import { createTypeService, everyoneMayDoEverything } from "@plinth/resource-service";
+import { createTypeService, insecureAllowAll } from "@plinth/resource-service";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startCinema } from "./cinema-server.fixture.ts";
 import { runPlinth } from "./run-plinth.fixture.ts";
@@ -47,7 +47,7 @@ beforeAll(async () => {
 		connectNodeAdapter({
 			routes: (router) => {
 				const registry = new TypeRegistry([Partition]);
-				const service = createTypeService({ registry, authorizer: everyoneMayDoEverything });
+				const service = createTypeService({ registry, authorizer: insecureAllowAll });
 				router.service(TypeService, service);
 			},
 		}),

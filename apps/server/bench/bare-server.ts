@@ -6,7 +6,7 @@ import { Namespace, Partition, Tombstone, TypeRegistry } from "@plinth/resource"
 import {
 	createResourceService,
 	ensureDefaultTenancy,
-	everyoneMayDoEverything,
+	insecureAllowAll,
 } from "@plinth/resource-service";
 import { systemRuntime } from "@plinth/runtime";
 import { createMemoryBackend } from "@plinth/storage";
@@ -17,7 +17,7 @@ await ensureDefaultTenancy(backend, systemRuntime);
 const service = createResourceService({
 	backend,
 	registry: new TypeRegistry([Partition, Namespace, Tombstone, Artist]),
-	authorizer: everyoneMayDoEverything,
+	authorizer: insecureAllowAll,
 });
 const server = createServer(
 	connectNodeAdapter({ routes: (router) => router.service(ResourceService, service) }),

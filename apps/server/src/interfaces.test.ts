@@ -3,7 +3,7 @@ import { createUniversalHandlerClient, type UniversalClientFn } from "@connectrp
 import { createTransport } from "@connectrpc/connect/protocol-connect";
 import { ResourceService } from "@plinth/proto";
 import { idOf, Partition, TypeRegistry } from "@plinth/resource";
-import { ensureDefaultTenancy, everyoneMayDoEverything } from "@plinth/resource-service";
+import { ensureDefaultTenancy, insecureAllowAll } from "@plinth/resource-service";
 import { silentLogger, systemRuntime } from "@plinth/runtime";
 import { createMemoryBackend } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
@@ -19,7 +19,7 @@ async function interfaces(options: Partial<InterfacesOptions> = {}): Promise<Int
 		backend,
 		copies: { kind: "taken-elsewhere", instead: "the test has no backups" },
 		registry: new TypeRegistry([Partition]),
-		authorizer: everyoneMayDoEverything,
+		authorizer: insecureAllowAll,
 		modules: [],
 		controllers: { state: () => ({ holdsLease: true, controllers: [] }), graph: () => noGraph },
 		runtime: systemRuntime,

@@ -18,10 +18,10 @@ import {
 } from "@plinth/proto";
 import type { Authorizer, TypeLike, TypeRegistry } from "@plinth/resource";
 import {
+	correctConnectErrors,
 	createResourceService,
 	createTypeService,
-	deploymentItself,
-	sendErrorsWell,
+	deploymentAuthorizer,
 } from "@plinth/resource-service";
 import type { Logger, Runtime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
@@ -98,8 +98,8 @@ export function createInterfaces(options: InterfacesOptions): Interfaces {
 		registry,
 		runtime,
 		logger,
-		authorizer: deploymentItself,
-		isServersOwn: true,
+		authorizer: deploymentAuthorizer,
+		isInternal: true,
 	});
 	const secured = createResourceService({
 		backend,
@@ -122,7 +122,7 @@ export function createInterfaces(options: InterfacesOptions): Interfaces {
 		jsonOptions: { registry: registry.messages(), ignoreUnknownFields: false },
 		shutdownSignal: options.callsEnd,
 		requestGate: (call) => {
-			sendErrorsWell(call);
+			correctConnectErrors(call);
 			if (!options.takesCalls() && call.service.typeName !== Health.typeName) {
 				throw new ConnectError("the server is starting or stopping: try again", Code.Unavailable);
 			}

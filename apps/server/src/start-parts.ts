@@ -3,7 +3,7 @@ import { trace } from "@opentelemetry/api";
 import type { ControllerManager, ManagerState } from "@plinth/controller";
 import { metaService, metaTypes, ResourceShadow } from "@plinth/db-constraint";
 import { Namespace, Partition, Tombstone } from "@plinth/resource";
-import { createCallers, ensureDefaultTenancy } from "@plinth/resource-service";
+import { createCallerAuthenticator, ensureDefaultTenancy } from "@plinth/resource-service";
 import { type Logger, SuspendableLeases, systemRuntime, type Timer } from "@plinth/runtime";
 import { formatListenAddress } from "./configuration/listen-address.ts";
 import { BytePacer } from "./decoding/byte-pacer.ts";
@@ -188,7 +188,7 @@ export async function startParts(context: PartsContext): Promise<RunningParts> {
 		foreignTypes: modules.flatMap((module) => module.foreignTypes),
 		deployment,
 		connections: peers?.connections,
-		callers: createCallers(registry, authorizer),
+		callers: createCallerAuthenticator(registry, authorizer),
 		ownService: () => interfaces.trustedCloned,
 		...{ leases, readiness, runtime, logger },
 		onFailure: fail,

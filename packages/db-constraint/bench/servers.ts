@@ -7,7 +7,7 @@ import { Namespace, Partition, Tombstone, TypeRegistry } from "@plinth/resource"
 import {
 	createResourceService,
 	ensureDefaultTenancy,
-	everyoneMayDoEverything,
+	insecureAllowAll,
 } from "@plinth/resource-service";
 import { systemRuntime } from "@plinth/runtime";
 import { createMemoryBackend, type StorageBackend, wildcard } from "@plinth/storage";
@@ -34,7 +34,7 @@ function clientOver(backend: StorageBackend, types: readonly ResourceType[]) {
 	const service = createResourceService({
 		backend,
 		registry: new TypeRegistry([Tombstone, Partition, Namespace, ...types]),
-		authorizer: everyoneMayDoEverything,
+		authorizer: insecureAllowAll,
 		runtime: systemRuntime,
 	});
 	const transport = createInProcessTransport((router) => router.service(ResourceService, service));

@@ -1,4 +1,4 @@
-import type { Callers } from "@plinth/resource-service";
+import type { CallerAuthenticator } from "@plinth/resource-service";
 import type { Logger, Runtime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
 import type { Environment } from "./environment.ts";
@@ -27,7 +27,7 @@ export interface ConstraintContext {
 	readonly logger: Logger;
 	readonly limits: ConstraintLimits;
 	/** Decides on the callers that other deployments send; absent: all of them are accepted. */
-	readonly callers?: Callers | undefined;
+	readonly callers?: CallerAuthenticator | undefined;
 	/** Passes hints on to those who may want to ask. They may get lost. */
 	readonly hints: Hints;
 }

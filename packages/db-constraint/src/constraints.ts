@@ -1,6 +1,6 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
-import type { Callers } from "@plinth/resource-service";
+import type { CallerAuthenticator } from "@plinth/resource-service";
 import { type Logger, type Runtime, silentLogger, systemRuntime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
 import { Asking } from "./asking.ts";
@@ -26,7 +26,7 @@ export interface ConstraintsOptions {
 	 * Decides on the callers that other deployments send with what they reference; all are accepted where it
 	 * is absent.
 	 */
-	readonly callers?: Callers;
+	readonly callers?: CallerAuthenticator;
 	/** The real world where it is absent. */
 	readonly runtime?: Runtime;
 	/** Nothing is logged where it is absent. */

@@ -1,5 +1,5 @@
 import { referenceTo } from "@plinth/resource";
-import { removal } from "@plinth/resource-service";
+import { deletionWithTombstone } from "@plinth/resource-service";
 import { describe, expect, it } from "vitest";
 import { Thing, Widget } from "../testdata/types.ts";
 import { referencesFinalizer } from "./shadow.ts";
@@ -172,7 +172,7 @@ describe("writes and deletions at the same time", () => {
 		if (stored === undefined) {
 			throw new Error("it is gone");
 		}
-		await lab.run(alpha.store.commit(removal(lab.runtime, stored)));
+		await lab.run(alpha.store.commit(deletionWithTombstone(lab.runtime, stored)));
 		expect((await alpha.read(a))?.metadata).toMatchObject({ finalizers: referencesFinalizer });
 		await lab.run(beta.start());
 		await lab.pass(60_000);

@@ -12,7 +12,7 @@ import {
 	removeFinalizer,
 	Tombstone,
 } from "@plinth/resource";
-import { removal } from "@plinth/resource-service";
+import { deletionWithTombstone } from "@plinth/resource-service";
 import type { Runtime } from "@plinth/runtime";
 import type { Mutation } from "@plinth/storage";
 import { referencesFinalizer } from "./shadow.ts";
@@ -77,7 +77,7 @@ export function withStoredFinalizer(given: Resource, stored: Resource | undefine
 /** What deletes a resource: its removal with its tombstone, or the mark where it has finalizers. */
 export function deletion(runtime: Runtime, resource: Resource): readonly Mutation[] {
 	if (finalizersOf(resource).length === 0) {
-		return removal(runtime, resource);
+		return deletionWithTombstone(runtime, resource);
 	}
 	if (isMarkedForDeletion(resource)) {
 		return [];

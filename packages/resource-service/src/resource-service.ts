@@ -28,7 +28,7 @@ export interface ResourceServiceOptions {
 	 * Whether the callers are parts of the server itself. Their lists and watches have no share of the
 	 * memory that snapshots may retain, and are ended only when those of all others are.
 	 */
-	readonly isServersOwn?: boolean;
+	readonly isInternal?: boolean;
 	readonly runtime?: Runtime;
 	/** Learns of faults of the server, once each. */
 	readonly logger?: Logger;
@@ -41,10 +41,10 @@ export interface ResourceServiceOptions {
 export function createResourceService(
 	options: ResourceServiceOptions,
 ): ServiceImpl<typeof ResourceService> {
-	const { runtime = systemRuntime, logger = silentLogger, isServersOwn = false } = options;
+	const { runtime = systemRuntime, logger = silentLogger, isInternal = false } = options;
 	const context: ServiceContext = {
 		...options,
-		isServersOwn,
+		isInternal,
 		runtime,
 		logger,
 		rules: new MessageRules(options.registry),

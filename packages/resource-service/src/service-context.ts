@@ -11,7 +11,7 @@ export interface ServiceContext {
 	readonly registry: TypeRegistry;
 	readonly authorizer: Authorizer;
 	/** Whether the callers are parts of the server itself, whose watches give way last. */
-	readonly isServersOwn: boolean;
+	readonly isInternal: boolean;
 	readonly runtime: Runtime;
 	readonly logger: Logger;
 	readonly rules: MessageRules;

@@ -16,9 +16,9 @@ import type { Logger, Runtime } from "@plinth/runtime";
 import { silentLogger, systemRuntime } from "@plinth/runtime";
 import { createMemoryBackend, type StorageBackend, type StorageLimits } from "@plinth/storage";
 import { expect } from "vitest";
-import { everyoneMayDoEverything } from "./access/open-access.ts";
+import { insecureAllowAll } from "./access/open-access.ts";
 import { demoTypes } from "./demo.fixture.ts";
-import { sendErrorsWell } from "./errors/sendable-errors.ts";
+import { correctConnectErrors } from "./errors/sendable-errors.ts";
 import { createResourceService } from "./resource-service.ts";
 import { ensureDefaultTenancy } from "./tenancy/tenancy-defaults.ts";
 
@@ -65,7 +65,7 @@ export async function startService(
 		registry,
 		runtime,
 		logger,
-		authorizer: options.authorizer ?? everyoneMayDoEverything,
+		authorizer: options.authorizer ?? insecureAllowAll,
 	});
 	if (connection === "in-process") {
 		const transport = createInProcessTransport((router) =>
@@ -83,7 +83,7 @@ export async function startService(
 		connectNodeAdapter({
 			routes: (router) => router.service(ResourceService, service),
 			shutdownSignal: stop.signal,
-			requestGate: sendErrorsWell,
+			requestGate: correctConnectErrors,
 		}),
 	);
 	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

@@ -28,7 +28,7 @@ import {
 } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { LabelSchema } from "../testdata/gen/acme/demo/v2/demo_pb.ts";
-import { everyoneMayDoEverything } from "./access/open-access.ts";
+import { insecureAllowAll } from "./access/open-access.ts";
 import { PolicyAuthorizer } from "./access/policy-authorizer.ts";
 import { Artist, demoTypes } from "./demo.fixture.ts";
 import { expectRefusal } from "./service.fixture.ts";
@@ -37,7 +37,7 @@ import { createTypeService } from "./type-service.ts";
 const allTypes = [Partition, Namespace, ...demoTypes];
 
 function clientOf(
-	authorizer: Authorizer = everyoneMayDoEverything,
+	authorizer: Authorizer = insecureAllowAll,
 	types: readonly ResourceType[] = allTypes,
 ) {
 	const service = createTypeService({ registry: new TypeRegistry(types), authorizer });
@@ -143,7 +143,7 @@ describe("the type service", () => {
 	});
 
 	it("ends a page before its descriptors grow too large, and never before its first type", async () => {
-		const client = clientOf(everyoneMayDoEverything, largeTypes());
+		const client = clientOf(insecureAllowAll, largeTypes());
 		const first = await client.listTypes({});
 		expect(keysOf(first)).toEqual(["large.v1.One"]);
 		const second = await client.listTypes({ pageToken: first.nextPageToken });

@@ -13,7 +13,7 @@ import {
 } from "@plinth/resource";
 import { decideList } from "./access/authorization.ts";
 import { malformed } from "./errors/refusal.ts";
-import { accessOf } from "./requests/headers.ts";
+import { authenticateCall } from "./requests/headers.ts";
 import { limits } from "./requests/limits.ts";
 import { filesOf } from "./validation/rules-registry.ts";
 
@@ -41,7 +41,7 @@ export function createTypeService(options: TypeServiceOptions): ServiceImpl<type
 			if (pageSize < 0 || pageSize > limits.pageSize) {
 				throw malformed("page_size", `${pageSize} is not from 0 to ${limits.pageSize}`);
 			}
-			const access = await accessOf(options.authorizer, call);
+			const access = await authenticateCall(options.authorizer, call);
 			const types = options.registry
 				.all()
 				.filter((type) => type.key > pageToken && isTold(type, access));

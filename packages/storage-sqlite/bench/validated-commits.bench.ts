@@ -19,7 +19,7 @@ import {
 import {
 	createResourceService,
 	ensureDefaultTenancy,
-	everyoneMayDoEverything,
+	insecureAllowAll,
 } from "@plinth/resource-service";
 import { systemRuntime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
@@ -78,7 +78,7 @@ function validated(decorate: (backend: StorageBackend) => StorageBackend): Promi
 		const service = createResourceService({
 			backend,
 			registry: new TypeRegistry([Partition, Namespace, Tombstone, ...demoTypes]),
-			authorizer: everyoneMayDoEverything,
+			authorizer: insecureAllowAll,
 		});
 		const transport = createInProcessTransport((router) =>
 			router.service(ResourceService, service),

@@ -27,7 +27,7 @@ import {
 import {
 	createResourceService,
 	ensureDefaultTenancy,
-	everyoneMayDoEverything,
+	insecureAllowAll,
 } from "@plinth/resource-service";
 import { type Logger, type Runtime, systemRuntime } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
@@ -77,7 +77,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<System> 
 		backend: storage,
 		registry,
 		runtime,
-		authorizer: everyoneMayDoEverything,
+		authorizer: insecureAllowAll,
 	});
 	const client = createClient(
 		ResourceService,

@@ -7,7 +7,7 @@ import { idOf, Namespace, Partition, resourceOf, Tombstone, TypeRegistry } from 
 import {
 	createResourceService,
 	ensureDefaultTenancy,
-	everyoneMayDoEverything,
+	insecureAllowAll,
 } from "@plinth/resource-service";
 import { systemRuntime } from "@plinth/runtime";
 import { createMemoryBackend } from "@plinth/storage";
@@ -21,7 +21,7 @@ it("shares one object between store, event and all caches, and gives reconcilers
 	const service = createResourceService({
 		backend,
 		registry: new TypeRegistry([Partition, Namespace, Tombstone]),
-		authorizer: everyoneMayDoEverything,
+		authorizer: insecureAllowAll,
 	});
 	const client = createClient(
 		ResourceService,

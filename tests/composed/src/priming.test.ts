@@ -6,7 +6,7 @@ import { idOf, Namespace, Partition, resourceOf, Tombstone, TypeRegistry } from 
 import {
 	createResourceService,
 	ensureDefaultTenancy,
-	everyoneMayDoEverything,
+	insecureAllowAll,
 } from "@plinth/resource-service";
 import { systemRuntime } from "@plinth/runtime";
 import { createMemoryBackend } from "@plinth/storage";
@@ -18,7 +18,7 @@ it("runs no mapper and no reconciler before the last of the N+1 priming watches 
 	const service = createResourceService({
 		backend,
 		registry: new TypeRegistry([Partition, Namespace, Tombstone]),
-		authorizer: everyoneMayDoEverything,
+		authorizer: insecureAllowAll,
 	});
 	const transportOf = (implementation: typeof service) =>
 		createInProcessTransport((router) => router.service(ResourceService, implementation));

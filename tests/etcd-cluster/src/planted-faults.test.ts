@@ -6,7 +6,7 @@ import { Namespace, Partition, Tombstone, TypeRegistry } from "@plinth/resource"
 import {
 	createResourceService,
 	ensureDefaultTenancy,
-	everyoneMayDoEverything,
+	insecureAllowAll,
 } from "@plinth/resource-service";
 import { systemRuntime } from "@plinth/runtime";
 import { seededRandom } from "@plinth/runtime/testing";
@@ -31,7 +31,7 @@ async function problemsOfRun(seed: number, fault?: PlantedFault): Promise<Proble
 	const service = createResourceService({
 		backend,
 		registry: new TypeRegistry([Partition, Namespace, Tombstone, Register]),
-		authorizer: everyoneMayDoEverything,
+		authorizer: insecureAllowAll,
 	});
 	const transport = createInProcessTransport((router) => router.service(ResourceService, service));
 	const client: ResourceClient = createClient(ResourceService, transport);

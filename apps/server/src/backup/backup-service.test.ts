@@ -6,7 +6,7 @@ import { Code, ConnectError, createClient, createHandlerContext } from "@connect
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { BackupService } from "@plinth/proto";
 import type { BackupResponse } from "@plinth/proto/gen/plinth/backup/v1/backup_service_pb.js";
-import { everyoneMayDoEverything, tokenHash } from "@plinth/resource-service";
+import { insecureAllowAll, tokenHash } from "@plinth/resource-service";
 import { silentLogger } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
 import { createSqliteBackend, restoreFile } from "@plinth/storage-sqlite";
@@ -202,7 +202,7 @@ describe("the stream of a backup", () => {
 		};
 		const service = createBackupService({
 			copies: { kind: "taken-here", take: async () => copy },
-			authorizer: everyoneMayDoEverything,
+			authorizer: insecureAllowAll,
 			clock,
 			logger: silentLogger,
 		});

@@ -7,7 +7,7 @@ import {
 	type BackupService,
 } from "@plinth/proto/gen/plinth/backup/v1/backup_service_pb.js";
 import type { Access, Authorizer, TypeLike } from "@plinth/resource";
-import { accessOf, enforce } from "@plinth/resource-service";
+import { authenticateCall, enforce } from "@plinth/resource-service";
 import type { Clock, Logger } from "@plinth/runtime";
 import { type CopyProgress, StorageFileError } from "@plinth/storage-sqlite";
 import { auditStream } from "../operations/audit.ts";
@@ -49,7 +49,7 @@ async function* parts(
 	{ copies, authorizer, clock, logger }: BackupServiceOptions,
 	call: HandlerContext,
 ): AsyncGenerator<BackupResponse> {
-	const access = await accessOf(authorizer, call);
+	const access = await authenticateCall(authorizer, call);
 	requireBackup(access);
 	if (copies.kind === "taken-elsewhere") {
 		throw new ConnectError(copies.instead, Code.FailedPrecondition);

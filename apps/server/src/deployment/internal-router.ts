@@ -9,7 +9,11 @@ import { metaTypes } from "@plinth/db-constraint";
 import { ResourceService } from "@plinth/proto";
 import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import { TypeRegistry } from "@plinth/resource";
-import { createResourceService, deploymentItself, sendErrorsWell } from "@plinth/resource-service";
+import {
+	correctConnectErrors,
+	createResourceService,
+	deploymentAuthorizer,
+} from "@plinth/resource-service";
 import type { Logger, Runtime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
 
@@ -38,7 +42,7 @@ export function createInternalRouter(options: InternalRouterOptions): ConnectRou
 		readMaxBytes: options.messageBytes,
 		shutdownSignal: options.callsEnd,
 		requestGate: (call) => {
-			sendErrorsWell(call);
+			correctConnectErrors(call);
 			check(call);
 		},
 		interceptors: [...options.interceptors],
@@ -52,7 +56,7 @@ export function createInternalRouter(options: InternalRouterOptions): ConnectRou
 				registry: new TypeRegistry(metaTypes),
 				runtime,
 				logger,
-				authorizer: deploymentItself,
+				authorizer: deploymentAuthorizer,
 			}),
 		);
 	}

@@ -18,7 +18,7 @@ import {
 import type { ResourceService } from "@plinth/proto";
 import type { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import type { ResourceType } from "@plinth/resource";
-import type { Callers } from "@plinth/resource-service";
+import type { CallerAuthenticator } from "@plinth/resource-service";
 import {
 	Backoff,
 	type LeaseManager,
@@ -46,7 +46,7 @@ export interface ReferencesOptions {
 	/** The ways to the other deployments. */
 	readonly connections: Connections | undefined;
 	/** Decides on the callers of other deployments. */
-	readonly callers: Callers;
+	readonly callers: CallerAuthenticator;
 	/** The own resource service, by which a meta deployment registers with itself. */
 	readonly ownService: () => Client<typeof ResourceService>;
 	/** Suspended while another schema than this server's is in force. */

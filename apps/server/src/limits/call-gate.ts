@@ -6,7 +6,7 @@ import {
 	type HandlerContext,
 } from "@connectrpc/connect";
 import type { Access, Authorizer } from "@plinth/resource";
-import { accessOf } from "@plinth/resource-service";
+import { authenticateCall } from "@plinth/resource-service";
 import type { Clock } from "@plinth/runtime";
 import type { Connection, Holder } from "../listener/connection.ts";
 import { exchangeOf } from "../listener/exchange.ts";
@@ -130,7 +130,7 @@ export class CallGate {
 		this.#checkRoom(call);
 		let access: Access | Promise<Access>;
 		try {
-			access = accessOf(this.#options.authorizer, call);
+			access = authenticateCall(this.#options.authorizer, call);
 		} catch (failure) {
 			return this.#stranger(call, failure);
 		}

@@ -1,6 +1,6 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { type Authorizer, operatorRead, type TypeLike } from "@plinth/resource";
-import { accessOf, enforce } from "@plinth/resource-service";
+import { authenticateCall, enforce } from "@plinth/resource-service";
 
 /**
  * Lets through only who may read resources of the type: for services that tell about the server
@@ -9,7 +9,7 @@ import { accessOf, enforce } from "@plinth/resource-service";
  */
 export function requireRead(authorizer: Authorizer, type: TypeLike): Interceptor {
 	return (next) => async (request) => {
-		const access = await accessOf(authorizer, { requestHeader: request.header });
+		const access = await authenticateCall(authorizer, { requestHeader: request.header });
 		enforce(access.check(operatorRead, { type, name: "" }));
 		return next(request);
 	};

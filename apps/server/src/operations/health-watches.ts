@@ -6,7 +6,7 @@ import {
 	createContextValues,
 } from "@connectrpc/connect";
 import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
-import { sendErrorsWell } from "@plinth/resource-service";
+import { correctConnectErrors } from "@plinth/resource-service";
 import type { Clock, Logger, Timer } from "@plinth/runtime";
 import {
 	Health,
@@ -76,7 +76,7 @@ export class HealthWatches implements Place {
 		const router = createConnectRouter({
 			readMaxBytes: messageBytes,
 			requestGate: (call) => {
-				sendErrorsWell(call);
+				correctConnectErrors(call);
 				const { failure } = call.values.get(turnKey);
 				if (failure !== undefined) {
 					throw failure;

@@ -1,5 +1,5 @@
 import { type Authorizer, operatorRead, type TypeLike } from "@plinth/resource";
-import { accessOf, enforce } from "@plinth/resource-service";
+import { authenticateCall, enforce } from "@plinth/resource-service";
 import type { MetricsEndpoint } from "../listener/plain-endpoints.ts";
 import { type Metrics, prometheusType } from "./metrics.ts";
 
@@ -11,7 +11,7 @@ export function metricsEndpoint(metrics: Metrics, authorizer: Authorizer): Metri
 	return {
 		contentType: prometheusType,
 		authorize: async (requestHeader) => {
-			const access = await accessOf(authorizer, { requestHeader });
+			const access = await authenticateCall(authorizer, { requestHeader });
 			enforce(access.check(operatorRead, { type: metricsType, name: "" }));
 		},
 		text: () => metrics.prometheus(),

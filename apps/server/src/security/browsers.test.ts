@@ -8,7 +8,7 @@ import {
 import { createConnectTransport, createGrpcWebTransport } from "@connectrpc/connect-web";
 import { NamespaceSchema, ResourceService } from "@plinth/proto";
 import { idOf, Namespace } from "@plinth/resource";
-import { everyoneMayDoEverything } from "@plinth/resource-service";
+import { insecureAllowAll } from "@plinth/resource-service";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createServer, type Server } from "../server.ts";
 import { startServer } from "../started-server.fixture.ts";
@@ -34,7 +34,7 @@ async function exists(server: Server, name: string): Promise<boolean> {
 
 describe("a server whose own authorizer looks at no tokens", () => {
 	it("takes no write of a page that had its own name resolve to this machine", async () => {
-		const authorizer = { ...everyoneMayDoEverything };
+		const authorizer = { ...insecureAllowAll };
 		const server = await startServer({ authorizer });
 		const headers = [json, "host: evil.example", "origin: http://evil.example"];
 		const refused = await rawHttp1(

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Access } from "@plinth/resource";
-import { accessUnder, type Policy, tokenHash } from "@plinth/resource-service";
+import { type Policy, policyAccess, tokenHash } from "@plinth/resource-service";
 import type { Clock, Logger, Timer } from "@plinth/runtime";
 import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from "jose";
 import type { ClaimGrant } from "./access-file.ts";
@@ -187,7 +187,7 @@ export class JwtAuthorizer {
 			payload,
 			policy,
 			end,
-			access: accessUnder(policy, end.signal),
+			access: policyAccess(policy, end.signal),
 			expiry: clock.setTimer(expiresMs - clock.now(), () => this.#forget(hash)),
 			verifiedMs: nowMs,
 			verifyAgain: () => this.authenticate(token),

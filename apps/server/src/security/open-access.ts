@@ -1,5 +1,5 @@
 import type { Authorizer } from "@plinth/resource";
-import { everyoneMayDoEverything } from "@plinth/resource-service";
+import { insecureAllowAll } from "@plinth/resource-service";
 import type { Clock, Logger } from "@plinth/runtime";
 import {
 	formatListenAddress,
@@ -42,7 +42,7 @@ export async function openAccess(
 			{},
 			"no tokens are configured: everyone who reaches the port has full rights",
 		);
-		return { authorizer: everyoneMayDoEverything, ...fixed };
+		return { authorizer: insecureAllowAll, ...fixed };
 	}
 	const opened = await createAccessAuthorizer(access, context);
 	return {
@@ -58,7 +58,7 @@ export function checkReach(
 	authorizer: Authorizer,
 	allowAnonymous: boolean,
 ): void {
-	const open = authorizer === everyoneMayDoEverything && !allowAnonymous;
+	const open = authorizer === insecureAllowAll && !allowAnonymous;
 	if (open && !isLoopback(listen)) {
 		throw new ListenError(
 			`${formatListenAddress(listen)} is beyond this machine, where everyone who reaches it would have full rights: give access or an authorizer, listen on 127.0.0.1, or set allowAnonymous`,

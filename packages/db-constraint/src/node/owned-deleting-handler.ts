@@ -18,7 +18,7 @@ import {
 	type Shadow,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { finalizersOf, hasFinalizer, newUlid, removeFinalizer } from "@plinth/resource";
-import { removal } from "@plinth/resource-service";
+import { deletionWithTombstone } from "@plinth/resource-service";
 import { Backoff } from "@plinth/runtime";
 import { Exhausted, type Mutation } from "@plinth/storage";
 import { type Asking, type HolderAnswer, isNo } from "../asking.ts";
@@ -135,7 +135,7 @@ export class OwnedDeletingHandler {
 			// It waits for finalizers of others, whose removal takes the shadow along.
 			return done;
 		} else if (finalizersOf(resource).every((each) => each === referencesFinalizer)) {
-			mutations.push(...removal(runtime, resource), shadowGone);
+			mutations.push(...deletionWithTombstone(runtime, resource), shadowGone);
 		} else {
 			const released = {
 				...resource,

@@ -3,7 +3,7 @@ import { createInProcessClient, createInProcessTransport } from "@plinth/in-proc
 import { ResourceService } from "@plinth/proto";
 import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import { decodeShared, encodeData, idOf, TypeRegistry } from "@plinth/resource";
-import { createResourceService, everyoneMayDoEverything } from "@plinth/resource-service";
+import { createResourceService, insecureAllowAll } from "@plinth/resource-service";
 import { systemRuntime } from "@plinth/runtime";
 import { createMemoryBackend, type StorageBackend } from "@plinth/storage";
 import { onTestFinished } from "vitest";
@@ -79,7 +79,7 @@ export class RegistryLab {
 		const resources = createResourceService({
 			backend: constraints.store,
 			registry: new TypeRegistry([...own, ResourceShadow]),
-			authorizer: everyoneMayDoEverything,
+			authorizer: insecureAllowAll,
 		});
 		const transport = createInProcessTransport((router) => {
 			router.service(SchemaMixinService, constraints.service);

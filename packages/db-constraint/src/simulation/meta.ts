@@ -2,7 +2,7 @@ import type { Transport } from "@connectrpc/connect";
 import { createInProcessTransport } from "@plinth/in-process";
 import { type Resource, ResourceService } from "@plinth/proto";
 import { decodeShared, encodeData, idOf, newUlid, TypeRegistry } from "@plinth/resource";
-import { createResourceService, everyoneMayDoEverything } from "@plinth/resource-service";
+import { createResourceService, insecureAllowAll } from "@plinth/resource-service";
 import { NotFound } from "@plinth/storage";
 import { recordDeletedDeployments } from "../registry/deleted-deployments.ts";
 import { deploymentOf } from "../registry/meta-picture.ts";
@@ -24,7 +24,7 @@ export class MetaServer {
 		const service = createResourceService({
 			backend: recordDeletedDeployments(stored, runtime),
 			registry: new TypeRegistry([...metaTypes]),
-			authorizer: everyoneMayDoEverything,
+			authorizer: insecureAllowAll,
 			runtime,
 		});
 		this.transport = createInProcessTransport(

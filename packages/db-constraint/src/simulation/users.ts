@@ -18,7 +18,7 @@ import {
 	resourceOf,
 	tenancyOf,
 } from "@plinth/resource";
-import { removal } from "@plinth/resource-service";
+import { deletionWithTombstone } from "@plinth/resource-service";
 import type { Mutation } from "@plinth/storage";
 import { deletion } from "../removals.ts";
 import { lookup } from "../shadow-records.ts";
@@ -300,7 +300,7 @@ export class User {
 		removeFinalizer(next, finalizer);
 		await server.store.commit(
 			finalizersOf(next).length === 0
-				? removal(this.#world.runtime, stored)
+				? deletionWithTombstone(this.#world.runtime, stored)
 				: [{ op: "put", resource: next, expectedVersion: stored.version }],
 		);
 	}

@@ -10,7 +10,7 @@ import {
 	resourceOf,
 	tenancyOf,
 } from "@plinth/resource";
-import { type Callers, ensureDefaultTenancy } from "@plinth/resource-service";
+import { type CallerAuthenticator, ensureDefaultTenancy } from "@plinth/resource-service";
 import { type SeededRuntime, seededRuntime } from "@plinth/runtime/testing";
 import { createMemoryBackend, type StorageBackend } from "@plinth/storage";
 import { createConstraintStore } from "../constraint-store.ts";
@@ -166,7 +166,7 @@ export class LabDeployment {
 	readonly backend: StorageBackend;
 	readonly failures: unknown[] = [];
 	/** Decides on callers of other deployments, from the next start on; all are accepted where it is absent. */
-	callers: Callers | undefined;
+	callers: CallerAuthenticator | undefined;
 	readonly #limits: Partial<ConstraintLimits>;
 	running: Running | undefined;
 

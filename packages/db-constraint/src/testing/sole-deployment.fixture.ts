@@ -13,7 +13,7 @@ import {
 	resourceOf,
 	tenancyOf,
 } from "@plinth/resource";
-import { removal } from "@plinth/resource-service";
+import { deletionWithTombstone } from "@plinth/resource-service";
 import type { Runtime } from "@plinth/runtime";
 import { type StorageBackend, wildcard } from "@plinth/storage";
 import { isPastRecall } from "../answers.ts";
@@ -127,7 +127,7 @@ export class SoleDeployment {
 		removeFinalizer(next, held);
 		await this.#constraints.store.commit(
 			finalizersOf(next).length === 0
-				? removal(runtime, stored)
+				? deletionWithTombstone(runtime, stored)
 				: [{ op: "put", resource: next, expectedVersion: stored.version }],
 		);
 	}

@@ -10,7 +10,7 @@ const fullRights: Access = {
  * Gives everyone full rights, token or not: for servers that no one else can reach. The name is long so
  * that no one uses it by accident.
  */
-export const everyoneMayDoEverything: Authorizer = {
+export const insecureAllowAll: Authorizer = {
 	tokenless: fullRights,
 	authenticate: () => fullRights,
 };
@@ -21,7 +21,7 @@ const deploymentAccess: Access = { ...fullRights, subject: "deployment", isDeplo
  * For clients that are part of the deployment: controllers, modules, other deployments that have its
  * credential. What they reference is not decided on, here or at other deployments.
  */
-export const deploymentItself: Authorizer = {
+export const deploymentAuthorizer: Authorizer = {
 	tokenless: deploymentAccess,
 	authenticate: () => deploymentAccess,
 };

@@ -81,7 +81,7 @@ export class PolicyAuthorizer implements Authorizer {
 	#grant(hash: string, policy: Policy): void {
 		this.revokeHashed(hash);
 		const end = new AbortController();
-		this.#grants.set(hash, { policy, access: accessUnder(policy, end.signal), end });
+		this.#grants.set(hash, { policy, access: policyAccess(policy, end.signal), end });
 	}
 
 	/** @throws ConnectError Unauthenticated where the token is missing or unknown. */
@@ -109,7 +109,7 @@ export function tokenHash(token: string): string {
 }
 
 /** What the policy allows, until `ended` aborts. */
-export function accessUnder(policy: Policy, ended: AbortSignal): Access {
+export function policyAccess(policy: Policy, ended: AbortSignal): Access {
 	return {
 		subject: policy.subject,
 		ended,

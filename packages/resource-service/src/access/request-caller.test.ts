@@ -15,9 +15,9 @@ import { describe, expect, it } from "vitest";
 import { ArtistSchema as ArtistV1Schema } from "../../testdata/gen/acme/demo/v1/demo_pb.ts";
 import { AlbumSchema, ArtistSchema } from "../../testdata/gen/acme/demo/v2/demo_pb.ts";
 import { Artist } from "../demo.fixture.ts";
-import { everyoneMayDoEverything } from "./open-access.ts";
+import { insecureAllowAll } from "./open-access.ts";
 import { PolicyAuthorizer, type PolicyRule } from "./policy-authorizer.ts";
-import { createCallers } from "./request-caller.ts";
+import { createCallerAuthenticator } from "./request-caller.ts";
 
 const target = {
 	type: Artist.type,
@@ -29,7 +29,7 @@ const target = {
 async function callerWith(rules: readonly PolicyRule[], registry = new TypeRegistry([Artist])) {
 	const authorizer = new PolicyAuthorizer();
 	authorizer.grant("token", { subject: "alice", rules });
-	return createCallers(registry, authorizer).authenticate("token");
+	return createCallerAuthenticator(registry, authorizer).authenticate("token");
 }
 
 describe("who may name a target", () => {
@@ -110,11 +110,11 @@ describe("who may name a target", () => {
 
 	it("is nobody whose token is not known, unless no tokens are looked at", async () => {
 		const registry = new TypeRegistry([Artist]);
-		const closed = createCallers(registry, new PolicyAuthorizer());
+		const closed = createCallerAuthenticator(registry, new PolicyAuthorizer());
 		await expect(closed.authenticate("token")).rejects.toMatchObject({
 			code: Code.Unauthenticated,
 		});
-		const open = createCallers(registry, everyoneMayDoEverything);
+		const open = createCallerAuthenticator(registry, insecureAllowAll);
 		expect([closed.isOpen, open.isOpen]).toEqual([false, true]);
 		expect((await open.authenticate(undefined)).decideReference(target).kind).toBe("allowed");
 	});

@@ -148,7 +148,7 @@ function sentToken(call: HandlerContext): string | undefined {
 }
 
 /** Decides on callers of other deployments, whose tokens those forward. */
-export interface Callers {
+export interface CallerAuthenticator {
 	/** Whether this deployment looks at no tokens: everyone may do everything. */
 	readonly isOpen: boolean;
 	/**
@@ -160,7 +160,10 @@ export interface Callers {
 }
 
 /** Callers of other deployments, as the authorizer of this one knows them. */
-export function createCallers(registry: TypeRegistry, authorizer: Authorizer): Callers {
+export function createCallerAuthenticator(
+	registry: TypeRegistry,
+	authorizer: Authorizer,
+): CallerAuthenticator {
 	return {
 		isOpen: authorizer.tokenless !== undefined,
 		async authenticate(token) {

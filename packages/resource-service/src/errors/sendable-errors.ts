@@ -12,7 +12,7 @@ import { sendableMessage } from "../requests/limits.ts";
  * Connect ends a call by way of its context, in all protocols, and sends the error only then. Calls that end
  * well get one reason for all: each of its own would cost a stack trace.
  */
-export function sendErrorsWell(call: HandlerContext): void {
+export function correctConnectErrors(call: HandlerContext): void {
 	if (isEndable(call)) {
 		const { abort } = call;
 		call.abort = (reason) => {

@@ -4,7 +4,7 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { ResourceService } from "@plinth/proto";
 import type { TypeRegistry } from "@plinth/resource";
-import { sendErrorsWell } from "../errors/sendable-errors.ts";
+import { correctConnectErrors } from "../errors/sendable-errors.ts";
 
 /** A request as it goes over the wire. */
 export interface WireRequest {
@@ -38,7 +38,7 @@ export async function openPort(
 			routes: (router) => router.service(ResourceService, service),
 			readMaxBytes: 4 * 1024 * 1024,
 			jsonOptions: { registry: registry.messages(), ignoreUnknownFields: false },
-			requestGate: sendErrorsWell,
+			requestGate: correctConnectErrors,
 		}),
 	);
 	const accepted = new Set<ServerHttp2Session>();

@@ -21,7 +21,7 @@ import {
 } from "@plinth/runtime";
 import { seededRandom } from "@plinth/runtime/testing";
 import { createMemoryBackend, type StorageBackend } from "@plinth/storage";
-import { everyoneMayDoEverything } from "../access/open-access.ts";
+import { insecureAllowAll } from "../access/open-access.ts";
 import { Artist, artist, demoTypes } from "../demo.fixture.ts";
 import { createResourceService } from "../resource-service.ts";
 import { ensureDefaultTenancy } from "../tenancy/tenancy-defaults.ts";
@@ -65,7 +65,7 @@ export async function fuzz(seed: number, requests: number): Promise<FuzzReport> 
 		backend,
 		registry,
 		runtime,
-		authorizer: everyoneMayDoEverything,
+		authorizer: insecureAllowAll,
 		logger: {
 			...silentLogger,
 			error: ({ err }) => faults.push(err instanceof Error ? (err.stack ?? "") : String(err)),

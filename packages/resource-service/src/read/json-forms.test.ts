@@ -13,7 +13,7 @@ import { systemRuntime } from "@plinth/runtime";
 import { createMemoryBackend, type StorageBackend } from "@plinth/storage";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { RecordingSchema } from "../../testdata/gen/acme/demo/v2/demo_pb.ts";
-import { everyoneMayDoEverything } from "../access/open-access.ts";
+import { insecureAllowAll } from "../access/open-access.ts";
 import { Artist, artist, demoTypes, Recording } from "../demo.fixture.ts";
 import { enveloped, openPort, type Port } from "../fuzz/port.fixture.ts";
 import { unregistered } from "../fuzz/run-fuzz.fixture.ts";
@@ -28,7 +28,7 @@ describe("data that JSON has no form for", () => {
 		backend = createMemoryBackend();
 		await ensureDefaultTenancy(backend, systemRuntime);
 		const registry = new TypeRegistry([Partition, Namespace, Tombstone, ...demoTypes]);
-		const authorizer = everyoneMayDoEverything;
+		const authorizer = insecureAllowAll;
 		port = await openPort(createResourceService({ backend, registry, authorizer }), registry);
 		owner = artist("miles");
 		owner.id = { ...idOf(Artist, "miles"), uid: "01ARZ3NDEKTSV4RRFFQ69G5FAV" };
@@ -137,7 +137,7 @@ describe("errors of messages that can't be parsed", () => {
 	it("are the caller's, over Connect and gRPC, unary and streaming", async () => {
 		const registry = new TypeRegistry(demoTypes);
 		const backend = createMemoryBackend();
-		const authorizer = everyoneMayDoEverything;
+		const authorizer = insecureAllowAll;
 		await using port = await openPort(
 			createResourceService({ backend, registry, authorizer }),
 			registry,

@@ -4,7 +4,7 @@ import { operatorRead } from "@plinth/resource";
 import { decideList, decideRead, enforce } from "../access/authorization.ts";
 import { Readable } from "../access/readable.ts";
 import { invalidArgument, missing } from "../errors/refusal.ts";
-import { accessOf } from "../requests/headers.ts";
+import { authenticateCall } from "../requests/headers.ts";
 import { checkFormerId } from "../requests/request-checks.ts";
 import type { ServiceContext } from "../service-context.ts";
 
@@ -22,7 +22,7 @@ export async function listByOwner(
 	if (!id.uid) {
 		throw invalidArgument("owner uid is required");
 	}
-	const access = await accessOf(context.authorizer, call);
+	const access = await authenticateCall(context.authorizer, call);
 	enforce(
 		type === undefined
 			? access.check(operatorRead, { type: id.type, tenancy: id.tenancy, name: id.name })

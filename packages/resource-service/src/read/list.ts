@@ -5,7 +5,7 @@ import type { Consistency, ListQuery } from "@plinth/storage";
 import { decideList, enforce } from "../access/authorization.ts";
 import { Readable } from "../access/readable.ts";
 import { malformed, malformedValue, missing } from "../errors/refusal.ts";
-import { accessOf, consistencyOf } from "../requests/headers.ts";
+import { authenticateCall, consistencyOf } from "../requests/headers.ts";
 import { approximateSize, limits } from "../requests/limits.ts";
 import { queryTenancy, requireType, resolveType } from "../requests/request-checks.ts";
 import type { ServiceContext } from "../service-context.ts";
@@ -19,7 +19,7 @@ export async function list(
 ): Promise<ListResponse> {
 	const { type, query } = checkListRequest(context, request);
 	const consistency = consistencyOf(call);
-	const access = await accessOf(context.authorizer, call);
+	const access = await authenticateCall(context.authorizer, call);
 	enforce(decideList(type, access, query.tenancy));
 	const readable = new Readable(context.registry, access);
 	const { pageSize, pageToken } = request;
@@ -69,7 +69,7 @@ async function begin(
 		readonly access: Access;
 	},
 ): Promise<PagedList> {
-	const subject = context.isServersOwn ? undefined : access.subject;
+	const subject = context.isInternal ? undefined : access.subject;
 	let list: PagedList | undefined;
 	const snapshot = await context.backend.snapshot(
 		query,

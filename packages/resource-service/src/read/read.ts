@@ -7,7 +7,7 @@ import {
 	enforce,
 	enforceWithResource,
 } from "../access/authorization.ts";
-import { accessOf, consistencyOf } from "../requests/headers.ts";
+import { authenticateCall, consistencyOf } from "../requests/headers.ts";
 import { checkId } from "../requests/request-checks.ts";
 import type { ServiceContext } from "../service-context.ts";
 import { notFoundIn } from "../tenancy/tenancy-check.ts";
@@ -20,7 +20,7 @@ export async function read(
 ): Promise<Resource> {
 	const { type, id } = checkId(context.registry, request.id, "id");
 	const consistency = consistencyOf(call);
-	const access = await accessOf(context.authorizer, call);
+	const access = await authenticateCall(context.authorizer, call);
 	const decision = decideRead(type, access, id);
 	enforce(decision);
 	let resource: Resource;

@@ -22,7 +22,7 @@ import {
 import { systemRuntime } from "@plinth/runtime";
 import { createMemoryBackend } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
-import { everyoneMayDoEverything } from "../access/open-access.ts";
+import { insecureAllowAll } from "../access/open-access.ts";
 import { PolicyAuthorizer, type PolicyRule } from "../access/policy-authorizer.ts";
 import { Artist, artist } from "../demo.fixture.ts";
 import { createResourceService } from "../resource-service.ts";
@@ -52,7 +52,7 @@ async function serviceWith(type: ResourceType, rules?: readonly PolicyRule[]) {
 	if (rules !== undefined) {
 		policies.grant("token", { subject: "someone", rules });
 	}
-	const authorizer = rules === undefined ? everyoneMayDoEverything : policies;
+	const authorizer = rules === undefined ? insecureAllowAll : policies;
 	const transport = createRouterTransport((router) => {
 		router.service(ResourceService, createResourceService({ backend, registry, authorizer }));
 	});

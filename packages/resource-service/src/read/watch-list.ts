@@ -5,7 +5,7 @@ import type { WatchEvent as StoredEvent } from "@plinth/storage";
 import { decideList, enforce } from "../access/authorization.ts";
 import { Readable } from "../access/readable.ts";
 import { malformedValue } from "../errors/refusal.ts";
-import { accessOf, consistencyOf } from "../requests/headers.ts";
+import { authenticateCall, consistencyOf } from "../requests/headers.ts";
 import { queryTenancy, requireType, resolveType } from "../requests/request-checks.ts";
 import type { ServiceContext } from "../service-context.ts";
 
@@ -136,7 +136,7 @@ async function open(
 		throw malformedValue("name_prefix", problem, request.namePrefix);
 	}
 	const consistency = consistencyOf(call);
-	const access = await accessOf(context.authorizer, call);
+	const access = await authenticateCall(context.authorizer, call);
 	enforce(decideList(type, access, tenancy));
 	const { ended } = access;
 	const events = context.backend.watchList(
@@ -144,7 +144,7 @@ async function open(
 		{
 			signal: ended === undefined ? call.signal : AbortSignal.any([call.signal, ended]),
 			consistency,
-			heldBy: context.isServersOwn ? {} : { subject: access.subject },
+			heldBy: context.isInternal ? {} : { subject: access.subject },
 			...(request.afterVersion && { afterVersion: request.afterVersion }),
 			...(request.bookmarks && { bookmarkEveryMs }),
 		},

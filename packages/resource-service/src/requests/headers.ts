@@ -43,7 +43,7 @@ export function fenceOf(context: HandlerContext): Fence | undefined {
  *
  * @throws ConnectError Unauthenticated where the token is missing, malformed or not known.
  */
-export function accessOf(
+export function authenticateCall(
 	authorizer: Authorizer,
 	context: Pick<HandlerContext, "requestHeader">,
 ): Access | Promise<Access> {

@@ -6,7 +6,7 @@ import { type Clock, type Random, silentLogger } from "@plinth/runtime";
 import { SeededScheduler, seededRandom } from "@plinth/runtime/testing";
 import { createMemoryBackend, type StorageLimits } from "@plinth/storage";
 import { delayedBackend } from "@plinth/storage/testing";
-import { everyoneMayDoEverything } from "../access/open-access.ts";
+import { insecureAllowAll } from "../access/open-access.ts";
 import { demoTypes } from "../demo.fixture.ts";
 import { createResourceService } from "../resource-service.ts";
 import { ensureDefaultTenancy } from "../tenancy/tenancy-defaults.ts";
@@ -52,7 +52,7 @@ export async function createSimulation(options: SimulationOptions): Promise<Simu
 	const service = createResourceService({
 		backend: delayedBackend(faulty, { scheduler, random, chance: 0.4 }),
 		registry: new TypeRegistry([Partition, Namespace, Tombstone, ...demoTypes]),
-		authorizer: everyoneMayDoEverything,
+		authorizer: insecureAllowAll,
 		runtime,
 		logger: { ...silentLogger, error: (fields) => faults.push(fields.err) },
 	});

@@ -19,7 +19,7 @@ import type { StorageBackend, TenancyUnit } from "@plinth/storage";
  * 3. Each commit that creates a resource in a unit, or changes its content, asserts the unit at the version
  *    at which it was seen unmarked (`assertTenancy`). Marking changes the version, so no such commit
  *    succeeds after the mark. Statuses and finalizers of what is there can still be written.
- * 4. A removal puts one tombstone in the place of what it removes (`removal`), in one commit.
+ * 4. A removal puts one tombstone in the place of what it removes (`deletionWithTombstone`), in one commit.
  *
  * By 3 and 4 the number of resources in a marked unit never grows. So a census that is not older than
  * the mark, and counts nothing, stays true until the unit is gone; and the removal expects the marked

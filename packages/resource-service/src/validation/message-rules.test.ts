@@ -13,7 +13,7 @@ import {
 import { systemRuntime } from "@plinth/runtime";
 import { createMemoryBackend } from "@plinth/storage";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { everyoneMayDoEverything } from "../access/open-access.ts";
+import { insecureAllowAll } from "../access/open-access.ts";
 import { openPort } from "../fuzz/port.fixture.ts";
 import { gigType } from "../gig.fixture.ts";
 import { limits } from "../requests/limits.ts";
@@ -96,7 +96,7 @@ describe("a type without generated code, in JSON", () => {
 		const backend = createMemoryBackend();
 		await ensureDefaultTenancy(backend, systemRuntime);
 		await using port = await openPort(
-			createResourceService({ backend, registry, authorizer: everyoneMayDoEverything }),
+			createResourceService({ backend, registry, authorizer: insecureAllowAll }),
 			registry,
 		);
 		const send = async (method: string, request: unknown) => {

@@ -14,7 +14,7 @@ import {
 } from "@plinth/resource";
 import { silentLogger } from "@plinth/runtime";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createCallers } from "../access/request-caller.ts";
+import { createCallerAuthenticator } from "../access/request-caller.ts";
 import { gigType } from "../gig.fixture.ts";
 import { connections, expectRefusal, startService, type TestService } from "../service.fixture.ts";
 import { createTypeService } from "../type-service.ts";
@@ -107,7 +107,10 @@ describe("an authorizer whose check returns a promise", () => {
 
 		it.each([true, false])("lets nobody name a target, elsewhere: %s", async (isElsewhere) => {
 			const Gig = gigType();
-			const caller = await createCallers(new TypeRegistry([Gig]), authorizer).authenticate("x");
+			const caller = await createCallerAuthenticator(
+				new TypeRegistry([Gig]),
+				authorizer,
+			).authenticate("x");
 			const target = { type: Gig.type, tenancy: {}, name: "gig", isElsewhere };
 			expect(() => caller.decideReference(target)).toThrow(AsynchronousHook);
 		});

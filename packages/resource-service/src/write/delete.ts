@@ -9,7 +9,7 @@ import {
 } from "../access/authorization.ts";
 import { callerOf } from "../access/request-caller.ts";
 import { resourceNotFound, staleVersion } from "../errors/refusal.ts";
-import { accessOf, fenceOf } from "../requests/headers.ts";
+import { authenticateCall, fenceOf } from "../requests/headers.ts";
 import { checkId } from "../requests/request-checks.ts";
 import type { ServiceContext } from "../service-context.ts";
 import { checkDeletable } from "../tenancy/tenancy-defaults.ts";
@@ -26,7 +26,7 @@ export async function deleteResource(
 	call: HandlerContext,
 ): Promise<string> {
 	const { type, id } = checkId(context.registry, request.id, "id");
-	const access = await accessOf(context.authorizer, call);
+	const access = await authenticateCall(context.authorizer, call);
 	const decision = decideWrite(type, access, id);
 	enforce(decision);
 	checkDeletable(id);

@@ -36,7 +36,7 @@ import {
 	metadataOver,
 	statusRefused,
 } from "./stored-rules.ts";
-import { removal } from "./tombstone.ts";
+import { deletionWithTombstone } from "./tombstone.ts";
 
 /** What a write comes down to. */
 export interface WritePlan {
@@ -236,7 +236,7 @@ async function planMarked(
 	}
 	await checkRelease(context.backend, stored, resource);
 	return finalizersOf(resource).length === 0
-		? { mutations: removal(context.runtime, stored), resource }
+		? { mutations: deletionWithTombstone(context.runtime, stored), resource }
 		: { mutations: [{ op: "put", resource, expectedVersion: stored.version }], resource };
 }
 
@@ -248,7 +248,7 @@ export async function planDelete(
 	const mustBeMarked = mustBeMarkedFirst(stored);
 	if (finalizersOf(stored).length === 0 && !mustBeMarked) {
 		await checkRelease(context.backend, stored, stored);
-		return removal(context.runtime, stored);
+		return deletionWithTombstone(context.runtime, stored);
 	}
 	if (isMarkedForDeletion(stored)) {
 		return [];

@@ -8,7 +8,7 @@ import type { Mutation } from "@plinth/storage";
  * The mutations that remove a resource: the deletion, and the tombstone from which the reaper
  * learns of it. A tombstone leaves none.
  */
-export function removal(runtime: Runtime, resource: Resource): readonly Mutation[] {
+export function deletionWithTombstone(runtime: Runtime, resource: Resource): readonly Mutation[] {
 	const { id } = resource;
 	if (id === undefined) {
 		throw new Error("stored resource without an id");

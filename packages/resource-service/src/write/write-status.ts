@@ -30,7 +30,7 @@ import {
 	missing,
 	staleVersion,
 } from "../errors/refusal.ts";
-import { accessOf, fenceOf } from "../requests/headers.ts";
+import { authenticateCall, fenceOf } from "../requests/headers.ts";
 import { checkSize, limits } from "../requests/limits.ts";
 import { checkId, requireName, requireType, resolveType } from "../requests/request-checks.ts";
 import type { ServiceContext } from "../service-context.ts";
@@ -43,7 +43,7 @@ export async function writeStatus(
 	request: WriteStatusRequest,
 	call: HandlerContext,
 ): Promise<Resource> {
-	const access = await accessOf(context.authorizer, call);
+	const access = await authenticateCall(context.authorizer, call);
 	const { type, id } = checkId(context.registry, request.id, "id");
 	if (!id.uid) {
 		throw missing("id.uid");

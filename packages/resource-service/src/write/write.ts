@@ -7,7 +7,7 @@ import { callerOf } from "../access/request-caller.ts";
 import { shownToWriter } from "../access/shown-to-writer.ts";
 import { alreadyThere } from "../errors/refusal.ts";
 import { readStored } from "../read/read-stored.ts";
-import { accessOf, fenceOf } from "../requests/headers.ts";
+import { authenticateCall, fenceOf } from "../requests/headers.ts";
 import type { ServiceContext } from "../service-context.ts";
 import { Candidate } from "./candidate.ts";
 import { ownerDoesNotExist, planWrite, type WritePlan } from "./plan-write.ts";
@@ -68,7 +68,7 @@ async function tryWrite(
 	call: HandlerContext,
 	{ dryRun, createOnly }: { readonly dryRun: boolean; readonly createOnly: boolean },
 ): Promise<TriedWrite> {
-	const access = await accessOf(context.authorizer, call);
+	const access = await authenticateCall(context.authorizer, call);
 	const caller = callerOf(context.registry, access, call);
 	const candidate = new Candidate(context, access, caller, input);
 	const options = { fence: fenceOf(call), caller, dryRun };

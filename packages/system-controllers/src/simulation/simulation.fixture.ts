@@ -25,7 +25,7 @@ import {
 import {
 	createResourceService,
 	ensureDefaultTenancy,
-	everyoneMayDoEverything,
+	insecureAllowAll,
 } from "@plinth/resource-service";
 import { type Random, silentLogger } from "@plinth/runtime";
 import { type SeededRuntime, seededRandom, seededRuntime } from "@plinth/runtime/testing";
@@ -115,7 +115,7 @@ async function startServer(
 		backend,
 		registry,
 		runtime,
-		authorizer: everyoneMayDoEverything,
+		authorizer: insecureAllowAll,
 		logger: { ...silentLogger, error: (fields) => faults.push(`fault: ${String(fields.err)}`) },
 	});
 	const transport = createInProcessTransport(

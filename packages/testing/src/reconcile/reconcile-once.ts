@@ -19,7 +19,7 @@ import {
 import {
 	createResourceService,
 	ensureDefaultTenancy,
-	everyoneMayDoEverything,
+	insecureAllowAll,
 } from "@plinth/resource-service";
 import { seededRuntime } from "@plinth/runtime/testing";
 import { createMemoryBackend } from "@plinth/storage";
@@ -88,7 +88,7 @@ export async function reconcileOnce(
 	const service = createResourceService({
 		backend,
 		registry: new TypeRegistry(new Set([...builtIn, ...cached, ...types])),
-		authorizer: everyoneMayDoEverything,
+		authorizer: insecureAllowAll,
 		runtime,
 		logger: log,
 	});

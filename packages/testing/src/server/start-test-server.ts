@@ -4,7 +4,7 @@ import { Namespace, Partition, Tombstone, TypeRegistry } from "@plinth/resource"
 import {
 	createResourceService,
 	ensureDefaultTenancy,
-	everyoneMayDoEverything,
+	insecureAllowAll,
 } from "@plinth/resource-service";
 import { LocalLeases } from "@plinth/runtime";
 import { seededRuntime } from "@plinth/runtime/testing";
@@ -44,7 +44,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
 				? cluster.backend
 				: delayedBackend(cluster.backend, { ...cluster.runtime, chance: storageDelays }),
 		registry: new TypeRegistry(new Set([Partition, Namespace, Tombstone, ...types])),
-		authorizer: everyoneMayDoEverything,
+		authorizer: insecureAllowAll,
 		runtime,
 		logger,
 	});
