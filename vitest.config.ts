@@ -3,6 +3,8 @@ import { defineConfig } from "vitest/config";
 
 const seededFastCheck = fileURLToPath(new URL("scripts/seeded-fast-check.ts", import.meta.url));
 
+const compileCache = fileURLToPath(new URL("node_modules/.cache/node-compile", import.meta.url));
+
 /**
  * The one configuration of all packages. `--mode deep` runs the long suites (`*.deep.test.ts`) instead of
  * the others, and `--mode soak` those that are run by hand (`*.soak.test.ts`).
@@ -17,8 +19,13 @@ export default defineConfig(({ mode }) => {
 			exclude: ["**/node_modules/**", "**/dist/**", ...(tier === "test" ? long : [])],
 			pool: "forks",
 			maxWorkers: 2,
-			testTimeout: tier === "test" ? 60_000 : 900_000,
-			hookTimeout: 60_000,
+			// Test files share their worker's modules: loading these takes longer than most tests.
+			isolate: false,
+			// A guard against hangs, not an assertion: no test depends on how fast the machine is.
+			testTimeout: 600_000,
+			hookTimeout: 600_000,
+			// Processes that tests start (servers, command lines, workers) load what is compiled already.
+			env: { NODE_COMPILE_CACHE: compileCache },
 			reporters: ["default", ["json", { outputFile: `.reports/${tier}.json` }]],
 		},
 	};

@@ -1,38 +1,115 @@
-/**
- * Sums up the reports that the test runs of all packages have left, with the time of each suite.
- * Fails where a test failed, was skipped, or where there is no report at all.
- */
+/** Reads the reports that vitest writes for each package (`.reports/<tier>.json`), and sums them up. */
 import { globSync, readFileSync } from "node:fs";
 import { dirname, relative } from "node:path";
+import { missingTools, type Tool, tools } from "@plinth/test-support/tools";
 
-interface Report {
-	readonly numPassedTests: number;
-	readonly numFailedTests: number;
-	readonly numPendingTests: number;
-	readonly numTodoTests: number;
+/** The parts of vitest's JSON report that are used here. */
+export interface Report {
 	readonly testResults: readonly {
+		/** The file, as an absolute path. */
 		readonly name: string;
 		readonly startTime: number;
 		readonly endTime: number;
+		readonly status: string;
+		/** Why the file could not be loaded; empty if it was. */
+		readonly message: string;
+		readonly assertionResults: readonly {
+			readonly fullName: string;
+			readonly status: string;
+			readonly failureMessages?: readonly string[] | null;
+		}[];
 	}[];
 }
 
-const files = globSync("{packages,apps,examples,tests}/*/.reports/*.json").sort();
-let passed = 0;
-let failed = 0;
-let skipped = 0;
-for (const file of files) {
-	const report: Report = JSON.parse(readFileSync(file, "utf8"));
-	passed += report.numPassedTests;
-	failed += report.numFailedTests;
-	skipped += report.numPendingTests + report.numTodoTests;
-	const folder = dirname(dirname(file));
-	for (const { name, startTime, endTime } of report.testResults) {
-		const seconds = ((endTime - startTime) / 1000).toFixed(1).padStart(7);
-		console.log(`${seconds} s  ${folder}/${relative(folder, name)}`);
-	}
+/** The report of one package. */
+export interface PackageReport {
+	/** The package's folder, relative to the root. */
+	readonly folder: string;
+	readonly report: Report;
 }
-console.log(`${passed} passed, ${failed} failed, ${skipped} skipped`);
-if (failed > 0 || skipped > 0 || passed === 0) {
-	process.exit(1);
+
+/** The files of the reports of a tier. */
+export function reportFiles(tier: string): readonly string[] {
+	return globSync(`{packages,apps,examples,tests,tools}/*/.reports/${tier}.json`).sort();
+}
+
+/** Reads them. */
+export function readReports(tier: string): readonly PackageReport[] {
+	return reportFiles(tier).map((file) => ({
+		folder: dirname(dirname(file)),
+		report: JSON.parse(readFileSync(file, "utf8")),
+	}));
+}
+
+const slowest = 10;
+
+/** The last lines of a test run. It passes if tests ran and none failed; `noSkips`: and none was skipped. */
+export function summarize(
+	reports: readonly PackageReport[],
+	noSkips: boolean,
+): { readonly text: string; readonly passes: boolean } {
+	const failures: string[] = [];
+	const skippedFor = new Map<string, number>();
+	const otherSkips: string[] = [];
+	const times: { readonly seconds: number; readonly file: string }[] = [];
+	let passed = 0;
+	let skipped = 0;
+	for (const { folder, report } of reports) {
+		for (const suite of report.testResults) {
+			const file = `${folder}/${relative(`${process.cwd()}/${folder}`, suite.name)}`;
+			times.push({ seconds: (suite.endTime - suite.startTime) / 1_000, file });
+			if (suite.status === "failed" && !suite.assertionResults.some(isFailed)) {
+				failures.push(`${file}: ${firstLine(suite.message)}`);
+			}
+			for (const test of suite.assertionResults) {
+				if (isFailed(test)) {
+					const message = firstLine(test.failureMessages?.[0] ?? "");
+					failures.push(`${file}: ${test.fullName}: ${message}`);
+				} else if (test.status === "passed") {
+					passed += 1;
+				} else {
+					skipped += 1;
+					const missing = missingTools(test.fullName);
+					if (missing.length === 0) {
+						otherSkips.push(`${file}: ${test.fullName}`);
+					}
+					for (const tool of missing) {
+						skippedFor.set(tool, (skippedFor.get(tool) ?? 0) + 1);
+					}
+				}
+			}
+		}
+	}
+	times.sort((a, b) => b.seconds - a.seconds);
+	const lines = [
+		`The ${Math.min(slowest, times.length)} slowest of ${times.length} files:`,
+		...times
+			.slice(0, slowest)
+			.map(({ seconds, file }) => `${seconds.toFixed(1).padStart(7)} s  ${file}`),
+		"",
+		...failures.map((failure) => `FAILED  ${failure}`),
+		...otherSkips.map((test) => `SKIPPED  ${test}`),
+		`${passed} passed, ${failures.length} failed, ${skipped} skipped`,
+		...[...skippedFor].map(
+			([tool, count]) =>
+				`${tool} is missing: ${count} ${count === 1 ? "test was" : "tests were"} skipped${packageHint(tool)}`,
+		),
+	];
+	const passes = failures.length === 0 && passed > 0 && !(noSkips && skipped > 0);
+	if (passed === 0) {
+		lines.push("no test ran");
+	}
+	return { text: lines.join("\n"), passes };
+}
+
+function isFailed({ status }: { readonly status: string }): boolean {
+	return status === "failed";
+}
+
+function firstLine(text: string): string {
+	return text.split("\n")[0] ?? "";
+}
+
+function packageHint(tool: string): string {
+	return Object.hasOwn(tools, tool) ? ` (Debian package ${tools[tool as Tool].package})` : "";
 }

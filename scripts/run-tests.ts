@@ -1,0 +1,39 @@
+/**
+ * Runs a tier of the tests of all packages with turbo, and sums it up in the last lines: each test that
+ * failed, and the tests that were skipped, with the tool that is missing for them.
+ *
+ *     node scripts/run-tests.ts test|test:deep|test:soak [options of turbo run]
+ *
+ * With PLINTH_NO_SKIPS=1 a skipped test is a failure, as in CI.
+ */
+import { spawnSync } from "node:child_process";
+import { rmSync } from "node:fs";
+import { type Tool, tools, toolVersion } from "@plinth/test-support/tools";
+import { readReports, reportFiles, summarize } from "./test-report.ts";
+
+const [task = "", ...options] = process.argv.slice(2);
+const tiers: Readonly<Record<string, string>> = {
+	test: "test",
+	"test:deep": "deep",
+	"test:soak": "soak",
+};
+const tier = tiers[task];
+if (tier === undefined) {
+	console.error(`usage: node scripts/run-tests.ts ${Object.keys(tiers).join("|")} [options]`);
+	process.exit(2);
+}
+
+// A report of an earlier run would be counted. Turbo restores those of what it does not run again.
+for (const file of reportFiles(tier)) {
+	rmSync(file);
+}
+const names = Object.keys(tools) as Tool[];
+const installed = names.map((tool) => `${tool}: ${toolVersion(tool) ?? "missing"}`).join("\n");
+const { status } = spawnSync("turbo", ["run", task, "--continue", ...options], {
+	stdio: "inherit",
+	// A part of turbo's cache key: a test that was skipped for a tool runs once that is installed.
+	env: { ...process.env, PLINTH_TOOLS: installed },
+});
+const { text, passes } = summarize(readReports(tier), process.env.PLINTH_NO_SKIPS === "1");
+console.log(text);
+process.exit(passes && status === 0 ? 0 : 1);

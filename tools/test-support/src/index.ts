@@ -1,0 +1,2 @@
+export { type Tool, toolVersion } from "./tools.ts";
+export { describeWith, itWith } from "./with-tools.ts";
