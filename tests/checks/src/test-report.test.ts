@@ -1,0 +1,90 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, readFile, rm, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { type Report, summarize } from "../../../scripts/test-report.ts";
+
+const root = fileURLToPath(new URL("../../..", import.meta.url));
+
+function reportOf(tests: Report["testResults"][number]["assertionResults"], message = ""): Report {
+	const status = message !== "" || tests.some((test) => test.status === "failed") ? "failed" : "passed";
+	const name = join(process.cwd(), "packages/a/src/a.test.ts");
+	return {
+		testResults: [
+			{ name, startTime: 0, endTime: 1_500, status, message, assertionResults: tests },
+		],
+	};
+}
+
+const summary = (report: Report, noSkips = false) =>
+	summarize([{ folder: "packages/a", report }], noSkips);
+
+describe("the summary of a test run", () => {
+	it("names each test that failed, with its message", () => {
+		const { text, passes } = summary(
+			reportOf([
+				{ fullName: "one", status: "passed" },
+				{ fullName: "two", status: "failed", failureMessages: ["Error: not 2\n    at a.ts"] },
+			]),
+		);
+		expect(text).toContain("FAILED  packages/a/src/a.test.ts: two: Error: not 2\n");
+		expect(text).toContain("1 passed, 1 failed, 0 skipped");
+		expect(passes).toBe(false);
+	});
+
+	it("names a file that could not be loaded", () => {
+		const { text, passes } = summary(reportOf([], "Cannot find module x"));
+		expect(text).toContain("FAILED  packages/a/src/a.test.ts: Cannot find module x\n");
+		expect(passes).toBe(false);
+	});
+
+	it("counts the skipped tests for each tool, and fails for them only if told so", () => {
+		const report = reportOf([
+			{ fullName: "one", status: "passed" },
+			{ fullName: "TLS (needs etcd, openssl) connects", status: "skipped" },
+			{ fullName: "a real etcd (needs etcd) reads", status: "skipped" },
+		]);
+		const { text, passes } = summary(report);
+		expect(text).toContain(
+			"etcd is missing: 2 tests were skipped (Debian package etcd-server)\nopenssl is missing: 1 test was skipped (Debian package openssl)",
+		);
+		expect(passes).toBe(true);
+		expect(summary(report, true).passes).toBe(false);
+	});
+
+	it("fails if no test ran", () => {
+		expect(summary(reportOf([])).passes).toBe(false);
+	});
+});
+
+describe("a machine with Node and bash alone", () => {
+	it("skips the tests that need a tool, and says for which", async () => {
+		const folder = await mkdtemp(join(tmpdir(), "plinth-no-tools-"));
+		onTestFinished(() => rm(folder, { recursive: true, force: true }));
+		await symlink(process.execPath, join(folder, "node"));
+		const { stdout: bash } = await promisify(execFile)("which", ["bash"]);
+		await symlink(bash.trim(), join(folder, "bash"));
+		const report = join(folder, "report.json");
+		const vitest = join(root, "node_modules/vitest/vitest.mjs");
+		await promisify(execFile)(
+			process.execPath,
+			[
+				...[vitest, "run", "--root", ".", "--config", "../../vitest.config.ts"],
+				...["--reporter", "json", "--outputFile", report, "src/security.test.ts", "src/keys.test.ts"],
+			],
+			{ cwd: join(root, "packages/storage-etcd"), env: { ...process.env, PATH: folder } },
+		);
+		const { text, passes } = summarize(
+			[{ folder: "packages/storage-etcd", report: JSON.parse(await readFile(report, "utf8")) }],
+			false,
+		);
+		expect(passes, text).toBe(true);
+		expect(text).toMatch(/\d+ passed, 0 failed, [1-9]\d* skipped\n/);
+		expect(text).toMatch(/^etcd is missing: \d+ tests were skipped/m);
+		expect(text).toMatch(/^openssl is missing: \d+ tests? (was|were) skipped/m);
+		expect(text).not.toContain("SKIPPED");
+	});
+});
