@@ -59,13 +59,14 @@ describe("the heap stays, and others are served, under", () => {
 				await new Promise((resolve) => setTimeout(resolve, 10));
 			}
 		});
-		expect(received).toBe(200_000);
+		expect(received).toBe(2_000 * written);
+		expect(written).toBeGreaterThan(0);
 		given.abort();
 		await Promise.allSettled(ends);
 	});
 
-	it("a slow reader that stops reading for a minute", async () => {
-		const server = await startLoaded();
+	it("a slow reader that stops reading", async () => {
+		const server = await startLoaded(["--limits-write-stall", "5s"]);
 		const socket = await open(server.port);
 		socket.write(watchRequest(typeJson));
 		await once(socket, "readable");
@@ -82,8 +83,8 @@ describe("the heap stays, and others are served, under", () => {
 		while (written < 2_500) {
 			await write();
 		}
-		await underLoad("a reader that stops for a minute", server, async () => {
-			const untilMs = performance.now() + 6_000;
+		await underLoad("a reader that stops", server, async () => {
+			const untilMs = performance.now() + 3_000;
 			while (performance.now() < untilMs) {
 				await write();
 			}
@@ -94,7 +95,7 @@ describe("the heap stays, and others are served, under", () => {
 		await closed;
 		const metrics = await (await fetch(`${server.address}/metrics`)).text();
 		expect(metrics).toMatch(/plinth_calls_cut_total\{[^}]*why="write_stall"[^}]*\} 1\n/);
-	}, 200_000);
+	});
 
 	it("clients that open streams and vanish", async () => {
 		const server = await startLoaded();
