@@ -21,9 +21,10 @@ export default defineConfig(({ mode }) => {
 			maxWorkers: 2,
 			// Test files share their worker's modules: loading these takes longer than most tests.
 			isolate: false,
-			// A guard against hangs, not an assertion: no test depends on how fast the machine is.
-			testTimeout: 600_000,
+			// Guards against hangs, not assertions: no test depends on how fast the machine is.
+			testTimeout: tier === "soak" ? 24 * 3_600_000 : 600_000,
 			hookTimeout: 600_000,
+			expect: { poll: { timeout: 300_000, interval: 20 } },
 			// Processes that tests start (servers, command lines, workers) load what is compiled already.
 			env: { NODE_COMPILE_CACHE: compileCache },
 			reporters: ["default", ["json", { outputFile: `.reports/${tier}.json` }]],

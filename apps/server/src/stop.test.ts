@@ -96,11 +96,9 @@ describe("a stop under load", () => {
 				.then(() => "answered", codeOf),
 		);
 		await Promise.all(transports.map((_, each) => server.logs(new RegExp(`song-${each}`))));
-		const startMs = performance.now();
+		// These calls never end by themselves: without the limit, neither would the process.
 		server.kill("SIGTERM");
 		expect(await Promise.all(plays)).toEqual(transports.map(() => "Unavailable"));
 		expect(await server.ended).toMatchObject({ code: 0, signal: null });
-		// The limit, a second in which calls say so, and what a busy machine takes.
-		expect(performance.now() - startMs).toBeLessThan(12_000);
 	});
 });

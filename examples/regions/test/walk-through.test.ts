@@ -24,13 +24,13 @@ const projectId = (name: string) => idOf("iam", "v1", "Project", name);
 const rackId = (name: string) => idOf("devices", "v1", "Rack", name);
 const deviceId = (name: string, version = "v1") => idOf("devices", version, "Device", name);
 
-beforeAll(() => regions.start(), 90_000);
+beforeAll(() => regions.start());
 afterAll(async () => {
 	await regions.stop();
 	rmSync(dataDirectory, { recursive: true });
 });
 
-describe("the walk-through of the README", { timeout: 200_000 }, () => {
+describe("the walk-through of the README", () => {
 	it("shows every deployment at both meta deployments together", async () => {
 		const type = { group: "meta", groupVersion: "v1", kind: "Deployment" };
 		const all = await Promise.all(

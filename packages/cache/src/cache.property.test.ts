@@ -286,7 +286,7 @@ it("answers as an array with filters does, whatever is done to it", () => {
 		}),
 		{ numRuns, ...(seed && { seed: Number(seed) }) },
 	);
-}, 600_000);
+});
 
 function sameItems(items: readonly Decoded[], expected: readonly Resource[]): void {
 	expect(items.length).toBe(expected.length);

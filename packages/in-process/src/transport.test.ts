@@ -485,7 +485,7 @@ describe("cancellation", () => {
 		const controller = new AbortController();
 		const call = errorOf(client.unary({}, { signal: controller.signal }));
 		tasks.shift()?.();
-		await vi.waitUntil(() => tasks.length > 0);
+		await vi.waitUntil(() => tasks.length > 0, { timeout: 300_000 });
 		controller.abort();
 		for (const task of tasks) {
 			task();

@@ -10,12 +10,11 @@ import { type Report, summarize } from "../../../scripts/test-report.ts";
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 
 function reportOf(tests: Report["testResults"][number]["assertionResults"], message = ""): Report {
-	const status = message !== "" || tests.some((test) => test.status === "failed") ? "failed" : "passed";
+	const status =
+		message !== "" || tests.some((test) => test.status === "failed") ? "failed" : "passed";
 	const name = join(process.cwd(), "packages/a/src/a.test.ts");
 	return {
-		testResults: [
-			{ name, startTime: 0, endTime: 1_500, status, message, assertionResults: tests },
-		],
+		testResults: [{ name, startTime: 0, endTime: 1_500, status, message, assertionResults: tests }],
 	};
 }
 
@@ -73,7 +72,14 @@ describe("a machine with Node and bash alone", () => {
 			process.execPath,
 			[
 				...[vitest, "run", "--root", ".", "--config", "../../vitest.config.ts"],
-				...["--reporter", "json", "--outputFile", report, "src/security.test.ts", "src/keys.test.ts"],
+				...[
+					"--reporter",
+					"json",
+					"--outputFile",
+					report,
+					"src/security.test.ts",
+					"src/keys.test.ts",
+				],
 			],
 			{ cwd: join(root, "packages/storage-etcd"), env: { ...process.env, PATH: folder } },
 		);

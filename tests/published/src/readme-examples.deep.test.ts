@@ -69,7 +69,7 @@ describe("the packages as they are published, in an empty npm project", () => {
 			}),
 		);
 		await run("npm", ["install", "--no-audit", "--no-fund"], { cwd: project });
-	}, 300_000);
+	});
 
 	afterAll(() => rmSync(project, { recursive: true, force: true }));
 

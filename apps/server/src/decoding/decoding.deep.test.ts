@@ -103,14 +103,14 @@ describe("six messages at once from a token without rights", () => {
 		expect([...before.keys()]).not.toContain("resource_exhausted");
 		const after = await underAttack("1.3 M", "application/proto", message, 6);
 		expect([...after]).toEqual([["resource_exhausted", 6 * rounds]]);
-	}, 600_000);
+	});
 
 	it("of a million empty objects in JSON are refused likewise", async () => {
 		const message = emptyMessagesJson(1_000_000);
 		await underAttack("1 M in JSON, no limit", "application/json", message, 6, withoutLimit);
 		const after = await underAttack("1 M in JSON", "application/json", message, 6);
 		expect([...after]).toEqual([["resource_exhausted", 6 * rounds]]);
-	}, 600_000);
+	});
 
 	it("of as many fields as the limit lets through are decoded one at a time", async () => {
 		const binary = await underAttack("249,000", "application/proto", emptyMessages(249_000), 6);
@@ -124,5 +124,5 @@ describe("six messages at once from a token without rights", () => {
 			expect([...outcomes.values()]).toEqual([6 * rounds]);
 			expect([...outcomes.keys()]).not.toContain("resource_exhausted");
 		}
-	}, 600_000);
+	});
 });

@@ -146,7 +146,7 @@ describe("a registry", () => {
 	it("is not ready before a meta deployment answers", async () => {
 		const lab = new RegistryLab();
 		const alpha = await lab.begin("alpha", "r1");
-		const ready = alpha.registry.ready(AbortSignal.timeout(10_000));
+		const ready = alpha.registry.ready(AbortSignal.timeout(300_000));
 		expect(alpha.registry.state.kind).toBe("registering");
 		await lab.start("meta", "r1");
 		await ready;

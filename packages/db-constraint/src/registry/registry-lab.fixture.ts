@@ -43,7 +43,7 @@ export class RegistryLab {
 	/** Starts a deployment, named `<service>-<region>`, and waits until it is registered. */
 	async start(service: string, region: string, options: StartOptions = {}): Promise<Started> {
 		const started = await this.begin(service, region, options);
-		await started.registry.ready(AbortSignal.timeout(10_000));
+		await started.registry.ready(AbortSignal.timeout(300_000));
 		return started;
 	}
 
