@@ -27,7 +27,8 @@ export default defineConfig(({ mode }) => {
 			expect: { poll: { timeout: 300_000, interval: 20 } },
 			// Processes that tests start (servers, command lines, workers) load what is compiled already.
 			env: { NODE_COMPILE_CACHE: compileCache },
-			reporters: ["default", ["json", { outputFile: `.reports/${tier}.json` }]],
+			reporters: ["default", "json"],
+			outputFile: { json: `.reports/${tier}.json` },
 		},
 	};
 });

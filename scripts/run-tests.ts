@@ -8,8 +8,9 @@
  */
 import { spawnSync } from "node:child_process";
 import { rmSync } from "node:fs";
+import { join } from "node:path";
 import { type Tool, tools, toolVersion } from "@plinth/test-support/tools";
-import { readReports, reportFiles, summarize } from "./test-report.ts";
+import { readReports, reportFiles, root, summarize } from "./test-report.ts";
 
 const [task = "", ...options] = process.argv.slice(2);
 const tiers: Readonly<Record<string, string>> = {
@@ -25,13 +26,14 @@ if (tier === undefined) {
 
 // A report of an earlier run would be counted. Turbo restores those of what it does not run again.
 for (const file of reportFiles(tier)) {
-	rmSync(file);
+	rmSync(join(root, file));
 }
 // Servers that tests start refuse variables with this prefix that they don't know.
 const { PLINTH_NO_SKIPS, ...environment } = process.env;
 const names = Object.keys(tools) as Tool[];
 const installed = names.map((tool) => `${tool}: ${toolVersion(tool) ?? "missing"}`).join("\n");
 const { status } = spawnSync("turbo", ["run", task, "--continue", ...options], {
+	cwd: root,
 	stdio: "inherit",
 	// A part of turbo's cache key: a test that was skipped for a tool runs once that is installed.
 	env: { ...environment, TEST_TOOLS: installed },

@@ -1,6 +1,7 @@
 /** Reads the reports that vitest writes for each package (`.reports/<tier>.json`), and sums them up. */
 import { globSync, readFileSync } from "node:fs";
-import { dirname, relative } from "node:path";
+import { join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
 import { missingTools, type Tool, tools } from "@plinth/test-support/tools";
 
 /** The parts of vitest's JSON report that are used here. */
@@ -21,31 +22,26 @@ export interface Report {
 	}[];
 }
 
-/** The report of one package. */
-export interface PackageReport {
-	/** The package's folder, relative to the root. */
-	readonly folder: string;
-	readonly report: Report;
-}
+/** The root of the repository. */
+export const root = fileURLToPath(new URL("..", import.meta.url));
 
-/** The files of the reports of a tier. */
+/** The files of the reports of a tier, relative to the root. */
 export function reportFiles(tier: string): readonly string[] {
-	return globSync(`{packages,apps,examples,tests,tools}/*/.reports/${tier}.json`).sort();
+	return globSync(`{packages,apps,examples,tests,tools}/*/.reports/${tier}.json`, {
+		cwd: root,
+	}).sort();
 }
 
 /** Reads them. */
-export function readReports(tier: string): readonly PackageReport[] {
-	return reportFiles(tier).map((file) => ({
-		folder: dirname(dirname(file)),
-		report: JSON.parse(readFileSync(file, "utf8")),
-	}));
+export function readReports(tier: string): readonly Report[] {
+	return reportFiles(tier).map((file) => JSON.parse(readFileSync(join(root, file), "utf8")));
 }
 
 const slowest = 10;
 
 /** The last lines of a test run. It passes if tests ran and none failed; `noSkips`: and none was skipped. */
 export function summarize(
-	reports: readonly PackageReport[],
+	reports: readonly Report[],
 	noSkips: boolean,
 ): { readonly text: string; readonly passes: boolean } {
 	const failures: string[] = [];
@@ -54,9 +50,9 @@ export function summarize(
 	const times: { readonly seconds: number; readonly file: string }[] = [];
 	let passed = 0;
 	let skipped = 0;
-	for (const { folder, report } of reports) {
+	for (const report of reports) {
 		for (const suite of report.testResults) {
-			const file = `${folder}/${relative(`${process.cwd()}/${folder}`, suite.name)}`;
+			const file = relative(root, suite.name);
 			times.push({ seconds: (suite.endTime - suite.startTime) / 1_000, file });
 			if (suite.status === "failed" && !suite.assertionResults.some(isFailed)) {
 				failures.push(`${file}: ${firstLine(suite.message)}`);
