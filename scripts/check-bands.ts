@@ -1,6 +1,6 @@
 /**
  * Checks who imports whom: a package may depend on packages of lower bands only
- * (docs/architecture.md). Development dependencies are free, but for cycles that turbo finds itself.
+ * (docs/design/architecture.md). Development dependencies are free, but for cycles that turbo finds itself.
  */
 import { globSync, readFileSync } from "node:fs";
 

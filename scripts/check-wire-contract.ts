@@ -1,13 +1,13 @@
 /**
  * Checks the wire contract: lint, no break against the committed baseline, and a line in
- * docs/wire-contract.md for the baseline as it is.
+ * docs/design/wire-contract.md for the baseline as it is.
  */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 
 const baseline = "packages/proto/baseline.binpb";
-const page = "docs/wire-contract.md";
+const page = "docs/design/wire-contract.md";
 
 execFileSync("buf", ["lint"], { stdio: "inherit" });
 execFileSync("buf", ["breaking", "packages/proto/proto", "--against", baseline], {
@@ -18,7 +18,7 @@ const digest = createHash("sha256").update(readFileSync(baseline)).digest("hex")
 const lastLine = readFileSync(page, "utf8").trimEnd().split("\n").at(-1) ?? "";
 if (!lastLine.includes(digest)) {
 	console.error(
-		`${baseline} was changed: add a line with its SHA-256, ${digest}, and the reason to ${page}`,
+		`${baseline} was changed: add the reason and its SHA-256, ${digest}, to the end of ${page}`,
 	);
 	process.exit(1);
 }

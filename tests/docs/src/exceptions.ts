@@ -26,14 +26,9 @@ export const exceptions: readonly Exception[] = [
 		reason: "runs for minutes; the tests of packages/db-constraint run the simulation",
 	},
 	{
-		page: "docs/architecture.md",
+		page: "docs/design/architecture.md",
 		line: /^examples\/\* +modules for the server$/,
 		reason: "a drawing; scripts/check-bands.ts checks what it shows",
-	},
-	{
-		page: "docs/architecture.md",
-		line: /^client ──Connect, gRPC or gRPC-Web──▶ ResourceService\.write$/,
-		reason: "a drawing",
 	},
 	{
 		page: "docs/security.md",

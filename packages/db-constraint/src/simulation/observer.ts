@@ -20,7 +20,7 @@ import type { SimulatedSchema } from "./schemas.ts";
 import type { Story } from "./story.ts";
 import { describeResource, describeShadow } from "./telling.ts";
 
-/** A promise that was broken, by its number in the design. */
+/** A promise that was broken, by its number in docs/references.md. */
 export interface Violation {
 	readonly promise: 1 | 2 | 3 | 4;
 	readonly message: string;
