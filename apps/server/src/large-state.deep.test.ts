@@ -12,7 +12,7 @@ import {
 } from "../../../packages/storage-etcd/src/testing/etcd-process.fixture.ts";
 import { artist } from "../testdata/music.ts";
 import { musicModuleFile, ServerProcess } from "./server-process.fixture.ts";
-import { databaseFile } from "./storage-choice.ts";
+import { databaseFile } from "./storage/open-storage.ts";
 
 const total = 500_000;
 const perCommit = 100;

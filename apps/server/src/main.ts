@@ -17,8 +17,8 @@ import { exitAtOnce, watchFaults } from "./process-faults.ts";
 import { newToken } from "./security/new-token.ts";
 import { createServer, type Server, StartInterrupted } from "./server.ts";
 import { defaultStopLimitMs } from "./server-options.ts";
-import type { StorageChoice } from "./storage-choice.ts";
-import { welcome } from "./welcome.ts";
+import { startupMessage } from "./startup-message.ts";
+import type { StorageChoice } from "./storage/open-storage.ts";
 
 /** What a stop gets after running calls were ended, to stop controllers and close the storage. */
 const stopGraceMs = 5_000;
@@ -110,7 +110,7 @@ async function serve(configuration: Configuration): Promise<number> {
 	});
 	try {
 		await server.start();
-		process.stdout.write(welcome(server.address, configuration, modules));
+		process.stdout.write(startupMessage(server.address, configuration, modules));
 		await server.ended;
 	} catch (failure) {
 		// A signal has stopped the start: that is an end in order.

@@ -6,10 +6,10 @@ import type { ListenAddress } from "./configuration/listen-address.ts";
 import type { DeploymentOptions } from "./deployment/deployment-options.ts";
 import type { CallLimits } from "./limits/call-limits.ts";
 import type { ListenerLimits } from "./listener/limits.ts";
-import type { TlsFiles } from "./listener/tls-files.ts";
+import type { TlsFiles } from "./listener/tls/tls-files.ts";
 import type { Module } from "./module/define-module.ts";
 import type { AccessOptions } from "./security/access-options.ts";
-import type { StorageChoice } from "./storage-choice.ts";
+import type { StorageChoice } from "./storage/open-storage.ts";
 
 /** Options of a server. */
 export interface ServerOptions {

@@ -2,7 +2,7 @@ import { type Client, Code, ConnectError } from "@connectrpc/connect";
 import type { ResourceService } from "@plinth/proto";
 import { type Logger, silentLogger } from "@plinth/runtime";
 import type { ServerOptions } from "./server-options.ts";
-import { type RunningParts, startParts } from "./start-parts.ts";
+import { type RunningParts, startParts } from "./start/start-parts.ts";
 
 /** The start of a server was ended by its stop. */
 export class StartInterrupted extends Error {

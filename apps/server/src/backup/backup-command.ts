@@ -3,8 +3,8 @@ import type { Logger } from "@plinth/runtime";
 import { backupFile, restoreFile, StorageFileError } from "@plinth/storage-sqlite";
 import type { Configuration } from "../configuration/configuration.ts";
 import { UsageError } from "../configuration/usage-error.ts";
-import { openDataDirectory } from "../data-directory.ts";
-import { databaseFile } from "../storage-choice.ts";
+import { openDataDirectory } from "../storage/data-directory.ts";
+import { databaseFile } from "../storage/open-storage.ts";
 
 /** Copies of the embedded storage, of a server that does not run. */
 export type CopyCommand = "backup" | "restore";

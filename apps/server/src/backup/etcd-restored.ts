@@ -2,7 +2,7 @@ import { silentLogger, systemRuntime } from "@plinth/runtime";
 import { declareRestored } from "@plinth/storage-etcd";
 import type { Configuration } from "../configuration/configuration.ts";
 import { UsageError } from "../configuration/usage-error.ts";
-import { etcdOptions } from "../storage-choice.ts";
+import { etcdOptions } from "../storage/open-storage.ts";
 
 /**
  * Declares that etcd was restored while no server ran. Returns a line on what was done.

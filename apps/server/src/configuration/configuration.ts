@@ -1,7 +1,7 @@
 import type { DeploymentOptions } from "../deployment/deployment-options.ts";
 import type { CallLimits } from "../limits/call-limits.ts";
 import type { ListenerLimits } from "../listener/limits.ts";
-import type { TlsFiles } from "../listener/tls-files.ts";
+import type { TlsFiles } from "../listener/tls/tls-files.ts";
 import type { AccessOptions, JwtOptions } from "../security/access-options.ts";
 import type { CorsOptions } from "../server-options.ts";
 import { readConfigurationFile } from "./configuration-file.ts";

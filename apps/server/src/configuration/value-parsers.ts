@@ -1,5 +1,10 @@
 import { labelProblem } from "@plinth/resource";
-import { hostForm, originForm, parseHostName, parseOrigin } from "../listener/host-header.ts";
+import {
+	hostForm,
+	originForm,
+	parseHostName,
+	parseOrigin,
+} from "../listener/origin/host-header.ts";
 import { type ListenAddress, parseListenAddress } from "./listen-address.ts";
 import { BadValue } from "./setting.ts";
 

@@ -1,5 +1,4 @@
 import type { TurnTaker } from "../limits/event-loop-turns.ts";
-import type { Exchange } from "./exchange.ts";
 
 /** What calls and the bytes that wait to be sent count for: a subject, or a connection. */
 export interface Holder {
@@ -37,7 +36,7 @@ export class Connection implements Holder {
 	/** Whose calls have been let in; `gateways` where they were of several. */
 	caller: TurnTaker["caller"] | undefined;
 	/** Its exchanges that are not closed. */
-	readonly exchanges = new Set<Exchange>();
+	readonly exchanges = new Set<{ closed(): void }>();
 	/** Checks that the client still reads; `undefined` over HTTP/1.1, where a stalled connection is cut. */
 	readonly probe: (() => void) | undefined;
 

@@ -11,8 +11,8 @@ import { listenError } from "./listen-error.ts";
 import { detectProtocol } from "./protocol.ts";
 import type { RequestHandler } from "./request-handler.ts";
 import { SilentConnections } from "./silent-connections.ts";
-import type { TlsMaterial } from "./tls-files.ts";
-import { createTlsServer, replaceTls } from "./tls-server.ts";
+import type { TlsMaterial } from "./tls/tls-files.ts";
+import { createTlsServer, replaceTls } from "./tls/tls-server.ts";
 
 /** Options of a listener. */
 export interface ListenerOptions {

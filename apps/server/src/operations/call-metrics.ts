@@ -4,9 +4,9 @@ import type { Clock } from "@plinth/runtime";
 import type { IncompleteMessages } from "../decoding/incomplete-messages.ts";
 import type { CallGate, RefusedCall } from "../limits/call-gate.ts";
 import type { Exchanges } from "../listener/exchanges.ts";
-import type { RefusedFor } from "../listener/origin-check.ts";
+import type { RefusedFor } from "../listener/origin/origin-check.ts";
+import type { HealthWatches } from "../services/health-watches.ts";
 import { resultOf } from "./audit.ts";
-import type { HealthWatches } from "./health-watches.ts";
 
 /** Upper bounds of the buckets of latencies, in seconds. */
 const latencyBuckets = [

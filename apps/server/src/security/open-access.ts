@@ -7,8 +7,8 @@ import {
 	type ListenAddress,
 } from "../configuration/listen-address.ts";
 import { ListenError } from "../listener/listen-error.ts";
-import { createAccessAuthorizer } from "./access-authorizer.ts";
 import type { AccessOptions } from "./access-options.ts";
+import { createAccessAuthorizer } from "./check-token.ts";
 
 /** Who decides what those may do who call through the listener. */
 export interface OpenAccess {

@@ -1,7 +1,12 @@
 import type { Authorizer } from "@plinth/resource";
 import type { ListenAddress } from "../configuration/listen-address.ts";
-import { hostForm, originForm, parseHostName, parseOrigin } from "../listener/host-header.ts";
-import type { OriginPolicy } from "../listener/origin-check.ts";
+import {
+	hostForm,
+	originForm,
+	parseHostName,
+	parseOrigin,
+} from "../listener/origin/host-header.ts";
+import type { OriginPolicy } from "../listener/origin/origin-check.ts";
 import type { ServerOptions } from "../server-options.ts";
 
 /**

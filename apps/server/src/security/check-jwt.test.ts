@@ -10,7 +10,7 @@ import {
 	SignJWT,
 } from "jose";
 import { expect, it, vi } from "vitest";
-import { JwtAuthorizer } from "./jwt-authorizer.ts";
+import { JwtAuthorizer } from "./check-jwt.ts";
 
 const claims = { issuer: "https://issuer.test", audience: "plinth" };
 

@@ -9,8 +9,8 @@ import {
 	EtcdProcess,
 	etcdctl,
 	hasEtcd,
-} from "../../../packages/storage-etcd/src/testing/etcd-process.fixture.ts";
-import { openStorage } from "./storage-choice.ts";
+} from "../../../../packages/storage-etcd/src/testing/etcd-process.fixture.ts";
+import { openStorage } from "./open-storage.ts";
 
 describe.skipIf(!hasEtcd)("the password of etcd's user", () => {
 	it("is read from its file again when it was changed", async () => {

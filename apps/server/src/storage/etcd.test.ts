@@ -7,9 +7,9 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import {
 	EtcdProcess,
 	hasEtcd,
-} from "../../../packages/storage-etcd/src/testing/etcd-process.fixture.ts";
-import { Artist, artist } from "../testdata/music.ts";
-import { musicModuleFile, ServerProcess } from "./server-process.fixture.ts";
+} from "../../../../packages/storage-etcd/src/testing/etcd-process.fixture.ts";
+import { Artist, artist } from "../../testdata/music.ts";
+import { musicModuleFile, ServerProcess } from "../server-process.fixture.ts";
 
 const holdsLease = /holds the lease of singleton controllers/;
 

@@ -3,7 +3,7 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { ControllerService } from "@plinth/proto";
 import { PolicyAuthorizer } from "@plinth/resource-service";
 import { describe, expect, it } from "vitest";
-import { createServer } from "./server.ts";
+import { createServer } from "../server.ts";
 
 describe("the reports on controllers", () => {
 	it("are served to those who may read them, and to nobody else", async () => {

@@ -7,12 +7,12 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { ResourceService } from "@plinth/proto";
 import { idOf } from "@plinth/resource";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { Artist, artist } from "../testdata/music.ts";
+import { Artist, artist } from "../../testdata/music.ts";
 import {
 	Health,
 	HealthCheckResponse_ServingStatus as Status,
-} from "./gen/grpc/health/v1/health_pb.ts";
-import { musicModuleFile, ServerProcess } from "./server-process.fixture.ts";
+} from "../gen/grpc/health/v1/health_pb.ts";
+import { musicModuleFile, ServerProcess } from "../server-process.fixture.ts";
 
 const hasStrace = spawnSync("strace", ["-V"]).status === 0;
 if (!hasStrace) {

@@ -7,7 +7,7 @@ import { ensureDefaultTenancy, insecureAllowAll } from "@plinth/resource-service
 import { silentLogger, systemRuntime } from "@plinth/runtime";
 import { createMemoryBackend } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
-import { createInterfaces, type Interfaces, type InterfacesOptions } from "./interfaces.ts";
+import { createInterfaces, type Interfaces, type InterfacesOptions } from "./register-services.ts";
 
 const id = idOf(Partition, "default");
 

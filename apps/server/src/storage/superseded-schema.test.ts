@@ -4,14 +4,14 @@ import { idOf, Namespace, resourceOf } from "@plinth/resource";
 import type { Logger } from "@plinth/runtime";
 import { describe, expect, it, onTestFinished } from "vitest";
 // Fixtures and test data, which packages do not export.
-import { Thing, ThingSchema } from "../../../packages/db-constraint/testdata/types.ts";
+import { Thing, ThingSchema } from "../../../../packages/db-constraint/testdata/types.ts";
 import {
 	EtcdProcess,
 	hasEtcd,
-} from "../../../packages/storage-etcd/src/testing/etcd-process.fixture.ts";
-import { musicModule } from "../testdata/music.ts";
-import { defineModule, type Module } from "./module/index.ts";
-import { startServer } from "./started-server.fixture.ts";
+} from "../../../../packages/storage-etcd/src/testing/etcd-process.fixture.ts";
+import { musicModule } from "../../testdata/music.ts";
+import { defineModule, type Module } from "../module/index.ts";
+import { startServer } from "../started-server.fixture.ts";
 
 /** Has a type with references: with it and without it, a server has different schemas. */
 const thingsModule = defineModule({ name: "things", types: [Thing] });

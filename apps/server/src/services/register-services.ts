@@ -25,20 +25,20 @@ import {
 } from "@plinth/resource-service";
 import type { Logger, Runtime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
-import { createBackupService } from "./backup/backup-service.ts";
-import type { StorageCopies } from "./backup/storage-copies.ts";
-import { Health } from "./gen/grpc/health/v1/health_pb.ts";
-import { ServerReflection } from "./gen/grpc/reflection/v1/reflection_pb.ts";
-import { ServerReflection as ServerReflectionV1Alpha } from "./gen/grpc/reflection/v1alpha/reflection_pb.ts";
-import { endCalls } from "./listener/end-calls.ts";
-import { endStreams } from "./listener/end-streams.ts";
-import type { ListenerLimits } from "./listener/limits.ts";
-import { reportFaults } from "./listener/report-faults.ts";
-import { requireRead } from "./listener/require-read.ts";
-import type { Module } from "./module/define-module.ts";
-import { createHealthService } from "./operations/health-service.ts";
-import { createReflectionService } from "./operations/reflection-service.ts";
-import { createReflectionV1Alpha } from "./operations/reflection-v1alpha.ts";
+import { createBackupService } from "../backup/backup-service.ts";
+import type { StorageCopies } from "../backup/storage-copies.ts";
+import { Health } from "../gen/grpc/health/v1/health_pb.ts";
+import { ServerReflection } from "../gen/grpc/reflection/v1/reflection_pb.ts";
+import { ServerReflection as ServerReflectionV1Alpha } from "../gen/grpc/reflection/v1alpha/reflection_pb.ts";
+import { endCalls } from "../listener/interceptors/end-calls.ts";
+import { endStreams } from "../listener/interceptors/end-streams.ts";
+import { reportFaults } from "../listener/interceptors/report-faults.ts";
+import { requireRead } from "../listener/interceptors/require-read.ts";
+import type { ListenerLimits } from "../listener/limits.ts";
+import type { Module } from "../module/define-module.ts";
+import { createHealthService } from "./health-service.ts";
+import { createReflectionService } from "./reflection-service.ts";
+import { createReflectionV1Alpha } from "./reflection-v1alpha.ts";
 
 /**
  * Who can call what, and how:

@@ -1,8 +1,8 @@
 import { Code } from "@connectrpc/connect";
+import { type RequestRefusal, refuseRequest } from "../refuse-request.ts";
+import type { RequestHandler } from "../request-handler.ts";
 import { answerPreflight, exposeTo, isPreflight } from "./cors.ts";
 import { type Host, isLoopbackName, parseHost } from "./host-header.ts";
-import { type RequestRefusal, refuseRequest } from "./refuse-request.ts";
-import type { RequestHandler } from "./request-handler.ts";
 
 type Request = Parameters<RequestHandler>[0];
 

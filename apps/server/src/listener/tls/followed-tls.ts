@@ -1,6 +1,6 @@
 import type { Clock, Logger } from "@plinth/runtime";
-import { followFiles } from "../security/followed-files.ts";
-import type { Listener } from "./listener.ts";
+import { followFiles } from "../../security/followed-files.ts";
+import type { Listener } from "../listener.ts";
 import { checkTlsMaterial, type TlsFiles, type TlsMaterial } from "./tls-files.ts";
 
 /** What TLS files hold now, and who is told when that changes. */

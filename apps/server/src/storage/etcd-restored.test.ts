@@ -4,10 +4,10 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import {
 	EtcdProcess,
 	hasEtcd,
-} from "../../../packages/storage-etcd/src/testing/etcd-process.fixture.ts";
-import { declareEtcdRestored } from "./backup/etcd-restored.ts";
-import { UsageError } from "./configuration/usage-error.ts";
-import { openStorage } from "./storage-choice.ts";
+} from "../../../../packages/storage-etcd/src/testing/etcd-process.fixture.ts";
+import { declareEtcdRestored } from "../backup/etcd-restored.ts";
+import { UsageError } from "../configuration/usage-error.ts";
+import { openStorage } from "./open-storage.ts";
 
 describe("plinth-server etcd-restored", () => {
 	it("is refused for another storage, with the way out", async () => {

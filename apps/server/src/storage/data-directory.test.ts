@@ -14,9 +14,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { silentLogger } from "@plinth/runtime";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { ServerProcess } from "../server-process.fixture.ts";
+import { startServer } from "../started-server.fixture.ts";
 import { openDataDirectory } from "./data-directory.ts";
-import { ServerProcess } from "./server-process.fixture.ts";
-import { startServer } from "./started-server.fixture.ts";
 
 let folder: string;
 let umask: number;

@@ -2,7 +2,7 @@ import type { Configuration } from "./configuration/configuration.ts";
 import type { Module } from "./module/define-module.ts";
 
 /** What a server says once it listens: where, with what, and the next thing to try. */
-export function welcome(
+export function startupMessage(
 	address: string,
 	configuration: Pick<Configuration, "storage" | "dataDirectory" | "etcd" | "access">,
 	modules: readonly Module[],

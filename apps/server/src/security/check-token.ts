@@ -4,8 +4,8 @@ import { PolicyAuthorizer, tokenHash } from "@plinth/resource-service";
 import type { Clock, Logger, Timer } from "@plinth/runtime";
 import { parseAccessFile, type TokenGrant } from "./access-file.ts";
 import type { AccessOptions } from "./access-options.ts";
+import { JwtAuthorizer } from "./check-jwt.ts";
 import { type FollowedFiles, followFiles } from "./followed-files.ts";
-import { JwtAuthorizer } from "./jwt-authorizer.ts";
 import { keysAt, keysOf } from "./jwt-keys.ts";
 
 /** An authorizer of files. */

@@ -12,12 +12,12 @@ import {
 	HealthCheckResponse_ServingStatus as Status,
 } from "../gen/grpc/health/v1/health_pb.ts";
 import { defaultListenerLimits } from "../listener/limits.ts";
+import { Readiness } from "../operations/readiness.ts";
 import { enveloped, metric, metricReaches, openSession, post } from "../raw-calls.fixture.ts";
 import { startListener } from "../started-listener.fixture.ts";
 import { startServer } from "../started-server.fixture.ts";
 import { createHealthService, healthStatus } from "./health-service.ts";
 import { HealthWatches } from "./health-watches.ts";
-import { Readiness } from "./readiness.ts";
 
 const watch = "/grpc.health.v1.Health/Watch";
 const open = "plinth_health_watches";

@@ -10,8 +10,8 @@ import {
 } from "@plinth/storage";
 import { createEtcdBackend, EtcdLeases, type EtcdOptions } from "@plinth/storage-etcd";
 import { type CommitBatch, createSqliteBackend } from "@plinth/storage-sqlite";
-import { type StorageCopies, sqliteCopies } from "./backup/storage-copies.ts";
-import type { EtcdChoice } from "./configuration/etcd-choice.ts";
+import { type StorageCopies, sqliteCopies } from "../backup/storage-copies.ts";
+import type { EtcdChoice } from "../configuration/etcd-choice.ts";
 import { openDataDirectory } from "./data-directory.ts";
 
 /** Where a server stores. */

@@ -9,8 +9,8 @@ import {
 	createTenancyDeletion,
 	type TenancyDeletionOptions,
 } from "@plinth/system-controllers";
-import type { Interfaces } from "./interfaces.ts";
-import type { Module } from "./module/define-module.ts";
+import type { Module } from "../module/define-module.ts";
+import type { Interfaces } from "../services/register-services.ts";
 
 /** Whom the controllers work with. */
 export interface ControllersOptions {

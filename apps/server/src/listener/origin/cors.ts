@@ -1,5 +1,5 @@
 import { cors } from "@connectrpc/connect";
-import type { RequestHandler } from "./request-handler.ts";
+import type { RequestHandler } from "../request-handler.ts";
 
 type Request = Parameters<RequestHandler>[0];
 type Response = Parameters<RequestHandler>[1];
