@@ -92,7 +92,7 @@ class ComposedServer implements Server {
 			this.#starting = startParts({
 				options: this.#options,
 				logger: this.#logger,
-				takesCalls: () => this.#phase === "running",
+				acceptsCalls: () => this.#phase === "running",
 				fail: (failure) => this.#fail(failure),
 				streamsEnd: this.#streamsEnd.signal,
 				callsEnd: this.#callsEnd,
@@ -113,7 +113,7 @@ class ComposedServer implements Server {
 	}
 
 	async reload(): Promise<void> {
-		await Promise.all(this.#started().followers.map((check) => check()));
+		await Promise.all(this.#started().reloads.map((reload) => reload()));
 	}
 
 	stop(): Promise<void> {

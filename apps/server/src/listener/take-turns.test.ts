@@ -42,7 +42,7 @@ async function start({ isCrowded = false } = {}) {
 				onRefused: () => {
 					refused += 1;
 				},
-				onAnswered: exchanges.beginPlain,
+				onResponse: exchanges.beginPlain,
 			},
 			(request, response) => {
 				begun.push(pathOf(request));

@@ -17,7 +17,7 @@ export interface TakeTurnsOptions {
 	/** Observes each request that is refused because too many wait. */
 	readonly onRefused: () => void;
 	/** Observes each request that is answered here, before its response is written. */
-	readonly onAnswered: RequestHandler;
+	readonly onResponse: RequestHandler;
 }
 
 /** Of how many callers as many requests as possible may wait. Each may keep up to 64 KiB of its body. */
@@ -42,7 +42,7 @@ const tooMany: RequestRefusal = {
  * refused is closed: its client does not wait for anything.
  */
 export function takeTurns(options: TakeTurnsOptions, next: RequestHandler): RequestHandler {
-	const { turns, connectionOf, waitingPerCaller, clock, onRefused, onAnswered } = options;
+	const { turns, connectionOf, waitingPerCaller, clock, onRefused, onResponse } = options;
 	const mostWaiting = fullCallers * waitingPerCaller;
 	return (request, response) => {
 		const connection = connectionOf(request, response);
@@ -64,7 +64,7 @@ export function takeTurns(options: TakeTurnsOptions, next: RequestHandler): Requ
 				// It says that nothing was done, so that clients try again by themselves.
 				response.stream.close(constants.NGHTTP2_REFUSED_STREAM);
 			} else {
-				onAnswered(request, response);
+				onResponse(request, response);
 				refuseRequest(request, response, tooMany);
 			}
 			return;

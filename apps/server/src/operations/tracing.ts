@@ -20,7 +20,6 @@ export interface Tracing {
 	readonly tracer: Pick<Tracer, "startSpan">;
 	/** Makes a span per call, below that of the caller who sends a `traceparent`. */
 	readonly interceptor: Interceptor;
-	close(): Promise<void>;
 }
 
 const propagator = new W3CTraceContextPropagator();
@@ -31,7 +30,7 @@ const getter: TextMapGetter<Headers> = {
 };
 
 /** Traces calls with the tracers of a provider. */
-export function createTracing(provider: TracerProvider): Omit<Tracing, "close"> {
+export function createTracing(provider: TracerProvider): Tracing {
 	const tracer = provider.getTracer("plinth");
 	const current = new AsyncLocalStorage<Context>();
 	const interceptor: Interceptor = (next) => async (request) => {

@@ -7,7 +7,7 @@ import { ensureDefaultTenancy, insecureAllowAll } from "@plinth/resource-service
 import { silentLogger, systemRuntime } from "@plinth/runtime";
 import { createMemoryBackend } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
-import { createInterfaces, type Interfaces, type InterfacesOptions } from "./register-services.ts";
+import { type Interfaces, type InterfacesOptions, registerServices } from "./register-services.ts";
 
 const id = idOf(Partition, "default");
 
@@ -15,7 +15,7 @@ async function interfaces(options: Partial<InterfacesOptions> = {}): Promise<Int
 	const backend = createMemoryBackend();
 	await ensureDefaultTenancy(backend, systemRuntime);
 	const noGraph = { types: [], dependencies: [], cycles: [] };
-	return createInterfaces({
+	return registerServices({
 		backend,
 		copies: { kind: "taken-elsewhere", instead: "the test has no backups" },
 		registry: new TypeRegistry([Partition]),
@@ -25,7 +25,7 @@ async function interfaces(options: Partial<InterfacesOptions> = {}): Promise<Int
 		runtime: systemRuntime,
 		logger: silentLogger,
 		limits: { messageBytes: 10_000 },
-		takesCalls: () => true,
+		acceptsCalls: () => true,
 		isReady: () => true,
 		enter: () => {},
 		interceptors: [],
@@ -61,7 +61,7 @@ const denying = {
 };
 
 describe("the interfaces of a server", () => {
-	it("share the stored objects with caches, and clone them for all others", async () => {
+	it("share the stored objects with caches, and clone them for other callers", async () => {
 		const { trustedShared, trustedCloned } = await interfaces();
 		const shared = await trustedShared.read({ id });
 		expect((await trustedShared.read({ id })).resource).toBe(shared.resource);
@@ -79,13 +79,13 @@ describe("the interfaces of a server", () => {
 		await expect(all.trustedCloned.read({ id })).resolves.toBeDefined();
 	});
 
-	it("refuse external calls, and no others, while the server takes none", async () => {
-		let takes = false;
-		const all = await interfaces({ takesCalls: () => takes });
+	it("refuse external calls, and no others, while the server accepts none", async () => {
+		let accepting = false;
+		const all = await interfaces({ acceptsCalls: () => accepting });
 		const external = externalClient(all);
 		await expect(external.read({ id })).rejects.toMatchObject({ code: Code.Unavailable });
 		await expect(all.trustedShared.read({ id })).resolves.toBeDefined();
-		takes = true;
+		accepting = true;
 		await expect(external.read({ id })).resolves.toBeDefined();
 	});
 });

@@ -41,13 +41,13 @@ import { createReflectionService } from "./reflection-service.ts";
 import { createReflectionV1Alpha } from "./reflection-v1alpha.ts";
 
 /**
- * Who can call what, and how:
+ * The ways to call a server:
  *
  * | interface | reached by | authorization | messages |
  * | --- | --- | --- | --- |
  * | `external` | the public listener | from the caller's token | serialized |
  * | `trustedShared` | caches, priming and watches of controllers | none: full rights | by reference, immutable |
- * | `trustedCloned` | reconcilers, mappers, modules, whoever embeds the server | none: full rights | cloned |
+ * | `trustedCloned` | reconcilers, mappers, modules, programs that embed the server | none: full rights | cloned |
  * | `createInternalRouter` | other deployments, on the internal listener (`deployment/internal-router.ts`) | their credential; SchemaMixinService and meta types only | serialized |
  */
 export interface Interfaces {
@@ -56,27 +56,26 @@ export interface Interfaces {
 	readonly trustedCloned: Client<typeof ResourceService>;
 }
 
-/** What the interfaces are made of. */
+/** Options of `registerServices`. */
 export interface InterfacesOptions {
 	readonly backend: StorageBackend;
-	/** Backups of the storage. */
 	readonly copies: StorageCopies;
 	readonly registry: TypeRegistry;
-	/** Decides for the interfaces that look at tokens. */
+	/** Authorizes calls of the external interface. */
 	readonly authorizer: Authorizer;
 	readonly modules: readonly Module[];
-	/** Reports on the controllers that work through these interfaces. */
+	/** Reports on the controllers, which use these interfaces. */
 	readonly controllers: Pick<ControllerManager, "state" | "graph">;
 	readonly runtime: Runtime;
 	readonly logger: Logger;
 	readonly limits: Pick<ListenerLimits, "messageBytes">;
-	/** Whether external calls are taken; until then, and after, they are Unavailable. */
-	readonly takesCalls: () => boolean;
-	/** Whether the server can do its work, for the health service. */
+	/** Whether external calls are accepted; if not, they fail with Unavailable. */
+	readonly acceptsCalls: () => boolean;
+	/** Whether the server is ready, for the health service. */
 	readonly isReady: () => boolean;
-	/** Lets external calls in: with a token that is good, within the limits. */
+	/** Admits external calls: it checks their token and the limits. */
 	readonly enter: (call: HandlerContext) => void | Promise<void>;
-	/** What else external calls pass through, from the outside in. */
+	/** Further interceptors of external calls, the outermost first. */
 	readonly interceptors: readonly Interceptor[];
 	/** Ends the streams of the external interface with its reason. */
 	readonly streamsEnd: AbortSignal;
@@ -84,61 +83,66 @@ export interface InterfacesOptions {
 	readonly callsEnd: AbortSignal;
 }
 
-/** What policies call the reports on controllers: `internal.v1.Controller`. */
+/** The type that policies name to grant access to reports on controllers: `internal.v1.Controller`. */
 const controllerReports: TypeLike = { group: "internal", groupVersion: "v1", kind: "Controller" };
 
-/** The size of a message to the health service, which reads those of callers without a token. */
+/** The limit on a message to the health service, which decodes messages of callers without a token. */
 export const healthMessageBytes = 4 * 1024;
 
-/** Defines all interfaces of a server, and registers all services on them. */
-export function createInterfaces(options: InterfacesOptions): Interfaces {
-	const { backend, registry, runtime, logger } = options;
+/** Creates all interfaces of a server, and registers all services on them. */
+export function registerServices(options: InterfacesOptions): Interfaces {
+	const { backend, registry, runtime, logger, authorizer } = options;
+	const common = { backend, registry, runtime, logger };
 	const trusted = createResourceService({
-		backend,
-		registry,
-		runtime,
-		logger,
+		...common,
 		authorizer: deploymentAuthorizer,
 		isInternal: true,
 	});
-	const secured = createResourceService({
-		backend,
-		registry,
-		runtime,
-		logger,
-		authorizer: options.authorizer,
-	});
-
-	const trustedTransport = createInProcessTransport(
-		(router) => router.service(ResourceService, trusted),
-		runtime,
+	const trustedShared = createInProcessClient(
+		ResourceService,
+		createInProcessTransport((router) => router.service(ResourceService, trusted), runtime),
 	);
-	const trustedShared = createInProcessClient(ResourceService, trustedTransport);
 	const trustedCloned = createResourceServiceCloningClient(trustedShared);
 
-	const external = createConnectRouter({
-		readMaxBytes: options.limits.messageBytes,
-		// A misspelt field must not be lost silently.
+	const external = createExternalRouter(options);
+	external.service(ResourceService, createResourceService({ ...common, authorizer }));
+	external.service(TypeService, createTypeService({ registry, authorizer }));
+	registerOperations(external, options);
+	for (const module of options.modules) {
+		module.services(external, { trusted: trustedCloned, logger });
+	}
+	return { external, trustedShared, trustedCloned };
+}
+
+/** The router of the public listener, without services. */
+function createExternalRouter(options: InterfacesOptions): ConnectRouter {
+	const { registry, logger, limits, acceptsCalls, enter, interceptors } = options;
+	const { streamsEnd, callsEnd } = options;
+	return createConnectRouter({
+		readMaxBytes: limits.messageBytes,
+		// A misspelt field must not be ignored.
 		jsonOptions: { registry: registry.messages(), ignoreUnknownFields: false },
-		shutdownSignal: options.callsEnd,
+		shutdownSignal: callsEnd,
 		requestGate: (call) => {
 			correctConnectErrors(call);
-			if (!options.takesCalls() && call.service.typeName !== Health.typeName) {
+			if (!acceptsCalls() && call.service.typeName !== Health.typeName) {
 				throw new ConnectError("the server is starting or stopping: try again", Code.Unavailable);
 			}
-			return options.enter(call);
+			return enter(call);
 		},
 		interceptors: [
-			...options.interceptors,
-			...[endStreams(options.streamsEnd), endCalls(options.callsEnd), reportFaults(logger)],
+			...interceptors,
+			...[endStreams(streamsEnd), endCalls(callsEnd), reportFaults(logger)],
 		],
 	});
-	external.service(ResourceService, secured);
-	external.service(TypeService, createTypeService({ registry, authorizer: options.authorizer }));
-	external.service(ControllerService, createControllerService(options.controllers), {
-		interceptors: [requireRead(options.authorizer, controllerReports)],
+}
+
+/** Registers the services for operators and tools: controllers, backups, health and reflection. */
+function registerOperations(external: ConnectRouter, options: InterfacesOptions): void {
+	const { registry, authorizer, controllers, copies, runtime, logger, isReady } = options;
+	external.service(ControllerService, createControllerService(controllers), {
+		interceptors: [requireRead(authorizer, controllerReports)],
 	});
-	const { copies, authorizer } = options;
 	external.service(
 		BackupService,
 		createBackupService({ copies, authorizer, clock: runtime.clock, logger }),
@@ -147,16 +151,11 @@ export function createInterfaces(options: InterfacesOptions): Interfaces {
 		Health,
 		createHealthService({
 			services: () => external.handlers.map(({ service }) => service.typeName),
-			isReady: options.isReady,
+			isReady,
 		}),
 		{ readMaxBytes: healthMessageBytes },
 	);
 	const reflection = createReflectionService(external, registry.messages());
 	external.service(ServerReflection, reflection);
 	external.service(ServerReflectionV1Alpha, createReflectionV1Alpha(reflection));
-	for (const module of options.modules) {
-		module.services(external, { trusted: trustedCloned, logger });
-	}
-
-	return { external, trustedShared, trustedCloned };
 }

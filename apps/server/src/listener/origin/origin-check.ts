@@ -22,7 +22,7 @@ export interface OriginPolicy {
 	/** Observes each refusal. */
 	readonly onRefused?: (reason: RefusedFor) => void;
 	/** Observes each request that is answered here, before its response is written. */
-	readonly onAnswered?: RequestHandler;
+	readonly onResponse?: RequestHandler;
 }
 
 /**
@@ -53,7 +53,7 @@ export function checkOrigin(policy: OriginPolicy, next: RequestHandler): Request
 			host === "malformed" ? malformedHost : host && refuseHost(host, policy.allowedHosts);
 		if (refused !== undefined) {
 			onRefused?.("host");
-			policy.onAnswered?.(request, response);
+			policy.onResponse?.(request, response);
 			refuseRequest(request, response, refused);
 			return;
 		}
@@ -61,7 +61,7 @@ export function checkOrigin(policy: OriginPolicy, next: RequestHandler): Request
 		if (origin === undefined) {
 			if (isCrossSiteRead(request)) {
 				onRefused?.("origin");
-				policy.onAnswered?.(request, response);
+				policy.onResponse?.(request, response);
 				refuseRequest(request, response, crossSite);
 			} else {
 				next(request, response);
@@ -70,7 +70,7 @@ export function checkOrigin(policy: OriginPolicy, next: RequestHandler): Request
 		}
 		if (allowedOrigins.has(origin)) {
 			if (isPreflight(request)) {
-				policy.onAnswered?.(request, response);
+				policy.onResponse?.(request, response);
 				answerPreflight(request, response, origin);
 			} else {
 				exposeTo(response, origin);
@@ -80,7 +80,7 @@ export function checkOrigin(policy: OriginPolicy, next: RequestHandler): Request
 			next(request, response);
 		} else {
 			onRefused?.("origin");
-			policy.onAnswered?.(request, response);
+			policy.onResponse?.(request, response);
 			refuseRequest(request, response, refusedOrigin(origin));
 		}
 	};

@@ -1,0 +1,108 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import { type Listener, openListener } from "../listener/listener.ts";
+import { checkOrigin } from "../listener/origin/origin-check.ts";
+import { createPlainEndpoints } from "../listener/plain-endpoints.ts";
+import { createRpcHandler } from "../listener/rpc-handler.ts";
+import { takeTurns } from "../listener/take-turns.ts";
+import { metricsEndpoint } from "../operations/metrics-endpoint.ts";
+import type { Readiness } from "../operations/readiness.ts";
+import { defaultListen } from "../server-options.ts";
+import { healthStatus } from "../services/health-service.ts";
+import { HealthWatches } from "../services/health-watches.ts";
+import { healthMessageBytes, type Interfaces } from "../services/register-services.ts";
+import type { RequestLimits } from "./request-limits.ts";
+import type { StartContext } from "./start-context.ts";
+import type { Telemetry } from "./start-telemetry.ts";
+import type { ValidatedOptions } from "./validate-options.ts";
+
+/** What the public listener is opened with. */
+export interface PublicListenerOptions
+	extends Pick<ValidatedOptions, "authorizer" | "origins" | "tls">,
+		Pick<RequestLimits, "turns" | "exchanges" | "meter">,
+		Pick<Telemetry, "metrics" | "calls"> {
+	readonly interfaces: Pick<Interfaces, "external">;
+	readonly readiness: Readiness;
+}
+
+/** How long calls that were aborted have to send their errors before their connections are closed. */
+export const closeAfterMs = 1_000;
+
+/** Opens the port for clients. @throws ListenError. */
+export async function openPublicListener(
+	context: StartContext,
+	options: PublicListenerOptions,
+): Promise<Listener> {
+	const { limits, callLimits, runtime, logger, started, callsEnd, stopLimitMs } = context;
+	const { interfaces, authorizer, origins, tls, turns, exchanges, meter, readiness } = options;
+	const { metrics, calls } = options;
+	const { clock } = runtime;
+	const healthWatches = createHealthWatches(context, options);
+	const plainEndpoints = createPlainEndpoints(
+		interfaces.external,
+		() => problemsOf(context.acceptsCalls(), readiness),
+		metricsEndpoint(metrics, authorizer),
+	);
+	const rpcHandler = createRpcHandler({
+		router: interfaces.external,
+		fallback: plainEndpoints,
+		exchanges,
+		special: new Map([[healthWatches.path, healthWatches.serve]]),
+		logger,
+		meter,
+	});
+	const originHandler = checkOrigin(
+		{ ...origins, onRefused: calls.requestRefused, onResponse: exchanges.beginPlain },
+		rpcHandler,
+	);
+	const handler = takeTurns(
+		{
+			turns,
+			connectionOf: (...exchange) => exchanges.connectionOf(...exchange),
+			waitingPerCaller: Math.max(callLimits.callsInFlight, limits.streamsPerConnection),
+			clock,
+			onRefused: () => calls.requestRefused("waiting"),
+			onResponse: exchanges.beginPlain,
+		},
+		originHandler,
+	);
+	const listener = await openListener({
+		address: context.options.listen ?? defaultListen,
+		...{ limits, clock, logger, handler },
+		...(tls && { tls: tls.material }),
+	});
+	tls?.follow(listener);
+	metrics.meter
+		.createObservableGauge("plinth.connections", { description: "Open connections" })
+		.addCallback((result) => result.observe(listener.connections));
+	started.defer(async () => {
+		const tooLong = new ConnectError(
+			"the server stops, and the call took too long",
+			Code.Unavailable,
+		);
+		const abortCalls = clock.setTimer(stopLimitMs, () => callsEnd.abort(tooLong));
+		await listener.close(stopLimitMs + closeAfterMs);
+		abortCalls.cancel();
+	});
+	return listener;
+}
+
+function createHealthWatches(
+	{ limits, runtime, logger, streamsEnd, acceptsCalls }: StartContext,
+	{ interfaces, readiness, calls }: PublicListenerOptions,
+): HealthWatches {
+	const watches = new HealthWatches({
+		...{ limits, clock: runtime.clock, logger, streamsEnd, messageBytes: healthMessageBytes },
+		statusOf: healthStatus({
+			services: () => interfaces.external.handlers.map(({ service }) => service.typeName),
+			isReady: () => acceptsCalls() && readiness.isReady,
+		}),
+	});
+	calls.observeHealth(watches);
+	return watches;
+}
+
+/** Why a server is not ready, for `/readyz`: a line each. */
+function problemsOf(acceptsCalls: boolean, readiness: Readiness): readonly string[] {
+	const blocked = [...readiness.reasons].map(([part, reason]) => `${part}: ${reason}`);
+	return acceptsCalls ? blocked : ["the server is starting or stopping", ...blocked];
+}

@@ -1,0 +1,90 @@
+import type { Client } from "@connectrpc/connect";
+import type { ResourceService } from "@plinth/proto";
+import { createCallerAuthenticator, ensureDefaultTenancy } from "@plinth/resource-service";
+import { SuspendableLeases, type Timer } from "@plinth/runtime";
+import { References } from "../deployment/references.ts";
+import { warnOfUnregistered } from "../module/warn-of-unregistered.ts";
+import { measureBatches } from "../operations/batch-metrics.ts";
+import type { Readiness } from "../operations/readiness.ts";
+import { observeReferences } from "../operations/reference-metrics.ts";
+import { measureStorage } from "../operations/storage-metrics.ts";
+import { type OpenStorage, openStorage } from "../storage/open-storage.ts";
+import type { StartContext } from "./start-context.ts";
+import type { Telemetry } from "./start-telemetry.ts";
+import type { ValidatedOptions } from "./validate-options.ts";
+
+/** The storage of a server, ready for its services. */
+export interface StartedStorage extends Pick<OpenStorage, "copies"> {
+	/** Its `store` is the storage that services and controllers use. */
+	readonly references: References;
+	readonly leases: SuspendableLeases;
+}
+
+/** What a storage is started with. */
+export interface StartStorageOptions
+	extends Pick<ValidatedOptions, "authorizer" | "registry" | "peers">,
+		Pick<Telemetry, "metrics" | "tracing"> {
+	readonly readiness: Readiness;
+	/** The server's own resource service. It is called only when the services are registered. */
+	readonly ownService: () => Client<typeof ResourceService>;
+}
+
+/** Opens the storage, measures it, puts the references around it, and writes the default tenancy. */
+export async function startStorage(
+	context: StartContext,
+	{ authorizer, registry, peers, metrics, tracing, readiness, ownService }: StartStorageOptions,
+): Promise<StartedStorage> {
+	const { options, logger, modules, runtime, started, startEnd, fail } = context;
+	const storage = await openMeasured(context, { metrics, readiness });
+	started.defer(() => storage.close());
+	startEnd.throwIfAborted();
+	const leases = new SuspendableLeases(storage.leases);
+	const backend = measureStorage(storage.backend, {
+		clock: runtime.clock,
+		meter: metrics.meter,
+		tracer: tracing.tracer,
+	});
+	const references = await References.open({
+		backend,
+		identity: storage.identity,
+		types: registry.all(),
+		foreignTypes: modules.flatMap((module) => module.foreignTypes),
+		deployment: options.deployment,
+		connections: peers?.connections,
+		callers: createCallerAuthenticator(registry, authorizer),
+		ownService,
+		...{ leases, readiness, runtime, logger },
+		onFailure: fail,
+	});
+	started.defer(() => references.close());
+	observeReferences(metrics.meter, () => references.metrics());
+	startEnd.throwIfAborted();
+	await ensureDefaultTenancy(references.store, runtime);
+	await warnOfUnregistered(backend, registry, logger);
+	startEnd.throwIfAborted();
+	return { copies: storage.copies, references, leases };
+}
+
+/** Opens the storage. Once it has failed, the server is not ready, and stops unless it is to stay up. */
+function openMeasured(
+	context: StartContext,
+	{ metrics, readiness }: Pick<StartStorageOptions, "metrics" | "readiness">,
+): Promise<OpenStorage> {
+	const { options, logger, runtime, started, startEnd, stopLimitMs, fail } = context;
+	const { memoryLimitBytes, onStorageFailure = "exit" } = options;
+	let failedStop: Timer | undefined;
+	started.defer(() => failedStop?.cancel());
+	return openStorage(options.storage, runtime, logger, {
+		...(memoryLimitBytes !== undefined && { limits: { memoryBytes: memoryLimitBytes } }),
+		onBatch: measureBatches(metrics.meter),
+		onFailed: (failure) => {
+			logger.error({ err: failure }, "the storage failed: no write is accepted from now on");
+			readiness.block("storage", failure.message);
+			if (onStorageFailure === "exit") {
+				// Reads continue, and load balancers have time to notice.
+				failedStop = runtime.clock.setTimer(stopLimitMs, () => fail(failure));
+			}
+		},
+		signal: startEnd,
+	});
+}

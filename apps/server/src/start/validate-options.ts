@@ -1,0 +1,59 @@
+import { metaService, metaTypes, ResourceShadow } from "@plinth/db-constraint";
+import type { Authorizer, TypeRegistry } from "@plinth/resource";
+import { Namespace, Partition, Tombstone } from "@plinth/resource";
+import { openPeerConnections, type PeerConnections } from "../deployment/peer-connections.ts";
+import type { OriginPolicy } from "../listener/origin/origin-check.ts";
+import { type FollowedTls, followTls } from "../listener/tls/followed-tls.ts";
+import { registerTypes } from "../module/register-types.ts";
+import { checkReach, openAccess } from "../security/open-access.ts";
+import { originPolicy } from "../security/origin-policy.ts";
+import { defaultListen } from "../server-options.ts";
+import type { StartContext } from "./start-context.ts";
+
+/** The options of a server, with the files that they name read and followed. */
+export interface ValidatedOptions {
+	readonly authorizer: Authorizer;
+	readonly origins: OriginPolicy;
+	readonly tls: FollowedTls | undefined;
+	readonly registry: TypeRegistry;
+	readonly peers: PeerConnections | undefined;
+	/** Each checks now whether files have changed. */
+	readonly reloads: readonly (() => Promise<void>)[];
+}
+
+/**
+ * Reports what an operator can get wrong before a storage or a port is opened.
+ *
+ * @throws Error that names the option or file that is wrong.
+ */
+export async function validateOptions(context: StartContext): Promise<ValidatedOptions> {
+	const { options, logger, modules, runtime, started } = context;
+	const { deployment, listen = defaultListen } = options;
+	const { clock } = runtime;
+	const reloads: (() => Promise<void>)[] = [];
+	const access = await openAccess(options, { clock, logger });
+	started.defer(() => access.close());
+	reloads.push(() => access.reload());
+	const { authorizer } = access;
+	checkReach(listen, authorizer, options.allowAnonymous ?? false);
+	const origins = originPolicy(options, listen, authorizer);
+	const tls = options.tls && (await followTls(options.tls, { clock, logger }));
+	if (tls !== undefined) {
+		started.defer(() => tls.close());
+		reloads.push(() => tls.check());
+	}
+	const registry = registerTypes(
+		[
+			...[Tombstone, Partition, Namespace, ResourceShadow],
+			...(deployment?.service === metaService ? metaTypes : []),
+		],
+		modules,
+		deployment?.service,
+	);
+	const peers = deployment && (await openPeerConnections(deployment, { clock, logger }));
+	if (peers !== undefined) {
+		started.defer(() => peers.close());
+		reloads.push(() => peers.reload());
+	}
+	return { authorizer, origins, tls, registry, peers, reloads };
+}
