@@ -5,6 +5,7 @@ import { Backoff } from "@plinth/runtime";
 import {
 	type Commit,
 	type CommitOptions,
+	decorateBackend,
 	Inconsistent,
 	type Mutation,
 	Refused,
@@ -34,18 +35,9 @@ import { lookup, ResourceShadow } from "./shadow-records.ts";
  */
 export function createConstraintStore(context: ConstraintContext, asking: Asking): StorageBackend {
 	const { backend } = context;
-	return {
-		read: (id, options) => backend.read(id, options),
-		list: (query, options) => backend.list(query, options),
-		snapshot: (query, options) => backend.snapshot(query, options),
-		listByOwner: (owner) => backend.listByOwner(owner),
-		countByType: () => backend.countByType(),
-		countByTypeIn: (unit, options) => backend.countByTypeIn(unit, options),
-		watchList: (query, options) => backend.watchList(query, options),
-		catchUp: (signal) => backend.catchUp(signal),
-		close: () => backend.close(),
+	return decorateBackend(backend, {
 		commit: (mutations, options) => commit(context, asking, mutations, options),
-	};
+	});
 }
 
 async function commit(

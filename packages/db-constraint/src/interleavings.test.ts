@@ -1,5 +1,6 @@
 import { referenceTo } from "@plinth/resource";
 import { deletionWithTombstone } from "@plinth/resource-service";
+import { decorateBackend } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing, Widget } from "../testdata/types.ts";
 import { referencesFinalizer } from "./shadow.ts";
@@ -9,20 +10,21 @@ import { hooked, oneDeployment, thing, to, twoDeployments, widget } from "./thin
 describe("writes and deletions at the same time", () => {
 	it("does not reference an incarnation that is gone", async () => {
 		let hook: (() => Promise<void>) | undefined;
-		const { lab, alpha, id } = await oneDeployment({}, (backend) => ({
-			...backend,
-			async read(asked, options) {
-				try {
-					return await backend.read(asked, options);
-				} finally {
-					if (asked.name === "a" && hook !== undefined) {
-						const run = hook;
-						hook = undefined;
-						await run();
+		const { lab, alpha, id } = await oneDeployment({}, (backend) =>
+			decorateBackend(backend, {
+				async read(asked, options) {
+					try {
+						return await backend.read(asked, options);
+					} finally {
+						if (asked.name === "a" && hook !== undefined) {
+							const run = hook;
+							hook = undefined;
+							await run();
+						}
 					}
-				}
-			},
-		}));
+				},
+			}),
+		);
 		await lab.run(alpha.write(thing("a")));
 		hook = async () => {
 			await alpha.delete(id("a"));

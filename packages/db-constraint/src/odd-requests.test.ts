@@ -24,7 +24,7 @@ import {
 } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { Lifecycle } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { newUlid, referenceTo } from "@plinth/resource";
-import { createMemoryBackend, type StorageBackend } from "@plinth/storage";
+import { createMemoryBackend, decorateBackend, type StorageBackend } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../testdata/types.ts";
 import { ReferenceFields } from "./reference-fields.ts";
@@ -57,13 +57,13 @@ function ownedBy(resource: Resource, ...owners: readonly { id: ID; uid: string }
 
 /** Counts the commits that reach a storage. */
 function counted(counts: { commits: number }) {
-	return (backend: StorageBackend): StorageBackend => ({
-		...backend,
-		commit: (mutations, options) => {
-			counts.commits += 1;
-			return backend.commit(mutations, options);
-		},
-	});
+	return (backend: StorageBackend): StorageBackend =>
+		decorateBackend(backend, {
+			commit: (mutations, options) => {
+				counts.commits += 1;
+				return backend.commit(mutations, options);
+			},
+		});
 }
 
 async function two(counts = { commits: 0 }, wire?: (transport: Transport) => Transport) {

@@ -1,6 +1,11 @@
 import { create } from "@bufbuild/protobuf";
 import { newUlid, referenceTo } from "@plinth/resource";
-import { createMemoryBackend, Inconsistent, type StorageBackend } from "@plinth/storage";
+import {
+	createMemoryBackend,
+	decorateBackend,
+	Inconsistent,
+	type StorageBackend,
+} from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema } from "../testdata/types.ts";
 import { statusKey } from "./reported-status.ts";
@@ -70,15 +75,16 @@ describe("a schema of references that comes into force over resources that are t
 		const users = Object.fromEntries(names.map((name) => [name, { needs: to("a") }]));
 		let commits = 0;
 		let failsAt = 180;
-		const { lab, alpha, id } = await olderStorage({ a: {}, ...users }, (backend) => ({
-			...backend,
-			commit: (mutations, options) => {
-				commits += 1;
-				return commits === failsAt
-					? Promise.reject(new Inconsistent("the storage is away"))
-					: backend.commit(mutations, options);
-			},
-		}));
+		const { lab, alpha, id } = await olderStorage({ a: {}, ...users }, (backend) =>
+			decorateBackend(backend, {
+				commit: (mutations, options) => {
+					commits += 1;
+					return commits === failsAt
+						? Promise.reject(new Inconsistent("the storage is away"))
+						: backend.commit(mutations, options);
+				},
+			}),
+		);
 		expect(alpha.running).toBeUndefined();
 		expect(commits).toBe(180);
 		failsAt = 0;

@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { referenceTo } from "@plinth/resource";
-import type { StorageBackend } from "@plinth/storage";
+import { decorateBackend, type StorageBackend } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../testdata/types.ts";
 import { establishOwnAnew, establishWithSuccessor } from "./succession.ts";
@@ -60,15 +60,16 @@ describe("a deployment whose storage was restored to its past", () => {
 
 	it("is not referenced by writes that established with its predecessor and land late", async () => {
 		const { promise: lands, resolve: land } = Promise.withResolvers<void>();
-		const { lab, alpha, beta, a, w, target } = await referenced((backend) => ({
-			...backend,
-			async commit(mutations, options) {
-				if (mutations.some((each) => each.op === "put" && each.resource.id?.name === "late")) {
-					await lands;
-				}
-				return backend.commit(mutations, options);
-			},
-		}));
+		const { lab, alpha, beta, a, w, target } = await referenced((backend) =>
+			decorateBackend(backend, {
+				async commit(mutations, options) {
+					if (mutations.some((each) => each.op === "put" && each.resource.id?.name === "late")) {
+						await lands;
+					}
+					return backend.commit(mutations, options);
+				},
+			}),
+		);
 		await lab.run(beta.delete(w));
 		await lab.pass(5_000);
 		const needs = referenceTo({ type: Thing.type, name: "a" });

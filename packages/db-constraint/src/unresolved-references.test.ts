@@ -1,7 +1,7 @@
 import { create, createFileRegistry, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { defineType, newUlid, referenceTo } from "@plinth/resource";
-import { createMemoryBackend } from "@plinth/storage";
+import { createMemoryBackend, decorateBackend } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget } from "../testdata/types.ts";
 import { SchemaPass } from "./schema-pass.ts";
@@ -33,15 +33,16 @@ async function olderStorage(resources: Readonly<Record<string, ThingInit>>) {
 describe("references that a schema finds or loses", () => {
 	it("leaves the record of a newer schema alone when an older pass ends", async () => {
 		let hook: (() => Promise<void>) | undefined;
-		const { lab, alpha } = await oneDeployment({}, (backend) => ({
-			...backend,
-			async list(query, options) {
-				const run = hook;
-				hook = undefined;
-				await run?.();
-				return backend.list(query, options);
-			},
-		}));
+		const { lab, alpha } = await oneDeployment({}, (backend) =>
+			decorateBackend(backend, {
+				async list(query, options) {
+					const run = hook;
+					hook = undefined;
+					await run?.();
+					return backend.list(query, options);
+				},
+			}),
+		);
 		const { context } = alpha.current.constraints;
 		const older = new SchemaPass({
 			...context,

@@ -22,7 +22,7 @@ import {
 	insecureAllowAll,
 } from "@plinth/resource-service";
 import { systemRuntime } from "@plinth/runtime";
-import type { StorageBackend } from "@plinth/storage";
+import { decorateBackend, type StorageBackend } from "@plinth/storage";
 import { artist, demoTypes } from "../../resource-service/src/demo.fixture.ts";
 import { createIfMissing } from "../src/create-storage.ts";
 import { createSqliteBackend } from "../src/index.ts";
@@ -53,22 +53,13 @@ async function inDirectory<T>(body: (path: string) => Promise<T>): Promise<T> {
 /** Lets one commit after the other through, so that none shares a transaction. */
 function oneAtATime(backend: StorageBackend): StorageBackend {
 	let last: Promise<unknown> = Promise.resolve();
-	return {
-		read: (id, options) => backend.read(id, options),
-		list: (query, options) => backend.list(query, options),
-		snapshot: (query, options) => backend.snapshot(query, options),
-		listByOwner: (owner) => backend.listByOwner(owner),
-		countByType: () => backend.countByType(),
-		countByTypeIn: (unit, options) => backend.countByTypeIn(unit, options),
-		watchList: (query, options) => backend.watchList(query, options),
-		catchUp: (signal) => backend.catchUp(signal),
-		close: () => backend.close(),
+	return decorateBackend(backend, {
 		commit(mutations, options) {
 			const commit = last.then(() => backend.commit(mutations, options));
 			last = commit.catch(() => {});
 			return commit;
 		},
-	};
+	});
 }
 
 function validated(decorate: (backend: StorageBackend) => StorageBackend): Promise<Measurement> {

@@ -7,6 +7,7 @@ export type {
 	StorageBackend,
 	WatchOptions,
 } from "./backend.ts";
+export { decorateBackend } from "./decorate-backend.ts";
 export {
 	CasFailure,
 	Exhausted,

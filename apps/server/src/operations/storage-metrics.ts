@@ -1,6 +1,6 @@
 import type { Attributes, Meter, Tracer } from "@opentelemetry/api";
 import type { Clock } from "@plinth/runtime";
-import type { StorageBackend } from "@plinth/storage";
+import { decorateBackend, type StorageBackend } from "@plinth/storage";
 
 /**
  * The storage, with its commits measured and traced: how many there are, how long they take, how many
@@ -40,16 +40,7 @@ export function measureStorage(
 		mutationsPerCommit.record(mutations, labels);
 		duration.record((clock.monotonic() - startMs) / 1_000, labels);
 	};
-	return {
-		read: (id, options) => backend.read(id, options),
-		list: (query, options) => backend.list(query, options),
-		snapshot: (query, options) => backend.snapshot(query, options),
-		listByOwner: (owner) => backend.listByOwner(owner),
-		countByType: () => backend.countByType(),
-		countByTypeIn: (unit, options) => backend.countByTypeIn(unit, options),
-		catchUp: (signal) => backend.catchUp(signal),
-		close: () => backend.close(),
-		watchList: (query, options) => backend.watchList(query, options),
+	return decorateBackend(backend, {
 		commit: async (mutations, options) => {
 			if (options?.dryRun) {
 				return backend.commit(mutations, options);
@@ -72,5 +63,5 @@ export function measureStorage(
 				span.end();
 			}
 		},
-	};
+	});
 }

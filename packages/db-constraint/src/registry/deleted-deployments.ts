@@ -3,7 +3,7 @@ import type { ID, Resource } from "@plinth/proto";
 import { DeletedDeploymentSchema } from "@plinth/proto/gen/plinth/meta/v1/meta_pb.js";
 import { decodeShared, idOf, newUlid, resourceOf } from "@plinth/resource";
 import type { Runtime } from "@plinth/runtime";
-import type { Mutation, StorageBackend } from "@plinth/storage";
+import { decorateBackend, type Mutation, type StorageBackend } from "@plinth/storage";
 import { lookup } from "../shadow-records.ts";
 import { DeletedDeployment, Deployment, deletedDeploymentName } from "./meta-types.ts";
 
@@ -15,23 +15,14 @@ export function recordDeletedDeployments(
 	backend: StorageBackend,
 	runtime: Runtime,
 ): StorageBackend {
-	return {
-		read: (id, options) => backend.read(id, options),
-		list: (query, options) => backend.list(query, options),
-		snapshot: (query, options) => backend.snapshot(query, options),
-		listByOwner: (owner) => backend.listByOwner(owner),
-		countByType: () => backend.countByType(),
-		countByTypeIn: (unit, options) => backend.countByTypeIn(unit, options),
-		watchList: (query, options) => backend.watchList(query, options),
-		catchUp: (signal) => backend.catchUp(signal),
-		close: () => backend.close(),
+	return decorateBackend(backend, {
 		async commit(mutations, options) {
 			const records = await Promise.all(
 				mutations.map((mutation) => recordFor(backend, runtime, mutation)),
 			);
 			return backend.commit([...mutations, ...records.flatMap((each) => each ?? [])], options);
 		},
-	};
+	});
 }
 
 /**

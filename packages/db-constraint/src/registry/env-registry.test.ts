@@ -4,7 +4,7 @@ import type { ResourceService } from "@plinth/proto";
 import { DeploymentSchema } from "@plinth/proto/gen/plinth/meta/v1/meta_pb.js";
 import { idOf, resourceOf, tenancyOf, typeOf } from "@plinth/resource";
 import { silentLogger, systemRuntime } from "@plinth/runtime";
-import { createMemoryBackend, type StorageBackend } from "@plinth/storage";
+import { createMemoryBackend, decorateBackend, type StorageBackend } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing } from "../../testdata/types.ts";
 import { readDeploymentRecord } from "../deployment-record.ts";
@@ -237,7 +237,9 @@ describe("a registry", () => {
 		const there = await lab.start("meta", "r2", { metas: [] });
 		const backend = createMemoryBackend({ runtime: systemRuntime });
 		// It dies before it can note the uid; the next start does not reach the place where it registered.
-		const unnoted = { ...backend, commit: () => Promise.reject(new Error("dead")) };
+		const unnoted = decorateBackend(backend, {
+			commit: () => Promise.reject(new Error("dead")),
+		});
 		await openIdentity({ backend, runtime: systemRuntime });
 		await expect(registerAlpha(here.client, unnoted)).rejects.toThrow("dead");
 		const { registered } = await registerAlpha(there.client, backend);
@@ -308,13 +310,12 @@ describe("a registry", () => {
 			? (await memory.commit([{ ...put, resource: first, expectedVersion: first.version }]))
 					.resources
 			: [];
-		const lagging: StorageBackend = {
-			...memory,
+		const lagging: StorageBackend = decorateBackend(memory, {
 			read: async (id, options) =>
 				options?.consistency !== "strong" && first?.id?.name === id.name
 					? first
 					: memory.read(id, options),
-		};
+		});
 		const meta = recordDeletedDeployments(lagging, systemRuntime);
 		const expectedVersion = last?.version ?? "";
 		expect(expectedVersion).not.toBe(first?.version);

@@ -8,6 +8,7 @@ import { sleep } from "@plinth/runtime";
 import {
 	CasFailure,
 	createMemoryBackend,
+	decorateBackend,
 	Inconsistent,
 	type Mutation,
 	type StorageBackend,
@@ -155,24 +156,27 @@ describe("an ownee that its owner must reference", () => {
 		let isAsked = false;
 		let meanwhile: (() => Promise<unknown>) | undefined;
 		const spec = { name: "alpha", service: "alpha", region: "r1", types: [Thing] };
-		const alpha = await lab.add(spec, (backend) => ({
-			...backend,
-			commit: (mutations, options) => {
-				// The last answer is due 30 s after the first; it changes the guard of the ownee.
-				isAsked ||=
-					lab.runtime.clock.monotonic() > 29_900 &&
-					mutations.some((each) => each.op === "put" && each.resource.id?.name.startsWith("guard"));
-				return backend.commit(mutations, options);
-			},
-			read: async (id, options) => {
-				const now = id.name === "ownee" && isAsked ? meanwhile : undefined;
-				if (now !== undefined) {
-					meanwhile = undefined;
-					await now();
-				}
-				return backend.read(id, options);
-			},
-		}));
+		const alpha = await lab.add(spec, (backend) =>
+			decorateBackend(backend, {
+				commit: (mutations, options) => {
+					// The last answer is due 30 s after the first; it changes the guard of the ownee.
+					isAsked ||=
+						lab.runtime.clock.monotonic() > 29_900 &&
+						mutations.some(
+							(each) => each.op === "put" && each.resource.id?.name.startsWith("guard"),
+						);
+					return backend.commit(mutations, options);
+				},
+				read: async (id, options) => {
+					const now = id.name === "ownee" && isAsked ? meanwhile : undefined;
+					if (now !== undefined) {
+						meanwhile = undefined;
+						await now();
+					}
+					return backend.read(id, options);
+				},
+			}),
+		);
 		const owner = idOf(await lab.run(alpha.write(thing("owner"))));
 		await lab.run(alpha.write(ownedBy(thing("ownee"), owner, { requiresOwnerReference: true })));
 		// This deployment is a source already: another reference from it leaves the ownee's shadow as it is.
@@ -232,13 +236,12 @@ describe("a schema that comes into force", () => {
 			createConstraints({ backend, descriptor, environment: localEnvironment("01A"), runtime });
 		await serverOf(first, memory).schemaPass.begin();
 		let land = async () => {};
-		const dying: StorageBackend = {
-			...memory,
+		const dying: StorageBackend = decorateBackend(memory, {
 			commit: async (mutations) => {
 				land = async () => void (await memory.commit(mutations));
 				throw new Inconsistent("nobody knows whether it has landed");
 			},
-		};
+		});
 		await expect(serverOf(lenient, dying).schemaPass.begin()).rejects.toThrow("nobody knows");
 		await serverOf(first, memory).schemaPass.begin();
 		await expect(land()).rejects.toBeInstanceOf(CasFailure);
@@ -318,21 +321,22 @@ describe("a cascade", () => {
 		const lab = new Lab(1);
 		let isChanged = false;
 		const spec = { name: "alpha", service: "alpha", region: "r1", types: [Thing] };
-		const alpha = await lab.add(spec, (backend) => ({
-			...backend,
-			commit: async (mutations, options) => {
-				const deletes = mutations.some((each) => each.op === "delete" && each.id.name === "part");
-				if (deletes && !isChanged) {
-					isChanged = true;
-					const name = shadowName(keyOf(idOf(thing("part")), "r1"));
-					await updateShadow({ backend, runtime: lab.runtime }, name, ({ shadow }) => ({
-						...shadow,
-						outgoing: shadow.outgoing.map((each) => ({ ...each, rule: OnDelete.BLOCK })),
-					}));
-				}
-				return backend.commit(mutations, options);
-			},
-		}));
+		const alpha = await lab.add(spec, (backend) =>
+			decorateBackend(backend, {
+				commit: async (mutations, options) => {
+					const deletes = mutations.some((each) => each.op === "delete" && each.id.name === "part");
+					if (deletes && !isChanged) {
+						isChanged = true;
+						const name = shadowName(keyOf(idOf(thing("part")), "r1"));
+						await updateShadow({ backend, runtime: lab.runtime }, name, ({ shadow }) => ({
+							...shadow,
+							outgoing: shadow.outgoing.map((each) => ({ ...each, rule: OnDelete.BLOCK })),
+						}));
+					}
+					return backend.commit(mutations, options);
+				},
+			}),
+		);
 		await lab.run(alpha.write(thing("whole")));
 		await lab.run(alpha.write(thing("part", { belongsTo: to("whole") })));
 		await lab.run(alpha.delete(alpha.id(Thing, "whole")));
@@ -347,17 +351,18 @@ describe("an owner reference that is changed while its owner is asked about", ()
 		const lab = new Lab(1);
 		let meanwhile: (() => Promise<unknown>) | undefined;
 		const spec = { name: "alpha", service: "alpha", region: "r1", types: [Thing] };
-		const alpha = await lab.add(spec, (backend) => ({
-			...backend,
-			read: async (id, options) => {
-				const now = id.name === "ownee" ? meanwhile : undefined;
-				if (now !== undefined) {
-					meanwhile = undefined;
-					await now();
-				}
-				return backend.read(id, options);
-			},
-		}));
+		const alpha = await lab.add(spec, (backend) =>
+			decorateBackend(backend, {
+				read: async (id, options) => {
+					const now = id.name === "ownee" ? meanwhile : undefined;
+					if (now !== undefined) {
+						meanwhile = undefined;
+						await now();
+					}
+					return backend.read(id, options);
+				},
+			}),
+		);
 		const owner = idOf(await lab.run(alpha.write(thing("owner"))));
 		await lab.run(alpha.write(ownedBy(thing("ownee"), owner, { unsetOnDelete: true })));
 		await lab.pass(5_000);
@@ -381,13 +386,13 @@ describe("an owner reference that is changed while its owner is asked about", ()
 describe("a write with several foreign targets", () => {
 	it("depends on the guards of all of them, the first time too", async () => {
 		const commits: (readonly Mutation[])[] = [];
-		const decorate = (backend: StorageBackend): StorageBackend => ({
-			...backend,
-			commit: (mutations, options) => {
-				commits.push(mutations);
-				return backend.commit(mutations, options);
-			},
-		});
+		const decorate = (backend: StorageBackend): StorageBackend =>
+			decorateBackend(backend, {
+				commit: (mutations, options) => {
+					commits.push(mutations);
+					return backend.commit(mutations, options);
+				},
+			});
 		const { lab, alpha, beta } = await alphaAndBeta(undefined, decorate);
 		const guards = new Set(
 			["a", "b"].map((name) => guardName(lab.keyOf(alpha, idOf(thing(name))))),
@@ -416,13 +421,12 @@ describe("a change of a shadow", () => {
 		await memory.commit([
 			putRecord(runtime, "s-a", old?.resource, { case: "shadow", value: next }),
 		]);
-		const late: StorageBackend = {
-			...memory,
+		const late: StorageBackend = decorateBackend(memory, {
 			read: async (id, options) =>
 				options?.consistency === "strong" || old === undefined
 					? memory.read(id, options)
 					: old.resource,
-		};
+		});
 		const seen: string[] = [];
 		await updateShadow({ backend: late, runtime }, "s-a", (stored) => {
 			seen.push(stored.shadow.uid);

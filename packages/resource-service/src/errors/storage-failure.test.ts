@@ -7,6 +7,7 @@ import { FakeClock } from "@plinth/runtime/testing";
 import {
 	type Consistency,
 	createMemoryBackend,
+	decorateBackend,
 	Exhausted,
 	Fenced,
 	Inconsistent,
@@ -80,11 +81,11 @@ describe.each(connections)("failures of the storage, %s", (connection) => {
 				warn: () => {},
 				error: (_, line) => logged.push(line),
 			},
-			decorate: (backend) => ({
-				...backend,
-				commit: (mutations, options) =>
-					broken ? Promise.reject(failure) : backend.commit(mutations, options),
-			}),
+			decorate: (backend) =>
+				decorateBackend(backend, {
+					commit: (mutations, options) =>
+						broken ? Promise.reject(failure) : backend.commit(mutations, options),
+				}),
 		});
 		broken = true;
 		await expectRefusal(t.client.write({ resource: artist("miles") }), code, message);
@@ -96,13 +97,15 @@ describe.each(connections)("failures of the storage, %s", (connection) => {
 			{ desc: ConditionSchema, value: { type: "Blocker" } },
 		]);
 		await using t = await startService(connection, {
-			decorate: (backend) => ({
-				...backend,
-				commit: (mutations, options) =>
-					mutations.some((mutation) => mutation.op === "put" && mutation.resource.id?.name === "x")
-						? Promise.reject(refusal)
-						: backend.commit(mutations, options),
-			}),
+			decorate: (backend) =>
+				decorateBackend(backend, {
+					commit: (mutations, options) =>
+						mutations.some(
+							(mutation) => mutation.op === "put" && mutation.resource.id?.name === "x",
+						)
+							? Promise.reject(refusal)
+							: backend.commit(mutations, options),
+				}),
 		});
 		const error = await t.client.write({ resource: artist("x") }).catch(ConnectError.from);
 		expect(error).toBeInstanceOf(ConnectError);
@@ -113,13 +116,13 @@ describe.each(connections)("failures of the storage, %s", (connection) => {
 
 	it.each(watchFailures)("$rule", async ({ failure, code, message }) => {
 		await using t = await startService(connection, {
-			decorate: (backend) => ({
-				...backend,
-				// biome-ignore lint/correctness/useYield: it fails before there is anything.
-				async *watchList() {
-					throw failure;
-				},
-			}),
+			decorate: (backend) =>
+				decorateBackend(backend, {
+					// biome-ignore lint/correctness/useYield: it fails before there is anything.
+					async *watchList() {
+						throw failure;
+					},
+				}),
 		});
 		const drain = async () => {
 			for await (const _ of t.client.watchList({ type: Artist.type })) {
@@ -156,21 +159,21 @@ describe.each(connections)("failures of the storage, %s", (connection) => {
 describe.each(connections)("the consistent mode, %s", (connection) => {
 	it("makes Read, List and the snapshot of WatchList strong, and is off otherwise", async () => {
 		const asked: (Consistency | undefined)[] = [];
-		const noting = (backend: StorageBackend): StorageBackend => ({
-			...backend,
-			read: (id, options) => {
-				asked.push(options?.consistency);
-				return backend.read(id, options);
-			},
-			snapshot: (query, options) => {
-				asked.push(options?.consistency);
-				return backend.snapshot(query, options);
-			},
-			watchList: (query, options) => {
-				asked.push(options.consistency);
-				return backend.watchList(query, options);
-			},
-		});
+		const noting = (backend: StorageBackend): StorageBackend =>
+			decorateBackend(backend, {
+				read: (id, options) => {
+					asked.push(options?.consistency);
+					return backend.read(id, options);
+				},
+				snapshot: (query, options) => {
+					asked.push(options?.consistency);
+					return backend.snapshot(query, options);
+				},
+				watchList: (query, options) => {
+					asked.push(options.consistency);
+					return backend.watchList(query, options);
+				},
+			});
 		await using t = await startService(connection, { decorate: noting });
 		await t.client.write({ resource: artist("miles") });
 		for (const [headers, consistency] of [

@@ -1,7 +1,13 @@
 import type { Resource } from "@plinth/proto";
 import { nameKey } from "@plinth/resource";
 import type { Random } from "@plinth/runtime";
-import type { Commit, Mutation, StorageBackend, WatchEvent } from "@plinth/storage";
+import {
+	type Commit,
+	decorateBackend,
+	type Mutation,
+	type StorageBackend,
+	type WatchEvent,
+} from "@plinth/storage";
 
 /** What can be wrong with a storage, and must not go unnoticed. */
 export const plantedFaults = [
@@ -63,10 +69,9 @@ function withEvents(
 	backend: StorageBackend,
 	change: (events: AsyncIterable<WatchEvent>) => AsyncIterable<WatchEvent>,
 ): StorageBackend {
-	return {
-		...backend,
+	return decorateBackend(backend, {
 		watchList: (query, options) => change(backend.watchList(query, options)),
-	};
+	});
 }
 
 /** Two neighbours change places; within a snapshot, whose order says nothing, none do. */
@@ -92,8 +97,7 @@ async function* swapped(
 /** A read answers what the resource was before its newest change. */
 function withStaleReads(backend: StorageBackend, strikes: () => boolean): StorageBackend {
 	const versions = new Map<string, { readonly newest: Resource; readonly before?: Resource }>();
-	return {
-		...backend,
+	return decorateBackend(backend, {
 		async read(id, options) {
 			const resource = await backend.read(id, options);
 			const key = nameKey(id);
@@ -104,13 +108,12 @@ function withStaleReads(backend: StorageBackend, strikes: () => boolean): Storag
 			const before = versions.get(key)?.before;
 			return before !== undefined && strikes() ? before : resource;
 		},
-	};
+	});
 }
 
 /** A commit is answered as if it had been done, and was not. */
 function withLostWrites(backend: StorageBackend, strikes: () => boolean): StorageBackend {
-	return {
-		...backend,
+	return decorateBackend(backend, {
 		async commit(mutations, options) {
 			if (options?.dryRun || !strikes()) {
 				return backend.commit(mutations, options);
@@ -122,7 +125,7 @@ function withLostWrites(backend: StorageBackend, strikes: () => boolean): Storag
 				resources: resources.map((resource) => resource && { ...resource, version: next }),
 			};
 		},
-	};
+	});
 }
 
 /**
@@ -141,8 +144,7 @@ function withReusedVersions(backend: StorageBackend, strikes: () => boolean): St
 		const version = expectedVersion && id && real.get(`${nameKey(id)} ${expectedVersion}`);
 		return version ? { ...mutation, expectedVersion: version } : mutation;
 	};
-	return {
-		...backend,
+	return decorateBackend(backend, {
 		async read(id, options) {
 			return tellOf(await backend.read(id, options));
 		},
@@ -170,5 +172,5 @@ function withReusedVersions(backend: StorageBackend, strikes: () => boolean): St
 					: { ...event, version: tell(event.version) };
 			}
 		},
-	};
+	});
 }

@@ -4,7 +4,7 @@ import { type Resource, StatusSchema } from "@plinth/proto";
 import { idOf, resourceOf } from "@plinth/resource";
 import { type Clock, systemRuntime } from "@plinth/runtime";
 import { FakeClock, seededRandom } from "@plinth/runtime/testing";
-import { CasFailure, type StorageBackend } from "@plinth/storage";
+import { CasFailure, decorateBackend, type StorageBackend } from "@plinth/storage";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Artist, artist } from "../demo.fixture.ts";
 import { gigType } from "../gig.fixture.ts";
@@ -36,18 +36,18 @@ describe("writes that conflict with others", () => {
 		};
 		t = await startService("in-process", {
 			runtime: { ...systemRuntime, clock, random: seededRandom(1) },
-			decorate: (backend) => ({
-				...backend,
-				async commit(mutations, options) {
-					commits += 1;
-					await meanwhile(backend);
-					if (conflicts > 0) {
-						conflicts -= 1;
-						throw new CasFailure([0], ["injected"]);
-					}
-					return backend.commit(mutations, options);
-				},
-			}),
+			decorate: (backend) =>
+				decorateBackend(backend, {
+					async commit(mutations, options) {
+						commits += 1;
+						await meanwhile(backend);
+						if (conflicts > 0) {
+							conflicts -= 1;
+							throw new CasFailure([0], ["injected"]);
+						}
+						return backend.commit(mutations, options);
+					},
+				}),
 		});
 		commits = 0;
 	});

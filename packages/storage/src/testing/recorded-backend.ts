@@ -1,5 +1,6 @@
 import type { ID, Resource } from "@plinth/proto";
 import type { StorageBackend } from "../backend.ts";
+import { decorateBackend } from "../decorate-backend.ts";
 
 /** One change of what is stored. */
 export type StoredChange =
@@ -15,8 +16,7 @@ export function recordedBackend(
 	backend: StorageBackend,
 	onChange: (change: StoredChange) => void,
 ): StorageBackend {
-	return {
-		...backend,
+	return decorateBackend(backend, {
 		async commit(mutations, options) {
 			const commit = await backend.commit(mutations, options);
 			const { version } = commit;
@@ -33,5 +33,5 @@ export function recordedBackend(
 			}
 			return commit;
 		},
-	};
+	});
 }

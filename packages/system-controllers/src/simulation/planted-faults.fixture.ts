@@ -1,6 +1,6 @@
 import { Namespace, Partition, Tombstone } from "@plinth/resource";
 import type { Random } from "@plinth/runtime";
-import type { StorageBackend } from "@plinth/storage";
+import { decorateBackend, type StorageBackend } from "@plinth/storage";
 
 /** What can be wrong with a server, and must not go unnoticed. */
 export const plantedFaults = [
@@ -27,8 +27,7 @@ export function withFault(
 		case "the census is older than the mark":
 			return withOldCensus(backend, random);
 		case "writes do not assert their tenancy":
-			return {
-				...backend,
+			return decorateBackend(backend, {
 				commit: (mutations, options) => {
 					const { group } = Namespace.type;
 					const kinds = [Namespace.type.kind, Partition.type.kind];
@@ -41,23 +40,21 @@ export function withFault(
 					);
 					return backend.commit(kept, options);
 				},
-			};
+			});
 	}
 }
 
 function withCensus(backend: StorageBackend, counts: (key: string) => boolean): StorageBackend {
-	return {
-		...backend,
+	return decorateBackend(backend, {
 		countByTypeIn: async (unit, options) =>
 			new Map([...(await backend.countByTypeIn(unit, options))].filter(([key]) => counts(key))),
-	};
+	});
 }
 
 /** Now and then a unit is taken for as empty as it was when it was made. */
 function withOldCensus(backend: StorageBackend, random: Random): StorageBackend {
-	return {
-		...backend,
+	return decorateBackend(backend, {
 		countByTypeIn: async (unit, options) =>
 			random.next() < 0.1 ? new Map() : backend.countByTypeIn(unit, options),
-	};
+	});
 }

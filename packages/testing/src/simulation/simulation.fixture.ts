@@ -5,7 +5,7 @@ import { IDSchema } from "@plinth/proto";
 import { nameKey, type ResourceName } from "@plinth/resource";
 import { type Clock, LocalLeases, type Random, silentLogger } from "@plinth/runtime";
 import { SkewedClock, seededRandom, seededRuntime } from "@plinth/runtime/testing";
-import { Fenced, type StorageBackend } from "@plinth/storage";
+import { decorateBackend, Fenced, type StorageBackend } from "@plinth/storage";
 import type { TestLeases } from "../leases/test-leases.ts";
 import { TimedLeases } from "../leases/timed-leases.ts";
 import { marketTypes } from "../market-types.fixture.ts";
@@ -193,8 +193,7 @@ class RefusedFences {
 	refused = 0;
 
 	count(backend: StorageBackend): StorageBackend {
-		return {
-			...backend,
+		return decorateBackend(backend, {
 			commit: async (mutations, options) => {
 				try {
 					return await backend.commit(mutations, options);
@@ -205,7 +204,7 @@ class RefusedFences {
 					throw error;
 				}
 			},
-		};
+		});
 	}
 }
 
