@@ -10,7 +10,7 @@ import { Thing, ThingSchema } from "../testdata/types.ts";
 import { type BenchServer, twoRegions } from "./servers.ts";
 
 const resources = Number(process.argv[2] ?? 100_000);
-const atOnce = 32;
+const batchSize = 32;
 /** How many resources the others write to; they stay. */
 const others = 1_000;
 
@@ -27,7 +27,7 @@ async function writeAll(server: BenchServer, count: number, region?: string): Pr
 			await server.client.write({ resource: thing(`part-${i}`, region) });
 		}
 	};
-	await Promise.all(Array.from({ length: atOnce }, writer));
+	await Promise.all(Array.from({ length: batchSize }, writer));
 }
 
 /** Writes by another user, until stopped; answers their latencies in milliseconds. */

@@ -18,7 +18,7 @@ import {
 	followDeletions,
 	ServiceDescriptor,
 } from "../src/index.ts";
-import { NodeLoop } from "../src/testing/node-loop.ts";
+import { NodeLoop } from "../src/node-loop.fixture.ts";
 import { Thing, Widget } from "../testdata/types.ts";
 
 /** A resource service in process, over a storage with or without constraints. */

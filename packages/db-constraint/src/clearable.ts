@@ -6,7 +6,7 @@ import {
 } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 
 /** Why a reference in the field can't be cleared without breaking its rules; `undefined` where it can. */
-export function whyNotClearable(field: DescField): string | undefined {
+export function reasonNotClearable(field: DescField): string | undefined {
 	if (field.presence === FeatureSet_FieldPresence.LEGACY_REQUIRED) {
 		return "is required";
 	}

@@ -8,13 +8,12 @@ import {
 	type Mutation,
 	WrongUid,
 } from "@plinth/storage";
-import type { Asking } from "./asking.ts";
-import { Busy } from "./busy.ts";
 import { CommitPlan, type ShadowEdit } from "./commit-plan.ts";
 import { isConflict } from "./conflict.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
-import { checkDeletion, takeBack } from "./deletion-check.ts";
+import { checkDeletion, revertCheck } from "./deletion-check.ts";
 import { assertDescriptor } from "./descriptor-record.ts";
+import type { HolderQuery } from "./holder-query.ts";
 import { ReferencePlan } from "./reference-plan.ts";
 import { abandonedBy, releasesOf } from "./releases.ts";
 import {
@@ -23,13 +22,9 @@ import {
 	withReferencesAlone,
 	withStoredFinalizer,
 } from "./removals.ts";
-import {
-	referencesResolved,
-	statusKey,
-	targetsKept,
-	withReportsUpheld,
-} from "./reported-status.ts";
+import { referencesResolved, statusKey, targetsKept, withEndedReports } from "./reported-status.ts";
 import { displayKey, keyOf, keyString } from "./resource-key.ts";
+import { RetryableConflict } from "./retryable-conflict.ts";
 import { isHeld, newShadow, referencesFinalizer, shadowName } from "./shadow.ts";
 import { lookup, ResourceShadow, type StoredShadow } from "./shadow-records.ts";
 import { assertMayDelete } from "./succession.ts";
@@ -37,7 +32,7 @@ import { assertMayDelete } from "./succession.ts";
 /** One attempt at a commit: everything is read anew, and the commit asserts what it depends on. */
 export class CommitAttempt {
 	readonly #context: ConstraintContext;
-	readonly #asking: Asking;
+	readonly #holderQuery: HolderQuery;
 	readonly #given: readonly Mutation[];
 	readonly #options: CommitOptions;
 	readonly #plan: CommitPlan;
@@ -54,12 +49,12 @@ export class CommitAttempt {
 
 	constructor(
 		context: ConstraintContext,
-		asking: Asking,
+		holderQuery: HolderQuery,
 		mutations: readonly Mutation[],
 		options: CommitOptions,
 	) {
 		this.#context = context;
-		this.#asking = asking;
+		this.#holderQuery = holderQuery;
 		this.#given = mutations;
 		this.#options = options;
 		this.#own = [...mutations];
@@ -79,7 +74,7 @@ export class CommitAttempt {
 				this.#created.set(this.#keyString(mutation.resource.id), mutation.resource);
 			}
 		}
-		await this.#takeShadowAsserts();
+		await this.#absorbShadowAsserts();
 		for (const [at, mutation] of this.#given.entries()) {
 			if (mutation.op === "delete") {
 				await this.#planDelete(at, mutation);
@@ -105,9 +100,9 @@ export class CommitAttempt {
 	}
 
 	/** Makes what asked whether it may be deleted what it was before. */
-	async takeBack(): Promise<void> {
+	async revertCheck(): Promise<void> {
 		await Promise.all(
-			this.#checks.map(({ checking, before }) => takeBack(this.#context, checking, before)),
+			this.#checks.map(({ checking, before }) => revertCheck(this.#context, checking, before)),
 		);
 	}
 
@@ -117,12 +112,12 @@ export class CommitAttempt {
 	}
 
 	/** Whether nothing that the caller named has failed, so that beginning again may help. */
-	isConflictOfOurs(failure: unknown): boolean {
+	isInternalConflict(failure: unknown): boolean {
 		return isConflict(failure) && this.#callers(failure).length === 0;
 	}
 
 	/** The failure in the caller's terms: conflicts name the caller's mutations. */
-	asOfCaller(failure: unknown): unknown {
+	inTermsOfCaller(failure: unknown): unknown {
 		if (!isConflict(failure)) {
 			return failure;
 		}
@@ -153,7 +148,7 @@ export class CommitAttempt {
 	 * Callers may assert the shadow of what they write, which the commit changes itself: it begins with that
 	 * version of the shadow, or not at all.
 	 */
-	async #takeShadowAsserts(): Promise<void> {
+	async #absorbShadowAsserts(): Promise<void> {
 		for (const [at, mutation] of this.#given.entries()) {
 			if (
 				mutation.op !== "assert" ||
@@ -198,7 +193,7 @@ export class CommitAttempt {
 			this.#keep(at, stored, withReferencesAlone(this.#context.runtime, stored));
 			return;
 		}
-		const left = await this.#askWhetherItMayGo(edit);
+		const left = await this.#checkDeletion(edit);
 		this.#references.releaseAll(edit.next);
 		if (left.next !== undefined && isHeld(left.next)) {
 			this.#keep(at, stored, markedWithReferences(this.#context.runtime, stored));
@@ -260,7 +255,7 @@ export class CommitAttempt {
 				({ deploymentUid }) => deploymentUid === "" || present.has(deploymentUid),
 			),
 		};
-		const upheld = withReportsUpheld(resource, holds, runtime.clock);
+		const upheld = withEndedReports(resource, holds, runtime.clock);
 		if (upheld !== resource) {
 			this.#own[at] = { ...mutation, resource: upheld };
 		}
@@ -285,7 +280,7 @@ export class CommitAttempt {
 		edit.asserted = true;
 		this.#deleted.add(keyString(key));
 		await assertMayDelete(this.#context);
-		const left = await this.#askWhetherItMayGo(edit);
+		const left = await this.#checkDeletion(edit);
 		const shadow = left.next ?? newShadow(key, resource.id?.uid ?? "");
 		if (isHeld(shadow)) {
 			const held = { ...resource, metadata: { ...resource.metadata } };
@@ -296,10 +291,10 @@ export class CommitAttempt {
 	}
 
 	/** The shadow as the deletion finds it: without those who have let go. */
-	async #askWhetherItMayGo(edit: ShadowEdit): Promise<ShadowEdit> {
+	async #checkDeletion(edit: ShadowEdit): Promise<ShadowEdit> {
 		const { stored, next } = edit;
 		if (next?.lifecycle === Lifecycle.CHECKING) {
-			throw new Busy("another deletion asks whether it may go");
+			throw new RetryableConflict("another deletion asks whether it may go");
 		}
 		if (stored === undefined || next === undefined || !isHeld(next)) {
 			return edit;
@@ -309,7 +304,7 @@ export class CommitAttempt {
 		}
 		const { checking, left } = await checkDeletion(
 			this.#context,
-			this.#asking,
+			this.#holderQuery,
 			stored,
 			this.#options,
 		);

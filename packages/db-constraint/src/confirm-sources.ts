@@ -2,7 +2,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import type { ConfirmBlockadesRequest_Blockade } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import { type Deployed, Lifecycle } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import type { ConstraintContext } from "./constraint-context.ts";
-import { targetIsBusy } from "./establishing.ts";
+import { targetIsBeingChecked } from "./establish-references.ts";
 import { shadowName, sourceOf, withSource } from "./shadow.ts";
 import { updateShadow } from "./shadow-update.ts";
 
@@ -32,7 +32,7 @@ export async function confirmSource(
 			return undefined;
 		}
 		if (shadow.lifecycle === Lifecycle.CHECKING) {
-			throw new ConnectError(targetIsBusy, Code.Unavailable);
+			throw new ConnectError(targetIsBeingChecked, Code.Unavailable);
 		}
 		return withSource(shadow, { ...source, tentative: false });
 	});

@@ -37,7 +37,7 @@ export interface Hints {
 	/** This deployment may no longer reference targets of others. */
 	released(releases: readonly Release[]): void;
 	/** A deployment may no longer reference a resource of this one. */
-	askSoon(shadowName: string, deploymentUid: string): void;
+	queryHolderSoon(shadowName: string, deploymentUid: string): void;
 	/** A target of a reference of this deployment is being deleted for good. */
 	deleting(deploymentUid: string, target: KeyLike, targetUid: string): void;
 }

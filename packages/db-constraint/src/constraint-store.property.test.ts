@@ -10,13 +10,13 @@ import { delayedBackend } from "@plinth/storage/testing";
 import { createSqliteBackend } from "@plinth/storage-sqlite";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type DrawnStep, type DrawnWork, drawnWork } from "./testing/drawn-work.fixture.ts";
-import { NaiveModel } from "./testing/naive-model.fixture.ts";
-import { type DrawnSchema, typesOf } from "./testing/random-schema.fixture.ts";
-import { SoleDeployment } from "./testing/sole-deployment.fixture.ts";
+import { type DrawnStep, type DrawnWork, drawnWork } from "./drawn-work.fixture.ts";
+import { NaiveModel } from "./naive-model.fixture.ts";
+import { type DrawnSchema, typesOf } from "./random-schema.fixture.ts";
+import { SoleDeployment } from "./sole-deployment.fixture.ts";
 
 const numRuns = Number(process.env.PLINTH_RUNS ?? 150);
-const quick = { askAgainMs: 20, pauseMs: 5, resolveAgainMs: 50 };
+const quick = { requeryMs: 20, pauseMs: 5, resolveRetryMs: 50 };
 
 /** Does a step, and answers whether it was allowed. */
 async function attempt(sole: SoleDeployment, step: DrawnStep): Promise<boolean> {

@@ -11,13 +11,13 @@ import {
 	Refused,
 	type StorageBackend,
 } from "@plinth/storage";
-import type { Asking } from "./asking.ts";
-import { Busy } from "./busy.ts";
 import { CommitAttempt } from "./commit-attempt.ts";
 import { isConflict } from "./conflict.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
 import { assertDescriptor } from "./descriptor-record.ts";
+import type { HolderQuery } from "./holder-query.ts";
 import { isTombstone } from "./removals.ts";
+import { RetryableConflict } from "./retryable-conflict.ts";
 import { referencesFinalizer } from "./shadow.ts";
 import { lookup, ResourceShadow } from "./shadow-records.ts";
 
@@ -33,20 +33,23 @@ import { lookup, ResourceShadow } from "./shadow-records.ts";
  * Fails as Refused: FailedPrecondition for references and deletions that can't be, Unavailable where a
  * deployment that must be asked can't be reached, or others kept changing what the commit depends on.
  */
-export function createConstraintStore(context: ConstraintContext, asking: Asking): StorageBackend {
+export function createConstraintStore(
+	context: ConstraintContext,
+	holderQuery: HolderQuery,
+): StorageBackend {
 	const { backend } = context;
 	return decorateBackend(backend, {
-		commit: (mutations, options) => commit(context, asking, mutations, options),
+		commit: (mutations, options) => commit(context, holderQuery, mutations, options),
 	});
 }
 
 async function commit(
 	context: ConstraintContext,
-	asking: Asking,
+	holderQuery: HolderQuery,
 	mutations: readonly Mutation[],
 	options: CommitOptions = {},
 ): Promise<Commit> {
-	if (mutations.every(isNoneOfOurs)) {
+	if (mutations.every(isUnconstrained)) {
 		return context.backend.commit(mutations, options);
 	}
 	if (await isPlain(context, mutations)) {
@@ -63,19 +66,19 @@ async function commit(
 		maxMs: limits.pauseMs,
 	});
 	for (let left = limits.attempts; ; left--) {
-		const attempt = new CommitAttempt(context, asking, mutations, options);
+		const attempt = new CommitAttempt(context, holderQuery, mutations, options);
 		try {
 			return await attempt.run();
 		} catch (failure) {
-			const again = failure instanceof Busy || attempt.isConflictOfOurs(failure);
+			const again = failure instanceof RetryableConflict || attempt.isInternalConflict(failure);
 			if (!(failure instanceof Inconsistent)) {
-				await attempt.takeBack();
+				await attempt.revertCheck();
 			}
 			if (!again || left <= 1) {
 				if (!(failure instanceof Inconsistent)) {
 					attempt.giveUp();
 				}
-				throw again ? keptChanging(failure) : attempt.asOfCaller(failure);
+				throw again ? keptChanging(failure) : attempt.inTermsOfCaller(failure);
 			}
 		}
 		await backoff.wait();
@@ -144,7 +147,7 @@ async function commitPlain(
 }
 
 /** Records of this package, tombstones and asserts have no references. */
-function isNoneOfOurs(mutation: Mutation): boolean {
+function isUnconstrained(mutation: Mutation): boolean {
 	if (mutation.op === "assert") {
 		return true;
 	}
@@ -154,6 +157,7 @@ function isNoneOfOurs(mutation: Mutation): boolean {
 }
 
 function keptChanging(failure: unknown): Refused {
-	const why = failure instanceof Busy ? failure.message : "references changed at the same time";
+	const why =
+		failure instanceof RetryableConflict ? failure.message : "references changed at the same time";
 	return new Refused(Code.Unavailable, `${why}: try again`);
 }

@@ -3,12 +3,12 @@ import type { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/sche
 import type { CallerAuthenticator } from "@plinth/resource-service";
 import { type Logger, type Runtime, silentLogger, systemRuntime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
-import { Asking } from "./asking.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
 import { createConstraintStore } from "./constraint-store.ts";
 import type { Environment } from "./environment.ts";
 import { Guards } from "./guards.ts";
 import { HintsChannel } from "./hints-channel.ts";
+import { HolderQuery } from "./holder-query.ts";
 import { type ConstraintLimits, defaultLimits } from "./limits.ts";
 import { MeasuredReferences, type ReferenceMetrics } from "./metrics.ts";
 import { createSchemaMixinService } from "./schema-mixin-service.ts";
@@ -42,7 +42,7 @@ export interface Constraints {
 	/** What this deployment serves to the others. */
 	readonly service: ServiceImpl<typeof SchemaMixinService>;
 	readonly context: ConstraintContext;
-	readonly asking: Asking;
+	readonly holderQuery: HolderQuery;
 	readonly hints: HintsChannel;
 	/** Brings the schema of references into force: to be begun before the first commit. */
 	readonly schemaPass: SchemaPass;
@@ -74,12 +74,12 @@ export function createConstraints(options: ConstraintsOptions): Constraints {
 		callers: options.callers,
 	};
 	const measured = new MeasuredReferences(context);
-	const asking = new Asking(context, measured.asked);
+	const holderQuery = new HolderQuery(context, measured.countQueries);
 	return {
-		store: createConstraintStore(context, asking),
+		store: createConstraintStore(context, holderQuery),
 		service: createSchemaMixinService(context),
 		context,
-		asking,
+		holderQuery,
 		hints,
 		schemaPass: new SchemaPass(context),
 		metrics: () => measured.read(),

@@ -1,13 +1,13 @@
 import { Code } from "@connectrpc/connect";
 import { Lifecycle, type Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { type CommitOptions, Refused } from "@plinth/storage";
-import type { LocalAnswer } from "./answers.ts";
-import type { Asking, HolderAnswer } from "./asking.ts";
-import { blocks, isNo } from "./asking.ts";
-import { Busy } from "./busy.ts";
 import { isConflict } from "./conflict.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
+import type { HolderDecision } from "./holder-decision.ts";
+import type { HolderQuery, HolderResponse } from "./holder-query.ts";
+import { blocks, isReleased } from "./holder-query.ts";
 import { displayKey } from "./resource-key.ts";
+import { RetryableConflict } from "./retryable-conflict.ts";
 import { displayDeployed, withoutDeployment } from "./shadow.ts";
 import { putRecord, type StoredShadow, shadowOf } from "./shadow-records.ts";
 
@@ -30,25 +30,25 @@ export interface DeletionCheck {
  */
 export async function checkDeletion(
 	context: ConstraintContext,
-	asking: Asking,
+	holderQuery: HolderQuery,
 	stored: StoredShadow,
 	{ dryRun = false, caller }: Pick<CommitOptions, "dryRun" | "caller">,
 ): Promise<DeletionCheck> {
 	const checking = dryRun ? stored : await beginCheck(context, stored);
-	let answers: readonly HolderAnswer[];
+	let answers: readonly HolderResponse[];
 	try {
-		answers = await asking.all(checking, { dryRun, caller });
+		answers = await holderQuery.all(checking, { dryRun, caller });
 	} catch (failure) {
-		await takeBack(context, checking, stored.shadow);
+		await revertCheck(context, checking, stored.shadow);
 		throw failure;
 	}
 	const blockers = answers.filter(blocks);
 	if (blockers.length > 0) {
-		await takeBack(context, checking, stored.shadow);
+		await revertCheck(context, checking, stored.shadow);
 		throw refusal(stored, blockers);
 	}
 	const left = answers
-		.filter(isNo)
+		.filter(isReleased)
 		.reduce((shadow, { deployment }) => withoutDeployment(shadow, deployment.uid), stored.shadow);
 	return { checking, left };
 }
@@ -70,7 +70,7 @@ async function beginCheck(
 		return stored;
 	} catch (failure) {
 		if (isConflict(failure)) {
-			throw new Busy("the shadow changed before the deletion could ask");
+			throw new RetryableConflict("the shadow changed before the deletion could ask");
 		}
 		throw failure;
 	}
@@ -80,7 +80,7 @@ async function beginCheck(
  * Makes a CHECKING what it was before. Where that fails, the shadow has been taken back already, or
  * its storage can't be reached: then the owned-pending handler does it.
  */
-export async function takeBack(
+export async function revertCheck(
 	{ backend, runtime, logger }: ConstraintContext,
 	checking: StoredShadow,
 	before: Shadow,
@@ -99,7 +99,7 @@ export async function takeBack(
 	}
 }
 
-function refusal({ shadow }: StoredShadow, blockers: readonly HolderAnswer[]): Refused {
+function refusal({ shadow }: StoredShadow, blockers: readonly HolderResponse[]): Refused {
 	const reasons = blockers.map((each) => {
 		const where = displayDeployed(each.deployment);
 		if (each.kind === "unknown") {
@@ -113,7 +113,7 @@ function refusal({ shadow }: StoredShadow, blockers: readonly HolderAnswer[]): R
 
 /** Those that may be named, and how many others there are. */
 function displayBlockers(
-	{ blockers, hidden }: Pick<LocalAnswer, "blockers" | "hidden">,
+	{ blockers, hidden }: Pick<HolderDecision, "blockers" | "hidden">,
 	where: string,
 ): string {
 	const names = blockers.map(displayKey).join(", ");

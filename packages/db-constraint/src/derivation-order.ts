@@ -13,9 +13,9 @@ import { keyString } from "./resource-key.ts";
 export function rotated<T>(
 	things: readonly T[],
 	{ random }: Pick<Runtime, "random">,
-	atOnce: number,
+	batchSize: number,
 ): readonly T[] {
-	const at = things.length > atOnce ? Math.floor(random.next() * things.length) : 0;
+	const at = things.length > batchSize ? Math.floor(random.next() * things.length) : 0;
 	return [...things.slice(at), ...things.slice(0, at)];
 }
 
@@ -30,11 +30,11 @@ export function inOrderOf(before: Shadow | undefined, shadow: Shadow): Shadow {
 	const references = new Map(before.outgoing.map((each, at) => [nameOfReference(each), at]));
 	const tasks = new Map(before.tasks.map((each, at) => [nameOfTask(each), at]));
 	const end = Number.MAX_SAFE_INTEGER;
-	const placeOf = (each: OutgoingReference) => references.get(nameOfReference(each)) ?? end;
+	const locationOf = (each: OutgoingReference) => references.get(nameOfReference(each)) ?? end;
 	const placeOfTask = (each: Task) => tasks.get(nameOfTask(each)) ?? end;
 	return {
 		...shadow,
-		outgoing: shadow.outgoing.toSorted((a, b) => placeOf(a) - placeOf(b)),
+		outgoing: shadow.outgoing.toSorted((a, b) => locationOf(a) - locationOf(b)),
 		tasks: shadow.tasks.toSorted((a, b) => placeOfTask(a) - placeOfTask(b)),
 	};
 }

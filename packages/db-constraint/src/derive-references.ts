@@ -4,7 +4,6 @@ import type { Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import type { ResourceName } from "@plinth/resource";
 import { Backoff } from "@plinth/runtime";
 import { type Mutation, Refused } from "@plinth/storage";
-import { Busy } from "./busy.ts";
 import { CommitPlan } from "./commit-plan.ts";
 import { isConflict } from "./conflict.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
@@ -20,6 +19,7 @@ import {
 	withCondition,
 } from "./reported-status.ts";
 import { displayKey, type KeyLike, keyOf, keyString } from "./resource-key.ts";
+import { RetryableConflict } from "./retryable-conflict.ts";
 import { lookup } from "./shadow-records.ts";
 
 /**
@@ -33,7 +33,7 @@ import { lookup } from "./shadow-records.ts";
 export async function deriveReferences(
 	context: ConstraintContext,
 	name: ResourceName,
-	anew: (target: KeyLike) => boolean = () => false,
+	reestablish: (target: KeyLike) => boolean = () => false,
 ): Promise<void> {
 	const { backend, hints, runtime, limits } = context;
 	const backoff = new Backoff({
@@ -43,7 +43,7 @@ export async function deriveReferences(
 		maxMs: limits.pauseMs,
 	});
 	const found = new Set<string>();
-	const isLeft = (target: KeyLike) => anew(target) && !found.has(keyString(target));
+	const isLeft = (target: KeyLike) => reestablish(target) && !found.has(keyString(target));
 	for (let left = limits.attempts; ; left--) {
 		const resource = await lookup(backend, name);
 		if (resource?.id === undefined) {
@@ -51,7 +51,7 @@ export async function deriveReferences(
 		}
 		const plan = new CommitPlan(backend, runtime);
 		const scope = { created: new Map(), deleted: new Set<string>(), dryRun: false };
-		const references = new ReferencePlan(context, plan, scope, { anew: isLeft });
+		const references = new ReferencePlan(context, plan, scope, { reestablish: isLeft });
 		try {
 			await derive(context, plan, references, resource, resource.id);
 			if (!references.isMore || references.handled.length === 0) {
@@ -63,7 +63,7 @@ export async function deriveReferences(
 			left = limits.attempts + 1;
 			continue;
 		} catch (failure) {
-			if (!(failure instanceof Busy || isConflict(failure))) {
+			if (!(failure instanceof RetryableConflict || isConflict(failure))) {
 				throw failure;
 			}
 			if (left <= 1) {

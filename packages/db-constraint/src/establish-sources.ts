@@ -9,16 +9,16 @@ import { type Deployed, Lifecycle } from "@plinth/proto/gen/plinth/schema/v1/sha
 import { type Caller, idOf, isMarkedForDeletion, Namespace, Partition } from "@plinth/resource";
 import { sleep } from "@plinth/runtime";
 import type { Mutation } from "@plinth/storage";
+import { type DecideWithStored, decideTargets } from "./authorize-targets.ts";
 import { isConflict } from "./conflict.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
-import { targetIsBusy } from "./establishing.ts";
-import { type DecideWithStored, decideTargets } from "./named-targets.ts";
+import { targetIsBeingChecked } from "./establish-references.ts";
 import { displayKey, type KeyLike, nameOfKey } from "./resource-key.ts";
 import { mergeRules, newShadow, shadowName, sourceOf, withSource } from "./shadow.ts";
 import { lookup, putRecord, ResourceShadow, shadowOf } from "./shadow-records.ts";
 
 /** How many targets one commit takes: each is up to four of its mutations. */
-const atOnce = 24;
+const batchSize = 24;
 
 /**
  * Puts a tentative source on the shadows of all targets. Every commit writes the shadows, so that an answer
@@ -37,8 +37,8 @@ export async function establishSources(
 ): Promise<EstablishReferencesResponse_Established[]> {
 	const decide = decideTargets(caller, targets);
 	const established: EstablishReferencesResponse_Established[] = [];
-	for (let at = 0; at < targets.length; at += atOnce) {
-		const some = targets.slice(at, at + atOnce);
+	for (let at = 0; at < targets.length; at += batchSize) {
+		const some = targets.slice(at, at + batchSize);
 		established.push(...(await establishSome(context, from, some, decide)));
 	}
 	return established;
@@ -93,7 +93,7 @@ async function tryToEstablish(
 			decide(key, target);
 		}
 		if (stored?.shadow.lifecycle === Lifecycle.CHECKING) {
-			throw new ConnectError(`${displayKey(key)}: ${targetIsBusy}`, Code.Unavailable);
+			throw new ConnectError(`${displayKey(key)}: ${targetIsBeingChecked}`, Code.Unavailable);
 		}
 		if (target?.id === undefined) {
 			throw new ConnectError(`${displayKey(key)} does not exist`, Code.FailedPrecondition);

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { referenceTo } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../testdata/types.ts";
-import { Lab, make } from "./testing/lab.fixture.ts";
+import { Lab, make } from "./lab.fixture.ts";
 
 type Init = Parameters<typeof create<typeof ThingSchema>>[1];
 type WidgetInit = Parameters<typeof create<typeof WidgetSchema>>[1];

@@ -1,24 +1,24 @@
 import { ConnectError } from "@connectrpc/connect";
 import type { Logger } from "@plinth/runtime";
-import { routeTo } from "./asking.ts";
 import type { ConstraintContext, Hints, Release } from "./constraint-context.ts";
+import { routeTo } from "./holder-query.ts";
 import type { KeyLike } from "./resource-key.ts";
 
-/** Who takes hints. */
-export interface HintTaker {
-	askSoon(shadowName: string, deploymentUid: string): void;
+/** Receives the hints that concern this deployment. */
+export interface HintListener {
+	queryHolderSoon(shadowName: string, deploymentUid: string): void;
 	deleting(deploymentUid: string, target: KeyLike, targetUid: string): void;
 }
 
-/** How many hints wait for one deployment at most; more are forgotten. */
+/** The maximum number of hints that wait for one deployment. Further ones are dropped. */
 const waitingLimit = 1_000;
 
 /**
- * Passes hints on: to other deployments in calls, one at a time for each, and to whoever looks after
- * the shadows here. None is needed for anything to be right, only for it to be soon.
+ * Delivers hints: to other deployments by calls, one at a time for each, and to the listeners of this
+ * deployment. Correctness never depends on a hint; hints only make things happen sooner.
  */
 export class HintsChannel implements Hints {
-	readonly #takers = new Set<HintTaker>();
+	readonly #listeners = new Set<HintListener>();
 	readonly #waiting = new Map<string, Release[]>();
 	readonly #logger: Logger;
 	readonly #context: () => Pick<ConstraintContext, "environment" | "limits">;
@@ -28,21 +28,21 @@ export class HintsChannel implements Hints {
 		this.#context = context;
 	}
 
-	/** Adds a taker, until what is returned is called. */
-	addTaker(taker: HintTaker): () => void {
-		this.#takers.add(taker);
-		return () => this.#takers.delete(taker);
+	/** Adds a listener until the returned function is called. */
+	addListener(listener: HintListener): () => void {
+		this.#listeners.add(listener);
+		return () => this.#listeners.delete(listener);
 	}
 
-	askSoon(shadowName: string, deploymentUid: string): void {
-		for (const taker of this.#takers) {
-			taker.askSoon(shadowName, deploymentUid);
+	queryHolderSoon(shadowName: string, deploymentUid: string): void {
+		for (const listener of this.#listeners) {
+			listener.queryHolderSoon(shadowName, deploymentUid);
 		}
 	}
 
 	deleting(deploymentUid: string, target: KeyLike, targetUid: string): void {
-		for (const taker of this.#takers) {
-			taker.deleting(deploymentUid, target, targetUid);
+		for (const listener of this.#listeners) {
+			listener.deleting(deploymentUid, target, targetUid);
 		}
 	}
 
@@ -58,7 +58,7 @@ export class HintsChannel implements Hints {
 		}
 	}
 
-	/** Sends what waits for a deployment, until nothing does. Never rejects. */
+	/** Sends the waiting hints of a deployment until none are left. Never rejects. */
 	async #send(uid: string): Promise<void> {
 		const context = this.#context();
 		for (let waiting = this.#waiting.get(uid); waiting?.length; waiting = this.#waiting.get(uid)) {

@@ -1,19 +1,20 @@
-export { Asking, blocks, type HolderAnswer, isNo } from "./asking.ts";
 export type { ConstraintContext, Hints, Release } from "./constraint-context.ts";
 export { type Constraints, type ConstraintsOptions, createConstraints } from "./constraints.ts";
 export type { DeploymentInfo, Environment } from "./environment.ts";
+export { blocks, HolderQuery, type HolderResponse, isReleased } from "./holder-query.ts";
 export { type ConstraintLimits, defaultLimits } from "./limits.ts";
 export { localEnvironment } from "./local-environment.ts";
 export { openLocalUid } from "./local-uid.ts";
-export type { QuestionCount, ReferenceMetrics, WaitingState } from "./metrics.ts";
+export type { HolderQueryCount, ReferenceMetrics, WaitingState } from "./metrics.ts";
 export { ControllerNode, type NodeOptions } from "./node/controller-node.ts";
-export type { Handled } from "./node/handled.ts";
+export { followDeletions } from "./node/follow-deletions.ts";
 export { type InnerManager, startInnerManager } from "./node/inner-manager.ts";
 export { NodeManager, type NodeManagerOptions } from "./node/node-manager.ts";
+export type { PassResult } from "./node/pass-result.ts";
 export type { Deletion } from "./node/subscribed-deleting-handler.ts";
-export { followDeletions } from "./node/subscription.ts";
 export { type FoundReference, type ReferenceRule, referenceProblems } from "./reference-fields.ts";
 export { recordDeletedDeployments } from "./registry/deleted-deployments.ts";
+export type { DeploymentConfiguration } from "./registry/deployment-configuration.ts";
 export {
 	EnvRegistry,
 	type EnvRegistryOptions,
@@ -27,7 +28,6 @@ export {
 	Region,
 	Service,
 } from "./registry/meta-types.ts";
-export type { DeploymentConfiguration } from "./registry/registration.ts";
 export { followSchema, type SchemaInForce } from "./schema-in-force.ts";
 export {
 	type DeclaredReference,
@@ -38,4 +38,4 @@ export {
 } from "./service-descriptor.ts";
 export { referencesFinalizer, shadowName } from "./shadow.ts";
 export { ResourceShadow } from "./shadow-records.ts";
-export { establishOwnAnew } from "./succession.ts";
+export { reestablishOwnReferences } from "./succession.ts";

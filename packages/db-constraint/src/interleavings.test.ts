@@ -3,8 +3,8 @@ import { deletionWithTombstone } from "@plinth/resource-service";
 import { decorateBackend } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing, Widget } from "../testdata/types.ts";
+import { Lab } from "./lab.fixture.ts";
 import { referencesFinalizer } from "./shadow.ts";
-import { Lab } from "./testing/lab.fixture.ts";
 import { hooked, oneDeployment, thing, to, twoDeployments, widget } from "./things.fixture.ts";
 
 describe("writes and deletions at the same time", () => {

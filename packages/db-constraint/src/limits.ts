@@ -11,9 +11,9 @@ export interface ConstraintLimits {
 	/** After which time a deletion that is still asking is taken for one whose server died. */
 	readonly checkingMs: number;
 	/** How soon a deletion that waits asks again. */
-	readonly askAgainMs: number;
+	readonly requeryMs: number;
 	/** How soon a target that was missing is looked for again. */
-	readonly resolveAgainMs: number;
+	readonly resolveRetryMs: number;
 	/** Over which time an owner must be found missing three times before an ownee lets go of it. */
 	readonly ownerGraceMs: number;
 	/** How many resources one step of a cascade deletes or clears. */
@@ -29,8 +29,8 @@ export const defaultLimits: ConstraintLimits = {
 	pauseMs: 250,
 	tentativeMs: 30_000,
 	checkingMs: 30_000,
-	askAgainMs: 2_000,
-	resolveAgainMs: 30_000,
+	requeryMs: 2_000,
+	resolveRetryMs: 30_000,
 	ownerGraceMs: 30_000,
 	pageSize: 100,
 	batchSize: 200,

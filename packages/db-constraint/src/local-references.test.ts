@@ -4,7 +4,7 @@ import { referenceTo } from "@plinth/resource";
 import { Refused } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema } from "../testdata/types.ts";
-import { Lab, make } from "./testing/lab.fixture.ts";
+import { Lab, make } from "./lab.fixture.ts";
 
 type Init = Parameters<typeof create<typeof ThingSchema>>[1];
 

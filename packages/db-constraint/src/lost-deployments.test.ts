@@ -3,7 +3,7 @@ import { OwnerReferenceSchema } from "@plinth/proto";
 import { referenceTo } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../testdata/types.ts";
-import { Lab, make } from "./testing/lab.fixture.ts";
+import { Lab, make } from "./lab.fixture.ts";
 
 /** `alpha` has `a`, which resources of `beta` may reference. */
 async function twoServices() {

@@ -4,9 +4,9 @@ import type { Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { tenancyOf } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../testdata/types.ts";
+import { Lab, type LabDeployment, make } from "./lab.fixture.ts";
 import { shadowName } from "./shadow.ts";
 import { updateShadow } from "./shadow-update.ts";
-import { Lab, type LabDeployment, make } from "./testing/lab.fixture.ts";
 
 async function twoServices() {
 	const lab = new Lab(1);

@@ -3,10 +3,10 @@ import { describe, expect, it } from "vitest";
 import { Thing, Widget } from "../testdata/types.ts";
 import { hooked, thing, to, twoDeployments, widget } from "./things.fixture.ts";
 
-const quiet = { count: 0, oldestMs: 0 };
+const none = { count: 0, oldestMs: 0 };
 
-describe("what is measured of references", () => {
-	it("is what the shadows say, and nothing is left when all is gone", async () => {
+describe("the metrics of references", () => {
+	it("follow the shadows, and are zero again once everything is deleted", async () => {
 		const { lab, alpha, beta } = await twoDeployments();
 		const { metrics } = alpha.current.constraints;
 		await lab.run(alpha.write(thing("a")));
@@ -15,24 +15,24 @@ describe("what is measured of references", () => {
 		await lab.pass(60_000);
 		expect(metrics()).toMatchObject({
 			sources: { confirmed: 1, tentative: 0 },
-			waiting: { pending: quiet, checking: quiet, deleting: quiet },
+			waiting: { pending: none, checking: none, deleting: none },
 			cascades: 0,
 		});
 		await lab.run(alpha.delete(alpha.id(Thing, "a")));
 		await lab.pass(60_000);
-		const { questions, ...rest } = metrics();
+		const { holderQueries, ...rest } = metrics();
 		expect(rest).toEqual({
 			sources: { confirmed: 0, tentative: 0 },
-			waiting: { pending: quiet, checking: quiet, deleting: quiet },
+			waiting: { pending: none, checking: none, deleting: none },
 			cascades: 0,
 		});
-		expect(questions).toEqual([
-			{ service: "beta", region: "r1", asked: expect.any(Number), failed: 0 },
+		expect(holderQueries).toEqual([
+			{ service: "beta", region: "r1", sent: expect.any(Number), failed: 0 },
 		]);
-		expect(questions[0]?.asked).toBeGreaterThanOrEqual(2);
+		expect(holderQueries[0]?.sent).toBeGreaterThanOrEqual(2);
 	});
 
-	it("tells of what waits, how long the oldest has, and of questions that were not answered", async () => {
+	it("count waiting resources, the age of the oldest, and holder queries without response", async () => {
 		let isCut = false;
 		const { lab, alpha, beta } = await twoDeployments(
 			hooked(async (method) => {
@@ -67,9 +67,9 @@ describe("what is measured of references", () => {
 		expect(later.cascades).toBe(2);
 		expect(later.waiting.deleting.oldestMs).toBeGreaterThanOrEqual(65_000);
 		expect(later.waiting.deleting.oldestMs).toBeLessThan(80_000);
-		const [beta1] = later.questions;
+		const [beta1] = later.holderQueries;
 		expect(beta1?.failed).toBeGreaterThan(0);
-		expect(beta1?.failed).toBeLessThan(beta1?.asked ?? 0);
+		expect(beta1?.failed).toBeLessThan(beta1?.sent ?? 0);
 		expect(await beta.read(beta.id(Widget, "w-b"))).toBeDefined();
 	});
 });

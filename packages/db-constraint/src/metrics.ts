@@ -5,57 +5,57 @@ import { isHeld } from "./shadow.ts";
 import type { StoredShadow } from "./shadow-records.ts";
 
 /**
- * What a resource may wait for: `pending` is that something is left to be done after a commit (a tentative
- * source, a task), `checking` that a deletion asks, `deleting` that all who hold it let go.
+ * What a resource may wait for. `pending`: work is left after a commit (a tentative source, a task).
+ * `checking`: a deletion queries the holders. `deleting`: holders have not released the resource yet.
  */
 export type WaitingState = "pending" | "checking" | "deleting";
 
-/** What there is to measure of the references of a deployment, as this server knows it now. */
+/** Measurements of the references of a deployment, as this server sees them now. */
 export interface ReferenceMetrics {
-	/** Deployments that reference a resource, over all resources. */
+	/** The number of deployments that reference a resource, summed over all resources. */
 	readonly sources: { readonly confirmed: number; readonly tentative: number };
-	/** Resources that wait, and for how long this server has seen the one that waits longest, in ms. */
+	/** The number of waiting resources, and for how long this server has seen the oldest one, in ms. */
 	readonly waiting: Readonly<
 		Record<WaitingState, { readonly count: number; readonly oldestMs: number }>
 	>;
-	/** Deletions that somebody who holds the resource has still to follow. */
+	/** The number of deletions that some holder has not followed yet. */
 	readonly cascades: number;
-	/** Questions to other deployments whether they hold a resource. */
-	readonly questions: readonly QuestionCount[];
+	/** Holder queries to other deployments. */
+	readonly holderQueries: readonly HolderQueryCount[];
 }
 
-/** How many questions a deployment was asked; `failed` counts those that it did not answer. */
-export interface QuestionCount {
+/** The number of holder queries sent to a deployment, and how many of them got no response. */
+export interface HolderQueryCount {
 	readonly service: string;
 	readonly region: string;
-	readonly asked: number;
+	readonly sent: number;
 	readonly failed: number;
 }
 
-/** Deployments whose questions are counted each; those of more are counted as one without a name. */
+/** The maximum number of deployments that are counted separately. The others share one unnamed count. */
 const countedDeployments = 256;
 
 /**
- * Counts while shadows change, so that nothing is gone through when somebody asks: what a shadow counts
- * for is taken off before its successor is counted.
+ * Updates the counts on every change of a shadow, so that reading them is cheap: the contribution of the
+ * previous shadow is subtracted before that of the new one is added.
  */
 export class MeasuredReferences {
 	readonly #clock: Clock;
 	readonly #environment: ConstraintContext["environment"];
 	readonly #sources = { confirmed: 0, tentative: 0 };
 	#cascades = 0;
-	/** Since when what waits has done so, on the monotonic clock, by the name of the shadow. */
+	/** When each waiting shadow entered its state, on the monotonic clock, by name. */
 	readonly #waiting: Readonly<Record<WaitingState, Map<string, number>>> = {
 		pending: new Map(),
 		checking: new Map(),
 		deleting: new Map(),
 	};
-	readonly #questions = new Map<
+	readonly #queries = new Map<
 		string,
-		{ -readonly [K in keyof QuestionCount]: QuestionCount[K] }
+		{ -readonly [K in keyof HolderQueryCount]: HolderQueryCount[K] }
 	>();
 
-	/** Follows the index of the context, for as long as that is used. */
+	/** Follows the index of the context for as long as the index exists. */
 	constructor({ index, environment, runtime }: ConstraintContext) {
 		this.#clock = runtime.clock;
 		this.#environment = environment;
@@ -66,26 +66,26 @@ export class MeasuredReferences {
 			if (change === "stored") {
 				this.#count(stored.shadow, 1);
 			}
-			this.#note(stored, change === "stored");
+			this.#trackWaiting(stored, change === "stored");
 		});
 	}
 
-	/** Counts questions that a deployment was asked together, and has answered or not. */
-	readonly asked = (uid: string, questions: number, answered: boolean): void => {
+	/** Counts holder queries that were sent to a deployment in one call. */
+	readonly countQueries = (uid: string, queries: number, hasResponse: boolean): void => {
 		const known = this.#environment.deployments().find((each) => each.uid === uid);
 		let key = JSON.stringify([known?.service, known?.region]);
 		let named = { service: known?.service ?? "", region: known?.region ?? "" };
-		if (!this.#questions.has(key) && this.#questions.size >= countedDeployments) {
+		if (!this.#queries.has(key) && this.#queries.size >= countedDeployments) {
 			key = "";
 			named = { service: "", region: "" };
 		}
-		const count = this.#questions.get(key) ?? { ...named, asked: 0, failed: 0 };
-		count.asked += questions;
-		count.failed += answered ? 0 : questions;
-		this.#questions.set(key, count);
+		const count = this.#queries.get(key) ?? { ...named, sent: 0, failed: 0 };
+		count.sent += queries;
+		count.failed += hasResponse ? 0 : queries;
+		this.#queries.set(key, count);
 	};
 
-	/** The numbers now. */
+	/** The current measurements. */
 	read(): ReferenceMetrics {
 		return {
 			sources: { ...this.#sources },
@@ -95,7 +95,7 @@ export class MeasuredReferences {
 				deleting: this.#oldest("deleting"),
 			},
 			cascades: this.#cascades,
-			questions: [...this.#questions.values()].map((count) => ({ ...count })),
+			holderQueries: [...this.#queries.values()].map((count) => ({ ...count })),
 		};
 	}
 
@@ -108,8 +108,8 @@ export class MeasuredReferences {
 		}
 	}
 
-	#note({ name, shadow }: StoredShadow, isStored: boolean): void {
-		const now = isStored ? stateOf(shadow) : undefined;
+	#trackWaiting({ name, shadow }: StoredShadow, isStored: boolean): void {
+		const now = isStored ? waitingState(shadow) : undefined;
 		for (const state of ["pending", "checking", "deleting"] as const) {
 			const waiting = this.#waiting[state];
 			if (state !== now) {
@@ -120,7 +120,7 @@ export class MeasuredReferences {
 		}
 	}
 
-	/** They are in the order in which they came: the first has waited longest. */
+	/** The map keeps insertion order: its first entry has waited longest. */
 	#oldest(state: WaitingState): { readonly count: number; readonly oldestMs: number } {
 		const waiting = this.#waiting[state];
 		const [since] = waiting.values();
@@ -131,7 +131,7 @@ export class MeasuredReferences {
 	}
 }
 
-function stateOf(shadow: Shadow): WaitingState | undefined {
+function waitingState(shadow: Shadow): WaitingState | undefined {
 	switch (shadow.lifecycle) {
 		case Lifecycle.CHECKING:
 			return "checking";

@@ -7,7 +7,7 @@ import {
 	type Task,
 	TaskSchema,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
-import type { Establishment, ForeignReference } from "./establishing.ts";
+import type { Establishment, ForeignReference } from "./establish-references.ts";
 import type { KeyLike } from "./resource-key.ts";
 import { deployedOf, sameTarget } from "./shadow.ts";
 

@@ -10,7 +10,7 @@ import {
 import { isReflectMessage, type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { type Reference, ReferenceSchema } from "@plinth/proto";
 import { OnDelete, reference } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
-import { whyNotClearable } from "./clearable.ts";
+import { reasonNotClearable } from "./clearable.ts";
 
 /** What the option of a reference field says. */
 export interface ReferenceRule {
@@ -239,7 +239,7 @@ function ruleOf(field: DescField): ReferenceRule | undefined {
 			`${field}: (plinth.schema.v1.reference) is for fields of ${ReferenceSchema.typeName}`,
 		);
 	}
-	const kept = onDelete === OnDelete.UNSET ? whyNotClearable(field) : undefined;
+	const kept = onDelete === OnDelete.UNSET ? reasonNotClearable(field) : undefined;
 	if (kept !== undefined) {
 		throw new Error(
 			`${field}: (plinth.schema.v1.reference).on_delete can't be UNSET: the field ${kept}`,

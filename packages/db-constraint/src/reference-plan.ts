@@ -11,7 +11,6 @@ import {
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { type Caller, isMarkedForDeletion } from "@plinth/resource";
 import { Refused } from "@plinth/storage";
-import { Busy } from "./busy.ts";
 import type { CommitPlan, ShadowEdit } from "./commit-plan.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
 import { rotated } from "./derivation-order.ts";
@@ -21,8 +20,7 @@ import {
 	establish,
 	type ForeignReference,
 	type ForeignTarget,
-} from "./establishing.ts";
-import { Naming } from "./naming.ts";
+} from "./establish-references.ts";
 import {
 	deploymentOf,
 	isKept,
@@ -31,10 +29,12 @@ import {
 	locatedOf,
 	locateReferences,
 	refuseType,
-} from "./outgoing.ts";
+} from "./locate-references.ts";
 import { metaOwnersOf, sameOwner } from "./owner-references.ts";
 import { referenceTo, resolveTask, withEstablished, withMissing } from "./recorded-references.ts";
+import { ReferenceAuthorization } from "./reference-authorization.ts";
 import { displayKey, type KeyLike, keyOf, keyString, nameOfKey } from "./resource-key.ts";
+import { RetryableConflict } from "./retryable-conflict.ts";
 import {
 	deployedOf,
 	mergeRules,
@@ -48,7 +48,7 @@ import {
 import { lookup } from "./shadow-records.ts";
 
 /** How many new references one commit derives: each takes up to three of its mutations. */
-const derivedAtOnce = 25;
+const derivationBatchSize = 25;
 
 /** What the commit does with resources of this deployment, by `keyString`. */
 export interface CommitScope {
@@ -64,7 +64,7 @@ export interface CommitScope {
 /** How the references of a resource that is stored already are derived anew. */
 export interface Derivation {
 	/** Of which targets references are established anew, even where the shadow has them. */
-	readonly anew: (target: KeyLike) => boolean;
+	readonly reestablish: (target: KeyLike) => boolean;
 }
 
 /** The references of a resource, as far as they are planned; those to other deployments are not yet. */
@@ -163,11 +163,16 @@ export class ReferencePlan {
 				"resource.owner_references: uid is required: an owner is one incarnation of its name",
 			);
 		}
-		const naming = new Naming(this.#context, this.#scope.caller, resource, stored);
-		for (const owner of naming.isNeeded
+		const authorization = new ReferenceAuthorization(
+			this.#context,
+			this.#scope.caller,
+			resource,
+			stored,
+		);
+		for (const owner of authorization.isNeeded
 			? metaOwners.filter((each) => creates || isNew(each))
 			: []) {
-			const foreign = await naming.enforceOwner(owner);
+			const foreign = await authorization.enforceOwner(owner);
 			if (foreign !== undefined) {
 				this.#foreignOwners.push(foreign);
 			}
@@ -175,13 +180,13 @@ export class ReferencePlan {
 		const { located, unlocated } = locatedOf(this.#context, resource, declared, shadow.outgoing);
 		const outgoing: OutgoingReference[] = [...unlocated];
 		const inOrder = this.#derivation
-			? rotated(located, this.#context.runtime, derivedAtOnce)
+			? rotated(located, this.#context.runtime, derivationBatchSize)
 			: located;
 		for (const reference of inOrder) {
-			const planned = await this.#planOne(reference, shadow, naming);
+			const planned = await this.#planOne(reference, shadow, authorization);
 			if (planned === "foreign") {
 				const deployment = deploymentOf(this.#context, reference);
-				const isElsewhere = naming.isElsewhere(reference.target);
+				const isElsewhere = authorization.isElsewhere(reference.target);
 				this.#foreign.push({ ...reference, isElsewhere, deployment, edit });
 			} else {
 				outgoing.push(planned);
@@ -203,7 +208,7 @@ export class ReferencePlan {
 			return;
 		}
 		if (shadow.lifecycle === Lifecycle.CHECKING) {
-			throw new Busy("a deletion asks whether it may go");
+			throw new RetryableConflict("a deletion asks whether it may go");
 		}
 		const isLocated = (target: ResourceKey | undefined) =>
 			located.some((each) => sameTarget(each.target, target));
@@ -227,11 +232,11 @@ export class ReferencePlan {
 	async #planOne(
 		reference: LocatedReference,
 		from: Shadow,
-		naming: Naming,
+		authorization: ReferenceAuthorization,
 	): Promise<OutgoingReference | "foreign"> {
 		const { path, target, rule, wrongType } = reference;
 		const derives = this.#derivation !== undefined;
-		const isAnew = this.#isAnew(target);
+		const mustReestablish = this.#mustReestablish(target);
 		const known = recordOf(from, reference);
 		const mayMiss = derives || known?.targetUid === "";
 		const unresolved = () =>
@@ -243,25 +248,25 @@ export class ReferencePlan {
 			return unresolved();
 		}
 		const isOurs = isLocal(this.#context, reference);
-		const isNew = naming.isNew(reference, known);
+		const isNew = authorization.isNew(reference, known);
 		if (isNew && isOurs) {
-			naming.enforce(reference);
+			authorization.enforce(reference);
 		}
-		if (known !== undefined && known.targetUid !== "" && !isAnew && !isNew) {
+		if (known !== undefined && known.targetUid !== "" && !mustReestablish && !isNew) {
 			return known;
 		}
-		if (naming.isNeeded && !isNew && !(isOurs && naming.allows(reference))) {
+		if (authorization.isNeeded && !isNew && !(isOurs && authorization.allows(reference))) {
 			// It was there before, and whether its target is must not show: it is looked for afterwards.
 			return unresolved();
 		}
-		if (derives && this.#handled.length + this.#foreign.length >= derivedAtOnce) {
+		if (derives && this.#handled.length + this.#foreign.length >= derivationBatchSize) {
 			this.#isMore = true;
 			return known ?? unresolved();
 		}
 		if (isOurs) {
-			return this.#planLocal(reference, from, naming, mayMiss ? unresolved() : undefined);
+			return this.#planLocal(reference, from, authorization, mayMiss ? unresolved() : undefined);
 		}
-		if (mayMiss && (derives ? !isKept(this.#context, reference) : !isAnew)) {
+		if (mayMiss && (derives ? !isKept(this.#context, reference) : !mustReestablish)) {
 			// The owned-pending handler looks for what had no target when it was derived.
 			const held = derives ? referenceTo(from, target) : undefined;
 			return held === undefined ? unresolved() : this.#planAbsent(reference, held);
@@ -277,7 +282,7 @@ export class ReferencePlan {
 	async #planLocal(
 		reference: LocatedReference,
 		from: Shadow,
-		naming: Naming,
+		authorization: ReferenceAuthorization,
 		unresolved: OutgoingReference | undefined,
 	): Promise<OutgoingReference> {
 		const { environment } = this.#context;
@@ -292,14 +297,14 @@ export class ReferencePlan {
 			}
 			throw refuse(`${path} references ${displayKey(target)}, which does not exist`);
 		}
-		naming.enforceWith(reference, resource);
+		authorization.enforceWith(reference, resource);
 		const uid = resource.id?.uid ?? "";
 		if (created === undefined && edit.next !== undefined && edit.next.uid !== uid) {
-			throw new Busy(`${displayKey(target)} was replaced by another one meanwhile`);
+			throw new RetryableConflict(`${displayKey(target)} was replaced by another one meanwhile`);
 		}
 		edit.asserted = true;
 		if (edit.next?.lifecycle === Lifecycle.CHECKING) {
-			throw new Busy(`a deletion asks whether ${displayKey(target)} may go`);
+			throw new RetryableConflict(`a deletion asks whether ${displayKey(target)} may go`);
 		}
 		if (
 			isMarkedForDeletion(resource) ||
@@ -379,7 +384,9 @@ export class ReferencePlan {
 				throw new Error(`${displayKey(target)} was not established`);
 			}
 			if (established === undefined) {
-				const held = this.#isAnew(target) ? undefined : referenceTo(edit.stored?.shadow, target);
+				const held = this.#mustReestablish(target)
+					? undefined
+					: referenceTo(edit.stored?.shadow, target);
 				edit.next = withMissing(edit.next, reference, held);
 			} else {
 				this.#handled.push(keyString(target));
@@ -388,8 +395,8 @@ export class ReferencePlan {
 		}
 	}
 
-	#isAnew(target: KeyLike): boolean {
-		return this.#derivation?.anew(target) ?? false;
+	#mustReestablish(target: KeyLike): boolean {
+		return this.#derivation?.reestablish(target) ?? false;
 	}
 
 	async #find(key: KeyLike): Promise<Resource | undefined> {

@@ -35,7 +35,7 @@ export const targetsKept = "TargetsKept";
  *
  * @param holds - whether a condition holds now, as far as that is known.
  */
-export function withReportsUpheld(
+export function withEndedReports(
 	resource: Resource,
 	holds: Readonly<Record<string, boolean>>,
 	clock: Clock,

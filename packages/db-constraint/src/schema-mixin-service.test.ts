@@ -3,8 +3,8 @@ import { createInProcessTransport } from "@plinth/in-process";
 import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import { describe, expect, it } from "vitest";
 import { Thing } from "../testdata/types.ts";
+import { Lab } from "./lab.fixture.ts";
 import { createSchemaMixinService } from "./schema-mixin-service.ts";
-import { Lab } from "./testing/lab.fixture.ts";
 
 /** Asks a deployment that has that uid a question that is meant for another one. */
 async function ask(uid: string, toUid: string): Promise<unknown> {

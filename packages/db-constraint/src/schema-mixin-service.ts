@@ -2,161 +2,193 @@ import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ServiceImpl } from "@connectrpc/connect";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import {
+	type AuthorizeReferencesRequest,
+	type CheckReferencesRequest,
 	type Route,
 	type SchemaMixinService,
 	WatchImportedServiceDeletionsResponseSchema,
 } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import type { Deployed } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { Exhausted, Inconsistent, Refused } from "@plinth/storage";
-import { answerNow } from "./answers.ts";
+import { decideTargets } from "./authorize-targets.ts";
 import { checkOwnerships } from "./check-ownership.ts";
 import { confirmSource } from "./confirm-sources.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
 import { deletionFeed } from "./deletion-feed.ts";
 import { establishSources } from "./establish-sources.ts";
-import { finalAnswers, type Question } from "./final-answers.ts";
+import { finalDecisions, type Question } from "./final-decisions.ts";
 import { receivedCaller, shownTo } from "./forwarded-callers.ts";
-import { decideTargets } from "./named-targets.ts";
+import { currentDecision, type HolderDecision } from "./holder-decision.ts";
 import { nameOfKey } from "./resource-key.ts";
 import { shadowName, strictest } from "./shadow.ts";
 import { lookup } from "./shadow-records.ts";
 import { recordEstablished } from "./succession.ts";
 
-/** How many questions, targets or hints one request may carry. */
+/** The maximum number of questions, targets or hints per request. */
 const requestLimit = 1_000;
 
-/**
- * What this deployment serves to the others. A request that is meant for another deployment, by uid, is
- * refused: an address may have been given to somebody else since.
- */
+/** The service by which other deployments reach this one. */
 export function createSchemaMixinService(
 	context: ConstraintContext,
 ): ServiceImpl<typeof SchemaMixinService> {
-	const { environment, hints, index } = context;
-
-	function caller(route: Route | undefined, count = 0): Deployed {
-		if (route?.from === undefined || route.from.uid === "") {
-			throw new ConnectError("route.from.uid is required", Code.InvalidArgument);
-		}
-		const { uid, name } = environment.self;
-		if (uid === "") {
-			throw new ConnectError(`${name} is starting: it has not registered yet`, Code.Unavailable);
-		}
-		if (route.toUid !== uid) {
-			throw new ConnectError(
-				`this is deployment ${name || uid}, not the one with uid ${route.toUid}`,
-				Code.Unavailable,
-			);
-		}
-		if (count > requestLimit) {
-			throw new ConnectError(`at most ${requestLimit} entries a request`, Code.InvalidArgument);
-		}
-		return route.from;
-	}
-
 	return {
-		establishReferences: ({ route, targets, caller: sent }) =>
-			told(async () => {
-				const from = caller(route, targets.length);
-				const onBehalfOf = await receivedCaller(context, from, sent);
+		establishReferences: ({ route, targets, caller }) =>
+			withConnectErrors(async () => {
+				const from = senderOf(context, route, targets.length);
+				const onBehalfOf = await receivedCaller(context, from, caller);
 				return { established: await establishSources(context, from, targets, onBehalfOf) };
 			}),
 
-		authorizeReferences: ({ route, targets, caller: sent }) =>
-			told(async () => {
-				const from = caller(route, targets.length);
-				const decide = decideTargets(await receivedCaller(context, from, sent), targets);
-				for (const { key } of targets) {
-					const stored = key && (await lookup(context.backend, nameOfKey(key)));
-					if (key !== undefined && stored !== undefined) {
-						decide(key, stored);
-					}
-				}
-				return {};
-			}),
+		authorizeReferences: (request) =>
+			withConnectErrors(() => authorizeReferences(context, request)),
 
 		confirmBlockades: ({ route, blockades }) =>
-			told(async () => {
-				const from = caller(route, blockades.length);
+			withConnectErrors(async () => {
+				const from = senderOf(context, route, blockades.length);
 				await Promise.all(blockades.map((blockade) => confirmSource(context, from, blockade)));
 				return {};
 			}),
 
-		checkReferences: ({ route, questions, dryRun }, { signal }) =>
-			told(async () => {
-				const from = caller(route, questions.length);
-				const asked = await Promise.all(
-					questions.map(
-						async ({ target, targetUid, deleting, caller: sent }): Promise<Question> => {
-							if (target === undefined) {
-								throw new ConnectError("question.target is required", Code.InvalidArgument);
-							}
-							return { target, targetUid, deleting, shows: await shownTo(context, sent) };
-						},
-					),
-				);
-				const answers = dryRun
-					? await Promise.all(
-							asked.map(({ target, targetUid, shows }) =>
-								answerNow(context, target, targetUid, { shows }),
-							),
-						)
-					: await finalAnswers(context, asked, signal);
-				for (const { target, targetUid, deleting } of questions) {
-					if (deleting && target !== undefined && !dryRun) {
-						hints.deleting(from.uid, target, targetUid);
-					}
-				}
-				return {
-					answers: answers.map(({ rules, owned, blockers, hidden }) => ({
-						rule: strictest(rules),
-						rules: [...rules],
-						owned,
-						blockers: rules.includes(OnDelete.BLOCK) ? [...blockers] : [],
-						hiddenBlockers: rules.includes(OnDelete.BLOCK) ? hidden : 0,
-					})),
-				};
-			}),
+		checkReferences: (request, { signal }) =>
+			withConnectErrors(async () => ({
+				answers: (await checkReferences(context, request, signal)).map(decisionMessage),
+			})),
 
 		reportReleases: ({ route, releases }) => {
-			const from = caller(route, releases.length);
+			const from = senderOf(context, route, releases.length);
 			for (const { target } of releases) {
 				if (target !== undefined) {
-					hints.askSoon(shadowName(target), from.uid);
+					context.hints.queryHolderSoon(shadowName(target), from.uid);
 				}
 			}
 			return {};
 		},
 
 		reportEstablished: ({ route }) =>
-			told(async () => {
-				await recordEstablished(context, caller(route).uid);
+			withConnectErrors(async () => {
+				await recordEstablished(context, senderOf(context, route).uid);
 				return {};
 			}),
 
 		checkMetaOwners: ({ route, ownerships }) =>
-			told(async () => {
-				const from = caller(route, ownerships.length);
+			withConnectErrors(async () => {
+				const from = senderOf(context, route, ownerships.length);
 				return { verdicts: await checkOwnerships(context, from, ownerships) };
 			}),
 
-		async *watchImportedServiceDeletions({ route }, { signal }) {
-			const from = caller(route);
-			await index.ready(signal);
-			for await (const event of deletionFeed(index, from.uid, signal)) {
-				yield create(WatchImportedServiceDeletionsResponseSchema, {
-					event:
-						event.kind === "deletion"
-							? { case: "deletion", value: { target: event.target, targetUid: event.targetUid } }
-							: { case: "endOfSnapshot", value: {} },
-				});
-			}
-		},
+		watchImportedServiceDeletions: ({ route }, { signal }) =>
+			watchDeletions(context, route, signal),
 	};
 }
 
-/** Failures of the storage as other deployments are told. */
-async function told<T>(run: () => Promise<T>): Promise<T> {
+/**
+ * The deployment that sends a request.
+ *
+ * @param count - the number of entries in the request.
+ * @throws ConnectError Unavailable if the request is meant for another deployment, by uid: the address may
+ *   have been reassigned. InvalidArgument if the sender is missing or the request has too many entries.
+ */
+function senderOf(
+	{ environment }: ConstraintContext,
+	route: Route | undefined,
+	count = 0,
+): Deployed {
+	if (route?.from === undefined || route.from.uid === "") {
+		throw new ConnectError("route.from.uid is required", Code.InvalidArgument);
+	}
+	const { uid, name } = environment.self;
+	if (uid === "") {
+		throw new ConnectError(`${name} is starting: it has not registered yet`, Code.Unavailable);
+	}
+	if (route.toUid !== uid) {
+		throw new ConnectError(
+			`this is deployment ${name || uid}, not the one with uid ${route.toUid}`,
+			Code.Unavailable,
+		);
+	}
+	if (count > requestLimit) {
+		throw new ConnectError(`at most ${requestLimit} entries a request`, Code.InvalidArgument);
+	}
+	return route.from;
+}
+
+async function authorizeReferences(
+	context: ConstraintContext,
+	{ route, targets, caller }: AuthorizeReferencesRequest,
+): Promise<Record<string, never>> {
+	const from = senderOf(context, route, targets.length);
+	const decide = decideTargets(await receivedCaller(context, from, caller), targets);
+	for (const { key } of targets) {
+		const stored = key && (await lookup(context.backend, nameOfKey(key)));
+		if (key !== undefined && stored !== undefined) {
+			decide(key, stored);
+		}
+	}
+	return {};
+}
+
+/** Decides on all questions of a request. The decisions are final, except in a dry run. */
+async function checkReferences(
+	context: ConstraintContext,
+	{ route, questions, dryRun }: CheckReferencesRequest,
+	signal: AbortSignal,
+): Promise<readonly HolderDecision[]> {
+	const from = senderOf(context, route, questions.length);
+	const received = await Promise.all(
+		questions.map(async ({ target, targetUid, deleting, caller }): Promise<Question> => {
+			if (target === undefined) {
+				throw new ConnectError("question.target is required", Code.InvalidArgument);
+			}
+			return { target, targetUid, deleting, shows: await shownTo(context, caller) };
+		}),
+	);
+	if (dryRun) {
+		return Promise.all(
+			received.map(({ target, targetUid, shows }) =>
+				currentDecision(context, target, targetUid, { shows }),
+			),
+		);
+	}
+	const decisions = await finalDecisions(context, received, signal);
+	for (const { target, targetUid, deleting } of received) {
+		if (deleting) {
+			context.hints.deleting(from.uid, target, targetUid);
+		}
+	}
+	return decisions;
+}
+
+function decisionMessage({ rules, owned, blockers, hidden }: HolderDecision) {
+	const isBlocking = rules.includes(OnDelete.BLOCK);
+	return {
+		rule: strictest(rules),
+		rules: [...rules],
+		owned,
+		blockers: isBlocking ? [...blockers] : [],
+		hiddenBlockers: isBlocking ? hidden : 0,
+	};
+}
+
+async function* watchDeletions(
+	context: ConstraintContext,
+	route: Route | undefined,
+	signal: AbortSignal,
+) {
+	const { uid } = senderOf(context, route);
+	const { index } = context;
+	await index.ready(signal);
+	for await (const event of deletionFeed(index, uid, signal)) {
+		yield create(WatchImportedServiceDeletionsResponseSchema, {
+			event:
+				event.kind === "deletion"
+					? { case: "deletion", value: { target: event.target, targetUid: event.targetUid } }
+					: { case: "endOfSnapshot", value: {} },
+		});
+	}
+}
+
+/** Maps failures of the storage to the errors that other deployments receive. */
+async function withConnectErrors<T>(run: () => Promise<T>): Promise<T> {
 	try {
 		return await run();
 	} catch (failure) {

@@ -8,10 +8,10 @@ import {
 } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema } from "../testdata/types.ts";
+import { Lab, make } from "./lab.fixture.ts";
 import { statusKey } from "./reported-status.ts";
 import { SchemaPass } from "./schema-pass.ts";
 import { ServiceDescriptor } from "./service-descriptor.ts";
-import { Lab, make } from "./testing/lab.fixture.ts";
 
 type Init = Parameters<typeof create<typeof ThingSchema>>[1];
 

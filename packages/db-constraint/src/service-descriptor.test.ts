@@ -4,9 +4,9 @@ import { referenceTo } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { otherThing, thingReferencing } from "../testdata/other-thing.ts";
 import { Thing, ThingSchema, Widget } from "../testdata/types.ts";
+import { make } from "./lab.fixture.ts";
 import { referenceProblems } from "./reference-fields.ts";
 import { DescriptorError, ServiceDescriptor } from "./service-descriptor.ts";
-import { make } from "./testing/lab.fixture.ts";
 
 const descriptor = new ServiceDescriptor({ types: [Thing] });
 

@@ -3,8 +3,8 @@ import { referenceTo } from "@plinth/resource";
 import { decorateBackend, type StorageBackend } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../testdata/types.ts";
-import { establishOwnAnew, establishWithSuccessor } from "./succession.ts";
-import { Lab, type LabDeployment, make } from "./testing/lab.fixture.ts";
+import { Lab, type LabDeployment, make } from "./lab.fixture.ts";
+import { establishWithSuccessor, reestablishOwnReferences } from "./succession.ts";
 
 const never = new AbortController().signal;
 
@@ -33,7 +33,7 @@ async function referenced(decorate = (backend: StorageBackend) => backend) {
 
 function establishOwn({ current }: LabDeployment) {
 	const { context } = current.constraints;
-	return establishOwnAnew(context, never);
+	return reestablishOwnReferences(context, never);
 }
 
 describe("a deployment whose storage was restored to its past", () => {

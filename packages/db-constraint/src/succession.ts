@@ -11,15 +11,15 @@
  */
 import { Code } from "@connectrpc/connect";
 import { Refused } from "@plinth/storage";
-import { routeTo } from "./asking.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
 import { readDeploymentRecord, updateDeploymentRecord } from "./deployment-record.ts";
 import { deriveReferences } from "./derive-references.ts";
 import type { DeploymentInfo } from "./environment.ts";
+import { routeTo } from "./holder-query.ts";
 import { nameOfKey } from "./resource-key.ts";
 import { deployedOf, displayDeployed } from "./shadow.ts";
 import { ResourceShadow, shadowOf } from "./shadow-records.ts";
-import { answersFor } from "./successors.ts";
+import { responsibleUid } from "./successors.ts";
 
 /**
  * As the successor of a deployment: establishes all outgoing references anew, under the new uid. To be
@@ -27,7 +27,7 @@ import { answersFor } from "./successors.ts";
  *
  * @throws Refused Unavailable where a deployment can't be reached: call it again.
  */
-export async function establishOwnAnew(
+export async function reestablishOwnReferences(
 	context: ConstraintContext,
 	signal: AbortSignal,
 ): Promise<void> {
@@ -35,7 +35,7 @@ export async function establishOwnAnew(
 	if (record === undefined || record.predecessorUid === "" || record.established) {
 		return;
 	}
-	await establishAnew(context, () => true, signal);
+	await reestablish(context, () => true, signal);
 	await updateDeploymentRecord(context.backend, context.runtime, (now) => ({
 		...now,
 		established: true,
@@ -55,7 +55,7 @@ export async function establishWithSuccessor(
 	const { descriptor, environment, guards, limits } = context;
 	// A write that is under way, or that lands late, may have established with the predecessor.
 	await guards.changeAll();
-	await establishAnew(
+	await reestablish(
 		context,
 		({ group, region }) => {
 			const service = descriptor.serviceOfGroup(group);
@@ -71,7 +71,7 @@ export async function establishWithSuccessor(
 		.reportEstablished({ route: routeTo(context, successor.uid) }, { timeoutMs: limits.callMs });
 }
 
-async function establishAnew(
+async function reestablish(
 	context: ConstraintContext,
 	concerns: (target: { readonly group: string; readonly region: string }) => boolean,
 	signal: AbortSignal,
@@ -111,7 +111,7 @@ export async function assertMayDelete(context: ConstraintContext): Promise<void>
 		.filter(
 			({ uid }) =>
 				uid !== environment.self.uid &&
-				answersFor(environment, uid) === uid &&
+				responsibleUid(environment, uid) === uid &&
 				!record?.establishedBy.includes(uid),
 		);
 	if (missing.length > 0) {

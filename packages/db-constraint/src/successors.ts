@@ -1,12 +1,12 @@
 import type { DeploymentInfo, Environment } from "./environment.ts";
 
 /** The deployment that answers for a uid now: the last of its successors, or itself. */
-export function answersFor(environment: Environment, uid: string): string {
+export function responsibleUid(environment: Environment, uid: string): string {
 	return successorsOf(environment, uid).at(-1)?.uid ?? uid;
 }
 
 /** Whether some successor of the deployment has not established yet what it references. */
-export function isBeingSucceeded(environment: Environment, uid: string): boolean {
+export function isSuccessionPending(environment: Environment, uid: string): boolean {
 	return successorsOf(environment, uid).some(({ established }) => established === false);
 }
 

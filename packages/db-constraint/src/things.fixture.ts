@@ -3,8 +3,8 @@ import type { Transport } from "@connectrpc/connect";
 import { referenceTo } from "@plinth/resource";
 import type { StorageBackend } from "@plinth/storage";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../testdata/types.ts";
+import { Lab, make, type TransportDecorator } from "./lab.fixture.ts";
 import type { ConstraintLimits } from "./limits.ts";
-import { Lab, make, type Wire } from "./testing/lab.fixture.ts";
 
 /** What a thing references. */
 export type ThingInit = Parameters<typeof create<typeof ThingSchema>>[1];
@@ -26,7 +26,7 @@ export function to(name: string, region = "") {
 }
 
 /** A wire that runs a hook before each call of a method. */
-export function hooked(before: (method: string) => Promise<void>): Wire {
+export function hooked(before: (method: string) => Promise<void>): TransportDecorator {
 	return (transport): Transport => ({
 		stream: (...args) => transport.stream(...args),
 		async unary(method, ...rest) {
@@ -48,8 +48,11 @@ export async function oneDeployment(
 }
 
 /** A deployment of things, and one of widgets. */
-export async function twoDeployments(wire?: Wire, decorate?: (lab: Lab) => StorageBackend) {
-	const lab = new Lab(1, {}, wire);
+export async function twoDeployments(
+	decorateTransport?: TransportDecorator,
+	decorate?: (lab: Lab) => StorageBackend,
+) {
+	const lab = new Lab(1, {}, decorateTransport);
 	const backend = (given: StorageBackend) => decorate?.(lab) ?? given;
 	const alpha = await lab.add(
 		{ name: "alpha-1", service: "alpha", region: "r1", types: [Thing] },

@@ -4,10 +4,10 @@ import { defineType, newUlid, referenceTo } from "@plinth/resource";
 import { createMemoryBackend, decorateBackend } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget } from "../testdata/types.ts";
+import { Lab, make } from "./lab.fixture.ts";
 import { SchemaPass } from "./schema-pass.ts";
 import { ServiceDescriptor } from "./service-descriptor.ts";
 import { readRecord } from "./shadow-records.ts";
-import { Lab, make } from "./testing/lab.fixture.ts";
 import { oneDeployment, type ThingInit, thing, to } from "./things.fixture.ts";
 
 /** A deployment whose storage is older than its schema of references. */

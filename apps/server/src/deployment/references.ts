@@ -4,7 +4,7 @@ import {
 	type Constraints,
 	createConstraints,
 	EnvRegistry,
-	establishOwnAnew,
+	reestablishOwnReferences,
 	followSchema,
 	localEnvironment,
 	metaService,
@@ -173,7 +173,7 @@ export class References {
 		await registry.ready(ends);
 		const { context } = this.#constraints;
 		await this.#untilDone("references are established anew", ends, () =>
-			establishOwnAnew(context, ends),
+			reestablishOwnReferences(context, ends),
 		);
 		registry.onChange(() => this.#follow(registry));
 		this.#running.push(this.#announce(registry).catch(() => {}));

@@ -51,7 +51,7 @@ describe("the metrics of references", () => {
 				deleting: { count: 3, oldestMs: 60_000 },
 			},
 			cascades: 3,
-			questions: [{ service: "iam", region: "eu", asked: 10, failed: 4 }],
+			holderQueries: [{ service: "iam", region: "eu", sent: 10, failed: 4 }],
 		};
 		const metrics = createMetrics();
 		observeReferences(metrics.meter, () => now);

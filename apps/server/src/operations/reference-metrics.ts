@@ -21,7 +21,7 @@ export function observeReferences(meter: Meter, read: () => ReferenceMetrics): v
 		"plinth.reference.cascades",
 		"Deletions that those who reference the resource have still to follow",
 	);
-	const questions = meter.createObservableCounter("plinth.reference.questions", {
+	const queries = meter.createObservableCounter("plinth.reference.questions", {
 		description: "Questions to other deployments whether they reference a resource, by result",
 	});
 	meter.addBatchObservableCallback(
@@ -35,11 +35,11 @@ export function observeReferences(meter: Meter, read: () => ReferenceMetrics): v
 				result.observe(oldest, oldestMs / 1_000, { state });
 			}
 			result.observe(cascades, now.cascades);
-			for (const { service, region, asked, failed } of now.questions) {
-				result.observe(questions, asked - failed, { service, region, result: "answered" });
-				result.observe(questions, failed, { service, region, result: "failed" });
+			for (const { service, region, sent, failed } of now.holderQueries) {
+				result.observe(queries, sent - failed, { service, region, result: "answered" });
+				result.observe(queries, failed, { service, region, result: "failed" });
 			}
 		},
-		[sources, waiting, oldest, cascades, questions],
+		[sources, waiting, oldest, cascades, queries],
 	);
 }

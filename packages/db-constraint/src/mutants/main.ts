@@ -3,12 +3,12 @@
  *
  *     node src/mutants/main.ts [word]
  */
-import { mutants } from "./mutants.ts";
-import { judge } from "./planted.ts";
+import { mutants } from "./mutants.fixture.ts";
+import { runMutant } from "./run-mutant.fixture.ts";
 
 const [word = ""] = process.argv.slice(2);
 for (const mutant of mutants.filter(({ name }) => name.includes(word))) {
-	const { isFound, output } = await judge(mutant, 500);
+	const { isFound, output } = await runMutant(mutant, 500);
 	console.log(`${isFound ? "found" : "NOT FOUND"}: ${mutant.name}\n    ${output.split("\n")[0]}`);
 	process.exitCode ||= isFound ? 0 : 1;
 }

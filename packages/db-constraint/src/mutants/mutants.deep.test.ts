@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { mutants } from "./mutants.ts";
-import { judge } from "./planted.ts";
+import { mutants } from "./mutants.fixture.ts";
+import { runMutant } from "./run-mutant.fixture.ts";
 
 describe("the simulation finds, within 500 seeds, what goes wrong if one would", () => {
 	it.each(mutants)("$name", async (mutant) => {
-		const { isFound, output } = await judge(mutant, 500);
+		const { isFound, output } = await runMutant(mutant, 500);
 		expect(isFound, output).toBe(true);
 	});
 });

@@ -1,17 +1,17 @@
 import type { StorageBackend } from "@plinth/storage";
-import type { Asking } from "../asking.ts";
 import type { ConstraintContext } from "../constraint-context.ts";
-import { type Handled, soonest } from "./handled.ts";
+import type { HolderQuery } from "../holder-query.ts";
 import { LostDeployments } from "./lost-deployments.ts";
 import { MetaOwners } from "./meta-owners.ts";
 import { OwnedDeletingHandler } from "./owned-deleting-handler.ts";
 import { OwnedPendingHandler } from "./owned-pending-handler.ts";
+import { type PassResult, soonest } from "./pass-result.ts";
 import { type Deletion, SubscribedDeletingHandler } from "./subscribed-deleting-handler.ts";
 
 /** What a node works with. */
 export interface NodeOptions {
 	readonly context: ConstraintContext;
-	readonly asking: Asking;
+	readonly holderQuery: HolderQuery;
 	/** The storage with its constraints. */
 	readonly store: StorageBackend;
 	/** Queues a shadow for another pass. */
@@ -29,17 +29,17 @@ export class ControllerNode {
 	readonly #context: ConstraintContext;
 	readonly #queue: (shadowName: string) => void;
 
-	constructor({ context, asking, store, queue }: NodeOptions) {
+	constructor({ context, holderQuery, store, queue }: NodeOptions) {
 		this.#context = context;
 		this.#queue = queue;
 		const owners = new MetaOwners(context, store);
 		this.#pending = new OwnedPendingHandler(
 			context,
-			asking,
+			holderQuery,
 			owners,
 			new LostDeployments(context, store),
 		);
-		this.#deleting = new OwnedDeletingHandler(context, asking);
+		this.#deleting = new OwnedDeletingHandler(context, holderQuery);
 		this.#subscribed = new SubscribedDeletingHandler(context, store, (name) => {
 			owners.checkSoon(name);
 			queue(name);
@@ -47,12 +47,12 @@ export class ControllerNode {
 	}
 
 	/** A pass over a shadow of this deployment, by name. */
-	async handleShadow(name: string): Promise<Handled> {
+	async handleShadow(name: string): Promise<PassResult> {
 		return soonest(await this.#deleting.handle(name), await this.#pending.handle(name));
 	}
 
 	/** A pass over what references a target that is being deleted. */
-	handleDeletion(deletion: Deletion): Promise<Handled> {
+	handleDeletion(deletion: Deletion): Promise<PassResult> {
 		return this.#subscribed.handle(deletion);
 	}
 

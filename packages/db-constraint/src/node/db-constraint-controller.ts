@@ -1,4 +1,10 @@
-import { type Controller, defineController, requeueAfter, watchEvents } from "@plinth/controller";
+import {
+	type Controller,
+	defineController,
+	type Requeue,
+	requeueAfter,
+	watchEvents,
+} from "@plinth/controller";
 import {
 	Lifecycle,
 	type Shadow,
@@ -8,82 +14,109 @@ import {
 import type { Constraints } from "../constraints.ts";
 import { holders } from "../shadow.ts";
 import { ResourceShadow, recordId, type StoredShadow } from "../shadow-records.ts";
+import { ConcurrencyLimiter } from "./concurrency-limiter.ts";
 import { ControllerNode } from "./controller-node.ts";
 import { DeletionInbox } from "./deletion-inbox.ts";
-import { type Handled, soonest } from "./handled.ts";
-import { Lanes } from "./lanes.ts";
-import { NameChannel } from "./name-channel.ts";
+import { NameQueue } from "./name-queue.ts";
+import { type PassResult, soonest } from "./pass-result.ts";
 import type { Deletion } from "./subscribed-deleting-handler.ts";
 
-/** How many passes are under way at once, in all and for one deployment. They mostly wait for answers. */
-const passes = { all: 1_000, perDeployment: 100 } as const;
+/** The number of concurrent passes, in total and per deployment. They mostly wait for responses. */
+const passes = { total: 1_000, perDeployment: 100 } as const;
 
-/** What the controller is made of. */
+/** Options of `createDbConstraintController`. */
 export interface DbConstraintOptions {
-	/** Names it among the controllers of the server. */
+	/** Identifies the controller among those of the server. */
 	readonly name: string;
 	readonly constraints: Constraints;
-	/** Called when its run begins to take deletions, with where to put them; until what it returns is called. */
-	readonly whileRunning: (take: (deletion: Deletion) => void) => () => void;
+	/**
+	 * Called when the controller starts to accept deletions, with the function that accepts them. The
+	 * returned function is called when it stops.
+	 */
+	readonly whileRunning: (accept: (deletion: Deletion) => void) => () => void;
 }
 
 /**
- * `DbConstraintCtrl`: a node on the controller runtime. It manages shadows; what else is to be looked
- * at comes as names of shadows through one channel:
+ * `DbConstraintCtrl`: a node on the controller runtime. It manages shadows. Every other trigger is the name
+ * of a shadow in one queue:
  *
- *     shadow changed ───────────────────────────────────────────┐
- *     deletion seen ──▶ inbox, by the target's name ─┐           ▼
- *     hint, owner to be checked ─────────────────────┼─▶ names ─▶ reconcile ─▶ lanes ─▶ node
- *     room in a lane ────────────────────────────────┘                           └─▶ parked
+ *     shadow changed ─────────────────────────────────────────────────────────┐
+ *     deletion received ──▶ inbox, by the name of the target's shadow ─┐      ▼
+ *     hint, owner to be checked ───────────────────────────────────────┼─▶ names ─▶ reconcile ─▶ limiter ─▶ node
+ *     free slot of the limiter ────────────────────────────────────────┘                           └─▶ parked
  *
- * The target of a deletion is kept elsewhere: there is no shadow of its name here, but its requests are
- * keyed by that name, so that each is worked on once at a time.
+ * The target of a deletion may be stored by another deployment. Then this deployment has no shadow of that
+ * name, but its work is keyed by the name, so that each target is handled by one pass at a time.
  */
-export function createDbConstraintController({
-	name,
-	constraints,
-	whileRunning,
-}: DbConstraintOptions): Controller {
-	const { context, asking, store, hints } = constraints;
-	const { environment, index } = context;
-	const inbox = new DeletionInbox();
-	const names = new NameChannel();
-	const lanes = new Lanes(passes.perDeployment, (task) => names.put(task));
-	const node = new ControllerNode({ context, asking, store, queue: (each) => names.put(each) });
+export function createDbConstraintController(options: DbConstraintOptions): Controller {
+	const reconciler = new ShadowReconciler(options.constraints);
+	return defineController({
+		name: options.name,
+		manages: ResourceShadow,
+		concurrency: passes.total,
+		backoff: { baseMs: 50, maxMs: 10_000 },
+		watches: [
+			watchEvents("references", {
+				async *source({ signal }) {
+					const stop = reconciler.listen(options.whileRunning);
+					try {
+						for await (const name of reconciler.names(signal)) {
+							yield { key: name, event: name };
+						}
+					} finally {
+						stop();
+					}
+				},
+				map: (_context, name) => [recordId(name)],
+			}),
+		],
+		reconcile: (_context, { id }) => reconciler.reconcile(id.name),
+	});
+}
 
-	function take(deletion: Deletion): void {
-		const at = inbox.add(deletion);
-		if (at !== undefined) {
-			names.put(at);
-		}
+/** Collects what triggers passes over shadows, and runs the passes. */
+class ShadowReconciler {
+	readonly #constraints: Constraints;
+	readonly #inbox = new DeletionInbox();
+	readonly #names = new NameQueue();
+	readonly #limiter = new ConcurrencyLimiter(passes.perDeployment, (name) => this.#names.put(name));
+	readonly #node: ControllerNode;
+
+	constructor(constraints: Constraints) {
+		this.#constraints = constraints;
+		const { context, holderQuery, store } = constraints;
+		const queue = (name: string) => this.#names.put(name);
+		this.#node = new ControllerNode({ context, holderQuery, store, queue });
 	}
 
-	function takeOwn({ shadow }: StoredShadow): void {
-		if (shadow.lifecycle === Lifecycle.DELETING && shadow.resource !== undefined) {
-			const { uid } = environment.self;
-			take({ deploymentUid: uid, target: shadow.resource, targetUid: shadow.uid });
-		}
+	/** The names of the shadows to reconcile, until the signal aborts. */
+	names(signal: AbortSignal): AsyncIterable<string> {
+		return this.#names.names(signal);
 	}
 
-	function listen(): () => void {
+	/** Accepts triggers until the returned function is called. */
+	listen(whileRunning: DbConstraintOptions["whileRunning"]): () => void {
+		const { context, hints } = this.#constraints;
+		const accept = (deletion: Deletion) => this.#accept(deletion);
 		const stops = [
-			index.onChange((stored, change) => {
+			context.index.onChange((stored, change) => {
 				if (change === "stored") {
-					takeOwn(stored);
+					this.#acceptOwn(stored);
 				}
 			}),
-			hints.addTaker({
-				askSoon(shadow, deploymentUid) {
-					node.hint(shadow, deploymentUid);
-					names.put(shadow);
+			hints.addListener({
+				queryHolderSoon: (shadow, deploymentUid) => {
+					this.#node.hint(shadow, deploymentUid);
+					this.#names.put(shadow);
 				},
-				deleting: (deploymentUid, target, targetUid) => take({ deploymentUid, target, targetUid }),
+				deleting: (deploymentUid, target, targetUid) =>
+					accept({ deploymentUid, target, targetUid }),
 			}),
-			node.followEnvironment(),
-			whileRunning(take),
+			this.#node.followEnvironment(),
+			whileRunning(accept),
 		];
-		for (const stored of index.all()) {
-			takeOwn(stored);
+		for (const stored of context.index.all()) {
+			this.#acceptOwn(stored);
 		}
 		return () => {
 			for (const stop of stops) {
@@ -92,87 +125,83 @@ export function createDbConstraintController({
 		};
 	}
 
-	async function pass(at: string, deletions: readonly Deletion[]): Promise<Handled> {
-		const results = [await node.handleShadow(at)];
+	/** One pass over a shadow, unless the deployments that it depends on have no free slots. */
+	async reconcile(name: string): Promise<Requeue | undefined> {
+		const { context } = this.#constraints;
+		const deletions = this.#inbox.of(name);
+		const shadow = context.index.get(name)?.shadow;
+		const release = this.#limiter.tryAcquire(name, awaitedDeployments(context, shadow, deletions));
+		if (release === undefined) {
+			// The limiter names it once a slot is free. The delay covers a slot that another pass took first.
+			return requeueAfter(context.limits.requeryMs);
+		}
+		try {
+			const { requeueAfterMs } = await this.#pass(name, deletions);
+			return requeueAfterMs === undefined ? undefined : requeueAfter(requeueAfterMs);
+		} finally {
+			release();
+		}
+	}
+
+	async #pass(name: string, deletions: readonly Deletion[]): Promise<PassResult> {
+		const results = [await this.#node.handleShadow(name)];
 		for (const deletion of deletions) {
-			const handled = await node.handleDeletion(deletion);
-			if (handled.againAfterMs === undefined) {
-				inbox.remove(deletion);
+			const result = await this.#node.handleDeletion(deletion);
+			if (result.requeueAfterMs === undefined) {
+				this.#inbox.remove(deletion);
 			}
-			results.push(handled);
+			results.push(result);
 		}
 		return soonest(...results);
 	}
 
-	return defineController({
-		name,
-		manages: ResourceShadow,
-		concurrency: passes.all,
-		backoff: { baseMs: 50, maxMs: 10_000 },
-		watches: [
-			watchEvents("references", {
-				async *source({ signal }) {
-					const stop = listen();
-					try {
-						for await (const at of names.names(signal)) {
-							yield { key: at, event: at };
-						}
-					} finally {
-						stop();
-					}
-				},
-				map: (_context, at) => [recordId(at)],
-			}),
-		],
-		async reconcile(_context, { id }) {
-			const deletions = inbox.of(id.name);
-			const leave = lanes.enter(id.name, lanesOf(context, index.get(id.name)?.shadow, deletions));
-			if (leave === undefined) {
-				// It is named when there is room. The delay is for rooms that nobody named has taken.
-				return requeueAfter(context.limits.askAgainMs);
-			}
-			try {
-				const { againAfterMs } = await pass(id.name, deletions);
-				return againAfterMs === undefined ? undefined : requeueAfter(againAfterMs);
-			} finally {
-				leave();
-			}
-		},
-	});
+	#accept(deletion: Deletion): void {
+		const name = this.#inbox.add(deletion);
+		if (name !== undefined) {
+			this.#names.put(name);
+		}
+	}
+
+	#acceptOwn({ shadow }: StoredShadow): void {
+		if (shadow.lifecycle === Lifecycle.DELETING && shadow.resource !== undefined) {
+			const { uid } = this.#constraints.context.environment.self;
+			this.#accept({ deploymentUid: uid, target: shadow.resource, targetUid: shadow.uid });
+		}
+	}
 }
 
-/** The deployments, by uid, that a pass may have to wait for; where there is none, this one. */
-function lanesOf(
+/** The deployments, by uid, whose responses a pass may wait for; this deployment if there are none. */
+function awaitedDeployments(
 	{ environment, descriptor }: Constraints["context"],
 	shadow: Shadow | undefined,
 	deletions: readonly Deletion[],
 ): ReadonlySet<string> {
-	const lanes = new Set(deletions.map(({ deploymentUid }) => deploymentUid));
+	const uids = new Set(deletions.map(({ deploymentUid }) => deploymentUid));
 	if (shadow !== undefined) {
-		// A deletion waits for all that hold the resource, and for none of its tasks.
-		const asked =
+		// A deletion waits for all holders of the resource, and for none of its tasks.
+		const queried =
 			shadow.lifecycle === Lifecycle.DELETING
 				? holders(shadow)
-				: [...shadow.sources.flatMap(tentativeAt), ...shadow.tasks.flatMap(confirmedAt)];
-		for (const { uid } of asked) {
-			lanes.add(uid);
+				: [...shadow.sources.flatMap(tentativeHolder), ...shadow.tasks.flatMap(confirmingHolder)];
+		for (const { uid } of queried) {
+			uids.add(uid);
 		}
 		for (const { owner } of shadow.metaOwners) {
 			if (owner !== undefined) {
 				const service = descriptor.serviceOfGroup(owner.group);
 				const keeper = environment.findOwner(owner.group, service, owner.region);
-				lanes.add(keeper?.uid ?? "");
+				uids.add(keeper?.uid ?? "");
 			}
 		}
 	}
-	return lanes.size === 0 ? new Set([environment.self.uid]) : lanes;
+	return uids.size === 0 ? new Set([environment.self.uid]) : uids;
 }
 
-function tentativeAt({ deployment, tentative }: Source) {
+function tentativeHolder({ deployment, tentative }: Source) {
 	return tentative && deployment !== undefined ? [deployment] : [];
 }
 
-function confirmedAt({ task }: Task) {
+function confirmingHolder({ task }: Task) {
 	return task.case === "confirm" && task.value.deployment !== undefined
 		? [task.value.deployment]
 		: [];

@@ -18,8 +18,8 @@ import { condition, displayReferences, targetsKept, withCondition } from "../rep
 import { nameOfKey } from "../resource-key.ts";
 import { lookup, type StoredShadow } from "../shadow-records.ts";
 import { updateShadow } from "../shadow-update.ts";
-import { answersFor } from "../successors.ts";
-import { done, type Handled } from "./handled.ts";
+import { responsibleUid } from "../successors.ts";
+import { done, type PassResult } from "./pass-result.ts";
 
 /** See the head of this file. */
 export class LostDeployments {
@@ -32,7 +32,7 @@ export class LostDeployments {
 	}
 
 	/** One pass over a shadow. */
-	async check(stored: StoredShadow): Promise<Handled> {
+	async check(stored: StoredShadow): Promise<PassResult> {
 		const absent = this.#absent(stored);
 		if (absent.length === 0) {
 			return done;
@@ -52,7 +52,9 @@ export class LostDeployments {
 		if (lost.size > 0) {
 			await this.#letGo(stored, lost);
 		}
-		return isKnown && lost.size === absent.length ? done : { againAfterMs: limits.resolveAgainMs };
+		return isKnown && lost.size === absent.length
+			? done
+			: { requeueAfterMs: limits.resolveRetryMs };
 	}
 
 	/** The deployments that the shadow needs and that the picture lacks. */
@@ -64,7 +66,7 @@ export class LostDeployments {
 		];
 		const present = new Set(environment.deployments().map(({ uid }) => uid));
 		return [...new Set(needed)].filter(
-			(uid) => uid !== "" && !present.has(uid) && answersFor(environment, uid) === uid,
+			(uid) => uid !== "" && !present.has(uid) && responsibleUid(environment, uid) === uid,
 		);
 	}
 

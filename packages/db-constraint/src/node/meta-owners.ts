@@ -25,26 +25,26 @@ import {
 import { isMarkedForDeletion, newUlid } from "@plinth/resource";
 import { type Mutation, Refused, type StorageBackend } from "@plinth/storage";
 import { compareApiVersions } from "../api-versions.ts";
-import { routeTo } from "../asking.ts";
 import { Batcher } from "../batcher.ts";
 import { checkOwnerships } from "../check-ownership.ts";
 import { keyOfShadow } from "../commit-plan.ts";
 import { isConflict } from "../conflict.ts";
 import type { ConstraintContext } from "../constraint-context.ts";
+import { routeTo } from "../holder-query.ts";
 import { ownerKey, sameOwner } from "../owner-references.ts";
 import { deletion } from "../removals.ts";
 import { type KeyLike, nameOfKey } from "../resource-key.ts";
 import { deployedOf, sameTarget, shadowName } from "../shadow.ts";
 import { lookup, readShadow, recordId, type StoredShadow } from "../shadow-records.ts";
 import { updateShadow } from "../shadow-update.ts";
-import { FirstSights } from "./first-sights.ts";
-import { done, type Handled, soonest } from "./handled.ts";
+import { FirstSeen } from "./first-seen.ts";
+import { done, type PassResult, soonest } from "./pass-result.ts";
 
 /** How often an owner must be found not valid before its ownee lets go of it. */
 const answersNeeded = 3;
 
 /** What a pass has learnt of one owner. */
-interface Look extends Handled {
+interface Look extends PassResult {
 	readonly owner: MetaOwner;
 	/** What its deployment said, to be recorded. */
 	readonly known?: Pick<MetaOwner, "valid" | "notValidAnswers" | "deploymentUid">;
@@ -56,7 +56,7 @@ interface Look extends Handled {
 export class MetaOwners {
 	readonly #context: ConstraintContext;
 	readonly #store: StorageBackend;
-	readonly #sights: FirstSights;
+	readonly #firstSeen: FirstSeen;
 	readonly #soon = new Set<string>();
 	/**
 	 * When to try again to delete what others block, by shadow, on the monotonic clock. Each try changes
@@ -67,12 +67,12 @@ export class MetaOwners {
 	/** When owners that must reference their ownee were asked last, by shadow, on the monotonic clock. */
 	readonly #required = new Map<string, number>();
 
-	readonly #asking = new Map<string, Batcher<CheckMetaOwnersRequest_Ownership, Verdict>>();
+	readonly #holderQuery = new Map<string, Batcher<CheckMetaOwnersRequest_Ownership, Verdict>>();
 
 	constructor(context: ConstraintContext, store: StorageBackend) {
 		this.#context = context;
 		this.#store = store;
-		this.#sights = new FirstSights(context.runtime.clock);
+		this.#firstSeen = new FirstSeen(context.runtime.clock);
 	}
 
 	/** Has the owners of a shadow's resource asked in its next pass, valid ones too. */
@@ -85,13 +85,13 @@ export class MetaOwners {
 		this.#soon.delete(shadowName);
 		this.#refused.delete(shadowName);
 		this.#required.delete(shadowName);
-		this.#sights.keep(shadowName, []);
+		this.#firstSeen.keep(shadowName, []);
 	}
 
 	/** One pass over the owner references of a shadow. */
-	async check(stored: StoredShadow): Promise<Handled> {
+	async check(stored: StoredShadow): Promise<PassResult> {
 		if (stored.shadow.metaOwners.length === 0) {
-			this.#sights.keep(stored.name, []);
+			this.#firstSeen.keep(stored.name, []);
 			return done;
 		}
 		await this.executeCheckMetaOwnees(stored);
@@ -107,12 +107,12 @@ export class MetaOwners {
 			// Shadows that were written by older code may have several records of one owner.
 			return isDue && find(stored.shadow, each) === each;
 		});
-		this.#sights.keep(
+		this.#firstSeen.keep(
 			stored.name,
 			open.map((owner) => thingOf(stored, owner)),
 		);
 		const looks = await Promise.all(open.map((owner) => this.#look(stored, owner)));
-		const handled: Handled[] = [];
+		const handled: PassResult[] = [];
 		for (const look of looks) {
 			handled.push(look.isLost ? await this.#letGo(stored, look.owner) : look);
 		}
@@ -121,7 +121,7 @@ export class MetaOwners {
 			...handled,
 			recheckMs === undefined
 				? done
-				: { againAfterMs: recheckMs || this.#context.limits.resolveAgainMs },
+				: { requeueAfterMs: recheckMs || this.#context.limits.resolveRetryMs },
 		);
 	}
 
@@ -136,11 +136,11 @@ export class MetaOwners {
 		const { runtime, limits } = this.#context;
 		const now = runtime.clock.monotonic();
 		const last = this.#required.get(name);
-		if (last !== undefined && now < last + limits.resolveAgainMs) {
-			return last + limits.resolveAgainMs - now;
+		if (last !== undefined && now < last + limits.resolveRetryMs) {
+			return last + limits.resolveRetryMs - now;
 		}
 		this.#required.set(name, now);
-		return last === undefined ? limits.resolveAgainMs : 0;
+		return last === undefined ? limits.resolveRetryMs : 0;
 	}
 
 	/**
@@ -197,14 +197,14 @@ export class MetaOwners {
 		const thing = thingOf(stored, owner);
 		const spacingMs = limits.ownerGraceMs / (answersNeeded - 1);
 		if (answers > 0) {
-			const waitMs = spacingMs * answers - this.#sights.age(stored.name, thing);
+			const waitMs = spacingMs * answers - this.#firstSeen.age(stored.name, thing);
 			if (waitMs > 0) {
-				return { owner, againAfterMs: waitMs };
+				return { owner, requeueAfterMs: waitMs };
 			}
 		}
 		const verdict = await this.#ask(stored, owner).catch(() => Verdict.UNSPECIFIED);
 		if (verdict === Verdict.UNSPECIFIED) {
-			return { owner, againAfterMs: limits.askAgainMs };
+			return { owner, requeueAfterMs: limits.requeryMs };
 		}
 		if (verdict === Verdict.VALID) {
 			const keptBy = this.#keeper(owner.owner)?.uid ?? deploymentUid;
@@ -212,13 +212,13 @@ export class MetaOwners {
 		}
 		if (answers === 0) {
 			// The grace period begins with the first answer, whatever was seen of that owner before.
-			this.#sights.anew(stored.name, thing);
+			this.#firstSeen.reestablish(stored.name, thing);
 		}
 		return answers + 1 < answersNeeded
 			? {
 					owner,
 					known: { valid: false, notValidAnswers: answers + 1, deploymentUid },
-					againAfterMs: spacingMs,
+					requeueAfterMs: spacingMs,
 				}
 			: { owner, isLost: true };
 	}
@@ -245,7 +245,7 @@ export class MetaOwners {
 
 	#batcher(uid: string): Batcher<CheckMetaOwnersRequest_Ownership, Verdict> {
 		const { environment, limits } = this.#context;
-		let batcher = this.#asking.get(uid);
+		let batcher = this.#holderQuery.get(uid);
 		if (batcher === undefined) {
 			batcher = new Batcher(async (ownerships) => {
 				if (uid === environment.self.uid) {
@@ -259,7 +259,7 @@ export class MetaOwners {
 					);
 				return verdicts;
 			}, limits.batchSize);
-			this.#asking.set(uid, batcher);
+			this.#holderQuery.set(uid, batcher);
 		}
 		return batcher;
 	}
@@ -291,11 +291,11 @@ export class MetaOwners {
 	 * ownee, on the shadow as it was before the question: an owner elsewhere that has referenced the ownee
 	 * since then has changed it. One that is kept here need not have: its own shadow is looked at again.
 	 */
-	async #letGo(stored: StoredShadow, owner: MetaOwner): Promise<Handled> {
+	async #letGo(stored: StoredShadow, owner: MetaOwner): Promise<PassResult> {
 		const { backend, runtime, limits } = this.#context;
 		const waitMs = (this.#refused.get(stored.name) ?? 0) - runtime.clock.monotonic();
 		if (waitMs > 0) {
-			return { againAfterMs: waitMs };
+			return { requeueAfterMs: waitMs };
 		}
 		// That an owner is gone stays true, however often others change the shadow to reference the ownee.
 		const seen = owner.requiresOwnerReference ? stored : await readShadow(backend, stored.name);
@@ -304,7 +304,7 @@ export class MetaOwners {
 			return done;
 		}
 		if (!equals(MetaOwnerSchema, asAsked, owner)) {
-			return { againAfterMs: limits.pauseMs };
+			return { requeueAfterMs: limits.pauseMs };
 		}
 		const resource = await lookup(backend, nameOfKey(keyOfShadow(stored.shadow)));
 		if (resource === undefined || resource.id?.uid !== stored.shadow.uid) {
@@ -318,7 +318,7 @@ export class MetaOwners {
 		}
 		const lacking = await this.#lacking(stored, owner);
 		if (lacking === undefined) {
-			return { againAfterMs: limits.pauseMs };
+			return { requeueAfterMs: limits.pauseMs };
 		}
 		const asBefore: readonly Mutation[] = [
 			{ op: "assert", id: recordId(stored.name), expectedVersion: seen.version },
@@ -337,11 +337,11 @@ export class MetaOwners {
 			return done;
 		} catch (failure) {
 			if (isConflict(failure)) {
-				return { againAfterMs: limits.pauseMs };
+				return { requeueAfterMs: limits.pauseMs };
 			}
 			if (failure instanceof Refused) {
-				this.#refused.set(stored.name, runtime.clock.monotonic() + limits.askAgainMs);
-				return { againAfterMs: limits.askAgainMs };
+				this.#refused.set(stored.name, runtime.clock.monotonic() + limits.requeryMs);
+				return { requeueAfterMs: limits.requeryMs };
 			}
 			throw failure;
 		}

@@ -1,11 +1,11 @@
 import type { ManagerState } from "@plinth/controller";
 import type { DeploymentInfo } from "../environment.ts";
-import { answersFor } from "../successors.ts";
+import { responsibleUid } from "../successors.ts";
+import { followDeletions } from "./follow-deletions.ts";
 import { type InnerManager, type InnerManagerOptions, startInnerManager } from "./inner-manager.ts";
-import { OutgoingPlaces } from "./outgoing-places.ts";
 import type { Deletion } from "./subscribed-deleting-handler.ts";
-import { followDeletions } from "./subscription.ts";
 import { SuccessorReports } from "./successor-reports.ts";
+import { TargetLocations } from "./target-locations.ts";
 
 /** What a node manager is made of. */
 export type NodeManagerOptions = Omit<InnerManagerOptions, "whileRunning">;
@@ -22,7 +22,7 @@ export type NodeManagerOptions = Omit<InnerManagerOptions, "whileRunning">;
  */
 export class NodeManager {
 	readonly #options: NodeManagerOptions;
-	readonly #places: OutgoingPlaces;
+	readonly #places: TargetLocations;
 	/** By uid. Deployments that are referenced stay with what was known of them last. */
 	#interesting: ReadonlyMap<string, DeploymentInfo> = new Map();
 	readonly #subscriptions = new Map<string, AbortController>();
@@ -35,7 +35,7 @@ export class NodeManager {
 
 	constructor(options: NodeManagerOptions) {
 		this.#options = options;
-		this.#places = new OutgoingPlaces(options.constraints.context, () => this.#wake.resolve());
+		this.#places = new TargetLocations(options.constraints.context, () => this.#wake.resolve());
 	}
 
 	/** The deployments that this one looks after, itself included. */
@@ -99,7 +99,7 @@ export class NodeManager {
 			const { uid, service, region } = known.get(deployment.uid) ?? deployment;
 			const now = known.get(uid);
 			const isOfInterest = services.has(service) && now !== undefined && !now.disabled;
-			const isCurrent = answersFor(environment, uid) === uid;
+			const isCurrent = responsibleUid(environment, uid) === uid;
 			if (isCurrent && (isOfInterest || this.#places.has(service, region))) {
 				found.set(uid, now ?? deployment);
 			}

@@ -21,34 +21,34 @@ import { finalizersOf, hasFinalizer, newUlid, removeFinalizer } from "@plinth/re
 import { deletionWithTombstone } from "@plinth/resource-service";
 import { Backoff } from "@plinth/runtime";
 import { Exhausted, type Mutation } from "@plinth/storage";
-import { type Asking, type HolderAnswer, isNo } from "../asking.ts";
 import { keyOfShadow } from "../commit-plan.ts";
 import { isConflict } from "../conflict.ts";
 import type { ConstraintContext } from "../constraint-context.ts";
+import { type HolderQuery, type HolderResponse, isReleased } from "../holder-query.ts";
 import { condition, withCondition } from "../reported-status.ts";
 import { nameOfKey } from "../resource-key.ts";
 import { displayDeployed, isHeld, referencesFinalizer, withoutDeployment } from "../shadow.ts";
 import { lookup, readShadow, recordId, type StoredShadow } from "../shadow-records.ts";
 import { replaceShadow } from "../shadow-update.ts";
-import { done, type Handled } from "./handled.ts";
+import { done, type PassResult } from "./pass-result.ts";
 
 /** See the head of this file. */
 export class OwnedDeletingHandler {
 	readonly #context: ConstraintContext;
-	readonly #asking: Asking;
+	readonly #holderQuery: HolderQuery;
 	/**
 	 * How soon each deletion may ask again, by shadow, on the monotonic clock. What it notes changes the
 	 * shadow, and every change brings another pass about: answers that alternate would go in circles.
 	 */
 	readonly #pace = new Map<string, { readonly backoff: Backoff; readonly nextMs: number }>();
 
-	constructor(context: ConstraintContext, asking: Asking) {
+	constructor(context: ConstraintContext, holderQuery: HolderQuery) {
 		this.#context = context;
-		this.#asking = asking;
+		this.#holderQuery = holderQuery;
 	}
 
 	/** One pass over a shadow, by its name. */
-	async handle(name: string): Promise<Handled> {
+	async handle(name: string): Promise<PassResult> {
 		const stored = await readShadow(this.#context.backend, name);
 		if (stored?.shadow.lifecycle !== Lifecycle.DELETING) {
 			this.#pace.delete(name);
@@ -62,16 +62,16 @@ export class OwnedDeletingHandler {
 		this.#pace.delete(name);
 	}
 
-	async #ask(stored: StoredShadow): Promise<Handled> {
+	async #ask(stored: StoredShadow): Promise<PassResult> {
 		const { limits, runtime } = this.#context;
 		const pace = this.#pace.get(stored.name);
 		const waitMs = (pace?.nextMs ?? 0) - runtime.clock.monotonic();
 		if (waitMs > 0) {
-			return { againAfterMs: waitMs };
+			return { requeueAfterMs: waitMs };
 		}
-		const answers = await this.#asking.all(stored, { deleting: true });
-		const gone = answers.filter(isNo);
-		const waitingFor = answers.filter((answer) => !isNo(answer)).map(reasonOf);
+		const answers = await this.#holderQuery.all(stored, { deleting: true });
+		const gone = answers.filter(isReleased);
+		const waitingFor = answers.filter((answer) => !isReleased(answer)).map(reasonOf);
 		const left = gone.reduce(
 			(shadow, { deployment }) => withoutDeployment(shadow, deployment.uid),
 			stored.shadow,
@@ -87,19 +87,19 @@ export class OwnedDeletingHandler {
 				return left === stored.shadow ? stored : replaceShadow(this.#context, stored, left);
 			});
 			if (replaced === "conflict") {
-				return { againAfterMs: limits.pauseMs };
+				return { requeueAfterMs: limits.pauseMs };
 			}
 			if (!isHeld(next)) {
-				return { againAfterMs: 0 };
+				return { requeueAfterMs: 0 };
 			}
 		}
-		const { askAgainMs } = limits;
+		const { requeryMs } = limits;
 		const backoff =
 			pace?.backoff ??
-			new Backoff({ clock: runtime.clock, baseMs: askAgainMs / 20, maxMs: askAgainMs });
+			new Backoff({ clock: runtime.clock, baseMs: requeryMs / 20, maxMs: requeryMs });
 		const pauseMs = backoff.nextDelayMs();
 		this.#pace.set(stored.name, { backoff, nextMs: runtime.clock.monotonic() + pauseMs });
-		return { againAfterMs: pauseMs };
+		return { requeueAfterMs: pauseMs };
 	}
 
 	/** The resource says what its deletion waits for. */
@@ -120,7 +120,7 @@ export class OwnedDeletingHandler {
 			: [{ op: "put", resource: next, expectedVersion: resource.version }];
 	}
 
-	async #release(stored: StoredShadow): Promise<Handled> {
+	async #release(stored: StoredShadow): Promise<PassResult> {
 		const { backend, runtime } = this.#context;
 		const resource = await lookup(backend, nameOfKey(keyOfShadow(stored.shadow)));
 		const shadowGone: Mutation = {
@@ -153,14 +153,14 @@ export class OwnedDeletingHandler {
 			return done;
 		} catch (failure) {
 			if (isConflict(failure)) {
-				return { againAfterMs: this.#context.limits.pauseMs };
+				return { requeueAfterMs: this.#context.limits.pauseMs };
 			}
 			throw failure;
 		}
 	}
 }
 
-function reasonOf(answer: HolderAnswer): string {
+function reasonOf(answer: HolderResponse): string {
 	const where = displayDeployed(answer.deployment);
 	return answer.kind === "unknown"
 		? `${where} can't be asked: ${answer.why}`

@@ -26,41 +26,41 @@ import {
 	Lifecycle,
 	type Source,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
-import { type Asking, isNo, routeTo } from "../asking.ts";
 import { Batcher } from "../batcher.ts";
 import type { ConstraintContext } from "../constraint-context.ts";
 import { deriveReferences } from "../derive-references.ts";
+import { type HolderQuery, isReleased, routeTo } from "../holder-query.ts";
 import { nameOfKey } from "../resource-key.ts";
 import { sameTarget, sourceOf, withoutDeployment, withSource } from "../shadow.ts";
 import { readShadow, type StoredShadow } from "../shadow-records.ts";
 import { replaceShadow, updateShadow } from "../shadow-update.ts";
-import { FirstSights } from "./first-sights.ts";
-import { done, type Handled, soonest } from "./handled.ts";
+import { FirstSeen } from "./first-seen.ts";
 import type { LostDeployments } from "./lost-deployments.ts";
 import type { MetaOwners } from "./meta-owners.ts";
+import { done, type PassResult, soonest } from "./pass-result.ts";
 
 /** See the head of this file. */
 export class OwnedPendingHandler {
 	readonly #context: ConstraintContext;
-	readonly #asking: Asking;
+	readonly #holderQuery: HolderQuery;
 	readonly #owners: MetaOwners;
 	readonly #lost: LostDeployments;
-	readonly #sights: FirstSights;
+	readonly #firstSeen: FirstSeen;
 	/** Hints: the deployments to ask, by the name of the shadow. */
 	readonly #hinted = new Map<string, Set<string>>();
 	readonly #confirming = new Map<string, Batcher<ConfirmBlockadesRequest_Blockade, true>>();
 
 	constructor(
 		context: ConstraintContext,
-		asking: Asking,
+		holderQuery: HolderQuery,
 		owners: MetaOwners,
 		lost: LostDeployments,
 	) {
 		this.#context = context;
-		this.#asking = asking;
+		this.#holderQuery = holderQuery;
 		this.#owners = owners;
 		this.#lost = lost;
-		this.#sights = new FirstSights(context.runtime.clock);
+		this.#firstSeen = new FirstSeen(context.runtime.clock);
 	}
 
 	/** Has a deployment asked in the next pass over the shadow. What is too much is forgotten. */
@@ -72,21 +72,21 @@ export class OwnedPendingHandler {
 	}
 
 	/** One pass over a shadow, by its name. Rejects where something could not be done: try again. */
-	async handle(name: string): Promise<Handled> {
+	async handle(name: string): Promise<PassResult> {
 		const stored = await readShadow(this.#context.backend, name);
 		if (stored === undefined) {
 			this.#forget(name);
 			return done;
 		}
 		if (stored.shadow.lifecycle === Lifecycle.CHECKING) {
-			return this.#takeBack(stored);
+			return this.#revertCheck(stored);
 		}
 		if (stored.shadow.lifecycle === Lifecycle.DELETING) {
 			return this.#owners.check(stored);
 		}
 		const hinted = this.#hinted.get(name) ?? new Set();
 		this.#hinted.delete(name);
-		this.#sights.keep(name, stored.shadow.sources.map(thingOf));
+		this.#firstSeen.keep(name, stored.shadow.sources.map(thingOf));
 		const results = await Promise.allSettled([
 			this.#confirmAll(stored),
 			this.#resolve(stored),
@@ -107,24 +107,24 @@ export class OwnedPendingHandler {
 	}
 
 	#forget(name: string): void {
-		this.#sights.keep(name, []);
+		this.#firstSeen.keep(name, []);
 		this.#hinted.delete(name);
 		this.#owners.forget(name);
 	}
 
-	async #takeBack(stored: StoredShadow): Promise<Handled> {
+	async #revertCheck(stored: StoredShadow): Promise<PassResult> {
 		const { checkingMs } = this.#context.limits;
 		const thing = `checking ${stored.version}`;
-		const age = this.#sights.age(stored.name, thing);
+		const age = this.#firstSeen.age(stored.name, thing);
 		if (age < checkingMs) {
-			return { againAfterMs: checkingMs - age };
+			return { requeueAfterMs: checkingMs - age };
 		}
 		await replaceShadow(this.#context, stored, { ...stored.shadow, lifecycle: Lifecycle.ACTIVE });
 		return done;
 	}
 
 	/** Looks again for targets that were missing when the schema came into force. */
-	async #resolve({ name, shadow }: StoredShadow): Promise<Handled> {
+	async #resolve({ name, shadow }: StoredShadow): Promise<PassResult> {
 		if (
 			shadow.resource === undefined ||
 			!shadow.tasks.some(({ task }) => task.case === "resolve")
@@ -134,12 +134,12 @@ export class OwnedPendingHandler {
 		await deriveReferences(this.#context, nameOfKey(shadow.resource));
 		const left = (await readShadow(this.#context.backend, name))?.shadow.tasks ?? [];
 		return left.some(({ task }) => task.case === "resolve")
-			? { againAfterMs: this.#context.limits.resolveAgainMs }
+			? { requeueAfterMs: this.#context.limits.resolveRetryMs }
 			: done;
 	}
 
 	/** Confirms all that is to be confirmed; the tasks that are done go in one change of the shadow. */
-	async #confirmAll({ name, shadow }: StoredShadow): Promise<Handled> {
+	async #confirmAll({ name, shadow }: StoredShadow): Promise<PassResult> {
 		const tasks = shadow.tasks.flatMap(({ task }) => (task.case === "confirm" ? task.value : []));
 		if (tasks.length === 0) {
 			return done;
@@ -196,7 +196,7 @@ export class OwnedPendingHandler {
 	}
 
 	/** Asks about a source where there is reason to. The own one is never dropped but by a deletion. */
-	async #settle(stored: StoredShadow, source: Source, isHinted: boolean): Promise<Handled> {
+	async #settle(stored: StoredShadow, source: Source, isHinted: boolean): Promise<PassResult> {
 		const { environment, limits } = this.#context;
 		const { deployment, tentative } = source;
 		if (deployment === undefined || deployment.uid === environment.self.uid) {
@@ -206,19 +206,19 @@ export class OwnedPendingHandler {
 			return done;
 		}
 		if (!isHinted) {
-			const age = this.#sights.age(stored.name, thingOf(source));
+			const age = this.#firstSeen.age(stored.name, thingOf(source));
 			if (age < limits.tentativeMs) {
-				return { againAfterMs: limits.tentativeMs - age };
+				return { requeueAfterMs: limits.tentativeMs - age };
 			}
 		}
-		const answer = await this.#asking.one(stored, deployment);
+		const answer = await this.#holderQuery.one(stored, deployment);
 		if (answer.kind === "unknown") {
-			return { againAfterMs: limits.askAgainMs };
+			return { requeueAfterMs: limits.requeryMs };
 		}
-		if (isNo(answer)) {
+		if (isReleased(answer)) {
 			const next = withoutDeployment(stored.shadow, deployment.uid);
 			const replaced = await replaceShadow(this.#context, stored, next);
-			return replaced === "conflict" ? { againAfterMs: limits.pauseMs } : done;
+			return replaced === "conflict" ? { requeueAfterMs: limits.pauseMs } : done;
 		}
 		await this.#confirmed(stored, source);
 		return done;

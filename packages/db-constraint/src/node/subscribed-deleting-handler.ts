@@ -15,15 +15,15 @@ import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { isMarkedForDeletion } from "@plinth/resource";
 import { sleep } from "@plinth/runtime";
 import { type Mutation, Refused, type StorageBackend } from "@plinth/storage";
-import { isInMarkedTenancy, isPastRecall } from "../answers.ts";
 import { clearReferences } from "../clear-references.ts";
 import { isConflict } from "../conflict.ts";
 import type { ConstraintContext } from "../constraint-context.ts";
+import { isInMarkedTenancy, isPastRecall } from "../holder-decision.ts";
 import { deletion } from "../removals.ts";
 import { type KeyLike, keyString, nameOfKey } from "../resource-key.ts";
 import { mergeRules, sameTarget, strictest } from "../shadow.ts";
 import { lookup, readShadow, recordId, type StoredShadow } from "../shadow-records.ts";
-import { done, type Handled } from "./handled.ts";
+import { done, type PassResult } from "./pass-result.ts";
 
 /** A target that is being deleted. */
 export interface Deletion {
@@ -38,7 +38,7 @@ export class SubscribedDeletingHandler {
 	readonly #context: ConstraintContext;
 	/** The storage with its constraints: a cascade is a deletion like any other. */
 	readonly #store: StorageBackend;
-	readonly #askSoon: (shadowName: string) => void;
+	readonly #queryHolderSoon: (shadowName: string) => void;
 	/** By deletion that is not through with all pages. */
 	readonly #rounds = new Map<string, Round>();
 
@@ -49,15 +49,15 @@ export class SubscribedDeletingHandler {
 	) {
 		this.#context = context;
 		this.#store = store;
-		this.#askSoon = checkOwnersSoon;
+		this.#queryHolderSoon = checkOwnersSoon;
 	}
 
 	/** One page of the work that a deletion brings. */
-	async handle({ target, targetUid }: Deletion): Promise<Handled> {
+	async handle({ target, targetUid }: Deletion): Promise<PassResult> {
 		const { index, limits } = this.#context;
 		for (const { name, shadow } of index.ownedBy(target)) {
 			if (shadow.metaOwners.some(({ ownerUid }) => ownerUid === targetUid)) {
-				this.#askSoon(name);
+				this.#queryHolderSoon(name);
 			}
 		}
 		const key = `${keyString(target)} ${targetUid}`;
@@ -76,20 +76,20 @@ export class SubscribedDeletingHandler {
 				// One that fails keeps none of the others.
 				round.failures.push(failure);
 			}
-			if (round.next % inARow === 0) {
+			if (round.next % yieldEvery === 0) {
 				// A storage in memory never lets timers and input have their turn.
 				await sleep(this.#context.runtime.clock, 0);
 			}
 		}
 		if (round.next < round.all.length) {
 			this.#rounds.set(key, round);
-			return { againAfterMs: 0 };
+			return { requeueAfterMs: 0 };
 		}
 		this.#rounds.delete(key);
 		if (round.failures.length > 0) {
 			throw round.failures[0];
 		}
-		return round.waits ? { againAfterMs: limits.askAgainMs } : done;
+		return round.waits ? { requeueAfterMs: limits.requeryMs } : done;
 	}
 
 	/**
@@ -153,7 +153,7 @@ interface Round {
 }
 
 /** How many resources of a cascade are dealt with before others get their turn. */
-const inARow = 2;
+const yieldEvery = 2;
 
 function usesOf(shadow: StoredShadow["shadow"], target: KeyLike, uid: string): readonly OnDelete[] {
 	return mergeRules(

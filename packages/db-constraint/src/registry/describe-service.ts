@@ -8,10 +8,10 @@ import {
 } from "@plinth/proto/gen/plinth/meta/v1/meta_pb.js";
 import { decodeShared } from "@plinth/resource";
 import type { ServiceDescriptor } from "../service-descriptor.ts";
+import type { DeploymentConfiguration } from "./deployment-configuration.ts";
 import { createResource, readStrongly, replaceData } from "./meta-calls.ts";
 import type { MetaSource } from "./meta-source.ts";
 import { Region, Service } from "./meta-types.ts";
-import type { DeploymentConfiguration } from "./registration.ts";
 
 /** Adds what this code knows of its service and its region to what the meta deployment has of them. */
 export async function describeService(

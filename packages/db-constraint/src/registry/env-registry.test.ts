@@ -10,10 +10,11 @@ import { Thing } from "../../testdata/types.ts";
 import { readDeploymentRecord } from "../deployment-record.ts";
 import { ServiceDescriptor } from "../service-descriptor.ts";
 import { recordDeletedDeployments } from "./deleted-deployments.ts";
+import type { DeploymentConfiguration } from "./deployment-configuration.ts";
 import type { MetaSource } from "./meta-source.ts";
 import { DeletedDeployment, Deployment, deletedDeploymentName } from "./meta-types.ts";
 import { openIdentity } from "./own-identity.ts";
-import { type DeploymentConfiguration, register } from "./registration.ts";
+import { register } from "./registration.ts";
 import { RegistryLab, whenKnown } from "./registry-lab.fixture.ts";
 
 const names = (registry: {

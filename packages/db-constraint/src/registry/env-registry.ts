@@ -5,17 +5,12 @@ import { Backoff, type Logger, type Runtime, silentLogger } from "@plinth/runtim
 import type { StorageBackend } from "@plinth/storage";
 import type { DeploymentInfo, Environment } from "../environment.ts";
 import type { ServiceDescriptor } from "../service-descriptor.ts";
+import type { DeploymentConfiguration } from "./deployment-configuration.ts";
 import { unavailable } from "./meta-calls.ts";
 import { MetaPicture, type RegisteredDeployment } from "./meta-picture.ts";
 import { followedTypes, followMeta, type MetaSource } from "./meta-source.ts";
 import { metaService } from "./meta-types.ts";
-import {
-	type DeploymentConfiguration,
-	isDeletedAt,
-	type Registration,
-	register,
-	updateDeployment,
-} from "./registration.ts";
+import { isDeletedAt, type Registration, register, updateDeployment } from "./registration.ts";
 
 /** What a registry is made of. */
 export interface EnvRegistryOptions {

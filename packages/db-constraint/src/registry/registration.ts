@@ -7,6 +7,7 @@ import {
 import { decodeShared, idOf, tenancyOf, typeOf } from "@plinth/resource";
 import type { Logger } from "@plinth/runtime";
 import type { ServiceDescriptor } from "../service-descriptor.ts";
+import type { DeploymentConfiguration } from "./deployment-configuration.ts";
 import { describeService } from "./describe-service.ts";
 import { createResource, readStrongly, replaceData, strongly, unavailable } from "./meta-calls.ts";
 import { deploymentOf, type RegisteredDeployment } from "./meta-picture.ts";
@@ -19,22 +20,6 @@ import {
 	type OwnIdentity,
 	openIdentity,
 } from "./own-identity.ts";
-
-/** How a deployment is configured. */
-export interface DeploymentConfiguration {
-	/** As in `iam`. */
-	readonly service: string;
-	/** As in `us-west2`. */
-	readonly region: string;
-	/** The version that is announced until another one is wanted. */
-	readonly version: string;
-	/** Where other deployments reach the internal listener, as in `http://10.0.0.1:7576`. */
-	readonly address: string;
-	/** `<service>-<region>` where it is absent. */
-	readonly name?: string;
-	/** The service's domain, as in `iam.example.com`. */
-	readonly domain?: string;
-}
 
 /** What registering takes. */
 export interface RegistrationOptions {

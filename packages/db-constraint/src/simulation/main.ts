@@ -1,40 +1,40 @@
 /**
- * Runs seeds of the simulation and prints those that break a promise; or tells the story of one.
+ * Runs seeds of the simulation and prints those that break a promise, or prints the trace of one seed.
  *
- *     node src/simulation/main.ts --seeds 1000 --from 0
- *     node src/simulation/main.ts --seed 17 --story
+ *     node src/simulation/main.ts --runs 1000 --from 0
+ *     node src/simulation/main.ts --seed 17 --trace
  */
 import { parseArgs } from "node:util";
-import { simulate } from "./simulation.ts";
+import { simulate } from "./simulation.fixture.ts";
 
 const { values } = parseArgs({
 	options: {
-		seeds: { type: "string", default: "100" },
+		runs: { type: "string", default: "100" },
 		from: { type: "string", default: "0" },
 		seed: { type: "string" },
-		story: { type: "boolean", default: false },
-		/** Stops at that many failures. */
-		stop: { type: "string", default: "10" },
+		trace: { type: "boolean", default: false },
+		/** Stops after this many failures. */
+		"max-failures": { type: "string", default: "10" },
 	},
 });
 
-// Nobody reads the stacks of thousands of conflicts.
-Error.stackTraceLimit = values.story ? 10 : 0;
+// Thousands of conflicts are thrown; capturing their stacks would only cost time.
+Error.stackTraceLimit = values.trace ? 10 : 0;
 
 const from = Number(values.seed ?? values.from);
-const count = values.seed === undefined ? Number(values.seeds) : 1;
-const limit = Number(values.stop);
-const began = performance.now();
+const count = values.seed === undefined ? Number(values.runs) : 1;
+const limit = Number(values["max-failures"]);
+const startedAt = performance.now();
 let failures = 0;
-let ran = 0;
+let completed = 0;
 for (let seed = from; seed < from + count && failures < limit; seed++) {
-	const { violation, story } = await simulate(seed, values.story);
-	ran += 1;
-	if (ran % 1_000 === 0) {
-		const perSeedMs = ((performance.now() - began) / ran).toFixed(1);
-		console.error(`${ran} seeds so far, ${failures} failures, ${perSeedMs} ms a seed`);
+	const { violation, trace } = await simulate(seed, values.trace);
+	completed += 1;
+	if (completed % 1_000 === 0) {
+		const perSeedMs = ((performance.now() - startedAt) / completed).toFixed(1);
+		console.error(`${completed} seeds so far, ${failures} failures, ${perSeedMs} ms per seed`);
 	}
-	for (const line of story) {
+	for (const line of trace) {
 		console.log(line);
 	}
 	if (violation !== undefined) {
@@ -42,6 +42,8 @@ for (let seed = from; seed < from + count && failures < limit; seed++) {
 		console.log(`seed ${seed}: promise ${violation.promise}: ${violation.message}`);
 	}
 }
-const tookMs = performance.now() - began;
-console.log(`${ran} seeds, ${failures} failures, ${(tookMs / ran).toFixed(1)} ms a seed`);
+const elapsedMs = performance.now() - startedAt;
+console.log(
+	`${completed} seeds, ${failures} failures, ${(elapsedMs / completed).toFixed(1)} ms per seed`,
+);
 process.exitCode = failures > 0 ? 1 : 0;

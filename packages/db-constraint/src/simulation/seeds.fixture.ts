@@ -1,18 +1,18 @@
-import { simulate } from "./simulation.ts";
+import { simulate } from "./simulation.fixture.ts";
 
 /**
- * Runs seeds and says which break a promise: `count` of them from 0 on, unless the environment names how
- * many (PLINTH_SEEDS) and the first one (PLINTH_SEED).
+ * Runs seeds and describes those that break a promise. Runs `count` seeds from 0, unless the environment
+ * sets the number of runs (PLINTH_RUNS) or the first seed (PLINTH_SEED).
  */
 export async function brokenSeeds(count: number): Promise<readonly string[]> {
-	const length = Number(process.env.PLINTH_SEEDS ?? count);
+	const runs = Number(process.env.PLINTH_RUNS ?? count);
 	const first = Number(process.env.PLINTH_SEED ?? 0);
 	const broken: string[] = [];
-	for (let seed = first; seed < first + length && broken.length < 5; seed++) {
+	for (let seed = first; seed < first + runs && broken.length < 5; seed++) {
 		const { violation } = await simulate(seed);
 		if (violation !== undefined) {
 			broken.push(
-				`node src/simulation/main.ts --seed ${seed} --story: promise ${violation.promise}: ${violation.message}`,
+				`node src/simulation/main.ts --seed ${seed} --trace: promise ${violation.promise}: ${violation.message}`,
 			);
 		}
 	}

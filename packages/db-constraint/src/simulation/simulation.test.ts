@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { brokenSeeds } from "./seeds.fixture.ts";
-import { simulate } from "./simulation.ts";
+import { simulate } from "./simulation.fixture.ts";
 
 describe("deployments whose servers crash and whose messages get lost", () => {
 	it("keep the promises, and settle", async () => {
@@ -10,7 +10,7 @@ describe("deployments whose servers crash and whose messages get lost", () => {
 	it("do the same again with the same seed", async () => {
 		const once = await simulate(7, true);
 		const again = await simulate(7, true);
-		expect(again.story).toEqual(once.story);
-		expect(once.story.length).toBeGreaterThan(100);
+		expect(again.trace).toEqual(once.trace);
+		expect(once.trace.length).toBeGreaterThan(100);
 	});
 });

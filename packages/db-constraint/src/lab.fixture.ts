@@ -1,0 +1,358 @@
+import { Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
+import { createInProcessTransport } from "@plinth/in-process";
+import type { ID, Resource } from "@plinth/proto";
+import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
+import {
+	type Caller,
+	idOf,
+	newUlid,
+	type ResourceType,
+	resourceOf,
+	tenancyOf,
+} from "@plinth/resource";
+import { type CallerAuthenticator, ensureDefaultTenancy } from "@plinth/resource-service";
+import { type SeededRuntime, seededRuntime } from "@plinth/runtime/testing";
+import { createMemoryBackend, type StorageBackend } from "@plinth/storage";
+import { createConstraintStore } from "./constraint-store.ts";
+import { type Constraints, createConstraints } from "./constraints.ts";
+import { updateDeploymentRecord } from "./deployment-record.ts";
+import type { DeploymentInfo, Environment } from "./environment.ts";
+import type { ConstraintLimits } from "./limits.ts";
+import { followDeletions } from "./node/follow-deletions.ts";
+import { NodeLoop } from "./node-loop.fixture.ts";
+import { deletion } from "./removals.ts";
+import { keyOf } from "./resource-key.ts";
+import { ServiceDescriptor } from "./service-descriptor.ts";
+import { shadowName } from "./shadow.ts";
+import { lookup, readShadow } from "./shadow-records.ts";
+
+/** A deployment of a lab. */
+export interface LabSpec {
+	readonly name: string;
+	readonly service: string;
+	readonly region: string;
+	readonly types: readonly ResourceType[];
+	readonly foreignTypes?: readonly ResourceType[];
+}
+
+/** Wraps what goes from one deployment to another. */
+export type TransportDecorator = (transport: Transport, from: string, to: string) => Transport;
+
+/** Several deployments in one process, on a seeded scheduler and a fake clock. */
+export class Lab {
+	readonly runtime: SeededRuntime;
+	readonly deployments = new Map<string, LabDeployment>();
+	/** The uids of deployments that were deleted for good. */
+	readonly deleted = new Set<string>();
+	/** Told when what deployments know of each other changes. */
+	readonly listeners = new Set<() => void>();
+	readonly #decorateTransport: TransportDecorator;
+	readonly #limits: Partial<ConstraintLimits>;
+
+	constructor(
+		seed: number,
+		limits: Partial<ConstraintLimits> = {},
+		decorateTransport: TransportDecorator = (it) => it,
+	) {
+		this.runtime = seededRuntime({ seed, maxSteps: 500_000 });
+		this.#limits = limits;
+		this.#decorateTransport = decorateTransport;
+	}
+
+	/** Adds a deployment and starts it. */
+	async add(
+		spec: LabSpec,
+		decorate = (backend: StorageBackend) => backend,
+	): Promise<LabDeployment> {
+		const uid = newUlid(this.runtime);
+		const backend = decorate(createMemoryBackend({ runtime: this.runtime }));
+		const deployment = new LabDeployment(this, { ...spec, uid }, backend, this.#limits);
+		this.deployments.set(spec.name, deployment);
+		await this.run(deployment.start());
+		return deployment;
+	}
+
+	/**
+	 * Puts a deployment in the place of one, as its successor: with a storage that has only those
+	 * resources, as they were stored.
+	 */
+	async succeed(before: LabDeployment, resources: readonly Resource[]): Promise<LabDeployment> {
+		before.crash();
+		const backend = createMemoryBackend({ runtime: this.runtime });
+		for (const resource of resources) {
+			await backend.commit([{ op: "put", resource, expectedVersion: "" }]);
+		}
+		const uid = newUlid(this.runtime);
+		const predecessorUid = before.info.uid;
+		await updateDeploymentRecord(backend, this.runtime, (record) => ({
+			...record,
+			uid,
+			predecessorUid,
+		}));
+		const after = new LabDeployment(this, { ...before.spec, uid }, backend, this.#limits);
+		Object.assign(after.info, { predecessorUid, established: false });
+		this.deployments.set(before.spec.name, after);
+		await this.run(after.start());
+		return after;
+	}
+
+	/** Runs everything until the promise has settled. */
+	run<T>(promise: Promise<T>): Promise<T> {
+		return this.runtime.scheduler.run(promise);
+	}
+
+	/** A deployment is deleted for good: it is gone, and a record of that stays. */
+	retire(deployment: LabDeployment): void {
+		deployment.crash();
+		this.deployments.delete(deployment.spec.name);
+		this.deleted.add(deployment.info.uid);
+		for (const listener of this.listeners) {
+			listener();
+		}
+	}
+
+	/** A deployment announces another version. */
+	announce(deployment: LabDeployment, version: string): void {
+		Object.assign(deployment.info, { version });
+		for (const listener of this.listeners) {
+			listener();
+		}
+	}
+
+	/** Lets time pass. */
+	async pass(ms: number): Promise<void> {
+		await this.runtime.scheduler.advance(ms);
+	}
+
+	/** The ID of a resource. */
+	idOf(resource: Resource): ID {
+		return idOfResource(resource);
+	}
+
+	/** A client of a deployment's mixin service. */
+	client(from: LabDeployment, to: LabDeployment) {
+		const transport = this.transport(from.info.name, to.info.uid);
+		if (transport === undefined) {
+			throw new Error(`${to.info.name} is down`);
+		}
+		return createClient(SchemaMixinService, transport);
+	}
+
+	/** The key of a resource of a deployment. */
+	keyOf(deployment: LabDeployment, id: ID) {
+		return keyOf(id, deployment.info.region);
+	}
+
+	/** The way from one deployment to another, by uid; undefined where it is not there. */
+	transport(from: string, uid: string): Transport | undefined {
+		for (const to of this.deployments.values()) {
+			if (to.info.uid === uid && to.running) {
+				return this.#decorateTransport(to.running.transport, from, to.info.name);
+			}
+		}
+		return undefined;
+	}
+}
+
+interface Running {
+	readonly constraints: Constraints;
+	readonly loop: NodeLoop;
+	readonly transport: Transport;
+	readonly stop: AbortController;
+	readonly ended: Promise<unknown>;
+}
+
+/** One deployment: a storage that stays, and a server that comes and goes. */
+export class LabDeployment {
+	readonly lab: Lab;
+	readonly spec: LabSpec;
+	readonly info: DeploymentInfo;
+	readonly backend: StorageBackend;
+	readonly failures: unknown[] = [];
+	/** Decides on callers of other deployments, from the next start on; all are accepted where it is absent. */
+	callers: CallerAuthenticator | undefined;
+	readonly #limits: Partial<ConstraintLimits>;
+	running: Running | undefined;
+
+	constructor(
+		lab: Lab,
+		spec: LabSpec & { readonly uid: string },
+		backend: StorageBackend,
+		limits: Partial<ConstraintLimits>,
+	) {
+		this.lab = lab;
+		this.spec = spec;
+		this.backend = backend;
+		this.#limits = limits;
+		const { uid, name, service, region } = spec;
+		this.info = { uid, name, service, region, version: "v1", disabled: false, predecessorUid: "" };
+	}
+
+	/** What runs now. */
+	get current(): Running {
+		if (this.running === undefined) {
+			throw new Error(`${this.spec.name} is down`);
+		}
+		return this.running;
+	}
+
+	/** The storage as a server with another schema would see it. */
+	withDescriptor(descriptor: ServiceDescriptor): StorageBackend {
+		const { context, holderQuery } = this.current.constraints;
+		return createConstraintStore({ ...context, descriptor }, holderQuery);
+	}
+
+	get store(): StorageBackend {
+		if (this.running === undefined) {
+			throw new Error(`${this.spec.name} is down`);
+		}
+		return this.running.constraints.store;
+	}
+
+	async start(): Promise<void> {
+		const { runtime } = this.lab;
+		const { types, foreignTypes = [], service } = this.spec;
+		await ensureDefaultTenancy(this.backend, runtime);
+		const constraints = createConstraints({
+			backend: this.backend,
+			descriptor: new ServiceDescriptor({ types, foreignTypes, service }),
+			environment: this.#environment(),
+			runtime,
+			limits: this.#limits,
+			...(this.callers && { callers: this.callers }),
+		});
+		await constraints.schemaPass.begin();
+		await constraints.schemaPass.complete(new AbortController().signal);
+		const stop = new AbortController();
+		const loop = new NodeLoop({
+			constraints,
+			...runtime,
+			onFailure: (failure) => this.failures.push(failure),
+		});
+		const follows = [...this.lab.deployments.values()]
+			.filter((other) => other !== this)
+			.flatMap((other) => [this.follow(other, loop, constraints, stop.signal)]);
+		const transport = createInProcessTransport(
+			(router) => router.service(SchemaMixinService, constraints.service),
+			runtime,
+		);
+		const ended = Promise.all([constraints.run(stop.signal), ...follows]);
+		this.running = { constraints, loop, transport, stop, ended };
+		for (const other of this.lab.deployments.values()) {
+			if (other !== this && other.running) {
+				const { loop: theirs, constraints: others, stop: end } = other.running;
+				void other.follow(this, theirs, others, end.signal);
+			}
+		}
+	}
+
+	/** Ends at once, whatever is under way. */
+	crash(): void {
+		this.running?.loop.stop();
+		this.running?.stop.abort(new Error("crashed"));
+		this.running = undefined;
+	}
+
+	follow(
+		other: LabDeployment,
+		loop: NodeLoop,
+		constraints: Constraints,
+		signal: AbortSignal,
+	): Promise<void> {
+		return followDeletions(constraints.context, other.info.uid, (d) => loop.deletion(d), signal);
+	}
+
+	id(type: ResourceType, name: string): ID {
+		return idOf(type, name);
+	}
+
+	/** Stores a resource over what there is. */
+	async write(
+		resource: Resource,
+		finalizers = "",
+		caller?: Caller,
+		dryRun = false,
+	): Promise<Resource> {
+		const { runtime } = this.lab;
+		const stored = resource.id && (await lookup(this.backend, resource.id));
+		const metadata = finalizers ? { finalizers } : { ...resource.metadata };
+		const next: Resource = {
+			...resource,
+			metadata: { ...stored?.metadata, ...metadata },
+			id: { ...idOfResource(resource), uid: stored?.id?.uid ?? newUlid(runtime) },
+			generation: newUlid(runtime),
+		};
+		const { resources } = await this.store.commit(
+			[{ op: "put", resource: next, expectedVersion: stored?.version ?? "" }],
+			{ caller, dryRun },
+		);
+		return resources[0] ?? next;
+	}
+
+	/** Deletes a resource, or marks it. */
+	async delete(id: ID, caller?: Caller): Promise<void> {
+		const stored = await lookup(this.backend, id);
+		if (stored !== undefined) {
+			const mutations = deletion(this.lab.runtime, stored);
+			if (mutations.length > 0) {
+				await this.store.commit(mutations, { caller });
+			}
+		}
+	}
+
+	/** What is stored. */
+	read(id: ID): Promise<Resource | undefined> {
+		return lookup(this.backend, id);
+	}
+
+	/** The shadow of a resource. */
+	async shadow(id: ID) {
+		return (await readShadow(this.backend, shadowName(keyOf(id, this.info.region))))?.shadow;
+	}
+
+	#environment(): Environment {
+		const { lab, info } = this;
+		const all = () => [...lab.deployments.values()].map((each) => each.info);
+		const find = (service: string, region: string) =>
+			all().find((each) => each.service === service && each.region === region);
+		return {
+			self: info,
+			deployments: all,
+			find,
+			findOwner: (group, service, region) =>
+				find(service === "" ? info.service : (service ?? group), region),
+			client: (uid) => {
+				const transport = lab.transport(info.name, uid);
+				if (transport === undefined) {
+					throw new ConnectError(`deployment ${uid} is down`, Code.Unavailable);
+				}
+				return createClient(SchemaMixinService, transport);
+			},
+			isDeleted: async (uid) => lab.deleted.has(uid),
+			onChange: (listener) => {
+				lab.listeners.add(listener);
+				return () => lab.listeners.delete(listener);
+			},
+		};
+	}
+}
+
+function idOfResource(resource: Resource): ID {
+	if (resource.id === undefined) {
+		throw new Error("a resource without an ID");
+	}
+	return resource.id;
+}
+
+/** A new resource of a type. */
+export function make(
+	type: ResourceType,
+	name: string,
+	data: Parameters<typeof resourceOf>[1]["data"],
+): Resource {
+	const id = {
+		...idOf(type, name),
+		tenancy: tenancyOf({ partition: "default", namespace: "default" }),
+	};
+	return resourceOf(type, { id, ...(data && { data }) });
+}

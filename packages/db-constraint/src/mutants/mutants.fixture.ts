@@ -1,0 +1,163 @@
+/** A change of the source that breaks one rule of the protocol. */
+export interface Mutant {
+	/** What it does wrong; its folder is named after it. */
+	readonly name: string;
+	/** Below `src`. */
+	readonly file: string;
+	/** Occurs in the file exactly once. */
+	readonly find: string;
+	readonly replace: string;
+}
+
+/** One for each rule that closes a hole. */
+export const mutants: readonly Mutant[] = [
+	{
+		name: "answer no without changing the guard",
+		file: "final-decisions.ts",
+		find: `const version = await context.guards.change(target);
+			await context.index.reached(version, signal);`,
+		replace: "signal.throwIfAborted();",
+	},
+	{
+		name: "read the guard after establishing",
+		file: "reference-plan.ts",
+		find: `for (const guard of await guards.asserts(targets)) {
+			this.#plan.assert((guard.op === "put" ? guard.resource.id : guard.id)?.name ?? "", guard);
+		}
+		const toleratesMissing = this.#derivation !== undefined;
+		this.#established = await establish(this.#context, this.#foreign, caller, toleratesMissing);`,
+		replace: `const toleratesMissing = this.#derivation !== undefined;
+		this.#established = await establish(this.#context, this.#foreign, caller, toleratesMissing);
+		for (const guard of await guards.asserts(targets)) {
+			this.#plan.assert((guard.op === "put" ? guard.resource.id : guard.id)?.name ?? "", guard);
+		}`,
+	},
+	{
+		name: "skip the commit of the shadow when the source is already there",
+		file: "establish-sources.ts",
+		find: `		mutations.push(
+			{ op: "assert", id: target.id, uid },`,
+		replace: `		if (before !== undefined && rules.every((rule) => before.rules.includes(rule))) {
+			const known = { uid, establishment: before.establishment };
+			answers.push(create(EstablishReferencesResponse_EstablishedSchema, known));
+			continue;
+		}
+		mutations.push(
+			{ op: "assert", id: target.id, uid },`,
+	},
+	{
+		name: "drop a source without compare-and-swap",
+		file: "node/owned-pending-handler.ts",
+		find: `const next = withoutDeployment(stored.shadow, deployment.uid);
+			const replaced = await replaceShadow(this.#context, stored, next);
+			return replaced === "conflict" ? { requeueAfterMs: limits.pauseMs } : done;`,
+		replace: `await updateShadow(this.#context, stored.name, ({ shadow }) =>
+				sourceOf(shadow, deployment.uid) && shadow.lifecycle === Lifecycle.ACTIVE
+					? withoutDeployment(shadow, deployment.uid)
+					: undefined,
+			);
+			return done;`,
+	},
+	{
+		name: "drop on expiry without holderQuery",
+		file: "node/owned-pending-handler.ts",
+		find: "const answer = await this.#holderQuery.one(stored, deployment);",
+		replace: `if (!isHinted) {
+			const without = withoutDeployment(stored.shadow, deployment.uid);
+			await replaceShadow(this.#context, stored, without);
+			return done;
+		}
+		const answer = await this.#holderQuery.one(stored, deployment);`,
+	},
+	{
+		name: "announce CHECKING",
+		file: "deletion-feed.ts",
+		find: "shadow.lifecycle === Lifecycle.DELETING && shadow.resource",
+		replace: "shadow.lifecycle !== Lifecycle.ACTIVE && shadow.resource",
+	},
+	{
+		name: "take DELETING back",
+		file: "node/owned-pending-handler.ts",
+		find: "if (stored.shadow.lifecycle === Lifecycle.CHECKING) {",
+		replace: "if (stored.shadow.lifecycle !== Lifecycle.ACTIVE) {",
+	},
+	{
+		name: "act on a deletion by name instead of uid",
+		file: "node/subscribed-deleting-handler.ts",
+		find: "sameTarget(each.target, target) && each.targetUid === uid",
+		replace: "sameTarget(each.target, target) && uid !== each.path",
+	},
+	{
+		name: "count references of resources past recall",
+		file: "holder-decision.ts",
+		find: "resource.id?.uid !== shadow.uid || isPastRecall(resource)",
+		replace: "resource.id?.uid !== shadow.uid",
+	},
+	{
+		name: "remove the last owner reference before deleting",
+		file: "node/meta-owners.ts",
+		find: "await this.#store.commit([...deletion(runtime, resource), ...asBefore]);",
+		replace: `const free = { ...resource, ownerReferences: left, generation: newUlid(runtime) };
+				const { resources } = await this.#store.commit([
+					{ op: "put", resource: free, expectedVersion: resource.version },
+				]);
+				await this.#store.commit(deletion(runtime, resources[0] ?? free));`,
+	},
+	{
+		name: "take a not known for not valid",
+		file: "node/meta-owners.ts",
+		find: "if (verdict === Verdict.UNSPECIFIED) {",
+		replace: "if (limits.requeryMs < 0) {",
+	},
+	{
+		name: "drop a source because its deployment is absent from the picture",
+		file: "holderQuery.ts",
+		find: "if (await this.#context.environment.isDeleted(deployment.uid)) {",
+		replace: `const picture = this.#context.environment.deployments();
+			if (!picture.some(({ uid }) => uid === deployment.uid)) {`,
+	},
+	{
+		name: "drop the own source outside CHECKING",
+		file: "node/owned-pending-handler.ts",
+		find: `if (deployment === undefined || deployment.uid === environment.self.uid) {
+			return done;
+		}`,
+		replace: `if (deployment === undefined) {
+			return done;
+		}
+		if (deployment.uid === environment.self.uid) {
+			const { index } = this.#context;
+			const { resource, lifecycle } = stored.shadow;
+			if (lifecycle === Lifecycle.ACTIVE && resource && index.referencing(resource).length === 0) {
+				const without = withoutDeployment(stored.shadow, deployment.uid);
+				await replaceShadow(this.#context, stored, without);
+			}
+			return done;
+		}`,
+	},
+	{
+		name: "say yes CASCADE without changing the guard",
+		file: "final-decisions.ts",
+		find: "if (first.rules.includes(OnDelete.BLOCK)) {",
+		replace: "if (first.rules.length > 0 || OnDelete.BLOCK < 0) {",
+	},
+	{
+		name: "establish without asserting the uid of the target",
+		file: "establish-sources.ts",
+		find: `{ op: "assert", id: target.id, uid },
+`,
+		replace: "",
+	},
+	{
+		name: "mark without making the shadow DELETING",
+		file: "commit-attempt.ts",
+		find: "left.next = { ...shadow, lifecycle: Lifecycle.DELETING };",
+		replace: "left.next = { ...shadow, lifecycle: Lifecycle.ACTIVE };",
+	},
+	{
+		name: "leave BLOCK in force in a marked namespace",
+		file: "holder-decision.ts",
+		find: "uses.includes(OnDelete.BLOCK) && (await isInMarkedTenancy(backend, resource))",
+		replace: "uses.length < 0 && (await isInMarkedTenancy(backend, resource))",
+	},
+];

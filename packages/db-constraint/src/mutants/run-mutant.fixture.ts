@@ -1,0 +1,70 @@
+import { execFile } from "node:child_process";
+import { cp, mkdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import type { Mutant } from "./mutants.fixture.ts";
+
+const packageFolder = fileURLToPath(new URL("../..", import.meta.url));
+
+/** What the simulation says of a mutant. */
+export interface Verdict {
+	/** Whether it has found a broken promise. */
+	readonly isFound: boolean;
+	/** The last lines that it has printed. */
+	readonly output: string;
+}
+
+/**
+ * Copies the sources into a folder of the package that git ignores, applies the patch to the copy, and
+ * runs the copy's simulation until it finds something.
+ *
+ * @throws Error where what the patch replaces does not occur exactly once.
+ */
+export async function runMutant(mutant: Mutant, seeds: number): Promise<Verdict> {
+	const folder = join(packageFolder, ".mutants", mutant.name.toLowerCase().replaceAll(" ", "-"));
+	await rm(folder, { recursive: true, force: true });
+	await mkdir(folder, { recursive: true });
+	try {
+		// No tests: whoever runs those of the package meanwhile must not find them here.
+		const filter = (path: string) => !path.endsWith(".test.ts");
+		await cp(join(packageFolder, "src"), join(folder, "src"), { recursive: true, filter });
+		await symlink(join(packageFolder, "testdata"), join(folder, "testdata"));
+		const file = join(folder, "src", mutant.file);
+		await writeFile(file, mutated(mutant, await readFile(file, "utf8")));
+		return await run(folder, seeds);
+	} finally {
+		await rm(folder, { recursive: true, force: true });
+	}
+}
+
+/** The source with the patch. */
+export function mutated({ name, file, find, replace }: Mutant, source: string): string {
+	const occurrences = source.split(find).length - 1;
+	if (occurrences !== 1) {
+		throw new Error(`"${name}": its text occurs ${occurrences} times in ${file}, not once`);
+	}
+	return source.replace(find, () => replace);
+}
+
+async function run(folder: string, seeds: number): Promise<Verdict> {
+	const main = join(folder, "src/simulation/main.ts");
+	const args = [main, "--runs", `${seeds}`, "--max-failures", "1"];
+	try {
+		const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: folder });
+		return { isFound: false, output: lastLines(stdout) };
+	} catch (failure) {
+		const { code, stdout, stderr } = outputOf(failure);
+		const isFound = code === 1 && stdout.includes(": promise ");
+		return { isFound, output: lastLines(isFound ? stdout : `${stdout}${stderr}`) };
+	}
+}
+
+function outputOf(failure: unknown) {
+	const { code, stdout, stderr } = { code: 0, stdout: "", stderr: "", ...Object(failure) };
+	return { code, stdout: `${stdout}`, stderr: `${stderr}` };
+}
+
+function lastLines(text: string): string {
+	return text.trim().split("\n").slice(-3).join("\n");
+}

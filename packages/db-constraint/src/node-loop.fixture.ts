@@ -1,0 +1,140 @@
+import { backoffDelayMs, type Clock, type Scheduler, type Timer } from "@plinth/runtime";
+import type { Constraints } from "./constraints.ts";
+import { ControllerNode } from "./node/controller-node.ts";
+import type { PassResult } from "./node/pass-result.ts";
+import type { Deletion } from "./node/subscribed-deleting-handler.ts";
+import { keyString } from "./resource-key.ts";
+
+/** What a loop works with. */
+export interface NodeLoopOptions {
+	readonly constraints: Constraints;
+	readonly clock: Clock;
+	readonly scheduler: Scheduler;
+	/** Called with what a pass threw; it is tried again all the same. */
+	readonly onFailure?: (failure: unknown) => void;
+}
+
+/**
+ * Runs a node without the controller runtime: one key never twice at once, failures again with
+ * backoff. For simulations, where thousands of servers come and go.
+ */
+export class NodeLoop {
+	readonly #node: ControllerNode;
+	readonly #clock: Clock;
+	readonly #scheduler: Scheduler;
+	readonly #onFailure: (failure: unknown) => void;
+	readonly #passes = new Map<string, () => Promise<PassResult>>();
+	readonly #running = new Set<string>();
+	readonly #again = new Set<string>();
+	readonly #timers = new Map<string, Timer>();
+	readonly #failures = new Map<string, number>();
+	readonly #stops: (() => void)[];
+	#stopped = false;
+
+	constructor({ constraints, clock, scheduler, onFailure = () => {} }: NodeLoopOptions) {
+		this.#clock = clock;
+		this.#scheduler = scheduler;
+		this.#onFailure = onFailure;
+		const { context, holderQuery, store, hints } = constraints;
+		this.#node = new ControllerNode({
+			context,
+			holderQuery,
+			store,
+			queue: (name) => this.#queueShadow(name),
+		});
+		this.#stops = [
+			this.#node.followEnvironment(),
+			context.index.onChange(({ name, shadow }) => {
+				this.#queueShadow(name);
+				const own = context.environment.self.uid;
+				if (shadow.lifecycle === 3 && shadow.resource !== undefined) {
+					this.deletion({ deploymentUid: own, target: shadow.resource, targetUid: shadow.uid });
+				}
+			}),
+			hints.addListener({
+				queryHolderSoon: (name, uid) => {
+					this.#node.hint(name, uid);
+					this.#queueShadow(name);
+				},
+				deleting: (deploymentUid, target, targetUid) =>
+					this.deletion({ deploymentUid, target, targetUid }),
+			}),
+		];
+	}
+
+	/** Something somewhere is being deleted. */
+	deletion(deletion: Deletion): void {
+		const key = `deletion ${keyString(deletion.target)} ${deletion.targetUid}`;
+		this.#queue(key, () => this.#node.handleDeletion(deletion));
+	}
+
+	/** Whether a pass is under way, or ready to be. */
+	get isRunning(): boolean {
+		return this.#running.size > 0;
+	}
+
+	/** Begins nothing new. */
+	stop(): void {
+		this.#stopped = true;
+		for (const stop of this.#stops) {
+			stop();
+		}
+		for (const timer of this.#timers.values()) {
+			timer.cancel();
+		}
+	}
+
+	#queueShadow(name: string): void {
+		this.#queue(`shadow ${name}`, () => this.#node.handleShadow(name));
+	}
+
+	#queue(key: string, pass: () => Promise<PassResult>): void {
+		if (this.#stopped) {
+			return;
+		}
+		this.#passes.set(key, pass);
+		if (this.#running.has(key)) {
+			this.#again.add(key);
+			return;
+		}
+		this.#timers.get(key)?.cancel();
+		this.#timers.delete(key);
+		this.#running.add(key);
+		this.#scheduler.schedule(() => void this.#run(key));
+	}
+
+	async #run(key: string): Promise<void> {
+		if (this.#stopped) {
+			return;
+		}
+		let requeueAfterMs: number | undefined;
+		try {
+			const handled = await this.#passes.get(key)?.();
+			requeueAfterMs = handled?.requeueAfterMs;
+			this.#failures.delete(key);
+		} catch (failure) {
+			this.#onFailure(failure);
+			const failures = (this.#failures.get(key) ?? 0) + 1;
+			this.#failures.set(key, failures);
+			requeueAfterMs = backoffDelayMs({ baseMs: 20, maxMs: 10_000 }, failures);
+		}
+		this.#running.delete(key);
+		const pass = this.#passes.get(key);
+		if (this.#stopped || pass === undefined) {
+			return;
+		}
+		if (this.#again.delete(key) || requeueAfterMs === 0) {
+			this.#queue(key, pass);
+		} else if (requeueAfterMs !== undefined) {
+			this.#timers.set(
+				key,
+				this.#clock.setTimer(requeueAfterMs, () => {
+					this.#timers.delete(key);
+					this.#queue(key, pass);
+				}),
+			);
+		} else {
+			this.#passes.delete(key);
+		}
+	}
+}

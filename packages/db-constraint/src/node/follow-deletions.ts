@@ -1,0 +1,43 @@
+import { Backoff } from "@plinth/runtime";
+import type { ConstraintContext } from "../constraint-context.ts";
+import { routeTo } from "../holder-query.ts";
+import type { Deletion } from "./subscribed-deleting-handler.ts";
+
+/** How long a broken watch waits before it begins anew, at first and at most. */
+const restart = { baseMs: 200, maxMs: 10_000 } as const;
+
+/**
+ * Follows what a deployment is deleting, until the signal aborts. A watch that breaks begins anew, with
+ * all that is being deleted by then.
+ */
+export async function followDeletions(
+	context: Pick<ConstraintContext, "environment" | "runtime" | "logger">,
+	deploymentUid: string,
+	onDeletion: (deletion: Deletion) => void,
+	signal: AbortSignal,
+): Promise<void> {
+	const { environment, runtime, logger } = context;
+	const { clock, random } = runtime;
+	const backoff = new Backoff({ ...restart, clock, random });
+	while (!signal.aborted) {
+		try {
+			const { version } = environment.self;
+			const route = routeTo(context, deploymentUid);
+			const events = environment
+				.client(deploymentUid)
+				.watchImportedServiceDeletions({ route, version }, { signal });
+			for await (const { event } of events) {
+				backoff.reset();
+				if (event.case === "deletion" && event.value.target !== undefined) {
+					const { target, targetUid } = event.value;
+					onDeletion({ deploymentUid, target, targetUid });
+				}
+			}
+		} catch (failure) {
+			if (!signal.aborted) {
+				logger.debug({ err: failure, deployment: deploymentUid }, "a watch of deletions broke");
+			}
+		}
+		await backoff.wait(signal).catch(() => {});
+	}
+}

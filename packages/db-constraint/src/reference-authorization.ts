@@ -1,0 +1,169 @@
+import { Code } from "@connectrpc/connect";
+import type { Resource } from "@plinth/proto";
+import type {
+	MetaOwner,
+	OutgoingReference,
+	ResourceKey,
+} from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import {
+	allowed,
+	type Caller,
+	type Decision,
+	isElsewhere,
+	type TenancyLike,
+} from "@plinth/resource";
+import { Refused } from "@plinth/storage";
+import { enforce, namedTarget } from "./authorize-targets.ts";
+import type { ConstraintContext } from "./constraint-context.ts";
+import type { ForeignTarget } from "./establish-references.ts";
+import { type LocatedReference, locateReferences } from "./locate-references.ts";
+import { metaOwnersOf, sameOwner } from "./owner-references.ts";
+import { displayKey, keyString, nameOfKey } from "./resource-key.ts";
+import { sameReference } from "./shadow.ts";
+import { lookup } from "./shadow-records.ts";
+
+/**
+ * Whether the caller of a commit may name what a resource names: one decision for each target and owner
+ * that is new against what is stored, by name, before anything is read of the target. What other deployments
+ * keep, they decide on. Without a caller, the deployment itself commits: nothing is decided.
+ */
+export class ReferenceAuthorization {
+	readonly #context: ConstraintContext;
+	readonly #caller: Caller | undefined;
+	readonly #stored: Resource | undefined;
+	readonly #tenancy: TenancyLike;
+	readonly #decisions = new Map<string, Decision>();
+	/** What the stored resource names, once it was asked for. */
+	#named: readonly LocatedReference[] | undefined;
+
+	constructor(
+		context: ConstraintContext,
+		caller: Caller | undefined,
+		resource: Resource,
+		stored: Resource | undefined,
+	) {
+		this.#context = context;
+		this.#caller = caller;
+		this.#stored = stored;
+		this.#tenancy = resource.id?.tenancy ?? {};
+	}
+
+	/** Whether there is anything to decide. */
+	get isNeeded(): boolean {
+		return this.#caller !== undefined;
+	}
+
+	/**
+	 * Whether a reference is to be decided on.
+	 *
+	 * @param known - what the shadow has of it. A resource that is older than its schema may have references
+	 *   that its shadow has not.
+	 */
+	isNew(reference: LocatedReference, known: OutgoingReference | undefined): boolean {
+		if (this.#caller === undefined) {
+			return false;
+		}
+		const stored = this.#stored;
+		if (stored === undefined) {
+			return true;
+		}
+		if (known !== undefined) {
+			return false;
+		}
+		this.#named ??= locateReferences(this.#context, stored);
+		return !this.#named.some((each) => sameReference(each, reference));
+	}
+
+	/** @throws Refused PermissionDenied where the caller may not name the target. */
+	enforce(reference: LocatedReference): void {
+		enforce(this.#decide(reference));
+	}
+
+	/** As `enforce`, with what is stored, where the name was not enough. */
+	enforceWith(reference: LocatedReference, stored: Resource): void {
+		if (this.#decide(reference).kind === "needs-resource") {
+			enforce(this.#caller?.decideReference(this.#target(reference), stored) ?? allowed);
+		}
+	}
+
+	/** Whether the caller may name the target, by its name alone. */
+	allows(reference: LocatedReference): boolean {
+		return this.#decide(reference).kind === "allowed";
+	}
+
+	/** Whether a target is in another namespace or partition. */
+	isElsewhere(target: ResourceKey): boolean {
+		return isElsewhere(target, this.#tenancy);
+	}
+
+	/**
+	 * Decides on a new owner.
+	 *
+	 * @returns the owner, where another deployment is to decide.
+	 * @throws Refused PermissionDenied where the caller may not name it; FailedPrecondition or Unavailable where
+	 *   no deployment is known that could decide.
+	 */
+	async enforceOwner(metaOwner: MetaOwner): Promise<ForeignTarget | undefined> {
+		const { owner, ownerUid, version } = metaOwner;
+		const caller = this.#caller;
+		if (caller === undefined || owner === undefined || this.#hadOwner(metaOwner)) {
+			return undefined;
+		}
+		const { backend, descriptor, environment } = this.#context;
+		const service = descriptor.serviceOfGroup(owner.group);
+		const keeper = environment.findOwner(owner.group, service, owner.region);
+		if (keeper === undefined && environment.self.name !== "") {
+			throw this.#noKeeper(owner);
+		}
+		if (keeper !== undefined && keeper.uid !== environment.self.uid) {
+			return {
+				path: "resource.owner_references",
+				target: owner,
+				groupVersion: version,
+				isElsewhere: this.isElsewhere(owner),
+				deployment: keeper,
+			};
+		}
+		const target = namedTarget(owner, version, this.#tenancy);
+		const decision = caller.decideReference(target);
+		enforce(decision);
+		if (decision.kind === "needs-resource") {
+			const stored = await lookup(backend, nameOfKey(owner), { consistency: "strong" });
+			if (stored?.id?.uid === ownerUid) {
+				enforce(caller.decideReference(target, stored));
+			}
+		}
+		return undefined;
+	}
+
+	#hadOwner(owner: MetaOwner): boolean {
+		return (
+			this.#stored !== undefined &&
+			metaOwnersOf(this.#context, this.#stored, []).some((each) => sameOwner(each, owner))
+		);
+	}
+
+	#noKeeper(owner: ResourceKey): Refused {
+		const problem = `resource.owner_references: no deployment is known that keeps ${displayKey(owner)}`;
+		return this.#context.environment.isComplete === false
+			? new Refused(Code.Unavailable, `${problem} yet: a meta deployment can't be reached`)
+			: new Refused(Code.FailedPrecondition, problem);
+	}
+
+	#decide(reference: LocatedReference): Decision {
+		if (this.#caller === undefined) {
+			return allowed;
+		}
+		const text = keyString(reference.target);
+		let decision = this.#decisions.get(text);
+		if (decision === undefined) {
+			decision = this.#caller.decideReference(this.#target(reference));
+			this.#decisions.set(text, decision);
+		}
+		return decision;
+	}
+
+	#target({ target, groupVersion }: LocatedReference) {
+		return namedTarget(target, groupVersion, this.#tenancy);
+	}
+}

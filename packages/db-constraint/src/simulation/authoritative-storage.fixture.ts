@@ -1,0 +1,166 @@
+import type { Resource } from "@plinth/proto";
+import { nameKey } from "@plinth/resource";
+import {
+	type Change,
+	type Commit,
+	type CommitOptions,
+	changesNothing,
+	checkCommitLimits,
+	defaultLimits,
+	evaluate,
+	type Mutation,
+	StateStore,
+	type StorageBackend,
+	stamp,
+} from "@plinth/storage";
+import type { Lifetime } from "./server-lifetime.fixture.ts";
+import type { SimulationContext } from "./simulation-context.fixture.ts";
+
+/** Told of each commit that has changed something, at once. */
+type Listener = (
+	mutations: readonly Mutation[],
+	commit: Commit,
+	changes: readonly Change[],
+) => void;
+
+/** What a deployment has stored, whatever its servers know of it. */
+export class AuthoritativeStorage {
+	readonly store: StateStore;
+	readonly #listeners = new Set<Listener>();
+	readonly #all = new Map<string, Resource>();
+
+	constructor({ runtime }: SimulationContext) {
+		this.store = new StateStore(runtime, defaultLimits);
+	}
+
+	/** All resources. */
+	all(): Iterable<Resource> {
+		return this.#all.values();
+	}
+
+	/** Calls the listener for each commit, until what is returned is called. */
+	onCommit(listener: Listener): () => void {
+		this.#listeners.add(listener);
+		return () => this.#listeners.delete(listener);
+	}
+
+	/** Commits, as every storage does. */
+	commit(mutations: readonly Mutation[], { dryRun }: CommitOptions = {}): Commit {
+		const { store } = this;
+		checkCommitLimits(mutations, defaultLimits);
+		const steps = evaluate(mutations, store);
+		if (dryRun || changesNothing(steps)) {
+			return stamp(steps, dryRun ? store.version : "").commit;
+		}
+		const revision = store.revision + 1;
+		const { commit, changes } = stamp(steps, String(revision));
+		store.apply(revision, changes);
+		for (const { op, resource } of changes) {
+			if (resource.id !== undefined) {
+				const key = nameKey(resource.id);
+				if (op === "put") {
+					this.#all.set(key, resource);
+				} else {
+					this.#all.delete(key);
+				}
+			}
+		}
+		for (const listener of this.#listeners) {
+			listener(mutations, commit, changes);
+		}
+		return commit;
+	}
+}
+
+/** What a server knows of what is stored: all of it, as it was some time ago. */
+class Replica {
+	readonly store: StateStore;
+	readonly #sim: SimulationContext;
+	readonly #coming: (readonly [number, readonly Change[]])[] = [];
+	readonly #waiting = new Set<() => void>();
+	#isMoving = false;
+
+	constructor(sim: SimulationContext, authoritative: AuthoritativeStorage, lifetime: Lifetime) {
+		this.#sim = sim;
+		this.store = new StateStore(sim.runtime, defaultLimits);
+		for (const resource of authoritative.all()) {
+			this.store.load(resource);
+		}
+		this.store.begin(authoritative.store.revision);
+		const stop = authoritative.onCommit((_mutations, { version }, changes) => {
+			this.#coming.push([Number(version), changes]);
+			void this.#move();
+		});
+		lifetime.onEnd(stop);
+	}
+
+	/** Resolves once it knows that much. */
+	async reached(revision: number): Promise<void> {
+		while (this.store.revision < revision) {
+			await new Promise<void>((resolve) => this.#waiting.add(resolve));
+		}
+	}
+
+	async #move(): Promise<void> {
+		if (this.#isMoving) {
+			return;
+		}
+		this.#isMoving = true;
+		for (let next = this.#coming.shift(); next !== undefined; next = this.#coming.shift()) {
+			await this.#sim.delay();
+			this.store.apply(...next);
+			for (const resolve of this.#waiting) {
+				resolve();
+			}
+			this.#waiting.clear();
+		}
+		this.#isMoving = false;
+	}
+}
+
+/**
+ * The storage as one server has it.
+ *
+ * @param isBehind - whether the server hears of what others commit some time later; what it has
+ *   committed itself it knows, and what it reads strongly is new.
+ */
+export function backendOf(
+	sim: SimulationContext,
+	authoritative: AuthoritativeStorage,
+	lifetime: Lifetime,
+	isBehind: boolean,
+): StorageBackend {
+	const replica = isBehind ? new Replica(sim, authoritative, lifetime) : undefined;
+	const store = replica?.store ?? authoritative.store;
+	const now = () => replica?.reached(authoritative.store.revision);
+	async function fresh({ consistency }: { readonly consistency?: string | undefined } = {}) {
+		if (consistency === "strong") {
+			await now();
+		}
+		return store;
+	}
+	return {
+		read: async (id, options) => (await fresh(options)).read(id),
+		list: async (query, options) => {
+			const snapshot = (await fresh(options)).snapshot(query);
+			return { resources: [...snapshot.resources()], version: snapshot.version };
+		},
+		snapshot: async (query, options) => (await fresh(options)).snapshot(query, options?.heldBy),
+		listByOwner: async (owner) => store.listByOwner(owner),
+		countByType: async () => store.countByType(),
+		countByTypeIn: async (unit) => store.countByTypeIn(unit),
+		watchList: (query, options) => store.watch(query, options, async () => now()),
+		commit: async (mutations, options) => {
+			const commit = authoritative.commit(mutations, options);
+			if (commit.version !== "" && !options?.dryRun) {
+				await replica?.reached(Number(commit.version));
+			}
+			return commit;
+		},
+		catchUp: async () => {
+			await now();
+			return store.version;
+		},
+		close: async () => {},
+	};
+}

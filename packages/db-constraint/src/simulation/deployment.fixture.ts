@@ -1,0 +1,127 @@
+import { create } from "@bufbuild/protobuf";
+import { NamespaceSchema, PartitionSchema, type Resource } from "@plinth/proto";
+import { idOf, Namespace, newUlid, Partition, resourceOf } from "@plinth/resource";
+import type { Mutation } from "@plinth/storage";
+import { deploymentRecord } from "../deployment-record.ts";
+import type { DeploymentInfo, Environment } from "../environment.ts";
+import { localEnvironment } from "../local-environment.ts";
+import { recordOf } from "../shadow-records.ts";
+import { AuthoritativeStorage } from "./authoritative-storage.fixture.ts";
+import type {
+	SimulatedDeployment,
+	SimulatedServer,
+	SimulatedService,
+} from "./participants.fixture.ts";
+import { type SimulatedSchema, schemasOf } from "./schemas.fixture.ts";
+import { Server } from "./server.fixture.ts";
+import type { SimulationContext } from "./simulation-context.fixture.ts";
+
+const things = schemasOf("alpha");
+const widgets = schemasOf("beta");
+
+/** The service of `Thing`s. */
+export const alpha: SimulatedService = {
+	name: "alpha",
+	type: things[0].type,
+	schemas: things,
+	follows: ["alpha"],
+};
+
+/** The service of `Widget`s, which reference things too. */
+export const beta: SimulatedService = {
+	name: "beta",
+	type: widgets[0].type,
+	schemas: widgets,
+	follows: ["alpha", "beta"],
+};
+
+/** The services, and the regions in which each has a deployment. */
+export const services = [alpha, beta] as const;
+export const regions = ["r1", "r2"] as const;
+/** The namespaces that each deployment begins with. */
+export const namespaces = ["default", "other"] as const;
+
+/** See `SimulatedDeployment`. */
+export class Deployment implements SimulatedDeployment {
+	readonly info: { -readonly [Key in keyof DeploymentInfo]: DeploymentInfo[Key] };
+	readonly service: SimulatedService;
+	schema: SimulatedSchema;
+	readonly environment: Environment;
+	servers: readonly Server[] = [];
+	readonly #sim: SimulationContext;
+	readonly #authoritative: AuthoritativeStorage;
+
+	constructor(sim: SimulationContext, service: SimulatedService, region: string) {
+		this.#sim = sim;
+		this.service = service;
+		[this.schema] = service.schemas;
+		this.info = {
+			uid: "",
+			name: `${service.name}-${region}`,
+			service: service.name,
+			region,
+			version: "v1",
+			disabled: false,
+			predecessorUid: "",
+		};
+		this.environment = { ...localEnvironment(""), self: this.info };
+		this.#authoritative = new AuthoritativeStorage(sim);
+		this.#authoritative.onCommit((_mutations, { resources }) => {
+			for (const resource of resources) {
+				this.#learnUid(resource);
+			}
+		});
+		this.#authoritative.onCommit((mutations, commit) =>
+			sim.observer.onCommit(this, mutations, commit),
+		);
+	}
+
+	/** Takes over the uid under which the deployment has registered, once its storage has recorded it. */
+	#learnUid(resource: Resource | undefined): void {
+		if (resource?.id?.name !== deploymentRecord) {
+			return;
+		}
+		const { record } = recordOf(resource);
+		if (record.case === "deployment" && record.value.uid !== this.info.uid) {
+			this.info.uid = record.value.uid;
+			this.#sim.trace.add(this.info.name, () => "is registered");
+		}
+	}
+
+	begin(servers: number): void {
+		const { runtime } = this.#sim;
+		const units = [
+			resourceOf(Partition, { id: idOf(Partition, "default"), data: create(PartitionSchema) }),
+			...namespaces.map((name) =>
+				resourceOf(Namespace, { id: idOf(Namespace, name), data: create(NamespaceSchema) }),
+			),
+		];
+		const puts = units.map(({ id, ...rest }): Mutation => {
+			const uid = newUlid(runtime);
+			const resource = { ...rest, ...(id && { id: { ...id, uid } }), generation: newUlid(runtime) };
+			return { op: "put", resource, expectedVersion: "" };
+		});
+		this.#authoritative.commit(puts);
+		for (let started = 0; started < servers; started++) {
+			this.start();
+		}
+	}
+
+	start(): void {
+		const server = new Server(this.#sim, this, this.#authoritative);
+		this.servers = [...this.servers, server];
+		server.start();
+		this.#sim.trace.add(this.info.name, () => "a server starts");
+	}
+
+	crash(server: SimulatedServer): void {
+		this.#sim.trace.add(this.info.name, () => "a server crashes");
+		this.servers = this.servers.filter((each) => each !== server);
+		server.crash();
+	}
+
+	switchTo(schema: SimulatedSchema): void {
+		this.#sim.trace.add(this.info.name, () => `the schema is switched to "${schema.name}"`);
+		this.schema = schema;
+	}
+}

@@ -1,0 +1,102 @@
+import type { Transport } from "@connectrpc/connect";
+import { createInProcessTransport } from "@plinth/in-process";
+import { type Resource, ResourceService } from "@plinth/proto";
+import { decodeShared, encodeData, idOf, newUlid, TypeRegistry } from "@plinth/resource";
+import { createResourceService, insecureAllowAll } from "@plinth/resource-service";
+import { NotFound } from "@plinth/storage";
+import { recordDeletedDeployments } from "../registry/deleted-deployments.ts";
+import { deploymentOf } from "../registry/meta-picture.ts";
+import { Deployment, metaTypes } from "../registry/meta-types.ts";
+import { AuthoritativeStorage, backendOf } from "./authoritative-storage.fixture.ts";
+import { faultyStorage } from "./faulty-storage.fixture.ts";
+import type { SimulatedMetaDeployment, SimulatedMetaServer } from "./participants.fixture.ts";
+import { Lifetime } from "./server-lifetime.fixture.ts";
+import type { SimulationContext } from "./simulation-context.fixture.ts";
+
+/** A server of the meta deployment: the resource API of meta types, and nothing else. */
+class MetaServer implements SimulatedMetaServer {
+	readonly lifetime = new Lifetime();
+	readonly transport: Transport;
+
+	constructor(sim: SimulationContext, authoritative: AuthoritativeStorage) {
+		const { lifetime } = this;
+		const runtime = lifetime.runtime(sim.runtime, sim.runtime.clock, sim.random);
+		const stored = faultyStorage(
+			sim,
+			metaName,
+			backendOf(sim, authoritative, lifetime, sim.isLagging),
+			lifetime,
+		);
+		const service = createResourceService({
+			backend: recordDeletedDeployments(stored, runtime),
+			registry: new TypeRegistry([...metaTypes]),
+			authorizer: insecureAllowAll,
+			runtime,
+		});
+		this.transport = createInProcessTransport(
+			(router) => router.service(ResourceService, service),
+			runtime,
+		);
+	}
+}
+
+const metaName = "meta-r1";
+
+/** See `SimulatedMetaDeployment`: a storage that persists, and servers that start and crash. */
+export class MetaDeployment implements SimulatedMetaDeployment {
+	readonly name = metaName;
+	servers: readonly SimulatedMetaServer[] = [];
+	readonly #sim: SimulationContext;
+	readonly #authoritative: AuthoritativeStorage;
+
+	constructor(sim: SimulationContext) {
+		this.#sim = sim;
+		this.#authoritative = new AuthoritativeStorage(sim);
+		this.#authoritative.onCommit((_mutations, { resources }) => {
+			for (const resource of resources) {
+				this.#onCommitted(resource);
+			}
+		});
+	}
+
+	start(): void {
+		this.servers = [...this.servers, new MetaServer(this.#sim, this.#authoritative)];
+		this.#sim.trace.add(this.name, () => "a server starts");
+	}
+
+	crash(server: SimulatedMetaServer): void {
+		this.#sim.trace.add(this.name, () => "a server crashes");
+		this.servers = this.servers.filter((each) => each !== server);
+		server.lifetime.end();
+	}
+
+	#onCommitted(resource: Resource | undefined): void {
+		if (resource === undefined || resource.id?.type?.kind !== Deployment.type.kind) {
+			return;
+		}
+		const { name, version } = deploymentOf(resource);
+		const { announced } = this.#sim.observer.records;
+		if (announced.get(name) !== version) {
+			announced.set(name, version);
+			this.#sim.trace.add(this.name, () => `${name} has the version ${version}`);
+		}
+	}
+
+	disable(name: string, disabled: boolean): void {
+		try {
+			const stored = this.#authoritative.store.read(idOf(Deployment, name));
+			const data = { ...decodeShared(Deployment, stored).data, disabled };
+			const next = {
+				...stored,
+				generation: newUlid(this.#sim.runtime),
+				data: encodeData(Deployment.schema, data),
+			};
+			this.#authoritative.commit([{ op: "put", resource: next, expectedVersion: stored.version }]);
+			this.#sim.trace.add(this.name, () => `${name} is ${disabled ? "disabled" : "enabled"}`);
+		} catch (failure) {
+			if (!(failure instanceof NotFound)) {
+				throw failure;
+			}
+		}
+	}
+}

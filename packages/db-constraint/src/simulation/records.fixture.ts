@@ -1,0 +1,128 @@
+import type { OwnerReference, Resource } from "@plinth/proto";
+import type { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
+import {
+	Lifecycle,
+	type ResourceKey,
+	type Shadow,
+} from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { isMarkedForDeletion } from "@plinth/resource";
+import { isPastRecall } from "../holder-decision.ts";
+import { keyOf, keyString } from "../resource-key.ts";
+import type { SimulatedDeployment } from "./participants.fixture.ts";
+import type { SimulatedSchema } from "./schemas.fixture.ts";
+
+/** A reference that a stored resource has, and the incarnation that was there when it was committed. */
+export interface TrackedReference {
+	readonly path: string;
+	readonly target: ResourceKey;
+	/** `keyString` of the target. */
+	readonly text: string;
+	readonly rule: OnDelete;
+	/** `unresolved` where a new schema has found a reference, and nothing that it could be to. */
+	readonly uid: string;
+}
+
+/** The uid of what was not there when a schema came into force. */
+export const unresolved = "unresolved";
+
+/** A resource that is stored now. */
+export interface TrackedResource {
+	readonly deployment: SimulatedDeployment;
+	/** `keyString` of its key: unique among all deployments. */
+	readonly text: string;
+	readonly uid: string;
+	readonly resource: Resource;
+	/** By which its references are what they are: that in force, once they are derived by it. */
+	readonly schema: SimulatedSchema;
+	readonly references: readonly TrackedReference[];
+}
+
+/** A schema that has come into force. */
+export interface SchemaInForce {
+	readonly schema: SimulatedSchema;
+	/** Whether all references are derived by it. */
+	readonly complete: boolean;
+	/** Whether it was another one at first. */
+	readonly hasChanged: boolean;
+}
+
+/** What is stored now in all deployments, as their commits say. */
+export class Records {
+	readonly resources = new Map<string, TrackedResource>();
+	readonly byUid = new Map<string, TrackedResource>();
+	/** By `keyString` of their resource. */
+	readonly shadows = new Map<string, Shadow>();
+	/** The resources that reference a target, by `keyString`s. */
+	readonly #referrers = new Map<string, Set<string>>();
+	/** Namespaces that are being deleted, as `deployment/namespace`. */
+	readonly markedNamespaces = new Set<string>();
+	/** The versions that deployments have announced, by their names. */
+	readonly announced = new Map<string, string>();
+	/** What the record says that every commit asserts, by deployment. */
+	readonly inForce = new Map<SimulatedDeployment, SchemaInForce>();
+
+	/** Stores a resource over what there is. */
+	store(tracked: TrackedResource): void {
+		this.remove(tracked.text);
+		this.resources.set(tracked.text, tracked);
+		this.byUid.set(tracked.uid, tracked);
+		for (const { text } of tracked.references) {
+			const referrers = this.#referrers.get(text) ?? new Set();
+			this.#referrers.set(text, referrers.add(tracked.text));
+		}
+	}
+
+	/** Removes a resource. */
+	remove(text: string): void {
+		const tracked = this.resources.get(text);
+		if (tracked !== undefined) {
+			this.resources.delete(text);
+			this.byUid.delete(tracked.uid);
+			for (const { text: target } of tracked.references) {
+				this.#referrers.get(target)?.delete(text);
+			}
+		}
+	}
+
+	/** Those that reference what has that `keyString`, unless they are past recall: each reference. */
+	*referencing(target: string): Generator<readonly [TrackedResource, TrackedReference]> {
+		for (const text of this.#referrers.get(target) ?? []) {
+			const tracked = this.resources.get(text);
+			if (tracked === undefined || isPastRecall(tracked.resource)) {
+				continue;
+			}
+			for (const held of tracked.references) {
+				if (held.text === target) {
+					yield [tracked, held];
+				}
+			}
+		}
+	}
+
+	/** Whether that incarnation is being deleted for good. */
+	isDeleting(text: string, uid: string): boolean {
+		const shadow = this.shadows.get(text);
+		return shadow?.lifecycle === Lifecycle.DELETING && shadow.uid === uid;
+	}
+
+	/** Whether a resource is in a namespace that is being deleted. */
+	isInMarkedNamespace({ deployment, resource }: TrackedResource): boolean {
+		const namespace = resource.id?.tenancy?.namespace ?? "";
+		return this.markedNamespaces.has(`${deployment.info.name}/${namespace}`);
+	}
+
+	/** Whether an owner reference may be let go: its owner is gone for good, or does not want it. */
+	isInvalid(ownee: TrackedResource, reference: OwnerReference): boolean {
+		const owner = this.byUid.get(reference.uid);
+		const region = reference.region || ownee.deployment.info.region;
+		const text = keyString(keyOf(reference, region));
+		return (
+			owner === undefined ||
+			owner.text !== text ||
+			isMarkedForDeletion(owner.resource) ||
+			this.isDeleting(text, reference.uid) ||
+			(reference.requiresOwnerReference &&
+				!owner.references.some((held) => held.text === ownee.text))
+		);
+	}
+}

@@ -1,0 +1,441 @@
+import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { type ID, OwnerReferenceSchema, type Resource } from "@plinth/proto";
+import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
+import { Lifecycle } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { referenceTo } from "@plinth/resource";
+import { sleep } from "@plinth/runtime";
+import {
+	CasFailure,
+	createMemoryBackend,
+	decorateBackend,
+	Inconsistent,
+	type Mutation,
+	type StorageBackend,
+} from "@plinth/storage";
+import { describe, expect, it } from "vitest";
+import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
+import { createConstraints } from "../constraints.ts";
+import { guardName } from "../guards.ts";
+import { Lab, make, type TransportDecorator } from "../lab.fixture.ts";
+import { localEnvironment } from "../local-environment.ts";
+import { keyOf } from "../resource-key.ts";
+import { newShadow, shadowName } from "../shadow.ts";
+import { putRecord, readShadow } from "../shadow-records.ts";
+import { updateShadow } from "../shadow-update.ts";
+import { reestablishOwnReferences } from "../succession.ts";
+import { type SimulatedSchema, schemasOf } from "./schemas.fixture.ts";
+
+type ThingInit = Parameters<typeof create<typeof ThingSchema>>[1];
+type WidgetInit = Parameters<typeof create<typeof WidgetSchema>>[1];
+
+const thing = (name: string, init: ThingInit = {}) => make(Thing, name, create(ThingSchema, init));
+const widget = (name: string, init: WidgetInit = {}) =>
+	make(Widget, name, create(WidgetSchema, init));
+const to = (name: string) => ({ ...referenceTo({ type: Thing.type, name }), region: "" });
+
+function idOf({ id }: Resource): ID {
+	if (id === undefined) {
+		throw new Error("a resource without an ID");
+	}
+	return id;
+}
+
+interface Flags {
+	readonly requiresOwnerReference?: boolean;
+	readonly unsetOnDelete?: boolean;
+}
+
+function ownedBy(resource: Resource, owner: ID, flags: Flags = {}) {
+	const { type, tenancy, name, uid } = owner;
+	const reference = create(OwnerReferenceSchema, {
+		name,
+		uid,
+		...(type && { type }),
+		...(tenancy && { tenancy }),
+		...flags,
+	});
+	return { ...resource, ownerReferences: [reference] };
+}
+
+async function alphaAndBeta(
+	decorateTransport?: TransportDecorator,
+	decorate?: (backend: StorageBackend) => StorageBackend,
+) {
+	const lab = new Lab(1, {}, decorateTransport);
+	const alpha = await lab.add({ name: "alpha", service: "alpha", region: "r1", types: [Thing] });
+	const beta = await lab.add(
+		{ name: "beta", service: "beta", region: "r1", types: [Widget], foreignTypes: [Thing] },
+		decorate,
+	);
+	return { lab, alpha, beta };
+}
+
+async function versionOf(backend: StorageBackend): Promise<number> {
+	return Number(await backend.catchUp(new AbortController().signal));
+}
+
+describe("what waits", () => {
+	it("lets go of an owner that is gone, though others reference the ownee all the time", async () => {
+		const decorateTransport: TransportDecorator = (transport) => ({
+			unary: async (method, ...rest) => {
+				if (method.name === "CheckMetaOwners") {
+					await sleep(lab.runtime.clock, 500);
+				}
+				return transport.unary(method, ...rest);
+			},
+			stream: (...call) => transport.stream(...call),
+		});
+		const { lab, alpha, beta } = await alphaAndBeta(decorateTransport);
+		const owner = idOf(await lab.run(beta.write(widget("owner"))));
+		const ownee = ownedBy(thing("ownee"), owner, { unsetOnDelete: true });
+		await lab.run(alpha.write(ownee));
+		await lab.pass(5_000);
+		await lab.run(beta.delete(owner));
+		for (let at = 0; at < 500; at++) {
+			await lab.run(beta.write(widget(`w${at}`, { likes: [to("ownee")] })));
+			await lab.pass(200);
+		}
+		expect((await alpha.read(idOf(ownee)))?.ownerReferences).toEqual([]);
+	});
+
+	it("tries again at a pace where others block an ownee whose owner is gone", async () => {
+		const { lab, alpha } = await alphaAndBeta();
+		const owner = idOf(await lab.run(alpha.write(thing("owner"))));
+		await lab.run(alpha.write(ownedBy(thing("ownee"), owner)));
+		await lab.run(alpha.write(thing("blocker", { needs: to("ownee") })));
+		await lab.pass(5_000);
+		await lab.run(alpha.delete(alpha.id(Thing, "owner")));
+		await lab.pass(60_000);
+		const before = await versionOf(alpha.backend);
+		await lab.pass(60_000);
+		expect(await alpha.read(alpha.id(Thing, "ownee"))).toBeDefined();
+		expect((await versionOf(alpha.backend)) - before).toBeLessThan(100);
+	});
+
+	it("asks at a pace where answers alternate", async () => {
+		let calls = 0;
+		const decorateTransport: TransportDecorator = (transport) => ({
+			unary: (method, ...rest) => {
+				calls += Number(method.name === "CheckReferences");
+				if (method.name === "CheckReferences" && calls % 2 === 0) {
+					throw new ConnectError("lost", Code.Unavailable);
+				}
+				return transport.unary(method, ...rest);
+			},
+			stream: (...call) => transport.stream(...call),
+		});
+		const { lab, alpha, beta } = await alphaAndBeta(decorateTransport);
+		await lab.run(alpha.write(thing("a")));
+		await lab.run(beta.write(widget("w", { belongsTo: to("a") }), "user/holds"));
+		await lab.pass(5_000);
+		calls = 0;
+		await lab.run(alpha.delete(alpha.id(Thing, "a")));
+		await lab.pass(60_000);
+		expect((await alpha.shadow(alpha.id(Thing, "a")))?.lifecycle).toBe(Lifecycle.DELETING);
+		expect(calls).toBeGreaterThan(10);
+		expect(calls).toBeLessThan(100);
+	});
+});
+
+describe("an owner that must reference its ownee", () => {
+	it("loses it when it is saved without, though nobody is told", async () => {
+		const { lab, alpha } = await alphaAndBeta();
+		const owner = idOf(await lab.run(alpha.write(thing("owner"))));
+		const flags = { requiresOwnerReference: true };
+		await lab.run(alpha.write(ownedBy(thing("ownee"), owner, flags)));
+		await lab.run(alpha.write(thing("owner", { likes: [to("ownee")] })));
+		await lab.pass(120_000);
+		expect(await alpha.read(alpha.id(Thing, "ownee"))).toBeDefined();
+		await lab.run(alpha.write(thing("owner")));
+		await lab.pass(300_000);
+		expect(await alpha.read(alpha.id(Thing, "ownee"))).toBeUndefined();
+	});
+});
+
+describe("an ownee that its owner must reference", () => {
+	it("stays where its owner is saved with the reference after it was asked for the last time", async () => {
+		const lab = new Lab(1);
+		let isAsked = false;
+		let meanwhile: (() => Promise<unknown>) | undefined;
+		const spec = { name: "alpha", service: "alpha", region: "r1", types: [Thing] };
+		const alpha = await lab.add(spec, (backend) =>
+			decorateBackend(backend, {
+				commit: (mutations, options) => {
+					// The last answer is due 30 s after the first; it changes the guard of the ownee.
+					isAsked ||=
+						lab.runtime.clock.monotonic() > 29_900 &&
+						mutations.some(
+							(each) => each.op === "put" && each.resource.id?.name.startsWith("guard"),
+						);
+					return backend.commit(mutations, options);
+				},
+				read: async (id, options) => {
+					const now = id.name === "ownee" && isAsked ? meanwhile : undefined;
+					if (now !== undefined) {
+						meanwhile = undefined;
+						await now();
+					}
+					return backend.read(id, options);
+				},
+			}),
+		);
+		const owner = idOf(await lab.run(alpha.write(thing("owner"))));
+		await lab.run(alpha.write(ownedBy(thing("ownee"), owner, { requiresOwnerReference: true })));
+		// This deployment is a source already: another reference from it leaves the ownee's shadow as it is.
+		await lab.run(alpha.write(thing("other", { likes: [to("ownee")] })));
+		meanwhile = () => alpha.write(thing("owner", { likes: [to("ownee")] }));
+		await lab.pass(120_000);
+		expect(meanwhile).toBeUndefined();
+		expect(await alpha.read(alpha.id(Thing, "ownee"))).toBeDefined();
+	});
+});
+
+describe("an ownee that its owner must reference, and does until it goes", () => {
+	it("is let go of, while the owner waits and references it still", async () => {
+		const { lab, alpha } = await alphaAndBeta();
+		const owner = idOf(await lab.run(alpha.write(thing("owner"), "user/holds")));
+		await lab.run(alpha.write(ownedBy(thing("ownee"), owner, { requiresOwnerReference: true })));
+		await lab.run(alpha.write(thing("owner", { likes: [to("ownee")] })));
+		await lab.pass(60_000);
+		expect(await alpha.read(alpha.id(Thing, "ownee"))).toBeDefined();
+		await lab.run(alpha.delete(owner));
+		await lab.pass(120_000);
+		expect(await alpha.read(owner)).toBeDefined();
+		expect(await alpha.read(alpha.id(Thing, "ownee"))).toBeUndefined();
+	});
+});
+
+describe("a schema that comes into force", () => {
+	it("waits for a deployment that its picture lacks, where its resources are referenced already", async () => {
+		const [first, , strict] = schemasOf("beta");
+		const lab = new Lab(1);
+		const alpha = await lab.add({ name: "alpha", service: "alpha", region: "r1", types: [Thing] });
+		const spec = { name: "beta", service: "beta", region: "r1", foreignTypes: [Thing] };
+		const beta = await lab.add({ ...spec, types: [first.type] });
+		await lab.run(alpha.write(thing("a")));
+		const data = create(first.type.schema, { needs: to("a") });
+		await lab.run(beta.write(make(first.type, "w", data)));
+		const outgoing = async () => (await beta.shadow(beta.id(first.type, "w")))?.outgoing;
+		const before = await outgoing();
+		expect(before).toMatchObject([{ rule: OnDelete.BLOCK }]);
+		beta.crash();
+		Object.assign(beta.spec, { types: [strict.type] });
+		lab.deployments.delete("alpha");
+		await expect(lab.run(beta.start())).rejects.toThrow("whose deployment is not known now");
+		expect(await outgoing()).toEqual(before);
+		lab.deployments.set("alpha", alpha);
+		await lab.run(beta.start());
+		expect(await outgoing()).toMatchObject([
+			{ rule: OnDelete.CASCADE, targetUid: before?.[0]?.targetUid },
+		]);
+	});
+
+	it("stays in force when what a dead server with another one had sent lands later", async () => {
+		const [first, lenient] = schemasOf("alpha");
+		const { runtime } = new Lab(1);
+		const memory = createMemoryBackend({ runtime });
+		const serverOf = ({ descriptor }: SimulatedSchema, backend: StorageBackend) =>
+			createConstraints({ backend, descriptor, environment: localEnvironment("01A"), runtime });
+		await serverOf(first, memory).schemaPass.begin();
+		let land = async () => {};
+		const dying: StorageBackend = decorateBackend(memory, {
+			commit: async (mutations) => {
+				land = async () => void (await memory.commit(mutations));
+				throw new Inconsistent("nobody knows whether it has landed");
+			},
+		});
+		await expect(serverOf(lenient, dying).schemaPass.begin()).rejects.toThrow("nobody knows");
+		await serverOf(first, memory).schemaPass.begin();
+		await expect(land()).rejects.toBeInstanceOf(CasFailure);
+	});
+});
+
+describe("references to a deployment that was deleted for good", () => {
+	it("do not keep a schema from coming into force, though their target was being deleted before", async () => {
+		const [first, lenient, strict] = schemasOf("beta");
+		const lab = new Lab(1);
+		const alpha = await lab.add({ name: "alpha", service: "alpha", region: "r1", types: [Thing] });
+		const spec = { name: "beta", service: "beta", region: "r1", foreignTypes: [Thing] };
+		const beta = await lab.add({ ...spec, types: [strict.type] });
+		await lab.run(alpha.write(thing("a")));
+		const data = create(strict.type.schema, { needs: to("a") });
+		await lab.run(beta.write(make(strict.type, "w", data), "user/holds"));
+		const outgoing = async () => (await beta.shadow(beta.id(strict.type, "w")))?.outgoing;
+		const before = await outgoing();
+		await lab.run(alpha.delete(alpha.id(Thing, "a")));
+		await lab.pass(5_000);
+		const switchTo = async ({ type }: SimulatedSchema) => {
+			beta.crash();
+			Object.assign(beta.spec, { types: [type] });
+			await lab.run(beta.start());
+		};
+		await switchTo(first);
+		const { targetUid, deploymentUid } = before?.[0] ?? {};
+		expect(await outgoing()).toMatchObject([{ rule: OnDelete.BLOCK, targetUid, deploymentUid }]);
+		lab.retire(alpha);
+		await switchTo(lenient);
+		expect((await outgoing()) ?? []).toMatchObject([{ rule: OnDelete.UNSET, deploymentUid }]);
+	});
+
+	it("do not keep a successor from taking over", async () => {
+		const { lab, alpha, beta } = await alphaAndBeta();
+		await lab.run(alpha.write(thing("a")));
+		const user = await lab.run(beta.write(widget("w", { needs: to("a") })));
+		await lab.pass(5_000);
+		const name = shadowName(lab.keyOf(beta, idOf(user)));
+		const shadow = await readShadow(beta.backend, name);
+		const after = await lab.succeed(beta, [user, ...(shadow ? [shadow.resource] : [])]);
+		const establish = () => {
+			const { context } = after.current.constraints;
+			return lab.run(reestablishOwnReferences(context, new AbortController().signal));
+		};
+		lab.deployments.delete("alpha");
+		await expect(establish()).rejects.toMatchObject({ code: Code.Unavailable });
+		lab.retire(alpha);
+		await establish();
+		expect((await after.shadow(idOf(user)))?.outgoing).toEqual(shadow?.shadow.outgoing);
+	});
+});
+
+describe("a resource with many references", () => {
+	it("is derived at a pace while some of them have no targets", async () => {
+		const [first, lenient] = schemasOf("beta");
+		const lab = new Lab(1);
+		const alpha = await lab.add({ name: "alpha", service: "alpha", region: "r1", types: [Thing] });
+		const spec = { name: "beta", service: "beta", region: "r1", foreignTypes: [Thing] };
+		const beta = await lab.add({ ...spec, types: [lenient.type] });
+		const names = Array.from({ length: 30 }, (_, at) => `a${at}`);
+		await Promise.all(names.slice(0, 28).map((name) => lab.run(alpha.write(thing(name)))));
+		const data = create(lenient.type.schema, { likes: names.map(to) });
+		await lab.run(beta.write(make(lenient.type, "w", data)));
+		beta.crash();
+		Object.assign(beta.spec, { types: [first.type] });
+		await lab.run(beta.start());
+		await lab.pass(10_000);
+		const before = await versionOf(beta.backend);
+		await lab.pass(60_000);
+		expect((await versionOf(beta.backend)) - before).toBeLessThan(20);
+	});
+});
+
+describe("a cascade", () => {
+	it("is judged anew where another schema changes the rule meanwhile", async () => {
+		const lab = new Lab(1);
+		let isChanged = false;
+		const spec = { name: "alpha", service: "alpha", region: "r1", types: [Thing] };
+		const alpha = await lab.add(spec, (backend) =>
+			decorateBackend(backend, {
+				commit: async (mutations, options) => {
+					const deletes = mutations.some((each) => each.op === "delete" && each.id.name === "part");
+					if (deletes && !isChanged) {
+						isChanged = true;
+						const name = shadowName(keyOf(idOf(thing("part")), "r1"));
+						await updateShadow({ backend, runtime: lab.runtime }, name, ({ shadow }) => ({
+							...shadow,
+							outgoing: shadow.outgoing.map((each) => ({ ...each, rule: OnDelete.BLOCK })),
+						}));
+					}
+					return backend.commit(mutations, options);
+				},
+			}),
+		);
+		await lab.run(alpha.write(thing("whole")));
+		await lab.run(alpha.write(thing("part", { belongsTo: to("whole") })));
+		await lab.run(alpha.delete(alpha.id(Thing, "whole")));
+		await lab.pass(60_000);
+		expect(isChanged).toBe(true);
+		expect(await alpha.read(alpha.id(Thing, "part"))).toBeDefined();
+	});
+});
+
+describe("an owner reference that is changed while its owner is asked about", () => {
+	it("is judged anew", async () => {
+		const lab = new Lab(1);
+		let meanwhile: (() => Promise<unknown>) | undefined;
+		const spec = { name: "alpha", service: "alpha", region: "r1", types: [Thing] };
+		const alpha = await lab.add(spec, (backend) =>
+			decorateBackend(backend, {
+				read: async (id, options) => {
+					const now = id.name === "ownee" ? meanwhile : undefined;
+					if (now !== undefined) {
+						meanwhile = undefined;
+						await now();
+					}
+					return backend.read(id, options);
+				},
+			}),
+		);
+		const owner = idOf(await lab.run(alpha.write(thing("owner"))));
+		await lab.run(alpha.write(ownedBy(thing("ownee"), owner, { unsetOnDelete: true })));
+		await lab.pass(5_000);
+		await lab.run(alpha.delete(owner));
+		const ownee = alpha.id(Thing, "ownee");
+		const answers = async () => (await alpha.shadow(ownee))?.metaOwners[0]?.notValidAnswers;
+		for (let passed = 0; passed < 120 && (await answers()) !== 2; passed++) {
+			await lab.pass(1_000);
+		}
+		expect(await answers()).toBe(2);
+		// The last answer is due 30 s after the first, which was got at once. Its pass begins with what the
+		// shadow says now, and reads the resource only then.
+		await lab.pass(34_900 - lab.runtime.clock.monotonic());
+		meanwhile = () => alpha.write(ownedBy(thing("ownee"), owner));
+		await lab.pass(300_000);
+		expect(meanwhile).toBeUndefined();
+		expect(await alpha.read(ownee)).toBeUndefined();
+	});
+});
+
+describe("a write with several foreign targets", () => {
+	it("depends on the guards of all of them, the first time too", async () => {
+		const commits: (readonly Mutation[])[] = [];
+		const decorate = (backend: StorageBackend): StorageBackend =>
+			decorateBackend(backend, {
+				commit: (mutations, options) => {
+					commits.push(mutations);
+					return backend.commit(mutations, options);
+				},
+			});
+		const { lab, alpha, beta } = await alphaAndBeta(undefined, decorate);
+		const guards = new Set(
+			["a", "b"].map((name) => guardName(lab.keyOf(alpha, idOf(thing(name))))),
+		);
+		expect(guards.size).toBe(2);
+		await lab.run(alpha.write(thing("a")));
+		await lab.run(alpha.write(thing("b")));
+		commits.length = 0;
+		await lab.run(beta.write(widget("w", { needs: to("a"), likes: [to("b")] })));
+		const names = (mutations: readonly Mutation[]) =>
+			mutations.map((each) => (each.op === "put" ? each.resource.id : each.id)?.name ?? "");
+		const write = commits.map(names).find((all) => all.includes("w")) ?? [];
+		expect(write.filter((name) => guards.has(name)).sort()).toEqual([...guards].sort());
+	});
+});
+
+describe("a change of a shadow", () => {
+	it("reads strongly after a conflict, where the server hears of others late", async () => {
+		const { runtime } = new Lab(1);
+		const memory = createMemoryBackend({ runtime });
+		const key = keyOf(idOf(thing("a")), "");
+		const shadow = newShadow(key, "01A");
+		await memory.commit([putRecord(runtime, "s-a", undefined, { case: "shadow", value: shadow })]);
+		const old = await readShadow(memory, "s-a");
+		const next = { ...shadow, uid: "01B" };
+		await memory.commit([
+			putRecord(runtime, "s-a", old?.resource, { case: "shadow", value: next }),
+		]);
+		const late: StorageBackend = decorateBackend(memory, {
+			read: async (id, options) =>
+				options?.consistency === "strong" || old === undefined
+					? memory.read(id, options)
+					: old.resource,
+		});
+		const seen: string[] = [];
+		await updateShadow({ backend: late, runtime }, "s-a", (stored) => {
+			seen.push(stored.shadow.uid);
+			return { ...stored.shadow, uid: `${stored.shadow.uid}!`, lifecycle: Lifecycle.DELETING };
+		});
+		expect(seen).toEqual(["01A", "01B"]);
+		expect((await readShadow(memory, "s-a"))?.shadow.uid).toBe("01B!");
+	});
+});

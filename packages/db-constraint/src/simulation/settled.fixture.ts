@@ -1,0 +1,160 @@
+import type { OwnerReference } from "@plinth/proto";
+import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
+import { Lifecycle, type Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { finalizersOf, isMarkedForDeletion, Namespace } from "@plinth/resource";
+import { compareApiVersions } from "../api-versions.ts";
+import { isPastRecall } from "../holder-decision.ts";
+import { referencesFinalizer } from "../shadow.ts";
+import {
+	type Records,
+	type TrackedReference,
+	type TrackedResource,
+	unresolved,
+} from "./records.fixture.ts";
+import { describeShadow } from "./trace-format.fixture.ts";
+
+/** What has not settled though it should have, in words: promise 3. */
+export function unsettled(records: Records): string | undefined {
+	for (const [{ info, schema: wanted }, { schema, complete }] of records.inForce) {
+		if (schema !== wanted || !complete) {
+			return `${info.name} has the schema "${schema.name}"${complete ? "" : ", incomplete,"} and should have "${wanted.name}"`;
+		}
+	}
+	for (const [text, shadow] of records.shadows) {
+		if (shadow.resource?.kind === Namespace.type.kind) {
+			continue;
+		}
+		const problem = problemOf(records, text, shadow);
+		if (problem !== undefined) {
+			return `${text} ${problem}: ${describeShadow(shadow)}`;
+		}
+	}
+	for (const tracked of records.resources.values()) {
+		const problem = isMarkedForDeletion(tracked.resource)
+			? !records.isDeleting(tracked.text, tracked.uid) && "is marked, and not DELETING"
+			: ownersProblem(records, tracked);
+		if (problem) {
+			return `${tracked.text} ${problem}`;
+		}
+		if (records.isInMarkedNamespace(tracked) && !mayStay(records, tracked, new Set())) {
+			return `${tracked.text} is still there, though its namespace is being deleted`;
+		}
+	}
+	for (const unit of records.markedNamespaces) {
+		const isUsed = [...records.resources.values()].some((each) => isIn(each, unit));
+		if (!isUsed) {
+			return `the namespace ${unit} is empty, and still there`;
+		}
+	}
+	return undefined;
+}
+
+function isIn({ deployment, resource }: TrackedResource, unit: string): boolean {
+	return `${deployment.info.name}/${resource.id?.tenancy?.namespace}` === unit;
+}
+
+function problemOf(records: Records, text: string, shadow: Shadow): string | undefined {
+	const tracked = records.byUid.get(shadow.uid);
+	if (tracked?.text !== text) {
+		return "is gone, and has a shadow";
+	}
+	if (shadow.lifecycle === Lifecycle.CHECKING) {
+		return "is still CHECKING";
+	}
+	const isDeleting = shadow.lifecycle === Lifecycle.DELETING;
+	// A deletion asks its sources all the time, tentative or not, and tasks go with the resource.
+	if (!isDeleting && shadow.sources.some(({ tentative }) => tentative)) {
+		return "has a tentative source";
+	}
+	if (!isDeleting && shadow.tasks.some(({ task }) => task.case !== "resolve")) {
+		return "has tasks";
+	}
+	if (!isDeleting && tracked.references.some((held) => isMissed(records, held))) {
+		return "references what is there, and does not know";
+	}
+	return isDeleting && !mayWait(records, tracked, new Set())
+		? "is still DELETING, and nothing keeps it"
+		: undefined;
+}
+
+/** Whether a switch may have put BLOCK in the place of the rule by which the target is being deleted. */
+function blocksLate(
+	records: Records,
+	referrer: TrackedResource,
+	{ rule }: TrackedReference,
+): boolean {
+	const { hasChanged = false } = records.inForce.get(referrer.deployment) ?? {};
+	return hasChanged && rule === OnDelete.BLOCK && !records.isInMarkedNamespace(referrer);
+}
+
+/** Whether a reference that had no target when its schema came into force has one now. */
+function isMissed(records: Records, { text, uid }: TrackedReference): boolean {
+	const target = records.resources.get(text);
+	return (
+		uid === unresolved &&
+		target !== undefined &&
+		!isMarkedForDeletion(target.resource) &&
+		!records.isInMarkedNamespace(target) &&
+		!records.isDeleting(text, target.uid)
+	);
+}
+
+/** Whether there is a reason for a resource that is being deleted to be there still. */
+function mayWait(records: Records, tracked: TrackedResource, seen: Set<string>): boolean {
+	if (seen.has(tracked.text)) {
+		return false;
+	}
+	seen.add(tracked.text);
+	if (finalizersOf(tracked.resource).some((finalizer) => finalizer !== referencesFinalizer)) {
+		return true;
+	}
+	for (const [referrer, held] of records.referencing(tracked.text)) {
+		if (held.uid === tracked.uid && held.rule !== OnDelete.UNSET) {
+			if (mayStay(records, referrer, seen) || blocksLate(records, referrer, held)) {
+				return true;
+			}
+		}
+	}
+	for (const ownee of records.resources.values()) {
+		const owns = ownee.resource.ownerReferences.some(({ uid }) => uid === tracked.uid);
+		if (owns && !isPastRecall(ownee.resource) && mayStay(records, ownee, seen)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/** Whether there is a reason for what should go with something else to be there still. */
+function mayStay(records: Records, tracked: TrackedResource, seen: Set<string>): boolean {
+	return isMarkedForDeletion(tracked.resource)
+		? mayWait(records, tracked, seen)
+		: isBlocked(records, tracked);
+}
+
+function isBlocked(records: Records, { text, uid }: TrackedResource): boolean {
+	for (const [referrer, held] of records.referencing(text)) {
+		const yields = records.isInMarkedNamespace(referrer);
+		if (held.uid === uid && held.rule === OnDelete.BLOCK && !yields) {
+			return true;
+		}
+	}
+	return false;
+}
+
+function ownersProblem(records: Records, tracked: TrackedResource): string | undefined {
+	const invalid = tracked.resource.ownerReferences.find((each) => records.isInvalid(tracked, each));
+	if (invalid !== undefined) {
+		return isBlocked(records, tracked)
+			? undefined
+			: `still has the owner ${invalid.name}, which is gone`;
+	}
+	const old = tracked.resource.ownerReferences.find((each) => isOutdated(records, each));
+	return old && `names its owner ${old.name} by the version ${old.type?.groupVersion}`;
+}
+
+/** Whether the deployment of an owner has announced a later version than the reference names. */
+function isOutdated(records: Records, { uid, type }: OwnerReference): boolean {
+	const { deployment } = records.byUid.get(uid) ?? {};
+	const announced = records.announced.get(deployment?.info.name ?? "") ?? "";
+	return compareApiVersions(announced, type?.groupVersion ?? "") > 0;
+}

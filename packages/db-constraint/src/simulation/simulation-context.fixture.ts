@@ -1,0 +1,88 @@
+import type { Random } from "@plinth/runtime";
+import { type SeededRuntime, seededRuntime } from "@plinth/runtime/testing";
+import { drawFaults, type Faults, noFaults } from "./faults.fixture.ts";
+import { Observer } from "./observer.fixture.ts";
+import type { SimulatedDeployment, SimulatedMetaDeployment } from "./participants.fixture.ts";
+import { Trace } from "./trace.fixture.ts";
+import { type Workload, workloadNames, workloads } from "./workload.fixture.ts";
+
+/** The state that all parts of a simulation share. */
+export class SimulationContext {
+	readonly runtime: SeededRuntime;
+	readonly deployments: SimulatedDeployment[] = [];
+	readonly meta: SimulatedMetaDeployment;
+	readonly trace: Trace;
+	readonly observer: Observer;
+	/** The number of commits of the last deployment that are held now. */
+	held = 0;
+	/** Whether schemas are switched. */
+	readonly switches: boolean;
+	faults: Faults;
+	readonly workload: Workload;
+	/** Whether servers see the commits of other servers with a delay. */
+	readonly isLagging: boolean;
+
+	constructor(
+		seed: number,
+		isTracing: boolean,
+		createMeta: (sim: SimulationContext) => SimulatedMetaDeployment,
+	) {
+		this.runtime = seededRuntime({ seed, maxSteps: 300_000 });
+		this.trace = new Trace(this.runtime.clock, isTracing);
+		this.observer = new Observer(this.trace);
+		this.workload = workloads[this.pick(workloadNames)];
+		this.switches = this.happens(0.25);
+		this.isLagging = this.happens(0.4);
+		this.faults = drawFaults(this.runtime.random, this.workload);
+		this.meta = createMeta(this);
+	}
+
+	get random(): Random {
+		return this.runtime.random;
+	}
+
+	/** Ends all faults. */
+	stopFaults(): void {
+		this.faults = noFaults;
+		this.trace.add("faults", () => "no more faults from now on");
+	}
+
+	/** Draws whether an event of this probability happens now. */
+	happens(probability: number): boolean {
+		return probability > 0 && this.random.next() < probability;
+	}
+
+	/** Draws an integer from 0 up to, but not including, the limit. */
+	below(limit: number): number {
+		return Math.floor(this.random.next() * limit);
+	}
+
+	/** Draws one of several. */
+	pick<const Items extends readonly [unknown, ...unknown[]]>(items: Items): Items[number] {
+		return items[this.below(items.length)] ?? items[0];
+	}
+
+	/** Delays a storage step or a message: by some turns of the scheduler, rarely by seconds or minutes. */
+	async delay(): Promise<void> {
+		while (this.happens(this.faults.turn)) {
+			await this.runtime.scheduler.pause();
+		}
+		if (this.happens(this.faults.slow)) {
+			await this.wait(this.random.next() * this.pick([50, 3_000, 20_000, 90_000]));
+		}
+	}
+
+	/** Holds a commit for a while. Users see `held` and may act while it is not zero. */
+	async hold(): Promise<void> {
+		if (this.happens(this.faults.held)) {
+			this.held += 1;
+			await this.wait(this.random.next() * this.pick([300, 3_000, 10_000]));
+			this.held -= 1;
+		}
+	}
+
+	/** Waits on the clock of the simulation, independently of any server. */
+	wait(ms: number): Promise<void> {
+		return new Promise((resolve) => this.runtime.clock.setTimer(ms, resolve));
+	}
+}

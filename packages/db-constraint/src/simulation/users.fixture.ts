@@ -1,0 +1,342 @@
+import { create, type DescMessage } from "@bufbuild/protobuf";
+import {
+	type OwnerReference,
+	OwnerReferenceSchema,
+	type Reference,
+	type Resource,
+} from "@plinth/proto";
+import {
+	addFinalizer,
+	deletionTimestampKey,
+	finalizersOf,
+	idOf,
+	isMarkedForDeletion,
+	Namespace,
+	newUlid,
+	referenceTo,
+	removeFinalizer,
+	resourceOf,
+	tenancyOf,
+} from "@plinth/resource";
+import { deletionWithTombstone } from "@plinth/resource-service";
+import type { Mutation } from "@plinth/storage";
+import { deletion } from "../removals.ts";
+import { lookup } from "../shadow-records.ts";
+import { alpha, namespaces, regions } from "./deployment.fixture.ts";
+import type { SimulatedDeployment, SimulatedServer } from "./participants.fixture.ts";
+import type { TrackedResource } from "./records.fixture.ts";
+import type { SimulationContext } from "./simulation-context.fixture.ts";
+
+const names = ["a", "b"] as const;
+const finalizer = "user/holds";
+
+/** What users crowd around, in the first deployment: that of things in the first region. */
+const crowded = { name: names[0], namespace: namespaces[0], region: regions[0] };
+
+/** A user, who does one thing after the other wherever a server answers. */
+export class User {
+	readonly #sim: SimulationContext;
+	readonly #name: string;
+	#written = 0;
+
+	constructor(sim: SimulationContext, name: string) {
+		this.#sim = sim;
+		this.#name = name;
+	}
+
+	/** Does so many things, and ends. */
+	async work(times: number): Promise<void> {
+		const sim = this.#sim;
+		for (let done = 0; done < times; done++) {
+			await sim.wait(sim.random.next() * sim.pick(sim.workload.pausesMs));
+			const deployment = this.#somewhere();
+			const server = deployment && (await this.#await(deployment));
+			if (deployment === undefined || server === undefined) {
+				continue;
+			}
+			await this.attempt(server, this.#something(deployment, done < times / 4));
+		}
+	}
+
+	/** A server that serves, unless there is none for a minute. */
+	async #await(deployment: SimulatedDeployment): Promise<SimulatedServer | undefined> {
+		const sim = this.#sim;
+		for (let tries = 0; tries < 60; tries++) {
+			const server = serverOf(sim, deployment);
+			if (server !== undefined) {
+				return server;
+			}
+			await sim.wait(1_000);
+		}
+		return undefined;
+	}
+
+	/** Does something by a server, unless that crashes meanwhile. What fails is given up. */
+	async attempt(
+		server: SimulatedServer,
+		[what, run]: readonly [string, (server: SimulatedServer) => Promise<unknown>],
+	): Promise<boolean> {
+		const { trace } = this.#sim;
+		trace.add(this.#name, () => `at ${server.name}: ${what}`);
+		try {
+			await server.lifetime.observe(run(server), () => new Error("the server crashed"));
+			trace.add(this.#name, () => `at ${server.name}: ${what}: done`);
+			return true;
+		} catch (failure) {
+			this.#sim.observer.failed(this.#name, failure);
+			return false;
+		}
+	}
+
+	#somewhere(): SimulatedDeployment | undefined {
+		const sim = this.#sim;
+		const { deployments, workload } = sim;
+		if (this.#seesChance() && sim.happens(0.7)) {
+			return deployments[0];
+		}
+		const draw = sim.random.next();
+		if (draw < workload.home + workload.guest) {
+			return draw < workload.home ? deployments[0] : deployments.at(-1);
+		}
+		return deployments[sim.below(deployments.length)];
+	}
+
+	#something(
+		deployment: SimulatedDeployment,
+		isEarly: boolean,
+	): readonly [string, (server: SimulatedServer) => Promise<unknown>] {
+		const sim = this.#sim;
+		const isHome = sim.workload.isCrowded && deployment === sim.deployments[0];
+		const draw = isEarly ? 0 : isHome ? this.#drawAtHome() : sim.random.next();
+		const { name, namespace } = isHome
+			? crowded
+			: this.#place(({ deployment: keeper }) => keeper === deployment, draw < 0.5 ? 0.4 : 0.9);
+		if (draw >= 1 - sim.workload.evicting) {
+			return [
+				`delete the namespace "other" of ${deployment.info.name}`,
+				(server) => this.#deleteNamespace(server),
+			];
+		}
+		if (draw < 0.5) {
+			return [`write ${namespace}/${name}`, (server) => this.#write(server, name, namespace)];
+		}
+		if (draw < 0.9) {
+			const dryRun = sim.happens(0.05);
+			return [
+				`delete ${namespace}/${name}${dryRun ? " (dry run)" : ""}`,
+				(server) => this.delete(server, name, namespace, dryRun),
+			];
+		}
+		return [`release ${namespace}/${name}`, (server) => this.release(server, name, namespace)];
+	}
+
+	/** Whether somebody is about to reference what is crowded around: a good time to delete that. */
+	#seesChance(): boolean {
+		const { workload, held } = this.#sim;
+		return workload.isCrowded && held > 0;
+	}
+
+	/** What is crowded around is made as soon as it is gone, and soon deleted again. */
+	#drawAtHome(): number {
+		const sim = this.#sim;
+		const [home] = sim.deployments;
+		const isThere = [...sim.observer.records.resources.values()].some(
+			({ deployment, resource }) =>
+				deployment === home &&
+				resource.id?.name === crowded.name &&
+				resource.id.tenancy?.namespace === crowded.namespace,
+		);
+		if (isThere && this.#seesChance()) {
+			return 0.6;
+		}
+		return isThere ? 0.35 + sim.random.next() * 0.6 : sim.random.next() * 0.55;
+	}
+
+	/** Where something is, as it is known to users; by the other chance, anywhere. */
+	#place(
+		fits: (tracked: TrackedResource) => boolean,
+		known: number,
+	): { readonly name: string; readonly namespace: string; readonly region: string } {
+		const sim = this.#sim;
+		if (sim.happens(known)) {
+			const all = [...sim.observer.records.resources.values()].filter(fits);
+			const one = all[sim.below(all.length)];
+			if (one?.resource.id !== undefined) {
+				const { name, tenancy } = one.resource.id;
+				const { region } = one.deployment.info;
+				return { name, namespace: tenancy?.namespace ?? "", region };
+			}
+		}
+		const namespace = sim.happens(sim.workload.elsewhere) ? namespaces[1] : namespaces[0];
+		return { name: sim.pick(names), namespace, region: sim.pick(regions) };
+	}
+
+	async #write(server: SimulatedServer, name: string, namespace: string): Promise<void> {
+		const sim = this.#sim;
+		const { type } = server.schema;
+		const id = { ...idOf(type, name), tenancy: tenancyOf({ partition: "default", namespace }) };
+		const { storage } = server;
+		const [stored, unit] = await Promise.all([
+			lookup(storage, id),
+			lookup(storage, idOf(Namespace, namespace)),
+		]);
+		if (
+			unit?.id === undefined ||
+			isMarkedForDeletion(unit) ||
+			(stored && isMarkedForDeletion(stored))
+		) {
+			return;
+		}
+		const ownerReferences = sim.happens(0.75)
+			? (stored?.ownerReferences ?? [])
+			: this.#owners(id.name);
+		const fresh = resourceOf(type, { id, data: this.#data(server) });
+		const resource: Resource = {
+			...fresh,
+			...stored,
+			id: { ...id, uid: stored?.id?.uid ?? newUlid(sim.runtime) },
+			...(fresh.data && { data: fresh.data }),
+			generation: newUlid(sim.runtime),
+			metadata: { ...stored?.metadata },
+			ownerReferences: [...ownerReferences],
+		};
+		if (stored === undefined && sim.happens(sim.workload.holding)) {
+			addFinalizer(resource, finalizer);
+		}
+		await server.store.commit([
+			{ op: "put", resource, expectedVersion: stored?.version ?? "" },
+			{ op: "assert", id: unit.id, expectedVersion: unit.version },
+		]);
+	}
+
+	#data(server: SimulatedServer) {
+		const sim = this.#sim;
+		this.#written += 1;
+		const note = `${this.#name} ${this.#written}`;
+		const isCrowd = sim.workload.isCrowded && server.deployment === sim.deployments[0];
+		const maybe = (chance: number, type = alpha.type) =>
+			sim.happens(isCrowd ? chance / 5 : chance) ? this.#reference(type) : undefined;
+		const needs = maybe(sim.workload.blocking);
+		const belongsTo = maybe(sim.workload.cascading);
+		const likes = [maybe(0.25), maybe(0.15)].flatMap((it) => it ?? []);
+		const common = { note, likes, ...(needs && { needs }), ...(belongsTo && { belongsTo }) };
+		const { type } = server.deployment.service;
+		const next = type !== alpha.type && sim.happens(0.3) ? this.#reference(type) : undefined;
+		const later = sim.switches && sim.happens(0.3) ? this.#reference(alpha.type) : undefined;
+		const init = { ...common, ...(next && { next }), ...(later && { later }) };
+		return create<DescMessage>(server.schema.type.schema, init);
+	}
+
+	#reference(type: SimulatedDeployment["service"]["type"]): Reference {
+		const sim = this.#sim;
+		const { name, namespace, region } =
+			type === alpha.type && sim.happens(sim.workload.following)
+				? crowded
+				: this.#place(({ deployment }) => deployment.service.type === type, 0.9);
+		return {
+			...referenceTo({ type: type.type, name }),
+			tenancy: tenancyOf({ partition: "default", namespace }),
+			region,
+		};
+	}
+
+	/** Users know the uids of what they see, or saw once. */
+	#owners(own: string): readonly OwnerReference[] {
+		const sim = this.#sim;
+		const all = [...sim.observer.records.resources.values()];
+		const owner = all[sim.below(all.length)];
+		if (owner?.resource.id === undefined || sim.happens(0.2)) {
+			return [];
+		}
+		const { id } = owner.resource;
+		if (id.name === own) {
+			return [];
+		}
+		return [
+			create(OwnerReferenceSchema, {
+				name: id.name,
+				uid: id.uid,
+				region: owner.deployment.info.region,
+				unsetOnDelete: sim.happens(0.3),
+				requiresOwnerReference: sim.happens(0.15),
+				...(id.type && { type: id.type }),
+				...(id.tenancy && { tenancy: id.tenancy }),
+			}),
+		];
+	}
+
+	/** Deletes a resource, as the resource service does. */
+	async delete(
+		server: SimulatedServer,
+		name: string,
+		namespace: string,
+		dryRun = false,
+	): Promise<void> {
+		const { type } = server.deployment.service;
+		const id = { ...idOf(type, name), tenancy: tenancyOf({ partition: "default", namespace }) };
+		const stored = await lookup(server.storage, id);
+		const mutations = stored === undefined ? [] : deletion(this.#sim.runtime, stored);
+		if (mutations.length > 0) {
+			if (!dryRun) {
+				this.#sim.observer.requests.deletions.add(stored?.id?.uid ?? "");
+			}
+			await server.store.commit(mutations, { dryRun });
+		}
+	}
+
+	/** Takes the finalizer of users off a resource that is being deleted. */
+	async release(server: SimulatedServer, name: string, namespace: string): Promise<void> {
+		const { type } = server.deployment.service;
+		const id = { ...idOf(type, name), tenancy: tenancyOf({ partition: "default", namespace }) };
+		const stored = await lookup(server.storage, id);
+		if (
+			stored === undefined ||
+			!isMarkedForDeletion(stored) ||
+			!finalizersOf(stored).includes(finalizer)
+		) {
+			return;
+		}
+		this.#sim.observer.requests.releases.add(stored.id?.uid ?? "");
+		const next: Resource = {
+			...stored,
+			metadata: { ...stored.metadata },
+			generation: newUlid(this.#sim.runtime),
+		};
+		removeFinalizer(next, finalizer);
+		await server.store.commit(
+			finalizersOf(next).length === 0
+				? deletionWithTombstone(this.#sim.runtime, stored)
+				: [{ op: "put", resource: next, expectedVersion: stored.version }],
+		);
+	}
+
+	/** Marks the namespace, so that its janitor empties it. */
+	async #deleteNamespace(server: SimulatedServer): Promise<void> {
+		const { runtime, observer } = this.#sim;
+		const stored = await lookup(server.storage, idOf(Namespace, namespaces[1]));
+		if (stored === undefined || isMarkedForDeletion(stored)) {
+			return;
+		}
+		observer.requests.namespaces.add(`${server.deployment.info.name}/${namespaces[1]}`);
+		const marked: Resource = {
+			...stored,
+			generation: newUlid(runtime),
+			metadata: {
+				...stored.metadata,
+				[deletionTimestampKey]: new Date(runtime.clock.now()).toISOString(),
+			},
+		};
+		addFinalizer(marked, "janitor");
+		const put: Mutation = { op: "put", resource: marked, expectedVersion: stored.version };
+		await server.store.commit([put]);
+	}
+}
+
+/** Any server of a deployment that serves. */
+export function serverOf(
+	sim: SimulationContext,
+	{ servers }: SimulatedDeployment,
+): SimulatedServer | undefined {
+	const open = servers.filter(({ isOpen }) => isOpen);
+	return open[sim.below(open.length)];
+}

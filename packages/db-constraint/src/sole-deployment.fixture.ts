@@ -1,0 +1,237 @@
+import { create, type DescMessage } from "@bufbuild/protobuf";
+import type { Resource } from "@plinth/proto";
+import {
+	addFinalizer,
+	decodeShared,
+	finalizersOf,
+	idOf,
+	isMarkedForDeletion,
+	newUlid,
+	type ResourceType,
+	referenceTo,
+	removeFinalizer,
+	resourceOf,
+	tenancyOf,
+} from "@plinth/resource";
+import { deletionWithTombstone } from "@plinth/resource-service";
+import type { Runtime } from "@plinth/runtime";
+import { type StorageBackend, wildcard } from "@plinth/storage";
+import { type Constraints, createConstraints } from "./constraints.ts";
+import { isPastRecall } from "./holder-decision.ts";
+import type { ConstraintLimits } from "./limits.ts";
+import { localEnvironment } from "./local-environment.ts";
+import { type ModelReference, NaiveModel } from "./naive-model.fixture.ts";
+import { NodeLoop } from "./node-loop.fixture.ts";
+import type { DrawnSchema } from "./random-schema.fixture.ts";
+import { deletion } from "./removals.ts";
+import { ServiceDescriptor } from "./service-descriptor.ts";
+import { lookup, ResourceShadow, shadowOf } from "./shadow-records.ts";
+
+/** The finalizer that users put on what they hold. */
+const held = "user/holds";
+
+/** What a deployment is made of. */
+export interface SoleOptions {
+	readonly backend: StorageBackend;
+	readonly runtime: Runtime;
+	readonly schema: DrawnSchema;
+	readonly types: readonly ResourceType<DescMessage>[];
+	readonly limits?: Partial<ConstraintLimits>;
+}
+
+/** One deployment of a drawn schema, with its handlers. Resources are named `T0/a`. */
+export class SoleDeployment {
+	readonly failures: unknown[] = [];
+	readonly #options: SoleOptions;
+	readonly #constraints: Constraints;
+	readonly #stop = new AbortController();
+	readonly #loop: NodeLoop;
+
+	constructor(options: SoleOptions) {
+		const { backend, runtime, types, limits = {} } = options;
+		this.#options = options;
+		this.#constraints = createConstraints({
+			backend,
+			descriptor: new ServiceDescriptor({ types, service: "demo" }),
+			environment: localEnvironment("01SOLE", "demo", "v1"),
+			runtime,
+			limits,
+		});
+		this.#loop = new NodeLoop({
+			constraints: this.#constraints,
+			...runtime,
+			onFailure: (failure) => this.failures.push(failure),
+		});
+	}
+
+	/** Brings the schema into force and begins to follow the storage. */
+	async start(): Promise<void> {
+		void this.#constraints.run(this.#stop.signal);
+		await this.#constraints.schemaPass.begin();
+		await this.#constraints.schemaPass.complete(this.#stop.signal);
+	}
+
+	/** Ends. */
+	stop(): void {
+		this.#loop.stop();
+		this.#stop.abort();
+	}
+
+	/** Stores a resource over what there is. */
+	async write(key: string, references: readonly ModelReference[], isHeld: boolean): Promise<void> {
+		const { runtime, backend } = this.#options;
+		const type = this.#typeOf(key);
+		const id = this.#id(key);
+		const stored = await lookup(backend, id);
+		if (stored !== undefined && isMarkedForDeletion(stored)) {
+			throw new Error(`${key} is being deleted`);
+		}
+		const init: Record<string, unknown> = {};
+		for (const { field, target } of references) {
+			const reference = referenceTo({ type: this.#typeOf(target).type, name: nameOf(target) });
+			const isList = this.#fieldOf(key, field)?.isList;
+			init[field] = isList ? [...listOf(init[field]), reference] : reference;
+		}
+		const resource: Resource = {
+			...resourceOf(type, { id, data: create(type.schema, init) }),
+			metadata: { ...stored?.metadata },
+			generation: newUlid(runtime),
+		};
+		resource.id = { ...id, uid: stored?.id?.uid ?? newUlid(runtime) };
+		if (stored === undefined && isHeld) {
+			addFinalizer(resource, held);
+		}
+		await this.#constraints.store.commit([
+			{ op: "put", resource, expectedVersion: stored?.version ?? "" },
+		]);
+	}
+
+	/** Deletes a resource, or marks it. */
+	async delete(key: string): Promise<void> {
+		const { runtime, backend } = this.#options;
+		const stored = await lookup(backend, this.#id(key));
+		const mutations = stored === undefined ? [] : deletion(runtime, stored);
+		if (mutations.length > 0) {
+			await this.#constraints.store.commit(mutations);
+		}
+	}
+
+	/** Takes the user's finalizer off a resource that is being deleted. */
+	async release(key: string): Promise<void> {
+		const { runtime, backend } = this.#options;
+		const stored = await lookup(backend, this.#id(key));
+		if (!stored || !isMarkedForDeletion(stored) || !finalizersOf(stored).includes(held)) {
+			return;
+		}
+		const next = { ...stored, metadata: { ...stored.metadata }, generation: newUlid(runtime) };
+		removeFinalizer(next, held);
+		await this.#constraints.store.commit(
+			finalizersOf(next).length === 0
+				? deletionWithTombstone(runtime, stored)
+				: [{ op: "put", resource: next, expectedVersion: stored.version }],
+		);
+	}
+
+	/** What is there, in the words of the model. */
+	async describe(): Promise<readonly string[]> {
+		return (await this.model()).describe();
+	}
+
+	/** A model of what is there. */
+	async model(): Promise<NaiveModel> {
+		const model = new NaiveModel();
+		for (const [at, type] of this.#options.types.entries()) {
+			for (const resource of await this.#list(type)) {
+				model.resources.set(`T${at}/${resource.id?.name}`, {
+					references: this.#referencesOf(at, resource),
+					isHeld: finalizersOf(resource).includes(held),
+					isMarked: isMarkedForDeletion(resource),
+				});
+			}
+		}
+		return model;
+	}
+
+	/** References to what is not there, of resources that are not past recall. */
+	async dangling(): Promise<readonly string[]> {
+		const all = new Set((await this.describe()).map((line) => line.split(" ")[0]));
+		const problems: string[] = [];
+		for (const [at, type] of this.#options.types.entries()) {
+			for (const resource of await this.#list(type)) {
+				for (const { field, target } of this.#referencesOf(at, resource)) {
+					if (!all.has(target) && !isPastRecall(resource)) {
+						problems.push(`T${at}/${resource.id?.name}.${field} -> ${target}`);
+					}
+				}
+			}
+		}
+		return problems;
+	}
+
+	/** Shadows of what is not there. */
+	async orphans(): Promise<readonly string[]> {
+		const query = {
+			type: ResourceShadow.type,
+			tenancy: { partition: "", namespace: "" },
+			namePrefix: "s-",
+		};
+		const { resources } = await this.#options.backend.list(query);
+		const all = new Set((await this.describe()).map((line) => line.split(" ")[0]));
+		return resources.flatMap((resource) => {
+			const key = shadowOf(resource)?.shadow.resource;
+			const name = `${key?.kind}/${key?.name}`;
+			return all.has(name) ? [] : [name];
+		});
+	}
+
+	async #list(type: ResourceType<DescMessage>): Promise<readonly Resource[]> {
+		const query = {
+			type: type.type,
+			tenancy: { partition: wildcard, namespace: wildcard },
+			namePrefix: "",
+		};
+		return (await this.#options.backend.list(query)).resources;
+	}
+
+	#referencesOf(at: number, resource: Resource): readonly ModelReference[] {
+		const type = this.#options.types[at];
+		const fields = this.#options.schema[at] ?? [];
+		if (type === undefined) {
+			return [];
+		}
+		const data = new Map(Object.entries(decodeShared(type, resource).data));
+		return fields.flatMap(({ target, rule }, index) => {
+			const value = data.get(`f${index}`);
+			const values = Array.isArray(value) ? value : value === undefined ? [] : [value];
+			return values.map((each) => {
+				const name = String(Object(each).name);
+				return { field: `f${index}`, target: `T${target}/${name}`, rule };
+			});
+		});
+	}
+
+	#typeOf(key: string): ResourceType<DescMessage> {
+		const type = this.#options.types[Number(key.slice(1, key.indexOf("/")))];
+		if (type === undefined) {
+			throw new Error(`${key} is of no type`);
+		}
+		return type;
+	}
+
+	#fieldOf(key: string, field: string) {
+		return this.#options.schema[Number(key.slice(1, key.indexOf("/")))]?.[Number(field.slice(1))];
+	}
+
+	#id(key: string) {
+		const tenancy = tenancyOf({ partition: "default", namespace: "default" });
+		return { ...idOf(this.#typeOf(key), nameOf(key)), tenancy };
+	}
+}
+
+function listOf(value: unknown): readonly unknown[] {
+	return Array.isArray(value) ? value : [];
+}
+
+function nameOf(key: string): string {
+	return key.slice(key.indexOf("/") + 1);
+}
