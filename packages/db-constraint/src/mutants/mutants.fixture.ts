@@ -12,7 +12,7 @@ export interface Mutant {
 /** One for each rule that closes a hole. */
 export const mutants: readonly Mutant[] = [
 	{
-		name: "answer no without changing the guard",
+		name: "decide no without changing the guard",
 		file: "final-decisions.ts",
 		find: `const version = await context.guards.change(target);
 			await context.index.reached(version, signal);`,
@@ -59,7 +59,7 @@ export const mutants: readonly Mutant[] = [
 			return done;`,
 	},
 	{
-		name: "drop on expiry without holderQuery",
+		name: "drop on expiry without a query",
 		file: "node/owned-pending-handler.ts",
 		find: "const answer = await this.#holderQuery.one(stored, deployment);",
 		replace: `if (!isHinted) {
@@ -111,7 +111,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "drop a source because its deployment is absent from the picture",
-		file: "holderQuery.ts",
+		file: "holder-query.ts",
 		find: "if (await this.#context.environment.isDeleted(deployment.uid)) {",
 		replace: `const picture = this.#context.environment.deployments();
 			if (!picture.some(({ uid }) => uid === deployment.uid)) {`,
