@@ -4,7 +4,6 @@ import {
 	type Constraints,
 	createConstraints,
 	EnvRegistry,
-	reestablishOwnReferences,
 	followSchema,
 	localEnvironment,
 	metaService,
@@ -12,6 +11,7 @@ import {
 	openLocalUid,
 	type ReferenceMetrics,
 	recordDeletedDeployments,
+	reestablishOwnReferences,
 	type SchemaInForce,
 	ServiceDescriptor,
 } from "@plinth/db-constraint";
