@@ -1,5 +1,5 @@
 /**
- * Fails when generated code is stale. Every `buf.gen*.yaml` below the root is run into a temporary folder, and each
+ * Fails if generated code is stale. Every `buf.gen*.yaml` below the root is run into a temporary folder, and each
  * folder that its plugins write to is compared with what is committed there, file by file. A template that
  * generates nothing fails too: it would let everything pass.
  *
@@ -78,7 +78,7 @@ function generate({ folder, file }: Template, output: string): Promise<void> {
 	return promise;
 }
 
-/** The content of each file in a folder, by path. None where there is no such folder. */
+/** The content of each file in a folder, by path; empty if the folder does not exist. */
 function filesIn(folder: string): ReadonlyMap<string, string> {
 	if (!existsSync(folder)) {
 		return new Map();

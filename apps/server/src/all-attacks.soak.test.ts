@@ -4,12 +4,9 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { NamespaceSchema, ResourceService } from "@plinth/proto";
 import { idOf, Namespace, resourceOf } from "@plinth/resource";
 import { tokenHash } from "@plinth/resource-service";
-import { expect, it, onTestFinished } from "vitest";
 // A fixture, which packages do not export.
-import {
-	EtcdProcess,
-	hasEtcd,
-} from "../../../packages/storage-etcd/src/testing/etcd-process.fixture.ts";
+import { EtcdProcess, hasEtcd } from "@plinth/storage-etcd/testing";
+import { expect, it, onTestFinished } from "vitest";
 import { JukeboxService } from "../testdata/gen/music/v1/music_pb.ts";
 import { attack } from "./attackers.fixture.ts";
 import { filesOf } from "./certificates.fixture.ts";

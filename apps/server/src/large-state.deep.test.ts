@@ -3,13 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { StorageBackend } from "@plinth/storage";
 import { createEtcdBackend } from "@plinth/storage-etcd";
+// A fixture, which packages do not export.
+import { EtcdProcess, hasEtcd } from "@plinth/storage-etcd/testing";
 import { createSqliteBackend } from "@plinth/storage-sqlite";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-// A fixture, which packages do not export.
-import {
-	EtcdProcess,
-	hasEtcd,
-} from "../../../packages/storage-etcd/src/testing/etcd-process.fixture.ts";
 import { artist } from "../testdata/music.ts";
 import { musicModuleFile, ServerProcess } from "./server-process.fixture.ts";
 import { databaseFile } from "./storage/open-storage.ts";

@@ -2,9 +2,9 @@ import { setTimeout } from "node:timers/promises";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { ResourceService } from "@plinth/proto";
-import { onTestFinished } from "vitest";
 // A fixture, which packages do not export.
-import { EtcdProcess } from "../../../packages/storage-etcd/src/testing/etcd-process.fixture.ts";
+import { EtcdProcess } from "@plinth/storage-etcd/testing";
+import { onTestFinished } from "vitest";
 import { musicModuleFile, ServerProcess } from "./server-process.fixture.ts";
 
 /** A client of a server, once it listens. */

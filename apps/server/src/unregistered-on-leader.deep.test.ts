@@ -1,6 +1,6 @@
-import { describe, expect, it } from "vitest";
 // A fixture, which packages do not export.
-import { hasEtcd } from "../../../packages/storage-etcd/src/testing/etcd-process.fixture.ts";
+import { hasEtcd } from "@plinth/storage-etcd/testing";
+import { describe, expect, it } from "vitest";
 import { clientOf, startLeaderWithoutModule, until } from "./leader-without-module.fixture.ts";
 import { artistOfTenant, artistsOfTenant, hasTenant, tenant, tenantId } from "./tenant.fixture.ts";
 

@@ -21,9 +21,9 @@ import {
 	ensureDefaultTenancy,
 	insecureAllowAll,
 } from "@plinth/resource-service";
+import { artist, demoTypes } from "@plinth/resource-service/testing";
 import { systemRuntime } from "@plinth/runtime";
 import { decorateBackend, type StorageBackend } from "@plinth/storage";
-import { artist, demoTypes } from "../../resource-service/src/demo.fixture.ts";
 import { createIfMissing } from "../src/create-storage.ts";
 import { createSqliteBackend } from "../src/index.ts";
 import { StorageWriter } from "../src/writer.ts";

@@ -28,7 +28,7 @@ export const exceptions: readonly Exception[] = [
 	{
 		page: "docs/design/architecture.md",
 		line: /^examples\/\* +modules for the server$/,
-		reason: "a drawing; scripts/check-bands.ts checks what it shows",
+		reason: "a drawing; scripts/check-layers.ts checks what it shows",
 	},
 	{
 		page: "docs/security.md",

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { isAsShown, Terminal } from "../../../examples/catalog/test/walk-through.fixture.ts";
+import { isAsShown, Terminal } from "@plinth/example-catalog/testing";
 import type { Checkout } from "./checkout.ts";
 import { root } from "./page.ts";
 

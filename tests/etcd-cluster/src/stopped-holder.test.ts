@@ -1,9 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { idOf, resourceOf } from "@plinth/resource";
+import { ArtistSchema } from "@plinth/resource-service/testing";
 import { encodeFence } from "@plinth/runtime";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ArtistSchema } from "../../../packages/resource-service/testdata/gen/acme/demo/v2/demo_pb.ts";
 import { effectWhere } from "./clients/effects.ts";
 import type { Life } from "./clients/life.ts";
 import { type Cluster, hasEtcd, startCluster } from "./cluster/cluster.ts";

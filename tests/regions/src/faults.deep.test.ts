@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { firstRegions } from "@plinth/example-regions/plan";
+import { Regions } from "@plinth/example-regions/regions";
 import { seededRandom } from "@plinth/runtime/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { firstRegions } from "../../../examples/regions/src/plan.ts";
-import { Regions } from "../../../examples/regions/src/regions.ts";
 import { look, type World, work } from "./clients/client.ts";
 import { Moments } from "./clients/moments.ts";
 import { places } from "./clients/places.ts";

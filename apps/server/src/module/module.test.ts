@@ -1,10 +1,9 @@
 import { fileURLToPath } from "node:url";
-import { Partition } from "@plinth/resource";
-import { describe, expect, it } from "vitest";
 // Test data, which packages do not export.
-import { thingReferencing } from "../../../../packages/db-constraint/testdata/other-thing.ts";
-import { Thing } from "../../../../packages/db-constraint/testdata/types.ts";
-import { liveType } from "../../../../packages/resource-service/src/live-type.fixture.ts";
+import { Thing, thingReferencing } from "@plinth/db-constraint/testing";
+import { Partition } from "@plinth/resource";
+import { liveType } from "@plinth/resource-service/testing";
+import { describe, expect, it } from "vitest";
 import { Artist, musicModule } from "../../testdata/music.ts";
 import { defineModule } from "./define-module.ts";
 import { loadModule, loadModules, ModuleError } from "./load-module.ts";

@@ -3,13 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { silentLogger, systemRuntime } from "@plinth/runtime";
 import { Inconsistent } from "@plinth/storage";
-import { describe, expect, it, onTestFinished } from "vitest";
 // A fixture, which packages do not export.
-import {
-	EtcdProcess,
-	etcdctl,
-	hasEtcd,
-} from "../../../../packages/storage-etcd/src/testing/etcd-process.fixture.ts";
+import { EtcdProcess, etcdctl, hasEtcd } from "@plinth/storage-etcd/testing";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { openStorage } from "./open-storage.ts";
 
 describe.skipIf(!hasEtcd)("the password of etcd's user", () => {

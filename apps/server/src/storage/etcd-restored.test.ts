@@ -1,10 +1,7 @@
 import { silentLogger, systemRuntime } from "@plinth/runtime";
-import { describe, expect, it, onTestFinished } from "vitest";
 // A fixture, which packages do not export.
-import {
-	EtcdProcess,
-	hasEtcd,
-} from "../../../../packages/storage-etcd/src/testing/etcd-process.fixture.ts";
+import { EtcdProcess, hasEtcd } from "@plinth/storage-etcd/testing";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { declareEtcdRestored } from "../backup/etcd-restored.ts";
 import { UsageError } from "../configuration/usage-error.ts";
 import { openStorage } from "./open-storage.ts";

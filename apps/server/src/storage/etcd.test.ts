@@ -2,12 +2,9 @@ import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { ResourceService } from "@plinth/proto";
 import { idOf, typeOf } from "@plinth/resource";
-import { describe, expect, it, onTestFinished } from "vitest";
 // A fixture, which packages do not export.
-import {
-	EtcdProcess,
-	hasEtcd,
-} from "../../../../packages/storage-etcd/src/testing/etcd-process.fixture.ts";
+import { EtcdProcess, hasEtcd } from "@plinth/storage-etcd/testing";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { Artist, artist } from "../../testdata/music.ts";
 import { musicModuleFile, ServerProcess } from "../server-process.fixture.ts";
 

@@ -1,14 +1,11 @@
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
+// Fixtures and test data, which packages do not export.
+import { Thing, ThingSchema } from "@plinth/db-constraint/testing";
 import { idOf, Namespace, resourceOf } from "@plinth/resource";
 import type { Logger } from "@plinth/runtime";
+import { EtcdProcess, hasEtcd } from "@plinth/storage-etcd/testing";
 import { describe, expect, it, onTestFinished } from "vitest";
-// Fixtures and test data, which packages do not export.
-import { Thing, ThingSchema } from "../../../../packages/db-constraint/testdata/types.ts";
-import {
-	EtcdProcess,
-	hasEtcd,
-} from "../../../../packages/storage-etcd/src/testing/etcd-process.fixture.ts";
 import { musicModule } from "../../testdata/music.ts";
 import { defineModule, type Module } from "../module/index.ts";
 import { startServer } from "../started-server.fixture.ts";

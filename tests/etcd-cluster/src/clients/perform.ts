@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Resource } from "@plinth/proto";
 import { decode, idOf, resourceOf } from "@plinth/resource";
-import { ArtistSchema } from "../../../../packages/resource-service/testdata/gen/acme/demo/v2/demo_pb.ts";
+import { ArtistSchema } from "@plinth/resource-service/testing";
 import type { Call, Operation, Outcome } from "../history/history.ts";
 import { Register } from "../module/types.ts";
 import type { Life, ResourceClient } from "./life.ts";

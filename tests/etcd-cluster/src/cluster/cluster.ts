@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 // A fixture, which packages do not export.
-import { EtcdProcess } from "../../../../packages/storage-etcd/src/testing/etcd-process.fixture.ts";
+import { EtcdProcess } from "@plinth/storage-etcd/testing";
 import { ServerProcess } from "./server-process.ts";
 
-export { hasEtcd } from "../../../../packages/storage-etcd/src/testing/etcd-process.fixture.ts";
+export { hasEtcd } from "@plinth/storage-etcd/testing";
 
 /** Servers that share an etcd. */
 export interface Cluster {

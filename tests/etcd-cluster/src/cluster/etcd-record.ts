@@ -1,14 +1,14 @@
 import { fromBinary } from "@bufbuild/protobuf";
 import { type Resource, ResourceSchema } from "@plinth/proto";
 import { decode } from "@plinth/resource";
-// Parts of the package that it does not export.
-import { EtcdClient } from "../../../../packages/storage-etcd/src/client/etcd-client.ts";
 import {
+	EtcdClient,
 	type Event,
 	Event_EventType,
+	Keys,
 	type KeyValue,
-} from "../../../../packages/storage-etcd/src/gen/mvccpb/kv_pb.ts";
-import { Keys, keyText } from "../../../../packages/storage-etcd/src/keys.ts";
+	keyText,
+} from "@plinth/storage-etcd/testing";
 import type {
 	EffectChange,
 	LeaseChange,

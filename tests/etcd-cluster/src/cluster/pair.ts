@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { idOf, resourceOf } from "@plinth/resource";
-import { LabelSchema } from "../../../../packages/resource-service/testdata/gen/acme/demo/v2/demo_pb.ts";
+import { LabelSchema } from "@plinth/resource-service/testing";
 import type { Life } from "../clients/life.ts";
 import { Task } from "../module/types.ts";
 import type { Cluster } from "./cluster.ts";

@@ -4,11 +4,8 @@ import process from "node:process";
 import { create } from "@bufbuild/protobuf";
 import { defineController, requeueAfter } from "@plinth/controller";
 import { idOf } from "@plinth/resource";
+import { AlbumSchema, FestivalSchema } from "@plinth/resource-service/testing";
 import { defineModule } from "@plinth/server/module";
-import {
-	AlbumSchema,
-	FestivalSchema,
-} from "../../../../packages/resource-service/testdata/gen/acme/demo/v2/demo_pb.ts";
 import { Effect, type EffectData, Presence, Register, Task } from "./types.ts";
 
 /** How often the singleton writes, in milliseconds. */

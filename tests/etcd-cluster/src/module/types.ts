@@ -6,7 +6,7 @@ import {
 	ArtistSchema,
 	FestivalSchema,
 	LabelSchema,
-} from "../../../../packages/resource-service/testdata/gen/acme/demo/v2/demo_pb.ts";
+} from "@plinth/resource-service/testing";
 
 /** What clients write and read. Its `genre` is a text that is written once. */
 export const Register = defineType(ArtistSchema);

@@ -1,4 +1,4 @@
-import { firstRegions } from "../../../../examples/regions/src/plan.ts";
+import { firstRegions } from "@plinth/example-regions/plan";
 import { type Key, type Kind, keyOf, type Place } from "../history/history.ts";
 
 /** What is told of a kind. */

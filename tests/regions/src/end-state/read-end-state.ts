@@ -1,4 +1,4 @@
-import type { Regions } from "../../../../examples/regions/src/regions.ts";
+import type { Regions } from "@plinth/example-regions/regions";
 import { insist } from "../clients/api.ts";
 import { type JsonObject, objectOf, objectsOf, textOf } from "../clients/json.ts";
 import { kindOf, kinds } from "../clients/places.ts";

@@ -1,6 +1,6 @@
 import { setTimeout } from "node:timers/promises";
+import type { Regions } from "@plinth/example-regions/regions";
 import type { Random } from "@plinth/runtime";
-import type { Regions } from "../../../../examples/regions/src/regions.ts";
 import type { Moments } from "../clients/moments.ts";
 
 /** How often each server was killed, by its name. */

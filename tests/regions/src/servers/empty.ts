@@ -1,4 +1,4 @@
-import type { Regions } from "../../../../examples/regions/src/regions.ts";
+import type { Regions } from "@plinth/example-regions/regions";
 import { remove, type World } from "../clients/client.ts";
 import { places } from "../clients/places.ts";
 import { readEndState } from "../end-state/read-end-state.ts";
