@@ -4,7 +4,6 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { NamespaceSchema, ResourceService } from "@plinth/proto";
 import { idOf, Namespace, resourceOf } from "@plinth/resource";
 import { tokenHash } from "@plinth/resource-service";
-// A fixture, which packages do not export.
 import { EtcdProcess, hasEtcd } from "@plinth/storage-etcd/testing";
 import { expect, it, onTestFinished } from "vitest";
 import { JukeboxService } from "../testdata/gen/music/v1/music_pb.ts";

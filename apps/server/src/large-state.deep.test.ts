@@ -3,7 +3,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { StorageBackend } from "@plinth/storage";
 import { createEtcdBackend } from "@plinth/storage-etcd";
-// A fixture, which packages do not export.
 import { EtcdProcess, hasEtcd } from "@plinth/storage-etcd/testing";
 import { createSqliteBackend } from "@plinth/storage-sqlite";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";

@@ -2,7 +2,6 @@ import { setTimeout } from "node:timers/promises";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { ResourceService } from "@plinth/proto";
-// A fixture, which packages do not export.
 import { EtcdProcess } from "@plinth/storage-etcd/testing";
 import { onTestFinished } from "vitest";
 import { musicModuleFile, ServerProcess } from "./server-process.fixture.ts";

@@ -1,4 +1,3 @@
-// A fixture, which packages do not export.
 import { hasEtcd } from "@plinth/storage-etcd/testing";
 import { describe, expect, it } from "vitest";
 import { clientOf, startLeaderWithoutModule, until } from "./leader-without-module.fixture.ts";

@@ -4,10 +4,10 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { AnySchema } from "@bufbuild/protobuf/wkt";
 import { type Resource, ResourceSchema } from "@plinth/proto";
 import { EtcdClient } from "../src/client/etcd-client.ts";
+import { EtcdProcess } from "../src/etcd-process.fixture.ts";
 import { Compare_CompareTarget, TxnRequestSchema } from "../src/gen/etcdserverpb/rpc_pb.ts";
 import { createEtcdBackend } from "../src/index.ts";
 import { Keys } from "../src/keys.ts";
-import { EtcdProcess } from "../src/testing/etcd-process.fixture.ts";
 
 const seconds = Number(process.argv[2] ?? 3);
 

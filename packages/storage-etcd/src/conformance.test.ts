@@ -4,8 +4,8 @@ import { FakeClock } from "@plinth/runtime/testing";
 import { describeConformance } from "@plinth/storage/conformance";
 import { afterAll, beforeAll, describe, it } from "vitest";
 import { createEtcdBackend } from "./etcd-backend.ts";
-import { EtcdLeases } from "./etcd-leases.ts";
-import { EtcdProcess, hasEtcd } from "./testing/etcd-process.fixture.ts";
+import { EtcdProcess, hasEtcd } from "./etcd-process.fixture.ts";
+import { EtcdLeases } from "./leases/etcd-leases.ts";
 
 describe.skipIf(!hasEtcd)("on a real etcd", () => {
 	let etcd: EtcdProcess;

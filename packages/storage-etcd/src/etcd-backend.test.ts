@@ -8,23 +8,23 @@ import {
 	VersionCompacted,
 	WatchClosed,
 } from "@plinth/storage";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { EtcdClient } from "./client/etcd-client.ts";
-import { ForeignData } from "./decode-resource.ts";
-import { createEtcdBackend, type EtcdBackendOptions, type EtcdStorage } from "./etcd-backend.ts";
-import { TxnRequestSchema } from "./gen/etcdserverpb/rpc_pb.ts";
-import { Keys } from "./keys.ts";
 import {
 	ArtistWatch,
 	allArtists,
 	artist,
 	idOfArtist,
-	listed,
-	put,
+	listArtists,
+	putArtist,
 	textOf,
-} from "./testing/artists.fixture.ts";
-import { EtcdProcess, hasEtcd } from "./testing/etcd-process.fixture.ts";
-import { TcpProxy } from "./testing/tcp-proxy.fixture.ts";
+} from "@plinth/storage/testing";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { EtcdClient } from "./client/etcd-client.ts";
+import { createEtcdBackend, type EtcdBackendOptions, type EtcdStorage } from "./etcd-backend.ts";
+import { EtcdProcess, hasEtcd } from "./etcd-process.fixture.ts";
+import { TxnRequestSchema } from "./gen/etcdserverpb/rpc_pb.ts";
+import { Keys } from "./keys.ts";
+import { ForeignData } from "./state/decode-resource.ts";
+import { TcpProxy } from "./tcp-proxy.fixture.ts";
 
 /** The revision of etcd that a version stands for. */
 function revisionOf({ identity }: EtcdStorage, version: string): bigint {
@@ -71,7 +71,9 @@ describe.skipIf(!hasEtcd)("the etcd backend", () => {
 		const open = cluster();
 		const first = await open();
 		await Promise.all(
-			Array.from({ length: 350 }, (_, index) => first.commit([put(`artist-${index}`, "text")])),
+			Array.from({ length: 350 }, (_, index) =>
+				first.commit([putArtist(`artist-${index}`, "text")]),
+			),
 		);
 		const stop = new AbortController();
 		const opening = open({ signal: stop.signal });
@@ -85,7 +87,7 @@ describe.skipIf(!hasEtcd)("the etcd backend", () => {
 		const first = await open();
 		await Promise.all(
 			Array.from({ length: 50 }, (_, index) =>
-				first.commit([put(`artist-${index}`, "x".repeat(1000))]),
+				first.commit([putArtist(`artist-${index}`, "x".repeat(1000))]),
 			),
 		);
 		await expect(open({ limits: { memoryBytes: 20_000 } })).rejects.toThrow(
@@ -97,7 +99,9 @@ describe.skipIf(!hasEtcd)("the etcd backend", () => {
 		const open = cluster();
 		const first = await open();
 		await Promise.all(
-			Array.from({ length: 350 }, (_, index) => first.commit([put(`artist-${index}`, "text")])),
+			Array.from({ length: 350 }, (_, index) =>
+				first.commit([putArtist(`artist-${index}`, "text")]),
+			),
 		);
 		const second = await open();
 		const [before, after] = [await first.list(allArtists), await second.list(allArtists)];
@@ -108,9 +112,9 @@ describe.skipIf(!hasEtcd)("the etcd backend", () => {
 	it("keeps clusters of different prefixes apart", async () => {
 		const here = await cluster()();
 		const there = await cluster()();
-		await here.commit([put("a")]);
-		expect(await listed(there)).toEqual([]);
-		await there.commit([put("a")]);
+		await here.commit([putArtist("a")]);
+		expect(await listArtists(there)).toEqual([]);
+		await there.commit([putArtist("a")]);
 	});
 
 	it("tells a watch on one server what another one commits", async () => {
@@ -118,10 +122,10 @@ describe.skipIf(!hasEtcd)("the etcd backend", () => {
 		const [writer, reader] = [await open(), await open()];
 		const watch = new ArtistWatch(reader);
 		await watch.snapshot();
-		const { version } = await writer.commit([put("a", "1"), put("b", "1")]);
+		const { version } = await writer.commit([putArtist("a", "1"), putArtist("b", "1")]);
 		await writer.commit([
 			{ op: "delete", id: idOfArtist("a"), expectedVersion: version },
-			put("b", "2", version),
+			putArtist("b", "2", version),
 		]);
 		const told = [await watch.next(), await watch.next(), await watch.next(), await watch.next()];
 		expect(told).toEqual(["upsert a=1", "upsert b=1", "delete a", "upsert b=2"]);
@@ -132,7 +136,7 @@ describe.skipIf(!hasEtcd)("the etcd backend", () => {
 		const open = cluster();
 		const [writer, reader] = [await open(), await open()];
 		for (let version = "", round = 0; round < 30; round++) {
-			({ version } = await writer.commit([put("a", String(round), version)]));
+			({ version } = await writer.commit([putArtist("a", String(round), version)]));
 			const read = await reader.read(idOfArtist("a"), { consistency: "strong" });
 			expect(textOf(read)).toBe(String(round));
 		}
@@ -140,16 +144,16 @@ describe.skipIf(!hasEtcd)("the etcd backend", () => {
 
 	it("gives commits that wait at the same time one revision, unless they depend on each other", async () => {
 		const backend = await cluster()();
-		await backend.commit([put("warm")]);
+		await backend.commit([putArtist("warm")]);
 		// The first two groups leave at once; what is made meanwhile waits together.
 		const commits = await Promise.all(
-			Array.from({ length: 40 }, (_, index) => backend.commit([put(`a-${index}`)])),
+			Array.from({ length: 40 }, (_, index) => backend.commit([putArtist(`a-${index}`)])),
 		);
 		expect(new Set(commits.map(({ version }) => version)).size).toBeLessThan(10);
 		const chain = await Promise.allSettled([
-			backend.commit([put("x"), { op: "assert", id: idOfArtist("y"), expectedVersion: "" }]),
-			backend.commit([put("y"), { op: "assert", id: idOfArtist("x"), expectedVersion: "" }]),
-			backend.commit([put("z")]),
+			backend.commit([putArtist("x"), { op: "assert", id: idOfArtist("y"), expectedVersion: "" }]),
+			backend.commit([putArtist("y"), { op: "assert", id: idOfArtist("x"), expectedVersion: "" }]),
+			backend.commit([putArtist("z")]),
 		]);
 		expect(chain.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
 	});
@@ -157,11 +161,11 @@ describe.skipIf(!hasEtcd)("the etcd backend", () => {
 	it("fits as many commits and mutations into a transaction as etcd takes", async () => {
 		const backend = await cluster()();
 		await Promise.all(
-			Array.from({ length: 1000 }, (_, index) => backend.commit([put(`a-${index}`)])),
+			Array.from({ length: 1000 }, (_, index) => backend.commit([putArtist(`a-${index}`)])),
 		);
 		const wide = (from: number) =>
-			backend.commit(Array.from({ length: 100 }, (_, index) => put(`b-${from + index}`)));
-		await Promise.all([wide(0), wide(100), wide(200), backend.commit([put("c")])]);
+			backend.commit(Array.from({ length: 100 }, (_, index) => putArtist(`b-${from + index}`)));
+		await Promise.all([wide(0), wide(100), wide(200), backend.commit([putArtist("c")])]);
 		expect((await backend.list(allArtists)).resources).toHaveLength(1301);
 	});
 
@@ -170,22 +174,25 @@ describe.skipIf(!hasEtcd)("the etcd backend", () => {
 		const way = await proxy();
 		const writer = await open();
 		const behind = await open({ endpoints: [way.url] });
-		const { version } = await writer.commit([put("a", "1")]);
+		const { version } = await writer.commit([putArtist("a", "1")]);
 		await behind.catchUp(new AbortController().signal);
 		way.block();
-		const { version: newer } = await writer.commit([put("a", "2", version)]);
+		const { version: newer } = await writer.commit([putArtist("a", "2", version)]);
 		const outcomes = Promise.allSettled([
-			behind.commit([put("a", "3", newer)]),
+			behind.commit([putArtist("a", "3", newer)]),
 			behind.commit([{ op: "delete", id: idOfArtist("b"), expectedVersion: newer }]),
-			behind.commit([put("c"), { op: "assert", id: idOfArtist("a"), expectedVersion: version }]),
+			behind.commit([
+				putArtist("c"),
+				{ op: "assert", id: idOfArtist("a"), expectedVersion: version },
+			]),
 		]);
-		await writer.commit([put("b", "1")]);
+		await writer.commit([putArtist("b", "1")]);
 		way.unblock();
 		const [current, missing, stale] = await outcomes;
 		expect(current.status).toBe("fulfilled");
 		expect(missing).toMatchObject({ status: "rejected", reason: expect.any(CasFailure) });
 		expect(stale).toMatchObject({ status: "rejected", reason: expect.any(CasFailure) });
-		expect(await listed(behind)).toEqual(["a=3", "b=1"]);
+		expect(await listArtists(behind)).toEqual(["a=3", "b=1"]);
 	});
 
 	it("learns from the watch what became of a commit whose answer was lost", async () => {
@@ -193,13 +200,13 @@ describe.skipIf(!hasEtcd)("the etcd backend", () => {
 		const way = await proxy();
 		const witness = await open();
 		const backend = await open({ endpoints: [way.url] });
-		const there = await backend.commit([put("there")]);
+		const there = await backend.commit([putArtist("there")]);
 		const seen = new ArtistWatch(witness);
 		await seen.snapshot();
 		way.block();
 		const commits = Promise.allSettled([
-			backend.commit([put("a")]),
-			backend.commit([put("there", "", there.version), put("b")]),
+			backend.commit([putArtist("a")]),
+			backend.commit([putArtist("there", "", there.version), putArtist("b")]),
 		]);
 		await seen.next();
 		way.cut();
@@ -207,8 +214,8 @@ describe.skipIf(!hasEtcd)("the etcd backend", () => {
 		way.unblock();
 		const [first, second] = await commits;
 		expect([first.status, second.status]).toEqual(["fulfilled", "fulfilled"]);
-		expect(await listed(backend)).toEqual(["a=", "b=", "there="]);
-		expect(await listed(witness)).toEqual(["a=", "b=", "there="]);
+		expect(await listArtists(backend)).toEqual(["a=", "b=", "there="]);
+		expect(await listArtists(witness)).toEqual(["a=", "b=", "there="]);
 		seen.end();
 	});
 
@@ -221,7 +228,7 @@ describe.skipIf(!hasEtcd)("the etcd backend", () => {
 		await watch.snapshot();
 		for (let round = 0; round < 3; round++) {
 			way.cut();
-			const { version } = await writer.commit([put("a", String(round))]);
+			const { version } = await writer.commit([putArtist("a", String(round))]);
 			await writer.commit([{ op: "delete", id: idOfArtist("a"), expectedVersion: version }]);
 			way.mend();
 			expect([await watch.next(), await watch.next()]).toEqual([`upsert a=${round}`, "delete a"]);
@@ -233,23 +240,23 @@ describe.skipIf(!hasEtcd)("the etcd backend", () => {
 		const open = cluster();
 		const way = await proxy();
 		const writer = await open();
-		const { version } = await writer.commit([put("goes"), put("stays")]);
+		const { version } = await writer.commit([putArtist("goes"), putArtist("stays")]);
 		const backend = await open({ endpoints: [way.url] });
 		const watch = new ArtistWatch(backend);
 		await watch.snapshot();
 		const before = await backend.read(idOfArtist("stays"));
 		way.cut();
 		await writer.commit([{ op: "delete", id: idOfArtist("goes"), expectedVersion: version }]);
-		const comes = await writer.commit([put("comes")]);
+		const comes = await writer.commit([putArtist("comes")]);
 		await (await etcdClient()).compact(revisionOf(backend, comes.version));
 		way.mend();
 		expect(await watch.failure()).toBeInstanceOf(WatchClosed);
-		expect(await listed(backend)).toEqual(["comes=", "stays="]);
+		expect(await listArtists(backend)).toEqual(["comes=", "stays="]);
 		expect(await backend.read(idOfArtist("stays"))).toBe(before);
 		expect(await new ArtistWatch(backend, version).failure()).toBeInstanceOf(VersionCompacted);
 		const again = new ArtistWatch(backend);
 		expect(await again.snapshot()).toEqual(["upsert comes=", "upsert stays="]);
-		await writer.commit([put("more")]);
+		await writer.commit([putArtist("more")]);
 		expect(await again.next()).toBe("upsert more=");
 		again.end();
 	});
@@ -258,7 +265,7 @@ describe.skipIf(!hasEtcd)("the etcd backend", () => {
 		const open = cluster();
 		const way = await proxy();
 		const writer = await open();
-		await writer.commit([put("a")]);
+		await writer.commit([putArtist("a")]);
 		const noticed = Promise.withResolvers<void>();
 		const info: LogLine = (_, message) => {
 			if (message.includes("nothing was missed")) {
@@ -272,11 +279,11 @@ describe.skipIf(!hasEtcd)("the etcd backend", () => {
 		way.cut();
 		const client = await etcdClient();
 		const elsewhere = await cluster()();
-		const other = await elsewhere.commit([put("elsewhere")]);
+		const other = await elsewhere.commit([putArtist("elsewhere")]);
 		await client.compact(revisionOf(elsewhere, other.version));
 		way.mend();
 		await noticed.promise;
-		await writer.commit([put("b")]);
+		await writer.commit([putArtist("b")]);
 		expect(await watch.next()).toBe("upsert b=");
 		watch.end();
 	});
@@ -285,7 +292,7 @@ describe.skipIf(!hasEtcd)("the etcd backend", () => {
 		const open = cluster();
 		const way = await proxy();
 		const writer = await open();
-		const { version } = await writer.commit([put("a")]);
+		const { version } = await writer.commit([putArtist("a")]);
 		const backend = await open({ endpoints: [way.url] });
 		way.cut();
 		const deletion = await writer.commit([
@@ -294,14 +301,16 @@ describe.skipIf(!hasEtcd)("the etcd backend", () => {
 		await (await etcdClient()).compact(revisionOf(backend, deletion.version));
 		way.mend();
 		await backend.catchUp(new AbortController().signal);
-		expect(await listed(backend)).toEqual([]);
+		expect(await listArtists(backend)).toEqual([]);
 	});
 
 	it("refuses what is more than a request can hold, and says so", async () => {
 		const backend = await cluster()();
 		const half = "x".repeat(800 * 1024);
-		await expect(backend.commit([put("a", half), put("b", half)])).rejects.toThrow(Exhausted);
-		await backend.commit([put("a", half)]);
+		await expect(backend.commit([putArtist("a", half), putArtist("b", half)])).rejects.toThrow(
+			Exhausted,
+		);
+		await backend.commit([putArtist("a", half)]);
 		const limits = { mutations: 200 };
 		await expect(createEtcdBackend({ endpoints: [etcd.url], limits })).rejects.toThrow(
 			"--max-txn-ops",
@@ -314,15 +323,15 @@ describe.skipIf(!hasEtcd)("the etcd backend", () => {
 			limits: { resourceBytes: 8 * 1024 * 1024 },
 		});
 		const large = "x".repeat(1700 * 1024);
-		await backend.commit([put("warm")]);
+		await backend.commit([putArtist("warm")]);
 		const [a, b, c] = await Promise.allSettled([
-			backend.commit([put("a")]),
-			backend.commit([put("b", large)]),
-			backend.commit([put("c")]),
+			backend.commit([putArtist("a")]),
+			backend.commit([putArtist("b", large)]),
+			backend.commit([putArtist("c")]),
 		]);
 		expect([a.status, c.status]).toEqual(["fulfilled", "fulfilled"]);
 		expect(b).toMatchObject({ status: "rejected", reason: expect.any(Exhausted) });
-		expect(await listed(backend)).toEqual(["a=", "c=", "warm="]);
+		expect(await listArtists(backend)).toEqual(["a=", "c=", "warm="]);
 	});
 
 	it("refuses to load what no server has stored, and names the key", async () => {
@@ -346,8 +355,8 @@ describe.skipIf(!hasEtcd)("the etcd backend", () => {
 		const value = { key, value: Buffer.from("nonsense") };
 		const request = { success: [{ request: { case: "requestPut" as const, value } }] };
 		await client.transaction(create(TxnRequestSchema, request));
-		await backend.commit([put("b")]);
-		expect(await listed(backend)).toEqual(["b="]);
+		await backend.commit([putArtist("b")]);
+		expect(await listArtists(backend)).toEqual(["b="]);
 	});
 
 	it("says who does not answer where it can't load", async () => {

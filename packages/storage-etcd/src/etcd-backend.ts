@@ -21,23 +21,27 @@ import {
 	type StorageLimits,
 	stamp,
 } from "@plinth/storage";
-import { CatchUp } from "./catch-up.ts";
 import { deadline } from "./client/deadline.ts";
 import { EtcdClient } from "./client/etcd-client.ts";
 import { EtcdError } from "./client/etcd-error.ts";
 import { defaultPrefix, defaultRequestTimeoutMs, type EtcdOptions } from "./client/etcd-options.ts";
 import { OtherCluster, WentBack } from "./client/store-position.ts";
-import { ResourceDecoder } from "./decode-resource.ts";
-import { FollowedState } from "./followed-state.ts";
-import { GroupCommit } from "./group-commit.ts";
-import { keepProving } from "./keep-proving.ts";
+import { GroupCommit } from "./commit/group-commit.ts";
+import {
+	type EtcdRequestLimits,
+	etcdRequestLimits,
+	mostMutations,
+} from "./commit/request-limits.ts";
+import { keepProving } from "./history/keep-proving.ts";
+import { replaceIncarnation } from "./history/replace-incarnation.ts";
+import { type HistoryLost, StoreHistory } from "./history/store-history.ts";
+import { openIdentity, type StoreIdentity } from "./history/store-identity.ts";
 import { Keys } from "./keys.ts";
-import { load } from "./load.ts";
-import { replaceIncarnation } from "./replace-incarnation.ts";
-import { type EtcdRequestLimits, etcdRequestLimits, mostMutations } from "./request-limits.ts";
-import { type HistoryLost, StoreHistory } from "./store-history.ts";
-import { openIdentity, type StoreIdentity } from "./store-identity.ts";
-import { VersionOffset } from "./version-offset.ts";
+import { CatchUp } from "./state/catch-up.ts";
+import { ResourceDecoder } from "./state/decode-resource.ts";
+import { FollowedState } from "./state/followed-state.ts";
+import { load } from "./state/load.ts";
+import { VersionOffset } from "./state/version-offset.ts";
 
 /** Options of the etcd backend. */
 export interface EtcdBackendOptions extends EtcdOptions {

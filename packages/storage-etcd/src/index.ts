@@ -4,9 +4,9 @@ export {
 	type EtcdTls,
 	type EtcdUser,
 } from "./client/etcd-options.ts";
-export { declareRestored } from "./declare-restored.ts";
-export { ForeignData } from "./decode-resource.ts";
+export { type EtcdRequestLimits, etcdRequestLimits } from "./commit/request-limits.ts";
 export { createEtcdBackend, type EtcdBackendOptions, type EtcdStorage } from "./etcd-backend.ts";
-export { EtcdLeases, type EtcdLeasesOptions } from "./etcd-leases.ts";
-export { type EtcdRequestLimits, etcdRequestLimits } from "./request-limits.ts";
-export type { StoreIdentity } from "./store-identity.ts";
+export { declareRestored } from "./history/declare-restored.ts";
+export type { StoreIdentity } from "./history/store-identity.ts";
+export { EtcdLeases, type EtcdLeasesOptions } from "./leases/etcd-leases.ts";
+export { ForeignData } from "./state/decode-resource.ts";

@@ -3,11 +3,11 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Inconsistent } from "@plinth/storage";
+import { listArtists, putArtist } from "@plinth/storage/testing";
 import { afterEach, describe, expect, it } from "vitest";
 import { createEtcdBackend } from "./etcd-backend.ts";
-import { EtcdLeases } from "./etcd-leases.ts";
-import { listed, put } from "./testing/artists.fixture.ts";
-import { EtcdProcess, hasEtcd } from "./testing/etcd-process.fixture.ts";
+import { EtcdProcess, hasEtcd } from "./etcd-process.fixture.ts";
+import { EtcdLeases } from "./leases/etcd-leases.ts";
 
 /** Runs a command that must succeed. */
 function run(command: string, ...args: readonly string[]): void {
@@ -66,8 +66,8 @@ describe.skipIf(!hasEtcd || !has("openssl", "version"))("TLS", () => {
 		cleanups.push(() => etcd.dispose());
 		const backend = await createEtcdBackend({ endpoints: [etcd.url], tls });
 		cleanups.push(() => backend.close());
-		await backend.commit([put("a")]);
-		expect(await listed(backend)).toEqual(["a="]);
+		await backend.commit([putArtist("a")]);
+		expect(await listArtists(backend)).toEqual(["a="]);
 		for (const refused of [{ cert: tls.cert, key: tls.key }, { ca: tls.ca }]) {
 			const opening = createEtcdBackend({
 				endpoints: [etcd.url],
@@ -101,21 +101,21 @@ describe.skipIf(!hasEtcd || !has("etcdctl", "version"))("a user and password", (
 		const auth = { user: "plinth", password: async () => current.password };
 		const backend = await createEtcdBackend({ endpoints: [etcd.url], auth });
 		cleanups.push(() => backend.close());
-		await backend.commit([put("a")]);
+		await backend.commit([putArtist("a")]);
 		const endpoint = ["--endpoints", etcd.url, "--user", "root:secret"];
 		runWith("changed\n", "etcdctl", ...endpoint, "user", "passwd", "plinth", "--interactive=false");
 		const commits = await Promise.allSettled([
-			backend.commit([put("b")]),
-			backend.commit([put("c")]),
-			backend.commit([put("d")]),
+			backend.commit([putArtist("b")]),
+			backend.commit([putArtist("c")]),
+			backend.commit([putArtist("d")]),
 		]);
 		for (const commit of commits) {
 			expect(commit).toMatchObject({ status: "rejected", reason: expect.any(Inconsistent) });
 			expect(commit).toMatchObject({ reason: { message: expect.stringContaining('"plinth"') } });
 		}
 		current.password = "changed";
-		await backend.commit([put("b")]);
-		expect(await listed(backend)).toEqual(["a=", "b="]);
+		await backend.commit([putArtist("b")]);
+		expect(await listArtists(backend)).toEqual(["a=", "b="]);
 	});
 
 	it("are Unavailable while the password can't be read", async () => {
@@ -140,12 +140,12 @@ describe.skipIf(!hasEtcd || !has("etcdctl", "version"))("a user and password", (
 		const leases = new EtcdLeases({ endpoints, auth, ttlSeconds: 2 });
 		cleanups.push(() => leases.close());
 		const { fence } = await leases.acquire("singletons", new AbortController().signal);
-		await backend.commit([put("a")], { fence });
+		await backend.commit([putArtist("a")], { fence });
 		// Its tokens are in memory only.
 		await etcd.kill();
 		await etcd.restart();
-		await backend.commit([put("b")]);
-		expect(await listed(backend)).toEqual(["a=", "b="]);
+		await backend.commit([putArtist("b")]);
+		expect(await listArtists(backend)).toEqual(["a=", "b="]);
 		const wrong = createEtcdBackend({ endpoints, auth: { ...auth, password: "guess" } });
 		await expect(wrong).rejects.toThrow("password");
 		await expect(createEtcdBackend({ endpoints })).rejects.toThrow(Inconsistent);

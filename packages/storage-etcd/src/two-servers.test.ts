@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { CasFailure, type StorageBackend, WrongUid } from "@plinth/storage";
+import { allArtists, idOfArtist, listArtists, putArtist } from "@plinth/storage/testing";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createEtcdBackend } from "./etcd-backend.ts";
-import { allArtists, idOfArtist, listed, put } from "./testing/artists.fixture.ts";
-import { EtcdProcess, hasEtcd } from "./testing/etcd-process.fixture.ts";
+import { EtcdProcess, hasEtcd } from "./etcd-process.fixture.ts";
 
 /** A commit that a writer makes: it writes some names, and relies on others staying as they are. */
 interface Plan {
@@ -38,7 +38,7 @@ async function attempt(
 	const accepted = { writes: seen(writes), relies: seen(relies) };
 	try {
 		const { version } = await backend.commit([
-			...[...accepted.writes].map(([name, expected]) => put(`n${name}`, "", expected)),
+			...[...accepted.writes].map(([name, expected]) => putArtist(`n${name}`, "", expected)),
 			...[...accepted.relies].map(([name, expectedVersion]) => {
 				return { op: "assert" as const, id: idOfArtist(`n${name}`), expectedVersion };
 			}),
@@ -112,7 +112,7 @@ describe.skipIf(!hasEtcd)("two servers on one etcd", () => {
 				for (const backend of backends) {
 					await backend.catchUp(new AbortController().signal);
 				}
-				expect(await listed(backends[0])).toEqual(await listed(backends[1]));
+				expect(await listArtists(backends[0])).toEqual(await listArtists(backends[1]));
 				await Promise.all(backends.map((backend) => backend.close()));
 			}),
 			{ numRuns: Number(process.env.PLINTH_SEEDS ?? 15) },

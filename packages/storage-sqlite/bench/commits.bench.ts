@@ -7,9 +7,9 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { AnySchema } from "@bufbuild/protobuf/wkt";
 import { type Resource, ResourceSchema } from "@plinth/proto";
 import { nameKey } from "@plinth/resource";
-import { createIfMissing } from "../src/create-storage.ts";
+import { createIfMissing } from "../src/file/create-storage.ts";
+import { StorageWriter } from "../src/file/storage-writer.ts";
 import { createSqliteBackend } from "../src/index.ts";
-import { StorageWriter } from "../src/writer.ts";
 import { type Measurement, measure, summary } from "./measure-commits.ts";
 
 const seconds = Number(process.argv[2] ?? 3);

@@ -2,8 +2,8 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { AnySchema } from "@bufbuild/protobuf/wkt";
 import { type Resource, ResourceSchema } from "@plinth/proto";
 import { nameKey } from "@plinth/resource";
-import { createIfMissing } from "../src/create-storage.ts";
-import { StorageWriter } from "../src/writer.ts";
+import { createIfMissing } from "../src/file/create-storage.ts";
+import { StorageWriter } from "../src/file/storage-writer.ts";
 
 /** The n-th resource of a large storage: of a thousand namespaces, with 300 bytes of data. */
 export function nthArtist(index: number): Resource {

@@ -24,9 +24,9 @@ import {
 import { artist, demoTypes } from "@plinth/resource-service/testing";
 import { systemRuntime } from "@plinth/runtime";
 import { decorateBackend, type StorageBackend } from "@plinth/storage";
-import { createIfMissing } from "../src/create-storage.ts";
+import { createIfMissing } from "../src/file/create-storage.ts";
+import { StorageWriter } from "../src/file/storage-writer.ts";
 import { createSqliteBackend } from "../src/index.ts";
-import { StorageWriter } from "../src/writer.ts";
 import { type Measurement, measure, summary } from "./measure-commits.ts";
 
 if (process.env.NODE_ENV !== "production") {

@@ -6,10 +6,10 @@ export {
 	type RestoreOptions,
 	type RestoreReport,
 	restoreFile,
-} from "./backup-file.ts";
-export type { CommitBatch } from "./commit-batch.ts";
-export type { CopyOptions, CopyProgress } from "./file-thread.ts";
-export { refusePlantedLinks } from "./planted-links.ts";
+} from "./backup-restore/backup-restore.ts";
+export type { CopyOptions, CopyProgress } from "./backup-restore/file-thread.ts";
+export { refusePlantedLinks } from "./file-access/planted-links.ts";
+export type { CommitBatch } from "./group-commit/commit-batch.ts";
 export {
 	createSqliteBackend,
 	type SqliteBackend,

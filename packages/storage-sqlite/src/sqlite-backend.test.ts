@@ -7,10 +7,10 @@ import { DatabaseSync } from "node:sqlite";
 import { silentLogger, systemRandom, systemScheduler } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
 import { VersionCompacted } from "@plinth/storage";
+import { allArtists, artist, WatchReader } from "@plinth/storage/testing";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createSqliteBackend } from "./sqlite-backend.ts";
 import { StorageFileError } from "./storage-file-error.ts";
-import { allArtists, artist, nextEvent } from "./testing/artists.fixture.ts";
 
 let directory: string;
 let path: string;
@@ -82,19 +82,17 @@ describe("a storage that is opened again", () => {
 	});
 
 	it("resumes watches after the very version that it was closed at, and no other", async () => {
-		const { signal } = new AbortController();
 		const { version } = await opened(async (backend) => {
 			await backend.commit([{ op: "put", resource: artist("a"), expectedVersion: "" }]);
 			return backend.commit([{ op: "put", resource: artist("b"), expectedVersion: "" }]);
 		});
 		await opened(async (backend) => {
-			const current = backend.watchList(allArtists, { afterVersion: version, signal });
-			const next = nextEvent(current);
+			const next = new WatchReader(backend, allArtists, { afterVersion: version }).next();
 			await backend.commit([{ op: "put", resource: artist("c"), expectedVersion: "" }]);
 			expect(await next).toMatchObject({ kind: "upsert", resource: { id: { name: "c" } } });
 			for (const afterVersion of ["1", "999"]) {
-				const watch = backend.watchList(allArtists, { afterVersion, signal });
-				await expect(nextEvent(watch)).rejects.toBeInstanceOf(VersionCompacted);
+				const watch = new WatchReader(backend, allArtists, { afterVersion });
+				await expect(watch.next()).rejects.toBeInstanceOf(VersionCompacted);
 			}
 		});
 	});
@@ -121,7 +119,7 @@ describe("a file that is open already", () => {
 
 	it("is refused to another process, and to be had when its owner was killed", async () => {
 		const owner = spawn(process.execPath, [
-			new URL("./testing/crash-writer.fixture.ts", import.meta.url).pathname,
+			new URL("./crash/crash-writer.fixture.ts", import.meta.url).pathname,
 			path,
 			"1",
 		]);

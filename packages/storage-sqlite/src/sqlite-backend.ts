@@ -32,13 +32,13 @@ import {
 	identityOf,
 	type RestoreOptions,
 	type RestoreReport,
-} from "./backup-file.ts";
-import type { CommitBatch } from "./commit-batch.ts";
-import { realPathOf } from "./file-system.ts";
-import { GroupCommit } from "./group-commit.ts";
-import { load } from "./load.ts";
-import { OpenFile } from "./open-file.ts";
-import { ReplaceFailure, StorageThread } from "./storage-thread.ts";
+} from "./backup-restore/backup-restore.ts";
+import { OpenFile } from "./backup-restore/online-backups.ts";
+import { realPathOf } from "./file-access/file-system.ts";
+import type { CommitBatch } from "./group-commit/commit-batch.ts";
+import { GroupCommit } from "./group-commit/group-commit.ts";
+import { load } from "./loading/load.ts";
+import { ReplaceFailure, StorageThread } from "./thread/storage-thread.ts";
 
 /** Options of the SQLite backend. */
 export interface SqliteBackendOptions {

@@ -1,7 +1,7 @@
 // The state store against the structures that it could have been: reads, writes, snapshots, lists.
 import { systemRuntime } from "@plinth/runtime";
 import { defaultLimits, StateStore } from "../src/index.ts";
-import { orderKey } from "../src/resource-key.ts";
+import { orderKey } from "../src/state-store/resource-key.ts";
 import { artist, artists, timed } from "./fixtures.ts";
 
 const size = Number(process.argv[2] ?? 200_000);

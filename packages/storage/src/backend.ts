@@ -3,7 +3,7 @@ import type { Caller } from "@plinth/resource";
 import type { Fence } from "@plinth/runtime";
 import type { Commit, Mutation } from "./mutation.ts";
 import type { ListQuery } from "./query.ts";
-import type { Snapshot } from "./snapshot.ts";
+import type { Snapshot, SnapshotOwner } from "./snapshot.ts";
 import type { TenancyUnit } from "./tenancy-census.ts";
 import type { WatchEvent } from "./watch-event.ts";
 
@@ -26,14 +26,6 @@ export interface SnapshotOptions extends ReadOptions {
 	 * read at once, and does not count into what is retained.
 	 */
 	readonly heldBy?: SnapshotOwner | undefined;
-}
-
-/** Who holds snapshots. */
-export interface SnapshotOwner {
-	/** Whose share the retained memory counts into; absent for the server itself, which gives way last. */
-	readonly subject?: string | undefined;
-	/** Called where the storage ends the snapshot before it is released. */
-	readonly onEnded?: (() => void) | undefined;
 }
 
 /** Options of a watch. */

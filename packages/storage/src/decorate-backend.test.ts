@@ -1,7 +1,7 @@
 import type { ID } from "@plinth/proto";
 import { describe, expect, it } from "vitest";
 import type { StorageBackend } from "./backend.ts";
-import { artistType, idFor, resource } from "./conformance/fixtures.ts";
+import { artistType, idFor, resource } from "./conformance/test-resources.ts";
 import { decorateBackend } from "./decorate-backend.ts";
 import { NotFound } from "./errors.ts";
 import { createMemoryBackend } from "./memory-backend.ts";

@@ -7,6 +7,14 @@ export type {
 	StorageBackend,
 	WatchOptions,
 } from "./backend.ts";
+export {
+	type Change,
+	changesNothing,
+	evaluate,
+	type StateView,
+	type Step,
+	stamp,
+} from "./compare-and-swap.ts";
 export { decorateBackend } from "./decorate-backend.ts";
 export {
 	CasFailure,
@@ -25,28 +33,20 @@ export {
 	WrongUid,
 } from "./errors.ts";
 export {
-	type Change,
-	changesNothing,
-	evaluate,
-	type StateView,
-	type Step,
-	stamp,
-} from "./evaluate.ts";
-export {
 	checkCommitLimits,
 	checkGrowth,
 	defaultLimits,
 	growthOf,
 	type StorageLimits,
 } from "./limits.ts";
-export { LoadCapacity } from "./load-capacity.ts";
 export { createMemoryBackend, type MemoryBackendOptions } from "./memory-backend.ts";
 export type { Commit, Mutation } from "./mutation.ts";
 export { type ListQuery, matches, wildcard } from "./query.ts";
 export { raisedRevision } from "./raised-revision.ts";
-export { resourceSize } from "./resource-size.ts";
 export type { Snapshot } from "./snapshot.ts";
-export { StateStore } from "./state-store.ts";
+export { LoadCapacity } from "./state-store/load-capacity.ts";
+export { resourceSize } from "./state-store/resource-size.ts";
+export { StateStore } from "./state-store/state-store.ts";
 export type { StorageIdentity, StorageRestored } from "./storage-identity.ts";
 export type { TenancyUnit } from "./tenancy-census.ts";
 export type { WatchEvent } from "./watch-event.ts";

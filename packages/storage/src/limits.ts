@@ -1,8 +1,8 @@
 import { isMarkedForDeletion } from "@plinth/resource";
+import type { Step } from "./compare-and-swap.ts";
 import { Exhausted } from "./errors.ts";
-import type { Step } from "./evaluate.ts";
 import type { Mutation } from "./mutation.ts";
-import { memorySize, resourceSize } from "./resource-size.ts";
+import { memorySize, resourceSize } from "./state-store/resource-size.ts";
 
 /**
  * What a storage holds at most. Sizes of commits and resources are those of `resourceSize`, all others those of

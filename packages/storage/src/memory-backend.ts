@@ -1,10 +1,10 @@
 import { type Fence, LocalLeases, type Runtime, systemRuntime } from "@plinth/runtime";
 import type { CommitOptions, StorageBackend } from "./backend.ts";
+import { changesNothing, evaluate, stamp } from "./compare-and-swap.ts";
 import { Fenced, Inconsistent, WatchClosed } from "./errors.ts";
-import { changesNothing, evaluate, stamp } from "./evaluate.ts";
 import { checkCommitLimits, checkGrowth, defaultLimits, type StorageLimits } from "./limits.ts";
 import type { Commit, Mutation } from "./mutation.ts";
-import { StateStore } from "./state-store.ts";
+import { StateStore } from "./state-store/state-store.ts";
 
 /** Options of the in-memory backend. */
 export interface MemoryBackendOptions {

@@ -1,11 +1,10 @@
 import type { Resource } from "@plinth/proto";
 import type { ResourceName } from "@plinth/resource";
-import type { SnapshotOwner } from "./backend.ts";
 import { SnapshotEnded } from "./errors.ts";
-import type { OrderedSnapshot } from "./ordered-map.ts";
 import { type ListQuery, matches } from "./query.ts";
-import { orderKey, prefixSuffices, queryPrefix } from "./resource-key.ts";
-import type { FamilyHolds, Hold } from "./retention-ledger.ts";
+import type { FamilyHolds, Hold } from "./retention/retention-ledger.ts";
+import type { OrderedSnapshot } from "./state-store/ordered-map.ts";
+import { orderKey, prefixSuffices, queryPrefix } from "./state-store/resource-key.ts";
 
 /** What a query matches as of one version, however long it takes to read it. */
 export interface Snapshot {
@@ -22,6 +21,14 @@ export interface Snapshot {
 	readonly ended: boolean;
 	/** Lets go of what only this snapshot keeps in memory. It must not be read any more. */
 	release(): void;
+}
+
+/** Who holds snapshots. */
+export interface SnapshotOwner {
+	/** Whose share the retained memory counts into; absent for the server itself, which gives way last. */
+	readonly subject?: string | undefined;
+	/** Called where the storage ends the snapshot before it is released. */
+	readonly onEnded?: (() => void) | undefined;
 }
 
 /** The view that a query has on one family, as it was at one revision. */

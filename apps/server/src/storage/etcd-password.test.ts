@@ -3,7 +3,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { silentLogger, systemRuntime } from "@plinth/runtime";
 import { Inconsistent } from "@plinth/storage";
-// A fixture, which packages do not export.
 import { EtcdProcess, etcdctl, hasEtcd } from "@plinth/storage-etcd/testing";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { openStorage } from "./open-storage.ts";

@@ -1,5 +1,4 @@
 import { silentLogger, systemRuntime } from "@plinth/runtime";
-// A fixture, which packages do not export.
 import { EtcdProcess, hasEtcd } from "@plinth/storage-etcd/testing";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { declareEtcdRestored } from "../backup/etcd-restored.ts";

@@ -2,7 +2,6 @@ import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { ResourceService } from "@plinth/proto";
 import { idOf, typeOf } from "@plinth/resource";
-// A fixture, which packages do not export.
 import { EtcdProcess, hasEtcd } from "@plinth/storage-etcd/testing";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { Artist, artist } from "../../testdata/music.ts";

@@ -3,7 +3,7 @@ import { typeOf } from "@plinth/resource";
 import type { StorageBackend } from "../backend.ts";
 import type { TenancyUnit } from "../tenancy-census.ts";
 import type { Behaviour } from "./behaviour.ts";
-import { albumType, artistType, idFor, put, remove, resource, store } from "./fixtures.ts";
+import { albumType, artistType, idFor, put, remove, resource, store } from "./test-resources.ts";
 
 const v1 = typeOf({ ...artistType, groupVersion: "v1" });
 

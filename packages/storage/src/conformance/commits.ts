@@ -14,7 +14,7 @@ import {
 	resource,
 	store,
 	WatchReader,
-} from "./fixtures.ts";
+} from "./test-resources.ts";
 
 /** Rejects with that failure, which names those mutations. */
 function failsAt(kind: typeof CasFailure | typeof WrongUid, mutations: readonly number[]) {

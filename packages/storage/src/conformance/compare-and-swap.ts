@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { typeOf } from "@plinth/resource";
 import { CasFailure, NotFound, WrongUid } from "../errors.ts";
 import type { Behaviour } from "./behaviour.ts";
-import { artistType, idFor, idOf, put, remove, resource, store, textOf } from "./fixtures.ts";
+import { artistType, idFor, idOf, put, remove, resource, store, textOf } from "./test-resources.ts";
 
 export const compareAndSwapBehaviours: readonly Behaviour[] = [
 	{

@@ -1,7 +1,16 @@
 import assert from "node:assert/strict";
 import { CasFailure } from "../errors.ts";
 import type { Behaviour } from "./behaviour.ts";
-import { idFor, names, put, query, resource, store, textOf, WatchReader } from "./fixtures.ts";
+import {
+	idFor,
+	names,
+	put,
+	query,
+	resource,
+	store,
+	textOf,
+	WatchReader,
+} from "./test-resources.ts";
 
 /** Adds one to the number in a resource's data, as often as it takes to win. */
 async function increment({ backend }: Parameters<Behaviour["run"]>[0], name: string) {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Fenced } from "../errors.ts";
 import type { Behaviour } from "./behaviour.ts";
-import { names, put, resource } from "./fixtures.ts";
+import { names, put, resource } from "./test-resources.ts";
 
 const { signal } = new AbortController();
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { WatchClosed } from "../errors.ts";
 import type { Behaviour } from "./behaviour.ts";
-import { idFor, put, resource, store, WatchReader } from "./fixtures.ts";
+import { idFor, put, resource, store, WatchReader } from "./test-resources.ts";
 
 export const lifecycleBehaviours: readonly Behaviour[] = [
 	{

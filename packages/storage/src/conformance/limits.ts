@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Exhausted } from "../errors.ts";
 import type { Behaviour } from "./behaviour.ts";
-import { idFor, names, put, remove, resource, store, WatchReader } from "./fixtures.ts";
+import { idFor, names, put, remove, resource, store, WatchReader } from "./test-resources.ts";
 
 function namesLimit(limit: number) {
 	return (error: unknown) => error instanceof Exhausted && error.message.includes(` ${limit} `);

@@ -11,7 +11,7 @@ import {
 	query,
 	resource,
 	store,
-} from "./fixtures.ts";
+} from "./test-resources.ts";
 
 /** Units and names that differ by what a separator sorts before or after. */
 const units = ["a", "a-b", "a0", "b"];

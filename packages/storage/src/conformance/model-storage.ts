@@ -1,7 +1,7 @@
 import type { Resource } from "@plinth/proto";
 import { nameKey } from "@plinth/resource";
 import type { Mutation } from "../mutation.ts";
-import { idOf } from "./fixtures.ts";
+import { idOf } from "./test-resources.ts";
 
 /** What a commit comes to. */
 export type ModelOutcome =

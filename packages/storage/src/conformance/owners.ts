@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { Behaviour } from "./behaviour.ts";
-import { albumType, idFor, nameOf, remove, resource, store } from "./fixtures.ts";
+import { albumType, idFor, nameOf, remove, resource, store } from "./test-resources.ts";
 
 const owner = idFor("owner", { uid: "one" });
 

@@ -9,6 +9,7 @@ import type { Mutation } from "../mutation.ts";
 import { matches } from "../query.ts";
 import type { WatchEvent } from "../watch-event.ts";
 import type { Behaviour } from "./behaviour.ts";
+import { ModelStorage } from "./model-storage.ts";
 import {
 	albumType,
 	artistType,
@@ -19,8 +20,7 @@ import {
 	query,
 	resource,
 	WatchReader,
-} from "./fixtures.ts";
-import { ModelStorage } from "./model-storage.ts";
+} from "./test-resources.ts";
 
 const resourceNames = ["a", "a-b", "b", "ba", "c"];
 const namespaces = ["n", "n-o"];

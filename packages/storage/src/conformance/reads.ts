@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { typeOf } from "@plinth/resource";
 import { GroupVersionMismatch, NotFound } from "../errors.ts";
 import type { Behaviour } from "./behaviour.ts";
-import { albumType, artistType, idFor, resource, store, textOf } from "./fixtures.ts";
+import { albumType, artistType, idFor, resource, store, textOf } from "./test-resources.ts";
 
 const v1 = typeOf({ ...artistType, groupVersion: "v1" });
 

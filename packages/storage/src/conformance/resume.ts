@@ -11,7 +11,7 @@ import {
 	resource,
 	store,
 	WatchReader,
-} from "./fixtures.ts";
+} from "./test-resources.ts";
 
 export const resumeBehaviours: readonly Behaviour[] = [
 	{

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import type { Resource } from "@plinth/proto";
 import type { Behaviour } from "./behaviour.ts";
-import { idFor, idOf, nameOf, query, remove, resource, store } from "./fixtures.ts";
 import { allQueries, fill } from "./lists.ts";
+import { idFor, idOf, nameOf, query, remove, resource, store } from "./test-resources.ts";
 
 export const snapshotBehaviours: readonly Behaviour[] = [
 	{

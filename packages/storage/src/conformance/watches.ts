@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { nameKey, typeOf } from "@plinth/resource";
 import { matches } from "../query.ts";
 import type { Behaviour } from "./behaviour.ts";
+import { allQueries, fill } from "./lists.ts";
 import {
 	albumType,
 	artistType,
@@ -15,8 +16,7 @@ import {
 	resource,
 	store,
 	WatchReader,
-} from "./fixtures.ts";
-import { allQueries, fill } from "./lists.ts";
+} from "./test-resources.ts";
 
 export const watchBehaviours: readonly Behaviour[] = [
 	{

@@ -1,6 +1,6 @@
 import { seededRuntime } from "@plinth/runtime/testing";
 import { describe, expect, it } from "vitest";
-import { artistType, idFor, resource } from "../conformance/fixtures.ts";
+import { artistType, idFor, resource } from "../conformance/test-resources.ts";
 import { createMemoryBackend } from "../memory-backend.ts";
 import { delayedBackend } from "./delayed-backend.ts";
 import { recordedBackend, type StoredChange } from "./recorded-backend.ts";

@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-// A fixture, which packages do not export.
 import { EtcdProcess } from "@plinth/storage-etcd/testing";
 import { ServerProcess } from "./server-process.ts";
 

@@ -1,0 +1,134 @@
+import { Code } from "@connectrpc/connect";
+import type { Clock } from "@plinth/runtime";
+import { Exhausted, Fenced, Inconsistent } from "@plinth/storage";
+import { deadline } from "../client/deadline.ts";
+import type { EtcdClient } from "../client/etcd-client.ts";
+import { EtcdError } from "../client/etcd-error.ts";
+import type { TxnResponse } from "../gen/etcdserverpb/rpc_pb.ts";
+import type { StoreHistory } from "../history/store-history.ts";
+import type { Keys } from "../keys.ts";
+import type { CatchUp } from "../state/catch-up.ts";
+import type { FollowedState } from "../state/followed-state.ts";
+import type { VersionOffset } from "../state/version-offset.ts";
+import type { PendingCommit } from "./pending-commit.ts";
+import { answer, answersOf, type DecidedCommit, type Transaction } from "./transaction.ts";
+
+/** What sending needs. */
+export interface SendContext {
+	readonly client: EtcdClient;
+	readonly keys: Keys;
+	readonly history: StoreHistory;
+	readonly offset: VersionOffset;
+	readonly catchUp: CatchUp;
+	readonly state: FollowedState;
+	readonly clock: Clock;
+	/** How long to wait for the state, in milliseconds. */
+	readonly timeoutMs: number;
+}
+
+/**
+ * Sends a transaction, once, and sees to it that each of its commits is answered, here or by the watch,
+ * or decided again, or out of time.
+ *
+ * @param again Decides a commit again.
+ */
+export async function sendTransaction(
+	transaction: Transaction,
+	context: SendContext,
+	again: (pending: PendingCommit) => void,
+): Promise<void> {
+	const { client, keys, offset, history, catchUp } = context;
+	const request = transaction.request(keys, offset, history.intact());
+	let response: TxnResponse;
+	try {
+		response = await client.transaction(request);
+	} catch (error) {
+		if (!(error instanceof EtcdError)) {
+			throw error;
+		}
+		await failed(transaction, error, again);
+		return;
+	}
+	if (!response.succeeded) {
+		// Nothing was done: history is lost, which catching up finds out, or the mark's slot was used again.
+		await catchUp.newest();
+		for (const { pending } of transaction.commits) {
+			pending.fresh = true;
+			again(pending);
+		}
+		return;
+	}
+	await answered(transaction, response, context, again);
+}
+
+async function answered(
+	{ commits }: Transaction,
+	response: TxnResponse,
+	{ state, offset, clock, timeoutMs }: SendContext,
+	again: (pending: PendingCommit) => void,
+): Promise<void> {
+	const revision = offset.versionOf(response.header?.revision ?? 0n);
+	const answers = answersOf(response, commits);
+	for (const [index, { pending }] of commits.entries()) {
+		if (answers[index] === "fenced" && pending.fence !== undefined) {
+			pending.reject(new Fenced(pending.fence.lease));
+		}
+	}
+	using within = deadline(clock, timeoutMs);
+	try {
+		await state.gate.reached(revision, within.signal);
+	} catch {
+		// The commits' own time is over.
+		return;
+	}
+	for (const [index, { pending, steps }] of commits.entries()) {
+		if (answers[index] === "done") {
+			// The watch has answered already, unless the state was loaded anew meanwhile.
+			pending.resolve(answer(pending, steps, revision, () => undefined));
+		} else {
+			pending.fresh = true;
+			again(pending);
+		}
+	}
+}
+
+async function failed(
+	{ commits, applied }: Transaction,
+	error: EtcdError,
+	again: (pending: PendingCommit) => void,
+): Promise<void> {
+	if (error.outcome === "refused") {
+		refused(commits, error, again);
+		return;
+	}
+	if (error.outcome === "unknown") {
+		// It may have landed: then the watch will tell, and the commits that it has not answered are
+		// those whose guards have failed.
+		const allAnswered = Promise.allSettled(commits.map(({ pending }) => pending.answered));
+		await Promise.race([applied, allAnswered]);
+	}
+	for (const { pending } of commits) {
+		again(pending);
+	}
+}
+
+function refused(
+	commits: readonly DecidedCommit[],
+	error: EtcdError,
+	again: (pending: PendingCommit) => void,
+): void {
+	for (const { pending } of commits) {
+		if (error.code === Code.Unauthenticated) {
+			// No commit is at fault, and no other attempt fares better until the password is right.
+			pending.reject(new Inconsistent(error.message, { cause: error }));
+		} else if (commits.length > 1) {
+			// Which of them it was, etcd does not say.
+			pending.alone = true;
+			again(pending);
+		} else if (error.code === Code.ResourceExhausted || error.code === Code.InvalidArgument) {
+			pending.reject(new Exhausted(error.message, { cause: error }));
+		} else {
+			pending.reject(new Inconsistent(error.message, { cause: error }));
+		}
+	}
+}

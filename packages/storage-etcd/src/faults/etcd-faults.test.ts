@@ -1,0 +1,104 @@
+import { randomUUID } from "node:crypto";
+import { Inconsistent, type StorageBackend } from "@plinth/storage";
+import { ArtistWatch, idOfArtist, listArtists, putArtist } from "@plinth/storage/testing";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { createEtcdBackend } from "../etcd-backend.ts";
+import { EtcdProcess, hasEtcd } from "../etcd-process.fixture.ts";
+
+const requestTimeoutMs = 700;
+
+describe.skipIf(!hasEtcd)("the etcd backend, while etcd is away", () => {
+	let etcd: EtcdProcess;
+	const backends: StorageBackend[] = [];
+	beforeAll(async () => {
+		etcd = await EtcdProcess.start();
+	});
+	afterEach(async () => {
+		await Promise.all(backends.splice(0).map((backend) => backend.close()));
+	});
+	afterAll(() => etcd.dispose());
+
+	async function open(prefix = `/${randomUUID()}`): Promise<StorageBackend> {
+		const backend = await createEtcdBackend({ endpoints: [etcd.url], prefix, requestTimeoutMs });
+		backends.push(backend);
+		return backend;
+	}
+
+	/** Commits until one goes through. */
+	async function commitSoon(backend: StorageBackend, name: string): Promise<void> {
+		for (;;) {
+			try {
+				await backend.commit([putArtist(name)]);
+				return;
+			} catch (error) {
+				if (!(error instanceof Inconsistent)) {
+					throw error;
+				}
+			}
+		}
+	}
+
+	it("answers eventual reads, fails the rest in time, and goes on by itself after a kill", async () => {
+		const backend = await open();
+		const watch = new ArtistWatch(backend);
+		await watch.snapshot();
+		await backend.commit([putArtist("before")]);
+		await etcd.kill();
+		await expect(backend.commit([putArtist("a")])).rejects.toThrow(Inconsistent);
+		const strong = { consistency: "strong" } as const;
+		await expect(backend.read(idOfArtist("before"), strong)).rejects.toThrow(Inconsistent);
+		await expect(backend.catchUp(new AbortController().signal)).rejects.toThrow(Inconsistent);
+		expect(await listArtists(backend)).toEqual(["before="]);
+		await etcd.restart();
+		await commitSoon(backend, "after");
+		expect(await watch.next()).toBe("upsert before=");
+		expect(await watch.next()).toBe("upsert after=");
+		expect((await backend.read(idOfArtist("before"), strong)).id?.name).toBe("before");
+		watch.end();
+	});
+
+	it("does not say that a commit failed which a stopped etcd may still take", async () => {
+		const prefix = `/${randomUUID()}`;
+		const backend = await open(prefix);
+		const { version } = await backend.commit([putArtist("a", "1")]);
+		const watch = new ArtistWatch(backend, version);
+		etcd.suspend();
+		await expect(backend.commit([putArtist("a", "2", version)])).rejects.toThrow(Inconsistent);
+		expect(await listArtists(backend)).toEqual(["a=1"]);
+		etcd.resume();
+		await commitSoon(backend, "b");
+		const told = [await watch.next()];
+		while (told.at(-1) !== "upsert b=") {
+			told.push(await watch.next());
+		}
+		// Whether it landed is up to etcd; that all are told the same is not.
+		const landed = told.includes("upsert a=2");
+		expect(told).toEqual(landed ? ["upsert a=2", "upsert b="] : ["upsert b="]);
+		expect(await listArtists(backend)).toEqual([landed ? "a=2" : "a=1", "b="]);
+		expect(await listArtists(await open(prefix))).toEqual(await listArtists(backend));
+		watch.end();
+	});
+
+	it("takes no old version for a new one where etcd was wiped", async () => {
+		const backend = await open();
+		for (let version = "", round = 0; round < 10; round++) {
+			({ version } = await backend.commit([putArtist("a", String(round), version)]));
+		}
+		await etcd.forget();
+		await etcd.restart();
+		const strong = { consistency: "strong" } as const;
+		await expect(backend.read(idOfArtist("a"), strong)).rejects.toThrow("lost history");
+		await expect(backend.commit([putArtist("b")])).rejects.toThrow("lost history");
+		expect(await listArtists(backend)).toEqual(["a=9"]);
+	});
+
+	it("closes in time while etcd is away", async () => {
+		const backend = await open();
+		await etcd.kill();
+		const commit = backend.commit([putArtist("a")]);
+		const closing = backend.close();
+		await expect(commit).rejects.toThrow(Inconsistent);
+		await closing;
+		await etcd.restart();
+	});
+});

@@ -1,0 +1,54 @@
+import { type Runtime, sleep } from "@plinth/runtime";
+import { EtcdClient } from "../client/etcd-client.ts";
+import type { EtcdOptions } from "../client/etcd-options.ts";
+import type { Keys } from "../keys.ts";
+import { beginIncarnation, type IdentityContext, type StoredIdentity } from "./store-identity.ts";
+
+/** How long to wait before another attempt, in milliseconds. */
+const retryAfterMs = 100;
+
+/** What a server knows of the store whose history was lost. */
+export interface LostStore {
+	readonly identity: StoredIdentity;
+	/** The newest version that this server knows to have been given out. */
+	readonly newestVersion: number;
+}
+
+/**
+ * Begins a new incarnation of a store that has lost history, so that no version is given out twice by the
+ * servers that start on it. Attempts it until it is done, by this server or another one, or the signal aborts.
+ * Never rejects.
+ */
+export async function replaceIncarnation(
+	lost: LostStore,
+	context: Omit<IdentityContext, "client"> & { readonly keys: Keys; readonly runtime: Runtime },
+	options: EtcdOptions,
+	signal: AbortSignal,
+): Promise<void> {
+	const { runtime, log } = context;
+	// A client of its own: the other one refuses what comes from before its time.
+	const client = new EtcdClient(options);
+	try {
+		while (!signal.aborted) {
+			try {
+				const begun = await beginIncarnation({ ...context, client }, lost, signal);
+				const { incarnation, versionOffset } = begun ?? {};
+				log.warn(
+					begun === undefined ? {} : { incarnation, versionsAbove: versionOffset },
+					begun === undefined
+						? "another server has begun a new incarnation of the store"
+						: "began a new incarnation of the store",
+				);
+				return;
+			} catch (error) {
+				const why = error instanceof Error ? error.message : String(error);
+				log.warn({ why }, "could not begin a new incarnation of the store");
+				await sleep(runtime.clock, retryAfterMs, signal);
+			}
+		}
+	} catch {
+		// The signal has aborted.
+	} finally {
+		client.close();
+	}
+}

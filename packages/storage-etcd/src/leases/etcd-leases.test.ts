@@ -1,0 +1,160 @@
+import { randomUUID } from "node:crypto";
+import { setImmediate, setTimeout } from "node:timers/promises";
+import type { LeaseHold } from "@plinth/runtime";
+import { Fenced } from "@plinth/storage";
+import { listArtists, putArtist } from "@plinth/storage/testing";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { EtcdClient } from "../client/etcd-client.ts";
+import { createEtcdBackend } from "../etcd-backend.ts";
+import { EtcdProcess, hasEtcd } from "../etcd-process.fixture.ts";
+import { Keys } from "../keys.ts";
+import { TcpProxy } from "../tcp-proxy.fixture.ts";
+import { EtcdLeases } from "./etcd-leases.ts";
+
+const never = new AbortController().signal;
+
+describe.skipIf(!hasEtcd)("leases from etcd", () => {
+	let etcd: EtcdProcess;
+	const cleanups: (() => Promise<void>)[] = [];
+	beforeAll(async () => {
+		etcd = await EtcdProcess.start();
+	});
+	afterEach(async () => {
+		for (const cleanup of cleanups.splice(0).reverse()) {
+			await cleanup();
+		}
+	});
+	afterAll(() => etcd.dispose());
+
+	function cluster() {
+		const prefix = `/${randomUUID()}`;
+		return {
+			prefix,
+			join: (url = etcd.url, ttlSeconds = 2) => {
+				const leases = new EtcdLeases({ endpoints: [url], prefix, ttlSeconds });
+				cleanups.push(() => leases.close());
+				return leases;
+			},
+			backend: async () => {
+				const backend = await createEtcdBackend({ endpoints: [etcd.url], prefix });
+				cleanups.push(() => backend.close());
+				return backend;
+			},
+		};
+	}
+
+	async function proxy(): Promise<TcpProxy> {
+		const way = await TcpProxy.to(etcd.url);
+		cleanups.push(() => way.dispose());
+		return way;
+	}
+
+	it("are held by one at a time, across servers", async () => {
+		const { join } = cluster();
+		const servers = [join(), join(), join()];
+		let holders = 0;
+		let most = 0;
+		await Promise.all(
+			servers.map(async (leases) => {
+				for (let round = 0; round < 4; round++) {
+					const hold = await leases.acquire("singletons", never);
+					holders += 1;
+					most = Math.max(most, holders);
+					await setImmediate();
+					expect(hold.signal.aborted).toBe(false);
+					holders -= 1;
+					await hold.release();
+				}
+			}),
+		);
+		expect(most).toBe(1);
+	});
+
+	it("are granted under different names at the same time", async () => {
+		const leases = cluster().join();
+		const holds = await Promise.all(["a", "b"].map((name) => leases.acquire(name, never)));
+		expect(holds.map(({ signal }) => signal.aborted)).toEqual([false, false]);
+	});
+
+	it("outlive their time while they are renewed", async () => {
+		const { join } = cluster();
+		const hold = await join().acquire("singletons", never);
+		const waiting = new AbortController();
+		const other = join().acquire("singletons", waiting.signal);
+		await setTimeout(4500);
+		expect(hold.signal.aborted).toBe(false);
+		waiting.abort(new Error("long enough"));
+		await expect(other).rejects.toThrow("long enough");
+	});
+
+	it("move to another server within their time when the holder loses etcd, who notices before", async () => {
+		const { join } = cluster();
+		const way = await proxy();
+		const hold = await join(way.url).acquire("singletons", never);
+		const waiting = join().acquire("singletons", never);
+		way.cut();
+		const order: string[] = [];
+		hold.signal.addEventListener("abort", () => order.push("lost"));
+		const next: LeaseHold = await waiting;
+		order.push("granted");
+		expect(order).toEqual(["lost", "granted"]);
+		expect(next.fence.token).not.toBe(hold.fence.token);
+		way.mend();
+	});
+
+	it("end where the key is deleted at etcd", async () => {
+		const { join, prefix } = cluster();
+		const hold = await join().acquire("singletons", never);
+		const client = new EtcdClient({ endpoints: [etcd.url] });
+		const { kvs } = await client.range({ key: new Keys(prefix).lease("singletons") });
+		await client.revokeLease(kvs[0]?.lease ?? 0n);
+		client.close();
+		// It may have ended before the answer to the revocation came.
+		await expect.poll(() => hold.signal.aborted, { timeout: 300_000 }).toBe(true);
+	});
+
+	it("are not held by one who gave up, whenever that was", async () => {
+		const { join } = cluster();
+		const [one, other] = [join(), join()];
+		for (let turns = 0; turns < 20; turns++) {
+			const impatient = new AbortController();
+			const asked = one.acquire("singletons", impatient.signal).catch((error: unknown) => error);
+			for (let turn = 0; turn < turns * 3; turn++) {
+				await setImmediate();
+			}
+			impatient.abort(new Error("too long"));
+			const given = await asked;
+			if (given instanceof Error) {
+				expect(given.message).toBe("too long");
+			} else {
+				await (given as LeaseHold).release();
+			}
+			await (await other.acquire("singletons", never)).release();
+		}
+	});
+
+	it("are given back when the leases are closed", async () => {
+		const { join } = cluster();
+		const leaving = join();
+		const hold = await leaving.acquire("singletons", never);
+		const next = join().acquire("singletons", never);
+		await leaving.close();
+		expect(hold.signal.aborted).toBe(true);
+		expect((await next).signal.aborted).toBe(false);
+	});
+
+	it("fence off what a former holder writes late, which was not told yet that it is one", async () => {
+		const { join, backend } = cluster();
+		const way = await proxy();
+		const storage = await backend();
+		const former = await join(way.url).acquire("singletons", never);
+		await storage.commit([putArtist("before")], { fence: former.fence });
+		way.cut();
+		const next = await join().acquire("singletons", never);
+		await expect(storage.commit([putArtist("late")], { fence: former.fence })).rejects.toThrow(
+			Fenced,
+		);
+		await storage.commit([putArtist("after")], { fence: next.fence });
+		expect(await listArtists(storage)).toEqual(["after=", "before="]);
+	});
+});

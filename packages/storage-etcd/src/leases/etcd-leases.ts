@@ -1,0 +1,241 @@
+import { create } from "@bufbuild/protobuf";
+import {
+	type Clock,
+	type LeaseHold,
+	type LeaseManager,
+	type Logger,
+	type Random,
+	silentLogger,
+	sleep,
+	systemRuntime,
+} from "@plinth/runtime";
+import { isMissing, operation } from "../client/conditions.ts";
+import { EtcdClient } from "../client/etcd-client.ts";
+import { defaultPrefix, type EtcdOptions } from "../client/etcd-options.ts";
+import { TxnRequestSchema } from "../gen/etcdserverpb/rpc_pb.ts";
+import { Event_EventType, type KeyValue } from "../gen/mvccpb/kv_pb.ts";
+import { Keys } from "../keys.ts";
+import { HeldLease } from "./held-lease.ts";
+
+/** Options of leases from etcd. */
+export interface EtcdLeasesOptions extends EtcdOptions {
+	/**
+	 * How long a lease outlives its holder, in seconds: 10 by default; at least 2, since etcd rounds
+	 * shorter ones up. A holder that can't renew it stops in 80 % of that time.
+	 */
+	readonly ttlSeconds?: number;
+	/** What is stored with the lease, for people to see who holds it. */
+	readonly holder?: string;
+	/**
+	 * Ends all holds when it aborts, and grants no more: `lost` of the storage whose commits the fences are for.
+	 */
+	readonly until?: AbortSignal;
+}
+
+const defaultTtlSeconds = 10;
+const leastTtlSeconds = 2;
+/** How long to wait after a failure, in milliseconds. */
+const retryAfterMs = 500;
+
+/**
+ * Leases that servers of one cluster share, held by one of them at a time.
+ *
+ * A lease is a key, `<prefix>/elections/<name>`, that is attached to a lease of etcd. Whoever creates
+ * the key holds it, until the key goes: with its etcd lease, which ends when it is revoked or has not
+ * been renewed for its time to live. Others watch the key, and try to create it when it is gone. The
+ * revision that created the key tells holds apart, and is the token of the fence: a commit with a
+ * fence compares it in its own transaction. So a fence ends with its hold, and does not wait for the
+ * next holder.
+ */
+export class EtcdLeases implements LeaseManager {
+	readonly #client: EtcdClient;
+	readonly #keys: Keys;
+	readonly #clock: Clock;
+	readonly #random: Random;
+	readonly #log: Logger;
+	readonly #ttlSeconds: number;
+	readonly #holder: string;
+	readonly #closing = new AbortController();
+	readonly #until: AbortSignal;
+	readonly #holds = new Set<HeldLease>();
+
+	constructor(options: EtcdLeasesOptions) {
+		const { runtime = systemRuntime, log = silentLogger, ttlSeconds = defaultTtlSeconds } = options;
+		if (!(Number.isInteger(ttlSeconds) && ttlSeconds >= leastTtlSeconds)) {
+			throw new RangeError(
+				`the time of a lease must be whole seconds, ${leastTtlSeconds} or more: got ${ttlSeconds}`,
+			);
+		}
+		// A renewal that takes longer is attempted again in time, at another member.
+		const requestTimeoutMs = (ttlSeconds * 1000) / 4;
+		this.#client = new EtcdClient({ ...options, requestTimeoutMs });
+		this.#keys = new Keys(options.prefix ?? defaultPrefix);
+		this.#clock = runtime.clock;
+		this.#random = runtime.random;
+		this.#log = log;
+		this.#ttlSeconds = ttlSeconds;
+		this.#holder = options.holder ?? `process ${process.pid}`;
+		this.#until = options.until ?? new AbortController().signal;
+		this.#until.addEventListener("abort", () => void this.#releaseAll(), { once: true });
+	}
+
+	/** Waits for as long as it takes, while etcd can't be reached too. */
+	async acquire(name: string, signal: AbortSignal): Promise<LeaseHold> {
+		const closed = AbortSignal.any([signal, this.#closing.signal]);
+		try {
+			return await this.#acquire(name, AbortSignal.any([closed, this.#until]));
+		} catch (error) {
+			if (this.#until.aborted) {
+				// There is nothing more to be had here, which is no failure of who waits.
+				await aborted(closed);
+			}
+			closed.throwIfAborted();
+			throw error;
+		}
+	}
+
+	async #acquire(name: string, either: AbortSignal): Promise<LeaseHold> {
+		for (;;) {
+			either.throwIfAborted();
+			try {
+				const held = await this.#attempt(name, either);
+				if (held !== undefined) {
+					if (either.aborted) {
+						await held.release();
+					}
+					either.throwIfAborted();
+					return held;
+				}
+			} catch (error) {
+				either.throwIfAborted();
+				const why = error instanceof Error ? error.message : String(error);
+				this.#log.warn({ lease: name, why }, "could not ask etcd for a lease");
+				await sleep(this.#clock, retryAfterMs * (0.5 + this.#random.next()), either);
+			}
+		}
+	}
+
+	/** Releases everything that is held, and lets go of the connection. */
+	async close(): Promise<void> {
+		this.#closing.abort(new Error("the leases were closed"));
+		await this.#releaseAll();
+		this.#client.close();
+	}
+
+	async #releaseAll(): Promise<void> {
+		await Promise.all([...this.#holds].map((hold) => hold.release()));
+	}
+
+	/** Waits until nobody holds it, and tries to be the one who does; answers `undefined` to the others. */
+	async #attempt(name: string, signal: AbortSignal): Promise<LeaseHold | undefined> {
+		const key = this.#keys.lease(name);
+		const { kvs, header } = await this.#client.range({ key }, signal);
+		const holder = kvs[0];
+		if (holder !== undefined) {
+			await this.#gone(key, holder, header?.revision ?? 0n, signal);
+		}
+		// Counted from before the request, since etcd's own time starts when that arrives.
+		const grantedMs = this.#clock.monotonic();
+		const lease = await this.#client.grantLease(this.#ttlSeconds, signal);
+		try {
+			const revision = await this.#create(key, lease, signal);
+			if (revision !== undefined) {
+				return this.#held(name, key, lease, revision, grantedMs);
+			}
+		} catch (error) {
+			// The key may still come to be there. It can't once the lease is gone.
+			await this.#abandon(lease);
+			throw error;
+		}
+		await this.#abandon(lease);
+		return undefined;
+	}
+
+	/** Creates the key where it is missing, and returns the revision that did. */
+	async #create(key: Uint8Array, lease: bigint, signal: AbortSignal): Promise<bigint | undefined> {
+		const value = { key, value: Buffer.from(this.#holder), lease };
+		const { succeeded, header } = await this.#client.transaction(
+			create(TxnRequestSchema, {
+				compare: [isMissing(key)],
+				success: [operation("requestPut", value)],
+			}),
+			signal,
+		);
+		return succeeded ? header?.revision : undefined;
+	}
+
+	#held(
+		name: string,
+		key: Uint8Array,
+		lease: bigint,
+		revision: bigint,
+		grantedMs: number,
+	): LeaseHold {
+		const hold = new HeldLease({
+			fence: { lease: name, token: String(revision) },
+			ttlMs: this.#ttlSeconds * 1000,
+			grantedMs,
+			clock: this.#clock,
+			log: this.#log,
+			renew: (signal) => this.#client.keepLeaseAlive(lease, signal),
+			gone: (signal) => this.#gone(key, { createRevision: revision }, revision, signal),
+			revoke: () => this.#client.revokeLease(lease),
+			settled: () => this.#holds.delete(hold),
+		});
+		this.#holds.add(hold);
+		return hold;
+	}
+
+	async #abandon(lease: bigint): Promise<void> {
+		try {
+			await this.#client.revokeLease(lease);
+		} catch {
+			// It ends by itself.
+		}
+	}
+
+	/** Resolves when the key that was created at that revision is there no longer. */
+	async #gone(
+		key: Uint8Array,
+		{ createRevision }: Pick<KeyValue, "createRevision">,
+		startRevision: bigint,
+		signal: AbortSignal,
+	): Promise<void> {
+		let from = startRevision;
+		for (;;) {
+			try {
+				for await (const { events } of this.#client.watch({ key, startRevision: from }, signal)) {
+					if (events.some(({ type }) => type === Event_EventType.DELETE)) {
+						return;
+					}
+				}
+			} catch (error) {
+				signal.throwIfAborted();
+				const why = error instanceof Error ? error.message : String(error);
+				this.#log.debug({ why }, "lost the watch on a lease");
+				await sleep(this.#clock, retryAfterMs * (0.5 + this.#random.next()), signal);
+			}
+			const read = await this.#client.range({ key }, signal).catch((error: unknown) => {
+				signal.throwIfAborted();
+				this.#log.debug({ err: error }, "could not read a lease");
+				return undefined;
+			});
+			if (read !== undefined) {
+				if (read.kvs[0]?.createRevision !== createRevision) {
+					return;
+				}
+				from = read.header?.revision ?? 0n;
+			}
+		}
+	}
+}
+
+/** Resolves when the signal has aborted. */
+function aborted(signal: AbortSignal): Promise<void> {
+	return new Promise((resolve) => {
+		if (signal.aborted) {
+			resolve();
+		}
+		signal.addEventListener("abort", () => resolve(), { once: true });
+	});
+}

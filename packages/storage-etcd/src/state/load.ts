@@ -1,0 +1,116 @@
+import { setImmediate } from "node:timers/promises";
+import type { Clock, Logger } from "@plinth/runtime";
+import type { LoadCapacity, StateStore } from "@plinth/storage";
+import type { EtcdClient } from "../client/etcd-client.ts";
+import { RevisionCompacted } from "../client/etcd-error.ts";
+import type { KeyValue } from "../gen/mvccpb/kv_pb.ts";
+import { type Keys, keyText } from "../keys.ts";
+import type { ResourceDecoder } from "./decode-resource.ts";
+import type { VersionOffset } from "./version-offset.ts";
+
+/** What loading needs. */
+export interface LoadContext {
+	readonly client: EtcdClient;
+	readonly keys: Keys;
+	readonly decoder: ResourceDecoder;
+	readonly offset: VersionOffset;
+	readonly clock: Clock;
+	readonly log: Logger;
+	/** Makes an empty state. */
+	makeStore(): StateStore;
+}
+
+/** A state, and the revision of etcd that it is of. */
+export interface Loaded {
+	readonly store: StateStore;
+	/** Not older than the state's own revision, which is that of the newest transaction of servers. */
+	readonly revision: bigint;
+	/** What the newest transaction of servers has put under the head key. Absent: there was none. */
+	readonly head: KeyValue | undefined;
+}
+
+/** What loading starts from. */
+export interface LoadFrom {
+	/** A state of the same history: resources that have not changed are taken over from it. */
+	readonly known?: StateStore;
+	/** On the first load, the check that what is loaded fits; a server that runs does not stop for it. */
+	readonly capacity?: LoadCapacity;
+}
+
+/** About how many bytes a page holds; of how many keys, the one before it says. */
+const pageBytes = 2 * 1024 * 1024;
+const pageKeys = { first: 2, least: 2, most: 5000 };
+/** How often progress is logged, in milliseconds. */
+const progressEveryMs = 1000;
+/** How often loading starts over because etcd was compacted meanwhile. */
+const attempts = 5;
+
+/**
+ * Reads everything as of one revision, page by page.
+ *
+ * @throws EtcdError; ForeignData; StateTooLarge.
+ */
+export async function load(
+	context: LoadContext,
+	signal: AbortSignal,
+	from: LoadFrom,
+): Promise<Loaded> {
+	for (let attempt = 1; ; attempt++) {
+		try {
+			return await loadOnce(context, signal, from);
+		} catch (error) {
+			if (!(error instanceof RevisionCompacted) || attempt === attempts) {
+				throw error;
+			}
+		}
+	}
+}
+
+async function loadOnce(
+	{ client, keys, decoder, offset, clock, log, makeStore }: LoadContext,
+	signal: AbortSignal,
+	{ known, capacity }: LoadFrom,
+): Promise<Loaded> {
+	const startMs = clock.monotonic();
+	let loggedMs = startMs;
+	const { header, kvs } = await client.range({ key: keys.head }, signal);
+	const head = kvs[0];
+	const revision = header?.revision ?? 0n;
+	const store = makeStore();
+	let newest = head?.modRevision ?? 0n;
+	let key = keys.resources.key;
+	let limit = pageKeys.first;
+	for (let more = true; more; ) {
+		const page = await client.range(
+			{ key, rangeEnd: keys.resources.rangeEnd, limit: BigInt(limit), revision },
+			signal,
+		);
+		let bytes = 0;
+		for (const kv of page.kvs) {
+			const name = keys.parse(keyText(kv.key));
+			const before = name && known?.lookup(name);
+			const same = before?.version === String(offset.versionOf(kv.modRevision));
+			store.load(same ? before : decoder.decode(kv));
+			newest = kv.modRevision > newest ? kv.modRevision : newest;
+			bytes += kv.value.byteLength;
+		}
+		capacity?.check({ bytes: store.bytes, size: store.size });
+		const last = page.kvs.at(-1);
+		more = page.more && last !== undefined;
+		if (last !== undefined) {
+			key = Buffer.concat([last.key, Buffer.of(0)]);
+			const fitting = Math.floor((pageBytes * page.kvs.length) / Math.max(1, bytes));
+			limit = Math.min(pageKeys.most, Math.max(pageKeys.least, fitting));
+		}
+		const nowMs = clock.monotonic();
+		if (nowMs - loggedMs >= progressEveryMs) {
+			loggedMs = nowMs;
+			log.info({ loaded: store.size }, "loading the storage");
+		}
+		await setImmediate();
+	}
+	store.begin(offset.versionOf(newest));
+	const tookMs = Math.round(clock.monotonic() - startMs);
+	log.info({ resources: store.size, revision: store.revision, tookMs }, "storage loaded");
+	return { store, revision, head };
+}

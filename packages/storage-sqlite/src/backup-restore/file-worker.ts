@@ -1,0 +1,36 @@
+import { parentPort, workerData } from "node:worker_threads";
+import { fileError } from "../file/sqlite-failure.ts";
+import { type FileJob, runFileJob } from "./file-jobs.ts";
+import type { FileJobReply } from "./file-thread.ts";
+
+// A thread for one job on closed files, so that the event loop never waits for the disk. Any message
+// aborts it.
+
+const port = parentPort;
+if (port === null) {
+	throw new Error("this module is a worker thread of the SQLite storage, and runs only as one");
+}
+const job = workerData as FileJob;
+const abort = new AbortController();
+port.once("message", () => abort.abort());
+
+function send(reply: FileJobReply): void {
+	port?.postMessage(reply);
+}
+
+try {
+	const result = await runFileJob(job, {
+		signal: abort.signal,
+		progress: (resources, of) => send({ kind: "progress", resources, of }),
+	});
+	send({ kind: "done", result });
+} catch (error) {
+	if (abort.signal.aborted && error === abort.signal.reason) {
+		send({ kind: "aborted" });
+	} else {
+		const { path, problem, why } = fileError(job.path, error);
+		send({ kind: "failed", path, problem, why });
+	}
+} finally {
+	port.close();
+}

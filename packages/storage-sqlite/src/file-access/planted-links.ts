@@ -1,0 +1,73 @@
+import { lstatSync, readlinkSync, statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { StorageFileError } from "../storage-file-error.ts";
+
+const wayOut = "remove it, and choose a directory that only the server may write to";
+
+/** What is opened beside a storage file, in the order of their use. None of it is ever a link. */
+const suffixes = [
+	...[".lock", ".restored", ".restoring", ".restoring-journal", ".new", ".new-journal"],
+	...["-journal", "-wal", "-shm"],
+];
+
+/**
+ * Refuses a storage whose other files would be made, or opened, through symbolic links: whoever planted them
+ * chooses which file that is.
+ *
+ * @param path The file's one name; see `realPathOf`.
+ * @throws StorageFileError that names the link.
+ */
+export function refuseLinkedFiles(path: string): void {
+	for (const suffix of suffixes) {
+		refuseLink(path + suffix, path);
+	}
+}
+
+/** @throws StorageFileError where a file that the storage makes is a symbolic link. */
+export function refuseLink(file: string, path = file): void {
+	if (lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink()) {
+		const target = JSON.stringify(readlinkSync(file));
+		throw new StorageFileError(
+			path,
+			"unreachable",
+			`${file} is a symbolic link to ${target}, which the server has not made: ${wayOut}`,
+		);
+	}
+}
+
+/**
+ * Refuses a path that leads through a symbolic link which another user has made in a directory that others may
+ * write to, such as /tmp. Links of this user, of the superuser, and of the directory's owner are followed, as
+ * Linux does with fs.protected_symlinks.
+ *
+ * @throws StorageFileError that names the link.
+ */
+export function refusePlantedLinks(path: string): void {
+	const user = process.getuid?.();
+	if (user === undefined) {
+		return;
+	}
+	for (const each of withParents(resolve(path))) {
+		const link = lstatSync(each, { throwIfNoEntry: false });
+		if (link === undefined) {
+			return;
+		}
+		if (!link.isSymbolicLink()) {
+			continue;
+		}
+		const directory = statSync(dirname(each));
+		if ((directory.mode & 0o022) !== 0 && ![user, 0, directory.uid].includes(link.uid)) {
+			throw new StorageFileError(
+				path,
+				"unreachable",
+				`${each} is a symbolic link of user ${link.uid}, in a directory that others may write to: ${wayOut}`,
+			);
+		}
+	}
+}
+
+/** A path and the directories on the way to it, the root first. */
+function withParents(path: string): readonly string[] {
+	const parent = dirname(path);
+	return parent === path ? [path] : [...withParents(parent), path];
+}

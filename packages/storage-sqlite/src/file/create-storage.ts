@@ -1,0 +1,44 @@
+import { existsSync, renameSync, rmSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { syncToDisk } from "../file-access/file-system.ts";
+import { makePrivate } from "../file-access/private-files.ts";
+import { StorageFileError } from "../storage-file-error.ts";
+import type { FreshIds } from "./migrations.ts";
+import { createSchema } from "./schema.ts";
+
+/**
+ * Makes an empty storage where there is no file yet. It appears under its name only when it is
+ * whole and on disk, so that a kill at any instant leaves none or a good one.
+ *
+ * @throws StorageFileError where the file has gone, but not its write-ahead log, which would be taken
+ *   for the new one's.
+ */
+export function createIfMissing(path: string, fresh: FreshIds): void {
+	if (existsSync(path)) {
+		return;
+	}
+	if ((statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0) {
+		throw new StorageFileError(
+			path,
+			"damaged",
+			`the file is missing, but its write-ahead log (${path}-wal) is there: put the file back, restore it from a backup, or move the log away to begin anew`,
+		);
+	}
+	const unfinished = `${path}.new`;
+	for (const leftover of [unfinished, `${unfinished}-journal`]) {
+		rmSync(leftover, { force: true });
+	}
+	makePrivate(unfinished);
+	const database = new DatabaseSync(unfinished);
+	try {
+		database.exec("PRAGMA synchronous = FULL");
+		database.exec("BEGIN");
+		createSchema(database, { ...fresh, restores: 0 });
+		database.exec("COMMIT");
+	} finally {
+		database.close();
+	}
+	renameSync(unfinished, path);
+	syncToDisk(dirname(path));
+}

@@ -1,0 +1,116 @@
+import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { DatabaseSync } from "node:sqlite";
+import { allArtists, artist } from "@plinth/storage/testing";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { fileFailure, type TestDirectory, testDirectory } from "../directory.fixture.ts";
+import { createSqliteBackend } from "../sqlite-backend.ts";
+import { fileError, isDiskFull } from "./sqlite-failure.ts";
+
+let directory: TestDirectory;
+let path: string;
+
+beforeEach(async () => {
+	directory = await testDirectory();
+	path = directory.file("storage.db");
+});
+
+afterEach(async () => {
+	await directory[Symbol.asyncDispose]();
+});
+
+async function create(): Promise<void> {
+	const backend = await createSqliteBackend({ path });
+	await backend.commit([{ op: "put", resource: artist("a"), expectedVersion: "" }]);
+	await backend.close();
+}
+
+describe("a storage that is reached over a link", () => {
+	it("is one with the file: refused while that is open, and the same content", async () => {
+		await create();
+		const link = directory.file("link.db");
+		await symlink(path, link);
+		await mkdir(directory.file("other"));
+		await symlink(directory.path, directory.file("other/directory"));
+		const names = [link, directory.file("other/directory/storage.db")];
+		for (const [open, others] of [
+			[path, names],
+			[link, [path, ...names]],
+		] as const) {
+			const backend = await createSqliteBackend({ path: open });
+			for (const other of others) {
+				const failure = await fileFailure(createSqliteBackend({ path: other }));
+				expect(failure).toMatchObject({ problem: "in-use", path });
+			}
+			expect((await backend.list(allArtists)).resources).toHaveLength(1);
+			await backend.close();
+		}
+	});
+
+	it("is not made anew where the link leads nowhere: a disk may be missing", async () => {
+		await symlink(directory.file("missing.db"), path);
+		const failure = await fileFailure(createSqliteBackend({ path }));
+		expect(failure).toMatchObject({ problem: "unreachable" });
+	});
+});
+
+describe("a storage that another program has locked", () => {
+	it("is in use, and not damaged", async () => {
+		await create();
+		const other = new DatabaseSync(path);
+		other.exec("PRAGMA locking_mode = EXCLUSIVE");
+		other.exec("BEGIN IMMEDIATE; CREATE TABLE x (y); ROLLBACK");
+		const failure = await fileFailure(createSqliteBackend({ path }));
+		expect(failure).toMatchObject({ problem: "in-use" });
+		expect(failure.message).not.toContain("damaged");
+		other.close();
+		await (await createSqliteBackend({ path })).close();
+	});
+});
+
+describe("a storage that can't be reached", () => {
+	it("is told from a damaged one", async () => {
+		await mkdir(path);
+		expect(await fileFailure(createSqliteBackend({ path }))).toMatchObject({
+			problem: "unreachable",
+		});
+		await mkdir(directory.file("locked.db.lock"));
+		const locked = createSqliteBackend({ path: directory.file("locked.db") });
+		expect(await fileFailure(locked)).toMatchObject({ problem: "unreachable" });
+	});
+});
+
+describe("a log whose file is gone", () => {
+	it("is refused, and left as it is: an empty storage would take it for its own", async () => {
+		await writeFile(`${path}-wal`, "commits");
+		expect(await fileFailure(createSqliteBackend({ path }))).toMatchObject({ problem: "damaged" });
+		expect(await readFile(`${path}-wal`, "utf8")).toBe("commits");
+	});
+});
+
+describe("what SQLite says", () => {
+	function sqlite(errcode: number): Error {
+		return Object.assign(new Error("from SQLite"), { errcode });
+	}
+
+	it.each([
+		["busy", 5, "in-use"],
+		["busy, recovering", 5 | (1 << 8), "in-use"],
+		["locked", 6, "in-use"],
+		["an I/O error", 10, "unreachable"],
+		["a failed read", 10 | (1 << 8), "unreachable"],
+		["a read that ends early", 10 | (2 << 8), "damaged"],
+		["can't open", 14, "unreachable"],
+		["can't open a directory", 14 | (2 << 8), "unreachable"],
+		["corrupt", 11, "damaged"],
+		["not a database", 26, "damaged"],
+		["a missing table", 1, "damaged"],
+	])("is reported as what it is: %s", (_name, code, problem) => {
+		expect(fileError("x.db", sqlite(code))).toMatchObject({ problem, path: "x.db" });
+	});
+
+	it("tells a full disk, in every form", () => {
+		expect(isDiskFull(sqlite(13))).toBe(true);
+		expect(isDiskFull(Object.assign(new Error("no space"), { code: "ENOSPC" }))).toBe(true);
+		expect(isDiskFull(sqlite(10))).toBe(false);
+	});
+});

@@ -1,0 +1,205 @@
+import { DatabaseSync } from "node:sqlite";
+import { type Page, PageBuilder } from "../loading/page.ts";
+import { StorageFileError } from "../storage-file-error.ts";
+import { addToDigest, type Head, headChecksum, rowChecksum } from "./checksum.ts";
+import { checkHeader, checkVersion } from "./file-header.ts";
+import { readIdentity, type StoredIdentity } from "./identity.ts";
+import { versionOf } from "./migrations.ts";
+import { fileError } from "./sqlite-failure.ts";
+
+/** A row that was found well. */
+export interface StoredRow {
+	readonly key: string;
+	readonly revision: number;
+	readonly body: Uint8Array;
+}
+
+/**
+ * Reads a whole storage, row by row, and checks all of it: each row by its checksum, the whole by
+ * the head's count and digest, the index of keys against the table. Reads through a read-only
+ * connection, which neither recovers nor checkpoints into the main file, so that a file that turns
+ * out to be damaged is left as it is.
+ *
+ * @throws StorageFileError where anything contradicts, or the file can't be read.
+ */
+export class StorageReader {
+	readonly #path: string;
+	readonly #database: DatabaseSync;
+	/** The version of the schema. */
+	readonly version: number;
+	readonly head: Head;
+	/** Absent in files of schema version 1. */
+	readonly identity: StoredIdentity | undefined;
+	#pages: Generator<Page, void, undefined> | undefined;
+
+	constructor(path: string) {
+		this.#path = path;
+		try {
+			checkHeader(path);
+			this.#database = new DatabaseSync(path, { readOnly: true });
+		} catch (error) {
+			throw fileError(path, error);
+		}
+		try {
+			// The header may be older than what is in the write-ahead log.
+			this.version = versionOf(this.#database);
+			checkVersion(path, this.version);
+			this.head = this.#readHead();
+			this.identity = this.version < 2 ? undefined : this.#readIdentity();
+		} catch (error) {
+			this.close();
+			throw fileError(path, error);
+		}
+	}
+
+	/** The next rows, or `undefined` where all were read and all is well. */
+	nextPage(): Page | undefined {
+		this.#pages ??= pagesOf(this.rows());
+		const { done, value } = this.#pages.next();
+		return done ? undefined : value;
+	}
+
+	/** All rows. When it has ended, all of the file was checked. */
+	*rows(): Generator<StoredRow, void, undefined> {
+		try {
+			yield* this.#readRows();
+		} catch (error) {
+			throw fileError(this.#path, error);
+		}
+	}
+
+	close(): void {
+		this.#database.close();
+	}
+
+	#readHead(): Head {
+		const row = this.#database
+			.prepare("SELECT revision, resources, digest, checksum FROM head WHERE id = 1")
+			.get();
+		const head = {
+			revision: Number(row?.revision),
+			resources: Number(row?.resources),
+			digest: Number(row?.digest),
+		};
+		if (row?.checksum !== headChecksum(head)) {
+			throw new Error("its head does not match its checksum");
+		}
+		return head;
+	}
+
+	#readIdentity(): StoredIdentity {
+		const identity = readIdentity(this.#database);
+		if (identity === undefined) {
+			throw new Error("its identity does not match its checksum");
+		}
+		return identity;
+	}
+
+	*#readRows(): Generator<StoredRow, void, undefined> {
+		const { head } = this;
+		let resources = 0;
+		let digest = 0;
+		let keys = 0;
+		const rows = this.#database.prepare(
+			"SELECT key, revision, body, checksum FROM resources NOT INDEXED",
+		);
+		rows.setReturnArrays(true);
+		for (const row of rows.iterate()) {
+			const [key, revision, body, checksum] = columns(row);
+			if (
+				typeof key !== "string" ||
+				typeof revision !== "number" ||
+				!(body instanceof Uint8Array) ||
+				typeof checksum !== "number" ||
+				revision > head.revision ||
+				rowChecksum({ key, revision, body }) !== checksum
+			) {
+				throw new Error(`the row of ${String(key)} does not match its checksum`);
+			}
+			resources += 1;
+			digest = addToDigest(digest, checksum, 0);
+			keys = addToDigest(keys, rowChecksum({ key, revision: 0, body: nothing }), 0);
+			yield { key, revision, body };
+		}
+		if (resources !== head.resources || digest !== head.digest) {
+			throw new Error(
+				`it holds ${resources} resources that are not the ${head.resources} that its head vouches for`,
+			);
+		}
+		this.#checkIndex(keys);
+		this.#checkPages();
+	}
+
+	/** The index of keys holds the keys of the table, in order: what writes will rely on. */
+	#checkIndex(expected: number): void {
+		const rows = this.#database.prepare("SELECT key FROM resources ORDER BY key");
+		rows.setReturnArrays(true);
+		let keys = 0;
+		let last: string | undefined;
+		for (const row of rows.iterate()) {
+			const [key] = columns(row);
+			if (typeof key !== "string" || (last !== undefined && key === last)) {
+				throw new Error("its index of keys is out of order");
+			}
+			last = key;
+			keys = addToDigest(keys, rowChecksum({ key, revision: 0, body: nothing }), 0);
+		}
+		if (keys !== expected) {
+			throw new Error("its index of keys does not match its rows");
+		}
+	}
+
+	#checkPages(): void {
+		const [first] = this.#database.prepare("PRAGMA quick_check(1)").all();
+		const verdict = first?.quick_check;
+		if (verdict !== "ok") {
+			throw new Error(`SQLite's check of its pages says: ${String(verdict)}`);
+		}
+	}
+}
+
+/** Checks all of a file, and returns the version of its schema. */
+export function checkWhole(path: string): number {
+	const reader = new StorageReader(path);
+	try {
+		for (const _row of reader.rows()) {
+			// Checked as it is read.
+		}
+		return reader.version;
+	} finally {
+		reader.close();
+	}
+}
+
+/** Refuses a backup where a storage is wanted: opened as it is, it would give out versions anew. */
+export function refuseBackup(path: string, identity: StoredIdentity | undefined): void {
+	if (identity?.backupMs !== undefined) {
+		const taken = new Date(identity.backupMs).toISOString();
+		throw new StorageFileError(
+			path,
+			"backup",
+			`the file is a backup, taken at ${taken}: restore it to a file of its own`,
+		);
+	}
+}
+
+function* pagesOf(rows: Iterable<StoredRow>): Generator<Page, void, undefined> {
+	const builder = new PageBuilder();
+	for (const row of rows) {
+		const page = builder.add(row) ? builder.take() : undefined;
+		if (page !== undefined) {
+			yield page;
+		}
+	}
+	const lastPage = builder.take();
+	if (lastPage !== undefined) {
+		yield lastPage;
+	}
+}
+
+const nothing = new Uint8Array();
+
+/** A row as the array that `setReturnArrays` makes of it; the declarations know only objects. */
+function columns(row: unknown): readonly unknown[] {
+	return Array.isArray(row) ? row : [];
+}

@@ -1,0 +1,31 @@
+import { silentLogger, systemRuntime } from "@plinth/runtime";
+import { defaultLimits, LoadCapacity, StateStore } from "@plinth/storage";
+import { expect, it } from "vitest";
+import { freshIds } from "../backup-restore/backup-restore.ts";
+import { testDirectory } from "../directory.fixture.ts";
+import { createSqliteBackend } from "../sqlite-backend.ts";
+import { StorageThread } from "../thread/storage-thread.ts";
+import { load } from "./load.ts";
+
+it("a load that is stopped before it begins leaves no rejection unhandled", async () => {
+	await using directory = await testDirectory();
+	const path = directory.file("storage.db");
+	await (await createSqliteBackend({ path })).close();
+	const unhandled: unknown[] = [];
+	const onUnhandled = (reason: unknown) => unhandled.push(reason);
+	process.on("unhandledRejection", onUnhandled);
+	const thread = new StorageThread({ path, mode: "read", fresh: freshIds(systemRuntime) });
+	const stopped = load(thread, new StateStore(systemRuntime, defaultLimits), path, {
+		clock: systemRuntime.clock,
+		log: silentLogger,
+		capacity: new LoadCapacity(defaultLimits),
+		signal: AbortSignal.abort(new Error("the storage was closed")),
+	});
+	// The thread ends, and so fails what still waits for it.
+	const ended = Promise.allSettled([stopped]).then(() => thread.abandon());
+	await expect(stopped).rejects.toThrow("the storage was closed");
+	await ended;
+	await new Promise((resolve) => setImmediate(resolve));
+	process.off("unhandledRejection", onUnhandled);
+	expect(unhandled).toEqual([]);
+});

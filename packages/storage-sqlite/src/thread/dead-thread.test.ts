@@ -1,0 +1,83 @@
+import type { Worker } from "node:worker_threads";
+import { Inconsistent } from "@plinth/storage";
+import { allArtists, artist } from "@plinth/storage/testing";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { type TestDirectory, testDirectory } from "../directory.fixture.ts";
+import { createSqliteBackend, type SqliteBackend } from "../sqlite-backend.ts";
+
+/** The threads that were started: real ones, to be ended from outside. */
+const threads = vi.hoisted((): Worker[] => []);
+
+vi.mock("node:worker_threads", async (original) => {
+	const real = await original<typeof import("node:worker_threads")>();
+	return {
+		...real,
+		Worker: class extends real.Worker {
+			constructor(...args: ConstructorParameters<typeof real.Worker>) {
+				super(...args);
+				threads.push(this);
+			}
+		},
+	};
+});
+
+let directory: TestDirectory;
+let backend: SqliteBackend;
+let failures: Error[];
+let failed: Promise<void>;
+
+beforeEach(async () => {
+	directory = await testDirectory();
+	failures = [];
+	const { promise, resolve } = Promise.withResolvers<void>();
+	failed = promise;
+	backend = await createSqliteBackend({
+		path: directory.file("storage.db"),
+		onFailed: (failure) => {
+			failures.push(failure);
+			resolve();
+		},
+	});
+});
+
+afterEach(async () => {
+	await backend.close();
+	await directory[Symbol.asyncDispose]();
+	threads.length = 0;
+});
+
+function write(name: string) {
+	return backend.commit([{ op: "put", resource: artist(name, "x"), expectedVersion: "" }]);
+}
+
+describe("a storage whose thread dies", () => {
+	it("reports it at once, once, and accepts no commit; reads go on", async () => {
+		await write("miles");
+		await threads[0]?.terminate();
+		await failed;
+		expect(failures[0]).toBeInstanceOf(Inconsistent);
+		expect(failures[0]?.message).toContain("the storage thread has died");
+		await expect(write("nina")).rejects.toBe(failures[0]);
+		expect((await backend.list(allArtists)).resources).toHaveLength(1);
+		expect(failures).toHaveLength(1);
+	});
+
+	it("fails the commits that it had not written", async () => {
+		const commits = ["a", "b", "c"].map((name) => write(name));
+		const outcomes = Promise.allSettled(commits);
+		void threads[0]?.terminate();
+		await failed;
+		for (const outcome of await outcomes) {
+			if (outcome.status === "rejected") {
+				expect(outcome.reason).toBeInstanceOf(Inconsistent);
+			}
+		}
+		expect(failures).toHaveLength(1);
+	});
+
+	it("reports nothing where it was closed", async () => {
+		await write("miles");
+		await backend.close();
+		expect(failures).toEqual([]);
+	});
+});

@@ -1,0 +1,264 @@
+import { Worker } from "node:worker_threads";
+import type { StoredIdentity } from "../file/identity.ts";
+import type { RowWrite } from "../file/row-table.ts";
+import type { Page } from "../loading/page.ts";
+import { StorageFileError } from "../storage-file-error.ts";
+import type {
+	BackupOutcome,
+	BackupReply,
+	LiveBackupOrder,
+	Reply,
+	Request,
+	WorkerInput,
+} from "./thread-protocol.ts";
+
+// `tsc` does not rewrite this: in the workspace the worker is TypeScript, in the package JavaScript.
+const workerFile = new URL(
+	import.meta.url.endsWith(".ts") ? "./storage-worker.ts" : "./storage-worker.js",
+	import.meta.url,
+);
+
+/** How long a thread gets to close its file, once nobody needs it any more. */
+const abandonAfterMs = 300;
+
+/** A write did not happen, or is not known to have happened. */
+export class WriteFailure extends Error {
+	override readonly name = "WriteFailure";
+	/** Whether it certainly did not, and another one may. */
+	readonly diskFull: boolean;
+
+	constructor(why: string, diskFull: boolean) {
+		super(why);
+		this.diskFull = diskFull;
+	}
+}
+
+/** The file was not replaced; or was, and can't be opened. */
+export class ReplaceFailure extends Error {
+	override readonly name = "ReplaceFailure";
+	/** Whether the old one is still in place, and open. */
+	readonly undone: boolean;
+
+	constructor(why: string, undone: boolean) {
+		super(why);
+		this.undone = undone;
+	}
+}
+
+/** What a file says of itself when it is opened. */
+export interface Opened {
+	readonly revision: number;
+	readonly resources: number;
+	readonly identity: StoredIdentity | undefined;
+	/** Files of the storage whose permissions could not be tightened. */
+	readonly readableByOthers: readonly string[];
+}
+
+type PlainReply = Exclude<Reply, BackupReply>;
+
+/**
+ * The worker thread, as its one user sees it: a request at a time, each answered once; and beside
+ * these at most one backup.
+ */
+export class StorageThread {
+	readonly #path: string;
+	readonly #worker: Worker;
+	readonly #ended: Promise<void>;
+	#answer: { resolve(reply: PlainReply): void; reject(error: Error): void } | undefined;
+	#backup: { take(reply: BackupReply): void; reject(error: Error): void } | undefined;
+	#failure: Error | undefined;
+	#closing = false;
+	readonly #died = Promise.withResolvers<Error>();
+
+	constructor(input: WorkerInput) {
+		this.#path = input.path;
+		this.#worker = new Worker(workerFile, { workerData: input, name: "plinth-storage" });
+		this.#worker.on("message", (reply: Reply) => {
+			if (reply.kind === "backup-progress" || reply.kind === "backup-ended") {
+				this.#backup?.take(reply);
+				return;
+			}
+			const answer = this.#answer;
+			this.#answer = undefined;
+			answer?.resolve(reply);
+		});
+		this.#worker.on("error", (error) =>
+			this.#fail(error instanceof Error ? error : new Error(String(error))),
+		);
+		this.#ended = new Promise((resolve) => {
+			this.#worker.once("exit", (code) => {
+				this.#fail(new Error(`the thread of storage ${this.#path} has ended with code ${code}`));
+				resolve();
+			});
+		});
+	}
+
+	/** Resolves with the reason when the thread ends although nobody closed it; never otherwise. */
+	get died(): Promise<Error> {
+		return this.#died.promise;
+	}
+
+	/**
+	 * Waits until the file is open for reading.
+	 *
+	 * @throws StorageFileError
+	 */
+	async opened(): Promise<Opened> {
+		const reply = opening(await this.#reply());
+		if (reply.kind !== "opened") {
+			throw unexpected(reply);
+		}
+		return reply;
+	}
+
+	/**
+	 * The next rows, or `undefined` where all were read and the file is open for writing.
+	 *
+	 * @throws StorageFileError
+	 */
+	async nextPage(): Promise<Page | undefined> {
+		const reply = opening(await this.#request({ kind: "next-page" }));
+		switch (reply.kind) {
+			case "page":
+				return reply.page;
+			case "loaded":
+				return undefined;
+			default:
+				throw unexpected(reply);
+		}
+	}
+
+	/**
+	 * Writes rows in one transaction. When it has resolved, they are on disk.
+	 *
+	 * @throws WriteFailure
+	 */
+	async write(revision: number, rows: readonly RowWrite[]): Promise<void> {
+		const reply = await this.#request({ kind: "write", revision, rows });
+		if (reply.kind === "write-failed") {
+			throw new WriteFailure(reply.why, reply.diskFull);
+		}
+		if (reply.kind !== "written") {
+			throw unexpected(reply);
+		}
+	}
+
+	/**
+	 * Puts the file that a restore has built in the place of this one, which is kept.
+	 *
+	 * @returns The name under which it is.
+	 * @throws ReplaceFailure
+	 */
+	async replace(): Promise<string | undefined> {
+		const reply = await this.#request({ kind: "replace" });
+		if (reply.kind === "replace-failed") {
+			throw new ReplaceFailure(reply.why, reply.undone);
+		}
+		if (reply.kind !== "replaced") {
+			throw unexpected(reply);
+		}
+		return reply.replaced;
+	}
+
+	/** Takes a backup, while writes go on. Settles soon after the signal. */
+	async backup(
+		order: LiveBackupOrder,
+		signal: AbortSignal,
+		progress: (resources: number, of: number) => void,
+	): Promise<BackupOutcome> {
+		const abort = () => this.#post({ kind: "abort-backup" });
+		let failure: unknown;
+		try {
+			const outcome = await new Promise<BackupOutcome>((resolve, reject) => {
+				if (this.#failure !== undefined) {
+					reject(this.#failure);
+					return;
+				}
+				const take = (reply: BackupReply) => {
+					if (reply.kind === "backup-ended") {
+						resolve(reply.outcome);
+						return;
+					}
+					try {
+						progress(reply.resources, reply.of);
+					} catch (error) {
+						failure ??= error;
+						abort();
+					}
+				};
+				this.#backup = { take, reject };
+				signal.addEventListener("abort", abort, { once: true });
+				this.#post({ kind: "backup", ...order });
+			});
+			if (failure !== undefined && outcome.kind !== "done") {
+				throw failure;
+			}
+			return outcome;
+		} finally {
+			signal.removeEventListener("abort", abort);
+			this.#backup = undefined;
+		}
+	}
+
+	/** Closes the file and ends the thread. */
+	async close(): Promise<void> {
+		this.#closing = true;
+		this.#post({ kind: "close" });
+		await this.#ended;
+	}
+
+	/**
+	 * Ends the thread without waiting for what it is doing, which is reading: it is told to close, and
+	 * ended by force where it does not come to that soon. What is on disk stands that, as it stands a kill.
+	 */
+	async abandon(): Promise<void> {
+		const forced = setTimeout(() => void this.#worker.terminate(), abandonAfterMs);
+		try {
+			await this.close();
+		} finally {
+			clearTimeout(forced);
+		}
+	}
+
+	#post(request: Request): void {
+		this.#worker.postMessage(request);
+	}
+
+	#request(request: Request): Promise<PlainReply> {
+		const reply = this.#reply();
+		this.#post(request);
+		return reply;
+	}
+
+	#reply(): Promise<PlainReply> {
+		return new Promise((resolve, reject) => {
+			if (this.#failure !== undefined) {
+				reject(this.#failure);
+				return;
+			}
+			this.#answer = { resolve, reject };
+		});
+	}
+
+	#fail(error: Error): void {
+		this.#failure ??= error;
+		if (!this.#closing) {
+			this.#died.resolve(this.#failure);
+		}
+		this.#answer?.reject(this.#failure);
+		this.#answer = undefined;
+		this.#backup?.reject(this.#failure);
+		this.#backup = undefined;
+	}
+}
+
+function opening(reply: PlainReply): PlainReply {
+	if (reply.kind === "open-failed") {
+		throw new StorageFileError(reply.path, reply.problem, reply.why);
+	}
+	return reply;
+}
+
+function unexpected(reply: PlainReply): Error {
+	return new Error(`unexpected reply of the storage thread: ${reply.kind}`);
+}

@@ -1,0 +1,167 @@
+import { parentPort, workerData } from "node:worker_threads";
+import { BackupRunner } from "../backup-restore/backup-runner.ts";
+import { completeRestore, decideRestore, removeLeftovers } from "../backup-restore/restore-swap.ts";
+import { createIfMissing } from "../file/create-storage.ts";
+import { migrate, schemaVersion } from "../file/migrations.ts";
+import { fileError, isDiskFull, reasonOf } from "../file/sqlite-failure.ts";
+import { checkWhole, refuseBackup, StorageReader } from "../file/storage-reader.ts";
+import { openForWriting, StorageWriter } from "../file/storage-writer.ts";
+import { type Ownership, takeOwnership } from "../file-access/ownership.ts";
+import { tightenFiles } from "../file-access/private-files.ts";
+import type { Reply, Request, WorkerInput } from "./thread-protocol.ts";
+
+// The thread that owns the file: the event loop of the server never waits for the disk.
+
+const port = parentPort;
+if (port === null) {
+	throw new Error("this module is the worker thread of the SQLite storage, and runs only as one");
+}
+const { path, mode, fresh } = workerData as WorkerInput;
+
+let ownership: Ownership | undefined;
+let reader: StorageReader | undefined;
+let writer: StorageWriter | undefined;
+const backups = new BackupRunner(path, send);
+
+function send(reply: Reply, transfer: ArrayBuffer[] = []): void {
+	port?.postMessage(reply, transfer);
+}
+
+async function close(): Promise<void> {
+	await backups.close();
+	reader?.close();
+	writer?.close();
+	ownership?.release();
+	port?.close();
+}
+
+/** Answers what opening or loading throws, and ends. */
+function opening(step: () => void): void {
+	try {
+		step();
+	} catch (error) {
+		const { path: at, problem, why } = fileError(path, error);
+		send({ kind: "open-failed", path: at, problem, why });
+		void close();
+	}
+}
+
+function open(): void {
+	let readableByOthers: readonly string[] = [];
+	if (mode === "own") {
+		ownership = takeOwnership(path);
+		completeRestore(path);
+		removeLeftovers(path);
+		createIfMissing(path, fresh);
+		bringUpToDate();
+		readableByOthers = tightenFiles(path);
+	}
+	reader = new StorageReader(path);
+	const { head, identity } = reader;
+	send({
+		...{ kind: "opened", revision: head.revision, resources: head.resources },
+		...{ identity, readableByOthers },
+	});
+}
+
+/** Takes an older file through the migrations, once all of it was found well. */
+function bringUpToDate(): void {
+	const { version, identity } = glance();
+	refuseBackup(path, identity);
+	if (version < schemaVersion) {
+		checkWhole(path);
+		const database = openForWriting(path);
+		try {
+			migrate(database, { fresh });
+		} finally {
+			database.close();
+		}
+	}
+}
+
+/** What the file says of itself. */
+function glance(): StorageReader {
+	const glancing = new StorageReader(path);
+	glancing.close();
+	return glancing;
+}
+
+function nextPage(from: StorageReader): void {
+	const page = from.nextPage();
+	if (page !== undefined) {
+		send({ kind: "page", page }, [page.revisions.buffer, page.ends.buffer, page.bodies.buffer]);
+		return;
+	}
+	from.close();
+	reader = undefined;
+	if (mode === "own") {
+		writer = new StorageWriter(path, from.head);
+	}
+	send({ kind: "loaded" });
+}
+
+function write({ revision, rows }: Extract<Request, { kind: "write" }>): void {
+	try {
+		if (writer === undefined) {
+			throw new Error("the file is not open for writing");
+		}
+		writer.write(revision, rows);
+	} catch (error) {
+		send({ kind: "write-failed", why: reasonOf(error), diskFull: isDiskFull(error) });
+		return;
+	}
+	send({ kind: "written" });
+	backups.follow(rows);
+}
+
+/** Puts the built file in the place of this one. */
+function replace(old: StorageWriter): void {
+	backups.abort();
+	let undone = true;
+	try {
+		writer = undefined;
+		old.close();
+		try {
+			decideRestore(path);
+		} catch (error) {
+			writer = new StorageWriter(path, old.head);
+			throw error;
+		}
+		undone = false;
+		const replaced = completeRestore(path);
+		writer = new StorageWriter(path, glance().head);
+		send({ kind: "replaced", replaced });
+	} catch (error) {
+		const { why } = fileError(path, error);
+		send({ kind: "replace-failed", why, undone: undone && writer !== undefined });
+	}
+}
+
+port.on("message", (request: Request) => {
+	switch (request.kind) {
+		case "next-page":
+			if (reader !== undefined) {
+				const from = reader;
+				opening(() => nextPage(from));
+			}
+			break;
+		case "write":
+			write(request);
+			break;
+		case "replace":
+			if (writer !== undefined) {
+				replace(writer);
+			}
+			break;
+		case "backup":
+			backups.run(() => writer, request);
+			break;
+		case "abort-backup":
+			backups.abort();
+			break;
+		case "close":
+			void close();
+			break;
+	}
+});
+opening(open);

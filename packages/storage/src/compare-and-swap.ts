@@ -1,0 +1,157 @@
+import type { ID, Resource } from "@plinth/proto";
+import { displayName, freezeInDevelopment, nameKey, type ResourceName } from "@plinth/resource";
+import { CasFailure, WrongUid } from "./errors.ts";
+import type { Commit, Mutation } from "./mutation.ts";
+import { requireNamed } from "./state-store/resource-key.ts";
+
+/** What is stored under names: a state store, or one with commits on top that are under way. */
+export interface StateView {
+	/** What is stored under the name, whatever its uid and group version. */
+	lookup(id: ResourceName): Resource | undefined;
+}
+
+/** What a commit does to the state, if nothing of what it was evaluated against changes. */
+export type Step =
+	| {
+			readonly kind: "put";
+			/** As the caller gave it: without the version of the commit. */
+			readonly resource: Resource;
+			readonly replaced: Resource | undefined;
+	  }
+	| { readonly kind: "delete"; readonly stored: Resource }
+	| { readonly kind: "none" };
+
+/** A change of the state. */
+export type Change =
+	| { readonly op: "put"; readonly resource: Resource }
+	/** With the resource as it last was. */
+	| { readonly op: "delete"; readonly resource: Resource };
+
+/**
+ * Decides a commit, one step per mutation. All conditions are about the state before the commit; the
+ * steps leave it alone. Every backend decides by this one function, or by guards that follow from
+ * its steps.
+ *
+ * @throws CasFailure or WrongUid (where both apply, WrongUid: a retry can't help it); TypeError where
+ *   an id lacks type or name, or two mutations write one name: bugs of the caller.
+ */
+export function evaluate(mutations: readonly Mutation[], state: StateView): readonly Step[] {
+	const steps: Step[] = [];
+	const failures: { readonly index: number; readonly kind: "cas" | "uid" }[] = [];
+	const written = new Set<string>();
+	for (const [index, mutation] of mutations.entries()) {
+		const id = idOf(mutation);
+		if (mutation.op !== "assert" && mutations.length > 1) {
+			const key = nameKey(id);
+			if (written.has(key)) {
+				throw new TypeError(`commit writes ${displayName(id)} twice`);
+			}
+			written.add(key);
+		}
+		const step = decide(mutation, state.lookup(id), mutations.length === 1);
+		if (typeof step === "string") {
+			failures.push({ index, kind: step });
+		} else {
+			steps.push(step);
+		}
+	}
+	if (failures.length > 0) {
+		throw failure(mutations, failures);
+	}
+	return steps;
+}
+
+const nothing: Step = { kind: "none" };
+
+function decide(
+	mutation: Mutation,
+	stored: Resource | undefined,
+	alone: boolean,
+): Step | "cas" | "uid" {
+	switch (mutation.op) {
+		case "put": {
+			const { resource, expectedVersion } = mutation;
+			if (stored === undefined || expectedVersion === "") {
+				return stored === undefined && expectedVersion === ""
+					? { kind: "put", resource, replaced: undefined }
+					: "cas";
+			}
+			if (stored.id?.uid !== resource.id?.uid) {
+				return "uid";
+			}
+			return stored.version === expectedVersion
+				? { kind: "put", resource, replaced: stored }
+				: "cas";
+		}
+		case "delete": {
+			if (stored === undefined) {
+				return nothing;
+			}
+			if (mutation.id.uid !== "" && stored.id?.uid !== mutation.id.uid) {
+				return alone ? nothing : "uid";
+			}
+			return stored.version === mutation.expectedVersion ? { kind: "delete", stored } : "cas";
+		}
+		case "assert": {
+			if (mutation.expectedVersion === "") {
+				return stored === undefined ? nothing : "cas";
+			}
+			if (stored === undefined) {
+				return "cas";
+			}
+			const uid = mutation.uid || mutation.id.uid;
+			if (uid !== "" && stored.id?.uid !== uid) {
+				return "uid";
+			}
+			const { expectedVersion = stored.version } = mutation;
+			return stored.version === expectedVersion ? nothing : "cas";
+		}
+	}
+}
+
+function idOf(mutation: Mutation): ID {
+	return mutation.op === "put"
+		? requireNamed(mutation.resource.id, "put")
+		: requireNamed(mutation.id, mutation.op);
+}
+
+function failure(
+	mutations: readonly Mutation[],
+	failures: readonly { readonly index: number; readonly kind: "cas" | "uid" }[],
+): CasFailure | WrongUid {
+	const kind = failures.some((each) => each.kind === "uid") ? "uid" : "cas";
+	const indexes = failures.filter((each) => each.kind === kind).map((each) => each.index);
+	const names = indexes.flatMap((index) => {
+		const mutation = mutations[index];
+		return mutation === undefined ? [] : [displayName(idOf(mutation))];
+	});
+	return kind === "uid" ? new WrongUid(indexes, names) : new CasFailure(indexes, names);
+}
+
+/** Whether the steps leave the state as it is. */
+export function changesNothing(steps: readonly Step[]): boolean {
+	return steps.every((step) => step.kind === "none");
+}
+
+/**
+ * What the steps amount to at a version: the answer of the commit, and the changes to apply. The
+ * resources in both are the same objects, and frozen in development.
+ */
+export function stamp(
+	steps: readonly Step[],
+	version: string,
+): { readonly commit: Commit; readonly changes: readonly Change[] } {
+	const changes: Change[] = [];
+	const resources: (Resource | undefined)[] = [];
+	for (const step of steps) {
+		let stored: Resource | undefined;
+		if (step.kind === "put") {
+			stored = freezeInDevelopment({ ...step.resource, version });
+			changes.push({ op: "put", resource: stored });
+		} else if (step.kind === "delete") {
+			changes.push({ op: "delete", resource: step.stored });
+		}
+		resources.push(stored);
+	}
+	return { commit: { version, resources }, changes };
+}

@@ -1,0 +1,109 @@
+import { growthShare, type StorageLimits } from "../limits.ts";
+import { EventLog } from "../watch/event-log.ts";
+import { type FamilyHolds, RetentionLedger } from "./retention-ledger.ts";
+
+const mebibyte = 1024 * 1024;
+
+/** What all logs together may hold, however small the budget: several of the largest commits. */
+const leastLogBytes = 16 * mebibyte;
+/** Logs over their bound are cut down to this share of it, so that the next event is not over it again. */
+const logsCutTo = 7 / 8;
+
+/**
+ * What a state store keeps in memory beyond the state: old versions of resources, in event logs for
+ * watches and in held snapshots. Each is counted once: in the log while that has it, then in the
+ * ledger of snapshots if one of them has seen it.
+ *
+ * Invariant, after `enforce`: logs hold at most half of the budget of `retainedBudget`, or 16 MiB where
+ * that is more, and snapshots the rest, which is half at least. Readers give way, writers never fail
+ * because of them.
+ */
+export class RetainedMemory {
+	readonly ledger = new RetentionLedger();
+	readonly #limits: StorageLimits;
+	readonly #logs = new Set<EventLog>();
+	#logBytes = 0;
+
+	constructor(limits: StorageLimits) {
+		this.#limits = limits;
+	}
+
+	/** Bytes in event logs and held snapshots that are not part of the state. */
+	get bytes(): number {
+		return this.#logBytes + this.ledger.bytes;
+	}
+
+	/** The log of a family, which may replace a former one that nobody has used yet. */
+	openLog(revision: number, holds: FamilyHolds, former?: EventLog): EventLog {
+		if (former !== undefined) {
+			this.#logs.delete(former);
+		}
+		const log = new EventLog(revision, this.#limits, {
+			changed: (bytes) => {
+				this.#logBytes += bytes;
+			},
+			dropped: ({ replaced, revision: diedAt, bytes }) => {
+				if (replaced !== undefined) {
+					holds.resourceDied(revisionOf(replaced.version), diedAt, bytes);
+				}
+			},
+		});
+		this.#logs.add(log);
+		return log;
+	}
+
+	/**
+	 * Brings logs and snapshots back within the budget. To be called after each change; without effect,
+	 * and at no cost, while they are within it.
+	 */
+	enforce(stateBytes: number): void {
+		const budget = retainedBudget(this.#limits, stateBytes);
+		const most = Math.max(leastLogBytes, budget / 2);
+		if (this.#logBytes > most) {
+			this.#shrinkLogs(most * logsCutTo);
+		}
+		const left = Math.max(budget - this.#logBytes, budget / 2);
+		if (this.ledger.bytes > left) {
+			// Watches that have lost their place hold snapshots for nothing: they go before any other.
+			for (const log of this.#logs) {
+				if (log.needsSweep) {
+					log.sweep();
+				}
+			}
+			this.ledger.shrink(left);
+		}
+	}
+
+	/** Cuts the largest logs, down to one common size. */
+	#shrinkLogs(mostBytes: number): void {
+		const logs = [...this.#logs].sort((a, b) => a.bytes - b.bytes);
+		let bytes = mostBytes;
+		for (const [index, log] of logs.entries()) {
+			const share = bytes / (logs.length - index);
+			if (log.bytes > share) {
+				log.shrink(share);
+			}
+			bytes -= log.bytes;
+		}
+	}
+}
+
+/**
+ * How many bytes logs and snapshots may retain beside a state of that size. With a memory limit: at
+ * most a quarter of it, and what the state leaves of the 80 % up to which it may grow; but always a
+ * tenth, which is within the room that is kept for deletions.
+ */
+export function retainedBudget(limits: StorageLimits, stateBytes: number): number {
+	const { memoryBytes, retainedBytes } = limits;
+	if (memoryBytes === Number.POSITIVE_INFINITY) {
+		return retainedBytes;
+	}
+	const free = Math.max(memoryBytes / 10, memoryBytes * growthShare - stateBytes);
+	return Math.min(retainedBytes, memoryBytes / 4, free);
+}
+
+/** The revision that a version stands for; of what has no version, that before all others. */
+function revisionOf(version: string): number {
+	const revision = Number(version);
+	return Number.isNaN(revision) ? 0 : revision;
+}

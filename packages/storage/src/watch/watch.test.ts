@@ -1,0 +1,206 @@
+import { getEventListeners } from "node:events";
+import { create } from "@bufbuild/protobuf";
+import { type Resource, ResourceSchema } from "@plinth/proto";
+import { type Runtime, systemRandom, systemScheduler } from "@plinth/runtime";
+import { FakeClock } from "@plinth/runtime/testing";
+import { beforeEach, describe, expect, it } from "vitest";
+import { defaultLimits } from "../limits.ts";
+import type { ListQuery } from "../query.ts";
+import { StateStore } from "../state-store/state-store.ts";
+import type { WatchEvent } from "../watch-event.ts";
+
+const type = { group: "demo", groupVersion: "v1", kind: "Artist" };
+const query: ListQuery = {
+	type,
+	tenancy: { partition: "*", namespace: "*" },
+	namePrefix: "",
+};
+
+let clock: FakeClock;
+let scheduled: number;
+let store: StateStore;
+
+beforeEach(() => {
+	clock = new FakeClock();
+	scheduled = 0;
+	const runtime: Runtime = {
+		clock,
+		random: systemRandom,
+		scheduler: {
+			schedule: (task) => {
+				scheduled += 1;
+				systemScheduler.schedule(task);
+			},
+		},
+	};
+	store = new StateStore(runtime, defaultLimits);
+});
+
+function artist(name: string): Resource {
+	return create(ResourceSchema, { id: { name, type, tenancy: {} } });
+}
+
+function apply(...names: string[]): void {
+	const changes = names.map((name) => ({ op: "put" as const, resource: artist(name) }));
+	store.apply(store.revision + 1, changes);
+}
+
+function watch(of = query, bookmarkEveryMs?: number): AsyncIterator<WatchEvent> {
+	const { signal } = new AbortController();
+	const watching = store.watch(of, { signal, bookmarkEveryMs }, async () => {});
+	return watching[Symbol.asyncIterator]();
+}
+
+describe("a watch that waits", () => {
+	it("is woken once, however many revisions come in at once", async () => {
+		const watching = watch();
+		await watching.next();
+		const next = watching.next();
+		apply("a");
+		apply("b");
+		apply("c");
+		expect(scheduled).toBe(1);
+		expect((await next).value).toMatchObject({ resource: { id: { name: "a" } } });
+		expect((await watching.next()).value).toMatchObject({ resource: { id: { name: "b" } } });
+		expect((await watching.next()).value).toMatchObject({ resource: { id: { name: "c" } } });
+		expect(scheduled).toBe(1);
+	});
+
+	it("is not woken by other types", async () => {
+		const watching = watch({ ...query, type: { group: "demo", kind: "Album" } });
+		await watching.next();
+		watching.next();
+		apply("a");
+		expect(scheduled).toBe(0);
+	});
+
+	it("answers calls of next in their order, though they were not waited for", async () => {
+		const watching = watch();
+		const answers = [watching.next(), watching.next(), watching.next()];
+		await answers[0];
+		apply("a");
+		await answers[1];
+		apply("b");
+		const kinds = (await Promise.all(answers)).map(({ value }) => value);
+		expect(kinds).toMatchObject([
+			{ kind: "end-of-snapshot" },
+			{ resource: { id: { name: "a" } } },
+			{ resource: { id: { name: "b" } } },
+		]);
+	});
+
+	it("is done for whoever waits when its consumer leaves", async () => {
+		const watching = watch();
+		await watching.next();
+		const next = watching.next();
+		await watching.return?.();
+		expect(await next).toEqual({ done: true, value: undefined });
+		expect(await watching.next()).toEqual({ done: true, value: undefined });
+	});
+});
+
+describe("the signal of a watch", () => {
+	function watchUntil(signal: AbortSignal): AsyncIterator<WatchEvent> {
+		return store.watch(query, { signal }, async () => {})[Symbol.asyncIterator]();
+	}
+
+	it("has one listener however often it waits, and none when the watch is over", async () => {
+		const { signal } = new AbortController();
+		const watching = watchUntil(signal);
+		await watching.next();
+		const counts: number[] = [];
+		for (const name of ["a", "b", "c"]) {
+			const next = watching.next();
+			apply(name);
+			await next;
+			counts.push(getEventListeners(signal, "abort").length);
+		}
+		await watching.return?.();
+		expect([...counts, getEventListeners(signal, "abort").length]).toEqual([1, 1, 1, 0]);
+	});
+
+	it("fails the next call where it aborts while nobody waits, and then the watch is over", async () => {
+		const end = new AbortController();
+		const watching = watchUntil(end.signal);
+		await watching.next();
+		const next = watching.next();
+		apply("a");
+		apply("b");
+		await next;
+		end.abort(new Error("as told"));
+		await expect(watching.next()).rejects.toThrow("as told");
+		expect(await watching.next()).toEqual({ done: true, value: undefined });
+	});
+});
+
+describe("watches of one type", () => {
+	it("are told by one and the same event object", async () => {
+		const watches = [watch(), watch()];
+		for (const each of watches) {
+			await each.next();
+		}
+		apply("a", "b");
+		const [first, second] = await Promise.all(
+			watches.map(async (each) => [(await each.next()).value, (await each.next()).value]),
+		);
+		expect(first?.[0]).toBe(second?.[0]);
+		expect(first?.[1]).toBe(second?.[1]);
+	});
+});
+
+describe("bookmarks", () => {
+	it("come as often as asked where there is nothing else to send, at the version of the state", async () => {
+		const watching = watch({ ...query, namePrefix: "x" }, 1000);
+		await watching.next();
+		const first = watching.next();
+		await clock.advanceAsync(600);
+		apply("a");
+		await clock.advanceAsync(399);
+		apply("b");
+		await clock.advanceAsync(1);
+		expect((await first).value).toEqual({ kind: "bookmark", version: "2" });
+		const second = watching.next();
+		await clock.advanceAsync(999);
+		expect(clock.nextTimerMs()).toBe(1);
+		apply("x");
+		expect((await second).value).toMatchObject({ kind: "upsert", version: "3" });
+		expect(clock.nextTimerMs()).toBeUndefined();
+	});
+
+	it("are not held back by events, which the consumer may hide from its own", async () => {
+		const watching = watch(query, 1000);
+		await watching.next();
+		const kinds: unknown[] = [];
+		for (let revision = 1; revision <= 3; revision++) {
+			const next = watching.next();
+			await clock.advanceAsync(400);
+			apply("a");
+			kinds.push((await next).value?.kind);
+		}
+		expect(kinds).toEqual(["upsert", "upsert", "bookmark"]);
+		expect((await watching.next()).value).toMatchObject({ kind: "upsert", version: "3" });
+	});
+
+	it("come without a wait where they are overdue and there is nothing else to send", async () => {
+		const watching = watch(query, 1000);
+		await watching.next();
+		apply("a");
+		clock.advance(5000);
+		expect((await watching.next()).value).toMatchObject({ kind: "upsert", version: "1" });
+		expect((await watching.next()).value).toEqual({ kind: "bookmark", version: "1" });
+		const next = watching.next();
+		expect(clock.nextTimerMs()).toBe(1000);
+		apply("b");
+		expect((await next).value).toMatchObject({ kind: "upsert", version: "2" });
+	});
+
+	it("give way to an event that has arrived and was not handed out yet", async () => {
+		const watching = watch(query, 1000);
+		await watching.next();
+		const next = watching.next();
+		clock.advance(999);
+		apply("a");
+		clock.advance(1);
+		expect((await next).value).toMatchObject({ kind: "upsert", version: "1" });
+	});
+});

@@ -1,0 +1,351 @@
+import type { Resource } from "@plinth/proto";
+import type { Runtime, Timer } from "@plinth/runtime";
+import type { WatchOptions } from "../backend.ts";
+import { VersionCompacted, WatchClosed } from "../errors.ts";
+import { type ListQuery, matches } from "../query.ts";
+import type { Snapshot } from "../snapshot.ts";
+import type { WatchEvent } from "../watch-event.ts";
+import { type Cursor, EventLog, type LogEntry } from "./event-log.ts";
+
+/** What a watch is made of. */
+export interface WatchContext {
+	readonly query: ListQuery;
+	readonly options: WatchOptions;
+	readonly runtime: Runtime;
+	readonly source: WatchSource;
+	catchUp(signal: AbortSignal): Promise<unknown>;
+}
+
+/** The state that a watch is of. */
+export interface WatchSource {
+	readonly log: EventLog;
+	/** The newest revision of the state. */
+	revision(): number;
+	/** A snapshot that the watch holds until it has read it, or until `onEnded` is called. */
+	snapshot(onEnded: () => void): Snapshot;
+}
+
+/** What a watch refers to when it is over: nothing of the state that it was of. */
+const noSource: WatchSource = {
+	log: new EventLog(0, { logEvents: 0, logBytes: 0 }),
+	revision: () => 0,
+	snapshot: () => {
+		throw new Error("the watch is over");
+	},
+};
+
+type Phase =
+	| { readonly kind: "new" }
+	| {
+			readonly kind: "snapshot";
+			readonly snapshot: Snapshot;
+			readonly resources: Iterator<Resource>;
+	  }
+	| { readonly kind: "following" }
+	/** The next call throws the reason. */
+	| { readonly kind: "lost"; readonly reason: unknown }
+	| { readonly kind: "ended" };
+
+const finished: IteratorReturnResult<undefined> = { done: true, value: undefined };
+
+/** The consumer that waits for the next event. */
+interface Waiter {
+	resolve(result: IteratorResult<WatchEvent, undefined>): void;
+	reject(reason: unknown): void;
+}
+
+/**
+ * One watch: first a snapshot, then a cursor in the event log of its family.
+ *
+ * It does nothing unless its consumer asks: `next` takes what is there at once, and where nothing is
+ * leaves a wake-up call with the log. A call is scheduled once, however many revisions come in
+ * before it runs, and events that the query does not match never wake the consumer.
+ *
+ * A consumer that does not ask holds up nobody, and keeps nothing in memory: where the log or the
+ * storage takes the watch's place away, `lose` drops its snapshot and its entries at once, and the
+ * next call says so.
+ */
+export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Cursor {
+	readonly #context: Omit<WatchContext, "source">;
+	#source: WatchSource;
+	/** The newest call of `next` that has not settled. */
+	#unsettled: Promise<IteratorResult<WatchEvent, undefined>> | undefined;
+	#phase: Phase = { kind: "new" };
+	/** The last entry that was consumed, or skipped. */
+	#position: LogEntry;
+	/** The next entry to be sent, found while looking ahead. */
+	#found: LogEntry | undefined;
+	#waiter: Waiter | undefined;
+	#wakeScheduled = false;
+	#bookmark: Timer | undefined;
+	/** When the next bookmark is due, on the monotonic clock; never, where none is wanted. */
+	#bookmarkDueMs = Number.POSITIVE_INFINITY;
+
+	constructor({ source, ...context }: WatchContext) {
+		this.#context = context;
+		this.#source = source;
+		this.#position = noSource.log.tail;
+		this.#planBookmark();
+	}
+
+	/** For the log. */
+	get position(): LogEntry {
+		return this.#position;
+	}
+
+	/** For the log and the storage: the watch has lost its place, whether or not its consumer asks. */
+	lose(reason: unknown): void {
+		if (this.#phase.kind !== "ended" && this.#phase.kind !== "lost") {
+			this.#leave({ kind: "lost", reason });
+			// A consumer that waits is told with the wake-up call that the log has scheduled.
+		}
+	}
+
+	[Symbol.asyncIterator](): this {
+		return this;
+	}
+
+	/** For one consumer: a call that comes before the last one settled waits for it. */
+	next(): Promise<IteratorResult<WatchEvent, undefined>> {
+		if (this.#unsettled !== undefined) {
+			const take = () => this.#take();
+			return this.#settling(this.#unsettled.then(take, take));
+		}
+		return this.#phase.kind === "new" ? this.#settling(this.#first()) : this.#take();
+	}
+
+	async #first(): Promise<IteratorResult<WatchEvent, undefined>> {
+		try {
+			await this.#begin();
+		} catch (error) {
+			this.#end();
+			throw error;
+		}
+		return this.#take();
+	}
+
+	/** What is there, at once; or what comes next. */
+	#take(): Promise<IteratorResult<WatchEvent, undefined>> {
+		if (this.#phase.kind === "ended") {
+			return Promise.resolve(finished);
+		}
+		try {
+			this.#context.options.signal.throwIfAborted();
+			const event = this.#poll() ?? this.#dueBookmark();
+			if (event !== undefined) {
+				return Promise.resolve({ done: false, value: event });
+			}
+		} catch (error) {
+			this.#end();
+			return Promise.reject(error);
+		}
+		return this.#settling(new Promise((resolve, reject) => this.#wait({ resolve, reject })));
+	}
+
+	/** Remembers a call until it has settled, which it does before its caller goes on. */
+	#settling(
+		call: Promise<IteratorResult<WatchEvent, undefined>>,
+	): Promise<IteratorResult<WatchEvent, undefined>> {
+		const settled = () => {
+			if (this.#unsettled === call) {
+				this.#unsettled = undefined;
+			}
+		};
+		this.#unsettled = call;
+		call.then(settled, settled);
+		return call;
+	}
+
+	async return(): Promise<IteratorResult<WatchEvent, undefined>> {
+		const waiter = this.#end();
+		waiter?.resolve(finished);
+		return finished;
+	}
+
+	async #begin(): Promise<void> {
+		const { options, catchUp } = this.#context;
+		options.signal.throwIfAborted();
+		if (options.consistency === "strong") {
+			await catchUp(options.signal);
+			if (this.#phase.kind === "ended") {
+				return;
+			}
+			options.signal.throwIfAborted();
+		}
+		// From here to the end in one synchronous step, so that every event is either in the snapshot
+		// or behind the place in the log.
+		const { log, snapshot: take } = this.#source;
+		if (options.afterVersion !== undefined) {
+			this.#position = log.after(this.#reached(options.afterVersion));
+			this.#phase = { kind: "following" };
+		} else {
+			const snapshot = take(() => this.lose(snapshotEnded()));
+			this.#position = log.tail;
+			this.#phase = {
+				kind: "snapshot",
+				snapshot,
+				resources: snapshot.resources()[Symbol.iterator](),
+			};
+		}
+		log.addCursor(this);
+		options.signal.addEventListener("abort", this.#onAbort, { once: true });
+	}
+
+	#reached(version: string): number {
+		const revision = /^(0|[1-9]\d*)$/.test(version) ? Number(version) : Number.NaN;
+		if (!(revision <= this.#source.revision())) {
+			throw new VersionCompacted(version, "this storage has not reached it");
+		}
+		return revision;
+	}
+
+	/** The next event, if there is one. */
+	#poll(): WatchEvent | undefined {
+		const phase = this.#phase;
+		if (phase.kind === "lost") {
+			throw phase.reason;
+		}
+		this.#source.log.assertContinuous(this.#position);
+		if (phase.kind === "snapshot") {
+			const { done, value } = phase.resources.next();
+			if (!done) {
+				return { kind: "upsert", resource: value };
+			}
+			this.#phase = { kind: "following" };
+			phase.snapshot.release();
+			return { kind: "end-of-snapshot", version: phase.snapshot.version };
+		}
+		const entry = this.#found ?? this.#seek();
+		if (entry === undefined) {
+			return undefined;
+		}
+		this.#found = this.#seek(entry.revision);
+		return this.#found === undefined ? entry.last : entry.inner;
+	}
+
+	/** Moves on to the next entry that the query matches, within a revision where one is given. */
+	#seek(revision?: number): LogEntry | undefined {
+		const { query } = this.#context;
+		for (;;) {
+			const next = this.#position.next;
+			if (next === undefined) {
+				this.#source.log.assertContinuous(this.#position);
+				return undefined;
+			}
+			if (revision !== undefined && next.revision !== revision) {
+				return undefined;
+			}
+			this.#position = next;
+			if (matches(query, next.resource)) {
+				return next;
+			}
+		}
+	}
+
+	/**
+	 * Bookmarks come as often as asked whatever else was sent: the consumer may have hidden that from
+	 * a consumer of its own, which has only bookmarks to resume from.
+	 */
+	#planBookmark(): void {
+		const { options, runtime } = this.#context;
+		if (options.bookmarkEveryMs !== undefined) {
+			this.#bookmarkDueMs = runtime.clock.monotonic() + options.bookmarkEveryMs;
+		}
+	}
+
+	#dueBookmark(): WatchEvent | undefined {
+		const isDue =
+			this.#bookmarkDueMs !== Number.POSITIVE_INFINITY &&
+			this.#bookmarkDueMs <= this.#context.runtime.clock.monotonic();
+		return isDue ? this.#makeBookmark() : undefined;
+	}
+
+	#makeBookmark(): WatchEvent {
+		this.#planBookmark();
+		return { kind: "bookmark", version: String(this.#source.revision()) };
+	}
+
+	#wait(waiter: Waiter): void {
+		const { options, runtime } = this.#context;
+		this.#waiter = waiter;
+		this.#source.log.addWaiting(this.#wake);
+		if (options.bookmarkEveryMs !== undefined) {
+			const delayMs = this.#bookmarkDueMs - runtime.clock.monotonic();
+			this.#bookmark = runtime.clock.setTimer(delayMs, () => this.#deliver(true));
+		}
+	}
+
+	#stopWaiting(): Waiter | undefined {
+		const waiter = this.#waiter;
+		if (waiter !== undefined) {
+			this.#waiter = undefined;
+			this.#source.log.removeWaiting(this.#wake);
+			this.#bookmark?.cancel();
+		}
+		return waiter;
+	}
+
+	readonly #wake = (): void => {
+		if (!this.#wakeScheduled) {
+			this.#wakeScheduled = true;
+			this.#context.runtime.scheduler.schedule(() => {
+				this.#wakeScheduled = false;
+				this.#deliver(false);
+			});
+		}
+	};
+
+	/** A consumer that does not wait is told with its next call. */
+	readonly #onAbort = (): void => {
+		const { reason } = this.#context.options.signal;
+		if (this.#waiter === undefined) {
+			this.lose(reason);
+		} else {
+			this.#end()?.reject(reason);
+		}
+	};
+
+	/** Hands what is there to the consumer that waits; where nothing is, a bookmark that is due. */
+	#deliver(isBookmarkDue: boolean): void {
+		if (this.#waiter === undefined) {
+			return;
+		}
+		let event: WatchEvent | undefined;
+		try {
+			event = this.#poll() ?? (isBookmarkDue ? this.#makeBookmark() : undefined);
+		} catch (error) {
+			this.#end()?.reject(error);
+			return;
+		}
+		if (event !== undefined) {
+			this.#stopWaiting()?.resolve({ done: false, value: event });
+		}
+	}
+
+	#end(): Waiter | undefined {
+		const waiter = this.#stopWaiting();
+		this.#leave({ kind: "ended" });
+		return waiter;
+	}
+
+	/** Drops all that the watch keeps of the state. */
+	#leave(phase: Extract<Phase, { kind: "ended" | "lost" }>): void {
+		if (this.#phase.kind === "snapshot") {
+			this.#phase.snapshot.release();
+		}
+		this.#phase = phase;
+		this.#found = undefined;
+		this.#position = noSource.log.tail;
+		this.#source.log.removeCursor(this);
+		if (this.#waiter === undefined) {
+			this.#source = noSource;
+		}
+		this.#context.options.signal.removeEventListener("abort", this.#onAbort);
+	}
+}
+
+function snapshotEnded(): WatchClosed {
+	return new WatchClosed(
+		"the watch kept too much memory in use before it had read its snapshot; discard what it told and watch again",
+	);
+}
