@@ -73,49 +73,13 @@ const cases: readonly Case[] = [
 			length === 1 ? { router: 3_000, inProcess: 50_000 } : { router: 20_000, inProcess: 400_000 },
 		aim: length === 1 ? undefined : 20,
 	})),
-	{
-		name: "client stream, a message",
-		work: async (client, count) => (await client.clientStream(pings(count))).number,
-		counts: { router: 20_000, inProcess: 400_000 },
-		aim: undefined,
-	},
-	{
-		name: "bidi stream, a message each way",
-		work: async (client, count) => {
-			let sum = 0;
-			for await (const message of client.bidi(pings(count))) {
-				sum += message.number;
-			}
-			return sum;
-		},
-		counts: { router: 10_000, inProcess: 200_000 },
-		aim: undefined,
-	},
 ];
-
-async function* pings(count: number) {
-	for (let sent = 0; sent < count; sent++) {
-		yield ping;
-	}
-}
 
 function routes(router: ConnectRouter): void {
 	router.service(ProbeService, {
 		unary: () => pong,
 		async *serverStream(request) {
 			for (let sent = 0; sent < request.number; sent++) {
-				yield pong;
-			}
-		},
-		async clientStream(requests) {
-			let number = 0;
-			for await (const request of requests) {
-				number += request.number;
-			}
-			return { number };
-		},
-		async *bidi(requests) {
-			for await (const _ of requests) {
 				yield pong;
 			}
 		},

@@ -3,16 +3,16 @@ import { type ContextValues, createContextValues, type HandlerContext } from "@c
 import type { Clock } from "@plinth/runtime";
 import type { Route } from "./route-table.ts";
 
-/** How an ended call ended, for a signal that is made later. */
+/** Why a call ended, for a signal that is created later. */
 interface Ended {
 	readonly reason: unknown;
 }
 
 /**
- * What a handler knows of its call. Everything is made when it is first touched: an abort signal
- * costs more than the rest of a call, and most handlers want none.
+ * The context that a handler receives. Its parts are created on first access: an abort signal costs
+ * more than the rest of a call, and most handlers need none.
  *
- * The properties are getters of the class: pass the context on as it is, a spread copies none.
+ * The properties are getters of the class: pass the context on as it is, since a spread copies no getters.
  */
 export class CallContext implements HandlerContext {
 	readonly #route: Route;
@@ -88,24 +88,24 @@ export class CallContext implements HandlerContext {
 		return this.#controller.signal;
 	}
 
-	/** A function of its own, so that `{ timeoutMs }` works as it does on the wire. */
+	/** A standalone function, so that destructuring `{ timeoutMs }` works as it does on the wire. */
 	get timeoutMs(): () => number | undefined {
 		const deadlineMs = this.#deadlineMs;
 		const clock = this.#clock;
 		return () => (deadlineMs === undefined ? undefined : deadlineMs - clock.monotonic());
 	}
 
-	/** The response headers, where the handler has touched them. */
+	/** The response headers, if the handler has accessed them. */
 	get touchedHeader(): Headers | undefined {
 		return this.#responseHeader;
 	}
 
-	/** The response trailers, where the handler has touched them. */
+	/** The response trailers, if the handler has accessed them. */
 	get touchedTrailer(): Headers | undefined {
 		return this.#responseTrailer;
 	}
 
-	/** Ends the handler's side: the signal aborts. Only the first reason counts. */
+	/** Aborts the handler's signal. Only the first reason counts. */
 	abort(reason?: unknown): void {
 		if (this.#ended === undefined) {
 			this.#ended = { reason };

@@ -12,16 +12,16 @@ import {
 	shutDownBy,
 } from "./wire-errors.ts";
 
-/** What all calls of a transport share. */
+/** The parts that all calls of a transport share. */
 export interface Environment {
 	readonly clock: Clock;
 	readonly hops: Hops;
 	readonly routes: RouteTable;
 }
 
-/** What comes with a call besides its messages. */
+/** The metadata of a call. */
 export interface CallRequest {
-	/** The call's own headers, which nobody else will change; absent where there are none. */
+	/** A private copy of the caller's headers, if any. */
 	readonly header: Headers | undefined;
 	readonly signal: AbortSignal | undefined;
 	readonly timeoutMs: number | undefined;
@@ -29,18 +29,18 @@ export interface CallRequest {
 	readonly deadlineMs: number | undefined;
 }
 
-/** The two ends of a call, for the call to break off. Neither may throw. */
+/** The two ends of a call, notified when it is broken off. Neither method may throw. */
 export interface CallEnds {
-	/** The caller's end: what it waits for, and what it will ask for later, fails. */
+	/** The caller's end: pending and later reads fail. */
 	failCaller(error: ConnectError): void;
-	/** The handler's end: its signal has aborted, and what it still produces has no taker. */
+	/** The handler's end: its signal has aborted, and whatever it still produces is dropped. */
 	releaseHandler(reason: ConnectError): void;
 }
 
 /**
- * The life of one call: who may end it, and who hears of it in which order.
+ * The lifecycle of one call: what may end it, and in which order its two ends are notified.
  *
- * A call is open until the caller has its answer (`close`), or until one of these breaks it off:
+ * A call is open until the caller has its response (`close`), or until one of these breaks it off:
  *
  *   by            the caller's end             the handler's end
  *   ───────────   ──────────────────────────   ──────────────────────────────────────
@@ -48,18 +48,18 @@ export interface CallEnds {
  *   the deadline  at once, after the handler   at once: both sides have the same clock
  *   a shutdown    at once, after the handler   at once: it is the handler's server
  *
- * What holds whatever the scheduler does:
+ * Invariants, for any order in which the scheduler runs tasks:
  *
- * - Exactly one of `close` and the three above takes effect; what comes later finds the call
- *   closed and does nothing. So an answer that is under way when the caller cancels is dropped, as
- *   is a cancellation that is under way when the handler finishes.
- * - The handler's signal aborts exactly once: when the handler has finished (with what it threw,
- *   if it did), or when the call is broken off. It aborts before the handler's stream is released,
- *   so that its `finally` blocks find it aborted.
+ * - Exactly one of `close` and the three above takes effect; later ones find the call closed and do
+ *   nothing. So a response in flight when the caller cancels is dropped, as is a cancellation in
+ *   flight when the handler finishes.
+ * - The handler's signal aborts exactly once: when the handler has finished (with the error that it
+ *   threw, if any), or when the call is broken off. It aborts before the handler's stream is
+ *   released, so that its `finally` blocks find it aborted.
  * - Only the handler's side aborts the handler's signal; the caller's signal is listened to and
  *   never aborted.
  * - A closed call has no timer and observes no signal: a caller's or a shutdown's signal that
- *   outlives its calls remembers none of them.
+ *   outlives its calls retains none of them.
  * - A call that was broken off before it reached the handler never reaches it.
  */
 export class Call implements AbortObserver {
@@ -71,7 +71,7 @@ export class Call implements AbortObserver {
 	#timer: Timer | undefined;
 	#open = true;
 
-	/** Opens the call, unless something has ended it already: then its caller fails at once. */
+	/** Opens the call. If a signal has aborted already, the caller's end fails at once. */
 	constructor(environment: Environment, route: Route, request: CallRequest, ends: CallEnds) {
 		const { clock } = environment;
 		this.context = new CallContext(route, clock, request.header, request.deadlineMs);
@@ -94,7 +94,7 @@ export class Call implements AbortObserver {
 		return this.#open;
 	}
 
-	/** The caller takes its answer. False where the call was broken off before. */
+	/** The caller has its response. Returns false if the call was broken off before. */
 	close(): boolean {
 		if (!this.#open) {
 			return false;
@@ -110,7 +110,7 @@ export class Call implements AbortObserver {
 		return true;
 	}
 
-	/** The caller wants no more; `error` is what it gets. */
+	/** The caller cancels the call and receives `error`. */
 	cancel(error: ConnectError): void {
 		if (this.close()) {
 			this.#ends.failCaller(error);

@@ -1,16 +1,16 @@
 import { create, type DescMessage, type Message, type MessageInitShape } from "@bufbuild/protobuf";
-import { Code, ConnectError, type HandlerContext, type MethodImplSpec } from "@connectrpc/connect";
+import { Code, ConnectError, type MethodImplSpec } from "@connectrpc/connect";
 import { interceptStream, interceptUnary } from "../interceptors/server-interceptors.ts";
 import type { RouterOptions } from "../options.ts";
 import { mapResults } from "../streams/map-results.ts";
 import type { CallContext } from "./call-context.ts";
 import type { Route } from "./route-table.ts";
 
-/** What a handler may answer: a message, or the fields of one. */
-export type Answer = MessageInitShape<DescMessage>;
+/** What a handler may return: a message, or the fields of one. */
+export type Response = MessageInitShape<DescMessage>;
 
 /** Runs the handler of a unary method: gate, interceptors, implementation. */
-export async function answerUnary(
+export async function respondUnary(
 	{ spec, options }: Route,
 	context: CallContext,
 	message: Message,
@@ -26,30 +26,30 @@ export async function answerUnary(
 	if (interceptors === undefined || interceptors.length === 0) {
 		return create(spec.method.output, await spec.impl(message, context));
 	}
-	return interceptUnary(interceptors, spec.method, context, message, async (input, within) =>
-		create(spec.method.output, await spec.impl(input, within)),
+	return interceptUnary(interceptors, spec.method, context, message, async (input, inner) =>
+		create(spec.method.output, await spec.impl(input, inner)),
 	);
 }
 
-/** Runs the handler of a method with streams, up to the point where its messages can be pulled. */
+/** Runs the handler of a server-streaming method, up to the point where its messages can be pulled. */
 export async function openStream(
 	{ spec, options }: Route,
 	context: CallContext,
-	requests: AsyncIterable<Message>,
+	message: Message,
 	timeoutMs: number | undefined,
-): Promise<AsyncIterable<Answer>> {
-	if (spec.kind === "unary") {
-		throw wrongKind(spec, "a stream");
+): Promise<AsyncIterable<Response>> {
+	if (spec.kind !== "server_streaming") {
+		throw wrongKind(spec, "a server stream");
 	}
 	if (options.requestGate !== undefined || options.maxTimeoutMs !== undefined) {
 		await admit(options, context, timeoutMs);
 	}
 	const interceptors = options.interceptors;
 	if (interceptors === undefined || interceptors.length === 0) {
-		return invokeStream(spec, requests, context);
+		return spec.impl(message, context);
 	}
-	return interceptStream(interceptors, spec.method, context, requests, async (input, within) =>
-		mapResults(await invokeStream(spec, input, within), (result) =>
+	return interceptStream(interceptors, spec.method, context, message, (input, inner) =>
+		mapResults(spec.impl(input, inner), (result) =>
 			result.done === true
 				? result
 				: { done: false, value: create(spec.method.output, result.value) },
@@ -57,7 +57,7 @@ export async function openStream(
 	);
 }
 
-/** What a call must pass before any of its messages is looked at. */
+/** The checks that a call must pass before its message is read. */
 async function admit(
 	options: RouterOptions,
 	context: CallContext,
@@ -73,43 +73,10 @@ async function admit(
 	}
 }
 
-async function invokeStream(
-	spec: Exclude<MethodImplSpec, { kind: "unary" }>,
-	requests: AsyncIterable<Message>,
-	context: HandlerContext,
-): Promise<AsyncIterable<Answer>> {
-	switch (spec.kind) {
-		case "server_streaming":
-			return spec.impl(await onlyMessage(requests), context);
-		case "client_streaming":
-			return single(await spec.impl(requests, context));
-		case "bidi_streaming":
-			return spec.impl(requests, context);
-	}
-}
-
-/** The message of a method that takes one, of a transport that sends them as a stream. */
-async function onlyMessage(requests: AsyncIterable<Message>): Promise<Message> {
-	const iterator = requests[Symbol.asyncIterator]();
-	const first = await iterator.next();
-	if (first.done === true) {
-		throw new ConnectError("the request has no message", Code.Unimplemented);
-	}
-	const second = await iterator.next();
-	if (second.done !== true) {
-		throw new ConnectError("the request has more than one message", Code.Unimplemented);
-	}
-	return first.value;
-}
-
-async function* single(answer: Answer): AsyncIterable<Answer> {
-	yield answer;
-}
-
-function wrongKind(spec: MethodImplSpec, asked: string): ConnectError {
+function wrongKind(spec: MethodImplSpec, called: string): ConnectError {
 	const { method } = spec;
 	return new ConnectError(
-		`${method.parent.typeName}.${method.name} is ${spec.kind}, and was called as ${asked}`,
+		`${method.parent.typeName}.${method.name} is ${spec.kind} but was called as ${called}`,
 		Code.Unimplemented,
 	);
 }

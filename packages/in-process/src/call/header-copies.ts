@@ -1,9 +1,9 @@
-/** A copy, or nothing of nothing: headers that nobody touched are not made to be copied. */
+/** A copy; `undefined` of `undefined`, because headers that were never accessed are not created. */
 export function copyOfHeaders(from: Headers | undefined): Headers | undefined {
 	return from === undefined ? undefined : new Headers(from);
 }
 
-/** Makes `into` say what `from` says. */
+/** Replaces the contents of `into` with those of `from`. */
 export function replaceHeaders(into: Headers, from: Headers): void {
 	if (into === from) {
 		return;
@@ -14,7 +14,7 @@ export function replaceHeaders(into: Headers, from: Headers): void {
 	appendHeaders(into, from);
 }
 
-/** Adds all of `from` to what `into` says already. */
+/** Appends all of `from` to `into`. */
 export function appendHeaders(into: Headers, from: Headers): void {
 	for (const [name, value] of from) {
 		into.append(name, value);

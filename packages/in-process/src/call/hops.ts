@@ -5,32 +5,32 @@ export type Hop = (task: () => void) => void;
 
 /** How the two sides of a call, the caller's and the handler's, reach each other. */
 export interface Hops {
-	/** Has the other side do something: the task never runs within the stack of this one. */
+	/** Runs a task on the other side, never within the stack of the caller. */
 	readonly ask: Hop;
 	/**
-	 * Has the other side make the next message of a stream. As a generator does, it may begin
-	 * within the stack of the `next()` that asks for it.
+	 * Asks the other side for the next message of a stream. As with a generator, the task may start
+	 * within the stack of `next()`.
 	 */
 	readonly pull: Hop;
 	/**
-	 * Gives the other side an answer. The task may only settle promises and keep books: whoever
-	 * awaits a promise runs in a stack of its own anyway.
+	 * Delivers a response to the other side. The task may only settle promises and update state:
+	 * code that awaits a promise runs in its own stack anyway.
 	 */
-	readonly answer: Hop;
+	readonly respond: Hop;
 }
 
 const settled = Promise.resolve();
 
 /**
- * The hops of the real scheduler, at less than its price: a promise's continuation is a microtask
- * too, and a promise that is settled at once still wakes its reader in a microtask.
+ * The hops of the real scheduler, without its overhead: a promise's continuation is a microtask too,
+ * and a promise that settles synchronously still wakes its reader in a microtask.
  */
 const systemHops: Hops = {
 	ask: (task) => {
 		void settled.then(task);
 	},
 	pull: (task) => task(),
-	answer: (task) => task(),
+	respond: (task) => task(),
 };
 
 /** The hops that go through the given scheduler. */
@@ -39,5 +39,5 @@ export function hopsThrough(scheduler: Scheduler): Hops {
 		return systemHops;
 	}
 	const hop: Hop = (task) => scheduler.schedule(task);
-	return { ask: hop, pull: hop, answer: hop };
+	return { ask: hop, pull: hop, respond: hop };
 }

@@ -1,6 +1,6 @@
 import type {
 	DescMessage,
-	DescMethodStreaming,
+	DescMethodServerStreaming,
 	DescMethodUnary,
 	DescService,
 	MessageShape,
@@ -9,8 +9,8 @@ import type { StreamResponse, UnaryResponse } from "@connectrpc/connect";
 import { appendHeaders } from "./header-copies.ts";
 
 /**
- * What a unary call answers. Its headers and trailers are made when they are touched: pass it on as
- * it is, a spread copies none of the two.
+ * The response of a unary call. Its headers and trailers are created on first access: pass it on as
+ * it is, since a spread copies neither.
  */
 export class UnaryResult<I extends DescMessage, O extends DescMessage>
 	implements UnaryResponse<I, O>
@@ -49,20 +49,20 @@ export class UnaryResult<I extends DescMessage, O extends DescMessage>
 }
 
 /**
- * What a call with streams answers; as `UnaryResult`, it is to be passed on as it is. The trailers
- * are empty until the last message has been read.
+ * The response of a server-streaming call; like a `UnaryResult`, pass it on as it is. The trailers are
+ * empty until the last message has been read.
  */
 export class StreamResult<I extends DescMessage, O extends DescMessage>
 	implements StreamResponse<I, O>
 {
 	readonly stream = true;
-	readonly method: DescMethodStreaming<I, O>;
+	readonly method: DescMethodServerStreaming<I, O>;
 	readonly message: AsyncIterable<MessageShape<O>>;
 	#header: Headers | undefined;
 	#trailer: Headers | undefined;
 
 	constructor(
-		method: DescMethodStreaming<I, O>,
+		method: DescMethodServerStreaming<I, O>,
 		message: AsyncIterable<MessageShape<O>>,
 		header: Headers | undefined,
 		trailer: Headers | undefined,
@@ -87,7 +87,7 @@ export class StreamResult<I extends DescMessage, O extends DescMessage>
 		return this.#trailer;
 	}
 
-	/** The trailers have come: whoever holds the empty ones sees them filled. */
+	/** Fills in the trailers, also for code that already holds the empty ones. */
 	fillTrailer(trailer: Headers): void {
 		appendHeaders(this.trailer, trailer);
 	}

@@ -18,19 +18,19 @@ export interface Route {
 	readonly options: RouterOptions;
 }
 
-/** What a service may say for itself when it is registered; it goes before the router's options. */
+/** Options of one registration; they take precedence over the router's options. */
 type RegistrationOptions = Parameters<ConnectRouter["rpc"]>[2];
 
 /**
- * The router that a `routes` function is run on. It keeps the implementations as they are, where
- * the library's own turns them into handlers of bytes.
+ * The router that a `routes` function registers services with. It keeps the implementations as they
+ * are, whereas the library's router turns them into handlers of bytes.
  */
 export class RouteTable implements ConnectRouter {
-	/** Handlers of bytes: here there are none. */
+	/** Handlers of bytes: always empty here. */
 	readonly handlers: ConnectRouter["handlers"] = [];
 	readonly #options: RouterOptions;
 	readonly #byPath = new Map<string, Route>();
-	/** Generated code has one descriptor a method, so that most look-ups are by identity. */
+	/** Generated code has one descriptor per method, so most look-ups succeed by identity. */
 	readonly #byMethod = new Map<DescMethod, Route>();
 
 	constructor(options: RouterOptions) {
@@ -59,8 +59,9 @@ export class RouteTable implements ConnectRouter {
 	}
 
 	/**
-	 * The route of a method, also by a descriptor that another copy of the generated code made.
-	 * Throws `Unimplemented` where the service is not registered.
+	 * The route of a method, also by a descriptor from another copy of the generated code.
+	 *
+	 * @throws ConnectError Unimplemented if the method is not registered.
 	 */
 	find(method: DescMethod): Route {
 		const route = this.#byMethod.get(method) ?? this.#byPath.get(pathOf(method));
@@ -73,7 +74,7 @@ export class RouteTable implements ConnectRouter {
 		return route;
 	}
 
-	/** As on the wire, the last registration of a method counts. */
+	/** As on the wire, the last registration of a method wins. */
 	#add(spec: MethodImplSpec, options: RegistrationOptions): void {
 		const path = pathOf(spec.method);
 		const url = urlOf(spec.method);
@@ -85,6 +86,15 @@ export class RouteTable implements ConnectRouter {
 		this.#byPath.set(path, route);
 		this.#byMethod.set(spec.method, route);
 	}
+}
+
+/** The error of a method that streams requests, which this transport does not support. */
+export function unsupportedKind(method: DescMethod): ConnectError {
+	return new ConnectError(
+		`${method.parent.typeName}.${method.name} is ${method.methodKind}: the in-process transport ` +
+			"supports unary and server-streaming methods",
+		Code.Unimplemented,
+	);
 }
 
 /** The URL that interceptors and handlers see. Nothing is ever sent to it. */

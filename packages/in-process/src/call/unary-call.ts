@@ -7,12 +7,12 @@ import {
 } from "@bufbuild/protobuf";
 import { Code, ConnectError, type UnaryResponse } from "@connectrpc/connect";
 import { Call, type CallEnds, type CallRequest, type Environment } from "./call.ts";
-import { answerUnary } from "./handlers.ts";
+import { respondUnary } from "./handlers.ts";
 import { copyOfHeaders } from "./header-copies.ts";
 import { UnaryResult } from "./responses.ts";
 import { asWireError } from "./wire-errors.ts";
 
-/** One message to the handler, one back. */
+/** Sends one message to the handler and returns its response. */
 export function callUnary<I extends DescMessage, O extends DescMessage>(
 	environment: Environment,
 	method: DescMethodUnary<I, O>,
@@ -22,14 +22,14 @@ export function callUnary<I extends DescMessage, O extends DescMessage>(
 	return new Promise((resolve, reject) => {
 		const message = create(method.input, input);
 		const route = environment.routes.find(method);
-		const { ask, answer } = environment.hops;
+		const { ask, respond } = environment.hops;
 		const ends: CallEnds = { failCaller: reject, releaseHandler: () => {} };
 		const call = new Call(environment, route, request, ends);
 
 		const serve = async (): Promise<void> => {
 			const { context } = call;
 			try {
-				const output = await answerUnary(route, context, message, request.timeoutMs);
+				const output = await respondUnary(route, context, message, request.timeoutMs);
 				if (!isMessage(output, method.output)) {
 					throw new ConnectError(
 						`expected ${method.output.typeName}, not ${output.$typeName}`,
@@ -40,11 +40,11 @@ export function callUnary<I extends DescMessage, O extends DescMessage>(
 				const header = copyOfHeaders(context.touchedHeader);
 				const trailer = copyOfHeaders(context.touchedTrailer);
 				const response = new UnaryResult(method, output, header, trailer);
-				answer(() => call.close() && resolve(response));
+				respond(() => call.close() && resolve(response));
 			} catch (thrown) {
 				context.abort(thrown);
 				const error = asWireError(thrown, context);
-				answer(() => call.close() && reject(error));
+				respond(() => call.close() && reject(error));
 			}
 		};
 		ask(() => {

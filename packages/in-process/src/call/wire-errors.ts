@@ -1,7 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { CallContext } from "./call-context.ts";
 
-/** Names that carry the protocol on a wire; errors must not set them. */
+/** Headers of the protocol, which errors must not set. */
 const protocolHeaders = new Set([
 	"content-type",
 	"content-length",
@@ -13,9 +13,9 @@ const protocolHeaders = new Set([
 ]);
 
 /**
- * What the caller gets of an error that a handler threw: a new error with the code, the message and
- * the details, and in its metadata the headers and trailers of the response besides the error's
- * own. What is not a `ConnectError` may say things that are not the caller's business.
+ * The error that the caller receives for an error that a handler threw: a new error with the code, the
+ * message and the details, whose metadata also contains the headers and trailers of the response. An
+ * error that is not a `ConnectError` becomes `Internal` without its message, which may be confidential.
  */
 export function asWireError(thrown: unknown, context: CallContext): ConnectError {
 	const isConnectError = thrown instanceof ConnectError;
@@ -24,7 +24,7 @@ export function asWireError(thrown: unknown, context: CallContext): ConnectError
 		: new ConnectError("internal error", Code.Internal, context.touchedTrailer);
 	if (isConnectError) {
 		error.details = [...thrown.details];
-		// An error that came over another call carries that call's headers: they stay there.
+		// The metadata of an error from another call are that call's headers: they are not forwarded.
 		if (!thrown.isWireError) {
 			append(error.metadata, thrown.metadata);
 		}
@@ -41,7 +41,7 @@ export function canceledBy(reason: unknown): ConnectError {
 	return ConnectError.from(reason, Code.Canceled);
 }
 
-/** What a handler's signal says when its caller has gone. */
+/** The reason of a handler's signal after its caller canceled the call. */
 export function callerGone(): ConnectError {
 	return new ConnectError("the caller canceled the call", Code.Canceled);
 }

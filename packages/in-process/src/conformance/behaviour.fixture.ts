@@ -8,27 +8,28 @@ import {
 	type ServiceImpl,
 	type Transport,
 } from "@connectrpc/connect";
+import type { Clock } from "@plinth/runtime";
 import type { AbsentService, ProbeService } from "../../testdata/src/gen/probe_pb.ts";
 
 /** One thing that a caller can rely on, whatever the transport. */
 export interface Behaviour {
 	/** Completes "the transport …". */
 	readonly does: string;
-	/** Plays a scene and returns what its caller and its handler saw of it, as plain values. */
+	/** Runs a scenario and returns what its caller and its handler observed, as plain values. */
 	play(connect: Connect): Promise<unknown>;
-	/** What they see. */
+	/** The expected observations. */
 	readonly outcome: unknown;
-	/** Whose clients it is about, where it is not about those of both. */
+	/** The clients that it applies to, if not to both. */
 	readonly clients?: "createClient" | "createInProcessClient";
-	/** What they see over a socket instead, where that is an accident of the wire, and why it is. */
-	readonly accident?: {
+	/** The expected observations over a socket, if they differ there, and the reason. */
+	readonly deviation?: {
 		readonly on: "every wire" | "gRPC" | "Connect";
 		readonly outcome: unknown;
 		readonly why: string;
 	};
 }
 
-/** Sets up both sides of a connection, of whichever transport is being played. */
+/** Sets up both sides of a connection over the transport under test. */
 export type Connect = (setup: Setup) => Promise<Connection>;
 
 export interface Setup {
@@ -41,6 +42,8 @@ export interface Setup {
 	readonly maxTimeoutMs?: number;
 	readonly defaultTimeoutMs?: number;
 	readonly shutdownSignal?: AbortSignal;
+	/** The clock of deadlines, in-process. Over a socket, the library has only the real one. */
+	readonly clock?: Clock;
 }
 
 export interface Connection {
@@ -97,10 +100,10 @@ export async function textsOf(
 	return texts;
 }
 
-/** A stream that was called for, and nothing more: it is read to its end without a look. */
+/** Reads a stream to its end and ignores its messages. */
 export async function drained(messages: AsyncIterable<unknown>): Promise<void> {
 	for await (const _ of messages) {
-		// Nothing to see.
+		// Ignored.
 	}
 }
 
@@ -114,12 +117,12 @@ export function abortOf(signal: AbortSignal): Promise<unknown> {
 	});
 }
 
-/** Rejects when the signal aborts, with its reason: a handler that gives up. */
+/** Rejects with the signal's reason when it aborts: a handler that stops. */
 export async function throwOnAbort(signal: AbortSignal): Promise<never> {
 	throw await abortOf(signal);
 }
 
-/** Something that happens once, on the other side. */
+/** An event that happens once, on the other side. */
 export function happening<T = void>() {
 	return Promise.withResolvers<T>();
 }
@@ -131,34 +134,17 @@ export async function* texts(...values: string[]) {
 	}
 }
 
-/** Never. */
+/** Never settles. */
 export function forever(): Promise<never> {
 	return new Promise(() => {});
 }
 
-/** Requests without end that say what became of them. They are large, so that no socket takes all. */
-export function endlessRequests() {
-	const ended = happening<string>();
-	async function* requests() {
-		let how = "returned";
-		try {
-			for (;;) {
-				yield { text: "more".repeat(10_000) };
-			}
-		} catch (error) {
-			how = `threw ${seen(ConnectError.from(error))}`;
-		} finally {
-			ended.resolve(how);
-		}
-	}
-	return { requests: requests(), ended: ended.promise };
-}
-
-/** A unary handler that says when it runs, what its signal says, and never answers. */
-export async function connectHanging(connect: Connect) {
+/** A unary handler that reports when it runs and why its signal aborts, and never returns. */
+export async function connectHanging(connect: Connect, clock?: Clock) {
 	const running = happening<HandlerContext>();
 	const aborted = happening<unknown>();
 	const connection = await connect({
+		...(clock && { clock }),
 		handlers: {
 			unary: async (_, context) => {
 				void abortOf(context.signal).then(aborted.resolve);

@@ -1,8 +1,6 @@
 import type { Behaviour } from "./behaviour.fixture.ts";
-import { bidiBehaviours } from "./bidi-streams.fixture.ts";
 import { callerInterceptorBehaviours } from "./caller-interceptors.fixture.ts";
 import { cancellationBehaviours } from "./cancellation.fixture.ts";
-import { clientStreamBehaviours } from "./client-streams.fixture.ts";
 import { deadlineBehaviours, shutdownBehaviours } from "./deadlines.fixture.ts";
 import { errorBehaviours } from "./errors.fixture.ts";
 import { headerBehaviours } from "./headers.fixture.ts";
@@ -12,7 +10,7 @@ import { serverStreamBehaviours } from "./server-streams.fixture.ts";
 import { streamCancellationBehaviours } from "./stream-cancellation.fixture.ts";
 import { unaryBehaviours } from "./unary.fixture.ts";
 
-/** The whole suite, by what it is about. */
+/** The whole suite, by topic. */
 export const behaviours: Readonly<Record<string, readonly Behaviour[]>> = {
 	"Unary calls": unaryBehaviours,
 	"Headers and trailers": headerBehaviours,
@@ -25,6 +23,4 @@ export const behaviours: Readonly<Record<string, readonly Behaviour[]>> = {
 	"Interceptors of the caller": callerInterceptorBehaviours,
 	"Interceptors of the server": serverInterceptorBehaviours,
 	"Server streaming": serverStreamBehaviours,
-	"Client streaming": clientStreamBehaviours,
-	"Streams both ways": bidiBehaviours,
 };

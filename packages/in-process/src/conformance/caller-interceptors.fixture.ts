@@ -8,12 +8,12 @@ import {
 	forever,
 	happening,
 	seen,
-	texts,
 	textsOf,
+	throwOnAbort,
 } from "./behaviour.fixture.ts";
 import { marking, throwing, tracing, user } from "./interceptors.fixture.ts";
 
-/** What the caller's interceptors, alone and with the server's, can see and do. */
+/** What interceptors of the caller, alone and with those of the server, can observe and change. */
 export const callerInterceptorBehaviours: readonly Behaviour[] = [
 	{
 		does: "runs the interceptors of both sides, each first one outermost",
@@ -61,34 +61,17 @@ export const callerInterceptorBehaviours: readonly Behaviour[] = [
 		async play(connect) {
 			const { client } = await connect({
 				handlers: {
-					async *bidi(requests) {
-						for await (const { text } of requests) {
-							yield { text: `(${text})` };
-						}
+					async *serverStream({ text }) {
+						yield { text: `(${text}1)` };
+						yield { text: `(${text}2)` };
 					},
 				},
 				caller: [marking("c")],
 				server: [marking("s")],
 			});
-			return textsOf(client.bidi(texts("1", "2")));
+			return textsOf(client.serverStream({ text: "a" }));
 		},
-		outcome: ["(1cs)sc", "(2cs)sc"],
-	},
-	{
-		does: "lets interceptors of both sides see a stream of one response",
-		async play(connect) {
-			const { client } = await connect({
-				handlers: {
-					async clientStream(requests) {
-						return { text: (await textsOf(requests)).join(" ") };
-					},
-				},
-				caller: [marking("c")],
-				server: [marking("s")],
-			});
-			return (await client.clientStream(texts("1", "2"))).text;
-		},
-		outcome: "1cs 2cssc",
+		outcome: ["(acs1)sc", "(acs2)sc"],
 	},
 	{
 		does: "tells interceptors of both sides what is called",
@@ -120,11 +103,10 @@ export const callerInterceptorBehaviours: readonly Behaviour[] = [
 			const cleaned = happening<string>();
 			const { client } = await connect({
 				handlers: {
-					async *bidi(requests) {
+					async *serverStream({ text }, { signal }) {
 						try {
-							for await (const { text } of requests) {
-								yield { text };
-							}
+							yield { text };
+							await throwOnAbort(signal);
 						} finally {
 							cleaned.resolve("cleaned up");
 						}
@@ -134,13 +116,12 @@ export const callerInterceptorBehaviours: readonly Behaviour[] = [
 				server: [marking("s")],
 			});
 			const controller = new AbortController();
-			async function* requests() {
-				yield { text: "a" };
-				await forever();
-			}
 			const heard: string[] = [];
 			const reading = (async () => {
-				for await (const { text } of client.bidi(requests(), { signal: controller.signal })) {
+				for await (const { text } of client.serverStream(
+					{ text: "a" },
+					{ signal: controller.signal },
+				)) {
 					heard.push(text);
 					controller.abort("enough");
 				}
@@ -170,7 +151,7 @@ export const callerInterceptorBehaviours: readonly Behaviour[] = [
 		outcome: "own added",
 	},
 	{
-		does: "sends the headers that a caller's interceptor puts in the place of the call's",
+		does: "sends the headers that a caller's interceptor substitutes for the call's",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: {
@@ -191,7 +172,7 @@ export const callerInterceptorBehaviours: readonly Behaviour[] = [
 		outcome: "replaced null",
 	},
 	{
-		does: "leaves the caller's own headers alone when interceptors change a call's",
+		does: "does not change the caller's headers when interceptors change a call's",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: { unary: () => ({}) },
@@ -253,7 +234,7 @@ export const callerInterceptorBehaviours: readonly Behaviour[] = [
 		outcome: ["me", "nobody"],
 	},
 	{
-		does: "takes what a caller's interceptor answers without a call",
+		does: "accepts the response of a caller's interceptor that makes no call",
 		async play(connect) {
 			let ran = false;
 			const { client } = await connect({
@@ -284,7 +265,7 @@ export const callerInterceptorBehaviours: readonly Behaviour[] = [
 		outcome: ["cached", false],
 	},
 	{
-		does: "gives a caller the error of its own interceptor, message and all",
+		does: "passes the error of a caller's interceptor on, including its message",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: { unary: () => ({}) },
@@ -295,7 +276,7 @@ export const callerInterceptorBehaviours: readonly Behaviour[] = [
 		outcome: "Unknown: my own fault",
 	},
 	{
-		does: "gives a caller the ConnectError of its own interceptor, itself",
+		does: "passes the ConnectError object of a caller's interceptor on",
 		async play(connect) {
 			const error = new ConnectError("my own", Code.FailedPrecondition);
 			const { client } = await connect({
@@ -307,7 +288,7 @@ export const callerInterceptorBehaviours: readonly Behaviour[] = [
 		outcome: true,
 	},
 	{
-		does: "gives a stream's caller the error of its own interceptor",
+		does: "passes the error of a caller's interceptor on to the reader of a stream",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: { async *serverStream() {} },
@@ -318,7 +299,7 @@ export const callerInterceptorBehaviours: readonly Behaviour[] = [
 		outcome: ["Unknown: my own fault"],
 	},
 	{
-		does: "lets a caller's interceptor try again",
+		does: "lets a caller's interceptor retry",
 		async play(connect) {
 			let tries = 0;
 			const { client } = await connect({
@@ -327,7 +308,7 @@ export const callerInterceptorBehaviours: readonly Behaviour[] = [
 						tries += 1;
 						requestHeader.set("x-probe", "touched");
 						if (tries < 3) {
-							throw new ConnectError("busy", Code.Unavailable);
+							throw new ConnectError("overloaded", Code.Unavailable);
 						}
 						return { text: `try ${tries}` };
 					},
@@ -351,7 +332,7 @@ export const callerInterceptorBehaviours: readonly Behaviour[] = [
 		outcome: "try 3",
 	},
 	{
-		does: "shows a caller's interceptor the error as it came",
+		does: "passes a caller's interceptor the error object of the call",
 		async play(connect) {
 			const saw: string[] = [];
 			const { client } = await connect({
@@ -443,7 +424,7 @@ export const callerInterceptorBehaviours: readonly Behaviour[] = [
 		],
 	},
 	{
-		does: "watches the signal that a caller's interceptor puts in the place of the call's",
+		does: "observes the signal that a caller's interceptor substitutes for the call's",
 		async play(connect) {
 			const running = happening();
 			const own = new AbortController();

@@ -11,7 +11,7 @@ import {
 	seen,
 } from "./behaviour.fixture.ts";
 
-/** Aborts a running unary call with the given reason, and returns what its caller gets. */
+/** Aborts a running unary call with the given reason, and returns the caller's error. */
 async function abortedWith(connect: Connect, reason?: unknown): Promise<unknown> {
 	const { client, running } = await connectHanging(connect);
 	const controller = new AbortController();
@@ -21,7 +21,7 @@ async function abortedWith(connect: Connect, reason?: unknown): Promise<unknown>
 	return call;
 }
 
-/** How callers end unary calls before their time. */
+/** How callers cancel unary calls. */
 export const cancellationBehaviours: readonly Behaviour[] = [
 	{
 		does: "fails a call whose signal has aborted already, without running its handler",
@@ -53,12 +53,12 @@ export const cancellationBehaviours: readonly Behaviour[] = [
 		outcome: "Canceled: lost interest",
 	},
 	{
-		does: "fails an aborted call with its caller's reason, where that is a ConnectError",
+		does: "fails an aborted call with its caller's reason, if that is a ConnectError",
 		play: (connect) => abortedWith(connect, new ConnectError("moved on", Code.FailedPrecondition)),
 		outcome: "FailedPrecondition: moved on",
 	},
 	{
-		does: "fails an aborted call with the text of a reason that is no error",
+		does: "fails an aborted call with the text of a reason that is not an error",
 		play: (connect) => abortedWith(connect, "just so"),
 		outcome: "Canceled: just so",
 	},
@@ -138,7 +138,7 @@ export const cancellationBehaviours: readonly Behaviour[] = [
 		outcome: ["Canceled: This operation was aborted", "thrown into the void"],
 	},
 	{
-		does: "leaves an answered call alone when its signal aborts later",
+		does: "does not affect a finished call when its signal aborts later",
 		async play(connect) {
 			const { client } = await connect({ handlers: { unary: () => ({ text: "done" }) } });
 			const controller = new AbortController();
@@ -173,7 +173,7 @@ export const cancellationBehaviours: readonly Behaviour[] = [
 		outcome: ["Canceled: all of you", "Canceled: all of you", "Canceled: all of you"],
 	},
 	{
-		does: "aborts one call and leaves its neighbour",
+		does: "aborts one call and not another",
 		async play(connect) {
 			const release = happening();
 			const { client } = await connect({

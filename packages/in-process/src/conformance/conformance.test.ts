@@ -44,11 +44,11 @@ it("is described in docs/behaviours.md", async () => {
 	await expect(asMarkdown()).toMatchFileSnapshot("../../docs/behaviours.md");
 });
 
-function expectedOn(side: Side, { outcome, accident }: Behaviour): unknown {
-	if (accident === undefined || side.kind === "in-process") {
+function expectedOn(side: Side, { outcome, deviation }: Behaviour): unknown {
+	if (deviation === undefined || side.kind === "in-process") {
 		return outcome;
 	}
-	return accident.on === "every wire" || accident.on === side.kind ? accident.outcome : outcome;
+	return deviation.on === "every wire" || deviation.on === side.kind ? deviation.outcome : outcome;
 }
 
 function asMarkdown(): string {
@@ -61,10 +61,10 @@ function asMarkdown(): string {
 		"`createInProcessClient`, and against connect-node over a socket, with gRPC and with Connect. The",
 		"outcome must be the same on all. This file is written by the suite (`vitest --update`).",
 		"",
-		"Accidents of the wire, which the suite expects there and this transport does not have:",
+		"Deviations of the wire, which the suite expects there and which this transport does not have:",
 		"",
-		...all.flatMap(({ does, accident }) =>
-			accident ? [`- on ${accident.on}: "${does}" does not hold: ${accident.why}.`] : [],
+		...all.flatMap(({ does, deviation }) =>
+			deviation ? [`- on ${deviation.on}: "${does}" does not hold: ${deviation.why}.`] : [],
 		),
 	];
 	for (const [about, table] of Object.entries(behaviours)) {

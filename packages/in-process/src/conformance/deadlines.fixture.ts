@@ -1,4 +1,5 @@
 import { Code, ConnectError } from "@connectrpc/connect";
+import { FakeClock } from "@plinth/runtime/testing";
 import {
 	abortOf,
 	type Behaviour,
@@ -12,8 +13,14 @@ import {
 	throwOnAbort,
 } from "./behaviour.fixture.ts";
 
-/** Short, for it passes on the machine's clock. */
+/** Short, because it passes in real time. */
 const timeoutMs = 30;
+
+/**
+ * For behaviours in which something must happen before the deadline. In-process it passes on a fake
+ * clock; over a socket it leaves room for a slow machine.
+ */
+const ampleTimeoutMs = 1_000;
 
 /** How calls end at their deadline. */
 export const deadlineBehaviours: readonly Behaviour[] = [
@@ -39,10 +46,12 @@ export const deadlineBehaviours: readonly Behaviour[] = [
 	{
 		does: "aborts the handler's signal at the deadline",
 		async play(connect) {
-			const { client, running, aborted } = await connectHanging(connect);
-			const call = errorOf(client.unary({}, { timeoutMs }));
+			const clock = new FakeClock();
+			const { client, running, aborted } = await connectHanging(connect, clock);
+			const call = errorOf(client.unary({}, { timeoutMs: ampleTimeoutMs }));
 			const { signal } = await running;
 			const before = signal.aborted;
+			await clock.advanceAsync(ampleTimeoutMs);
 			await aborted;
 			return [before, signal.aborted, await call];
 		},
@@ -77,7 +86,7 @@ export const deadlineBehaviours: readonly Behaviour[] = [
 		outcome: true,
 	},
 	{
-		does: "answers in time what has a deadline",
+		does: "responds to a call with a deadline in time",
 		async play(connect) {
 			const { client } = await connect({ handlers: { unary: () => ({ text: "in time" }) } });
 			return (await client.unary({}, { timeoutMs: 10_000 })).text;
@@ -85,7 +94,7 @@ export const deadlineBehaviours: readonly Behaviour[] = [
 		outcome: "in time",
 	},
 	{
-		does: "lets the caller's signal go before a later deadline",
+		does: "fails a call whose signal aborts before its deadline",
 		async play(connect) {
 			const { client, running } = await connectHanging(connect);
 			const controller = new AbortController();
@@ -100,7 +109,9 @@ export const deadlineBehaviours: readonly Behaviour[] = [
 	{
 		does: "fails a stream at its deadline, messages before it delivered",
 		async play(connect) {
+			const clock = new FakeClock();
 			const { client } = await connect({
+				clock,
 				handlers: {
 					async *serverStream() {
 						yield { text: "first" };
@@ -108,16 +119,21 @@ export const deadlineBehaviours: readonly Behaviour[] = [
 					},
 				},
 			});
-			return textsOf(client.serverStream({}, { timeoutMs }));
+			const stream = client.serverStream({}, { timeoutMs: ampleTimeoutMs });
+			const reader = stream[Symbol.asyncIterator]();
+			const first = await reader.next();
+			const end = errorOf(reader.next());
+			await clock.advanceAsync(ampleTimeoutMs);
+			return [first.done !== true && first.value.text, await end];
 		},
 		outcome: ["first", "DeadlineExceeded: the operation timed out"],
 	},
 	{
-		does: "fails a stream that was at its deadline before its first message",
+		does: "fails a stream that reached its deadline before its first message",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: {
-					// biome-ignore lint/correctness/useYield: it waits for what does not come
+					// biome-ignore lint/correctness/useYield: it never responds
 					async *serverStream() {
 						await forever();
 					},
@@ -131,7 +147,9 @@ export const deadlineBehaviours: readonly Behaviour[] = [
 		does: "fails the next read of a stream whose deadline passed while nobody read",
 		async play(connect) {
 			const aborted = happening();
+			const clock = new FakeClock();
 			const { client } = await connect({
+				clock,
 				handlers: {
 					async *serverStream(_, { signal }) {
 						void abortOf(signal).then(() => aborted.resolve());
@@ -140,8 +158,10 @@ export const deadlineBehaviours: readonly Behaviour[] = [
 					},
 				},
 			});
-			const reader = client.serverStream({}, { timeoutMs })[Symbol.asyncIterator]();
+			const stream = client.serverStream({}, { timeoutMs: ampleTimeoutMs });
+			const reader = stream[Symbol.asyncIterator]();
 			const first = await reader.next();
+			await clock.advanceAsync(ampleTimeoutMs);
 			await aborted.promise;
 			return [first.done !== true && first.value.text, await errorOf(reader.next())];
 		},
@@ -149,10 +169,10 @@ export const deadlineBehaviours: readonly Behaviour[] = [
 	},
 ];
 
-/** How calls end with their server. */
+/** How calls end when their server shuts down. */
 export const shutdownBehaviours: readonly Behaviour[] = [
 	{
-		does: "fails calls whose handlers give up at a shutdown, with its error",
+		does: "fails calls whose handlers stop at a shutdown, with its error",
 		async play(connect) {
 			const shutdown = new AbortController();
 			const running = happening();
@@ -173,7 +193,7 @@ export const shutdownBehaviours: readonly Behaviour[] = [
 		outcome: "Unavailable: going down",
 	},
 	{
-		does: "fails streams whose handlers give up at a shutdown, with its error",
+		does: "fails streams whose handlers stop at a shutdown, with its error",
 		async play(connect) {
 			const shutdown = new AbortController();
 			const { client } = await connect({

@@ -20,7 +20,7 @@ function thrownBy(handler: (context: HandlerContext) => never) {
 	};
 }
 
-/** How errors get from a handler to its caller. */
+/** How errors reach the caller of a handler. */
 export const errorBehaviours: readonly Behaviour[] = [
 	{
 		does: "brings the code and the message of a ConnectError",
@@ -54,11 +54,11 @@ export const errorBehaviours: readonly Behaviour[] = [
 		does: "brings an error that a promise rejected with",
 		async play(connect) {
 			const { client } = await connect({
-				handlers: { unary: () => Promise.reject(new ConnectError("busy", Code.Aborted)) },
+				handlers: { unary: () => Promise.reject(new ConnectError("overloaded", Code.Aborted)) },
 			});
 			return errorOf(client.unary({}));
 		},
-		outcome: "Aborted: busy",
+		outcome: "Aborted: overloaded",
 	},
 	{
 		does: "brings a message with any character, or none",
@@ -78,7 +78,7 @@ export const errorBehaviours: readonly Behaviour[] = [
 		outcome: ["Aborted: čtyři\n100 % 🌱", "Aborted: "],
 	},
 	{
-		does: "says nothing of an error that is not a ConnectError",
+		does: "hides the message of an error that is not a ConnectError",
 		async play(connect) {
 			const call = thrownBy(() => {
 				throw new TypeError("the password is 1234");
@@ -89,7 +89,7 @@ export const errorBehaviours: readonly Behaviour[] = [
 		outcome: ["Internal: internal error", undefined, []],
 	},
 	{
-		does: "says nothing of a thrown value that is no error at all",
+		does: "hides a thrown value that is not an error",
 		async play(connect) {
 			const call = thrownBy(() => {
 				throw "a string";
@@ -107,14 +107,14 @@ export const errorBehaviours: readonly Behaviour[] = [
 			return codeOf(await caught(call(connect)));
 		},
 		outcome: "Internal",
-		accident: {
+		deviation: {
 			on: "gRPC",
 			outcome: "Unimplemented",
-			why: "the library tells a failure from an end by whether there is an error, so that the call seems to have ended well, without a message",
+			why: "the library detects a failure by the presence of an error, so the call appears to have succeeded without a message",
 		},
 	},
 	{
-		does: "takes an AbortError of the handler's own for what it is: an internal error",
+		does: "treats an AbortError of the handler as an internal error",
 		async play(connect) {
 			const call = thrownBy(() => {
 				throw new DOMException("something inside was aborted", "AbortError");
@@ -124,7 +124,7 @@ export const errorBehaviours: readonly Behaviour[] = [
 		outcome: "Internal: internal error",
 	},
 	{
-		does: "leaves the cause of an error with the handler",
+		does: "does not pass on the cause of an error",
 		async play(connect) {
 			const call = thrownBy(() => {
 				const cause = new Error("the disk");
@@ -202,7 +202,7 @@ export const errorBehaviours: readonly Behaviour[] = [
 		outcome: [[["a"], ["b"]], ["p"]],
 	},
 	{
-		does: "makes a new error for each call, though a handler throws the same one",
+		does: "creates a new error for each call, even if a handler throws the same one",
 		async play(connect) {
 			const same = new ConnectError("always", Code.Aborted, { "x-hint": "once" });
 			const { client } = await connect({
@@ -226,7 +226,7 @@ export const errorBehaviours: readonly Behaviour[] = [
 		outcome: [false, "once", null, null],
 	},
 	{
-		does: "relays an error of another call without that call's metadata",
+		does: "forwards an error of another call without that call's metadata",
 		async play(connect) {
 			const inner = await connect({
 				handlers: {
@@ -260,7 +260,7 @@ export const errorBehaviours: readonly Behaviour[] = [
 		outcome: ["Aborted: no", []],
 	},
 	{
-		does: "says that a method is not implemented",
+		does: "reports that a method is not implemented",
 		async play(connect) {
 			const { client } = await connect({ handlers: {} });
 			return [await errorOf(client.unary({})), await textsOf(client.serverStream({}))];
@@ -271,7 +271,7 @@ export const errorBehaviours: readonly Behaviour[] = [
 		],
 	},
 	{
-		does: "says that a service is not there",
+		does: "reports that a service is not registered",
 		async play(connect) {
 			const { absent } = await connect({ handlers: {} });
 			return [
@@ -299,7 +299,7 @@ export const errorBehaviours: readonly Behaviour[] = [
 		outcome: "Aborted: mine",
 	},
 	{
-		does: "goes on serving after a handler threw",
+		does: "continues to serve after a handler threw",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: {

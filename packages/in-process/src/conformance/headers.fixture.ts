@@ -1,6 +1,6 @@
 import { type Behaviour, happening } from "./behaviour.fixture.ts";
 
-/** Headers and trailers of a call of one message each way. */
+/** Headers and trailers of a unary call. */
 export const headerBehaviours: readonly Behaviour[] = [
 	{
 		does: "brings the caller's headers, whose names have no case",
@@ -27,7 +27,7 @@ export const headerBehaviours: readonly Behaviour[] = [
 		outcome: "one, two",
 	},
 	{
-		does: "says nothing of headers that were not sent",
+		does: "has no headers that were not sent",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: { unary: (_, context) => ({ text: `${context.requestHeader.get("x-probe")}` }) },

@@ -4,7 +4,7 @@ import { PingSchema, PongSchema } from "../../testdata/src/gen/probe_pb.ts";
 
 export const user = createContextKey("nobody");
 
-/** Says when it is entered and left. */
+/** Records when it is entered and left. */
 export function tracing(name: string, trace: string[]): Interceptor {
 	return (next) => async (request) => {
 		trace.push(`${name} in`);
@@ -20,7 +20,7 @@ export function textIn(message: Message): string {
 	return "text" in message && typeof message.text === "string" ? message.text : "";
 }
 
-/** Puts a mark on every message that goes by, one or many, requests and responses. */
+/** Marks every message that passes through it, requests and responses. */
 export function marking(mark: string): Interceptor {
 	async function* pings(messages: AsyncIterable<Message>) {
 		for await (const message of messages) {

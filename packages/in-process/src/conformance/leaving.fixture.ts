@@ -5,14 +5,12 @@ import {
 	type Connect,
 	codeOf,
 	drained,
-	endlessRequests,
 	errorOf,
 	forever,
 	happening,
-	texts,
 } from "./behaviour.fixture.ts";
 
-/** A stream that says what becomes of its handler: its first message, then nothing. */
+/** A stream of one message that stays open and reports how its handler ends. */
 async function connectLeavable(connect: Connect, caller: Interceptor[] = []) {
 	const running = happening<HandlerContext>();
 	const aborted = happening<unknown>();
@@ -32,13 +30,12 @@ async function connectLeavable(connect: Connect, caller: Interceptor[] = []) {
 		handlers: {
 			unary: () => ({ text: "still there" }),
 			serverStream: (_, context) => handle(context),
-			bidi: (_, context) => handle(context),
 		},
 	});
 	return {
 		client,
 		running: running.promise,
-		/** The code of what the handler's signal says. */
+		/** The code of the reason of the handler's signal. */
 		aborted: aborted.promise.then(codeOf),
 		/** Whether the signal had aborted when the handler's `finally` ran. */
 		cleaned: cleaned.promise,
@@ -47,7 +44,7 @@ async function connectLeavable(connect: Connect, caller: Interceptor[] = []) {
 
 const passing: Interceptor = (next) => (request) => next(request);
 
-/** What happens to a stream whose reader goes away. */
+/** How a stream ends when its reader leaves it. */
 export const leavingBehaviours: readonly Behaviour[] = [
 	{
 		does: "ends a stream that its reader leaves by break, on both sides",
@@ -88,7 +85,7 @@ export const leavingBehaviours: readonly Behaviour[] = [
 		outcome: ["Canceled", true],
 	},
 	{
-		does: "runs the finally of an interceptor's own stream when its reader leaves",
+		does: "runs the finally of an interceptor's stream when its reader leaves",
 		clients: "createInProcessClient",
 		async play(connect) {
 			let isCleaned = false;
@@ -112,37 +109,14 @@ export const leavingBehaviours: readonly Behaviour[] = [
 		outcome: [true, "Canceled"],
 	},
 	{
-		does: "ends a stream both ways that its reader leaves, and its requests",
-		clients: "createInProcessClient",
-		async play(connect) {
-			const aborted = happening<unknown>();
-			const { client } = await connect({
-				handlers: {
-					async *bidi(requests, { signal }) {
-						void abortOf(signal).then(aborted.resolve);
-						for await (const _ of requests) {
-							yield { text: "answer" };
-						}
-					},
-				},
-			});
-			const { requests, ended } = endlessRequests();
-			for await (const _ of client.bidi(requests)) {
-				break;
-			}
-			return [codeOf(await aborted.promise), await ended];
-		},
-		outcome: ["Canceled", "threw Canceled: the caller reads no further"],
-	},
-	{
-		does: "ends a stream that its reader leaves before there is a message",
+		does: "ends a stream that its reader leaves before the first message",
 		clients: "createInProcessClient",
 		async play(connect) {
 			const running = happening();
 			const aborted = happening<unknown>();
 			const { client } = await connect({
 				handlers: {
-					// biome-ignore lint/correctness/useYield: it waits for what does not come
+					// biome-ignore lint/correctness/useYield: it never responds
 					async *serverStream(_, { signal }) {
 						void abortOf(signal).then(aborted.resolve);
 						running.resolve();
@@ -166,7 +140,7 @@ export const leavingBehaviours: readonly Behaviour[] = [
 		],
 	},
 	{
-		does: "ends a stream behind interceptors that its reader leaves before there is a message",
+		does: "ends a stream behind interceptors that its reader leaves before the first message",
 		clients: "createInProcessClient",
 		async play(connect) {
 			const running = happening();
@@ -174,7 +148,7 @@ export const leavingBehaviours: readonly Behaviour[] = [
 			const { client } = await connect({
 				caller: [passing],
 				handlers: {
-					// biome-ignore lint/correctness/useYield: it waits for what does not come
+					// biome-ignore lint/correctness/useYield: it never responds
 					async *serverStream(_, { signal }) {
 						void abortOf(signal).then(aborted.resolve);
 						running.resolve();
@@ -191,7 +165,7 @@ export const leavingBehaviours: readonly Behaviour[] = [
 		outcome: [{ done: true, value: undefined }, "Canceled"],
 	},
 	{
-		does: "makes no call for an interceptor whose caller has left",
+		does: "makes no call for an interceptor after its caller has left",
 		clients: "createInProcessClient",
 		async play(connect) {
 			let calls = 0;
@@ -237,7 +211,7 @@ export const leavingBehaviours: readonly Behaviour[] = [
 		outcome: [{ done: true, value: undefined }, "Canceled"],
 	},
 	{
-		does: "gives whoever waits for a message the end when the reader leaves",
+		does: "ends a pending read when the reader leaves",
 		clients: "createInProcessClient",
 		async play(connect) {
 			const { client, aborted } = await connectLeavable(connect);
@@ -276,7 +250,7 @@ export const leavingBehaviours: readonly Behaviour[] = [
 		outcome: ["Canceled", ["header", "first"]],
 	},
 	{
-		does: "ends one stream and leaves its neighbour when a reader leaves",
+		does: "ends one stream and not another when a reader leaves",
 		clients: "createInProcessClient",
 		async play(connect) {
 			const { client, aborted } = await connectLeavable(connect);
@@ -285,7 +259,7 @@ export const leavingBehaviours: readonly Behaviour[] = [
 				.serverStream({}, { signal: controller.signal })
 				[Symbol.asyncIterator]();
 			const { value: first } = await neighbour.next();
-			for await (const _ of client.bidi(texts("q"))) {
+			for await (const _ of client.serverStream({})) {
 				break;
 			}
 			await aborted;
@@ -297,7 +271,7 @@ export const leavingBehaviours: readonly Behaviour[] = [
 		outcome: ["first", "still there", "Canceled: This operation was aborted"],
 	},
 	{
-		does: "leaves a stream alone that has ended when its reader leaves",
+		does: "does not affect a finished stream when its reader leaves",
 		clients: "createInProcessClient",
 		async play(connect) {
 			const aborted = happening<unknown>();

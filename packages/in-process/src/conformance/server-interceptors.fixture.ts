@@ -3,7 +3,7 @@ import { Code, ConnectError, createContextValues } from "@connectrpc/connect";
 import { type Behaviour, errorOf, texts, textsOf } from "./behaviour.fixture.ts";
 import { textIn, throwing, user } from "./interceptors.fixture.ts";
 
-/** What the server's interceptors can see and do. */
+/** What interceptors of the server can observe and change. */
 export const serverInterceptorBehaviours: readonly Behaviour[] = [
 	{
 		does: "shows a server's interceptor the request's headers and messages",
@@ -43,7 +43,7 @@ export const serverInterceptorBehaviours: readonly Behaviour[] = [
 		outcome: "authenticated",
 	},
 	{
-		does: "gives a handler the headers, values and signal that a server's interceptor puts",
+		does: "gives a handler the headers, values and signal that a server's interceptor substitutes",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: {
@@ -104,7 +104,7 @@ export const serverInterceptorBehaviours: readonly Behaviour[] = [
 		outcome: ["handler, interceptor", "interceptor"],
 	},
 	{
-		does: "brings the headers and trailers that a server's interceptor puts on a stream",
+		does: "brings the headers and trailers that a server's interceptor sets on a stream",
 		async play(connect) {
 			const saw: unknown[] = [];
 			const { client } = await connect({
@@ -138,7 +138,7 @@ export const serverInterceptorBehaviours: readonly Behaviour[] = [
 		outcome: ["put", "message", "put"],
 	},
 	{
-		does: "shows a server's interceptor the error that a handler threw, itself",
+		does: "passes a server's interceptor the error object that the handler threw",
 		async play(connect) {
 			const saw: unknown[] = [];
 			const bug = new TypeError("a bug");
@@ -164,7 +164,7 @@ export const serverInterceptorBehaviours: readonly Behaviour[] = [
 		outcome: ["Internal: internal error", [true]],
 	},
 	{
-		does: "says nothing of a bug in a server's interceptor",
+		does: "hides the message of an error that a server's interceptor throws",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: { unary: () => ({}), async *serverStream() {} },

@@ -1,4 +1,4 @@
-import { Code, ConnectError } from "@connectrpc/connect";
+import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { ProbeService } from "../../testdata/src/gen/probe_pb.ts";
 import {
 	abortOf,
@@ -13,7 +13,7 @@ import {
 	textsOf,
 } from "./behaviour.fixture.ts";
 
-/** Methods with streams of responses. */
+/** Server-streaming calls. */
 export const serverStreamBehaviours: readonly Behaviour[] = [
 	{
 		does: "brings the messages of a handler in order",
@@ -32,7 +32,7 @@ export const serverStreamBehaviours: readonly Behaviour[] = [
 		outcome: ["m1", "m2", "m3"],
 	},
 	{
-		does: "ends a stream without messages",
+		does: "ends a stream that has no messages",
 		async play(connect) {
 			const { client } = await connect({ handlers: { async *serverStream() {} } });
 			return textsOf(client.serverStream({}));
@@ -62,7 +62,7 @@ export const serverStreamBehaviours: readonly Behaviour[] = [
 		outcome: ["left 1", "left 0"],
 	},
 	{
-		does: "starts a stream when it is called for, not when it is read",
+		does: "starts a stream when it is called, not when it is read",
 		async play(connect) {
 			const running = happening<string>();
 			const { client } = await connect({
@@ -113,7 +113,7 @@ export const serverStreamBehaviours: readonly Behaviour[] = [
 		async play(connect) {
 			const { client } = await connect({
 				handlers: {
-					// biome-ignore lint/correctness/useYield: it has nothing to say
+					// biome-ignore lint/correctness/useYield: it has no messages
 					async *serverStream(_, context) {
 						context.responseHeader.set("x-head", "h");
 						context.responseTrailer.set("x-trail", "t");
@@ -221,7 +221,7 @@ export const serverStreamBehaviours: readonly Behaviour[] = [
 		outcome: ["h", "t", "o"],
 	},
 	{
-		does: "says nothing of a stream's error that is not a ConnectError",
+		does: "hides the message of a stream's error that is not a ConnectError",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: {
@@ -250,7 +250,7 @@ export const serverStreamBehaviours: readonly Behaviour[] = [
 		outcome: ["PermissionDenied: no stream"],
 	},
 	{
-		does: "fails a stream whose handler returns what is no stream",
+		does: "fails a stream whose handler does not return a stream",
 		async play(connect) {
 			const nothing = JSON.parse("{}").nothing;
 			const { client } = await connect({ handlers: { serverStream: () => nothing } });
@@ -259,7 +259,7 @@ export const serverStreamBehaviours: readonly Behaviour[] = [
 		outcome: ["Internal: internal error"],
 	},
 	{
-		does: "reads a stream's end once and for all",
+		does: "keeps a stream ended after its end was read",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: {
@@ -294,7 +294,7 @@ export const serverStreamBehaviours: readonly Behaviour[] = [
 		outcome: ["1", "2", "3", "end"],
 	},
 	{
-		does: "reads in order when reads of the transport's own stream overlap",
+		does: "reads in order when reads of the transport's stream overlap",
 		async play(connect) {
 			const { transport } = await connect({
 				handlers: {
@@ -315,9 +315,7 @@ export const serverStreamBehaviours: readonly Behaviour[] = [
 		does: "fails a server-streaming call without a request",
 		async play(connect) {
 			const { transport } = await connect({ handlers: { async *serverStream() {} } });
-			const method = ProbeService.method.serverStream;
-			const response = await transport.stream(method, undefined, undefined, undefined, texts());
-			return codeOf(await caught(drained(response.message)));
+			return codeOf(await caught(streamOf(transport, texts())));
 		},
 		outcome: "Unimplemented",
 	},
@@ -325,10 +323,7 @@ export const serverStreamBehaviours: readonly Behaviour[] = [
 		does: "fails a server-streaming call with two requests",
 		async play(connect) {
 			const { transport } = await connect({ handlers: { async *serverStream() {} } });
-			const method = ProbeService.method.serverStream;
-			const two = texts("1", "2");
-			const response = await transport.stream(method, undefined, undefined, undefined, two);
-			return codeOf(await caught(drained(response.message)));
+			return codeOf(await caught(streamOf(transport, texts("1", "2"))));
 		},
 		outcome: "Unimplemented",
 	},
@@ -349,7 +344,7 @@ export const serverStreamBehaviours: readonly Behaviour[] = [
 		outcome: [["false"], true],
 	},
 	{
-		does: "serves streams of one client side by side",
+		does: "serves streams of one client concurrently",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: {
@@ -371,7 +366,7 @@ export const serverStreamBehaviours: readonly Behaviour[] = [
 		],
 	},
 	{
-		does: "reads on where another reader of the same stream stopped",
+		does: "continues where another reader of the same stream stopped",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: {
@@ -414,7 +409,7 @@ export const serverStreamBehaviours: readonly Behaviour[] = [
 		],
 	},
 	{
-		does: "gives a stream's error once, though it came before a message",
+		does: "throws a stream's error once, even if it came before a message",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: {
@@ -434,7 +429,7 @@ export const serverStreamBehaviours: readonly Behaviour[] = [
 		],
 	},
 	{
-		does: "brings trailers once, however often the end is read",
+		does: "reports trailers once, however often the end is read",
 		async play(connect) {
 			const seen: (string | null)[] = [];
 			const { client } = await connect({
@@ -454,7 +449,7 @@ export const serverStreamBehaviours: readonly Behaviour[] = [
 		outcome: [[false, true, true], ["t"]],
 	},
 	{
-		does: "fails a read whose onHeader or onTrailer throws, and ends there",
+		does: "fails a read whose onHeader or onTrailer throws, and ends the stream",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: {
@@ -481,3 +476,13 @@ export const serverStreamBehaviours: readonly Behaviour[] = [
 		],
 	},
 ];
+
+/** Calls the streaming method with the given requests, and reads the response to its end. */
+async function streamOf(
+	transport: Transport,
+	requests: AsyncIterable<{ readonly text: string }>,
+): Promise<void> {
+	const method = ProbeService.method.serverStream;
+	const response = await transport.stream(method, undefined, undefined, undefined, requests);
+	await drained(response.message);
+}

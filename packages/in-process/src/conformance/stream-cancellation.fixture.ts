@@ -10,7 +10,7 @@ import {
 	throwOnAbort,
 } from "./behaviour.fixture.ts";
 
-/** How callers end streams before their time. */
+/** How callers cancel streams. */
 export const streamCancellationBehaviours: readonly Behaviour[] = [
 	{
 		does: "fails a stream whose signal has aborted already, without running its handler",
@@ -61,7 +61,7 @@ export const streamCancellationBehaviours: readonly Behaviour[] = [
 			const aborted = happening<unknown>();
 			const { client } = await connect({
 				handlers: {
-					// biome-ignore lint/correctness/useYield: it waits for what does not come
+					// biome-ignore lint/correctness/useYield: it never responds
 					async *serverStream(_, { signal }) {
 						void abortOf(signal).then(aborted.resolve);
 						running.resolve();
@@ -104,7 +104,7 @@ export const streamCancellationBehaviours: readonly Behaviour[] = [
 		outcome: ["Canceled: This operation was aborted", true],
 	},
 	{
-		does: "runs the finally of a handler that could yield on and on when its caller aborts",
+		does: "runs the finally of a handler that yields endlessly when its caller aborts",
 		async play(connect) {
 			const cleaned = happening<boolean>();
 			const { client } = await connect({
@@ -160,7 +160,7 @@ export const streamCancellationBehaviours: readonly Behaviour[] = [
 		outcome: ["false", "Canceled"],
 	},
 	{
-		does: "ends a stream for good: after an abort there is nothing more to read",
+		does: "ends a stream permanently: nothing can be read after an abort",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: {

@@ -19,11 +19,11 @@ import { createInProcessClient } from "../client.ts";
 import { createInProcessTransport } from "../transport.ts";
 import type { Connect, Setup } from "./behaviour.fixture.ts";
 
-/** A transport under test: what it connects, it ends again in `close`. */
+/** A transport under test. `close` ends the connections that it opened. */
 export interface Side {
 	readonly name: string;
 	readonly kind: "in-process" | "gRPC" | "Connect";
-	/** What makes the clients: the library, or this package. */
+	/** Which function creates the clients: the library's, or this package's. */
 	readonly clients: "createClient" | "createInProcessClient";
 	open(): { readonly connect: Connect; close(): Promise<void> };
 }
@@ -43,6 +43,7 @@ export function inProcess(
 				const chosen = scheduler();
 				const transport = createInProcessTransport(routesOf(setup), {
 					...(chosen && { scheduler: chosen }),
+					...(setup.clock && { clock: setup.clock }),
 					...(caller && { interceptors: caller }),
 					...(setup.defaultTimeoutMs && { defaultTimeoutMs: setup.defaultTimeoutMs }),
 					...(setup.shutdownSignal && { shutdownSignal: setup.shutdownSignal }),
@@ -133,7 +134,7 @@ export const connectOverSocket = overSocket("Connect", (options) =>
 	createConnectTransport({ ...options, httpVersion: "2" }),
 );
 
-/** Runs what is scheduled in an order that the seed chooses, each task in a turn of its own. */
+/** Runs scheduled tasks in an order that the seed determines, each in its own turn of the event loop. */
 export function shufflingScheduler(seed: number): Scheduler {
 	const random = seededRandom(seed);
 	const tasks: (() => void)[] = [];

@@ -5,10 +5,10 @@ import { type Behaviour, happening } from "./behaviour.fixture.ts";
 
 const user = createContextKey("nobody");
 
-/** Messages and context of a call of one message each way, when nothing goes wrong. */
+/** Messages and context of a unary call that succeeds. */
 export const unaryBehaviours: readonly Behaviour[] = [
 	{
-		does: "brings a request to its handler and the response back",
+		does: "passes a request to its handler and the response back",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: {
@@ -22,7 +22,7 @@ export const unaryBehaviours: readonly Behaviour[] = [
 		outcome: ["plinth.inprocess.probe.v1.Pong", "hello!", 7],
 	},
 	{
-		does: "makes a message of the fields that a caller passes",
+		does: "creates a message from the fields that a caller passes",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: { unary: (request) => ({ text: `${request.$typeName} ${request.number}` }) },
@@ -32,7 +32,7 @@ export const unaryBehaviours: readonly Behaviour[] = [
 		outcome: "plinth.inprocess.probe.v1.Ping 0",
 	},
 	{
-		does: "makes a message of the fields that a handler returns",
+		does: "creates a message from the fields that a handler returns",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: { unary: async () => ({ nested: { tags: ["a", "b"] } }) },
@@ -43,7 +43,7 @@ export const unaryBehaviours: readonly Behaviour[] = [
 		outcome: ["plinth.inprocess.probe.v1.Pong", "", "plinth.inprocess.probe.v1.Nested", ["a", "b"]],
 	},
 	{
-		does: "takes a message of another type for the fields it has in common",
+		does: "accepts a message of another type for the fields that both have",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: { unary: (request) => ({ ...request, $typeName: PongSchema.typeName }) },
@@ -54,7 +54,7 @@ export const unaryBehaviours: readonly Behaviour[] = [
 		outcome: ["plinth.inprocess.probe.v1.Pong", "same name", 3],
 	},
 	{
-		does: "takes a handler that returns nothing for an empty message",
+		does: "treats a handler that returns nothing as returning an empty message",
 		async play(connect) {
 			const nothing = JSON.parse("{}").nothing;
 			const { client } = await connect({ handlers: { unary: async () => nothing } });
@@ -115,7 +115,7 @@ export const unaryBehaviours: readonly Behaviour[] = [
 		outcome: "from the server",
 	},
 	{
-		does: "gives each call context values of its own",
+		does: "gives each call its own context values",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: {
@@ -131,7 +131,7 @@ export const unaryBehaviours: readonly Behaviour[] = [
 		outcome: ["nobody somebody", "nobody somebody"],
 	},
 	{
-		does: "tells a handler how much of its time is left",
+		does: "tells a handler how much time is left until its deadline",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: {
@@ -146,7 +146,7 @@ export const unaryBehaviours: readonly Behaviour[] = [
 		outcome: "some",
 	},
 	{
-		does: "tells a handler that it has all the time",
+		does: "tells a handler that it has no deadline",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: { unary: (_, context) => ({ text: `${context.timeoutMs()}` }) },
@@ -156,7 +156,7 @@ export const unaryBehaviours: readonly Behaviour[] = [
 		outcome: "undefined",
 	},
 	{
-		does: "uses the transport's timeout for calls that have none, unless they say 0",
+		does: "uses the transport's timeout for calls that set none, but not for a timeout of 0",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: { unary: (_, { timeoutMs }) => ({ text: typeof timeoutMs() }) },
@@ -183,7 +183,7 @@ export const unaryBehaviours: readonly Behaviour[] = [
 		outcome: ["false", true],
 	},
 	{
-		does: "gives a handler that asks for it late an aborted signal",
+		does: "gives a handler that reads it late an aborted signal",
 		async play(connect) {
 			const asked = happening<boolean>();
 			const { client } = await connect({
@@ -200,7 +200,7 @@ export const unaryBehaviours: readonly Behaviour[] = [
 		outcome: true,
 	},
 	{
-		does: "brings bytes and nested messages as they are",
+		does: "passes bytes and nested messages unchanged",
 		async play(connect) {
 			const { client } = await connect({ handlers: { unary: ({ nested }) => ({ nested }) } });
 			const nested = create(NestedSchema, { tags: ["x"], data: new Uint8Array([0, 255]) });

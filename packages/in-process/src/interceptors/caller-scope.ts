@@ -5,9 +5,9 @@ import type { CallRequest } from "../call/call.ts";
 import { canceledBy, deadlineExceeded } from "../call/wire-errors.ts";
 
 /**
- * What a call is to the interceptors of the caller's side. They may make none, one or several calls
- * of it (a retry), so it has a signal of its own, which aborts with the caller's, at the deadline,
- * and when the call is over. The signal, and what it watches, is made when it is first touched.
+ * The scope of a call for the interceptors of the caller's side. They may turn one call into none, one or
+ * several (a retry), so the scope has its own signal, which aborts with the caller's, at the deadline,
+ * and when the call is over. The signal and its timer are created on first access.
  */
 export class CallerScope implements AbortObserver {
 	readonly #clock: Clock;
@@ -29,12 +29,12 @@ export class CallerScope implements AbortObserver {
 		return this.#controller.signal;
 	}
 
-	/** The signal that a call within this scope watches: the caller's own does while it can. */
+	/** The signal for calls within this scope: the caller's, unless the scope's has been created. */
 	get innerSignal(): AbortSignal | undefined {
 		return this.#controller?.signal ?? this.#request.signal;
 	}
 
-	/** The call is over: nothing is watched any more, and the signal aborts. */
+	/** The call is over: the timer is canceled, and the signal aborts. */
 	end(reason?: unknown): void {
 		this.#isOver = true;
 		this.#timer?.cancel();
@@ -44,7 +44,7 @@ export class CallerScope implements AbortObserver {
 		this.#controller?.abort(reason);
 	}
 
-	/** The call is over with an error. Returns what the caller gets: why it was aborted, if it was. */
+	/** The call has failed. Returns the error for the caller: why the call was aborted, if it was. */
 	fail(thrown: unknown): ConnectError {
 		const error = this.#abortion() ?? ConnectError.from(thrown);
 		this.end(error);

@@ -24,23 +24,23 @@ import { CallerScope } from "./caller-scope.ts";
 import { chained } from "./interceptor-chain.ts";
 
 /*
- * What interceptors are given and give back are plain objects, for they spread them to change a
- * field. Only the signal is a getter: it alone costs more than the rest.
+ * Requests and responses of interceptors are plain objects, since interceptors spread them to change
+ * a field. Only the signal is a getter: it alone costs more than the rest.
  */
 
-/** A unary call within the interceptors of the caller's side. */
+/** Runs a unary call inside the interceptors of the caller's side. */
 export async function interceptUnaryCall<I extends DescMessage, O extends DescMessage>(
 	environment: Environment,
 	interceptors: readonly Interceptor[],
 	method: DescMethodUnary<I, O>,
-	given: CallRequest,
+	callRequest: CallRequest,
 	contextValues: ContextValues | undefined,
 	input: MessageInitShape<I>,
 ): Promise<UnaryResponse<I, O>> {
-	const scope = new CallerScope(environment.clock, given);
+	const scope = new CallerScope(environment.clock, callRequest);
 	try {
 		const request: UnaryRequest<I, O> = {
-			...requestOf(method, given, contextValues),
+			...requestOf(method, callRequest, contextValues),
 			get signal() {
 				return scope.signal;
 			},
@@ -48,16 +48,16 @@ export async function interceptUnaryCall<I extends DescMessage, O extends DescMe
 			method,
 			message: create(method.input, input),
 		};
-		const call = chained(interceptors, async (handed) => {
-			if (handed.stream) {
+		const call = chained(interceptors, async (forwarded) => {
+			if (forwarded.stream) {
 				throw changedKind(method);
 			}
-			const inner = requestOfHanded(handed, request, given, scope);
+			const inner = forwardedRequest(forwarded, request, callRequest, scope);
 			const response = await callUnary(
 				environment,
 				method,
 				inner,
-				expectMessage(handed.message, method.input),
+				expectMessage(forwarded.message, method.input),
 			);
 			return {
 				stream: false,
@@ -87,49 +87,49 @@ export async function interceptUnaryCall<I extends DescMessage, O extends DescMe
 	}
 }
 
-/** What interceptors are told of a call, besides its messages and its signal. */
+/** The request for interceptors, without its messages and its signal. */
 export function requestOf(
 	method: DescMethod,
-	given: CallRequest,
+	callRequest: CallRequest,
 	contextValues: ContextValues | undefined,
 ): Pick<UnaryRequest, "service" | "requestMethod" | "url" | "header" | "contextValues"> {
 	return {
 		service: method.parent,
 		requestMethod: "POST",
 		url: urlOf(method),
-		header: given.header ?? new Headers(),
+		header: callRequest.header ?? new Headers(),
 		contextValues: contextValues ?? createContextValues(),
 	};
 }
 
-/** What the call itself gets of a request that came through the interceptors. */
-export function requestOfHanded(
-	handed: UnaryRequest | StreamRequest,
+/** The metadata of the call that is made for a request that passed through the interceptors. */
+export function forwardedRequest(
+	forwarded: UnaryRequest | StreamRequest,
 	original: UnaryRequest | StreamRequest,
-	given: CallRequest,
+	callRequest: CallRequest,
 	scope: CallerScope,
 ): CallRequest {
 	return {
-		// A retry sends the same headers again: what one handler does to them is not its business.
-		header: copyOfHeaders(handed.header),
-		signal: handed === original ? scope.innerSignal : handed.signal,
-		timeoutMs: given.timeoutMs,
-		deadlineMs: given.deadlineMs,
+		// A retry sends the same headers again: changes by the first handler must not affect it.
+		header: copyOfHeaders(forwarded.header),
+		signal: forwarded === original ? scope.innerSignal : forwarded.signal,
+		timeoutMs: callRequest.timeoutMs,
+		deadlineMs: callRequest.deadlineMs,
 	};
 }
 
-/** Interceptors may put other messages in the place of a call's, but of its type. */
+/** Interceptors may replace messages by others of the same type. */
 export function expectMessage<Desc extends DescMessage>(
 	message: Message,
 	desc: Desc,
 ): MessageShape<Desc> {
 	if (!isMessage(message, desc)) {
-		throw new Error(`an interceptor put something else in the place of a ${desc.typeName}`);
+		throw new Error(`an interceptor replaced a ${desc.typeName} by something else`);
 	}
 	return message;
 }
 
-/** What befalls the interceptor that answers a stream with a message, or the other way round. */
+/** The error if an interceptor responds to a stream with a message, or to a message with a stream. */
 export function changedKind(method: DescMethod): Error {
 	return new Error(
 		`an interceptor of ${method.parent.typeName}.${method.name} changed whether it is a stream`,

@@ -1,10 +1,8 @@
-import {
-	create,
-	type DescMessage,
-	type DescMethodStreaming,
-	type Message,
-	type MessageInitShape,
-	type MessageShape,
+import type {
+	DescMessage,
+	DescMethodServerStreaming,
+	Message,
+	MessageShape,
 } from "@bufbuild/protobuf";
 import type {
 	ConnectError,
@@ -17,43 +15,43 @@ import type { CallRequest, Environment } from "../call/call.ts";
 import { canceledBy } from "../call/wire-errors.ts";
 import { mapResults } from "../streams/map-results.ts";
 import type { OpenStream } from "../streams/open-stream.ts";
-import { stopIterator } from "../streams/stop-iterator.ts";
+import { onlyMessage, streamOfOne } from "../streams/single-message.ts";
 import { callStream, type StreamCall } from "../streams/stream-call.ts";
 import { CallerScope } from "./caller-scope.ts";
-import { changedKind, expectMessage, requestOf, requestOfHanded } from "./client-interceptors.ts";
+import { changedKind, expectMessage, forwardedRequest, requestOf } from "./client-interceptors.ts";
 import { chained } from "./interceptor-chain.ts";
 
 /**
- * A call with streams within the interceptors of the caller's side. They may make none, one or
- * several calls of it; whoever leaves it leaves them all.
+ * A server-streaming call inside the interceptors of the caller's side. They may make no call, one or
+ * several; leaving this one leaves all of them.
  */
 export class InterceptedStream<I extends DescMessage, O extends DescMessage>
 	implements OpenStream<I, O>
 {
 	readonly response: Promise<StreamResponse<I, O>>;
 	readonly #environment: Environment;
-	readonly #method: DescMethodStreaming<I, O>;
-	readonly #given: CallRequest;
+	readonly #method: DescMethodServerStreaming<I, O>;
+	readonly #callRequest: CallRequest;
 	readonly #scope: CallerScope;
-	readonly #input: AsyncIterator<MessageInitShape<I>>;
-	/** The calls that interceptors have made and that may be open. */
+	readonly #message: MessageShape<I>;
+	/** Calls made by interceptors that may still be open. */
 	readonly #calls = new Set<StreamCall<I, O>>();
-	/** Why there is nothing more to do, where the caller has left. */
+	/** Set if the caller has left: the error of calls that interceptors make after that. */
 	#left: ConnectError | undefined;
 
 	constructor(
 		environment: Environment,
 		interceptors: readonly Interceptor[],
-		method: DescMethodStreaming<I, O>,
-		given: CallRequest,
+		method: DescMethodServerStreaming<I, O>,
+		callRequest: CallRequest,
 		contextValues: ContextValues | undefined,
-		input: AsyncIterable<MessageInitShape<I>>,
+		message: MessageShape<I>,
 	) {
 		this.#environment = environment;
 		this.#method = method;
-		this.#given = given;
-		this.#scope = new CallerScope(environment.clock, given);
-		this.#input = input[Symbol.asyncIterator]();
+		this.#callRequest = callRequest;
+		this.#scope = new CallerScope(environment.clock, callRequest);
+		this.#message = message;
 		this.response = this.#run(interceptors, contextValues);
 	}
 
@@ -63,7 +61,6 @@ export class InterceptedStream<I extends DescMessage, O extends DescMessage>
 			call.leave();
 		}
 		this.#scope.end(this.#left);
-		stopIterator(this.#input, this.#left);
 	}
 
 	async #run(
@@ -74,23 +71,19 @@ export class InterceptedStream<I extends DescMessage, O extends DescMessage>
 			const scope = this.#scope;
 			const method = this.#method;
 			const request: StreamRequest<I, O> = {
-				...requestOf(method, this.#given, contextValues),
+				...requestOf(method, this.#callRequest, contextValues),
 				get signal() {
 					return scope.signal;
 				},
 				stream: true,
 				method,
-				message: mapResults({ [Symbol.asyncIterator]: () => this.#input }, (result) =>
-					result.done === true
-						? result
-						: { done: false, value: create(method.input, result.value) },
-				),
+				message: streamOfOne(this.#message),
 			};
-			const call = chained(interceptors, async (handed) => {
-				if (!handed.stream) {
+			const call = chained(interceptors, async (forwarded) => {
+				if (!forwarded.stream) {
 					throw changedKind(method);
 				}
-				return this.#call(handed, request);
+				return this.#call(forwarded, request);
 			});
 			const response = await call(request);
 			if (!response.stream) {
@@ -100,35 +93,34 @@ export class InterceptedStream<I extends DescMessage, O extends DescMessage>
 			const messages = this.#messagesOf(message);
 			return { stream: true, service, method, header, trailer, message: messages };
 		} catch (thrown) {
-			throw this.#fail(thrown);
+			throw this.#scope.fail(thrown);
 		}
 	}
 
-	/** What is innermost: a call without interceptors. */
-	async #call(handed: StreamRequest, original: StreamRequest): Promise<StreamResponse<I, O>> {
+	/** The innermost call, without interceptors. */
+	async #call(forwarded: StreamRequest, original: StreamRequest): Promise<StreamResponse<I, O>> {
+		const message = expectMessage(await onlyMessage(forwarded.message), this.#method.input);
 		if (this.#left !== undefined) {
 			throw this.#left;
 		}
 		const method = this.#method;
-		const request = requestOfHanded(handed, original, this.#given, this.#scope);
-		const requests = mapResults(handed.message, (result) => expectIn(result, method.input));
-		for (const former of this.#calls) {
-			if (!former.isOpen) {
-				this.#calls.delete(former);
+		const request = forwardedRequest(forwarded, original, this.#callRequest, this.#scope);
+		for (const earlier of this.#calls) {
+			if (!earlier.isOpen) {
+				this.#calls.delete(earlier);
 			}
 		}
-		const call = callStream(this.#environment, method, request, requests);
+		const call = callStream(this.#environment, method, request, message);
 		this.#calls.add(call);
-		const { message, header, trailer } = await call.response;
-		return { stream: true, service: method.parent, method, message, header, trailer };
+		const { message: messages, header, trailer } = await call.response;
+		return { stream: true, service: method.parent, method, message: messages, header, trailer };
 	}
 
-	/** The messages for the reader: their end is the call's, and an error comes once. */
+	/** The messages for the reader: their end ends the call, and an error is thrown once. */
 	#messagesOf(intercepted: AsyncIterable<Message>): AsyncIterable<MessageShape<O>> {
 		const messages = mapResults(intercepted, (result) => {
 			if (result.done === true) {
 				this.#scope.end();
-				stopIterator(this.#input);
 			}
 			return expectIn(result, this.#method.output);
 		})[Symbol.asyncIterator]();
@@ -142,7 +134,7 @@ export class InterceptedStream<I extends DescMessage, O extends DescMessage>
 					return await messages.next();
 				} catch (thrown) {
 					hasFailed = true;
-					throw this.#fail(thrown);
+					throw this.#scope.fail(thrown);
 				}
 			},
 			return: async () => {
@@ -151,12 +143,6 @@ export class InterceptedStream<I extends DescMessage, O extends DescMessage>
 			},
 		};
 		return { [Symbol.asyncIterator]: () => iterator };
-	}
-
-	#fail(thrown: unknown): ConnectError {
-		const error = this.#scope.fail(thrown);
-		stopIterator(this.#input, error);
-		return error;
 	}
 }
 

@@ -1,9 +1,9 @@
 import type { Interceptor } from "@connectrpc/connect";
 
-/** A call, as interceptors hand it on. */
+/** A call, as interceptors pass it on. */
 export type InterceptedCall = ReturnType<Interceptor>;
 
-/** `innermost` within the interceptors; the first of them sees a request first. */
+/** Wraps `innermost` in the interceptors; the first of them sees a request first. */
 export function chained(
 	interceptors: readonly Interceptor[],
 	innermost: InterceptedCall,

@@ -1,6 +1,6 @@
 import type {
 	DescMethod,
-	DescMethodStreaming,
+	DescMethodServerStreaming,
 	DescMethodUnary,
 	DescService,
 	Message,
@@ -13,12 +13,13 @@ import type {
 	UnaryRequest,
 } from "@connectrpc/connect";
 import type { CallContext } from "../call/call-context.ts";
-import type { Answer } from "../call/handlers.ts";
+import type { Response } from "../call/handlers.ts";
 import { replaceHeaders } from "../call/header-copies.ts";
 import { mapResults } from "../streams/map-results.ts";
+import { onlyMessage, streamOfOne } from "../streams/single-message.ts";
 import { chained } from "./interceptor-chain.ts";
 
-/** Runs `handler` within the interceptors of its side. */
+/** Runs `handler` inside the interceptors of its side. */
 export async function interceptUnary(
 	interceptors: readonly Interceptor[],
 	method: DescMethodUnary,
@@ -28,7 +29,7 @@ export async function interceptUnary(
 ): Promise<Message> {
 	const request: UnaryRequest = {
 		...requestOf(context),
-		// A spread would read it.
+		// A spread would create it.
 		get signal() {
 			return context.signal;
 		},
@@ -36,15 +37,15 @@ export async function interceptUnary(
 		method,
 		message,
 	};
-	const call = chained(interceptors, async (handed) => {
-		if (handed.stream) {
+	const call = chained(interceptors, async (forwarded) => {
+		if (forwarded.stream) {
 			throw changedKind(method);
 		}
 		return {
 			stream: false,
 			service: context.service,
 			method,
-			message: await handler(handed.message, contextOf(handed, request, context)),
+			message: await handler(forwarded.message, contextOf(forwarded, request, context)),
 			header: context.responseHeader,
 			trailer: context.responseTrailer,
 		};
@@ -58,17 +59,14 @@ export async function interceptUnary(
 	return response.message;
 }
 
-/** Runs `handler` within the interceptors of its side, up to where its messages can be pulled. */
+/** Runs `handler` inside the interceptors of its side, up to the point where its messages can be pulled. */
 export async function interceptStream(
 	interceptors: readonly Interceptor[],
-	method: DescMethodStreaming,
+	method: DescMethodServerStreaming,
 	context: CallContext,
-	requests: AsyncIterable<Message>,
-	handler: (
-		requests: AsyncIterable<Message>,
-		context: HandlerContext,
-	) => Promise<AsyncIterable<Message>>,
-): Promise<AsyncIterable<Answer>> {
+	message: Message,
+	handler: (message: Message, context: HandlerContext) => AsyncIterable<Message>,
+): Promise<AsyncIterable<Response>> {
 	const request: StreamRequest = {
 		...requestOf(context),
 		get signal() {
@@ -76,17 +74,20 @@ export async function interceptStream(
 		},
 		stream: true,
 		method,
-		message: requests,
+		message: streamOfOne(message),
 	};
-	const call = chained(interceptors, async (handed) => {
-		if (!handed.stream) {
+	const call = chained(interceptors, async (forwarded) => {
+		if (!forwarded.stream) {
 			throw changedKind(method);
 		}
 		return {
 			stream: true,
 			service: context.service,
 			method,
-			message: await handler(handed.message, contextOf(handed, request, context)),
+			message: handler(
+				await onlyMessage(forwarded.message),
+				contextOf(forwarded, request, context),
+			),
 			header: context.responseHeader,
 			trailer: context.responseTrailer,
 		};
@@ -99,7 +100,6 @@ export async function interceptStream(
 	return mapResults(response.message, (result) => {
 		if (result.done === true) {
 			replaceHeaders(context.responseTrailer, response.trailer);
-			return result;
 		}
 		return result;
 	});
@@ -121,16 +121,16 @@ function changedKind(method: DescMethod): Error {
 	);
 }
 
-/** The context as the handler sees it, after interceptors had the request in their hands. */
+/** The context for the handler, after interceptors may have replaced the request. */
 function contextOf(
-	handed: UnaryRequest | StreamRequest,
+	forwarded: UnaryRequest | StreamRequest,
 	original: UnaryRequest | StreamRequest,
 	context: CallContext,
 ): HandlerContext {
-	return handed === original ? context : new InterceptedContext(context, handed);
+	return forwarded === original ? context : new InterceptedContext(context, forwarded);
 }
 
-/** A context with what interceptors put in the place of the call's own. */
+/** A context with the fields of the request that interceptors passed on. */
 class InterceptedContext implements HandlerContext {
 	readonly #context: CallContext;
 	readonly #request: UnaryRequest | StreamRequest;

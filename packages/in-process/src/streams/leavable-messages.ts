@@ -4,24 +4,24 @@ import type { OpenStream } from "./open-stream.ts";
 
 type Result<T> = IteratorResult<T, undefined>;
 
-/** One object for all ends, so frozen. */
+/** Shared by all streams, so frozen. */
 const done: IteratorReturnResult<undefined> = Object.freeze({ done: true, value: undefined });
 
-/** What became of opening a stream. */
+/** The result of opening a stream. */
 type Opened<T> =
 	| { readonly kind: "messages"; readonly messages: AsyncIterator<T> }
 	| { readonly kind: "failed"; readonly error: unknown }
 	| { readonly kind: "left" };
 
 /**
- * The messages of a stream, as a client's caller reads them; once, as with a generator.
+ * The messages of a stream for the caller of a client. Like a generator, it can be read once.
  *
  * ```
  *   opening ──response──▶ reading ──end, error──▶ over
  *      └───────error, return()───────return()─────▲
  * ```
  *
- * While it is read, `next()` is that of the transport's own stream: nothing is made per message.
+ * While it is read, `next()` is that of the transport's stream: nothing is allocated per message.
  */
 export class LeavableMessages<I extends DescMessage, O extends DescMessage>
 	implements AsyncIterableIterator<MessageShape<O>, undefined>
@@ -29,9 +29,9 @@ export class LeavableMessages<I extends DescMessage, O extends DescMessage>
 	readonly #stream: OpenStream<I, O>;
 	readonly #onHeader: CallOptions["onHeader"];
 	#onTrailer: CallOptions["onTrailer"];
-	/** Settled by the response or by `return`, whichever is first; made for the first reader. */
+	/** Settled by the response or by `return`, whichever comes first; created for the first reader. */
 	#opening: PromiseWithResolvers<Opened<MessageShape<O>>> | undefined;
-	/** What is read, once the first reader has got to it. */
+	/** The messages of the response, once it has begun. */
 	#messages: AsyncIterator<MessageShape<O>> | undefined;
 	#isOver = false;
 
@@ -39,7 +39,7 @@ export class LeavableMessages<I extends DescMessage, O extends DescMessage>
 		this.#stream = stream;
 		this.#onHeader = options?.onHeader;
 		this.#onTrailer = options?.onTrailer;
-		// Whoever reads hears of it; a stream that nobody reads has nobody to tell.
+		// A reader receives the error; without a reader it must not be an unhandled rejection.
 		stream.response.catch(() => {});
 	}
 
@@ -61,19 +61,19 @@ export class LeavableMessages<I extends DescMessage, O extends DescMessage>
 		return this.#opening.promise.then(this.#read);
 	}
 
-	/** Leaves the stream. Whoever waits for a message gets the end, and the handler's signal aborts. */
+	/** Leaves the stream: pending reads receive the end, and the handler's signal aborts. */
 	async return(): Promise<Result<MessageShape<O>>> {
 		if (!this.#isOver) {
 			this.#isOver = true;
 			this.#stream.leave();
 			this.#opening?.resolve({ kind: "left" });
-			// Interceptors may have put streams of their own in between.
+			// Interceptors may have wrapped the stream in their own.
 			await this.#messages?.return?.();
 		}
 		return done;
 	}
 
-	/** Never rejects: what fails is for the first reader. */
+	/** Never rejects: an error is passed to the first reader. */
 	async #open({ resolve }: PromiseWithResolvers<Opened<MessageShape<O>>>): Promise<void> {
 		try {
 			const response = await this.#stream.response;

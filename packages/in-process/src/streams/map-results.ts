@@ -1,4 +1,4 @@
-/** The iterable with `map` applied to what each `next()` answers, the end included. */
+/** The iterable with `map` applied to each result of `next()`, the end included. */
 export function mapResults<S, T>(
 	iterable: AsyncIterable<S>,
 	map: (result: IteratorResult<S, unknown>) => IteratorResult<T, unknown>,
@@ -9,7 +9,7 @@ export function mapResults<S, T>(
 			const mapped: AsyncIterator<T, unknown> = {
 				next: () => iterator.next().then(map),
 			};
-			// An iterator without these two must not seem to have them.
+			// These two are optional: the mapped iterator has them only if the original has.
 			if (iterator.throw !== undefined) {
 				mapped.throw = (error) => iterator.throw?.(error).then(map) ?? Promise.reject(error);
 			}

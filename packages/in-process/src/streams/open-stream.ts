@@ -1,34 +1,34 @@
-import type { DescMessage, DescMethodStreaming, MessageInitShape } from "@bufbuild/protobuf";
+import type { DescMessage, DescMethodServerStreaming, MessageInitShape } from "@bufbuild/protobuf";
 import type { ContextValues, StreamResponse, Transport } from "@connectrpc/connect";
 
-/** A call with streams that its caller can leave, also before its response begins. */
+/** A server-streaming call that its caller can leave, also before its response begins. */
 export interface OpenStream<I extends DescMessage, O extends DescMessage> {
 	/**
-	 * Resolves when the response begins. Its messages can be read once, and end for good: an error
-	 * comes once, as with a generator.
+	 * Resolves when the response begins. Its messages can be read once; as with a generator, an error
+	 * is thrown once, and then the stream has ended.
 	 */
 	readonly response: Promise<StreamResponse<I, O>>;
 	/**
-	 * The caller wants no more: the handler's signal aborts after a hop, and what waits for the
-	 * response or for a message is over. A stream that has ended stays as it is.
+	 * Cancels the call: the handler's signal aborts after a hop, and pending reads end. Has no effect
+	 * on a stream that has ended.
 	 */
 	leave(): void;
 }
 
-/** The transports of this package. */
+/** The transport of this package. */
 export interface InProcessTransport extends Transport {
-	/** `stream`, with a way to leave. Never throws: what fails the call is in its response. */
+	/** Like `stream`, and the call can be left. Never throws: `response` rejects if the call fails. */
 	openStream<I extends DescMessage, O extends DescMessage>(
-		method: DescMethodStreaming<I, O>,
+		method: DescMethodServerStreaming<I, O>,
 		signal: AbortSignal | undefined,
 		timeoutMs: number | undefined,
 		header: ConstructorParameters<typeof Headers>[0],
-		input: AsyncIterable<MessageInitShape<I>>,
+		input: MessageInitShape<I>,
 		contextValues?: ContextValues,
 	): OpenStream<I, O>;
 }
 
-/** A call that failed before it was one. */
+/** A call that failed before it was made. */
 export function failedStream<I extends DescMessage, O extends DescMessage>(
 	error: unknown,
 ): OpenStream<I, O> {

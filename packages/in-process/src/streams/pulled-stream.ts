@@ -1,80 +1,74 @@
 import type { Hops } from "../call/hops.ts";
 
-/** What the two sides of a stream do and are told. */
+/** The callbacks of the two sides of a stream. */
 export interface StreamSides<S, T> {
-	/** At the source: makes the next message, or the end. */
+	/** At the source: produces the next message, or the end. */
 	pull(): PromiseLike<IteratorResult<S, unknown>>;
-	/** At the source: makes a message of what was pulled. What it throws fails the stream. */
+	/** At the source: converts a pulled value to a message. An error fails the stream. */
 	convert(value: S): T;
-	/** At the source: there is no more. Must not throw. */
+	/** At the source: the stream has ended. Must not throw. */
 	exhausted(): void;
-	/** At the source: it threw. Returns what the reader gets, and must not throw. */
+	/** At the source: it threw. Returns the error for the reader. Must not throw. */
 	failed(thrown: unknown): unknown;
-	/** At the reader: the end has arrived, with `failed`'s error or without. Must not throw. */
+	/** At the reader: the end has arrived, with the error returned by `failed`, if any. Must not throw. */
 	arrived(error?: unknown): void;
-	/** At the reader: it wants no more. Must not throw. */
+	/** At the reader: it has left the stream. Must not throw. */
 	abandoned(): void;
 }
 
-/** How a stream ended, for the reader. */
+/** How a stream ended. */
 type StreamEnd = { readonly kind: "done" } | { readonly kind: "error"; readonly error: unknown };
 
-/** Without an error, or the reader has had it. */
+/** Without an error, or the reader has received it. */
 const ended: StreamEnd = { kind: "done" };
 
 type Result<T> = IteratorResult<T, undefined>;
 
-/** One object for all ends, so frozen. */
+/** Shared by all streams, so frozen. */
 const done: IteratorReturnResult<undefined> = Object.freeze({ done: true, value: undefined });
 
 /**
- * One direction of messages between the two sides of a call, as its reader sees it. Nothing is
- * sent ahead: each `next()` travels to the source, pulls one message and brings it back.
+ * The messages from the handler's side of a call to the caller's, for their reader. Nothing is read
+ * ahead: each `next()` travels to the source, pulls one message and brings it back.
  *
  *   reader ──next()───▶ hop ──▶ sides.pull()
  *   reader ◀──message── hop ◀── sides.convert()
  *
- * There is at most one pull at a time: a `next()` during another waits for its turn. Ending the
- * stream from outside (`end`) settles the waiting `next()` at once; what the source answers to it
- * later is dropped. As with a generator, an error comes once, and then the end.
+ * At most one pull is pending at a time: overlapping calls of `next()` are queued. Ending the stream
+ * from outside (`end`) settles the pending `next()` at once; a later result of the source is dropped.
+ * As with a generator, an error is thrown once, and then the stream has ended.
  */
 export class PulledStream<S, T> implements AsyncIterableIterator<T, undefined> {
 	readonly #sides: StreamSides<S, T>;
 	readonly #hops: Hops;
 	#resolve: ((result: Result<T>) => void) | undefined;
 	#reject: ((reason: unknown) => void) | undefined;
-	/** The `next()` calls that have not settled, and the promise of the last of them. */
+	/** The number of `next()` calls that have not settled, and the promise of the last of them. */
 	#unsettled = 0;
 	#last: Promise<Result<T>> | undefined;
-	/** The first message, where it was read ahead of the reader. */
+	/** The first message, if it was pulled ahead of the reader. */
 	#primed: Promise<Result<T>> | undefined;
-	/** The one message that may be on its way to the reader. */
+	/** The message in flight to the reader, if any. */
 	#message: Result<T> | undefined;
 	#end: StreamEnd | undefined;
-	/** Whether the source has stopped without an end of its own; the reader hears why in `end`. */
-	#isCutOff = false;
 
 	constructor(sides: StreamSides<S, T>, hops: Hops) {
 		this.#sides = sides;
 		this.#hops = hops;
 	}
 
-	get hasEnded(): boolean {
-		return this.#end !== undefined;
-	}
-
 	[Symbol.asyncIterator](): this {
 		return this;
 	}
 
-	/** Pulls the first message ahead of its reader. Resolves when it, or an end, is there. */
+	/** Pulls the first message ahead of its reader. Resolves when a message or the end has arrived. */
 	async prime(): Promise<void> {
 		const primed = this.next();
 		this.#primed = primed;
 		try {
 			await primed;
 		} catch {
-			// The reader gets it.
+			// The reader receives it.
 		}
 	}
 
@@ -94,7 +88,7 @@ export class PulledStream<S, T> implements AsyncIterableIterator<T, undefined> {
 		return next;
 	}
 
-	/** Ends the stream early: the source is told, and pulled no more. */
+	/** Leaves the stream: the source is notified and pulled no more. */
 	return(): Promise<Result<T>> {
 		if (this.#end === undefined) {
 			this.end();
@@ -104,20 +98,12 @@ export class PulledStream<S, T> implements AsyncIterableIterator<T, undefined> {
 		return Promise.resolve(done);
 	}
 
-	/**
-	 * The source has been stopped: what it still says is not the end of the stream, and the reader
-	 * waits until `end` says what is.
-	 */
-	cutOff(): void {
-		this.#isCutOff = true;
-	}
-
-	/** Ends the stream from outside, with an error or without. A stream that has ended stays so. */
+	/** Ends the stream from outside, with or without an error. Has no effect if it has ended. */
 	end(error?: unknown): void {
 		if (this.#end === undefined) {
 			this.#end = error === undefined ? ended : { kind: "error", error };
 			if (this.#resolve === undefined) {
-				// It is there and was not read. One that is still to come brings the end instead.
+				// It has arrived and was not read. One that is pending settles with the end instead.
 				this.#primed = undefined;
 			}
 			this.#message = undefined;
@@ -125,8 +111,7 @@ export class PulledStream<S, T> implements AsyncIterableIterator<T, undefined> {
 		}
 	}
 
-	// What runs for every message is made once for the stream: closures of a message's own would
-	// cost as much as the rest.
+	// Created once per stream: closures per message would cost as much as the rest.
 
 	readonly #turn = (): Promise<Result<T>> => new Promise(this.#begin);
 
@@ -144,7 +129,7 @@ export class PulledStream<S, T> implements AsyncIterableIterator<T, undefined> {
 	};
 
 	readonly #pull = (): void => {
-		if (this.#isDeaf()) {
+		if (this.#end !== undefined) {
 			return;
 		}
 		try {
@@ -155,12 +140,12 @@ export class PulledStream<S, T> implements AsyncIterableIterator<T, undefined> {
 	};
 
 	readonly #pulled = (result: IteratorResult<S, unknown>): void => {
-		if (this.#isDeaf()) {
+		if (this.#end !== undefined) {
 			return;
 		}
 		if (result.done === true) {
 			this.#sides.exhausted();
-			this.#hops.answer(() => this.#arrive());
+			this.#hops.respond(() => this.#arrive());
 			return;
 		}
 		try {
@@ -169,13 +154,13 @@ export class PulledStream<S, T> implements AsyncIterableIterator<T, undefined> {
 			this.#thrown(thrown);
 			return;
 		}
-		this.#hops.answer(this.#deliver);
+		this.#hops.respond(this.#deliver);
 	};
 
 	readonly #thrown = (thrown: unknown): void => {
-		if (!this.#isDeaf()) {
+		if (this.#end === undefined) {
 			const error = this.#sides.failed(thrown);
-			this.#hops.answer(() => this.#arrive(error));
+			this.#hops.respond(() => this.#arrive(error));
 		}
 	};
 
@@ -186,11 +171,6 @@ export class PulledStream<S, T> implements AsyncIterableIterator<T, undefined> {
 			this.#settle(message);
 		}
 	};
-
-	/** Nobody waits for what the source says, or it no longer counts. */
-	#isDeaf(): boolean {
-		return this.#end !== undefined || this.#isCutOff;
-	}
 
 	#arrive(error?: unknown): void {
 		if (this.#end === undefined) {

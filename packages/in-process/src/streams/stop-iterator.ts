@@ -1,6 +1,6 @@
 /**
- * Tells an iterator that nobody will ask it for more, so that it lets go of what it holds: with an
- * error, where that is why, thrown into it. What it says to that is nobody's business any more.
+ * Stops an iterator that will not be read any more, so that it releases its resources. An error, if
+ * given, is thrown into it first. Results and errors of the iterator are ignored.
  */
 export function stopIterator(iterator: AsyncIterator<unknown, unknown>, error?: unknown): void {
 	if (error !== undefined) {
