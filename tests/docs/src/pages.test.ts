@@ -1,8 +1,10 @@
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { Checkout } from "./checkout.ts";
 import { exceptionFor, exceptions } from "./exceptions.ts";
 import { freePorts } from "./free-ports.ts";
-import { pagePaths, readPage } from "./page.ts";
+import { pagePaths, readPage, root } from "./page.ts";
 import { Terminals } from "./terminals.ts";
 import { walkPage } from "./walk-page.ts";
 
@@ -55,6 +57,18 @@ describe("the code blocks of the pages", () => {
 		}
 	});
 
+	it("name scripts that exist where nothing runs them", () => {
+		const names = pagePaths.flatMap((path) =>
+			readPage(path)
+				.blocks.filter((block) => exceptionFor(path, block) !== undefined)
+				.flatMap(({ text }) => [...text.matchAll(/\bpnpm@12 (?:--dir \S+ )?(?<name>[\w:]+)/g)])
+				.map(({ groups }) => groups?.name ?? ""),
+		);
+		const scripts = new Set(["install", "exec", ...scriptNames()]);
+		expect(names.length).toBeGreaterThan(3);
+		expect(names.filter((name) => !scripts.has(name))).toEqual([]);
+	});
+
 	it("are all found by the exceptions that name them", () => {
 		const blocks = pagePaths.flatMap((path) =>
 			readPage(path).blocks.map((block) => exceptionFor(path, block)),
@@ -62,3 +76,15 @@ describe("the code blocks of the pages", () => {
 		expect(exceptions.filter((exception) => !blocks.includes(exception))).toEqual([]);
 	});
 });
+
+/** The scripts of the root and of all packages. */
+function scriptNames(): readonly string[] {
+	return globSync(["package.json", "{packages,apps,examples}/*/package.json"], {
+		cwd: root,
+	}).flatMap((file) => {
+		const manifest: { readonly scripts?: Readonly<Record<string, string>> } = JSON.parse(
+			readFileSync(join(root, file), "utf8"),
+		);
+		return Object.keys(manifest.scripts ?? {});
+	});
+}

@@ -11,23 +11,23 @@ import {
 	gvkKey,
 } from "@plinth/resource";
 
-/** One permission of a policy. An absent field matches everything. */
+/** One thing that a policy allows. Absent parts allow all. */
 export interface PolicyRule {
-	/** Operations such as `operator:read`; `*` for all. */
+	/** As `operator:read`; `*` for all. */
 	readonly operations: readonly string[];
-	/** A type such as `demo.v2.Artist`. A trailing `*` matches any suffix, as in `demo.*`. */
+	/** As `demo.v2.Artist`; a trailing `*` stands for any ending, as in `demo.*`. */
 	readonly type?: string;
-	/** The name of a partition. It does not match resources without one. */
+	/** A partition's name. Resources without one are out of it. */
 	readonly partition?: string;
-	/** The name of a namespace. It does not match resources without one. */
+	/** A namespace's name. Resources without one are out of it. */
 	readonly namespace?: string;
-	/** A prefix of resource names. */
+	/** What names of resources begin with. */
 	readonly namePrefix?: string;
 }
 
-/** What the bearer of a token may do: everything that any of the rules allows, and nothing else. */
+/** What the bearer of a token may do: what any of the rules allows, and nothing else. */
 export interface Policy {
-	/** The bearer's name in audit records and messages. */
+	/** Who it is, for audit and messages. */
 	readonly subject: string;
 	readonly rules: readonly PolicyRule[];
 }
@@ -39,31 +39,31 @@ interface Grant {
 }
 
 /**
- * Tokens and their policies, in memory. It stores hashes of tokens, not tokens. A policy grants access by
- * operation, type, tenancy and name prefix.
+ * Tokens and their policies, in memory. It holds hashes of tokens, not tokens. What a policy allows
+ * is decided by operation, type, tenancy and name prefix.
  */
 export class PolicyAuthorizer implements Authorizer {
 	readonly #grants = new Map<string, Grant>();
 
-	/** Grants a policy to a token. It replaces the token's previous policy and ends watches under that one. */
+	/** Gives a token a policy. One that it had before ends, and watches under it with it. */
 	grant(token: string, policy: Policy): void {
 		this.#grant(tokenHash(token), policy);
 	}
 
-	/** Revokes a token's policy, and ends watches under it. */
+	/** Takes a token's policy away, and ends watches under it. */
 	revoke(token: string): void {
 		this.revokeHashed(tokenHash(token));
 	}
 
-	/** Like `revoke`, by the token's hash. */
+	/** As `revoke`, by the token's hash. */
 	revokeHashed(hash: string): void {
 		this.#grants.get(hash)?.end.abort();
 		this.#grants.delete(hash);
 	}
 
 	/**
-	 * Replaces all policies, by the hashes of their tokens. Unchanged policies stay in effect; watches under
-	 * removed or changed ones end.
+	 * Makes these all the policies that there are, by the hashes of their tokens. What is the same as
+	 * before goes on; watches under what is gone or another end.
 	 */
 	replaceAll(policies: ReadonlyMap<string, Policy>): void {
 		for (const hash of [...this.#grants.keys()]) {
@@ -84,7 +84,7 @@ export class PolicyAuthorizer implements Authorizer {
 		this.#grants.set(hash, { policy, access: policyAccess(policy, end.signal), end });
 	}
 
-	/** @throws ConnectError Unauthenticated if the token is missing or unknown. */
+	/** @throws ConnectError Unauthenticated where the token is missing or unknown. */
 	authenticate(token: string | undefined): Access {
 		if (token === undefined) {
 			throw new ConnectError(
@@ -101,13 +101,14 @@ export class PolicyAuthorizer implements Authorizer {
 }
 
 /**
- * The SHA-256 of a token in hexadecimal. Comparing hashes reveals nothing about the token by its timing.
+ * The SHA-256 of a token in hexadecimal. Comparing hashes takes as long for a token that is nearly
+ * right as for any other.
  */
 export function tokenHash(token: string): string {
 	return hash("sha256", token);
 }
 
-/** The access that a policy grants, until `ended` aborts. */
+/** What the policy allows, until `ended` aborts. */
 export function policyAccess(policy: Policy, ended: AbortSignal): Access {
 	return {
 		subject: policy.subject,
@@ -115,12 +116,12 @@ export function policyAccess(policy: Policy, ended: AbortSignal): Access {
 		check: (operation, target) => {
 			const rules = policy.rules.filter((rule) => appliesTo(rule, operation, target));
 			const { name } = target;
-			// A list or a watch is allowed if any name is: its results are filtered.
-			const isAllowed =
+			// A list or a watch is allowed where any name may be: what it shows is filtered.
+			const good =
 				name === undefined
 					? rules.length > 0
 					: rules.some((rule) => name.startsWith(rule.namePrefix ?? ""));
-			return isAllowed ? allowed : refusal(policy, operation, target);
+			return good ? allowed : refusal(policy, operation, target);
 		},
 		checkEveryName: (operation, target) => {
 			const rules = policy.rules.filter((rule) => appliesTo(rule, operation, target));
@@ -159,6 +160,6 @@ function unitMatches(
 	which: "partition" | "namespace",
 ): boolean {
 	const asked = tenancy?.[which] ?? "";
-	// A list over all tenancies includes this one.
+	// A list over all tenancies is about this one too.
 	return unit === undefined || unit === asked || (name === undefined && asked === "*");
 }

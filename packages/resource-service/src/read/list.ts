@@ -2,17 +2,16 @@ import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import type { ListRequest, ListResponse, Resource } from "@plinth/proto";
 import { type Access, namePrefixProblem, type ResourceType } from "@plinth/resource";
 import type { Consistency, ListQuery } from "@plinth/storage";
-import { authenticateCall } from "../access/authenticate-token.ts";
 import { decideList, enforce } from "../access/authorization.ts";
-import { ReadFilter } from "../access/read-filter.ts";
+import { Readable } from "../access/readable.ts";
 import { malformed, malformedValue, missing } from "../errors/refusal.ts";
-import { consistencyOf } from "../requests/headers.ts";
+import { authenticateCall, consistencyOf } from "../requests/headers.ts";
 import { approximateSize, limits } from "../requests/limits.ts";
 import { queryTenancy, requireType, resolveType } from "../requests/request-checks.ts";
 import type { ServiceContext } from "../service-context.ts";
 import type { PagedList } from "./paged-lists.ts";
 
-/** The resources of a query from one snapshot: all of them, or a page. */
+/** The resources of a query as of one version, all at once or a page of them. */
 export async function list(
 	context: ServiceContext,
 	request: ListRequest,
@@ -22,23 +21,23 @@ export async function list(
 	const consistency = consistencyOf(call);
 	const access = await authenticateCall(context.authorizer, call);
 	enforce(decideList(type, access, query.tenancy));
-	const readFilter = new ReadFilter(context.registry, access);
+	const readable = new Readable(context.registry, access);
 	const { pageSize, pageToken } = request;
-	const queryKey = JSON.stringify([type.key, query.tenancy, query.namePrefix, access.subject]);
+	const question = JSON.stringify([type.key, query.tenancy, query.namePrefix, access.subject]);
 	const { list, after } =
 		pageToken === ""
 			? {
-					list: await startList(context, query, { consistency, pageSize, queryKey, access }),
+					list: await begin(context, query, { consistency, pageSize, question, access }),
 					after: undefined,
 				}
-			: context.pagedLists.resume(pageToken, queryKey);
+			: context.pagedLists.resume(pageToken, question);
 	const visible = (resource: Resource) =>
-		resource.id?.type?.groupVersion === type.type.groupVersion && readFilter.allows(resource);
+		resource.id?.type?.groupVersion === type.type.groupVersion && readable.has(resource);
 	let page: ReturnType<typeof takePage> | undefined;
 	try {
 		page = takePage(list.snapshot.resources(after), visible, pageSize);
 	} finally {
-		// The snapshot of a page token is retained until the token expires.
+		// What was listed on from a token stays for as long as the token is good.
 		if (pageToken === "" && !page?.more) {
 			list.snapshot.release();
 		}
@@ -47,26 +46,26 @@ export async function list(
 	const last = resources.at(-1);
 	return {
 		$typeName: "plinth.resource.v1.ListResponse",
-		resources: resources.map(context.jsonForms.formFor(call)),
+		resources: resources.map(context.jsonForms.shownTo(call)),
 		nextPageToken:
 			more && last !== undefined ? context.pagedLists.tokenAfter(list, last, pageToken) : "",
 		version: list.snapshot.version,
 	};
 }
 
-/** Starts a list. Its snapshot is retained only if the caller requests pages. */
-async function startList(
+/** A list from its start. Only one that is asked for in pages may be held. */
+async function begin(
 	context: ServiceContext,
 	query: ListQuery,
 	{
 		consistency,
 		pageSize,
-		queryKey,
+		question,
 		access,
 	}: {
 		readonly consistency: Consistency;
 		readonly pageSize: number;
-		readonly queryKey: string;
+		readonly question: string;
 		readonly access: Access;
 	},
 ): Promise<PagedList> {
@@ -81,7 +80,7 @@ async function startList(
 					heldBy: { subject, onEnded: () => list && context.pagedLists.forget(list) },
 				},
 	);
-	list = { snapshot, queryKey, subject };
+	list = { snapshot, question, subject };
 	return list;
 }
 
@@ -105,7 +104,7 @@ function checkListRequest(
 	return { type, query: { type: type.type, tenancy, namePrefix: request.namePrefix } };
 }
 
-/** Takes as many resources as fit into a response. Without a page size, all of them must fit. */
+/** Takes as much as fits into an answer; without a page size that has to be everything. */
 function takePage(
 	all: Iterable<Resource>,
 	visible: (resource: Resource) => boolean,
@@ -120,7 +119,7 @@ function takePage(
 		bytes += approximateSize(resource);
 		if (bytes > limits.listBytes && pageSize === 0) {
 			throw new ConnectError(
-				`the list is larger than ${limits.listBytes} bytes: set page_size to read it in pages`,
+				`the list is larger than ${limits.listBytes} bytes: ask for pages with page_size`,
 				Code.ResourceExhausted,
 			);
 		}

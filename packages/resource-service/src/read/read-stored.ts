@@ -6,7 +6,9 @@ import {
 	type StorageBackend,
 } from "@plinth/storage";
 
-/** The resource stored under that name, with any uid and group version, or `undefined`. */
+/**
+ * What is stored under that name, of whichever uid and group version, or `undefined`.
+ */
 export async function readStored(
 	backend: StorageBackend,
 	id: ID,

@@ -1,19 +1,18 @@
 import { Code, type HandlerContext } from "@connectrpc/connect";
 import type { ReadRequest, Resource } from "@plinth/proto";
 import { NotFound } from "@plinth/storage";
-import { authenticateCall } from "../access/authenticate-token.ts";
 import {
 	decideOnStored,
 	decideRead,
 	enforce,
 	enforceWithResource,
 } from "../access/authorization.ts";
-import { consistencyOf } from "../requests/headers.ts";
+import { authenticateCall, consistencyOf } from "../requests/headers.ts";
 import { checkId } from "../requests/request-checks.ts";
 import type { ServiceContext } from "../service-context.ts";
-import { notFoundError } from "../tenancy/tenancy-check.ts";
+import { notFoundIn } from "../tenancy/tenancy-check.ts";
 
-/** Reads one resource, by name or by name and uid. */
+/** One resource, by name or by name and uid. */
 export async function read(
 	context: ServiceContext,
 	request: ReadRequest,
@@ -29,7 +28,7 @@ export async function read(
 		resource = await context.backend.read(id, { consistency });
 	} catch (failure) {
 		throw failure instanceof NotFound
-			? await notFoundError(context.backend, id, Code.NotFound)
+			? await notFoundIn(context.backend, id, Code.NotFound)
 			: failure;
 	}
 	if (decision.kind === "needs-resource") {
