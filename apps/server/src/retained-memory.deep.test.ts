@@ -59,7 +59,7 @@ describe("a server whose resources of a megabyte are rewritten", () => {
 		expect(good).toBeGreaterThan(3);
 		expect(good).toBeLessThan(40);
 		expect(pages.find(({ status }) => status === "rejected")).toMatchObject({
-			reason: { rawMessage: "page_token has run out: list again from the start" },
+			reason: { rawMessage: "page_token has expired: list again from the start" },
 		});
 	});
 

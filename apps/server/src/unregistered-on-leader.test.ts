@@ -29,7 +29,7 @@ describe.skipIf(!hasEtcd)("a namespace on two servers, the leader without the mo
 			"cannot no-op write resource marked for deletion",
 		);
 		await expect(leader.write({ resource: tenant, createOnly: true })).rejects.toThrow(
-			"tenant is there already",
+			"tenant already exists",
 		);
 
 		const again = await clientOf(startOther());

@@ -124,7 +124,7 @@ describe("a namespace with resources of a type that the server does not register
 				"cannot no-op write resource marked for deletion",
 			);
 			await expect(without.client.write({ resource: namespace, createOnly: true })).rejects.toThrow(
-				"tenant is there already",
+				"tenant already exists",
 			);
 			await without.stop();
 

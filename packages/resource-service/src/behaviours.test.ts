@@ -54,7 +54,7 @@ describe.each(connections)("the resource API, %s", (connection) => {
 		it("replaces nothing where it must create, and says so", async () => {
 			const stored = await write(artist("miles"));
 			const again = t.client.write({ resource: artist("miles"), createOnly: true });
-			await expectRefusal(again, Code.AlreadyExists, /^miles is there already/);
+			await expectRefusal(again, Code.AlreadyExists, /^miles already exists/);
 			expect(await read()).toEqual(stored);
 		});
 

@@ -50,7 +50,7 @@ export const Label = defineType(LabelSchema);
 /** Namespace scoped; its data may hold what JSON has no form for. */
 export const Recording = defineType(RecordingSchema);
 
-/** Readable and writable by the subject that it names alone. */
+/** ReadFilter and writable by the subject that it names alone. */
 export const Secret = defineType(SecretSchema, {
 	authorize: {
 		read: (access, _id, secret) =>

@@ -1,3 +1,4 @@
+export { authenticateCall, tokenHeader } from "./access/authenticate-token.ts";
 export { enforce } from "./access/authorization.ts";
 export { deploymentAuthorizer, insecureAllowAll } from "./access/open-access.ts";
 export {
@@ -9,12 +10,7 @@ export {
 } from "./access/policy-authorizer.ts";
 export { type CallerAuthenticator, createCallerAuthenticator } from "./access/request-caller.ts";
 export { correctConnectErrors } from "./errors/sendable-errors.ts";
-export {
-	authenticateCall,
-	consistencyHeader,
-	fenceHeader,
-	tokenHeader,
-} from "./requests/headers.ts";
+export { consistencyHeader, fenceHeader } from "./requests/headers.ts";
 export { limits } from "./requests/limits.ts";
 export { createResourceService, type ResourceServiceOptions } from "./resource-service.ts";
 export { ensureDefaultTenancy } from "./tenancy/tenancy-defaults.ts";

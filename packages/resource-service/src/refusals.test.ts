@@ -169,7 +169,7 @@ const shape: readonly Refusal[] = [
 	{
 		rule: "Tombstones are written by deletions only",
 		call: (t) => t.client.write({ resource: resourceOf(Tombstone, { id: idOf(Tombstone, "x") }) }),
-		message: "tombstones are written by deletions only",
+		message: "tombstones are written only by deletions",
 	},
 	{
 		rule: "Missing: the name of an owner reference",
@@ -395,7 +395,7 @@ const reads: readonly Refusal[] = [
 	{
 		rule: "List: a malformed token",
 		call: (t) => t.client.list({ type: Artist.type, tenancy: {}, pageToken: "nonsense" }),
-		message: "page_token invalid: is not one that a list has answered",
+		message: "page_token invalid: was not returned by a list",
 	},
 	{
 		rule: "List: a token that has run out",
@@ -406,7 +406,7 @@ const reads: readonly Refusal[] = [
 				pageToken: `${ulid}.${Buffer.from('["a","b","c"]').toString("base64url")}`,
 			}),
 		code: Code.OutOfRange,
-		message: "page_token has run out: list again from the start",
+		message: "page_token has expired: list again from the start",
 	},
 	{
 		rule: "List: a token of another list",
@@ -422,7 +422,7 @@ const reads: readonly Refusal[] = [
 				pageToken: page.nextPageToken,
 			});
 		},
-		message: "page_token invalid: is of another list",
+		message: "page_token invalid: belongs to another list",
 	},
 	{
 		rule: "ListByOwner: the owner is required",

@@ -17,26 +17,26 @@ import { deleteResource } from "./write/delete.ts";
 import { mutateAndValidate, write } from "./write/write.ts";
 import { writeStatus } from "./write/write-status.ts";
 
-/** What a resource service is made of. */
+/** The options of a resource service. */
 export interface ResourceServiceOptions {
 	readonly backend: StorageBackend;
-	/** The types that it serves. Types may be registered until the first call. */
+	/** The registered types. Types may be added until the first call. */
 	readonly registry: TypeRegistry;
-	/** Decides what callers may do; there is no default, so that no one leaves it open by accident. */
+	/** Decides what callers may do. There is no default, so that no service is open by accident. */
 	readonly authorizer: Authorizer;
 	/**
-	 * Whether the callers are parts of the server itself. Their lists and watches have no share of the
-	 * memory that snapshots may retain, and are ended only when those of all others are.
+	 * Whether the callers are parts of the server itself. Their lists and watches do not count towards the share
+	 * of a subject in the memory that snapshots may retain, and are ended only after those of all others.
 	 */
 	readonly isInternal?: boolean;
 	readonly runtime?: Runtime;
-	/** Learns of faults of the server, once each. */
+	/** Receives each internal error once. */
 	readonly logger?: Logger;
 }
 
 /**
- * The resource API over a storage, as an implementation for any Connect router. Several of them,
- * with different authorizers, may share one storage.
+ * Creates a ResourceService over a storage backend, for any Connect router. Several of them, with different
+ * authorizers, may share one backend.
  */
 export function createResourceService(
 	options: ResourceServiceOptions,
@@ -51,71 +51,77 @@ export function createResourceService(
 		pagedLists: new PagedLists(runtime),
 		jsonForms: new JsonForms(options.registry),
 	};
-	const guard = new FaultGuard(logger);
+	const boundary = new ErrorBoundary(logger);
 	const { jsonForms } = context;
-	/** Answers are made as literals: `create` looks at each field, which costs as much as a read. */
-	const answer = async <Name extends string>(
+	/** Responses are literals: `create` inspects each field, which costs as much as a read. */
+	const respond = async <Name extends string>(
 		$typeName: Name,
 		call: HandlerContext,
 		resource: Promise<Resource>,
-	) => ({ $typeName, resource: jsonForms.shownTo(call)(await resource) });
+	) => ({ $typeName, resource: jsonForms.formFor(call)(await resource) });
 	return {
 		read: (request, call) =>
-			guard.run("Read", call, () =>
-				answer("plinth.resource.v1.ReadResponse", call, read(context, request, call)),
+			boundary.run("Read", call, () =>
+				respond("plinth.resource.v1.ReadResponse", call, read(context, request, call)),
 			),
 		write: (request, call) =>
-			guard.run("Write", call, () =>
-				answer("plinth.resource.v1.WriteResponse", call, write(context, request, call)),
+			boundary.run("Write", call, () =>
+				respond("plinth.resource.v1.WriteResponse", call, write(context, request, call)),
 			),
 		writeStatus: (request, call) =>
-			guard.run("WriteStatus", call, () =>
-				answer("plinth.resource.v1.WriteStatusResponse", call, writeStatus(context, request, call)),
+			boundary.run("WriteStatus", call, () =>
+				respond(
+					"plinth.resource.v1.WriteStatusResponse",
+					call,
+					writeStatus(context, request, call),
+				),
 			),
-		list: (request, call) => guard.run("List", call, () => list(context, request, call)),
+		list: (request, call) => boundary.run("List", call, () => list(context, request, call)),
 		listByOwner: (request, call) =>
-			guard.run("ListByOwner", call, async () => ({
+			boundary.run("ListByOwner", call, async () => ({
 				$typeName: "plinth.resource.v1.ListByOwnerResponse" as const,
-				resources: (await listByOwner(context, request, call)).map(jsonForms.shownTo(call)),
+				resources: (await listByOwner(context, request, call)).map(jsonForms.formFor(call)),
 			})),
 		delete: (request, call) =>
-			guard.run("Delete", call, async () => ({
+			boundary.run("Delete", call, async () => ({
 				$typeName: "plinth.resource.v1.DeleteResponse" as const,
 				version: await deleteResource(context, request, call),
 			})),
 		mutateAndValidate: (request, call) =>
-			guard.run("MutateAndValidate", call, () =>
-				answer(
+			boundary.run("MutateAndValidate", call, () =>
+				respond(
 					"plinth.resource.v1.MutateAndValidateResponse",
 					call,
 					mutateAndValidate(context, request.resource, call),
 				),
 			),
 		watchList: (request, call) =>
-			new WatchList(context, request, call, (failure) => guard.explain("WatchList", call, failure)),
+			new WatchList(context, request, call, (failure) =>
+				boundary.explain("WatchList", call, failure),
+			),
 	};
 }
 
 /**
- * Turns what a method throws into what its caller is told. A fault that only a bug explains is
- * logged once, with its cause, and told as Internal with nothing of its insides.
+ * Maps the failures of a method to the errors that its caller receives. A failure that only a bug explains is
+ * logged once, with its cause; the caller receives Internal without any details.
  */
-class FaultGuard {
+class ErrorBoundary {
 	readonly #logger: Logger;
 
 	constructor(logger: Logger) {
 		this.#logger = logger;
 	}
 
-	async run<T>(method: string, call: HandlerContext, answer: () => Promise<T>): Promise<T> {
+	async run<T>(method: string, call: HandlerContext, respond: () => Promise<T>): Promise<T> {
 		try {
-			return await answer();
+			return await respond();
 		} catch (failure) {
 			throw this.explain(method, call, failure);
 		}
 	}
 
-	/** What the caller is told of what a method threw. */
+	/** The error that the caller receives for a failure. */
 	explain(method: string, call: HandlerContext, failure: unknown): ConnectError {
 		const known = toConnectError(failure);
 		if (known !== undefined) {
@@ -124,7 +130,7 @@ class FaultGuard {
 		if (call.signal.aborted) {
 			return ConnectError.from(call.signal.reason, Code.Canceled);
 		}
-		this.#logger.error({ method, err: failure }, "resource service fault");
+		this.#logger.error({ method, err: failure }, "internal error in the resource service");
 		return new ConnectError("internal error", Code.Internal);
 	}
 }

@@ -5,12 +5,12 @@ import type { JsonForms } from "./read/json-forms.ts";
 import type { PagedLists } from "./read/paged-lists.ts";
 import type { MessageRules } from "./validation/message-rules.ts";
 
-/** What all methods of one resource service share. */
+/** The components that all methods of one resource service share. */
 export interface ServiceContext {
 	readonly backend: StorageBackend;
 	readonly registry: TypeRegistry;
 	readonly authorizer: Authorizer;
-	/** Whether the callers are parts of the server itself, whose watches give way last. */
+	/** Whether the callers are parts of the server itself. Their watches are ended last. */
 	readonly isInternal: boolean;
 	readonly runtime: Runtime;
 	readonly logger: Logger;

@@ -11,18 +11,18 @@ import {
 	type TypeRegistry,
 	typeOf,
 } from "@plinth/resource";
+import { authenticateCall } from "./access/authenticate-token.ts";
 import { decideList } from "./access/authorization.ts";
 import { malformed } from "./errors/refusal.ts";
-import { authenticateCall } from "./requests/headers.ts";
 import { limits } from "./requests/limits.ts";
 import { filesOf } from "./validation/rules-registry.ts";
 
 const defaultPageSize = 100;
 
-/** What the descriptors of a page may take together: less than what gRPC clients take by default. */
+/** The maximum size of the descriptors of a page: less than gRPC clients accept by default. */
 const maxPageBytes = 2 * 1024 * 1024;
 
-/** What a type service tells about, and to whom. */
+/** The options of a type service. */
 export interface TypeServiceOptions {
 	/** Types may be registered until the first call. */
 	readonly registry: TypeRegistry;
@@ -30,9 +30,8 @@ export interface TypeServiceOptions {
 }
 
 /**
- * The registered types as an implementation for any Connect router. A caller is told of the types
- * that it may list or write somewhere. The files that describe them are told whole, with messages of
- * other types in them.
+ * Creates a TypeService for any Connect router. It lists the registered types that the caller may list or write
+ * in some tenancy. The files that describe them are returned in full, including messages of other types.
  */
 export function createTypeService(options: TypeServiceOptions): ServiceImpl<typeof TypeService> {
 	const files = new DescriptorFiles();
@@ -44,7 +43,7 @@ export function createTypeService(options: TypeServiceOptions): ServiceImpl<type
 			const access = await authenticateCall(options.authorizer, call);
 			const types = options.registry
 				.all()
-				.filter((type) => type.key > pageToken && isTold(type, access));
+				.filter((type) => type.key > pageToken && isVisible(type, access));
 			const page = pageOf(types, pageSize || defaultPageSize, files);
 			const last = page.at(-1);
 			return create(ListTypesResponseSchema, {
@@ -62,14 +61,14 @@ export function createTypeService(options: TypeServiceOptions): ServiceImpl<type
 
 const everywhere = { partition: "*", namespace: "*" };
 
-function isTold(type: ResourceType, access: Access): boolean {
+function isVisible(type: ResourceType, access: Access): boolean {
 	return (
 		denialOf(decideList(type, access, everywhere)) === undefined ||
 		denialOf(access.check(operatorWrite, { type: type.type, tenancy: everywhere })) === undefined
 	);
 }
 
-/** The first types, as many as fit: at least one. */
+/** The first types, as many as fit on a page, and at least one. */
 function pageOf(
 	types: readonly ResourceType[],
 	size: number,
@@ -91,7 +90,7 @@ function pageOf(
 	return types.slice(0, size);
 }
 
-/** Descriptors of files as bytes, each encoded once to know its size. */
+/** Encodes the descriptors of files. Each file is encoded once to determine its size. */
 class DescriptorFiles {
 	readonly #sizes = new WeakMap<DescFile, number>();
 

@@ -19,7 +19,7 @@ import {
 	type TypeRegistry,
 } from "@plinth/resource";
 
-/** Decides what a caller may do with a resource. Without `decoded` the answer may be that it takes the resource. */
+/** Decides what a caller may do with a resource. Without `decoded`, the decision may be `needs-resource`. */
 type Decide = (
 	type: ResourceType,
 	access: Access,
@@ -27,23 +27,23 @@ type Decide = (
 	decoded?: Decoded<DescMessage>,
 ) => Decision;
 
-/** The hook of the type decides, and the right where the type has no such hook. */
+/** The hook of the type decides. If the type has no such hook, the right decides. */
 function decideBy(hook: "read" | "write" | "reference", right: string): Decide {
 	return (type, access, id, decoded) =>
 		type.hooks.authorize?.[hook]?.(access, id, decoded) ??
 		access.check(right, { type: type.type, tenancy: id.tenancy, name: id.name });
 }
 
-/** May they read the resource? */
+/** Decides whether the caller may read the resource. */
 export const decideRead = decideBy("read", operatorRead);
 
-/** May they write or delete the resource? */
+/** Decides whether the caller may write or delete the resource. */
 export const decideWrite = decideBy("write", operatorWrite);
 
-/** May they name the resource from another namespace or partition? */
+/** Decides whether the caller may reference the resource from another namespace or partition. */
 export const decideReference = decideBy("reference", operatorReference);
 
-/** Whether they may read a resource that is stored. */
+/** Whether the caller may read a stored resource. */
 export function mayRead(type: ResourceType, access: Access, resource: Resource, id: ID): boolean {
 	const byId = decideRead(type, access, id);
 	const decision =
@@ -52,9 +52,9 @@ export function mayRead(type: ResourceType, access: Access, resource: Resource, 
 }
 
 /**
- * The decision on a stored resource that the hook must see. A hook can't decide on data that its type
- * can't decode: that takes `operator:undecodable`, so that nobody sees what the hook might have hidden, and
- * an administrator can still delete it.
+ * The decision on a stored resource that the hook must see. A hook can't decide on undecodable data. Access to
+ * it requires `operator:undecodable`, so that data which the hook might have hidden stays hidden, and an
+ * administrator can still delete it.
  */
 export function decideOnStored(
 	decide: Decide,
@@ -80,7 +80,7 @@ export function decideOnStored(
 	return decide(type, access, id, decoded);
 }
 
-/** The type in the version that a resource is stored under, whose hooks know its data, where that is registered. */
+/** The type in the group version of the stored resource, whose hooks can read its data; otherwise `named`. */
 export function storedType(
 	registry: TypeRegistry,
 	named: ResourceType,
@@ -89,7 +89,7 @@ export function storedType(
 	return (id?.type && registry.get(id.type)) ?? named;
 }
 
-/** May they list resources of the type there at all? */
+/** Decides whether the caller may list resources of the type in the tenancy at all. */
 export function decideList(type: ResourceType, access: Access, tenancy: TenancyLike): Decision {
 	return (
 		type.hooks.authorize?.list?.(access, tenancy) ??
@@ -98,7 +98,7 @@ export function decideList(type: ResourceType, access: Access, tenancy: TenancyL
 }
 
 /**
- * Passes what is allowed, and what can't be told yet.
+ * Throws if the decision is a denial. Returns if access is allowed, or not decided yet.
  *
  * @throws ConnectError PermissionDenied with the authorizer's message.
  */
@@ -110,7 +110,7 @@ export function enforce(decision: Decision): void {
 }
 
 /**
- * Passes what is allowed. Whoever has seen the resource must be able to tell.
+ * Throws unless access is allowed. A hook that has seen the resource must decide.
  *
  * @throws ConnectError PermissionDenied.
  */
@@ -118,7 +118,7 @@ export function enforceWithResource(decision: Decision, id: ID): void {
 	enforce(decision.kind === "needs-resource" ? noDecision(id) : decision);
 }
 
-/** The denial where a hook has seen the resource and does not decide. */
+/** The denial for a hook that has seen the resource and has made no decision. */
 export function noDecision(id: ID): Decision {
 	return denied(`the authorization hook made no decision on ${displayName(id)}`);
 }

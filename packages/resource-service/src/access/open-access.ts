@@ -7,8 +7,7 @@ const fullRights: Access = {
 };
 
 /**
- * Gives everyone full rights, token or not: for servers that no one else can reach. The name is long so
- * that no one uses it by accident.
+ * Allows everything to everyone, with or without a token. Use it only for servers that no one else can reach.
  */
 export const insecureAllowAll: Authorizer = {
 	tokenless: fullRights,
@@ -18,8 +17,8 @@ export const insecureAllowAll: Authorizer = {
 const deploymentAccess: Access = { ...fullRights, subject: "deployment", isDeployment: true };
 
 /**
- * For clients that are part of the deployment: controllers, modules, other deployments that have its
- * credential. What they reference is not decided on, here or at other deployments.
+ * The authorizer for clients that are part of the deployment: controllers, modules, and other deployments that
+ * have its credential. Their references are not authorized, here or at other deployments.
  */
 export const deploymentAuthorizer: Authorizer = {
 	tokenless: deploymentAccess,

@@ -11,23 +11,23 @@ import {
 	gvkKey,
 } from "@plinth/resource";
 
-/** One thing that a policy allows. Absent parts allow all. */
+/** One permission of a policy. An absent field matches everything. */
 export interface PolicyRule {
-	/** As `operator:read`; `*` for all. */
+	/** Operations such as `operator:read`; `*` for all. */
 	readonly operations: readonly string[];
-	/** As `demo.v2.Artist`; a trailing `*` stands for any ending, as in `demo.*`. */
+	/** A type such as `demo.v2.Artist`. A trailing `*` matches any suffix, as in `demo.*`. */
 	readonly type?: string;
-	/** A partition's name. Resources without one are out of it. */
+	/** The name of a partition. It does not match resources without one. */
 	readonly partition?: string;
-	/** A namespace's name. Resources without one are out of it. */
+	/** The name of a namespace. It does not match resources without one. */
 	readonly namespace?: string;
-	/** What names of resources begin with. */
+	/** A prefix of resource names. */
 	readonly namePrefix?: string;
 }
 
-/** What the bearer of a token may do: what any of the rules allows, and nothing else. */
+/** What the bearer of a token may do: everything that any of the rules allows, and nothing else. */
 export interface Policy {
-	/** Who it is, for audit and messages. */
+	/** The bearer's name in audit records and messages. */
 	readonly subject: string;
 	readonly rules: readonly PolicyRule[];
 }
@@ -39,31 +39,31 @@ interface Grant {
 }
 
 /**
- * Tokens and their policies, in memory. It holds hashes of tokens, not tokens. What a policy allows
- * is decided by operation, type, tenancy and name prefix.
+ * Tokens and their policies, in memory. It stores hashes of tokens, not tokens. A policy grants access by
+ * operation, type, tenancy and name prefix.
  */
 export class PolicyAuthorizer implements Authorizer {
 	readonly #grants = new Map<string, Grant>();
 
-	/** Gives a token a policy. One that it had before ends, and watches under it with it. */
+	/** Grants a policy to a token. It replaces the token's previous policy and ends watches under that one. */
 	grant(token: string, policy: Policy): void {
 		this.#grant(tokenHash(token), policy);
 	}
 
-	/** Takes a token's policy away, and ends watches under it. */
+	/** Revokes a token's policy, and ends watches under it. */
 	revoke(token: string): void {
 		this.revokeHashed(tokenHash(token));
 	}
 
-	/** As `revoke`, by the token's hash. */
+	/** Like `revoke`, by the token's hash. */
 	revokeHashed(hash: string): void {
 		this.#grants.get(hash)?.end.abort();
 		this.#grants.delete(hash);
 	}
 
 	/**
-	 * Makes these all the policies that there are, by the hashes of their tokens. What is the same as
-	 * before goes on; watches under what is gone or another end.
+	 * Replaces all policies, by the hashes of their tokens. Unchanged policies stay in effect; watches under
+	 * removed or changed ones end.
 	 */
 	replaceAll(policies: ReadonlyMap<string, Policy>): void {
 		for (const hash of [...this.#grants.keys()]) {
@@ -84,7 +84,7 @@ export class PolicyAuthorizer implements Authorizer {
 		this.#grants.set(hash, { policy, access: policyAccess(policy, end.signal), end });
 	}
 
-	/** @throws ConnectError Unauthenticated where the token is missing or unknown. */
+	/** @throws ConnectError Unauthenticated if the token is missing or unknown. */
 	authenticate(token: string | undefined): Access {
 		if (token === undefined) {
 			throw new ConnectError(
@@ -101,14 +101,13 @@ export class PolicyAuthorizer implements Authorizer {
 }
 
 /**
- * The SHA-256 of a token in hexadecimal. Comparing hashes takes as long for a token that is nearly
- * right as for any other.
+ * The SHA-256 of a token in hexadecimal. Comparing hashes reveals nothing about the token by its timing.
  */
 export function tokenHash(token: string): string {
 	return hash("sha256", token);
 }
 
-/** What the policy allows, until `ended` aborts. */
+/** The access that a policy grants, until `ended` aborts. */
 export function policyAccess(policy: Policy, ended: AbortSignal): Access {
 	return {
 		subject: policy.subject,
@@ -116,12 +115,12 @@ export function policyAccess(policy: Policy, ended: AbortSignal): Access {
 		check: (operation, target) => {
 			const rules = policy.rules.filter((rule) => appliesTo(rule, operation, target));
 			const { name } = target;
-			// A list or a watch is allowed where any name may be: what it shows is filtered.
-			const good =
+			// A list or a watch is allowed if any name is: its results are filtered.
+			const isAllowed =
 				name === undefined
 					? rules.length > 0
 					: rules.some((rule) => name.startsWith(rule.namePrefix ?? ""));
-			return good ? allowed : refusal(policy, operation, target);
+			return isAllowed ? allowed : refusal(policy, operation, target);
 		},
 		checkEveryName: (operation, target) => {
 			const rules = policy.rules.filter((rule) => appliesTo(rule, operation, target));
@@ -160,6 +159,6 @@ function unitMatches(
 	which: "partition" | "namespace",
 ): boolean {
 	const asked = tenancy?.[which] ?? "";
-	// A list over all tenancies is about this one too.
+	// A list over all tenancies includes this one.
 	return unit === undefined || unit === asked || (name === undefined && asked === "*");
 }

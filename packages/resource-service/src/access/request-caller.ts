@@ -20,10 +20,10 @@ import {
 	tenancyOf,
 	typeOf,
 } from "@plinth/resource";
-import { tokenOf } from "../requests/headers.ts";
+import { tokenOf } from "./authenticate-token.ts";
 import { decideRead, decideReference, mayRead, noDecision } from "./authorization.ts";
 
-/** The caller of a request, by what its token allows. */
+/** The caller of a request, with the access that its token gives. */
 class RequestCaller implements Caller {
 	readonly #registry: TypeRegistry;
 	readonly #access: Access;
@@ -40,11 +40,11 @@ class RequestCaller implements Caller {
 	}
 
 	/**
-	 * A target takes the right to read it, and where it is elsewhere the right to reference it. Where either
-	 * is denied by name, nothing that is stored matters.
+	 * A target requires the right to read it and, if it is in another namespace or partition, the right to
+	 * reference it. If either is denied by name, the stored resource does not matter.
 	 */
 	decideReference(target: NamedTarget, stored?: Resource): Decision {
-		// The hooks of a version see data of that version alone, whichever version the target is named by.
+		// The hooks of a group version only see data of that version, whichever version names the target.
 		const type = this.#typeOf(stored?.id?.type ?? target.type);
 		if (type === undefined) {
 			return this.#decideUnregistered(target);
@@ -88,7 +88,7 @@ class RequestCaller implements Caller {
 			: this.#access.check(operatorReference, target);
 	}
 
-	/** The type of that name; where that version is not registered, another one of its family. */
+	/** The type with that name. If that group version is not registered, another version of the same kind. */
 	#typeOf(type: TypeLike): ResourceType | undefined {
 		return (
 			this.#registry.get(type) ??
@@ -119,12 +119,12 @@ function decodedAs(type: ResourceType, stored: Resource): Decoded<DescMessage> |
 	}
 }
 
-/** Whoever has seen the resource must be able to tell. */
+/** A hook that has seen the stored resource must decide. */
 function decided(decision: Decision, id: ID, stored: Resource | undefined): Decision {
 	return decision.kind === "needs-resource" && stored !== undefined ? noDecision(id) : decision;
 }
 
-/** On whose behalf the call is made; `undefined` where that is the deployment itself. */
+/** The caller on whose behalf the call is made; `undefined` for the deployment itself. */
 export function callerOf(
 	registry: TypeRegistry,
 	access: Access,
@@ -135,7 +135,7 @@ export function callerOf(
 		: new RequestCaller(registry, access, () => sentToken(call));
 }
 
-/** The token of a call; none where it is malformed, which only a server that looks at no tokens accepts. */
+/** The token of a call; none if it is malformed, which only a server that ignores tokens accepts. */
 function sentToken(call: HandlerContext): string | undefined {
 	try {
 		return tokenOf(call);
@@ -147,19 +147,19 @@ function sentToken(call: HandlerContext): string | undefined {
 	}
 }
 
-/** Decides on callers of other deployments, whose tokens those forward. */
+/** Authenticates callers of other deployments by the tokens that those deployments forward. */
 export interface CallerAuthenticator {
-	/** Whether this deployment looks at no tokens: everyone may do everything. */
+	/** Whether this deployment ignores tokens and allows everything. */
 	readonly isOpen: boolean;
 	/**
 	 * The caller with that token.
 	 *
-	 * @throws ConnectError Unauthenticated where the token is missing, unknown or expired.
+	 * @throws ConnectError Unauthenticated if the token is missing, unknown or expired.
 	 */
 	authenticate(token: string | undefined): Promise<Caller>;
 }
 
-/** Callers of other deployments, as the authorizer of this one knows them. */
+/** Authenticates callers of other deployments with the authorizer of this one. */
 export function createCallerAuthenticator(
 	registry: TypeRegistry,
 	authorizer: Authorizer,

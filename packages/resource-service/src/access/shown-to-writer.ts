@@ -3,11 +3,11 @@ import type { Access, ResourceType } from "@plinth/resource";
 import { mayRead } from "./authorization.ts";
 
 /**
- * The resource as its writer may see it: whole with the right to read it, otherwise its ID, version and
- * generation alone.
+ * The resource as its writer may see it: in full if the writer may read it, otherwise only its ID, version and
+ * generation.
  *
- * @param mayReadStored - whether the writer may read what is stored, of which the resource has the status: a
- *   write that is only tried does not make it readable.
+ * @param mayReadStored - whether the writer may read the stored resource, whose status this one has. A dry run
+ *   must not make it readable.
  */
 export function shownToWriter(
 	type: ResourceType,

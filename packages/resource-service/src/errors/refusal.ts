@@ -2,27 +2,27 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import type { ID } from "@plinth/proto";
 import { gvkKey, type TypeLike } from "@plinth/resource";
 
-/** A refusal of what the caller sent. */
+/** The error for an invalid request. */
 export function invalidArgument(message: string): ConnectError {
 	return new ConnectError(message, Code.InvalidArgument);
 }
 
-/** Something that the request lacks. `path` starts at the request and uses proto names. */
+/** The error for a missing field. `path` starts at the request and uses proto names. */
 export function missing(path: string): ConnectError {
 	return invalidArgument(`${path} is required`);
 }
 
-/** Something in the request that is malformed. */
+/** The error for a malformed field. */
 export function malformed(path: string, why: string): ConnectError {
 	return invalidArgument(`${path} invalid: ${why}`);
 }
 
-/** A malformed value in the request. A long one is quoted in part. */
+/** The error for a malformed value. A long value is truncated. */
 export function malformedValue(path: string, why: string, value: string): ConnectError {
 	return malformed(path, `${why}, ${got(value)}`);
 }
 
-/** A refused value, quoted: `got: "Miles"`. */
+/** A refused value, in quotes: `got: "Miles"`. */
 export function got(value: string): string {
 	const shown = value.length > quotedLength ? `${value.slice(0, quotedLength)}…` : value;
 	return `got: ${JSON.stringify(shown)}`;
@@ -31,36 +31,28 @@ export function got(value: string): string {
 /** How many characters of a refused value a message repeats. */
 const quotedLength = 100;
 
-/** A type that no module has registered. */
+/** The error for a type that no module has registered. */
 export function notRegistered(type: TypeLike): ConnectError {
 	return invalidArgument(`resource type ${gvkKey(type)} not registered`);
 }
 
-/** A version that the caller gave and that is not the stored one. */
-export function staleVersion(): ConnectError {
-	return new ConnectError(
-		"CAS operation failed because the given version doesn't match what is stored",
-		Code.Aborted,
-	);
-}
-
-/** A uid that the caller gave and that is not the stored one. */
-export function otherUid(): ConnectError {
+/** The error for a uid that differs from the stored one. */
+export function uidMismatch(): ConnectError {
 	return new ConnectError(
 		"write failed because the given uid doesn't match what is stored",
 		Code.FailedPrecondition,
 	);
 }
 
-/** A resource that is there, and must not be. */
-export function alreadyThere(id: ID): ConnectError {
+/** The error for creating a resource that exists. */
+export function alreadyExists(id: ID): ConnectError {
 	return new ConnectError(
-		`${id.name} is there already: write it without create_only to replace it`,
+		`${id.name} already exists: write it without create_only to replace it`,
 		Code.AlreadyExists,
 	);
 }
 
-/** A resource that is not there, or not in that incarnation. */
+/** The error for a resource that does not exist, or not in that incarnation. */
 export function resourceNotFound(): ConnectError {
 	return new ConnectError("resource not found", Code.NotFound);
 }

@@ -2,21 +2,22 @@ import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import { sendableMessage } from "../requests/limits.ts";
 
 /**
- * A request gate for Connect routers that puts errors right which Connect makes itself, before any
- * interceptor or method runs:
+ * A request gate for Connect routers that corrects errors which Connect itself creates, before any interceptor
+ * or method runs:
  *
- * - To bytes that are no message it answers Internal; that is InvalidArgument, the caller's doing.
- * - It repeats what it can't parse, and what is malformed or too long can't be sent with gRPC, as a
- *   header: the call would never be answered.
+ * - Connect responds with Internal to bytes that are not a message. It should be InvalidArgument, because the
+ *   caller is at fault.
+ * - Connect quotes input that it can't parse. gRPC sends the message as a header, and can't send one that is
+ *   malformed or too long: the call would never receive a response.
  *
- * Connect ends a call by way of its context, in all protocols, and sends the error only then. Calls that end
- * well get one reason for all: each of its own would cost a stack trace.
+ * In all protocols, Connect aborts the context of a call before it sends the error. Calls that succeed share one
+ * abort reason, because creating one per call would cost a stack trace.
  */
 export function correctConnectErrors(call: HandlerContext): void {
 	if (isEndable(call)) {
 		const { abort } = call;
 		call.abort = (reason) => {
-			putRight(reason);
+			correct(reason);
 			abort(reason ?? ended);
 		};
 	}
@@ -24,7 +25,7 @@ export function correctConnectErrors(call: HandlerContext): void {
 
 const ended = new DOMException("the call has ended", "AbortError");
 
-/** What Connect's own contexts can do besides. */
+/** The method of Connect's contexts that is not part of their public type. */
 interface Endable {
 	abort: (reason?: unknown) => void;
 }
@@ -35,7 +36,7 @@ function isEndable(call: object): call is Endable {
 
 const malformed = /^(parse binary: |received compressed envelope)/;
 
-function putRight(error: unknown): void {
+function correct(error: unknown): void {
 	if (error instanceof ConnectError) {
 		const isCallersFault = error.code === Code.Internal && malformed.test(error.rawMessage);
 		Object.assign(error, {

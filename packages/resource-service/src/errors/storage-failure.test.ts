@@ -60,7 +60,7 @@ const watchFailures = [
 		rule: "a consumer that falls too far behind is Aborted: discard and watch again",
 		failure: new WatchClosed("the watch fell behind"),
 		code: Code.Aborted,
-		message: "the watch fell behind: discard what was seen and watch again",
+		message: "the watch fell behind: discard the received state and watch again",
 	},
 	{
 		rule: "a version that is not reached back to is OutOfRange: watch again without it",
@@ -222,7 +222,7 @@ describe.each(connections)("large lists, %s", (connection) => {
 		await expectRefusal(
 			t.client.list(request),
 			Code.ResourceExhausted,
-			"the list is larger than 16777216 bytes: ask for pages with page_size",
+			"the list is larger than 16777216 bytes: set page_size to read it in pages",
 		);
 		const first = await t.client.list({ ...request, pageSize: 1000 });
 		const second = await t.client.list({

@@ -14,8 +14,8 @@ import {
 import { resourceNotFound } from "./refusal.ts";
 
 /**
- * A failure of the storage as the caller is told, or `undefined` where the caller must not be told
- * anything, because only a bug explains it.
+ * Maps a failure of the storage to the error that the caller receives; `undefined` if only a bug explains it and
+ * the caller must not receive any details.
  */
 export function toConnectError(failure: unknown): ConnectError | undefined {
 	if (failure instanceof ConnectError) {
@@ -31,7 +31,7 @@ export function toConnectError(failure: unknown): ConnectError | undefined {
 		);
 	}
 	if (failure instanceof DecodeError) {
-		// It was stored before its type changed: nothing that is done now is at fault.
+		// The data was stored before its type changed. The request is not at fault.
 		return new ConnectError(failure.message, Code.FailedPrecondition);
 	}
 	if (failure instanceof Fenced) {
@@ -45,7 +45,7 @@ export function toConnectError(failure: unknown): ConnectError | undefined {
 	}
 	if (failure instanceof WatchClosed) {
 		return new ConnectError(
-			`${failure.message}: discard what was seen and watch again`,
+			`${failure.message}: discard the received state and watch again`,
 			Code.Aborted,
 		);
 	}

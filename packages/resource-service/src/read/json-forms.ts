@@ -5,25 +5,25 @@ import type { Resource } from "@plinth/proto";
 import { type TypeRegistry, typeNameOf } from "@plinth/resource";
 
 /**
- * Resources for callers that speak JSON. Data has no JSON form where its message is not registered, or
- * can't be decoded, or holds what JSON can't say. Such data is shown as a `google.protobuf.Struct` with
- * its message type and the error: the rest of the resource arrives, and what a caller writes back unseen
- * is refused as data of a wrong type, so that nothing is lost. All other callers get the resource as it
- * is stored.
+ * The form of resources for callers that use JSON. Data has no JSON form if its message type is not registered,
+ * if it can't be decoded, or if JSON can't represent a value in it. Such data is replaced by a
+ * `google.protobuf.Struct` with its message type and the error. The caller still receives the rest of the
+ * resource, and a write of the replaced data is refused as data of a wrong type, so nothing is lost. All other
+ * callers receive the resource as stored.
  */
 export class JsonForms {
 	readonly #types: TypeRegistry;
 	#messages: Registry | undefined;
-	/** Once per stored object, however many ask for it. */
+	/** Computed once per stored object, for all callers. */
 	readonly #forms = new WeakMap<Resource, Resource>();
 
 	constructor(types: TypeRegistry) {
 		this.#types = types;
 	}
 
-	/** What a resource is as the caller can be shown it. */
-	shownTo(call: HandlerContext): (resource: Resource) => Resource {
-		return speaksJson(call) ? this.#formOf : asStored;
+	/** The function that returns the form of a resource for this caller. */
+	formFor(call: HandlerContext): (resource: Resource) => Resource {
+		return usesJson(call) ? this.#formOf : asStored;
 	}
 
 	readonly #formOf = (resource: Resource): Resource => {
@@ -37,7 +37,7 @@ export class JsonForms {
 		return form;
 	};
 
-	/** Why the data has no JSON form, or `undefined` where it has one. */
+	/** Why the data has no JSON form; `undefined` if it has one. */
 	#errorOf({ data }: Resource): string | undefined {
 		if (data === undefined) {
 			return undefined;
@@ -64,8 +64,8 @@ function errorData(data: Any | undefined, error: string): Any {
 	return create(AnySchema, anyPack(StructSchema, fromJson(StructSchema, { type, error })));
 }
 
-/** Connect and gRPC name the format in the content type; a Connect GET has it in its query. */
-function speaksJson({ requestMethod, requestHeader, url }: HandlerContext): boolean {
+/** Connect and gRPC name the format in the content type, a Connect GET names it in its query. */
+function usesJson({ requestMethod, requestHeader, url }: HandlerContext): boolean {
 	return requestMethod === "GET"
 		? new URL(url).searchParams.get("encoding") === "json"
 		: (requestHeader.get("content-type")?.includes("json") ?? false);

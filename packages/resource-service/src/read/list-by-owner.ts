@@ -1,14 +1,14 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import type { ListByOwnerRequest, Resource } from "@plinth/proto";
 import { operatorRead } from "@plinth/resource";
+import { authenticateCall } from "../access/authenticate-token.ts";
 import { decideList, decideRead, enforce } from "../access/authorization.ts";
-import { Readable } from "../access/readable.ts";
+import { ReadFilter } from "../access/read-filter.ts";
 import { invalidArgument, missing } from "../errors/refusal.ts";
-import { authenticateCall } from "../requests/headers.ts";
 import { checkFormerId } from "../requests/request-checks.ts";
 import type { ServiceContext } from "../service-context.ts";
 
-/** What one incarnation of a resource owns, of all types, as far as the caller may read it. */
+/** The resources of all types that one incarnation of a resource owns, and that the caller may read. */
 export async function listByOwner(
 	context: ServiceContext,
 	request: ListByOwnerRequest,
@@ -17,7 +17,7 @@ export async function listByOwner(
 	if (request.owner === undefined) {
 		throw missing("owner");
 	}
-	// What a deleted resource owned has to go, though no module knows its type any more.
+	// Resources of a deleted owner must be deleted even if its type is no longer registered.
 	const { type, id } = checkFormerId(context.registry, request.owner, "owner");
 	if (!id.uid) {
 		throw invalidArgument("owner uid is required");
@@ -31,7 +31,7 @@ export async function listByOwner(
 	if (type !== undefined) {
 		enforce(decideRead(type, access, id));
 	}
-	const readable = new Readable(context.registry, access);
+	const readFilter = new ReadFilter(context.registry, access);
 	const owned = await context.backend.listByOwner(id);
-	return owned.filter((resource) => readable.has(resource));
+	return owned.filter((resource) => readFilter.allows(resource));
 }

@@ -2,16 +2,17 @@ import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import type { ListRequest, ListResponse, Resource } from "@plinth/proto";
 import { type Access, namePrefixProblem, type ResourceType } from "@plinth/resource";
 import type { Consistency, ListQuery } from "@plinth/storage";
+import { authenticateCall } from "../access/authenticate-token.ts";
 import { decideList, enforce } from "../access/authorization.ts";
-import { Readable } from "../access/readable.ts";
+import { ReadFilter } from "../access/read-filter.ts";
 import { malformed, malformedValue, missing } from "../errors/refusal.ts";
-import { authenticateCall, consistencyOf } from "../requests/headers.ts";
+import { consistencyOf } from "../requests/headers.ts";
 import { approximateSize, limits } from "../requests/limits.ts";
 import { queryTenancy, requireType, resolveType } from "../requests/request-checks.ts";
 import type { ServiceContext } from "../service-context.ts";
 import type { PagedList } from "./paged-lists.ts";
 
-/** The resources of a query as of one version, all at once or a page of them. */
+/** The resources of a query from one snapshot: all of them, or a page. */
 export async function list(
 	context: ServiceContext,
 	request: ListRequest,
@@ -21,23 +22,23 @@ export async function list(
 	const consistency = consistencyOf(call);
 	const access = await authenticateCall(context.authorizer, call);
 	enforce(decideList(type, access, query.tenancy));
-	const readable = new Readable(context.registry, access);
+	const readFilter = new ReadFilter(context.registry, access);
 	const { pageSize, pageToken } = request;
-	const question = JSON.stringify([type.key, query.tenancy, query.namePrefix, access.subject]);
+	const queryKey = JSON.stringify([type.key, query.tenancy, query.namePrefix, access.subject]);
 	const { list, after } =
 		pageToken === ""
 			? {
-					list: await begin(context, query, { consistency, pageSize, question, access }),
+					list: await startList(context, query, { consistency, pageSize, queryKey, access }),
 					after: undefined,
 				}
-			: context.pagedLists.resume(pageToken, question);
+			: context.pagedLists.resume(pageToken, queryKey);
 	const visible = (resource: Resource) =>
-		resource.id?.type?.groupVersion === type.type.groupVersion && readable.has(resource);
+		resource.id?.type?.groupVersion === type.type.groupVersion && readFilter.allows(resource);
 	let page: ReturnType<typeof takePage> | undefined;
 	try {
 		page = takePage(list.snapshot.resources(after), visible, pageSize);
 	} finally {
-		// What was listed on from a token stays for as long as the token is good.
+		// The snapshot of a page token is retained until the token expires.
 		if (pageToken === "" && !page?.more) {
 			list.snapshot.release();
 		}
@@ -46,26 +47,26 @@ export async function list(
 	const last = resources.at(-1);
 	return {
 		$typeName: "plinth.resource.v1.ListResponse",
-		resources: resources.map(context.jsonForms.shownTo(call)),
+		resources: resources.map(context.jsonForms.formFor(call)),
 		nextPageToken:
 			more && last !== undefined ? context.pagedLists.tokenAfter(list, last, pageToken) : "",
 		version: list.snapshot.version,
 	};
 }
 
-/** A list from its start. Only one that is asked for in pages may be held. */
-async function begin(
+/** Starts a list. Its snapshot is retained only if the caller requests pages. */
+async function startList(
 	context: ServiceContext,
 	query: ListQuery,
 	{
 		consistency,
 		pageSize,
-		question,
+		queryKey,
 		access,
 	}: {
 		readonly consistency: Consistency;
 		readonly pageSize: number;
-		readonly question: string;
+		readonly queryKey: string;
 		readonly access: Access;
 	},
 ): Promise<PagedList> {
@@ -80,7 +81,7 @@ async function begin(
 					heldBy: { subject, onEnded: () => list && context.pagedLists.forget(list) },
 				},
 	);
-	list = { snapshot, question, subject };
+	list = { snapshot, queryKey, subject };
 	return list;
 }
 
@@ -104,7 +105,7 @@ function checkListRequest(
 	return { type, query: { type: type.type, tenancy, namePrefix: request.namePrefix } };
 }
 
-/** Takes as much as fits into an answer; without a page size that has to be everything. */
+/** Takes as many resources as fit into a response. Without a page size, all of them must fit. */
 function takePage(
 	all: Iterable<Resource>,
 	visible: (resource: Resource) => boolean,
@@ -119,7 +120,7 @@ function takePage(
 		bytes += approximateSize(resource);
 		if (bytes > limits.listBytes && pageSize === 0) {
 			throw new ConnectError(
-				`the list is larger than ${limits.listBytes} bytes: ask for pages with page_size`,
+				`the list is larger than ${limits.listBytes} bytes: set page_size to read it in pages`,
 				Code.ResourceExhausted,
 			);
 		}

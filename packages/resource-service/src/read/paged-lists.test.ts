@@ -26,7 +26,7 @@ describe("lists that are read page by page", () => {
 		return { names: resources.map(({ id }) => id?.name), next: nextPageToken };
 	}
 
-	const runOut = "page_token has run out: list again from the start";
+	const runOut = "page_token has expired: list again from the start";
 
 	it("can be gone on with for five minutes, and no longer", async () => {
 		const { next } = await page();
@@ -99,7 +99,7 @@ describe("lists that are read page by page", () => {
 		await expectRefusal(
 			t.client.list({ ...request, type: Album.type, pageToken: next }),
 			Code.InvalidArgument,
-			"page_token invalid: is of another list",
+			"page_token invalid: belongs to another list",
 		);
 	});
 
@@ -107,7 +107,7 @@ describe("lists that are read page by page", () => {
 		await expectRefusal(
 			page(token),
 			Code.InvalidArgument,
-			"page_token invalid: is not one that a list has answered",
+			"page_token invalid: was not returned by a list",
 		);
 	});
 });
@@ -128,7 +128,7 @@ describe("the share of a subject", () => {
 					ended = true;
 				},
 			},
-			question: "",
+			queryKey: "",
 			subject,
 		};
 		return { list, token: lists.tokenAfter(list, resource, "") };

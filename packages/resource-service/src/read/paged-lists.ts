@@ -6,19 +6,19 @@ import type { Snapshot } from "@plinth/storage";
 import { malformed } from "../errors/refusal.ts";
 import { limits } from "../requests/limits.ts";
 
-/** A list that a caller reads page by page. */
+/** A list that a caller reads in pages. */
 export interface PagedList {
-	/** All pages are of this. */
+	/** The snapshot from which all pages are read. */
 	readonly snapshot: Snapshot;
-	/** What was asked for, and by whom: a token is good for that alone. */
-	readonly question: string;
-	/** Whose share it counts into; absent for the server itself. */
+	/** Identifies the query and the caller. A token is only valid for these. */
+	readonly queryKey: string;
+	/** The subject whose share it counts towards; absent for the server itself. */
 	readonly subject: string | undefined;
-	/** What its tokens begin with, once there is one. */
+	/** The prefix of its tokens, once one has been issued. */
 	key?: string;
 }
 
-/** Where a page begins: behind the resource of that name. */
+/** Where a page begins: after the resource with that name. */
 type Position = Pick<ResourceName, "tenancy" | "name">;
 
 interface HeldList {
@@ -26,29 +26,29 @@ interface HeldList {
 	readonly timer: Timer;
 }
 
-/** A subject with more lists than this has too many, once there is no more room. */
+/** A subject with more lists than this loses one first when the limit is reached. */
 const share = limits.pagedLists / 4;
 
 /**
- * The lists that are being paged. Each holds its snapshot until its newest token has run out. Where
- * there are too many, a subject that has more than a quarter of them loses the one that it used least
- * recently; without such a subject, the one goes that was used least recently of all. The storage
- * ends snapshots besides, where they retain too much memory.
+ * The lists that are being read in pages. Each retains its snapshot until its newest token expires. When the
+ * number of lists exceeds the limit, a subject that has more than a quarter of them loses its least recently
+ * used list; if there is no such subject, the least recently used list of all is dropped. Independently, the
+ * storage ends snapshots that retain too much memory.
  */
 export class PagedLists {
 	readonly #runtime: Runtime;
 	/** Least recently used first. */
 	readonly #held = new Map<string, HeldList>();
-	/** The tokens' keys of each subject, least recently used first. */
+	/** The keys of the tokens of each subject, least recently used first. */
 	readonly #ofSubject = new Map<string, Set<string>>();
-	/** The subjects with more than their share: three at most. */
+	/** The subjects above their share: at most three. */
 	readonly #overShare = new Set<string>();
 
 	constructor(runtime: Runtime) {
 		this.#runtime = runtime;
 	}
 
-	/** A token for what comes after `last`, of a new list or of one that `token` was about. */
+	/** A token for the resources after `last`, of a new list or of the list of `token`. */
 	tokenAfter(list: PagedList, last: Resource, token: string): string {
 		const key = token === "" ? newUlid(this.#runtime) : keyOf(token);
 		this.#take(key);
@@ -67,22 +67,22 @@ export class PagedLists {
 	/**
 	 * The list of a token, and where its next page begins.
 	 *
-	 * @throws ConnectError InvalidArgument where the token is malformed or of another list,
-	 *   OutOfRange where it has run out.
+	 * @throws ConnectError InvalidArgument if the token is malformed or belongs to another list, OutOfRange if
+	 *   it has expired.
 	 */
-	resume(token: string, question: string): { list: PagedList; after: Position } {
+	resume(token: string, queryKey: string): { list: PagedList; after: Position } {
 		const after = positionOf(token);
 		const held = this.#held.get(keyOf(token));
 		if (held === undefined || held.list.snapshot.ended) {
-			throw new ConnectError("page_token has run out: list again from the start", Code.OutOfRange);
+			throw new ConnectError("page_token has expired: list again from the start", Code.OutOfRange);
 		}
-		if (held.list.question !== question) {
-			throw malformed("page_token", "is of another list");
+		if (held.list.queryKey !== queryKey) {
+			throw malformed("page_token", "belongs to another list");
 		}
 		return { list: held.list, after };
 	}
 
-	/** The storage has ended the list's snapshot. */
+	/** Drops a list whose snapshot the storage has ended. */
 	forget(list: PagedList): void {
 		if (list.key !== undefined) {
 			this.#drop(list.key);
@@ -158,10 +158,10 @@ function positionOf(token: string): Position {
 	try {
 		position = separator < 0 ? undefined : JSON.parse(encoded);
 	} catch {
-		// Not JSON: malformed, like all that is no position.
+		// Not JSON: malformed, like any value that is not a position.
 	}
 	if (!isPosition(position)) {
-		throw malformed("page_token", "is not one that a list has answered");
+		throw malformed("page_token", "was not returned by a list");
 	}
 	const [partition, namespace, name] = position;
 	return { tenancy: { partition, namespace }, name };

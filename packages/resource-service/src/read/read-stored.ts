@@ -6,9 +6,7 @@ import {
 	type StorageBackend,
 } from "@plinth/storage";
 
-/**
- * What is stored under that name, of whichever uid and group version, or `undefined`.
- */
+/** The resource stored under that name, with any uid and group version, or `undefined`. */
 export async function readStored(
 	backend: StorageBackend,
 	id: ID,

@@ -1,18 +1,19 @@
 import { Code, type HandlerContext } from "@connectrpc/connect";
 import type { ReadRequest, Resource } from "@plinth/proto";
 import { NotFound } from "@plinth/storage";
+import { authenticateCall } from "../access/authenticate-token.ts";
 import {
 	decideOnStored,
 	decideRead,
 	enforce,
 	enforceWithResource,
 } from "../access/authorization.ts";
-import { authenticateCall, consistencyOf } from "../requests/headers.ts";
+import { consistencyOf } from "../requests/headers.ts";
 import { checkId } from "../requests/request-checks.ts";
 import type { ServiceContext } from "../service-context.ts";
-import { notFoundIn } from "../tenancy/tenancy-check.ts";
+import { notFoundError } from "../tenancy/tenancy-check.ts";
 
-/** One resource, by name or by name and uid. */
+/** Reads one resource, by name or by name and uid. */
 export async function read(
 	context: ServiceContext,
 	request: ReadRequest,
@@ -28,7 +29,7 @@ export async function read(
 		resource = await context.backend.read(id, { consistency });
 	} catch (failure) {
 		throw failure instanceof NotFound
-			? await notFoundIn(context.backend, id, Code.NotFound)
+			? await notFoundError(context.backend, id, Code.NotFound)
 			: failure;
 	}
 	if (decision.kind === "needs-resource") {

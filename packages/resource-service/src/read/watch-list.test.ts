@@ -107,7 +107,7 @@ describe("a watch whose token ends within a commit of several changes", () => {
 		await events.next();
 		authorizer.revoke("reader");
 		const last = events.next().then(() => undefined);
-		await expectRefusal(last, Code.Unauthenticated, /watch again with another$/);
+		await expectRefusal(last, Code.Unauthenticated, /watch again with a valid token$/);
 	});
 });
 

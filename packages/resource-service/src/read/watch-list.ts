@@ -2,17 +2,18 @@ import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import type { Resource, WatchEvent, WatchListRequest } from "@plinth/proto";
 import { namePrefixProblem, type ResourceType } from "@plinth/resource";
 import type { WatchEvent as StoredEvent } from "@plinth/storage";
+import { authenticateCall } from "../access/authenticate-token.ts";
 import { decideList, enforce } from "../access/authorization.ts";
-import { Readable } from "../access/readable.ts";
+import { ReadFilter } from "../access/read-filter.ts";
 import { malformedValue } from "../errors/refusal.ts";
-import { authenticateCall, consistencyOf } from "../requests/headers.ts";
+import { consistencyOf } from "../requests/headers.ts";
 import { queryTenancy, requireType, resolveType } from "../requests/request-checks.ts";
 import type { ServiceContext } from "../service-context.ts";
 
-/** How often a stream with bookmarks says how far it has come, if it says nothing else. */
+/** The interval of bookmarks on a stream that sends nothing else. */
 const bookmarkEveryMs = 5_000;
 
-/** What there is, and then each change, of one query, as one caller may see it. */
+/** The stream of one WatchList call: the current resources, then each change that the caller may see. */
 export class WatchList implements AsyncIterableIterator<WatchEvent, undefined> {
 	readonly #context: ServiceContext;
 	readonly #request: WatchListRequest;
@@ -21,15 +22,14 @@ export class WatchList implements AsyncIterableIterator<WatchEvent, undefined> {
 	#opened: Opened | undefined;
 	#inSnapshot: boolean;
 	/**
-	 * A live event that does not end its revision, held back until the next one, which is there
-	 * already: where that one is out of view and ends the revision, this one carries the version in
-	 * its place.
+	 * A live event that does not end its revision. It is held back until the next event, which is already
+	 * available: if that one ends the revision but is filtered out, this one carries the version instead.
 	 */
 	#held: WatchEvent | undefined;
-	/** What goes out after an event that was held back. */
+	/** The next message, after an event that was held back. */
 	#ready: WatchEvent | undefined;
 
-	/** @param explain - makes what the caller is told of what was thrown. */
+	/** @param explain - maps a failure to the error that the caller receives. */
 	constructor(
 		context: ServiceContext,
 		request: WatchListRequest,
@@ -47,7 +47,7 @@ export class WatchList implements AsyncIterableIterator<WatchEvent, undefined> {
 		return this;
 	}
 
-	/** One call at a time: that is how Connect reads a stream. */
+	/** Must not be called concurrently. Connect reads a stream one message at a time. */
 	async next(): Promise<IteratorResult<WatchEvent, undefined>> {
 		try {
 			this.#opened ??= await open(this.#context, this.#request, this.#call);
@@ -62,17 +62,17 @@ export class WatchList implements AsyncIterableIterator<WatchEvent, undefined> {
 					}
 					message = this.#follow(value, view.see(value));
 				}
-				// What the storage had handed out before must not go out after the token has ended.
+				// Events that the storage has already returned must not be sent after the token has ended.
 				if (ended?.aborted) {
 					await events.return?.();
-					throw noLongerGood();
+					throw tokenEnded();
 				}
 				if (message !== undefined) {
 					return { done: false, value: message };
 				}
 			}
 		} catch (failure) {
-			throw this.#explain(this.#opened?.ended?.aborted ? noLongerGood() : failure);
+			throw this.#explain(this.#opened?.ended?.aborted ? tokenEnded() : failure);
 		}
 	}
 
@@ -81,7 +81,7 @@ export class WatchList implements AsyncIterableIterator<WatchEvent, undefined> {
 		return { done: true, value: undefined };
 	}
 
-	/** What goes out now that an event has come, which the caller sees so, or not at all. */
+	/** The message to send after an event; `seen` is its form for the caller, absent if filtered out. */
 	#follow(event: StoredEvent, seen: WatchEvent | undefined): WatchEvent | undefined {
 		const held = this.#held;
 		if (event.kind === "end-of-snapshot") {
@@ -108,18 +108,18 @@ export class WatchList implements AsyncIterableIterator<WatchEvent, undefined> {
 	}
 }
 
-function noLongerGood(): ConnectError {
+function tokenEnded(): ConnectError {
 	return new ConnectError(
-		"the token is no longer good: watch again with another",
+		"the token has expired or was revoked: watch again with a valid token",
 		Code.Unauthenticated,
 	);
 }
 
-/** A watch of the storage, and what of it the caller sees. */
+/** A watch of the storage, and the caller's view of it. */
 interface Opened {
 	readonly view: View;
 	readonly events: AsyncIterator<StoredEvent>;
-	/** Aborts when the caller's token is no longer good. */
+	/** Aborts when the caller's token expires or is revoked. */
 	readonly ended: AbortSignal | undefined;
 }
 
@@ -149,27 +149,27 @@ async function open(
 			...(request.bookmarks && { bookmarkEveryMs }),
 		},
 	);
-	const readable = new Readable(context.registry, access);
-	const view = new View(type, readable, context.jsonForms.shownTo(call));
+	const readFilter = new ReadFilter(context.registry, access);
+	const view = new View(type, readFilter, context.jsonForms.formFor(call));
 	return { view, events: events[Symbol.asyncIterator](), ended };
 }
 
 /**
- * The part of a type family's events that one caller sees: resources of one group version that it
- * may read. What leaves the view is seen as deleted.
+ * Filters the events of a kind for one caller: resources of one group version that the caller may read. A
+ * resource that leaves the view is reported as deleted.
  */
 class View {
 	readonly #type: ResourceType;
-	readonly #readable: Readable;
+	readonly #readFilter: ReadFilter;
 	readonly #show: (resource: Resource) => Resource;
 
-	constructor(type: ResourceType, readable: Readable, show: (resource: Resource) => Resource) {
+	constructor(type: ResourceType, readFilter: ReadFilter, show: (resource: Resource) => Resource) {
 		this.#type = type;
-		this.#readable = readable;
+		this.#readFilter = readFilter;
 		this.#show = show;
 	}
 
-	/** The event as the caller sees it, if it does. */
+	/** The event for the caller; `undefined` if it is filtered out. */
 	see(event: StoredEvent): WatchEvent | undefined {
 		switch (event.kind) {
 			case "end-of-snapshot":
@@ -193,7 +193,7 @@ class View {
 	#has(resource: Resource): boolean {
 		return (
 			resource.id?.type?.groupVersion === this.#type.type.groupVersion &&
-			this.#readable.has(resource)
+			this.#readFilter.allows(resource)
 		);
 	}
 }

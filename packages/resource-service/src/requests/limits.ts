@@ -10,7 +10,7 @@ import {
 import { isMarkedForDeletion } from "@plinth/resource";
 import { invalidArgument, malformed } from "../errors/refusal.ts";
 
-/** What a request, a resource or an answer may hold at most. */
+/** The limits on requests, resources and responses. */
 export const limits = {
 	resourceBytes: 1024 * 1024,
 	metadataEntries: 64,
@@ -20,21 +20,21 @@ export const limits = {
 	ownerReferences: 64,
 	pageSize: 1_000,
 	listBytes: 16 * 1024 * 1024,
-	/** How long a page token is good for. */
+	/** How long a page token is valid. */
 	pageTokenMs: 5 * 60_000,
-	/** Characters of an error's message, and bytes of its details: gRPC sends both as headers. */
+	/** Characters of an error message, and bytes of its details: gRPC sends both as headers. */
 	errorMessageLength: 1_024,
 	errorDetailBytes: 8 * 1_024,
-	/** Lists that are being paged at the same time; the oldest gives way to a new one. */
+	/** Lists that are read in pages at the same time. A new one evicts the oldest. */
 	pagedLists: 1_000,
 } as const;
 
 const metadataKeyPattern = /^[A-Za-z0-9./_-]{1,128}$/;
 
-/** Checks the limits on a resource's parts. Its size is checked once it is built. */
+/** Checks the limits on the parts of a resource. Its size is checked when it is complete. */
 export function checkPartLimits(resource: Resource, path: string): void {
 	const metadata = Object.entries(resource.metadata);
-	// A deletion may add its mark to a resource that is full.
+	// A deletion may add its mark to a resource that has the maximum number of entries.
 	const mark = Number(isMarkedForDeletion(resource));
 	if (metadata.length - mark > limits.metadataEntries) {
 		throw malformed(
@@ -68,7 +68,7 @@ export function checkPartLimits(resource: Resource, path: string): void {
 	}
 }
 
-/** Checks the size of a resource as it is about to be stored. */
+/** Checks the size of a resource before it is stored. */
 export function checkSize(resource: Resource): void {
 	if (approximateSize(resource) <= limits.resourceBytes / 8 && !holdsUnknownFields(resource)) {
 		return;
@@ -82,8 +82,8 @@ export function checkSize(resource: Resource): void {
 }
 
 /**
- * The message of an error as it can be sent: gRPC has no way to send half a character, and few
- * clients take long headers.
+ * The error message in a form that can be sent: gRPC can't send unpaired surrogates, and few clients accept long
+ * headers.
  */
 export function sendableMessage(message: string): string {
 	return message.length <= limits.errorMessageLength
@@ -91,7 +91,7 @@ export function sendableMessage(message: string): string {
 		: `${message.slice(0, limits.errorMessageLength - 1).toWellFormed()}…`;
 }
 
-/** The error, or where its message can't be sent as it is, the same one with another message. */
+/** The error itself, or a copy with a sendable message if its own can't be sent. */
 export function sendableError(error: ConnectError): ConnectError {
 	const message = sendableMessage(error.rawMessage);
 	if (message === error.rawMessage) {
@@ -102,7 +102,7 @@ export function sendableError(error: ConnectError): ConnectError {
 	return bounded;
 }
 
-/** Whether there are fields that this version does not know. They are kept, whatever their size. */
+/** Whether the resource has fields unknown to this version. They are kept, regardless of their size. */
 function holdsUnknownFields({
 	id,
 	owner,
@@ -127,8 +127,8 @@ function holdsUnknownFields({
 }
 
 /**
- * About how many bytes the resource takes on the wire, without writing it: exact for its data, code
- * units for strings, a constant for the rest.
+ * An estimate of the encoded size of a resource, without encoding it: exact for its data, code units for
+ * strings, a constant for the rest.
  */
 export function approximateSize(resource: Resource): number {
 	let size = 256 + (resource.data?.value.byteLength ?? 0) + (resource.data?.typeUrl.length ?? 0);

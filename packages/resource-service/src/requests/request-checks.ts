@@ -13,7 +13,7 @@ import {
 import { wildcard } from "@plinth/storage";
 import { got, invalidArgument, malformedValue, missing, notRegistered } from "../errors/refusal.ts";
 
-/** Checks that a type is named in full. */
+/** Checks that a type has a group, a group version and a kind. */
 export function requireType(type: Type | undefined, path: string): Type {
 	if (type === undefined || (!type.group && !type.groupVersion && !type.kind)) {
 		throw missing(path);
@@ -30,7 +30,7 @@ export function requireType(type: Type | undefined, path: string): Type {
 	return type;
 }
 
-/** The registered type of that name. */
+/** The registered type with that name. */
 export function resolveType(registry: TypeRegistry, type: Type): ResourceType {
 	const resolved = registry.get(type);
 	if (resolved === undefined) {
@@ -39,7 +39,7 @@ export function resolveType(registry: TypeRegistry, type: Type): ResourceType {
 	return resolved;
 }
 
-/** Checks that a name is there and well-formed. */
+/** Checks that a name is present and well-formed. */
 export function requireName(name: string, path: string): void {
 	if (!name) {
 		throw missing(path);
@@ -50,17 +50,17 @@ export function requireName(name: string, path: string): void {
 	}
 }
 
-/** An ID that a request names a resource by, checked and with its tenancy filled in. */
+/** The ID in a request, checked and with its tenancy filled in. */
 export interface CheckedId {
 	readonly type: ResourceType;
-	/** The caller's own message is left alone; this one is new. */
+	/** A new message. The request is not modified. */
 	readonly id: ID;
 }
 
 /**
  * Checks shape, type and scope of an ID, in this order, and fills in its tenancy.
  *
- * @param path - where the ID is in the request: `id`, `resource.id`, `resource.owner`.
+ * @param path - the field of the request that contains the ID: `id`, `resource.id`, `resource.owner`.
  */
 export function checkId(registry: TypeRegistry, id: ID | undefined, path: string): CheckedId {
 	const shaped = checkShape(id, path);
@@ -68,16 +68,16 @@ export function checkId(registry: TypeRegistry, id: ID | undefined, path: string
 	return { type, id: { ...shaped, tenancy: fitTenancy(type, shaped.tenancy) } };
 }
 
-/** An ID of something that may be of a type which is no longer registered. */
+/** The ID of a resource whose type may no longer be registered. */
 export interface CheckedFormerId {
-	/** Absent where the type is not registered. */
+	/** Absent if the type is not registered. */
 	readonly type: ResourceType | undefined;
 	readonly id: ID & { readonly type: Type };
 }
 
 /**
- * As `checkId`, for what names a resource that may be gone, and its type with it. The scope of a type
- * that is not registered is not known: the tenancy is taken as it is.
+ * Like `checkId`, for a resource that may have been deleted and whose type may no longer be registered. The scope
+ * of an unregistered type is unknown, so its tenancy is accepted as it is.
  */
 export function checkFormerId(
 	registry: TypeRegistry,
@@ -92,7 +92,7 @@ export function checkFormerId(
 	return { type, id: { ...shaped, tenancy } };
 }
 
-/** Checks what can be checked of an ID without its type. */
+/** Checks the parts of an ID that do not depend on its type. */
 function checkShape(id: ID | undefined, path: string): ID & { readonly type: Type } {
 	if (id === undefined) {
 		throw missing(path);
@@ -114,9 +114,8 @@ function checkUnits(tenancy: Tenancy | undefined, path: string): void {
 }
 
 /**
- * The tenancy of a resource of that type: units that its scope has and that are empty take their
- * default, units that it lacks are refused. A tombstone is where the deleted resource was, whatever
- * its scope.
+ * The tenancy of a resource of that type. Empty units that its scope has are set to their default; units that its
+ * scope lacks are refused. A tombstone has the tenancy of the deleted resource, regardless of scope.
  */
 function fitTenancy(type: ResourceType, tenancy: Tenancy | undefined): Tenancy {
 	const { partition = "", namespace = "" } = tenancy ?? {};
@@ -144,8 +143,8 @@ function checkScope(type: ResourceType, partition: string, namespace: string): v
 }
 
 /**
- * The tenancy of a list or a watch: as for a resource, but `*` is all, and is accepted also for
- * units that the scope lacks. An absent tenancy is all.
+ * The tenancy of a list or a watch: like that of a resource, but `*` matches all, and is also accepted for units
+ * that the scope lacks. An absent tenancy matches all.
  */
 export function queryTenancy(
 	type: ResourceType,

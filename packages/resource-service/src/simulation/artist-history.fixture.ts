@@ -145,7 +145,7 @@ async function callRepeatedly(
 		const name = pick(random, names);
 		const call = drawCall(simulation, known.get(name));
 		const made = simulation.tick();
-		const outcome = await outcomeOf(simulation, () => perform(simulation, name, call));
+		const outcome = await captureOutcome(simulation, () => perform(simulation, name, call));
 		operations.push({ name, call, outcome, made, answered: simulation.tick() });
 		if (outcome.kind === "resource") {
 			known.set(name, outcome.state);
@@ -235,7 +235,7 @@ async function list(simulation: Simulation, operations: Operation[]): Promise<vo
 	}
 }
 
-async function outcomeOf(
+async function captureOutcome(
 	{ faults }: Simulation,
 	perform: () => Promise<Outcome>,
 ): Promise<Outcome> {

@@ -176,7 +176,7 @@ function gaveUp(call: Call, outcome: Outcome): boolean {
 	return (
 		outcome.kind === "refused" &&
 		outcome.code === Code.Aborted &&
-		outcome.message.startsWith("write conflicted with others") &&
+		outcome.message.startsWith("write conflicted with concurrent writes") &&
 		"version" in call &&
 		call.version === ""
 	);

@@ -110,7 +110,7 @@ function effectOfCreation(call: Write): Effect {
 		return staleVersion;
 	}
 	if (call.uid !== "") {
-		return otherUid;
+		return uidMismatch;
 	}
 	if (call.mark !== undefined) {
 		return invalid("resource.metadata.deletionTimestamp can't be set on resource creation");
@@ -124,7 +124,7 @@ function effectOfUpdate(call: Write, stored: State): Effect {
 		return staleVersion;
 	}
 	if (isOther(call.uid, stored)) {
-		return otherUid;
+		return uidMismatch;
 	}
 	const carry = call.version === "";
 	const finalizers = call.finalizers ?? (carry ? stored.finalizers : undefined);
@@ -195,7 +195,7 @@ const staleVersion = refused(
 	"CAS operation failed because the given version doesn't match what is stored",
 );
 
-const otherUid = refused(
+const uidMismatch = refused(
 	Code.FailedPrecondition,
 	"write failed because the given uid doesn't match what is stored",
 );

@@ -14,9 +14,9 @@ import { invalidArgument } from "../errors/refusal.ts";
 
 /** The partition and the namespace that a resource lives in, as far as its scope has them. */
 export interface TenancyUnits {
-	/** The units that are there. */
+	/** The units that exist. */
 	readonly units: readonly Resource[];
-	/** The message for the first unit that is not there. */
+	/** The message for the first unit that does not exist. */
 	readonly missing?: string;
 }
 
@@ -48,10 +48,10 @@ export async function readTenancy(
 }
 
 /**
- * The asserts of a commit that creates a resource or changes its content: that its namespace and
- * partition are there, unmarked, as they were read now.
+ * The asserts of a commit that creates a resource or changes its content: its namespace and partition exist at
+ * the versions read now, which are not marked for deletion.
  *
- * @throws ConnectError InvalidArgument where one is missing or marked.
+ * @throws ConnectError InvalidArgument if one is missing or marked.
  */
 export async function assertTenancy(
 	backend: StorageBackend,
@@ -77,11 +77,11 @@ export async function assertTenancy(
 }
 
 /**
- * Explains that a resource is not there: because its tenancy is not, or by itself.
+ * The error for a resource that does not exist: it names the missing unit of its tenancy, if any.
  *
- * @param code - of a missing tenancy: NotFound for reads, InvalidArgument for writes.
+ * @param code - the code for a missing tenancy: NotFound for reads, InvalidArgument for writes.
  */
-export async function notFoundIn(
+export async function notFoundError(
 	backend: StorageBackend,
 	id: ID,
 	code: Code.NotFound | Code.InvalidArgument,

@@ -17,10 +17,7 @@ import { readStored } from "../read/read-stored.ts";
 const defaultPartition = Object.freeze(idOf(Partition, defaultUnit));
 const defaultNamespace = Object.freeze(idOf(Namespace, defaultUnit));
 
-/**
- * Checks that a resource can be deleted at all: the partition `default` and its namespace `default`
- * are always there.
- */
+/** Checks that a resource can be deleted: the partition `default` and its namespace `default` can't. */
 export function checkDeletable(id: ID): void {
 	if (sameName(id, defaultPartition)) {
 		throw invalidArgument("cannot delete default partition");
@@ -30,7 +27,7 @@ export function checkDeletable(id: ID): void {
 	}
 }
 
-/** Puts the partition `default` and its namespace `default` into a storage that lacks them. */
+/** Creates the partition `default` and its namespace `default` unless they exist. */
 export async function ensureDefaultTenancy(
 	backend: StorageBackend,
 	runtime: Runtime,
@@ -50,7 +47,7 @@ export async function ensureDefaultTenancy(
 		try {
 			await backend.commit([{ op: "put", resource, expectedVersion: "" }]);
 		} catch (failure) {
-			// Another server of the cluster was faster.
+			// Another server of the cluster has created it.
 			if (!(failure instanceof CasFailure)) {
 				throw failure;
 			}

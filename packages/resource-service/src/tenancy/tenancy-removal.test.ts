@@ -141,7 +141,7 @@ describe.each(connections)("a unit of tenancy (%s)", (connection) => {
 		await expectRefusal(
 			t.client.write({ resource: again, createOnly: true }),
 			Code.AlreadyExists,
-			/^n is there already/,
+			/^n already exists/,
 		);
 		await expectRefusal(
 			t.client.write({ resource: artist("next", { namespace: "n" }) }),

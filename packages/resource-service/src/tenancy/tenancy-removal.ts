@@ -11,26 +11,27 @@ import {
 import type { StorageBackend, TenancyUnit } from "@plinth/storage";
 
 /*
- * A partition or a namespace is removed only when nothing is stored in it, of whatever type, whoever removes
- * it. What makes this hold, though the census and the removal are two steps:
+ * A partition or a namespace (a unit) is deleted only when no resource of any type is stored in it. This holds
+ * although counting the resources and deleting the unit are two steps:
  *
- * 1. A unit is removed only when it is marked for deletion: where others are deleted at once, it is marked.
- * 2. A mark stays until the unit is gone (`checkMarked`).
- * 3. Each commit that creates a resource in a unit, or changes its content, asserts the unit at the version
- *    at which it was seen unmarked (`assertTenancy`). Marking changes the version, so no such commit
- *    succeeds after the mark. Statuses and finalizers of what is there can still be written.
- * 4. A removal puts one tombstone in the place of what it removes (`deletionWithTombstone`), in one commit.
+ * 1. A unit is deleted only when it is marked for deletion. A deletion request only marks it, even if it has no
+ *    finalizers.
+ * 2. A mark stays until the unit is deleted (`checkMarked`).
+ * 3. Each commit that creates a resource in a unit, or changes its content, asserts the version at which the
+ *    unit was read unmarked (`assertTenancy`). Marking changes the version, so no such commit succeeds after
+ *    the mark. Statuses and finalizers of existing resources can still be written.
+ * 4. A deletion replaces a resource by one tombstone (`deletionWithTombstone`), in one commit.
  *
- * By 3 and 4 the number of resources in a marked unit never grows. So a census that is not older than
- * the mark, and counts nothing, stays true until the unit is gone; and the removal expects the marked
- * version, so that it can't hit another incarnation.
+ * By 3 and 4 the number of resources in a marked unit never grows. A count of zero that is not older than the
+ * mark therefore stays valid until the unit is deleted. The deletion expects the marked version, so it can't
+ * delete another incarnation.
  *
- * Servers of older versions do not keep to this, and have left resources behind in units that are gone. So a unit
- * is not created either while something is stored in it (`checkVacant`).
+ * Servers of older versions did not follow these rules, and may have left resources behind in deleted units. So a
+ * unit can't be created either while resources are stored in it (`checkNothingLeftBehind`).
  */
 
-/** What an ID names as a unit of tenancy, or `undefined` where it names another resource. */
-export function unitNamed({ type, tenancy, name }: ID): TenancyUnit | undefined {
+/** The unit of tenancy that an ID names, or `undefined` if it names another resource. */
+export function tenancyUnitOf({ type, tenancy, name }: ID): TenancyUnit | undefined {
 	if (type?.group !== Namespace.type.group) {
 		return undefined;
 	}
@@ -45,21 +46,20 @@ export function unitNamed({ type, tenancy, name }: ID): TenancyUnit | undefined 
 }
 
 /**
- * Checks a write of a marked resource, by which a unit of tenancy may lose the finalizer that keeps it until
- * it is empty.
+ * Checks that a unit of tenancy is empty before it loses the finalizer that keeps it until then.
  *
- * @throws ConnectError FailedPrecondition where something is stored in the unit.
+ * @throws ConnectError FailedPrecondition if resources are stored in the unit.
  */
-export async function checkRelease(
+export async function checkUnitIsEmpty(
 	backend: StorageBackend,
 	stored: Resource,
 	next: Pick<Resource, "metadata">,
 ): Promise<void> {
-	const unit = stored.id && unitNamed(stored.id);
+	const unit = stored.id && tenancyUnitOf(stored.id);
 	if (unit === undefined || hasFinalizer(next, tenancyFinalizer)) {
 		return;
 	}
-	// The stored resource was read from a state that has the mark; a strong census is not older.
+	// The stored resource was read with its mark. A strong count is not older than that read.
 	const counts = await backend.countByTypeIn(unit, { consistency: "strong" });
 	if (counts.size > 0) {
 		const name = stored.id && displayName(stored.id);
@@ -71,13 +71,13 @@ export async function checkRelease(
 }
 
 /**
- * Checks that nothing is stored in a unit of tenancy that is created: a deleted one of the same name may have
- * left resources.
+ * Checks that no resources are stored in a new unit of tenancy: a deleted unit with the same name may have left
+ * some behind.
  *
- * @throws ConnectError FailedPrecondition where something is stored in it.
+ * @throws ConnectError FailedPrecondition if resources are stored in it.
  */
-export async function checkVacant(backend: StorageBackend, created: ID): Promise<void> {
-	const unit = unitNamed(created);
+export async function checkNothingLeftBehind(backend: StorageBackend, created: ID): Promise<void> {
+	const unit = tenancyUnitOf(created);
 	if (unit === undefined) {
 		return;
 	}
@@ -92,9 +92,11 @@ export async function checkVacant(backend: StorageBackend, created: ID): Promise
 	}
 }
 
-/** Whether a deletion must mark the resource first though it has no finalizer: a unit that is unmarked. */
+/** Whether a deletion must mark the resource first even if it has no finalizer: an unmarked unit. */
 export function mustBeMarkedFirst(stored: Resource): boolean {
 	return (
-		stored.id !== undefined && unitNamed(stored.id) !== undefined && !isMarkedForDeletion(stored)
+		stored.id !== undefined &&
+		tenancyUnitOf(stored.id) !== undefined &&
+		!isMarkedForDeletion(stored)
 	);
 }

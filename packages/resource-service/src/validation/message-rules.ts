@@ -13,10 +13,10 @@ import { rulesRegistry } from "./rules-registry.ts";
 /** Field number of the options `(buf.validate.message)`, `(buf.validate.oneof)` and `(buf.validate.field)`. */
 const validateOption = 1159;
 
-/** The protovalidate rules in the descriptors of types, enforced without code of the types. */
+/** Enforces the protovalidate rules in the descriptors of types. */
 export class MessageRules {
 	readonly #registry: TypeRegistry;
-	/** Per message: whether it, or one that it holds, has rules at all. */
+	/** Whether a message, or any message that it can contain, has rules. */
 	readonly #hasRules = new Map<DescMessage, boolean>();
 	#validator: Validator | undefined;
 
@@ -27,7 +27,7 @@ export class MessageRules {
 	/**
 	 * Checks a message against the rules of its descriptor.
 	 *
-	 * @throws ConnectError InvalidArgument that names all violations, and has them as a detail.
+	 * @throws ConnectError InvalidArgument that names all violations, and carries them as a detail.
 	 */
 	check<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>, path: string): void {
 		if (!this.#appliesTo(schema)) {
@@ -39,7 +39,7 @@ export class MessageRules {
 			return;
 		}
 		if (result.kind === "error") {
-			throw new Error(`the validation rules of ${schema.typeName} are broken`, {
+			throw new Error(`the validation rules of ${schema.typeName} are invalid`, {
 				cause: result.error,
 			});
 		}
@@ -73,7 +73,7 @@ function describe(violation: Violation, path: string): string {
 		: `${path}.${field.slice(0, separator)} invalid: ${violation.message}`;
 }
 
-/** Whether the message, or any that it can hold, has an option of protovalidate. */
+/** Whether the message, or any message that it can contain, has an option of protovalidate. */
 function holdsRules(schema: DescMessage, seen: Set<DescMessage>): boolean {
 	if (seen.has(schema)) {
 		return false;

@@ -56,7 +56,7 @@ describe("rules that name what is not there", () => {
 		const rule = "type live.v1.Thing: message acme.live.v1.Thing: (buf.validate.message).oneof";
 		expect(ruleProblems([type])).toEqual([
 			`${rule} names a field twice`,
-			`${rule} names "missing", which is no field of the message`,
+			`${rule} names "missing", which is not a field of the message`,
 			`${rule} names no field`,
 		]);
 	});

@@ -34,12 +34,12 @@ import { filesOf, rulesRegistry } from "./rules-registry.ts";
 import { sampleOf } from "./sample-message.ts";
 
 /**
- * What is wrong with the protovalidate rules of the types, a line each: the type, the field and the
- * reason. These rules would fail each write as a fault of the server.
+ * The invalid protovalidate rules of the types, one line each: the type, the field and the reason. With such a
+ * rule, every write would fail with an internal error.
  *
- * Each rule is evaluated alone, on an empty message and on one in which every field is set: CEL has no
- * type checker here, and an expression that can't be parsed fails only when it is evaluated. Errors that
- * come from the values of these messages are no problems of the rule.
+ * Each rule is evaluated separately, on an empty message and on one in which every field is set: CEL has no
+ * type checker here, and an expression that can't be parsed fails only when it is evaluated. Errors caused by
+ * the values of these messages are not reported.
  */
 export function ruleProblems(types: readonly ResourceType[]): readonly string[] {
 	const validator = createValidator({ registry: rulesRegistry(types) });
@@ -58,7 +58,7 @@ export function ruleProblems(types: readonly ResourceType[]): readonly string[] 
 	return problems;
 }
 
-/** The message and all that it can hold. */
+/** The message and all messages that it can contain. */
 function messagesOf(schema: DescMessage): ReadonlySet<DescMessage> {
 	const messages = new Set([schema]);
 	for (const message of messages) {
@@ -73,9 +73,9 @@ function messagesOf(schema: DescMessage): ReadonlySet<DescMessage> {
 
 /** A message with one field and one rule on it. */
 interface Probe {
-	/** What the rule is on. */
+	/** Whether it is a rule of a message or of a field. */
 	readonly of: "message" | "field";
-	/** Its name. */
+	/** The name of that message or field. */
 	readonly place: string;
 	readonly message: DescriptorProto;
 }
@@ -98,7 +98,7 @@ function problemsOf(message: DescMessage, validator: Validator): readonly string
 	return [...new Set(problems)];
 }
 
-/** `(buf.validate.message).oneof` names fields, which only the message itself has. */
+/** Checks `(buf.validate.message).oneof`, which names fields of the message. */
 function oneofProblems(message: DescMessage): string[] {
 	return getOption(message, messageRules).oneof.flatMap(({ fields }) => {
 		const rule = `${message}: (buf.validate.message).oneof`;
@@ -106,12 +106,12 @@ function oneofProblems(message: DescMessage): string[] {
 		return [
 			...(fields.length === 0 ? [`${rule} names no field`] : []),
 			...(new Set(fields).size < fields.length ? [`${rule} names a field twice`] : []),
-			...missing.map((name) => `${rule} names "${name}", which is no field of the message`),
+			...missing.map((name) => `${rule} names "${name}", which is not a field of the message`),
 		];
 	});
 }
 
-/** The CEL rules of a message, each on a copy of the message whose fields have no rules. */
+/** One probe per CEL rule of a message: a copy of the message whose fields have no rules. */
 function messageProbes(message: DescMessage): Probe[] {
 	const { cel, celExpression } = getOption(message, messageRules);
 	return [
@@ -139,12 +139,12 @@ function withoutRules(field: FieldDescriptorProto): FieldDescriptorProto {
 	return copy;
 }
 
-/** Options of a field that decide how it is stored. */
+/** The options of a field that affect its encoding. */
 function featuresOf({ options }: FieldDescriptorProto): FieldOptions {
 	return create(FieldOptionsSchema, options?.features && { features: options.features });
 }
 
-/** The rules of a field: each CEL rule alone, and all others together. */
+/** The probes of a field: one per CEL rule, and one for all other rules. */
 function fieldProbes(field: DescField): Probe[] {
 	if (
 		!hasOption(field, fieldRules) ||
@@ -166,7 +166,7 @@ function fieldProbes(field: DescField): Probe[] {
 	].map((each) => ({ of: "field", place, message: messageWith(field.proto, each, entry) }));
 }
 
-/** The entry of a map field, which is a message within the one that has the field. */
+/** The entry message of a map field. It is nested in the message that has the field. */
 function entryOf(field: DescField): DescriptorProto | undefined {
 	return field.fieldKind === "map"
 		? field.parent.proto.nestedType.find(({ name }) => field.proto.typeName.endsWith(`.${name}`))
@@ -187,7 +187,7 @@ function messageWith(
 	});
 }
 
-/** A file of messages `Probe0`, `Probe1`, …, which can name whatever the given file can. */
+/** A file of messages `Probe0`, `Probe1`, … with the imports of the given file. */
 function fileOfProbes(of: DescFile, probes: readonly Probe[]): DescFile {
 	const files = [...new Set([...filesOf(of), ...filesOf(file_buf_validate_validate)])];
 	const pack = `plinth.probes.${of.name.replaceAll(/[^A-Za-z0-9]/g, "_")}.${counter++}`.replaceAll(
@@ -213,7 +213,7 @@ function fileOfProbes(of: DescFile, probes: readonly Probe[]): DescFile {
 
 let counter = 0;
 
-/** Names the message, and lets its map fields name its own entries. */
+/** Names the message, and makes its map fields refer to its own entry messages. */
 function named(message: DescriptorProto, name: string, pack: string): DescriptorProto {
 	message.name = name;
 	for (const field of message.field) {
@@ -225,12 +225,12 @@ function named(message: DescriptorProto, name: string, pack: string): Descriptor
 	return message;
 }
 
-/** Errors of the rule itself, whatever the message is. */
-const wrongForAny =
+/** Errors of the rule itself, regardless of the message. */
+const invalidRule =
 	/^(field not found|unresolved attribute|unbound function|error parsing regexp)|wanted either bool or string$/;
 
-/** An operator on types that it does not have. Null is the value of a field that a sample can't fill. */
-const wrongTypes = /^found no matching overload(?!.*\bnull\b)/;
+/** An operator that is not defined for its operands. Null is the value of a field that a sample can't set. */
+const invalidOperands = /^found no matching overload(?!.*\bnull\b)/;
 
 function problemOf(
 	probe: DescMessage,
@@ -242,18 +242,18 @@ function problemOf(
 		return result.kind === "error" ? result.error : undefined;
 	});
 	const error = [onEmpty, onFull].find((each) => each !== undefined && isWrong(each, place));
-	const found = error ?? (wrongTypes.test(onFull?.message ?? "") ? onFull : undefined);
+	const found = error ?? (invalidOperands.test(onFull?.message ?? "") ? onFull : undefined);
 	return found && found.message.replace(/ on field plinth\.probes\.\S+/, "") + expressionOf(probe);
 }
 
 function isWrong(error: Error, of: Probe["of"]): boolean {
 	return error.name === "CompilationError"
-		? // With the rule of a message, rules of what it holds are compiled: they have probes of their own.
+		? // With the rule of a message, the rules of nested messages are compiled too. Those have their own probes.
 			of === "field" || error.message.startsWith("failed to compile")
-		: wrongForAny.test(error.message);
+		: invalidRule.test(error.message);
 }
 
-/** The expression of the probe's rule, for those that don't say it themselves. */
+/** The expression of the probe's rule, because not all errors contain it. */
 function expressionOf(probe: DescMessage): string {
 	const [field] = probe.fields;
 	const expressions = [

@@ -1,7 +1,7 @@
 import { createRegistry, type DescFile, type Registry } from "@bufbuild/protobuf";
 import type { ResourceType } from "@plinth/resource";
 
-/** The files of the types and all that they import: their messages, and the rules that they predefine. */
+/** A registry of the types' files and all their imports: their messages and predefined rules. */
 export function rulesRegistry(types: readonly Pick<ResourceType, "schema">[]): Registry {
 	const files = new Set<DescFile>();
 	for (const { schema } of types) {
@@ -10,7 +10,7 @@ export function rulesRegistry(types: readonly Pick<ResourceType, "schema">[]): R
 	return createRegistry(...files);
 }
 
-/** A file and all that it imports, each after what it imports. */
+/** A file and all its imports, in dependency order. */
 export function filesOf(file: DescFile, seen = new Set<DescFile>()): Set<DescFile> {
 	for (const dependency of file.dependencies) {
 		if (!seen.has(dependency)) {

@@ -8,10 +8,10 @@ import {
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { AnySchema, ListValueSchema, StructSchema, ValueSchema } from "@bufbuild/protobuf/wkt";
 
-/** Messages that may hold messages of their kind are filled to this depth. */
+/** Recursive messages are filled to this depth. */
 const maxDepth = 3;
 
-/** What these hold depends on more than their descriptor. */
+/** Messages whose content does not only depend on their descriptor. */
 const dynamic: ReadonlySet<string> = new Set(
 	[AnySchema, StructSchema, ValueSchema, ListValueSchema].map(({ typeName }) => typeName),
 );

@@ -8,7 +8,7 @@ import {
 import { table } from "@plinth/proto/gen/plinth/type/v1/table_pb.js";
 import type { ResourceType } from "@plinth/resource";
 
-/** What is wrong with the table columns of the types, a line each: the type, the path and the reason. */
+/** The invalid table columns of the types, one line each: the type, the path and the reason. */
 export function tableProblems(types: readonly ResourceType[]): readonly string[] {
 	return types.flatMap(({ key, schema }) =>
 		hasOption(schema, table)
@@ -22,7 +22,7 @@ export function tableProblems(types: readonly ResourceType[]): readonly string[]
 	);
 }
 
-/** What these hold depends on more than their descriptor: any path below them may be good. */
+/** Messages whose content does not only depend on their descriptor: any path below them may be valid. */
 const dynamic: readonly string[] = [AnySchema, StructSchema, ValueSchema].map(
 	({ typeName }) => typeName,
 );
@@ -46,7 +46,7 @@ function problemOf(schema: DescMessage, path: string): string | undefined {
 			return undefined;
 		}
 		reached = `the field ${message.typeName}.${name}`;
-		// An entry of a map is named by its key.
+		// The next name is a key of the map.
 		const key = field.fieldKind === "map" ? names.next() : undefined;
 		if (key?.done) {
 			return undefined;
@@ -56,12 +56,12 @@ function problemOf(schema: DescMessage, path: string): string | undefined {
 	return undefined;
 }
 
-/** The message whose fields a path may go on with; times and the like are shown as one text. */
+/** The message whose fields may follow in a path. Timestamps and the like are shown as text. */
 function fieldsOf({ message }: DescField): DescMessage | undefined {
 	return message !== undefined && !hasCustomJsonRepresentation(message) ? message : undefined;
 }
 
-/** Field names are those of the proto file; JSON names are what is written instead most often. */
+/** Paths use the field names of the proto file. The most common mistake is a JSON name. */
 function suggestion({ fields }: DescMessage, name: string): string {
 	const meant = fields.find(({ jsonName }) => jsonName === name);
 	return meant === undefined ? "" : `; did you mean "${meant.name}"?`;

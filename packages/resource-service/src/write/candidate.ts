@@ -29,25 +29,24 @@ import type { ServiceContext } from "../service-context.ts";
 import { checkMark } from "./stored-rules.ts";
 
 /**
- * A resource that a caller wants to have written, on its way through the checks: the one
- * implementation that Write and MutateAndValidate share. Its shape, type, scope and data are good,
- * and the caller may write a resource of that ID.
+ * A resource in a write request, during its checks. Write and MutateAndValidate share this implementation.
+ * Its shape, type, scope and data are valid, and the caller may write a resource with that ID.
  */
 export class Candidate {
 	readonly type: ResourceType;
 	readonly id: ID;
-	/** As the caller sent it, tenancies filled in. A copy of its own. */
-	readonly given: Resource;
-	/** On whose behalf it is written; absent: on that of the deployment itself. */
+	/** A copy of the resource in the request, with its tenancies filled in. */
+	readonly input: Resource;
+	/** The caller on whose behalf it is written; absent for the deployment itself. */
 	readonly caller: Caller | undefined;
 	readonly #decision: ReturnType<typeof decideWrite>;
 	readonly #context: ServiceContext;
 	readonly #access: Access;
-	/** Its data, decoded. @throws ConnectError where it is malformed, as data of a marked resource may be. */
+	/** Its data, decoded. @throws ConnectError if it is malformed, as data of a marked resource may be. */
 	readonly #data: () => MessageShape<DescMessage>;
 	#prepared: (() => Resource) | undefined;
 
-	/** @param caller - absent: the deployment itself. */
+	/** @param caller - absent for the deployment itself. */
 	constructor(
 		context: ServiceContext,
 		access: Access,
@@ -62,19 +61,19 @@ export class Candidate {
 		this.caller = caller;
 		const { type, id } = checkId(context.registry, input.id, "resource.id");
 		if (type.key === Tombstone.key) {
-			// The reaper deletes, with full rights, what the owner that a tombstone names has owned.
-			throw invalidArgument("tombstones are written by deletions only");
+			// The reaper deletes, with full rights, everything that the owner in a tombstone owned.
+			throw invalidArgument("tombstones are written only by deletions");
 		}
 		this.type = type;
 		this.id = id;
-		this.given = cloneResource(input);
-		this.given.id = id;
+		this.input = cloneResource(input);
+		this.input.id = id;
 		this.#checkOwners();
-		checkPartLimits(this.given, "resource");
-		checkMetadata(this.given);
-		checkDataType(type, this.given);
-		this.#data = outcomeOf(() => decodeGiven(type, this.given));
-		if (!isMarkedForDeletion(this.given)) {
+		checkPartLimits(this.input, "resource");
+		checkMetadata(this.input);
+		checkDataType(type, this.input);
+		this.#data = captureOutcome(() => decodeInput(type, this.input));
+		if (!isMarkedForDeletion(this.input)) {
 			this.#data();
 		}
 		this.#decision = decideWrite(type, access, id);
@@ -82,21 +81,20 @@ export class Candidate {
 	}
 
 	/**
-	 * The resource after the type's mutate hook, valid by its descriptor's rules and its validate
-	 * hook. The hooks run once, however often a commit is tried. What is returned is not to be
-	 * changed.
+	 * The resource after the type's mutate hook, valid by its descriptor's rules and its validate hook. The
+	 * hooks run once, no matter how many times the commit is attempted. Callers must not modify the result.
 	 *
-	 * @throws ConnectError where a rule or a hook refuses it.
+	 * @throws ConnectError if a rule or a hook refuses it.
 	 */
 	prepare(): Resource {
-		this.#prepared ??= outcomeOf(() => this.#runHooks());
+		this.#prepared ??= captureOutcome(() => this.#runHooks());
 		return this.#prepared();
 	}
 
 	#runHooks(): Resource {
 		const { hooks, schema } = this.type;
-		const { id, owner, version, status } = this.given;
-		let resource = this.given;
+		const { id, owner, version, status } = this.input;
+		let resource = this.input;
 		const data = this.#data();
 		let decoded: Decoded<DescMessage> = { resource, data };
 		if (hooks.mutate !== undefined) {
@@ -105,7 +103,7 @@ export class Candidate {
 			const { mutate } = hooks;
 			runHook(() => mutate.call(hooks, decoded));
 			resource.data = encodeData(schema, decoded.data);
-			// What names the resource, and what is not the type's to say, stays as it was.
+			// A hook can't change the fields that identify the resource, nor its version and status.
 			Object.assign(resource, { id, version, status });
 			if (owner === undefined) {
 				delete resource.owner;
@@ -128,12 +126,12 @@ export class Candidate {
 	}
 
 	/**
-	 * Decides on replacing what is stored, where the type's hook must see it: by the hook of the version that it
-	 * is stored under.
+	 * Decides whether the caller may replace the stored resource, if the type's hook must see it. The hook is
+	 * that of the group version under which it is stored.
 	 *
 	 * @throws ConnectError PermissionDenied.
 	 */
-	authorizeWith(stored: Resource): void {
+	authorizeReplacing(stored: Resource): void {
 		if (this.#decision.kind === "needs-resource") {
 			const type = storedType(this.#context.registry, this.type, stored);
 			const decision = decideOnStored(decideWrite, type, this.#access, this.id, stored);
@@ -142,9 +140,9 @@ export class Candidate {
 	}
 
 	#checkOwners(): void {
-		const { owner, ownerReferences } = this.given;
+		const { owner, ownerReferences } = this.input;
 		if (owner !== undefined) {
-			this.given.owner = checkId(this.#context.registry, owner, "resource.owner").id;
+			this.input.owner = checkId(this.#context.registry, owner, "resource.owner").id;
 			if (sameName(owner, this.id)) {
 				throw malformed("resource.owner", "a resource can't own itself");
 			}
@@ -157,8 +155,8 @@ export class Candidate {
 	}
 }
 
-/** Runs a function now, and answers what it did, return or throw, on each call. */
-function outcomeOf<T>(run: () => T): () => T {
+/** Runs a function now. Each call of the result returns its value, or throws its error. */
+function captureOutcome<T>(run: () => T): () => T {
 	try {
 		const value = run();
 		return () => value;
@@ -169,7 +167,7 @@ function outcomeOf<T>(run: () => T): () => T {
 	}
 }
 
-/** What a type's code refuses is the caller's doing, but for what only a bug in it throws. */
+/** Maps an error of a type's hook to InvalidArgument, unless only a bug in the hook explains it. */
 function runHook(hook: () => void): void {
 	try {
 		hook();
@@ -188,7 +186,7 @@ function isBug(error: Error): boolean {
 }
 
 const finalizersPattern = /^([^\s]+( [^\s]+)*)?$/;
-/** Checks the metadata, but for the deletion timestamp: see `checkMark`. */
+/** Checks the metadata, except for the deletion timestamp: see `checkMark`. */
 function checkMetadata({ metadata }: Resource): void {
 	const finalizers = metadata[finalizersKey];
 	if (finalizers !== undefined && !finalizersPattern.test(finalizers)) {
@@ -200,7 +198,7 @@ function checkMetadata({ metadata }: Resource): void {
 	}
 }
 
-/** The data that a caller gave must be a message of the type. */
+/** The data in the request must be a message of the type. */
 function checkDataType(type: ResourceType, resource: Resource): void {
 	const typeName = resource.data === undefined ? type.schema.typeName : typeNameOf(resource.data);
 	if (typeName !== type.schema.typeName) {
@@ -211,10 +209,10 @@ function checkDataType(type: ResourceType, resource: Resource): void {
 }
 
 /**
- * The data that a caller gave. Where the resource is marked for deletion, it may be what its type can't
- * decode: nothing but finalizers can be written then, and the data must be what is stored.
+ * The data in the request, decoded. Data of a resource that is marked for deletion may be undecodable: only
+ * finalizers can change then, and the data must equal the stored data.
  */
-function decodeGiven(type: ResourceType, resource: Resource): MessageShape<DescMessage> {
+function decodeInput(type: ResourceType, resource: Resource): MessageShape<DescMessage> {
 	try {
 		return decode(type, resource).data;
 	} catch (error) {

@@ -1,6 +1,7 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import type { DeleteRequest } from "@plinth/proto";
 import { type Consistency, NotFound } from "@plinth/storage";
+import { authenticateCall } from "../access/authenticate-token.ts";
 import {
 	decideOnStored,
 	decideWrite,
@@ -8,17 +9,19 @@ import {
 	enforceWithResource,
 } from "../access/authorization.ts";
 import { callerOf } from "../access/request-caller.ts";
-import { resourceNotFound, staleVersion } from "../errors/refusal.ts";
-import { authenticateCall, fenceOf } from "../requests/headers.ts";
+import { resourceNotFound } from "../errors/refusal.ts";
+import { fenceOf } from "../requests/headers.ts";
 import { checkId } from "../requests/request-checks.ts";
 import type { ServiceContext } from "../service-context.ts";
 import { checkDeletable } from "../tenancy/tenancy-defaults.ts";
 import { planDelete } from "./plan-write.ts";
 import { retryConflicts } from "./retry-conflicts.ts";
+import { refuseStaleVersion } from "./stale-version.ts";
 
 /**
- * Deletes a resource, or marks it where it has finalizers. Answers the version of the commit, or
- * an empty one where there was nothing to do.
+ * Deletes a resource, or marks it for deletion if it has finalizers.
+ *
+ * @returns the version of the commit; empty if there was nothing to do.
  */
 export async function deleteResource(
 	context: ServiceContext,
@@ -46,9 +49,7 @@ export async function deleteResource(
 		if (decision.kind === "needs-resource") {
 			enforceWithResource(decideOnStored(decideWrite, type, access, id, stored), id);
 		}
-		if (request.version && request.version !== stored.version) {
-			throw staleVersion();
-		}
+		refuseStaleVersion(request.version, stored);
 		const mutations = await planDelete(context, stored);
 		if (mutations.length === 0) {
 			return nothingToDo(consistency);
@@ -58,7 +59,7 @@ export async function deleteResource(
 	});
 }
 
-/** That there is nothing to do is believed of a strong read only: the retry makes one. */
+/** Only a strong read proves that there is nothing to do. The retry makes one. */
 function nothingToDo(consistency: Consistency): string {
 	if (consistency === "eventual") {
 		throw resourceNotFound();

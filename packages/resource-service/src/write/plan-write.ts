@@ -17,41 +17,46 @@ import {
 } from "@plinth/resource";
 import { type Consistency, type Mutation, NotFound } from "@plinth/storage";
 import { enforce } from "../access/authorization.ts";
-import { invalidArgument, otherUid, staleVersion } from "../errors/refusal.ts";
+import { invalidArgument, uidMismatch } from "../errors/refusal.ts";
 import { readStored } from "../read/read-stored.ts";
 import { checkSize } from "../requests/limits.ts";
 import type { ServiceContext } from "../service-context.ts";
 import { assertTenancy } from "../tenancy/tenancy-check.ts";
 import { checkDeletable } from "../tenancy/tenancy-defaults.ts";
-import { checkRelease, checkVacant, mustBeMarkedFirst } from "../tenancy/tenancy-removal.ts";
-import type { Candidate } from "./candidate.ts";
 import {
-	checkIncarnation,
+	checkNothingLeftBehind,
+	checkUnitIsEmpty,
+	mustBeMarkedFirst,
+} from "../tenancy/tenancy-removal.ts";
+import type { Candidate } from "./candidate.ts";
+import { refuseStaleVersion } from "./stale-version.ts";
+import {
 	checkMark,
 	checkMarked,
 	checkMarking,
 	checkOwner,
 	checkStatus,
-	leavesContent,
-	metadataOver,
+	checkVersionAndUid,
+	keepsContent,
+	mergeMetadata,
 	statusRefused,
 } from "./stored-rules.ts";
 import { deletionWithTombstone } from "./tombstone.ts";
 
-/** What a write comes down to. */
+/** The mutations of a write, and their result. */
 export interface WritePlan {
-	/** The first one is about the resource itself. */
+	/** The first one is of the resource itself. */
 	readonly mutations: readonly Mutation[];
-	/** The resource as written, but for the version of the commit. */
+	/** The resource as written, except for the version, which the commit assigns. */
 	readonly resource: Resource;
-	/** Where among the mutations the owner is asserted. */
+	/** The index of the mutation that asserts the owner. */
 	readonly ownerAssert?: number;
 }
 
 /**
- * What it takes to write the candidate over what is stored.
+ * Plans the mutations that write the candidate over the stored resource, if any.
  *
- * @throws ConnectError where a rule of resource-api forbids it.
+ * @throws ConnectError if a rule of the resource API forbids it.
  */
 export async function planWrite(
 	context: ServiceContext,
@@ -59,14 +64,14 @@ export async function planWrite(
 	stored: Resource | undefined,
 	consistency: Consistency,
 ): Promise<WritePlan> {
-	const { given } = candidate;
+	const { input } = candidate;
 	if (stored === undefined || !isMarkedForDeletion(stored)) {
-		checkMark(given);
+		checkMark(input);
 	}
 	if (stored === undefined) {
 		return planCreate(context, candidate, consistency);
 	}
-	if (isMarkedForDeletion(stored) || isMarkedForDeletion(given)) {
+	if (isMarkedForDeletion(stored) || isMarkedForDeletion(input)) {
 		return await planMarked(context, candidate, stored);
 	}
 	return planUpdate(context, candidate, stored, consistency);
@@ -77,15 +82,13 @@ async function planCreate(
 	candidate: Candidate,
 	consistency: Consistency,
 ): Promise<WritePlan> {
-	const { owner: named } = candidate.given;
+	const { owner: named } = candidate.input;
 	const isDecided = named === undefined || authorizeOwner(candidate, named);
 	const prepared = candidate.prepare();
 	const tenancy = await assertTenancy(context.backend, candidate.type, candidate.id, consistency);
-	if (prepared.version) {
-		throw staleVersion();
-	}
+	refuseStaleVersion(prepared.version, undefined);
 	if (prepared.id?.uid) {
-		throw otherUid();
+		throw uidMismatch();
 	}
 	if (Object.keys(prepared.status).length > 0) {
 		throw statusRefused();
@@ -93,7 +96,7 @@ async function planCreate(
 	if (isMarkedForDeletion(prepared)) {
 		throw invalidArgument("resource.metadata.deletionTimestamp can't be set on resource creation");
 	}
-	await checkVacant(context.backend, candidate.id);
+	await checkNothingLeftBehind(context.backend, candidate.id);
 	const owner =
 		prepared.owner && (await resolveOwner(context, candidate, prepared.owner, isDecided));
 	const resource: Resource = {
@@ -105,7 +108,7 @@ async function planCreate(
 	checkSize(resource);
 	const mutations: Mutation[] = [
 		{ op: "put", resource, expectedVersion: "" },
-		...(await companions(context, candidate)),
+		...(await defaultNamespaceOf(context, candidate)),
 		...tenancy,
 	];
 	if (owner === undefined) {
@@ -116,8 +119,8 @@ async function planCreate(
 }
 
 /**
- * Looks an owner up, strongly where only its name is given; the commit asserts that it is there. Where its
- * name was not enough to decide whether the caller may name it, what is stored decides.
+ * Looks an owner up, with a strong read if only its name is given; the commit asserts that it exists. If its
+ * name was not enough to decide whether the caller may reference it, the stored resource decides.
  */
 async function resolveOwner(
 	context: ServiceContext,
@@ -139,9 +142,9 @@ async function resolveOwner(
 }
 
 /**
- * Naming an owner takes what naming the target of a reference takes.
+ * Naming an owner requires the same rights as naming the target of a reference.
  *
- * @returns whether the decision is final: otherwise it takes what is stored.
+ * @returns whether the decision is final. If not, it requires the stored resource.
  * @throws ConnectError PermissionDenied.
  */
 function authorizeOwner({ caller, id }: Candidate, owner: ID, stored?: Resource): boolean {
@@ -155,13 +158,13 @@ function authorizeOwner({ caller, id }: Candidate, owner: ID, stored?: Resource)
 	return decision.kind === "allowed";
 }
 
-/** The owner of a new resource is not there, or not in that incarnation. */
+/** The error for a new resource whose owner does not exist, or not in that incarnation. */
 export function ownerDoesNotExist(): ConnectError {
 	return new ConnectError("resource.owner does not exist", Code.InvalidArgument);
 }
 
-/** What is created along with a resource: a partition comes with its default namespace. */
-async function companions(
+/** A new partition is created together with its default namespace. */
+async function defaultNamespaceOf(
 	context: ServiceContext,
 	candidate: Candidate,
 ): Promise<readonly Mutation[]> {
@@ -191,17 +194,17 @@ async function planUpdate(
 	consistency: Consistency,
 ): Promise<WritePlan> {
 	const prepared = candidate.prepare();
-	candidate.authorizeWith(stored);
-	checkIncarnation(prepared, stored);
+	candidate.authorizeReplacing(stored);
+	checkVersionAndUid(prepared, stored);
 	checkOwner(prepared, stored);
 	checkStatus(prepared, stored);
 	const resource = storedWith(context, stored, {
 		...prepared,
-		metadata: metadataOver(candidate.given, stored, prepared),
+		metadata: mergeMetadata(candidate.input, stored, prepared),
 	});
 	checkSize(resource);
 	const put: Mutation = { op: "put", resource, expectedVersion: stored.version };
-	if (leavesContent(resource, stored)) {
+	if (keepsContent(resource, stored)) {
 		return { mutations: [put], resource };
 	}
 	const { backend } = context;
@@ -210,44 +213,44 @@ async function planUpdate(
 }
 
 /**
- * A write of a resource that is marked for deletion, or that marks it. Nothing but the mark and its
- * finalizers can change, so no hook of the type runs: stricter rules must not keep it from going.
+ * A write of a resource that is marked for deletion, or that marks it. Only the mark and the finalizers can
+ * change, so no hook of the type runs: stricter rules must not prevent its deletion.
  */
 async function planMarked(
 	context: ServiceContext,
 	candidate: Candidate,
 	stored: Resource,
 ): Promise<WritePlan> {
-	const { given } = candidate;
-	candidate.authorizeWith(stored);
-	checkIncarnation(given, stored);
-	checkOwner(given, stored);
-	checkStatus(given, stored);
-	const metadata = metadataOver(given, stored);
+	const { input } = candidate;
+	candidate.authorizeReplacing(stored);
+	checkVersionAndUid(input, stored);
+	checkOwner(input, stored);
+	checkStatus(input, stored);
+	const metadata = mergeMetadata(input, stored);
 	if (isMarkedForDeletion(stored)) {
-		checkMarked(given, metadata, stored);
+		checkMarked(input, metadata, stored);
 	} else {
-		checkMarking(given, metadata, stored);
+		checkMarking(input, metadata, stored);
 		checkDeletable(candidate.id);
 	}
 	const resource = storedWith(context, stored, { ...stored, metadata });
 	if (mustBeMarkedFirst(stored)) {
 		addFinalizer(resource, tenancyFinalizer);
 	}
-	await checkRelease(context.backend, stored, resource);
+	await checkUnitIsEmpty(context.backend, stored, resource);
 	return finalizersOf(resource).length === 0
 		? { mutations: deletionWithTombstone(context.runtime, stored), resource }
 		: { mutations: [{ op: "put", resource, expectedVersion: stored.version }], resource };
 }
 
-/** What a deletion comes down to: nothing, a mark, or the removal with its tombstone. */
+/** Plans a deletion: no mutation, a deletion mark, or the deletion with its tombstone. */
 export async function planDelete(
 	context: ServiceContext,
 	stored: Resource,
 ): Promise<readonly Mutation[]> {
 	const mustBeMarked = mustBeMarkedFirst(stored);
 	if (finalizersOf(stored).length === 0 && !mustBeMarked) {
-		await checkRelease(context.backend, stored, stored);
+		await checkUnitIsEmpty(context.backend, stored, stored);
 		return deletionWithTombstone(context.runtime, stored);
 	}
 	if (isMarkedForDeletion(stored)) {
@@ -264,7 +267,7 @@ export async function planDelete(
 	return [{ op: "put", resource, expectedVersion: stored.version }];
 }
 
-/** New content for a stored resource: identity, owner and status stay, the generation is fresh. */
+/** New content for a stored resource: identity, owner and status stay, the generation is new. */
 function storedWith(context: ServiceContext, stored: Resource, content: Resource): Resource {
 	const id = content.id ?? stored.id;
 	return {

@@ -87,7 +87,7 @@ describe("writes that conflict with others", () => {
 		await expectRefusal(
 			write(artist("miles")),
 			Code.Aborted,
-			"write conflicted with others 6 times: try again",
+			"write conflicted with concurrent writes 6 times: try again",
 		);
 		expect(commits).toBe(6);
 	});

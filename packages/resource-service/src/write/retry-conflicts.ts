@@ -3,19 +3,19 @@ import { DecodeError } from "@plinth/resource";
 import { backoffDelayMs, type Runtime, sleep } from "@plinth/runtime";
 import { CasFailure, type Consistency, GroupVersionMismatch, WrongUid } from "@plinth/storage";
 
-/** How often a write is tried against what others commit meanwhile. */
+/** How many times a write is attempted if concurrent commits conflict with it. */
 const maxAttempts = 6;
 
 const delays = { baseMs: 1, maxMs: 16 };
 
 /**
- * Runs one read-modify-write until it commits without a conflict. The first attempt may read what
- * this server knows; what it refuses is refused only after an attempt that reads strongly.
+ * Runs one read-modify-write until it commits without a conflict. The first attempt may use an eventually
+ * consistent read. If it refuses the write, another attempt with a strong read decides.
  *
- * @param attempt - throws CasFailure or WrongUid on a conflict that another attempt may not meet.
- *   An attempt for a caller that gave a version meets, and refuses, what does not match it, so that
- *   it is never retried over another's write.
- * @throws ConnectError Aborted when the attempts are used up.
+ * @param attempt - throws CasFailure or WrongUid on a conflict that a further attempt may resolve. If the
+ *   request names a version, the attempt itself refuses a stored version that differs, so a retry never
+ *   overwrites a concurrent write.
+ * @throws ConnectError Aborted after the last attempt.
  */
 export async function retryConflicts<T>(
 	runtime: Runtime,
@@ -32,7 +32,7 @@ export async function retryConflicts<T>(
 			}
 			if (number === maxAttempts) {
 				throw new ConnectError(
-					`write conflicted with others ${maxAttempts} times: try again`,
+					`write conflicted with concurrent writes ${maxAttempts} times: try again`,
 					Code.Aborted,
 				);
 			}
@@ -44,7 +44,7 @@ export async function retryConflicts<T>(
 	}
 }
 
-/** What may be due to an old read. */
+/** Whether an outdated read may have caused the failure. */
 function isRefusal(failure: unknown): boolean {
 	return (
 		failure instanceof ConnectError ||

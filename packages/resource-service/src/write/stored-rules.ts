@@ -8,45 +8,44 @@ import {
 	isMarkedForDeletion,
 	sameName,
 } from "@plinth/resource";
-import { invalidArgument, malformedValue, otherUid, staleVersion } from "../errors/refusal.ts";
+import { invalidArgument, malformedValue, uidMismatch } from "../errors/refusal.ts";
+import { refuseStaleVersion } from "./stale-version.ts";
 
 /*
- * What a write must respect of the resource that is stored already. Each function either passes or
- * throws the refusal; none changes anything but what it returns.
+ * The rules that a write of an existing resource must follow. Each function returns if the rule holds and
+ * throws the refusal otherwise. None modifies its arguments.
  */
 
-/** The message for a status that comes by Write. */
+/** The error for a status in a Write. */
 export function statusRefused(): Error {
 	return invalidArgument("resource.status can only be set using the WriteStatus endpoint");
 }
 
-/** Checks the version and the uid that the caller gave, where it gave them. */
-export function checkIncarnation(given: Resource, stored: Resource): void {
-	if (given.version && given.version !== stored.version) {
-		throw staleVersion();
-	}
-	if (given.id?.uid && given.id.uid !== stored.id?.uid) {
-		throw otherUid();
+/** Checks the version and the uid of the request, if present. */
+export function checkVersionAndUid(input: Resource, stored: Resource): void {
+	refuseStaleVersion(input.version, stored);
+	if (input.id?.uid && input.id.uid !== stored.id?.uid) {
+		throw uidMismatch();
 	}
 }
 
-/** An owner is for life. One that is given without a uid is the stored one. */
-export function checkOwner(given: Resource, stored: Resource): void {
-	if (!isSameOwner(given.owner, stored.owner)) {
+/** The owner never changes. An owner without a uid means the stored one. */
+export function checkOwner(input: Resource, stored: Resource): void {
+	if (!isSameOwner(input.owner, stored.owner)) {
 		throw invalidArgument("owner cannot be changed");
 	}
 }
 
-function isSameOwner(given: ID | undefined, stored: ID | undefined): boolean {
+function isSameOwner(input: ID | undefined, stored: ID | undefined): boolean {
 	return (
-		sameName(given, stored) && (given === undefined || !given.uid || given.uid === stored?.uid)
+		sameName(input, stored) && (input === undefined || !input.uid || input.uid === stored?.uid)
 	);
 }
 
-/** A status that is given must be the stored one. */
-export function checkStatus(given: Resource, stored: Resource): void {
-	const keys = Object.keys(given.status);
-	if (keys.length > 0 && !equals(ResourceSchema, onlyStatus(given), onlyStatus(stored))) {
+/** A status in the request must equal the stored one. */
+export function checkStatus(input: Resource, stored: Resource): void {
+	const keys = Object.keys(input.status);
+	if (keys.length > 0 && !equals(ResourceSchema, onlyStatus(input), onlyStatus(stored))) {
 		throw statusRefused();
 	}
 }
@@ -63,19 +62,19 @@ function onlyStatus(resource: Resource): Resource {
 }
 
 /**
- * The metadata that is to be stored: a caller that gave no version does not know of finalizers and
- * marks that came meanwhile, so they are carried over where it says nothing of them.
+ * The metadata to store. A caller that sends no version may not know about finalizers and a deletion mark
+ * added since it read the resource, so they are carried over unless the request sets them.
  */
-export function metadataOver(
-	given: Resource,
+export function mergeMetadata(
+	input: Resource,
 	stored: Resource,
-	prepared = given,
+	prepared = input,
 ): Record<string, string> {
 	const metadata = { ...prepared.metadata };
-	if (given.version === "") {
+	if (input.version === "") {
 		for (const key of [deletionTimestampKey, finalizersKey]) {
 			const value = Object.hasOwn(stored.metadata, key) ? stored.metadata[key] : undefined;
-			if (value === undefined || Object.hasOwn(given.metadata, key)) {
+			if (value === undefined || Object.hasOwn(input.metadata, key)) {
 				continue;
 			}
 			metadata[key] =
@@ -89,7 +88,7 @@ export function metadataOver(
 
 const timestampPattern = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/i;
 
-/** Checks the format of a mark. Of a resource that is marked already, the mark must be the stored one. */
+/** Checks the format of a deletion timestamp. The mark of a marked resource never changes: see `checkMarked`. */
 export function checkMark({ metadata }: Pick<Resource, "metadata">): void {
 	const timestamp = metadata[deletionTimestampKey];
 	if (
@@ -104,29 +103,29 @@ export function checkMark({ metadata }: Pick<Resource, "metadata">): void {
 	}
 }
 
-/** A write that marks a resource for deletion changes nothing else. */
-export function checkMarking(given: Resource, metadata: Metadata, stored: Resource): void {
+/** A write that marks a resource for deletion must change nothing else. */
+export function checkMarking(input: Resource, metadata: Metadata, stored: Resource): void {
 	if (!sameMetadata(metadata, stored.metadata, [deletionTimestampKey])) {
 		throw invalidArgument("cannot modify metadata");
 	}
-	checkSameContent(given, stored);
+	checkSameContent(input, stored);
 }
 
-/** Of a marked resource nothing can be changed but that finalizers go. */
-export function checkMarked(given: Resource, metadata: Metadata, stored: Resource): void {
+/** A write of a marked resource can only remove finalizers. */
+export function checkMarked(input: Resource, metadata: Metadata, stored: Resource): void {
 	if (!isMarkedForDeletion({ metadata })) {
 		throw invalidArgument("cannot remove deletionTimestamp");
 	}
 	if (metadata[deletionTimestampKey] !== stored.metadata[deletionTimestampKey]) {
 		throw invalidArgument("cannot modify deletionTimestamp");
 	}
-	if (sameMetadata(metadata, stored.metadata, []) && hasSameContent(given, stored)) {
+	if (sameMetadata(metadata, stored.metadata, []) && hasSameContent(input, stored)) {
 		throw invalidArgument("cannot no-op write resource marked for deletion");
 	}
 	if (!sameMetadata(metadata, stored.metadata, [finalizersKey])) {
 		throw invalidArgument("cannot modify metadata");
 	}
-	checkSameContent(given, stored);
+	checkSameContent(input, stored);
 	const left = new Set(finalizersOf({ metadata }));
 	const before = new Set(finalizersOf(stored));
 	if (left.size >= before.size || !left.isSubsetOf(before)) {
@@ -134,19 +133,19 @@ export function checkMarked(given: Resource, metadata: Metadata, stored: Resourc
 	}
 }
 
-function checkSameContent(given: Resource, stored: Resource): void {
-	if (!sameData(given.data, stored.data)) {
+function checkSameContent(input: Resource, stored: Resource): void {
+	if (!sameData(input.data, stored.data)) {
 		throw invalidArgument("cannot modify data");
 	}
-	if (!sameOwnerReferences(given, stored)) {
+	if (!sameOwnerReferences(input, stored)) {
 		throw invalidArgument("cannot modify owner_references");
 	}
 }
 
 type Metadata = Readonly<Record<string, string>>;
 
-/** Whether a write leaves everything but finalizers and the mark as it is stored. */
-export function leavesContent(resource: Resource, stored: Resource): boolean {
+/** Whether a write changes nothing but finalizers and the deletion mark. */
+export function keepsContent(resource: Resource, stored: Resource): boolean {
 	return (
 		resource.id?.type?.groupVersion === stored.id?.type?.groupVersion &&
 		hasSameContent(resource, stored) &&
@@ -154,8 +153,8 @@ export function leavesContent(resource: Resource, stored: Resource): boolean {
 	);
 }
 
-function hasSameContent(given: Resource, stored: Resource): boolean {
-	return sameData(given.data, stored.data) && sameOwnerReferences(given, stored);
+function hasSameContent(input: Resource, stored: Resource): boolean {
+	return sameData(input.data, stored.data) && sameOwnerReferences(input, stored);
 }
 
 function sameData(a: Any | undefined, b: Any | undefined): boolean {

@@ -5,8 +5,8 @@ import type { Runtime } from "@plinth/runtime";
 import type { Mutation } from "@plinth/storage";
 
 /**
- * The mutations that remove a resource: the deletion, and the tombstone from which the reaper
- * learns of it. A tombstone leaves none.
+ * The mutations that delete a resource: the deletion itself, and the tombstone that the reaper watches for.
+ * The deletion of a tombstone leaves no further tombstone.
  */
 export function deletionWithTombstone(runtime: Runtime, resource: Resource): readonly Mutation[] {
 	const { id } = resource;

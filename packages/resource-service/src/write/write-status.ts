@@ -14,6 +14,7 @@ import {
 } from "@plinth/proto";
 import { hasNamespace, hasPartition, isUlid, labelProblem } from "@plinth/resource";
 import { type Consistency, NotFound } from "@plinth/storage";
+import { authenticateCall } from "../access/authenticate-token.ts";
 import {
 	decideOnStored,
 	decideWrite,
@@ -22,22 +23,16 @@ import {
 } from "../access/authorization.ts";
 import { callerOf } from "../access/request-caller.ts";
 import { shownToWriter } from "../access/shown-to-writer.ts";
-import {
-	got,
-	invalidArgument,
-	malformed,
-	malformedValue,
-	missing,
-	staleVersion,
-} from "../errors/refusal.ts";
-import { authenticateCall, fenceOf } from "../requests/headers.ts";
+import { got, invalidArgument, malformed, malformedValue, missing } from "../errors/refusal.ts";
+import { fenceOf } from "../requests/headers.ts";
 import { checkSize, limits } from "../requests/limits.ts";
 import { checkId, requireName, requireType, resolveType } from "../requests/request-checks.ts";
 import type { ServiceContext } from "../service-context.ts";
-import { notFoundIn } from "../tenancy/tenancy-check.ts";
+import { notFoundError } from "../tenancy/tenancy-check.ts";
 import { retryConflicts } from "./retry-conflicts.ts";
+import { refuseStaleVersion } from "./stale-version.ts";
 
-/** Replaces one entry of a resource's status; answers the resource as it was stored. */
+/** Replaces one entry of a resource's status, and returns the resource as stored. */
 export async function writeStatus(
 	context: ServiceContext,
 	request: WriteStatusRequest,
@@ -59,9 +54,7 @@ export async function writeStatus(
 		if (decision.kind === "needs-resource") {
 			enforceWithResource(decideOnStored(decideWrite, type, access, id, stored), id);
 		}
-		if (request.version && request.version !== stored.version) {
-			throw staleVersion();
-		}
+		refuseStaleVersion(request.version, stored);
 		const resource = create(ResourceSchema, {
 			...stored,
 			status: {
@@ -88,7 +81,7 @@ async function readOrExplain(
 		return await context.backend.read(id, { consistency });
 	} catch (failure) {
 		throw failure instanceof NotFound
-			? await notFoundIn(context.backend, id, Code.InvalidArgument)
+			? await notFoundError(context.backend, id, Code.InvalidArgument)
 			: failure;
 	}
 }
@@ -138,7 +131,7 @@ function checkCondition(context: ServiceContext, condition: Condition, path: str
 	}
 }
 
-/** A reference in a status is complete: nothing of it is filled in later. */
+/** A reference in a status must be complete: nothing is filled in later. */
 function checkReference(context: ServiceContext, reference: Reference, path: string): void {
 	const type = resolveType(context.registry, requireType(reference.type, `${path}.type`));
 	requireName(reference.name, `${path}.name`);

@@ -2,18 +2,19 @@ import type { HandlerContext } from "@connectrpc/connect";
 import type { Resource, WriteRequest } from "@plinth/proto";
 import type { Access } from "@plinth/resource";
 import { CasFailure, type Commit, type CommitOptions, WrongUid } from "@plinth/storage";
+import { authenticateCall } from "../access/authenticate-token.ts";
 import { mayRead, storedType } from "../access/authorization.ts";
 import { callerOf } from "../access/request-caller.ts";
 import { shownToWriter } from "../access/shown-to-writer.ts";
-import { alreadyThere } from "../errors/refusal.ts";
+import { alreadyExists } from "../errors/refusal.ts";
 import { readStored } from "../read/read-stored.ts";
-import { authenticateCall, fenceOf } from "../requests/headers.ts";
+import { fenceOf } from "../requests/headers.ts";
 import type { ServiceContext } from "../service-context.ts";
 import { Candidate } from "./candidate.ts";
 import { ownerDoesNotExist, planWrite, type WritePlan } from "./plan-write.ts";
 import { retryConflicts } from "./retry-conflicts.ts";
 
-/** Stores a resource; answers it as it was stored. */
+/** Stores a resource, and returns it as stored. */
 export async function write(
 	context: ServiceContext,
 	{ resource, createOnly }: Pick<WriteRequest, "resource" | "createOnly">,
@@ -26,9 +27,9 @@ export async function write(
 }
 
 /**
- * Checks and changes a resource as a write would, the storage's own checks included, and stores
- * nothing. What the answer names (uid, version, generation) is what is stored now, so that it can
- * be written as it is.
+ * Checks and mutates a resource as a write would, including the checks of the storage, but stores nothing.
+ * The uid, version and generation of the result are those that are stored now, so that the result can be
+ * written as it is.
  */
 export async function mutateAndValidate(
 	context: ServiceContext,
@@ -52,13 +53,13 @@ export async function mutateAndValidate(
 	return shownToWriter(candidate.type, access, tried, mayReadStored);
 }
 
-/** A write that was committed, or would have been. */
+/** A write that was committed, or that a dry run has checked. */
 interface TriedWrite {
 	readonly candidate: Candidate;
 	readonly access: Access;
 	readonly plan: WritePlan;
 	readonly commit: Commit;
-	/** What was stored before. */
+	/** The resource as stored before. */
 	readonly stored: Resource | undefined;
 }
 
@@ -75,7 +76,7 @@ async function tryWrite(
 	return retryConflicts(context.runtime, call, async (consistency) => {
 		const stored = await readStored(context.backend, candidate.id, consistency);
 		if (createOnly && stored !== undefined) {
-			throw alreadyThere(candidate.id);
+			throw alreadyExists(candidate.id);
 		}
 		const plan = await planWrite(context, candidate, stored, consistency);
 		const commit = await commitPlan(context, plan, options);

@@ -75,7 +75,7 @@ function failure(error: unknown): Outcome {
 	if (code === Code.Aborted && rawMessage.startsWith("CAS operation failed")) {
 		return { kind: "conflict" };
 	}
-	if (code === Code.Aborted && rawMessage.startsWith("write conflicted with others")) {
+	if (code === Code.Aborted && rawMessage.startsWith("write conflicted with concurrent writes")) {
 		return { kind: "not-done" };
 	}
 	return { kind: "unknown", why: `${Code[code]}: ${rawMessage}` };

@@ -10,14 +10,14 @@ import {
 import { mayRead } from "./authorization.ts";
 
 /**
- * What one caller may read, for lists and watches. A decision that holds for each name of a type in
- * a tenancy is asked for once per tenancy.
+ * Filters lists and watches by what one caller may read. A decision that holds for every name of a type in a
+ * tenancy is made once per tenancy.
  */
-export class Readable {
+export class ReadFilter {
 	readonly #registry: TypeRegistry;
 	readonly #access: Access;
 	readonly #places = new Map<string, Place>();
-	/** The one of the last resource: the next one is mostly there too. */
+	/** The place of the last resource: the next one is usually in the same place. */
 	#last: Place | undefined;
 
 	constructor(registry: TypeRegistry, access: Access) {
@@ -25,8 +25,8 @@ export class Readable {
 		this.#access = access;
 	}
 
-	/** Whether the caller may read the resource. One of an unregistered type takes `operator:read`. */
-	has(resource: Resource): boolean {
+	/** Whether the caller may read the resource. An unregistered type requires `operator:read`. */
+	allows(resource: Resource): boolean {
 		const id = resource.id;
 		if (id?.type === undefined) {
 			return false;
@@ -73,9 +73,9 @@ export class Readable {
 interface Place extends TypeLike {
 	readonly partition: string;
 	readonly namespace: string;
-	/** Where it is registered. */
+	/** Absent if it is not registered. */
 	readonly type: ResourceType | undefined;
-	/** The decision for each name there; `undefined` where each has to be asked for. */
+	/** The decision for every name in this place; `undefined` if each name needs its own. */
 	readonly everyName: Decision | undefined;
 }
 
@@ -89,5 +89,5 @@ function isAt(place: Place, type: Type, partition: string, namespace: string): b
 	);
 }
 
-/** Beyond it all are looked up anew. */
+/** When the cache reaches this size, it is cleared. */
 const maxCachedPlaces = 10_000;
