@@ -1,10 +1,15 @@
 import type { ResourceName } from "@plinth/resource";
 import { displayName } from "@plinth/resource";
-import type { AnyIndex } from "./index-definition.ts";
 
 /** A cache was declared or used wrongly, or the code of an index or of a query failed. */
 export class CacheError extends Error {
 	override readonly name = "CacheError";
+}
+
+/** What an error says of the index. */
+interface NamedIndex {
+	readonly name: string;
+	readonly type: { readonly key: string };
 }
 
 /** The code of an index failed on a resource or on an argument; nothing has changed. */
@@ -14,7 +19,7 @@ export class IndexError extends CacheError {
 	/** The type whose index it is: `demo.v2.Album`. */
 	readonly type: string;
 
-	constructor(index: AnyIndex, why: string, options?: ErrorOptions) {
+	constructor(index: NamedIndex, why: string, options?: ErrorOptions) {
 		super(`index "${index.name}" of ${index.type.key}: ${why}`, options);
 		this.index = index.name;
 		this.type = index.type.key;

@@ -5,7 +5,7 @@ import type { Cache } from "./cache.ts";
 import type { Queries, Reader } from "./reader.ts";
 import type { Source } from "./source.ts";
 import { SourceReader } from "./source-reader.ts";
-import { Entry } from "./tree/entry.ts";
+import { Entry } from "./tree/node.ts";
 
 /**
  * The cache for code that may write to what it gets: each item is the caller's own, copied on its

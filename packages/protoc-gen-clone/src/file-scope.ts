@@ -1,7 +1,21 @@
 import type { DescFile, DescMessage } from "@bufbuild/protobuf";
 import { wktPublicImportPaths } from "@bufbuild/protobuf/codegenv2";
 import type { GeneratedFile, ImportSymbol, Printable, Target } from "@bufbuild/protoplugin";
-import type { HelperName } from "./helpers.ts";
+
+/**
+ * What a generated file declares where its cloners or clients need it. Cloners are called `clone…`
+ * and functions that make clients `create…`, so that no proto can claim the name of a helper.
+ */
+export type HelperName =
+	| "cloningClient"
+	| "mapStream"
+	| "emptyLike"
+	| "copyUnknownFields"
+	| "copyJsonObject"
+	| "copyJsonValue"
+	| "copyItems"
+	| "copyEntries"
+	| "copyBytes";
 
 /**
  * One generated file, and the names in it.

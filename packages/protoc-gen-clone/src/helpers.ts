@@ -1,19 +1,4 @@
-import type { FileScope } from "./file-scope.ts";
-
-/**
- * What a generated file declares where its cloners or clients need it. Cloners are called `clone…`
- * and functions that make clients `create…`, so that no proto can claim the name of a helper.
- */
-export type HelperName =
-	| "cloningClient"
-	| "mapStream"
-	| "emptyLike"
-	| "copyUnknownFields"
-	| "copyJsonObject"
-	| "copyJsonValue"
-	| "copyItems"
-	| "copyEntries"
-	| "copyBytes";
+import type { FileScope, HelperName } from "./file-scope.ts";
 
 /** All helpers, each before those that it needs itself. */
 const HELPERS: readonly (readonly [HelperName, (scope: FileScope) => void])[] = [

@@ -7,17 +7,12 @@ import {
 } from "@bufbuild/protobuf";
 import { type Any, AnySchema, anyIs, anyPack } from "@bufbuild/protobuf/wkt";
 import { type ID, type Resource, ResourceSchema } from "@plinth/proto";
+import type { Decoded } from "./decoded.ts";
 import { decodedSize } from "./decoded-size.ts";
 import { freezeInDevelopment } from "./freeze.ts";
 import { displayName } from "./id.ts";
 import { RecentData } from "./recent-data.ts";
 import type { ResourceType } from "./resource-type.ts";
-
-/** A resource with its data decoded. */
-export interface Decoded<Desc extends DescMessage = DescMessage> {
-	readonly resource: Resource;
-	readonly data: MessageShape<Desc>;
-}
 
 /** A resource's data is not what its type says it is. */
 export class DecodeError extends Error {

@@ -15,7 +15,6 @@ export {
 export { Namespace, Partition, Tombstone, tenancyFinalizer } from "./builtin-types.ts";
 export { type Caller, CallerToken, isElsewhere, type NamedTarget } from "./caller.ts";
 export {
-	type Decoded,
 	DecodeError,
 	decode,
 	decodeShared,
@@ -25,6 +24,7 @@ export {
 	resourceOf,
 	typeNameOf,
 } from "./decode.ts";
+export type { Decoded } from "./decoded.ts";
 export {
 	addFinalizer,
 	deletionTimestampKey,

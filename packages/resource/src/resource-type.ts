@@ -1,7 +1,7 @@
 import { type DescMessage, getOption, hasOption, type MessageShape } from "@bufbuild/protobuf";
 import { type ID, type Resource, type Scope, spec } from "@plinth/proto";
 import type { Access, Decision } from "./access.ts";
-import type { Decoded } from "./decode.ts";
+import type { Decoded } from "./decoded.ts";
 import { assertWellFormedType, familyKey, gvkKey, type TypeLike } from "./gvk.ts";
 import { scopeName, type TenancyLike } from "./scope.ts";
 import { synchronousHooks } from "./synchronous.ts";

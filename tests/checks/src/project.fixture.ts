@@ -1,5 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
@@ -7,9 +8,9 @@ import { onTestFinished } from "vitest";
 /** The root of this repository. */
 export const root = fileURLToPath(new URL("../../..", import.meta.url));
 
-/** A folder with these files, removed after the test. Its parent has this project's tools. */
+/** A folder with these files, removed after the test. */
 export function projectWith(files: Readonly<Record<string, string>>): string {
-	const folder = mkdtempSync(join(root, "node_modules/.check-"));
+	const folder = mkdtempSync(join(tmpdir(), "plinth-checks-"));
 	onTestFinished(() => rmSync(folder, { recursive: true }));
 	for (const [path, content] of Object.entries(files)) {
 		mkdirSync(dirname(join(folder, path)), { recursive: true });

@@ -1,18 +1,7 @@
-import { Entry } from "./entry.ts";
 import { entryBefore, sortEntries } from "./entry-order.ts";
 import { NameMap } from "./name-map.ts";
-import type { Node } from "./node.ts";
+import { Entry, type Node } from "./node.ts";
 import { type Chunks, SortedList } from "./sorted-list.ts";
-
-/**
- * The entries of one key: none; a single one; a few, in an array; many, in a set; or, in the tree by
- * ID, those of a tenancy, by name.
- *
- * Most keys have one entry or a few, and an array is a fifth of a set's size. Its entries are in the
- * order in which they came until somebody wants them by ID (`Node.isSorted`), and in that from then
- * on: to compare an entry with others costs more than to add it.
- */
-export type Bucket = undefined | Entry | Entry[] | EntrySet | NameMap;
 
 /** How many entries an array holds: an entry is found in it by looking at all of them. */
 const few = 128;

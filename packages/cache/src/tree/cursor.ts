@@ -1,5 +1,4 @@
-import { Entry, nameOf } from "./entry.ts";
-import type { Node } from "./node.ts";
+import { Entry, type Node, nameOf } from "./node.ts";
 import type { Scope } from "./scope.ts";
 import { type Position, seek, take } from "./seek.ts";
 import type { Snapshot } from "./snapshot.ts";

@@ -1,5 +1,4 @@
-import { type Entry, homeOf, nameOf } from "./entry.ts";
-import type { Node } from "./node.ts";
+import { type Entry, homeOf, type Node, nameOf } from "./node.ts";
 
 /** Whether an entry comes before another of the same tenancy: by name. */
 export function nameBefore(a: Entry, b: Entry): boolean {

@@ -2,7 +2,7 @@ import type { Decoded, ResourceType } from "@plinth/resource";
 import { CacheError } from "../cache-error.ts";
 import type { ReferenceLike } from "../key.ts";
 import type { Source } from "../source.ts";
-import { Entry } from "./entry.ts";
+import { Entry } from "./node.ts";
 import { SnapshotIterator } from "./snapshot-iterator.ts";
 import type { Table } from "./table.ts";
 import { visitScope } from "./visit.ts";

@@ -1,6 +1,5 @@
-import { type Entry, nameOf } from "./entry.ts";
 import { nameBefore, sortByName } from "./entry-order.ts";
-import type { Node } from "./node.ts";
+import { type Entry, type Node, nameOf } from "./node.ts";
 import { type Chunks, SortedList } from "./sorted-list.ts";
 
 /**

@@ -1,14 +1,22 @@
+import type { Resource } from "@plinth/proto";
+import {
+	type Decoded,
+	decodeShared,
+	freezesShared,
+	keepsDecoded,
+	type ResourceType,
+} from "@plinth/resource";
 import type { Key } from "../key.ts";
-import type { Bucket } from "./bucket.ts";
-import type { Children } from "./children.ts";
+import type { ChildMap } from "./child-map.ts";
+import type { Chunks, SortedList } from "./sorted-list.ts";
 
 /** A key in a tree of keys: the segments from the root to the node. */
 export class Node {
 	readonly parent: Node | undefined;
 	/** The last segment of the key; empty for the root. */
 	readonly segment: string;
-	/** The keys that are longer by a segment. */
-	children: Children = undefined;
+	/** The keys that are longer by a segment: none; a single one, which is found by comparing; or several, by hash. */
+	children: undefined | Node | ChildMap<Node> = undefined;
 	/** The entries of this very key. */
 	bucket: Bucket = undefined;
 	/** Whether a bucket that is an array is in order. */
@@ -18,6 +26,27 @@ export class Node {
 		this.parent = parent;
 		this.segment = segment;
 	}
+}
+
+/**
+ * The entries of one key: none; a single one; a few, in an array; many, in an `EntrySet`; or, in the
+ * tree by ID, those of a tenancy, in a `NameMap`.
+ *
+ * Most keys have one entry or a few, and an array is a fifth of a set's size. Its entries are in the
+ * order in which they came until they are first read by ID (`Node.isSorted`), and sorted from then
+ * on: comparing an entry with others costs more than adding it.
+ */
+export type Bucket = undefined | Entry | Entry[] | ManyEntries;
+
+/** The entries of a node that has many. */
+interface ManyEntries {
+	readonly size: number;
+	readonly ordered: Chunks<Entry> | undefined;
+	add(entry: Entry): void;
+	remove(entry: Entry): void;
+	replace(entry: Entry, by: Entry): void;
+	values(): Iterable<Entry>;
+	inOrder(): SortedList<Entry>;
 }
 
 /** The node's key. */
@@ -51,3 +80,74 @@ export function isWithin(node: Node, top: Node): boolean {
 export function rootOf(node: Node): Node {
 	return node.parent === undefined ? node : rootOf(node.parent);
 }
+
+/** Where one index has an entry: nowhere, at one node, or at several, by key. */
+export type Place = Node | readonly Node[] | undefined;
+
+/** By index, in the order in which the type's indexes were declared. */
+export type Places = readonly Place[];
+
+const nowhere: Places = [];
+
+/**
+ * One version of a resource in a cache, and the very item that readers get: what a reader has does not
+ * change when the cache does, and nothing stands between an index and its items. What the cache itself
+ * notes on an entry is private, so that readers neither see nor change it.
+ *
+ * The data is decoded when first read: by an indexer, or by a reader, or never. Data that takes many times its
+ * encoded bytes may be decoded again when it is next read.
+ */
+export class Entry implements Decoded {
+	readonly resource: Resource;
+	readonly #type: ResourceType;
+	/** That of the ID: entries are compared by it, and the resource is far away in memory. */
+	readonly #name: string;
+	#data: Decoded["data"] | undefined = undefined;
+	#home: Node | undefined = undefined;
+	#places: Places = nowhere;
+
+	constructor(type: ResourceType, resource: Resource) {
+		this.resource = resource;
+		this.#type = type;
+		this.#name = resource.id?.name ?? "";
+		if (freezesShared) {
+			Object.freeze(this);
+		}
+	}
+
+	/** @throws DecodeError where the data can't be decoded. */
+	get data(): Decoded["data"] {
+		return this.#data ?? this.#decode();
+	}
+
+	#decode(): Decoded["data"] {
+		const { data } = decodeShared(this.#type, this.resource);
+		if (keepsDecoded(this.resource)) {
+			this.#data = data;
+		}
+		return data;
+	}
+
+	/** Its name. */
+	static nameOf(entry: Entry): string {
+		return entry.#name;
+	}
+
+	/** Notes where the entry is, once. */
+	static place(entry: Entry, home: Node, places: Places): void {
+		entry.#home = home;
+		entry.#places = places;
+	}
+
+	/** The node of its tenancy in the tree by ID, once it is in a cache. */
+	static homeOf(entry: Entry): Node | undefined {
+		return entry.#home;
+	}
+
+	/** Its nodes in the trees of the indexes. */
+	static placesOf(entry: Entry): Places {
+		return entry.#places;
+	}
+}
+
+export const { place, nameOf, homeOf, placesOf } = Entry;

@@ -1,5 +1,4 @@
-import type { Place } from "./entry.ts";
-import { isWithin, type Node } from "./node.ts";
+import { isWithin, type Node, type Place } from "./node.ts";
 
 /** The part of a tree that a reader asks for. */
 export type Scope =

@@ -1,5 +1,5 @@
 import { Cursor } from "./cursor.ts";
-import { type Entry, placesOf } from "./entry.ts";
+import { type Entry, placesOf } from "./node.ts";
 import { isFirstPlace, type Scope } from "./scope.ts";
 import type { Tree } from "./tree.ts";
 import type { TypeIndex } from "./type-index.ts";

@@ -1,7 +1,6 @@
 import { entriesInOrder, shareEntries } from "./bucket.ts";
 import { childrenInOrder, shareChildren } from "./children.ts";
-import type { Entry } from "./entry.ts";
-import { isWithin, type Node, rootOf } from "./node.ts";
+import { type Entry, isWithin, type Node, rootOf } from "./node.ts";
 import type { Chunks } from "./sorted-list.ts";
 
 /**

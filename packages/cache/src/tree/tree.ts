@@ -1,8 +1,7 @@
 import type { Key } from "../key.ts";
 import { addById, addByName, removeEntry, replaceEntry } from "./bucket.ts";
 import { addChild, findChild, removeChild } from "./children.ts";
-import type { Entry } from "./entry.ts";
-import { Node } from "./node.ts";
+import { type Entry, Node } from "./node.ts";
 import { Snapshots } from "./snapshot.ts";
 
 /**

@@ -3,8 +3,7 @@ import type { OnUndecodable } from "../cache.ts";
 import { describe, IndexError, reason } from "../cache-error.ts";
 import type { AnyIndex } from "../index-definition.ts";
 import { compareKeys, isKey, isKeyQuery, isOpen, type Key, type KeyQuery } from "../key.ts";
-import type { Entry, Place } from "./entry.ts";
-import { isAt, type Node } from "./node.ts";
+import { type Entry, isAt, type Node, type Place } from "./node.ts";
 import type { Scope } from "./scope.ts";
 import { Tree } from "./tree.ts";
 

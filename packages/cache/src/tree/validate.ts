@@ -1,10 +1,9 @@
 import { keysEqual } from "../key.ts";
 import { EntrySet } from "./bucket.ts";
-import { ChildMap, segmentBefore } from "./children.ts";
-import { Entry, homeOf, nameOf, placesOf } from "./entry.ts";
+import { ChildMap, segmentBefore } from "./child-map.ts";
 import { entryBefore, nameBefore, sortByName, sortEntries } from "./entry-order.ts";
 import { NameMap } from "./name-map.ts";
-import { keyOf, type Node } from "./node.ts";
+import { Entry, homeOf, keyOf, type Node, nameOf, placesOf } from "./node.ts";
 import type { Chunks } from "./sorted-list.ts";
 import type { Table } from "./table.ts";
 import type { Tree } from "./tree.ts";

@@ -1,7 +1,6 @@
 import { entriesInOrder } from "./bucket.ts";
 import { childrenInOrder } from "./children.ts";
-import { type Entry, nameOf } from "./entry.ts";
-import type { Node } from "./node.ts";
+import { type Entry, type Node, nameOf } from "./node.ts";
 import type { Scope } from "./scope.ts";
 import { seek, take } from "./seek.ts";
 import type { Chunks } from "./sorted-list.ts";

@@ -13,7 +13,6 @@ import type {
 	UnaryRequest,
 } from "@connectrpc/connect";
 import type { CallContext } from "../call/call-context.ts";
-import type { Response } from "../call/handlers.ts";
 import { replaceHeaders } from "../call/header-copies.ts";
 import { mapResults } from "../streams/map-results.ts";
 import { onlyMessage, streamOfOne } from "../streams/single-message.ts";
@@ -66,7 +65,7 @@ export async function interceptStream(
 	context: CallContext,
 	message: Message,
 	handler: (message: Message, context: HandlerContext) => AsyncIterable<Message>,
-): Promise<AsyncIterable<Response>> {
+): Promise<AsyncIterable<Message>> {
 	const request: StreamRequest = {
 		...requestOf(context),
 		get signal() {

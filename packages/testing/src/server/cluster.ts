@@ -1,7 +1,7 @@
+import type { ManagerState } from "@plinth/controller";
 import type { SeededRuntime } from "@plinth/runtime/testing";
 import type { StorageBackend } from "@plinth/storage";
 import type { TestLeases } from "../leases/test-leases.ts";
-import type { TestServer } from "./test-server.ts";
 
 /** What the servers of one cluster share. */
 export interface Cluster {
@@ -9,5 +9,6 @@ export interface Cluster {
 	/** The storage, without delays. */
 	readonly backend: StorageBackend;
 	readonly leases: TestLeases;
-	readonly servers: Set<TestServer>;
+	/** Each with what its controllers do, unless they are stopped. */
+	readonly servers: Set<{ readonly state: ManagerState | undefined }>;
 }

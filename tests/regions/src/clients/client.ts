@@ -1,38 +1,11 @@
 import { setTimeout } from "node:timers/promises";
-import type { Random } from "@plinth/runtime";
-import {
-	type Content,
-	type Event,
-	type Key,
-	keyOf,
-	type Outcome,
-	type Place,
-	type Seen,
-} from "../history/history.ts";
+import { type Content, keyOf, type Outcome, type Place, type Seen } from "../history/history.ts";
 import { call, noAnswer } from "./api.ts";
 import { drawContent } from "./draw-content.ts";
 import { type JsonObject, objectOf } from "./json.ts";
-import type { Moments } from "./moments.ts";
 import { deploymentOf, kinds, places } from "./places.ts";
 import { idOf, resourceOf, seenOf } from "./wire.ts";
-
-/** What clients know together. */
-export interface World {
-	readonly random: Random;
-	/** The address of a deployment. */
-	address(deployment: string): string;
-	readonly history: Event[];
-	/** What was last seen at each place; nothing where it is not known. */
-	readonly known: Map<Key, Seen | "absent">;
-	/** Where each incarnation was that was ever seen. */
-	readonly whereabouts: Map<string, Place>;
-	/** The places that a client is busy with: calls to one place never overlap. */
-	readonly busy: Set<Key>;
-	/** Who waits for clients to send something. */
-	readonly moments: Moments;
-	/** The mean time between two calls of a client, in milliseconds. */
-	readonly pauseMs: number;
-}
+import type { World } from "./world.ts";
 
 let notes = 0;
 

@@ -1,7 +1,7 @@
 import type { Content, Key, Place, Seen } from "../history/history.ts";
 import { keyOf } from "../history/history.ts";
-import type { World } from "./client.ts";
 import { kinds, places } from "./places.ts";
+import type { World } from "./world.ts";
 
 /** How often a field is set. */
 const isSet: Readonly<Record<string, number>> = {

@@ -1,6 +1,7 @@
 import type { Regions } from "@plinth/example-regions/regions";
-import { remove, type World } from "../clients/client.ts";
+import { remove } from "../clients/client.ts";
 import { places } from "../clients/places.ts";
+import type { World } from "../clients/world.ts";
 import { readEndState } from "../end-state/read-end-state.ts";
 import { keyOf } from "../history/history.ts";
 import { settle } from "./settle.ts";
