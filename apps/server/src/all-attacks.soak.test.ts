@@ -13,8 +13,8 @@ import { heapModuleFile } from "./load.fixture.ts";
 import { RegularLoad } from "./regular-load.fixture.ts";
 import { ServerProcess } from "./server-process.fixture.ts";
 
-/** How long the attacks go on. `ATTACK_SECONDS=600` for longer. */
-const seconds = Number(process.env.ATTACK_SECONDS ?? 60);
+/** How long the attacks go on. `PLINTH_SECONDS=600` for longer. */
+const seconds = Number(process.env.PLINTH_SECONDS ?? 60);
 
 /** What the heap and all buffers may take after a collection, with the limits of this test: see docs/operating.md. */
 const memoryLimitBytes = 1_280 * 1024 ** 2;

@@ -128,7 +128,7 @@ describe("the catalogue", () => {
 				await catalog.advance(3_000);
 				expect(await actual(catalog)).toEqual(await expected(catalog));
 			}),
-			{ numRuns: Number(process.env.PLINTH_SEEDS ?? 60) },
+			{ numRuns: 60 },
 		);
 	});
 });

@@ -253,9 +253,6 @@ const steps = fc.array(
 	{ maxLength: 60, size: "max" },
 );
 
-const numRuns = Number(process.env.PLINTH_SEEDS ?? 1000);
-const seed = process.env.PLINTH_SEED;
-
 it("answers as an array with filters does, whatever is done to it", () => {
 	fc.assert(
 		fc.property(steps, (steps) => {
@@ -284,7 +281,7 @@ it("answers as an array with filters does, whatever is done to it", () => {
 			sameItems(run.cache.list(Album), run.model.list([]));
 			expect(run.cache.size(Album)).toBe(run.model.all.length);
 		}),
-		{ numRuns, ...(seed && { seed: Number(seed) }) },
+		{ numRuns: 1000 },
 	);
 });
 

@@ -15,7 +15,7 @@ import { NaiveModel } from "./naive-model.fixture.ts";
 import { type DrawnSchema, typesOf } from "./random-schema.fixture.ts";
 import { SoleDeployment } from "./sole-deployment.fixture.ts";
 
-const numRuns = Number(process.env.PLINTH_RUNS ?? 150);
+const numRuns = 150;
 const quick = { requeryMs: 20, pauseMs: 5, resolveRetryMs: 50 };
 
 /** Does a step, and answers whether it was allowed. */

@@ -1,15 +1,7 @@
-/**
- * The seeds that a suite runs: `count` of them from 1 on, unless the environment names how many
- * (PLINTH_SEEDS) and the first one (PLINTH_SEED). `PLINTH_SEED=17 PLINTH_SEEDS=1` replays a run.
- */
-function seeds(count: number): readonly number[] {
-	const length = Number(process.env.PLINTH_SEEDS ?? count);
-	const first = Number(process.env.PLINTH_SEED ?? 1);
-	return Array.from({ length }, (_, index) => first + index);
-}
+import { seedsOr } from "@plinth/test-support/seeds";
 
 /**
- * Runs a check for each seed.
+ * Runs a check for each seed: `count` of them from 1 on, unless the environment chooses others.
  *
  * @throws Error that names the seed, caused by what the check threw.
  */
@@ -17,11 +9,11 @@ export async function forEachSeed(
 	count: number,
 	check: (seed: number) => Promise<void>,
 ): Promise<void> {
-	for (const seed of seeds(count)) {
+	for (const seed of seedsOr(count)) {
 		try {
 			await check(seed);
 		} catch (cause) {
-			throw new Error(`seed ${seed} fails: PLINTH_SEED=${seed} PLINTH_SEEDS=1 replays it`, {
+			throw new Error(`seed ${seed} fails: PLINTH_SEED=${seed} PLINTH_RUNS=1 replays it`, {
 				cause,
 			});
 		}

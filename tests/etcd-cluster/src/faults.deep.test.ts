@@ -1,5 +1,6 @@
 import { setTimeout } from "node:timers/promises";
 import { seededRandom } from "@plinth/runtime/testing";
+import { seedOr } from "@plinth/test-support/seeds";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Cluster, hasEtcd, startCluster } from "./cluster/cluster.ts";
 import { disturb, type FaultCounts } from "./cluster/disturb.ts";
@@ -12,7 +13,7 @@ import { runClients } from "./run.ts";
 import { summary } from "./summary.ts";
 
 const seconds = Number(process.env.PLINTH_SECONDS ?? 120);
-const seed = Number(process.env.PLINTH_SEEDS ?? Date.now() % 2 ** 31);
+const seed = seedOr(Date.now() % 2 ** 31);
 /** The mean time between two operations of one client, in milliseconds. */
 const pauseMs = 25;
 
@@ -24,7 +25,7 @@ describe.skipIf(!hasEtcd)("three servers on three members of etcd", () => {
 	afterAll(() => cluster?.dispose());
 
 	it("keep all promises while servers and members are killed and stopped", async () => {
-		console.log(`PLINTH_SEEDS=${seed} PLINTH_SECONDS=${seconds}`);
+		console.log(`PLINTH_SEED=${seed} PLINTH_SECONDS=${seconds}`);
 		const random = seededRandom(seed);
 		let faults: FaultCounts | undefined;
 		const first = await cluster.servers[0]?.life(new AbortController().signal);

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { firstRegions } from "@plinth/example-regions/plan";
 import { Regions } from "@plinth/example-regions/regions";
 import { seededRandom } from "@plinth/runtime/testing";
+import { seedOr } from "@plinth/test-support/seeds";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { look, work } from "./clients/client.ts";
 import { Moments } from "./clients/moments.ts";
@@ -19,7 +20,7 @@ import { settle } from "./servers/settle.ts";
 import { summary } from "./summary.ts";
 
 const seconds = Number(process.env.PLINTH_SECONDS ?? 120);
-const seed = Number(process.env.PLINTH_SEEDS ?? Date.now() % 2 ** 31);
+const seed = seedOr(Date.now() % 2 ** 31);
 // A server takes variables that begin so for its own, and ends at one that it does not know.
 for (const name of Object.keys(process.env).filter((each) => each.startsWith("PLINTH_"))) {
 	delete process.env[name];
@@ -46,7 +47,7 @@ describe("six servers in two regions", () => {
 
 	it("keep all promises while they are killed", { timeout: (seconds + 900) * 1000 }, async () => {
 		console.log(
-			`PLINTH_SEEDS=${seed} PLINTH_SECONDS=${seconds}; data, logs and the history are in ${dataDirectory} where it fails`,
+			`PLINTH_SEED=${seed} PLINTH_SECONDS=${seconds}; data, logs and the history are in ${dataDirectory} where it fails`,
 		);
 		const random = seededRandom(seed);
 		const world: World = {

@@ -1,14 +1,16 @@
+import { seedsOr } from "@plinth/test-support/seeds";
 import { simulate } from "./simulation.fixture.ts";
 
 /**
- * Runs seeds and describes those that break a promise. Runs `count` seeds from 0, unless the environment
- * sets the number of runs (PLINTH_RUNS) or the first seed (PLINTH_SEED).
+ * Runs seeds and returns those that break a promise: `count` of them from 0 on, unless the environment
+ * chooses others.
  */
 export async function brokenSeeds(count: number): Promise<readonly string[]> {
-	const runs = Number(process.env.PLINTH_RUNS ?? count);
-	const first = Number(process.env.PLINTH_SEED ?? 0);
 	const broken: string[] = [];
-	for (let seed = first; seed < first + runs && broken.length < 5; seed++) {
+	for (const seed of seedsOr(count, 0)) {
+		if (broken.length === 5) {
+			break;
+		}
 		const { violation } = await simulate(seed);
 		if (violation !== undefined) {
 			broken.push(

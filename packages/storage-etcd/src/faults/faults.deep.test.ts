@@ -1,4 +1,5 @@
 import { seededRandom } from "@plinth/runtime/testing";
+import { seedOr } from "@plinth/test-support/seeds";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { EtcdProcess, hasEtcd } from "../etcd-process.fixture.ts";
 import { problemsOf } from "./check-history.fixture.ts";
@@ -14,11 +15,11 @@ describe.skipIf(!hasEtcd)("three servers on three etcd members", () => {
 	afterAll(() => Promise.all(members.map((member) => member.dispose())));
 
 	it("keep all promises while members are killed and stopped", async () => {
-		const seed = Number(process.env.PLINTH_SEEDS ?? Date.now());
+		const seed = seedOr(Date.now());
 		const run = await runUnderFaults(members, seconds, seededRandom(seed));
 		const { history, faults, counts, holds, brokenWatches } = run;
 		const reads = history.reads.length;
-		console.log({ seed, faults, ...counts, reads, holds: holds.length });
+		console.log({ PLINTH_SEED: seed, faults, ...counts, reads, holds: holds.length });
 		expect(problemsOf(history)).toEqual([]);
 		expect(brokenWatches).toEqual([]);
 		expect(counts.done).toBeGreaterThan(0);

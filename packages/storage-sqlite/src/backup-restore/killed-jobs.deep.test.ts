@@ -1,9 +1,10 @@
 import { seededRandom } from "@plinth/runtime/testing";
+import { seedOr } from "@plinth/test-support/seeds";
 import { afterAll, beforeAll, describe, it } from "vitest";
 import { type TestDirectory, testDirectory } from "../directory.fixture.ts";
 import { killJob, makeOriginal } from "./killed-jobs.fixture.ts";
 
-const seed = Number(process.env.PLINTH_SEED ?? Date.now() % 1_000_000);
+const seed = seedOr(Date.now() % 1_000_000);
 
 let directory: TestDirectory;
 

@@ -1,8 +1,9 @@
 import { seededRandom } from "@plinth/runtime/testing";
+import { seedOr } from "@plinth/test-support/seeds";
 import { describe, it } from "vitest";
 import { crashRounds, damageRounds } from "./crash-rounds.fixture.ts";
 
-const seed = Number(process.env.PLINTH_SEED ?? Date.now() % 1_000_000);
+const seed = seedOr(Date.now() % 1_000_000);
 
 describe(`a process that is killed while it writes (PLINTH_SEED=${seed})`, () => {
 	it("leaves all that it acknowledged, and nothing half done, 200 times", async () => {

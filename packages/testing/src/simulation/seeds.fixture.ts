@@ -1,12 +1,5 @@
 import { type SimulationOptions, type SimulationResult, simulate } from "./simulation.fixture.ts";
 
-/** The numbers from one on, or those that the environment asks for. */
-export function seeds(count: number): readonly number[] {
-	const first = Number(process.env.PLINTH_SEED ?? 1);
-	const length = Number(process.env.PLINTH_SEEDS ?? count);
-	return Array.from({ length }, (_, at) => first + at);
-}
-
 /**
  * Simulates each seed, and adds up how often things happened.
  *
@@ -19,7 +12,7 @@ export async function simulateAll(chosen: Iterable<number>): Promise<SimulationR
 		if (violations.length > 0) {
 			throw new Error(
 				`seed ${seed} violates a promise:\n${violations.join("\n")}\n` +
-					`to replay it: PLINTH_SEED=${seed} PLINTH_SEEDS=1 pnpm --filter @plinth/testing test:deep`,
+					`to replay it: PLINTH_SEED=${seed} PLINTH_RUNS=1 pnpm --filter @plinth/testing test:deep`,
 			);
 		}
 		for (const name of Object.keys(sums) as (keyof typeof sums)[]) {
