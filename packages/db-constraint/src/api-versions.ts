@@ -1,9 +1,6 @@
 const pattern = /^v(\d+)(?:(alpha|beta)(\d+))?$/;
 
-/**
- * Compares two versions of an API: `v1alpha1`, `v1beta2`, `v1`, `v2` are in order. One that is
- * malformed is before all others.
- */
+/** Compares two versions of an API: `v1alpha1` < `v1beta2` < `v1` < `v2`. A malformed version is the oldest. */
 export function compareApiVersions(a: string, b: string): number {
 	const [left, right] = [rank(a), rank(b)];
 	for (const [i, part] of left.entries()) {

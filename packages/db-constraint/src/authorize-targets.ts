@@ -1,7 +1,7 @@
 /**
- * Decisions on what callers name: the targets of references, and owners. Each is decided by its name before
- * anything is read, so that a refusal does not depend on whether there is a target. Only where a type's
- * hook must see the resource, what is stored decides, as it does for a Read.
+ * Authorizes callers to name targets of references and owners. Each is decided by its name before anything
+ * is read, so that a refusal does not reveal whether the target exists. Only if a hook of the type needs the
+ * resource does the stored resource decide, as for a Read.
  */
 import { Code } from "@connectrpc/connect";
 import type { Resource } from "@plinth/proto";
@@ -10,7 +10,7 @@ import { denialOf, isElsewhere } from "@plinth/resource";
 import { Refused } from "@plinth/storage";
 import { type KeyLike, keyString } from "./resource-key.ts";
 
-/** A target as a resource of that tenancy names it. */
+/** The target as seen from a resource in the given tenancy. */
 export function namedTarget(
 	key: KeyLike,
 	groupVersion: string,
@@ -26,9 +26,9 @@ export function namedTarget(
 }
 
 /**
- * Passes what is allowed, and what takes a look at the target.
+ * Throws if the decision is a denial. Decisions that need the resource pass.
  *
- * @throws Refused PermissionDenied with the authorizer's message, as a Read is refused.
+ * @throws Refused PermissionDenied with the authorizer's message, as for a Read.
  */
 export function enforce(decision: Decision): void {
 	const denial = denialOf(decision);
@@ -37,15 +37,15 @@ export function enforce(decision: Decision): void {
 	}
 }
 
-/** Decides with what is stored, where the name was not enough. @throws Refused PermissionDenied. */
+/** Decides by the stored resource if the name was not sufficient. @throws Refused PermissionDenied. */
 export type DecideWithStored = (key: KeyLike, stored: Resource) => void;
 
 /**
  * Decides by their names whether a caller may name all targets.
  *
- * @param caller - absent: the deployment itself, which may.
- * @returns decides, where names were not enough, with what is stored.
- * @throws Refused PermissionDenied where the caller may not name one.
+ * @param caller - `undefined`: the deployment itself, which may name all.
+ * @returns a function that decides by the stored resource if the name was not sufficient.
+ * @throws Refused PermissionDenied if the caller may not name a target.
  */
 export function decideTargets(
 	caller: Caller | undefined,
@@ -71,7 +71,7 @@ export function decideTargets(
 	};
 }
 
-/** A target as another deployment sends it. */
+/** A target in a request of another deployment. */
 interface SentTarget {
 	readonly key?: KeyLike | undefined;
 	readonly groupVersion: string;

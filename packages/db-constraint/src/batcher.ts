@@ -1,49 +1,46 @@
-/** What waits for a batch. */
-interface Waiting<Question, Answer> {
-	readonly question: Question;
-	readonly resolve: (answer: Answer) => void;
+/** An item that waits for the next call. */
+interface Pending<Item, Result> {
+	readonly item: Item;
+	readonly resolve: (result: Result) => void;
 	readonly reject: (reason: unknown) => void;
 }
 
-/**
- * Calls that carry many questions: one call at a time, and whatever is asked meanwhile goes with
- * the next one.
- */
-export class Batcher<Question, Answer> {
-	readonly #call: (questions: readonly Question[]) => Promise<readonly Answer[]>;
+/** Merges items into calls: one call at a time; items submitted meanwhile are sent with the next one. */
+export class Batcher<Item, Result> {
+	readonly #call: (items: readonly Item[]) => Promise<readonly Result[]>;
 	readonly #size: number;
-	#waiting: Waiting<Question, Answer>[] = [];
-	#calling = false;
+	#pending: Pending<Item, Result>[] = [];
+	#isCalling = false;
 
-	/** @param size - how many questions a call carries at most. */
-	constructor(call: (questions: readonly Question[]) => Promise<readonly Answer[]>, size: number) {
+	/** @param size - the maximum number of items per call. */
+	constructor(call: (items: readonly Item[]) => Promise<readonly Result[]>, size: number) {
 		this.#call = call;
 		this.#size = size;
 	}
 
-	/** The answer to one question; rejects as the call does that carries it. */
-	ask(question: Question): Promise<Answer> {
+	/** Returns the result for one item. Rejects if the call that carries the item does. */
+	submit(item: Item): Promise<Result> {
 		return new Promise((resolve, reject) => {
-			this.#waiting.push({ question, resolve, reject });
-			if (!this.#calling) {
-				this.#calling = true;
-				void this.#work();
+			this.#pending.push({ item, resolve, reject });
+			if (!this.#isCalling) {
+				this.#isCalling = true;
+				void this.#run();
 			}
 		});
 	}
 
-	async #work(): Promise<void> {
-		while (this.#waiting.length > 0) {
-			const batch = this.#waiting.slice(0, this.#size);
-			this.#waiting = this.#waiting.slice(this.#size);
+	async #run(): Promise<void> {
+		while (this.#pending.length > 0) {
+			const batch = this.#pending.slice(0, this.#size);
+			this.#pending = this.#pending.slice(this.#size);
 			try {
-				const answers = await this.#call(batch.map(({ question }) => question));
+				const results = await this.#call(batch.map(({ item }) => item));
 				for (const [i, { resolve, reject }] of batch.entries()) {
-					const answer = answers[i];
-					if (answer === undefined) {
-						reject(new Error("the deployment answered fewer questions than it was asked"));
+					const result = results[i];
+					if (result === undefined) {
+						reject(new Error("the deployment returned fewer results than it was sent items"));
 					} else {
-						resolve(answer);
+						resolve(result);
 					}
 				}
 			} catch (failure) {
@@ -52,6 +49,6 @@ export class Batcher<Question, Answer> {
 				}
 			}
 		}
-		this.#calling = false;
+		this.#isCalling = false;
 	}
 }

@@ -18,10 +18,10 @@ import { newShadow, sameTarget, shadowName } from "./shadow.ts";
 import { lookup, putRecord, readShadow } from "./shadow-records.ts";
 
 /**
- * Whether resources of this deployment own some of the caller's, in the order of the questions. Valid is said
- * only in the commit that records the caller's deployment in the owner's shadow, one for all questions about
- * an owner; not valid only where it is certain, by a strong read; whatever lies between is not known, and
- * nothing follows from it.
+ * Checks whether resources of this deployment own resources of the caller's, in the order of the request.
+ * An ownership is reported valid only by the commit that records the caller's deployment in the owner's shadow
+ * (one commit for all ownerships of an owner), and not valid only if a strong read is certain of it.
+ * Anything else is reported as not known, and changes nothing.
  */
 export async function checkOwnerships(
 	context: ConstraintContext,
@@ -38,7 +38,7 @@ export async function checkOwnerships(
 			try {
 				await checkOwner(context, from, same, verdicts);
 			} catch (err) {
-				// The other owners of the request have nothing to do with it.
+				// Must not fail the other owners of the request.
 				context.logger.debug({ err }, "an owner could not be checked");
 			}
 		}),
@@ -46,7 +46,7 @@ export async function checkOwnerships(
 	return ownerships.map((each) => verdicts.get(each) ?? Verdict.UNSPECIFIED);
 }
 
-/** Answers questions about one owner. */
+/** Checks the ownerships of one owner. */
 async function checkOwner(
 	context: ConstraintContext,
 	from: Deployed,
@@ -74,7 +74,7 @@ async function checkOwner(
 	}
 }
 
-/** Whether it is the full name of a resource of this service, of a type that is known. */
+/** Whether the key is the full name of a resource of this service, of a known type. */
 function isOwn({ descriptor }: ConstraintContext, owner: ResourceKey): boolean {
 	const type = descriptor.typeOf(owner);
 	return (
@@ -85,7 +85,7 @@ function isOwn({ descriptor }: ConstraintContext, owner: ResourceKey): boolean {
 	);
 }
 
-/** Records in the owner's shadow that the caller's deployment has ownees of it. */
+/** Records in the owner's shadow that the caller's deployment stores ownees of it. */
 async function record(
 	{ backend, runtime }: ConstraintContext,
 	from: Deployed,
@@ -130,7 +130,7 @@ function withOwnees(shadow: Shadow, deployment: Deployed, requires: boolean): Sh
 	return { ...shadow, ownees: [...shadow.ownees.filter((each) => each !== before), ownees] };
 }
 
-/** Whether the owner references the ownee; a "no" is final, as `finalAnswers` are. */
+/** Whether the owner references the ownee. A "no" is final, like `finalDecisions`. */
 async function references(
 	context: ConstraintContext,
 	{ owner, ownerUid, ownee }: Ownership,

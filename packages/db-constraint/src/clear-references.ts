@@ -7,12 +7,11 @@ import type { KeyLike } from "./resource-key.ts";
 import { sameTarget } from "./shadow.ts";
 
 /**
- * Clears a resource's references to the targets, those with the rule UNSET alone, by compare-and-swap on
- * the resource as it was read. Straight to the storage: no hooks run, and it is allowed wherever the
- * resource is.
+ * Clears a resource's UNSET references to the targets, by compare-and-swap on the resource as it was read.
+ * Writes to the storage directly: no hooks run, and marked resources and namespaces accept the write.
  *
- * @param more - what is committed with it.
- * @throws what a commit of the store throws: conflicts mean looking again.
+ * @param more - mutations of the same commit.
+ * @throws the errors of `store.commit`. On a conflict, read the resource again.
  */
 export async function clearReferences(
 	{ descriptor, environment, runtime }: ConstraintContext,

@@ -5,7 +5,7 @@ import {
 	oneof as oneofRules,
 } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 
-/** Why a reference in the field can't be cleared without breaking its rules; `undefined` where it can. */
+/** Why a reference in the field can't be cleared without violating its rules; `undefined` if it can. */
 export function reasonNotClearable(field: DescField): string | undefined {
 	if (field.presence === FeatureSet_FieldPresence.LEGACY_REQUIRED) {
 		return "is required";

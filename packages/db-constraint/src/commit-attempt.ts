@@ -29,22 +29,22 @@ import { isHeld, newShadow, referencesFinalizer, shadowName } from "./shadow.ts"
 import { lookup, ResourceShadow, type StoredShadow } from "./shadow-records.ts";
 import { assertMayDelete } from "./succession.ts";
 
-/** One attempt at a commit: everything is read anew, and the commit asserts what it depends on. */
+/** One attempt at a commit: reads everything it depends on, and asserts that in the commit. */
 export class CommitAttempt {
 	readonly #context: ConstraintContext;
 	readonly #holderQuery: HolderQuery;
-	readonly #given: readonly Mutation[];
+	readonly #mutations: readonly Mutation[];
 	readonly #options: CommitOptions;
 	readonly #plan: CommitPlan;
 	readonly #references: ReferencePlan;
-	/** What becomes of each of the caller's mutations; `undefined` where it is left out. */
+	/** The mutation committed in place of each of the caller's; `undefined` if it is omitted. */
 	readonly #own: (Mutation | undefined)[];
-	/** What this commit creates, by key. */
+	/** The resources that this commit creates, by key. */
 	readonly #created = new Map<string, Resource>();
-	/** What this commit deletes or marks, by key. */
+	/** The resources that this commit deletes or marks, by key. */
 	readonly #deleted = new Set<string>();
 	readonly #checks: { readonly checking: StoredShadow; readonly before: Shadow }[] = [];
-	/** The positions of the caller's mutations among those that are committed. */
+	/** For each committed mutation of the caller, its position among the caller's mutations. */
 	#positions: readonly number[] = [];
 
 	constructor(
@@ -55,7 +55,7 @@ export class CommitAttempt {
 	) {
 		this.#context = context;
 		this.#holderQuery = holderQuery;
-		this.#given = mutations;
+		this.#mutations = mutations;
 		this.#options = options;
 		this.#own = [...mutations];
 		this.#plan = new CommitPlan(context.backend, context.runtime);
@@ -67,27 +67,27 @@ export class CommitAttempt {
 		});
 	}
 
-	/** @throws Busy, or what the storage throws: see `isConflictOfOurs`. */
+	/** @throws RetryableConflict, or the errors of the storage: see `isInternalConflict`. */
 	async run(): Promise<Commit> {
-		for (const mutation of this.#given) {
+		for (const mutation of this.#mutations) {
 			if (mutation.op === "put" && mutation.expectedVersion === "") {
 				this.#created.set(this.#keyString(mutation.resource.id), mutation.resource);
 			}
 		}
 		await this.#absorbShadowAsserts();
-		for (const [at, mutation] of this.#given.entries()) {
+		for (const [at, mutation] of this.#mutations.entries()) {
 			if (mutation.op === "delete") {
 				await this.#planDelete(at, mutation);
 			}
 		}
-		const [only] = this.#given;
-		if (only?.op === "delete" && this.#given.length === 1 && this.#deleted.size === 0) {
-			// What is not there, or is another one, the storage knows what to say of: it changes nothing.
-			return this.#context.backend.commit(this.#given, this.#options);
+		const [only] = this.#mutations;
+		if (only?.op === "delete" && this.#mutations.length === 1 && this.#deleted.size === 0) {
+			// The resource is absent or another incarnation: the storage handles that, and nothing changes.
+			return this.#context.backend.commit(this.#mutations, this.#options);
 		}
-		// What is marked, like what is deleted, is no target any more for the rest of the commit.
+		// Plan marks first: like deleted resources, marked ones are no targets for the rest of the commit.
 		for (const marks of [true, false]) {
-			for (const [at, mutation] of this.#given.entries()) {
+			for (const [at, mutation] of this.#mutations.entries()) {
 				const isLeft = mutation.op === "put" && this.#own[at] === mutation;
 				if (isLeft && (await this.#marks(mutation)) === marks) {
 					await this.#planPut(at, mutation);
@@ -99,36 +99,36 @@ export class CommitAttempt {
 		return this.#commit();
 	}
 
-	/** Makes what asked whether it may be deleted what it was before. */
+	/** Reverts the shadows that this attempt has put to CHECKING. */
 	async revertCheck(): Promise<void> {
 		await Promise.all(
 			this.#checks.map(({ checking, before }) => revertCheck(this.#context, checking, before)),
 		);
 	}
 
-	/** Tells other deployments that what was established is not going to be committed. */
-	giveUp(): void {
+	/** Hints to other deployments that the established references will not be committed. */
+	abandon(): void {
 		this.#context.hints.released(abandonedBy(this.#references));
 	}
 
-	/** Whether nothing that the caller named has failed, so that beginning again may help. */
+	/** Whether no mutation of the caller is part of the conflict, so that a retry may succeed. */
 	isInternalConflict(failure: unknown): boolean {
-		return isConflict(failure) && this.#callers(failure).length === 0;
+		return isConflict(failure) && this.#callerPositions(failure).length === 0;
 	}
 
-	/** The failure in the caller's terms: conflicts name the caller's mutations. */
+	/** The failure with the positions of the caller's mutations. */
 	inTermsOfCaller(failure: unknown): unknown {
 		if (!isConflict(failure)) {
 			return failure;
 		}
 		const names = [failure.message.slice(failure.message.indexOf(": ") + 2)];
-		const positions = this.#callers(failure);
+		const positions = this.#callerPositions(failure);
 		return failure instanceof CasFailure
 			? new CasFailure(positions, names)
 			: new WrongUid(positions, names);
 	}
 
-	#callers(failure: CasFailure | WrongUid): readonly number[] {
+	#callerPositions(failure: CasFailure | WrongUid): readonly number[] {
 		return failure.mutations.flatMap((index) => this.#positions[index] ?? []);
 	}
 
@@ -140,16 +140,16 @@ export class CommitAttempt {
 		if (!this.#options.dryRun) {
 			this.#context.hints.released(releasesOf(this.#context, this.#references.released));
 		}
-		const answers = this.#given.map((_, at) => resources[this.#positions.indexOf(at)]);
-		return { version, resources: answers };
+		const stored = this.#mutations.map((_, at) => resources[this.#positions.indexOf(at)]);
+		return { version, resources: stored };
 	}
 
 	/**
-	 * Callers may assert the shadow of what they write, which the commit changes itself: it begins with that
-	 * version of the shadow, or not at all.
+	 * Callers may assert the shadow of a resource that they write. The commit changes that shadow itself, so
+	 * the assert is replaced by a check of the version that the attempt has read.
 	 */
 	async #absorbShadowAsserts(): Promise<void> {
-		for (const [at, mutation] of this.#given.entries()) {
+		for (const [at, mutation] of this.#mutations.entries()) {
 			if (
 				mutation.op !== "assert" ||
 				mutation.expectedVersion === undefined ||
@@ -158,7 +158,7 @@ export class CommitAttempt {
 				continue;
 			}
 			const { id, expectedVersion } = mutation;
-			const written = this.#given
+			const written = this.#mutations
 				.filter((other) => other.op !== "assert")
 				.map((other) => this.#key(other.op === "put" ? other.resource.id : other.id))
 				.find((key) => shadowName(key) === id.name);
@@ -167,7 +167,7 @@ export class CommitAttempt {
 			}
 			const edit = await this.#plan.shadow(written);
 			if ((edit.stored?.version ?? "") !== expectedVersion) {
-				this.#positions = this.#given.map((_, position) => position);
+				this.#positions = this.#mutations.map((_, position) => position);
 				throw new CasFailure([at], [displayKey(written)]);
 			}
 			edit.asserted = true;
@@ -190,23 +190,23 @@ export class CommitAttempt {
 		this.#deleted.add(this.#keyString(id));
 		await assertMayDelete(this.#context);
 		if (hasFinalizer(stored, referencesFinalizer)) {
-			this.#keep(at, stored, withReferencesAlone(this.#context.runtime, stored));
+			this.#markInstead(at, stored, withReferencesAlone(this.#context.runtime, stored));
 			return;
 		}
 		const left = await this.#checkDeletion(edit);
 		this.#references.releaseAll(edit.next);
 		if (left.next !== undefined && isHeld(left.next)) {
-			this.#keep(at, stored, markedWithReferences(this.#context.runtime, stored));
+			this.#markInstead(at, stored, markedWithReferences(this.#context.runtime, stored));
 			left.next = { ...left.next, lifecycle: Lifecycle.DELETING };
 		} else {
 			left.next = undefined;
 		}
 	}
 
-	/** Stores the marked resource in place of its removal; whoever removes it writes the tombstone. */
-	#keep(at: number, stored: Resource, marked: Resource): void {
+	/** Stores the marked resource instead of deleting it. The commit that deletes it writes the tombstone. */
+	#markInstead(at: number, stored: Resource, marked: Resource): void {
 		this.#own[at] = { op: "put", resource: marked, expectedVersion: stored.version };
-		for (const [other, mutation] of this.#given.entries()) {
+		for (const [other, mutation] of this.#mutations.entries()) {
 			if (isTombstoneOf(mutation, stored)) {
 				this.#own[other] = undefined;
 			}
@@ -219,7 +219,7 @@ export class CommitAttempt {
 		if (id === undefined) {
 			return;
 		}
-		// What the commit creates is not there, or the commit fails.
+		// A resource to be created does not exist, or the commit fails.
 		const creates = expectedVersion === "";
 		const stored = creates ? undefined : await this.#stored(id, expectedVersion);
 		const resource = withStoredFinalizer(mutation.resource, stored);
@@ -235,33 +235,33 @@ export class CommitAttempt {
 			stored !== undefined && stored.id?.type?.groupVersion !== id.type?.groupVersion;
 		if (owns || wasOther || this.#context.descriptor.hasReferences(resource)) {
 			await this.#references.add(resource, stored);
-			await this.#uphold(at, { ...mutation, resource });
+			await this.#endReports(at, { ...mutation, resource });
 		}
 	}
 
-	/** A write that takes away the reason of a report ends the report. */
-	async #uphold(at: number, mutation: Mutation & { op: "put" }): Promise<void> {
+	/** Ends the reports in the status whose reason the write removes. */
+	async #endReports(at: number, mutation: Mutation & { op: "put" }): Promise<void> {
 		const { environment, runtime } = this.#context;
 		const { resource } = mutation;
 		if (resource.status[statusKey] === undefined) {
 			return;
 		}
-		const { next } = await this.#plan.shadow(this.#key(resource.id));
+		const { next: shadow } = await this.#plan.shadow(this.#key(resource.id));
 		const present = new Set(environment.deployments().map(({ uid }) => uid));
-		const outgoing = next?.outgoing ?? [];
+		const outgoing = shadow?.outgoing ?? [];
 		const holds = {
 			[referencesResolved]: outgoing.every(({ targetUid }) => targetUid !== ""),
 			[targetsKept]: outgoing.every(
 				({ deploymentUid }) => deploymentUid === "" || present.has(deploymentUid),
 			),
 		};
-		const upheld = withEndedReports(resource, holds, runtime.clock);
-		if (upheld !== resource) {
-			this.#own[at] = { ...mutation, resource: upheld };
+		const next = withEndedReports(resource, holds, runtime.clock);
+		if (next !== resource) {
+			this.#own[at] = { ...mutation, resource: next };
 		}
 	}
 
-	/** Whether the put is the first that marks the resource. */
+	/** Whether the put sets the mark of the resource. */
 	async #marks({ resource, expectedVersion }: Mutation & { op: "put" }): Promise<boolean> {
 		if (!isMarkedForDeletion(resource) || resource.id === undefined) {
 			return false;
@@ -290,11 +290,11 @@ export class CommitAttempt {
 		left.next = { ...shadow, lifecycle: Lifecycle.DELETING };
 	}
 
-	/** The shadow as the deletion finds it: without those who have let go. */
+	/** Checks whether the resource may be deleted, and returns its shadow without released holders. */
 	async #checkDeletion(edit: ShadowEdit): Promise<ShadowEdit> {
 		const { stored, next } = edit;
 		if (next?.lifecycle === Lifecycle.CHECKING) {
-			throw new RetryableConflict("another deletion asks whether it may go");
+			throw new RetryableConflict("another deletion of it is being checked");
 		}
 		if (stored === undefined || next === undefined || !isHeld(next)) {
 			return edit;
@@ -316,7 +316,7 @@ export class CommitAttempt {
 		return checked;
 	}
 
-	/** What is stored; read strongly where it does not look like what the caller has seen. */
+	/** The stored resource; read strongly if its version is not the one that the caller expects. */
 	async #stored(id: NonNullable<Resource["id"]>, expected: string): Promise<Resource | undefined> {
 		const { backend } = this.#context;
 		const stored = await lookup(backend, id);

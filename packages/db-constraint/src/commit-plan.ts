@@ -10,20 +10,20 @@ import type { KeyLike } from "./resource-key.ts";
 import { isEmpty, shadowName } from "./shadow.ts";
 import { putRecord, readShadow, recordId, type StoredShadow } from "./shadow-records.ts";
 
-/** A shadow that a commit reads, and what becomes of it. */
+/** A shadow that a commit reads and may change. */
 export interface ShadowEdit {
 	readonly name: string;
-	/** As it is stored. */
+	/** The stored shadow. */
 	readonly stored: StoredShadow | undefined;
-	/** As the commit leaves it. */
+	/** The shadow after the commit. */
 	next: Shadow | undefined;
-	/** Whether the commit depends on it even where it does not change it. */
+	/** Whether the commit depends on it even if it does not change it. */
 	asserted: boolean;
 }
 
 /**
- * What a commit of resources does besides: one mutation for each shadow that it writes or depends
- * on, however many of its resources have to do with it, and asserts of all else that it has read.
+ * The additional mutations of a commit of resources: one per shadow that the commit writes or depends on,
+ * however many of its resources use that shadow, and asserts of everything else that it has read.
  */
 export class CommitPlan {
 	readonly #backend: StorageBackend;
@@ -44,25 +44,25 @@ export class CommitPlan {
 			return known;
 		}
 		const stored = await readShadow(this.#backend, name);
-		// Somebody may have asked for the same one meanwhile.
+		// A concurrent call may have added the same one.
 		const edit = this.#edits.get(name) ?? { name, stored, next: stored?.shadow, asserted: false };
 		this.#edits.set(name, edit);
 		return edit;
 	}
 
-	/** Puts a shadow that is known already, in place of reading it. */
+	/** Sets a shadow that is known already, instead of reading it. */
 	preset(stored: StoredShadow): ShadowEdit {
 		const edit = { name: stored.name, stored, next: stored.shadow, asserted: true };
 		this.#edits.set(stored.name, edit);
 		return edit;
 	}
 
-	/** Adds an assert, once for each key. */
+	/** Adds an assert, once per key. */
 	assert(key: string, mutation: Mutation): void {
 		this.#asserts.set(key, mutation);
 	}
 
-	/** Everything that goes into the commit beside the resources. */
+	/** All mutations of the commit other than those of the resources. */
 	mutations(): readonly Mutation[] {
 		const mutations = [...this.#asserts.values()];
 		for (const { name, stored, next, asserted } of this.#edits.values()) {
@@ -94,7 +94,7 @@ function recordIdOf(stored: StoredShadow) {
 	return { ...recordId(stored.name), uid: stored.resource.id?.uid ?? "" };
 }
 
-/** The key of a shadow's resource. @throws Error where it has none: a fault of this package. */
+/** The key of a shadow's resource. @throws Error if it has none, which is a bug of this package. */
 export function keyOfShadow(shadow: Shadow): ResourceKey {
 	if (shadow.resource === undefined) {
 		throw new Error("a resource shadow names no resource");

@@ -7,11 +7,11 @@ import { shadowName, sourceOf, withSource } from "./shadow.ts";
 import { updateShadow } from "./shadow-update.ts";
 
 /**
- * Makes a tentative source confirmed, where the establishment is one of those that the source lives
- * by: not newer than its newest, and not from before it was dropped the last time. Nothing happens
- * otherwise; no source is ever made here.
+ * Confirms a tentative source if the establishment is valid for it: not newer than the source's latest
+ * one, and not older than the last time that the source was dropped. Otherwise does nothing; never creates
+ * a source.
  *
- * @throws ConnectError Unavailable while a deletion asks about the target: its shadow must not change.
+ * @throws ConnectError Unavailable while a deletion of the target is being checked: its shadow must not change.
  */
 export async function confirmSource(
 	context: ConstraintContext,

@@ -15,9 +15,9 @@ export interface Release {
 	readonly targetUid: string;
 }
 
-/** What all parts of the constraints of one server share. */
+/** The dependencies that all parts of the constraints of one server share. */
 export interface ConstraintContext {
-	/** The storage below: what is committed there is not checked. */
+	/** The undecorated storage: commits to it are not checked. */
 	readonly backend: StorageBackend;
 	readonly descriptor: ServiceDescriptor;
 	readonly environment: Environment;
@@ -26,18 +26,18 @@ export interface ConstraintContext {
 	readonly runtime: Runtime;
 	readonly logger: Logger;
 	readonly limits: ConstraintLimits;
-	/** Decides on the callers that other deployments send; absent: all of them are accepted. */
+	/** Authenticates the callers that other deployments send. Default: all are accepted. */
 	readonly callers?: CallerAuthenticator | undefined;
-	/** Passes hints on to those who may want to ask. They may get lost. */
+	/** Delivers hints. They may be lost. */
 	readonly hints: Hints;
 }
 
-/** Hints: that something may be worth a question. Bounded; what does not fit is forgotten. */
+/** Hints that a holder query may be worthwhile. Bounded: excess hints are dropped. */
 export interface Hints {
-	/** This deployment may no longer reference targets of others. */
+	/** This deployment may no longer reference targets of other deployments. */
 	released(releases: readonly Release[]): void;
-	/** A deployment may no longer reference a resource of this one. */
+	/** A deployment may no longer reference a resource of this one: query it. */
 	queryHolderSoon(shadowName: string, deploymentUid: string): void;
-	/** A target of a reference of this deployment is being deleted for good. */
+	/** A target of a reference of this deployment is irrevocably being deleted. */
 	deleting(deploymentUid: string, target: KeyLike, targetUid: string): void;
 }

@@ -22,16 +22,16 @@ import { referencesFinalizer } from "./shadow.ts";
 import { lookup, ResourceShadow } from "./shadow-records.ts";
 
 /**
- * The storage as everything above sees it: what is committed through it keeps references true.
+ * The storage for all other packages: commits through it maintain the integrity of references.
  *
  *     commit ─▶ attempt: read shadows ─▶ check deletions ─▶ establish ─▶ commit with all asserts
  *                  ▲                                                          │
- *                  └──── with jitter, where only shadows, guards or targets ──┘ changed meanwhile
+ *                  └── with jitter, if only shadows, guards or targets changed ──┘
  *
- * A conflict on what the caller writes or asserts is the caller's, as it would be without this store.
+ * A conflict on a resource that the caller writes or asserts is returned to the caller, as without this store.
  *
- * Fails as Refused: FailedPrecondition for references and deletions that can't be, Unavailable where a
- * deployment that must be asked can't be reached, or others kept changing what the commit depends on.
+ * Commits fail with Refused: FailedPrecondition if a reference or a deletion is not possible, Unavailable
+ * if a deployment can't be reached or the shadows, guards or targets kept changing.
  */
 export function createConstraintStore(
 	context: ConstraintContext,
@@ -76,9 +76,9 @@ async function commit(
 			}
 			if (!again || left <= 1) {
 				if (!(failure instanceof Inconsistent)) {
-					attempt.giveUp();
+					attempt.abandon();
 				}
-				throw again ? keptChanging(failure) : attempt.inTermsOfCaller(failure);
+				throw again ? contended(failure) : attempt.inTermsOfCaller(failure);
 			}
 		}
 		await backoff.wait();
@@ -86,8 +86,8 @@ async function commit(
 }
 
 /**
- * Whether the commit has nothing to do with references: it puts resources of types that have none, without
- * owners, and neither marks one nor puts one that is marked.
+ * Whether the commit does not concern references: it only puts unmarked resources without owners, of types
+ * without references, and marks none.
  */
 async function isPlain(
 	{ backend, descriptor }: ConstraintContext,
@@ -125,7 +125,7 @@ function isUnrelated(resource: Resource): boolean {
 	);
 }
 
-/** Answers `undefined` where another schema has come into force meanwhile, or seems to have. */
+/** Returns `undefined` if another schema has come into force, or may have. */
 async function commitPlain(
 	context: ConstraintContext,
 	mutations: readonly Mutation[],
@@ -146,7 +146,7 @@ async function commitPlain(
 	}
 }
 
-/** Records of this package, tombstones and asserts have no references. */
+/** Whether the mutation has no references: records of this package, tombstones, and asserts. */
 function isUnconstrained(mutation: Mutation): boolean {
 	if (mutation.op === "assert") {
 		return true;
@@ -156,7 +156,7 @@ function isUnconstrained(mutation: Mutation): boolean {
 	return isTombstone({ id }) || (id?.type?.kind === kind && id.type.group === group);
 }
 
-function keptChanging(failure: unknown): Refused {
+function contended(failure: unknown): Refused {
 	const why =
 		failure instanceof RetryableConflict ? failure.message : "references changed at the same time";
 	return new Refused(Code.Unavailable, `${why}: try again`);

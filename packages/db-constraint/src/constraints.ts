@@ -16,43 +16,40 @@ import { SchemaPass } from "./schema-pass.ts";
 import type { ServiceDescriptor } from "./service-descriptor.ts";
 import { ShadowIndex } from "./shadow-index.ts";
 
-/** What constraints are made of. */
+/** Options of `createConstraints`. */
 export interface ConstraintsOptions {
-	/** The storage below. */
+	/** The storage to decorate. */
 	readonly backend: StorageBackend;
 	readonly descriptor: ServiceDescriptor;
 	readonly environment: Environment;
-	/**
-	 * Decides on the callers that other deployments send with what they reference; all are accepted where it
-	 * is absent.
-	 */
+	/** Authenticates the callers that other deployments send with their references. Default: all are accepted. */
 	readonly callers?: CallerAuthenticator;
-	/** The real world where it is absent. */
+	/** Default: the system runtime. */
 	readonly runtime?: Runtime;
-	/** Nothing is logged where it is absent. */
+	/** Default: no logging. */
 	readonly logger?: Logger;
-	/** Limits that differ from `defaultLimits`. */
+	/** Overrides of `defaultLimits`. */
 	readonly limits?: Partial<ConstraintLimits>;
 }
 
 /** The constraints of one server. */
 export interface Constraints {
-	/** The storage for everything above: what is committed through it keeps references true. */
+	/** The decorated storage: commits through it maintain the integrity of references. */
 	readonly store: StorageBackend;
-	/** What this deployment serves to the others. */
+	/** The service that other deployments call. */
 	readonly service: ServiceImpl<typeof SchemaMixinService>;
 	readonly context: ConstraintContext;
 	readonly holderQuery: HolderQuery;
 	readonly hints: HintsChannel;
-	/** Brings the schema of references into force: to be begun before the first commit. */
+	/** Brings the schema of references into force. Must be begun before the first commit. */
 	readonly schemaPass: SchemaPass;
-	/** What there is to measure, as of now. It costs nothing that grows with what is stored. */
+	/** The current measurements. The cost does not grow with the number of resources. */
 	metrics(): ReferenceMetrics;
-	/** Follows the shadows until the signal aborts. Deletions and questions wait until it runs. */
+	/** Follows the shadows until the signal aborts. Deletions and holder queries wait until it runs. */
 	run(signal: AbortSignal): Promise<void>;
 }
 
-/** Puts constraints around a storage. */
+/** Decorates a storage with constraints. */
 export function createConstraints(options: ConstraintsOptions): Constraints {
 	const { backend, descriptor, environment } = options;
 	const runtime = options.runtime ?? systemRuntime;

@@ -11,22 +11,22 @@ import { RetryableConflict } from "./retryable-conflict.ts";
 import { displayDeployed, withoutDeployment } from "./shadow.ts";
 import { putRecord, type StoredShadow, shadowOf } from "./shadow-records.ts";
 
-/** What a deletion may do, found out by asking all who hold the resource. */
+/** A deletion that no holder blocks. */
 export interface DeletionCheck {
-	/** What the commit of the deletion must find: the very CHECKING that preceded the questions. */
+	/** The CHECKING shadow that preceded the holder queries. The commit of the deletion must replace exactly it. */
 	readonly checking: StoredShadow;
-	/** The shadow as it was, without those who have let go. */
+	/** The shadow before the check, without the holders that have released the resource. */
 	readonly left: Shadow;
 }
 
 /**
- * Asks all who hold a resource whether it may be deleted.
+ * Queries all holders of a resource whether it may be deleted.
  *
- *     ACTIVE ──put──▶ CHECKING ──ask all──┬─ somebody blocks ──▶ ACTIVE as it was, Refused
- *                                         └─ nobody does ──▶ the caller's commit, over CHECKING
+ *     ACTIVE ──put──▶ CHECKING ──query holders──┬─ some block ──▶ ACTIVE as before, Refused
+ *                                               └─ none does ──▶ the caller's commit replaces CHECKING
  *
- * @throws Busy where the shadow changed meanwhile; Refused FailedPrecondition, naming who blocks as far as
- *   the caller may read it, and counting the others.
+ * @throws RetryableConflict if the shadow changed concurrently; Refused FailedPrecondition with the blockers
+ *   that the caller may read and the number of the others.
  */
 export async function checkDeletion(
 	context: ConstraintContext,
@@ -35,19 +35,19 @@ export async function checkDeletion(
 	{ dryRun = false, caller }: Pick<CommitOptions, "dryRun" | "caller">,
 ): Promise<DeletionCheck> {
 	const checking = dryRun ? stored : await beginCheck(context, stored);
-	let answers: readonly HolderResponse[];
+	let responses: readonly HolderResponse[];
 	try {
-		answers = await holderQuery.all(checking, { dryRun, caller });
+		responses = await holderQuery.all(checking, { dryRun, caller });
 	} catch (failure) {
 		await revertCheck(context, checking, stored.shadow);
 		throw failure;
 	}
-	const blockers = answers.filter(blocks);
+	const blockers = responses.filter(blocks);
 	if (blockers.length > 0) {
 		await revertCheck(context, checking, stored.shadow);
 		throw refusal(stored, blockers);
 	}
-	const left = answers
+	const left = responses
 		.filter(isReleased)
 		.reduce((shadow, { deployment }) => withoutDeployment(shadow, deployment.uid), stored.shadow);
 	return { checking, left };
@@ -65,20 +65,20 @@ async function beginCheck(
 		const { resources } = await backend.commit([put]);
 		const stored = resources[0] && shadowOf(resources[0]);
 		if (stored === undefined) {
-			throw new Error(`the storage did not answer the shadow ${name} that it stored`);
+			throw new Error(`the storage did not return the shadow ${name} that it stored`);
 		}
 		return stored;
 	} catch (failure) {
 		if (isConflict(failure)) {
-			throw new RetryableConflict("the shadow changed before the deletion could ask");
+			throw new RetryableConflict("the shadow changed before the deletion could be checked");
 		}
 		throw failure;
 	}
 }
 
 /**
- * Makes a CHECKING what it was before. Where that fails, the shadow has been taken back already, or
- * its storage can't be reached: then the owned-pending handler does it.
+ * Reverts a CHECKING shadow to its previous state. If that fails, it was reverted already, or the storage
+ * can't be reached; then the owned-pending handler reverts it.
  */
 export async function revertCheck(
 	{ backend, runtime, logger }: ConstraintContext,
@@ -95,7 +95,10 @@ export async function revertCheck(
 	try {
 		await backend.commit([put]);
 	} catch (failure) {
-		logger.debug({ err: failure, shadow: checking.name }, "a deletion's check was not taken back");
+		logger.debug(
+			{ err: failure, shadow: checking.name },
+			"the check of a deletion was not reverted",
+		);
 	}
 }
 
@@ -103,15 +106,15 @@ function refusal({ shadow }: StoredShadow, blockers: readonly HolderResponse[]):
 	const reasons = blockers.map((each) => {
 		const where = displayDeployed(each.deployment);
 		if (each.kind === "unknown") {
-			return `${where} may reference it and can't be asked (${each.why})`;
+			return `${where} may reference it and can't be asked (${each.reason})`;
 		}
-		return `it is referenced by ${displayBlockers(each.answer, where)}`;
+		return `it is referenced by ${displayBlockers(each.decision, where)}`;
 	});
 	const what = shadow.resource === undefined ? "the resource" : displayKey(shadow.resource);
 	return new Refused(Code.FailedPrecondition, `${what} can't be deleted: ${reasons.join("; ")}`);
 }
 
-/** Those that may be named, and how many others there are. */
+/** The blockers that may be named, and the number of the others. */
 function displayBlockers(
 	{ blockers, hidden }: Pick<HolderDecision, "blockers" | "hidden">,
 	where: string,

@@ -3,21 +3,21 @@ import { Lifecycle, type Shadow } from "@plinth/proto/gen/plinth/schema/v1/shado
 import { holders } from "./shadow.ts";
 import type { ShadowIndex } from "./shadow-index.ts";
 
-/** A resource of this deployment that is being deleted for good. */
+/** A resource of this deployment that is irrevocably being deleted. */
 export interface AnnouncedDeletion {
 	readonly target: ResourceKey;
 	readonly targetUid: string;
 }
 
-/** A step of a feed. */
+/** An event of a feed. */
 export type DeletionEvent =
 	| ({ readonly kind: "deletion" } & AnnouncedDeletion)
 	| { readonly kind: "end-of-snapshot" };
 
 /**
- * The resources of this deployment that are being deleted for good and that a deployment holds: all
- * that there are, then each that follows, until the signal aborts. One that is announced twice before
- * it is read is read once. CHECKING is never announced: it may be taken back.
+ * The resources of this deployment that are irrevocably being deleted and that the follower holds: first all
+ * current ones, then further ones, until the signal aborts. Repeated events of a resource are merged while
+ * they wait to be read. CHECKING is never announced: it may be reverted.
  */
 export async function* deletionFeed(
 	index: ShadowIndex,

@@ -8,10 +8,10 @@ import type { StorageBackend } from "@plinth/storage";
 import { isConflict } from "./conflict.ts";
 import { putRecord, readRecord } from "./shadow-records.ts";
 
-/** The name of the record of the identity under which a storage takes part. */
+/** The name of the record that keeps the identity of a storage. */
 export const deploymentRecord = "deployment";
 
-/** The record, or `undefined` where the storage has not registered yet. */
+/** The record, or `undefined` if the storage has not registered yet. */
 export async function readDeploymentRecord(
 	backend: StorageBackend,
 ): Promise<DeploymentRecord | undefined> {
@@ -19,7 +19,7 @@ export async function readDeploymentRecord(
 	return stored?.record.case === "deployment" ? stored.record.value : undefined;
 }
 
-/** Changes the record, reading it again on conflict. `change` answers `undefined` for no change. */
+/** Changes the record, and reads it again on conflict. `change` returns `undefined` for no change. */
 export async function updateDeploymentRecord(
 	backend: StorageBackend,
 	runtime: Runtime,

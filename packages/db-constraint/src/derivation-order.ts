@@ -6,22 +6,19 @@ import type {
 import type { Runtime } from "@plinth/runtime";
 import { keyString } from "./resource-key.ts";
 
-/**
- * The same things, beginning anywhere where they are more than are handled at once: so that none is always
- * the last one.
- */
+/** The items, starting at a random one if they exceed one batch, so that none is always the last. */
 export function rotated<T>(
-	things: readonly T[],
+	items: readonly T[],
 	{ random }: Pick<Runtime, "random">,
 	batchSize: number,
 ): readonly T[] {
-	const at = things.length > batchSize ? Math.floor(random.next() * things.length) : 0;
-	return [...things.slice(at), ...things.slice(0, at)];
+	const at = items.length > batchSize ? Math.floor(random.next() * items.length) : 0;
+	return [...items.slice(at), ...items.slice(0, at)];
 }
 
 /**
- * The shadow with its references and tasks in the order of another one: in which order they were derived
- * changes nothing, and must not bring another pass about.
+ * The shadow with its references and tasks in the order of a previous one. The order in which they were
+ * derived is irrelevant, and must not count as a change that causes another pass.
  */
 export function inOrderOf(before: Shadow | undefined, shadow: Shadow): Shadow {
 	if (before === undefined) {

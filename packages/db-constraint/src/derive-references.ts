@@ -23,12 +23,12 @@ import { RetryableConflict } from "./retryable-conflict.ts";
 import { lookup } from "./shadow-records.ts";
 
 /**
- * Derives the references of a stored resource by the schema in force, and establishes what its shadow
- * lacks. A target that is missing is recorded without a uid, and reported in the resource's status.
- * Nothing happens where the resource is gone. One that can't be decoded keeps the references of its shadow.
+ * Derives the references of a stored resource by the schema in force, and establishes those that its shadow
+ * lacks. A missing target is recorded without a uid, and reported in the resource's status. Does nothing
+ * if the resource does not exist. If it can't be decoded, it keeps the references of its shadow.
  *
- * @param anew - of which targets references are established anew, even where the shadow has them.
- * @throws Refused Unavailable where a deployment can't be reached, or things kept changing.
+ * @param reestablish - the targets whose references are established even if the shadow has them.
+ * @throws Refused Unavailable if a deployment can't be reached, or the resource or its targets kept changing.
  */
 export async function deriveReferences(
 	context: ConstraintContext,
@@ -75,7 +75,7 @@ export async function deriveReferences(
 	}
 }
 
-/** One attempt: the commit asserts the resource as it was read, and all that it depends on. */
+/** One attempt: the commit asserts the resource as it was read, and everything it depends on. */
 async function derive(
 	context: ConstraintContext,
 	plan: CommitPlan,
@@ -94,8 +94,8 @@ async function derive(
 	plan.assert("descriptor", await assertDescriptor(context));
 	const edit = await plan.shadow(keyOf(id, environment.self.region));
 	edit.next = edit.next && inOrderOf(edit.stored?.shadow, edit.next);
-	const goesOn = references.isMore && references.handled.length > 0;
-	const reported = goesOn ? undefined : withReport(context, resource, edit.next);
+	const continues = references.isMore && references.handled.length > 0;
+	const reported = continues ? undefined : withReport(context, resource, edit.next);
 	const own: Mutation =
 		reported === undefined
 			? { op: "assert", id, expectedVersion: resource.version }
@@ -104,7 +104,7 @@ async function derive(
 	hints.released(releasesOf(context, references.released));
 }
 
-/** The resource with a report on the targets that are missing; `undefined` where it says so already. */
+/** The resource with a report on missing targets; `undefined` if its status already has that report. */
 function withReport(
 	{ runtime }: Pick<ConstraintContext, "runtime">,
 	resource: Resource,

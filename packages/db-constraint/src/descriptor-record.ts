@@ -9,16 +9,16 @@ export const descriptorRecord = "descriptor";
 const descriptorId = Object.freeze(recordId(descriptorRecord));
 
 /**
- * The assert by which a commit fails once code with another schema has taken over.
+ * The assert that fails a commit once code with another schema has taken over.
  *
- * @throws Refused Unavailable where that has happened, or the schema is not in force yet.
+ * @throws Refused Unavailable if that has happened, or the schema is not in force yet.
  */
 export async function assertDescriptor({
 	backend,
 	descriptor,
 	index,
 }: Pick<ConstraintContext, "backend" | "descriptor" | "index">): Promise<Mutation> {
-	// Every commit needs it: the index has it at hand, as it was a moment ago at worst.
+	// Every commit needs the record: the copy in the index is slightly stale at worst.
 	const known = index.descriptor;
 	if (known?.fingerprint === descriptor.fingerprint) {
 		return { op: "assert", id: descriptorId, expectedVersion: known.version };

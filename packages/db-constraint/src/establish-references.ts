@@ -11,24 +11,24 @@ import { displayKey, keyString } from "./resource-key.ts";
 import { RetryableConflict } from "./retryable-conflict.ts";
 import { deployedOf, displayDeployed, mergeRules } from "./shadow.ts";
 
-/** What a resource names that another deployment keeps. */
+/** A target or owner that another deployment stores. */
 export interface ForeignTarget {
-	/** The field that names it. */
+	/** The path of the field that names it. */
 	readonly path: string;
 	readonly target: ResourceKey;
-	/** The version of its type by which it is named. */
+	/** The version of its type that the field names. */
 	readonly groupVersion: string;
 	/** Whether the resource that names it is in another namespace or partition. */
 	readonly isElsewhere: boolean;
 	readonly deployment: DeploymentInfo;
 }
 
-/** A reference to a resource of another deployment that is not there yet. */
+/** A new reference to a resource of another deployment. */
 export interface ForeignReference extends ForeignTarget {
 	readonly rule: OnDelete;
 }
 
-/** What the target's deployment said. */
+/** The response of the target's deployment. */
 export interface Establishment {
 	readonly uid: string;
 	readonly number: bigint;
@@ -36,16 +36,15 @@ export interface Establishment {
 }
 
 /**
- * Has the targets' deployments put tentative sources on their shadows: one call a deployment, each
- * of all its targets or none. The guards of the targets must have been read before.
+ * Calls the targets' deployments to put tentative sources on the shadows: one call per deployment, which
+ * succeeds for all of its targets or for none. The guards of the targets must have been read before.
  *
- * @param caller - on whose behalf, which the targets' deployments decide on; absent: on that of this
- *   deployment.
- * @param toleratesMissing - whether targets that are missing or being deleted are left out of the answer.
- * @returns by `keyString` of the target.
- * @throws Busy where a target is about to be deleted; Refused PermissionDenied where the caller may not name
- *   one, FailedPrecondition where one is missing or being deleted, ResourceExhausted where their deployment
- *   has no room, Unavailable where one can't be reached.
+ * @param caller - the caller whom the targets' deployments authorize. Default: this deployment.
+ * @param toleratesMissing - whether to omit targets that are missing or being deleted from the result.
+ * @returns the establishments by `keyString` of the target.
+ * @throws RetryableConflict if the deletion of a target is being checked; Refused PermissionDenied if the caller
+ *   may not name a target, FailedPrecondition if one is missing or being deleted, ResourceExhausted if its
+ *   deployment has no room, Unavailable if a deployment can't be reached.
  */
 export async function establish(
 	context: ConstraintContext,
@@ -61,7 +60,7 @@ export async function establish(
 	await Promise.all(
 		[...byDeployment].map(async ([uid, group]) => {
 			const targets = [...Map.groupBy(group, ({ target }) => keyString(target))];
-			const { established: answers } = await call(context, group, () =>
+			const { established: results } = await call(context, group, () =>
 				context.environment.client(uid).establishReferences(
 					{
 						route: routeTo(context, uid),
@@ -83,19 +82,19 @@ export async function establish(
 				),
 			);
 			for (const [i, [key, same]] of targets.entries()) {
-				const answer = answers[i];
-				if (answer === undefined || same[0] === undefined) {
-					throw new Refused(Code.Unavailable, "the deployment of a target gave no answer");
+				const result = results[i];
+				if (result === undefined || same[0] === undefined) {
+					throw new Refused(Code.Unavailable, "the deployment of a target sent no response");
 				}
 				const { deployment } = same[0];
-				established.set(key, { uid: answer.uid, number: answer.establishment, deployment });
+				established.set(key, { uid: result.uid, number: result.establishment, deployment });
 			}
 		}),
 	);
 	return established;
 }
 
-/** One call a target, so that one which is missing does not keep the others from being established. */
+/** One call per target, so that a missing one does not prevent the others from being established. */
 async function establishEach(
 	context: ConstraintContext,
 	references: readonly ForeignReference[],
@@ -116,11 +115,11 @@ async function establishEach(
 }
 
 /**
- * Has the targets' deployments decide whether the caller may name them, and changes nothing. A deployment
- * whose server is older than that decides nothing, as it does where references are established.
+ * Calls the targets' deployments to authorize the caller to name the targets, without any change. A server
+ * that does not implement this call yet authorizes nothing, neither here nor when references are established.
  *
- * @throws Refused PermissionDenied where the caller may not name one, Unavailable where their deployment
- *   can't be reached.
+ * @throws Refused PermissionDenied if the caller may not name a target, Unavailable if a deployment can't be
+ *   reached.
  */
 export async function authorize(
 	context: ConstraintContext,
@@ -154,7 +153,10 @@ export async function authorize(
 	);
 }
 
-/** Code and message by which a deployment says that a deletion is asking: try again. */
+/**
+ * The message, with the code Unavailable, of a deployment that checks the deletion of a target. Servers of other
+ * versions match this text: it must not change.
+ */
 export const targetIsBeingChecked = "a deletion asks whether it may go";
 
 async function call<T>(
@@ -170,7 +172,7 @@ async function call<T>(
 			throw new RetryableConflict(error.rawMessage);
 		}
 		if (error.code === Code.PermissionDenied) {
-			// As a Read of the target is refused, whether or not there is one.
+			// Like the refusal of a Read, it must not reveal whether the target exists.
 			throw new Refused(error.code, error.rawMessage);
 		}
 		const paths = references

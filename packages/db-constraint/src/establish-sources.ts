@@ -17,17 +17,18 @@ import { displayKey, type KeyLike, nameOfKey } from "./resource-key.ts";
 import { mergeRules, newShadow, shadowName, sourceOf, withSource } from "./shadow.ts";
 import { lookup, putRecord, ResourceShadow, shadowOf } from "./shadow-records.ts";
 
-/** How many targets one commit takes: each is up to four of its mutations. */
+/** The maximum number of targets per commit. Each needs up to four mutations. */
 const batchSize = 24;
 
 /**
- * Puts a tentative source on the shadows of all targets. Every commit writes the shadows, so that an answer
- * to a question that was asked before can't drop the source. Where one of many commits fails, those before
- * it leave tentative sources behind, which are asked about in time.
+ * Puts a tentative source on the shadows of all targets. Always writes the shadows, so that the response to
+ * an earlier holder query can't drop the source. If one of several commits fails, the earlier ones leave
+ * tentative sources, which expire into holder queries.
  *
- * @param caller - on whose behalf; absent: on that of the other deployment itself, which may name all.
- * @throws ConnectError PermissionDenied where the caller may not name one, FailedPrecondition where a target is missing or being deleted, Unavailable
- * while a deletion asks about one, or where they keep changing.
+ * @param caller - the caller on whose behalf the deployment references. Default: the deployment itself, which
+ *   may name all targets.
+ * @throws ConnectError PermissionDenied if the caller may not name a target; FailedPrecondition if a target is
+ *   missing or being deleted; Unavailable while a deletion of one is being checked, or if they keep changing.
  */
 export async function establishSources(
 	context: ConstraintContext,
@@ -72,14 +73,14 @@ async function tryToEstablish(
 ): Promise<EstablishReferencesResponse_Established[]> {
 	const { backend, runtime } = context;
 	const mutations: Mutation[] = [];
-	const answers: EstablishReferencesResponse_Established[] = [];
+	const results: EstablishReferencesResponse_Established[] = [];
 	const tenancies = new Map<string, Mutation>();
 	for (const { key, rules } of targets) {
 		if (key === undefined) {
 			throw new ConnectError("target.key is required", Code.InvalidArgument);
 		}
 		const name = shadowName(key);
-		// The snapshot's version and the shadow in it go together: that makes the numbers grow.
+		// Reading the version and the shadow from one snapshot makes the establishment numbers monotonic.
 		const snapshot = await backend.list({
 			type: ResourceShadow.type,
 			tenancy: { partition: "", namespace: "" },
@@ -119,13 +120,13 @@ async function tryToEstablish(
 		for (const [unit, mutation] of await tenancyAsserts(context, key)) {
 			tenancies.set(unit, mutation);
 		}
-		answers.push(create(EstablishReferencesResponse_EstablishedSchema, { uid, establishment }));
+		results.push(create(EstablishReferencesResponse_EstablishedSchema, { uid, establishment }));
 	}
 	await backend.commit([...mutations, ...tenancies.values()]);
-	return answers;
+	return results;
 }
 
-/** What makes the commit fail if the target's namespace or partition is marked meanwhile. */
+/** Asserts that fail the commit if the target's namespace or partition is marked concurrently. */
 async function tenancyAsserts(
 	{ backend }: ConstraintContext,
 	key: KeyLike,

@@ -4,25 +4,25 @@ import type { ConstraintContext } from "./constraint-context.ts";
 import { currentDecision, type HolderDecision } from "./holder-decision.ts";
 import type { KeyLike } from "./resource-key.ts";
 
-/** A question of another deployment. */
+/** A holder query of another deployment. */
 export interface Question {
 	readonly target: KeyLike;
 	readonly targetUid: string;
-	/** Whether the target is being deleted for good. */
+	/** Whether the target is irrevocably being deleted. */
 	readonly deleting: boolean;
-	/** Whether the answer may name a blocker; all where it is absent. */
+	/** Whether the decision may name a blocker. `undefined`: all. */
 	readonly shows: ((blocker: Resource) => boolean) | undefined;
 }
 
 /**
- * Answers that no write of this deployment overtakes.
+ * Decisions that no concurrent write of this deployment can invalidate.
  *
- * "Yes, BLOCK" errs on the safe side, and is said at once. Everything weaker is said only after the
- * target's guard was changed, and after another look with an index that has that very change: a
- * writer that had read the old guard fails, and one that has read the new one establishes anew.
+ * "Yes, BLOCK" is always safe, and is returned at once. Every weaker decision is made only after the guard of
+ * the target has changed, from an index that contains that change: a writer that read the old guard fails,
+ * and one that reads the new guard establishes its reference again.
  *
- * Where the target is being deleted for good, every "yes" means no more than to ask again: it is said at
- * once too, so that deletions that wait do not keep changing guards under those who write.
+ * If the target is irrevocably being deleted, any "yes" only means that the query will be repeated. It is
+ * returned at once too, so that waiting deletions do not keep changing guards and failing writers.
  */
 export async function finalDecisions(
 	context: ConstraintContext,

@@ -10,7 +10,7 @@ import type { Caller } from "@plinth/resource";
 import type { ConstraintContext } from "./constraint-context.ts";
 import { displayDeployed } from "./shadow.ts";
 
-/** What another deployment is sent of a caller; absent is this deployment itself. */
+/** The message that forwards a caller to another deployment. `undefined`: this deployment itself. */
 export function forwarded(caller: Caller | undefined): CallerMessage {
 	return create(CallerSchema, {
 		caller:
@@ -21,12 +21,12 @@ export function forwarded(caller: Caller | undefined): CallerMessage {
 }
 
 /**
- * The caller that another deployment has sent, as this deployment's own authorizer knows it; `undefined`
- * where nothing is to be decided: the deployment itself calls, or one that does not send callers and this one
- * looks at no tokens. The hooks of types decide on callers all the same, as on those of this deployment.
+ * The caller that another deployment has forwarded, authenticated by this deployment. `undefined` if no
+ * authorization is needed: the deployment acts on its own behalf, or it sends no callers and this deployment
+ * requires no tokens. Without tokens the hooks of types still authorize callers, like local ones.
  *
- * @throws ConnectError PermissionDenied where the token is not accepted here; Unavailable where the
- *   deployment runs a version that does not send callers, and this one looks at tokens.
+ * @throws ConnectError PermissionDenied if the token is not accepted here; Unavailable if the deployment runs
+ *   a version that sends no callers, and this one requires tokens.
  */
 export async function receivedCaller(
 	{ callers, environment }: Pick<ConstraintContext, "callers" | "environment">,
@@ -62,8 +62,8 @@ export async function receivedCaller(
 }
 
 /**
- * Which blockers an answer may name to the caller of a question; `undefined` where that is all. None, where
- * no caller was sent or the token is not accepted here.
+ * Decides which blockers a decision may name to the caller of a holder query. `undefined` for all. None if no
+ * caller was sent or the token is not accepted here.
  */
 export async function shownTo(
 	context: Pick<ConstraintContext, "callers">,

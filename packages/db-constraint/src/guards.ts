@@ -3,10 +3,10 @@ import { CasFailure, type Consistency, type Mutation, type StorageBackend } from
 import { hashOf, type KeyLike, keyString } from "./resource-key.ts";
 import { putRecord, readRecord, recordId } from "./shadow-records.ts";
 
-/** How many guards there are. It must never change: all servers must agree on whose guard is which. */
+/** The number of guards. It must never change: all servers must assign a target to the same guard. */
 const guardCount = 256;
 
-/** The count begins anew here: so a guard never grows, and changes in a storage without room too. */
+/** The counter of a guard wraps here: a guard never grows, so it can be changed when the storage is full. */
 const mostChanges = 100n;
 
 /** The name of the guard of a target. */
@@ -16,18 +16,18 @@ export function guardName(target: KeyLike): string {
 }
 
 /**
- * What makes a deployment's "no" final.
+ * Makes the "no" of a deployment final.
  *
- *     writer:  read guard ── establish at the target ── commit, asserting the guard
- *     asked:   look ── change guard ── look again ── "no"
+ *     writer:   read guard ── establish at the target ── commit, asserting the guard
+ *     queried:  check index ── change guard ── check index again ── "no"
  *
- * A writer that read the guard before the change fails its commit; one that read it after
- * establishes after the question was asked, and so renews what the answer would drop.
+ * A writer that read the guard before the change fails its commit. A writer that read it afterwards
+ * establishes its reference after the query was sent, and thereby renews the source that a "no" would drop.
  */
 export class Guards {
 	readonly #backend: StorageBackend;
 	readonly #runtime: Runtime;
-	/** Changes that have not begun: whoever asks meanwhile shares them. */
+	/** Changes that have not started. Further calls share them. */
 	readonly #waiting = new Map<string, Promise<string>>();
 	readonly #running = new Map<string, Promise<unknown>>();
 
@@ -37,8 +37,8 @@ export class Guards {
 	}
 
 	/**
-	 * The asserts by which a commit fails if one of the guards changes from now on. A guard that is not there
-	 * yet is made by the commit, so that it is there by the time that somebody asks.
+	 * The asserts that fail a commit if one of the guards changes from now on. A missing guard is created by
+	 * the commit, so that it exists before the deployment is queried.
 	 */
 	async asserts(targets: Iterable<KeyLike>): Promise<readonly Mutation[]> {
 		const names = new Set([...targets].map(guardName));
@@ -54,14 +54,14 @@ export class Guards {
 	}
 
 	/**
-	 * Changes the guard of a target, and answers the version of that commit. Those who ask while a
-	 * change is under way share the next one: the one under way may have been decided before they asked.
+	 * Changes the guard of a target, and returns the version of that commit. Calls during a change share the
+	 * next one: the change in progress may precede their query.
 	 */
 	change(target: KeyLike): Promise<string> {
 		return this.#change(guardName(target));
 	}
 
-	/** Changes all guards: every write that has read one of them before fails, whatever it references. */
+	/** Changes all guards: every write that has read one of them before fails. */
 	async changeAll(): Promise<void> {
 		for (let at = 0; at < guardCount; at++) {
 			await this.#change(`guard-${at}`);
@@ -103,7 +103,7 @@ export class Guards {
 				]);
 				return version;
 			} catch (failure) {
-				// Another server has changed it: that may have been before the question.
+				// Another server has changed it, possibly before the query.
 				if (!(failure instanceof CasFailure)) {
 					throw failure;
 				}

@@ -7,35 +7,35 @@ import { type KeyLike, nameOfKey } from "./resource-key.ts";
 import { mergeRules, referencesFinalizer } from "./shadow.ts";
 import { lookup, type StoredShadow } from "./shadow-records.ts";
 
-/** How this deployment references a target. */
+/** Whether this deployment holds a resource: the response to a holder query. */
 export interface HolderDecision {
-	/** The rules in use, the strictest first; none where nothing references it. */
+	/** The rules of the references to the resource, strictest first; empty if nothing references it. */
 	readonly rules: readonly OnDelete[];
-	/** Whether something names it as one of its owners. */
+	/** Whether some resource names it as an owner. */
 	readonly owned: boolean;
-	/** Some of those that reference it with BLOCK, for people: none that whoever asks may not read. */
+	/** Some of the resources that reference it with BLOCK, for messages. Only those that the caller may read. */
 	readonly blockers: readonly ResourceKey[];
-	/** How many more reference it with BLOCK that whoever asks may not read. */
+	/** The number of further resources that reference it with BLOCK and that the caller may not read. */
 	readonly hidden: number;
 }
 
-/** How many blockers an answer names. */
+/** The maximum number of blockers that a decision names. */
 const namedBlockers = 5;
 
-/** How many blockers are looked at to find those that may be named, and to count the others. */
+/** The maximum number of blockers that are examined, to name those that may be read and count the others. */
 const examinedBlockers = 1_000;
 
-/** What an answer is for. */
+/** The purpose of a decision. */
 export interface DecisionOptions {
-	/** Whether the target is being deleted for good: then one that holds it suffices for the answer. */
+	/** Whether the target is irrevocably being deleted. Then one resource that holds it decides. */
 	readonly deleting?: boolean;
-	/** Whether a blocker may be named; all may where it is absent. */
+	/** Whether a blocker may be named. Default: all. */
 	readonly shows?: ((blocker: Resource) => boolean) | undefined;
 }
 
 /**
- * How this deployment references that incarnation of the target, by its index as it is. Whether the
- * answer is final is up to the caller: see `Guards`.
+ * Decides from the current index whether this deployment holds this incarnation of the target. The caller
+ * is responsible for making the decision final: see `Guards`.
  */
 export async function currentDecision(
 	context: Pick<ConstraintContext, "backend" | "index">,
@@ -50,7 +50,7 @@ export async function currentDecision(
 	let hidden = 0;
 	for (const { shadow } of index.referencing(target)) {
 		const uses = rulesInto(shadow.outgoing, target, targetUid);
-		// What is known already needs no other resource that says so: among thousands one is looked at.
+		// Skip resources that can add no new rule: of thousands with the same rule, one is examined.
 		if (!uses.includes(OnDelete.BLOCK) && uses.every((rule) => rules.has(rule))) {
 			continue;
 		}
@@ -58,11 +58,12 @@ export async function currentDecision(
 		if (resource === undefined) {
 			continue;
 		}
-		const yields = uses.includes(OnDelete.BLOCK) && (await isInMarkedTenancy(backend, resource));
+		const isYielding =
+			uses.includes(OnDelete.BLOCK) && (await isInMarkedTenancy(backend, resource));
 		for (const rule of uses) {
-			rules.add(rule === OnDelete.BLOCK && yields ? OnDelete.CASCADE : rule);
+			rules.add(rule === OnDelete.BLOCK && isYielding ? OnDelete.CASCADE : rule);
 		}
-		if (uses.includes(OnDelete.BLOCK) && !yields && shadow.resource !== undefined) {
+		if (uses.includes(OnDelete.BLOCK) && !isYielding && shadow.resource !== undefined) {
 			examined += 1;
 			if (shows !== undefined && !shows(resource)) {
 				hidden += 1;
@@ -87,8 +88,8 @@ export async function currentDecision(
 }
 
 /**
- * The rules with which references go to that incarnation. One that is recorded without a uid had no target
- * when it was derived, and is none until it is established like a new one.
+ * The rules of the references to this incarnation. A reference that is recorded without a uid had no target
+ * when it was derived, and does not count until it is established like a new one.
  */
 function rulesInto(
 	outgoing: StoredShadow["shadow"]["outgoing"],
@@ -109,8 +110,8 @@ function rulesInto(
 }
 
 /**
- * The resource of a shadow, if it still counts: one that is past recall references nothing, or two
- * that reference each other would wait for each other for ever.
+ * The resource of a shadow, if it still counts. A resource that is past recall counts as referencing nothing:
+ * otherwise two resources that reference each other would wait for each other forever.
  */
 async function holderOf(
 	backend: ConstraintContext["backend"],
@@ -122,7 +123,7 @@ async function holderOf(
 		: resource;
 }
 
-/** Whether nothing but its own references keeps a resource from going: that is never taken back. */
+/** Whether a resource is marked and only the finalizer of references is left: its deletion is irrevocable. */
 export function isPastRecall(resource: Resource): boolean {
 	const finalizers = finalizersOf(resource);
 	return (
@@ -132,7 +133,7 @@ export function isPastRecall(resource: Resource): boolean {
 	);
 }
 
-/** Whether the partition or the namespace of a resource is being deleted: then all in it must go. */
+/** Whether the partition or the namespace of a resource is being deleted, and the resource with it. */
 export async function isInMarkedTenancy(
 	backend: ConstraintContext["backend"],
 	{ id }: Pick<Resource, "id">,

@@ -19,59 +19,65 @@ import { deployedOf, holders } from "./shadow.ts";
 import type { StoredShadow } from "./shadow-records.ts";
 import { isSuccessionPending, responsibleUid } from "./successors.ts";
 
-/** What one deployment said of a resource. */
+/** The response of one deployment to a holder query. */
 export type HolderResponse =
-	| { readonly kind: "answer"; readonly deployment: Deployed; readonly answer: HolderDecision }
-	/** It could not be asked: what it would say is not known. */
-	| { readonly kind: "unknown"; readonly deployment: Deployed; readonly why: string };
+	| {
+			readonly kind: "decided";
+			readonly deployment: Deployed;
+			readonly decision: HolderDecision;
+	  }
+	/** It could not be queried: whether it holds the resource is not known. */
+	| { readonly kind: "unknown"; readonly deployment: Deployed; readonly reason: string };
 
-/** Whether the deployment lets go of the resource: nothing there references it or is owned by it. */
-export function isReleased(answer: HolderResponse): boolean {
-	return answer.kind === "answer" && answer.answer.rules.length === 0 && !answer.answer.owned;
+/** Whether the deployment has released the resource: nothing there references it or is owned by it. */
+export function isReleased(response: HolderResponse): boolean {
+	return (
+		response.kind === "decided" && response.decision.rules.length === 0 && !response.decision.owned
+	);
 }
 
-/** Whether the answer keeps a deletion from beginning. */
-export function blocks(answer: HolderResponse): boolean {
-	return answer.kind === "unknown" || answer.answer.rules.includes(OnDelete.BLOCK);
+/** Whether the response prevents a deletion from starting. */
+export function blocks(response: HolderResponse): boolean {
+	return response.kind === "unknown" || response.decision.rules.includes(OnDelete.BLOCK);
 }
 
-/** Who calls whom. */
+/** The route of a call from this deployment to another one. */
 export function routeTo(context: Pick<ConstraintContext, "environment">, uid: string): Route {
 	return create(RouteSchema, { from: deployedOf(context.environment.self), toUid: uid });
 }
 
-/** How a question is asked. */
+/** Options of a holder query. */
 export interface HolderQueryOptions {
-	/** Whether the resource is being deleted for good, so that those asked let go of it. */
+	/** Whether the resource is irrevocably being deleted, so that the holders must release it. */
 	readonly deleting?: boolean;
-	/** To whom blockers are named; absent: to the deployment itself, which may read all. */
+	/** The caller to whom blockers are named. Default: the deployment itself, which may read all. */
 	readonly caller?: Caller | undefined;
-	/** Whether nothing may change anywhere; then the answers are not final. */
+	/** Whether nothing may change anywhere. Then the responses are not final. */
 	readonly dryRun?: boolean;
 }
 
-/** Told of questions that a deployment was asked together. */
-export type HolderQueryListener = (uid: string, questions: number, answered: boolean) => void;
+/** Receives the number of queries that another deployment was sent in one call, and whether it responded. */
+export type HolderQueryListener = (uid: string, queries: number, hasResponse: boolean) => void;
 
-/** Asks deployments about resources of this one. */
+/** Asks deployments whether they hold resources of this one, before and during deletions. */
 export class HolderQuery {
 	readonly #context: ConstraintContext;
-	readonly #onAsked: HolderQueryListener;
+	readonly #onQueried: HolderQueryListener;
 	readonly #batchers = new Map<
 		string,
 		Batcher<CheckReferencesRequest_Question, CheckReferencesResponse_Answer>
 	>();
 
-	/** @param onAsked - hears of questions that another deployment was asked, and has answered or not. */
-	constructor(context: ConstraintContext, onAsked: HolderQueryListener = () => {}) {
+	/** @param onQueried - called after each call to another deployment. */
+	constructor(context: ConstraintContext, onQueried: HolderQueryListener = () => {}) {
 		this.#context = context;
-		this.#onAsked = onAsked;
+		this.#onQueried = onQueried;
 	}
 
 	/**
-	 * Asks all that hold a resource, by its shadow as it is stored: the answers are about writes that
-	 * began before that version of the shadow, too. Stops at this deployment where that blocks and
-	 * `deleting` is not set. Never rejects but for faults of this storage.
+	 * Queries all holders of a resource. The stored shadow decides who they are; the responses also cover
+	 * writes that began before that version of the shadow. Stops after this deployment if it blocks and
+	 * `deleting` is not set. Rejects only if the own storage fails.
 	 */
 	async all(
 		stored: StoredShadow,
@@ -81,20 +87,21 @@ export class HolderQuery {
 		const { self } = environment;
 		const deployments = holders(stored.shadow);
 		const isOwn = ({ uid }: Deployed) => responsibleUid(environment, uid) === self.uid;
-		const answers: HolderResponse[] = [];
+		const responses: HolderResponse[] = [];
 		for (const own of deployments.filter(isOwn)) {
-			const answer = await this.#own(stored, own, options);
-			answers.push(answer);
-			if (blocks(answer) && !options.deleting) {
-				return answers;
+			const response = await this.#own(stored, own, options);
+			responses.push(response);
+			if (blocks(response) && !options.deleting) {
+				return responses;
 			}
 		}
-		const others = deployments.filter((each) => !isOwn(each));
-		const theirs = others.map((deployment) => this.one(stored, deployment, options));
-		return [...answers, ...(await Promise.all(theirs))];
+		const remote = deployments
+			.filter((each) => !isOwn(each))
+			.map((deployment) => this.one(stored, deployment, options));
+		return [...responses, ...(await Promise.all(remote))];
 	}
 
-	/** Asks one other deployment. Never rejects. */
+	/** Queries one other deployment. Never rejects. */
 	async one(
 		stored: StoredShadow,
 		deployment: Deployed,
@@ -104,31 +111,31 @@ export class HolderQuery {
 			target: stored.shadow.resource ?? create(ResourceKeySchema),
 			targetUid: stored.shadow.uid,
 			deleting: options.deleting ?? false,
-			// A deletion that goes on anyway names nobody.
+			// A deletion that has already started names no blockers to anyone.
 			...(!options.deleting && { caller: forwarded(options.caller) }),
 		});
 		if (isSuccessionPending(this.#context.environment, deployment.uid)) {
-			const why = "its successor has not established yet what it references";
-			return { kind: "unknown", deployment, why };
+			const reason = "its successor has not established yet what it references";
+			return { kind: "unknown", deployment, reason };
 		}
 		const uid = responsibleUid(this.#context.environment, deployment.uid);
 		try {
-			const answer = options.dryRun
+			const response = options.dryRun
 				? await this.#dryRun(uid, question)
-				: await this.#batcher(uid).ask(question);
-			const { rules, owned, hiddenBlockers: hidden = 0 } = answer;
-			// An older server names its blockers whoever asks.
-			const isFiltered = answer.hiddenBlockers !== undefined || options.caller === undefined;
-			const blockers = isFiltered ? answer.blockers : [];
-			return { kind: "answer", deployment, answer: { rules, owned, blockers, hidden } };
+				: await this.#batcher(uid).submit(question);
+			const { rules, owned, hiddenBlockers: hidden = 0 } = response;
+			// An older server names its blockers to every caller: drop them unless all may be read.
+			const isFiltered = response.hiddenBlockers !== undefined || options.caller === undefined;
+			const blockers = isFiltered ? response.blockers : [];
+			return { kind: "decided", deployment, decision: { rules, owned, blockers, hidden } };
 		} catch (failure) {
 			return this.#unreachable(deployment, failure);
 		}
 	}
 
 	/**
-	 * No guard is needed: what this deployment writes asserts the shadow, so that the index has all of
-	 * it once it has this version of the shadow.
+	 * Needs no guard: the writes of this deployment assert the shadow, so an index that has reached this
+	 * version of the shadow contains all of them.
 	 */
 	async #own(
 		stored: StoredShadow,
@@ -137,30 +144,30 @@ export class HolderQuery {
 	): Promise<HolderResponse> {
 		const { environment, index, limits } = this.#context;
 		if (isSuccessionPending(environment, deployment.uid)) {
-			const why = "this deployment has not established yet what it references";
-			return { kind: "unknown", deployment, why };
+			const reason = "this deployment has not established yet what it references";
+			return { kind: "unknown", deployment, reason };
 		}
 		const { resource, uid } = stored.shadow;
 		try {
 			await index.reachedWithin(stored.version, limits.callMs);
 		} catch {
-			return { kind: "unknown", deployment, why: "its own index is behind its storage" };
+			return { kind: "unknown", deployment, reason: "its own index is behind its storage" };
 		}
 		const target = resource ?? create(ResourceKeySchema);
 		const { deleting = false, caller } = options;
 		const shows = caller && ((blocker: Resource) => caller.mayRead(blocker));
-		const answer = await currentDecision(this.#context, target, uid, { deleting, shows });
-		if (options.deleting && (answer.rules.length > 0 || answer.owned)) {
+		const decision = await currentDecision(this.#context, target, uid, { deleting, shows });
+		if (options.deleting && (decision.rules.length > 0 || decision.owned)) {
 			this.#context.hints.deleting(deployment.uid, target, uid);
 		}
-		return { kind: "answer", deployment, answer };
+		return { kind: "decided", deployment, decision };
 	}
 
 	#batcher(uid: string) {
 		let batcher = this.#batchers.get(uid);
 		if (batcher === undefined) {
 			const { batchSize } = this.#context.limits;
-			batcher = new Batcher((questions) => this.#ask(uid, questions, false), batchSize);
+			batcher = new Batcher((questions) => this.#call(uid, questions, false), batchSize);
 			this.#batchers.set(uid, batcher);
 		}
 		return batcher;
@@ -170,44 +177,44 @@ export class HolderQuery {
 		uid: string,
 		question: CheckReferencesRequest_Question,
 	): Promise<CheckReferencesResponse_Answer> {
-		const [answer] = await this.#ask(uid, [question], true);
-		if (answer === undefined) {
-			throw new ConnectError("the deployment gave no answer", Code.Unavailable);
+		const [response] = await this.#call(uid, [question], true);
+		if (response === undefined) {
+			throw new ConnectError("the deployment sent no response", Code.Unavailable);
 		}
-		return answer;
+		return response;
 	}
 
-	async #ask(
+	async #call(
 		uid: string,
 		questions: readonly CheckReferencesRequest_Question[],
 		dryRun: boolean,
 	): Promise<readonly CheckReferencesResponse_Answer[]> {
 		const { environment, limits } = this.#context;
-		let answered = false;
+		let hasResponse = false;
 		try {
-			const { answers } = await environment
+			const response = await environment
 				.client(uid)
 				.checkReferences(
 					{ route: routeTo(this.#context, uid), questions: [...questions], dryRun },
 					{ timeoutMs: limits.callMs },
 				);
-			answered = true;
-			return answers;
+			hasResponse = true;
+			return response.answers;
 		} finally {
-			this.#onAsked(uid, questions.length, answered);
+			this.#onQueried(uid, questions.length, hasResponse);
 		}
 	}
 
-	/** Only the permanent record of its deletion speaks for a deployment that does not. */
+	/** Only the permanent record of its deletion releases on behalf of a deployment that is unreachable. */
 	async #unreachable(deployment: Deployed, failure: unknown): Promise<HolderResponse> {
 		try {
 			if (await this.#context.environment.isDeleted(deployment.uid)) {
-				const answer = { rules: [], owned: false, blockers: [], hidden: 0 };
-				return { kind: "answer", deployment, answer };
+				const decision = { rules: [], owned: false, blockers: [], hidden: 0 };
+				return { kind: "decided", deployment, decision };
 			}
 		} catch {
-			// Then it is not known.
+			// Whether it was deleted is not known now.
 		}
-		return { kind: "unknown", deployment, why: ConnectError.from(failure).rawMessage };
+		return { kind: "unknown", deployment, reason: ConnectError.from(failure).rawMessage };
 	}
 }

@@ -1,28 +1,28 @@
-/** What bounds the protocol. Times are in milliseconds, counted monotonically. */
+/** The limits of the protocol. Times are in milliseconds on the monotonic clock. */
 export interface ConstraintLimits {
-	/** How long one call of another deployment may take. */
+	/** The timeout of one call to another deployment. */
 	readonly callMs: number;
-	/** How often a write begins again when what it references changes under it. */
+	/** The number of attempts of a write whose targets change concurrently. */
 	readonly attempts: number;
-	/** The longest pause between two of them; the first is a fiftieth of it. */
+	/** The longest pause between two attempts. The first one is a fiftieth of it. */
 	readonly pauseMs: number;
-	/** After which time a tentative source is asked about, from its first sight on. */
+	/** The time after which a tentative source is queried, since it was first seen. */
 	readonly tentativeMs: number;
-	/** After which time a deletion that is still asking is taken for one whose server died. */
+	/** The time after which the server of a deletion that is still CHECKING is considered dead. */
 	readonly checkingMs: number;
-	/** How soon a deletion that waits asks again. */
+	/** The longest interval between two holder queries of a waiting deletion. */
 	readonly requeryMs: number;
-	/** How soon a target that was missing is looked for again. */
+	/** The interval between two lookups of a missing target. */
 	readonly resolveRetryMs: number;
-	/** Over which time an owner must be found missing three times before an ownee lets go of it. */
+	/** The period over which an owner must be found not valid three times before its ownee gives it up. */
 	readonly ownerGraceMs: number;
-	/** How many resources one step of a cascade deletes or clears. */
+	/** The number of resources that one pass of a cascade deletes or clears. */
 	readonly pageSize: number;
-	/** How many questions one call of another deployment carries. */
+	/** The maximum number of items per call to another deployment. */
 	readonly batchSize: number;
 }
 
-/** The limits of a server. */
+/** The default limits. */
 export const defaultLimits: ConstraintLimits = {
 	callMs: 5_000,
 	attempts: 20,

@@ -1,7 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { DeploymentInfo, Environment } from "./environment.ts";
 
-/** The environment of a server without discovery: there is one deployment, known by its storage's uid. */
+/** The environment of a server without discovery: a single deployment, identified by the uid of its storage. */
 export function localEnvironment(uid: string, service = "", version = ""): Environment {
 	const self: DeploymentInfo = {
 		uid,
@@ -17,9 +17,9 @@ export function localEnvironment(uid: string, service = "", version = ""): Envir
 		deployments: () => [self],
 		find: (name, region) => (name === service && region === "" ? self : undefined),
 		findOwner: (_group, name, region) => (name === "" && region === "" ? self : undefined),
-		client: (asked) => {
+		client: (requested) => {
 			throw new ConnectError(
-				`deployment ${asked} is not known: there is no discovery`,
+				`deployment ${requested} is not known: discovery is not configured`,
 				Code.Unavailable,
 			);
 		},

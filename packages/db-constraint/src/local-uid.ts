@@ -4,8 +4,8 @@ import type { StorageBackend } from "@plinth/storage";
 import { readDeploymentRecord, updateDeploymentRecord } from "./deployment-record.ts";
 
 /**
- * The uid by which a deployment is known that there is no discovery for: the one under which its storage
- * took part before, else the storage's own, else one that is drawn and kept.
+ * The uid of a deployment without discovery: the one that its storage recorded before, else the storage's
+ * own, else a new one, which is recorded.
  */
 export async function openLocalUid(
 	backend: StorageBackend,

@@ -11,16 +11,16 @@ const reference = {
 	target: create(ResourceKeySchema, { group: "alpha", kind: "Thing", name: "a", region: "r2" }),
 };
 
-describe("a reference to a region where no deployment is known", () => {
+describe("a reference to a region without a known deployment", () => {
 	const environment = localEnvironment("uid", "beta");
 
-	it("is refused for good where all deployments are known", () => {
+	it("is refused permanently if all deployments are known", () => {
 		expect(() => deploymentOf({ environment }, reference)).toThrow(
 			expect.objectContaining({ code: Code.FailedPrecondition }),
 		);
 	});
 
-	it("may be tried again where some may not be known yet", () => {
+	it("may be retried if some deployments may not be known yet", () => {
 		expect(() =>
 			deploymentOf({ environment: { ...environment, isComplete: false } }, reference),
 		).toThrow(expect.objectContaining({ code: Code.Unavailable }));

@@ -10,20 +10,20 @@ import type { DeploymentInfo } from "./environment.ts";
 import { displayKey, keyOf, keyString } from "./resource-key.ts";
 import type { DeclaredReference } from "./service-descriptor.ts";
 
-/** A reference of a resource, and where its target is kept. */
+/** A reference of a resource, and the service and region that store its target. */
 export interface LocatedReference {
 	readonly path: string;
 	readonly target: ResourceKey;
 	readonly rule: DeclaredReference["rule"];
-	/** The version of the target's type that the field names; empty where the field is not known. */
+	/** The version of the target's type that the field names; empty if the field is not known. */
 	readonly groupVersion: string;
-	/** Empty is the own service. */
+	/** Empty for the own service. */
 	readonly service: string;
-	/** The type that the reference says, where it is another one than its field may reference. */
+	/** The type that the reference names, if its field may not reference that type. */
 	readonly wrongType?: string;
 }
 
-/** The references of a resource, each target and rule once; those to itself never count. */
+/** The references of a resource, each pair of target and rule once. References to itself never count. */
 export function locateReferences(
 	context: Pick<ConstraintContext, "descriptor" | "environment">,
 	resource: Resource,
@@ -44,14 +44,14 @@ export function locateReferences(
 		);
 		const text = keyString(key);
 		if (service !== "" || text !== own) {
-			const said = wrongType === undefined ? {} : { wrongType };
+			const wrong = wrongType === undefined ? {} : { wrongType };
 			located.set(`${text} ${rule} ${wrongType ?? ""}`, {
 				path,
 				target: key,
 				groupVersion,
 				rule,
 				service,
-				...said,
+				...wrong,
 			});
 		}
 	}
@@ -59,9 +59,9 @@ export function locateReferences(
 }
 
 /**
- * The references of a resource, declared ones where its type is registered and can decode it. Nobody can
- * read the data of others: they keep those that their shadow has; some of services that are not known
- * can't be located.
+ * The references of a resource: the declared ones if its type is registered and can decode it. Otherwise its
+ * data can't be read and it keeps the references of its shadow, of which those to unknown services can't be
+ * located.
  */
 export function locatedOf(
 	{ descriptor }: Pick<ConstraintContext, "descriptor">,
@@ -89,7 +89,7 @@ export function locatedOf(
 	return { located, unlocated };
 }
 
-/** Why a reference of that type can't be. */
+/** The error for a reference of a wrong type. */
 export function refuseType({ path, target }: LocatedReference, wrongType: string): Refused {
 	return new Refused(
 		Code.InvalidArgument,
@@ -97,15 +97,15 @@ export function refuseType({ path, target }: LocatedReference, wrongType: string
 	);
 }
 
-/** Whether a deployment is known that keeps the target. */
-export function isKept(
+/** Whether the deployment that stores the target is known. */
+export function isDeploymentKnown(
 	{ environment }: Pick<ConstraintContext, "environment">,
 	{ service, target }: Pick<LocatedReference, "service" | "target">,
 ): boolean {
 	return environment.find(service || environment.self.service, target.region) !== undefined;
 }
 
-/** Whether the target is kept by this deployment. */
+/** Whether this deployment stores the target. */
 export function isLocal(
 	{ environment }: Pick<ConstraintContext, "environment">,
 	{ service, target }: Pick<LocatedReference, "service" | "target">,
@@ -114,9 +114,9 @@ export function isLocal(
 }
 
 /**
- * The deployment that keeps the target.
+ * The deployment that stores the target.
  *
- * @throws Refused FailedPrecondition where there is none, Unavailable where there may be one.
+ * @throws Refused FailedPrecondition if none exists, Unavailable if one may exist.
  */
 export function deploymentOf(
 	{ environment }: Pick<ConstraintContext, "environment">,

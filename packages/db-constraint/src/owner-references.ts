@@ -13,8 +13,8 @@ import type { ServiceDescriptor } from "./service-descriptor.ts";
 import { sameTarget } from "./shadow.ts";
 
 /**
- * The key of an owner. An empty region is the own one; empty units of tenancy are the defaults, where the
- * owner's type is known.
+ * The key of an owner. An empty region is the own one. An empty partition or namespace is the default one if
+ * the owner's type is known.
  */
 export function ownerKey(
 	{ type, tenancy, name, region }: OwnerReference,
@@ -39,8 +39,8 @@ export function ownerKey(
 }
 
 /**
- * What a shadow records of a resource's owners: what was known of those that it had stays. Several references
- * to one incarnation are one record, with the mildest of what they say, and the oldest version.
+ * The records of a resource's owners for its shadow. The state of owners that it had before is kept. Several
+ * references to one incarnation become one record, with the most lenient flags and the oldest version.
  */
 export function metaOwnersOf(
 	{ descriptor, environment }: Pick<ConstraintContext, "descriptor" | "environment">,
@@ -63,10 +63,10 @@ export function metaOwnersOf(
 			other.version = compareApiVersions(version, other.version) < 0 ? version : other.version;
 		}
 	}
-	return [...owners.values()].map((owner) => asKnown(owner, before));
+	return [...owners.values()].map((owner) => withKnownState(owner, before));
 }
 
-function asKnown(owner: MetaOwner, before: readonly MetaOwner[]): MetaOwner {
+function withKnownState(owner: MetaOwner, before: readonly MetaOwner[]): MetaOwner {
 	const known = before.find(
 		(each) =>
 			sameOwner(each, owner) &&
@@ -79,7 +79,7 @@ function asKnown(owner: MetaOwner, before: readonly MetaOwner[]): MetaOwner {
 		: { ...known, version };
 }
 
-/** Whether two records are of the same incarnation. */
+/** Whether two records name the same incarnation. */
 export function sameOwner(a: MetaOwner, b: MetaOwner): boolean {
 	return a.ownerUid === b.ownerUid && sameTarget(a.owner, b.owner);
 }

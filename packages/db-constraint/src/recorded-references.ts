@@ -12,9 +12,9 @@ import type { KeyLike } from "./resource-key.ts";
 import { deployedOf, sameTarget } from "./shadow.ts";
 
 /**
- * The shadow with a reference whose target's deployment says that it is missing.
+ * The shadow with a reference whose target is missing, according to the target's deployment.
  *
- * @param held - how the target is referenced already: then it was there, and is not looked for again.
+ * @param held - an existing reference to the target. Then the target existed, and is not looked up again.
  */
 export function withMissing(
 	shadow: Shadow,
@@ -30,7 +30,7 @@ export function withMissing(
 	};
 }
 
-/** The shadow with a reference that its target's deployment knows of, and the task to confirm it. */
+/** The shadow with an established reference and the task to confirm it. */
 export function withEstablished(
 	shadow: Shadow,
 	{ path, target, rule }: ForeignReference,
@@ -63,12 +63,12 @@ export function withEstablished(
 	};
 }
 
-/** The task to look for a target again. */
+/** The task to look up a target again. */
 export function resolveTask(target: ResourceKey): Task {
 	return create(TaskSchema, { task: { case: "resolve", value: { target } } });
 }
 
-/** A reference of a shadow to that target that has a uid. */
+/** The reference of a shadow to a target, if it has a uid. */
 export function referenceTo(
 	from: Shadow | undefined,
 	target: KeyLike,

@@ -23,9 +23,9 @@ import { sameReference } from "./shadow.ts";
 import { lookup } from "./shadow-records.ts";
 
 /**
- * Whether the caller of a commit may name what a resource names: one decision for each target and owner
- * that is new against what is stored, by name, before anything is read of the target. What other deployments
- * keep, they decide on. Without a caller, the deployment itself commits: nothing is decided.
+ * Authorizes the caller of a commit to name the targets and owners of a resource: one decision for each one
+ * that the stored resource does not name, by name, before the target is read. Other deployments decide on
+ * the targets that they store. Without a caller the deployment itself commits, and nothing is decided.
  */
 export class ReferenceAuthorization {
 	readonly #context: ConstraintContext;
@@ -33,7 +33,7 @@ export class ReferenceAuthorization {
 	readonly #stored: Resource | undefined;
 	readonly #tenancy: TenancyLike;
 	readonly #decisions = new Map<string, Decision>();
-	/** What the stored resource names, once it was asked for. */
+	/** The references of the stored resource, computed on first use. */
 	#named: readonly LocatedReference[] | undefined;
 
 	constructor(
@@ -48,16 +48,16 @@ export class ReferenceAuthorization {
 		this.#tenancy = resource.id?.tenancy ?? {};
 	}
 
-	/** Whether there is anything to decide. */
+	/** Whether there is a caller to authorize. */
 	get isNeeded(): boolean {
 		return this.#caller !== undefined;
 	}
 
 	/**
-	 * Whether a reference is to be decided on.
+	 * Whether a reference needs a decision.
 	 *
-	 * @param known - what the shadow has of it. A resource that is older than its schema may have references
-	 *   that its shadow has not.
+	 * @param known - its record in the shadow. A resource that is older than its schema may have references
+	 *   that its shadow lacks.
 	 */
 	isNew(reference: LocatedReference, known: OutgoingReference | undefined): boolean {
 		if (this.#caller === undefined) {
@@ -74,12 +74,12 @@ export class ReferenceAuthorization {
 		return !this.#named.some((each) => sameReference(each, reference));
 	}
 
-	/** @throws Refused PermissionDenied where the caller may not name the target. */
+	/** @throws Refused PermissionDenied if the caller may not name the target. */
 	enforce(reference: LocatedReference): void {
 		enforce(this.#decide(reference));
 	}
 
-	/** As `enforce`, with what is stored, where the name was not enough. */
+	/** Like `enforce`, by the stored resource if the name was not sufficient. */
 	enforceWith(reference: LocatedReference, stored: Resource): void {
 		if (this.#decide(reference).kind === "needs-resource") {
 			enforce(this.#caller?.decideReference(this.#target(reference), stored) ?? allowed);
@@ -99,9 +99,9 @@ export class ReferenceAuthorization {
 	/**
 	 * Decides on a new owner.
 	 *
-	 * @returns the owner, where another deployment is to decide.
-	 * @throws Refused PermissionDenied where the caller may not name it; FailedPrecondition or Unavailable where
-	 *   no deployment is known that could decide.
+	 * @returns the owner, if another deployment must decide.
+	 * @throws Refused PermissionDenied if the caller may not name it; FailedPrecondition or Unavailable if no
+	 *   deployment is known that could decide.
 	 */
 	async enforceOwner(metaOwner: MetaOwner): Promise<ForeignTarget | undefined> {
 		const { owner, ownerUid, version } = metaOwner;

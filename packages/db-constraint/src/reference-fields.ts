@@ -12,26 +12,26 @@ import { type Reference, ReferenceSchema } from "@plinth/proto";
 import { OnDelete, reference } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { reasonNotClearable } from "./clearable.ts";
 
-/** What the option of a reference field says. */
+/** The option of a reference field. */
 export interface ReferenceRule {
-	/** `demo.Artist`'s parts, and the group version that was named. */
+	/** The parts of a type such as `demo.v2.Artist`. */
 	readonly group: string;
 	readonly groupVersion: string;
 	readonly kind: string;
 	readonly onDelete: OnDelete;
 }
 
-/** A reference in a message, and where it is. */
+/** A reference in a message, and its path. */
 export interface FoundReference {
-	/** As in `spec.members["a"].next`; elements of lists have no number: lists are sets of values. */
+	/** For example `spec.members["a"].next`. Elements of lists have no index: lists are sets of values. */
 	readonly path: string;
 	readonly reference: Reference;
 	readonly rule: ReferenceRule;
 }
 
 /**
- * The fields of a message type that are references, or lead to some. Types may contain themselves:
- * that is why this is a graph and not a list of paths.
+ * The fields of a message type that are references or lead to references. Types may be recursive, so this is a
+ * graph and not a list of paths.
  *
  *     Album ── label: rule
  *           └─ tracks ──▶ Track ── singer: rule
@@ -39,21 +39,21 @@ export interface FoundReference {
  */
 export class ReferenceFields {
 	readonly #schema: DescMessage;
-	/** By message type; those that lead to no reference have no entry. */
+	/** By message type. Types that lead to no reference have no entry. */
 	readonly #fields: ReadonlyMap<DescMessage, readonly Step[]>;
 
-	/** @throws Error that names the first field whose option is malformed; `referenceProblems` has all. */
+	/** @throws Error that names the first field with a malformed option. `referenceProblems` returns all. */
 	constructor(schema: DescMessage) {
 		this.#schema = schema;
 		this.#fields = stepsOf(schema);
 	}
 
-	/** Whether there is any. */
+	/** Whether the type has no references. */
 	get isEmpty(): boolean {
 		return this.#fields.size === 0;
 	}
 
-	/** The rules of all fields, with the name of each, in an order that only the schema decides. */
+	/** The rules of all fields with their names, in an order that depends only on the schema. */
 	get rules(): readonly { readonly field: string; readonly rule: ReferenceRule }[] {
 		return [...this.#fields.values()]
 			.flat()
@@ -61,7 +61,7 @@ export class ReferenceFields {
 			.sort((a, b) => (a.field < b.field ? -1 : 1));
 	}
 
-	/** The references that a message has; empty ones are none. */
+	/** The references of a message. Empty ones are omitted. */
 	find(message: MessageShape<DescMessage>): readonly FoundReference[] {
 		const found: FoundReference[] = [];
 		if (this.#fields.size > 0) {
@@ -73,7 +73,7 @@ export class ReferenceFields {
 		return found;
 	}
 
-	/** The message without the references that `drops` says, or `undefined` where it has none of them. */
+	/** The message without the references for which `drops` returns true; `undefined` if there are none. */
 	without(
 		message: MessageShape<DescMessage>,
 		drops: (found: FoundReference) => boolean,
@@ -143,7 +143,7 @@ export class ReferenceFields {
 	}
 }
 
-/** What is wrong with the reference options of a message and of all that it can hold, a line each. */
+/** The problems of the reference options of a message and of all nested types, one line each. */
 export function referenceProblems(schema: DescMessage): readonly string[] {
 	const problems: string[] = [];
 	const messages = new Set<DescMessage>([schema]);
@@ -166,11 +166,11 @@ type Decide = (path: string, rule: ReferenceRule, value: Reference) => "keep" | 
 
 interface Step {
 	readonly field: DescField;
-	/** Of a field that is a reference itself. */
+	/** Set if the field itself is a reference. */
 	readonly rule: ReferenceRule | undefined;
 }
 
-/** The steps of all messages below one, as far as they end at a reference. */
+/** The fields, by message type, that are references or lead to references. */
 function stepsOf(schema: DescMessage): Map<DescMessage, readonly Step[]> {
 	const messages = new Set<DescMessage>([schema]);
 	for (const message of messages) {

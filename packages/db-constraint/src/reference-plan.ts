@@ -23,7 +23,7 @@ import {
 } from "./establish-references.ts";
 import {
 	deploymentOf,
-	isKept,
+	isDeploymentKnown,
 	isLocal,
 	type LocatedReference,
 	locatedOf,
@@ -47,42 +47,41 @@ import {
 } from "./shadow.ts";
 import { lookup } from "./shadow-records.ts";
 
-/** How many new references one commit derives: each takes up to three of its mutations. */
+/** The maximum number of new references that one commit derives. Each needs up to three mutations. */
 const derivationBatchSize = 25;
 
-/** What the commit does with resources of this deployment, by `keyString`. */
+/** The resources of this deployment that the commit creates and deletes, by `keyString`. */
 export interface CommitScope {
-	/** What it creates. */
+	/** Created resources. */
 	readonly created: ReadonlyMap<string, Resource>;
-	/** What it deletes or marks. */
+	/** Deleted or marked resources. */
 	readonly deleted: ReadonlySet<string>;
 	readonly dryRun: boolean;
-	/** On whose behalf; absent: on that of the deployment itself, which may reference everything. */
+	/** The caller to authorize. Default: the deployment itself, which may reference everything. */
 	readonly caller?: Caller | undefined;
 }
 
-/** How the references of a resource that is stored already are derived anew. */
+/** How the references of a stored resource are derived again. */
 export interface Derivation {
-	/** Of which targets references are established anew, even where the shadow has them. */
+	/** The targets whose references are established even if the shadow has them. */
 	readonly reestablish: (target: KeyLike) => boolean;
 }
 
-/** The references of a resource, as far as they are planned; those to other deployments are not yet. */
+/** The planned references of a resource, before those to other deployments are established. */
 interface Planned {
 	readonly located: readonly LocatedReference[];
-	/** Those of unknown services: they are kept. */
+	/** References to unknown services, which are kept. */
 	readonly unlocated: readonly OutgoingReference[];
 	readonly outgoing: readonly OutgoingReference[];
 	readonly metaOwners: MetaOwner[];
 }
 
 /**
- * What a commit does for the references of the resources that it writes: it fills in the shadows of the
- * plan.
+ * Plans the references of the resources that a commit writes: fills in the shadows of the commit plan.
  *
  *     local target ──▶ a source on its shadow, in this commit
- *     target of another deployment ──▶ `establish`: first there, then a reference and a task in this commit
- *     no target ──▶ refused; recorded as unresolved where the resource is older than its schema
+ *     target of another deployment ──▶ `establish` there first, then a reference and a task in this commit
+ *     missing target ──▶ refused; recorded as unresolved if the resource is older than its schema
  */
 export class ReferencePlan {
 	readonly #context: ConstraintContext;
@@ -90,14 +89,14 @@ export class ReferencePlan {
 	readonly #scope: CommitScope;
 	readonly #derivation: Derivation | undefined;
 	readonly #foreign: (ForeignReference & { readonly edit: ShadowEdit })[] = [];
-	/** New owners that other deployments are to decide on. */
+	/** New owners that other deployments must authorize. */
 	readonly #foreignOwners: ForeignTarget[] = [];
 	readonly #released: OutgoingReference[] = [];
 	readonly #handled: string[] = [];
 	#isMore = false;
 	#established: ReadonlyMap<string, Establishment> = new Map();
 
-	/** @param derivation - where it is given, targets that are missing are recorded as such. */
+	/** @param derivation - if given, missing targets are recorded as such. */
 	constructor(
 		context: ConstraintContext,
 		plan: CommitPlan,
@@ -110,22 +109,22 @@ export class ReferencePlan {
 		this.#derivation = derivation;
 	}
 
-	/** The targets of new references, as far as they are there, by `keyString`. */
+	/** The existing targets of new references, as `keyString`s. */
 	get handled(): readonly string[] {
 		return this.#handled;
 	}
 
-	/** Whether there are more new references than one commit derives. */
+	/** Whether there are more new references than fit in one commit. */
 	get isMore(): boolean {
 		return this.#isMore;
 	}
 
-	/** The references that go with this commit. */
+	/** The references that this commit removes. */
 	get released(): readonly OutgoingReference[] {
 		return this.#released;
 	}
 
-	/** What other deployments have put on their shadows for this commit. */
+	/** The establishments at other deployments for this commit. */
 	get established(): readonly { readonly target: ResourceKey; readonly by: Establishment }[] {
 		return this.#foreign.flatMap(({ target }) => {
 			const by = this.#established.get(keyString(target));
@@ -133,7 +132,7 @@ export class ReferencePlan {
 		});
 	}
 
-	/** All references of a resource go. */
+	/** Removes all references of a resource. */
 	releaseAll(shadow: Shadow | undefined): void {
 		this.#released.push(...(shadow?.outgoing ?? []));
 	}
@@ -141,9 +140,9 @@ export class ReferencePlan {
 	/**
 	 * Plans the references of a resource that is written.
 	 *
-	 * @param stored - what it replaces: what that names is not decided on.
-	 * @throws Refused InvalidArgument, FailedPrecondition or PermissionDenied where one may not be; Busy where
-	 *   a deletion asks.
+	 * @param stored - the resource that it replaces, whose references need no authorization.
+	 * @throws Refused InvalidArgument, FailedPrecondition or PermissionDenied if a reference is not allowed;
+	 *   RetryableConflict if the deletion of a target is being checked.
 	 */
 	async add(resource: Resource, stored?: Resource): Promise<void> {
 		const key = keyOf(resource.id ?? { name: "" }, this.#context.environment.self.region);
@@ -195,7 +194,7 @@ export class ReferencePlan {
 		this.#fillIn(edit, shadow, { located, unlocated, outgoing, metaOwners });
 	}
 
-	/** Puts what is planned for a resource into its shadow, where it changes it. */
+	/** Puts the planned references of a resource into its shadow, if they differ. */
 	#fillIn(edit: ShadowEdit, shadow: Shadow, planned: Planned): void {
 		const { located, unlocated, outgoing, metaOwners } = planned;
 		const isSame =
@@ -208,7 +207,7 @@ export class ReferencePlan {
 			return;
 		}
 		if (shadow.lifecycle === Lifecycle.CHECKING) {
-			throw new RetryableConflict("a deletion asks whether it may go");
+			throw new RetryableConflict("a deletion of it is being checked");
 		}
 		const isLocated = (target: ResourceKey | undefined) =>
 			located.some((each) => sameTarget(each.target, target));
@@ -223,12 +222,12 @@ export class ReferencePlan {
 				tasks.push(resolveTask(target));
 			}
 		}
-		// The plan's own shadow may have got sources from other resources of this commit meanwhile.
+		// Other resources of this commit may have added sources to the planned shadow meanwhile.
 		const { sources } = edit.next ?? shadow;
 		edit.next = { ...shadow, sources, outgoing: [...outgoing], metaOwners, tasks };
 	}
 
-	/** What the shadow is to say of a reference; "foreign" where its target's deployment is to say it. */
+	/** The record of a reference for the shadow; "foreign" if another deployment must establish it. */
 	async #planOne(
 		reference: LocatedReference,
 		from: Shadow,
@@ -247,27 +246,27 @@ export class ReferencePlan {
 			}
 			return unresolved();
 		}
-		const isOurs = isLocal(this.#context, reference);
+		const isOwn = isLocal(this.#context, reference);
 		const isNew = authorization.isNew(reference, known);
-		if (isNew && isOurs) {
+		if (isNew && isOwn) {
 			authorization.enforce(reference);
 		}
 		if (known !== undefined && known.targetUid !== "" && !mustReestablish && !isNew) {
 			return known;
 		}
-		if (authorization.isNeeded && !isNew && !(isOurs && authorization.allows(reference))) {
-			// It was there before, and whether its target is must not show: it is looked for afterwards.
+		if (authorization.isNeeded && !isNew && !(isOwn && authorization.allows(reference))) {
+			// The resource had it before. Whether its target exists must not show: it is looked up after the commit.
 			return unresolved();
 		}
 		if (derives && this.#handled.length + this.#foreign.length >= derivationBatchSize) {
 			this.#isMore = true;
 			return known ?? unresolved();
 		}
-		if (isOurs) {
+		if (isOwn) {
 			return this.#planLocal(reference, from, authorization, mayMiss ? unresolved() : undefined);
 		}
-		if (mayMiss && (derives ? !isKept(this.#context, reference) : !mustReestablish)) {
-			// The owned-pending handler looks for what had no target when it was derived.
+		if (mayMiss && (derives ? !isDeploymentKnown(this.#context, reference) : !mustReestablish)) {
+			// The owned-pending handler looks up targets that were missing when they were derived.
 			const held = derives ? referenceTo(from, target) : undefined;
 			return held === undefined ? unresolved() : this.#planAbsent(reference, held);
 		}
@@ -275,9 +274,9 @@ export class ReferencePlan {
 	}
 
 	/**
-	 * The first reference puts the deployment on the target's shadow; later ones assert that it is there.
+	 * The first reference adds the deployment to the target's shadow; later ones assert that it is there.
 	 *
-	 * @param unresolved - what is recorded where there is no such target; refused where it is absent.
+	 * @param unresolved - the record for a missing target. Without it, a missing target is refused.
 	 */
 	async #planLocal(
 		reference: LocatedReference,
@@ -300,11 +299,11 @@ export class ReferencePlan {
 		authorization.enforceWith(reference, resource);
 		const uid = resource.id?.uid ?? "";
 		if (created === undefined && edit.next !== undefined && edit.next.uid !== uid) {
-			throw new RetryableConflict(`${displayKey(target)} was replaced by another one meanwhile`);
+			throw new RetryableConflict(`${displayKey(target)} was replaced by another incarnation`);
 		}
 		edit.asserted = true;
 		if (edit.next?.lifecycle === Lifecycle.CHECKING) {
-			throw new RetryableConflict(`a deletion asks whether ${displayKey(target)} may go`);
+			throw new RetryableConflict(`the deletion of ${displayKey(target)} is being checked`);
 		}
 		if (
 			isMarkedForDeletion(resource) ||
@@ -338,8 +337,9 @@ export class ReferencePlan {
 	}
 
 	/**
-	 * A target that is referenced already, by another rule, and whose deployment the picture lacks. That
-	 * says nothing of the target: the reference waits for its deployment, unless that was deleted.
+	 * A target that is already referenced with another rule, and whose deployment is missing from the registry
+	 * picture. That does not mean that the target is gone: the reference waits for the deployment, unless
+	 * the deployment was deleted.
 	 */
 	async #planAbsent(
 		{ path, target, rule }: LocatedReference,
@@ -355,15 +355,15 @@ export class ReferencePlan {
 	}
 
 	/**
-	 * Has the other deployments decide whether the caller may name what was planned, and establish it. The guards of the targets are read before: a
-	 * "no" that is said in between changes them, and this commit fails.
+	 * Calls the other deployments to authorize the caller and to establish the planned references. The guards
+	 * of the targets are read before: a "no" in between changes them, and fails this commit.
 	 *
-	 * @throws as `establish` of `establishing.ts`.
+	 * @throws the errors of `establish` in `establish-references.ts`.
 	 */
 	async establish(): Promise<void> {
 		const { caller, dryRun } = this.#scope;
 		if (caller !== undefined) {
-			// What is established is decided on along with that.
+			// References that are established are authorized by the same call.
 			const toDecide = dryRun ? [...this.#foreignOwners, ...this.#foreign] : this.#foreignOwners;
 			await authorize(this.#context, toDecide, caller);
 		}
@@ -407,8 +407,8 @@ export class ReferencePlan {
 }
 
 /**
- * What a shadow has of a reference. One to a wrong type never has a target; it may have the name and rule of
- * one that has.
+ * The record of a reference in a shadow. A reference to a wrong type never has a target, but may have the
+ * same name and rule as one that has.
  */
 function recordOf(from: Shadow, reference: LocatedReference): OutgoingReference | undefined {
 	const same = from.outgoing.filter((other) => sameReference(other, reference));

@@ -2,7 +2,7 @@ import type { OutgoingReference } from "@plinth/proto/gen/plinth/schema/v1/shado
 import type { ConstraintContext, Release } from "./constraint-context.ts";
 import type { ReferencePlan } from "./reference-plan.ts";
 
-/** The hints that these references are gone, to the deployments that keep their targets. */
+/** The hints about removed references, for the deployments that store the targets. */
 export function releasesOf(
 	{ descriptor, environment }: Pick<ConstraintContext, "descriptor" | "environment">,
 	outgoing: readonly OutgoingReference[],
@@ -19,7 +19,7 @@ export function releasesOf(
 	});
 }
 
-/** The hints that what was established for a commit is not going to be committed. */
+/** The hints about established references that will not be committed. */
 export function abandonedBy({
 	established,
 }: Pick<ReferencePlan, "established">): readonly Release[] {

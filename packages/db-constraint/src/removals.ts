@@ -36,7 +36,7 @@ export function isTombstone({ id }: Pick<Resource, "id">): boolean {
 	return id?.type?.kind === Tombstone.type.kind && id.type.group === Tombstone.type.group;
 }
 
-/** The resource marked for deletion, with the finalizer by which its references hold it. */
+/** The resource marked for deletion, with the finalizer of references. */
 export function markedWithReferences(runtime: Runtime, resource: Resource): Resource {
 	const marked = {
 		...resource,
@@ -50,7 +50,7 @@ export function markedWithReferences(runtime: Runtime, resource: Resource): Reso
 	return marked;
 }
 
-/** The resource with the finalizer of its references alone. */
+/** The resource with the finalizer of references as its only one. */
 export function withReferencesAlone(runtime: Runtime, resource: Resource): Resource {
 	return {
 		...resource,
@@ -59,14 +59,14 @@ export function withReferencesAlone(runtime: Runtime, resource: Resource): Resou
 	};
 }
 
-/** The resource as given, but for the finalizer of its references, which is as it is stored. */
-export function withStoredFinalizer(given: Resource, stored: Resource | undefined): Resource {
+/** The written resource with the finalizer of references as it is stored. */
+export function withStoredFinalizer(written: Resource, stored: Resource | undefined): Resource {
 	const has = stored !== undefined && hasFinalizer(stored, referencesFinalizer);
-	const times = finalizersOf(given).filter((each) => each === referencesFinalizer).length;
+	const times = finalizersOf(written).filter((each) => each === referencesFinalizer).length;
 	if (times === (has ? 1 : 0)) {
-		return given;
+		return written;
 	}
-	const resource = { ...given, metadata: { ...given.metadata } };
+	const resource = { ...written, metadata: { ...written.metadata } };
 	removeFinalizer(resource, referencesFinalizer);
 	if (has) {
 		addFinalizer(resource, referencesFinalizer);
@@ -74,7 +74,7 @@ export function withStoredFinalizer(given: Resource, stored: Resource | undefine
 	return resource;
 }
 
-/** What deletes a resource: its removal with its tombstone, or the mark where it has finalizers. */
+/** The mutations that delete a resource: its deletion with a tombstone, or a mark if it has finalizers. */
 export function deletion(runtime: Runtime, resource: Resource): readonly Mutation[] {
 	if (finalizersOf(resource).length === 0) {
 		return deletionWithTombstone(runtime, resource);

@@ -11,10 +11,10 @@ import type { OutgoingReference } from "@plinth/proto/gen/plinth/schema/v1/shado
 import type { Clock } from "@plinth/runtime";
 import { displayKey } from "./resource-key.ts";
 
-/** Under which key the constraints report on a resource. */
+/** The key of the status that the constraints report. */
 export const statusKey = "references";
 
-/** A condition that holds, or that does not. */
+/** A condition that is true or false. */
 export function condition(type: string, holds: boolean, message: string): Condition {
 	return create(ConditionSchema, {
 		type,
@@ -24,16 +24,16 @@ export function condition(type: string, holds: boolean, message: string): Condit
 	});
 }
 
-/** The condition that says whether all references of a resource have targets. */
+/** The type of the condition: all references of a resource have targets. */
 export const referencesResolved = "ReferencesResolved";
 
-/** The condition that says whether the deployments of all targets are there. */
+/** The type of the condition: the deployments of all targets exist. */
 export const targetsKept = "TargetsKept";
 
 /**
- * The resource as it is written, with conditions put to true for which its references give no reason any more.
+ * The written resource, with its false conditions set to true if they hold now.
  *
- * @param holds - whether a condition holds now, as far as that is known.
+ * @param holds - whether a condition holds now, by type.
  */
 export function withEndedReports(
 	resource: Resource,
@@ -44,15 +44,15 @@ export function withEndedReports(
 		({ type, state }) => state === Condition_State.FALSE && holds[type],
 	);
 	return (failed ?? []).reduce(
-		(upheld, { type }) => withCondition(upheld, condition(type, true, ""), clock) ?? upheld,
+		(next, { type }) => withCondition(next, condition(type, true, ""), clock) ?? next,
 		resource,
 	);
 }
 
-/** How many references a report names. */
+/** The maximum number of references that a report names. */
 const named = 10;
 
-/** References for people, in a length that a status has room for. */
+/** The references for a message of bounded length. */
 export function displayReferences(references: readonly OutgoingReference[]): string {
 	const names = references
 		.slice(0, named)
@@ -62,8 +62,8 @@ export function displayReferences(references: readonly OutgoingReference[]): str
 }
 
 /**
- * The resource with a condition in the status that the constraints report, in place of the one of that
- * type; `undefined` where it says that already.
+ * The resource with a condition in the status of the constraints, in place of the one of the same type.
+ * `undefined` if it already has that condition.
  */
 export function withCondition(
 	resource: Resource,

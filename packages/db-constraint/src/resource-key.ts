@@ -6,7 +6,7 @@ import {
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import type { ResourceName } from "@plinth/resource";
 
-/** The parts of a key; a `ResourceKey` message has them. */
+/** The parts of a `ResourceKey` message. */
 export type KeyLike = Omit<ResourceKey, "$typeName" | "$unknown">;
 
 /** A key message. */
@@ -26,18 +26,18 @@ export function keyString(key: KeyLike): string {
 	return `${localKeyString(key)}@${key.region}`;
 }
 
-/** As `keyString`, without the region: for resources of one deployment. */
+/** Like `keyString`, without the region: for resources of one deployment. */
 export function localKeyString(key: KeyLike): string {
 	return `${key.group}.${key.kind}/${key.partition}/${key.namespace}/${key.name}`;
 }
 
-/** The key for messages to people: `iam.Project default/default/p (us-west2)`. */
+/** The key for messages: `iam.Project default/default/p (us-west2)`. */
 export function displayKey(key: KeyLike): string {
 	const path = [key.partition, key.namespace, key.name].filter((part) => part).join("/");
 	return `${key.group}.${key.kind} ${path}${key.region && ` (${key.region})`}`;
 }
 
-/** What names the resource of a key in its deployment. The group version is no part of it. */
+/** The name of the resource in its deployment. The group version is not part of it. */
 export function nameOfKey(key: KeyLike): Required<ResourceName> {
 	return {
 		type: { group: key.group, groupVersion: "", kind: key.kind },

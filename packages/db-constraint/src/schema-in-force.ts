@@ -1,19 +1,19 @@
 import type { ConstraintContext } from "./constraint-context.ts";
 import type { DescriptorInForce } from "./shadow-index.ts";
 
-/** Whose schema of references is in force. Only a server whose own schema is in force can write. */
+/** Whether this server's schema of references is in force. Only then it can write. */
 export type SchemaInForce =
 	| { readonly kind: "own" }
 	| {
 			readonly kind: "other";
-			/** Identifies the schema in force, and this server's own. */
+			/** The fingerprints of the schema in force and of this server's own. */
 			readonly fingerprint: string;
 			readonly ownFingerprint: string;
 	  };
 
 /**
- * Calls the listener whenever the schema in force becomes another one than the server's own, or its own
- * again, as soon as the index has followed the storage to there. Returns how to stop that.
+ * Calls the listener whenever the schema in force changes from the server's own to another one or back, as
+ * soon as the index has seen the change. Returns a function that stops it.
  */
 export function followSchema(
 	{ index, descriptor }: Pick<ConstraintContext, "index" | "descriptor">,

@@ -17,10 +17,10 @@ import { putRecord, ResourceShadow, readRecord, shadowOf } from "./shadow-record
  * Brings a schema of references into force.
  *
  *     another schema ──begin: change the record that all commits assert──▶ ours, incomplete
- *     ours, incomplete ──derive every shadow anew, family by family──▶ ours, complete
+ *     ours, incomplete ──derive every shadow again, family by family──▶ ours, complete
  *
- * From the beginning on, code with another schema can commit nothing. A pass that is broken off goes on
- * where it was: the record says how far each family has come.
+ * Once begun, code with another schema can't commit. An interrupted pass resumes: the record contains the
+ * progress of each family.
  */
 export class SchemaPass {
 	readonly #context: ConstraintContext;
@@ -30,8 +30,8 @@ export class SchemaPass {
 	}
 
 	/**
-	 * Makes this schema the one that commits assert. The record is put even where it says so already: what
-	 * a server with another schema has sent before, and what lands only later, finds another version of it.
+	 * Makes this schema the one that commits assert. Writes the record even if it is this schema already:
+	 * delayed commits of a server with another schema then expect an outdated version of the record.
 	 */
 	async begin(): Promise<void> {
 		const { descriptor, environment } = this.#context;
@@ -46,9 +46,9 @@ export class SchemaPass {
 	}
 
 	/**
-	 * Derives what has not been derived yet, until all is; then the record says so.
+	 * Derives all resources that are not derived yet, then marks the record complete.
 	 *
-	 * @throws Refused Unavailable where a deployment can't be reached: call it again.
+	 * @throws Refused Unavailable if a deployment can't be reached. Retry.
 	 */
 	async complete(signal: AbortSignal): Promise<void> {
 		const { logger, limits } = this.#context;
@@ -79,7 +79,7 @@ export class SchemaPass {
 		await this.#update((now) => now && { ...this.#ours(now), complete: true, progress: {} });
 	}
 
-	/** @throws Refused ResourceExhausted where what a resource references has no room in its shadow. */
+	/** @throws Refused ResourceExhausted if the references of a resource have no room in its shadow. */
 	async #derive(name: ResourceName): Promise<void> {
 		try {
 			await deriveReferences(this.#context, name);
@@ -92,7 +92,7 @@ export class SchemaPass {
 		}
 	}
 
-	/** @throws Refused Unavailable where another schema has come into force: its pass is not this one. */
+	/** @throws Refused Unavailable if another schema has come into force, which has its own pass. */
 	#ours(record: DescriptorRecord): DescriptorRecord {
 		if (record.fingerprint !== this.#context.descriptor.fingerprint) {
 			throw new Refused(Code.Unavailable, "another schema of references has come into force");
@@ -100,7 +100,7 @@ export class SchemaPass {
 		return record;
 	}
 
-	/** The families that have references now, and those whose shadows have some, or owners, from before. */
+	/** The families with references, and those whose shadows have recorded references or owners. */
 	async #families(): Promise<readonly FamilyLike[]> {
 		const { backend, descriptor } = this.#context;
 		const families = new Map<string, FamilyLike>();
@@ -125,7 +125,7 @@ export class SchemaPass {
 		return [...families].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, family]) => family);
 	}
 
-	/** The keys of a family's resources, in the order in which they are derived. */
+	/** The keys of a family's resources, in the order of derivation. */
 	async #namesOf(family: FamilyLike): Promise<readonly { key: KeyLike; text: string }[]> {
 		const { backend } = this.#context;
 		const tenancy = { partition: wildcard, namespace: wildcard };

@@ -28,29 +28,29 @@ export interface DeclaredReference {
 	readonly path: string;
 	/** The version of the target's type that the field's option names. */
 	readonly groupVersion: string;
-	/** Units of tenancy that were left out are filled in; the region is as it was written. */
+	/** With the default partition and namespace filled in; the region is as written. */
 	readonly target: KeyLike;
 	readonly rule: OnDelete;
-	/** The service that keeps the target; empty is the own one. */
+	/** The service that stores the target; empty for the own one. */
 	readonly service: string;
-	/** The type that the reference says, where it is another one than its field may reference. */
+	/** The type that the reference names, if its field may not reference that type. */
 	readonly wrongType?: string;
 }
 
-/** What a descriptor is made of. */
+/** Options of a `ServiceDescriptor`. */
 export interface DescriptorOptions {
-	/** All types of this server, those without references included. */
+	/** All types of this server, including those without references. */
 	readonly types: readonly ResourceType[];
-	/** Types of imported services that references name: their scope fills in what references leave out. */
+	/** Types of imported services that references name. Their scope decides which defaults are filled in. */
 	readonly foreignTypes?: readonly ResourceType[];
-	/** The service that is deployed; that of the files' options where it is absent. */
+	/** The deployed service. Default: the one in the options of the files. */
 	readonly service?: string;
 }
 
-/** Reference options of the types that can't work. */
+/** Invalid reference options of the types. */
 export class DescriptorError extends Error {
 	override readonly name = "DescriptorError";
-	/** A line each: the type, the field and the reason. */
+	/** One line each: the type, the field and the reason. */
 	readonly problems: readonly string[];
 
 	constructor(problems: readonly string[]) {
@@ -59,15 +59,15 @@ export class DescriptorError extends Error {
 	}
 }
 
-/** What this code knows of its service: its types, their references, and whom it imports. */
+/** The description of a service by its code: its types, their references, and the services it imports. */
 export class ServiceDescriptor {
-	/** The service's name; empty where no file names one. */
+	/** The service's name; empty if no file names one. */
 	readonly service: string;
 	/** The versions of its API, the oldest first. */
 	readonly versions: readonly string[];
-	/** The groups of types that belong to it by an option of their files. */
+	/** The groups of the types that belong to it by an option of their files. */
 	readonly groups: readonly string[];
-	/** Tells this schema from every other one. */
+	/** Identifies this schema of references. */
 	readonly fingerprint: string;
 	readonly #fields = new Map<
 		string,
@@ -78,8 +78,8 @@ export class ServiceDescriptor {
 	readonly #scopes = new Map<string, ResourceType>();
 
 	/**
-	 * @throws DescriptorError where options are malformed, or references name types of groups that are
-	 * neither the service's own nor imported: all of them at once. Error where two services are named.
+	 * @throws DescriptorError with all malformed options, and all references to types of groups that are neither
+	 *   the service's own nor imported. Error if the types belong to several services.
 	 */
 	constructor({ types, foreignTypes = [], service: deployed }: DescriptorOptions) {
 		const services = new Set<string>();
@@ -123,14 +123,14 @@ export class ServiceDescriptor {
 		this.fingerprint = this.#fingerprint(foreignTypes);
 	}
 
-	/** The services that a version imports; all that any version does where none is given. */
+	/** The services that a version imports. Without a version: those that any version imports. */
 	imports(version?: string): readonly ImportedService[] {
 		return version === undefined
 			? [...this.#imports.values()].reduce(mergeImports, [])
 			: (this.#imports.get(version) ?? []);
 	}
 
-	/** The service that owns a group: empty is the own one, `undefined` one that is not known. */
+	/** The service that owns a group: empty for the own one, `undefined` if it is not known. */
 	serviceOfGroup(group: string): string | undefined {
 		if (this.#own.has(group)) {
 			return "";
@@ -139,14 +139,14 @@ export class ServiceDescriptor {
 	}
 
 	/**
-	 * Whether the references of the resource can be read: its type is registered, in the very group version
-	 * that it is stored under, and can decode it.
+	 * Whether the references of the resource can be read: its type is registered in the stored group version,
+	 * and can decode it.
 	 */
 	knows(resource: Resource): boolean {
 		return this.#of(resource) !== undefined && this.decodeError(resource) === undefined;
 	}
 
-	/** Why the references of a resource of a registered type can't be read, or `undefined` where they can. */
+	/** Why the references of a resource of a registered type can't be read; `undefined` if they can. */
 	decodeError(resource: Resource): DecodeError | undefined {
 		const known = this.#of(resource);
 		const read = known && !known.fields.isEmpty ? decodeOf(known.type, resource) : undefined;
@@ -158,7 +158,7 @@ export class ServiceDescriptor {
 		return this.#of(resource)?.fields.isEmpty === false;
 	}
 
-	/** The references that a resource has, in the order of its fields; none where it can't be decoded. */
+	/** The references of a resource, in the order of its fields; none if it can't be decoded. */
 	referencesOf(resource: Resource): readonly DeclaredReference[] {
 		const known = this.#of(resource);
 		if (known === undefined || known.fields.isEmpty) {
@@ -171,7 +171,7 @@ export class ServiceDescriptor {
 	}
 
 	/**
-	 * The resource without those references, or `undefined` where it has none of them, or can't be decoded.
+	 * The resource without those references; `undefined` if it has none of them, or can't be decoded.
 	 */
 	without(
 		resource: Resource,
@@ -211,13 +211,13 @@ export class ServiceDescriptor {
 	#declared({ path, reference, rule }: FoundReference): DeclaredReference {
 		const type = this.#scopes.get(familyKey(rule));
 		const { partition = "", namespace = "" } = reference.tenancy ?? {};
-		const said = reference.type;
-		const isWrong = said && familyKey(said) !== "." && familyKey(said) !== familyKey(rule);
+		const named = reference.type;
+		const isWrong = named && familyKey(named) !== "." && familyKey(named) !== familyKey(rule);
 		return {
 			path,
 			groupVersion: rule.groupVersion,
 			rule: rule.onDelete,
-			...(isWrong && { wrongType: gvkKey(said) }),
+			...(isWrong && { wrongType: gvkKey(named) }),
 			service: this.serviceOfGroup(rule.group) ?? "",
 			target: {
 				group: rule.group,
@@ -230,7 +230,7 @@ export class ServiceDescriptor {
 		};
 	}
 
-	/** What is wrong with the types that references name. */
+	/** The problems of the types that references name. */
 	#problemsOf(fields: ReferenceFields | undefined): readonly string[] {
 		return (fields?.rules ?? []).flatMap(({ field, rule }) => {
 			const named = `${field}: references ${rule.group}.${rule.groupVersion}.${rule.kind}`;
@@ -251,7 +251,7 @@ export class ServiceDescriptor {
 			fields.rules.map(({ field, rule }) => [type.key, field, rule]),
 		);
 		const imports = [...this.#imports];
-		// They decide which units of tenancy the name of an owner has.
+		// The scopes decide whether the name of an owner has a partition and a namespace.
 		const scopes = foreignTypes.map(({ type, scope }) => `${familyKey(type)} ${scope}`).sort();
 		const schema = [this.service, this.versions, imports, rules, scopes];
 		return hashOf(JSON.stringify(schema)).slice(0, 32);

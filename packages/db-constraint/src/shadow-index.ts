@@ -5,36 +5,33 @@ import { type KeyLike, keyString } from "./resource-key.ts";
 import { ResourceShadow, recordOf, type StoredShadow, shadowOf } from "./shadow-records.ts";
 import { compareVersions } from "./versions.ts";
 
-/**
- * Told of each shadow that has changed; of one that is gone with what it was. `before` is what the index
- * had of it.
- */
+/** Receives each changed shadow; a removed one with its last contents. `before` is the shadow in the index. */
 export type ShadowListener = (
 	shadow: StoredShadow,
 	change: "stored" | "removed",
 	before: StoredShadow | undefined,
 ) => void;
 
-/** The schema in force, and the version of the record of it. */
+/** The schema in force, and the version of its record. */
 export interface DescriptorInForce {
 	readonly fingerprint: string;
 	readonly version: string;
 }
 
 /**
- * All shadows of this deployment in memory, by name and by what they reference, as far as the
- * storage's event log has been followed.
+ * All shadows of this deployment in memory, by name, target and owner, up to a version of the storage's event
+ * log.
  *
- *     commit ──▶ event log ──watch──▶ index ── `version`: all up to there is in it
+ *     commit ──▶ event log ──watch──▶ index, complete up to `version`
  */
 export class ShadowIndex {
 	readonly #backend: StorageBackend;
 	readonly #runtime: Runtime;
 	readonly #logger: Logger;
 	readonly #byName = new Map<string, StoredShadow>();
-	/** By target, then by the name of the shadow that references it. */
+	/** By target, then by the name of the referencing shadow. */
 	readonly #byTarget = new Map<string, Map<string, StoredShadow>>();
-	/** By owner, then by the name of the shadow of the ownee. */
+	/** By owner, then by the name of the ownee's shadow. */
 	readonly #byOwner = new Map<string, Map<string, StoredShadow>>();
 	readonly #listeners = new Set<ShadowListener>();
 	readonly #waiting = new Set<{ readonly version: string; readonly resolve: () => void }>();
@@ -48,17 +45,17 @@ export class ShadowIndex {
 		this.#logger = logger;
 	}
 
-	/** Everything up to this version of the storage is in the index. */
+	/** The version of the storage up to which the index is complete. */
 	get version(): string {
 		return this.#version;
 	}
 
-	/** The schema in force, and the version of the record of it. */
+	/** The schema in force, and the version of its record. */
 	get descriptor(): DescriptorInForce | undefined {
 		return this.#descriptor;
 	}
 
-	/** Follows the storage until the signal aborts. A watch that breaks begins anew. */
+	/** Follows the storage until the signal aborts. A broken watch restarts. */
 	async run(signal: AbortSignal): Promise<void> {
 		while (!signal.aborted) {
 			try {
@@ -67,13 +64,13 @@ export class ShadowIndex {
 				if (signal.aborted) {
 					return;
 				}
-				this.#logger.warn({ err: failure }, "the watch of resource shadows broke: it begins anew");
+				this.#logger.warn({ err: failure }, "the watch of resource shadows broke, restarting");
 				await sleep(this.#runtime.clock, restartMs, signal).catch(() => {});
 			}
 		}
 	}
 
-	/** Resolves once everything up to the version is in the index. Rejects when the signal aborts. */
+	/** Resolves once the index has reached the version. Rejects when the signal aborts. */
 	async reached(version: string, signal?: AbortSignal): Promise<void> {
 		if (compareVersions(this.#version, version) >= 0) {
 			return;
@@ -97,28 +94,28 @@ export class ShadowIndex {
 		});
 	}
 
-	/** As `reached`. Rejects where it takes longer than that many milliseconds. */
+	/** Like `reached`, but rejects after a timeout in milliseconds. */
 	async reachedWithin(version: string, limitMs: number): Promise<void> {
 		if (compareVersions(this.#version, version) >= 0) {
 			return;
 		}
-		const late = new AbortController();
+		const timeout = new AbortController();
 		const timer = this.#runtime.clock.setTimer(limitMs, () =>
-			late.abort(new Error(`the index of shadows has not reached version ${version}`)),
+			timeout.abort(new Error(`the index of shadows has not reached version ${version}`)),
 		);
 		try {
-			await this.reached(version, late.signal);
+			await this.reached(version, timeout.signal);
 		} finally {
 			timer.cancel();
 		}
 	}
 
-	/** Resolves once the index has seen all that is stored. Rejects when the signal aborts. */
+	/** Resolves once the index has the first snapshot. Rejects when the signal aborts. */
 	async ready(signal: AbortSignal): Promise<void> {
 		await this.reached("0", signal);
 	}
 
-	/** The shadow of that name. */
+	/** The shadow of this name. */
 	get(name: string): StoredShadow | undefined {
 		return this.#byName.get(name);
 	}
@@ -128,23 +125,23 @@ export class ShadowIndex {
 		return this.#byName.values();
 	}
 
-	/** The shadows that reference the target, of whatever incarnation. */
+	/** The shadows that reference any incarnation of the target. */
 	referencing(target: KeyLike): readonly StoredShadow[] {
 		return [...(this.#byTarget.get(keyString(target))?.values() ?? [])];
 	}
 
-	/** The shadows that name it among their owners, of whatever incarnation. */
+	/** The shadows that name any incarnation of it as an owner. */
 	ownedBy(owner: KeyLike): readonly StoredShadow[] {
 		return [...(this.#byOwner.get(keyString(owner))?.values() ?? [])];
 	}
 
-	/** Calls the listener for each change, until what is returned is called. */
+	/** Calls the listener for each change, until the returned function is called. */
 	onChange(listener: ShadowListener): () => void {
 		this.#listeners.add(listener);
 		return () => this.#listeners.delete(listener);
 	}
 
-	/** Calls the listener with each stored descriptor, until what is returned is called. */
+	/** Calls the listener with each stored descriptor, until the returned function is called. */
 	onDescriptor(listener: (descriptor: DescriptorInForce) => void): () => void {
 		this.#descriptorListeners.add(listener);
 		return () => this.#descriptorListeners.delete(listener);
@@ -205,14 +202,14 @@ export class ShadowIndex {
 		for (const { owner } of stored.shadow.metaOwners) {
 			link(this.#byOwner, owner, stored);
 		}
-		this.#tell(stored, "stored", before);
+		this.#notify(stored, "stored", before);
 	}
 
 	#remove(name: string): void {
 		const stored = this.#unlink(name);
 		if (stored !== undefined) {
 			this.#byName.delete(name);
-			this.#tell(stored, "removed", stored);
+			this.#notify(stored, "removed", stored);
 		}
 	}
 
@@ -227,9 +224,9 @@ export class ShadowIndex {
 		return stored;
 	}
 
-	#tell(...told: Parameters<ShadowListener>): void {
+	#notify(...args: Parameters<ShadowListener>): void {
 		for (const listener of this.#listeners) {
-			listener(...told);
+			listener(...args);
 		}
 	}
 }
@@ -243,19 +240,19 @@ function link(links: Links, key: KeyLike | undefined, stored: StoredShadow): voi
 		return;
 	}
 	const at = keyString(key);
-	const there = links.get(at);
-	if (there === undefined) {
+	const entries = links.get(at);
+	if (entries === undefined) {
 		links.set(at, new Map([[stored.name, stored]]));
 	} else {
-		there.set(stored.name, stored);
+		entries.set(stored.name, stored);
 	}
 }
 
 function unlink(links: Links, key: KeyLike | undefined, name: string): void {
 	const at = key === undefined ? "" : keyString(key);
-	const there = links.get(at);
-	there?.delete(name);
-	if (there?.size === 0) {
+	const entries = links.get(at);
+	entries?.delete(name);
+	if (entries?.size === 0) {
 		links.delete(at);
 	}
 }

@@ -25,23 +25,23 @@ import {
 	type StorageBackend,
 } from "@plinth/storage";
 
-/** The type of shadows and of the records beside them: `schema.v1.ResourceShadow`. */
+/** The type of shadows and of the other records of this package: `schema.v1.ResourceShadow`. */
 export const ResourceShadow = defineType(ResourceShadowSchema, {
 	authorize: {
 		write: () => denied("resource shadows are kept by the server: they can't be written"),
 	},
 });
 
-/** What a record holds. */
+/** The contents of a record. */
 export type RecordInit = MessageInitShape<typeof ResourceShadowSchema>["record"];
 
-/** A record as it is stored. */
+/** A stored record. */
 export interface StoredRecord {
 	readonly resource: Resource;
 	readonly record: ResourceShadowMessage["record"];
 }
 
-/** A shadow as it is stored. */
+/** A stored shadow. */
 export interface StoredShadow {
 	readonly name: string;
 	readonly resource: Resource;
@@ -54,7 +54,7 @@ export function recordId(name: string): ID {
 	return idOf(ResourceShadow, name);
 }
 
-/** A stored resource of that name, whatever its group version and uid; `undefined` where there is none. */
+/** The stored resource of a name, whatever its group version and uid; `undefined` if it does not exist. */
 export async function lookup(
 	backend: StorageBackend,
 	name: ResourceName,
@@ -77,7 +77,7 @@ function isId(name: ResourceName): name is ID {
 	return isMessage(name, IDSchema);
 }
 
-/** An ID for whichever incarnation has the name. */
+/** An ID that matches any incarnation of the name. */
 function idFor(name: ResourceName): ID {
 	return create(IDSchema, {
 		name: name.name,
@@ -86,7 +86,7 @@ function idFor(name: ResourceName): ID {
 	});
 }
 
-/** A record, or `undefined` where there is none. */
+/** A record, or `undefined` if it does not exist. */
 export async function readRecord(
 	backend: StorageBackend,
 	name: string,
@@ -96,12 +96,12 @@ export async function readRecord(
 	return resource && recordOf(resource);
 }
 
-/** What a stored record holds. */
+/** The contents of a stored record. */
 export function recordOf(resource: Resource): StoredRecord {
 	return { resource, record: decodeShared(ResourceShadow, resource).data.record };
 }
 
-/** A shadow, or `undefined` where there is none. */
+/** A shadow, or `undefined` if it does not exist. */
 export async function readShadow(
 	backend: StorageBackend,
 	name: string,
@@ -111,7 +111,7 @@ export async function readShadow(
 	return resource && shadowOf(resource);
 }
 
-/** The shadow in a record, or `undefined` where it is another one. */
+/** The shadow in a record, or `undefined` if it is a record of another kind. */
 export function shadowOf(resource: Resource): StoredShadow | undefined {
 	const { record } = recordOf(resource);
 	return record.case === "shadow"
@@ -119,7 +119,7 @@ export function shadowOf(resource: Resource): StoredShadow | undefined {
 		: undefined;
 }
 
-/** The mutation that stores a record over what there is. */
+/** The mutation that creates or replaces a record. */
 export function putRecord(
 	runtime: Runtime,
 	name: string,

@@ -6,18 +6,17 @@ import { isEmpty } from "./shadow.ts";
 import { putRecord, readShadow, type StoredShadow, shadowOf } from "./shadow-records.ts";
 
 /**
- * Replaces one version of a shadow, and no other. A shadow without anything to record is removed.
+ * Replaces exactly the given version of a shadow. An empty shadow is removed.
  *
- * @param more - what is committed with it.
- * @returns the shadow as it is stored now; "gone" where it was removed; "conflict" where another
- * version was stored.
+ * @param more - mutations of the same commit.
+ * @returns the stored shadow; "removed" if it was empty; "conflict" if another version was stored.
  */
 export async function replaceShadow(
 	{ backend, runtime }: Pick<ConstraintContext, "backend" | "runtime">,
 	stored: StoredShadow,
 	next: Shadow,
 	more: readonly Mutation[] = [],
-): Promise<StoredShadow | "gone" | "conflict"> {
+): Promise<StoredShadow | "removed" | "conflict"> {
 	try {
 		const { resources } = await backend.commit([
 			isEmpty(next) && stored.resource.id !== undefined
@@ -25,7 +24,7 @@ export async function replaceShadow(
 				: putRecord(runtime, stored.name, stored.resource, { case: "shadow", value: next }),
 			...more,
 		]);
-		return (resources[0] && shadowOf(resources[0])) ?? "gone";
+		return (resources[0] && shadowOf(resources[0])) ?? "removed";
 	} catch (failure) {
 		if (isConflict(failure)) {
 			return "conflict";
@@ -35,15 +34,15 @@ export async function replaceShadow(
 }
 
 /**
- * Changes a shadow, reading it again on conflict. `change` is given the shadow as it is stored, and
- * answers `undefined` where there is nothing to do.
+ * Changes a shadow, and reads it again on conflict. `change` receives the stored shadow, and returns
+ * `undefined` for no change.
  */
 export async function updateShadow(
 	context: Pick<ConstraintContext, "backend" | "runtime">,
 	name: string,
 	change: (stored: StoredShadow) => Shadow | undefined,
 ): Promise<void> {
-	// After a conflict, what this server has heard of so far is known to be old.
+	// A conflict shows that this server lags behind: read strongly from then on.
 	for (let consistency: Consistency = "eventual"; ; consistency = "strong") {
 		const stored = await readShadow(context.backend, name, { consistency });
 		const next = stored && change(stored);

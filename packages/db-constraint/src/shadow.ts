@@ -15,7 +15,7 @@ import {
 import type { DeploymentInfo } from "./environment.ts";
 import { hashOf, type KeyLike, localKeyString } from "./resource-key.ts";
 
-/** The finalizer of a resource that is being deleted while something may reference it. */
+/** The finalizer of a resource that is being deleted while holders may reference it. */
 export const referencesFinalizer = "schema.plinth.dev/references";
 
 /** The name of the shadow of a resource, in its own deployment. */
@@ -40,18 +40,18 @@ export function isEmpty(shadow: Shadow): boolean {
 	);
 }
 
-/** Whether some deployment references the resource, owns by it, or may. */
+/** Whether some deployment references the resource or has ownees of it, or may. */
 export function isHeld(shadow: Shadow): boolean {
 	return shadow.sources.length > 0 || shadow.ownees.length > 0;
 }
 
-/** A deployment as shadows and routes name it. */
+/** The deployment for shadows and routes. */
 export function deployedOf(info: DeploymentInfo): Deployed {
 	const { uid, service, region, version } = info;
 	return create(DeployedSchema, { uid, service, region, version });
 }
 
-/** The deployment for messages to people. */
+/** The deployment for messages. */
 export function displayDeployed(deployed: Deployed | undefined): string {
 	if (deployed === undefined || deployed.service === "") {
 		return "this deployment";
@@ -64,7 +64,7 @@ export function sourceOf(shadow: Shadow, uid: string): Source | undefined {
 	return shadow.sources.find(({ deployment }) => deployment?.uid === uid);
 }
 
-/** The shadow with a source put in, in place of the one of the same deployment. */
+/** The shadow with a source, in place of the one of the same deployment. */
 export function withSource(shadow: Shadow, init: MessageInitShape<typeof SourceSchema>): Shadow {
 	const source = create(SourceSchema, init);
 	const uid = source.deployment?.uid;
@@ -98,12 +98,12 @@ export function mergeRules(...rules: readonly (readonly OnDelete[])[]): OnDelete
 	return [...new Set(rules.flat())].sort((a, b) => a - b);
 }
 
-/** The strictest of the rules, or unspecified where there is none. */
+/** The strictest of the rules; unspecified if there are none. */
 export function strictest(rules: readonly OnDelete[]): OnDelete {
 	return mergeRules(rules)[0] ?? OnDelete.ON_DELETE_UNSPECIFIED;
 }
 
-/** Whether two outgoing references say the same: the path does not matter. */
+/** Whether two outgoing references have the same target and rule. The path does not matter. */
 export function sameReference(
 	a: Pick<OutgoingReference, "target" | "rule">,
 	b: Pick<OutgoingReference, "target" | "rule">,

@@ -1,13 +1,13 @@
 /**
- * A storage that was restored to its past, or whose deployment was deleted, takes part anew: as the
- * successor of the deployment that it was.
+ * A storage that was restored from a backup, or whose deployment was deleted, registers again: as the
+ * successor of its previous deployment.
  *
- *     successor:  admitted ──establish all that it references anew──▶ established, serves writes
- *                    └── refuses deletions until each other deployment has reported ──▶ deletes
- *     others:     see a successor ──establish anew what they reference there──▶ report
+ *     successor:  admitted ──re-establish all of its references──▶ established, serves writes
+ *                    └── refuses deletions until every other deployment has reported ──▶ deletes
+ *     others:     see a successor ──re-establish their references to it──▶ report
  *
- * Until the successor is established, nobody answers for its predecessor, whose sources therefore stay;
- * from then on the successor does, since all that the predecessor references is its own.
+ * Until the successor is established, no deployment responds for its predecessor, whose sources therefore
+ * stay. From then on the successor responds, because it has all references of the predecessor.
  */
 import { Code } from "@connectrpc/connect";
 import { Refused } from "@plinth/storage";
@@ -22,10 +22,10 @@ import { ResourceShadow, shadowOf } from "./shadow-records.ts";
 import { responsibleUid } from "./successors.ts";
 
 /**
- * As the successor of a deployment: establishes all outgoing references anew, under the new uid. To be
- * done before the first write; does nothing where it has been done, or there is no predecessor.
+ * Re-establishes all outgoing references of a successor under its new uid. Must complete before the first
+ * write. Does nothing if that is done already, or without a predecessor.
  *
- * @throws Refused Unavailable where a deployment can't be reached: call it again.
+ * @throws Refused Unavailable if a deployment can't be reached. Retry.
  */
 export async function reestablishOwnReferences(
 	context: ConstraintContext,
@@ -43,9 +43,9 @@ export async function reestablishOwnReferences(
 }
 
 /**
- * Establishes anew what this deployment references at a successor, and reports that.
+ * Re-establishes the references of this deployment to a successor, and reports that.
  *
- * @throws Refused or ConnectError Unavailable where the successor can't be reached: call it again.
+ * @throws Refused or ConnectError Unavailable if the successor can't be reached. Retry.
  */
 export async function establishWithSuccessor(
 	context: ConstraintContext,
@@ -53,7 +53,7 @@ export async function establishWithSuccessor(
 	signal: AbortSignal,
 ): Promise<void> {
 	const { descriptor, environment, guards, limits } = context;
-	// A write that is under way, or that lands late, may have established with the predecessor.
+	// A write in progress, or a delayed one, may have established its references with the predecessor.
 	await guards.changeAll();
 	await reestablish(
 		context,
@@ -95,10 +95,10 @@ async function reestablish(
 }
 
 /**
- * Refuses deletions of a successor until each deployment that is known has reported, disabled ones too:
- * before, its shadows may lack the sources that its predecessor got after the backup.
+ * Refuses deletions of a successor until every known deployment has reported, including disabled ones: until
+ * then, its shadows may lack sources that its predecessor received after the backup.
  *
- * @throws Refused Unavailable, naming those that are waited for.
+ * @throws Refused Unavailable, naming the deployments that have not reported.
  */
 export async function assertMayDelete(context: ConstraintContext): Promise<void> {
 	const { environment, backend } = context;
@@ -123,7 +123,7 @@ export async function assertMayDelete(context: ConstraintContext): Promise<void>
 	}
 }
 
-/** A deployment has established with this one what it had established with its predecessor. */
+/** Records that a deployment has re-established its references to this successor. */
 export function recordEstablished(
 	{ backend, runtime }: Pick<ConstraintContext, "backend" | "runtime">,
 	uid: string,

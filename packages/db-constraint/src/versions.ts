@@ -1,4 +1,4 @@
-/** Compares two versions of one storage: decimal numbers without leading zeros; empty is before all. */
+/** Compares two versions of one storage: decimal numbers without leading zeros. Empty is the oldest. */
 export function compareVersions(a: string, b: string): number {
 	if (a.length !== b.length) {
 		return a.length - b.length;

@@ -39,7 +39,7 @@ export const mutants: readonly Mutant[] = [
 			{ op: "assert", id: target.id, uid },`,
 		replace: `		if (before !== undefined && rules.every((rule) => before.rules.includes(rule))) {
 			const known = { uid, establishment: before.establishment };
-			answers.push(create(EstablishReferencesResponse_EstablishedSchema, known));
+			results.push(create(EstablishReferencesResponse_EstablishedSchema, known));
 			continue;
 		}
 		mutations.push(
@@ -61,13 +61,13 @@ export const mutants: readonly Mutant[] = [
 	{
 		name: "drop on expiry without a query",
 		file: "node/owned-pending-handler.ts",
-		find: "const answer = await this.#holderQuery.one(stored, deployment);",
+		find: "const response = await this.#holderQuery.one(stored, deployment);",
 		replace: `if (!isHinted) {
 			const without = withoutDeployment(stored.shadow, deployment.uid);
 			await replaceShadow(this.#context, stored, without);
 			return done;
 		}
-		const answer = await this.#holderQuery.one(stored, deployment);`,
+		const response = await this.#holderQuery.one(stored, deployment);`,
 	},
 	{
 		name: "announce CHECKING",

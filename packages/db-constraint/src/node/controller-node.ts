@@ -8,7 +8,7 @@ import { OwnedPendingHandler } from "./owned-pending-handler.ts";
 import { type PassResult, soonest } from "./pass-result.ts";
 import { type Deletion, SubscribedDeletingHandler } from "./subscribed-deleting-handler.ts";
 
-/** What a node works with. */
+/** Options of a node. */
 export interface NodeOptions {
 	readonly context: ConstraintContext;
 	readonly holderQuery: HolderQuery;
@@ -19,8 +19,8 @@ export interface NodeOptions {
 }
 
 /**
- * Looks after a share of the shadows, with three handlers. It has no loop of its own: whoever runs it
- * passes it keys, never one key twice at once, and those that fail again with backoff.
+ * Handles a share of the shadows with three handlers. It has no loop: the caller passes it keys, never the
+ * same key concurrently, and retries failed ones with backoff.
  */
 export class ControllerNode {
 	readonly #pending: OwnedPendingHandler;
@@ -46,20 +46,20 @@ export class ControllerNode {
 		});
 	}
 
-	/** A pass over a shadow of this deployment, by name. */
+	/** One pass over a shadow of this deployment, by name. */
 	async handleShadow(name: string): Promise<PassResult> {
 		return soonest(await this.#deleting.handle(name), await this.#pending.handle(name));
 	}
 
-	/** A pass over what references a target that is being deleted. */
+	/** One pass over the resources that reference a target that is being deleted. */
 	handleDeletion(deletion: Deletion): Promise<PassResult> {
 		return this.#subscribed.handle(deletion);
 	}
 
 	/**
-	 * Queues, whenever what is known of deployments changes, the shadows of resources with owners, whose
-	 * deployments may have announced another version, and of those that reference other deployments, which
-	 * may have been deleted. Until what is returned is called.
+	 * Queues affected shadows whenever the known deployments change: those of resources with owners, whose
+	 * deployments may have announced another version, and those that reference other deployments, which may
+	 * have been deleted. Until the returned function is called.
 	 */
 	followEnvironment(): () => void {
 		const { environment, index } = this.#context;

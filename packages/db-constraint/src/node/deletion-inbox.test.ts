@@ -4,7 +4,7 @@ import { DeletionInbox } from "./deletion-inbox.ts";
 const target = { group: "alpha", kind: "Thing", partition: "p", namespace: "n", region: "r1" };
 
 describe("the inbox of deletions", () => {
-	it("keeps each incarnation once, and forgets what is done with", () => {
+	it("keeps each incarnation once, and removes completed deletions", () => {
 		const inbox = new DeletionInbox();
 		const first = { deploymentUid: "d", target: { ...target, name: "a" }, targetUid: "1" };
 		const second = { ...first, targetUid: "2" };
@@ -20,7 +20,7 @@ describe("the inbox of deletions", () => {
 		expect(inbox.of(name)).toEqual([]);
 	});
 
-	it("takes no more than its share from one deployment", () => {
+	it("limits the deletions per deployment", () => {
 		const inbox = new DeletionInbox();
 		const add = (deploymentUid: string, i: number) =>
 			inbox.add({ deploymentUid, target: { ...target, name: `x${i}` }, targetUid: `${i}` });

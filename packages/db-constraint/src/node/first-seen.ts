@@ -1,49 +1,49 @@
 import type { Clock } from "@plinth/runtime";
 
 /**
- * When things were first seen, on the monotonic clock of this server: what expires is counted from
- * there, so that neither a clock that is off nor a restart makes anything expire early. Bounded: it
- * knows only what was seen in the last pass over each shadow.
+ * The times at which this server first saw items of shadows, on its monotonic clock. Expiries count from
+ * there, so that neither a wrong clock nor a restart makes anything expire early. Bounded: contains only the
+ * items of the last pass over each shadow.
  */
 export class FirstSeen {
 	readonly #clock: Clock;
-	readonly #seen = new Map<string, Map<string, number>>();
+	readonly #times = new Map<string, Map<string, number>>();
 
 	constructor(clock: Clock) {
 		this.#clock = clock;
 	}
 
-	/** Forgets what a shadow no longer has. */
-	keep(shadow: string, things: readonly string[]): void {
-		const seen = this.#seen.get(shadow);
-		if (things.length === 0) {
-			this.#seen.delete(shadow);
-		} else if (seen !== undefined) {
-			for (const thing of seen.keys()) {
-				if (!things.includes(thing)) {
-					seen.delete(thing);
+	/** Removes the items that a shadow no longer has. */
+	retain(shadow: string, items: readonly string[]): void {
+		const times = this.#times.get(shadow);
+		if (items.length === 0) {
+			this.#times.delete(shadow);
+		} else if (times !== undefined) {
+			for (const item of times.keys()) {
+				if (!items.includes(item)) {
+					times.delete(item);
 				}
 			}
 		}
 	}
 
-	/** Sees a thing for the first time, whatever was seen of it before. */
-	reestablish(shadow: string, thing: string): void {
-		this.#seen.get(shadow)?.delete(thing);
-		this.age(shadow, thing);
+	/** Restarts the age of an item at 0. */
+	restart(shadow: string, item: string): void {
+		this.#times.get(shadow)?.delete(item);
+		this.age(shadow, item);
 	}
 
-	/** For how many milliseconds a thing of a shadow has been seen; 0 at first. */
-	age(shadow: string, thing: string): number {
+	/** The age of an item of a shadow in milliseconds; 0 at first. */
+	age(shadow: string, item: string): number {
 		const now = this.#clock.monotonic();
-		let seen = this.#seen.get(shadow);
-		if (seen === undefined) {
-			seen = new Map();
-			this.#seen.set(shadow, seen);
+		let times = this.#times.get(shadow);
+		if (times === undefined) {
+			times = new Map();
+			this.#times.set(shadow, times);
 		}
-		const first = seen.get(thing);
+		const first = times.get(item);
 		if (first === undefined) {
-			seen.set(thing, now);
+			times.set(item, now);
 			return 0;
 		}
 		return now - first;

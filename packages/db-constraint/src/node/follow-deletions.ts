@@ -3,12 +3,12 @@ import type { ConstraintContext } from "../constraint-context.ts";
 import { routeTo } from "../holder-query.ts";
 import type { Deletion } from "./subscribed-deleting-handler.ts";
 
-/** How long a broken watch waits before it begins anew, at first and at most. */
+/** The backoff after which a broken watch restarts. */
 const restart = { baseMs: 200, maxMs: 10_000 } as const;
 
 /**
- * Follows what a deployment is deleting, until the signal aborts. A watch that breaks begins anew, with
- * all that is being deleted by then.
+ * Watches the deletions of a deployment until the signal aborts. A broken watch restarts with all deletions
+ * that are in progress by then.
  */
 export async function followDeletions(
 	context: Pick<ConstraintContext, "environment" | "runtime" | "logger">,

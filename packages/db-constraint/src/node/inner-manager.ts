@@ -10,23 +10,26 @@ import type { Deletion } from "./subscribed-deleting-handler.ts";
 /** The controllers of one version of the service. */
 export interface InnerManager {
 	readonly version: string;
-	/** A report on its controllers. */
+	/** The state of its controllers. */
 	state(): ManagerState;
-	/** Ends them; resolves when all that they did has ended. */
+	/** Stops the controllers; resolves when all their work has ended. */
 	stop(): Promise<void>;
 }
 
-/** What an inner manager is made of. */
+/** Options of `startInnerManager`. */
 export interface InnerManagerOptions
 	extends Pick<ControllerManagerOptions, "client" | "cloningClient" | "leases"> {
 	readonly constraints: Constraints;
-	/** Called while a controller takes deletions, on this server. */
-	readonly whileRunning: (take: (deletion: Deletion) => void) => () => void;
-	/** Called where the controllers failed as a whole. */
+	/**
+	 * Called when a controller of this server starts to accept deletions. The returned function is called when
+	 * it stops.
+	 */
+	readonly whileRunning: (accept: (deletion: Deletion) => void) => () => void;
+	/** Called if the controller manager fails. */
 	readonly onFailure: (failure: unknown) => void;
 }
 
-/** Starts the controllers for a version. */
+/** Starts the controllers of a version. */
 export function startInnerManager(version: string, options: InnerManagerOptions): InnerManager {
 	const { constraints, whileRunning, onFailure, ...clients } = options;
 	const { runtime, logger } = constraints.context;

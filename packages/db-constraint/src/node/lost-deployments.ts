@@ -1,12 +1,12 @@
 /**
- * What this deployment references in deployments that were deleted for good:
+ * Handles references to deployments that were deleted:
  *
- *     not in the picture ──ask for the permanent record──┬─ none, or not known ─▶ nothing
- *                                                        └─ deleted ──┬─ UNSET ─▶ cleared
- *                                                                     └─ BLOCK, CASCADE ─▶ reported, left
+ *     not in the picture ──read the permanent record──┬─ absent, or not known ─▶ nothing
+ *                                                     └─ deleted ──┬─ UNSET ─▶ cleared
+ *                                                                  └─ BLOCK, CASCADE ─▶ reported, kept
  *
- * Absence is only a reason to ask. A deployment that has a successor is not lost: its references are
- * established anew with that one. Tasks that only a deleted deployment could take are dropped.
+ * Absence from the picture is only a reason to read the record. A deployment with a successor is not lost:
+ * references to it are re-established with the successor. Tasks for a deleted deployment are dropped.
  */
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import type { OutgoingReference, Task } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
@@ -21,7 +21,7 @@ import { updateShadow } from "../shadow-update.ts";
 import { responsibleUid } from "../successors.ts";
 import { done, type PassResult } from "./pass-result.ts";
 
-/** See the head of this file. */
+/** See the comment at the top of this file. */
 export class LostDeployments {
 	readonly #context: ConstraintContext;
 	readonly #store: StorageBackend;
@@ -50,14 +50,14 @@ export class LostDeployments {
 			}
 		}
 		if (lost.size > 0) {
-			await this.#letGo(stored, lost);
+			await this.#handleLost(stored, lost);
 		}
 		return isKnown && lost.size === absent.length
 			? done
 			: { requeueAfterMs: limits.resolveRetryMs };
 	}
 
-	/** The deployments that the shadow needs and that the picture lacks. */
+	/** The deployments that the shadow needs and that are missing from the picture. */
 	#absent({ shadow }: StoredShadow): readonly string[] {
 		const { environment } = this.#context;
 		const needed = [
@@ -70,7 +70,7 @@ export class LostDeployments {
 		);
 	}
 
-	async #letGo({ name, shadow }: StoredShadow, lost: ReadonlySet<string>): Promise<void> {
+	async #handleLost({ name, shadow }: StoredShadow, lost: ReadonlySet<string>): Promise<void> {
 		await updateShadow(this.#context, name, (now) => {
 			const tasks = now.shadow.tasks.filter((task) => !lost.has(deploymentOf(task)));
 			return tasks.length === now.shadow.tasks.length ? undefined : { ...now.shadow, tasks };
@@ -80,18 +80,18 @@ export class LostDeployments {
 		if (resource === undefined || resource.id?.uid !== shadow.uid) {
 			return;
 		}
-		const gone = shadow.outgoing.filter(({ deploymentUid }) => lost.has(deploymentUid));
-		const cleared = gone.filter(({ rule }) => rule === OnDelete.UNSET);
+		const affected = shadow.outgoing.filter(({ deploymentUid }) => lost.has(deploymentUid));
+		const cleared = affected.filter(({ rule }) => rule === OnDelete.UNSET);
 		try {
 			if (cleared.length > 0) {
 				const targets = cleared.flatMap(({ target }) => target ?? []);
-				// Another pass follows, and reports what is left.
+				// The change triggers another pass, which reports the remaining references.
 				await clearReferences(this.#context, this.#store, resource, targets);
 				return;
 			}
 			const reported = withCondition(
 				resource,
-				condition(targetsKept, gone.length === 0, reportOf(gone)),
+				condition(targetsKept, affected.length === 0, reportOf(affected)),
 				this.#context.runtime.clock,
 			);
 			if (reported !== undefined) {
@@ -100,7 +100,7 @@ export class LostDeployments {
 				]);
 			}
 		} catch (failure) {
-			// Whoever changed it meanwhile brings another pass about.
+			// The concurrent change triggers another pass.
 			if (!isConflict(failure)) {
 				throw failure;
 			}
@@ -112,6 +112,8 @@ function deploymentOf({ task }: Task): string {
 	return task.case === "confirm" ? (task.value.deployment?.uid ?? "") : "";
 }
 
-function reportOf(gone: readonly OutgoingReference[]): string {
-	return gone.length === 0 ? "" : `the deployment was deleted of ${displayReferences(gone)}`;
+function reportOf(affected: readonly OutgoingReference[]): string {
+	return affected.length === 0
+		? ""
+		: `the deployment was deleted of ${displayReferences(affected)}`;
 }

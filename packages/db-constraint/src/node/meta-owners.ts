@@ -1,12 +1,12 @@
 /**
- * The owner references of this deployment's resources, which may go to any service and region.
+ * Checks the owner references of this deployment's resources. The owners may be in any service and region.
  *
- *     new ──ask the owner's deployment──┬─ valid ─────▶ recorded there and here
- *                                       ├─ not known ─▶ ask again
- *                                       └─ not valid, three times over the grace period ─▶ let go
+ *     new ──query the owner's deployment──┬─ valid ─────▶ recorded there and here
+ *                                         ├─ not known ─▶ query again
+ *                                         └─ not valid, three times over the grace period ─▶ owner is lost
  *     the owner's deployment announces a newer version ─▶ the reference is rewritten to it
- *     let go: remove the reference; where it is the last one and the resource is not to outlive it,
- *             delete the resource instead, in the version in which it is the last one.
+ *     owner is lost: remove the reference. If it is the last one and the resource must not outlive its
+ *                    owners, delete the resource instead, in the version in which it is the last one.
  */
 
 import { create, equals } from "@bufbuild/protobuf";
@@ -40,34 +40,34 @@ import { updateShadow } from "../shadow-update.ts";
 import { FirstSeen } from "./first-seen.ts";
 import { done, type PassResult, soonest } from "./pass-result.ts";
 
-/** How often an owner must be found not valid before its ownee lets go of it. */
-const answersNeeded = 3;
+/** How often an owner must be found not valid before it is considered lost. */
+const notValidNeeded = 3;
 
-/** What a pass has learnt of one owner. */
-interface Look extends PassResult {
+/** The result of checking one owner. */
+interface OwnerCheck extends PassResult {
 	readonly owner: MetaOwner;
-	/** What its deployment said, to be recorded. */
+	/** The state to record. */
 	readonly known?: Pick<MetaOwner, "valid" | "notValidAnswers" | "deploymentUid">;
-	/** Whether it was not valid often enough. */
+	/** Whether it was found not valid often enough. */
 	readonly isLost?: boolean;
 }
 
-/** See the head of this file. */
+/** See the comment at the top of this file. */
 export class MetaOwners {
 	readonly #context: ConstraintContext;
 	readonly #store: StorageBackend;
 	readonly #firstSeen: FirstSeen;
-	readonly #soon = new Set<string>();
+	readonly #checkNext = new Set<string>();
 	/**
-	 * When to try again to delete what others block, by shadow, on the monotonic clock. Each try changes
-	 * the shadow, and every change brings another pass about: without this they would go in circles.
+	 * When to retry a blocked deletion of an ownee, by shadow, on the monotonic clock. Each attempt changes the
+	 * shadow, and each change triggers another pass: without this, passes would repeat without a pause.
 	 */
 	readonly #refused = new Map<string, number>();
 
-	/** When owners that must reference their ownee were asked last, by shadow, on the monotonic clock. */
+	/** When the owners that must reference their ownee were last queried, by shadow, on the monotonic clock. */
 	readonly #required = new Map<string, number>();
 
-	readonly #holderQuery = new Map<string, Batcher<CheckMetaOwnersRequest_Ownership, Verdict>>();
+	readonly #batchers = new Map<string, Batcher<CheckMetaOwnersRequest_Ownership, Verdict>>();
 
 	constructor(context: ConstraintContext, store: StorageBackend) {
 		this.#context = context;
@@ -75,27 +75,27 @@ export class MetaOwners {
 		this.#firstSeen = new FirstSeen(context.runtime.clock);
 	}
 
-	/** Has the owners of a shadow's resource asked in its next pass, valid ones too. */
+	/** Queries all owners of a shadow's resource in its next pass, including valid ones. */
 	checkSoon(shadowName: string): void {
-		this.#soon.add(shadowName);
+		this.#checkNext.add(shadowName);
 	}
 
-	/** The shadow is gone. */
+	/** Drops the state of a deleted shadow. */
 	forget(shadowName: string): void {
-		this.#soon.delete(shadowName);
+		this.#checkNext.delete(shadowName);
 		this.#refused.delete(shadowName);
 		this.#required.delete(shadowName);
-		this.#firstSeen.keep(shadowName, []);
+		this.#firstSeen.retain(shadowName, []);
 	}
 
 	/** One pass over the owner references of a shadow. */
 	async check(stored: StoredShadow): Promise<PassResult> {
 		if (stored.shadow.metaOwners.length === 0) {
-			this.#firstSeen.keep(stored.name, []);
+			this.#firstSeen.retain(stored.name, []);
 			return done;
 		}
 		await this.executeCheckMetaOwnees(stored);
-		const all = this.#soon.delete(stored.name);
+		const all = this.#checkNext.delete(stored.name);
 		const recheckMs = this.#recheckMs(stored);
 		const open = stored.shadow.metaOwners.filter((each) => {
 			const { owner, valid, requiresOwnerReference } = each;
@@ -104,21 +104,21 @@ export class MetaOwners {
 				!valid ||
 				this.#keeper(owner) === undefined ||
 				(recheckMs === 0 && requiresOwnerReference);
-			// Shadows that were written by older code may have several records of one owner.
+			// Shadows written by older versions may have several records of one owner.
 			return isDue && find(stored.shadow, each) === each;
 		});
-		this.#firstSeen.keep(
+		this.#firstSeen.retain(
 			stored.name,
-			open.map((owner) => thingOf(stored, owner)),
+			open.map((owner) => itemOf(stored, owner)),
 		);
-		const looks = await Promise.all(open.map((owner) => this.#look(stored, owner)));
-		const handled: PassResult[] = [];
-		for (const look of looks) {
-			handled.push(look.isLost ? await this.#letGo(stored, look.owner) : look);
+		const checks = await Promise.all(open.map((owner) => this.#check(stored, owner)));
+		const results: PassResult[] = [];
+		for (const check of checks) {
+			results.push(check.isLost ? await this.#handleLost(stored, check.owner) : check);
 		}
-		await this.#note(stored.name, looks);
+		await this.#record(stored.name, checks);
 		return soonest(
-			...handled,
+			...results,
 			recheckMs === undefined
 				? done
 				: { requeueAfterMs: recheckMs || this.#context.limits.resolveRetryMs },
@@ -126,8 +126,8 @@ export class MetaOwners {
 	}
 
 	/**
-	 * How soon owners are due to be asked again that must reference the resource: they may have been
-	 * saved without, and whoever was told may have been down.
+	 * The time until owners that must reference the resource are due for another query: they may have been
+	 * saved without the reference while this deployment was down.
 	 */
 	#recheckMs({ name, shadow }: StoredShadow): number | undefined {
 		if (!shadow.metaOwners.some(({ requiresOwnerReference }) => requiresOwnerReference)) {
@@ -144,9 +144,9 @@ export class MetaOwners {
 	}
 
 	/**
-	 * Rewrites owner references to the version that their owners' deployments have announced: forward
-	 * only, and never on a resource that is being deleted. Each is by itself, so that a pass that was
-	 * broken off goes on with those that are left.
+	 * Rewrites owner references to the version that the owners' deployments have announced: forward only, and
+	 * never on a resource that is being deleted. Each resource is rewritten separately, so that an interrupted
+	 * pass resumes with the remaining ones.
 	 */
 	async executeCheckMetaOwnees(stored: StoredShadow): Promise<void> {
 		const { backend, runtime } = this.#context;
@@ -171,7 +171,7 @@ export class MetaOwners {
 		try {
 			await this.#store.commit([{ op: "put", resource: next, expectedVersion: resource.version }]);
 		} catch (failure) {
-			// Whoever changed it meanwhile brings another pass about.
+			// The concurrent change triggers another pass.
 			if (!isConflict(failure)) {
 				throw failure;
 			}
@@ -183,26 +183,26 @@ export class MetaOwners {
 		return ownerKey(reference, environment.self.region, descriptor);
 	}
 
-	/** The deployment that keeps an owner, as far as it is known. */
+	/** The deployment that stores an owner, if it is known. */
 	#keeper(owner: KeyLike | undefined) {
 		const { descriptor, environment } = this.#context;
 		const service = owner && descriptor.serviceOfGroup(owner.group);
 		return environment.findOwner(owner?.group ?? "", service, owner?.region ?? "");
 	}
 
-	/** Asks about one owner, where it is time to. */
-	async #look(stored: StoredShadow, owner: MetaOwner): Promise<Look> {
+	/** Queries one owner, if that is due. */
+	async #check(stored: StoredShadow, owner: MetaOwner): Promise<OwnerCheck> {
 		const { limits } = this.#context;
-		const { notValidAnswers: answers, deploymentUid } = owner;
-		const thing = thingOf(stored, owner);
-		const spacingMs = limits.ownerGraceMs / (answersNeeded - 1);
-		if (answers > 0) {
-			const waitMs = spacingMs * answers - this.#firstSeen.age(stored.name, thing);
+		const { notValidAnswers: count, deploymentUid } = owner;
+		const item = itemOf(stored, owner);
+		const spacingMs = limits.ownerGraceMs / (notValidNeeded - 1);
+		if (count > 0) {
+			const waitMs = spacingMs * count - this.#firstSeen.age(stored.name, item);
 			if (waitMs > 0) {
 				return { owner, requeueAfterMs: waitMs };
 			}
 		}
-		const verdict = await this.#ask(stored, owner).catch(() => Verdict.UNSPECIFIED);
+		const verdict = await this.#query(stored, owner).catch(() => Verdict.UNSPECIFIED);
 		if (verdict === Verdict.UNSPECIFIED) {
 			return { owner, requeueAfterMs: limits.requeryMs };
 		}
@@ -210,29 +210,29 @@ export class MetaOwners {
 			const keptBy = this.#keeper(owner.owner)?.uid ?? deploymentUid;
 			return { owner, known: { valid: true, notValidAnswers: 0, deploymentUid: keptBy } };
 		}
-		if (answers === 0) {
-			// The grace period begins with the first answer, whatever was seen of that owner before.
-			this.#firstSeen.reestablish(stored.name, thing);
+		if (count === 0) {
+			// The grace period begins with the first negative verdict, not when the owner was first seen.
+			this.#firstSeen.restart(stored.name, item);
 		}
-		return answers + 1 < answersNeeded
+		return count + 1 < notValidNeeded
 			? {
 					owner,
-					known: { valid: false, notValidAnswers: answers + 1, deploymentUid },
+					known: { valid: false, notValidAnswers: count + 1, deploymentUid },
 					requeueAfterMs: spacingMs,
 				}
 			: { owner, isLost: true };
 	}
 
-	async #ask(stored: StoredShadow, owner: MetaOwner): Promise<Verdict> {
+	async #query(stored: StoredShadow, owner: MetaOwner): Promise<Verdict> {
 		const { environment } = this.#context;
 		const keeper = this.#keeper(owner.owner);
 		if (keeper === undefined) {
-			// Only the permanent record says that an owner went with its deployment.
+			// Only the permanent record proves that an owner was deleted with its deployment.
 			return owner.deploymentUid !== "" && (await environment.isDeleted(owner.deploymentUid))
 				? Verdict.NOT_VALID
 				: Verdict.UNSPECIFIED;
 		}
-		return this.#batcher(keeper.uid).ask(
+		return this.#batcher(keeper.uid).submit(
 			create(CheckMetaOwnersRequest_OwnershipSchema, {
 				ownee: keyOfShadow(stored.shadow),
 				owneeUid: stored.shadow.uid,
@@ -245,7 +245,7 @@ export class MetaOwners {
 
 	#batcher(uid: string): Batcher<CheckMetaOwnersRequest_Ownership, Verdict> {
 		const { environment, limits } = this.#context;
-		let batcher = this.#holderQuery.get(uid);
+		let batcher = this.#batchers.get(uid);
 		if (batcher === undefined) {
 			batcher = new Batcher(async (ownerships) => {
 				if (uid === environment.self.uid) {
@@ -259,20 +259,20 @@ export class MetaOwners {
 					);
 				return verdicts;
 			}, limits.batchSize);
-			this.#holderQuery.set(uid, batcher);
+			this.#batchers.set(uid, batcher);
 		}
 		return batcher;
 	}
 
-	/** Records what has been learnt, in one change of the shadow. */
-	#note(name: string, looks: readonly Look[]): Promise<void> {
+	/** Records the results of all checks in one change of the shadow. */
+	#record(name: string, checks: readonly OwnerCheck[]): Promise<void> {
 		return updateShadow(this.#context, name, ({ shadow }) => {
 			if (shadow.lifecycle === Lifecycle.CHECKING) {
-				// A deletion needs it as it is. Its next change brings another pass about.
+				// A deletion is being checked and needs the shadow unchanged. Its next change triggers another pass.
 				return undefined;
 			}
 			const metaOwners = shadow.metaOwners.map((each) => {
-				const known = looks.find(({ owner }) => sameOwner(owner, each))?.known;
+				const known = checks.find(({ owner }) => sameOwner(owner, each))?.known;
 				return known === undefined ||
 					(each.valid === known.valid &&
 						each.notValidAnswers === known.notValidAnswers &&
@@ -286,24 +286,25 @@ export class MetaOwners {
 	}
 
 	/**
-	 * By compare-and-swap on the version in which the reference was seen to be the last one, or not; on the
-	 * shadow, in which the reference is the one that was asked about; and where the owner must reference the
-	 * ownee, on the shadow as it was before the question: an owner elsewhere that has referenced the ownee
-	 * since then has changed it. One that is kept here need not have: its own shadow is looked at again.
+	 * Removes the reference to a lost owner, or deletes the resource. Compare-and-swap on the version that
+	 * decided whether the reference is the last one, and on the shadow whose reference was checked. If the
+	 * owner must reference the ownee, the shadow must be the one from before the query: a remote owner that
+	 * has referenced the ownee since then has changed it. A local owner need not have changed it, so its own
+	 * shadow is checked again.
 	 */
-	async #letGo(stored: StoredShadow, owner: MetaOwner): Promise<PassResult> {
+	async #handleLost(stored: StoredShadow, owner: MetaOwner): Promise<PassResult> {
 		const { backend, runtime, limits } = this.#context;
 		const waitMs = (this.#refused.get(stored.name) ?? 0) - runtime.clock.monotonic();
 		if (waitMs > 0) {
 			return { requeueAfterMs: waitMs };
 		}
-		// That an owner is gone stays true, however often others change the shadow to reference the ownee.
+		// A deleted owner stays deleted, however often others change the shadow by referencing the ownee.
 		const seen = owner.requiresOwnerReference ? stored : await readShadow(backend, stored.name);
-		const asAsked = seen && find(seen.shadow, owner);
-		if (seen === undefined || asAsked === undefined) {
+		const asChecked = seen && find(seen.shadow, owner);
+		if (seen === undefined || asChecked === undefined) {
 			return done;
 		}
-		if (!equals(MetaOwnerSchema, asAsked, owner)) {
+		if (!equals(MetaOwnerSchema, asChecked, owner)) {
 			return { requeueAfterMs: limits.pauseMs };
 		}
 		const resource = await lookup(backend, nameOfKey(keyOfShadow(stored.shadow)));
@@ -316,13 +317,13 @@ export class MetaOwners {
 		if (left.length === resource.ownerReferences.length) {
 			return done;
 		}
-		const lacking = await this.#lacking(stored, owner);
-		if (lacking === undefined) {
+		const missing = await this.#missingReference(stored, owner);
+		if (missing === undefined) {
 			return { requeueAfterMs: limits.pauseMs };
 		}
 		const asBefore: readonly Mutation[] = [
 			{ op: "assert", id: recordId(stored.name), expectedVersion: seen.version },
-			...lacking,
+			...missing,
 		];
 		try {
 			if (left.length > 0 || owner.unsetOnDelete || isMarkedForDeletion(resource)) {
@@ -348,10 +349,10 @@ export class MetaOwners {
 	}
 
 	/**
-	 * What a commit asserts where the owner must reference the ownee, is kept here, and does not; nothing where
-	 * it is not valid for good anyway, `undefined` where it references the ownee by now.
+	 * The asserts that a local owner, which must reference the ownee, still does not. Empty if the owner is
+	 * remote or permanently not valid; `undefined` if it references the ownee by now.
 	 */
-	async #lacking(
+	async #missingReference(
 		ownee: StoredShadow,
 		{ owner, ownerUid, requiresOwnerReference }: MetaOwner,
 	): Promise<readonly Mutation[] | undefined> {
@@ -379,7 +380,7 @@ function references(from: StoredShadow | undefined, { shadow }: StoredShadow): b
 	return from?.shadow.outgoing.some((each) => sameTarget(each.target, shadow.resource)) ?? false;
 }
 
-function thingOf({ shadow }: StoredShadow, { ownerUid, owner }: MetaOwner): string {
+function itemOf({ shadow }: StoredShadow, { ownerUid, owner }: MetaOwner): string {
 	return `${shadow.uid} ${ownerUid} ${owner?.region ?? ""}`;
 }
 

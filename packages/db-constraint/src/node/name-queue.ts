@@ -1,4 +1,4 @@
-/** Names that are to be looked at, each once however often it is put before it is taken. */
+/** A queue of shadow names. A name that is put several times before it is read is read once. */
 export class NameQueue {
 	readonly #waiting = new Set<string>();
 	#wake = Promise.withResolvers<void>();
@@ -9,7 +9,7 @@ export class NameQueue {
 		this.#wake.resolve();
 	}
 
-	/** The names, as they come, until the signal aborts. For one reader at a time. */
+	/** The names until the signal aborts. For one reader at a time. */
 	async *names(signal: AbortSignal): AsyncGenerator<string, void, undefined> {
 		const stop = () => this.#wake.resolve();
 		signal.addEventListener("abort", stop, { once: true });

@@ -7,68 +7,68 @@ import type { Deletion } from "./subscribed-deleting-handler.ts";
 import { SuccessorReports } from "./successor-reports.ts";
 import { TargetLocations } from "./target-locations.ts";
 
-/** What a node manager is made of. */
+/** Options of a node manager. */
 export type NodeManagerOptions = Omit<InnerManagerOptions, "whileRunning">;
 
 /**
- * Keeps the map of interesting deployments, and what follows from it:
+ * Maintains the set of interesting deployments, and what depends on it:
  *
  *     picture changes ─────┐                ┌─▶ a subscription for each other deployment in it
- *     references change ───┼─▶ the map ─────┤
+ *     references change ───┼─▶ the set ─────┤
  *     version switches ────┘                └─▶ one inner manager, for the current version
  *
  * Interesting are all deployments of this service and of those that its current version imports, in
- * every region, unless they are disabled; and those that outgoing references name, whatever they are.
+ * every region, unless they are disabled; and all those that outgoing references name.
  */
 export class NodeManager {
 	readonly #options: NodeManagerOptions;
-	readonly #places: TargetLocations;
-	/** By uid. Deployments that are referenced stay with what was known of them last. */
+	readonly #locations: TargetLocations;
+	/** By uid. Referenced deployments stay in it with their last known state. */
 	#interesting: ReadonlyMap<string, DeploymentInfo> = new Map();
 	readonly #subscriptions = new Map<string, AbortController>();
-	/** Subscriptions that have not ended, stopped ones included. */
+	/** Subscriptions that have not ended, including stopped ones. */
 	readonly #following = new Set<Promise<void>>();
 	#inner: InnerManager | undefined;
-	/** Takes deletions, while a controller of this server does. */
-	#take: ((deletion: Deletion) => void) | undefined;
+	/** Accepts deletions, while a controller of this server runs. */
+	#accept: ((deletion: Deletion) => void) | undefined;
 	#wake = Promise.withResolvers<void>();
 
 	constructor(options: NodeManagerOptions) {
 		this.#options = options;
-		this.#places = new TargetLocations(options.constraints.context, () => this.#wake.resolve());
+		this.#locations = new TargetLocations(options.constraints.context, () => this.#wake.resolve());
 	}
 
-	/** The deployments that this one looks after, itself included. */
+	/** The interesting deployments, including this one. */
 	get interesting(): readonly DeploymentInfo[] {
 		return [...this.#interesting.values()];
 	}
 
-	/** The uids of the deployments whose deletions are followed now. */
+	/** The uids of the deployments whose deletions are watched now. */
 	get subscribed(): readonly string[] {
 		return [...this.#subscriptions.keys()];
 	}
 
-	/** The version whose inner manager runs; `undefined` where none does. */
+	/** The version of the running inner manager; `undefined` if none is running. */
 	get version(): string | undefined {
 		return this.#inner?.version;
 	}
 
-	/** A report on the controllers of the inner manager. */
+	/** The state of the controllers of the inner manager. */
 	state(): ManagerState | undefined {
 		return this.#inner?.state();
 	}
 
-	/** Runs until the signal aborts; when it has resolved, all has ended. */
+	/** Runs until the signal aborts, and resolves when all work has ended. */
 	async run(signal: AbortSignal): Promise<void> {
 		const { context } = this.#options.constraints;
 		const wake = () => this.#wake.resolve();
 		const reports = new SuccessorReports(context);
 		await context.index.ready(signal).catch(() => {});
-		const stops = [context.environment.onChange(wake), this.#places.follow()];
+		const stops = [context.environment.onChange(wake), this.#locations.follow()];
 		signal.addEventListener("abort", wake, { once: true });
 		while (!signal.aborted) {
 			this.#wake = Promise.withResolvers();
-			this.#interesting = this.#find();
+			this.#interesting = this.#findInteresting();
 			await this.#switchVersion();
 			this.#subscribe();
 			reports.begin(signal);
@@ -86,7 +86,7 @@ export class NodeManager {
 		await Promise.all([...this.#following, reports.ended()]);
 	}
 
-	#find(): ReadonlyMap<string, DeploymentInfo> {
+	#findInteresting(): ReadonlyMap<string, DeploymentInfo> {
 		const { environment, descriptor } = this.#options.constraints.context;
 		const { self } = environment;
 		const services = new Set([self.service]);
@@ -100,7 +100,7 @@ export class NodeManager {
 			const now = known.get(uid);
 			const isOfInterest = services.has(service) && now !== undefined && !now.disabled;
 			const isCurrent = responsibleUid(environment, uid) === uid;
-			if (isCurrent && (isOfInterest || this.#places.has(service, region))) {
+			if (isCurrent && (isOfInterest || this.#locations.has(service, region))) {
 				found.set(uid, now ?? deployment);
 			}
 		}
@@ -113,39 +113,39 @@ export class NodeManager {
 			return;
 		}
 		const { logger } = this.#options.constraints.context;
-		logger.info({ from: this.#inner?.version, to: version }, "controllers of references start");
+		logger.info({ from: this.#inner?.version, to: version }, "starting the reference controllers");
 		await this.#inner?.stop();
 		this.#inner = startInnerManager(version, {
 			...this.#options,
-			whileRunning: (take) => {
-				this.#take = take;
+			whileRunning: (accept) => {
+				this.#accept = accept;
 				this.#wake.resolve();
 				return () => {
-					this.#take = undefined;
+					this.#accept = undefined;
 					this.#wake.resolve();
 				};
 			},
 		});
 	}
 
-	/** Follows those in the map, as long as somebody here takes what they tell. */
+	/** Watches the interesting deployments while a controller accepts deletions. */
 	#subscribe(): void {
 		const { context } = this.#options.constraints;
 		const self = context.environment.self.uid;
-		const take = this.#take;
+		const accept = this.#accept;
 		for (const [uid, stop] of this.#subscriptions) {
-			if (take === undefined || !this.#interesting.has(uid)) {
+			if (accept === undefined || !this.#interesting.has(uid)) {
 				stop.abort();
 				this.#subscriptions.delete(uid);
 			}
 		}
-		for (const { uid } of take === undefined ? [] : this.#interesting.values()) {
+		for (const { uid } of accept === undefined ? [] : this.#interesting.values()) {
 			if (uid !== self && !this.#subscriptions.has(uid)) {
 				const stop = new AbortController();
 				const ended = followDeletions(
 					context,
 					uid,
-					(deletion) => this.#take?.(deletion),
+					(deletion) => this.#accept?.(deletion),
 					stop.signal,
 				).finally(() => this.#following.delete(ended));
 				this.#following.add(ended);

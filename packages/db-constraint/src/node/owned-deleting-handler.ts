@@ -1,14 +1,15 @@
 /**
- * A resource of this deployment that is being deleted for good, until all who hold it have let go.
+ * Completes the irrevocable deletion of a resource of this deployment, once all holders have released it.
  *
- *     DELETING ──ask all that hold it──┬─ some hold it still ─▶ note who, ask again later
- *                                      └─ "no": drop it ──┬─ others are left ─▶ ask again
- *                                                         └─ none is left ─▶ release
- *     release: remove the references' finalizer; where it is the last one, the resource with it, its
- *              shadow too, and write its tombstone: all in one commit.
+ *     DELETING ──query all holders──┬─ some still hold it ─▶ report them, query again later
+ *                                   └─ "no": drop the holder ──┬─ holders are left ─▶ query again
+ *                                                              └─ none is left ─▶ release
+ *     release: remove the references' finalizer. If it is the last one, delete the resource and its shadow
+ *              and write its tombstone, in one commit.
  *
- * To ask is to tell: whoever is asked about a resource in DELETING deletes what cascades, and clears what
- * is unset. Every drop replaces the very shadow that was read before the question.
+ * The query also announces the deletion: a holder that is queried about a resource in DELETING deletes the
+ * resources that cascade, and clears UNSET references. Every drop replaces exactly the shadow that was read
+ * before the query.
  */
 
 import { create } from "@bufbuild/protobuf";
@@ -32,13 +33,13 @@ import { lookup, readShadow, recordId, type StoredShadow } from "../shadow-recor
 import { replaceShadow } from "../shadow-update.ts";
 import { done, type PassResult } from "./pass-result.ts";
 
-/** See the head of this file. */
+/** See the comment at the top of this file. */
 export class OwnedDeletingHandler {
 	readonly #context: ConstraintContext;
 	readonly #holderQuery: HolderQuery;
 	/**
-	 * How soon each deletion may ask again, by shadow, on the monotonic clock. What it notes changes the
-	 * shadow, and every change brings another pass about: answers that alternate would go in circles.
+	 * When each deletion may query again, by shadow, on the monotonic clock. The report changes the shadow, and
+	 * each change triggers another pass: alternating responses would repeat it without a pause.
 	 */
 	readonly #pace = new Map<string, { readonly backoff: Backoff; readonly nextMs: number }>();
 
@@ -54,36 +55,36 @@ export class OwnedDeletingHandler {
 			this.#pace.delete(name);
 			return done;
 		}
-		return isHeld(stored.shadow) ? this.#ask(stored) : this.#release(stored);
+		return isHeld(stored.shadow) ? this.#query(stored) : this.#release(stored);
 	}
 
-	/** Somebody may have let go: the next pass asks at once. */
+	/** A holder may have released the resource: the next pass queries at once. */
 	hint(name: string): void {
 		this.#pace.delete(name);
 	}
 
-	async #ask(stored: StoredShadow): Promise<PassResult> {
+	async #query(stored: StoredShadow): Promise<PassResult> {
 		const { limits, runtime } = this.#context;
 		const pace = this.#pace.get(stored.name);
 		const waitMs = (pace?.nextMs ?? 0) - runtime.clock.monotonic();
 		if (waitMs > 0) {
 			return { requeueAfterMs: waitMs };
 		}
-		const answers = await this.#holderQuery.all(stored, { deleting: true });
-		const gone = answers.filter(isReleased);
-		const waitingFor = answers.filter((answer) => !isReleased(answer)).map(reasonOf);
-		const left = gone.reduce(
+		const responses = await this.#holderQuery.all(stored, { deleting: true });
+		const released = responses.filter(isReleased);
+		const waitingFor = responses.filter((response) => !isReleased(response)).map(reasonOf);
+		const left = released.reduce(
 			(shadow, { deployment }) => withoutDeployment(shadow, deployment.uid),
 			stored.shadow,
 		);
-		const next = withProgress(left, waitingFor, gone.length);
+		const next = withProgress(left, waitingFor, released.length);
 		if (next !== stored.shadow) {
 			const report = await this.#report(stored, waitingFor);
 			const replaced = await replaceShadow(this.#context, stored, next, report).catch((failure) => {
 				if (!(failure instanceof Exhausted)) {
 					throw failure;
 				}
-				// Where there is no room to say what it waits for, it goes on all the same.
+				// Without room for the report, the deletion still progresses.
 				return left === stored.shadow ? stored : replaceShadow(this.#context, stored, left);
 			});
 			if (replaced === "conflict") {
@@ -102,7 +103,7 @@ export class OwnedDeletingHandler {
 		return { requeueAfterMs: pauseMs };
 	}
 
-	/** The resource says what its deletion waits for. */
+	/** The mutation that reports in the status of the resource what its deletion waits for. */
 	async #report(stored: StoredShadow, waitingFor: readonly string[]): Promise<Mutation[]> {
 		const { backend, runtime } = this.#context;
 		const resource = await lookup(backend, nameOfKey(keyOfShadow(stored.shadow)));
@@ -123,19 +124,19 @@ export class OwnedDeletingHandler {
 	async #release(stored: StoredShadow): Promise<PassResult> {
 		const { backend, runtime } = this.#context;
 		const resource = await lookup(backend, nameOfKey(keyOfShadow(stored.shadow)));
-		const shadowGone: Mutation = {
+		const deleteShadow: Mutation = {
 			op: "delete",
 			id: { ...recordId(stored.name), uid: stored.resource.id?.uid ?? "" },
 			expectedVersion: stored.version,
 		};
 		const mutations: Mutation[] = [];
 		if (resource === undefined || resource.id?.uid !== stored.shadow.uid) {
-			mutations.push(shadowGone);
+			mutations.push(deleteShadow);
 		} else if (!hasFinalizer(resource, referencesFinalizer)) {
-			// It waits for finalizers of others, whose removal takes the shadow along.
+			// It waits for other finalizers. The commit that removes the last one also deletes the shadow.
 			return done;
 		} else if (finalizersOf(resource).every((each) => each === referencesFinalizer)) {
-			mutations.push(...deletionWithTombstone(runtime, resource), shadowGone);
+			mutations.push(...deletionWithTombstone(runtime, resource), deleteShadow);
 		} else {
 			const released = {
 				...resource,
@@ -145,7 +146,7 @@ export class OwnedDeletingHandler {
 			removeFinalizer(released, referencesFinalizer);
 			mutations.push(
 				{ op: "put", resource: released, expectedVersion: resource.version },
-				{ op: "assert", id: shadowGone.id, expectedVersion: stored.version },
+				{ op: "assert", id: deleteShadow.id, expectedVersion: stored.version },
 			);
 		}
 		try {
@@ -160,14 +161,14 @@ export class OwnedDeletingHandler {
 	}
 }
 
-function reasonOf(answer: HolderResponse): string {
-	const where = displayDeployed(answer.deployment);
-	return answer.kind === "unknown"
-		? `${where} can't be asked: ${answer.why}`
+function reasonOf(response: HolderResponse): string {
+	const where = displayDeployed(response.deployment);
+	return response.kind === "unknown"
+		? `${where} can't be asked: ${response.reason}`
 		: `${where} still references it`;
 }
 
-/** The same object where nothing has changed. */
+/** Returns the same object if nothing has changed. */
 function withProgress(shadow: Shadow, waitingFor: readonly string[], released: number): Shadow {
 	const before = shadow.progress;
 	const isSame =

@@ -1,20 +1,20 @@
 /**
- * What is left to be done after commits, for resources of this deployment:
+ * Completes the work that commits leave, for resources of this deployment:
  *
- * - A reference to another deployment was committed: ConfirmBlockades until it is answered, then the
- *   task goes.
- * - A tentative source: nobody may ever commit what it stands for. When it has been seen for long
- *   enough, its deployment is *asked*: a "no" drops it, a "yes" confirms it, silence changes nothing.
- * - A source whose deployment has said that it may have let go (a hint): it is asked, too.
- * - CHECKING that has been seen for too long: the server that asked has died; the shadow becomes
- *   ACTIVE again. A server that had only been slow fails its commit.
- * - A reference without a target, since the schema is younger than the resource: it is looked for again.
- * - Owner references: their owners' deployments are asked (see meta-owners).
+ * - A committed reference to another deployment: ConfirmBlockades is called until it succeeds, then the task
+ *   is removed.
+ * - A tentative source: its reference may never be committed. When the source has been seen for long enough,
+ *   its deployment is *queried*: a "no" drops the source, a "yes" confirms it, no response changes nothing.
+ * - A source whose deployment may have released the resource, according to a hint: it is queried too.
+ * - CHECKING that has been seen for too long: the server that checked has died, and the shadow becomes ACTIVE
+ *   again. If that server was only slow, its commit fails.
+ * - A reference without a target, because its schema is younger than the resource: it is looked up again.
+ * - Owner references: the owners' deployments are queried (see meta-owners).
  *
- * The tasks of a resource that goes, go with it: its deletion waits for none of them.
+ * The tasks of a resource are removed with it: its deletion waits for none of them.
  *
- *     source:  tentative ──confirm, or asked and "yes"──▶ confirmed
- *                  └──────────── asked and "no" ─────────▶ dropped
+ *     source:  tentative ──confirmed, or queried and "yes"──▶ confirmed
+ *                  └──────────── queried and "no" ──────────▶ dropped
  */
 import { create } from "@bufbuild/protobuf";
 import {
@@ -39,14 +39,14 @@ import type { LostDeployments } from "./lost-deployments.ts";
 import type { MetaOwners } from "./meta-owners.ts";
 import { done, type PassResult, soonest } from "./pass-result.ts";
 
-/** See the head of this file. */
+/** See the comment at the top of this file. */
 export class OwnedPendingHandler {
 	readonly #context: ConstraintContext;
 	readonly #holderQuery: HolderQuery;
 	readonly #owners: MetaOwners;
 	readonly #lost: LostDeployments;
 	readonly #firstSeen: FirstSeen;
-	/** Hints: the deployments to ask, by the name of the shadow. */
+	/** The deployments to query because of hints, by the name of the shadow. */
 	readonly #hinted = new Map<string, Set<string>>();
 	readonly #confirming = new Map<string, Batcher<ConfirmBlockadesRequest_Blockade, true>>();
 
@@ -63,7 +63,7 @@ export class OwnedPendingHandler {
 		this.#firstSeen = new FirstSeen(context.runtime.clock);
 	}
 
-	/** Has a deployment asked in the next pass over the shadow. What is too much is forgotten. */
+	/** Queries a deployment in the next pass over the shadow. Excess hints are dropped. */
 	hint(shadow: string, deploymentUid: string): void {
 		const hinted = this.#hinted.get(shadow) ?? new Set();
 		if (hinted.size < hintsPerShadow && this.#hinted.size < hintedShadows) {
@@ -71,7 +71,7 @@ export class OwnedPendingHandler {
 		}
 	}
 
-	/** One pass over a shadow, by its name. Rejects where something could not be done: try again. */
+	/** One pass over a shadow, by its name. Rejects if something failed and must be retried. */
 	async handle(name: string): Promise<PassResult> {
 		const stored = await readShadow(this.#context.backend, name);
 		if (stored === undefined) {
@@ -86,7 +86,7 @@ export class OwnedPendingHandler {
 		}
 		const hinted = this.#hinted.get(name) ?? new Set();
 		this.#hinted.delete(name);
-		this.#firstSeen.keep(name, stored.shadow.sources.map(thingOf));
+		this.#firstSeen.retain(name, stored.shadow.sources.map(itemOf));
 		const results = await Promise.allSettled([
 			this.#confirmAll(stored),
 			this.#resolve(stored),
@@ -107,15 +107,15 @@ export class OwnedPendingHandler {
 	}
 
 	#forget(name: string): void {
-		this.#firstSeen.keep(name, []);
+		this.#firstSeen.retain(name, []);
 		this.#hinted.delete(name);
 		this.#owners.forget(name);
 	}
 
 	async #revertCheck(stored: StoredShadow): Promise<PassResult> {
 		const { checkingMs } = this.#context.limits;
-		const thing = `checking ${stored.version}`;
-		const age = this.#firstSeen.age(stored.name, thing);
+		const item = `checking ${stored.version}`;
+		const age = this.#firstSeen.age(stored.name, item);
 		if (age < checkingMs) {
 			return { requeueAfterMs: checkingMs - age };
 		}
@@ -123,7 +123,7 @@ export class OwnedPendingHandler {
 		return done;
 	}
 
-	/** Looks again for targets that were missing when the schema came into force. */
+	/** Looks up targets that were missing when the schema came into force. */
 	async #resolve({ name, shadow }: StoredShadow): Promise<PassResult> {
 		if (
 			shadow.resource === undefined ||
@@ -138,7 +138,7 @@ export class OwnedPendingHandler {
 			: done;
 	}
 
-	/** Confirms all that is to be confirmed; the tasks that are done go in one change of the shadow. */
+	/** Confirms all committed references, and removes the completed tasks in one change of the shadow. */
 	async #confirmAll({ name, shadow }: StoredShadow): Promise<PassResult> {
 		const tasks = shadow.tasks.flatMap(({ task }) => (task.case === "confirm" ? task.value : []));
 		if (tasks.length === 0) {
@@ -148,7 +148,7 @@ export class OwnedPendingHandler {
 		const confirmed = tasks.filter((_, i) => outcomes[i]?.status === "fulfilled");
 		await updateShadow(this.#context, name, ({ shadow: now }) => {
 			if (now.lifecycle === Lifecycle.CHECKING) {
-				// A deletion needs it as it is. Its next change brings another pass about.
+				// A deletion is being checked and needs the shadow unchanged. Its next change triggers another pass.
 				return undefined;
 			}
 			const left = now.tasks.filter(
@@ -170,7 +170,7 @@ export class OwnedPendingHandler {
 	}
 
 	async #confirm({ target, targetUid, deployment, establishment }: ConfirmBlockade): Promise<void> {
-		await this.#batcher(deployment?.uid ?? "").ask(
+		await this.#batcher(deployment?.uid ?? "").submit(
 			create(ConfirmBlockadesRequest_BlockadeSchema, {
 				targetUid,
 				establishment,
@@ -195,7 +195,7 @@ export class OwnedPendingHandler {
 		return batcher;
 	}
 
-	/** Asks about a source where there is reason to. The own one is never dropped but by a deletion. */
+	/** Queries the deployment of a source if needed. Only a deletion drops the source of this deployment. */
 	async #settle(stored: StoredShadow, source: Source, isHinted: boolean): Promise<PassResult> {
 		const { environment, limits } = this.#context;
 		const { deployment, tentative } = source;
@@ -206,26 +206,26 @@ export class OwnedPendingHandler {
 			return done;
 		}
 		if (!isHinted) {
-			const age = this.#firstSeen.age(stored.name, thingOf(source));
+			const age = this.#firstSeen.age(stored.name, itemOf(source));
 			if (age < limits.tentativeMs) {
 				return { requeueAfterMs: limits.tentativeMs - age };
 			}
 		}
-		const answer = await this.#holderQuery.one(stored, deployment);
-		if (answer.kind === "unknown") {
+		const response = await this.#holderQuery.one(stored, deployment);
+		if (response.kind === "unknown") {
 			return { requeueAfterMs: limits.requeryMs };
 		}
-		if (isReleased(answer)) {
+		if (isReleased(response)) {
 			const next = withoutDeployment(stored.shadow, deployment.uid);
 			const replaced = await replaceShadow(this.#context, stored, next);
 			return replaced === "conflict" ? { requeueAfterMs: limits.pauseMs } : done;
 		}
-		await this.#confirmed(stored, source);
+		await this.#markConfirmed(stored, source);
 		return done;
 	}
 
-	/** What the source's deployment says that it has, it has committed. */
-	async #confirmed(stored: StoredShadow, source: Source): Promise<void> {
+	/** Confirms a source whose deployment reports the reference, which it has therefore committed. */
+	async #markConfirmed(stored: StoredShadow, source: Source): Promise<void> {
 		await updateShadow(this.#context, stored.name, ({ shadow }) => {
 			const now = sourceOf(shadow, source.deployment?.uid ?? "");
 			return now?.tentative &&
@@ -237,7 +237,7 @@ export class OwnedPendingHandler {
 	}
 }
 
-function thingOf({ deployment, establishment }: Source): string {
+function itemOf({ deployment, establishment }: Source): string {
 	return `${deployment?.uid} ${establishment}`;
 }
 

@@ -1,13 +1,13 @@
-/** What came of a handler's pass over one key. */
+/** The result of a handler's pass over one key. */
 export interface PassResult {
-	/** When to look again, in milliseconds; absent where the next change of the shadow suffices. */
+	/** The delay until the next pass, in milliseconds. Absent: the next change of the shadow triggers it. */
 	readonly requeueAfterMs?: number;
 }
 
-/** Nothing is left to wait for but changes. */
+/** Nothing is left but to wait for changes. */
 export const done: PassResult = {};
 
-/** The sooner of two passes. */
+/** The result with the shortest delay. */
 export function soonest(...all: readonly PassResult[]): PassResult {
 	const times = all.flatMap(({ requeueAfterMs }) => requeueAfterMs ?? []);
 	return times.length === 0 ? done : { requeueAfterMs: Math.min(...times) };

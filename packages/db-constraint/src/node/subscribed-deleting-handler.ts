@@ -1,14 +1,14 @@
 /**
- * A target somewhere that is being deleted for good, and what this deployment has that references
- * that very incarnation of it:
+ * Applies the irrevocable deletion of a target, stored by any deployment, to the resources of this deployment
+ * that reference this incarnation of it:
  *
- *     each resource ──┬─ CASCADE ─▶ delete it, which may in turn wait for others, or be refused
+ *     each resource ──┬─ CASCADE ─▶ delete it, which may wait for other resources, or be refused
  *                     ├─ UNSET ───▶ clear the references, by compare-and-swap
- *                     ├─ BLOCK ───▶ leave it; in a tenancy that is being deleted: as CASCADE
- *                     └─ owned ───▶ the owned-pending handler asks whether the owner is still valid
+ *                     ├─ BLOCK ───▶ leave it; in a tenancy that is being deleted, like CASCADE
+ *                     └─ owned ───▶ the owned-pending handler checks whether the owner is still valid
  *
- * Conflicts mean looking again. What is refused is tried again later: it waits, and its own shadow and the
- * answer to whoever asks say so.
+ * On a conflict the resource is read again. A refused deletion is retried later: meanwhile the resource's own
+ * shadow and the responses to holder queries show that it waits.
  */
 
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
@@ -27,19 +27,19 @@ import { done, type PassResult } from "./pass-result.ts";
 
 /** A target that is being deleted. */
 export interface Deletion {
-	/** The deployment that keeps it, by uid. */
+	/** The uid of the deployment that stores it. */
 	readonly deploymentUid: string;
 	readonly target: KeyLike;
 	readonly targetUid: string;
 }
 
-/** See the head of this file. */
+/** See the comment at the top of this file. */
 export class SubscribedDeletingHandler {
 	readonly #context: ConstraintContext;
 	/** The storage with its constraints: a cascade is a deletion like any other. */
 	readonly #store: StorageBackend;
-	readonly #queryHolderSoon: (shadowName: string) => void;
-	/** By deletion that is not through with all pages. */
+	readonly #checkOwnersSoon: (shadowName: string) => void;
+	/** The rounds that have further pages, by deletion. */
 	readonly #rounds = new Map<string, Round>();
 
 	constructor(
@@ -49,35 +49,35 @@ export class SubscribedDeletingHandler {
 	) {
 		this.#context = context;
 		this.#store = store;
-		this.#queryHolderSoon = checkOwnersSoon;
+		this.#checkOwnersSoon = checkOwnersSoon;
 	}
 
-	/** One page of the work that a deletion brings. */
+	/** Applies a deletion to one page of resources. */
 	async handle({ target, targetUid }: Deletion): Promise<PassResult> {
 		const { index, limits } = this.#context;
 		for (const { name, shadow } of index.ownedBy(target)) {
 			if (shadow.metaOwners.some(({ ownerUid }) => ownerUid === targetUid)) {
-				this.#queryHolderSoon(name);
+				this.#checkOwnersSoon(name);
 			}
 		}
 		const key = `${keyString(target)} ${targetUid}`;
 		const round: Round = this.#rounds.get(key) ?? {
 			all: index.referencing(target),
 			next: 0,
-			waits: false,
+			isWaiting: false,
 			failures: [],
 		};
 		const end = Math.min(round.next + limits.pageSize, round.all.length);
 		for (const stored of round.all.slice(round.next, end)) {
 			round.next += 1;
 			try {
-				round.waits ||= (await this.#letGo(stored, target, targetUid)) === "waits";
+				round.isWaiting ||= (await this.#applyRule(stored, target, targetUid)) === "waits";
 			} catch (failure) {
-				// One that fails keeps none of the others.
+				// A failure must not affect the other resources.
 				round.failures.push(failure);
 			}
 			if (round.next % yieldEvery === 0) {
-				// A storage in memory never lets timers and input have their turn.
+				// Yields to the event loop: the in-memory storage never does.
 				await sleep(this.#context.runtime.clock, 0);
 			}
 		}
@@ -89,14 +89,14 @@ export class SubscribedDeletingHandler {
 		if (round.failures.length > 0) {
 			throw round.failures[0];
 		}
-		return round.waits ? { requeueAfterMs: limits.requeryMs } : done;
+		return round.isWaiting ? { requeueAfterMs: limits.requeryMs } : done;
 	}
 
 	/**
-	 * The resource is read before its shadow: as long as it has the version that was read, its references
-	 * are those that the shadow names, with the uids of what they are to.
+	 * Reads the resource before its shadow: as long as the resource has the version that was read, its
+	 * references and their target uids are those in the shadow.
 	 */
-	async #letGo(
+	async #applyRule(
 		{ name, shadow: indexed }: StoredShadow,
 		target: KeyLike,
 		targetUid: string,
@@ -105,13 +105,13 @@ export class SubscribedDeletingHandler {
 		const resource = indexed.resource && (await lookup(backend, nameOfKey(indexed.resource)));
 		const stored = await readShadow(backend, name);
 		const shadow = stored?.shadow;
-		const isGone = resource === undefined || resource.id?.uid !== shadow?.uid;
-		if (isGone || stored === undefined || shadow === undefined || isPastRecall(resource)) {
+		const isDeleted = resource === undefined || resource.id?.uid !== shadow?.uid;
+		if (isDeleted || stored === undefined || shadow === undefined || isPastRecall(resource)) {
 			return "done";
 		}
 		try {
-			// Another schema may change the rule, and a target that is taken over its uid; both leave the
-			// resource as it is.
+			// Another schema may change the rule, and a succession the uid of the target, without changing the
+			// resource: assert the shadow too.
 			const asRead: Mutation = {
 				op: "assert",
 				id: recordId(name),
@@ -142,17 +142,17 @@ export class SubscribedDeletingHandler {
 	}
 }
 
-/** One time through all that referenced a target when it began: nothing new can, once it is being deleted. */
+/** One round over the resources that referenced a target at its start. A target in deletion gets no new ones. */
 interface Round {
 	readonly all: readonly StoredShadow[];
 	next: number;
-	/** Whether something has to be tried again. */
-	waits: boolean;
-	/** What went wrong in unforeseen ways: the round ends with the first, and is tried again. */
+	/** Whether some resource must be retried. */
+	isWaiting: boolean;
+	/** Unexpected failures. The round ends by throwing the first one, and is retried. */
 	readonly failures: unknown[];
 }
 
-/** How many resources of a cascade are dealt with before others get their turn. */
+/** The number of resources of a cascade between two yields to the event loop. */
 const yieldEvery = 2;
 
 function usesOf(shadow: StoredShadow["shadow"], target: KeyLike, uid: string): readonly OnDelete[] {

@@ -3,43 +3,43 @@ import { Backoff } from "@plinth/runtime";
 import type { ConstraintContext } from "../constraint-context.ts";
 import { establishWithSuccessor } from "../succession.ts";
 
-/** How long a report that failed waits before it is tried again, at first and at most. */
-const again = { baseMs: 500, maxMs: 30_000 } as const;
+/** The backoff of failed reports. */
+const reportBackoff = { baseMs: 500, maxMs: 30_000 } as const;
 
-/** Establishes anew, with each successor that comes up, what was established with its predecessor. */
+/** Re-establishes references with each successor that appears, in place of its predecessor. */
 export class SuccessorReports {
 	readonly #context: ConstraintContext;
-	/** By uid of the successor: under way, or done. */
-	readonly #begun = new Map<string, Promise<void>>();
+	/** The reports in progress or completed, by uid of the successor. */
+	readonly #reports = new Map<string, Promise<void>>();
 
 	constructor(context: ConstraintContext) {
 		this.#context = context;
 	}
 
-	/** Begins with the successors that are known now and were not before. */
+	/** Starts reports to new successors. */
 	begin(signal: AbortSignal): void {
 		const { environment } = this.#context;
 		const { self } = environment;
 		for (const { uid, predecessorUid, disabled } of environment.deployments()) {
-			if (predecessorUid !== "" && uid !== self.uid && !disabled && !this.#begun.has(uid)) {
-				this.#begun.set(uid, this.#report(uid, signal));
+			if (predecessorUid !== "" && uid !== self.uid && !disabled && !this.#reports.has(uid)) {
+				this.#reports.set(uid, this.#report(uid, signal));
 			}
 		}
 	}
 
-	/** Resolves when nothing is under way any more, after the signal has aborted. */
+	/** Resolves when no report is in progress, after the signal has aborted. */
 	async ended(): Promise<void> {
-		await Promise.all(this.#begun.values());
+		await Promise.all(this.#reports.values());
 	}
 
-	/** Tries until it is done, the signal aborts, or the successor is not known any more. */
+	/** Retries until it succeeds, the signal aborts, or the successor is no longer known. */
 	async #report(uid: string, signal: AbortSignal): Promise<void> {
 		const { environment, runtime, logger } = this.#context;
-		const backoff = new Backoff({ ...again, clock: runtime.clock });
+		const backoff = new Backoff({ ...reportBackoff, clock: runtime.clock });
 		while (!signal.aborted) {
 			const successor = environment.deployments().find((each) => each.uid === uid);
 			if (successor === undefined) {
-				this.#begun.delete(uid);
+				this.#reports.delete(uid);
 				return;
 			}
 			try {

@@ -1,19 +1,19 @@
 import type { ConstraintContext } from "../constraint-context.ts";
 import type { StoredShadow } from "../shadow-records.ts";
 
-/** Where targets are kept: a service in a region. */
+/** A service in a region, which stores targets. */
 function locationOf(service: string, region: string): string {
 	return `${service}@${region}`;
 }
 
-/** Where the targets of this deployment's references are kept, counted as shadows come and go. */
+/** The services and regions that store the targets of this deployment's references, maintained as shadows change. */
 export class TargetLocations {
 	readonly #context: Pick<ConstraintContext, "descriptor" | "environment" | "index">;
 	readonly #byShadow = new Map<string, ReadonlySet<string>>();
 	readonly #counts = new Map<string, number>();
 	readonly #onChange: () => void;
 
-	/** @param onChange - called when a place is referenced for the first time, or no more. */
+	/** @param onChange - called when a location becomes referenced, or is no longer referenced. */
 	constructor(
 		context: Pick<ConstraintContext, "descriptor" | "environment" | "index">,
 		onChange: () => void,
@@ -22,12 +22,12 @@ export class TargetLocations {
 		this.#onChange = onChange;
 	}
 
-	/** Whether something references what is kept there. */
+	/** Whether any reference has its target there. */
 	has(service: string, region: string): boolean {
 		return this.#counts.has(locationOf(service, region));
 	}
 
-	/** Follows the shadows, until what is returned is called. */
+	/** Follows the shadows until the returned function is called. */
 	follow(): () => void {
 		const { index } = this.#context;
 		for (const stored of index.all()) {
@@ -41,44 +41,46 @@ export class TargetLocations {
 	#locationsOf({ shadow }: StoredShadow): ReadonlySet<string> {
 		const { descriptor, environment } = this.#context;
 		const { self } = environment;
-		const places = shadow.outgoing.flatMap(({ target }) => {
+		const locations = shadow.outgoing.flatMap(({ target }) => {
 			const service = target && descriptor.serviceOfGroup(target.group);
 			return target === undefined || service === undefined
 				? []
 				: [locationOf(service || self.service, target.region)];
 		});
-		const foreign = places.filter((place) => place !== locationOf(self.service, self.region));
+		const foreign = locations.filter(
+			(location) => location !== locationOf(self.service, self.region),
+		);
 		return foreign.length === 0 ? none : new Set(foreign);
 	}
 
-	#set(name: string, places: ReadonlySet<string>): void {
+	#set(name: string, locations: ReadonlySet<string>): void {
 		const before = this.#byShadow.get(name) ?? none;
-		if (before.size === 0 && places.size === 0) {
+		if (before.size === 0 && locations.size === 0) {
 			return;
 		}
 		let changed = false;
-		for (const place of places) {
-			if (!before.has(place)) {
-				const count = this.#counts.get(place) ?? 0;
-				this.#counts.set(place, count + 1);
+		for (const location of locations) {
+			if (!before.has(location)) {
+				const count = this.#counts.get(location) ?? 0;
+				this.#counts.set(location, count + 1);
 				changed ||= count === 0;
 			}
 		}
-		for (const place of before) {
-			if (!places.has(place)) {
-				const left = (this.#counts.get(place) ?? 1) - 1;
+		for (const location of before) {
+			if (!locations.has(location)) {
+				const left = (this.#counts.get(location) ?? 1) - 1;
 				if (left === 0) {
-					this.#counts.delete(place);
+					this.#counts.delete(location);
 					changed = true;
 				} else {
-					this.#counts.set(place, left);
+					this.#counts.set(location, left);
 				}
 			}
 		}
-		if (places.size === 0) {
+		if (locations.size === 0) {
 			this.#byShadow.delete(name);
 		} else {
-			this.#byShadow.set(name, places);
+			this.#byShadow.set(name, locations);
 		}
 		if (changed) {
 			this.#onChange();

@@ -8,8 +8,8 @@ import { lookup } from "../shadow-records.ts";
 import { DeletedDeployment, Deployment, deletedDeploymentName } from "./meta-types.ts";
 
 /**
- * The storage of a meta deployment: whichever commit removes a Deployment writes the permanent record
- * of that, too. It belongs below everything that may turn a deletion into something else.
+ * Decorates the storage of a meta deployment: each commit that removes a Deployment also writes the permanent
+ * record of the deletion. Must be the innermost decorator, below those that may replace a deletion by a mark.
  */
 export function recordDeletedDeployments(
 	backend: StorageBackend,
@@ -26,8 +26,8 @@ export function recordDeletedDeployments(
 }
 
 /**
- * The record of what the mutation removes. It is of the version that the mutation expects, so that the
- * commit that lands is of the very deployment that was read here.
+ * The record of the Deployment that the mutation removes, read in the version that the mutation expects: the
+ * commit succeeds only for exactly that Deployment.
  */
 async function recordFor(
 	backend: StorageBackend,
@@ -56,7 +56,7 @@ async function recordFor(
 	return { op: "put", resource, expectedVersion: "" };
 }
 
-/** That version of a resource, also where this server hears of it late; a commit over another one fails. */
+/** This version of a resource, even if this server lags behind. A commit that expects another version fails. */
 async function readVersion(
 	backend: StorageBackend,
 	id: ID,

@@ -13,7 +13,7 @@ import { createResource, readStrongly, replaceData } from "./meta-calls.ts";
 import type { MetaSource } from "./meta-source.ts";
 import { Region, Service } from "./meta-types.ts";
 
-/** Adds what this code knows of its service and its region to what the meta deployment has of them. */
+/** Adds the description of the service and the region by this code to those of the meta deployment. */
 export async function describeService(
 	{ client }: MetaSource,
 	{ service, region, domain = "" }: DeploymentConfiguration,
@@ -26,7 +26,7 @@ export async function describeService(
 	for (;;) {
 		const stored = await readStrongly(client, Service, service, callMs);
 		const before = stored && decodeShared(Service, stored).data;
-		const next = described(before ?? create(ServiceSchema), domain, descriptor);
+		const next = mergedDescription(before ?? create(ServiceSchema), domain, descriptor);
 		if (before !== undefined && equals(ServiceSchema, before, next)) {
 			return;
 		}
@@ -45,7 +45,7 @@ export async function describeService(
 	}
 }
 
-function described(
+function mergedDescription(
 	before: ServiceData,
 	domain: string,
 	descriptor: ServiceDescriptor,

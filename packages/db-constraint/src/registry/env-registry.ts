@@ -12,50 +12,50 @@ import { followedTypes, followMeta, type MetaSource } from "./meta-source.ts";
 import { metaService } from "./meta-types.ts";
 import { isDeletedAt, type Registration, register, updateDeployment } from "./registration.ts";
 
-/** What a registry is made of. */
+/** Options of an `EnvRegistry`. */
 export interface EnvRegistryOptions {
 	readonly deployment: DeploymentConfiguration;
 	readonly descriptor: ServiceDescriptor;
-	/** The own storage, below the constraints: the identity is kept there. */
+	/** The own storage, without constraints. It keeps the identity. */
 	readonly backend: StorageBackend;
-	/** What the storage says of itself: another one after each restore. */
+	/** The incarnation that the storage reports. It changes with each restore. */
 	readonly storageIncarnation?: string;
-	/** Where meta deployments are reached, in the order in which to register with them. */
+	/** The addresses of meta deployments, in the order of preference for the registration. */
 	readonly metaAddresses: readonly string[];
-	/** The own resource service, where this is a meta deployment: it registers with itself. */
+	/** The own resource service, if this is a meta deployment, which registers with itself. */
 	readonly ownMeta?: () => Client<typeof ResourceService>;
-	/** Opens the way to the internal listener of a deployment. */
+	/** Creates a transport to the internal listener of a deployment. */
 	readonly connect: (address: string) => Transport;
 	readonly runtime: Runtime;
 	readonly logger?: Logger;
-	/** How long one call of a meta deployment may take, in milliseconds; 5 s where it is absent. */
+	/** The timeout of a call to a meta deployment, in milliseconds. Default: 5 s. */
 	readonly callMs?: number;
 }
 
-/** What has become of the own registration. */
+/** The state of the own registration. */
 export type RegistryState =
 	| { readonly kind: "registering"; readonly lastProblem: string }
 	| { readonly kind: "registered" }
-	/** Its uid has been deleted: it must not serve writes, and begins anew with its next start. */
+	/** Its uid has been deleted: it must not serve writes, and registers again with its next start. */
 	| { readonly kind: "deleted" };
 
 interface Source extends MetaSource {
-	/** Types whose first snapshot is there. */
+	/** The number of types whose first snapshot is complete. */
 	complete: number;
-	/** Whether it could not be reached, or has broken off, at least once. */
+	/** Whether it was unreachable, or a watch broke, at least once. */
 	broken: boolean;
 }
 
 const registerAgain = { baseMs: 250, maxMs: 5_000 } as const;
 
 /**
- * Service discovery: registers this deployment with the meta service, and follows all meta deployments
- * that it knows, by configuration or from the picture itself.
+ * Service discovery: registers this deployment with the meta service, and follows all meta deployments that
+ * it knows, from its configuration or from the picture itself.
  *
  *     run ──▶ follow the sources ──▶ picture ──▶ listeners
- *         └─▶ register, until it is done ──▶ `ready`, once the keeper's picture is complete too
+ *         └─▶ register, with retries ──▶ `ready`, once the keeper's picture is complete too
  *
- * Where the meta service is lost, the last picture stays.
+ * If the meta service is unreachable, the last picture stays.
  */
 export class EnvRegistry implements Environment {
 	readonly #options: EnvRegistryOptions;
@@ -72,9 +72,9 @@ export class EnvRegistry implements Environment {
 	#state: RegistryState = { kind: "registering", lastProblem: "" };
 	#announced: string | undefined;
 	#established = false;
-	/** Begins to follow a source; there once it runs. */
+	/** Starts to follow a source. Set while the registry runs. */
 	#follow: ((source: Source) => void) | undefined;
-	#looking = false;
+	#isCheckingDeletion = false;
 
 	constructor(options: EnvRegistryOptions) {
 		this.#options = options;
@@ -85,12 +85,12 @@ export class EnvRegistry implements Environment {
 		}
 	}
 
-	/** What has become of the own registration. */
+	/** The state of the own registration. */
 	get state(): RegistryState {
 		return this.#state;
 	}
 
-	/** The version that operators want; empty where they leave it to the configuration. */
+	/** The version that operators want; empty if they leave it to the configuration. */
 	get wantedVersion(): string {
 		return this.#own?.wantedVersion ?? "";
 	}
@@ -162,9 +162,9 @@ export class EnvRegistry implements Environment {
 	}
 
 	/**
-	 * Resolves once this deployment is registered and the first picture is complete: what the keeper of
-	 * the registration says is there, and what every other meta deployment says, unless it can't be
-	 * reached. Rejects when the signal aborts.
+	 * Resolves once this deployment is registered and the first picture is complete: it contains the snapshots
+	 * of the keeper of the registration and of every other reachable meta deployment. Rejects when the signal
+	 * aborts.
 	 */
 	async ready(signal: AbortSignal): Promise<void> {
 		while (!this.#isReady()) {
@@ -185,10 +185,10 @@ export class EnvRegistry implements Environment {
 	}
 
 	/**
-	 * Announces the version that this deployment speaks from now on, and that it has established what
-	 * its predecessor referenced.
+	 * Announces the version that this deployment serves from now on, and that it has established the references
+	 * of its predecessor.
 	 *
-	 * @throws ConnectError where the keeper of its registration does not take it: call it again.
+	 * @throws ConnectError if the keeper of its registration does not accept it. Retry.
 	 */
 	async announce(version: string): Promise<void> {
 		if (this.#registration === undefined) {
@@ -235,7 +235,7 @@ export class EnvRegistry implements Environment {
 		this.#follow = undefined;
 	}
 
-	/** What meta deployments say of this one; before, what the registration answered. */
+	/** This deployment in the picture; before it appears there, the result of the registration. */
 	get #own(): RegisteredDeployment | undefined {
 		const registered = this.#registration?.registered;
 		return registered && (this.#picture.deployments().get(registered.uid) ?? registered);
@@ -296,7 +296,7 @@ export class EnvRegistry implements Environment {
 			} catch (failure) {
 				const { rawMessage } = ConnectError.from(failure);
 				if (this.#state.kind === "registering" && this.#state.lastProblem !== rawMessage) {
-					this.#logger.warn({ problem: rawMessage }, "not registered yet: it is tried again");
+					this.#logger.warn({ problem: rawMessage }, "not registered yet, retrying");
 					this.#state = { kind: "registering", lastProblem: rawMessage };
 				}
 				await backoff.wait(signal).catch(() => {});
@@ -315,27 +315,27 @@ export class EnvRegistry implements Environment {
 				this.#clients.delete(uid);
 			}
 		}
-		void this.#lookForOwnDeletion();
+		void this.#checkOwnDeletion();
 		for (const listener of [...this.#listeners]) {
 			listener();
 		}
 	}
 
-	/** Absence says nothing, but it is a reason to ask. Never rejects. */
-	async #lookForOwnDeletion(): Promise<void> {
+	/** Absence from the picture proves nothing, but is a reason to read the permanent record. Never rejects. */
+	async #checkOwnDeletion(): Promise<void> {
 		const { registered, keeper } = this.#registration ?? {};
 		const isComplete = (this.#sources.get(keeper?.address ?? "")?.complete ?? 0) >= followedTypes;
 		if (
 			registered === undefined ||
 			keeper === undefined ||
-			this.#looking ||
+			this.#isCheckingDeletion ||
 			this.#state.kind !== "registered" ||
 			!isComplete ||
-			this.#picture.isSaidBy(keeper.address, registered.uid)
+			this.#picture.isReportedBy(keeper.address, registered.uid)
 		) {
 			return;
 		}
-		this.#looking = true;
+		this.#isCheckingDeletion = true;
 		try {
 			if (await this.isDeleted(registered.uid)) {
 				this.#state = { kind: "deleted" };
@@ -343,9 +343,12 @@ export class EnvRegistry implements Environment {
 				this.#changed();
 			}
 		} catch (failure) {
-			this.#logger.debug({ err: failure }, "whether this deployment was deleted is not known");
+			this.#logger.debug(
+				{ err: failure },
+				"could not determine whether this deployment was deleted",
+			);
 		} finally {
-			this.#looking = false;
+			this.#isCheckingDeletion = false;
 		}
 	}
 }

@@ -4,10 +4,10 @@ import type { Resource, ResourceService } from "@plinth/proto";
 import { encodeData, idOf, type ResourceType, resourceOf } from "@plinth/resource";
 import { consistencyHeader } from "@plinth/resource-service";
 
-/** Headers of calls whose answers must not be older than the call. */
+/** Headers of calls whose responses must not be older than the call. */
 export const strongly = { [consistencyHeader]: "consistent" } as const;
 
-/** A resource as it is now, or `undefined` where there is none. */
+/** Reads a resource strongly. Returns `undefined` if it does not exist. */
 export async function readStrongly(
 	client: Client<typeof ResourceService>,
 	type: ResourceType,
@@ -29,8 +29,8 @@ export async function readStrongly(
 }
 
 /**
- * Creates a resource; `undefined` where one of that name is there. A request that arrives late, or a second
- * time, must not replace what operators and other servers have written since.
+ * Creates a resource. Returns `undefined` if one of that name exists. A request that is delayed or delivered
+ * twice must not replace later writes of operators and other servers.
  */
 export async function createResource<Desc extends DescMessage>(
 	client: Client<typeof ResourceService>,
@@ -50,7 +50,7 @@ export async function createResource<Desc extends DescMessage>(
 	}
 }
 
-/** Replaces the data of a resource, by compare-and-swap: Aborted where it has changed meanwhile. */
+/** Replaces the data of a resource by compare-and-swap. Fails with Aborted if it has changed. */
 export function replaceData<Desc extends DescMessage>(
 	client: Client<typeof ResourceService>,
 	type: ResourceType<Desc>,
@@ -67,14 +67,14 @@ async function write(
 	request: { readonly resource: Resource; readonly createOnly?: boolean },
 	timeoutMs: number,
 ): Promise<Resource> {
-	const answer = await client.write(request, { timeoutMs });
-	if (answer.resource === undefined) {
-		throw unavailable("the meta deployment gave no answer");
+	const response = await client.write(request, { timeoutMs });
+	if (response.resource === undefined) {
+		throw unavailable("the meta deployment returned no resource");
 	}
-	return answer.resource;
+	return response.resource;
 }
 
-/** Something can't be found out or done now. */
+/** An error for an operation that is not possible now. */
 export function unavailable(message: string): ConnectError {
 	return new ConnectError(message, Code.Unavailable);
 }

@@ -3,59 +3,59 @@ import { decodeShared } from "@plinth/resource";
 import type { DeploymentInfo } from "../environment.ts";
 import { Deployment, Service } from "./meta-types.ts";
 
-/** A deployment, with what only the registry needs to know of it. */
+/** A deployment with the fields that only the registry needs. */
 export interface RegisteredDeployment extends DeploymentInfo {
 	/** Where other deployments reach it. */
 	readonly address: string;
-	/** The version that it is to switch to; empty where nothing is asked of it. */
+	/** The version that operators want it to switch to; empty if none. */
 	readonly wantedVersion: string;
 	/** The incarnation of the storage that registered. */
 	readonly storageIncarnation: string;
 }
 
-/** A service, as its deployments have described it. */
+/** A service, as described by its deployments. */
 export interface RegisteredService {
 	readonly name: string;
 	readonly groups: readonly string[];
 }
 
-/** What one meta deployment says. */
-interface Said {
+/** The contents of one meta deployment. */
+interface MetaContents {
 	readonly deployments: Map<string, RegisteredDeployment>;
 	readonly services: Map<string, RegisteredService>;
 }
 
 /**
- * What all meta deployments say together. Each keeps the deployments that registered with it:
+ * The merged contents of all meta deployments. Each keeps the deployments that registered with it:
  *
  *     meta in us-west2 ── iam-us-west2, devices-us-west2 ─┐
  *     meta in us-east1 ── iam-us-east1 ───────────────────┴─▶ the picture
  *
- * What one of them said stays until it says something else. Absence says nothing.
+ * The contents of a meta deployment stay until it reports a change. Absence proves nothing.
  */
 export class MetaPicture {
-	readonly #said = new Map<string, Said>();
+	readonly #contents = new Map<string, MetaContents>();
 	#all: ReadonlyMap<string, RegisteredDeployment> | undefined;
 
-	/** A meta deployment, by its address, has or no longer has what the resource tells. */
+	/** Applies a change that a meta deployment, identified by its address, reports. */
 	apply(source: string, resource: Resource, change: "stored" | "removed"): void {
-		const said = this.#of(source);
+		const contents = this.#of(source);
 		const { group, kind } = resource.id?.type ?? {};
 		const uid = resource.id?.uid ?? "";
 		this.#all = undefined;
 		if (group === Deployment.type.group && kind === Deployment.type.kind) {
-			update(said.deployments, uid, change === "stored" ? deploymentOf(resource) : undefined);
+			update(contents.deployments, uid, change === "stored" ? deploymentOf(resource) : undefined);
 		} else if (group === Service.type.group && kind === Service.type.kind) {
-			update(said.services, uid, change === "stored" ? serviceOf(resource) : undefined);
+			update(contents.services, uid, change === "stored" ? serviceOf(resource) : undefined);
 		}
 	}
 
-	/** A fresh snapshot of one type has ended: what was not in it is no longer said. */
+	/** Completes a fresh snapshot of one type: removes what it does not contain. */
 	retain(source: string, type: "deployments" | "services", uids: ReadonlySet<string>): void {
-		const said = this.#of(source)[type];
-		for (const uid of said.keys()) {
+		const contents = this.#of(source)[type];
+		for (const uid of contents.keys()) {
 			if (!uids.has(uid)) {
-				said.delete(uid);
+				contents.delete(uid);
 				this.#all = undefined;
 			}
 		}
@@ -63,18 +63,20 @@ export class MetaPicture {
 
 	/** All deployments, by uid. */
 	deployments(): ReadonlyMap<string, RegisteredDeployment> {
-		this.#all ??= new Map([...this.#said.values()].flatMap((said) => [...said.deployments]));
+		this.#all ??= new Map(
+			[...this.#contents.values()].flatMap((contents) => [...contents.deployments]),
+		);
 		return this.#all;
 	}
 
 	/** Whether the meta deployment has the deployment of that uid. */
-	isSaidBy(source: string, uid: string): boolean {
-		return this.#said.get(source)?.deployments.has(uid) ?? false;
+	isReportedBy(source: string, uid: string): boolean {
+		return this.#contents.get(source)?.deployments.has(uid) ?? false;
 	}
 
 	/**
-	 * The deployment that is in charge: not one whose resources another one has taken over, rather one
-	 * that is not disabled, and of several the one that registered last.
+	 * The responsible deployment: never one that was taken over by a successor; preferably one that is not
+	 * disabled; of several, the one that registered last.
 	 */
 	find(service: string, region: string): RegisteredDeployment | undefined {
 		const candidates = [...this.deployments().values()].filter(
@@ -89,7 +91,7 @@ export class MetaPicture {
 
 	/** The name of the service that owns a group. */
 	serviceOfGroup(group: string): string | undefined {
-		for (const { services } of this.#said.values()) {
+		for (const { services } of this.#contents.values()) {
 			for (const { name, groups } of services.values()) {
 				if (groups.includes(group)) {
 					return name;
@@ -99,17 +101,17 @@ export class MetaPicture {
 		return undefined;
 	}
 
-	#of(source: string): Said {
-		let said = this.#said.get(source);
-		if (said === undefined) {
-			said = { deployments: new Map(), services: new Map() };
-			this.#said.set(source, said);
+	#of(source: string): MetaContents {
+		let contents = this.#contents.get(source);
+		if (contents === undefined) {
+			contents = { deployments: new Map(), services: new Map() };
+			this.#contents.set(source, contents);
 		}
-		return said;
+		return contents;
 	}
 }
 
-/** What a Deployment tells. */
+/** The fields of a Deployment resource. */
 export function deploymentOf(resource: Resource): RegisteredDeployment {
 	const { data } = decodeShared(Deployment, resource);
 	return {

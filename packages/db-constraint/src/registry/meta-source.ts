@@ -6,12 +6,12 @@ import { Deployment, Service } from "./meta-types.ts";
 
 /** A meta deployment that is known by its address. */
 export interface MetaSource {
-	/** Names it in the picture and in messages. */
+	/** Identifies it in the picture and in messages. */
 	readonly address: string;
 	readonly client: Client<typeof ResourceService>;
 }
 
-/** What following takes. */
+/** Options of `followMeta`. */
 export interface FollowMetaOptions {
 	readonly source: MetaSource;
 	readonly picture: MetaPicture;
@@ -19,17 +19,17 @@ export interface FollowMetaOptions {
 	readonly logger: Logger;
 	/** Called after each change of the picture. */
 	readonly onChange: () => void;
-	/** Called whenever a type's snapshot is complete, and whenever the source can't be followed. */
+	/** Called when the snapshot of a type is complete, and when a watch breaks. */
 	readonly onStep: (step: "complete" | "broken") => void;
 }
 
-/** How long a broken watch waits before it goes on, at first and at most. */
+/** The backoff after which a broken watch resumes. */
 const restart = { baseMs: 200, maxMs: 5_000 } as const;
 
-/** How many types are followed of each source: that many are to be complete. */
+/** The number of types that are followed at each source, and whose snapshots must be complete. */
 export const followedTypes = 2;
 
-/** Follows what a meta deployment says until the signal aborts, and goes on where a watch broke. */
+/** Follows a meta deployment until the signal aborts, and resumes broken watches. */
 export async function followMeta(options: FollowMetaOptions, signal: AbortSignal): Promise<void> {
 	await Promise.all([
 		followType(options, "deployments", signal),
@@ -62,7 +62,7 @@ async function followType(
 	}
 }
 
-/** One type of one source: knows where to go on. */
+/** The watch of one type at one source. Keeps the version at which to resume. */
 class TypeWatch {
 	readonly #options: FollowMetaOptions;
 	readonly #name: "deployments" | "services";
@@ -119,7 +119,7 @@ class TypeWatch {
 	}
 }
 
-/** Whether a watch can't go on where it was. */
+/** Whether a watch can't resume at its version. */
 function needsSnapshot(failure: unknown): boolean {
 	const { code } = ConnectError.from(failure);
 	return code === Code.OutOfRange || code === Code.Aborted;

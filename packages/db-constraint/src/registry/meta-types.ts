@@ -6,7 +6,7 @@ import {
 } from "@plinth/proto/gen/plinth/meta/v1/meta_pb.js";
 import { defineType, denied, labelProblem } from "@plinth/resource";
 
-/** The service whose deployments keep the types of this file. */
+/** The service whose deployments store the types of this file. */
 export const metaService = "meta";
 
 /** A place where services are deployed: `meta.v1.Region`. */

@@ -4,28 +4,25 @@ import type { Runtime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
 import { readDeploymentRecord, updateDeploymentRecord } from "../deployment-record.ts";
 
-/** The identity that a storage keeps. */
+/** The identity of a deployment, kept by its storage. */
 export interface OwnIdentity {
-	/** Under which it registered; empty where it has not, or must do so anew. */
+	/** The uid of its registration; empty if it must register first, or again. */
 	readonly uid: string;
-	/** The uid that it had before; empty for none. */
+	/** Its previous uid; empty if none. */
 	readonly predecessorUid: string;
-	/** Tells this storage, and this life of it, from all others. */
+	/** Identifies this storage and this incarnation of it. */
 	readonly storageIncarnation: string;
 }
 
-/** What the identity of a storage is kept with. */
+/** Options of the functions of this file. */
 export interface IdentityOptions {
 	readonly backend: StorageBackend;
 	readonly runtime: Runtime;
-	/** What the storage says of itself; one is drawn where it says nothing. */
+	/** The incarnation that the storage reports. Default: a new one is generated. */
 	readonly storageIncarnation?: string;
 }
 
-/**
- * The identity of a storage. One that was restored to its past loses its uid: what has happened under
- * that since, it does not know.
- */
+/** Opens the identity of a storage. A restored storage loses its uid: it lacks what happened under it since. */
 export async function openIdentity(options: IdentityOptions): Promise<OwnIdentity> {
 	return change(options, (record) => {
 		const storageIncarnation =
@@ -39,8 +36,8 @@ export async function openIdentity(options: IdentityOptions): Promise<OwnIdentit
 }
 
 /**
- * Keeps the uid under which the storage has registered. Where one is kept already, that stays; one that
- * was given up does not come back.
+ * Records the uid of the registration. An existing uid stays, and a uid that was given up is not recorded
+ * again.
  */
 export async function keepUid(options: IdentityOptions, uid: string): Promise<OwnIdentity> {
 	return change(options, (record) =>
@@ -48,12 +45,12 @@ export async function keepUid(options: IdentityOptions, uid: string): Promise<Ow
 	);
 }
 
-/** Gives up the uid: it has been deleted. Nothing changes where another one is kept by now. */
+/** Gives up a deleted uid. Does nothing if the storage has another uid by now. */
 export async function giveUpUid(options: IdentityOptions, uid: string): Promise<OwnIdentity> {
 	return change(options, (record) => (record.uid === uid ? withoutUid(record) : undefined));
 }
 
-/** Another uid is to follow, under which nothing has been established yet. */
+/** The record before a new registration, under whose uid nothing is established yet. */
 function withoutUid(record: DeploymentRecord): DeploymentRecord {
 	return {
 		...record,

@@ -21,55 +21,58 @@ import {
 	openIdentity,
 } from "./own-identity.ts";
 
-/** What registering takes. */
+/** Options of `register`. */
 export interface RegistrationOptions {
 	readonly deployment: DeploymentConfiguration;
 	readonly descriptor: ServiceDescriptor;
 	readonly identity: IdentityOptions;
-	/** The meta deployments, in the order in which they are to be tried. */
+	/** The meta deployments, in the order of preference. */
 	readonly metas: readonly MetaSource[];
 	readonly logger: Logger;
-	/** How long one call may take. */
+	/** The timeout of one call, in milliseconds. */
 	readonly callMs: number;
 }
 
-/** A registration that is good. */
+/** A valid registration. */
 export interface Registration {
 	readonly registered: RegisteredDeployment;
 	/** The meta deployment that keeps it. */
 	readonly keeper: MetaSource;
 }
 
-/** What a meta deployment answered, or that it did not. */
-type Found = { readonly meta: MetaSource; readonly own: readonly RegisteredDeployment[] };
+/** The Deployments of this service and region at one meta deployment. */
+interface Found {
+	readonly meta: MetaSource;
+	readonly own: readonly RegisteredDeployment[];
+}
 
 /**
- * Registers a deployment, or finds under which uid it is registered:
+ * Registers a deployment, or finds its existing registration:
  *
- *     own record ─┬─ uid that a meta deployment has ───────────▶ take it, with the address of now
- *                 ├─ uid that was deleted, or that none has ───▶ give it up ─┐
- *                 └─ none ──────────────────────────────────────────────────┴▶ admitted anew
- *     admitted anew: what an earlier start of this very storage has registered, else a new Deployment at
- *     the first meta deployment that answers, naming the uid before
+ *     own record ─┬─ uid that a meta deployment has ──────────▶ keep it, with the current address
+ *                 ├─ uid that was deleted, or that none has ──▶ give it up ─┐
+ *                 └─ none ─────────────────────────────────────────────────┴▶ admit
+ *     admit: the registration of an earlier start of the same storage, else a new Deployment at the first
+ *     meta deployment that responds, which names the previous uid
  *
- * @throws ConnectError Unavailable where not enough meta deployments answer to decide: try again.
+ * @throws ConnectError Unavailable if too few meta deployments respond to decide. Retry.
  */
 export async function register(options: RegistrationOptions): Promise<Registration> {
 	const identity = await openIdentity(options.identity);
-	const { found, missing } = await ask(options);
-	const taken = takeFound(identity, found);
-	if (taken !== undefined) {
-		return refresh(options, await keep(options, taken, found));
+	const { found, missing } = await listRegistrations(options);
+	const registration = findRegistration(identity, found);
+	if (registration !== undefined) {
+		return refresh(options, await keep(options, registration, found));
 	}
 	if (identity.uid !== "") {
 		if (missing.length > 0 && !(await isDeletedAt(options, identity.uid))) {
 			throw unavailable(
-				`no meta deployment that answers knows deployment ${identity.uid}, and these do not answer: ${missing.join(", ")}`,
+				`no reachable meta deployment knows deployment ${identity.uid}, and these are unreachable: ${missing.join(", ")}`,
 			);
 		}
 		options.logger.warn(
 			{ uid: identity.uid },
-			"the deployment of this storage was deleted: it is admitted as a new one",
+			"the deployment of this storage was deleted: registering a new one",
 		);
 		const without = await giveUpUid(options.identity, identity.uid);
 		return admit(options, without, found, missing);
@@ -77,33 +80,33 @@ export async function register(options: RegistrationOptions): Promise<Registrati
 	return admit(options, identity, found, missing);
 }
 
-/** Whether any of the meta deployments has the record of a deletion, all of them asked strongly. */
+/** Whether any meta deployment has the record of a deletion. Reads all of them strongly. */
 export async function isDeletedAt(
 	{ metas, callMs }: Pick<RegistrationOptions, "metas" | "callMs">,
 	uid: string,
 ): Promise<boolean> {
-	const answers = await Promise.allSettled(
+	const results = await Promise.allSettled(
 		metas.map(({ client }) =>
 			readStrongly(client, DeletedDeployment, deletedDeploymentName(uid), callMs),
 		),
 	);
-	if (answers.some((each) => each.status === "fulfilled" && each.value !== undefined)) {
+	if (results.some((each) => each.status === "fulfilled" && each.value !== undefined)) {
 		return true;
 	}
-	const failed = answers.find((each) => each.status === "rejected");
+	const failed = results.find((each) => each.status === "rejected");
 	if (failed !== undefined) {
 		throw ConnectError.from(failed.reason);
 	}
-	if (answers.length === 0) {
+	if (results.length === 0) {
 		throw unavailable("no meta deployment is known");
 	}
 	return false;
 }
 
 /**
- * Writes what has changed into the Deployment, whatever else is changed in it meanwhile.
+ * Updates fields of the Deployment, and preserves concurrent changes of other fields.
  *
- * @throws ConnectError NotFound where it is not there any more, though another one may have its name.
+ * @throws ConnectError NotFound if it no longer exists, even if another one has its name.
  */
 export async function updateDeployment(
 	{ keeper, registered: { name, uid } }: Registration,
@@ -131,7 +134,7 @@ export async function updateDeployment(
 	}
 }
 
-async function ask({
+async function listRegistrations({
 	metas,
 	callMs,
 	deployment,
@@ -160,8 +163,11 @@ async function ask({
 	return { found: found.sort((a, b) => order(a.meta) - order(b.meta)), missing };
 }
 
-/** The registration of the uid that is kept; without one, what this very storage registered last. */
-function takeFound(identity: OwnIdentity, found: readonly Found[]): Registration | undefined {
+/** The registration with the recorded uid; without a uid, the last one of the same storage. */
+function findRegistration(
+	identity: OwnIdentity,
+	found: readonly Found[],
+): Registration | undefined {
 	for (const { meta, own } of found) {
 		for (const registered of own) {
 			const isOwn =
@@ -193,7 +199,7 @@ async function admit(
 	const { deployment, descriptor, callMs, logger } = options;
 	const keeper = found[0]?.meta;
 	if (keeper === undefined) {
-		throw unavailable(`no meta deployment answers: ${missing.join(", ") || "none is known"}`);
+		throw unavailable(`no meta deployment is reachable: ${missing.join(", ") || "none is known"}`);
 	}
 	const { name, taken } = await freeName(keeper, nameOf(deployment), identity, callMs);
 	if (taken !== undefined) {
@@ -220,9 +226,10 @@ async function admit(
 }
 
 /**
- * Keeps the uid of a registration.
+ * Records the uid of a registration.
  *
- * @throws ConnectError Unavailable where another server of this storage has kept or given up one meanwhile.
+ * @throws ConnectError Unavailable if another server of this storage has recorded or given up a uid
+ *   concurrently.
  */
 async function keep(
 	options: RegistrationOptions,
@@ -234,16 +241,16 @@ async function keep(
 		const uid = identity.uid || "another deployment";
 		throw unavailable(`another server of this storage registers it as ${uid} at the same time`);
 	}
-	await removeTwins(options, identity, found);
+	await removeDuplicates(options, identity, found);
 	return taken;
 }
 
 /**
- * Deletes what other starts of this very storage have registered without keeping its uid, in place of the
- * one that is kept: nobody has ever taken part under it, but everybody would look for this deployment there.
- * What can't be deleted now, or is not seen yet, the next start deletes.
+ * Deletes the duplicate registrations of other starts of the same storage whose uid was not recorded: no
+ * server has ever used them, but other deployments would look for this deployment there. Those that can't
+ * be deleted now, or are not visible yet, are deleted by the next start.
  */
-async function removeTwins(
+async function removeDuplicates(
 	{ callMs, logger }: RegistrationOptions,
 	identity: OwnIdentity,
 	found: readonly Found[],
@@ -261,7 +268,10 @@ async function removeTwins(
 			try {
 				const id = { ...idOf(Deployment, name), uid };
 				await meta.client.delete({ id }, { timeoutMs: callMs });
-				logger.warn({ deployment: name, uid }, "this storage was registered twice: one is deleted");
+				logger.warn(
+					{ deployment: name, uid },
+					"this storage was registered twice: deleted the duplicate",
+				);
 			} catch (err) {
 				logger.warn({ err, deployment: name, uid }, "this storage is registered twice");
 			}
@@ -270,8 +280,8 @@ async function removeTwins(
 }
 
 /**
- * The name, or the first that follows it and is free; or which another server of this very storage has
- * just taken: they are one deployment.
+ * The name, or the first free one with a number appended. Stops at a name that another server of the same
+ * storage has just registered: both are one deployment.
  */
 async function freeName(
 	keeper: MetaSource,
@@ -292,7 +302,7 @@ async function freeName(
 	}
 }
 
-/** Whether the very storage has registered it, and has not given it up since. */
+/** Whether the same storage has registered it, and has not given it up since. */
 function isOfStorage(
 	{ storageIncarnation, predecessorUid }: OwnIdentity,
 	registered: RegisteredDeployment,

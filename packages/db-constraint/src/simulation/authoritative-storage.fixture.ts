@@ -16,14 +16,14 @@ import {
 import type { Lifetime } from "./server-lifetime.fixture.ts";
 import type { SimulationContext } from "./simulation-context.fixture.ts";
 
-/** Told of each commit that has changed something, at once. */
+/** Called synchronously with each commit that changes something. */
 type Listener = (
 	mutations: readonly Mutation[],
 	commit: Commit,
 	changes: readonly Change[],
 ) => void;
 
-/** What a deployment has stored, whatever its servers know of it. */
+/** The stored state of a deployment, independent of what its servers have seen of it. */
 export class AuthoritativeStorage {
 	readonly store: StateStore;
 	readonly #listeners = new Set<Listener>();
@@ -38,13 +38,13 @@ export class AuthoritativeStorage {
 		return this.#all.values();
 	}
 
-	/** Calls the listener for each commit, until what is returned is called. */
+	/** Calls the listener for each commit, until the returned function is called. */
 	onCommit(listener: Listener): () => void {
 		this.#listeners.add(listener);
 		return () => this.#listeners.delete(listener);
 	}
 
-	/** Commits, as every storage does. */
+	/** Commits like any storage. */
 	commit(mutations: readonly Mutation[], { dryRun }: CommitOptions = {}): Commit {
 		const { store } = this;
 		checkCommitLimits(mutations, defaultLimits);
@@ -72,13 +72,13 @@ export class AuthoritativeStorage {
 	}
 }
 
-/** What a server knows of what is stored: all of it, as it was some time ago. */
+/** The state as one lagging server sees it: complete, but some time ago. */
 class Replica {
 	readonly store: StateStore;
 	readonly #sim: SimulationContext;
-	readonly #coming: (readonly [number, readonly Change[]])[] = [];
+	readonly #pending: (readonly [number, readonly Change[]])[] = [];
 	readonly #waiting = new Set<() => void>();
-	#isMoving = false;
+	#isCatchingUp = false;
 
 	constructor(sim: SimulationContext, authoritative: AuthoritativeStorage, lifetime: Lifetime) {
 		this.#sim = sim;
@@ -88,25 +88,25 @@ class Replica {
 		}
 		this.store.begin(authoritative.store.revision);
 		const stop = authoritative.onCommit((_mutations, { version }, changes) => {
-			this.#coming.push([Number(version), changes]);
-			void this.#move();
+			this.#pending.push([Number(version), changes]);
+			void this.#catchUp();
 		});
 		lifetime.onEnd(stop);
 	}
 
-	/** Resolves once it knows that much. */
+	/** Resolves once the replica has reached the revision. */
 	async reached(revision: number): Promise<void> {
 		while (this.store.revision < revision) {
 			await new Promise<void>((resolve) => this.#waiting.add(resolve));
 		}
 	}
 
-	async #move(): Promise<void> {
-		if (this.#isMoving) {
+	async #catchUp(): Promise<void> {
+		if (this.#isCatchingUp) {
 			return;
 		}
-		this.#isMoving = true;
-		for (let next = this.#coming.shift(); next !== undefined; next = this.#coming.shift()) {
+		this.#isCatchingUp = true;
+		for (let next = this.#pending.shift(); next !== undefined; next = this.#pending.shift()) {
 			await this.#sim.delay();
 			this.store.apply(...next);
 			for (const resolve of this.#waiting) {
@@ -114,15 +114,15 @@ class Replica {
 			}
 			this.#waiting.clear();
 		}
-		this.#isMoving = false;
+		this.#isCatchingUp = false;
 	}
 }
 
 /**
- * The storage as one server has it.
+ * The storage as seen by one server.
  *
- * @param isBehind - whether the server hears of what others commit some time later; what it has
- *   committed itself it knows, and what it reads strongly is new.
+ * @param isBehind - whether the server sees commits of other servers with a delay. It always sees its own
+ *   commits, and strong reads are up to date.
  */
 export function backendOf(
 	sim: SimulationContext,

@@ -35,10 +35,10 @@ export const beta: SimulatedService = {
 	follows: ["alpha", "beta"],
 };
 
-/** The services, and the regions in which each has a deployment. */
+/** The services, and the regions in which each of them has a deployment. */
 export const services = [alpha, beta] as const;
 export const regions = ["r1", "r2"] as const;
-/** The namespaces that each deployment begins with. */
+/** The initial namespaces of each deployment. */
 export const namespaces = ["default", "other"] as const;
 
 /** See `SimulatedDeployment`. */

@@ -5,13 +5,13 @@ import { displayKey } from "../resource-key.ts";
 import { referencesFinalizer } from "../shadow.ts";
 import type { Records, TrackedResource } from "./records.fixture.ts";
 
-/** What users have asked for: all that may happen without a rule. */
+/** What users have requested. Anything else must follow from a rule. */
 export class Requests {
-	/** The incarnations that a user has asked to delete, by uid. */
+	/** The uids of the incarnations that users have deleted. */
 	readonly deletions = new Set<string>();
-	/** The incarnations whose finalizers of users a user has taken away, by uid. */
+	/** The uids of the incarnations whose finalizers users have removed. */
 	readonly releases = new Set<string>();
-	/** Namespaces that a user has asked to delete, as `deployment/namespace`. */
+	/** The namespaces that users have deleted, as `deployment/namespace`. */
 	readonly namespaces = new Set<string>();
 }
 
@@ -23,17 +23,17 @@ export function explainDeletion(
 ): string | undefined {
 	const { uid, resource, references, deployment } = tracked;
 	if (requests.deletions.has(uid)) {
-		return "a user asked for it";
+		return "a user deleted it";
 	}
 	const namespace = `${deployment.info.name}/${resource.id?.tenancy?.namespace ?? ""}`;
 	if (requests.namespaces.has(namespace) && records.markedNamespaces.has(namespace)) {
-		return "its namespace goes";
+		return "its namespace is being deleted";
 	}
-	const yields = records.isInMarkedNamespace(tracked);
+	const isYielding = records.isInMarkedNamespace(tracked);
 	for (const { text, uid: target, rule } of references) {
-		const cascades = rule === OnDelete.CASCADE || (rule === OnDelete.BLOCK && yields);
+		const cascades = rule === OnDelete.CASCADE || (rule === OnDelete.BLOCK && isYielding);
 		if (cascades && records.isDeleting(text, target)) {
-			return `${text} goes`;
+			return `${text} is being deleted`;
 		}
 	}
 	const owners = resource.ownerReferences;
@@ -42,12 +42,12 @@ export function explainDeletion(
 		owners.every((owner) => records.isInvalid(tracked, owner)) &&
 		owners.some(({ unsetOnDelete }) => !unsetOnDelete)
 	) {
-		return "its owners are gone";
+		return "its owners are lost";
 	}
 	return undefined;
 }
 
-/** What is wrong with a change that no user made, or `undefined`: promise 4. */
+/** Why a change that no user made violates promise 4, or `undefined`. */
 export function unexplainedChange(
 	records: Records,
 	requests: Requests,
@@ -61,17 +61,17 @@ export function unexplainedChange(
 		}
 	}
 	if (after.references.length > before.references.length) {
-		return "it got references that nobody asked for";
+		return "it has references that nobody requested";
 	}
 	const { ownerReferences: had } = before.resource;
 	const { ownerReferences: has } = after.resource;
 	const lost = had.filter((owner) => !has.some((other) => sameOwner(owner, other)));
 	for (const owner of lost) {
 		if (!records.isInvalid(before, owner)) {
-			return `its owner ${owner.name} was taken away without reason`;
+			return `its owner ${owner.name} was removed without reason`;
 		}
 		if (!(has.length > 0 || owner.unsetOnDelete || isMarkedForDeletion(after.resource))) {
-			return `its last owner ${owner.name} was taken away, and it lives`;
+			return `its last owner ${owner.name} was removed, and the resource still exists`;
 		}
 	}
 	const finalizers = finalizersOf(after.resource);
@@ -79,7 +79,7 @@ export function unexplainedChange(
 		(finalizer) => finalizer !== referencesFinalizer && !finalizers.includes(finalizer),
 	);
 	return released.length > 0 && !requests.releases.has(before.uid)
-		? `its finalizers ${released} were taken away`
+		? `its finalizers ${released} were removed`
 		: undefined;
 }
 

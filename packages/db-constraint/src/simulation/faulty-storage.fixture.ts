@@ -3,9 +3,9 @@ import { type Lifetime, never } from "./server-lifetime.fixture.ts";
 import type { SimulationContext } from "./simulation-context.fixture.ts";
 
 /**
- * The storage of a deployment as one life of a server reaches it: every step takes its time before it
- * happens and before it is heard of, commits may be answered Inconsistent, watches break, and nothing
- * is heard of when the life is over. A commit that was sent by then may still land.
+ * The storage of a deployment as one server process reaches it: each step is delayed before it takes effect
+ * and before its result arrives, commits may fail with Inconsistent, watches break, and no results arrive
+ * after the end of the lifetime. A commit that was sent before may still be applied.
  */
 export function faultyStorage(
 	sim: SimulationContext,
@@ -34,15 +34,15 @@ export function faultyStorage(
 		return outcome.value;
 	}
 
-	async function land(mutations: readonly Mutation[], whenever: boolean): Promise<void> {
+	async function applyUnseen(mutations: readonly Mutation[], isDelayed: boolean): Promise<void> {
 		try {
-			if (whenever) {
+			if (isDelayed) {
 				await sim.wait(sim.random.next() * sim.pick([10, 2_000, 60_000]));
 			}
 			await backend.commit(mutations);
-			sim.trace.add(name, () => "  (a commit that nobody knows of has landed)");
+			sim.trace.add(name, () => "  (a commit was applied without its server knowing)");
 		} catch {
-			// Then it never does.
+			// It is never applied.
 		}
 	}
 
@@ -62,23 +62,23 @@ export function faultyStorage(
 			}
 			if (lifetime.isOver) {
 				if (!options?.dryRun && sim.happens(0.5)) {
-					await land(mutations, false);
+					await applyUnseen(mutations, false);
 				}
 				return never();
 			}
 			if (!options?.dryRun && sim.happens(sim.faults.unknown)) {
-				const outcome = sim.pick(["landed", "lands later", "never lands"]);
-				sim.trace.add(name, () => `a commit is answered Inconsistent: ${outcome}`);
-				if (outcome === "landed") {
-					await land(mutations, false);
-				} else if (outcome === "lands later") {
-					void land(mutations, true);
+				const outcome = sim.pick(["applied", "applied later", "never applied"]);
+				sim.trace.add(name, () => `a commit fails with Inconsistent: ${outcome}`);
+				if (outcome === "applied") {
+					await applyUnseen(mutations, false);
+				} else if (outcome === "applied later") {
+					void applyUnseen(mutations, true);
 				}
 				await sim.delay();
 				if (lifetime.isOver) {
 					return never();
 				}
-				throw new Inconsistent("nobody knows whether it has landed");
+				throw new Inconsistent("whether the commit was applied is not known");
 			}
 			return step(() => backend.commit(mutations, options));
 		},
@@ -90,7 +90,7 @@ export function faultyStorage(
 					return;
 				}
 				if (sim.happens(sim.faults.broken)) {
-					throw new WatchClosed("it broke");
+					throw new WatchClosed("the watch broke");
 				}
 				yield event;
 			}

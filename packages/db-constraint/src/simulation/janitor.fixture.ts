@@ -6,10 +6,7 @@ import type { SimulatedDeployment, SimulatedServer } from "./participants.fixtur
 import type { SimulationContext } from "./simulation-context.fixture.ts";
 import { serverOf, type User } from "./users.fixture.ts";
 
-/**
- * Empties the namespace of a deployment that is being deleted, removes it, and makes a new one: one
- * round.
- */
+/** One round of the janitor: empties a marked namespace, or replaces it by a new one once it is empty. */
 export async function cleanUp(
 	sim: SimulationContext,
 	deployment: SimulatedDeployment,

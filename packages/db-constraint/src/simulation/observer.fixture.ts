@@ -25,13 +25,13 @@ import type { SimulatedSchema } from "./schemas.fixture.ts";
 import type { Trace } from "./trace.fixture.ts";
 import { describeResource, describeShadow } from "./trace-format.fixture.ts";
 
-/** A promise that was broken, by its number in docs/references.md. */
+/** A broken promise, by its number in docs/references.md. */
 export interface Violation {
 	readonly promise: 1 | 2 | 3 | 4;
 	readonly message: string;
 }
 
-/** One resource before and after a commit. */
+/** A resource before and after a commit. */
 interface Change {
 	readonly text: string;
 	readonly before: TrackedResource | undefined;
@@ -39,22 +39,22 @@ interface Change {
 }
 
 /**
- * Sees every commit of every deployment, in the order in which they land, and holds each against the
- * promises. It knows nothing of what servers think: only what is stored, and what users asked for.
+ * Checks every commit of every deployment against the promises, in the order of the commits. It uses only what
+ * is stored and what users requested, never the state of servers.
  */
 export class Observer {
 	readonly records = new Records();
 	readonly requests = new Requests();
 	readonly violations: Violation[] = [];
 	readonly #trace: Trace;
-	/** Which resource a shadow is of, by deployment and name of the record. */
+	/** The resource of each shadow, by deployment and name of the record. */
 	readonly #shadowed = new Map<string, string>();
 
 	constructor(trace: Trace) {
 		this.#trace = trace;
 	}
 
-	/** A handler has failed: only faults of the simulation may make it. */
+	/** Reports a failure of a handler. Only simulated faults may cause one. */
 	failed(name: string, failure: unknown): void {
 		this.#trace.add(name, () => `fails: ${failure}`);
 		if (failure instanceof TypeError || failure instanceof RangeError) {
@@ -62,13 +62,13 @@ export class Observer {
 		}
 	}
 
-	/** A promise was broken. */
+	/** Reports a broken promise. */
 	violation(promise: Violation["promise"], message: string): void {
 		this.violations.push({ promise, message });
 		this.#trace.add("observer", () => `PROMISE ${promise} IS BROKEN: ${message}`);
 	}
 
-	/** A commit has landed. */
+	/** Checks a commit. */
 	onCommit(
 		deployment: SimulatedDeployment,
 		mutations: readonly Mutation[],
@@ -82,16 +82,16 @@ export class Observer {
 			if (id?.type === undefined || mutation.op === "assert") {
 				continue;
 			}
-			const landed = { deployment, version, id, stored };
+			const committed = { deployment, version, id, stored };
 			if (id.type.kind === ResourceShadow.type.kind) {
-				touched.add(this.#shadow(landed));
-				for (const text of this.#schema(landed)) {
+				touched.add(this.#shadow(committed));
+				for (const text of this.#schema(committed)) {
 					touched.add(text);
 				}
 			} else if (id.type.kind === Namespace.type.kind) {
-				this.#namespace(landed);
+				this.#namespace(committed);
 			} else if (id.type.group === deployment.service.type.type.group) {
-				changes.push(this.#resource(landed));
+				changes.push(this.#resource(committed));
 			}
 		}
 		for (const change of changes) {
@@ -110,7 +110,7 @@ export class Observer {
 		}
 	}
 
-	#shadow({ deployment, version, id, stored }: Landed): string {
+	#shadow({ deployment, version, id, stored }: Committed): string {
 		const record = `${deployment.info.name} ${id.name}`;
 		const shadow = stored && shadowOf(stored)?.shadow;
 		const text = shadow && keyString(keyOfShadow(shadow));
@@ -140,8 +140,8 @@ export class Observer {
 		return known;
 	}
 
-	/** The record of the schema changes: answers what must be derived by it now. */
-	#schema({ deployment, id, stored }: Landed): readonly string[] {
+	/** Handles a change of the schema record. Returns the resources that must be derived by now. */
+	#schema({ deployment, id, stored }: Committed): readonly string[] {
 		const record = stored && recordOf(stored).record;
 		if (record?.case !== "descriptor") {
 			return [];
@@ -151,7 +151,7 @@ export class Observer {
 			({ descriptor }) => descriptor.fingerprint === fingerprint,
 		);
 		if (schema === undefined) {
-			this.violation(4, `${deployment.info.name} has a schema in ${id.name} that nobody gave it`);
+			this.violation(4, `${deployment.info.name} has a schema in ${id.name} that no server has`);
 			return [];
 		}
 		const before = this.records.inForce.get(deployment);
@@ -171,8 +171,8 @@ export class Observer {
 	}
 
 	/**
-	 * A resource goes over to the schema in force when its shadow does, and when all must have; a reference
-	 * that had no target gets one when the shadow names it.
+	 * Switches a resource to the schema in force once its shadow has been derived, or all must be derived. A
+	 * reference without a target gets one once the shadow names it.
 	 */
 	#follow(text: string): void {
 		const before = this.records.resources.get(text);
@@ -181,7 +181,7 @@ export class Observer {
 		}
 		const isComplete = this.records.inForce.get(before.deployment)?.complete ?? false;
 		const derived = derivedBy(before, this.#inForce(before.deployment));
-		const isDerived = isComplete || this.#isSaid(derived);
+		const isDerived = isComplete || this.#isRecorded(derived);
 		if (before.schema !== derived.schema && isDerived) {
 			this.#resolved({ text, before, after: derived });
 		} else if (before.references.some(({ uid }) => uid === unresolved)) {
@@ -189,8 +189,8 @@ export class Observer {
 		}
 	}
 
-	/** Whether the shadow has those references, whatever they are to. */
-	#isSaid({ text, references }: TrackedResource): boolean {
+	/** Whether the shadow has these references, whatever their target uids. */
+	#isRecorded({ text, references }: TrackedResource): boolean {
 		const outgoing = this.records.shadows.get(text)?.outgoing ?? [];
 		return (
 			outgoing.length === references.length &&
@@ -198,7 +198,7 @@ export class Observer {
 		);
 	}
 
-	#namespace({ deployment, version, id, stored }: Landed): void {
+	#namespace({ deployment, version, id, stored }: Committed): void {
 		const unit = `${deployment.info.name}/${id.name}`;
 		if (stored !== undefined && isMarkedForDeletion(stored)) {
 			this.records.markedNamespaces.add(unit);
@@ -209,7 +209,7 @@ export class Observer {
 		this.#trace.add(deployment.info.name, what);
 	}
 
-	#resource({ deployment, version, id, stored }: Landed): Change {
+	#resource({ deployment, version, id, stored }: Committed): Change {
 		const text = keyString(keyOf(id, deployment.info.region));
 		const before = this.records.resources.get(text);
 		this.#trace.add(deployment.info.name, () => `@${version} ${text}: ${describeResource(stored)}`);
@@ -228,7 +228,7 @@ export class Observer {
 		return { text, before, after };
 	}
 
-	/** New references are to what is there when they are committed, with all of their commit. */
+	/** Resolves new references to the targets that exist after their commit. */
 	#resolved(change: Change): Change {
 		const { text, before, after } = change;
 		if (after === undefined || after.references.every(isResolved)) {
@@ -237,25 +237,28 @@ export class Observer {
 			}
 			return change;
 		}
-		// What no user writes is derived by a schema, and may find nothing.
+		// A change that no user made was derived by a schema, and its targets may be missing.
 		const isDerived = before !== undefined && noteOf(before) === noteOf(after);
 		const outgoing = this.records.shadows.get(text)?.outgoing ?? [];
 		const references = after.references.map((held): TrackedReference => {
 			if (isResolved(held)) {
 				return held;
 			}
-			const said = outgoing.find((each) => isOf(each, held))?.targetUid;
-			if (held.uid === unresolved ? !said : said === "" && isDerived) {
+			const recordedUid = outgoing.find((each) => isOf(each, held))?.targetUid;
+			if (held.uid === unresolved ? !recordedUid : recordedUid === "" && isDerived) {
 				return { ...held, uid: unresolved };
 			}
 			const target = this.records.resources.get(held.text);
 			if (target === undefined) {
 				this.violation(
 					1,
-					`${text} was stored with ${held.path} to ${held.text}, which is not there`,
+					`${text} was stored with ${held.path} to ${held.text}, which does not exist`,
 				);
-			} else if (this.#isGoing(target)) {
-				this.violation(4, `${text} was stored with ${held.path} to ${held.text}, which is going`);
+			} else if (this.#isBeingDeleted(target)) {
+				this.violation(
+					4,
+					`${text} was stored with ${held.path} to ${held.text}, which is being deleted`,
+				);
 			}
 			return { ...held, uid: target?.uid ?? "missing" };
 		});
@@ -264,7 +267,7 @@ export class Observer {
 		return { text, before, after: resolved };
 	}
 
-	#isGoing({ text, uid, resource }: TrackedResource): boolean {
+	#isBeingDeleted({ text, uid, resource }: TrackedResource): boolean {
 		return isMarkedForDeletion(resource) || this.records.isDeleting(text, uid);
 	}
 
@@ -300,7 +303,7 @@ export class Observer {
 		}
 	}
 
-	/** Promises 1 and 2, of all that reference it. */
+	/** Promises 1 and 2, for all references to it. */
 	#checkTarget(text: string): void {
 		const target = this.records.resources.get(text);
 		const shadow = this.records.shadows.get(text);
@@ -309,7 +312,7 @@ export class Observer {
 		}
 	}
 
-	/** Promises 1 and 2, of all that it references; and its shadow says what that is. */
+	/** Promises 1 and 2, for all of its references, which its shadow must record. */
 	#checkReferences(tracked: TrackedResource): void {
 		const { text, references } = tracked;
 		for (const held of references) {
@@ -329,7 +332,7 @@ export class Observer {
 				),
 			);
 		if (!isSame) {
-			this.violation(2, `the shadow of ${text} does not say what it references`);
+			this.violation(2, `the shadow of ${text} does not record its references`);
 		}
 	}
 
@@ -343,7 +346,7 @@ export class Observer {
 			return;
 		}
 		if (target?.uid !== uid) {
-			this.violation(1, `${text} references ${to} with ${path}, and that is gone`);
+			this.violation(1, `${text} references ${to} with ${path}, which does not exist`);
 		} else if (shadow === undefined || sourceOf(shadow, deployment.info.uid) === undefined) {
 			const where = deployment.info.name;
 			this.violation(2, `${text} references ${to}, whose shadow does not name ${where}`);
@@ -351,14 +354,14 @@ export class Observer {
 	}
 }
 
-interface Landed {
+interface Committed {
 	readonly deployment: SimulatedDeployment;
 	readonly version: string;
 	readonly id: ID;
 	readonly stored: Resource | undefined;
 }
 
-/** Those that it had before keep their incarnations; new ones are resolved later. */
+/** The references of a resource. Existing ones keep their incarnations; new ones are resolved later. */
 function referencesOf(
 	{ environment }: SimulatedDeployment,
 	{ descriptor }: SimulatedSchema,
@@ -372,7 +375,7 @@ function referencesOf(
 	});
 }
 
-/** The same resource with the references that it has by a schema, each to what it was to before. */
+/** The resource with its references by another schema, with the target uids that they had before. */
 function derivedBy(tracked: TrackedResource, schema: SimulatedSchema): TrackedResource {
 	if (tracked.schema === schema) {
 		return tracked;
@@ -393,7 +396,7 @@ function isOf({ target, rule }: OutgoingReference, held: TrackedReference): bool
 	return target !== undefined && rule === held.rule && keyString(target) === held.text;
 }
 
-/** Users sign what they write with a note of its own; what has the note of before, no user wrote. */
+/** Each write of a user has a unique note. If the note is unchanged, no user wrote the resource. */
 function noteOf({ deployment, resource }: TrackedResource): string {
 	const { type } = deployment.service;
 	return noteIn(decodeShared(type, resource).data);

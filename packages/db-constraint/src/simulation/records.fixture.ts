@@ -11,28 +11,28 @@ import { keyOf, keyString } from "../resource-key.ts";
 import type { SimulatedDeployment } from "./participants.fixture.ts";
 import type { SimulatedSchema } from "./schemas.fixture.ts";
 
-/** A reference that a stored resource has, and the incarnation that was there when it was committed. */
+/** A reference of a stored resource, and the incarnation of its target when it was committed. */
 export interface TrackedReference {
 	readonly path: string;
 	readonly target: ResourceKey;
 	/** `keyString` of the target. */
 	readonly text: string;
 	readonly rule: OnDelete;
-	/** `unresolved` where a new schema has found a reference, and nothing that it could be to. */
+	/** `unresolved` if a new schema derived the reference, and its target did not exist. */
 	readonly uid: string;
 }
 
-/** The uid of what was not there when a schema came into force. */
+/** The uid of a target that did not exist when a schema came into force. */
 export const unresolved = "unresolved";
 
-/** A resource that is stored now. */
+/** A stored resource. */
 export interface TrackedResource {
 	readonly deployment: SimulatedDeployment;
 	/** `keyString` of its key: unique among all deployments. */
 	readonly text: string;
 	readonly uid: string;
 	readonly resource: Resource;
-	/** By which its references are what they are: that in force, once they are derived by it. */
+	/** The schema of its references: the one in force, once they are derived by it. */
 	readonly schema: SimulatedSchema;
 	readonly references: readonly TrackedReference[];
 }
@@ -42,11 +42,11 @@ export interface SchemaInForce {
 	readonly schema: SimulatedSchema;
 	/** Whether all references are derived by it. */
 	readonly complete: boolean;
-	/** Whether it was another one at first. */
+	/** Whether it differs from the first one. */
 	readonly hasChanged: boolean;
 }
 
-/** What is stored now in all deployments, as their commits say. */
+/** The stored state of all deployments, according to their commits. */
 export class Records {
 	readonly resources = new Map<string, TrackedResource>();
 	readonly byUid = new Map<string, TrackedResource>();
@@ -58,10 +58,10 @@ export class Records {
 	readonly markedNamespaces = new Set<string>();
 	/** The versions that deployments have announced, by their names. */
 	readonly announced = new Map<string, string>();
-	/** What the record says that every commit asserts, by deployment. */
+	/** The schema that every commit asserts, by deployment. */
 	readonly inForce = new Map<SimulatedDeployment, SchemaInForce>();
 
-	/** Stores a resource over what there is. */
+	/** Creates or replaces a resource. */
 	store(tracked: TrackedResource): void {
 		this.remove(tracked.text);
 		this.resources.set(tracked.text, tracked);
@@ -84,7 +84,7 @@ export class Records {
 		}
 	}
 
-	/** Those that reference what has that `keyString`, unless they are past recall: each reference. */
+	/** All references to the target with this `keyString`, except those of resources past recall. */
 	*referencing(target: string): Generator<readonly [TrackedResource, TrackedReference]> {
 		for (const text of this.#referrers.get(target) ?? []) {
 			const tracked = this.resources.get(text);
@@ -99,7 +99,7 @@ export class Records {
 		}
 	}
 
-	/** Whether that incarnation is being deleted for good. */
+	/** Whether this incarnation is irrevocably being deleted. */
 	isDeleting(text: string, uid: string): boolean {
 		const shadow = this.shadows.get(text);
 		return shadow?.lifecycle === Lifecycle.DELETING && shadow.uid === uid;
@@ -111,7 +111,7 @@ export class Records {
 		return this.markedNamespaces.has(`${deployment.info.name}/${namespace}`);
 	}
 
-	/** Whether an owner reference may be let go: its owner is gone for good, or does not want it. */
+	/** Whether an owner is lost: permanently deleted, or without the required reference to the ownee. */
 	isInvalid(ownee: TrackedResource, reference: OwnerReference): boolean {
 		const owner = this.byUid.get(reference.uid);
 		const region = reference.region || ownee.deployment.info.region;

@@ -75,8 +75,8 @@ async function versionOf(backend: StorageBackend): Promise<number> {
 	return Number(await backend.catchUp(new AbortController().signal));
 }
 
-describe("what waits", () => {
-	it("lets go of an owner that is gone, though others reference the ownee all the time", async () => {
+describe("waiting work", () => {
+	it("gives up a deleted owner although others keep referencing the ownee", async () => {
 		const decorateTransport: TransportDecorator = (transport) => ({
 			unary: async (method, ...rest) => {
 				if (method.name === "CheckMetaOwners") {
@@ -99,7 +99,7 @@ describe("what waits", () => {
 		expect((await alpha.read(idOf(ownee)))?.ownerReferences).toEqual([]);
 	});
 
-	it("tries again at a pace where others block an ownee whose owner is gone", async () => {
+	it("retries with a pause if others block an ownee whose owner was deleted", async () => {
 		const { lab, alpha } = await alphaAndBeta();
 		const owner = idOf(await lab.run(alpha.write(thing("owner"))));
 		await lab.run(alpha.write(ownedBy(thing("ownee"), owner)));
@@ -113,7 +113,7 @@ describe("what waits", () => {
 		expect((await versionOf(alpha.backend)) - before).toBeLessThan(100);
 	});
 
-	it("asks at a pace where answers alternate", async () => {
+	it("queries with a pause if responses alternate", async () => {
 		let calls = 0;
 		const decorateTransport: TransportDecorator = (transport) => ({
 			unary: (method, ...rest) => {
@@ -139,7 +139,7 @@ describe("what waits", () => {
 });
 
 describe("an owner that must reference its ownee", () => {
-	it("loses it when it is saved without, though nobody is told", async () => {
+	it("loses the ownee when it is saved without the reference, although no deployment is notified", async () => {
 		const { lab, alpha } = await alphaAndBeta();
 		const owner = idOf(await lab.run(alpha.write(thing("owner"))));
 		const flags = { requiresOwnerReference: true };
@@ -154,7 +154,7 @@ describe("an owner that must reference its ownee", () => {
 });
 
 describe("an ownee that its owner must reference", () => {
-	it("stays where its owner is saved with the reference after it was asked for the last time", async () => {
+	it("stays if its owner is saved with the reference after the last query", async () => {
 		const lab = new Lab(1);
 		let isAsked = false;
 		let meanwhile: (() => Promise<unknown>) | undefined;
@@ -162,7 +162,7 @@ describe("an ownee that its owner must reference", () => {
 		const alpha = await lab.add(spec, (backend) =>
 			decorateBackend(backend, {
 				commit: (mutations, options) => {
-					// The last answer is due 30 s after the first; it changes the guard of the ownee.
+					// The last query is due 30 s after the first one; it changes the guard of the ownee.
 					isAsked ||=
 						lab.runtime.clock.monotonic() > 29_900 &&
 						mutations.some(
@@ -191,8 +191,8 @@ describe("an ownee that its owner must reference", () => {
 	});
 });
 
-describe("an ownee that its owner must reference, and does until it goes", () => {
-	it("is let go of, while the owner waits and references it still", async () => {
+describe("an ownee that its owner must reference, and does until it is deleted", () => {
+	it("is deleted while the owner still waits and references it", async () => {
 		const { lab, alpha } = await alphaAndBeta();
 		const owner = idOf(await lab.run(alpha.write(thing("owner"), "user/holds")));
 		await lab.run(alpha.write(ownedBy(thing("ownee"), owner, { requiresOwnerReference: true })));
@@ -207,7 +207,7 @@ describe("an ownee that its owner must reference, and does until it goes", () =>
 });
 
 describe("a schema that comes into force", () => {
-	it("waits for a deployment that its picture lacks, where its resources are referenced already", async () => {
+	it("waits for a deployment that is missing from the picture, if its resources are already referenced", async () => {
 		const [first, , strict] = schemasOf("beta");
 		const lab = new Lab(1);
 		const alpha = await lab.add({ name: "alpha", service: "alpha", region: "r1", types: [Thing] });
@@ -231,28 +231,28 @@ describe("a schema that comes into force", () => {
 		]);
 	});
 
-	it("stays in force when what a dead server with another one had sent lands later", async () => {
+	it("stays in force if a delayed commit of a crashed server with another schema arrives", async () => {
 		const [first, lenient] = schemasOf("alpha");
 		const { runtime } = new Lab(1);
 		const memory = createMemoryBackend({ runtime });
 		const serverOf = ({ descriptor }: SimulatedSchema, backend: StorageBackend) =>
 			createConstraints({ backend, descriptor, environment: localEnvironment("01A"), runtime });
 		await serverOf(first, memory).schemaPass.begin();
-		let land = async () => {};
+		let applyLater = async () => {};
 		const dying: StorageBackend = decorateBackend(memory, {
 			commit: async (mutations) => {
-				land = async () => void (await memory.commit(mutations));
-				throw new Inconsistent("nobody knows whether it has landed");
+				applyLater = async () => void (await memory.commit(mutations));
+				throw new Inconsistent("whether the commit was applied is not known");
 			},
 		});
-		await expect(serverOf(lenient, dying).schemaPass.begin()).rejects.toThrow("nobody knows");
+		await expect(serverOf(lenient, dying).schemaPass.begin()).rejects.toThrow("is not known");
 		await serverOf(first, memory).schemaPass.begin();
-		await expect(land()).rejects.toBeInstanceOf(CasFailure);
+		await expect(applyLater()).rejects.toBeInstanceOf(CasFailure);
 	});
 });
 
-describe("references to a deployment that was deleted for good", () => {
-	it("do not keep a schema from coming into force, though their target was being deleted before", async () => {
+describe("references to a deleted deployment", () => {
+	it("do not prevent a schema from coming into force, although their target was being deleted", async () => {
 		const [first, lenient, strict] = schemasOf("beta");
 		const lab = new Lab(1);
 		const alpha = await lab.add({ name: "alpha", service: "alpha", region: "r1", types: [Thing] });
@@ -278,7 +278,7 @@ describe("references to a deployment that was deleted for good", () => {
 		expect((await outgoing()) ?? []).toMatchObject([{ rule: OnDelete.UNSET, deploymentUid }]);
 	});
 
-	it("do not keep a successor from taking over", async () => {
+	it("do not prevent a successor from taking over", async () => {
 		const { lab, alpha, beta } = await alphaAndBeta();
 		await lab.run(alpha.write(thing("a")));
 		const user = await lab.run(beta.write(widget("w", { needs: to("a") })));
@@ -299,7 +299,7 @@ describe("references to a deployment that was deleted for good", () => {
 });
 
 describe("a resource with many references", () => {
-	it("is derived at a pace while some of them have no targets", async () => {
+	it("is derived with pauses while some of them have no targets", async () => {
 		const [first, lenient] = schemasOf("beta");
 		const lab = new Lab(1);
 		const alpha = await lab.add({ name: "alpha", service: "alpha", region: "r1", types: [Thing] });
@@ -320,7 +320,7 @@ describe("a resource with many references", () => {
 });
 
 describe("a cascade", () => {
-	it("is judged anew where another schema changes the rule meanwhile", async () => {
+	it("is decided again if another schema changes the rule meanwhile", async () => {
 		const lab = new Lab(1);
 		let isChanged = false;
 		const spec = { name: "alpha", service: "alpha", region: "r1", types: [Thing] };
@@ -349,8 +349,8 @@ describe("a cascade", () => {
 	});
 });
 
-describe("an owner reference that is changed while its owner is asked about", () => {
-	it("is judged anew", async () => {
+describe("an owner reference that changes while its owner is queried", () => {
+	it("is checked again", async () => {
 		const lab = new Lab(1);
 		let meanwhile: (() => Promise<unknown>) | undefined;
 		const spec = { name: "alpha", service: "alpha", region: "r1", types: [Thing] };
@@ -371,13 +371,13 @@ describe("an owner reference that is changed while its owner is asked about", ()
 		await lab.pass(5_000);
 		await lab.run(alpha.delete(owner));
 		const ownee = alpha.id(Thing, "ownee");
-		const answers = async () => (await alpha.shadow(ownee))?.metaOwners[0]?.notValidAnswers;
-		for (let passed = 0; passed < 120 && (await answers()) !== 2; passed++) {
+		const notValid = async () => (await alpha.shadow(ownee))?.metaOwners[0]?.notValidAnswers;
+		for (let passed = 0; passed < 120 && (await notValid()) !== 2; passed++) {
 			await lab.pass(1_000);
 		}
-		expect(await answers()).toBe(2);
-		// The last answer is due 30 s after the first, which was got at once. Its pass begins with what the
-		// shadow says now, and reads the resource only then.
+		expect(await notValid()).toBe(2);
+		// The last query is due 30 s after the first one. Its pass starts with the current shadow, and reads the
+		// resource only afterwards.
 		await lab.pass(34_900 - lab.runtime.clock.monotonic());
 		meanwhile = () => alpha.write(ownedBy(thing("ownee"), owner));
 		await lab.pass(300_000);
@@ -387,7 +387,7 @@ describe("an owner reference that is changed while its owner is asked about", ()
 });
 
 describe("a write with several foreign targets", () => {
-	it("depends on the guards of all of them, the first time too", async () => {
+	it("depends on the guards of all of them, including new ones", async () => {
 		const commits: (readonly Mutation[])[] = [];
 		const decorate = (backend: StorageBackend): StorageBackend =>
 			decorateBackend(backend, {
@@ -413,7 +413,7 @@ describe("a write with several foreign targets", () => {
 });
 
 describe("a change of a shadow", () => {
-	it("reads strongly after a conflict, where the server hears of others late", async () => {
+	it("reads strongly after a conflict if the server lags behind", async () => {
 		const { runtime } = new Lab(1);
 		const memory = createMemoryBackend({ runtime });
 		const key = keyOf(idOf(thing("a")), "");

@@ -23,23 +23,23 @@ import { defineType, type ResourceType } from "@plinth/resource";
 import { Thing, Widget } from "../../testdata/types.ts";
 import { ServiceDescriptor } from "../service-descriptor.ts";
 
-/** What the code of a server knows of its types. */
+/** The schema that the code of a server has. */
 export interface SimulatedSchema {
-	/** For people. */
+	/** For messages. */
 	readonly name: string;
-	/** Of its API: what a server with this code announces. */
+	/** The API version that a server with this code announces. */
 	readonly version: string;
 	readonly type: ResourceType<DescMessage>;
 	readonly descriptor: ServiceDescriptor;
 }
 
-/** The rules of some fields; `undefined` for a field that is no reference any more, or not yet. */
+/** The rules of some fields; `undefined` if the field is not a reference in this schema. */
 type Rules = Readonly<Record<string, OnDelete | undefined>>;
 
 /**
- * The schemas of a service: the one that it begins with, and those that it may be switched to. They have
- * the same fields, of which `later` is a reference for the later ones only; each changes the rule of
- * `needs`, which was BLOCK, and forgets another field.
+ * The schemas of a service: the initial one, and those that it may be switched to. They have the same
+ * fields. Only the later ones declare `later` as a reference; each changes the rule of `needs`, and drops
+ * another reference.
  *
  *                  needs     belongs_to   likes    later
  *     first    v1  BLOCK     CASCADE      UNSET    -
@@ -99,7 +99,7 @@ function withRules(base: ResourceType, rules: Rules): ResourceType<DescMessage> 
 	);
 	const changed = registry.getMessage(schema.typeName);
 	if (changed === undefined) {
-		throw new Error(`${schema.typeName} was not made`);
+		throw new Error(`${schema.typeName} was not created`);
 	}
 	return defineType(changed);
 }

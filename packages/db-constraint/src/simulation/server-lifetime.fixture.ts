@@ -1,19 +1,19 @@
 import type { Clock, Random, Runtime, Timer } from "@plinth/runtime";
 
 /**
- * One life of a server, from its start to its crash. Nothing that it began goes on afterwards: its
- * timers never fire, its tasks never run, and what it waits for never comes.
+ * The lifetime of a server process, from its start to its crash. Nothing continues afterwards: its timers never
+ * fire, its tasks never run, and its pending promises never settle.
  */
 export class Lifetime {
 	readonly #ends = new Set<() => void>();
 	#isOver = false;
 
-	/** Whether it has crashed. */
+	/** Whether the server has crashed. */
 	get isOver(): boolean {
 		return this.#isOver;
 	}
 
-	/** The end. */
+	/** Ends the lifetime. */
 	end(): void {
 		this.#isOver = true;
 		for (const end of this.#ends) {
@@ -22,13 +22,13 @@ export class Lifetime {
 		this.#ends.clear();
 	}
 
-	/** Calls it at the end, unless what is returned is called before. */
+	/** Calls the function at the end, unless the returned function is called before. */
 	onEnd(end: () => void): () => void {
 		this.#ends.add(end);
 		return () => this.#ends.delete(end);
 	}
 
-	/** What happens in this life: the same, and nothing once it is over. */
+	/** The promise as seen by the server: it never settles once the lifetime is over. */
 	async within<T>(promise: Promise<T>): Promise<T> {
 		try {
 			const value = await promise;
@@ -41,7 +41,7 @@ export class Lifetime {
 		}
 	}
 
-	/** What somebody else sees of it: the promise, or the failure where the life ends before. */
+	/** The promise as seen by others: it rejects with the failure if the lifetime ends first. */
 	observe<T>(promise: Promise<T>, failure: () => unknown): Promise<T> {
 		return new Promise((resolve, reject) => {
 			if (this.#isOver) {
@@ -62,7 +62,7 @@ export class Lifetime {
 		});
 	}
 
-	/** A runtime whose tasks and timers end with this life. */
+	/** A runtime whose tasks and timers end with this lifetime. */
 	runtime(sim: Runtime, clock: Clock, random: Random): Runtime {
 		const isOver = () => this.#isOver;
 		return {
@@ -106,8 +106,8 @@ export class Lifetime {
 	}
 }
 
-/** What a dead server waits for. */
+/** A promise that never settles, for crashed servers. */
 export function never(): Promise<never> {
-	// One for each who waits: a promise keeps alive whatever waits for it.
+	// A new one for each caller: a shared promise would keep all of its waiters alive.
 	return new Promise(() => {});
 }

@@ -13,7 +13,7 @@ import {
 } from "./records.fixture.ts";
 import { describeShadow } from "./trace-format.fixture.ts";
 
-/** What has not settled though it should have, in words: promise 3. */
+/** A description of state that should have settled, or `undefined`: promise 3. */
 export function unsettled(records: Records): string | undefined {
 	for (const [{ info, schema: wanted }, { schema, complete }] of records.inForce) {
 		if (schema !== wanted || !complete) {
@@ -37,13 +37,13 @@ export function unsettled(records: Records): string | undefined {
 			return `${tracked.text} ${problem}`;
 		}
 		if (records.isInMarkedNamespace(tracked) && !mayStay(records, tracked, new Set())) {
-			return `${tracked.text} is still there, though its namespace is being deleted`;
+			return `${tracked.text} still exists, though its namespace is being deleted`;
 		}
 	}
 	for (const unit of records.markedNamespaces) {
 		const isUsed = [...records.resources.values()].some((each) => isIn(each, unit));
 		if (!isUsed) {
-			return `the namespace ${unit} is empty, and still there`;
+			return `the namespace ${unit} is empty, and still exists`;
 		}
 	}
 	return undefined;
@@ -56,13 +56,13 @@ function isIn({ deployment, resource }: TrackedResource, unit: string): boolean 
 function problemOf(records: Records, text: string, shadow: Shadow): string | undefined {
 	const tracked = records.byUid.get(shadow.uid);
 	if (tracked?.text !== text) {
-		return "is gone, and has a shadow";
+		return "does not exist, and has a shadow";
 	}
 	if (shadow.lifecycle === Lifecycle.CHECKING) {
 		return "is still CHECKING";
 	}
 	const isDeleting = shadow.lifecycle === Lifecycle.DELETING;
-	// A deletion asks its sources all the time, tentative or not, and tasks go with the resource.
+	// A deletion keeps querying its sources, tentative or not, and tasks are removed with the resource.
 	if (!isDeleting && shadow.sources.some(({ tentative }) => tentative)) {
 		return "has a tentative source";
 	}
@@ -70,14 +70,14 @@ function problemOf(records: Records, text: string, shadow: Shadow): string | und
 		return "has tasks";
 	}
 	if (!isDeleting && tracked.references.some((held) => isMissed(records, held))) {
-		return "references what is there, and does not know";
+		return "has an unresolved reference whose target exists";
 	}
 	return isDeleting && !mayWait(records, tracked, new Set())
-		? "is still DELETING, and nothing keeps it"
+		? "is still DELETING, and nothing holds it"
 		: undefined;
 }
 
-/** Whether a switch may have put BLOCK in the place of the rule by which the target is being deleted. */
+/** Whether a schema switch may have changed the rule to BLOCK after the deletion of the target started. */
 function blocksLate(
 	records: Records,
 	referrer: TrackedResource,
@@ -99,7 +99,7 @@ function isMissed(records: Records, { text, uid }: TrackedReference): boolean {
 	);
 }
 
-/** Whether there is a reason for a resource that is being deleted to be there still. */
+/** Whether a resource that is being deleted has a reason to wait. */
 function mayWait(records: Records, tracked: TrackedResource, seen: Set<string>): boolean {
 	if (seen.has(tracked.text)) {
 		return false;
@@ -124,7 +124,7 @@ function mayWait(records: Records, tracked: TrackedResource, seen: Set<string>):
 	return false;
 }
 
-/** Whether there is a reason for what should go with something else to be there still. */
+/** Whether a resource that should be deleted with another one has a reason to stay. */
 function mayStay(records: Records, tracked: TrackedResource, seen: Set<string>): boolean {
 	return isMarkedForDeletion(tracked.resource)
 		? mayWait(records, tracked, seen)
@@ -133,8 +133,8 @@ function mayStay(records: Records, tracked: TrackedResource, seen: Set<string>):
 
 function isBlocked(records: Records, { text, uid }: TrackedResource): boolean {
 	for (const [referrer, held] of records.referencing(text)) {
-		const yields = records.isInMarkedNamespace(referrer);
-		if (held.uid === uid && held.rule === OnDelete.BLOCK && !yields) {
+		const isYielding = records.isInMarkedNamespace(referrer);
+		if (held.uid === uid && held.rule === OnDelete.BLOCK && !isYielding) {
 			return true;
 		}
 	}
@@ -146,7 +146,7 @@ function ownersProblem(records: Records, tracked: TrackedResource): string | und
 	if (invalid !== undefined) {
 		return isBlocked(records, tracked)
 			? undefined
-			: `still has the owner ${invalid.name}, which is gone`;
+			: `still has the owner ${invalid.name}, which is lost`;
 	}
 	const old = tracked.resource.ownerReferences.find((each) => isOutdated(records, each));
 	return old && `names its owner ${old.name} by the version ${old.type?.groupVersion}`;

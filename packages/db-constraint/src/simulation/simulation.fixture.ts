@@ -7,19 +7,19 @@ import { unsettled } from "./settled.fixture.ts";
 import { SimulationContext } from "./simulation-context.fixture.ts";
 import { serverOf, User } from "./users.fixture.ts";
 
-/** What came of one seed. */
+/** The outcome of one seed. */
 export interface Outcome {
 	readonly seed: number;
-	/** Absent where all promises were kept. */
+	/** The first broken promise, if any. */
 	readonly violation?: Violation;
-	/** Empty unless it was asked for. */
+	/** Empty unless tracing is on. */
 	readonly trace: readonly string[];
 }
 
-/** How long things may take to settle once nothing goes wrong any more. */
+/** How long everything may take to settle after the last fault. */
 const settlingMs = 20 * 60_000;
 
-/** Runs one seed: users work while things go wrong; then nothing does, and everything settles. */
+/** Runs one seed: users work while faults occur; then the faults stop, and everything must settle. */
 export async function simulate(seed: number, isTracing = false): Promise<Outcome> {
 	const sim = new SimulationContext(seed, isTracing, (it) => new MetaDeployment(it));
 	const { trace, observer } = sim;
@@ -114,7 +114,7 @@ async function keepClean(sim: SimulationContext, janitor: User): Promise<void> {
 	}
 }
 
-/** Users take away their finalizers, whenever something that is being deleted has one. */
+/** Users remove their finalizers from all resources that are being deleted. */
 async function releaseAll(sim: SimulationContext, user: User): Promise<void> {
 	for (;;) {
 		for (const { deployment, resource } of [...sim.observer.records.resources.values()]) {
@@ -132,8 +132,8 @@ async function releaseAll(sim: SimulationContext, user: User): Promise<void> {
 }
 
 /**
- * The schema of a deployment changes under those who write, once or twice; servers with the older one go
- * after a while. Some of those with the newer one are killed while they derive what it says.
+ * Switches the schema of a deployment during writes, up to two times. Servers with the older schema are
+ * replaced after a while. Some servers with the newer one crash while they derive references.
  */
 async function switchSchema(
 	sim: SimulationContext,
@@ -163,22 +163,22 @@ function restart(deployment: SimulatedDeployment, server: SimulatedServer | unde
 	}
 }
 
-/** Nobody can be registered for a while, and pictures stay as they are. */
-async function crashMeta(sim: SimulationContext, goesOn: () => boolean): Promise<void> {
+/** Crashes the meta deployment: for a while no deployment can register, and registry pictures are stale. */
+async function crashMeta(sim: SimulationContext, isRunning: () => boolean): Promise<void> {
 	const { meta } = sim;
 	const [server] = meta.servers;
-	if (server !== undefined && goesOn()) {
+	if (server !== undefined && isRunning()) {
 		meta.crash(server);
 		await sim.wait(sim.random.next() * sim.pick([0, 1_000, 20_000, 120_000]));
-		if (goesOn()) {
+		if (isRunning()) {
 			meta.start();
 		}
 	}
 }
 
-/** Operators disable deployments, and enable them again. */
-async function disable(sim: SimulationContext, goesOn: () => boolean): Promise<void> {
-	while (goesOn()) {
+/** Disables deployments, and enables them again, as operators do. */
+async function disable(sim: SimulationContext, isRunning: () => boolean): Promise<void> {
+	while (isRunning()) {
 		await sim.wait(sim.random.next() * sim.pick([1_000, 20_000]));
 		const { name = "" } = sim.deployments[sim.below(sim.deployments.length)]?.info ?? {};
 		sim.meta.disable(name, true);
@@ -187,26 +187,26 @@ async function disable(sim: SimulationContext, goesOn: () => boolean): Promise<v
 	}
 }
 
-/** Servers crash between any two steps, and come back. */
-async function crash(sim: SimulationContext, goesOn: () => boolean): Promise<void> {
+/** Crashes servers between any two steps, and restarts them. */
+async function crash(sim: SimulationContext, isRunning: () => boolean): Promise<void> {
 	const { random } = sim;
 	const { crashEveryMs } = sim.faults;
-	while (goesOn() && crashEveryMs !== Number.POSITIVE_INFINITY) {
+	while (isRunning() && crashEveryMs !== Number.POSITIVE_INFINITY) {
 		await sim.wait(-Math.log(1 - random.next()) * crashEveryMs);
 		for (let turns = sim.below(30); turns > 0; turns--) {
 			await sim.runtime.scheduler.pause();
 		}
 		if (sim.happens(0.2)) {
-			void crashMeta(sim, goesOn);
+			void crashMeta(sim, isRunning);
 			continue;
 		}
 		const deployment = sim.deployments[sim.below(sim.deployments.length)];
 		const server = deployment?.servers[sim.below(deployment.servers.length)];
-		if (goesOn() && deployment !== undefined && server !== undefined) {
+		if (isRunning() && deployment !== undefined && server !== undefined) {
 			deployment.crash(server);
 			const downMs = random.next() * sim.pick([0, 1_000, 20_000, 120_000]);
 			void sim.wait(downMs).then(() => {
-				if (goesOn()) {
+				if (isRunning()) {
 					deployment.start();
 				}
 			});

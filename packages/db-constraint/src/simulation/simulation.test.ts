@@ -2,12 +2,12 @@ import { describe, expect, it } from "vitest";
 import { brokenSeeds } from "./seeds.fixture.ts";
 import { simulate } from "./simulation.fixture.ts";
 
-describe("deployments whose servers crash and whose messages get lost", () => {
+describe("deployments with crashing servers and lost messages", () => {
 	it("keep the promises, and settle", async () => {
 		expect(await brokenSeeds(60)).toEqual([]);
 	});
 
-	it("do the same again with the same seed", async () => {
+	it("behave identically with the same seed", async () => {
 		const once = await simulate(7, true);
 		const again = await simulate(7, true);
 		expect(again.trace).toEqual(once.trace);

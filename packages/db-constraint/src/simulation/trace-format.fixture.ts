@@ -4,7 +4,7 @@ import { Lifecycle, type Shadow } from "@plinth/proto/gen/plinth/schema/v1/shado
 import { finalizersOf, isMarkedForDeletion } from "@plinth/resource";
 import { keyString } from "../resource-key.ts";
 
-/** A shadow in one line. */
+/** Formats a shadow in one line. */
 export function describeShadow(shadow: Shadow | undefined): string {
 	if (shadow === undefined) {
 		return "gone";
@@ -31,7 +31,7 @@ export function describeShadow(shadow: Shadow | undefined): string {
 	return `${short(shadow.uid)} ${parts.join(", ")}`;
 }
 
-/** A resource in one line. */
+/** Formats a resource in one line. */
 export function describeResource(resource: Resource | undefined): string {
 	if (resource === undefined) {
 		return "removed";

@@ -30,10 +30,10 @@ import type { SimulationContext } from "./simulation-context.fixture.ts";
 const names = ["a", "b"] as const;
 const finalizer = "user/holds";
 
-/** What users crowd around, in the first deployment: that of things in the first region. */
+/** The resource that all users of a crowded workload use, in the first deployment. */
 const crowded = { name: names[0], namespace: namespaces[0], region: regions[0] };
 
-/** A user, who does one thing after the other wherever a server answers. */
+/** A user, who takes one step after another at any available server. */
 export class User {
 	readonly #sim: SimulationContext;
 	readonly #name: string;
@@ -44,21 +44,21 @@ export class User {
 		this.#name = name;
 	}
 
-	/** Does so many things, and ends. */
+	/** Takes this many steps. */
 	async work(times: number): Promise<void> {
 		const sim = this.#sim;
 		for (let done = 0; done < times; done++) {
 			await sim.wait(sim.random.next() * sim.pick(sim.workload.pausesMs));
-			const deployment = this.#somewhere();
+			const deployment = this.#drawDeployment();
 			const server = deployment && (await this.#await(deployment));
 			if (deployment === undefined || server === undefined) {
 				continue;
 			}
-			await this.attempt(server, this.#something(deployment, done < times / 4));
+			await this.attempt(server, this.#drawStep(deployment, done < times / 4));
 		}
 	}
 
-	/** A server that serves, unless there is none for a minute. */
+	/** Waits up to a minute for a server that serves. */
 	async #await(deployment: SimulatedDeployment): Promise<SimulatedServer | undefined> {
 		const sim = this.#sim;
 		for (let tries = 0; tries < 60; tries++) {
@@ -71,7 +71,7 @@ export class User {
 		return undefined;
 	}
 
-	/** Does something by a server, unless that crashes meanwhile. What fails is given up. */
+	/** Takes a step at a server. Returns false if the step fails or the server crashes. */
 	async attempt(
 		server: SimulatedServer,
 		[what, run]: readonly [string, (server: SimulatedServer) => Promise<unknown>],
@@ -88,10 +88,10 @@ export class User {
 		}
 	}
 
-	#somewhere(): SimulatedDeployment | undefined {
+	#drawDeployment(): SimulatedDeployment | undefined {
 		const sim = this.#sim;
 		const { deployments, workload } = sim;
-		if (this.#seesChance() && sim.happens(0.7)) {
+		if (this.#seesHeldCommit() && sim.happens(0.7)) {
 			return deployments[0];
 		}
 		const draw = sim.random.next();
@@ -101,7 +101,7 @@ export class User {
 		return deployments[sim.below(deployments.length)];
 	}
 
-	#something(
+	#drawStep(
 		deployment: SimulatedDeployment,
 		isEarly: boolean,
 	): readonly [string, (server: SimulatedServer) => Promise<unknown>] {
@@ -110,7 +110,7 @@ export class User {
 		const draw = isEarly ? 0 : isHome ? this.#drawAtHome() : sim.random.next();
 		const { name, namespace } = isHome
 			? crowded
-			: this.#place(({ deployment: keeper }) => keeper === deployment, draw < 0.5 ? 0.4 : 0.9);
+			: this.#drawName(({ deployment: keeper }) => keeper === deployment, draw < 0.5 ? 0.4 : 0.9);
 		if (draw >= 1 - sim.workload.evicting) {
 			return [
 				`delete the namespace "other" of ${deployment.info.name}`,
@@ -130,30 +130,30 @@ export class User {
 		return [`release ${namespace}/${name}`, (server) => this.release(server, name, namespace)];
 	}
 
-	/** Whether somebody is about to reference what is crowded around: a good time to delete that. */
-	#seesChance(): boolean {
+	/** Whether a held commit may reference the crowded resource: a good time to delete it. */
+	#seesHeldCommit(): boolean {
 		const { workload, held } = this.#sim;
 		return workload.isCrowded && held > 0;
 	}
 
-	/** What is crowded around is made as soon as it is gone, and soon deleted again. */
+	/** Re-creates the crowded resource soon after its deletion, and deletes it again soon. */
 	#drawAtHome(): number {
 		const sim = this.#sim;
 		const [home] = sim.deployments;
-		const isThere = [...sim.observer.records.resources.values()].some(
+		const exists = [...sim.observer.records.resources.values()].some(
 			({ deployment, resource }) =>
 				deployment === home &&
 				resource.id?.name === crowded.name &&
 				resource.id.tenancy?.namespace === crowded.namespace,
 		);
-		if (isThere && this.#seesChance()) {
+		if (exists && this.#seesHeldCommit()) {
 			return 0.6;
 		}
-		return isThere ? 0.35 + sim.random.next() * 0.6 : sim.random.next() * 0.55;
+		return exists ? 0.35 + sim.random.next() * 0.6 : sim.random.next() * 0.55;
 	}
 
-	/** Where something is, as it is known to users; by the other chance, anywhere. */
-	#place(
+	/** The name of a known resource that fits, with the given probability; otherwise a random name. */
+	#drawName(
 		fits: (tracked: TrackedResource) => boolean,
 		known: number,
 	): { readonly name: string; readonly namespace: string; readonly region: string } {
@@ -232,7 +232,7 @@ export class User {
 		const { name, namespace, region } =
 			type === alpha.type && sim.happens(sim.workload.following)
 				? crowded
-				: this.#place(({ deployment }) => deployment.service.type === type, 0.9);
+				: this.#drawName(({ deployment }) => deployment.service.type === type, 0.9);
 		return {
 			...referenceTo({ type: type.type, name }),
 			tenancy: tenancyOf({ partition: "default", namespace }),
@@ -240,7 +240,7 @@ export class User {
 		};
 	}
 
-	/** Users know the uids of what they see, or saw once. */
+	/** Users know the uids of the resources that exist, or that they saw before. */
 	#owners(own: string): readonly OwnerReference[] {
 		const sim = this.#sim;
 		const all = [...sim.observer.records.resources.values()];
@@ -265,7 +265,7 @@ export class User {
 		];
 	}
 
-	/** Deletes a resource, as the resource service does. */
+	/** Deletes a resource like the resource service. */
 	async delete(
 		server: SimulatedServer,
 		name: string,
@@ -284,7 +284,7 @@ export class User {
 		}
 	}
 
-	/** Takes the finalizer of users off a resource that is being deleted. */
+	/** Removes the finalizer of users from a resource that is being deleted. */
 	async release(server: SimulatedServer, name: string, namespace: string): Promise<void> {
 		const { type } = server.deployment.service;
 		const id = { ...idOf(type, name), tenancy: tenancyOf({ partition: "default", namespace }) };
@@ -310,7 +310,7 @@ export class User {
 		);
 	}
 
-	/** Marks the namespace, so that its janitor empties it. */
+	/** Marks the namespace. Its janitor then empties it. */
 	async #deleteNamespace(server: SimulatedServer): Promise<void> {
 		const { runtime, observer } = this.#sim;
 		const stored = await lookup(server.storage, idOf(Namespace, namespaces[1]));
@@ -332,7 +332,7 @@ export class User {
 	}
 }
 
-/** Any server of a deployment that serves. */
+/** A random serving server of a deployment. */
 export function serverOf(
 	sim: SimulationContext,
 	{ servers }: SimulatedDeployment,
