@@ -5,12 +5,14 @@ import { allSettings } from "./configuration/settings.ts";
 /** Its code blocks are tested in `tests/docs`. */
 const page = readFileSync(new URL("../../../docs/operating.md", import.meta.url), "utf8");
 
+/** Flags of Node and of etcd's tools. */
+const ofOthers = ["--max-old-space-size", "--initial-cluster-token", "--force-new-cluster"];
+
 describe("the page on operating", () => {
-	it("names flags, variables and keys that there are", () => {
+	it("names flags, variables and keys that exist", () => {
 		const flags = allSettings.map(({ flag }) => `--${flag}`);
 		for (const [flag] of page.matchAll(/--[a-z][a-z-]+/g)) {
-			// The last one is Node's.
-			expect([...flags, "--help", "--max-old-space-size"]).toContain(flag);
+			expect([...flags, "--help", ...ofOthers]).toContain(flag);
 		}
 		const variables = allSettings.map(({ variable }) => variable);
 		for (const [variable] of page.matchAll(/PLINTH_\w+/g)) {
