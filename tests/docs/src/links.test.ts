@@ -9,6 +9,15 @@ describe("the links of the pages", () => {
 		expect(targets.filter((target) => !leadsSomewhere(path, target))).toEqual([]);
 	});
 
+	it.each(pagePaths)("and the paths of files that %s names exist", (path) => {
+		const markdown = readFileSync(join(root, path), "utf8");
+		const named = markdown.matchAll(
+			/`(?<file>(?:packages|apps|examples|tests|scripts)\/[^`\s]+\.ts)`/g,
+		);
+		const files = [...named].map(({ groups }) => groups?.file ?? "");
+		expect(files.filter((file) => !existsSync(join(root, file)))).toEqual([]);
+	});
+
 	it("are checked down to the heading", () => {
 		expect(leadsSomewhere("docs/glossary.md", "../README.md")).toBe(true);
 		expect(leadsSomewhere("docs/glossary.md", "#resources")).toBe(true);
