@@ -1,13 +1,23 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
+import { takeTestLength } from "./tools/test-support/src/test-length.ts";
 
-const seededFastCheck = fileURLToPath(new URL("scripts/seeded-fast-check.ts", import.meta.url));
+const seededFastCheck = fileURLToPath(
+	new URL("tools/test-support/src/seeded-fast-check.ts", import.meta.url),
+);
 
 const compileCache = fileURLToPath(new URL("node_modules/.cache/node-compile", import.meta.url));
 
+const included = {
+	test: ["**/*.test.ts"],
+	deep: ["**/*.deep.test.ts"],
+	soak: ["**/*.{deep,soak}.test.ts"],
+};
+
 /**
- * The one configuration of all packages. `--mode deep` runs the long suites (`*.deep.test.ts`) instead of
- * the others, and `--mode soak` those that are run by hand (`*.soak.test.ts`).
+ * The one configuration of all packages. `--mode deep` runs the longer suites (`*.deep.test.ts`) instead of
+ * the others; `--mode soak` runs them at length, from a random seed, with those that are only run by hand
+ * (`*.soak.test.ts`). See `tools/test-support/src/test-length.ts`.
  */
 export default defineConfig(({ mode }) => {
 	const tier = mode === "deep" || mode === "soak" ? mode : "test";
@@ -15,7 +25,8 @@ export default defineConfig(({ mode }) => {
 	return {
 		resolve: { alias: { "fast-check": seededFastCheck } },
 		test: {
-			include: tier === "test" ? ["**/*.test.ts"] : [`**/*.${tier}.test.ts`],
+			include: included[tier],
+			provide: { testLength: takeTestLength(process.env, tier === "soak") },
 			exclude: ["**/node_modules/**", "**/dist/**", ...(tier === "test" ? long : [])],
 			pool: "forks",
 			maxWorkers: 2,

@@ -5,6 +5,7 @@ import { NamespaceSchema, ResourceService } from "@plinth/proto";
 import { idOf, Namespace, resourceOf } from "@plinth/resource";
 import { tokenHash } from "@plinth/resource-service";
 import { EtcdProcess, hasEtcd } from "@plinth/storage-etcd/testing";
+import { seconds } from "@plinth/test-support";
 import { expect, it, onTestFinished } from "vitest";
 import { JukeboxService } from "../testdata/gen/music/v1/music_pb.ts";
 import { attack } from "./attackers.fixture.ts";
@@ -13,8 +14,8 @@ import { heapModuleFile } from "./load.fixture.ts";
 import { RegularLoad } from "./regular-load.fixture.ts";
 import { ServerProcess } from "./server-process.fixture.ts";
 
-/** How long the attacks go on. `PLINTH_SECONDS=600` for longer. */
-const seconds = Number(process.env.PLINTH_SECONDS ?? 60);
+/** How long the attacks last. */
+const attackSeconds = seconds(30);
 
 /** What the heap and all buffers may take after a collection, with the limits of this test: see docs/operating.md. */
 const memoryLimitBytes = 1_280 * 1024 ** 2;
@@ -95,12 +96,12 @@ it.skipIf(!hasEtcd)(
 		const load = new RegularLoad(address, "regular");
 		load.watch();
 		const compared = await load.run(
-			attack({ address: otherAddress, ...mallory, seconds: Math.min(seconds, 120) }),
+			attack({ address: otherAddress, ...mallory, seconds: Math.min(attackSeconds, 120) }),
 		);
 		process.stdout.write(`another server attacked: ${JSON.stringify(compared)}\n`);
 		const memories: number[] = [];
 		const residents: number[] = [];
-		const attacking = attack({ address, ...mallory, seconds });
+		const attacking = attack({ address, ...mallory, seconds: attackSeconds });
 		const sampling = setInterval(() => {
 			memory().then(
 				(bytes) => memories.push(bytes),

@@ -281,7 +281,7 @@ it("answers as an array with filters does, whatever is done to it", () => {
 			sameItems(run.cache.list(Album), run.model.list([]));
 			expect(run.cache.size(Album)).toBe(run.model.all.length);
 		}),
-		{ numRuns: 1000 },
+		{ numRuns: 1_000 },
 	);
 });
 

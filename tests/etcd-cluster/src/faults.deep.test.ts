@@ -1,6 +1,6 @@
 import { setTimeout } from "node:timers/promises";
 import { seededRandom } from "@plinth/runtime/testing";
-import { seedOr } from "@plinth/test-support/seeds";
+import { seconds, seed } from "@plinth/test-support";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Cluster, hasEtcd, startCluster } from "./cluster/cluster.ts";
 import { disturb, type FaultCounts } from "./cluster/disturb.ts";
@@ -12,8 +12,6 @@ import { noProblems, problemsOf } from "./history/problems.ts";
 import { runClients } from "./run.ts";
 import { summary } from "./summary.ts";
 
-const seconds = Number(process.env.PLINTH_SECONDS ?? 120);
-const seed = seedOr(Date.now() % 2 ** 31);
 /** The mean time between two operations of one client, in milliseconds. */
 const pauseMs = 25;
 
@@ -25,7 +23,7 @@ describe.skipIf(!hasEtcd)("three servers on three members of etcd", () => {
 	afterAll(() => cluster?.dispose());
 
 	it("keep all promises while servers and members are killed and stopped", async () => {
-		console.log(`PLINTH_SEED=${seed} PLINTH_SECONDS=${seconds}`);
+		console.log({ seed, seconds: seconds(40) });
 		const random = seededRandom(seed);
 		let faults: FaultCounts | undefined;
 		const first = await cluster.servers[0]?.life(new AbortController().signal);
@@ -37,7 +35,7 @@ describe.skipIf(!hasEtcd)("three servers on three members of etcd", () => {
 			random,
 			pause: () => setTimeout(random.next() * 2 * pauseMs),
 			meanwhile: async () => {
-				faults = await disturb(cluster, seconds, {
+				faults = await disturb(cluster, seconds(40), {
 					members: seededRandom(seed + 1),
 					servers: seededRandom(seed + 2),
 				});

@@ -1,3 +1,3 @@
-export { runsOr, seedOr, seedsOr } from "./seeds.ts";
+export { forEachSeed, replay, runs, seconds, seed, seeds } from "./seeds.ts";
 export { type Tool, toolVersion } from "./tools.ts";
 export { describeWith, itWith } from "./with-tools.ts";

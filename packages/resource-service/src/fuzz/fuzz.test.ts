@@ -1,5 +1,5 @@
+import { forEachSeed } from "@plinth/test-support";
 import { expect, it } from "vitest";
-import { forEachSeed } from "../seeds.fixture.ts";
 import { fuzz } from "./run-fuzz.fixture.ts";
 
 it("answers random and bent requests over a port, and none with a fault of the server", async () => {

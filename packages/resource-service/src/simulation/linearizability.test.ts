@@ -1,5 +1,5 @@
+import { forEachSeed } from "@plinth/test-support";
 import { describe, it } from "vitest";
-import { forEachSeed } from "../seeds.fixture.ts";
 import { recordHistory } from "./artist-history.fixture.ts";
 import { checkLinearizable } from "./linearizability.fixture.ts";
 import { createSimulation } from "./simulation.fixture.ts";

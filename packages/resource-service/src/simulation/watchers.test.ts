@@ -1,5 +1,5 @@
+import { forEachSeed } from "@plinth/test-support";
 import { describe, expect, it } from "vitest";
-import { forEachSeed } from "../seeds.fixture.ts";
 import { createSimulation } from "./simulation.fixture.ts";
 import { runWatchers } from "./watchers.fixture.ts";
 

@@ -1,11 +1,9 @@
 import { seededRandom } from "@plinth/runtime/testing";
-import { seedOr } from "@plinth/test-support/seeds";
+import { seconds, seed } from "@plinth/test-support";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { EtcdProcess, hasEtcd } from "../etcd-process.fixture.ts";
 import { problemsOf } from "./check-history.fixture.ts";
 import { runUnderFaults } from "./fault-run.fixture.ts";
-
-const seconds = Number(process.env.PLINTH_SECONDS ?? 45);
 
 describe.skipIf(!hasEtcd)("three servers on three etcd members", () => {
 	let members: readonly EtcdProcess[];
@@ -15,11 +13,10 @@ describe.skipIf(!hasEtcd)("three servers on three etcd members", () => {
 	afterAll(() => Promise.all(members.map((member) => member.dispose())));
 
 	it("keep all promises while members are killed and stopped", async () => {
-		const seed = seedOr(Date.now());
-		const run = await runUnderFaults(members, seconds, seededRandom(seed));
+		const run = await runUnderFaults(members, seconds(20), seededRandom(seed));
 		const { history, faults, counts, holds, brokenWatches } = run;
 		const reads = history.reads.length;
-		console.log({ PLINTH_SEED: seed, faults, ...counts, reads, holds: holds.length });
+		console.log({ seed, faults, ...counts, reads, holds: holds.length });
 		expect(problemsOf(history)).toEqual([]);
 		expect(brokenWatches).toEqual([]);
 		expect(counts.done).toBeGreaterThan(0);

@@ -207,7 +207,7 @@ async function run(steps: readonly Step[], random: Random, guard: Guard) {
 }
 
 describe("the proof that etcd has lost no history", () => {
-	const numRuns = 1000;
+	const runs = 1_000;
 	const property = (guard: Guard) =>
 		fc.asyncProperty(
 			fc.array(step, { minLength: 5, maxLength: 60 }),
@@ -221,14 +221,14 @@ describe("the proof that etcd has lost no history", () => {
 	it("lets no transaction and no read through on a store that lacks what its server has applied", async () => {
 		await fc.assert(
 			property((history) => history.intact()),
-			{ numRuns },
+			{ numRuns: runs },
 		);
 	});
 
 	it("is not given by the identity alone, which a restore brings back", async () => {
 		const checked = fc.check(
 			property((history) => history.intact().slice(0, 1)),
-			{ numRuns },
+			{ numRuns: runs },
 		);
 		expect((await checked).failed).toBe(true);
 	});
@@ -244,7 +244,7 @@ describe("the proof that etcd has lost no history", () => {
 			};
 			return same === undefined ? [] : [same, ...(history.mark === undefined ? [] : [farEnough])];
 		};
-		const checked = fc.check(property(guard), { numRuns });
+		const checked = fc.check(property(guard), { numRuns: runs });
 		expect((await checked).failed).toBe(true);
 	});
 });

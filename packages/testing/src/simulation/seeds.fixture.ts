@@ -1,3 +1,4 @@
+import { replay } from "@plinth/test-support";
 import { type SimulationOptions, type SimulationResult, simulate } from "./simulation.fixture.ts";
 
 /**
@@ -11,8 +12,7 @@ export async function simulateAll(chosen: Iterable<number>): Promise<SimulationR
 		const { violations, counts } = await simulate(seed);
 		if (violations.length > 0) {
 			throw new Error(
-				`seed ${seed} violates a promise:\n${violations.join("\n")}\n` +
-					`to replay it: PLINTH_SEED=${seed} PLINTH_RUNS=1 pnpm --filter @plinth/testing test:deep`,
+				`seed ${seed} violates a promise (${replay(seed)}):\n${violations.join("\n")}`,
 			);
 		}
 		for (const name of Object.keys(sums) as (keyof typeof sums)[]) {
