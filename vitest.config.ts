@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
-import { defineConfig } from "vitest/config";
-import { takeTestLength } from "./tools/test-support/src/test-length.ts";
+import { takeTestLength } from "@plinth/test-support/length";
+import { defineConfig, type Plugin } from "vitest/config";
 
 const seededFastCheck = fileURLToPath(
 	new URL("tools/test-support/src/seeded-fast-check.ts", import.meta.url),
@@ -14,6 +14,14 @@ const included = {
 	soak: ["**/*.{deep,soak}.test.ts"],
 };
 
+/** Gives tests the seeded fast-check, and that one the real one. */
+const seededProperties: Plugin = {
+	name: "seeded-properties",
+	enforce: "pre",
+	resolveId: (source, importer) =>
+		source === "fast-check" && importer !== seededFastCheck ? seededFastCheck : undefined,
+};
+
 /**
  * The one configuration of all packages. `--mode deep` runs the longer suites (`*.deep.test.ts`) instead of
  * the others; `--mode soak` runs them at length, from a random seed, with those that are only run by hand
@@ -23,7 +31,7 @@ export default defineConfig(({ mode }) => {
 	const tier = mode === "deep" || mode === "soak" ? mode : "test";
 	const long = ["**/*.deep.test.ts", "**/*.soak.test.ts"];
 	return {
-		resolve: { alias: { "fast-check": seededFastCheck } },
+		plugins: [seededProperties],
 		test: {
 			include: included[tier],
 			provide: { testLength: takeTestLength(process.env, tier === "soak") },

@@ -4,9 +4,9 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { NamespaceSchema, ResourceService } from "@plinth/proto";
 import { idOf, Namespace, resourceOf } from "@plinth/resource";
 import { tokenHash } from "@plinth/resource-service";
-import { EtcdProcess, hasEtcd } from "@plinth/storage-etcd/testing";
-import { seconds } from "@plinth/test-support";
-import { expect, it, onTestFinished } from "vitest";
+import { EtcdProcess } from "@plinth/storage-etcd/testing";
+import { itWith, seconds } from "@plinth/test-support";
+import { expect, onTestFinished } from "vitest";
 import { JukeboxService } from "../testdata/gen/music/v1/music_pb.ts";
 import { attack } from "./attackers.fixture.ts";
 import { filesOf } from "./certificates.fixture.ts";
@@ -42,7 +42,7 @@ function accessFile(): string {
 
 const megabytes = (bytes: number) => Math.round(bytes / 1024 ** 2);
 
-it.skipIf(!hasEtcd)(
+itWith("etcd")(
 	"all attacks at once leave writes kept, others served, memory bounded and the lease held",
 	async () => {
 		const etcd = await EtcdProcess.start();
@@ -147,5 +147,4 @@ it.skipIf(!hasEtcd)(
 		).toEqual([]);
 		expect(outcome.manyFields).not.toHaveProperty("binary 200");
 	},
-	3_600_000,
 );

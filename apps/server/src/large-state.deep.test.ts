@@ -3,8 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { StorageBackend } from "@plinth/storage";
 import { createEtcdBackend } from "@plinth/storage-etcd";
-import { EtcdProcess, hasEtcd } from "@plinth/storage-etcd/testing";
+import { EtcdProcess } from "@plinth/storage-etcd/testing";
 import { createSqliteBackend } from "@plinth/storage-sqlite";
+import { describeWith } from "@plinth/test-support";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { artist } from "../testdata/music.ts";
 import { musicModuleFile, ServerProcess } from "./server-process.fixture.ts";
@@ -81,7 +82,7 @@ describe(`a state of ${total} resources in a file`, () => {
 	});
 });
 
-describe.skipIf(!hasEtcd)(`a state of ${total} resources in etcd`, () => {
+describeWith("etcd")(`a state of ${total} resources in etcd`, () => {
 	it("stops loading on SIGTERM", async () => {
 		const etcd = await EtcdProcess.start();
 		onTestFinished(() => etcd.dispose());

@@ -1,9 +1,9 @@
-import { hasEtcd } from "@plinth/storage-etcd/testing";
-import { describe, expect, it } from "vitest";
+import { describeWith } from "@plinth/test-support";
+import { expect, it } from "vitest";
 import { clientOf, startLeaderWithoutModule, until } from "./leader-without-module.fixture.ts";
 import { artistOfTenant, artistsOfTenant, hasTenant, tenant, tenantId } from "./tenant.fixture.ts";
 
-describe.skipIf(!hasEtcd)("a namespace on two servers, the leader without the module", () => {
+describeWith("etcd")("a namespace on two servers, the leader without the module", () => {
 	it("is emptied by the other one where that runs, and goes", async () => {
 		const { leader, startOther } = await startLeaderWithoutModule();
 		const writer = await clientOf(startOther());

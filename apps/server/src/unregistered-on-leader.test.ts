@@ -1,5 +1,5 @@
-import { hasEtcd } from "@plinth/storage-etcd/testing";
-import { describe, expect, it } from "vitest";
+import { describeWith } from "@plinth/test-support";
+import { expect, it } from "vitest";
 import { clientOf, startLeaderWithoutModule, until } from "./leader-without-module.fixture.ts";
 import {
 	artistOfTenant,
@@ -10,7 +10,7 @@ import {
 	tenantId,
 } from "./tenant.fixture.ts";
 
-describe.skipIf(!hasEtcd)("a namespace on two servers, the leader without the module", () => {
+describeWith("etcd")("a namespace on two servers, the leader without the module", () => {
 	it("stays while no server registers a type in it, and is emptied by the one that does", async () => {
 		const { leader, startOther } = await startLeaderWithoutModule();
 		const other = startOther();

@@ -2,12 +2,13 @@ import { randomUUID } from "node:crypto";
 import { systemRandom, systemScheduler } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
 import { describeConformance } from "@plinth/storage/conformance";
+import { describeWith } from "@plinth/test-support";
 import { afterAll, beforeAll, describe, it } from "vitest";
 import { createEtcdBackend } from "./etcd-backend.ts";
-import { EtcdProcess, hasEtcd } from "./etcd-process.fixture.ts";
+import { EtcdProcess } from "./etcd-process.fixture.ts";
 import { EtcdLeases } from "./leases/etcd-leases.ts";
 
-describe.skipIf(!hasEtcd)("on a real etcd", () => {
+describeWith("etcd")("on a real etcd", () => {
 	let etcd: EtcdProcess;
 	beforeAll(async () => {
 		etcd = await EtcdProcess.start();

@@ -17,10 +17,11 @@ import {
 	putArtist,
 	textOf,
 } from "@plinth/storage/testing";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { describeWith } from "@plinth/test-support";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { EtcdClient } from "./client/etcd-client.ts";
 import { createEtcdBackend, type EtcdBackendOptions, type EtcdStorage } from "./etcd-backend.ts";
-import { EtcdProcess, hasEtcd } from "./etcd-process.fixture.ts";
+import { EtcdProcess } from "./etcd-process.fixture.ts";
 import { TxnRequestSchema } from "./gen/etcdserverpb/rpc_pb.ts";
 import { Keys } from "./keys.ts";
 import { ForeignData } from "./state/decode-resource.ts";
@@ -31,7 +32,7 @@ function revisionOf({ identity }: EtcdStorage, version: string): bigint {
 	return BigInt(Number(version) - identity.versionOffset);
 }
 
-describe.skipIf(!hasEtcd)("the etcd backend", () => {
+describeWith("etcd")("the etcd backend", () => {
 	let etcd: EtcdProcess;
 	const cleanups: (() => Promise<void>)[] = [];
 	beforeAll(async () => {

@@ -8,12 +8,6 @@ import { EtcdClient } from "./client/etcd-client.ts";
 import { EtcdError } from "./client/etcd-error.ts";
 import type { EtcdTls } from "./client/etcd-options.ts";
 
-/** Whether there is an etcd to test with. */
-export const hasEtcd = spawnSync("etcd", ["--version"]).status === 0;
-if (!hasEtcd) {
-	console.log("etcd is not installed (Debian: etcd-server): tests that need it are skipped");
-}
-
 /** What an etcd for tests differs in from the usual. */
 export interface EtcdProcessOptions {
 	readonly flags?: readonly string[];

@@ -4,9 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Inconsistent } from "@plinth/storage";
 import { listArtists, putArtist } from "@plinth/storage/testing";
-import { afterEach, describe, expect, it } from "vitest";
+import { describeWith } from "@plinth/test-support";
+import { afterEach, expect, it } from "vitest";
 import { createEtcdBackend } from "./etcd-backend.ts";
-import { EtcdProcess, hasEtcd } from "./etcd-process.fixture.ts";
+import { EtcdProcess } from "./etcd-process.fixture.ts";
 import { EtcdLeases } from "./leases/etcd-leases.ts";
 
 /** Runs a command that must succeed. */
@@ -24,14 +25,6 @@ function runWith(input: string, command: string, ...args: readonly string[]): vo
 	}
 }
 
-function has(command: string, ...args: readonly string[]): boolean {
-	const found = spawnSync(command, args).status === 0;
-	if (!found) {
-		console.log(`${command} is not installed: tests that need it are skipped`);
-	}
-	return found;
-}
-
 const cleanups: (() => Promise<void>)[] = [];
 afterEach(async () => {
 	for (const cleanup of cleanups.splice(0).reverse()) {
@@ -39,7 +32,7 @@ afterEach(async () => {
 	}
 });
 
-describe.skipIf(!hasEtcd || !has("openssl", "version"))("TLS", () => {
+describeWith("etcd", "openssl")("TLS", () => {
 	it("takes the client's certificate, and trusts the given authority only", async () => {
 		const directory = await mkdtemp(join(tmpdir(), "plinth-tls-"));
 		cleanups.push(() => rm(directory, { recursive: true }));
@@ -79,7 +72,7 @@ describe.skipIf(!hasEtcd || !has("openssl", "version"))("TLS", () => {
 	});
 });
 
-describe.skipIf(!hasEtcd || !has("etcdctl", "version"))("a user and password", () => {
+describeWith("etcd", "etcdctl")("a user and password", () => {
 	/** An etcd whose user `plinth` has the password `secret`. */
 	async function etcdWithUsers(): Promise<EtcdProcess> {
 		const etcd = await EtcdProcess.start();

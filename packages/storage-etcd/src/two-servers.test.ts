@@ -1,10 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { CasFailure, type StorageBackend, WrongUid } from "@plinth/storage";
 import { allArtists, idOfArtist, listArtists, putArtist } from "@plinth/storage/testing";
+import { describeWith } from "@plinth/test-support";
 import fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { createEtcdBackend } from "./etcd-backend.ts";
-import { EtcdProcess, hasEtcd } from "./etcd-process.fixture.ts";
+import { EtcdProcess } from "./etcd-process.fixture.ts";
 
 /** A commit that a writer makes: it writes some names, and relies on others staying as they are. */
 interface Plan {
@@ -80,7 +81,7 @@ function expectSerial(accepted: readonly Accepted[]): void {
 	}
 }
 
-describe.skipIf(!hasEtcd)("two servers on one etcd", () => {
+describeWith("etcd")("two servers on one etcd", () => {
 	let etcd: EtcdProcess;
 	beforeAll(async () => {
 		etcd = await EtcdProcess.start();

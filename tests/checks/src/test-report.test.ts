@@ -1,5 +1,9 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, readFile, rm, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { promisify } from "node:util";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { type Report, root, summarize } from "../../../scripts/test-report.ts";
 
 function reportOf(tests: Report["testResults"][number]["assertionResults"], message = ""): Report {
@@ -48,5 +52,38 @@ describe("the summary of a test run", () => {
 
 	it("fails if no test ran", () => {
 		expect(summary(reportOf([])).passes).toBe(false);
+	});
+});
+
+describe("a machine with Node and bash alone", () => {
+	it("skips the tests that need a tool, and says for which", async () => {
+		const folder = await mkdtemp(join(tmpdir(), "plinth-no-tools-"));
+		onTestFinished(() => rm(folder, { recursive: true, force: true }));
+		await symlink(process.execPath, join(folder, "node"));
+		const { stdout: bash } = await promisify(execFile)("which", ["bash"]);
+		await symlink(bash.trim(), join(folder, "bash"));
+		const report = join(folder, "report.json");
+		const vitest = join(root, "node_modules/vitest/vitest.mjs");
+		await promisify(execFile)(
+			process.execPath,
+			[
+				...[vitest, "run", "--root", ".", "--config", "../../vitest.config.ts"],
+				...[
+					"--reporter",
+					"json",
+					"--outputFile",
+					report,
+					"src/security.test.ts",
+					"src/keys.test.ts",
+				],
+			],
+			{ cwd: join(root, "packages/storage-etcd"), env: { ...process.env, PATH: folder } },
+		);
+		const { text, passes } = summarize([JSON.parse(await readFile(report, "utf8"))], false);
+		expect(passes, text).toBe(true);
+		expect(text).toMatch(/\d+ passed, 0 failed, [1-9]\d* skipped\n/);
+		expect(text).toMatch(/^etcd is missing: \d+ tests were skipped/m);
+		expect(text).toMatch(/^openssl is missing: \d+ tests? (was|were) skipped/m);
+		expect(text).not.toContain("SKIPPED");
 	});
 });

@@ -1,8 +1,8 @@
 import { setTimeout } from "node:timers/promises";
 import { seededRandom } from "@plinth/runtime/testing";
-import { seconds, seed } from "@plinth/test-support";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Cluster, hasEtcd, startCluster } from "./cluster/cluster.ts";
+import { describeWith, seconds, seed } from "@plinth/test-support";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { type Cluster, startCluster } from "./cluster/cluster.ts";
 import { disturb, type FaultCounts } from "./cluster/disturb.ts";
 import { readEtcdRecord } from "./cluster/etcd-record.ts";
 import { writeTasks } from "./cluster/pair.ts";
@@ -15,7 +15,7 @@ import { summary } from "./summary.ts";
 /** The mean time between two operations of one client, in milliseconds. */
 const pauseMs = 25;
 
-describe.skipIf(!hasEtcd)("three servers on three members of etcd", () => {
+describeWith("etcd")("three servers on three members of etcd", () => {
 	let cluster: Cluster;
 	beforeAll(async () => {
 		cluster = await startCluster({ members: 3, servers: 3 });

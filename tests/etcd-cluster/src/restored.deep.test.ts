@@ -2,10 +2,11 @@ import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { idOf } from "@plinth/resource";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describeWith } from "@plinth/test-support";
+import { expect, it, onTestFinished } from "vitest";
 import type { Life } from "./clients/life.ts";
 import { perform, textOf } from "./clients/perform.ts";
-import { type Cluster, hasEtcd, startCluster } from "./cluster/cluster.ts";
+import { type Cluster, startCluster } from "./cluster/cluster.ts";
 import { Register } from "./module/types.ts";
 
 const main = fileURLToPath(new URL("../../../apps/server/src/main.ts", import.meta.url));
@@ -93,7 +94,7 @@ async function writtenPastCopy() {
 	return { cluster, one, other, file, old };
 }
 
-describe.skipIf(!hasEtcd)("etcd's own restore, of three members under two servers", () => {
+describeWith("etcd")("etcd's own restore, of three members under two servers", () => {
 	it("begins versions above all before, by the documented steps", async () => {
 		const { cluster, file, old } = await writtenPastCopy();
 		expect(await Promise.all(cluster.servers.map((server) => server.stop()))).toEqual([0, 0]);

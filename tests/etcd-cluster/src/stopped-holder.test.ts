@@ -3,10 +3,11 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { idOf, resourceOf } from "@plinth/resource";
 import { ArtistSchema } from "@plinth/resource-service/testing";
 import { encodeFence } from "@plinth/runtime";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describeWith } from "@plinth/test-support";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { effectWhere } from "./clients/effects.ts";
 import type { Life } from "./clients/life.ts";
-import { type Cluster, hasEtcd, startCluster } from "./cluster/cluster.ts";
+import { type Cluster, startCluster } from "./cluster/cluster.ts";
 import { readEtcdRecord } from "./cluster/etcd-record.ts";
 import { otherServer, pairOf, writeTasks } from "./cluster/pair.ts";
 import { leaseProblems } from "./history/check-leases.ts";
@@ -15,7 +16,7 @@ import { Presence, Register } from "./module/types.ts";
 const lease = "controllers";
 const takenOver = `lease ${lease} has another holder`;
 
-describe.skipIf(!hasEtcd)("a server that is stopped while it runs the singletons", () => {
+describeWith("etcd")("a server that is stopped while it runs the singletons", () => {
 	let cluster: Cluster;
 	beforeAll(async () => {
 		cluster = await startCluster({ members: 1, servers: 2 });

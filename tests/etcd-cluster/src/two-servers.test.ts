@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describeWith } from "@plinth/test-support";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { effectWhere } from "./clients/effects.ts";
 import type { Life } from "./clients/life.ts";
 import { perform, textOf } from "./clients/perform.ts";
-import { type Cluster, hasEtcd, startCluster } from "./cluster/cluster.ts";
+import { type Cluster, startCluster } from "./cluster/cluster.ts";
 import { readEtcdRecord } from "./cluster/etcd-record.ts";
 import { otherServer, type Pair, pairOf, writeTasks } from "./cluster/pair.ts";
 import { leaseProblems } from "./history/check-leases.ts";
@@ -13,7 +14,7 @@ const leaseSeconds = 10;
 /** A busy machine may take longer than the lease alone. */
 const slackSeconds = 180;
 
-describe.skipIf(!hasEtcd)("two servers on one etcd", () => {
+describeWith("etcd")("two servers on one etcd", () => {
 	let cluster: Cluster;
 	let pair: Pair;
 	beforeAll(async () => {

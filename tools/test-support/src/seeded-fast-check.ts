@@ -1,8 +1,8 @@
 /*
- * What tests import as fast-check (vitest.config.ts): all properties start from the seed of the test run, and
- * run as often as its length says.
+ * What all other modules import as fast-check (vitest.config.ts): properties start from the seed of the test
+ * run, and run as often as its length says.
  */
-import fastCheck from "../../../node_modules/fast-check/lib/fast-check.js";
+import fastCheck from "fast-check";
 import { runs, seed } from "./seeds.ts";
 
 /** fast-check's own number of runs. */

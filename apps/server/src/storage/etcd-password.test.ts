@@ -3,11 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { silentLogger, systemRuntime } from "@plinth/runtime";
 import { Inconsistent } from "@plinth/storage";
-import { EtcdProcess, etcdctl, hasEtcd } from "@plinth/storage-etcd/testing";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { EtcdProcess, etcdctl } from "@plinth/storage-etcd/testing";
+import { describeWith } from "@plinth/test-support";
+import { expect, it, onTestFinished } from "vitest";
 import { openStorage } from "./open-storage.ts";
 
-describe.skipIf(!hasEtcd)("the password of etcd's user", () => {
+describeWith("etcd")("the password of etcd's user", () => {
 	it("is read from its file again when it was changed", async () => {
 		const directory = await mkdtemp(join(tmpdir(), "plinth-password-"));
 		onTestFinished(() => rm(directory, { recursive: true }));

@@ -1,5 +1,6 @@
 import { silentLogger, systemRuntime } from "@plinth/runtime";
-import { EtcdProcess, hasEtcd } from "@plinth/storage-etcd/testing";
+import { EtcdProcess } from "@plinth/storage-etcd/testing";
+import { itWith } from "@plinth/test-support";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { declareEtcdRestored } from "../backup/etcd-restored.ts";
 import { UsageError } from "../configuration/usage-error.ts";
@@ -11,7 +12,7 @@ describe("plinth-server etcd-restored", () => {
 		await expect(declareEtcdRestored({})).rejects.toThrow("--storage etcd");
 	});
 
-	it.skipIf(!hasEtcd)(
+	itWith("etcd")(
 		"stops servers that run, and gives the storage an identity of its own",
 		async () => {
 			const etcd = await EtcdProcess.start();

@@ -2,8 +2,9 @@ import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { ResourceService } from "@plinth/proto";
 import { idOf, typeOf } from "@plinth/resource";
-import { EtcdProcess, hasEtcd } from "@plinth/storage-etcd/testing";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { EtcdProcess } from "@plinth/storage-etcd/testing";
+import { describeWith } from "@plinth/test-support";
+import { expect, it, onTestFinished } from "vitest";
 import { Artist, artist } from "../../testdata/music.ts";
 import { musicModuleFile, ServerProcess } from "../server-process.fixture.ts";
 
@@ -14,7 +15,7 @@ async function clientOf(server: ServerProcess) {
 	return createClient(ResourceService, transport);
 }
 
-describe.skipIf(!hasEtcd)("plinth-server, two of them on one etcd", () => {
+describeWith("etcd")("plinth-server, two of them on one etcd", () => {
 	async function startTwo() {
 		const etcd = await EtcdProcess.start();
 		onTestFinished(() => etcd.dispose());

@@ -1,4 +1,3 @@
-import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,18 +5,14 @@ import { type Client, Code, ConnectError, createClient } from "@connectrpc/conne
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { ResourceService } from "@plinth/proto";
 import { idOf } from "@plinth/resource";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describeWith } from "@plinth/test-support";
+import { afterEach, beforeEach, expect, it } from "vitest";
 import { Artist, artist } from "../../testdata/music.ts";
 import {
 	Health,
 	HealthCheckResponse_ServingStatus as Status,
 } from "../gen/grpc/health/v1/health_pb.ts";
 import { musicModuleFile, ServerProcess } from "../server-process.fixture.ts";
-
-const hasStrace = spawnSync("strace", ["-V"]).status === 0;
-if (!hasStrace) {
-	console.log("skipped: failing disks need strace (Debian package strace)");
-}
 
 let directory: string;
 
@@ -84,7 +79,7 @@ async function readyz(address: string): Promise<readonly [number, string]> {
 
 const syncs = "fsync,fdatasync";
 
-describe.skipIf(!hasStrace)("a server whose disk fails to sync once", () => {
+describeWith("strace")("a server whose disk fails to sync once", () => {
 	it("logs it, and exits with 1 after the stop limit; what was acknowledged is there", async () => {
 		const started = await start(`${syncs}:error=EIO:when=30`);
 		const { acknowledged, refusal } = await writeUntilRefused(started);
@@ -135,7 +130,7 @@ describe.skipIf(!hasStrace)("a server whose disk fails to sync once", () => {
 	});
 });
 
-describe.skipIf(!hasStrace)("a server whose disk is full for a while", () => {
+describeWith("strace")("a server whose disk is full for a while", () => {
 	it("refuses writes, says so once, stays ready, and writes again when there is room", async () => {
 		const started = await start("pwrite64:error=ENOSPC:when=120..130");
 		const { server, address, resources } = started;

@@ -4,8 +4,9 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { Thing, ThingSchema } from "@plinth/db-constraint/testing";
 import { idOf, Namespace, resourceOf } from "@plinth/resource";
 import type { Logger } from "@plinth/runtime";
-import { EtcdProcess, hasEtcd } from "@plinth/storage-etcd/testing";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { EtcdProcess } from "@plinth/storage-etcd/testing";
+import { describeWith } from "@plinth/test-support";
+import { expect, it, onTestFinished } from "vitest";
 import { musicModule } from "../../testdata/music.ts";
 import { defineModule, type Module } from "../module/index.ts";
 import { startServer } from "../started-server.fixture.ts";
@@ -57,7 +58,7 @@ const readyAgain = /^server ready again/;
 const thing = (name: string) =>
 	resourceOf(Thing, { id: idOf(Thing, name), data: create(ThingSchema) });
 
-describe.skipIf(!hasEtcd)("a server whose schema of references is superseded", () => {
+describeWith("etcd")("a server whose schema of references is superseded", () => {
 	it("is not ready and gives up its leases until its own schema is in force again", async () => {
 		const etcd = await EtcdProcess.start();
 		onTestFinished(() => etcd.dispose());

@@ -1,13 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { Inconsistent, type StorageBackend } from "@plinth/storage";
 import { ArtistWatch, idOfArtist, listArtists, putArtist } from "@plinth/storage/testing";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { describeWith } from "@plinth/test-support";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { createEtcdBackend } from "../etcd-backend.ts";
-import { EtcdProcess, hasEtcd } from "../etcd-process.fixture.ts";
+import { EtcdProcess } from "../etcd-process.fixture.ts";
 
 const requestTimeoutMs = 700;
 
-describe.skipIf(!hasEtcd)("the etcd backend, while etcd is away", () => {
+describeWith("etcd")("the etcd backend, while etcd is away", () => {
 	let etcd: EtcdProcess;
 	const backends: StorageBackend[] = [];
 	beforeAll(async () => {

@@ -1,11 +1,11 @@
 import { seededRandom } from "@plinth/runtime/testing";
-import { seconds, seed } from "@plinth/test-support";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { EtcdProcess, hasEtcd } from "../etcd-process.fixture.ts";
+import { describeWith, seconds, seed } from "@plinth/test-support";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { EtcdProcess } from "../etcd-process.fixture.ts";
 import { problemsOf } from "./check-history.fixture.ts";
 import { runUnderFaults } from "./fault-run.fixture.ts";
 
-describe.skipIf(!hasEtcd)("three servers on three etcd members", () => {
+describeWith("etcd")("three servers on three etcd members", () => {
 	let members: readonly EtcdProcess[];
 	beforeAll(async () => {
 		members = await EtcdProcess.startCluster(3);

@@ -17,10 +17,11 @@ import {
 	listArtists,
 	putArtist,
 } from "@plinth/storage/testing";
-import { afterEach, describe, expect, it } from "vitest";
+import { describeWith } from "@plinth/test-support";
+import { afterEach, expect, it } from "vitest";
 import { EtcdClient } from "../client/etcd-client.ts";
 import { createEtcdBackend, type EtcdBackendOptions, type EtcdStorage } from "../etcd-backend.ts";
-import { EtcdProcess, hasEtcd } from "../etcd-process.fixture.ts";
+import { EtcdProcess } from "../etcd-process.fixture.ts";
 import { TxnRequestSchema } from "../gen/etcdserverpb/rpc_pb.ts";
 import { Keys } from "../keys.ts";
 import { EtcdLeases } from "../leases/etcd-leases.ts";
@@ -144,7 +145,7 @@ const withoutPeriodicProof: Runtime = {
 	},
 };
 
-describe.skipIf(!hasEtcd)("an etcd that went back in time under running servers", () => {
+describeWith("etcd")("an etcd that went back in time under running servers", () => {
 	it("is written by no server that has seen more, when it was put back to an older copy and overtaken", async () => {
 		const etcd = await startEtcd();
 		const way = await proxyTo(etcd.url);
@@ -403,7 +404,7 @@ describe.skipIf(!hasEtcd)("an etcd that went back in time under running servers"
 	});
 });
 
-describe.skipIf(!hasEtcd)("the identity of a store", () => {
+describeWith("etcd")("the identity of a store", () => {
 	it("is written once by servers that start together, and leaves versions of a running cluster as they are", async () => {
 		const etcd = await startEtcd();
 		const prefix = `/${randomUUID()}`;

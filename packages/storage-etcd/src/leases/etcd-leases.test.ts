@@ -3,17 +3,18 @@ import { setImmediate, setTimeout } from "node:timers/promises";
 import type { LeaseHold } from "@plinth/runtime";
 import { Fenced } from "@plinth/storage";
 import { listArtists, putArtist } from "@plinth/storage/testing";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { describeWith } from "@plinth/test-support";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { EtcdClient } from "../client/etcd-client.ts";
 import { createEtcdBackend } from "../etcd-backend.ts";
-import { EtcdProcess, hasEtcd } from "../etcd-process.fixture.ts";
+import { EtcdProcess } from "../etcd-process.fixture.ts";
 import { Keys } from "../keys.ts";
 import { TcpProxy } from "../tcp-proxy.fixture.ts";
 import { EtcdLeases } from "./etcd-leases.ts";
 
 const never = new AbortController().signal;
 
-describe.skipIf(!hasEtcd)("leases from etcd", () => {
+describeWith("etcd")("leases from etcd", () => {
 	let etcd: EtcdProcess;
 	const cleanups: (() => Promise<void>)[] = [];
 	beforeAll(async () => {

@@ -2,14 +2,10 @@ import { spawnSync } from "node:child_process";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describeWith } from "@plinth/test-support";
+import { expect, it } from "vitest";
 
-const hasStrace = spawnSync("strace", ["-V"]).status === 0;
-if (!hasStrace) {
-	console.log("skipped: the trace of system calls needs strace (Debian package strace)");
-}
-
-describe.skipIf(!hasStrace)("a commit that is acknowledged", () => {
+describeWith("strace")("a commit that is acknowledged", () => {
 	it("was synced to disk after its last write", async () => {
 		const directory = await mkdtemp(join(tmpdir(), "plinth-trace-"));
 		try {

@@ -2,8 +2,6 @@ import { randomUUID } from "node:crypto";
 import { EtcdProcess } from "@plinth/storage-etcd/testing";
 import { ServerProcess } from "./server-process.ts";
 
-export { hasEtcd } from "@plinth/storage-etcd/testing";
-
 /** Servers that share an etcd. */
 export interface Cluster {
 	readonly members: readonly EtcdProcess[];
