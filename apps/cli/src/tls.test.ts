@@ -8,7 +8,8 @@ import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { TypeService } from "@plinth/proto";
 import { Partition, TypeRegistry } from "@plinth/resource";
 import { createTypeService, insecureAllowAll } from "@plinth/resource-service";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describeWith } from "@plinth/test-support";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { startCinema } from "./cinema-server.fixture.ts";
 import { runPlinth } from "./run-plinth.fixture.ts";
 
@@ -32,36 +33,36 @@ function makeCertificate(name: string): { readonly key: string; readonly cert: s
 let server: { readonly key: string; readonly cert: string };
 let client: { readonly key: string; readonly cert: string };
 
-beforeAll(async () => {
-	folder = mkdtempSync(join(tmpdir(), "plinth-tls-"));
-	server = makeCertificate("server");
-	client = makeCertificate("client");
-	const listening = createSecureServer(
-		{
-			key: readFileSync(server.key),
-			cert: readFileSync(server.cert),
-			ca: readFileSync(client.cert),
-			requestCert: true,
-			rejectUnauthorized: true,
-		},
-		connectNodeAdapter({
-			routes: (router) => {
-				const registry = new TypeRegistry([Partition]);
-				const service = createTypeService({ registry, authorizer: insecureAllowAll });
-				router.service(TypeService, service);
+describeWith("openssl")("TLS", () => {
+	beforeAll(async () => {
+		folder = mkdtempSync(join(tmpdir(), "plinth-tls-"));
+		server = makeCertificate("server");
+		client = makeCertificate("client");
+		const listening = createSecureServer(
+			{
+				key: readFileSync(server.key),
+				cert: readFileSync(server.cert),
+				ca: readFileSync(client.cert),
+				requestCert: true,
+				rejectUnauthorized: true,
 			},
-		}),
-	);
-	await new Promise<void>((resolve) => listening.listen(0, "127.0.0.1", resolve));
-	address = `https://127.0.0.1:${(listening.address() as AddressInfo).port}`;
-	close = () => new Promise((resolve) => listening.close(resolve));
-});
-afterAll(async () => {
-	await close();
-	rmSync(folder, { recursive: true });
-});
+			connectNodeAdapter({
+				routes: (router) => {
+					const registry = new TypeRegistry([Partition]);
+					const service = createTypeService({ registry, authorizer: insecureAllowAll });
+					router.service(TypeService, service);
+				},
+			}),
+		);
+		await new Promise<void>((resolve) => listening.listen(0, "127.0.0.1", resolve));
+		address = `https://127.0.0.1:${(listening.address() as AddressInfo).port}`;
+		close = () => new Promise((resolve) => listening.close(resolve));
+	});
+	afterAll(async () => {
+		await close();
+		rmSync(folder, { recursive: true });
+	});
 
-describe("TLS", () => {
 	it("trusts whom it is told to, and shows its own certificate", async () => {
 		const env = { PLINTH_CA_FILE: server.cert };
 		const files = ["--certificate-file", client.cert, "--key-file", client.key];

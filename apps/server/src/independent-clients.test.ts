@@ -23,6 +23,7 @@ import {
 	WriteResponseSchema,
 } from "@plinth/proto";
 import { idOf, typeOf } from "@plinth/resource";
+import { describeWith } from "@plinth/test-support";
 import {
 	ClientError,
 	createChannel,
@@ -234,7 +235,7 @@ describe("a gRPC-Web client", () => {
 	});
 });
 
-describe("curl", () => {
+describeWith("curl")("curl", () => {
 	it.each([
 		["HTTP/1.1", "--http1.1", "1.1"],
 		["HTTP/2", "--http2-prior-knowledge", "2"],

@@ -7,6 +7,7 @@ import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { ResourceService } from "@plinth/proto";
 import { idOf, typeOf } from "@plinth/resource";
+import { itWith } from "@plinth/test-support";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { JukeboxService } from "../testdata/gen/music/v1/music_pb.ts";
 import { Artist, artist } from "../testdata/music.ts";
@@ -28,7 +29,7 @@ async function failure(call: Promise<unknown>): Promise<unknown> {
 }
 
 describe("plinth-server, started", () => {
-	it("says where it listens, and the next thing to try, which works", async () => {
+	itWith("curl")("says where it listens, and the next thing to try, which works", async () => {
 		const server = new ServerProcess(...inMemory, ...music);
 		const address = await server.listening();
 		expect(server.stdout).toContain(`Plinth listens on ${address}`);

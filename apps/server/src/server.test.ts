@@ -2,6 +2,7 @@ import { Code, ConnectError, createClient, type Transport } from "@connectrpc/co
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { ResourceService } from "@plinth/proto";
 import { idOf, Namespace, typeOf } from "@plinth/resource";
+import { itWith } from "@plinth/test-support";
 import { describe, expect, it } from "vitest";
 import { JukeboxService } from "../testdata/gen/music/v1/music_pb.ts";
 import { Artist, artist, musicModule } from "../testdata/music.ts";
@@ -24,44 +25,50 @@ async function failure(call: Promise<unknown>): Promise<unknown> {
 }
 
 describe("one port", () => {
-	it("takes JSON by curl, gRPC over HTTP/2 and Connect's GET, of the same resources", async () => {
-		const { address } = await startServer({ modules: [musicModule()] });
+	itWith("curl")(
+		"takes JSON by curl, gRPC over HTTP/2 and Connect's GET, of the same resources",
+		async () => {
+			const { address } = await startServer({ modules: [musicModule()] });
 
-		const written = await curlJson(address, "Write", { resource: milesJson });
-		expect(written).toMatchObject({ resource: milesJson });
+			const written = await curlJson(address, "Write", { resource: milesJson });
+			expect(written).toMatchObject({ resource: milesJson });
 
-		const grpc = createClient(ResourceService, createGrpcTransport({ baseUrl: address }));
-		const read = await grpc.read({ id: idOf(Artist, "miles") });
-		expect(read.resource?.id?.name).toBe("miles");
+			const grpc = createClient(ResourceService, createGrpcTransport({ baseUrl: address }));
+			const read = await grpc.read({ id: idOf(Artist, "miles") });
+			expect(read.resource?.id?.name).toBe("miles");
 
-		const got = await curl(
-			"--get",
-			`${address}/plinth.resource.v1.ResourceService/Read`,
-			...["--data-urlencode", "connect=v1", "--data-urlencode", "encoding=json"],
-			...["--data-urlencode", `message=${JSON.stringify({ id: milesJson.id })}`],
-		);
-		expect(JSON.parse(got)).toEqual(written);
-	});
+			const got = await curl(
+				"--get",
+				`${address}/plinth.resource.v1.ResourceService/Read`,
+				...["--data-urlencode", "connect=v1", "--data-urlencode", "encoding=json"],
+				...["--data-urlencode", `message=${JSON.stringify({ id: milesJson.id })}`],
+			);
+			expect(JSON.parse(got)).toEqual(written);
+		},
+	);
 
-	it("refuses misspelt fields, unknown types in data and messages that are too large", async () => {
-		const { address } = await startServer({
-			modules: [musicModule()],
-			limits: { messageBytes: 10_000 },
-		});
-		expect(await curlJson(address, "Read", { idd: {} })).toMatchObject({
-			code: "invalid_argument",
-			message: expect.stringContaining("idd"),
-		});
-		const film = { ...milesJson, data: { "@type": "type.googleapis.com/film.v1.Film" } };
-		expect(await curlJson(address, "Write", { resource: film })).toMatchObject({
-			code: "invalid_argument",
-			message: expect.stringContaining("film.v1.Film"),
-		});
-		const long = { ...milesJson, metadata: { notes: "x".repeat(20_000) } };
-		expect(await curlJson(address, "Write", { resource: long })).toMatchObject({
-			code: "resource_exhausted",
-		});
-	});
+	itWith("curl")(
+		"refuses misspelt fields, unknown types in data and messages that are too large",
+		async () => {
+			const { address } = await startServer({
+				modules: [musicModule()],
+				limits: { messageBytes: 10_000 },
+			});
+			expect(await curlJson(address, "Read", { idd: {} })).toMatchObject({
+				code: "invalid_argument",
+				message: expect.stringContaining("idd"),
+			});
+			const film = { ...milesJson, data: { "@type": "type.googleapis.com/film.v1.Film" } };
+			expect(await curlJson(address, "Write", { resource: film })).toMatchObject({
+				code: "invalid_argument",
+				message: expect.stringContaining("film.v1.Film"),
+			});
+			const long = { ...milesJson, metadata: { notes: "x".repeat(20_000) } };
+			expect(await curlJson(address, "Write", { resource: long })).toMatchObject({
+				code: "resource_exhausted",
+			});
+		},
+	);
 
 	it("offers the services of modules, and hides what their bugs say", async () => {
 		const { address } = await startServer({ modules: [musicModule()] });

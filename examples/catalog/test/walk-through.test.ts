@@ -4,7 +4,8 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { itWith } from "@plinth/test-support";
+import { describe, expect, onTestFinished } from "vitest";
 import { type Block, blocksOf, isAsShown, Terminal } from "./walk-through.fixture.ts";
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));
@@ -71,7 +72,7 @@ async function blocksOnThisMachine(): Promise<readonly Block[]> {
 }
 
 describe("the walk-through of README.md", () => {
-	it("works as it stands, line by line", async () => {
+	itWith("curl")("works as it stands, line by line", async () => {
 		const folder = root;
 		const terminals = new Map<string, Terminal>();
 		onTestFinished(() => {

@@ -1,5 +1,6 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { itWith, type Tool } from "@plinth/test-support";
 import { describe, expect, it } from "vitest";
 import { Checkout } from "./checkout.ts";
 import { exceptionFor, exceptions } from "./exceptions.ts";
@@ -26,36 +27,23 @@ const walks = pagePaths
 	.filter((path) => !first.has(path))
 	.map((last) => {
 		const before = continues[last];
-		return { pages: (before === undefined ? [last] : [before, last]).map(readPage), last };
-	})
-	.filter(({ pages }) =>
-		pages.some(({ path, blocks }) => blocks.some((block) => !exceptionFor(path, block))),
-	);
-
-describe("the code blocks of the pages", () => {
-	it.concurrent.each(walks)("of $last are true", { timeout: 180_000 }, async ({ pages, last }) => {
-		const [port = 0, ...ports] = await freePorts(1 + pagePorts.length);
-		const checkout = new Checkout(
-			new Map([
-				["127.0.0.1:7575", `127.0.0.1:${port}`],
-				...pagePorts.map((shown, at): [string, string] => [shown, String(ports[at])]),
-			]),
+		const pages = (before === undefined ? [last] : [before, last]).map(readPage);
+		const followed = pages.flatMap(({ path, blocks }) =>
+			blocks.filter((block) => !exceptionFor(path, block)),
 		);
-		const terminals = new Terminals(checkout, port);
-		try {
-			const preparation = preparations[last];
-			if (preparation !== undefined) {
-				await terminals.start("server", `${preparation}\n`);
-				await terminals.stop("server");
-			}
-			for (const page of pages) {
-				await walkPage(page, checkout, terminals);
-			}
-		} finally {
-			terminals.kill();
-			checkout.remove();
-		}
-	});
+		const tools: readonly Tool[] = followed.some(({ text }) => /\bcurl\b/.test(text))
+			? ["curl"]
+			: [];
+		return { pages, last, followed, tools };
+	})
+	.filter(({ followed }) => followed.length > 0);
+
+type Walk = (typeof walks)[number];
+
+describe.concurrent("the code blocks of the pages", () => {
+	for (const walk of walks) {
+		itWith(...walk.tools)(`of ${walk.last} are true`, () => follow(walk));
+	}
 
 	it("name scripts that exist where nothing runs them", () => {
 		const names = pagePaths.flatMap((path) =>
@@ -87,4 +75,29 @@ function scriptNames(): readonly string[] {
 		);
 		return Object.keys(manifest.scripts ?? {});
 	});
+}
+
+/** Does what the pages say, in a checkout of its own. */
+async function follow({ pages, last }: Walk): Promise<void> {
+	const [port = 0, ...ports] = await freePorts(1 + pagePorts.length);
+	const checkout = new Checkout(
+		new Map([
+			["127.0.0.1:7575", `127.0.0.1:${port}`],
+			...pagePorts.map((shown, at): [string, string] => [shown, String(ports[at])]),
+		]),
+	);
+	const terminals = new Terminals(checkout, port);
+	try {
+		const preparation = preparations[last];
+		if (preparation !== undefined) {
+			await terminals.start("server", `${preparation}\n`);
+			await terminals.stop("server");
+		}
+		for (const page of pages) {
+			await walkPage(page, checkout, terminals);
+		}
+	} finally {
+		terminals.kill();
+		checkout.remove();
+	}
 }
