@@ -2,7 +2,7 @@ import { forEachSeed } from "@plinth/test-support";
 import { describe, expect, it } from "vitest";
 import { simulate } from "./simulation.fixture.ts";
 
-describe("deployments whose servers crash and whose messages get lost", () => {
+describe("deployments with crashing servers and lost messages", () => {
 	it("keep the promises, and settle", () =>
 		forEachSeed(60, async (seed) => {
 			expect((await simulate(seed)).violation).toBeUndefined();
