@@ -17,4 +17,4 @@ export { type AccessAuthorizer, createAccessAuthorizer } from "./security/check-
 export { newToken } from "./security/new-token.ts";
 export { createServer, type Server } from "./server.ts";
 export type { CorsOptions, ServerOptions } from "./server-options.ts";
-export type { StorageChoice } from "./storage/open-storage.ts";
+export type { StorageOptions } from "./storage/open-storage.ts";

@@ -175,7 +175,7 @@ describe("plinth-server with its data in a folder", () => {
 		await client.write({ resource: artist("miles") });
 		const busy = await new ServerProcess("backup", copy, "--data-dir", join(folder, "data")).ended;
 		expect(busy.code).toBe(1);
-		expect(busy.stderr).toContain("A server that runs is asked for a backup: plinth backup <file>");
+		expect(busy.stderr).toContain("To back up a running server, use plinth backup <file>");
 		expect(busy.stderr).not.toContain("    at ");
 		first.kill("SIGTERM");
 		await first.ended;

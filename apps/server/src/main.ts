@@ -13,24 +13,24 @@ import { ListenError } from "./listener/listen-error.ts";
 import { createLogger } from "./logging/pino-logger.ts";
 import { loadModules, ModuleError } from "./module/load-module.ts";
 import { exportTraces } from "./operations/export-traces.ts";
-import { exitAtOnce, watchFaults } from "./process-faults.ts";
+import { exitImmediately, watchFaults } from "./process-faults.ts";
 import { newToken } from "./security/new-token.ts";
 import { createServer, type Server, StartInterrupted } from "./server.ts";
 import { defaultStopLimitMs } from "./server-options.ts";
 import { startupMessage } from "./startup-message.ts";
-import type { StorageChoice } from "./storage/open-storage.ts";
+import type { StorageOptions } from "./storage/open-storage.ts";
 
-/** What a stop gets after running calls were ended, to stop controllers and close the storage. */
+/** The time that a stop has to stop controllers and close the storage after running calls were ended. */
 const stopGraceMs = 5_000;
 
-/** What the process tells its parent. */
+/** The exit codes of the process. */
 const exitCodes = { stopped: 0, failed: 1, usage: 2 } as const;
 
 process.exit(await main(process.argv.slice(2)));
 
 async function main(args: readonly string[]): Promise<number> {
-	// Timers of a stop that waits do not hold the process; this one does, until the stop is done.
-	const held = setInterval(() => {}, 2 ** 30);
+	// The timers of a stop do not keep the process alive. This one does, until the stop is done.
+	const keepAlive = setInterval(() => {}, 2 ** 30);
 	try {
 		if (args[0] === "new-token" && args.length === 1) {
 			const { token, sha256 } = newToken();
@@ -69,11 +69,11 @@ async function main(args: readonly string[]): Promise<number> {
 			? exitCodes.usage
 			: exitCodes.failed;
 	} finally {
-		clearInterval(held);
+		clearInterval(keepAlive);
 	}
 }
 
-/** Answers the code to exit with. */
+/** Runs a server until it stops. Returns the exit code. */
 async function serve(configuration: Configuration): Promise<number> {
 	const { otlpEndpoint, logLevel, stopLimitMs = defaultStopLimitMs } = configuration;
 	const logger = createLogger({ level: logLevel });
@@ -82,9 +82,9 @@ async function serve(configuration: Configuration): Promise<number> {
 		logger,
 		stop: () => {
 			if (running === undefined) {
-				exitAtOnce(exitCodes.failed);
+				exitImmediately(exitCodes.failed);
 			}
-			// How it ends is told by `ended`.
+			// `ended` reports the result.
 			running.stop().catch(() => {});
 		},
 	});
@@ -92,7 +92,7 @@ async function serve(configuration: Configuration): Promise<number> {
 	const traces = otlpEndpoint && exportTraces(otlpEndpoint, logger);
 	const server = createServer({
 		...configuration,
-		storage: storageChoice(configuration),
+		storage: storageOptions(configuration),
 		modules,
 		logger,
 		...(traces && { tracerProvider: traces.provider }),
@@ -103,9 +103,9 @@ async function serve(configuration: Configuration): Promise<number> {
 		setTimeout(() => {
 			logger.error(
 				{ limitMs: stopLimitMs + stopGraceMs },
-				"the stop did not end in time: the process exits without it",
+				"the stop did not complete in time: the process exits now",
 			);
-			exitAtOnce(exitCodes.failed);
+			exitImmediately(exitCodes.failed);
 		}, stopLimitMs + stopGraceMs);
 	});
 	try {
@@ -113,7 +113,7 @@ async function serve(configuration: Configuration): Promise<number> {
 		process.stdout.write(startupMessage(server.address, configuration, modules));
 		await server.ended;
 	} catch (failure) {
-		// A signal has stopped the start: that is an end in order.
+		// A signal interrupted the start: that is a regular end.
 		if (!(failure instanceof StartInterrupted)) {
 			throw failure;
 		}
@@ -123,34 +123,34 @@ async function serve(configuration: Configuration): Promise<number> {
 	return faults.count === 0 ? exitCodes.stopped : exitCodes.failed;
 }
 
-function storageChoice({ storage, etcd, dataDirectory }: Configuration): StorageChoice {
+function storageOptions({ storage, etcd, dataDirectory }: Configuration): StorageOptions {
 	if (etcd !== undefined) {
 		return { kind: "etcd", ...etcd };
 	}
 	return storage === "memory" ? { kind: "memory" } : { kind: "sqlite", directory: dataDirectory };
 }
 
-/** The first signal stops the server in order, a second one at once. */
+/** The first signal stops the server gracefully, a second one immediately. */
 function stopOnSignals(server: Server): void {
 	let stopping = false;
 	const onSignal = (signal: NodeJS.Signals) => {
 		if (stopping) {
-			exitAtOnce(exitCodes.failed);
+			exitImmediately(exitCodes.failed);
 		}
 		stopping = true;
-		process.stderr.write(`${signal}: stopping; a second signal stops at once\n`);
-		// How it ends is told by `ended`.
+		process.stderr.write(`${signal}: stopping; a second signal exits immediately\n`);
+		// `ended` reports the result.
 		server.stop().catch(() => {});
 	};
 	process.on("SIGINT", onSignal);
 	process.on("SIGTERM", onSignal);
 	process.on("SIGHUP", () => {
-		// What is wrong with a file is logged; before the start there is nothing to look at.
+		// Problems with files are logged. Before the start there are no files to check.
 		server.reload().catch(() => {});
 	});
 }
 
-/** What went wrong: for failures that say all that there is to know, without a stack. */
+/** The message for a failure; expected failures explain themselves and have no stack. */
 function explain(failure: unknown): string {
 	if (!(failure instanceof Error)) {
 		return String(failure);

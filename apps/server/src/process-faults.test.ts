@@ -56,7 +56,7 @@ describe("a stop that never ends", () => {
 		await play("rejection");
 		const { code, stderr } = await server.ended;
 		expect(stderr).toContain("a second fault");
-		expect(stderr).toContain("the stop did not end in time");
+		expect(stderr).toContain("the stop did not complete in time");
 		expect(code).toBe(1);
 	});
 
@@ -66,7 +66,7 @@ describe("a stop that never ends", () => {
 		await play("stuck thread");
 		await server.logs(/the thread is stuck/);
 		server.kill("SIGTERM");
-		await server.logs(/a second signal stops at once/);
+		await server.logs(/a second signal exits immediately/);
 		server.kill("SIGTERM");
 		expect(await server.ended).toMatchObject({ code: 1, signal: null });
 	});
@@ -78,7 +78,7 @@ describe("a stop that never ends", () => {
 		await server.logs(/the thread is stuck/);
 		server.kill("SIGTERM");
 		const { code, stderr } = await server.ended;
-		expect(stderr).toContain("the stop did not end in time");
+		expect(stderr).toContain("the stop did not complete in time");
 		expect(code).toBe(1);
 	});
 });

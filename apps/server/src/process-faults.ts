@@ -2,10 +2,10 @@ import process from "node:process";
 import { inspect } from "node:util";
 import type { Logger } from "@plinth/runtime";
 
-/** Faults of a process that are logged at most: each might cause the next. */
+/** The maximum number of faults that are logged: one might cause the next. */
 const loggedFaults = 100;
 
-/** What is done about faults. */
+/** How a process reacts to faults. */
 export interface FaultReaction {
 	readonly logger: Logger;
 	/** Called once, at the first fault. Must not throw. */
@@ -14,14 +14,14 @@ export interface FaultReaction {
 
 /** The faults of a process so far. */
 export interface ProcessFaults {
-	/** How many there were: with any, the process must not exit as if all was well. */
+	/** If it is not 0, the process must exit with an error code. */
 	readonly count: number;
 }
 
 /**
- * From now on, logs rejections that nobody handles and exceptions that nobody catches, with their stacks, and
- * has the process stopped at the first: part of it has ended where nobody foresaw it, and what it left
- * half-done is not known. Those that come while it stops are logged, and the stop goes on.
+ * Logs unhandled rejections and uncaught exceptions from now on, with their stacks, and stops the process at the
+ * first: some part of it ended unexpectedly, and may have left its work half done. Faults during the stop are
+ * logged, and the stop continues.
  */
 export function watchFaults({ logger, stop }: FaultReaction): ProcessFaults {
 	const faults = { count: 0 };
@@ -31,7 +31,7 @@ export function watchFaults({ logger, stop }: FaultReaction): ProcessFaults {
 			try {
 				logger.error({ err: errorOf(failure) }, message);
 			} catch {
-				// Where even that fails, the process must still stop.
+				// The process must stop even if that fails.
 			}
 		}
 		if (faults.count === 1) {
@@ -43,7 +43,7 @@ export function watchFaults({ logger, stop }: FaultReaction): ProcessFaults {
 	return faults;
 }
 
-/** What was thrown, as an error, whatever it was. */
+/** The thrown value as an error. */
 function errorOf(failure: unknown): Error {
 	if (failure instanceof Error) {
 		return failure;
@@ -51,20 +51,20 @@ function errorOf(failure: unknown): Error {
 	const error = new Error(
 		`not an error, but ${inspect(failure, { depth: 2, maxStringLength: 1_000 })}`,
 	);
-	// It was made here, where nothing failed.
+	// Its own stack would point to this function.
 	error.stack = error.message;
 	return error;
 }
 
 /**
- * Ends the process with this code at once. `process.exit` waits for all threads, one that waits for a dead disk
- * included; replacing the program does not.
+ * Exits immediately. `process.exit` waits for all threads, even one that is blocked by a failed disk; replacing the
+ * program does not.
  */
-export function exitAtOnce(code: number): never {
+export function exitImmediately(code: number): never {
 	try {
 		process.execve?.(process.execPath, [process.execPath, "--eval", `process.exit(${code})`], {});
 	} catch {
-		// Not on Windows.
+		// Not available on Windows.
 	}
 	process.exit(code);
 }

@@ -9,39 +9,38 @@ import type { ListenerLimits } from "./listener/limits.ts";
 import type { TlsFiles } from "./listener/tls/tls-files.ts";
 import type { Module } from "./module/define-module.ts";
 import type { AccessOptions } from "./security/access-options.ts";
-import type { StorageChoice } from "./storage/open-storage.ts";
+import type { StorageOptions } from "./storage/open-storage.ts";
 
 /** Options of a server. */
 export interface ServerOptions {
-	readonly storage: StorageChoice;
-	/** 127.0.0.1:7575 where it is absent; port 0 takes a free one. */
+	readonly storage: StorageOptions;
+	/** 127.0.0.1:7575 by default; port 0 selects a free port. */
 	readonly listen?: ListenAddress;
 	readonly modules?: readonly Module[];
-	/** What all resources together may take, in bytes; no limit where it is absent. */
+	/** The limit on the memory of all resources, in bytes; unlimited by default. */
 	readonly memoryLimitBytes?: number;
-	/** Files that make the listener speak TLS. They are followed. */
+	/** Files that make the listener speak TLS. They are read again when they change. */
 	readonly tls?: TlsFiles;
 	/**
-	 * Who may do what of those who call through the listener. Without it, and without `authorizer`,
-	 * everyone who reaches the port has full rights.
+	 * The rights of callers of the listener. Without it and without `authorizer`, every caller has full rights.
 	 */
 	readonly access?: AccessOptions;
-	/** Decides in place of `access`. */
+	/** Authorizes calls in place of `access`. */
 	readonly authorizer?: Authorizer;
-	/** Listen beyond this machine although everyone has full rights. */
+	/** Accept connections from other machines although every caller has full rights. */
 	readonly allowAnonymous?: boolean;
 	/**
-	 * Host names under which programs reach the server, besides `localhost` and IP addresses. Without tokens,
-	 * requests with any other Host are refused; with tokens they are only where this is given.
+	 * Host names of the server, in addition to `localhost` and IP addresses. Requests with any other Host are
+	 * refused if there are no tokens, or if this option is set.
 	 */
 	readonly allowedHosts?: readonly string[];
-	/** Web pages that may call the server. */
+	/** The web pages that may call the server. */
 	readonly cors?: CorsOptions;
-	/** Which deployment this is; references reach no further than this server where it is absent. */
+	/** The deployment that this server is; without it, references stay within this server. */
 	readonly deployment?: DeploymentOptions;
 	/**
-	 * What a server does whose storage failed: `exit`, the default, stops it after `stopLimitMs`, and `ended`
-	 * rejects; `stay` keeps it up, not ready and without writes, for inspection.
+	 * What to do after the storage has failed: `exit`, the default, stops the server after `stopLimitMs`, and `ended`
+	 * rejects; `stay` keeps it running for inspection, not ready and without writes.
 	 */
 	readonly onStorageFailure?: "exit" | "stay";
 	readonly runtime?: Runtime;
@@ -50,22 +49,22 @@ export interface ServerOptions {
 	readonly limits?: Partial<ListenerLimits>;
 	/** Limits that differ from `defaultCallLimits`. */
 	readonly callLimits?: Partial<CallLimits>;
-	/** Who makes the spans of traces; none are made where it is absent. */
+	/** Creates the spans of traces; the global provider by default. */
 	readonly tracerProvider?: TracerProvider;
-	/** Who else reads the metrics, besides `/metrics`. */
+	/** Further readers of metrics, in addition to `/metrics`. */
 	readonly metricReaders?: readonly IMetricReader[];
-	/** How long running calls may take to finish when the server stops; 10 s where it is absent. */
+	/** How long running calls may continue when the server stops; 10 s by default. */
 	readonly stopLimitMs?: number;
 }
 
-/** What web pages may do. */
+/** Access for web pages. */
 export interface CorsOptions {
-	/** Origins of pages other than the server's own, as `https://console.example`. */
+	/** Origins of pages other than the server's own, such as `https://console.example`. */
 	readonly allowedOrigins: readonly string[];
 }
 
-/** Where a server listens that is not told where. */
+/** The default of `ServerOptions.listen`. */
 export const defaultListen: ListenAddress = { host: "127.0.0.1", port: 7575 };
 
-/** What running calls get to finish when a server stops that is not told otherwise, in milliseconds. */
+/** The default of `ServerOptions.stopLimitMs`. */
 export const defaultStopLimitMs = 10_000;

@@ -211,7 +211,10 @@ describe("a stop", () => {
 			},
 		});
 		await server.stop();
-		expect(errors).toContainEqual(["a part of the server failed while it stopped", failed]);
+		expect(errors).toContainEqual([
+			"a part of the server failed while the server was stopping",
+			failed,
+		]);
 	});
 
 	it("may be asked for twice, before the start, and while it starts", async () => {
@@ -225,11 +228,11 @@ describe("a stop", () => {
 		} as const;
 		const never = createServer(options);
 		await never.stop();
-		await expect(never.start()).rejects.toThrow("the server is stopped: it starts once");
+		await expect(never.start()).rejects.toThrow("the server is stopped: a server starts only once");
 
 		const hasty = createServer(options);
 		const starting = expect(hasty.start()).rejects.toThrow(
-			"the server was stopped while it started",
+			"the server was stopped while it was starting",
 		);
 		await hasty.stop();
 		await starting;

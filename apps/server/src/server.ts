@@ -4,12 +4,12 @@ import { type Logger, silentLogger } from "@plinth/runtime";
 import type { ServerOptions } from "./server-options.ts";
 import { type RunningParts, startParts } from "./start/start-parts.ts";
 
-/** The start of a server was ended by its stop. */
+/** The start of a server was interrupted by `stop`. */
 export class StartInterrupted extends Error {
 	override readonly name = "StartInterrupted";
 
 	constructor() {
-		super("the server was stopped while it started");
+		super("the server was stopped while it was starting");
 	}
 }
 
@@ -17,29 +17,29 @@ export class StartInterrupted extends Error {
 export interface Server {
 	/**
 	 * Starts in order: storage, types, resource service, internal listener, discovery, controllers,
-	 * listener. What has been started is stopped again where a step fails.
+	 * listener. If a step fails, the parts that have been started are stopped.
 	 *
-	 * @throws Error of the step that failed; StartInterrupted where `stop` was called meanwhile.
+	 * @throws Error of the step that failed; StartInterrupted if `stop` was called in the meantime.
 	 */
 	start(): Promise<void>;
 	/**
 	 * Stops in order: refuses new calls, ends streams with Unavailable, lets running calls finish,
-	 * stops the controllers, closes the storage. Stopping twice waits for the same end.
+	 * stops the controllers, closes the storage. A second call waits for the same stop.
 	 */
 	stop(): Promise<void>;
-	/** Looks now whether the files of TLS and access have changed, which it does every 2 s besides. */
+	/** Checks now whether the files of TLS and access have changed, as it does every 2 s by itself. */
 	reload(): Promise<void>;
-	/** Where the listener is reached, as `http://127.0.0.1:7575`. Once started. */
+	/** The URL of the listener, such as `http://127.0.0.1:7575`. Available once started. */
 	readonly address: string;
-	/** The resource service with full rights, in process; messages are cloned. Once started. */
+	/** The resource service, in process and with full rights; messages are cloned. Available once started. */
 	readonly client: Client<typeof ResourceService>;
 	/** Resolves when a stop begins, by `stop` or because a part failed. */
 	readonly stopping: Promise<void>;
-	/** Resolves when the server has stopped; rejects where it had to because a part of it failed. */
+	/** Resolves when the server has stopped; rejects if it stopped because a part of it failed. */
 	readonly ended: Promise<void>;
 }
 
-/** A server of the given parts, not started yet. */
+/** Creates a server, which is not started yet. */
 export function createServer(options: ServerOptions): Server {
 	return new ComposedServer(options);
 }
@@ -51,7 +51,7 @@ class ComposedServer implements Server {
 	readonly #logger: Logger;
 	readonly #streamsEnd = new AbortController();
 	readonly #callsEnd = new AbortController();
-	/** Ends a start that loads the storage or waits for other deployments. */
+	/** Interrupts a start that loads the storage or waits for other deployments. */
 	readonly #startEnd = new AbortController();
 	readonly #stopBegan = Promise.withResolvers<void>();
 	readonly #ended = Promise.withResolvers<void>();
@@ -63,7 +63,7 @@ class ComposedServer implements Server {
 	constructor(options: ServerOptions) {
 		this.#options = options;
 		this.#logger = options.logger ?? silentLogger;
-		// Whoever does not wait for the end is not to be stopped by it.
+		// A rejection that no caller observes must not end the process.
 		this.#ended.promise.catch(() => {});
 	}
 
@@ -85,7 +85,9 @@ class ComposedServer implements Server {
 
 	async start(): Promise<void> {
 		if (this.#phase !== "new") {
-			throw new Error(`the server is ${this.#phase}: it starts once, create another one`);
+			throw new Error(
+				`the server is ${this.#phase}: a server starts only once, create another one`,
+			);
 		}
 		this.#phase = "starting";
 		try {
@@ -102,7 +104,7 @@ class ComposedServer implements Server {
 		} catch (failure) {
 			this.#phase = "stopped";
 			this.#ended.resolve();
-			// What a step makes of the end of the start says less.
+			// The reason of the interruption says more than the error of the interrupted step.
 			this.#startEnd.signal.throwIfAborted();
 			throw failure;
 		}
@@ -122,16 +124,19 @@ class ComposedServer implements Server {
 		return this.#stopping;
 	}
 
-	/** A part of the server has failed that it can't go on without. */
+	/** A part has failed that the server can't run without. */
 	#fail(failure: unknown): void {
 		if (this.#stopping !== undefined) {
-			this.#logger.error({ err: failure }, "a part of the server failed while it stopped");
+			this.#logger.error(
+				{ err: failure },
+				"a part of the server failed while the server was stopping",
+			);
 			return;
 		}
-		this.#logger.error({ err: failure }, "a part of the server failed: it stops");
+		this.#logger.error({ err: failure }, "a part of the server failed: the server stops");
 		this.#startEnd.abort(failure);
 		this.#stopping = this.#stop(failure);
-		// How it ends is told by `ended`.
+		// `ended` reports the result.
 		this.#stopping.catch(() => {});
 	}
 

@@ -1,21 +1,21 @@
 import type { Configuration } from "./configuration/configuration.ts";
 import type { Module } from "./module/define-module.ts";
 
-/** What a server says once it listens: where, with what, and the next thing to try. */
+/** The message of a server that has started: its address, its storage and modules, and a first call to try. */
 export function startupMessage(
 	address: string,
 	configuration: Pick<Configuration, "storage" | "dataDirectory" | "etcd" | "access">,
 	modules: readonly Module[],
 ): string {
-	const storage = whereItStores(configuration);
+	const storage = describeStorage(configuration);
 	const names = modules.map((module) => module.name).join(", ") || "none (see --module)";
 	const access =
 		configuration.access === undefined
-			? "everyone who reaches this port has full rights"
-			: `as ${configuration.access.file} says`;
+			? "every caller has full rights"
+			: `according to ${configuration.access.file}`;
 	const token = configuration.access === undefined ? "" : '-H "authorization: Bearer $TOKEN" ';
 	return `Plinth listens on ${address}
-  stores   ${storage}
+  storage  ${storage}
   modules  ${names}
   access   ${access}
 
@@ -24,13 +24,15 @@ Try next, in another terminal:
 `;
 }
 
-function whereItStores({
+function describeStorage({
 	storage,
 	dataDirectory,
 	etcd,
 }: Pick<Configuration, "storage" | "dataDirectory" | "etcd">): string {
 	if (etcd !== undefined) {
-		return `in etcd at ${etcd.endpoints.join(", ")}`;
+		return `etcd at ${etcd.endpoints.join(", ")}`;
 	}
-	return storage === "memory" ? "in memory, until it stops" : `in ${dataDirectory}`;
+	return storage === "memory"
+		? "memory; all data is lost when the server stops"
+		: `sqlite in ${dataDirectory}`;
 }

@@ -6,19 +6,18 @@ import { UsageError } from "../configuration/usage-error.ts";
 import { openDataDirectory } from "../storage/data-directory.ts";
 import { databaseFile } from "../storage/open-storage.ts";
 
-/** Copies of the embedded storage, of a server that does not run. */
+/** The commands that back up and restore the sqlite storage of a server that is not running. */
 export type CopyCommand = "backup" | "restore";
 
-/** Whether the argument asks for one. */
+/** Whether the argument is one of them. */
 export function isCopyCommand(argument: string | undefined): argument is CopyCommand {
 	return argument === "backup" || argument === "restore";
 }
 
 /**
- * Backs the storage up into a file, or puts a backup in its place. Answers what was done, in a line.
+ * Backs the storage up to a file, or restores a backup. Returns a line that describes the result.
  *
- * @throws UsageError; StorageFileError, where a server has the storage open, or a file is not what it
- *   should be.
+ * @throws UsageError; StorageFileError if a server has the storage open, or a file is not valid.
  */
 export async function copyStorage(
 	command: CopyCommand,
@@ -31,7 +30,7 @@ export async function copyStorage(
 	}
 	if (storage !== "sqlite") {
 		throw new UsageError(
-			`${command} is for --storage sqlite${storage === "etcd" ? "; etcd has its own snapshots" : ""}`,
+			`${command} needs --storage sqlite${storage === "etcd" ? "; etcd has its own snapshots" : ""}`,
 		);
 	}
 	const path = join(dataDirectory, databaseFile);
@@ -41,17 +40,17 @@ export async function copyStorage(
 	}
 	await openDataDirectory(dataDirectory, logger);
 	const { resources, version, replaced } = await restoreFile({ path, from: file });
-	const kept = replaced === undefined ? "" : `; what was there before is kept as ${replaced}`;
-	return `${path} has ${resources} resources, all of version ${version}${kept}\n`;
+	const kept = replaced === undefined ? "" : `; the previous file is kept as ${replaced}`;
+	return `${path} has ${resources} resources, all with version ${version}${kept}\n`;
 }
 
-/** A server that runs is asked itself. */
+/** Names the command that takes a backup from a running server. */
 function explainRunning(failure: unknown): never {
 	if (failure instanceof StorageFileError && failure.problem === "in-use") {
 		throw new StorageFileError(
 			failure.path,
 			failure.problem,
-			`${failure.why}. A server that runs is asked for a backup: plinth backup <file>`,
+			`${failure.why}. To back up a running server, use plinth backup <file>`,
 			{ cause: failure },
 		);
 	}

@@ -13,16 +13,16 @@ import { type CopyProgress, StorageFileError } from "@plinth/storage-sqlite";
 import { auditStream } from "../operations/audit.ts";
 import type { StorageCopies, StorageCopy } from "./storage-copies.ts";
 
-/** What it takes to be sent a backup, on `backupType`: nothing less gives all that is stored away. */
+/** The operation that is authorized, on `backupType`: no other right exposes the whole storage. */
 export const operatorBackup = "operator:backup";
 
-/** What policies call backups: `internal.v1.Backup`. */
+/** The type that policies name to grant backups: `internal.v1.Backup`. */
 export const backupType: TypeLike = { group: "internal", groupVersion: "v1", kind: "Backup" };
 
-/** How long a client may take nothing of what is ready, in milliseconds: others wait for it. */
+/** How long a client may not read what is ready, in milliseconds: other backups wait for it. */
 const stallLimitMs = 60_000;
 
-/** What the service is made of. */
+/** Options of `createBackupService`. */
 export interface BackupServiceOptions {
 	readonly copies: StorageCopies;
 	readonly authorizer: Authorizer;
@@ -30,7 +30,7 @@ export interface BackupServiceOptions {
 	readonly logger: Logger;
 }
 
-/** Sends backups of the storage, as `plinth/backup/v1/backup_service.proto` has it. */
+/** Implements `plinth/backup/v1/backup_service.proto`: sends backups of the storage. */
 export function createBackupService(
 	options: BackupServiceOptions,
 ): ServiceImpl<typeof BackupService> {
@@ -56,12 +56,12 @@ async function* parts(
 	}
 	const end = new AbortController();
 	const signal = AbortSignal.any([call.signal, end.signal, endOf(access, call)]);
-	/** Hands a part to the client, and ends the backup where it is not taken. */
-	async function* handed(part: Part): AsyncGenerator<BackupResponse> {
+	/** Yields a part, and ends the backup if the client does not read it in time. */
+	async function* send(part: Part): AsyncGenerator<BackupResponse> {
 		signal.throwIfAborted();
 		const timer = clock.setTimer(stallLimitMs, () =>
 			end.abort(
-				new ConnectError("the client has taken nothing for a minute", Code.DeadlineExceeded),
+				new ConnectError("the client has read nothing for a minute", Code.DeadlineExceeded),
 			),
 		);
 		try {
@@ -76,14 +76,14 @@ async function* parts(
 	const taking = copies
 		.take({ signal, progress: (value) => progress.set(value) })
 		.finally(() => progress.end());
-	// Also where the client takes no more, and so nobody comes back here.
+	// Called on abort as well: if the client stops reading, the generator is not resumed.
 	const release = async () => {
 		const copy = await taking.catch(() => undefined);
 		await copy?.[Symbol.asyncDispose]();
 	};
 	const onEnd = () => {
 		release().catch((failure: unknown) => {
-			logger.warn({ err: failure }, "the file of a backup could not be removed");
+			logger.warn({ err: failure }, "the file of a backup could not be deleted");
 		});
 	};
 	signal.addEventListener("abort", onEnd, { once: true });
@@ -93,14 +93,14 @@ async function* parts(
 		return release();
 	});
 	for await (const { resources, of } of progress) {
-		yield* handed({
+		yield* send({
 			case: "progress",
 			value: { resources: BigInt(resources), of: BigInt(of) },
 		});
 	}
-	const copy = await taken(taking);
+	const copy = await completed(taking);
 	const { report, sizeBytes } = copy;
-	yield* handed({
+	yield* send({
 		case: "taken",
 		value: {
 			version: report.version,
@@ -112,13 +112,13 @@ async function* parts(
 	const hash = createHash("sha256");
 	for await (const chunk of copy.chunks()) {
 		hash.update(chunk);
-		yield* handed({ case: "chunk", value: chunk });
+		yield* send({ case: "chunk", value: chunk });
 	}
-	yield* handed({ case: "checksum", value: { sha256: hash.digest() } });
+	yield* send({ case: "checksum", value: { sha256: hash.digest() } });
 }
 
-/** The copy, or what the caller is told in its place. */
-async function taken(taking: Promise<StorageCopy>): Promise<StorageCopy> {
+/** The backup. @throws ConnectError if it could not be taken. */
+async function completed(taking: Promise<StorageCopy>): Promise<StorageCopy> {
 	try {
 		return await taking;
 	} catch (failure) {
@@ -126,25 +126,29 @@ async function taken(taking: Promise<StorageCopy>): Promise<StorageCopy> {
 			throw failure;
 		}
 		const { problem, why } = failure;
-		const busy = problem === "in-use" || problem === "disk-full";
+		const isExhausted = problem === "in-use" || problem === "disk-full";
 		throw new ConnectError(
 			`no backup was taken: ${why}`,
-			busy ? Code.ResourceExhausted : problem === "damaged" ? Code.DataLoss : Code.Unavailable,
+			isExhausted
+				? Code.ResourceExhausted
+				: problem === "damaged"
+					? Code.DataLoss
+					: Code.Unavailable,
 		);
 	}
 }
 
 /** @throws ConnectError PermissionDenied. */
 function requireBackup(access: Access): void {
-	// It is of all names: a right to those with a prefix is not enough.
+	// A backup contains all names: a right to names with a prefix is not sufficient.
 	enforce(access.check(operatorBackup, { type: backupType, name: "" }));
 }
 
-/** Aborts when what the caller may do has ended or changed. */
+/** Aborts when the rights of the caller have ended or changed. */
 function endOf({ ended: source }: Access, call: HandlerContext): AbortSignal {
 	const ended = new AbortController();
 	const end = () =>
-		ended.abort(new ConnectError("the token is no longer good", Code.Unauthenticated));
+		ended.abort(new ConnectError("the token is no longer valid", Code.Unauthenticated));
 	if (source?.aborted) {
 		end();
 	}
@@ -152,7 +156,7 @@ function endOf({ ended: source }: Access, call: HandlerContext): AbortSignal {
 	return ended.signal;
 }
 
-/** How far the backup has come, for one reader: what it has no time for is left out. */
+/** The progress of a backup, for one reader, which may skip intermediate values. */
 class LatestProgress {
 	#latest: CopyProgress | undefined;
 	#changed = Promise.withResolvers<void>();

@@ -5,18 +5,18 @@ import { UsageError } from "../configuration/usage-error.ts";
 import { etcdOptions } from "../storage/open-storage.ts";
 
 /**
- * Declares that etcd was restored while no server ran. Returns a line on what was done.
+ * Declares that etcd was restored while no server was running. Returns a line that describes the result.
  *
- * @throws UsageError; Inconsistent where etcd can't be reached.
+ * @throws UsageError; Inconsistent if etcd can't be reached.
  */
 export async function declareEtcdRestored({ etcd }: Pick<Configuration, "etcd">): Promise<string> {
 	if (etcd === undefined) {
 		throw new UsageError(
-			"etcd-restored is for --storage etcd: plinth-server etcd-restored --storage etcd --etcd-endpoints <url>",
+			"etcd-restored needs --storage etcd: plinth-server etcd-restored --storage etcd --etcd-endpoints <url>",
 		);
 	}
 	const { incarnation, versionOffset } = await declareRestored(
 		await etcdOptions(etcd, systemRuntime, silentLogger),
 	);
-	return `began incarnation ${incarnation} of the storage in etcd: all versions are above ${versionOffset} from now on\n`;
+	return `started incarnation ${incarnation} of the storage in etcd: all new versions are above ${versionOffset}\n`;
 }

@@ -7,41 +7,45 @@ import {
 	StorageFileError,
 } from "@plinth/storage-sqlite";
 
-/** Where backups of a storage come from while a server has it open. */
+/** The source of backups while a server has the storage open. */
 export type StorageCopies =
-	/** The server takes them itself. */
+	/** The server takes them. */
 	| { readonly kind: "taken-here"; take(options?: CopyOptions): Promise<StorageCopy> }
-	/** They don't come from the server: what to do instead, for people. */
+	/** The server does not take them; `instead` tells operators what to do. */
 	| { readonly kind: "taken-elsewhere"; readonly instead: string };
 
-/** A backup that is whole, and gone from the disk when it is disposed of. */
+/** A complete backup. Disposing of it deletes its file. */
 export interface StorageCopy extends AsyncDisposable {
 	readonly report: Pick<BackupReport, "version" | "resources" | "identity">;
 	readonly sizeBytes: number;
-	/** The bytes of the file, in order, as many at a time as there is room for in memory. */
+	/** The bytes of the file, in order, in chunks of bounded size. */
 	chunks(): AsyncIterable<Uint8Array>;
 }
 
-/** What a stream holds in memory of a backup. */
+/** How much of a backup a stream holds in memory. */
 const chunkBytes = 128 * 1024;
 
 /**
- * Copies of an open sqlite storage. One is on the disk at a time: until it is disposed of, `take` rejects
- * with StorageFileError `in-use`.
+ * Backups of an open sqlite storage. Only one is on disk at a time: until it is disposed of, `take` rejects with
+ * StorageFileError `in-use`.
  *
- * @param directory Is theirs alone, and emptied. It is made where it is missing, readable by its owner.
+ * @param directory used for nothing else, and emptied. It is created if it is missing, with access for its owner only.
  */
 export async function sqliteCopies(
 	backend: Pick<SqliteBackend, "backup">,
 	directory: string,
 ): Promise<StorageCopies> {
-	// What a process that was killed has left.
+	// A process that was killed may have left a file.
 	const clear = () => rm(directory, { recursive: true, force: true });
 	await clear();
 	let isTaken = false;
 	const take = async (options: CopyOptions = {}): Promise<StorageCopy> => {
 		if (isTaken) {
-			throw new StorageFileError(directory, "in-use", "a backup is under way: one at a time");
+			throw new StorageFileError(
+				directory,
+				"in-use",
+				"another backup is in progress: try again when it is complete",
+			);
 		}
 		isTaken = true;
 		let file: FileHandle | undefined;
@@ -80,7 +84,7 @@ function copyOf(
 		sizeBytes,
 		async *chunks() {
 			for (;;) {
-				// Not one buffer for all: what was handed out may be on its way still.
+				// A new buffer for each chunk: earlier ones may not have been sent yet.
 				const { buffer, bytesRead } = await file.read({ buffer: Buffer.allocUnsafe(chunkBytes) });
 				if (bytesRead === 0) {
 					return;

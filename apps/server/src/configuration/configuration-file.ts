@@ -13,7 +13,7 @@ import { allSettings, settings } from "./settings.ts";
  *   endpoints: [http://127.0.0.1:2379]
  * ```
  *
- * @throws FileError that names the key which is unknown or has no value of its kind, and its line.
+ * @throws FileError that names the key which is unknown or whose value is malformed, and its line.
  */
 export function readConfigurationFile(file: string): Source {
 	const yaml = readYaml(file);
@@ -34,8 +34,8 @@ function readSection(
 	source: Map<AnySetting, ResolvedValue>,
 ): void {
 	if (!isMap(node)) {
-		const what = path.length === 0 ? "a configuration" : path.join(".");
-		throw yaml.errorAt(path, `${what} is made of keys with values, as listen: 127.0.0.1:7575`);
+		const what = path.length === 0 ? "the configuration" : path.join(".");
+		throw yaml.errorAt(path, `${what} must be keys with values, such as listen: 127.0.0.1:7575`);
 	}
 	for (const { key, value } of node.items) {
 		const here = [...path, isScalar(key) ? String(key.value) : String(key)];
@@ -51,7 +51,7 @@ function readSection(
 				throw yaml.errorAt(here, `${name} is a section: write its keys indented under it`);
 			}
 		} else {
-			throw yaml.errorAt(here, `unknown key ${name}: known are ${knownIn(path)}`);
+			throw yaml.errorAt(here, `unknown key ${name}: known keys are ${knownIn(path)}`);
 		}
 	}
 }
@@ -68,10 +68,10 @@ function textsOf(
 	return [textOf(yaml, value, path)];
 }
 
-/** A value as it was written, so that `2e3` and `0644` are not another thing than on a flag. */
+/** A value as written, so that `2e3` and `0644` mean the same as on a flag. */
 function textOf(yaml: LocatedYaml, value: unknown, path: readonly string[]): string {
 	if (!isScalar(value) || value.value === null) {
-		throw yaml.errorAt(path, `${path.join(".")} needs one value`);
+		throw yaml.errorAt(path, `${path.join(".")} needs a single value`);
 	}
 	return typeof value.value === "string" ? value.value : (value.source ?? String(value.value));
 }

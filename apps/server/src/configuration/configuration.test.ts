@@ -99,21 +99,21 @@ describe("parseCommandLine", () => {
 	});
 
 	it.each([
-		[["--lisen", "x:1"], "unknown flag --lisen: known are --config, --listen, --data-dir"],
+		[["--lisen", "x:1"], "unknown flag --lisen: known flags are --config, --listen, --data-dir"],
 		[["-l"], "unknown flag -l"],
 		[["serve"], 'unexpected argument "serve"'],
 		[["--listen"], "--listen needs a value"],
 		[["--data-dir="], "--data-dir needs a value"],
 		[["--data-dir", "--storage", "memory"], "--data-dir needs a value, got the flag --storage"],
 		[["--help=yes"], "--help takes no value"],
-		[["--storage", "memory", "--storage", "sqlite"], "--storage is given twice"],
-		[["--storage", "disk"], '--storage "disk" is neither sqlite, memory nor etcd'],
+		[["--storage", "memory", "--storage", "sqlite"], "--storage is set twice"],
+		[["--storage", "disk"], '--storage "disk" is not one of sqlite, memory, etcd'],
 		[["--storage", "etcd"], "--storage etcd needs --etcd-endpoints"],
-		[["--storage=etcd", "--etcd-endpoints=localhost"], '"localhost" is not a URL'],
-		[["--storage=etcd", "--etcd-endpoints=http://a", "--etcd-user=x"], "given together"],
-		[["--etcd-prefix", "/music"], "--etcd-prefix is for --storage etcd"],
+		[["--storage=etcd", "--etcd-endpoints=localhost"], '"localhost" is not the URL'],
+		[["--storage=etcd", "--etcd-endpoints=http://a", "--etcd-user=x"], "need each other"],
+		[["--etcd-prefix", "/music"], "--etcd-prefix needs --storage etcd"],
 		[["--listen", "7575"], '--listen "7575" is not <host>:<port>'],
-		[["--listen", "0.0.0.0:7575"], "--listen 0.0.0.0:7575 is beyond this machine"],
+		[["--listen", "0.0.0.0:7575"], "--listen 0.0.0.0:7575 is reachable from other machines"],
 	])("refuses %j and names what is wrong", (args, message) => {
 		expect(() => parseCommandLine(args)).toThrow(UsageError);
 		expect(() => parseCommandLine(args)).toThrow(message);

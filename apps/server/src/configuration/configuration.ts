@@ -5,36 +5,41 @@ import type { TlsFiles } from "../listener/tls/tls-files.ts";
 import type { AccessOptions, JwtOptions } from "../security/access-options.ts";
 import type { CorsOptions } from "../server-options.ts";
 import { readConfigurationFile } from "./configuration-file.ts";
-import { deploymentChoice } from "./deployment-choice.ts";
+import { deploymentSettings } from "./deployment-settings.ts";
 import { readEnvironment } from "./environment.ts";
-import { type EtcdChoice, etcdChoice, refuseEtcdSettings, together } from "./etcd-choice.ts";
+import {
+	type EtcdSettings,
+	etcdSettings,
+	refuseEtcdSettings,
+	requireBoth,
+} from "./etcd-settings.ts";
 import { readFlags } from "./flags.ts";
 import { formatListenAddress, isLoopback, type ListenAddress } from "./listen-address.ts";
 import { ResolvedConfig } from "./resolved-config.ts";
 import { settings } from "./settings.ts";
 import { UsageError } from "./usage-error.ts";
 
-/** What is configured. */
+/** The configuration of a server process. */
 export interface Configuration {
 	readonly listen: ListenAddress;
 	readonly dataDirectory: string;
 	readonly storage: "sqlite" | "memory" | "etcd";
-	/** Where etcd is, if that is the storage. */
-	readonly etcd?: EtcdChoice;
-	/** What all resources may take, in bytes. */
+	/** Present if the storage is etcd. */
+	readonly etcd?: EtcdSettings;
+	/** The limit on the memory of all resources, in bytes. */
 	readonly memoryLimitBytes?: number;
 	readonly onStorageFailure?: "exit" | "stay";
-	/** Paths of module files, as given. */
+	/** Paths of module files, as configured. */
 	readonly modules: readonly string[];
 	readonly tls?: TlsFiles;
-	/** Absent: everyone has full rights. */
+	/** If absent, every caller has full rights. */
 	readonly access?: AccessOptions;
 	readonly allowAnonymous: boolean;
 	readonly allowedHosts?: readonly string[];
 	readonly cors?: CorsOptions;
-	/** Absent: there is no other deployment. */
+	/** If absent, there are no other deployments. */
 	readonly deployment?: DeploymentOptions;
-	/** Limits that are not left as they are. */
+	/** Limits that differ from the defaults. */
 	readonly limits: Partial<ListenerLimits>;
 	readonly callLimits: Partial<CallLimits>;
 	readonly stopLimitMs?: number;
@@ -42,16 +47,17 @@ export interface Configuration {
 	readonly otlpEndpoint?: URL;
 }
 
-/** What the command line asks for. */
+/** The command on the command line. */
 export type Command =
 	| { readonly kind: "help" }
 	| { readonly kind: "serve"; readonly configuration: Configuration };
 
 /**
- * Reads what is configured: by flags, then by the environment, then by the file that `--config` names.
+ * Reads the configuration from flags, the environment and the file that `--config` names, in that order of
+ * precedence.
  *
- * @param args what follows the program's name.
- * @throws UsageError or FileError that names what is unknown, malformed or missing, and where it stands.
+ * @param args the arguments of the program.
+ * @throws UsageError or FileError that names the setting which is unknown, malformed or missing, and its location.
  */
 export function parseCommandLine(
 	args: readonly string[],
@@ -70,14 +76,14 @@ export function parseCommandLine(
 function configurationOf(config: ResolvedConfig): Configuration {
 	config.check();
 	const storage = config.get(settings.storage) ?? "sqlite";
-	const etcd = storage === "etcd" ? etcdChoice(config) : refuseEtcdSettings(config);
+	const etcd = storage === "etcd" ? etcdSettings(config) : refuseEtcdSettings(config);
 	const tls = tlsFiles(config);
 	const access = accessOptions(config);
 	const listen = config.get(settings.listen) ?? { host: "127.0.0.1", port: 7575 };
 	const allowAnonymous = config.get(settings.allowAnonymous) ?? false;
 	if (access === undefined && !allowAnonymous && !isLoopback(listen)) {
 		throw new UsageError(
-			`${config.nameOf(settings.listen)} ${formatListenAddress(listen)} is beyond this machine, where everyone who reaches it would have full rights: say who may do what with --access-file or --jwt-jwks-url, listen on 127.0.0.1 or [::1], or accept it with --allow-anonymous`,
+			`${config.nameOf(settings.listen)} ${formatListenAddress(listen)} is reachable from other machines, and every caller would have full rights: restrict access with --access-file, listen on 127.0.0.1 or [::1], or accept this with --allow-anonymous`,
 		);
 	}
 	const allowedHosts = config.all(settings.allowedHosts);
@@ -106,7 +112,7 @@ function configurationOf(config: ResolvedConfig): Configuration {
 		callLimits: present({
 			callsInFlight: config.get(settings.callsInFlight),
 			streamsInFlight: config.get(settings.streamsInFlight),
-			streamsPerSubject: config.get(settings.watchesPerToken),
+			streamsPerSubject: config.get(settings.streamsPerSubject),
 			callsPerSecond: config.get(settings.callsPerSecond),
 			callBurst: config.get(settings.callBurst),
 			bytesPerSecond: config.get(settings.bytesPerSecond),
@@ -119,7 +125,7 @@ function configurationOf(config: ResolvedConfig): Configuration {
 			etcd: etcd ?? undefined,
 			tls,
 			access,
-			deployment: deploymentChoice(config),
+			deployment: deploymentSettings(config),
 			memoryLimitBytes: config.get(settings.memoryLimit),
 			onStorageFailure: config.get(settings.onStorageFailure),
 			stopLimitMs: config.get(settings.stopTimeout),
@@ -129,7 +135,7 @@ function configurationOf(config: ResolvedConfig): Configuration {
 }
 
 function tlsFiles(config: ResolvedConfig): TlsFiles | undefined {
-	together(config, settings.tlsCertFile, settings.tlsKeyFile);
+	requireBoth(config, settings.tlsCertFile, settings.tlsKeyFile);
 	const certFile = config.get(settings.tlsCertFile);
 	const keyFile = config.get(settings.tlsKeyFile);
 	const clientCaFile = config.get(settings.tlsClientCaFile);
@@ -148,7 +154,7 @@ function accessOptions(config: ResolvedConfig): AccessOptions | undefined {
 	const file = config.get(settings.accessFile);
 	const jwt = jwtOptions(config);
 	if (jwt !== undefined && file === undefined) {
-		throw new UsageError("JWTs need --access-file, which says what their bearers may do");
+		throw new UsageError("JWTs need --access-file, which grants rights to their bearers");
 	}
 	return file === undefined ? undefined : { file, ...present({ jwt }) };
 }
@@ -167,22 +173,22 @@ function jwtOptions(config: ResolvedConfig): JwtOptions | undefined {
 	}
 	if (file !== undefined && address !== undefined) {
 		throw new UsageError(
-			`${config.nameOf(settings.jwtJwksFile)} and ${config.nameOf(settings.jwtJwksUrl)}: give one of them`,
+			`${config.nameOf(settings.jwtJwksFile)} and ${config.nameOf(settings.jwtJwksUrl)} exclude each other: set one of them`,
 		);
 	}
 	if (issuer === undefined || audience === undefined) {
 		throw new UsageError(
-			"JWTs need --jwt-issuer and --jwt-audience: without them, those for others would be taken",
+			"JWTs need --jwt-issuer and --jwt-audience: without them, tokens for other services would be accepted",
 		);
 	}
 	return { issuer, audience, keys: file !== undefined ? { file } : { url: address ?? never() } };
 }
 
 function never(): never {
-	throw new Error("one of both is there");
+	throw new Error("either the file or the URL is set");
 }
 
-/** The object without what is undefined. */
+/** The object without properties that are undefined. */
 function present<Value extends object>(
 	value: Value,
 ): { [Key in keyof Value]?: Exclude<Value[Key], undefined> } {

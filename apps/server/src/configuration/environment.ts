@@ -3,12 +3,12 @@ import type { AnySetting } from "./setting.ts";
 import { allSettings } from "./settings.ts";
 import { UsageError } from "./usage-error.ts";
 
-/** What the variables of others look like: the command line's, tests', and Kubernetes' for a service. */
-const ofOthers =
+/** Variables that are not the server's: of the command line, of tests, and of Kubernetes for a service. */
+const foreignVariable =
 	/^PLINTH_(?:CONTEXT|SERVER|TOKEN|NAMESPACE|PARTITION|SEEDS|CLI_.*|.*_SERVICE_(?:HOST|PORT.*)|SERVICE_(?:HOST|PORT.*)|PORT(?:_.*)?|.*_PORT(?:_\d+_.*)?)$/;
 
 /**
- * Reads the variables that begin with `PLINTH_`. One that is set to nothing counts as absent.
+ * Reads the variables that begin with `PLINTH_`. An empty one counts as absent.
  *
  * @throws UsageError that names the variable which is unknown.
  */
@@ -23,9 +23,9 @@ export function readEnvironment(environment: Readonly<Record<string, string | un
 		if (setting !== undefined) {
 			const texts = setting.kind === "list" ? text.split(",") : [text];
 			source.set(setting, { name: variable, texts });
-		} else if (!ofOthers.test(variable)) {
+		} else if (!foreignVariable.test(variable)) {
 			throw new UsageError(
-				`unknown variable ${variable} in the environment: --help lists those that there are`,
+				`unknown variable ${variable} in the environment: see --help for those that exist`,
 			);
 		}
 	}

@@ -4,7 +4,7 @@ import type { AnySetting } from "./setting.ts";
 import { allSettings } from "./settings.ts";
 import { UsageError } from "./usage-error.ts";
 
-/** What flags say, and whether they ask for help. */
+/** The values of flags, and whether `--help` is among them. */
 export interface Flags {
 	readonly help: boolean;
 	readonly source: Source;
@@ -25,10 +25,10 @@ const options = Object.fromEntries([
 /**
  * Reads flags.
  *
- * @throws UsageError that names the argument which is unknown, repeated or lacks a value.
+ * @throws UsageError that names the argument which is unknown, is repeated or lacks a value.
  */
 export function readFlags(args: readonly string[]): Flags {
-	// Not strict: its own messages name neither the known flags nor the way out.
+	// Not strict: the messages of parseArgs name neither the known flags nor what to do.
 	const { tokens } = parseArgs({ args: [...args], options, strict: false, tokens: true });
 	const source = new Map<AnySetting, ResolvedValue>();
 	let help = false;
@@ -38,7 +38,7 @@ export function readFlags(args: readonly string[]): Flags {
 		}
 		if (token.kind === "positional") {
 			throw new UsageError(
-				`unexpected argument ${JSON.stringify(token.value)}: all arguments are flags, see --help`,
+				`unexpected argument ${JSON.stringify(token.value)}: all other arguments are flags, see --help`,
 			);
 		}
 		const { name, rawName, value, inlineValue } = token;
@@ -62,12 +62,12 @@ export function readFlags(args: readonly string[]): Flags {
 		}
 		if (!inlineValue && value.startsWith("-")) {
 			throw new UsageError(
-				`${rawName} needs a value, got the flag ${value}; a value that starts with a hyphen is written ${rawName}=${value}`,
+				`${rawName} needs a value, got the flag ${value}; write a value that starts with a hyphen as ${rawName}=${value}`,
 			);
 		}
 		const previous = source.get(setting)?.texts ?? [];
 		if (previous.length > 0 && setting.kind === "one") {
-			throw new UsageError(`${rawName} is given twice: give it once`);
+			throw new UsageError(`${rawName} is set twice: set it once`);
 		}
 		const texts = setting.kind === "list" ? value.split(",") : [value];
 		source.set(setting, { name: rawName, texts: [...previous, ...texts] });
@@ -76,5 +76,5 @@ export function readFlags(args: readonly string[]): Flags {
 }
 
 function knownFlags(): string {
-	return `known are ${[...allSettings.map(({ flag }) => `--${flag}`), "--help"].join(", ")}`;
+	return `known flags are ${[...allSettings.map(({ flag }) => `--${flag}`), "--help"].join(", ")}`;
 }

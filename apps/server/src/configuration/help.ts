@@ -4,28 +4,31 @@ import { allSettings } from "./settings.ts";
 const width = 100;
 const indent = 6;
 
-/** What `--help` prints. */
-export const help = `plinth-server: resources, controllers and their API on one port
+/** The output of `--help`. */
+export const help = `plinth-server: a control plane that serves resources and runs controllers
 
-  plinth-server [flags]            serve
-  plinth-server new-token          make a token, and its hash for the access file
-  plinth-server backup <file>      copy the sqlite storage of a server that does not run
-  plinth-server restore <file>     put such a copy in its place; what was there is kept
-  plinth-server etcd-restored      declare that etcd was restored while no server ran
+Usage:
+  plinth-server [flags]            run a server
+  plinth-server new-token          print a new token, and its hash for the access file
+  plinth-server backup <file>      back up the sqlite storage of a server that is not running
+  plinth-server restore <file>     restore such a backup; the replaced storage is kept
+  plinth-server etcd-restored      declare that etcd was restored while no server was running
 
-Each flag is a variable of the environment too, as PLINTH_ETCD_CA_FILE for --etcd-ca-file, and a key
-of the file that --config names, as caFile under etcd. Flags come first, then the environment.
+Each flag can also be set by an environment variable, such as PLINTH_ETCD_CA_FILE for --etcd-ca-file, or by
+a key in the file that --config names, such as caFile under etcd. Flags override environment variables, and
+those override the file.
 
+Flags:
 ${allSettings.map(explained).join("")}  --help
-      this text
+      print this text
 `;
 
 function explained(setting: AnySetting): string {
 	const usage =
 		setting.placeholder === "" ? `--${setting.flag}` : `--${setting.flag} ${setting.placeholder}`;
-	const again = setting.kind === "list" ? "; may be repeated" : "";
-	const defaultText = setting.defaultText === "" ? "" : ` [${setting.defaultText}]`;
-	return `  ${usage}\n${wrapped(`${setting.description}${again}${defaultText}`)}\n`;
+	const repeatable = setting.kind === "list" ? "; may be repeated" : "";
+	const defaultText = setting.defaultText === "" ? "" : ` (default: ${setting.defaultText})`;
+	return `  ${usage}\n${wrapped(`${setting.description}${repeatable}${defaultText}`)}\n`;
 }
 
 function wrapped(text: string): string {

@@ -1,16 +1,16 @@
 import { BlockList, isIP } from "node:net";
 
-/** Where a listener is to be reached. */
+/** The address that a listener listens on. */
 export interface ListenAddress {
 	/** A host name or an address, without brackets. */
 	readonly host: string;
-	/** 0 stands for any free port. */
+	/** 0 means any free port. */
 	readonly port: number;
 }
 
 const pattern = /^(?:\[(?<v6>[0-9A-Fa-f:.]+)\]|(?<host>[^:[\]\s]+)):(?<port>\d{1,5})$/;
 
-/** An address from `host:port` or `[v6]:port`, or `undefined` where it is neither. */
+/** Parses `host:port` or `[v6]:port`. Returns `undefined` if the value is neither. */
 export function parseListenAddress(value: string): ListenAddress | undefined {
 	const groups = pattern.exec(value)?.groups;
 	const host = groups?.v6 ?? groups?.host;
@@ -21,7 +21,7 @@ export function parseListenAddress(value: string): ListenAddress | undefined {
 	return { host, port };
 }
 
-/** `host:port`, with brackets where they are needed. */
+/** `host:port`, with brackets around an IPv6 address. */
 export function formatListenAddress(address: ListenAddress): string {
 	return `${isIP(address.host) === 6 ? `[${address.host}]` : address.host}:${address.port}`;
 }

@@ -1,17 +1,17 @@
 import { readFileSync } from "node:fs";
 import { type Document, isNode, isPair, LineCounter, parseDocument } from "yaml";
 
-/** A file that people write is wrong. The message begins with its name and line. */
+/** A file that people write is not valid. The message begins with its name and line. */
 export class FileError extends Error {
 	override readonly name = "FileError";
 }
 
-/** A YAML document that knows where its parts stand. */
+/** A YAML document with the locations of its parts. */
 export interface LocatedYaml {
 	readonly document: Document.Parsed;
-	/** What the document says, as plain values. */
+	/** The document as plain values. */
 	readonly value: unknown;
-	/** An error about the part at the path, or about what is around it where there is none. */
+	/** An error about the part at the path, or about the part around it if the document has none there. */
 	errorAt(path: readonly PropertyKey[], problem: string): FileError;
 	/** `file:line` of the part at the path. */
 	placeOf(path: readonly PropertyKey[]): string;
@@ -20,7 +20,7 @@ export interface LocatedYaml {
 /**
  * Reads a YAML file.
  *
- * @throws FileError where it can't be read, or is no YAML.
+ * @throws FileError if it can't be read or is not YAML.
  */
 export function readYaml(file: string): LocatedYaml {
 	let text: string;
@@ -35,7 +35,7 @@ export function readYaml(file: string): LocatedYaml {
 /**
  * Parses the content of a YAML file.
  *
- * @throws FileError where it is no YAML, or says a thing twice.
+ * @throws FileError if it is not YAML or repeats a key.
  */
 export function parseYaml(file: string, text: string): LocatedYaml {
 	const lines = new LineCounter();
@@ -61,7 +61,7 @@ export function parseYaml(file: string, text: string): LocatedYaml {
 	};
 }
 
-/** Where the part at the path begins: its key, where it has one. */
+/** Where the part at the path begins: at its key, if it has one. */
 function offsetOf(document: Document.Parsed, path: readonly PropertyKey[]): number | undefined {
 	const last = path.at(-1);
 	const parent = path.length === 0 ? undefined : document.getIn(path.slice(0, -1), true);

@@ -2,30 +2,30 @@ import { type AnySetting, BadValue, type Setting } from "./setting.ts";
 import { allSettings } from "./settings.ts";
 import { UsageError } from "./usage-error.ts";
 
-/** What one source says about one setting. */
+/** The value that one source has for a setting. */
 export interface ResolvedValue {
-	/** The setting as the source names it, with its place: `--listen`, `plinth.yaml:3: listen`. */
+	/** The setting as the source names it, with its location: `--listen`, `plinth.yaml:3: listen`. */
 	readonly name: string;
-	/** The values as they were written; one, unless the setting is a list. */
+	/** The values as written; one, unless the setting is a list. */
 	readonly texts: readonly string[];
 }
 
-/** What one source says about settings. */
+/** The values of one source. */
 export type Source = ReadonlyMap<AnySetting, ResolvedValue>;
 
-/** What is configured: for each setting what the first source says that has it. */
+/** The configuration: each setting has the value of the first source that sets it. */
 export class ResolvedConfig {
 	readonly #sources: readonly Source[];
 
-	/** @param sources in the order in which they are asked. */
+	/** @param sources in the order of precedence. */
 	constructor(sources: readonly Source[]) {
 		this.#sources = sources;
 	}
 
 	/**
-	 * The value of a setting, or `undefined` where nothing gives it.
+	 * The value of a setting, or `undefined` if no source sets it.
 	 *
-	 * @throws UsageError that names the setting and its place.
+	 * @throws UsageError that names the setting and its location.
 	 */
 	get<Value>(setting: Setting<Value>): Value | undefined {
 		return this.all(setting).at(-1);
@@ -37,17 +37,17 @@ export class ResolvedConfig {
 		return value?.texts.map((text) => parsed(setting, value.name, text)) ?? [];
 	}
 
-	/** Whether anything gives the setting. */
+	/** Whether a source sets it. */
 	has(setting: AnySetting): boolean {
 		return this.#find(setting) !== undefined;
 	}
 
-	/** How whoever gave the setting names it; where nobody did, as a flag. */
+	/** The name of a setting in the source that sets it, or its flag if none does. */
 	nameOf(setting: AnySetting): string {
 		return this.#find(setting)?.name ?? `--${setting.flag}`;
 	}
 
-	/** Reads all values, so that the first bad one is found. */
+	/** Parses all values. @throws UsageError about the first that is not valid. */
 	check(): void {
 		for (const setting of allSettings) {
 			this.all(setting);

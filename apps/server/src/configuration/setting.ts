@@ -1,29 +1,29 @@
-/** A value is not what its setting takes. The message completes `<name> "<value>" …`. */
+/** A value is not valid for its setting. The message completes `<name> "<value>" …`. */
 export class BadValue extends Error {
 	override readonly name = "BadValue";
 }
 
-/** One thing that can be configured, wherever its value comes from. */
+/** One setting, whichever source its value comes from. */
 export interface Setting<Value> {
-	/** Where it stands in a configuration file, as `etcd.caFile`. The other names follow from it. */
+	/** Its key in a configuration file, such as `etcd.caFile`. The other names are derived from it. */
 	readonly path: string;
-	/** As `etcd-ca-file`, without the hyphens in front. */
+	/** Such as `etcd-ca-file`, without the leading hyphens. */
 	readonly flag: string;
-	/** As `PLINTH_ETCD_CA_FILE`. */
+	/** Such as `PLINTH_ETCD_CA_FILE`. */
 	readonly variable: string;
-	/** A list may be given several times, with commas between values, or as a list in the file. */
+	/** A list is a repeated flag, values separated by commas, or a list in the file. */
 	readonly kind: "one" | "list" | "switch";
-	/** What a value looks like, as `<host:port>`, for help. */
+	/** The form of a value in the help text, such as `<host:port>`. */
 	readonly placeholder: string;
-	/** What it is for, in one line. */
+	/** Its purpose, in one line. */
 	readonly description: string;
-	/** What holds where it is not given, for help. */
+	/** The default as the help text shows it. */
 	readonly defaultText: string;
 	/** @throws BadValue. */
 	parse(text: string): Value;
 }
 
-/** What all settings have besides their values. */
+/** A setting with a value of any type. */
 export type AnySetting = Setting<unknown>;
 
 /** The parts of a setting that can't be derived. */
@@ -31,7 +31,7 @@ interface SettingParts<Value> {
 	readonly placeholder: string;
 	readonly description: string;
 	readonly defaultText?: string;
-	/** Where it differs from the path. */
+	/** Only if it differs from the path. */
 	readonly flag?: string;
 	readonly parse: (text: string) => Value;
 }
@@ -55,19 +55,19 @@ export function list<Value>(path: string, parts: SettingParts<Value>): Setting<V
 	return setting("list", path, parts);
 }
 
-/** A setting that is on or off: a flag without a value, `true` or `false` elsewhere. */
+/** A setting that is on or off: a flag without a value, `true` or `false` in other sources. */
 export function toggle(path: string, description: string): Setting<boolean> {
-	return setting("switch", path, { placeholder: "", description, parse: truth });
+	return setting("switch", path, { placeholder: "", description, parse: parseBoolean });
 }
 
-function truth(text: string): boolean {
+function parseBoolean(text: string): boolean {
 	if (text !== "true" && text !== "false") {
 		throw new BadValue("is neither true nor false");
 	}
 	return text === "true";
 }
 
-/** `etcd.caFile` as `etcd-ca-file`. */
+/** `etcd-ca-file` for `etcd.caFile`. */
 function flagOf(path: string): string {
 	return path.replaceAll(".", "-").replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }

@@ -14,43 +14,44 @@ import {
 } from "./value-parsers.ts";
 
 /**
- * All that can be configured, in the order of the help. A new setting is a line here, and its use in
- * configuration.ts: flags, environment, file and help follow.
+ * All settings, in the order of the help text. To add one, add an entry here and its use to configuration.ts:
+ * the flag, the variable, the key in the file and the help text are derived.
  */
 export const settings = {
 	config: one("config", {
 		placeholder: "<file>",
-		description: "a YAML file with any of what follows; flags come first, then the environment",
+		description: "read settings from this YAML file",
 		parse: text,
 	}),
 	listen: one("listen", {
 		placeholder: "<host:port>",
-		description: "where to listen; port 0 takes a free one",
+		description: "listen on this address; port 0 selects a free port",
 		defaultText: "127.0.0.1:7575",
 		parse: address,
 	}),
 	dataDir: one("dataDir", {
-		placeholder: "<folder>",
-		description: "where the sqlite storage keeps its files",
+		placeholder: "<directory>",
+		description: "the directory of the sqlite storage",
 		defaultText: "./data",
 		parse: text,
 	}),
 	storage: one("storage", {
 		placeholder: "sqlite|memory|etcd",
-		description: "memory forgets everything when it stops",
+		description: "the storage; memory loses everything when the server stops",
 		defaultText: "sqlite",
 		parse: oneOf("sqlite", "memory", "etcd"),
 	}),
 	memoryLimit: one("memoryLimit", {
 		placeholder: "<size>",
-		description: "what all resources may take, as 2GiB: from 80 % of it on, nothing may grow",
+		description:
+			"the memory that all resources may use, such as 2GiB; above 80 % of it, writes that grow the state are refused",
 		defaultText: "none",
 		parse: size,
 	}),
 	onStorageFailure: one("onStorageFailure", {
 		placeholder: "exit|stay",
 		description:
-			"after the storage fails, exit with code 1 once limits.stopTimeout has passed, or stay up without writes, for inspection",
+			"after the storage has failed: exit with code 1 after --limits-stop-timeout, or stay up without writes, for inspection",
 		defaultText: "exit",
 		parse: oneOf("exit", "stay"),
 	}),
@@ -58,44 +59,44 @@ export const settings = {
 		flag: "module",
 		placeholder: "<file>",
 		description:
-			"types and controllers of an application: a TypeScript or JavaScript file whose default export is defineModule({…})",
+			"load the types, controllers and services of an application: a TypeScript or JavaScript file whose default export is defineModule({…})",
 		parse: text,
 	}),
 
 	etcdEndpoints: list("etcd.endpoints", {
 		placeholder: "<url,…>",
-		description: "the members of etcd, as http://127.0.0.1:2379",
+		description: "the members of etcd, such as http://127.0.0.1:2379",
 		parse: etcdEndpoint,
 	}),
 	etcdPrefix: one("etcd.prefix", {
 		placeholder: "<prefix>",
-		description: "what all keys begin with: servers that share it are one cluster",
+		description: "the prefix of all keys; servers with the same prefix form one cluster",
 		defaultText: "/plinth",
 		parse: text,
 	}),
 	etcdCaFile: one("etcd.caFile", {
 		placeholder: "<file>",
-		description: "whose certificates to trust as etcd's, PEM",
+		description: "the certificate authorities to trust for etcd, PEM",
 		parse: text,
 	}),
 	etcdCertFile: one("etcd.certFile", {
 		placeholder: "<file>",
-		description: "the server's own certificate for etcd, PEM",
+		description: "the client certificate to present to etcd, PEM",
 		parse: text,
 	}),
 	etcdKeyFile: one("etcd.keyFile", {
 		placeholder: "<file>",
-		description: "its key, PEM",
+		description: "the key of that client certificate, PEM",
 		parse: text,
 	}),
 	etcdUser: one("etcd.user", {
 		placeholder: "<name>",
-		description: "where etcd asks who it is",
+		description: "authenticate to etcd as this user",
 		parse: text,
 	}),
 	etcdPasswordFile: one("etcd.passwordFile", {
 		placeholder: "<file>",
-		description: "the user's password",
+		description: "the password of that user",
 		parse: text,
 	}),
 
@@ -106,12 +107,12 @@ export const settings = {
 	}),
 	tlsKeyFile: one("tls.keyFile", {
 		placeholder: "<file>",
-		description: "its key, PEM",
+		description: "the key of that certificate, PEM; read again when it changes",
 		parse: text,
 	}),
 	tlsClientCaFile: one("tls.clientCaFile", {
 		placeholder: "<file>",
-		description: "mutual TLS: only clients with a certificate of these authorities, PEM",
+		description: "mutual TLS: accept only clients with a certificate of these authorities, PEM",
 		parse: text,
 	}),
 
@@ -123,219 +124,227 @@ export const settings = {
 	}),
 	allowAnonymous: toggle(
 		"allowAnonymous",
-		"listen beyond this machine although everyone who reaches it has full rights",
+		"accept connections from other machines without tokens: every caller has full rights",
 	),
 	allowedHosts: list("allowedHosts", {
 		placeholder: "<name,…>",
 		description:
-			"host names of this server: without tokens, requests are accepted for localhost, IP addresses and these",
+			"host names of this server; without tokens, only requests to localhost, IP addresses and these names are accepted",
 		parse: hostName,
 	}),
 	corsAllowedOrigins: list("cors.allowedOrigins", {
 		placeholder: "<origin,…>",
 		description:
-			"web pages that may call this server, as https://console.example; other pages are refused",
+			"origins of web pages that may call this server, such as https://console.example; other origins are refused",
 		parse: webOrigin,
 	}),
 	jwtJwksFile: one("jwt.jwksFile", {
 		placeholder: "<file>",
-		description: "take JWTs that are signed with these keys; read again when it changes",
+		description:
+			"accept JWTs that are signed with a key of this JSON Web Key Set; read again when it changes",
 		parse: text,
 	}),
 	jwtJwksUrl: one("jwt.jwksUrl", {
 		placeholder: "<url>",
-		description: "the same, from an address",
+		description: "accept JWTs that are signed with a key of the JSON Web Key Set at this URL",
 		parse: url,
 	}),
-	jwtIssuer: one("jwt.issuer", { placeholder: "<iss>", description: "whose JWTs", parse: text }),
+	jwtIssuer: one("jwt.issuer", {
+		placeholder: "<iss>",
+		description: "the issuer (iss) that JWTs must have",
+		parse: text,
+	}),
 	jwtAudience: one("jwt.audience", {
 		placeholder: "<aud>",
-		description: "for whom they are",
+		description: "the audience (aud) that JWTs must have",
 		parse: text,
 	}),
 
 	messageBytes: one("limits.messageBytes", {
 		placeholder: "<size>",
-		description: "the largest message of a request",
+		description: "the maximum size of one request message",
 		defaultText: "4MiB",
 		parse: size,
 	}),
 	messageFields: one("limits.messageFields", {
 		placeholder: "<number>",
-		description: "the fields of one message of a request, counted before it is decoded",
+		description:
+			"the maximum number of fields in one request message, counted before it is decoded",
 		defaultText: "250000",
 		parse: count,
 	}),
 	connections: one("limits.connections", {
 		placeholder: "<number>",
-		description: "open connections",
+		description: "the maximum number of open connections",
 		defaultText: "10000",
 		parse: count,
 	}),
 	streamsPerConnection: one("limits.streamsPerConnection", {
 		placeholder: "<number>",
-		description: "calls at once on one HTTP/2 connection",
+		description: "the maximum number of concurrent calls on one HTTP/2 connection",
 		defaultText: "1024",
 		parse: count,
 	}),
 	callsInFlight: one("limits.callsInFlight", {
 		placeholder: "<number>",
-		description: "calls whose response has not been read, excluding streams and health checks",
+		description:
+			"the maximum number of calls whose response has not been read, excluding streams and health checks",
 		defaultText: "2000",
 		parse: count,
 	}),
 	streamsInFlight: one("limits.streamsInFlight", {
 		placeholder: "<number>",
-		description: "streams at once, watches among them",
+		description: "the maximum number of concurrent streams, including watches",
 		defaultText: "20000",
 		parse: count,
 	}),
-	watchesPerToken: one("limits.watchesPerToken", {
+	streamsPerSubject: one("limits.streamsPerSubject", {
 		placeholder: "<number>",
-		description: "streams at once of one token's subject",
+		description: "the maximum number of concurrent streams of one subject, over all its tokens",
 		defaultText: "5000",
 		parse: count,
 	}),
 	callsPerSecond: one("limits.callsPerSecond", {
 		placeholder: "<number>",
-		description: "calls of one token's subject, on average",
+		description: "calls per second of one subject, on average",
 		defaultText: "10000",
 		parse: count,
 	}),
 	callBurst: one("limits.callBurst", {
 		placeholder: "<number>",
-		description: "calls that it may make at once after an idle period",
+		description: "calls that a subject may make at once after an idle period",
 		defaultText: "20000",
 		parse: count,
 	}),
 	bytesPerSecond: one("limits.bytesPerSecond", {
 		placeholder: "<size>",
-		description: "bytes read per second from one subject, on average",
+		description: "request bytes read per second from one subject, on average",
 		defaultText: "64MiB",
 		parse: size,
 	}),
 	byteBurst: one("limits.byteBurst", {
 		placeholder: "<size>",
-		description: "bytes read from one subject at once after an idle period",
+		description: "request bytes read at once from one subject after an idle period",
 		defaultText: "256MiB",
 		parse: size,
 	}),
 	headersTimeout: one("limits.headersTimeout", {
-		placeholder: "<time>",
-		description: "a connection without complete headers by then is closed",
+		placeholder: "<duration>",
+		description: "close a connection that has not sent complete headers after this time",
 		defaultText: "10s",
 		parse: duration,
 	}),
 	requestTimeout: one("limits.requestTimeout", {
-		placeholder: "<time>",
-		description: "a call whose request has not arrived by then is ended",
+		placeholder: "<duration>",
+		description: "end a call whose request has not arrived after this time",
 		defaultText: "1m",
 		parse: duration,
 	}),
 	streamIdle: one("limits.streamIdle", {
-		placeholder: "<time>",
-		description: "a client or bidi stream without a message for this long is ended",
+		placeholder: "<duration>",
+		description: "end a client or bidirectional stream without a message for this long",
 		defaultText: "5m",
 		parse: duration,
 	}),
 	writeStall: one("limits.writeStall", {
-		placeholder: "<time>",
-		description: "a call whose client reads nothing of its response for this long is ended",
+		placeholder: "<duration>",
+		description: "end a call whose client has read nothing of its response for this long",
 		defaultText: "30s",
 		parse: duration,
 	}),
 	pendingBytesPerConnection: one("limits.pendingBytesPerConnection", {
 		placeholder: "<size>",
-		description: "unread response bytes per connection, which a single response may exceed",
+		description:
+			"the maximum of unread response bytes per connection; a single response may exceed it",
 		defaultText: "64MiB",
 		parse: size,
 	}),
 	pendingBytes: one("limits.pendingBytes", {
 		placeholder: "<size>",
-		description: "unread response bytes in total",
+		description: "the maximum of unread response bytes in total",
 		defaultText: "256MiB",
 		parse: size,
 	}),
 	incompleteBytes: one("limits.incompleteBytes", {
 		placeholder: "<size>",
 		description:
-			"bytes of incomplete request messages in total, at least 4 times limits.messageBytes",
+			"the maximum of bytes of incomplete request messages in total, at least 4 times --limits-message-bytes",
 		defaultText: "256MiB",
 		parse: size,
 	}),
 	healthWatchesPerConnection: one("limits.healthWatchesPerConnection", {
 		placeholder: "<number>",
-		description: "health watches per connection",
+		description: "the maximum number of health watches per connection",
 		defaultText: "64",
 		parse: count,
 	}),
 	healthWatches: one("limits.healthWatches", {
 		placeholder: "<number>",
-		description: "health watches in total",
+		description: "the maximum number of health watches in total",
 		defaultText: "1000",
 		parse: count,
 	}),
 	stopTimeout: one("limits.stopTimeout", {
-		placeholder: "<time>",
-		description: "what running calls get to finish when the server stops",
+		placeholder: "<duration>",
+		description: "how long running calls may continue when the server stops",
 		defaultText: "10s",
 		parse: duration,
 	}),
 
 	internalListen: one("internalListen", {
 		placeholder: "<host:port>",
-		description: "where to listen for other deployments; with deployment settings only",
+		description: "listen on this address for other deployments",
 		parse: address,
 	}),
 	deploymentService: one("deployment.service", {
 		placeholder: "<name>",
 		description:
-			"take part as a deployment of this service, as iam; the service meta keeps the registry",
+			"run as a deployment of this service, such as iam; the service meta holds the registry of deployments",
 		parse: label,
 	}),
 	deploymentRegion: one("deployment.region", {
 		placeholder: "<name>",
-		description: "in this region, as us-west2",
+		description: "the region of the deployment, such as us-west2",
 		parse: label,
 	}),
 	deploymentVersion: one("deployment.version", {
 		placeholder: "<version>",
-		description: "announce this version of the API until another one is wanted",
-		defaultText: "the newest of the modules",
+		description: "the API version to announce until operators request another one",
+		defaultText: "the newest version of the modules",
 		parse: text,
 	}),
 	deploymentAddress: one("deployment.address", {
 		placeholder: "<url>",
-		description: "where other deployments reach --internal-listen, as http://10.0.0.1:7576",
-		defaultText: "http:// and --internal-listen",
+		description:
+			"the URL under which other deployments reach --internal-listen, such as http://10.0.0.1:7576",
+		defaultText: "http://<--internal-listen>",
 		parse: url,
 	}),
 	deploymentMetaAddresses: list("deployment.metaAddresses", {
 		placeholder: "<url,…>",
-		description:
-			"where deployments of the meta service are reached, in the order in which to try them",
+		description: "URLs of the deployments of the meta service, in the order in which to try them",
 		parse: url,
 	}),
 	deploymentCredentialFile: one("deployment.credentialFile", {
 		placeholder: "<file>",
 		description:
-			"the credential that all deployments share: the first line is sent, all lines are taken; read again when it changes",
+			"the credential that all deployments share: the first line is sent, all lines are accepted; read again when it changes",
 		parse: text,
 	}),
 
 	logLevel: one("logLevel", {
 		placeholder: "debug|info|warn|error",
-		description: "what is logged to standard error at least",
+		description: "the lowest level that is logged, to standard error",
 		defaultText: "info",
 		parse: oneOf("debug", "info", "warn", "error"),
 	}),
 	otlpEndpoint: one("otlpEndpoint", {
 		placeholder: "<url>",
 		description:
-			"send traces to this OpenTelemetry collector, by OTLP over HTTP, as http://127.0.0.1:4318",
+			"send traces to this OpenTelemetry collector by OTLP over HTTP, such as http://127.0.0.1:4318",
 		parse: url,
 	}),
 } as const satisfies Readonly<Record<string, Setting<unknown>>>;
 
-/** All settings in their order. */
+/** All settings, in the order of the help text. */
 export const allSettings: readonly AnySetting[] = Object.values(settings);

@@ -98,22 +98,28 @@ describe("what is configured", () => {
 
 describe("a file that is wrong stops the start with the line", () => {
 	it.each([
-		["listen: 127.0.0.1:1\nlisen: x\n", /plinth\.yaml:2: unknown key lisen: known are listen, /],
-		["etcd:\n  prefix: /a\n  peers: x\n", /:3: unknown key etcd\.peers: known are endpoints, /],
+		[
+			"listen: 127.0.0.1:1\nlisen: x\n",
+			/plinth\.yaml:2: unknown key lisen: known keys are listen, /,
+		],
+		[
+			"etcd:\n  prefix: /a\n  peers: x\n",
+			/:3: unknown key etcd\.peers: known keys are endpoints, /,
+		],
 		["config: other.yaml\n", /:1: unknown key config/],
 		["\n\nlisten: here\n", /:3: listen "here" is not <host>:<port>/],
-		["listen: 0.0.0.0:1\n", /:1: listen 0\.0\.0\.0:1 is beyond this machine/],
+		["listen: 0.0.0.0:1\n", /:1: listen 0\.0\.0\.0:1 is reachable from other machines/],
 		["memoryLimit: lots\n", /:1: memoryLimit "lots" is not a size above 0/],
 		["limits:\n  callsInFlight: 0\n", /:2: limits\.callsInFlight "0" is not a whole number/],
-		["limits:\n  stopTimeout: 10\n", /:2: limits\.stopTimeout "10" is not a time above 0/],
+		["limits:\n  stopTimeout: 10\n", /:2: limits\.stopTimeout "10" is not a duration above 0/],
 		["allowAnonymous: yes\n", /:1: allowAnonymous "yes" is neither true nor false/],
 		["etcd: 5\n", /:1: etcd is a section/],
-		["- listen\n", /:1: a configuration is made of keys/],
-		["listen: [a, b]\n", /:1: listen needs one value/],
-		["listen:\n", /:1: listen needs one value/],
+		["- listen\n", /:1: the configuration must be keys/],
+		["listen: [a, b]\n", /:1: listen needs a single value/],
+		["listen:\n", /:1: listen needs a single value/],
 		["listen: a\nlisten: b\n", /:2: Map keys must be unique/],
 		["listen: 'a\n", /plinth\.yaml:\d: /],
-		["tls:\n  certFile: a.pem\n", /:2: tls\.certFile and --tls-key-file are given together/],
+		["tls:\n  certFile: a.pem\n", /:2: tls\.certFile and --tls-key-file need each other/],
 		["jwt:\n  issuer: x\n", /:2: jwt\.issuer needs --jwt-jwks-file or --jwt-jwks-url/],
 	])("%j", (content, message) => {
 		expect(() => configured(["--config", file(content)])).toThrow(message);
@@ -127,8 +133,8 @@ describe("a file that is wrong stops the start with the line", () => {
 describe("a variable that is wrong stops the start with its name", () => {
 	it.each([
 		[{ PLINTH_LISEN: "x" }, "unknown variable PLINTH_LISEN in the environment"],
-		[{ PLINTH_STORAGE: "disk" }, 'PLINTH_STORAGE "disk" is neither sqlite, memory nor etcd'],
-		[{ PLINTH_ETCD_PREFIX: "/a" }, "PLINTH_ETCD_PREFIX is for --storage etcd"],
+		[{ PLINTH_STORAGE: "disk" }, 'PLINTH_STORAGE "disk" is not one of sqlite, memory, etcd'],
+		[{ PLINTH_ETCD_PREFIX: "/a" }, "PLINTH_ETCD_PREFIX needs --storage etcd"],
 		[
 			{ PLINTH_JWT_JWKS_FILE: "keys.json", PLINTH_ACCESS_FILE: "a.yaml" },
 			"JWTs need --jwt-issuer and --jwt-audience",

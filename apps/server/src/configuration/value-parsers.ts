@@ -13,7 +13,7 @@ export function text(value: string): string {
 	return value;
 }
 
-/** A name as resources have it. */
+/** A valid name of a resource. */
 export function label(value: string): string {
 	const problem = labelProblem(value);
 	if (problem !== undefined) {
@@ -27,7 +27,7 @@ export function address(value: string): ListenAddress {
 	const parsed = parseListenAddress(value);
 	if (parsed === undefined) {
 		throw new BadValue(
-			"is not <host>:<port>, as 127.0.0.1:7575 or [::1]:7575, with a port up to 65535",
+			"is not <host>:<port>, such as 127.0.0.1:7575 or [::1]:7575, with a port up to 65535",
 		);
 	}
 	return parsed;
@@ -38,7 +38,7 @@ export function oneOf<Word extends string>(...words: readonly Word[]): (value: s
 	return (value) => {
 		const word = words.find((each) => each === value);
 		if (word === undefined) {
-			throw new BadValue(`is neither ${words.slice(0, -1).join(", ")} nor ${words.at(-1)}`);
+			throw new BadValue(`is not one of ${words.join(", ")}`);
 		}
 		return word;
 	};
@@ -55,13 +55,13 @@ const sizeUnits: Readonly<Record<string, number>> = {
 	GB: 1000 ** 3,
 };
 
-/** A number of bytes, as `2GiB`, above 0. */
+/** A number of bytes above 0, such as `2GiB`. */
 export function size(value: string): number {
 	const groups = /^(?<number>\d+(?:\.\d+)?) ?(?<unit>[A-Za-z]*)$/.exec(value)?.groups;
 	const unit = sizeUnits[groups?.unit ?? ""];
 	const bytes = Math.floor(Number(groups?.number) * (unit ?? Number.NaN));
 	if (!(bytes > 0) || !Number.isSafeInteger(bytes)) {
-		throw new BadValue("is not a size above 0, as 512MiB or 2GiB");
+		throw new BadValue("is not a size above 0, such as 512MiB or 2GiB");
 	}
 	return bytes;
 }
@@ -73,12 +73,12 @@ const durationUnits: Readonly<Record<string, number>> = {
 	h: 3_600_000,
 };
 
-/** A time in milliseconds, as `10s`, above 0. */
+/** A duration above 0, such as `10s`, in milliseconds. */
 export function duration(value: string): number {
 	const groups = /^(?<number>\d+(?:\.\d+)?) ?(?<unit>ms|s|m|h)$/.exec(value)?.groups;
 	const milliseconds = Number(groups?.number) * (durationUnits[groups?.unit ?? ""] ?? Number.NaN);
 	if (!(milliseconds > 0) || !Number.isFinite(milliseconds)) {
-		throw new BadValue("is not a time above 0 with its unit, as 500ms, 10s or 5m");
+		throw new BadValue("is not a duration above 0 with a unit, such as 500ms, 10s or 5m");
 	}
 	return milliseconds;
 }
@@ -110,7 +110,7 @@ export function etcdEndpoint(value: string): string {
 		parsed.pathname !== "/"
 	) {
 		throw new BadValue(
-			"is not a URL of an etcd member, as http://127.0.0.1:2379; several are separated by commas",
+			"is not the URL of an etcd member, such as http://127.0.0.1:2379; separate several by commas",
 		);
 	}
 	return parsed.origin;

@@ -1,17 +1,17 @@
 import { Code, ConnectError, type Interceptor, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, Http2SessionManager } from "@connectrpc/connect-node";
 
-/** One connection to each other deployment, by address. */
+/** One connection to each of the other deployments, by address. */
 export class Connections {
 	readonly #interceptor: Interceptor;
 	readonly #sessions = new Map<string, Http2SessionManager>();
 
-	/** @param interceptor - what each call passes through. */
+	/** @param interceptor - intercepts each call. */
 	constructor(interceptor: Interceptor) {
 		this.#interceptor = interceptor;
 	}
 
-	/** The way to an address. A peer that does not answer pings is taken for gone. */
+	/** A transport to an address. If the peer does not respond to pings, the connection is closed. */
 	readonly open = (address: string): Transport => {
 		let sessionManager = this.#sessions.get(address);
 		if (sessionManager === undefined) {

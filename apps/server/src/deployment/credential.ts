@@ -1,32 +1,32 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { Code, ConnectError, type HandlerContext, type Interceptor } from "@connectrpc/connect";
 
-/** What is too short to be kept from being guessed. */
+/** The length of the shortest credential that is accepted: a shorter one could be guessed. */
 const shortest = 16;
 
-/** The credential that deployments share, as its file has it now. */
+/** The credential that deployments share, as it is in its file now. */
 export class DeploymentCredential {
 	#all: readonly string[] = [];
 
 	/**
-	 * Takes what the file has: a credential a line, the one to be sent first.
+	 * Replaces the accepted credentials by those in the file, one per line. The first one is sent.
 	 *
-	 * @throws Error where there is none, or one is too short.
+	 * @throws Error if there is none, or one is too short.
 	 */
-	take(file: string, text: string): void {
+	replace(file: string, text: string): void {
 		const all = text
 			.split("\n")
 			.map((line) => line.trim())
 			.filter((line) => line !== "");
 		if (all.length === 0 || all.some((each) => each.length < shortest)) {
 			throw new Error(
-				`${file} must have a credential of at least ${shortest} characters on each line: make one with plinth-server new-token`,
+				`${file} must contain a credential of at least ${shortest} characters per line: create one with plinth-server new-token`,
 			);
 		}
 		this.#all = all;
 	}
 
-	/** Sends it with each call. */
+	/** Sends the credential with each call. */
 	get interceptor(): Interceptor {
 		return (next) => (request) => {
 			request.header.set("authorization", `Bearer ${this.#all[0] ?? ""}`);
@@ -34,13 +34,13 @@ export class DeploymentCredential {
 		};
 	}
 
-	/** @throws ConnectError Unauthenticated where a call does not carry it. */
+	/** @throws ConnectError Unauthenticated if a call does not carry it. */
 	check({ requestHeader }: Pick<HandlerContext, "requestHeader">): void {
 		const header = requestHeader.get("authorization") ?? "";
-		const given = hash(header.startsWith("Bearer ") ? header.slice("Bearer ".length) : "");
-		if (!this.#all.some((each) => timingSafeEqual(hash(each), given))) {
+		const sent = hash(header.startsWith("Bearer ") ? header.slice("Bearer ".length) : "");
+		if (!this.#all.some((each) => timingSafeEqual(hash(each), sent))) {
 			throw new ConnectError(
-				"the credential of the deployments is missing, or is not theirs",
+				"the credential of the deployments is missing or wrong",
 				Code.Unauthenticated,
 			);
 		}

@@ -1,22 +1,22 @@
 import type { ListenAddress } from "../configuration/listen-address.ts";
 
-/** Which deployment a server is, among those of all services and regions. */
+/** The deployment that a server is, among those of all services and regions. */
 export interface DeploymentOptions {
-	/** The name of its service, as `iam`. */
+	/** The name of its service, such as `iam`. */
 	readonly service: string;
-	/** As `us-west2`. */
+	/** Such as `us-west2`. */
 	readonly region: string;
-	/** The version of the API that it announces at first; the newest of its modules where it is absent. */
+	/** The API version that it announces at first; by default, the newest version of its modules. */
 	readonly version?: string;
-	/** Where the other deployments reach the internal listener, as `http://10.0.0.1:7576`. */
+	/** The URL under which other deployments reach the internal listener, such as `http://10.0.0.1:7576`. */
 	readonly address: string;
-	/** The addresses of meta deployments. A meta deployment may leave itself out. */
+	/** The addresses of meta deployments. A meta deployment may omit itself. */
 	readonly metaAddresses: readonly string[];
-	/** Where it listens for the other deployments. */
+	/** The address on which it listens for other deployments. */
 	readonly internalListen: ListenAddress;
 	/**
-	 * The file with the credential that all deployments share: one a line. The first is sent, all are
-	 * taken, so that it can be changed while all of them run. Read again when it changes.
+	 * The file with the credential that all deployments share: one per line. The first is sent and all are
+	 * accepted, so that it can be changed while all deployments run. Read again when it changes.
 	 */
 	readonly credentialFile: string;
 }

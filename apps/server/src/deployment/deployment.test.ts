@@ -129,7 +129,7 @@ describe("a server that waits for the meta service", () => {
 			},
 		});
 		const started = server.start();
-		const refused = expect(started).rejects.toThrow("stopped while it started");
+		const refused = expect(started).rejects.toThrow("stopped while it was starting");
 		await server.stop();
 		await refused;
 	});

@@ -17,24 +17,24 @@ import {
 import type { Logger, Runtime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
 
-/** What other deployments are served with. */
+/** Options of `createInternalRouter`. */
 export interface InternalRouterOptions {
 	readonly mixin: ServiceImpl<typeof SchemaMixinService>;
-	/** Whether this is a meta deployment: it serves the meta types, too. */
+	/** Whether this is a meta deployment, which also serves the meta types. */
 	readonly isMeta: boolean;
 	readonly store: StorageBackend;
 	readonly runtime: Runtime;
 	readonly logger: Logger;
 	readonly messageBytes: number;
-	/** Throws where a call does not carry the credential. */
+	/** Throws if a call does not carry the credential. */
 	readonly check: (call: HandlerContext) => void;
 	readonly interceptors: readonly Interceptor[];
 	readonly callsEnd: AbortSignal;
 }
 
 /**
- * The interface for other deployments: the mixin service, and at meta deployments the resource service
- * for the meta types alone. Whoever has the credential may do all of it.
+ * The interface for other deployments: the mixin service and, at meta deployments, the resource service for the
+ * meta types. The credential grants all rights on it.
  */
 export function createInternalRouter(options: InternalRouterOptions): ConnectRouter {
 	const { mixin, isMeta, store, runtime, logger, check } = options;

@@ -14,7 +14,7 @@ import type { DeploymentOptions } from "./deployment-options.ts";
 import { createInternalRouter, type InternalRouterOptions } from "./internal-router.ts";
 import type { PeerConnections } from "./peer-connections.ts";
 
-/** What the internal listener is made of. */
+/** Options of `openInternal`. */
 export interface InternalOptions
 	extends Pick<InternalRouterOptions, "mixin" | "store" | "runtime" | "logger" | "callsEnd"> {
 	readonly deployment: DeploymentOptions;
@@ -24,11 +24,11 @@ export interface InternalOptions
 	readonly meter: RequestMeter;
 	/** Ends streams with its reason. */
 	readonly streamsEnd: AbortSignal;
-	/** Counts a call that the server ended. */
+	/** Called when the server ends a call early. */
 	readonly onCut?: ExchangesOptions["onCut"];
 }
 
-/** Listens for the other deployments. @throws ListenError. */
+/** Opens the port for other deployments. @throws ListenError. */
 export async function openInternal(options: InternalOptions): Promise<Listener> {
 	const { deployment, peers, limits, tls, logger, runtime, streamsEnd } = options;
 	const { mixin, store, callsEnd, onCut } = options;
@@ -48,12 +48,13 @@ export async function openInternal(options: InternalOptions): Promise<Listener> 
 		...(tls && { tls: tls.withoutClients }),
 		clock: runtime.clock,
 		logger,
-		// Deployments are told by their credential, under any name. No page calls here.
+		// Deployments are known by their credential, and may use any host name. Web pages are refused.
 		handler: checkOrigin(
 			{ scheme: tls === undefined ? "http" : "https", allowedOrigins: new Set() },
 			createRpcHandler({
 				router,
-				fallback: (_request, response) => answerText(response, 404, "only deployments call here"),
+				fallback: (_request, response) =>
+					answerText(response, 404, "this port serves other deployments only"),
 				exchanges: new Exchanges({
 					...{ clock: runtime.clock, logger, limits, streamsMayStall: true },
 					...(onCut && { onCut }),

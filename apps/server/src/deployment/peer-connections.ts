@@ -4,16 +4,16 @@ import { Connections } from "./connections.ts";
 import { DeploymentCredential } from "./credential.ts";
 import type { DeploymentOptions } from "./deployment-options.ts";
 
-/** The other deployments: how to reach them, and how they are known. */
+/** Connections to other deployments, and the credential that both sides send. */
 export interface PeerConnections {
 	readonly credential: DeploymentCredential;
 	readonly connections: Connections;
-	/** Looks now whether the credential's file has changed. */
+	/** Checks now whether the file of the credential has changed. */
 	reload(): Promise<void>;
 	close(): void;
 }
 
-/** @throws Error where the credential's file can't be read or is refused. */
+/** @throws Error if the file of the credential can't be read or is malformed. */
 export async function openPeerConnections(
 	{ credentialFile }: Pick<DeploymentOptions, "credentialFile">,
 	context: { readonly clock: Clock; readonly logger: Logger },
@@ -22,7 +22,7 @@ export async function openPeerConnections(
 	const followed = await followFiles({
 		...context,
 		files: { credential: credentialFile },
-		take: ({ credential: text }) => credential.take(credentialFile, text),
+		apply: ({ credential: text }) => credential.replace(credentialFile, text),
 	});
 	const connections = new Connections(credential.interceptor);
 	return {

@@ -31,34 +31,34 @@ import type { Readiness } from "../operations/readiness.ts";
 import type { Connections } from "./connections.ts";
 import type { DeploymentOptions } from "./deployment-options.ts";
 
-/** What keeps the references of a server true. */
+/** Options of `References.open`. */
 export interface ReferencesOptions {
-	/** The storage, as it is opened. */
+	/** The storage, without references. */
 	readonly backend: StorageBackend;
-	/** What the storage says of itself, where it does. */
+	/** The identity of the storage, if it has one. */
 	readonly identity: StorageIdentity | undefined;
 	/** All types of the server. */
 	readonly types: readonly ResourceType[];
-	/** Types of other services that references of these name. */
+	/** Types of other services that references of `types` name. */
 	readonly foreignTypes: readonly ResourceType[];
-	/** Which deployment this is; absent: there is no other one. */
+	/** The deployment that this server is; `undefined` if there are no others. */
 	readonly deployment: DeploymentOptions | undefined;
-	/** The ways to the other deployments. */
+	/** Connections to other deployments. */
 	readonly connections: Connections | undefined;
-	/** Decides on the callers of other deployments. */
+	/** Authenticates callers of other deployments. */
 	readonly callers: CallerAuthenticator;
-	/** The own resource service, by which a meta deployment registers with itself. */
+	/** The server's own resource service, with which a meta deployment registers itself. */
 	readonly ownService: () => Client<typeof ResourceService>;
-	/** Suspended while another schema than this server's is in force. */
+	/** Suspended while a schema other than this server's is in force. */
 	readonly leases: Pick<SuspendableLeases, "suspend" | "resume">;
 	readonly readiness: Pick<Readiness, "block" | "clear">;
 	readonly runtime: Runtime;
 	readonly logger: Logger;
-	/** Called where the server must stop: it serves for a deployment that there is no more. */
+	/** Called if the server must stop because its deployment was deleted. */
 	readonly onFailure: (failure: unknown) => void;
 }
 
-/** Whom the controllers of references work with. */
+/** Options of the controllers of references. */
 export interface ControlOptions {
 	readonly client: Client<typeof ResourceService>;
 	readonly cloningClient: Client<typeof ResourceService>;
@@ -70,7 +70,7 @@ function supersededBy(schema: SchemaInForce & { readonly kind: "other" }): strin
 	return `another server has brought another schema of references into force ("${fingerprint}", this server's is "${ownFingerprint}"): this server refuses all writes and holds no leases. Stop it, or start it with the modules of the other servers; if its schema is right, restart it. It continues by itself once its own schema is in force again`;
 }
 
-/** The references of a server: its storage, and what goes on behind it. */
+/** The references of a server: its storage, and the work that keeps references consistent. */
 export class References {
 	readonly #options: ReferencesOptions;
 	readonly #constraints: Constraints;
@@ -98,7 +98,7 @@ export class References {
 	/**
 	 * Puts the constraints around the storage, and their schema in force.
 	 *
-	 * @throws Error where the types' options contradict each other.
+	 * @throws Error if the options of types contradict each other.
 	 */
 	static async open(options: ReferencesOptions): Promise<References> {
 		const { types, foreignTypes, deployment, runtime, logger, identity } = options;
@@ -131,22 +131,22 @@ export class References {
 		return new References(options, constraints, registry, version);
 	}
 
-	/** The storage for everything above. */
+	/** The storage with references, which services and controllers use. */
 	get store(): StorageBackend {
 		return this.#constraints.store;
 	}
 
-	/** What other deployments are served. */
+	/** The service for other deployments. */
 	get mixin(): ServiceImpl<typeof SchemaMixinService> {
 		return this.#constraints.service;
 	}
 
-	/** The deployments that this one looks after, by name. */
+	/** The names of the deployments with which this one shares references. */
 	get interesting(): readonly string[] {
 		return this.#nodes?.interesting.map(({ name }) => name).sort() ?? [];
 	}
 
-	/** What there is to measure. */
+	/** The current measurements. */
 	metrics(): ReferenceMetrics {
 		return this.#constraints.metrics();
 	}
@@ -157,10 +157,10 @@ export class References {
 	}
 
 	/**
-	 * Registers, and waits for what must be there before the first write. Without other deployments
-	 * there is nothing to wait for.
+	 * Registers with the meta deployments, and waits until writes can be accepted. Without other deployments, it only
+	 * completes the schema.
 	 *
-	 * @throws the signal's reason where it aborts first.
+	 * @throws the reason of the signal if it aborts first.
 	 */
 	async discover(signal: AbortSignal): Promise<void> {
 		const registry = this.#registry;
@@ -172,14 +172,14 @@ export class References {
 		this.#running.push(registry.run(this.#end.signal));
 		await registry.ready(ends);
 		const { context } = this.#constraints;
-		await this.#untilDone("references are established anew", ends, () =>
+		await this.#retry("establish references again", ends, () =>
 			reestablishOwnReferences(context, ends),
 		);
 		registry.onChange(() => this.#follow(registry));
 		this.#running.push(this.#announce(registry).catch(() => {}));
 	}
 
-	/** Starts the controllers. */
+	/** Starts the controllers of references. */
 	control(options: ControlOptions): void {
 		const nodes = new NodeManager({
 			...options,
@@ -190,19 +190,18 @@ export class References {
 		this.#running.push(nodes.run(this.#end.signal));
 	}
 
-	/** Ends all that goes on. */
+	/** Stops everything that runs, and waits until it has stopped. */
 	async close(): Promise<void> {
 		this.#end.abort(new Error("the server stops"));
 		await Promise.allSettled(this.#running);
 	}
 
-	/** Aborts when another schema comes into force than this server's. */
+	/** Aborts when a schema other than this server's comes into force. */
 	#superseded = new AbortController();
 
 	/**
-	 * While another schema is in force, this server can write nothing: it is not ready, and leaves the work
-	 * of the lease holder to a server that can. It never brings its own schema into force again by itself:
-	 * two servers would take turns.
+	 * While another schema is in force, this server can't write: it is not ready, and leaves the leases to servers
+	 * that can. It never brings its own schema into force again by itself, because two servers would alternate.
 	 */
 	#onSchema(schema: SchemaInForce): void {
 		const { leases, readiness } = this.#options;
@@ -216,21 +215,21 @@ export class References {
 		this.#superseded = new AbortController();
 		readiness.clear("references");
 		leases.resume();
-		// Whoever brought it into force again may have stopped before it was complete.
+		// The server that brought it into force again may have stopped before the schema was complete.
 		const ends = AbortSignal.any([this.#superseded.signal, this.#end.signal]);
-		const completing = this.#untilDone("the schema of references is completed", ends, () =>
+		const completing = this.#retry("complete the schema of references", ends, () =>
 			this.#constraints.schemaPass.complete(ends),
 		);
 		this.#running.push(completing.catch(() => {}));
 	}
 
-	/** Completes the schema and only then says which version is current; again where another is wanted. */
+	/** Announces the version once the schema is complete, and again when operators request another. */
 	async #announce(registry: EnvRegistry): Promise<void> {
 		const { signal } = this.#end;
-		await this.#untilDone("the schema of references is completed", signal, () =>
+		await this.#retry("complete the schema of references", signal, () =>
 			this.#constraints.schemaPass.complete(signal),
 		);
-		await this.#untilDone("the version is announced", signal, () =>
+		await this.#retry("announce the version", signal, () =>
 			registry.announce(this.#wanted(registry)),
 		);
 		this.#announced = true;
@@ -246,19 +245,19 @@ export class References {
 		return versions.includes(wantedVersion) ? wantedVersion : this.#version;
 	}
 
-	/** Does what operators ask for by the Deployment of this server. */
+	/** Follows the Deployment of this server: operators delete it, or request another version. */
 	#follow(registry: EnvRegistry): void {
 		if (registry.state.kind === "deleted") {
 			const { name } = registry.self;
 			this.#options.onFailure(
-				new Error(`deployment ${name} was deleted: start the server again to register it anew`),
+				new Error(`deployment ${name} was deleted: restart the server to register it again`),
 			);
 			return;
 		}
 		const wanted = this.#wanted(registry);
 		if (this.#announced && !this.#switching && wanted !== registry.self.version) {
 			this.#switching = true;
-			const switching = this.#untilDone("the version is switched", this.#end.signal, () =>
+			const switching = this.#retry("switch the version", this.#end.signal, () =>
 				registry.announce(this.#wanted(registry)),
 			)
 				.catch(() => {})
@@ -269,8 +268,8 @@ export class References {
 		}
 	}
 
-	/** Tries, with pauses, until it is done. @throws the signal's reason. */
-	async #untilDone(what: string, signal: AbortSignal, run: () => Promise<void>): Promise<void> {
+	/** Retries with backoff until `run` succeeds. @throws the reason of the signal. */
+	async #retry(what: string, signal: AbortSignal, run: () => Promise<void>): Promise<void> {
 		const { runtime, logger } = this.#options;
 		const backoff = new Backoff({ baseMs: 250, maxMs: 10_000, clock: runtime.clock });
 		for (;;) {
@@ -281,7 +280,7 @@ export class References {
 			} catch (failure) {
 				signal.throwIfAborted();
 				const { rawMessage } = ConnectError.from(failure);
-				logger.warn({ problem: rawMessage }, `it takes another try until ${what}`);
+				logger.warn({ problem: rawMessage }, `could not ${what}: trying again`);
 			}
 			await backoff.wait(signal);
 		}

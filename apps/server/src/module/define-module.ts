@@ -6,28 +6,28 @@ import type { ResourceType } from "@plinth/resource";
 import type { Logger } from "@plinth/runtime";
 import { typeProblems } from "./type-problems.ts";
 
-/** What the services of a module are given. */
+/** The context of a module's services. */
 export interface ModuleContext {
-	/** The resource service with full rights, for what the module does on its own behalf. */
+	/** The resource service with full rights, for calls on the module's own behalf. */
 	readonly trusted: Client<typeof ResourceService>;
 	readonly logger: Logger;
 }
 
-/** What an application brings to a server. */
+/** The parts that an application adds to a server. */
 export interface ModuleDefinition {
-	/** For messages and logs; no two modules of a server share one. */
+	/** For messages and logs; unique among the modules of a server. */
 	readonly name: string;
 	readonly types?: readonly ResourceType[];
-	/** Types of other services that references of these types name. They are not served here. */
+	/** Types of other services that references of `types` name. This server does not serve them. */
 	readonly foreignTypes?: readonly ResourceType[];
 	readonly controllers?: readonly Controller[];
-	/** Limits on the fields of one message for methods of the module's own; `limits.messageFields` for others. */
+	/** Limits on the fields of one message, by method of the module; by default, `limits.messageFields`. */
 	readonly messageFields?: ReadonlyMap<DescMethod, number>;
-	/** Registers services of the module's own on the external interface. Called once per start. */
+	/** Registers the module's services on the external interface. Called once per start. */
 	services?(router: ConnectRouter, context: ModuleContext): void;
 }
 
-// Of the global registry, so that a module is one whichever copy of this package made it.
+// A symbol of the global registry, so that modules of another copy of this package are recognized.
 const mark = Symbol.for("plinth.server.module");
 
 /** A module of a server: the default export of a module file. */
@@ -37,10 +37,10 @@ export interface Module extends Required<Omit<ModuleDefinition, "services">> {
 }
 
 /**
- * A module for a server.
+ * Defines a module for a server.
  *
- * @throws Error where the name is empty, or options of the types can't work: protovalidate rules, table
- * paths and references, all of them at once.
+ * @throws Error if the name is empty, or if options of the types are not valid: protovalidate rules, table paths
+ * and references. The message lists all problems.
  */
 export function defineModule(definition: ModuleDefinition): Module {
 	const { name, types = [], foreignTypes = [], controllers = [], services = () => {} } = definition;
@@ -51,7 +51,7 @@ export function defineModule(definition: ModuleDefinition): Module {
 	const problems = typeProblems(types);
 	if (problems.length > 0) {
 		throw new Error(
-			`module ${name}: options of its types can't work:\n${problems.map((each) => `- ${each}`).join("\n")}`,
+			`module ${name}: options of its types are not valid:\n${problems.map((each) => `- ${each}`).join("\n")}`,
 		);
 	}
 	return Object.freeze({
@@ -60,7 +60,7 @@ export function defineModule(definition: ModuleDefinition): Module {
 	});
 }
 
-/** Whether the value was made by `defineModule`. */
+/** Whether the value was returned by `defineModule`. */
 export function isModule(value: unknown): value is Module {
 	return typeof value === "object" && value !== null && mark in value;
 }

@@ -3,14 +3,14 @@ import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { isModule, type Module } from "./define-module.ts";
 
-/** A module file can't be used. The message names the file as it was given, and the way out. */
+/** A module file can't be used. The message names the file as configured, and what to do. */
 export class ModuleError extends Error {
 	override readonly name = "ModuleError";
 }
 
 /**
- * The module that a file exports by default. Node imports the file as it is: JavaScript, or
- * TypeScript whose types can be stripped.
+ * Loads the default export of a module file. Node imports the file as it is: JavaScript, or TypeScript whose types
+ * can be stripped.
  *
  * @param file a path, relative to the working directory.
  * @throws ModuleError.
@@ -21,7 +21,7 @@ export async function loadModule(file: string): Promise<Module> {
 		throw new ModuleError(`module ${file}: no such file (looked for ${path})`);
 	}
 	if (!statSync(path).isFile()) {
-		throw new ModuleError(`module ${file} is no file: name the file that exports the module`);
+		throw new ModuleError(`module ${file} is not a file: name the file that exports the module`);
 	}
 	let exported: unknown;
 	try {
@@ -52,7 +52,7 @@ function defaultExportOf(exported: unknown): unknown {
 		: undefined;
 }
 
-/** Loads the files in their order, one after the other. */
+/** Loads the files in order, one at a time. */
 export async function loadModules(files: readonly string[]): Promise<readonly Module[]> {
 	const modules: Module[] = [];
 	for (const file of files) {

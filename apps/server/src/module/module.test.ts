@@ -20,7 +20,7 @@ describe("loadModule", () => {
 
 	it.each([
 		["nowhere.ts", /module .*nowhere\.ts: no such file \(looked for \/.*nowhere\.ts\)/],
-		["", /is no file/],
+		["", /is not a file/],
 		["no-default.js", /has no default export: write export default defineModule/],
 		["no-module.ts", /is not what defineModule\(\{ … \}\) of @plinth\/server\/module returns/],
 		["throws.js", /can't be imported: no music today/],
@@ -42,7 +42,7 @@ describe("defineModule", () => {
 		expect(() => defineModule({ name: "" })).toThrow("a module needs a name");
 	});
 
-	it("refuses types whose rules and table paths can't work, all of them at once", () => {
+	it("refuses types whose rules and table paths are not valid, and names all of them", () => {
 		const wrong = liveType({
 			text: { cel: [{ id: "short", expression: "this.size(" }] },
 			count: { type: { case: "string", value: { minLen: 1n } } },
@@ -51,7 +51,7 @@ describe("defineModule", () => {
 		expect(() => defineModule({ name: "live", types: [wrong] })).toThrow(
 			new RegExp(
 				[
-					"^module live: options of its types can't work:",
+					"^module live: options of its types are not valid:",
 					"- type live\\.v1\\.Thing: field acme\\.live\\.v1\\.Thing\\.text: failed to compile short: .*",
 					'- type live\\.v1\\.Thing: field acme\\.live\\.v1\\.Thing\\.count: expected rule "int32", got "string"',
 					'- type live\\.v1\\.Thing: \\(plinth\\.type\\.v1\\.table\\) path "txet": acme\\.live\\.v1\\.Thing has no field "txet"$',
@@ -84,7 +84,7 @@ describe("registerTypes", () => {
 		const refused = () => registerTypes([Partition], [module]);
 		expect(refused).toThrow(ModuleError);
 		expect(refused).toThrow(
-			"references of the types can't work:\n- type alpha.v1.Thing: field acme.alpha.v1.Thing.needs: references alpha.v1.Thong, which is not registered",
+			"references of the types are not valid:\n- type alpha.v1.Thing: field acme.alpha.v1.Thing.needs: references alpha.v1.Thong, which is not registered",
 		);
 	});
 

@@ -4,11 +4,11 @@ import type { Module } from "./define-module.ts";
 import { ModuleError } from "./load-module.ts";
 
 /**
- * The types of the server itself and of all modules.
+ * Registers the types of the server and of all modules.
  *
- * @param service the service that is deployed, as for `ServiceDescriptor`.
- * @throws ModuleError where two modules share a name, a type can't be registered, or references can't
- * work: all of these at once.
+ * @param service the service of this deployment, as for `ServiceDescriptor`.
+ * @throws ModuleError if two modules share a name, a type can't be registered, or references are not valid, with
+ * all problems of references.
  */
 export function registerTypes(
 	builtin: readonly ResourceType[],
@@ -39,7 +39,7 @@ export function registerTypes(
 	return registry;
 }
 
-/** Whether the references of all types can work, before anything is opened. */
+/** Checks the references of all types, before anything is opened. */
 function checkReferences(
 	registry: TypeRegistry,
 	modules: readonly Module[],
@@ -51,7 +51,7 @@ function checkReferences(
 	} catch (cause) {
 		if (cause instanceof DescriptorError) {
 			const problems = cause.problems.map((problem) => `- ${problem}`).join("\n");
-			throw new ModuleError(`references of the types can't work:\n${problems}`, { cause });
+			throw new ModuleError(`references of the types are not valid:\n${problems}`, { cause });
 		}
 		throw cause;
 	}

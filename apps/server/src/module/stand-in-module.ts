@@ -9,9 +9,9 @@ import {
 import { defineModule, type Module } from "./define-module.ts";
 
 /**
- * A module in the place of one that is lost, so that what it has stored can go: its types, made by
- * `standInType`, and for each a controller that removes the finalizers of resources that are marked for
- * deletion. What those finalizers were for is not done.
+ * Replaces a module that is lost, so that its resources can be deleted. The module has its types, created by
+ * `standInType`, and for each a controller that removes the finalizers of resources that are marked for deletion.
+ * The cleanup that those finalizers were for does not happen.
  */
 export function standInModule(types: readonly ResourceType[]): Module {
 	return defineModule({
@@ -31,7 +31,7 @@ function finalizerRemoval(type: ResourceType): Controller {
 				return;
 			}
 			const finalizers = finalizersOf(resource);
-			// References are the server's: they are released as always.
+			// The server itself removes the finalizer of references, once they are released.
 			const kept = finalizers.filter((name) => name === referencesFinalizer);
 			if (kept.length < finalizers.length) {
 				const metadata = { ...resource.metadata, [finalizersKey]: kept.join(" ") };

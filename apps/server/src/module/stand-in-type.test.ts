@@ -31,7 +31,7 @@ describe("a stand-in for a type", () => {
 
 	it.each(["Artist", "music.Artist", "music.v1.Artist.x", ""])("refuses the key %j", (key) => {
 		expect(() => standInType(key, "namespace")).toThrow(
-			`a stand-in needs the key of a type, as in catalog.v1.Service, got: "${key}"`,
+			`a stand-in needs the key of a type, such as catalog.v1.Service, got: "${key}"`,
 		);
 	});
 });

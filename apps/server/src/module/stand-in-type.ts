@@ -18,14 +18,14 @@ const scopes = {
 } as const;
 
 /**
- * A type for resources whose module is lost, so that they can be deleted: its message has no fields, and
+ * Creates a type for resources whose module is lost, so that they can be deleted: its message has no fields, and
  * it has no hooks.
  *
- * @param key The type as statuses and logs name it: `catalog.v1.Service`.
- * @param scope The scope that the type had.
- * @param messageName The full name of its message, where that differs from the key. Needed only to decode
- *   or write its resources.
- * @throws Error where the key is not of the form `group.v1.Kind`.
+ * @param key the type as statuses and logs name it: `catalog.v1.Service`.
+ * @param scope the scope that the type had.
+ * @param messageName the full name of its message, if it differs from the key. Needed only to decode or write
+ *   resources of the type.
+ * @throws Error if the key does not have the form `group.v1.Kind`.
  */
 export function standInType(
 	key: string,
@@ -34,7 +34,9 @@ export function standInType(
 ): ResourceType {
 	const [group, groupVersion, kind, ...rest] = key.split(".");
 	if (!group || !groupVersion || !kind || rest.length > 0) {
-		throw new Error(`a stand-in needs the key of a type, as in catalog.v1.Service, got: "${key}"`);
+		throw new Error(
+			`a stand-in needs the key of a type, such as catalog.v1.Service, got: "${key}"`,
+		);
 	}
 	const options = create(MessageOptionsSchema);
 	const names = { group, groupVersion, kind };

@@ -3,8 +3,8 @@ import type { ResourceType } from "@plinth/resource";
 import { ruleProblems, tableProblems } from "@plinth/resource-service";
 
 /**
- * What is wrong with the options of types as far as each type tells by itself, a line each: the type, the
- * field and the reason. Whether the types that references name are there, only the server knows.
+ * The problems of the options of types, one line each with the type, the field and the reason. Only problems that
+ * a type shows by itself: whether the types that references name exist is checked by the server.
  */
 export function typeProblems(types: readonly ResourceType[]): readonly string[] {
 	return [

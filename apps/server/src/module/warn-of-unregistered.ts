@@ -2,7 +2,7 @@ import type { TypeRegistry } from "@plinth/resource";
 import type { Logger } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
 
-/** Says what is stored and can't be asked for: it is kept, and there again once its type is. */
+/** Warns about stored resources that can't be read: they are kept, and can be read once their type is registered. */
 export async function warnOfUnregistered(
 	backend: StorageBackend,
 	registry: TypeRegistry,

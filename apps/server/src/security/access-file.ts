@@ -2,23 +2,23 @@ import type { Policy, PolicyRule } from "@plinth/resource-service";
 import { z } from "zod";
 import { type LocatedYaml, parseYaml } from "../configuration/located-yaml.ts";
 
-/** A token that is known by its hash. */
+/** The rights of a token, which is known by its hash. */
 export interface TokenGrant {
 	/** The SHA-256 of the token, in hexadecimal. */
 	readonly hash: string;
 	readonly policy: Policy;
-	/** When it expires, in milliseconds since the epoch; never, where it is absent. */
+	/** When it expires, in milliseconds since the epoch; if absent, it does not expire. */
 	readonly expiresMs?: number;
 }
 
-/** What bearers of JWTs with that value of that claim may do. */
+/** The rights of JWTs that have the value in the claim. */
 export interface ClaimGrant {
 	readonly claim: string;
 	readonly value: string;
 	readonly rules: readonly PolicyRule[];
 }
 
-/** What an access file says. */
+/** The contents of an access file. */
 export interface AccessRules {
 	readonly tokens: readonly TokenGrant[];
 	readonly claims: readonly ClaimGrant[];
@@ -58,20 +58,20 @@ const accessFile = z.strictObject({
  * policies:
  *   reader:
  *     - operations: [operator:read]
- *       type: demo.*          # and partition, namespace, namePrefix; what is absent allows all
+ *       type: demo.*          # and partition, namespace, namePrefix; absent keys match everything
  * tokens:
  *   - subject: alice          # for audit, limits and messages
  *     sha256: 2bd8…           # as plinth-server new-token prints it
  *     policies: [reader]
  *     expires: 2030-01-01T00:00:00Z
- * claims:                     # what JWTs may do: all whose claim is, or has among its values, this
+ * claims:                     # the rights of JWTs whose claim is or contains the value
  *   - claim: groups
  *     value: staff
  *     policies: [reader]
  * ```
  *
- * @param file its name, for messages.
- * @throws FileError that names what is wrong, and its line. Hashes are not repeated.
+ * @param file the name of the file, for messages.
+ * @throws FileError that names the problem and its line, without hashes.
  */
 export function parseAccessFile(file: string, text: string): AccessRules {
 	const yaml = parseYaml(file, text);
@@ -113,7 +113,7 @@ function checkHashes(yaml: LocatedYaml, tokens: readonly { readonly sha256: stri
 		if (seen.has(sha256)) {
 			throw yaml.errorAt(
 				["tokens", index, "sha256"],
-				"the same token stands above: give it one entry with all its policies",
+				"this token already has an entry: use one entry with all its policies",
 			);
 		}
 		seen.add(sha256);

@@ -1,17 +1,17 @@
-/** Who may do what. */
+/** The rights of callers. */
 export interface AccessOptions {
-	/** The access file: hashed tokens and policies; see `readAccessFile`. */
+	/** The access file: hashed tokens and policies; see `parseAccessFile`. */
 	readonly file: string;
-	/** Absent: JWTs are not taken. */
+	/** If absent, JWTs are not accepted. */
 	readonly jwt?: JwtOptions;
 }
 
-/** Which JWTs are taken. */
+/** The JWTs that are accepted. */
 export interface JwtOptions {
 	/** The keys that they are signed with, as a JSON Web Key Set. */
 	readonly keys: { readonly file: string } | { readonly url: URL };
-	/** What their `iss` must be. */
+	/** The value that their `iss` must have. */
 	readonly issuer: string;
-	/** What must be in their `aud`. */
+	/** The value that their `aud` must contain. */
 	readonly audience: string;
 }

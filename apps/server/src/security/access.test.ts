@@ -391,7 +391,7 @@ describe("a file that changes", () => {
 		[`policies: {}\ntokens:\n${tokenEntry("a", "gone")}`, /:3: there is no policy named gone/],
 		[
 			`policies: {}\ntokens:\n${tokenEntry("a", "")}${tokenEntry("a", "")}`,
-			/:4: the same token stands above/,
+			/:4: this token already has an entry/,
 		],
 		[
 			"policies:\n  p: [{ operations: [a], tpye: b }]\n",
@@ -437,7 +437,7 @@ describe("the subject of a JWT", () => {
 				.sign(issued.privateKey);
 			const read = clientOf(server).read({ id: idOf(Namespace, "default") }, as(token));
 			await expect(read).rejects.toThrow(
-				"[unauthenticated] the token is not for this server, or not yet: its sub is not good",
+				"[unauthenticated] the token is not valid for this server, or not yet: its claim sub is not accepted",
 			);
 		},
 	);
@@ -522,9 +522,9 @@ describe("keys at an address", () => {
 });
 
 describe("a server without tokens", () => {
-	it("does not listen beyond this machine, unless it is told that this is well", async () => {
+	it("does not accept connections from other machines, unless allowAnonymous is set", async () => {
 		const beyond = { host: "0.0.0.0", port: 0 };
-		await expect(startServer({ listen: beyond })).rejects.toThrow(/beyond this machine/);
+		await expect(startServer({ listen: beyond })).rejects.toThrow(/reachable from other machines/);
 		const server = await startServer({ listen: beyond, allowAnonymous: true });
 		const port = new URL(server.address).port;
 		const client = createClient(

@@ -44,7 +44,7 @@ it("verifies a token again that was being verified while the keys changed", asyn
 	authorizer.close();
 });
 
-it("ends the access of a token whose key is gone, unless the keys can't be had", async () => {
+it("ends the access of a token whose key was removed, unless the keys can't be fetched", async () => {
 	const [withdrawn, current] = await Promise.all([keyPair(), keyPair()]);
 	const clock = new FakeClock({ nowMs: Date.now() });
 	const authorizer = new JwtAuthorizer({ ...claims, clock, logger: silentLogger });

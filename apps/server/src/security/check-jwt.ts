@@ -8,22 +8,22 @@ import type { ClaimGrant } from "./access-file.ts";
 import type { JwtOptions } from "./access-options.ts";
 import { refusesToken } from "./jwt-keys.ts";
 
-/** What signs JWTs: keys that come in pairs. With others, whoever can check one could make one. */
+/** Asymmetric algorithms only: with others, every party that can verify a JWT could also create one. */
 const algorithms = [
 	...["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"],
 	...["ES256", "ES384", "ES512", "EdDSA", "Ed25519"],
 ];
 
-/** How far the clocks of issuer and server may be apart. */
+/** The tolerated difference between the clocks of issuer and server. */
 const toleranceSeconds = 30;
 
-/** Verified tokens that are remembered. Watches of one that is pushed out end, and may come again. */
+/** The number of verified tokens that are remembered. Watches of an evicted token end, and can be reopened. */
 const rememberedTokens = 10_000;
 
-/** For how long a token is not verified again, so that keys that were withdrawn stop working. */
+/** How long a verification is valid, so that tokens of withdrawn keys stop working. */
 const trustedMs = 5 * 60_000;
 
-/** How often tokens are looked for that are to be verified again: a watch is not a call that would do it. */
+/** How often expired verifications are repeated: an open watch makes no calls that would do it. */
 const sweepEveryMs = 60_000;
 
 interface Verified {
@@ -31,24 +31,24 @@ interface Verified {
 	readonly policy: Policy;
 	readonly access: Access;
 	readonly end: AbortController;
-	/** Ends it when the token expires. */
+	/** Ends access when the token expires. */
 	readonly expiry: Timer;
 	/** When it was verified, on the monotonic clock. */
 	verifiedMs: number;
-	/** Verifies the token, which is in no field: nothing may print it. */
+	/** Verifies the token again. It is in no field, so that it can't be printed. */
 	readonly verifyAgain: () => Promise<unknown>;
 }
 
-/** What it is made with. */
+/** Options of `JwtAuthorizer`. */
 export interface JwtAuthorizerOptions extends Pick<JwtOptions, "issuer" | "audience"> {
 	readonly clock: Clock;
 	readonly logger: Logger;
 }
 
-/** Turns JWTs into what their bearers may do: what the claims that they carry are granted. */
+/** Checks JWTs, and authorizes their bearers by the rights that are granted to their claims. */
 export class JwtAuthorizer {
 	readonly #options: JwtAuthorizerOptions;
-	/** By the hash of the token, the one that was used last at the end. */
+	/** By the hash of the token, the most recently used last. */
 	readonly #verified = new Map<string, Verified>();
 	#keys: JWTVerifyGetKey | undefined;
 	#claims: readonly ClaimGrant[] = [];
@@ -60,7 +60,7 @@ export class JwtAuthorizer {
 		this.#arm();
 	}
 
-	/** Takes other keys, and verifies all tokens again. Watches of tokens that are refused then end. */
+	/** Replaces the keys, and verifies all tokens again. Watches of tokens that are no longer valid end. */
 	setKeys(keys: JWTVerifyGetKey): void {
 		this.#keys = keys;
 		for (const verified of this.#verified.values()) {
@@ -69,7 +69,7 @@ export class JwtAuthorizer {
 		void this.#verifyDue();
 	}
 
-	/** Takes other grants. Watches of tokens that may do another thing now end. */
+	/** Replaces the grants. Watches of tokens whose rights have changed end. */
 	setClaims(claims: readonly ClaimGrant[]): void {
 		this.#claims = claims;
 		for (const [hash, { payload, policy }] of [...this.#verified]) {
@@ -79,7 +79,7 @@ export class JwtAuthorizer {
 		}
 	}
 
-	/** @throws ConnectError Unauthenticated; Unavailable where the keys can't be had. */
+	/** @throws ConnectError Unauthenticated; Unavailable if the keys can't be fetched. */
 	async authenticate(token: string): Promise<Access> {
 		const hash = tokenHash(token);
 		const known = this.#verified.get(hash);
@@ -92,10 +92,10 @@ export class JwtAuthorizer {
 		const keys = this.#keys;
 		try {
 			const payload = await this.#verify(token);
-			// By keys that were replaced meanwhile it was good for this call alone.
+			// If the keys were replaced in the meantime, the verification is valid for this call only.
 			return this.#remember(token, payload, keys === this.#keys ? nowMs : Number.NEGATIVE_INFINITY);
 		} catch (failure) {
-			// While the keys can't be had, watches go on.
+			// Watches continue while the keys can't be fetched.
 			if (isRefusal(failure)) {
 				this.#forget(hash);
 			}
@@ -103,7 +103,7 @@ export class JwtAuthorizer {
 		}
 	}
 
-	/** Forgets all tokens, and ends watches under them. */
+	/** Forgets all tokens, and ends their watches. */
 	close(): void {
 		this.#isClosed = true;
 		this.#sweep?.cancel();
@@ -115,7 +115,7 @@ export class JwtAuthorizer {
 	async #verify(token: string): Promise<JWTPayload> {
 		const { issuer, audience, clock, logger } = this.#options;
 		if (this.#keys === undefined) {
-			throw new ConnectError("there are no keys to check the token with", Code.Unavailable);
+			throw new ConnectError("the server has no keys to check the token", Code.Unavailable);
 		}
 		try {
 			const { payload } = await jwtVerify(token, this.#keys, {
@@ -134,9 +134,9 @@ export class JwtAuthorizer {
 			if (refusesToken(failure)) {
 				throw new ConnectError(refusalOf(failure), Code.Unauthenticated);
 			}
-			logger.warn({ err: failure }, "the keys of JWTs can't be had");
+			logger.warn({ err: failure }, "the keys of JWTs can't be fetched");
 			throw new ConnectError(
-				"the keys to check the token with can't be had: try again",
+				"the keys to check the token can't be fetched: try again",
 				Code.Unavailable,
 			);
 		}
@@ -152,7 +152,7 @@ export class JwtAuthorizer {
 		}
 	}
 
-	/** Verifies what was verified too long ago, one token after the other. */
+	/** Repeats expired verifications, one at a time. */
 	async #verifyDue(): Promise<void> {
 		const { clock } = this.#options;
 		for (const [hash, verified] of [...this.#verified]) {
@@ -164,7 +164,7 @@ export class JwtAuthorizer {
 				await verified.verifyAgain();
 			} catch (failure) {
 				if (!isRefusal(failure)) {
-					// The keys can't be had for the others either.
+					// The keys can't be fetched for the other tokens either.
 					return;
 				}
 			}
@@ -226,13 +226,13 @@ function valuesOf(payload: JWTPayload, claim: string): readonly unknown[] {
 	return Array.isArray(value) ? value : [value];
 }
 
-/** Why a token is refused, without anything that it carries. */
+/** Why a token is refused, without any of its contents. */
 function refusalOf(failure: unknown): string {
 	if (failure instanceof errors.JWTExpired) {
 		return "the token has expired";
 	}
 	if (failure instanceof errors.JWTClaimValidationFailed) {
-		return `the token is not for this server, or not yet: its ${failure.claim} is not good`;
+		return `the token is not valid for this server, or not yet: its claim ${failure.claim} is not accepted`;
 	}
 	return "the token is not signed by a key that this server knows";
 }

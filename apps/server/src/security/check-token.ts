@@ -8,18 +8,18 @@ import { JwtAuthorizer } from "./check-jwt.ts";
 import { type FollowedFiles, followFiles } from "./followed-files.ts";
 import { keysAt, keysOf } from "./jwt-keys.ts";
 
-/** An authorizer of files. */
+/** An authorizer that follows files. */
 export interface AccessAuthorizer extends Authorizer {
-	/** Looks at the files now. */
+	/** Checks the files now. */
 	reload(): Promise<void>;
 	close(): void;
 }
 
 /**
- * Decides by an access file and, where there are any, the keys of JWTs. Both are followed: watches of
- * tokens that may do another thing after a change, or have expired, end with Unauthenticated.
+ * Creates an authorizer from an access file and, if configured, the keys of JWTs. Both are followed: watches of
+ * tokens that have expired, or whose rights have changed, end with Unauthenticated.
  *
- * @throws Error where a file can't be read or is malformed.
+ * @throws Error if a file can't be read or is malformed.
  */
 export async function createAccessAuthorizer(
 	options: AccessOptions,
@@ -41,7 +41,7 @@ export async function createAccessAuthorizer(
 			await followFiles({
 				...context,
 				files: { access: options.file },
-				take: ({ access }) => {
+				apply: ({ access }) => {
 					const rules = parseAccessFile(options.file, access);
 					tokens.replaceAll(rules.tokens);
 					jwts?.setClaims(rules.claims);
@@ -56,7 +56,7 @@ export async function createAccessAuthorizer(
 				await followFiles({
 					...context,
 					files: { keys: keys.file },
-					take: (contents) => jwts?.setKeys(keysOf(keys.file, contents.keys)),
+					apply: (contents) => jwts?.setKeys(keysOf(keys.file, contents.keys)),
 				}),
 			);
 		}
@@ -76,12 +76,12 @@ export async function createAccessAuthorizer(
 	};
 }
 
-/** Three parts of base64url. Tokens that `new-token` makes have no dots. */
+/** Whether a token has three parts of base64url. Tokens that `new-token` creates have no dots. */
 function looksLikeJwt(token: string): boolean {
 	return /^[\w-]+\.[\w-]+\.[\w-]*$/.test(token);
 }
 
-/** Tokens that are known by their hashes, some of them for a time. */
+/** Tokens of the access file, known by their hashes; some of them expire. */
 class ExpiringTokens {
 	readonly #policies = new PolicyAuthorizer();
 	readonly #clock: Clock;

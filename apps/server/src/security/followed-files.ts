@@ -3,38 +3,38 @@ import type { Clock, Logger, Timer } from "@plinth/runtime";
 
 /** Files that are read again when they change. */
 export interface FollowedFiles {
-	/** Reads them now. Resolves when what is new has been taken, or refused. */
+	/** Reads the files now. Resolves when changed contents have been applied or refused. */
 	check(): Promise<void>;
 	close(): void;
 }
 
-/** What files are followed with. */
+/** Options of `followFiles`. */
 export interface FollowOptions<Names extends string> {
-	/** Paths by what they are for. */
+	/** Paths by purpose. */
 	readonly files: Readonly<Record<Names, string>>;
-	/** How often to look, in milliseconds; 2 s where it is absent. */
+	/** How often to check the files, in milliseconds; 2 s by default. */
 	readonly everyMs?: number;
 	readonly clock: Clock;
 	readonly logger: Logger;
 	/**
-	 * Takes the contents: at first, and whenever one is another. What it throws the first time stops
-	 * the start; later it is logged, what was taken before holds, and it is tried again when a file changes.
+	 * Applies the contents, first at the start and then after each change. If it throws at the start, `followFiles`
+	 * rejects; later the error is logged, the previous contents stay in effect, and the next change is tried.
 	 */
-	readonly take: (contents: Readonly<Record<Names, string>>) => void;
+	readonly apply: (contents: Readonly<Record<Names, string>>) => void;
 }
 
 const defaultEveryMs = 2_000;
 
 /**
- * Reads files, and again when they change. It compares contents, for files are replaced in ways that no
- * notification covers alike: renamed over, or behind symbolic links as Kubernetes does.
+ * Reads files, and reads them again when they change. It compares contents, because file notifications do not cover
+ * all ways to replace a file, such as the symbolic links that Kubernetes changes.
  *
- * @throws Error where a file can't be read, or is refused.
+ * @throws Error if a file can't be read or is refused.
  */
 export async function followFiles<Names extends string>(
 	options: FollowOptions<Names>,
 ): Promise<FollowedFiles> {
-	const { files, clock, logger, take, everyMs = defaultEveryMs } = options;
+	const { files, clock, logger, apply, everyMs = defaultEveryMs } = options;
 	const names = Object.keys(files).filter((name): name is Names => Object.hasOwn(files, name));
 	let last = "";
 	let problem = "";
@@ -52,7 +52,7 @@ export async function followFiles<Names extends string>(
 		}
 		last = seen;
 		// Each name has its content: they are the entries of `names`.
-		take(Object.fromEntries(entries) as Record<Names, string>);
+		apply(Object.fromEntries(entries) as Record<Names, string>);
 		problem = "";
 	};
 	const checkAgain = async () => {
@@ -60,16 +60,16 @@ export async function followFiles<Names extends string>(
 		try {
 			await read();
 			if (last !== before) {
-				logger.info({ files: Object.values(files) }, "read again, because it changed");
+				logger.info({ files: Object.values(files) }, "files changed, and were read again");
 			}
 		} catch (failure) {
 			const message = failure instanceof Error ? failure.message : String(failure);
-			// Once per problem: it stays until somebody puts it right.
+			// Logged once per problem, which may persist.
 			if (message !== problem) {
 				problem = message;
 				logger.error(
 					{ problem: message },
-					"a file that changed is not taken; what was before holds",
+					"a changed file was refused: the previous contents stay in effect",
 				);
 			}
 		}
@@ -82,7 +82,7 @@ export async function followFiles<Names extends string>(
 	};
 	const arm = () => {
 		if (!closed) {
-			// What goes wrong is logged, and the next look comes all the same.
+			// Errors are logged, and do not end the checks.
 			timer = clock.setTimer(everyMs, () => void check().then(arm));
 		}
 	};

@@ -17,8 +17,8 @@ const keySet = z.object({
 /**
  * The keys of a JSON Web Key Set.
  *
- * @param file its name, for messages.
- * @throws Error where it is none.
+ * @param file the name of the file, for messages.
+ * @throws Error if the text is not a key set.
  */
 export function keysOf(file: string, text: string): JWTVerifyGetKey {
 	let value: unknown;
@@ -37,13 +37,13 @@ function isKeySet(value: unknown): value is JSONWebKeySet {
 	return keySet.safeParse(value).success;
 }
 
-/** A key set has a few kilobytes. */
+/** The limit on the size of a key set, which usually has a few kilobytes. */
 const maxKeySetBytes = 1024 * 1024;
 
-/** A key set that takes longer is not waited for. */
+/** The limit on the time to fetch a key set. */
 const fetchLimitMs = 5_000;
 
-/** The keys at an address: fetched when they are needed, in 5 s and 1 MiB, and kept for ten minutes. */
+/** The keys at a URL: fetched on demand, within 5 s and 1 MiB, and cached for ten minutes. */
 export function keysAt(url: URL, clock: Clock): JWTVerifyGetKey {
 	return createRemoteJWKSet(url, {
 		cooldownDuration: 10_000,
@@ -52,8 +52,8 @@ export function keysAt(url: URL, clock: Clock): JWTVerifyGetKey {
 }
 
 /**
- * @throws Error if the response has more than `maxKeySetBytes`: the rest of it is not read. TimeoutError if it
- * is not complete in time.
+ * @throws Error if the response has more than `maxKeySetBytes`, without reading the rest. TimeoutError if it is not
+ * complete in time.
  */
 async function fetchBounded(
 	url: string,
@@ -86,13 +86,13 @@ async function fetchBounded(
 	}
 }
 
-/** Whether the token was refused, rather than that the keys could not be had. */
+/** Whether a failure is about the token, and not about fetching the keys. */
 export function refusesToken(failure: unknown): boolean {
 	return (
 		failure instanceof errors.JOSEError &&
 		!(failure instanceof errors.JWKSTimeout) &&
 		!(failure instanceof errors.JWKSInvalid) &&
-		// Its base class stands for answers that are no key set.
+		// The base class is thrown for responses that are not a key set.
 		failure.code !== "ERR_JOSE_GENERIC"
 	);
 }

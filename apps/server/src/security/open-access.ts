@@ -10,27 +10,27 @@ import { ListenError } from "../listener/listen-error.ts";
 import type { AccessOptions } from "./access-options.ts";
 import { createAccessAuthorizer } from "./check-token.ts";
 
-/** Who decides what those may do who call through the listener. */
+/** The authorizer of calls through the listener. */
 export interface OpenAccess {
 	readonly authorizer: Authorizer;
-	/** Looks now whether files have changed. */
+	/** Checks now whether files have changed. */
 	reload(): Promise<void>;
 	close(): void;
 }
 
-/** What a server was told about access. */
-export interface AccessChoice {
+/** The options of a server that concern access. */
+export interface AccessSource {
 	readonly access?: AccessOptions;
 	readonly authorizer?: Authorizer;
 }
 
 /**
- * The authorizer that was given, or one of files; everyone may do everything where there is neither.
+ * The given authorizer, or one that follows an access file. If there is neither, every caller has full rights.
  *
- * @throws Error where a file can't be read or is malformed.
+ * @throws Error if a file can't be read or is malformed.
  */
 export async function openAccess(
-	{ access, authorizer }: AccessChoice,
+	{ access, authorizer }: AccessSource,
 	context: { readonly clock: Clock; readonly logger: Logger },
 ): Promise<OpenAccess> {
 	const fixed = { reload: async () => {}, close: () => {} };
@@ -38,10 +38,7 @@ export async function openAccess(
 		return { authorizer, ...fixed };
 	}
 	if (access === undefined) {
-		context.logger.info(
-			{},
-			"no tokens are configured: everyone who reaches the port has full rights",
-		);
+		context.logger.info({}, "no tokens are configured: every caller has full rights");
 		return { authorizer: insecureAllowAll, ...fixed };
 	}
 	const opened = await createAccessAuthorizer(access, context);
@@ -52,8 +49,8 @@ export async function openAccess(
 	};
 }
 
-/** @throws ListenError where everyone would have full rights, and the address is beyond this machine. */
-export function checkReach(
+/** @throws ListenError if every caller would have full rights, and other machines can reach the address. */
+export function checkExposure(
 	listen: ListenAddress,
 	authorizer: Authorizer,
 	allowAnonymous: boolean,
@@ -61,7 +58,7 @@ export function checkReach(
 	const open = authorizer === insecureAllowAll && !allowAnonymous;
 	if (open && !isLoopback(listen)) {
 		throw new ListenError(
-			`${formatListenAddress(listen)} is beyond this machine, where everyone who reaches it would have full rights: give access or an authorizer, listen on 127.0.0.1, or set allowAnonymous`,
+			`${formatListenAddress(listen)} is reachable from other machines, and every caller would have full rights: set access or authorizer, listen on 127.0.0.1, or set allowAnonymous`,
 		);
 	}
 }

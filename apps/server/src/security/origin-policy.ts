@@ -10,10 +10,10 @@ import type { OriginPolicy } from "../listener/origin/origin-check.ts";
 import type { ServerOptions } from "../server-options.ts";
 
 /**
- * Which hosts and origins the public listener of a server accepts. The host that it was told to listen on is
- * among them where that is a name.
+ * The hosts and origins that the public listener of a server accepts. If it listens on a host name, that name is
+ * among them.
  *
- * @throws Error that quotes a value which is no host name or no origin.
+ * @throws Error that quotes a value which is not a host name or not an origin.
  */
 export function originPolicy(
 	{ allowedHosts = [], cors, tls }: Pick<ServerOptions, "allowedHosts" | "cors" | "tls">,

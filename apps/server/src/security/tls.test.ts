@@ -171,10 +171,12 @@ describe("a listener with TLS", () => {
 		const files = filesOf({ cert: one.cert, key: other.key, nothing: "nothing" });
 		await expect(
 			startServer({ tls: { certFile: files.cert, keyFile: files.key } }),
-		).rejects.toThrow(`${files.key} holds no key in PEM of the certificate in ${files.cert}`);
+		).rejects.toThrow(
+			`${files.key} does not contain the key, in PEM, of the certificate in ${files.cert}`,
+		);
 		await expect(
 			startServer({ tls: { certFile: files.nothing, keyFile: files.key } }),
-		).rejects.toThrow(`${files.nothing} holds no certificate in PEM`);
+		).rejects.toThrow(`${files.nothing} contains no certificate in PEM`);
 	});
 });
 

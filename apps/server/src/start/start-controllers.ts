@@ -12,25 +12,25 @@ import {
 import type { Module } from "../module/define-module.ts";
 import type { Interfaces } from "../services/register-services.ts";
 
-/** Whom the controllers work with. */
+/** Options of `startControllers`. */
 export interface ControllersOptions {
 	readonly interfaces: Pick<Interfaces, "trustedShared" | "trustedCloned">;
 	readonly backend: Pick<StorageBackend, "countByTypeIn">;
-	/** Whether other servers, with other modules perhaps, have the same storage. */
+	/** Whether other servers, possibly with other modules, share the storage. */
 	readonly isShared: boolean;
 	readonly registry: TypeRegistry;
 	readonly modules: readonly Module[];
 	readonly leases: LeaseManager;
 	readonly runtime: Runtime;
 	readonly logger: Logger;
-	/** Called where they can't go on. */
+	/** Called if the controllers can't continue. */
 	readonly onFailure: (failure: unknown) => void;
 }
 
-/** Controllers that run. */
+/** Running controllers. */
 export interface RunningControllers {
 	readonly manager: ControllerManager;
-	/** Ends them, and resolves when all have ended. */
+	/** Stops all controllers, and resolves when they have stopped. */
 	stop(): Promise<void>;
 }
 

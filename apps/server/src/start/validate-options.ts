@@ -5,7 +5,7 @@ import { openPeerConnections, type PeerConnections } from "../deployment/peer-co
 import type { OriginPolicy } from "../listener/origin/origin-check.ts";
 import { type FollowedTls, followTls } from "../listener/tls/followed-tls.ts";
 import { registerTypes } from "../module/register-types.ts";
-import { checkReach, openAccess } from "../security/open-access.ts";
+import { checkExposure, openAccess } from "../security/open-access.ts";
 import { originPolicy } from "../security/origin-policy.ts";
 import { defaultListen } from "../server-options.ts";
 import type { StartContext } from "./start-context.ts";
@@ -35,7 +35,7 @@ export async function validateOptions(context: StartContext): Promise<ValidatedO
 	started.defer(() => access.close());
 	reloads.push(() => access.reload());
 	const { authorizer } = access;
-	checkReach(listen, authorizer, options.allowAnonymous ?? false);
+	checkExposure(listen, authorizer, options.allowAnonymous ?? false);
 	const origins = originPolicy(options, listen, authorizer);
 	const tls = options.tls && (await followTls(options.tls, { clock, logger }));
 	if (tls !== undefined) {

@@ -73,7 +73,7 @@ describe("the data directory", () => {
 		expect(await modeOf(directory)).toBe("755");
 	});
 
-	it("is refused by name where it can't be used", async () => {
+	it("is refused by name if it can't be used", async () => {
 		const file = join(folder, "file");
 		await writeFile(file, "");
 		await symlink("nowhere", join(folder, "dangling"));
@@ -81,7 +81,7 @@ describe("the data directory", () => {
 		for (const [directory, why] of [
 			[file, "it is a file, not a directory"],
 			[join(file, "below"), "ENOTDIR"],
-			[join(folder, "dangling"), 'it is a symbolic link to "nowhere", which leads nowhere'],
+			[join(folder, "dangling"), 'it is a symbolic link to "nowhere", whose target does not exist'],
 			[join(folder, "loop"), "ELOOP"],
 			[join(folder, "x".repeat(300)), "ENAMETOOLONG"],
 		] as const) {

@@ -4,26 +4,26 @@ import { dirname, resolve } from "node:path";
 import type { Logger } from "@plinth/runtime";
 import { refusePlantedLinks, StorageFileError } from "@plinth/storage-sqlite";
 
-/** Entered and listed by the owner alone. */
+/** Only the owner can enter and list it. */
 const ownerOnly = 0o700;
 
-/** What every name begins with that the server gives to what it keeps in its data directory. */
+/** The prefix of all names that the server uses in its data directory. */
 const ownPrefix = "plinth.";
 
 /**
- * Makes the data directory where it is missing, for its owner alone, and its parents with it.
+ * Creates the data directory and its parents if they are missing, with access for the owner only.
  *
- * A directory that exists loses the rights of others if nothing but files of a server is in it and this
- * process may do that: earlier versions made it readable by everybody. One that is used for other things as
- * well is left as it is, with a warning; the files in it are their owner's alone either way.
+ * Access of other users to an existing directory is removed if it contains only files of a server and this
+ * process owns it: earlier versions made it readable by everyone. A directory with other contents is left as it
+ * is, with a warning; only their owner can access the server's files in either case.
  *
  * @throws StorageFileError that names the directory and what is wrong with it.
  */
 export async function openDataDirectory(directory: string, logger: Logger): Promise<void> {
 	try {
 		refusePlantedLinks(directory);
-		await make(resolve(directory));
-		// What was missing before may have been planted meanwhile.
+		await create(resolve(directory));
+		// A link may have been planted since the first check.
 		refusePlantedLinks(directory);
 		await access(directory, constants.R_OK | constants.W_OK | constants.X_OK);
 	} catch (cause) {
@@ -38,16 +38,16 @@ export async function openDataDirectory(directory: string, logger: Logger): Prom
 }
 
 /**
- * Makes a directory and its parents. Unlike `mkdir` with `recursive`, it ends where the file system says that a
- * parent is missing which is there, as that of /proc does.
+ * Creates a directory and its parents. Unlike `mkdir` with `recursive`, it terminates if the file system reports
+ * an existing parent as missing, as that of /proc does.
  */
-async function make(directory: string): Promise<void> {
+async function create(directory: string): Promise<void> {
 	try {
 		await mkdir(directory, { mode: ownerOnly });
 	} catch (error) {
 		switch (codeOf(error)) {
 			case "EEXIST": {
-				// Also where it is a link: then to a directory.
+				// A link to a directory will do.
 				const found = await stat(directory);
 				if (!found.isDirectory()) {
 					throw error;
@@ -59,8 +59,8 @@ async function make(directory: string): Promise<void> {
 				if (parent === directory) {
 					throw error;
 				}
-				await make(parent);
-				await makeBelow(directory);
+				await create(parent);
+				await createBelow(directory);
 				return;
 			}
 			default:
@@ -69,12 +69,12 @@ async function make(directory: string): Promise<void> {
 	}
 }
 
-/** Makes a directory whose parent is there. */
-async function makeBelow(directory: string): Promise<void> {
+/** Creates a directory whose parent exists. */
+async function createBelow(directory: string): Promise<void> {
 	try {
 		await mkdir(directory, { mode: ownerOnly });
 	} catch (error) {
-		// Another process may have made it meanwhile.
+		// Another process may have created it in the meantime.
 		if (codeOf(error) !== "EEXIST" || !(await stat(directory)).isDirectory()) {
 			throw error;
 		}
@@ -89,7 +89,7 @@ async function explain(directory: string, cause: unknown): Promise<string> {
 	const target = await readlink(directory).catch(() => undefined);
 	const found = await stat(directory).catch(() => undefined);
 	if (found === undefined && target !== undefined) {
-		return `it is a symbolic link to ${JSON.stringify(target)}, which leads nowhere (${why})`;
+		return `it is a symbolic link to ${JSON.stringify(target)}, whose target does not exist (${why})`;
 	}
 	if (found !== undefined && !found.isDirectory()) {
 		return `it is a file, not a directory (${why})`;
@@ -97,11 +97,11 @@ async function explain(directory: string, cause: unknown): Promise<string> {
 	switch (codeOf(cause)) {
 		case "EACCES":
 		case "EPERM":
-			return `this process, of user ${process.getuid?.() ?? "unknown"}, needs to read, write and search it (${why})`;
+			return `user ${process.getuid?.() ?? "unknown"}, who runs this process, needs to read, write and search it (${why})`;
 		case "EROFS":
 			return `its file system is read-only (${why})`;
 		case "ENOENT":
-			return `its file system makes no directories there (${why})`;
+			return `its file system can't create directories there (${why})`;
 		default:
 			return why;
 	}
@@ -120,7 +120,7 @@ async function tighten(directory: string, logger: Logger): Promise<void> {
 	}
 	logger.warn(
 		{ directory, mode: (mode & 0o777).toString(8), ...(!isOwn && { owner: uid }) },
-		"others may open the data directory, and it is not the server's alone to change: give it mode 0700, or choose another --data-dir",
+		"other users can open the data directory, and it also contains other files or belongs to another user: change its mode to 0700, or choose another --data-dir",
 	);
 }
 

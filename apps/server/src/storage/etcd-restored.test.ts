@@ -24,7 +24,7 @@ describe("plinth-server etcd-restored", () => {
 			});
 			onTestFinished(() => before.close());
 			expect(before.identity).toBeUndefined();
-			expect(await declareEtcdRestored({ etcd: choice })).toMatch(/^began incarnation \w{26} /);
+			expect(await declareEtcdRestored({ etcd: choice })).toMatch(/^started incarnation \w{26} /);
 			expect((await failed.promise).message).toContain("another incarnation");
 			const after = await openStorage(choice, systemRuntime, silentLogger);
 			onTestFinished(() => after.close());

@@ -11,70 +11,70 @@ import {
 import { createEtcdBackend, EtcdLeases, type EtcdOptions } from "@plinth/storage-etcd";
 import { type CommitBatch, createSqliteBackend } from "@plinth/storage-sqlite";
 import { type StorageCopies, sqliteCopies } from "../backup/storage-copies.ts";
-import type { EtcdChoice } from "../configuration/etcd-choice.ts";
+import type { EtcdSettings } from "../configuration/etcd-settings.ts";
 import { openDataDirectory } from "./data-directory.ts";
 
-/** Where a server stores. */
-export type StorageChoice =
-	/** Forgotten when the server stops. */
+/** The storage of a server. */
+export type StorageOptions =
+	/** Lost when the server stops. */
 	| { readonly kind: "memory" }
-	/** In files of the folder, which is made where it is missing. */
+	/** In files of a directory, which is created if it is missing. */
 	| { readonly kind: "sqlite"; readonly directory: string }
-	/** In etcd, with all other servers that use the same prefix. */
-	| ({ readonly kind: "etcd" } & EtcdChoice);
+	/** In etcd, shared with all servers that use the same prefix. */
+	| ({ readonly kind: "etcd" } & EtcdSettings);
 
-/** A storage, and the leases whose fences are checked with each commit to it. */
+/** An open storage, and the leases whose fences each commit checks. */
 export interface OpenStorage {
 	readonly backend: StorageBackend;
 	readonly leases: LeaseManager;
-	/** Who the storage is, where it knows. */
+	/** The identity of the storage, if it has one. */
 	readonly identity?: StorageIdentity;
-	/** Backups of it while it is open. */
+	/** Takes backups of the open storage. */
 	readonly copies: StorageCopies;
-	/** Gives back all leases, and closes the storage. */
+	/** Releases all leases, and closes the storage. */
 	close(): Promise<void>;
 }
 
-/** What else there is to say about a storage. */
-export interface StorageSettings {
-	/** Limits that differ from those of the storage. */
+/** Further options of `openStorage`. */
+export interface OpenStorageOptions {
+	/** Limits that differ from the defaults. */
 	readonly limits?: Partial<StorageLimits>;
-	/** Hears of the batches of commits, where there are any. */
+	/** Called with each batch of commits, if the storage has any. */
 	readonly onBatch?: (batch: CommitBatch) => void;
 	/**
-	 * Called once, when the storage can no longer be trusted and refuses all writes until the process starts
-	 * again: a disk that did not keep what it was given, an etcd that went back in time.
+	 * Called once, when the storage has failed and refuses all writes until the process is restarted: the disk
+	 * lost a write, or etcd was restored to an earlier state.
 	 */
 	readonly onFailed?: (failure: Error) => void;
-	/** Stops opening, which then rejects with the signal's reason. */
+	/** Interrupts `openStorage`, which then rejects with the reason of the signal. */
 	readonly signal?: AbortSignal;
 }
 
-/** The name of the database within the data folder. */
+/** The file name of the database in the data directory. */
 export const databaseFile = "plinth.sqlite";
 
-/** The name of the folder within it where backups are that are being sent. */
-const copiesFolder = "plinth.backups";
+/** The subdirectory of backups that are being sent. */
+const copiesDirectory = "plinth.backups";
 
 /** Opens the storage. */
 export async function openStorage(
-	choice: StorageChoice,
+	options: StorageOptions,
 	runtime: Runtime,
 	log: Logger,
-	{ limits = {}, onBatch, onFailed, signal }: StorageSettings = {},
+	{ limits = {}, onBatch, onFailed, signal }: OpenStorageOptions = {},
 ): Promise<OpenStorage> {
-	switch (choice.kind) {
+	switch (options.kind) {
 		case "memory": {
 			const leases = new LocalLeases();
 			const copies = takenElsewhere(
-				"the server stores in memory, which has no backup: start it with --storage sqlite, or write out resources with plinth get -o yaml",
+				"the server stores in memory, which has no backup: start it with --storage sqlite, or export resources with plinth get -o yaml",
 			);
-			return { ...alone(createMemoryBackend({ runtime, leases, limits }), leases), copies };
+			return { ...owned(createMemoryBackend({ runtime, leases, limits }), leases), copies };
 		}
 		case "sqlite": {
-			await openDataDirectory(choice.directory, log);
+			await openDataDirectory(options.directory, log);
 			const leases = new LocalLeases();
-			const path = join(choice.directory, databaseFile);
+			const path = join(options.directory, databaseFile);
 			const backend = await createSqliteBackend({
 				...{ path, runtime, leases, limits, log },
 				...(onBatch && { onBatch }),
@@ -82,22 +82,22 @@ export async function openStorage(
 				...(signal && { signal }),
 			});
 			try {
-				const copies = await sqliteCopies(backend, join(choice.directory, copiesFolder));
-				return { ...alone(backend, leases), identity: backend.identity, copies };
+				const copies = await sqliteCopies(backend, join(options.directory, copiesDirectory));
+				return { ...owned(backend, leases), identity: backend.identity, copies };
 			} catch (failure) {
 				await backend.close();
 				throw failure;
 			}
 		}
 		case "etcd": {
-			const options = await etcdOptions(choice, runtime, log);
+			const etcd = await etcdOptions(options, runtime, log);
 			const backend = await createEtcdBackend({
-				...{ ...options, limits },
+				...{ ...etcd, limits },
 				...(onFailed && { onFailed }),
 				...(signal && { signal }),
 			});
 			const leases = new EtcdLeases({
-				...options,
+				...etcd,
 				until: backend.lost,
 				holder: `${hostname()}, process ${process.pid}`,
 			});
@@ -109,26 +109,26 @@ export async function openStorage(
 				"the server stores in etcd, which takes its own backups: etcdctl snapshot save <file>",
 			);
 			const { uid, incarnation, restores } = backend.identity;
-			// A store that was never restored is known by what its records say already.
+			// A storage that was never restored is identified by its records alone.
 			const identity = restores === 0 ? undefined : { uid, incarnation, restores };
 			return { backend, leases, copies, close, ...(identity && { identity }) };
 		}
 	}
 }
 
-/** A storage that one process has for itself, and so all its leases. */
-function alone(backend: StorageBackend, leases: LeaseManager): Omit<OpenStorage, "copies"> {
+/** A storage that one process owns: all its leases are local. */
+function owned(backend: StorageBackend, leases: LeaseManager): Omit<OpenStorage, "copies"> {
 	return { backend, leases, close: () => backend.close() };
 }
 
-/** Backups that don't come from the server. */
+/** Backups that the server does not take. */
 function takenElsewhere(instead: string): StorageCopies {
 	return { kind: "taken-elsewhere", instead };
 }
 
-/** How to reach etcd, with the files of the choice read. */
+/** Options of the etcd client, with the contents of the files that the settings name. */
 export async function etcdOptions(
-	{ endpoints, prefix, tls, auth }: EtcdChoice,
+	{ endpoints, prefix, tls, auth }: EtcdSettings,
 	runtime: Runtime,
 	log: Logger,
 ): Promise<EtcdOptions> {

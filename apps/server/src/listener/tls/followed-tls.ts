@@ -3,19 +3,19 @@ import { followFiles } from "../../security/followed-files.ts";
 import type { Listener } from "../listener.ts";
 import { checkTlsMaterial, type TlsFiles, type TlsMaterial } from "./tls-files.ts";
 
-/** What TLS files hold now, and who is told when that changes. */
+/** The current contents of TLS files, which listeners receive when they change. */
 export interface FollowedTls {
 	readonly material: TlsMaterial;
-	/** The same for clients that show no certificate: they have a credential. */
+	/** The same for clients that have a credential instead of a certificate. */
 	readonly withoutClients: TlsMaterial;
 	follow(listener: Listener): void;
 	followWithoutClients(listener: Listener): void;
-	/** Looks now whether the files have changed. */
+	/** Checks now whether the files have changed. */
 	check(): Promise<void>;
 	close(): void;
 }
 
-/** @throws Error where the files can't be read, or don't fit together. */
+/** @throws Error if the files can't be read, or don't match each other. */
 export async function followTls(
 	files: TlsFiles,
 	context: { readonly clock: Clock; readonly logger: Logger },
@@ -31,7 +31,7 @@ export async function followTls(
 	const followed = await followFiles({
 		...context,
 		files: paths,
-		take: ({ cert = "", key = "", ca }) => {
+		apply: ({ cert = "", key = "", ca }) => {
 			const read = { cert, key, ...(ca !== undefined && { ca }) };
 			checkTlsMaterial(files, read);
 			material = read;
@@ -42,7 +42,7 @@ export async function followTls(
 	});
 	const current = () => {
 		if (material === undefined) {
-			throw new Error("the first contents are taken before this is asked for");
+			throw new Error("the files have not been read yet");
 		}
 		return material;
 	};

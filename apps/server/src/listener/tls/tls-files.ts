@@ -3,14 +3,14 @@ import { createSecureContext } from "node:tls";
 
 /** Files in PEM that make a listener speak TLS. */
 export interface TlsFiles {
-	/** The certificate, and those between it and its authority. */
+	/** The certificate and its chain. */
 	readonly certFile: string;
 	readonly keyFile: string;
-	/** Mutual TLS: only clients with a certificate of these authorities are let in. */
+	/** Mutual TLS: only clients with a certificate of these authorities are accepted. */
 	readonly clientCaFile?: string;
 }
 
-/** What TLS files hold. */
+/** The contents of TLS files. */
 export interface TlsMaterial {
 	readonly cert: string;
 	readonly key: string;
@@ -18,28 +18,28 @@ export interface TlsMaterial {
 }
 
 /**
- * Checks that contents of TLS files fit together, before a listener takes them.
+ * Checks that the contents of TLS files match each other, before a listener uses them.
  *
- * @throws Error that names the file which is wrong.
+ * @throws Error that names the file which is not valid.
  */
 export function checkTlsMaterial(files: TlsFiles, material: TlsMaterial): void {
 	try {
 		new X509Certificate(material.cert);
 	} catch (cause) {
-		throw new Error(`${files.certFile} holds no certificate in PEM`, { cause });
+		throw new Error(`${files.certFile} contains no certificate in PEM`, { cause });
 	}
 	if (files.clientCaFile !== undefined) {
 		try {
 			new X509Certificate(material.ca ?? "");
 		} catch (cause) {
-			throw new Error(`${files.clientCaFile} holds no certificate in PEM`, { cause });
+			throw new Error(`${files.clientCaFile} contains no certificate in PEM`, { cause });
 		}
 	}
 	try {
 		createSecureContext(material);
 	} catch (cause) {
 		throw new Error(
-			`${files.keyFile} holds no key in PEM of the certificate in ${files.certFile}`,
+			`${files.keyFile} does not contain the key, in PEM, of the certificate in ${files.certFile}`,
 			{
 				cause,
 			},

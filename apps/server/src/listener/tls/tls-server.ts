@@ -4,23 +4,23 @@ import type { Logger } from "@plinth/runtime";
 import type { TlsMaterial } from "./tls-files.ts";
 
 /**
- * No session is resumed: each connection shows the client's certificate anew, and is held against the
- * authorities that are there now.
+ * No session is resumed: each connection presents the client's certificate, which is verified against the current
+ * authorities.
  */
 const tlsRules = { minVersion: "TLSv1.2", secureOptions: constants.SSL_OP_NO_TICKET } as const;
 
-/** What a TLS server is made with. */
+/** Options of `createTlsServer`. */
 export interface TlsServerOptions {
-	/** With a `ca`, only clients that have a certificate of it are let in. */
+	/** With a `ca`, only clients with a certificate of it are accepted. */
 	readonly material: TlsMaterial;
 	/** How long a handshake may take, in milliseconds. */
 	readonly handshakeMs: number;
 	readonly logger: Logger;
-	/** Takes the inside of each connection. */
+	/** Called with the decrypted socket of each connection. */
 	readonly onConnection: (socket: TLSSocket) => void;
 }
 
-/** Something that makes TLS of connections, which it gets as `connection` events. It has no port. */
+/** Creates a server that decrypts connections, which are passed to it as `connection` events. It has no port. */
 export function createTlsServer(options: TlsServerOptions): Server {
 	const { material, handshakeMs, logger, onConnection } = options;
 	const server = createServer({
@@ -42,7 +42,7 @@ export function createTlsServer(options: TlsServerOptions): Server {
 	return server;
 }
 
-/** Takes other certificates for new connections. @throws Error where they don't fit together. */
+/** Replaces the certificates for new connections. @throws Error if they don't match each other. */
 export function replaceTls(server: Server, material: TlsMaterial): void {
 	server.setSecureContext({ ...material, ...tlsRules });
 }

@@ -3,11 +3,11 @@ import type { AnySetting } from "./setting.ts";
 import { settings } from "./settings.ts";
 import { UsageError } from "./usage-error.ts";
 
-/** Where etcd is. Files are read when the storage is opened. */
-export interface EtcdChoice {
+/** How to reach etcd. Files are read when the storage is opened. */
+export interface EtcdSettings {
 	/** URLs of the members. */
 	readonly endpoints: readonly string[];
-	/** What all keys begin with; `/plinth` where it is absent. */
+	/** The prefix of all keys; `/plinth` by default. */
 	readonly prefix?: string;
 	/** PEM files for `https` endpoints. */
 	readonly tls?: {
@@ -18,7 +18,7 @@ export interface EtcdChoice {
 	readonly auth?: { readonly user: string; readonly passwordFile: string };
 }
 
-const etcdSettings: readonly AnySetting[] = [
+const allEtcdSettings: readonly AnySetting[] = [
 	settings.etcdEndpoints,
 	settings.etcdPrefix,
 	settings.etcdCaFile,
@@ -29,16 +29,16 @@ const etcdSettings: readonly AnySetting[] = [
 ];
 
 /**
- * Where etcd is, as configured.
+ * The settings of etcd.
  *
- * @throws UsageError that names the setting which is missing or useless.
+ * @throws UsageError that names the setting which is missing or has no effect.
  */
-export function etcdChoice(config: ResolvedConfig): EtcdChoice {
-	together(config, settings.etcdCertFile, settings.etcdKeyFile);
-	together(config, settings.etcdUser, settings.etcdPasswordFile);
+export function etcdSettings(config: ResolvedConfig): EtcdSettings {
+	requireBoth(config, settings.etcdCertFile, settings.etcdKeyFile);
+	requireBoth(config, settings.etcdUser, settings.etcdPasswordFile);
 	const endpoints = config.all(settings.etcdEndpoints);
 	if (endpoints.length === 0) {
-		throw new UsageError("--storage etcd needs --etcd-endpoints, as http://127.0.0.1:2379");
+		throw new UsageError("--storage etcd needs --etcd-endpoints, such as http://127.0.0.1:2379");
 	}
 	const [prefix, caFile, certFile, keyFile] = [
 		config.get(settings.etcdPrefix),
@@ -63,19 +63,19 @@ export function etcdChoice(config: ResolvedConfig): EtcdChoice {
 	};
 }
 
-/** Refuses settings of etcd where something else stores. */
+/** Refuses settings of etcd if the storage is another one. */
 export function refuseEtcdSettings(config: ResolvedConfig): void {
-	const useless = etcdSettings.find((setting) => config.has(setting));
+	const useless = allEtcdSettings.find((setting) => config.has(setting));
 	if (useless !== undefined) {
-		throw new UsageError(`${config.nameOf(useless)} is for --storage etcd`);
+		throw new UsageError(`${config.nameOf(useless)} needs --storage etcd`);
 	}
 }
 
-/** Two settings that make sense only together. */
-export function together(config: ResolvedConfig, one: AnySetting, other: AnySetting): void {
+/** Refuses one of two settings without the other. */
+export function requireBoth(config: ResolvedConfig, one: AnySetting, other: AnySetting): void {
 	if (config.has(one) !== config.has(other)) {
 		throw new UsageError(
-			`${config.nameOf(one)} and ${config.nameOf(other)} are given together or not at all`,
+			`${config.nameOf(one)} and ${config.nameOf(other)} need each other: set both or neither`,
 		);
 	}
 }

@@ -16,11 +16,11 @@ const needService: readonly AnySetting[] = [
 ];
 
 /**
- * Which deployment the server is, as configured; `undefined` where it is none.
+ * The settings of the server's deployment; `undefined` if it is not part of one.
  *
- * @throws UsageError that names the setting which is missing or useless.
+ * @throws UsageError that names the setting which is missing or has no effect.
  */
-export function deploymentChoice(config: ResolvedConfig): DeploymentOptions | undefined {
+export function deploymentSettings(config: ResolvedConfig): DeploymentOptions | undefined {
 	const service = config.get(settings.deploymentService);
 	if (service === undefined) {
 		const useless = needService.find((setting) => config.has(setting));
