@@ -1,26 +1,26 @@
-/** A timer that has been set. Cancelling one that has fired, or twice, does nothing. */
+/** A timer that was set. Cancelling it after it has fired, or twice, does nothing. */
 export interface Timer {
 	cancel(): void;
 }
 
 /**
- * Time as a parameter. Deadlines, delays and expiries count on `monotonic`; only what people read
- * (timestamps, ULIDs) uses `now`.
+ * Time as a parameter. Deadlines, delays and expiries use `monotonic`; only values that people read
+ * (timestamps, ULIDs) use `now`.
  */
 export interface Clock {
-	/** Wall-clock time in milliseconds since the epoch. It may jump, backwards too. */
+	/** Wall-clock time in milliseconds since the epoch. It may jump forwards and backwards. */
 	now(): number;
 	/** Milliseconds since an origin of the clock's choosing. It never goes back. */
 	monotonic(): number;
 	/**
-	 * Calls `callback` once, `delayMs` milliseconds from now on the monotonic clock. Any length is
-	 * good: a negative one counts as 0, one beyond what the platform's timers hold is chained, and
+	 * Calls `callback` once, `delayMs` milliseconds from now on the monotonic clock. Any delay is valid:
+	 * a negative one counts as 0, one beyond the limit of the platform's timers is chained, and
 	 * `Infinity` never fires. A pending timer does not keep the process alive.
 	 */
 	setTimer(delayMs: number, callback: () => void): Timer;
 }
 
-/** What `setTimeout` holds: 2³¹ - 1 ms, about 24.8 days. Longer delays overflow to 1 ms. */
+/** The longest delay of `setTimeout`: 2³¹ - 1 ms, about 24.8 days. Longer ones overflow to 1 ms. */
 const maxTimeoutMs = 2 ** 31 - 1;
 
 class SystemTimer implements Timer {
@@ -59,8 +59,8 @@ export const systemClock: Clock = {
 };
 
 /**
- * Resolves after `delayMs` milliseconds on the given clock. Where `signal` aborts first, or had
- * already, rejects with the signal's reason.
+ * Resolves after `delayMs` milliseconds on the given clock. If `signal` aborts first, or has already
+ * aborted, it rejects with the signal's reason.
  */
 export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
 	return new Promise((resolve, reject) => {

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { decodeFence, encodeFence, LocalLeases } from "./index.ts";
 
 describe("fences", () => {
-	it("survive the way through a header", () => {
+	it("round-trip through a header", () => {
 		fc.assert(
 			fc.property(
 				fc.string({ minLength: 1, unit: "grapheme" }),
@@ -15,7 +15,7 @@ describe("fences", () => {
 		);
 	});
 
-	it("are not read from what is malformed", () => {
+	it("are not decoded from a malformed header", () => {
 		for (const value of ["", "x", "/x", "x/", "%/x"]) {
 			expect(decodeFence(value)).toBeUndefined();
 		}
@@ -52,7 +52,7 @@ describe("LocalLeases", () => {
 		await leases.acquire("b", never);
 	});
 
-	it("takes one who gives up waiting out of the line", async () => {
+	it("removes a waiter that gives up from the queue", async () => {
 		const leases = new LocalLeases();
 		const hold = await leases.acquire("a", never);
 		const impatient = new AbortController();

@@ -1,5 +1,5 @@
 /**
- * The right to do something alone, held by one holder at a time.
+ * Grants exclusive rights by name, each to one holder at a time.
  *
  * The contract of an implementation: whenever a `LeaseHold` is live (its `signal` has not aborted),
  * no other hold of that name is live anywhere. An engine that grants leases for a time aborts the
@@ -7,19 +7,19 @@
  */
 export interface LeaseManager {
 	/**
-	 * Waits until the lease of that name is free, and holds it. Rejects with the signal's reason
-	 * where `signal` aborts first; then nothing is held.
+	 * Waits until the lease of that name is free, and acquires it. If `signal` aborts first, it
+	 * rejects with the signal's reason and acquires nothing.
 	 */
 	acquire(name: string, signal: AbortSignal): Promise<LeaseHold>;
 }
 
 /** A lease that is, or was, held. */
 export interface LeaseHold {
-	/** What a write carries to be refused once someone else holds the lease. */
+	/** Sent with writes, so that they are refused once someone else holds the lease. */
 	readonly fence: Fence;
 	/** Aborts when the hold has ended: lost, or released. */
 	readonly signal: AbortSignal;
-	/** Ends the hold, so that another can be granted it. Releasing twice does nothing. */
+	/** Ends the hold, so that the lease can be granted again. Releasing twice does nothing. */
 	release(): Promise<void>;
 }
 
@@ -27,7 +27,7 @@ export interface LeaseHold {
 export interface Fence {
 	/** The name of the lease. */
 	readonly lease: string;
-	/** Tells this hold from all others of that lease, before and after it. */
+	/** Distinguishes this hold from all earlier and later holds of the lease. */
 	readonly token: string;
 }
 
@@ -36,7 +36,7 @@ export function encodeFence(fence: Fence): string {
 	return `${encodeURIComponent(fence.lease)}/${encodeURIComponent(fence.token)}`;
 }
 
-/** The fence of a header value, or `undefined` where it is malformed. */
+/** The fence of a header value, or `undefined` if it is malformed. */
 export function decodeFence(value: string): Fence | undefined {
 	const separator = value.indexOf("/");
 	if (separator <= 0 || separator === value.length - 1) {

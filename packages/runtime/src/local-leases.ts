@@ -9,7 +9,7 @@ interface LocalLease {
 }
 
 interface LocalHold extends LeaseHold {
-	/** Ends the hold without its consent, as an engine does to a holder that it lost sight of. */
+	/** Ends the hold from outside, as a lease engine does when it loses contact with the holder. */
 	revoke(reason: Error): void;
 }
 
@@ -32,8 +32,8 @@ export class LocalLeases implements LeaseManager {
 	}
 
 	/**
-	 * Whether the fence is that of the lease's newest hold. A hold that has ended passes until
-	 * another is granted: what it wrote last harms no one.
+	 * Whether the fence belongs to the newest hold of the lease. The fence of a hold that has ended
+	 * stays current until the lease is granted again: until then its writes conflict with no one.
 	 */
 	isCurrent(fence: Fence): boolean {
 		return this.#leases.get(fence.lease)?.lastToken.toString() === fence.token;

@@ -1,7 +1,7 @@
-/** Takes one line of a log: fields for machines, a message for people. A pino logger is one. */
+/** Writes one log line: fields for machines, a message for people. The methods of a pino logger fit. */
 export type LogLine = (fields: Readonly<Record<string, unknown>>, message: string) => void;
 
-/** Where components log. Tokens and the data of resources are never logged. */
+/** The logger of components. Tokens and the data of resources are never logged. */
 export interface Logger {
 	readonly debug: LogLine;
 	readonly info: LogLine;

@@ -7,8 +7,8 @@ export interface Random {
 }
 
 class SystemRandom implements Random {
-	// One call into the system for many numbers: it costs about a microsecond, a number here
-	// a few nanoseconds.
+	// Many numbers per system call: the call costs about a microsecond, a buffered number a few
+	// nanoseconds.
 	readonly #buffer = new Uint32Array(1024);
 	#used = this.#buffer.length;
 
@@ -23,5 +23,5 @@ class SystemRandom implements Random {
 	}
 }
 
-/** The randomness of the machine: not predictable, good for identifiers. */
+/** The randomness of the machine: unpredictable, fit for identifiers. */
 export const systemRandom: Random = new SystemRandom();

@@ -2,14 +2,14 @@ import { type Clock, systemClock } from "./clock.ts";
 import { type Random, systemRandom } from "./random.ts";
 import { type Scheduler, systemScheduler } from "./scheduler.ts";
 
-/** Everything that a component needs of the world and a test wants to hold: a parameter. */
+/** The environment of a component, as a parameter that tests can control. */
 export interface Runtime {
 	readonly clock: Clock;
 	readonly random: Random;
 	readonly scheduler: Scheduler;
 }
 
-/** The real world. */
+/** The real clock, randomness and scheduler of this process. */
 export const systemRuntime: Runtime = {
 	clock: systemClock,
 	random: systemRandom,

@@ -1,12 +1,12 @@
 /**
- * When things that may overlap run. Code that hands work to someone else (a watch that wakes, a
- * queue that hands out an item, a message that arrives) does so through a scheduler, so that a test
- * can run a whole server through many interleavings, each replayed by its seed.
+ * Decides when concurrent work runs. Code that hands over work (waking a watch, taking an item from a
+ * queue, delivering a message) does so through a scheduler, so that a test can run a whole server
+ * through many interleavings and replay each by its seed.
  */
 export interface Scheduler {
 	/**
-	 * Runs `task` later, never within the call. The real scheduler keeps the order of calls; code
-	 * must not rely on it. A task must not throw.
+	 * Runs `task` later, never within the call. The system scheduler keeps the order of calls; code
+	 * must not rely on that. A task must not throw.
 	 */
 	schedule(task: () => void): void;
 }

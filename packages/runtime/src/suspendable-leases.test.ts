@@ -8,7 +8,7 @@ const never = new AbortController().signal;
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 describe("SuspendableLeases", () => {
-	it("give up what is held at once, so that another server gets it, and take it up again", async () => {
+	it("release held leases at once, so that another server gets them, and acquire them again", async () => {
 		const etcd = new LocalLeases();
 		const [one, other] = [new SuspendableLeases(etcd), new SuspendableLeases(etcd)];
 		const hold = await one.acquire("controllers", never);
@@ -31,7 +31,7 @@ describe("SuspendableLeases", () => {
 		expect(again?.signal.aborted).toBe(false);
 	});
 
-	it("stop asking for a lease that another server holds, and ask again", async () => {
+	it("stop waiting for a lease that another server holds, and wait again", async () => {
 		const etcd = new LocalLeases();
 		const one = new SuspendableLeases(etcd);
 		const held = await etcd.acquire("controllers", never);

@@ -1,8 +1,8 @@
 import type { LeaseHold, LeaseManager } from "./lease.ts";
 
 /**
- * Leases that a server gives up, and does not acquire, while it is suspended: because it can't do what
- * the holder of a lease must do, though it runs and reaches the lease manager.
+ * Leases that a server gives up, and does not acquire, while it is suspended: when it runs and reaches
+ * the lease manager, but can't do the work of a lease holder.
  *
  *     active ──suspend: every hold ends, then is released──▶ suspended: `acquire` waits
  *        ▲                                                        │
@@ -13,9 +13,9 @@ import type { LeaseHold, LeaseManager } from "./lease.ts";
  */
 export class SuspendableLeases implements LeaseManager {
 	readonly #leases: LeaseManager;
-	/** Aborts when it is suspended; another one with each `resume`. */
+	/** Aborts on `suspend`; replaced by each `resume`. */
 	#active = new AbortController();
-	/** Resolves with the next `resume`; absent while it is active. */
+	/** Resolves on the next `resume`; absent while active. */
 	#resumed: PromiseWithResolvers<void> | undefined;
 
 	constructor(leases: LeaseManager) {
@@ -30,7 +30,7 @@ export class SuspendableLeases implements LeaseManager {
 		}
 	}
 
-	/** Lets leases be acquired again. */
+	/** Allows leases to be acquired again. */
 	resume(): void {
 		if (this.#resumed !== undefined) {
 			this.#active = new AbortController();
@@ -79,7 +79,7 @@ function suspendable(hold: LeaseHold, active: AbortSignal): LeaseHold {
 	const onEnded = () => ended.abort(hold.signal.reason);
 	const onSuspended = () => {
 		ended.abort(active.reason);
-		// The holder releases it as well, and reports where that fails.
+		// The holder releases it as well, and reports failures of that.
 		hold.release().catch(() => {});
 	};
 	const { signal } = ended;

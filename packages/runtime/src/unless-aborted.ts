@@ -1,4 +1,4 @@
-/** What a promise comes to, unless the signal aborts first: then its reason is thrown. */
+/** Settles as the promise does, unless the signal aborts first: then it rejects with the signal's reason. */
 export async function unlessAborted<T>(
 	promise: Promise<T>,
 	signal: AbortSignal | undefined,
@@ -6,7 +6,7 @@ export async function unlessAborted<T>(
 	if (signal === undefined) {
 		return promise;
 	}
-	// Its failure matters to nobody any more once the signal has aborted.
+	// After an abort nobody handles its rejection.
 	promise.catch(() => {});
 	signal.throwIfAborted();
 	const aborted = Promise.withResolvers<never>();

@@ -237,7 +237,7 @@ describeWith("etcd")("the etcd backend", () => {
 		watch.end();
 	});
 
-	it("loads anew and closes its watches where etcd has forgotten what it missed", async () => {
+	it("loads again and closes its watches where etcd has forgotten what it missed", async () => {
 		const open = cluster();
 		const way = await proxy();
 		const writer = await open();

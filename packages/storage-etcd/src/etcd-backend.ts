@@ -70,8 +70,8 @@ export interface EtcdStorage extends StorageBackend {
  * Opens a storage in etcd, and loads it. Eventual reads and watches are answered from memory, which a
  * watch on etcd keeps up to date; a commit has resolved when etcd has it and so has this memory.
  *
- * @throws Inconsistent where etcd can't be reached; ForeignData where other data is under the prefix;
- *   RangeError where a limit is more than a request to etcd can hold; StateTooLarge where what is
+ * @throws Inconsistent if etcd can't be reached; ForeignData if other data is under the prefix;
+ *   RangeError if a limit is more than a request to etcd can hold; StateTooLarge if what is
  *   stored needs more memory than the limit or the heap allows.
  */
 export async function createEtcdBackend(options: EtcdBackendOptions): Promise<EtcdStorage> {

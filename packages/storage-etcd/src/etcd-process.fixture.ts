@@ -21,7 +21,7 @@ interface Member {
 	readonly peerPort: number;
 }
 
-/** An etcd member, in a directory of its own. */
+/** An etcd member, in its own directory. */
 export class EtcdProcess {
 	readonly url: string;
 	readonly #directory: string;
@@ -139,7 +139,7 @@ export class EtcdProcess {
 		return file;
 	}
 
-	/** Ends it, and makes its data from a snapshot, with etcdctl, as one member of a cluster of its own. */
+	/** Ends it, and makes its data from a snapshot, with etcdctl, as one member of its own cluster. */
 	async restoreSnapshot(file: string, clusterToken: string): Promise<void> {
 		await this.forget();
 		etcdctl(

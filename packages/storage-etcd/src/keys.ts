@@ -58,7 +58,7 @@ export class Keys {
 		return this.#resourcePrefix + [family, partition, namespace, id.name].join(separator);
 	}
 
-	/** The name whose key that is, or `undefined` where it is none of a resource. */
+	/** The name whose key that is, or `undefined` if it is none of a resource. */
 	parse(key: string): KeyParts | undefined {
 		const parts = key.startsWith(this.#resourcePrefix)
 			? key.slice(this.#resourcePrefix.length).split(separator)

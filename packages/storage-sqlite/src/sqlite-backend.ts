@@ -44,15 +44,15 @@ import { ReplaceFailure, StorageThread } from "./thread/storage-thread.ts";
 export interface SqliteBackendOptions {
 	/** The file, which is made where it is missing; its directory must exist. Others appear beside it. */
 	readonly path: string;
-	/** The real world where it is absent. */
+	/** `systemRuntime` if absent. */
 	readonly runtime?: Runtime;
 	/** Whose fences commits may carry. Without it, every fence is out of date. */
 	readonly leases?: Pick<LocalLeases, "isCurrent">;
 	/** Limits that differ from `defaultLimits`. */
 	readonly limits?: Partial<StorageLimits>;
-	/** Hears about the progress of loading. */
+	/** Receives the progress of loading. */
 	readonly log?: Logger;
-	/** Hears of each batch of commits that was written, before they resolve. Must not throw. */
+	/** Called with each batch of commits that was written, before they resolve. Must not throw. */
 	readonly onBatch?: (batch: CommitBatch) => void;
 	/**
 	 * Called once, when the storage can no longer be trusted: a sync or a write failed, so that what is on disk
@@ -73,7 +73,7 @@ export interface SqliteBackend extends StorageBackend {
 	 * Backs the storage up while commits go on: the backup holds what is committed when it is
 	 * complete, as of one version. One at a time.
 	 *
-	 * @throws StorageFileError; Inconsistent where the storage is closed meanwhile; the signal's reason.
+	 * @throws StorageFileError; Inconsistent if the storage is closed meanwhile; the signal's reason.
 	 */
 	backup(options: BackupOptions): Promise<BackupReport>;
 
@@ -84,8 +84,8 @@ export interface SqliteBackend extends StorageBackend {
 	 * a version later than any that was ever given out. Commits that wait are decided after that. What
 	 * was replaced is kept under another name.
 	 *
-	 * @throws StorageFileError, after which the storage goes on; Inconsistent where it is closed
-	 *   meanwhile, or has to be opened anew; the signal's reason.
+	 * @throws StorageFileError, after which the storage goes on; Inconsistent if it is closed
+	 *   meanwhile, or has to be reopened; the signal's reason.
 	 */
 	restore(options: RestoreOptions): Promise<RestoreReport>;
 }
@@ -94,8 +94,8 @@ export interface SqliteBackend extends StorageBackend {
  * Opens a storage in a SQLite file, and loads it. Reads and watches are answered from memory; a
  * commit has resolved when it is on disk.
  *
- * @throws StorageFileError where the file is open elsewhere, foreign or damaged; it is left as it is.
- *   StateTooLarge where it needs more memory than the limit or the heap allows.
+ * @throws StorageFileError if the file is open elsewhere, foreign or damaged; it is left as it is.
+ *   StateTooLarge if it needs more memory than the limit or the heap allows.
  */
 export async function createSqliteBackend(options: SqliteBackendOptions): Promise<SqliteBackend> {
 	const { runtime = systemRuntime, leases = new LocalLeases(), log = silentLogger } = options;
@@ -234,7 +234,7 @@ class Backend implements SqliteBackend {
 		);
 	}
 
-	/** What a failed swap is to who wanted it. After it, the storage goes on, or has to be opened anew. */
+	/** What a failed swap is to who wanted it. After it, the storage goes on, or has to be reopened. */
 	#swapFailure(error: unknown): unknown {
 		if (!(error instanceof ReplaceFailure)) {
 			return error;
@@ -243,7 +243,7 @@ class Backend implements SqliteBackend {
 			return new Inconsistent(`the storage was not restored, and goes on: ${error.message}`);
 		}
 		const failure = new Inconsistent(
-			`the storage is being replaced, and takes no commits until it is opened anew, which completes that: ${error.message}`,
+			`the storage is being replaced, and takes no commits until it is opened again, which completes that: ${error.message}`,
 		);
 		this.#groups.break(failure);
 		return failure;

@@ -8,33 +8,33 @@ import type { TenancyUnit } from "./tenancy-census.ts";
 import type { WatchEvent } from "./watch-event.ts";
 
 /**
- * How fresh an answer must be. `eventual`: nothing older than what this server returned or announced
- * before. `strong`: linearizable, not older than the call.
+ * How fresh a read must be. `eventual`: no older than anything this server has returned or announced
+ * before. `strong`: linearizable, no older than the call.
  */
 export type Consistency = "eventual" | "strong";
 
 /** Options of a read. */
 export interface ReadOptions {
-	/** `eventual` where it is absent. */
+	/** `eventual` by default. */
 	readonly consistency?: Consistency | undefined;
 }
 
 /** Options of a snapshot. */
 export interface SnapshotOptions extends ReadOptions {
 	/**
-	 * Whoever takes the snapshot will hold it for a while, and calls `release` then. Absent: it is
-	 * read at once, and does not count into what is retained.
+	 * The owner of a snapshot that is held for a while, until `release` is called. If absent, the
+	 * snapshot is read at once and does not count as retained memory.
 	 */
 	readonly heldBy?: SnapshotOwner | undefined;
 }
 
 /** Options of a watch. */
 export interface WatchOptions extends ReadOptions {
-	/** Who reads the watch, and holds its snapshot until that is read. */
+	/** The owner of the snapshot that the watch holds until it is read. */
 	readonly heldBy?: SnapshotOwner | undefined;
-	/** Skip the snapshot, and send what came after this version. */
+	/** Skips the snapshot and sends the changes after this version. */
 	readonly afterVersion?: string | undefined;
-	/** Send a bookmark this often, when there is nothing else to send. Absent: none. */
+	/** Interval of bookmarks, sent when there is nothing else to send. No bookmarks if absent. */
 	readonly bookmarkEveryMs?: number | undefined;
 	/** Ends the watch: the iterator throws the signal's reason. */
 	readonly signal: AbortSignal;
@@ -42,14 +42,14 @@ export interface WatchOptions extends ReadOptions {
 
 /** Options of a commit. */
 export interface CommitOptions {
-	/** Fail as Fenced where the lease has another holder, decided with the commit. */
+	/** Fails the commit as Fenced if the lease has another holder, checked atomically with the commit. */
 	readonly fence?: Fence | undefined;
 	/**
-	 * On whose behalf the commit is made, for decorators that decide what it may reference. Absent: on that
-	 * of the deployment itself, which may reference everything.
+	 * The caller on whose behalf the commit is made, for decorators that check what it may reference. If
+	 * absent, the deployment itself, which may reference everything.
 	 */
 	readonly caller?: Caller | undefined;
-	/** Check everything and change nothing. */
+	/** Checks everything and changes nothing. */
 	readonly dryRun?: boolean | undefined;
 }
 
@@ -61,12 +61,12 @@ export interface Listing {
 }
 
 /**
- * Where resources are stored. Failures are the classes of errors.ts. Whatever is returned or
- * announced is shared and immutable.
+ * The interface of every storage. Failures are the classes of errors.ts. Returned resources and events
+ * are shared and immutable.
  */
 export interface StorageBackend {
 	/**
-	 * The resource of that name, and of that uid where the ID has one.
+	 * The resource of that name, and of that uid if the ID has one.
 	 *
 	 * @throws NotFound; GroupVersionMismatch, which carries the stored resource; Inconsistent.
 	 */
@@ -80,55 +80,55 @@ export interface StorageBackend {
 	list(query: ListQuery, options?: ReadOptions): Promise<Listing>;
 
 	/**
-	 * What the query matches now, to be read piece by piece while commits go on: for paged lists. It
-	 * costs nothing to take, and keeps what has been replaced since alive for as long as it is held.
-	 * Where held snapshots retain more than `StorageLimits.retainedBytes`, some of them end.
+	 * The resources that match the query now, to be read piece by piece while commits go on: for paged
+	 * lists. Taking it costs nothing; while it is held, it keeps replaced resources in memory. If held
+	 * snapshots retain more than `StorageLimits.retainedBytes`, some of them end.
 	 *
 	 * @throws Inconsistent.
 	 */
 	snapshot(query: ListQuery, options?: SnapshotOptions): Promise<Snapshot>;
 
-	/** The resources of all types whose owner is the very incarnation that `owner` names, by uid. */
+	/** The resources of all types that the incarnation `owner` owns, matched by uid. */
 	listByOwner(owner: ID): Promise<readonly Resource[]>;
 
 	/**
-	 * How many resources are stored of each type, by its key (`demo.v2.Artist`), whether or not the type is
-	 * registered. The cost depends on the number of types alone.
+	 * The number of stored resources of each type, by type key (`demo.v2.Artist`), whether or not the type is
+	 * registered. The cost depends only on the number of types.
 	 */
 	countByType(): Promise<ReadonlyMap<string, number>>;
 
 	/**
-	 * The same of one namespace or partition. A type that is not in the answer has no resource there.
+	 * Like `countByType`, for one namespace or partition. Types without resources there are left out.
 	 *
 	 * @throws Inconsistent.
 	 */
 	countByTypeIn(unit: TenancyUnit, options?: ReadOptions): Promise<ReadonlyMap<string, number>>;
 
 	/**
-	 * Upserts of one snapshot, the end of the snapshot with its version, then every change; or, with
-	 * `afterVersion`, every change since. In commit order, each once, none skipped; after an event, a
-	 * read on this server returns nothing older. Never ends by itself but by an error.
+	 * Sends the upserts of one snapshot, the end of the snapshot with its version, then every change; or,
+	 * with `afterVersion`, every change since. Changes arrive in commit order, each once, none skipped;
+	 * after an event, reads on this server return nothing older. The watch ends only with an error.
 	 *
-	 * @throws VersionCompacted where `afterVersion` is too old or not reached yet; WatchClosed where
+	 * @throws VersionCompacted if `afterVersion` is too old or not reached yet; WatchClosed if
 	 *   the consumer fell too far behind or the storage was restored or closed; Inconsistent.
 	 */
 	watchList(query: ListQuery, options: WatchOptions): AsyncIterable<WatchEvent>;
 
 	/**
-	 * Applies all mutations, or none. When it has resolved, eventual reads on this server include it.
+	 * Applies all mutations, or none. Once it resolves, eventual reads on this server include it.
 	 *
 	 * @throws CasFailure or WrongUid, naming the mutations that failed; Fenced; Exhausted; Refused;
-	 *   Inconsistent, after which the commit may have landed or may still land.
+	 *   Inconsistent, after which the commit may have been applied or may still be.
 	 */
 	commit(mutations: readonly Mutation[], options?: CommitOptions): Promise<Commit>;
 
 	/**
-	 * Resolves to the newest version of the storage as of the call, once it is applied here.
+	 * Resolves to the newest version of the storage as of the call, once this server has applied it.
 	 *
 	 * @throws Inconsistent.
 	 */
 	catchUp(signal: AbortSignal): Promise<string>;
 
-	/** Ends all watches as WatchClosed, lets commits that are under way finish, and lets go of everything. */
+	/** Ends all watches as WatchClosed, waits for commits in progress, and releases all resources. */
 	close(): Promise<void>;
 }

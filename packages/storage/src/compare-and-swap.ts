@@ -4,17 +4,17 @@ import { CasFailure, WrongUid } from "./errors.ts";
 import type { Commit, Mutation } from "./mutation.ts";
 import { requireNamed } from "./state-store/resource-key.ts";
 
-/** What is stored under names: a state store, or one with commits on top that are under way. */
+/** Looks up stored resources by name: a state store, or one with pending commits on top. */
 export interface StateView {
-	/** What is stored under the name, whatever its uid and group version. */
+	/** The resource stored under the name, whatever its uid and group version. */
 	lookup(id: ResourceName): Resource | undefined;
 }
 
-/** What a commit does to the state, if nothing of what it was evaluated against changes. */
+/** What one mutation does to the state that it was evaluated against. */
 export type Step =
 	| {
 			readonly kind: "put";
-			/** As the caller gave it: without the version of the commit. */
+			/** As passed by the caller: without the version of the commit. */
 			readonly resource: Resource;
 			readonly replaced: Resource | undefined;
 	  }
@@ -24,16 +24,16 @@ export type Step =
 /** A change of the state. */
 export type Change =
 	| { readonly op: "put"; readonly resource: Resource }
-	/** With the resource as it last was. */
+	/** With the last stored resource. */
 	| { readonly op: "delete"; readonly resource: Resource };
 
 /**
- * Decides a commit, one step per mutation. All conditions are about the state before the commit; the
- * steps leave it alone. Every backend decides by this one function, or by guards that follow from
- * its steps.
+ * Decides a commit: checks the expected version and uid of each mutation and returns one step per
+ * mutation. All conditions apply to the state before the commit, which is not changed here. Every backend
+ * decides by this function, or by conditions derived from its steps.
  *
- * @throws CasFailure or WrongUid (where both apply, WrongUid: a retry can't help it); TypeError where
- *   an id lacks type or name, or two mutations write one name: bugs of the caller.
+ * @throws CasFailure or WrongUid (if both apply, WrongUid: retrying can't fix it); TypeError if
+ *   an id lacks type or name, or two mutations write one name, which are bugs of the caller.
  */
 export function evaluate(mutations: readonly Mutation[], state: StateView): readonly Step[] {
 	const steps: Step[] = [];
@@ -134,8 +134,8 @@ export function changesNothing(steps: readonly Step[]): boolean {
 }
 
 /**
- * What the steps amount to at a version: the answer of the commit, and the changes to apply. The
- * resources in both are the same objects, and frozen in development.
+ * The result of the steps at a version: the response to the commit, and the changes to apply. The
+ * resources in both are the same objects, frozen in development.
  */
 export function stamp(
 	steps: readonly Step[],

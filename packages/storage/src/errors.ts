@@ -3,7 +3,7 @@ import type { Code } from "@connectrpc/connect";
 import type { ID, Resource } from "@plinth/proto";
 import { displayName, gvkKey, type TypeLike } from "@plinth/resource";
 
-/** A failure of a storage that is no bug. Its subclasses are all that there are. */
+/** An expected failure of a storage. All of them are subclasses. */
 export abstract class StorageError extends Error {
 	constructor(message: string, options?: ErrorOptions) {
 		super(message, options);
@@ -11,7 +11,7 @@ export abstract class StorageError extends Error {
 	}
 }
 
-/** The resource, or that incarnation of it, is not there. */
+/** The resource, or that incarnation of it, does not exist. */
 export class NotFound extends StorageError {
 	readonly id: ID;
 
@@ -21,14 +21,17 @@ export class NotFound extends StorageError {
 	}
 }
 
-/** A version that a commit expected is not the one that is stored. */
+/** The stored version is not the one that the commit expects. */
 export class CasFailure extends StorageError {
 	/** The positions of the mutations that failed. */
 	readonly mutations: readonly number[];
+	/** The display names of their resources, in the same order. */
+	readonly names: readonly string[];
 
 	constructor(mutations: readonly number[], names: readonly string[]) {
 		super(`compare-and-swap failed: ${names.join(", ")}`);
 		this.mutations = mutations;
+		this.names = names;
 	}
 }
 
@@ -36,10 +39,13 @@ export class CasFailure extends StorageError {
 export class WrongUid extends StorageError {
 	/** The positions of the mutations that failed. */
 	readonly mutations: readonly number[];
+	/** The display names of their resources, in the same order. */
+	readonly names: readonly string[];
 
 	constructor(mutations: readonly number[], names: readonly string[]) {
 		super(`stored with another uid: ${names.join(", ")}`);
 		this.mutations = mutations;
+		this.names = names;
 	}
 }
 
@@ -57,7 +63,7 @@ export class GroupVersionMismatch extends StorageError {
 	}
 }
 
-/** The storage can't be reached. A commit may have landed, or may still land. */
+/** The storage can't be reached. A commit may have been applied, or may still be. */
 export class Inconsistent extends StorageError {}
 
 /** The lease whose fence a commit carries has another holder. */
@@ -70,16 +76,16 @@ export class Fenced extends StorageError {
 	}
 }
 
-/** A message that goes to the caller as a detail of the error. */
+/** A message that is returned to the caller as a detail of the error. */
 export interface RefusalDetail {
 	readonly desc: DescMessage;
 	readonly value: MessageInitShape<DescMessage>;
 }
 
-/** A decorator of the storage refuses the commit, with what the caller is to be told. */
+/** A decorator of the storage refuses the commit, with the code and details to return to the caller. */
 export class Refused extends StorageError {
 	readonly code: Code;
-	/** Messages for the details of the error that goes to the caller. */
+	/** Messages for the details of the error returned to the caller. */
 	readonly details: readonly RefusalDetail[];
 
 	constructor(code: Code, message: string, details: readonly RefusalDetail[] = []) {
@@ -92,16 +98,16 @@ export class Refused extends StorageError {
 /** A limit of the storage is reached; the message names it. */
 export class Exhausted extends StorageError {}
 
-/** The watch can't go on without a gap: discard what it told and watch again. */
+/** The watch can't continue without a gap: discard the state built from it and watch again. */
 export class WatchClosed extends StorageError {}
 
 /** The stored state needs more memory than the process may use. */
 export class StateTooLarge extends StorageError {}
 
-/** The snapshot was released, or ended because it kept too much memory in use: list again. */
+/** The snapshot was released, or ended because it retained too much memory: list again. */
 export class SnapshotEnded extends StorageError {}
 
-/** A watch can't resume after that version: it is compacted, or not reached yet. */
+/** A watch can't resume after that version: it is compacted or not reached yet. */
 export class VersionCompacted extends StorageError {
 	readonly version: string;
 

@@ -5,19 +5,19 @@ import type { Mutation } from "./mutation.ts";
 import { memorySize, resourceSize } from "./state-store/resource-size.ts";
 
 /**
- * What a storage holds at most. Sizes of commits and resources are those of `resourceSize`, all others those of
+ * The limits of a storage. Sizes of commits and resources are measured by `resourceSize`, all others by
  * `memorySize`.
  */
 export interface StorageLimits {
 	/** Mutations of one commit. */
 	readonly mutations: number;
-	/** Bytes of all resources that one commit puts. */
+	/** Bytes of all resources put by one commit. */
 	readonly commitBytes: number;
 	/** Bytes of one resource. */
 	readonly resourceBytes: number;
 	/**
-	 * Bytes of memory that all resources take together. From 80 % of it on, commits that grow the state are refused;
-	 * deletions and what does not grow go on.
+	 * Bytes of memory of all resources together. Above 80 % of it, commits that grow the state are refused;
+	 * deletions and commits that do not grow it still succeed.
 	 */
 	readonly memoryBytes: number;
 	/** Events that the log of one type family keeps for watches. */
@@ -25,15 +25,15 @@ export interface StorageLimits {
 	/** Bytes that the log of one type family keeps alive for watches. */
 	readonly logBytes: number;
 	/**
-	 * Bytes that event logs and held snapshots keep alive together, beyond the state. Past it, logs
-	 * get shorter and snapshots end. See `retainedBudget` for what a memory limit makes of it.
+	 * Bytes that event logs and held snapshots together keep alive beyond the state. Above it, logs are
+	 * shortened and snapshots end. See `retainedBudget` for how a memory limit reduces it.
 	 */
 	readonly retainedBytes: number;
 }
 
 const mebibyte = 1024 * 1024;
 
-/** The limits that hold unless others are given. */
+/** The default limits. */
 export const defaultLimits: StorageLimits = Object.freeze({
 	mutations: 100,
 	commitBytes: 8 * mebibyte,
@@ -44,11 +44,11 @@ export const defaultLimits: StorageLimits = Object.freeze({
 	retainedBytes: 256 * mebibyte,
 });
 
-/** Where the memory limit begins to refuse growth. */
+/** The share of the memory limit above which growth is refused. */
 export const growthShare = 0.8;
 
 /**
- * Checks what a commit may be before anything else is done with it.
+ * Checks the size of a commit, before anything else.
  *
  * @throws Exhausted, which names the limit.
  */
@@ -77,7 +77,7 @@ export function checkCommitLimits(mutations: readonly Mutation[], limits: Storag
 /**
  * Checks whether the state may grow by what a commit does to it.
  *
- * @param stateBytes What the state holds before the commit.
+ * @param stateBytes The size of the state before the commit.
  * @throws Exhausted, which names the limit.
  */
 export function checkGrowth(
@@ -99,7 +99,7 @@ export function checkGrowth(
 	}
 }
 
-/** Whether it is a deletion, which may bring a tombstone along, or the mark of one. */
+/** Whether the step deletes a resource (which may add a tombstone) or marks it for deletion. */
 function deletes(step: Step): boolean {
 	return (
 		step.kind === "delete" ||
@@ -110,7 +110,7 @@ function deletes(step: Step): boolean {
 	);
 }
 
-/** How many bytes of memory steps add to the state, less what they take away. */
+/** The bytes of memory that the steps add to the state, minus those that they free. */
 export function growthOf(steps: readonly Step[]): number {
 	let growth = 0;
 	for (const step of steps) {

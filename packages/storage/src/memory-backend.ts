@@ -8,15 +8,15 @@ import { StateStore } from "./state-store/state-store.ts";
 
 /** Options of the in-memory backend. */
 export interface MemoryBackendOptions {
-	/** The real world where it is absent. */
+	/** `systemRuntime` if absent. */
 	readonly runtime?: Runtime;
-	/** Whose fences commits may carry. Without it, every fence is out of date. */
+	/** The lease manager that issued the fences of commits. Without it, every fence is stale. */
 	readonly leases?: Pick<LocalLeases, "isCurrent">;
 	/** Limits that differ from `defaultLimits`. */
 	readonly limits?: Partial<StorageLimits>;
 }
 
-/** A storage that holds nothing but memory: for tests, and servers whose state may be lost. */
+/** A storage in memory only: for tests, and for servers whose state may be lost. */
 export function createMemoryBackend(options: MemoryBackendOptions = {}): StorageBackend {
 	const { runtime = systemRuntime, leases = new LocalLeases() } = options;
 	const limits = { ...defaultLimits, ...options.limits };
@@ -54,7 +54,7 @@ export function createMemoryBackend(options: MemoryBackendOptions = {}): Storage
 		return stamped.commit;
 	}
 
-	// What is in memory is always current: strong reads have nothing to wait for.
+	// The memory is always current: strong reads have nothing to wait for.
 	return {
 		read: async (id) => open().read(id),
 		list: async (query) => {

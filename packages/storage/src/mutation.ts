@@ -1,29 +1,29 @@
 import type { ID, Resource } from "@plinth/proto";
 
 /**
- * A part of a commit. Versions are compared, never parsed; the expected version `""` stands for
- * "is not there". All conditions of a commit are about the state before it. No two mutations of a
- * commit write the same name: that is a bug of the caller, and a TypeError; one may write what
+ * A part of a commit. Versions are compared, never parsed; the expected version `""` means that the
+ * resource must not exist. All conditions apply to the state before the commit. Two mutations of a commit
+ * must not write the same name (a bug of the caller, thrown as TypeError); one may write a name that
  * another asserts.
  */
 export type Mutation =
 	/**
-	 * Stores the resource over the expected version. Its uid must be that of what it replaces, or the
-	 * commit fails as WrongUid, whatever the versions; but where nothing is expected and something is
-	 * there, it fails as CasFailure. The stored object is a shallow copy with the version of the
-	 * commit; the caller gives up the rest.
+	 * Replaces the expected version by the resource. Its uid must be that of the replaced resource, or
+	 * the commit fails as WrongUid, whatever the versions; if no resource is expected and one exists, it
+	 * fails as CasFailure. The stored object is a shallow copy with the version of the commit; the caller
+	 * must not change the nested objects afterwards.
 	 */
 	| { readonly op: "put"; readonly resource: Resource; readonly expectedVersion: string }
 	/**
-	 * Removes the resource of the expected version. With a uid in its id that differs from the
-	 * stored one it does nothing when it is the commit's only mutation, and fails the commit as
-	 * WrongUid among others. Deleting what is missing does nothing, whatever is expected.
+	 * Removes the resource of the expected version. If the id has another uid than the stored resource,
+	 * it does nothing as the only mutation of a commit, and fails a larger commit as WrongUid. Deleting a
+	 * missing resource does nothing, whatever version is expected.
 	 */
 	| { readonly op: "delete"; readonly id: ID; readonly expectedVersion: string }
 	/**
-	 * Demands that the resource is there, at the version and of the uid that are given (the uid may be
-	 * in the id as well; empty is any); or, with the version `""`, that nothing is there under its
-	 * name, of whatever uid. Writes nothing.
+	 * Requires that the resource exists, at the version and with the uid given, if any (the uid may be
+	 * in the id instead); or, with the version `""`, that no resource of its name exists, whatever its
+	 * uid. Writes nothing.
 	 */
 	| {
 			readonly op: "assert";
@@ -32,13 +32,12 @@ export type Mutation =
 			readonly uid?: string;
 	  };
 
-/** What a commit has done. */
+/** The result of a commit. */
 export interface Commit {
 	/**
-	 * The revision of the commit; empty where nothing changed. Of a dry run, the newest one that there
-	 * is.
+	 * The revision of the commit; empty if nothing changed. For a dry run, the newest revision.
 	 */
 	readonly version: string;
-	/** Per mutation: what is stored now; `undefined` for deletions and asserts. */
+	/** Per mutation: the stored resource; `undefined` for deletions and asserts. */
 	readonly resources: readonly (Resource | undefined)[];
 }

@@ -1,22 +1,22 @@
 import type { Resource, Tenancy } from "@plinth/proto";
 import type { FamilyLike } from "@plinth/resource";
 
-/** In a query, the unit of tenancy that stands for all. */
+/** In a query, matches all partitions or namespaces. */
 export const wildcard = "*";
 
 /**
- * Which resources a list or a watch is about. Group versions are no part of it: they share keys,
- * and whoever asks for one filters.
+ * Selects the resources of a list or a watch. It does not select a group version: all versions of a type
+ * share keys, and callers that want one version filter the result.
  */
 export interface ListQuery {
 	readonly type: FamilyLike;
-	/** A unit is exact, or `*` for all. A unit that the scope of the type lacks is empty or `*`. */
+	/** Each is an exact name, or `*` for all; empty or `*` if the scope of the type lacks it. */
 	readonly tenancy: Pick<Tenancy, "partition" | "namespace">;
-	/** Names that begin so; empty for all. */
+	/** The prefix of the names; empty for all. */
 	readonly namePrefix: string;
 }
 
-/** Whether the resource's name is within the query. */
+/** Whether the query selects the resource. */
 export function matches(query: ListQuery, resource: Resource): boolean {
 	const id = resource.id;
 	return (

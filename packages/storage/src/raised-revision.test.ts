@@ -6,7 +6,7 @@ import { raisedRevision } from "./raised-revision.ts";
 type Event =
 	| { readonly kind: "commits"; readonly ms: number; readonly perMs: number }
 	| { readonly kind: "backup" }
-	/** Of the n-th backup, over the storage or where that is lost. */
+	/** From the n-th backup, replacing the storage or after losing it. */
 	| { readonly kind: "restore"; readonly of: number; readonly lost: boolean };
 
 const events: fc.Arbitrary<Event> = fc.oneof(
@@ -20,7 +20,7 @@ const events: fc.Arbitrary<Event> = fc.oneof(
 );
 
 describe("the revision of a restored storage", () => {
-	it("is past all that were ever given out, whatever was lost, at up to 1,024 commits a millisecond", () => {
+	it("is greater than any ever issued, whatever was lost, at up to 1,024 commits a millisecond", () => {
 		fc.assert(
 			fc.property(fc.array(events, { maxLength: 40 }), (story) => {
 				let nowMs = Date.UTC(2026, 0, 1);
@@ -47,7 +47,7 @@ describe("the revision of a restored storage", () => {
 		);
 	});
 
-	it("is none where the clock is so far ahead that revisions would run out", () => {
+	it("is undefined if the clock is so far ahead that revisions would run out", () => {
 		expect(raisedRevision(Date.UTC(2200, 0, 1), [])).toBeDefined();
 		expect(raisedRevision(Date.UTC(2300, 0, 1), [])).toBeUndefined();
 	});

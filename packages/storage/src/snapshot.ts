@@ -6,32 +6,32 @@ import type { FamilyHolds, Hold } from "./retention/retention-ledger.ts";
 import type { OrderedSnapshot } from "./state-store/ordered-map.ts";
 import { orderKey, prefixSuffices, queryPrefix } from "./state-store/resource-key.ts";
 
-/** What a query matches as of one version, however long it takes to read it. */
+/** The resources that a query matches as of one version, however long they take to read. */
 export interface Snapshot {
-	/** The revision that the snapshot is of. */
+	/** The revision of the snapshot. */
 	readonly version: string;
 	/**
-	 * The resources, ordered by partition, namespace and name; with `after`, only those behind that
-	 * name, which need not be there. Lazy: what is not taken is not read. May be called again.
+	 * The resources, ordered by partition, namespace and name; with `after`, only those after that name,
+	 * which need not exist. Lazy: only what is consumed is read. May be called again.
 	 *
 	 * @throws SnapshotEnded
 	 */
 	resources(after?: Pick<ResourceName, "tenancy" | "name">): Iterable<Resource>;
-	/** Whether it was released, or ended by the storage: because it retained too much, or on closing. */
+	/** Whether it was released, or ended by the storage because it retained too much or was closed. */
 	readonly ended: boolean;
-	/** Lets go of what only this snapshot keeps in memory. It must not be read any more. */
+	/** Releases the memory that only this snapshot retains. It can no longer be read. */
 	release(): void;
 }
 
-/** Who holds snapshots. */
+/** The owner of held snapshots. */
 export interface SnapshotOwner {
-	/** Whose share the retained memory counts into; absent for the server itself, which gives way last. */
+	/** The subject that the retained memory is charged to; absent for the server itself, whose snapshots end last. */
 	readonly subject?: string | undefined;
-	/** Called where the storage ends the snapshot before it is released. */
+	/** Called if the storage ends the snapshot before it is released. */
 	readonly onEnded?: (() => void) | undefined;
 }
 
-/** The view that a query has on one family, as it was at one revision. */
+/** The resources of one type family that a query matches, as of one revision. */
 export class FamilySnapshot implements Snapshot {
 	readonly version: string;
 	readonly #query: ListQuery;
@@ -48,7 +48,7 @@ export class FamilySnapshot implements Snapshot {
 		return this.#index === undefined;
 	}
 
-	/** Enters the snapshot into the books: it will be kept for a while. */
+	/** Registers the snapshot in the ledger, because it will be held for a while. */
 	holdIn(holds: FamilyHolds, { subject, onEnded }: SnapshotOwner): void {
 		if (this.#index !== undefined) {
 			const taken = { revision: Number(this.version), epoch: this.#index.epoch };

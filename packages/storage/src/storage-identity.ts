@@ -1,25 +1,25 @@
 /**
- * Who a storage is. What outlives a restart, and remembers `incarnation`, learns from another one that
- * the storage was restored meanwhile: that it may hold a past that others have seen go on.
+ * Identifies a storage and its history. A client that remembers `incarnation` learns from a different one
+ * that the storage was restored meanwhile, and may have lost changes that others have seen.
  */
 export interface StorageIdentity {
-	/** A ULID, drawn when the storage was made. Backups and what is restored from them keep it. */
+	/** A ULID, generated when the storage was created. Backups and restores keep it. */
 	readonly uid: string;
-	/** A ULID, drawn when the storage was made, and anew with each restore: no two ever share one. */
+	/** A ULID, generated when the storage was created and again by each restore; never reused. */
 	readonly incarnation: string;
-	/** How many restores this storage knows to be behind it. A lost storage may have known of more. */
+	/** The number of restores that this storage knows of. A lost storage may have known of more. */
 	readonly restores: number;
-	/** The newest restore. Absent: it never was. */
+	/** The newest restore; absent if it was never restored. */
 	readonly restored?: StorageRestored;
 }
 
-/** What a storage knows of its newest restore. */
+/** The newest restore of a storage. */
 export interface StorageRestored {
-	/** The incarnation that the backup was taken of. */
+	/** The incarnation from which the backup was taken. */
 	readonly fromIncarnation: string;
-	/** The newest version that the backup holds. */
+	/** The newest version in the backup. */
 	readonly fromVersion: string;
-	/** The version that all resources got by the restore; later than any that was given out before. */
+	/** The version of all resources after the restore; greater than any issued before. */
 	readonly version: string;
 	/** When it was restored, in milliseconds since 1970. */
 	readonly atMs: number;

@@ -1,27 +1,27 @@
 import type { Resource, Type } from "@plinth/proto";
 import { gvkKey, sameType } from "@plinth/resource";
 
-/** A namespace; or, where none is named, a partition with all its namespaces. */
+/** A namespace; or, without `namespace`, a partition with all its namespaces. */
 export interface TenancyUnit {
 	readonly partition: string;
-	/** Empty: only what lives in the partition itself. */
+	/** Empty for the resources of the partition itself. */
 	readonly namespace?: string;
 }
 
 /**
- * How many resources of each type each namespace and each partition holds. A write updates three counters
- * at most, and none where it replaces a resource by one of the same group version; a query copies the
- * counters of one unit, so that its cost depends on the number of types, not of resources.
+ * Counts the resources of each type in each namespace and partition. A write updates at most three
+ * counters, and none if it replaces a resource by one of the same group version; a query copies the
+ * counters of one unit, so its cost depends on the number of types, not of resources.
  *
- * Counters and units that reach zero are removed: tenants that come and go leave nothing behind.
+ * Counters and units that reach zero are removed, so that deleted tenants leave nothing behind.
  */
 export class TenancyCensus {
 	readonly #all = new Map<string, number>();
 	readonly #partitions = new Map<string, PartitionCounts>();
-	/** The type of the last change with its key: the next one is mostly of the same. */
+	/** The type of the last change with its key: the next change usually has the same type. */
 	#last: { readonly type: Type; readonly key: string } | undefined;
 
-	/** Follows a change of what is stored under one name. */
+	/** Updates the counters for a change of the resource stored under one name. */
 	update(previous: Resource | undefined, next: Resource | undefined): void {
 		const before = previous?.id?.type;
 		const after = next?.id?.type;
@@ -36,12 +36,12 @@ export class TenancyCensus {
 		}
 	}
 
-	/** How many resources there are of each type, by its key. */
+	/** The number of resources of each type, by type key. */
 	all(): ReadonlyMap<string, number> {
 		return new Map(this.#all);
 	}
 
-	/** How many resources of each type the unit holds, by the type's key. */
+	/** The number of resources of each type in the unit, by type key. */
 	in({ partition, namespace }: TenancyUnit): ReadonlyMap<string, number> {
 		const counts = this.#partitions.get(partition);
 		return new Map(namespace === undefined ? counts?.all : counts?.namespaces.get(namespace));

@@ -2,22 +2,22 @@ import type { Clock, Timer } from "../clock.ts";
 
 interface FakeTimer extends Timer {
 	readonly dueMs: number;
-	/** Breaks ties: timers of the same instant fire in the order in which they were set. */
+	/** Breaks ties: timers due at the same instant fire in the order in which they were set. */
 	readonly order: number;
 	fire(): void;
 }
 
-/** What a fake clock can be told. */
+/** Options of a fake clock. */
 export interface FakeClockOptions {
-	/** The wall clock's time at the start, in milliseconds since the epoch; 2026-01-01 by default. */
+	/** The initial wall-clock time, in milliseconds since the epoch; 2026-01-01 by default. */
 	readonly nowMs?: number;
-	/** Where timers that come due are called; at once by default. One cancelled until then is not. */
+	/** Runs the callback of a timer that is due; at once by default. A timer cancelled before that is not called. */
 	readonly deliver?: (callback: () => void) => void;
 }
 
 /**
- * A clock that stands still until it is told to move. Timers fire within `advance`, in the order
- * of their due times, each with the clock standing at its due time.
+ * A clock that moves only when a test advances it. Timers fire within `advance`, in the order of their
+ * due times, each with the clock at its due time.
  */
 export class FakeClock implements Clock {
 	#monotonicMs = 0;
@@ -31,7 +31,7 @@ export class FakeClock implements Clock {
 		this.#deliver = options.deliver ?? ((callback) => callback());
 	}
 
-	/** Whole milliseconds, as a machine's. */
+	/** In whole milliseconds, like the system clock. */
 	now(): number {
 		return Math.floor(this.#wallMs);
 	}
@@ -63,14 +63,14 @@ export class FakeClock implements Clock {
 		return timer;
 	}
 
-	/** Moves time forward, firing what comes due on the way, timers set meanwhile included. */
+	/** Moves time forward and fires all timers that come due, including those set by other timers. */
 	advance(byMs: number): void {
 		const endMs = this.#monotonicMs + byMs;
 		while (this.advanceToTimer(endMs)) {}
 		this.#moveTo(endMs);
 	}
 
-	/** As `advance`, but lets promises settle before each timer and after the last. */
+	/** Like `advance`, but lets promises settle before each timer and after the last. */
 	async advanceAsync(byMs: number): Promise<void> {
 		const endMs = this.#monotonicMs + byMs;
 		do {
@@ -80,8 +80,8 @@ export class FakeClock implements Clock {
 	}
 
 	/**
-	 * Moves time to the next timer and fires it, and it alone, where it is due at `untilMs` on the
-	 * monotonic clock or before; answers whether it was.
+	 * Moves time to the next timer and fires only that one, if it is due by `untilMs` on the monotonic
+	 * clock. Returns whether it fired one.
 	 */
 	advanceToTimer(untilMs = Number.POSITIVE_INFINITY): boolean {
 		const timer = this.#next();
@@ -94,12 +94,12 @@ export class FakeClock implements Clock {
 		return true;
 	}
 
-	/** Makes the wall clock jump, back too; monotonic time and timers do not notice. */
+	/** Makes the wall clock jump, forwards or backwards; monotonic time and timers are unaffected. */
 	jump(byMs: number): void {
 		this.#wallMs += byMs;
 	}
 
-	/** Milliseconds until the next timer, or `undefined` where none is set. */
+	/** Milliseconds until the next timer, or `undefined` if none is set. */
 	nextTimerMs(): number | undefined {
 		const next = this.#next();
 		return next === undefined ? undefined : next.dueMs - this.#monotonicMs;
@@ -122,7 +122,7 @@ export class FakeClock implements Clock {
 	#moveTo(monotonicMs: number): void {
 		const byMs = monotonicMs - this.#monotonicMs;
 		if (byMs > 0) {
-			// Not by adding: a sum may fall short of the due time of a timer by a rounding.
+			// Not added up: by rounding, a sum may fall short of the due time of a timer.
 			this.#monotonicMs = monotonicMs;
 			this.#wallMs += byMs;
 		}

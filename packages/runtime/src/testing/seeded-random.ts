@@ -1,8 +1,8 @@
 import type { Random } from "../random.ts";
 
 /**
- * Randomness that a seed replays. The generator is Marsaglia's xorshift on 32 bits, its seed
- * scrambled so that neighbouring seeds have nothing in common.
+ * Random numbers determined by a seed. The generator is Marsaglia's 32-bit xorshift; the seed is
+ * scrambled so that neighbouring seeds give unrelated sequences.
  */
 export function seededRandom(seed: number): Random {
 	let state = scramble(seed | 0) || 1;

@@ -3,15 +3,15 @@ import type { FakeClock } from "./fake-clock.ts";
 import { seededRandom } from "./seeded-random.ts";
 import { SeededScheduler, type SeededSchedulerOptions } from "./seeded-scheduler.ts";
 
-/** A world that one seed decides: time stands still or is moved, and tasks run when they are told to. */
+/** A runtime determined by one seed: time moves and tasks run only when a test says so. */
 export interface SeededRuntime extends Runtime {
 	readonly clock: FakeClock;
 	readonly scheduler: SeededScheduler;
 }
 
-/** Makes a world of its own for a test. Whatever it does is replayed by the same seed. */
+/** Creates a runtime for a test. The same seed replays the same run. */
 export function seededRuntime(options: SeededSchedulerOptions): SeededRuntime {
 	const scheduler = new SeededScheduler(options);
-	// Streams of their own: drawing an identifier must not change who runs next.
+	// Separate streams: drawing an identifier must not change the order of tasks.
 	return { scheduler, clock: scheduler.clock, random: seededRandom(~options.seed) };
 }

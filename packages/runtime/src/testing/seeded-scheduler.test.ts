@@ -3,35 +3,35 @@ import { sleep } from "../clock.ts";
 import { SeededScheduler } from "./seeded-scheduler.ts";
 
 /** What three workers print who take turns, and one who waits for time. */
-async function story(seed: number): Promise<string> {
+async function traceOf(seed: number): Promise<string> {
 	const scheduler = new SeededScheduler({ seed });
-	const told: string[] = [];
+	const trace: string[] = [];
 	const worker = async (name: string) => {
 		for (let line = 0; line < 4; line++) {
 			await scheduler.pause();
-			told.push(`${name}${line}`);
+			trace.push(`${name}${line}`);
 		}
 	};
 	const late = async () => {
 		await sleep(scheduler.clock, 1_000);
-		told.push(`at ${scheduler.clock.monotonic()}`);
+		trace.push(`at ${scheduler.clock.monotonic()}`);
 	};
 	await scheduler.run(Promise.all([worker("a"), worker("b"), worker("c"), late()]));
-	return told.join(" ");
+	return trace.join(" ");
 }
 
 describe("SeededScheduler", () => {
 	it("runs the same seed in the same order, and other seeds in others", async () => {
-		const stories = new Set<string>();
+		const traces = new Set<string>();
 		for (let seed = 1; seed <= 20; seed++) {
-			const told = await story(seed);
-			expect(await story(seed)).toBe(told);
-			stories.add(told);
+			const trace = await traceOf(seed);
+			expect(await traceOf(seed)).toBe(trace);
+			traces.add(trace);
 		}
-		expect(stories.size).toBe(20);
+		expect(traces.size).toBe(20);
 	});
 
-	it("draws the next task only when no promise is left that can settle by itself", async () => {
+	it("draws the next task only when no promise can settle without another task", async () => {
 		const scheduler = new SeededScheduler({ seed: 1 });
 		const order: string[] = [];
 		for (const name of ["a", "b", "c"]) {
@@ -48,7 +48,7 @@ describe("SeededScheduler", () => {
 		expect(pairs.every(([first, second]) => first === second)).toBe(true);
 	});
 
-	it("runs what goes on after a turn of the process", async () => {
+	it("continues code that waits for a turn of the event loop", async () => {
 		const scheduler = new SeededScheduler({ seed: 1 });
 		let ran = false;
 		scheduler.schedule(() => {
@@ -78,7 +78,7 @@ describe("SeededScheduler", () => {
 		expect(clock.monotonic()).toBe(500);
 	});
 
-	it("lets just that much time pass, with what comes of it", async () => {
+	it("advances by exactly that much time, and runs what comes due", async () => {
 		const scheduler = new SeededScheduler({ seed: 3 });
 		const { clock } = scheduler;
 		const woke: number[] = [];
@@ -110,7 +110,7 @@ describe("SeededScheduler", () => {
 		expect([...orders].sort()).toEqual(["first", "second,first"]);
 	});
 
-	it("lets calls that overlap take turns", async () => {
+	it("interleaves overlapping calls", async () => {
 		const scheduler = new SeededScheduler({ seed: 5 });
 		const work = async () => {
 			await scheduler.pause();
@@ -121,7 +121,7 @@ describe("SeededScheduler", () => {
 		expect(await Promise.all(calls)).toEqual([10, 10, undefined]);
 	});
 
-	it("leaves a promise that waits for more than can happen by itself", async () => {
+	it("leaves a promise pending that waits for time or input", async () => {
 		const scheduler = new SeededScheduler({ seed: 5 });
 		const input = Promise.withResolvers<string>();
 		const driven = scheduler.drive(input.promise);
@@ -130,7 +130,7 @@ describe("SeededScheduler", () => {
 		expect(await driven).toBe("there");
 	});
 
-	it("waits until a condition holds at rest", async () => {
+	it("waits until a condition holds with no task left", async () => {
 		const scheduler = new SeededScheduler({ seed: 5 });
 		let steps = 0;
 		const work = async () => {
@@ -144,7 +144,7 @@ describe("SeededScheduler", () => {
 		expect(scheduler.clock.monotonic()).toBe(50);
 	});
 
-	it("rejects with what the promise rejects with", async () => {
+	it("rejects with the reason of the promise", async () => {
 		const scheduler = new SeededScheduler({ seed: 5 });
 		const failing = async () => {
 			await scheduler.pause();
@@ -153,7 +153,7 @@ describe("SeededScheduler", () => {
 		await expect(scheduler.run(failing())).rejects.toThrow("no");
 	});
 
-	it("names the seed where nothing can go on, time runs out, or something goes in circles", async () => {
+	it("names the seed in the error if nothing can run, time runs out, or the steps never end", async () => {
 		const stuck = new SeededScheduler({ seed: 17 });
 		await expect(stuck.run(new Promise(() => {}))).rejects.toThrow(
 			"seed 17: nothing is left to run, no timer is set",

@@ -3,19 +3,19 @@ import type { Scheduler } from "../scheduler.ts";
 import { FakeClock } from "./fake-clock.ts";
 import { seededRandom } from "./seeded-random.ts";
 
-/** What a seeded scheduler is made with. */
+/** Options of a seeded scheduler. */
 export interface SeededSchedulerOptions {
-	/** Decides the order; the same seed, the same run. */
+	/** Decides the order: the same seed gives the same run. */
 	readonly seed: number;
-	/** What the clock's wall time is at the start, in milliseconds since the epoch. */
+	/** The initial wall-clock time, in milliseconds since the epoch. */
 	readonly nowMs?: number;
 	/** How many steps (tasks and moves of the clock) one call may take; a million by default. */
 	readonly maxSteps?: number;
 }
 
 /**
- * Runs what may overlap in an order that a seed decides, on a clock of its own. Everything that
- * waits for its turn waits here, everything that waits for time waits on the clock:
+ * Runs concurrent tasks in an order that a seed decides, on its own clock. Tasks that are ready wait here,
+ * tasks that wait for time wait on the clock:
  *
  * ```
  *   schedule(task) ──▶ ready: [ t1, t2, t3, … ] ──▶ one of them, drawn
@@ -24,10 +24,9 @@ export interface SeededSchedulerOptions {
  *   clock ◀── moved to the next timer when nothing is ready
  * ```
  *
- * One task runs at a time, and the next is drawn only when no promise is left that can settle by
- * itself. So what runs on it, and asks nothing else of the world, depends on nothing but the seed.
- * Nothing runs unless one of the methods that return promises is called; calls may overlap, and
- * then take turns.
+ * One task runs at a time, and the next is drawn only when no promise can settle without another task.
+ * Code that uses nothing else of its environment therefore depends on the seed alone. Tasks run only
+ * while one of the methods that return promises is active; if several are, they take turns.
  */
 export class SeededScheduler implements Scheduler {
 	readonly seed: number;
@@ -35,9 +34,9 @@ export class SeededScheduler implements Scheduler {
 	readonly #random: Random;
 	readonly #maxSteps: number;
 	readonly #ready: (() => void)[] = [];
-	/** The step that is under way, of whichever call. */
+	/** The current step, of any call. */
 	#underWay: Promise<unknown> | undefined;
-	#sinceBreath = 0;
+	#tasksSinceYield = 0;
 
 	constructor(options: SeededSchedulerOptions) {
 		const { seed, nowMs, maxSteps = 1_000_000 } = options;
@@ -50,7 +49,7 @@ export class SeededScheduler implements Scheduler {
 		});
 	}
 
-	/** The number of tasks that wait for their turn. */
+	/** The number of tasks that are ready. */
 	get ready(): number {
 		return this.#ready.length;
 	}
@@ -59,12 +58,12 @@ export class SeededScheduler implements Scheduler {
 		this.#ready.push(task);
 	}
 
-	/** Resolves some turns later: anything else that is ready may run before. */
+	/** Resolves some turns later: any other ready task may run first. */
 	pause(): Promise<void> {
 		return new Promise((resolve) => this.schedule(resolve));
 	}
 
-	/** Runs up to that many tasks. The clock stands. Answers whether any were left to run. */
+	/** Runs up to `count` tasks without moving the clock. Returns false if it ran out of tasks. */
 	async runSome(count: number): Promise<boolean> {
 		for (let ran = 0; ran < count; ran++) {
 			if (!(await this.#step())) {
@@ -74,7 +73,7 @@ export class SeededScheduler implements Scheduler {
 		return true;
 	}
 
-	/** Runs everything that needs no time. */
+	/** Runs all tasks that need no time. */
 	async drain(): Promise<void> {
 		const steps = this.#counter("with tasks left to run");
 		while (await this.#step()) {
@@ -82,7 +81,7 @@ export class SeededScheduler implements Scheduler {
 		}
 	}
 
-	/** Lets that many milliseconds pass, and everything happen that comes of it. */
+	/** Lets that many milliseconds pass, and runs all tasks that come due. */
 	async advance(byMs: number): Promise<void> {
 		const endMs = this.clock.monotonic() + byMs;
 		const steps = this.#counter(`before ${byMs} ms had passed`);
@@ -97,10 +96,10 @@ export class SeededScheduler implements Scheduler {
 	}
 
 	/**
-	 * Runs everything, moving the clock whenever nothing else is left, until the promise has settled,
-	 * and answers what it does.
+	 * Runs all tasks, moving the clock whenever none is left, until the promise has settled. Settles as
+	 * the promise does.
 	 *
-	 * @throws Error where nothing is left to run and no timer is set.
+	 * @throws Error if no task is left and no timer is set.
 	 */
 	run<T>(main: Promise<T>): Promise<T> {
 		return this.#whilePending(main, async (isOver) => {
@@ -117,8 +116,8 @@ export class SeededScheduler implements Scheduler {
 	}
 
 	/**
-	 * Runs everything that needs no time, or until the promise has settled; answers the promise, which
-	 * may wait for more to happen.
+	 * Runs all tasks that need no time, or until the promise has settled. Returns the promise, which may
+	 * still be pending.
 	 */
 	drive<T>(main: Promise<T>): Promise<T> {
 		return this.#whilePending(main, async (isOver) => {
@@ -130,12 +129,12 @@ export class SeededScheduler implements Scheduler {
 	}
 
 	/**
-	 * Runs everything, moving the clock, until the condition holds when nothing is left to run. It is
-	 * asked whenever nothing is left, each time before the clock moves.
+	 * Runs all tasks, moving the clock, until the condition holds with no task left. It is checked
+	 * whenever no task is left, each time before the clock moves.
 	 *
-	 * @param options - `limitMs` is how much time may pass at most; an hour by default. `describe`
-	 *   says for the error what is still missing.
-	 * @throws Error where that does not happen.
+	 * @param options - `limitMs` is the longest time that may pass; an hour by default. `describe`
+	 *   adds to the error what is still missing.
+	 * @throws Error if the condition does not hold within the limit.
 	 */
 	async until(
 		condition: () => boolean,
@@ -162,7 +161,7 @@ export class SeededScheduler implements Scheduler {
 		}
 	}
 
-	/** The promise, at once when it has settled; until then the work goes on. */
+	/** Runs the work until the promise settles, and settles with it at once. */
 	#whilePending<T>(main: Promise<T>, work: (isOver: () => boolean) => Promise<void>): Promise<T> {
 		let isOver = false;
 		const settle = () => {
@@ -172,14 +171,14 @@ export class SeededScheduler implements Scheduler {
 		return Promise.race([main, work(() => isOver).then(() => main)]);
 	}
 
-	/** Moves time to the next timer; all that are due at that instant become ready. */
+	/** Moves time to the next timer; all timers due at that instant become ready. */
 	#advanceToTimers(untilMs?: number): boolean {
 		const moved = this.clock.advanceToTimer(untilMs);
 		while (moved && this.clock.advanceToTimer(this.clock.monotonic())) {}
 		return moved;
 	}
 
-	/** One step: lets promises settle, then runs a task. Answers false where there was none. */
+	/** One step: lets promises settle, then runs a task. Returns false if there was none. */
 	async #step(isOver: () => boolean = () => false): Promise<boolean> {
 		while (this.#underWay !== undefined) {
 			await this.#underWay;
@@ -196,14 +195,14 @@ export class SeededScheduler implements Scheduler {
 	}
 
 	/**
-	 * Resolves when no promise is left that can settle by itself. Where that leaves nothing to run,
-	 * code may still have given the process a turn (`setImmediate`) and go on after it.
+	 * Resolves when no promise can settle without another task. If no task is ready then, code may still
+	 * be waiting for a turn of the event loop (`setImmediate`), so it takes that turn.
 	 */
 	async #settled(): Promise<void> {
 		await microtasksDone();
-		this.#sinceBreath += 1;
-		if (this.#ready.length === 0 || this.#sinceBreath > tasksInARow) {
-			this.#sinceBreath = 0;
+		this.#tasksSinceYield += 1;
+		if (this.#ready.length === 0 || this.#tasksSinceYield > tasksInARow) {
+			this.#tasksSinceYield = 0;
 			await processTurn();
 			if (this.#ready.length === 0) {
 				await processTurn();
@@ -246,7 +245,7 @@ export class SeededScheduler implements Scheduler {
 	}
 }
 
-/** How many tasks run before timers and input of the process get their turn. */
+/** How many tasks run before the event loop gets a turn. */
 const tasksInARow = 512;
 
 /** Resolves when the queue of microtasks is empty: Node runs the next tick only then. */

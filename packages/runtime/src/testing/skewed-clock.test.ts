@@ -3,7 +3,7 @@ import { FakeClock } from "./fake-clock.ts";
 import { SkewedClock } from "./skewed-clock.ts";
 
 describe("SkewedClock", () => {
-	it("tells another time of day, and goes faster or slower", () => {
+	it("has another time of day, and runs faster or slower", () => {
 		const clock = new FakeClock({ nowMs: 1_000 });
 		const skewed = new SkewedClock(clock, { offsetMs: -600, rate: 2 });
 		expect(skewed.now()).toBe(400);
@@ -18,7 +18,7 @@ describe("SkewedClock", () => {
 		expect(firedAt).toBeLessThan(100.1);
 	});
 
-	it("is late with its timers while it is suspended, and forgets those that are cancelled then", () => {
+	it("holds back timers while suspended, and drops those cancelled meanwhile", () => {
 		const clock = new FakeClock();
 		const skewed = new SkewedClock(clock, {});
 		const fired: string[] = [];

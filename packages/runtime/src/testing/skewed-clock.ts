@@ -1,25 +1,25 @@
 import type { Clock, Timer } from "../clock.ts";
 
-/** How a clock differs from another. */
+/** How a skewed clock differs from its base clock. */
 export interface Skew {
-	/** How much later its wall clock is, in milliseconds; negative where it is behind. */
+	/** How far its wall clock is ahead, in milliseconds; negative if behind. */
 	readonly offsetMs?: number;
-	/** How many of its milliseconds pass in one of the other's; 1 where it is exact. */
+	/** How many of its milliseconds pass in one of the base clock; 1 for the same speed. */
 	readonly rate?: number;
 }
 
-/** Timers are late by this much, so that no rounding makes them early. */
+/** Added to timers, so that rounding never makes them early. */
 const slackMs = 0.001;
 
 /**
- * The clock of another machine: of another time of day, faster or slower. It can be suspended, as a
- * machine is whose timers are late: then its time goes on, and what comes due waits.
+ * The clock of another machine: offset, faster or slower. It can be suspended, to simulate a machine
+ * whose timers are late: its time goes on, and timers that come due wait until `resume`.
  */
 export class SkewedClock implements Clock {
 	readonly #clock: Clock;
 	readonly #offsetMs: number;
 	readonly #rate: number;
-	/** What came due while it was suspended; absent while it runs. */
+	/** Timers that came due while suspended; absent while it runs. */
 	#late: Set<() => void> | undefined;
 
 	constructor(clock: Clock, { offsetMs = 0, rate = 1 }: Skew) {
@@ -62,12 +62,12 @@ export class SkewedClock implements Clock {
 		};
 	}
 
-	/** Lets no timer fire from now on. */
+	/** Holds back timers from now on. */
 	suspend(): void {
 		this.#late ??= new Set();
 	}
 
-	/** Fires what came due meanwhile, and goes on as before. */
+	/** Fires the timers that came due meanwhile, and continues. */
 	resume(): void {
 		const late = this.#late ?? [];
 		this.#late = undefined;

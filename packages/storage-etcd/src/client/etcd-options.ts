@@ -12,9 +12,9 @@ export interface EtcdOptions {
 	readonly prefix?: string;
 	/** How long a request may take, in milliseconds; 5000 by default. */
 	readonly requestTimeoutMs?: number;
-	/** The real world where it is absent. */
+	/** `systemRuntime` if absent. */
 	readonly runtime?: Runtime;
-	/** Hears about connections that are lost and found. */
+	/** Receives connections that are lost and found. */
 	readonly log?: Logger;
 }
 

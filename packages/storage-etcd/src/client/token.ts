@@ -29,9 +29,9 @@ export class Token {
 	}
 
 	/**
-	 * The token, or `undefined` where there is no user.
+	 * The token, or `undefined` if there is no user.
 	 *
-	 * @throws EtcdError with the code Unauthenticated where etcd rejects the password, or it can't be read.
+	 * @throws EtcdError with the code Unauthenticated if etcd rejects the password, or it can't be read.
 	 */
 	async get(endpoint: Endpoint): Promise<string | undefined> {
 		if (this.#user === undefined) {

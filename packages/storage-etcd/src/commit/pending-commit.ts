@@ -35,7 +35,7 @@ const mutationOverhead = 64;
  * A commit without an answer.
  *
  * @param onSettled Called once, before whoever waits for the answer hears of it.
- * @throws TypeError where a resource has no id.
+ * @throws TypeError if a resource has no id.
  */
 export function createPendingCommit(
 	mutations: readonly Mutation[],
@@ -77,7 +77,7 @@ export function createPendingCommit(
 /**
  * What a mutation is about.
  *
- * @throws TypeError where a resource has no id.
+ * @throws TypeError if a resource has no id.
  */
 export function idOf(mutation: Mutation): ID {
 	const id = mutation.op === "put" ? mutation.resource.id : mutation.id;

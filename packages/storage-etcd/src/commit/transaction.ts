@@ -22,7 +22,7 @@ const putsOfMark = 2;
 export interface DecidedCommit {
 	readonly pending: PendingCommit;
 	readonly steps: readonly Step[];
-	/** Per mutation: the version that its key has in that state; empty where it is not there. */
+	/** Per mutation: the version that its key has in that state; empty if it is not there. */
 	readonly versions: readonly string[];
 	/** By how many bytes it makes the state grow. */
 	readonly growth: number;

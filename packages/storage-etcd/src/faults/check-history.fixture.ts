@@ -12,7 +12,7 @@ export interface Write {
 	readonly expected: number;
 	readonly startMs: number;
 	readonly endMs: number;
-	/** The version that it was acknowledged with; absent where it failed, or nobody knows. */
+	/** The version that it was acknowledged with; absent if it failed, or nobody knows. */
 	readonly version?: number;
 	/** Whether it was said to have failed: then it must not be there. */
 	readonly failed: boolean;

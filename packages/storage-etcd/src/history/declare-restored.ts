@@ -10,7 +10,7 @@ import { beginIncarnation, type StoreIdentity } from "./store-identity.ts";
  * Declares that etcd was restored while no server ran: begins a new incarnation of the store, whose versions are
  * above all versions before. Servers that run refuse all writes from then on and must start again.
  *
- * @throws Inconsistent where etcd can't be reached; ForeignData where the prefix holds other data.
+ * @throws Inconsistent if etcd can't be reached; ForeignData if the prefix holds other data.
  */
 export async function declareRestored(options: EtcdOptions): Promise<StoreIdentity> {
 	const { runtime = systemRuntime, log = silentLogger, prefix = defaultPrefix } = options;

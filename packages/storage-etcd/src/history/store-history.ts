@@ -34,7 +34,7 @@ export interface SeenMark extends CommitMark {
 
 /** What etcd has, read in one linearizable step. */
 export interface HeadRead {
-	/** The revision of the newest transaction of all servers; 0 where there was none. */
+	/** The revision of the newest transaction of all servers; 0 if there was none. */
 	readonly head: bigint;
 	/** The newest revision of etcd. */
 	readonly newest: bigint;

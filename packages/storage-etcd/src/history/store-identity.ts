@@ -105,7 +105,7 @@ export async function openIdentity(
  *
  * @param known What the caller knows of the store: nothing is done where that is another one by now. Absent:
  *   whatever it is now.
- * @returns the new identity; `undefined` where the store is not the known one.
+ * @returns the new identity; `undefined` if the store is not the known one.
  * @throws EtcdError; ForeignData; Inconsistent.
  */
 export async function beginIncarnation(
@@ -197,7 +197,7 @@ function nextIncarnation(
 	};
 }
 
-/** Replaces the record, if it is still the one that is given; `undefined` where it is not. */
+/** Replaces the record, if it is still the one that is given; `undefined` if it is not. */
 async function replaceIdentity(
 	{ client, keys }: IdentityContext,
 	replaced: StoredIdentity | undefined,

@@ -115,7 +115,7 @@ export class EtcdLeases implements LeaseManager {
 		}
 	}
 
-	/** Releases everything that is held, and lets go of the connection. */
+	/** Releases everything that is held, and releases the connection. */
 	async close(): Promise<void> {
 		this.#closing.abort(new Error("the leases were closed"));
 		await this.#releaseAll();

@@ -45,14 +45,14 @@ export interface RestoreReport {
 	readonly resources: number;
 	/** What the storage is from now on. */
 	readonly identity: StorageIdentity;
-	/** Where what was replaced is kept, for whoever wants it back; absent where there was nothing. */
+	/** Where what was replaced is kept, for whoever wants it back; absent if there was nothing. */
 	readonly replaced?: string;
 }
 
 /** The storage, which nobody has open. */
 export interface ClosedStorage {
 	readonly path: string;
-	/** The real world where it is absent. */
+	/** `systemRuntime` if absent. */
 	readonly runtime?: Runtime;
 }
 

@@ -211,7 +211,7 @@ describe("a backup of a closed storage", () => {
 		expect((await contentOf(to)).get("a7")).toBe("text");
 	});
 
-	it("is refused while the storage is open, where the name is taken, and where there is no storage", async () => {
+	it("is refused while the storage is open, where the name is taken, and if there is no storage", async () => {
 		await opened(async () => {
 			expect(await fileFailure(backupFile({ path, to }))).toMatchObject({ problem: "in-use" });
 		});

@@ -15,10 +15,10 @@ export interface Steps {
 const stepRows = 512;
 
 /**
- * Copies all rows of a file, which is checked whole on the way, and lets go of the thread between
+ * Copies all rows of a file, which is checked whole on the way, and releases the thread between
  * steps.
  *
- * @param revision What the copies are said to be of; where it is absent, of what the originals are.
+ * @param revision What the copies are said to be of; if absent, of what the originals are.
  * @throws StorageFileError; the signal's reason.
  */
 export async function copyRows(

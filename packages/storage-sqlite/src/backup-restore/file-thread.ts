@@ -37,7 +37,7 @@ const workerFile = new URL(
 );
 
 /**
- * Does a job on a thread of its own, which has ended when this has settled.
+ * Does a job on its own thread, which has ended when this has settled.
  *
  * @throws StorageFileError; the signal's reason.
  */

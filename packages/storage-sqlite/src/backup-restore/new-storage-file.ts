@@ -137,7 +137,7 @@ export function publish(from: string, to: string): void {
 	}
 }
 
-/** @throws StorageFileError where there is such a file. */
+/** @throws StorageFileError if there is such a file. */
 export function refuseExisting(path: string, cause?: unknown): void {
 	if (existsSync(path)) {
 		throw new StorageFileError(

@@ -122,7 +122,7 @@ function clockError(path: string, why: string): StorageFileError {
 /**
  * What a closed storage says of itself, if it still can.
  *
- * @throws StorageFileError where it may be well, but can't be read now.
+ * @throws StorageFileError if it may be well, but can't be read now.
  */
 function lookAt(path: string): Replaced | undefined {
 	if (!existsSync(path)) {

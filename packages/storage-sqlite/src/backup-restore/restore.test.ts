@@ -255,7 +255,7 @@ describe("a restore of a closed storage", () => {
 		expect(await files()).toEqual(["backup.db", "bad.db", "storage.db"]);
 	});
 
-	it("is refused while the storage is open, and where there is no backup", async () => {
+	it("is refused while the storage is open, and if there is no backup", async () => {
 		await pastAndPresent();
 		await opened(async () => {
 			const failure = await fileFailure(restoreFile({ path, from: backup, runtime: world() }));

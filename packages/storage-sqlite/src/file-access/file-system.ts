@@ -15,7 +15,7 @@ import { refusePlantedLinks } from "./planted-links.ts";
  * The one name of a file, whatever links lead to it: locks and the files beside it go by it. Of a
  * file that is not there yet, the name that it will have.
  *
- * @throws StorageFileError where its directory is missing, or a link leads nowhere or may have been planted.
+ * @throws StorageFileError if its directory is missing, or a link leads nowhere or may have been planted.
  */
 export function realPathOf(path: string): string {
 	try {

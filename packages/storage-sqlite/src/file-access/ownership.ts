@@ -14,7 +14,7 @@ export interface Ownership {
  * platform. It ends with the process, however that ends; the file itself stays and means nothing.
  *
  * @param path The file's one name; see `realPathOf`.
- * @throws StorageFileError where somebody has it, or the directory can't be written to, or has links under the
+ * @throws StorageFileError if somebody has it, or the directory can't be written to, or has links under the
  *   names of the storage's files.
  */
 export function takeOwnership(path: string): Ownership {

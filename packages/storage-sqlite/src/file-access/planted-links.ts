@@ -23,7 +23,7 @@ export function refuseLinkedFiles(path: string): void {
 	}
 }
 
-/** @throws StorageFileError where a file that the storage makes is a symbolic link. */
+/** @throws StorageFileError if a file that the storage makes is a symbolic link. */
 export function refuseLink(file: string, path = file): void {
 	if (lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink()) {
 		const target = JSON.stringify(readlinkSync(file));

@@ -20,7 +20,7 @@ const ownerOnly = 0o600;
  * Makes an empty file that its owner alone may read and write. SQLite takes an empty file for an empty database,
  * and gives logs and journals the permissions of their database.
  *
- * @throws StorageFileError where anything has that name, a symbolic link included: the file would be somebody else's.
+ * @throws StorageFileError if anything has that name, a symbolic link included: the file would be somebody else's.
  */
 export function makePrivate(path: string): void {
 	const { O_CREAT, O_EXCL, O_WRONLY } = constants;
@@ -39,7 +39,7 @@ export function makePrivate(path: string): void {
  * As `makePrivate`, unless there is a file of that name.
  *
  * @param like The file whose owner it gets, if it is there.
- * @throws StorageFileError where a symbolic link has that name.
+ * @throws StorageFileError if a symbolic link has that name.
  */
 export function makePrivateUnlessThere(path: string, like: string): void {
 	refuseLink(path);

@@ -8,10 +8,10 @@ import type { FreshIds } from "./migrations.ts";
 import { createSchema } from "./schema.ts";
 
 /**
- * Makes an empty storage where there is no file yet. It appears under its name only when it is
+ * Makes an empty storage if there is no file yet. It appears under its name only when it is
  * whole and on disk, so that a kill at any instant leaves none or a good one.
  *
- * @throws StorageFileError where the file has gone, but not its write-ahead log, which would be taken
+ * @throws StorageFileError if the file has gone, but not its write-ahead log, which would be taken
  *   for the new one's.
  */
 export function createIfMissing(path: string, fresh: FreshIds): void {

@@ -7,7 +7,7 @@ import { applicationId } from "./schema.ts";
  * Checks by its first bytes that a file is a storage that this code can read, without letting SQLite
  * near it: opening alone may write. The offsets are those of SQLite's file format.
  *
- * @throws StorageFileError; an error of the system where it can't be read.
+ * @throws StorageFileError; an error of the system if it can't be read.
  */
 export function checkHeader(path: string): void {
 	const header = Buffer.alloc(100);

@@ -54,7 +54,7 @@ export function writeIdentity(database: DatabaseSync, identity: StoredIdentity):
 /**
  * Reads the identity of a database that has the table.
  *
- * @returns `undefined` where it does not match its checksum.
+ * @returns `undefined` if it does not match its checksum.
  */
 export function readIdentity(database: DatabaseSync): StoredIdentity | undefined {
 	const row = database.prepare("SELECT * FROM identity WHERE id = 1").get();

@@ -13,7 +13,7 @@ export interface FreshIds {
 	readonly incarnation: string;
 }
 
-/** A step from one version of the schema to the next. Runs in a transaction of its own. */
+/** A step from one version of the schema to the next. Runs in its own transaction. */
 export type Migration = (database: DatabaseSync, context: MigrationContext) => void;
 
 /**

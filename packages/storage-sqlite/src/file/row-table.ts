@@ -5,7 +5,7 @@ import { addToDigest, type Head, headChecksum, rowChecksum } from "./checksum.ts
 export interface RowWrite {
 	readonly key: string;
 	readonly revision: number;
-	/** Absent where the row goes. */
+	/** Absent if the row goes. */
 	readonly body?: Uint8Array | undefined;
 }
 

@@ -20,7 +20,7 @@ export interface StoredRow {
  * connection, which neither recovers nor checkpoints into the main file, so that a file that turns
  * out to be damaged is left as it is.
  *
- * @throws StorageFileError where anything contradicts, or the file can't be read.
+ * @throws StorageFileError if anything contradicts, or the file can't be read.
  */
 export class StorageReader {
 	readonly #path: string;
@@ -52,7 +52,7 @@ export class StorageReader {
 		}
 	}
 
-	/** The next rows, or `undefined` where all were read and all is well. */
+	/** The next rows, or `undefined` if all were read and all is well. */
 	nextPage(): Page | undefined {
 		this.#pages ??= pagesOf(this.rows());
 		const { done, value } = this.#pages.next();
@@ -178,7 +178,7 @@ export function refuseBackup(path: string, identity: StoredIdentity | undefined)
 		throw new StorageFileError(
 			path,
 			"backup",
-			`the file is a backup, taken at ${taken}: restore it to a file of its own`,
+			`the file is a backup, taken at ${taken}: restore it to its own file`,
 		);
 	}
 }

@@ -28,7 +28,7 @@ export interface GroupCommitContext {
 	readonly scheduler: Scheduler;
 	/** For what is measured. */
 	readonly clock: Clock;
-	/** Hears of each group that was written, before its commits are answered. */
+	/** Called with each group that was written, before its commits are answered. */
 	readonly onBatch?: (batch: CommitBatch) => void;
 	readonly limits: StorageLimits;
 	/** Reports a disk that is full, and that has room again. */
@@ -82,7 +82,7 @@ const waitingCommits = 16_384;
 const waitingBytes = 64 * 1024 * 1024;
 
 /**
- * Commits that wait at the same time share one transaction, and each gets a revision of its own.
+ * Commits that wait at the same time share one transaction, and each gets its own revision.
  *
  * ```
  *   commit() ──▶ waiting ──▶ decide one by one ──▶ write all ──▶ apply one by one ──▶ resolve
@@ -281,7 +281,7 @@ export class GroupCommit {
 		const failure = diskFull
 			? new Exhausted(`the disk of the storage is full: ${why}`)
 			: new Inconsistent(
-					`the storage failed to write, and takes no commits until it is opened anew: ${why}`,
+					`the storage failed to write, and takes no commits until it is opened again: ${why}`,
 				);
 		for (const { waiting } of outcomes) {
 			waiting.reject(failure);

@@ -112,7 +112,7 @@ export class StorageThread {
 	}
 
 	/**
-	 * The next rows, or `undefined` where all were read and the file is open for writing.
+	 * The next rows, or `undefined` if all were read and the file is open for writing.
 	 *
 	 * @throws StorageFileError
 	 */

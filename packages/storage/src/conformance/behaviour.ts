@@ -2,29 +2,29 @@ import type { LeaseManager } from "@plinth/runtime";
 import type { StorageBackend } from "../backend.ts";
 import type { StorageLimits } from "../limits.ts";
 
-/** A backend over an empty storage of its own, with what a behaviour needs of its surroundings. */
+/** A backend on an empty storage, with its leases and its clock. */
 export interface Harness {
 	readonly backend: StorageBackend;
 	/** The leases whose fences the backend checks. */
 	readonly leases: LeaseManager;
-	/** Lets so many milliseconds go by on the backend's clock. */
+	/** Advances the clock of the backend. */
 	elapse(byMs: number): Promise<void>;
-	/** Closes the backend, if that has not happened yet, and removes what it stored. */
+	/** Closes the backend, if it is open, and removes its storage. */
 	dispose(): Promise<void>;
 }
 
-/** Makes a harness; a limit that is not given is the backend's own. */
+/** Creates a harness. Limits that are not given default to those of the backend. */
 export type HarnessFactory = (options: {
 	readonly limits: Partial<StorageLimits>;
 }) => Promise<Harness>;
 
-/** What every backend does, and how to see it. */
+/** A behaviour that every backend must have, with its test. */
 export interface Behaviour {
 	/** Reads as a sentence about the backend: "keeps …". */
 	readonly name: string;
-	/** Limits that the harness is to be made with. */
+	/** Limits of the harness. */
 	readonly limits?: Partial<StorageLimits>;
-	/** Rejects where the backend does otherwise. The seed is for behaviours that draw at random. */
+	/** Rejects if the backend behaves differently. The seed is for behaviours with random input. */
 	run(harness: Harness, seed: number): Promise<void>;
 	/** Run once per seed. */
 	readonly seeded?: boolean;

@@ -7,7 +7,7 @@ import { albumType, artistType, idFor, put, remove, resource, store } from "./te
 
 const v1 = typeOf({ ...artistType, groupVersion: "v1" });
 
-/** The census of a unit, as an object that a test can compare. */
+/** The census of a unit, as a plain object. */
 async function countIn(
 	backend: StorageBackend,
 	unit: TenancyUnit,
@@ -17,7 +17,7 @@ async function countIn(
 
 export const censusBehaviours: readonly Behaviour[] = [
 	{
-		name: "counts what each namespace and each partition holds, by type",
+		name: "counts the resources of each namespace and each partition, by type",
 		async run({ backend }) {
 			await store(backend, resource("a", { partition: "p", namespace: "n" }));
 			await store(backend, resource("b", { partition: "p", namespace: "n" }));
@@ -41,7 +41,7 @@ export const censusBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "counts nothing in a unit that holds nothing, whatever its name",
+		name: "counts nothing in an empty unit, whatever its name",
 		async run({ backend }) {
 			await store(backend, resource("a", { partition: "p", namespace: "n" }));
 			for (const unit of [
@@ -79,7 +79,7 @@ export const censusBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "counts a commit whole, and nothing of one that failed or was tried only",
+		name: "counts commits completely, and ignores failed commits and dry runs",
 		async run({ backend }) {
 			const unit = { partition: "default", namespace: "default" };
 			const stored = await store(backend, resource("a"));
@@ -91,7 +91,7 @@ export const censusBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "gives out counts that do not change when commits go on",
+		name: "returns counts that later commits do not change",
 		async run({ backend }) {
 			await store(backend, resource("a"));
 			const counts = await backend.countByTypeIn({ partition: "default" });

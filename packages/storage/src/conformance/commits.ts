@@ -16,7 +16,7 @@ import {
 	WatchReader,
 } from "./test-resources.ts";
 
-/** Rejects with that failure, which names those mutations. */
+/** Checks that an error is of that class and lists those mutations. */
 function failsAt(kind: typeof CasFailure | typeof WrongUid, mutations: readonly number[]) {
 	return (error: unknown) => {
 		assert.ok(error instanceof kind, String(error));
@@ -44,7 +44,7 @@ export const commitBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "applies none where one fails, and names all that failed",
+		name: "applies no mutation if one fails, and lists all that failed",
 		async run({ backend }) {
 			const stored = await store(backend, resource("there"));
 			const mutations = [put(resource("a")), put(resource("there")), put(resource("b"), "5")];
@@ -54,7 +54,7 @@ export const commitBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "fails as WrongUid where versions and uids are wrong",
+		name: "fails as WrongUid if versions and uids are wrong",
 		async run({ backend }) {
 			const stored = await store(backend, resource("there"));
 			const other = resource("there", { uid: "other" });
@@ -75,7 +75,7 @@ export const commitBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "deletes what is missing among other mutations, which is nothing",
+		name: "ignores the deletion of a missing resource among other mutations",
 		async run({ backend }) {
 			await backend.commit([
 				{ op: "delete", id: idFor("missing"), expectedVersion: "7" },
@@ -85,7 +85,7 @@ export const commitBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "demands what is asserted: a version, a uid, presence, absence",
+		name: "checks asserts: of a version, a uid, presence, absence",
 		async run({ backend }) {
 			const { version } = await store(backend, resource("there", { uid: "one" }));
 			const there = idFor("there", { uid: "" });
@@ -122,7 +122,7 @@ export const commitBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "answers no version where nothing changes",
+		name: "returns no version if nothing changes",
 		async run({ backend }) {
 			const { version } = await store(backend, resource("there"));
 			const id = idFor("there");
@@ -135,7 +135,7 @@ export const commitBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "decides asserts about what the commit writes by the state before it",
+		name: "checks asserts on resources that the commit writes against the state before it",
 		async run({ backend }) {
 			const id = idFor("a");
 			await backend.commit([put(resource("a")), { op: "assert", id, expectedVersion: "" }]);
@@ -146,7 +146,7 @@ export const commitBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "takes two writes of one name in a commit for a bug",
+		name: "throws a TypeError for two writes of one name in a commit",
 		async run({ backend }) {
 			await assert.rejects(backend.commit([put(resource("a")), put(resource("a"))]), TypeError);
 			const stored = await store(backend, resource("a"));
@@ -158,7 +158,7 @@ export const commitBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "announces a commit in the order of its mutations",
+		name: "sends the events of a commit in the order of its mutations",
 		async run({ backend }) {
 			const old = await store(backend, resource("old"));
 			const watch = new WatchReader(backend);
@@ -178,7 +178,7 @@ export const commitBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "announces nothing of a commit that failed",
+		name: "sends no event for a failed commit",
 		async run({ backend }) {
 			const watch = new WatchReader(backend);
 			await watch.snapshot();

@@ -6,14 +6,14 @@ import { artistType, idFor, idOf, put, remove, resource, store, textOf } from ".
 
 export const compareAndSwapBehaviours: readonly Behaviour[] = [
 	{
-		name: "creates where nothing is expected and nothing is",
+		name: "creates a resource if none is expected and none exists",
 		async run({ backend }) {
 			const { version, resources } = await backend.commit([put(resource("miles"))]);
 			assert.equal(resources[0]?.version, version);
 		},
 	},
 	{
-		name: "refuses to create over what exists, of that uid or another",
+		name: "refuses to create a resource that exists, with the same uid or another",
 		async run({ backend }) {
 			const stored = await store(backend, resource("miles"));
 			await assert.rejects(backend.commit([put(resource("miles"))]), CasFailure);
@@ -32,7 +32,7 @@ export const compareAndSwapBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "refuses to replace another version than the expected one",
+		name: "refuses a stale or unknown version",
 		async run({ backend }) {
 			const first = await store(backend, resource("miles"));
 			const second = await store(backend, resource("miles"), first.version);
@@ -43,7 +43,7 @@ export const compareAndSwapBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "refuses to replace what is not there",
+		name: "refuses to replace a missing resource",
 		async run({ backend }) {
 			await assert.rejects(backend.commit([put(resource("miles"), "1")]), CasFailure);
 			await assert.rejects(backend.read(idFor("miles")), NotFound);
@@ -90,7 +90,7 @@ export const compareAndSwapBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "deletes whichever uid is there where none is given",
+		name: "deletes a resource of any uid if none is given",
 		async run({ backend }) {
 			const { version } = await store(backend, resource("miles", { uid: "one" }));
 			const id = idFor("miles", { uid: "" });
@@ -99,7 +99,7 @@ export const compareAndSwapBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "refuses to delete another version than the expected one, or what is expected to be missing",
+		name: "refuses to delete a resource at another version than expected, or one that is expected to be missing",
 		async run({ backend }) {
 			const stored = await store(backend, resource("miles"));
 			for (const expectedVersion of ["", "999999"]) {
@@ -112,7 +112,7 @@ export const compareAndSwapBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "does nothing to delete what is missing",
+		name: "ignores the deletion of a missing resource",
 		async run({ backend }) {
 			for (const expectedVersion of ["", "1"]) {
 				assert.deepEqual(
@@ -123,7 +123,7 @@ export const compareAndSwapBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "does nothing to delete another uid, where that is all of the commit",
+		name: "ignores the deletion of another uid as the only mutation of a commit",
 		async run({ backend }) {
 			const stored = await store(backend, resource("miles", { uid: "one" }));
 			const id = idFor("miles", { uid: "two" });
@@ -135,7 +135,7 @@ export const compareAndSwapBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "creates anew under the name of what was deleted, with another uid",
+		name: "re-creates a deleted resource with another uid",
 		async run({ backend }) {
 			const first = await store(backend, resource("miles", { uid: "one" }));
 			const deletion = await backend.commit([remove(first)]);

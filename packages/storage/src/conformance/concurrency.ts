@@ -12,7 +12,7 @@ import {
 	WatchReader,
 } from "./test-resources.ts";
 
-/** Adds one to the number in a resource's data, as often as it takes to win. */
+/** Increments the number in the data of a resource, retrying until the commit succeeds. */
 async function increment({ backend }: Parameters<Behaviour["run"]>[0], name: string) {
 	for (;;) {
 		const current = await backend.read(idFor(name));
@@ -27,7 +27,7 @@ async function increment({ backend }: Parameters<Behaviour["run"]>[0], name: str
 
 export const concurrencyBehaviours: readonly Behaviour[] = [
 	{
-		name: "loses no update of writers that compete for one resource",
+		name: "loses no update of competing writers",
 		async run(harness) {
 			await store(harness.backend, resource("counter", { text: "0" }));
 			const writer = async () => {
@@ -40,7 +40,7 @@ export const concurrencyBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "lets one of many win that create one name at once",
+		name: "lets exactly one of many concurrent creations of a name succeed",
 		async run({ backend }) {
 			for (let round = 0; round < 10; round++) {
 				const outcomes = await Promise.allSettled(
@@ -56,7 +56,7 @@ export const concurrencyBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "has a commit in reads and lists as soon as it has resolved",
+		name: "includes a commit in reads and lists as soon as it resolves",
 		async run({ backend }) {
 			const writer = async (_: unknown, index: number) => {
 				for (let version = "", count = 0; count < 10; count++) {
@@ -72,7 +72,7 @@ export const concurrencyBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "gives commits that depend on each other versions in their order, told in that order",
+		name: "orders versions and events of commits that depend on each other",
 		async run({ backend }) {
 			const watch = new WatchReader(backend);
 			const { version: start } = await watch.snapshot();
@@ -99,7 +99,7 @@ export const concurrencyBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "shows lists and snapshots that hold all of a commit or nothing of it",
+		name: "shows each commit completely or not at all in lists and snapshots",
 		async run({ backend }) {
 			let done = false;
 			const writing = (async () => {

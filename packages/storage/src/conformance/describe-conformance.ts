@@ -14,7 +14,7 @@ import { resumeBehaviours } from "./resume.ts";
 import { snapshotBehaviours } from "./snapshots.ts";
 import { watchBehaviours } from "./watches.ts";
 
-/** Everything that a backend does. */
+/** All behaviours that a backend must have. */
 export const behaviourGroups: readonly BehaviourGroup[] = [
 	{ subject: "reads", behaviours: readBehaviours },
 	{ subject: "compare-and-swap", behaviours: compareAndSwapBehaviours },
@@ -32,15 +32,15 @@ export const behaviourGroups: readonly BehaviourGroup[] = [
 	{ subject: "lifecycle", behaviours: lifecycleBehaviours },
 ];
 
-/** What the suite needs of a test runner; vitest's and node:test's functions of these names fit. */
+/** The test runner: the functions of these names of vitest and node:test fit. */
 export interface TestRunner {
 	// biome-ignore lint/suspicious/noConfusingVoidType: runners differ in what these return.
 	describe(name: string, body: () => void): void | unknown;
 	// biome-ignore lint/suspicious/noConfusingVoidType: runners differ in what these return.
 	it(name: string, body: () => Promise<void>): void | unknown;
-	/** How many seeds each behaviour with random input is run with; 5 where it is absent. */
+	/** The number of seeds for each behaviour with random input; 5 by default. */
 	readonly seeds?: number;
-	/** The first of the seeds; 1 where it is absent. */
+	/** The first seed; 1 by default. */
 	readonly firstSeed?: number;
 }
 

@@ -30,7 +30,7 @@ export const fenceBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "refuses a fence that no one was given",
+		name: "refuses a fence that was never issued",
 		async run({ backend }) {
 			const fence = { lease: "nobody", token: "1" };
 			await assert.rejects(backend.commit([put(resource("a"))], { fence }), Fenced);
@@ -59,7 +59,7 @@ export const fenceBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "has all of a former holder's commits applied once it has caught up",
+		name: "has applied all commits of a former holder after catching up",
 		async run({ backend, leases }) {
 			for (let round = 0; round < 10; round++) {
 				const former = await leases.acquire("leader", signal);

@@ -14,7 +14,7 @@ export const lifecycleBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "ends all watches when it is closed, those that wait and those that do not",
+		name: "ends all watches when it is closed, waiting or not",
 		async run({ backend }) {
 			await store(backend, resource("a"));
 			const waiting = new WatchReader(backend);
@@ -29,12 +29,12 @@ export const lifecycleBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "finishes the commits that are under way when it is closed, and takes no more",
+		name: "finishes pending commits when it is closed, and accepts no more",
 		async run({ backend }) {
 			const commits = ["a", "b", "c"].map((name) => backend.commit([put(resource(name))]));
 			const closing = backend.close();
-			const answers = await Promise.all(commits);
-			assert.ok(answers.every(({ version }) => version !== ""));
+			const committed = await Promise.all(commits);
+			assert.ok(committed.every(({ version }) => version !== ""));
 			await closing;
 			await assert.rejects(backend.commit([put(resource("d"))]));
 			await assert.rejects(backend.read(idFor("a")));

@@ -38,7 +38,7 @@ export const limitBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "refuses to grow near the memory limit, and lets everything else go on",
+		name: "refuses to grow near the memory limit, and allows everything else",
 		limits: { memoryBytes: 10_000 },
 		async run({ backend }) {
 			const text = "x".repeat(1000);

@@ -47,7 +47,7 @@ export async function fill({ backend }: Pick<Harness, "backend">): Promise<void>
 
 export const listBehaviours: readonly Behaviour[] = [
 	{
-		name: "lists nothing where there is nothing, at a version",
+		name: "lists nothing if there is nothing, at a version",
 		async run({ backend }) {
 			const { resources, version } = await backend.list(query());
 			assert.deepEqual(resources, []);

@@ -3,17 +3,17 @@ import { nameKey } from "@plinth/resource";
 import type { Mutation } from "../mutation.ts";
 import { idOf } from "./test-resources.ts";
 
-/** What a commit comes to. */
+/** The result of a commit. */
 export type ModelOutcome =
 	| { readonly kind: "changed" }
 	| { readonly kind: "unchanged" }
 	| { readonly kind: "cas" | "uid"; readonly mutations: readonly number[] };
 
-/** The naive storage that backends are compared with: a map, and the rules written out once more. */
+/** The naive storage that backends are compared with: a map, and a second implementation of the rules. */
 export class ModelStorage {
 	#stored = new Map<string, Resource>();
 
-	/** Commits at the version that the backend gave. */
+	/** Applies a commit at the version that the backend assigned. */
 	commit(mutations: readonly Mutation[], version: string): ModelOutcome {
 		const next = new Map(this.#stored);
 		const wrongVersions: number[] = [];
@@ -54,7 +54,7 @@ export class ModelStorage {
 		return { kind: changes > 0 ? "changed" : "unchanged" };
 	}
 
-	/** What is stored under a name's key. */
+	/** The resource stored under a key. */
 	find(key: string): Resource | undefined {
 		return this.#stored.get(key);
 	}

@@ -30,7 +30,7 @@ const owners = [undefined, idFor("owner", { uid: "one" }), idFor("owner", { uid:
 
 export const randomOperations: readonly Behaviour[] = [
 	{
-		name: "does what a naive model does, commit by commit",
+		name: "agrees with a naive model, commit by commit",
 		seeded: true,
 		async run({ backend }, seed) {
 			const random = seededRandom(seed);
@@ -45,7 +45,7 @@ export const randomOperations: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "tells watches of every kind what brings them from any version to the present",
+		name: "sends watches of every kind the changes from any version to the present",
 		seeded: true,
 		async run({ backend }, seed) {
 			const random = seededRandom(seed);
@@ -215,7 +215,7 @@ class Follower {
 	readonly #query;
 	readonly #state = new Map<string, Resource>();
 	#reader: WatchReader;
-	/** Where to resume; until then, what came is thrown away with the watch. */
+	/** The version to resume after; events before it are discarded with the watch. */
 	#version: string | undefined;
 	#pending: WatchEvent[] = [];
 

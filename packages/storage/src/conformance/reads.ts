@@ -85,7 +85,7 @@ export const readBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "gives out the very object that the commit answered, each time",
+		name: "returns the same object as the commit, each time",
 		async run({ backend }) {
 			const stored = await store(backend, resource("miles"));
 			assert.equal(await backend.read(idFor("miles")), stored);
@@ -93,7 +93,7 @@ export const readBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "leaves the version in what it was given alone",
+		name: "does not change the version of its argument",
 		async run({ backend }) {
 			const given = resource("miles");
 			given.version = "as given";
@@ -103,7 +103,7 @@ export const readBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "freezes what it gives out, at every depth",
+		name: "freezes returned resources deeply",
 		async run({ backend }) {
 			const stored = await store(backend, resource("miles"));
 			for (const part of [stored, stored.id, stored.id?.tenancy, stored.metadata, stored.data]) {

@@ -32,7 +32,7 @@ export const resumeBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "resumes after every version that it has told, with all that came later",
+		name: "resumes after every version that it has sent, with all later changes",
 		async run({ backend }) {
 			const whole = new WatchReader(backend);
 			const { version: start } = await whole.snapshot();
@@ -87,7 +87,7 @@ export const resumeBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "refuses to resume after a version that it has not reached, or that is none",
+		name: "refuses to resume after a version that is malformed or not reached yet",
 		async run({ backend }) {
 			await store(backend, resource("a"));
 			for (const afterVersion of ["999999999", "nonsense", "-1", "1.5", " 1", "01"]) {
@@ -98,7 +98,7 @@ export const resumeBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "refuses to resume after a version whose followers are gone from the log",
+		name: "refuses to resume after a version whose successors were dropped from the log",
 		limits: { logEvents: 10 },
 		async run({ backend }) {
 			const versions: string[] = [];

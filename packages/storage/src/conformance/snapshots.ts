@@ -6,7 +6,7 @@ import { idFor, idOf, nameOf, query, remove, resource, store } from "./test-reso
 
 export const snapshotBehaviours: readonly Behaviour[] = [
 	{
-		name: "takes a snapshot that commits leave as it is",
+		name: "takes a snapshot that later commits do not change",
 		async run({ backend }) {
 			const stored = await Promise.all(
 				Array.from({ length: 200 }, (_, index) => store(backend, resource(`artist-${index}`))),
@@ -33,7 +33,7 @@ export const snapshotBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "goes on behind a name, page by page, for every query",
+		name: "continues after a name, page by page, for every query",
 		async run(harness) {
 			await fill(harness);
 			for (const each of allQueries) {
@@ -50,7 +50,7 @@ export const snapshotBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "goes on behind a name that is not there",
+		name: "continues after a name that does not exist",
 		async run({ backend }) {
 			for (const name of ["a", "c", "e"]) {
 				await store(backend, resource(name));

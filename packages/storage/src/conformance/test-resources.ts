@@ -13,14 +13,14 @@ export const artistType = typeOf({ group: "demo", groupVersion: "v2", kind: "Art
 /** Another family of the same group. */
 export const albumType = typeOf({ group: "demo", groupVersion: "v2", kind: "Album" });
 
-/** What a test resource differs in from the usual. */
+/** The properties in which a test resource differs from the default. */
 export interface ResourceTraits {
 	readonly type?: typeof artistType;
 	readonly partition?: string;
 	readonly namespace?: string;
 	readonly uid?: string;
 	readonly owner?: ID;
-	/** What its data holds. */
+	/** The text in its data. */
 	readonly text?: string;
 }
 
@@ -37,7 +37,7 @@ export function idFor(name: string, traits: ResourceTraits = {}): ID {
 	});
 }
 
-/** A test resource that is fit to be put. */
+/** A test resource that can be stored. */
 export function resource(
 	name: string,
 	traits: ResourceTraits = {},
@@ -55,7 +55,7 @@ export function resource(
 	return Object.assign(created, { id });
 }
 
-/** What the data of a test resource holds. */
+/** The text in the data of a test resource. */
 export function textOf(stored: Resource | undefined): string {
 	return new TextDecoder().decode(stored?.data?.value);
 }
@@ -81,7 +81,7 @@ export function remove(stored: Resource): Mutation {
 	return { op: "delete", id: idOf(stored), expectedVersion: stored.version };
 }
 
-/** Commits one put, and returns what is stored then. */
+/** Commits one put, and returns the stored resource. */
 export async function store(
 	backend: StorageBackend,
 	resource: Resource,
@@ -92,7 +92,7 @@ export async function store(
 	return resources[0];
 }
 
-/** A query of all artists, or as the parts say. */
+/** A query of all artists, unless `parts` say otherwise. */
 export function query(
 	parts: { type?: ListQuery["type"]; partition?: string; namespace?: string; prefix?: string } = {},
 ): ListQuery {
@@ -123,10 +123,10 @@ export class WatchReader {
 		this.#events = watch[Symbol.asyncIterator]();
 	}
 
-	/** The next event. Fails where the watch has ended by itself. */
+	/** The next event. Fails if the watch has ended. */
 	async next(): Promise<WatchEvent> {
 		const { done, value } = await this.#events.next();
-		assert.ok(!done, "the watch goes on");
+		assert.ok(!done, "the watch has not ended");
 		return value;
 	}
 
@@ -139,7 +139,7 @@ export class WatchReader {
 		return events;
 	}
 
-	/** All events up to the first with a version that is not below the given one. */
+	/** All events up to the first one whose version is at least `version`. */
 	async until(version: string): Promise<readonly WatchEvent[]> {
 		const events: WatchEvent[] = [];
 		for (;;) {
@@ -166,7 +166,7 @@ export class WatchReader {
 		}
 	}
 
-	/** What reading on fails with. */
+	/** The error that the watch ends with. */
 	async failure(): Promise<unknown> {
 		try {
 			for (;;) {
@@ -182,13 +182,13 @@ export class WatchReader {
 		this.#abort.abort(reason);
 	}
 
-	/** Ends the watch as a loop does that is left early. */
+	/** Ends the watch like a `for await` loop that is left early. */
 	async leave(): Promise<void> {
 		await this.#events.return?.();
 	}
 }
 
-/** An event in few words, for comparing: `upsert a@3`, `delete a`. */
+/** A short description of an event, to compare: `upsert a@3`, `delete a`. */
 export function describeEvent(event: WatchEvent): string {
 	switch (event.kind) {
 		case "upsert":
@@ -200,14 +200,14 @@ export function describeEvent(event: WatchEvent): string {
 	}
 }
 
-/** A state in few words, for comparing: `name key@version uid=text` lines, in order of names. */
+/** A short description of a state, to compare: `name key@version uid=text` lines, in order of names. */
 export function describeState(resources: Iterable<Resource>): readonly string[] {
 	return [...resources]
 		.map((each) => `${nameKey(idOf(each))}@${each.version} ${each.id?.uid}=${textOf(each)}`)
 		.sort();
 }
 
-/** Follows a state by the events of a watch. */
+/** Applies an event of a watch to a state. */
 export function followEvent(state: Map<string, Resource>, event: WatchEvent): void {
 	if (event.kind === "upsert") {
 		state.set(nameKey(idOf(event.resource)), event.resource);

@@ -30,7 +30,7 @@ export const watchBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "sends a snapshot, its end with a version, then what follows",
+		name: "sends a snapshot, its end with a version, then the changes",
 		async run({ backend }) {
 			const a = await store(backend, resource("a"));
 			const b = await store(backend, resource("b"));
@@ -56,7 +56,7 @@ export const watchBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "sends the stored object, and with it what it replaced or last was",
+		name: "sends the stored object, with the object that it replaced or the last one before a deletion",
 		async run({ backend }) {
 			const watch = new WatchReader(backend);
 			await watch.snapshot();
@@ -120,7 +120,7 @@ export const watchBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "does not tell a watch what it does not match",
+		name: "sends no events that do not match the query",
 		async run({ backend }) {
 			const watch = new WatchReader(backend, query({ namespace: "one", prefix: "a" }));
 			await watch.snapshot();
@@ -175,7 +175,7 @@ export const watchBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "announces a change of group version with what was stored before",
+		name: "sends a change of group version with the resource stored before",
 		async run({ backend }) {
 			const first = await store(backend, resource("a"));
 			const watch = new WatchReader(backend);
@@ -190,7 +190,7 @@ export const watchBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "never reads anything older than what a watch has told",
+		name: "never returns anything older than a watch has sent",
 		async run({ backend }) {
 			const watch = new WatchReader(backend);
 			await watch.snapshot();
@@ -212,7 +212,7 @@ export const watchBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "tells each of many watches that begin at any time the same story",
+		name: "sends the same events to many watches that begin at any time",
 		async run({ backend }) {
 			const readers: WatchReader[] = [];
 			let version = "";
@@ -232,7 +232,7 @@ export const watchBehaviours: readonly Behaviour[] = [
 			const { resources } = await backend.list(query());
 			for (const reader of readers) {
 				const state = new Map();
-				// What the first event told is told again by an update of "a", or was deleted.
+				// An update of "a" repeats the first event, unless "a" was deleted.
 				for (const event of await reader.until(end.version)) {
 					followEvent(state, event);
 				}
@@ -245,7 +245,7 @@ export const watchBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "is not held up by a watch that nobody reads",
+		name: "is not blocked by a watch that nobody reads",
 		async run({ backend }) {
 			await store(backend, resource("a"));
 			const idle = new WatchReader(backend);
@@ -290,7 +290,7 @@ export const watchBehaviours: readonly Behaviour[] = [
 		},
 	},
 	{
-		name: "tells how far it has come when there is nothing else to tell",
+		name: "sends bookmarks when there is nothing else to send",
 		async run({ backend, elapse }) {
 			const watch = new WatchReader(backend, query({ prefix: "a" }), { bookmarkEveryMs: 1000 });
 			await watch.snapshot();

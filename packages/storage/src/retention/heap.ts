@@ -1,4 +1,4 @@
-/** A binary heap: what comes first is at the top, and each element comes before those below it. */
+/** A binary heap: the first element is at the top, and each element sorts before those below it. */
 export class Heap<T> {
 	readonly #isBefore: (a: T, b: T) => boolean;
 	#items: T[] = [];
@@ -16,7 +16,7 @@ export class Heap<T> {
 		return this.#items;
 	}
 
-	/** What comes before all others. */
+	/** The first element. */
 	peek(): T | undefined {
 		return this.#items[0];
 	}

@@ -93,7 +93,7 @@ describe("a stalled watch", () => {
 		await expect(watching.next()).rejects.toThrow(WatchClosed);
 	});
 
-	it("keeps nothing alive of a storage that was closed under it", async () => {
+	it("retains nothing of a closed storage", async () => {
 		const { store, write, watch } = makeStore();
 		const refs = weak(write(10_000, "a", "b"));
 		const [inSnapshot, following] = [watch(), watch()];
@@ -111,7 +111,7 @@ describe("a stalled watch", () => {
 		expect(refs).toHaveLength(2);
 	});
 
-	it("is told apart from one that makes progress, however much is written", async () => {
+	it("is distinguished from one that makes progress, however much is written", async () => {
 		const { write, watch } = makeStore({ logBytes: 64 * 1024 });
 		const watching = watch();
 		await watching.next();
@@ -123,7 +123,7 @@ describe("a stalled watch", () => {
 });
 
 describe("held snapshots", () => {
-	it("of resources that are rewritten retain no more than the budget, and say that they have ended", () => {
+	it("of rewritten resources retain no more than the budget, and report that they have ended", () => {
 		const retainedBytes = 4 * mebibyte;
 		const { store, write } = makeStore({ retainedBytes, logBytes: mebibyte });
 		const snapshots: FamilySnapshot[] = [];
@@ -142,7 +142,7 @@ describe("held snapshots", () => {
 		expect(() => snapshots[0]?.resources()).toThrow(SnapshotEnded);
 	});
 
-	it("of one subject with too many give way before an older one of somebody else", () => {
+	it("of one subject with too many end before an older one of another subject", () => {
 		const { store, write } = makeStore({ retainedBytes: 4 * mebibyte, logBytes: mebibyte });
 		write(256 * 1024, "a", "b");
 		const quiet = store.snapshot(query, { subject: "quiet" });

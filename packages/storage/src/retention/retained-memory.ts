@@ -4,19 +4,19 @@ import { type FamilyHolds, RetentionLedger } from "./retention-ledger.ts";
 
 const mebibyte = 1024 * 1024;
 
-/** What all logs together may hold, however small the budget: several of the largest commits. */
+/** The minimum that all logs together may retain, however small the budget: several of the largest commits. */
 const leastLogBytes = 16 * mebibyte;
-/** Logs over their bound are cut down to this share of it, so that the next event is not over it again. */
+/** Logs over their limit are cut to this share of it, so that the next event does not exceed it again. */
 const logsCutTo = 7 / 8;
 
 /**
- * What a state store keeps in memory beyond the state: old versions of resources, in event logs for
- * watches and in held snapshots. Each is counted once: in the log while that has it, then in the
+ * The memory that a state store retains beyond the state: old versions of resources, in event logs for
+ * watches and in held snapshots. Each is counted once: in the log while the log has it, then in the
  * ledger of snapshots if one of them has seen it.
  *
- * Invariant, after `enforce`: logs hold at most half of the budget of `retainedBudget`, or 16 MiB where
- * that is more, and snapshots the rest, which is half at least. Readers give way, writers never fail
- * because of them.
+ * Invariant, after `enforce`: logs retain at most half of `retainedBudget`, or 16 MiB if that is more, and
+ * snapshots at most the rest, which is at least half. Readers lose their snapshots and positions; writers
+ * never fail because of them.
  */
 export class RetainedMemory {
 	readonly ledger = new RetentionLedger();
@@ -28,12 +28,12 @@ export class RetainedMemory {
 		this.#limits = limits;
 	}
 
-	/** Bytes in event logs and held snapshots that are not part of the state. */
+	/** Bytes retained by event logs and held snapshots beyond the state. */
 	get bytes(): number {
 		return this.#logBytes + this.ledger.bytes;
 	}
 
-	/** The log of a family, which may replace a former one that nobody has used yet. */
+	/** Creates the log of a family. It may replace a former log that is still unused. */
 	openLog(revision: number, holds: FamilyHolds, former?: EventLog): EventLog {
 		if (former !== undefined) {
 			this.#logs.delete(former);
@@ -53,8 +53,8 @@ export class RetainedMemory {
 	}
 
 	/**
-	 * Brings logs and snapshots back within the budget. To be called after each change; without effect,
-	 * and at no cost, while they are within it.
+	 * Brings logs and snapshots back within the budget. Call it after each change; it costs nothing while
+	 * they are within it.
 	 */
 	enforce(stateBytes: number): void {
 		const budget = retainedBudget(this.#limits, stateBytes);
@@ -64,7 +64,7 @@ export class RetainedMemory {
 		}
 		const left = Math.max(budget - this.#logBytes, budget / 2);
 		if (this.ledger.bytes > left) {
-			// Watches that have lost their place hold snapshots for nothing: they go before any other.
+			// Watches that have lost their position hold snapshots for nothing: these end first.
 			for (const log of this.#logs) {
 				if (log.needsSweep) {
 					log.sweep();
@@ -89,9 +89,9 @@ export class RetainedMemory {
 }
 
 /**
- * How many bytes logs and snapshots may retain beside a state of that size. With a memory limit: at
- * most a quarter of it, and what the state leaves of the 80 % up to which it may grow; but always a
- * tenth, which is within the room that is kept for deletions.
+ * How many bytes logs and snapshots may retain with a state of that size. With a memory limit: at most a
+ * quarter of it, and at most what the state leaves of the 80 % up to which it may grow; but always at
+ * least a tenth, which is within the reserve for deletions.
  */
 export function retainedBudget(limits: StorageLimits, stateBytes: number): number {
 	const { memoryBytes, retainedBytes } = limits;
@@ -102,7 +102,7 @@ export function retainedBudget(limits: StorageLimits, stateBytes: number): numbe
 	return Math.min(retainedBytes, memoryBytes / 4, free);
 }
 
-/** The revision that a version stands for; of what has no version, that before all others. */
+/** The revision of a version; 0 if there is no version. */
 function revisionOf(version: string): number {
 	const revision = Number(version);
 	return Number.isNaN(revision) ? 0 : revision;

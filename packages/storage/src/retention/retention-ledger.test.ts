@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { OrderedMap } from "../state-store/ordered-map.ts";
 import { type FamilyHolds, type Hold, RetentionLedger } from "./retention-ledger.ts";
 
-/** The part of the books that is told of deaths: what a planted fault gets wrong. */
+/** The part of the ledger that is notified of dead values, where planted faults are. */
 type Books = Pick<FamilyHolds, "hold" | "resourceDied" | "pageDied">;
 
 /** What happens to the state, and who holds snapshots of it. */
@@ -109,7 +109,7 @@ class Model {
 		return [...this.charged()].reduce((sum, [held, each]) => sum + (isMeant(held) ? each : 0), 0);
 	}
 
-	/** What `RetentionLedger.shrink` says that it does. */
+	/** The specification of `RetentionLedger.shrink`. */
 	shrink(maxBytes: number): Hold[] {
 		const ended: Hold[] = [];
 		while (this.bytes() > maxBytes) {
@@ -176,7 +176,7 @@ function compare(sequence: readonly Step[], fault: (books: FamilyHolds) => Books
 			case "release": {
 				const released = model.release(step.which % Math.max(1, model.held.length));
 				released?.hold.release();
-				// Releasing twice is of no effect.
+				// Releasing twice has no effect.
 				released?.hold.release();
 				break;
 			}
@@ -206,7 +206,7 @@ const property = (fault: (books: FamilyHolds) => Books) =>
 	fc.property(steps, (sequence) => compare(sequence, fault));
 
 describe("RetentionLedger", () => {
-	it("counts each dead value once while a held snapshot has seen it, and ends snapshots, as a model does", () => {
+	it("counts dead values and ends snapshots like a model", () => {
 		fc.assert(
 			property((books) => books),
 			{ numRuns: 400 },
@@ -240,7 +240,7 @@ describe("RetentionLedger", () => {
 					books.resourceDied(bornAt, Number.MAX_SAFE_INTEGER, bytes),
 			}),
 		],
-	])("is told from one that %s", (_name, fault) => {
+	])("is distinguished from one that %s", (_name, fault) => {
 		expect(fc.check(property(fault), { numRuns: 400 }).failed).toBe(true);
 	});
 
@@ -348,7 +348,7 @@ describe("RetentionLedger", () => {
 			expect(ledger.bytesOf("quiet")).toBe(10);
 		});
 
-		it("ends the oldest of all where nobody has more than a quarter", () => {
+		it("ends the oldest of all if no subject has more than a quarter", () => {
 			const { ledger, hold, ended } = scene();
 			for (let count = 1; count <= 10; count++) {
 				hold(`list-${count}`, `subject-${count}`, 10);

@@ -1,11 +1,11 @@
 import { Heap } from "./heap.ts";
 
 /**
- * What held snapshots keep in memory after the state has replaced or deleted it.
+ * Accounts for the memory that held snapshots retain after the state has replaced or deleted it.
  *
- * A value lives from its birth to its death. A snapshot sees the values that lived when it was taken,
- * and keeps them alive when they have died. Each dead value is counted once, however many snapshots
- * keep it: it is charged to the newest of them, under the epoch of the oldest.
+ * A value is alive from when it is stored to when it is replaced or deleted. A snapshot sees the values
+ * that were alive when it was taken, and retains them when they are dead. Each dead value is counted once,
+ * however many snapshots retain it: it is charged to the newest of them, under the epoch of the oldest.
  *
  * ```
  *   snapshots of a family      s1          s2          s3              now
@@ -14,13 +14,13 @@ import { Heap } from "./heap.ts";
  *   a third                                      ├──┤          dies: no snapshot has seen it
  * ```
  *
- * When a snapshot is released, what it is charged with moves to the next older snapshot, if that one
- * has seen the value: if its epoch is not below the one of the charge. The rest is free. A charge
- * costs a binary search, and nothing where no snapshot is held.
+ * When a snapshot is released, its charges move to the next older snapshot if that one has seen the value:
+ * if its epoch is not below that of the charge. The rest is freed. A charge costs a binary search, and
+ * nothing if no snapshot is held.
  *
  * Invariants, checked by a property test against a model that remembers every value:
  * - `bytes` is the size of all dead values that at least one held snapshot has seen.
- * - `bytes` is the sum of what the subjects are charged with.
+ * - `bytes` is the sum of the charges of all subjects.
  */
 export class RetentionLedger {
 	#bytes = 0;
@@ -32,7 +32,7 @@ export class RetentionLedger {
 	/** Subjects over their share, while `shrink` runs. */
 	#overShare: OverShare | undefined;
 
-	/** Bytes that live on only because of held snapshots. */
+	/** Bytes retained only by held snapshots. */
 	get bytes(): number {
 		return this.#bytes;
 	}
@@ -47,15 +47,15 @@ export class RetentionLedger {
 		return this.#subjects.get(subject)?.bytes ?? 0;
 	}
 
-	/** The books of another type family, whose snapshots see nothing of the others. */
+	/** Opens the account of another type family; snapshots see only their own family. */
 	family(): FamilyHolds {
 		return new FamilyHolds(this);
 	}
 
 	/**
-	 * Ends held snapshots until no more than `maxBytes` are retained. A subject that is charged with
-	 * more than a quarter of that loses its snapshots first, the oldest first; otherwise the oldest
-	 * snapshot ends, whoever holds it. The server's own snapshots, which have no subject, end last.
+	 * Ends held snapshots until at most `maxBytes` are retained. A subject charged with more than a quarter
+	 * of that loses its snapshots first, the oldest first; otherwise the oldest snapshot of any subject
+	 * ends. The server's own snapshots, which have no subject, end last.
 	 */
 	shrink(maxBytes: number): void {
 		const overShare = new OverShare(maxBytes / 4);
@@ -83,7 +83,7 @@ export class RetentionLedger {
 		}
 	}
 
-	/** For the books of a family. */
+	/** For `FamilyHolds`: a snapshot is held. */
 	opened(hold: Hold): void {
 		this.#opened += 1;
 		hold.order = this.#opened;
@@ -99,7 +99,7 @@ export class RetentionLedger {
 		}
 	}
 
-	/** For the books of a family: the hold was released, and is no longer charged with its bytes. */
+	/** For `FamilyHolds`: the hold was released, and is no longer charged with its bytes. */
 	closed(hold: Hold): void {
 		this.#bytes -= hold.bytes;
 		this.#holds.delete(hold);
@@ -120,7 +120,7 @@ export class RetentionLedger {
 		}
 	}
 
-	/** For the books of a family: the bytes of a hold have grown by so many. */
+	/** For `FamilyHolds`: the charge of a hold has grown by `bytes`. */
 	charged(hold: Hold, bytes: number): void {
 		const subject = this.#subjects.get(hold.subject);
 		if (subject === undefined || bytes === 0) {
@@ -140,7 +140,7 @@ export class RetentionLedger {
 
 interface Subject {
 	readonly name: string | undefined;
-	/** Tells which of two subjects came first. */
+	/** The order in which subjects appeared. */
 	readonly order: number;
 	bytes: number;
 	/** The number of its held snapshots. */
@@ -150,7 +150,7 @@ interface Subject {
 	rank: Rank | undefined;
 }
 
-/** Holds that are charged with anything. Released ones leave when they are at the top, or are half of all. */
+/** Holds with charges. Released ones are removed when they reach the top, or when they are half of all. */
 class ChargedHolds {
 	readonly #heap = new Heap<Hold>((a, b) => a.order < b.order);
 	#released = 0;
@@ -183,7 +183,7 @@ class ChargedHolds {
 
 interface Rank {
 	readonly subject: Subject;
-	/** The subject's bytes when it was entered: it may have less by now. */
+	/** The subject's bytes when it was added: it may have fewer by now. */
 	readonly bytes: number;
 }
 
@@ -198,7 +198,7 @@ class OverShare {
 		this.#share = share;
 	}
 
-	/** To be called when a subject is charged with more. */
+	/** Call it when the charges of a subject grow. */
 	grew(subject: Subject): void {
 		if (subject.name !== undefined && subject.bytes > this.#share) {
 			subject.rank = { subject, bytes: subject.bytes };
@@ -206,7 +206,7 @@ class OverShare {
 		}
 	}
 
-	/** The one that is charged with most. */
+	/** The subject with the largest charge. */
 	largest(): Subject | undefined {
 		for (;;) {
 			const rank = this.#ranks.peek();
@@ -226,15 +226,15 @@ class OverShare {
 	}
 }
 
-/** Who holds a snapshot, and how it learns that the snapshot was ended. */
+/** The holder of a snapshot, which is notified when the snapshot is ended. */
 export interface SnapshotHolder {
-	/** Whose share the retained memory counts into; absent for the server itself. */
+	/** The subject that the retained memory is charged to; absent for the server itself. */
 	readonly subject?: string | undefined;
-	/** Called once where the snapshot is ended because it retains too much, or with its storage. */
+	/** Called once if the snapshot is ended because it retains too much, or because its storage closes. */
 	readonly onEnded: () => void;
 }
 
-/** When a snapshot was taken. Both grow with every snapshot of a family, the epoch strictly. */
+/** When a snapshot was taken. Both grow with each snapshot of a family, the epoch strictly. */
 interface Taken {
 	/** The newest revision that the snapshot sees. */
 	readonly revision: number;
@@ -242,9 +242,9 @@ interface Taken {
 	readonly epoch: number;
 }
 
-/** Dead values that a hold is charged with. */
+/** Dead values charged to a hold. */
 interface Charge {
-	/** That of the oldest snapshot that has seen them, as it was when they were charged. */
+	/** The epoch of the oldest snapshot that had seen them when they were charged. */
 	readonly oldestEpoch: number;
 	bytes: number;
 }
@@ -255,7 +255,7 @@ export class Hold {
 	readonly epoch: number;
 	readonly subject: string | undefined;
 	readonly onEnded: () => void;
-	/** The place among all holds, in the order in which they were taken. Set by the ledger. */
+	/** The position among all holds, in the order in which they were taken. Set by the ledger. */
 	order = 0;
 	charges: Heap<Charge> | undefined;
 	bytes = 0;
@@ -274,7 +274,7 @@ export class Hold {
 		return this.#family === undefined;
 	}
 
-	/** Gives the snapshot up. Without effect where it has ended already. */
+	/** Releases the snapshot. Does nothing if it has ended. */
 	release(): void {
 		const family = this.#family;
 		this.#family = undefined;
@@ -287,7 +287,7 @@ export class FamilyHolds {
 	readonly #ledger: RetentionLedger;
 	/** By epoch, ascending, from `#start` on. */
 	#held: Hold[] = [];
-	/** Where the array begins: mostly the oldest are released first, and moving all others costs too much. */
+	/** The first index in use: the oldest are usually released first, and shifting the others is too expensive. */
 	#start = 0;
 
 	/** Made by `RetentionLedger.family`. */
@@ -295,7 +295,7 @@ export class FamilyHolds {
 		this.#ledger = ledger;
 	}
 
-	/** Enters a snapshot that was just taken. */
+	/** Registers a snapshot that was just taken. */
 	hold(taken: Taken, holder: SnapshotHolder): Hold {
 		const hold = new Hold(this, taken, holder);
 		this.#held.push(hold);
@@ -303,7 +303,7 @@ export class FamilyHolds {
 		return hold;
 	}
 
-	/** A resource of revision `bornAt` is no longer kept by anything but snapshots; it was replaced at `diedAt`. */
+	/** A resource of revision `bornAt`, replaced at `diedAt`, is now retained only by snapshots. */
 	resourceDied(bornAt: number, diedAt: number, bytes: number): void {
 		if (this.#held.length === this.#start) {
 			return;
@@ -316,7 +316,7 @@ export class FamilyHolds {
 		this.#charge(newest, (oldest ?? newest).epoch, bytes);
 	}
 
-	/** A page of the index that was made in that epoch was replaced just now. */
+	/** A page of the index that was created in that epoch was replaced just now. */
 	pageDied(bornIn: number, bytes: number): void {
 		const newest = this.#before(this.#held.length);
 		if (newest === undefined || newest.epoch < bornIn) {
@@ -339,7 +339,7 @@ export class FamilyHolds {
 		this.#ledger.closed(hold);
 	}
 
-	/** Charges an older hold with those of the values that it has seen. */
+	/** Moves the charges for the values that an older hold has seen to that hold. */
 	#move(charges: Heap<Charge>, chargedBytes: number, older: Hold): void {
 		let bytes = chargedBytes;
 		for (;;) {

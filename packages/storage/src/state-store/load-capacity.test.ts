@@ -22,7 +22,7 @@ function heap(liveMebibytes: number, garbageMebibytes: number) {
 }
 
 describe("LoadCapacity", () => {
-	it("refuses a state over the memory limit, and says how much it is and what to do", () => {
+	it("refuses a state over the memory limit, and says how large it is and what to do", () => {
 		const capacity = new LoadCapacity({ memoryBytes: 1_000_000 }, heap(10, 0).probe);
 		capacity.check({ bytes: 1_000_000, size: 400, of: 5000 });
 		expect(() => capacity.check({ bytes: 1_000_001, size: 401, of: 5000 })).toThrow(
@@ -43,7 +43,7 @@ describe("LoadCapacity", () => {
 		);
 	});
 
-	it("takes garbage for no state, and collects it no more than it has to", () => {
+	it("does not mistake garbage for state, and collects it no more than necessary", () => {
 		const { probe, state } = heap(10, 0);
 		const capacity = new LoadCapacity(unlimited, probe);
 		for (let live = 0; live <= 840; live += 10) {

@@ -5,25 +5,25 @@ import type { StorageLimits } from "../limits.ts";
 
 const mebibyte = 1024 * 1024;
 
-/** How full the heap is, and how to find out what of it is still in use. */
+/** Measures the heap, and collects garbage to find out how much of it is in use. */
 export interface HeapProbe {
 	/** Bytes in use, garbage included, and the most that the heap may hold. Cheap. */
 	measure(): { readonly usedBytes: number; readonly limitBytes: number };
-	/** Collects all garbage, which blocks the process for up to some seconds. */
+	/** Collects all garbage, which may block the process for seconds. */
 	collectGarbage(): void;
 }
 
-/** What of the heap a state may take: the rest is for the work on it. */
+/** The share of the heap that the state may occupy; the rest is needed to work with it. */
 const heapShare = 0.85;
-/** How much more of the heap must be in use before garbage is collected for another look. */
+/** The additional share of the heap that must be in use before garbage is collected again. */
 const lookAgainShare = 0.05;
 
 /**
- * Whether a state fits, checked while it is loaded. Without this check, V8 aborts the process when its
- * heap is full, and tells nobody how much there was to load.
+ * Checks while loading that the state fits into memory. Without this check, V8 aborts the process when its
+ * heap is full, without reporting how much there was to load.
  *
- * What is in use can't be told from garbage by looking, so from a share of the heap on, garbage is
- * collected: a few times in a load, and not at all in a load that has room.
+ * The heap statistics include garbage, so above a share of the heap it is collected first: a few times
+ * during a large load, and never if there is enough room.
  */
 export class LoadCapacity {
 	readonly #memoryBytes: number;
@@ -37,9 +37,9 @@ export class LoadCapacity {
 	}
 
 	/**
-	 * To be called after each part of the state, and after the last.
+	 * Call it after each part of the state, including the last.
 	 *
-	 * @param loaded What was loaded so far, and of how many resources, where that is known.
+	 * @param loaded What was loaded so far; `of` is the total number of resources, if known.
 	 * @throws StateTooLarge, which names the limit and what to do.
 	 */
 	check(loaded: {
@@ -70,7 +70,7 @@ function progress({ size, of }: { readonly size: number; readonly of?: number | 
 	return of === undefined ? `the first ${size} resources` : `${size} of ${of} resources`;
 }
 
-/** A heap for all of the state, with room to work on it. */
+/** A heap size for the whole state, with room to work with it. */
 function suggestedMebibytes(
 	usedBytes: number,
 	limitBytes: number,
@@ -85,7 +85,7 @@ function inMebibytes(bytes: number): number {
 	return Math.round(bytes / mebibyte);
 }
 
-/** What V8 sets aside for young objects, which what is loaded does not stay among. */
+/** The space that V8 reserves for young objects, where loaded resources do not stay. */
 const youngBytes = 96 * mebibyte;
 
 let collect: (() => void) | undefined;
@@ -100,7 +100,7 @@ const nodeHeap: HeapProbe = {
 	},
 	collectGarbage() {
 		if (collect === undefined) {
-			// The flag gives new contexts a function that the ones before it lack.
+			// Only contexts created after setting the flag have the function.
 			setFlagsFromString("--expose-gc");
 			collect = runInNewContext("gc") as () => void;
 			setFlagsFromString("--no-expose-gc");

@@ -32,7 +32,7 @@ function expectSame(snapshot: OrderedSnapshot<number>, model: ReadonlyMap<string
 }
 
 describe("OrderedMap", () => {
-	it("does what a map does, and its snapshots stay what they were", () => {
+	it("behaves like a map, and its snapshots do not change", () => {
 		fc.assert(
 			fc.property(fc.array(step, { minLength: 1, maxLength: 1500 }), (steps) => {
 				const map = new OrderedMap<number>();
@@ -91,7 +91,7 @@ describe("OrderedMap", () => {
 		expect([...map.snapshot().scan("")]).toEqual([1]);
 	});
 
-	it("reads no more of a scan than is taken", () => {
+	it("reads no more of a scan than is consumed", () => {
 		const map = new OrderedMap<number>();
 		for (let index = 0; index < 1000; index++) {
 			map.set(String(index).padStart(4, "0"), index);

@@ -1,6 +1,6 @@
 /**
- * An ordered map of strings whose snapshots cost nothing: a B+tree that copies a page before it
- * writes to it, if a snapshot may see that page.
+ * An ordered map with string keys whose snapshots cost nothing: a B+tree that copies a page before
+ * writing to it if a snapshot may refer to that page.
  *
  * ```
  *                branch  [ "f"        "m"       ]        separators: the smallest key that the
@@ -8,14 +8,14 @@
  *        leaf [a b c d e]  [f g h k]   [m n q t z]
  * ```
  *
- * Every page carries the epoch in which it was made. Taking a snapshot hands out the root and starts
- * a new epoch; a write copies those pages on its way down that are of an older epoch, and changes
- * the others in place. So a snapshot costs one object, a write after it copies one page per
- * level once, and what nobody holds any more is left to the garbage collector.
+ * Every page has the epoch in which it was created. Taking a snapshot returns the root and starts a new
+ * epoch; a write copies the pages of older epochs on its path and changes the others in place. So a
+ * snapshot costs one object, the first write after it copies one page per level, and unused pages are
+ * left to the garbage collector.
  *
- * All leaves are at the same depth. Pages split when they are full, and a page that has become small
- * is merged with a neighbour where both fit into one. None is ever refilled from a neighbour: the
- * neighbour of a small page that can't be merged is at least half full itself.
+ * All leaves have the same depth. Full pages are split, and a small page is merged with a neighbour if both
+ * fit into one page. Pages are never rebalanced otherwise: the neighbour of a small page that can't be
+ * merged is at least half full itself.
  */
 export class OrderedMap<V> {
 	readonly #pageDied: PageDied | undefined;
@@ -38,7 +38,7 @@ export class OrderedMap<V> {
 		return lookup(this.#root, key);
 	}
 
-	/** Puts a value in place, and returns what it replaced. */
+	/** Sets the value of a key, and returns the replaced value. */
 	set(key: string, value: V): V | undefined {
 		const root = this.#writable(this.#root);
 		this.#root = root;
@@ -58,9 +58,9 @@ export class OrderedMap<V> {
 		return replaced;
 	}
 
-	/** Removes a key, and returns what it held. */
+	/** Removes a key, and returns its value. */
 	delete(key: string): V | undefined {
-		// Looked up first, so that nothing is copied where there is nothing to remove.
+		// Looked up first, so that no page is copied if there is nothing to remove.
 		const removed = lookup(this.#root, key);
 		if (removed === undefined) {
 			return undefined;
@@ -72,7 +72,7 @@ export class OrderedMap<V> {
 		return removed;
 	}
 
-	/** What the map holds now, for as long as somebody keeps it. */
+	/** An immutable snapshot of the map. */
 	snapshot(): OrderedSnapshot<V> {
 		const epoch = this.#epoch;
 		this.#epoch += 1;
@@ -150,7 +150,7 @@ export class OrderedMap<V> {
 		}
 	}
 
-	/** The root without the levels above it that no longer branch. */
+	/** The root without the top levels that no longer branch. */
 	#lowered(root: Page<V>): Page<V> {
 		let page = root;
 		while (!page.leaf && page.children.length < 2) {
@@ -159,7 +159,7 @@ export class OrderedMap<V> {
 		return page;
 	}
 
-	/** Merges a small child with a neighbour, or drops it where it is empty. */
+	/** Merges a small child with a neighbour, or drops it if it is empty. */
 	#shrink(branch: Branch<V>, index: number): void {
 		const size = count(at(branch.children, index));
 		if (size === 0) {
@@ -195,7 +195,7 @@ export class OrderedMap<V> {
 	}
 }
 
-/** What an ordered map held at one moment. */
+/** The content of an ordered map at one moment. */
 export class OrderedSnapshot<V> {
 	readonly #root: Page<V>;
 	/** The number of entries. */
@@ -210,7 +210,7 @@ export class OrderedSnapshot<V> {
 		this.epoch = epoch;
 	}
 
-	/** All pages that it uses, each with its size: what accounts are checked against. */
+	/** All pages that it uses, each with its size, for checking accounts against. */
 	pages(): ReadonlyMap<object, number> {
 		const found = new Map<object, number>();
 		const visit = (page: Page<V>): void => {
@@ -230,7 +230,7 @@ export class OrderedSnapshot<V> {
 
 	/**
 	 * The values of all keys that begin with `prefix`, in the order of the keys; with `after`, only
-	 * those of greater keys. Reads as much as is taken.
+	 * those of greater keys. Lazy: reads only what is consumed.
 	 */
 	*scan(prefix: string, after?: string): Generator<V, void, undefined> {
 		const start = after !== undefined && after >= prefix ? after : prefix;
@@ -264,17 +264,17 @@ export class OrderedSnapshot<V> {
 	}
 }
 
-/** The most keys of a leaf, and children of a branch. */
+/** The maximum of keys of a leaf and of children of a branch. */
 const pageSize = 64;
-/** A page with fewer is merged where it can be. */
+/** A page with fewer is merged if possible. */
 const smallPage = 16;
-/** What a merged page holds at most, so that the next insertions do not split it again. */
+/** The maximum of a merged page, so that the next insertions do not split it again. */
 const mergedPage = 48;
 
-/** A page of an epoch is no longer part of the map; snapshots of that epoch or a later one keep it. */
+/** Reports that a page left the map; only snapshots of its epoch or a later one still use it. */
 export type PageDied = (epoch: number, bytes: number) => void;
 
-/** What a page takes besides its entries: an object and two arrays. */
+/** The memory of a page besides its entries: an object and two arrays. */
 const pageOverheadBytes = 120;
 const referenceBytes = 8;
 
@@ -306,7 +306,7 @@ function count(page: Page<unknown>): number {
 	return page.leaf ? page.keys.length : page.children.length;
 }
 
-/** About how much memory a page takes, without the keys and values that it refers to. */
+/** Estimates the memory of a page, without its keys and values. */
 function bytesOf(page: Page<unknown>): number {
 	return pageOverheadBytes + count(page) * 2 * referenceBytes;
 }
@@ -367,7 +367,7 @@ function childFor(branch: Branch<unknown>, key: string): number {
 	return low;
 }
 
-/** An element whose index the tree's structure proves to be there. */
+/** An element whose index is in range by the structure of the tree. */
 function at<T>(items: readonly T[], index: number): T {
 	return items[index] as T;
 }

@@ -3,12 +3,12 @@ import { familyKey, nameKey } from "@plinth/resource";
 import { orderKey } from "./resource-key.ts";
 
 /**
- * Resources by the incarnation that owns them: the owner's name with its uid.
+ * Finds resources by the incarnation that owns them: the name and uid of the owner.
  */
 export class OwnerIndex {
 	readonly #owned = new Map<string, Map<string, Resource>>();
 
-	/** Follows a change of what is stored under one name. */
+	/** Updates the index for a change of the resource stored under one name. */
 	update(previous: Resource | undefined, resource: Resource | undefined): void {
 		const before = ownerKey(previous?.owner);
 		const after = ownerKey(resource?.owner);
@@ -29,7 +29,7 @@ export class OwnerIndex {
 		}
 	}
 
-	/** What the incarnation owns, ordered by family, partition, namespace and name. */
+	/** The resources that the incarnation owns, ordered by family, partition, namespace and name. */
 	list(owner: ID): readonly Resource[] {
 		const owned = this.#owned.get(ownerKey(owner) ?? "");
 		if (owned === undefined) {
@@ -39,7 +39,7 @@ export class OwnerIndex {
 	}
 }
 
-/** `undefined` where the owner names no incarnation: nothing is owned by a mere name. */
+/** `undefined` if the owner has no uid: ownership is by incarnation, not by name. */
 function ownerKey(owner: ID | undefined): string | undefined {
 	return owner === undefined || owner.uid === "" ? undefined : `${nameKey(owner)}/${owner.uid}`;
 }

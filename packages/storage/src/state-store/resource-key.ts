@@ -3,12 +3,12 @@ import type { ResourceName, TenancyLike } from "@plinth/resource";
 import { type ListQuery, wildcard } from "../query.ts";
 
 /**
- * Parts a key into partition, namespace and name. It sorts before every character that a part may
- * hold, so that keys order as their parts do.
+ * Separates partition, namespace and name in a key. It sorts before every character that these may
+ * contain, so that keys sort as their parts do.
  */
 const separator = "\0";
 
-/** Where a resource stands among those of its family: by partition, namespace, name. */
+/** The sort key of a resource within its family: partition, namespace, name. */
 export function orderKey(id: Pick<ResourceName, "tenancy" | "name">): string {
 	return tenancyKey(id.tenancy) + id.name;
 }
@@ -17,7 +17,7 @@ function tenancyKey(tenancy: TenancyLike | undefined): string {
 	return (tenancy?.partition ?? "") + separator + (tenancy?.namespace ?? "") + separator;
 }
 
-/** What all keys that a query may match begin with: as much of the query as precedes a wildcard. */
+/** The common prefix of all keys that the query may match: the query up to its first wildcard. */
 export function queryPrefix(query: ListQuery): string {
 	const { partition, namespace } = query.tenancy;
 	if (partition === wildcard) {
@@ -29,7 +29,7 @@ export function queryPrefix(query: ListQuery): string {
 	return tenancyKey(query.tenancy) + query.namePrefix;
 }
 
-/** Whether the prefix says all that the query does, so that nothing is left to filter. */
+/** Whether the prefix selects exactly what the query does, so that no filter is needed. */
 export function prefixSuffices(query: ListQuery): boolean {
 	const { partition, namespace } = query.tenancy;
 	return (
@@ -44,9 +44,9 @@ export interface NamedID extends ID {
 }
 
 /**
- * The ID, if it can be stored under.
+ * The ID, if it names a resource.
  *
- * @throws TypeError where type or name is missing: a bug of the caller.
+ * @throws TypeError if type or name is missing, which is a bug of the caller.
  */
 export function requireNamed(id: ID | undefined, what: string): NamedID {
 	if (id?.type === undefined || id.name === "") {

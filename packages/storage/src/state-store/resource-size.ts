@@ -1,11 +1,11 @@
 import type { ID, Resource } from "@plinth/proto";
 
-/** What each field, entry or nested message adds to its content. */
+/** The bytes that each field, entry or nested message adds to its content. */
 const overhead = 4;
 
 /**
- * About how many bytes a resource takes when it is serialized, without serializing it: what limits
- * on resources and commits count in. Names count as ASCII, which valid ones are.
+ * Estimates the serialized size of a resource in bytes, without serializing it. Limits on resources and
+ * commits use it. Names count as ASCII, which valid ones are.
  */
 export function resourceSize(resource: Resource): number {
 	let size =
@@ -38,11 +38,11 @@ export function resourceSize(resource: Resource): number {
 }
 
 /*
- * What objects take in memory beyond their content: on the heap, in the indexes of a store, and for `data`
- * in the buffer that it is a part of. Measured with Node 26, and rounded up.
+ * The memory of objects beyond their content: on the heap, in the indexes of a store, and for `data` in the
+ * buffer that contains it. Measured with Node 26, and rounded up.
  */
 
-/** A resource, with its id and its places in the indexes. */
+/** A resource, with its id and its index entries. */
 const objectBytes = 1_152;
 /** An owner, or another id within a resource. */
 const idBytes = 512;
@@ -52,8 +52,8 @@ const statusBytes = 128;
 const metadataBytes = 32;
 
 /**
- * About how many bytes of memory a stored resource takes: its `resourceSize`, and what its objects take. What
- * counts towards limits on memory is counted in it; limits on one resource or one commit are not.
+ * Estimates the memory of a stored resource in bytes: its `resourceSize` plus the overhead of its objects.
+ * Memory limits use it; limits on one resource or one commit do not.
  */
 export function memorySize(resource: Resource | undefined): number {
 	if (resource === undefined) {

@@ -19,7 +19,7 @@ import { orderKey } from "./resource-key.ts";
 import { memorySize } from "./resource-size.ts";
 
 /**
- * The read side of every backend: what is stored now, in memory, and what happened lately.
+ * The read side of every backend: the current state in memory, and the recent events.
  *
  * ```
  *   family "demo.Artist" ─┬─ index: (partition, namespace, name) → resource     OrderedMap
@@ -30,22 +30,21 @@ import { memorySize } from "./resource-size.ts";
  *   census: partition, namespace → type → how many                              TenancyCensus
  * ```
  *
- * A resource in an index, in the log, in events and in the answer of its commit is one object.
+ * A resource in an index, in the log, in events and in the result of its commit is one object.
  *
- * `apply` is all that changes the state. It is synchronous, and works through one revision whole:
- * indexes first, then the logs, then it calls the watches that wait. From that follows what readers
- * are promised:
+ * Only `apply` changes the state. It is synchronous and applies one whole revision: first the indexes,
+ * then the logs, then it wakes the waiting watches. This gives readers these guarantees:
  *
- * - *Nothing half.* No reader runs within an `apply`, so each sees all of a revision or nothing.
- * - *No read is older than an event.* An event is in a log only when the index has it already.
+ * - *Atomicity.* No reader runs within an `apply`, so each sees all of a revision or nothing.
+ * - *No read is older than an event.* An event is added to a log after the index is updated.
  * - *Each event once, none skipped.* A watch takes its snapshot of the index and its place in the log
  *   in one synchronous step, so that an event is in exactly one of them. From there it follows the
- *   links of the chain, which are set once, in the order of the revisions. Where the chain has lost
- *   the next link, the watch ends and says so.
- * - *Memory within bounds.* What logs and held snapshots keep alive beyond the state is within
- *   `retainedBudget`: the oldest events and snapshots give way.
- * - *A version on the last event of a revision only.* When a watch looks at a revision, all of it is
- *   in the chain, so looking ahead within it tells whether another event of it is to come.
+ *   links of the chain, which are set once, in the order of the revisions. If the next link was cut
+ *   off, the watch ends with an error.
+ * - *Bounded memory.* The memory that logs and held snapshots retain beyond the state stays within
+ *   `retainedBudget`: the oldest events and snapshots are dropped.
+ * - *A version on the last event of a revision only.* When a watch reaches a revision, all of it is
+ *   in the chain, so looking ahead shows whether another event of it follows.
  */
 export class StateStore implements StateView {
 	readonly #runtime: Runtime;
@@ -56,7 +55,7 @@ export class StateStore implements StateView {
 	#revision = 0;
 	#bytes = 0;
 	#size = 0;
-	/** Logs that begin later, for families that nobody has stored or watched yet, reach back to here. */
+	/** Logs created later, for families not stored or watched yet, start at this revision. */
 	#firstRevision = 0;
 	#closed: WatchClosed | undefined;
 
@@ -75,12 +74,12 @@ export class StateStore implements StateView {
 		return String(this.#revision);
 	}
 
-	/** About how many bytes of memory all resources take: the sum of `memorySize`. */
+	/** The estimated memory of all resources in bytes: the sum of `memorySize`. */
 	get bytes(): number {
 		return this.#bytes;
 	}
 
-	/** About how many bytes event logs and held snapshots keep in memory that are not part of the state. */
+	/** The estimated memory in bytes that event logs and held snapshots retain beyond the state. */
 	get retainedBytes(): number {
 		return this.#retained.bytes;
 	}
@@ -97,7 +96,7 @@ export class StateStore implements StateView {
 	}
 
 	/**
-	 * The resource of that name, and of that uid where the ID has one.
+	 * The resource of that name, and of that uid if the ID has one.
 	 *
 	 * @throws NotFound; GroupVersionMismatch.
 	 */
@@ -113,9 +112,9 @@ export class StateStore implements StateView {
 	}
 
 	/**
-	 * What the query matches now.
+	 * The resources that the query matches now.
 	 *
-	 * @param heldBy Whoever keeps the snapshot beyond this turn of the event loop, until it calls `release`.
+	 * @param heldBy The owner, if the snapshot is held beyond this turn of the event loop, until `release`.
 	 */
 	snapshot(query: ListQuery, heldBy?: SnapshotOwner): FamilySnapshot {
 		const { index, holds } = this.#family(query.type);
@@ -126,17 +125,17 @@ export class StateStore implements StateView {
 		return snapshot;
 	}
 
-	/** What the very incarnation owns, of all families. */
+	/** The resources of all families that the incarnation owns. */
 	listByOwner(owner: ID): readonly Resource[] {
 		return this.#owners.list(owner);
 	}
 
-	/** How many resources there are of each type, by its key. */
+	/** The number of resources of each type, by type key. */
 	countByType(): ReadonlyMap<string, number> {
 		return this.#census.all();
 	}
 
-	/** How many resources of each type a namespace or a partition holds, by the type's key. */
+	/** The number of resources of each type in a namespace or a partition, by type key. */
 	countByTypeIn(unit: TenancyUnit): ReadonlyMap<string, number> {
 		return this.#census.in(unit);
 	}
@@ -165,14 +164,14 @@ export class StateStore implements StateView {
 	}
 
 	/**
-	 * Takes in what a storage held before it was opened: no event, and no revision yet. Only before
-	 * `begin`.
+	 * Adds a resource that was stored before the storage was opened, without an event or a revision. Only
+	 * before `begin`.
 	 */
 	load(resource: Resource): void {
 		this.#store({ op: "put", resource });
 	}
 
-	/** Ends loading: the state is that of a revision, and events begin behind it. */
+	/** Ends loading: sets the revision of the state, after which events begin. */
 	begin(revision: number): void {
 		this.#revision = revision;
 		this.#firstRevision = revision;
@@ -183,8 +182,8 @@ export class StateStore implements StateView {
 	}
 
 	/**
-	 * Moves the state on to a revision, which must be newer than all before. The changes are all that
-	 * there are of it, each of another name.
+	 * Applies all changes of a revision, which must be newer than all before. Each change has a different
+	 * name.
 	 */
 	apply(revision: number, changes: readonly Change[]): void {
 		if (revision <= this.#revision) {
@@ -209,7 +208,7 @@ export class StateStore implements StateView {
 		this.#retained.enforce(this.#bytes);
 	}
 
-	/** Ends all watches and held snapshots, so that nobody keeps the state in memory. */
+	/** Ends all watches and held snapshots, so that nothing keeps the state in memory. */
 	close(reason: WatchClosed): void {
 		this.#closed = reason;
 		for (const { log } of this.#families.values()) {
@@ -218,7 +217,7 @@ export class StateStore implements StateView {
 		this.#retained.ledger.endAll();
 	}
 
-	/** Brings the indexes in line with a change, and returns what was stored before. */
+	/** Updates the indexes for a change, and returns the resource that was stored before. */
 	#store({ op, resource }: Change): Resource | undefined {
 		const id = resource.id ?? unnamed(resource);
 		const { index } = this.#family(typeOf(resource));

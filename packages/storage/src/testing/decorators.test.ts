@@ -18,7 +18,7 @@ const put = (name: string) => ({
 });
 
 describe("a delayed backend", () => {
-	it("commits in other orders with other seeds, and all of it", async () => {
+	it("commits everything, in an order that depends on the seed", async () => {
 		const orders = new Set<string>();
 		for (let seed = 1; seed <= 20; seed++) {
 			const runtime = seededRuntime({ seed });
@@ -36,7 +36,7 @@ describe("a delayed backend", () => {
 		expect(orders.size).toBeGreaterThan(3);
 	});
 
-	it("hands on the events of a watch in their order, and failures as they are", async () => {
+	it("passes on events in order, and failures unchanged", async () => {
 		const runtime = seededRuntime({ seed: 1 });
 		const delayed = delayedBackend(createMemoryBackend({ runtime }), { ...runtime, chance: 0.6 });
 		const stop = new AbortController();
@@ -66,7 +66,7 @@ describe("a delayed backend", () => {
 });
 
 describe("a recorded backend", () => {
-	it("tells what was changed, not what was refused, asserted or only tried", async () => {
+	it("reports changes, but no refused commits, asserts or dry runs", async () => {
 		const changes: StoredChange[] = [];
 		const backend = recordedBackend(createMemoryBackend(), (change) => changes.push(change));
 		await backend.commit([put("a")]);

@@ -1,16 +1,16 @@
 import type { SeededRuntime } from "@plinth/runtime/testing";
 import type { StorageBackend } from "../backend.ts";
 
-/** What delays are made with. */
+/** Options of the delays. */
 export interface DelayOptions extends Pick<SeededRuntime, "scheduler" | "random"> {
-	/** The chance of each further turn that a step waits; from 0 on, below 1. 0.3 by default. */
+	/** The chance that a step waits another turn; at least 0, below 1. 0.3 by default. */
 	readonly chance?: number;
 }
 
 /**
- * A storage whose every step takes its time: before it happens, and before its caller learns of it,
- * others may run. So a commit that was decided on may land long after, and one that has landed may be
- * heard of late.
+ * A storage whose every step is delayed: other tasks may run before the step, and again before its caller
+ * receives the result. So a commit may be applied long after it was sent, and its caller may learn of it
+ * late.
  */
 export function delayedBackend(backend: StorageBackend, options: DelayOptions): StorageBackend {
 	const { scheduler, random, chance = 0.3 } = options;

@@ -2,15 +2,15 @@ import type { ID, Resource } from "@plinth/proto";
 import type { StorageBackend } from "../backend.ts";
 import { decorateBackend } from "../decorate-backend.ts";
 
-/** One change of what is stored. */
+/** One change of the stored resources. */
 export type StoredChange =
 	| { readonly kind: "put"; readonly version: string; readonly resource: Resource }
 	| { readonly kind: "delete"; readonly version: string; readonly id: ID };
 
 /**
- * A storage that tells each change that it has made, in the order of commits, before the one who
- * committed learns of it. It must be the innermost of several decorators, right around a storage
- * that commits in one step, as the in-memory one does.
+ * A storage that reports each change, in the order of commits, before the caller of the commit learns of
+ * it. It must be the innermost of several decorators, directly around a storage that commits in one
+ * step, as the in-memory one does.
  */
 export function recordedBackend(
 	backend: StorageBackend,

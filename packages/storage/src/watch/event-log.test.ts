@@ -7,7 +7,7 @@ import { EventLog, LogEntry } from "./event-log.ts";
 
 const resource = create(ResourceSchema);
 
-/** What a cursor at that entry still gets. */
+/** The events that a cursor at that entry still receives. */
 function rest(log: EventLog, from: LogEntry): readonly LogEntry[] {
 	log.assertContinuous(from);
 	const entries: LogEntry[] = [];
@@ -18,7 +18,7 @@ function rest(log: EventLog, from: LogEntry): readonly LogEntry[] {
 }
 
 describe("EventLog", () => {
-	it("finds the place of every revision that it reaches back to, and refuses all others", () => {
+	it("finds the position of every revision in the log, and refuses all others", () => {
 		fc.assert(
 			fc.property(
 				fc.nat(50),
@@ -63,7 +63,7 @@ describe("EventLog", () => {
 		);
 	});
 
-	it("cuts a cursor off when an entry behind it is dropped, and keeps nothing alive for it", () => {
+	it("cuts a cursor off when an entry after it is dropped, and retains nothing for it", () => {
 		const log = new EventLog(0, { logEvents: 2, logBytes: Number.POSITIVE_INFINITY });
 		const start = log.tail;
 		const entries = [1, 2, 3].map(
@@ -79,7 +79,7 @@ describe("EventLog", () => {
 		expect(first && rest(log, first)).toEqual([second, third]);
 	});
 
-	it("counts the bytes of what would not live without it", () => {
+	it("counts the bytes that only the log retains", () => {
 		const large = create(ResourceSchema, { metadata: { text: "x".repeat(1000) } });
 		const log = new EventLog(0, { logEvents: 100, logBytes: 6000 });
 		for (let revision = 1; revision <= 10; revision++) {

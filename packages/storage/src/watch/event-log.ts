@@ -7,19 +7,18 @@ import { memorySize } from "../state-store/resource-size.ts";
 import type { WatchEvent } from "../watch-event.ts";
 
 /**
- * An event of one type family, stored once for all watches. Immutable but for its place in the
- * chain.
+ * An event of one type family, stored once for all watches. Immutable except for its link in the chain.
  */
 export class LogEntry {
 	readonly revision: number;
 	readonly kind: "upsert" | "delete";
 	readonly resource: Resource;
 	readonly previous: Resource | undefined;
-	/** The event after this one, once there is one; taken away again when the entry is cut off. */
+	/** The next event, if any; removed when the entry is cut off. */
 	next: LogEntry | undefined = undefined;
-	/** Whether entries after this one were dropped: a cursor that stands here has lost some. */
+	/** Whether entries after this one were dropped: a cursor at this entry has lost some. */
 	cut = false;
-	/** The bytes that live on because of this entry: what it replaced; its own are in the state. */
+	/** The bytes retained by this entry: those of the replaced resource; its own resource is in the state. */
 	readonly bytes: number;
 	#last: WatchEvent | undefined;
 	#inner: WatchEvent | undefined;
@@ -29,7 +28,7 @@ export class LogEntry {
 		kind: "upsert" | "delete",
 		resource: Resource,
 		previous: Resource | undefined,
-		/** The size of what the entry replaces or deletes, where it is known already. */
+		/** The size of the replaced or deleted resource, if known. */
 		replacedBytes?: number,
 	) {
 		this.revision = revision;
@@ -39,18 +38,18 @@ export class LogEntry {
 		this.bytes = entryBytes + (replacedBytes ?? memorySize(this.replaced));
 	}
 
-	/** What the entry replaces or deletes. */
+	/** The resource that the entry replaces or deletes. */
 	get replaced(): Resource | undefined {
 		return this.kind === "delete" ? this.resource : this.previous;
 	}
 
-	/** The event for a watch that gets no more of this revision. One object for all of them. */
+	/** The event for watches that receive no more of this revision. One object for all of them. */
 	get last(): WatchEvent {
 		this.#last ??= this.#event(String(this.revision));
 		return this.#last;
 	}
 
-	/** The event for a watch that gets more of this revision. One object for all of them. */
+	/** The event for watches that receive more of this revision. One object for all of them. */
 	get inner(): WatchEvent {
 		this.#inner ??= this.#event(undefined);
 		return this.#inner;
@@ -67,33 +66,33 @@ export class LogEntry {
 	}
 }
 
-/** What the base of a new log is about: nothing. */
+/** The empty resource of the base of a new log. */
 const before = freezeInDevelopment(create(ResourceSchema));
 
-/** An entry with its two events, roughly. */
+/** The approximate size of an entry with its two events. */
 const entryBytes = 200;
 
 /** Entries between two signposts. */
 const signpostEvery = 256;
 
-/** At least so many entries are dropped between two looks at all cursors, unless they are large. */
+/** The minimum of dropped entries between two sweeps, unless the entries are large. */
 const leastEntriesPerSweep = 256;
-/** Of the bytes that a log may hold, the share that is dropped between two looks at all cursors. */
+/** The share of the maximum size of a log that is dropped between two sweeps. */
 const sweepShare = 1 / 8;
 
-/** A place in a log that a watch has reached. */
+/** The position of a watch in a log. */
 export interface Cursor {
 	/** The last entry that was consumed, or skipped. */
 	readonly position: LogEntry;
-	/** The cursor must drop all references to entries and snapshots, and report this from now on. */
+	/** Drops all references to entries and snapshots, and fails with the reason from now on. */
 	lose(reason: WatchClosed): void;
 }
 
-/** Who counts what a log keeps alive. */
+/** Accounts for the memory that a log retains. */
 export interface LogAccount {
-	/** The bytes that the log keeps alive have changed by so much. */
+	/** The retained bytes have changed by this amount. */
 	changed(bytes: number): void;
-	/** The log keeps the entry, and what it replaced, no longer. */
+	/** The log no longer retains the entry and the resource that it replaced. */
 	dropped(entry: LogEntry): void;
 }
 
@@ -110,20 +109,19 @@ const uncounted: LogAccount = { changed() {}, dropped() {} };
  *      WatchClosed    |
  * ```
  *
- * A cursor is a reference to the entry that it has consumed last; what it gets next hangs from
- * there. It costs nothing while nobody moves it, and holds up nobody. When the chain is over its
- * bounds, the oldest entry becomes the base, and the former base is cut off: its link is taken away,
- * so that a cursor that stands there (or before) keeps one entry alive and not the chain, and learns
- * from `cut` that it has missed something.
+ * A cursor refers to the entry that it consumed last, and follows the links from there. An idle cursor
+ * costs nothing and blocks nobody. When the chain exceeds its limits, the oldest entry becomes the base,
+ * and the former base is cut off: its link is removed, so that a cursor at it (or before) retains one
+ * entry and not the chain, and learns from `cut` that it has missed events.
  *
- * That one entry may be large, and there may be many such cursors whose consumers never ask again. So
- * the log also knows its open cursors, and after dropping a bounded part of the chain takes the
- * entries away from those that have lost their place. It looks at each cursor once per that part, not
- * once per event: the part grows with the number of cursors.
+ * That one entry may be large, and many such cursors may have consumers that never call again. So the log
+ * also knows its open cursors: after dropping a bounded part of the chain it sweeps them, and releases
+ * the entries of those that have lost their position. The part grows with the number of cursors, so that
+ * the cost of sweeps per event stays constant.
  *
- * `floor` is the newest revision of which an entry is no longer kept: whoever has seen all up to it
- * can go on from the kept part without a gap. Signposts at every 256th entry find the place of a
- * revision without walking the chain.
+ * `floor` is the newest revision with an entry that was dropped: a watch that has seen everything up to it
+ * can continue from the rest without a gap. Signposts at every 256th entry find a revision without
+ * walking the chain.
  */
 export class EventLog {
 	readonly #limits: Pick<StorageLimits, "logEvents" | "logBytes">;
@@ -143,7 +141,7 @@ export class EventLog {
 	#droppedBytes = 0;
 	#closed: WatchClosed | undefined;
 
-	/** @param revision The revision up to which the state is known and no events are. */
+	/** @param revision The revision of the state, whose events and earlier ones are not in the log. */
 	constructor(
 		revision: number,
 		limits: Pick<StorageLimits, "logEvents" | "logBytes">,
@@ -152,7 +150,7 @@ export class EventLog {
 		this.#limits = limits;
 		this.#account = account;
 		this.#floor = revision;
-		// Stands for all that happened before: no cursor ever reads it, they start behind it.
+		// Represents everything before: no cursor reads it, they start after it.
 		this.#base = new LogEntry(revision, "delete", before, undefined);
 		this.#tail = this.#base;
 	}
@@ -162,20 +160,20 @@ export class EventLog {
 		return this.#events;
 	}
 
-	/** The bytes that live on only because of the log. */
+	/** The bytes retained only by the log. */
 	get bytes(): number {
 		return this.#bytes;
 	}
 
-	/** The entry that a cursor at the end of the log stands on. */
+	/** The position of a cursor at the end of the log. */
 	get tail(): LogEntry {
 		return this.#tail;
 	}
 
 	/**
-	 * The entry that a cursor stands on which has seen everything up to a revision.
+	 * The position of a cursor that has seen everything up to a revision.
 	 *
-	 * @throws VersionCompacted where events after that revision are no longer kept.
+	 * @throws VersionCompacted if events after that revision are no longer kept.
 	 */
 	after(revision: number): LogEntry {
 		if (revision < this.#floor) {
@@ -201,7 +199,7 @@ export class EventLog {
 		return entry;
 	}
 
-	/** Adds an event. Wakes nobody: a revision is added whole before anyone looks. */
+	/** Adds an event. Wakes no watch: a revision is added completely first. */
 	append(entry: LogEntry): void {
 		this.#tail.next = entry;
 		this.#tail = entry;
@@ -215,7 +213,7 @@ export class EventLog {
 		}
 	}
 
-	/** Drops what is over the bounds. To be called when a revision was added. */
+	/** Drops the entries over the limits. Call it after adding a revision. */
 	trim(): void {
 		this.#dropOver(this.#limits.logEvents, this.#limits.logBytes);
 		if (
@@ -226,13 +224,13 @@ export class EventLog {
 		}
 	}
 
-	/** Drops the oldest entries until the log keeps no more bytes alive than that. */
+	/** Drops the oldest entries until the log retains at most `maxBytes`. */
 	shrink(maxBytes: number): void {
 		this.#dropOver(this.#limits.logEvents, maxBytes);
 		this.sweep();
 	}
 
-	/** Takes their entries away from cursors that have lost their place, whether or not they move. */
+	/** Releases the entries of cursors that have lost their position, even if their consumers are idle. */
 	sweep(): void {
 		this.#droppedEvents = 0;
 		this.#droppedBytes = 0;
@@ -243,7 +241,7 @@ export class EventLog {
 		}
 	}
 
-	/** Whether entries were dropped since the last sweep, so that a cursor may keep one of them alive. */
+	/** Whether entries were dropped since the last sweep, so that a cursor may retain one of them. */
 	get needsSweep(): boolean {
 		return this.#droppedEvents > 0;
 	}
@@ -270,27 +268,27 @@ export class EventLog {
 		}
 	}
 
-	/** Enters the cursor of a watch that begins. It stays until it is removed. */
+	/** Registers the cursor of a watch. */
 	addCursor(cursor: Cursor): void {
 		this.#cursors.add(cursor);
 	}
 
-	/** The watch of that cursor has ended. */
+	/** Unregisters the cursor of a watch that has ended. */
 	removeCursor(cursor: Cursor): void {
 		this.#cursors.delete(cursor);
 	}
 
-	/** The watch of that wake-up call waits for events, until it says otherwise. */
+	/** Registers the wake-up of a watch that waits for events. */
 	addWaiting(wake: () => void): void {
 		this.#waiting.add(wake);
 	}
 
-	/** The watch of that wake-up call has got something, or has ended. */
+	/** Unregisters a wake-up. */
 	removeWaiting(wake: () => void): void {
 		this.#waiting.delete(wake);
 	}
 
-	/** Calls all watches that wait. */
+	/** Wakes all waiting watches. */
 	wake(): void {
 		for (const wake of this.#waiting) {
 			wake();
@@ -307,7 +305,7 @@ export class EventLog {
 	}
 
 	/**
-	 * Checks that a cursor has lost nothing.
+	 * Checks that a cursor has lost no events.
 	 *
 	 * @throws WatchClosed
 	 */
@@ -323,6 +321,6 @@ export class EventLog {
 
 function fellBehind(): WatchClosed {
 	return new WatchClosed(
-		"the consumer of the watch fell too far behind; discard what it told and watch again",
+		"the consumer of the watch fell too far behind; discard the state built from it and watch again",
 	);
 }

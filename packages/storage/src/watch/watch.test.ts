@@ -74,14 +74,14 @@ describe("a watch that waits", () => {
 		expect(scheduled).toBe(0);
 	});
 
-	it("answers calls of next in their order, though they were not waited for", async () => {
+	it("settles overlapping calls of next in order", async () => {
 		const watching = watch();
-		const answers = [watching.next(), watching.next(), watching.next()];
-		await answers[0];
+		const results = [watching.next(), watching.next(), watching.next()];
+		await results[0];
 		apply("a");
-		await answers[1];
+		await results[1];
 		apply("b");
-		const kinds = (await Promise.all(answers)).map(({ value }) => value);
+		const kinds = (await Promise.all(results)).map(({ value }) => value);
 		expect(kinds).toMatchObject([
 			{ kind: "end-of-snapshot" },
 			{ resource: { id: { name: "a" } } },
@@ -89,7 +89,7 @@ describe("a watch that waits", () => {
 		]);
 	});
 
-	it("is done for whoever waits when its consumer leaves", async () => {
+	it("is done for a waiting call when its consumer leaves", async () => {
 		const watching = watch();
 		await watching.next();
 		const next = watching.next();
@@ -119,7 +119,7 @@ describe("the signal of a watch", () => {
 		expect([...counts, getEventListeners(signal, "abort").length]).toEqual([1, 1, 1, 0]);
 	});
 
-	it("fails the next call where it aborts while nobody waits, and then the watch is over", async () => {
+	it("fails the next call if it aborts while nobody waits, and then the watch is over", async () => {
 		const end = new AbortController();
 		const watching = watchUntil(end.signal);
 		await watching.next();
@@ -127,14 +127,14 @@ describe("the signal of a watch", () => {
 		apply("a");
 		apply("b");
 		await next;
-		end.abort(new Error("as told"));
-		await expect(watching.next()).rejects.toThrow("as told");
+		end.abort(new Error("aborted"));
+		await expect(watching.next()).rejects.toThrow("aborted");
 		expect(await watching.next()).toEqual({ done: true, value: undefined });
 	});
 });
 
 describe("watches of one type", () => {
-	it("are told by one and the same event object", async () => {
+	it("receive the same event object", async () => {
 		const watches = [watch(), watch()];
 		for (const each of watches) {
 			await each.next();
@@ -149,7 +149,7 @@ describe("watches of one type", () => {
 });
 
 describe("bookmarks", () => {
-	it("come as often as asked where there is nothing else to send, at the version of the state", async () => {
+	it("are sent at their interval if there is nothing else to send, at the version of the state", async () => {
 		const watching = watch({ ...query, namePrefix: "x" }, 1000);
 		await watching.next();
 		const first = watching.next();
@@ -167,7 +167,7 @@ describe("bookmarks", () => {
 		expect(clock.nextTimerMs()).toBeUndefined();
 	});
 
-	it("are not held back by events, which the consumer may hide from its own", async () => {
+	it("are sent between events, which the consumer may filter out", async () => {
 		const watching = watch(query, 1000);
 		await watching.next();
 		const kinds: unknown[] = [];
@@ -181,7 +181,7 @@ describe("bookmarks", () => {
 		expect((await watching.next()).value).toMatchObject({ kind: "upsert", version: "3" });
 	});
 
-	it("come without a wait where they are overdue and there is nothing else to send", async () => {
+	it("are sent at once if they are overdue and there is nothing else to send", async () => {
 		const watching = watch(query, 1000);
 		await watching.next();
 		apply("a");
@@ -194,7 +194,7 @@ describe("bookmarks", () => {
 		expect((await next).value).toMatchObject({ kind: "upsert", version: "2" });
 	});
 
-	it("give way to an event that has arrived and was not handed out yet", async () => {
+	it("are preceded by an event that was not delivered yet", async () => {
 		const watching = watch(query, 1000);
 		await watching.next();
 		const next = watching.next();

@@ -7,7 +7,7 @@ import type { Snapshot } from "../snapshot.ts";
 import type { WatchEvent } from "../watch-event.ts";
 import { type Cursor, EventLog, type LogEntry } from "./event-log.ts";
 
-/** What a watch is made of. */
+/** The dependencies of a watch. */
 export interface WatchContext {
 	readonly query: ListQuery;
 	readonly options: WatchOptions;
@@ -16,7 +16,7 @@ export interface WatchContext {
 	catchUp(signal: AbortSignal): Promise<unknown>;
 }
 
-/** The state that a watch is of. */
+/** The state that a watch observes. */
 export interface WatchSource {
 	readonly log: EventLog;
 	/** The newest revision of the state. */
@@ -25,7 +25,7 @@ export interface WatchSource {
 	snapshot(onEnded: () => void): Snapshot;
 }
 
-/** What a watch refers to when it is over: nothing of the state that it was of. */
+/** The source of a watch that is over, so that it retains nothing of the state. */
 const noSource: WatchSource = {
 	log: new EventLog(0, { logEvents: 0, logBytes: 0 }),
 	revision: () => 0,
@@ -57,13 +57,12 @@ interface Waiter {
 /**
  * One watch: first a snapshot, then a cursor in the event log of its family.
  *
- * It does nothing unless its consumer asks: `next` takes what is there at once, and where nothing is
- * leaves a wake-up call with the log. A call is scheduled once, however many revisions come in
- * before it runs, and events that the query does not match never wake the consumer.
+ * It is driven by its consumer: `next` returns the next event at once, or registers a wake-up with the
+ * log. A wake-up is scheduled once, however many revisions arrive before it runs, and events that the
+ * query does not match never wake the consumer.
  *
- * A consumer that does not ask holds up nobody, and keeps nothing in memory: where the log or the
- * storage takes the watch's place away, `lose` drops its snapshot and its entries at once, and the
- * next call says so.
+ * A slow consumer blocks nobody and retains no memory: if the log or the storage drops the position of
+ * the watch, `lose` releases its snapshot and entries at once, and the next call throws the reason.
  */
 export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Cursor {
 	readonly #context: Omit<WatchContext, "source">;
@@ -78,7 +77,7 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 	#waiter: Waiter | undefined;
 	#wakeScheduled = false;
 	#bookmark: Timer | undefined;
-	/** When the next bookmark is due, on the monotonic clock; never, where none is wanted. */
+	/** When the next bookmark is due, on the monotonic clock; `Infinity` without bookmarks. */
 	#bookmarkDueMs = Number.POSITIVE_INFINITY;
 
 	constructor({ source, ...context }: WatchContext) {
@@ -93,11 +92,11 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 		return this.#position;
 	}
 
-	/** For the log and the storage: the watch has lost its place, whether or not its consumer asks. */
+	/** Called by the log and the storage when the watch has lost its position. */
 	lose(reason: unknown): void {
 		if (this.#phase.kind !== "ended" && this.#phase.kind !== "lost") {
 			this.#leave({ kind: "lost", reason });
-			// A consumer that waits is told with the wake-up call that the log has scheduled.
+			// A waiting consumer receives the reason with the wake-up that the log has scheduled.
 		}
 	}
 
@@ -105,7 +104,7 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 		return this;
 	}
 
-	/** For one consumer: a call that comes before the last one settled waits for it. */
+	/** For one consumer: overlapping calls wait for each other. */
 	next(): Promise<IteratorResult<WatchEvent, undefined>> {
 		if (this.#unsettled !== undefined) {
 			const take = () => this.#take();
@@ -124,7 +123,7 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 		return this.#take();
 	}
 
-	/** What is there, at once; or what comes next. */
+	/** Returns the next event at once, or waits for it. */
 	#take(): Promise<IteratorResult<WatchEvent, undefined>> {
 		if (this.#phase.kind === "ended") {
 			return Promise.resolve(finished);
@@ -142,7 +141,7 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 		return this.#settling(new Promise((resolve, reject) => this.#wait({ resolve, reject })));
 	}
 
-	/** Remembers a call until it has settled, which it does before its caller goes on. */
+	/** Remembers a call until it has settled, which is before its caller continues. */
 	#settling(
 		call: Promise<IteratorResult<WatchEvent, undefined>>,
 	): Promise<IteratorResult<WatchEvent, undefined>> {
@@ -172,8 +171,8 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 			}
 			options.signal.throwIfAborted();
 		}
-		// From here to the end in one synchronous step, so that every event is either in the snapshot
-		// or behind the place in the log.
+		// The rest is one synchronous step, so that every event is either in the snapshot or after the
+		// position in the log.
 		const { log, snapshot: take } = this.#source;
 		if (options.afterVersion !== undefined) {
 			this.#position = log.after(this.#reached(options.afterVersion));
@@ -223,7 +222,7 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 		return this.#found === undefined ? entry.last : entry.inner;
 	}
 
-	/** Moves on to the next entry that the query matches, within a revision where one is given. */
+	/** Moves on to the next entry that the query matches, within a revision if one is given. */
 	#seek(revision?: number): LogEntry | undefined {
 		const { query } = this.#context;
 		for (;;) {
@@ -243,8 +242,8 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 	}
 
 	/**
-	 * Bookmarks come as often as asked whatever else was sent: the consumer may have hidden that from
-	 * a consumer of its own, which has only bookmarks to resume from.
+	 * Bookmarks are sent at their interval even between events: the consumer may filter events before it
+	 * passes them on, so that its own consumers can resume only from bookmarks.
 	 */
 	#planBookmark(): void {
 		const { options, runtime } = this.#context;
@@ -295,7 +294,7 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 		}
 	};
 
-	/** A consumer that does not wait is told with its next call. */
+	/** A consumer that is not waiting receives the reason on its next call. */
 	readonly #onAbort = (): void => {
 		const { reason } = this.#context.options.signal;
 		if (this.#waiter === undefined) {
@@ -305,7 +304,7 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 		}
 	};
 
-	/** Hands what is there to the consumer that waits; where nothing is, a bookmark that is due. */
+	/** Sends the waiting consumer the next event, or else a bookmark that is due. */
 	#deliver(isBookmarkDue: boolean): void {
 		if (this.#waiter === undefined) {
 			return;
@@ -328,7 +327,7 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 		return waiter;
 	}
 
-	/** Drops all that the watch keeps of the state. */
+	/** Releases everything that the watch retains of the state. */
 	#leave(phase: Extract<Phase, { kind: "ended" | "lost" }>): void {
 		if (this.#phase.kind === "snapshot") {
 			this.#phase.snapshot.release();
@@ -346,6 +345,6 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 
 function snapshotEnded(): WatchClosed {
 	return new WatchClosed(
-		"the watch kept too much memory in use before it had read its snapshot; discard what it told and watch again",
+		"the watch kept too much memory in use before it had read its snapshot; discard the state built from it and watch again",
 	);
 }

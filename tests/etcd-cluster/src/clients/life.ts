@@ -16,6 +16,6 @@ export interface Life {
 
 /** A server that may be down for a while. */
 export interface Target {
-	/** The life that it has, or has next; `undefined` where the signal aborts first. */
+	/** The life that it has, or has next; `undefined` if the signal aborts first. */
 	life(signal: AbortSignal): Promise<Life | undefined>;
 }

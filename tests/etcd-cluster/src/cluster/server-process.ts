@@ -29,7 +29,7 @@ const serverEnvironment = Object.fromEntries(
 
 let lives = 0;
 
-/** A Plinth server in a process of its own, which can be killed and started again. */
+/** A Plinth server in its own process, which can be killed and started again. */
 export class ServerProcess implements Target {
 	/** Everything that it has ever said on standard error. */
 	stderr = "";
@@ -72,7 +72,7 @@ export class ServerProcess implements Target {
 	/**
 	 * Starts it, and again where etcd was not there to start with. Resolves when it listens.
 	 *
-	 * @throws Error with what it said, where it does not start time after time.
+	 * @throws Error with what it said, if it does not start time after time.
 	 */
 	async start(): Promise<Life> {
 		for (let attempt = 1; ; attempt += 1) {
@@ -141,7 +141,7 @@ export class ServerProcess implements Target {
 		}
 	}
 
-	/** The address that it listens on; `undefined` where it ended before. */
+	/** The address that it listens on; `undefined` if it ended before. */
 	async #attempt(): Promise<string | undefined> {
 		const child = spawn(process.execPath, this.#arguments, {
 			stdio: ["ignore", "pipe", "pipe"],

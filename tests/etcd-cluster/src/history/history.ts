@@ -45,7 +45,7 @@ export type SeenEvent =
 			readonly register: string;
 			/** Of the resource in the event. */
 			readonly stored: { readonly version: string; readonly text: string };
-			/** Of the event; empty where its revision goes on. */
+			/** Of the event; empty if its revision goes on. */
 			readonly version: string;
 			readonly atMs: number;
 	  }
@@ -54,7 +54,7 @@ export type SeenEvent =
 /** One stream of a watch of all registers. */
 export interface WatchSession {
 	readonly life: number;
-	/** Where it resumed; empty where it began with a snapshot. */
+	/** Where it resumed; empty if it began with a snapshot. */
 	readonly afterVersion: string;
 	readonly events: readonly SeenEvent[];
 	/** Whether it was read until there was nothing left to come. */

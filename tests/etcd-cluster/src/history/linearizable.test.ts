@@ -48,7 +48,7 @@ const timed = fc
 	});
 
 describe("the search for an order", () => {
-	it("finds one exactly where there is one", () => {
+	it("finds one exactly if there is one", () => {
 		let found = 0;
 		const runs = 3000;
 		fc.assert(

@@ -19,7 +19,7 @@
 export interface Timed<Call> {
 	readonly call: Call;
 	readonly startMs: number;
-	/** Absent where nobody knows what came of it. */
+	/** Absent if nobody knows what came of it. */
 	readonly endMs?: number;
 }
 
@@ -27,7 +27,7 @@ export interface Timed<Call> {
 export interface Model<Call, State extends string | number> {
 	readonly initial: State;
 	/**
-	 * The state after the call, or `undefined` where the call could not be answered so in this one.
+	 * The state after the call, or `undefined` if the call could not be answered so in this one.
 	 * For a call of unknown outcome it is the state where it was done.
 	 */
 	step(state: State, call: Call): State | undefined;
@@ -58,7 +58,7 @@ interface Node<Call> extends Link<Call> {
 /**
  * Searches for an order.
  *
- * @throws RangeError where the history is too tangled to decide.
+ * @throws RangeError if the history is too tangled to decide.
  */
 export function findOrder<Call, State extends string | number>(
 	history: readonly Timed<Call>[],

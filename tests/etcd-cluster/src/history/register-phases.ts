@@ -3,7 +3,7 @@ import type { RegisterChange } from "./storage-record.ts";
 /** What a register was from a revision on. */
 export interface Phase {
 	readonly revision: number;
-	/** Absent where there was nothing. */
+	/** Absent if there was nothing. */
 	readonly text?: string;
 }
 

@@ -12,7 +12,7 @@ export interface StorageRecord {
 export interface RegisterChange {
 	readonly revision: number;
 	readonly register: string;
-	/** Absent where it was deleted. */
+	/** Absent if it was deleted. */
 	readonly text?: string;
 }
 
