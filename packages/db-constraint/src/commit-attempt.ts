@@ -121,11 +121,10 @@ export class CommitAttempt {
 		if (!isConflict(failure)) {
 			return failure;
 		}
-		const names = [failure.message.slice(failure.message.indexOf(": ") + 2)];
 		const positions = this.#callerPositions(failure);
 		return failure instanceof CasFailure
-			? new CasFailure(positions, names)
-			: new WrongUid(positions, names);
+			? new CasFailure(positions, failure.names)
+			: new WrongUid(positions, failure.names);
 	}
 
 	#callerPositions(failure: CasFailure | WrongUid): readonly number[] {

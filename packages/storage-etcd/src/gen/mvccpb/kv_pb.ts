@@ -13,7 +13,7 @@ export const file_mvccpb_kv: GenFile = /*@__PURE__*/
   fileDesc("Cg9tdmNjcGIva3YucHJvdG8SBm12Y2NwYiJkCghLZXlWYWx1ZRILCgNrZXkYASABKAwSFwoPY3JlYXRlX3JldmlzaW9uGAIgASgDEhQKDG1vZF9yZXZpc2lvbhgDIAEoAxINCgV2YWx1ZRgFIAEoDBINCgVsZWFzZRgGIAEoAyJuCgVFdmVudBIlCgR0eXBlGAEgASgOMhcubXZjY3BiLkV2ZW50LkV2ZW50VHlwZRIcCgJrdhgCIAEoCzIQLm12Y2NwYi5LZXlWYWx1ZSIgCglFdmVudFR5cGUSBwoDUFVUEAASCgoGREVMRVRFEAFiBnByb3RvMw");
 
 /**
- * What is stored under a key.
+ * A key with its value.
  *
  * @generated from message mvccpb.KeyValue
  */
@@ -24,7 +24,7 @@ export type KeyValue = Message<"mvccpb.KeyValue"> & {
   key: Uint8Array;
 
   /**
-   * The revision that made the key, since it was last missing.
+   * The revision that created the key.
    *
    * @generated from field: int64 create_revision = 2;
    */
@@ -43,7 +43,7 @@ export type KeyValue = Message<"mvccpb.KeyValue"> & {
   value: Uint8Array;
 
   /**
-   * The lease that the key ends with; 0 for none.
+   * The lease that the key is attached to; 0 for none.
    *
    * @generated from field: int64 lease = 6;
    */
@@ -69,7 +69,7 @@ export type Event = Message<"mvccpb.Event"> & {
   type: Event_EventType;
 
   /**
-   * Of a deletion: the key, and the revision that deleted it.
+   * For a deletion: the key, and the revision that deleted it.
    *
    * @generated from field: mvccpb.KeyValue kv = 2;
    */
@@ -84,7 +84,7 @@ export const EventSchema: GenMessage<Event> = /*@__PURE__*/
   messageDesc(file_mvccpb_kv, 1);
 
 /**
- * What happened to the key.
+ * The kind of change.
  *
  * @generated from enum mvccpb.Event.EventType
  */
@@ -101,7 +101,7 @@ export const Event_EventType = {
 } as const;
 
 /**
- * What happened to the key.
+ * The kind of change.
  *
  * @generated from enum mvccpb.Event.EventType
  */
