@@ -14,10 +14,10 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { root } from "./page.ts";
 
-/** Folders of a checkout that pages put files into, or whose files differ there. */
+/** Folders of a checkout that pages write to, or whose files are changed there. */
 const ownFolders = ["", "examples", "examples/catalog", "packages", "packages/proto"];
 
-/** What is copied there, or is left out: what commands of pages write into, and what is of no use. */
+/** Entries that are copied or left out instead of linked: those that commands of pages write to, and unused ones. */
 const ownEntries = [
 	"examples/catalog/catalog.yaml",
 	"packages/proto/baseline.binpb",
@@ -27,22 +27,22 @@ const ownEntries = [
 ];
 
 /**
- * A temporary folder that looks like a checkout of the repository, in which pages may write as they
- * like. What they leave alone is linked:
+ * A temporary folder that looks like a checkout of the repository, in which pages may write. Everything
+ * else is linked:
  *
  * ```
  * <temporary>/apps ─────────────▶ apps
  * <temporary>/examples/
  *     catalog/src ──────────────▶ examples/catalog/src
  *     catalog/catalog.yaml          a copy, with the ports of this checkout
- *     databases/                    what a page tells to make
+ *     databases/                    created by a page
  * ```
  */
 export class Checkout {
 	readonly folder: string;
 	readonly #replacements: ReadonlyMap<string, string>;
 
-	/** @param replacements What is replaced in what pages say: ports, which a machine has only once. */
+	/** @param replacements Replaced in the text of pages: ports, which a machine has only once. */
 	constructor(replacements: ReadonlyMap<string, string>) {
 		this.#replacements = replacements;
 		this.folder = mkdtempSync(join(tmpdir(), "plinth-docs-"));
@@ -64,7 +64,7 @@ export class Checkout {
 	/**
 	 * Writes a file of a page.
 	 *
-	 * @throws Error where it would land in the repository.
+	 * @throws Error if it would be written to the repository.
 	 */
 	write(path: string, text: string): void {
 		const file = join(this.folder, path);
@@ -78,7 +78,7 @@ export class Checkout {
 	/** The text with the ports of this checkout. */
 	replace(text: string): string {
 		const shown = [...this.#replacements.keys()].map((each) => RegExp.escape(each)).join("|");
-		// In one go: a port may have the digits of another one.
+		// All at once: a port may contain the digits of another one.
 		return shown === ""
 			? text
 			: text.replaceAll(new RegExp(shown, "g"), (each) => this.#replacements.get(each) ?? each);
@@ -89,7 +89,7 @@ export class Checkout {
 	}
 }
 
-/** The innermost folder of a path that is there. */
+/** The innermost folder of a path that exists. */
 function existingFolder(path: string): string {
 	const folder = dirname(path);
 	return existsSync(folder) ? folder : existingFolder(folder);

@@ -1,10 +1,10 @@
 import type { Block } from "./page.ts";
 
-/** Code blocks that nothing runs or checks, and why. */
+/** Code blocks that no test runs or checks, with the reason. */
 export interface Exception {
-	/** The page; any where it is absent. */
+	/** The page; any page if absent. */
 	readonly page?: string;
-	/** What a line of such a block is like. */
+	/** Matches a line of such a block. */
 	readonly line: RegExp;
 	readonly reason: string;
 }
@@ -52,7 +52,7 @@ export const exceptions: readonly Exception[] = [
 	},
 ];
 
-/** The exception that a block falls under. */
+/** The exception for a block, if any. */
 export function exceptionFor(path: string, block: Block): Exception | undefined {
 	return exceptions.find(
 		({ page = path, line }) =>

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:net";
 
-/** Ports that nobody listens on, all different. */
+/** Different ports that no process listens on. */
 export async function freePorts(count: number): Promise<readonly number[]> {
 	const servers: Server[] = [];
 	for (let at = 0; at < count; at += 1) {

@@ -1,6 +1,6 @@
 /**
- * Links, in each package in `./examples` that is not linked as a whole, what its manifest asks for and
- * nothing else, from what the tests themselves have installed.
+ * Links the dependencies of each package in `./examples` that is not linked as a whole, and nothing else,
+ * from the packages that are installed for the tests.
  */
 import { existsSync, globSync, mkdirSync, readFileSync, realpathSync, symlinkSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";

@@ -6,11 +6,11 @@ export const root = join(import.meta.dirname, "../../..");
 
 /** A fenced code block of a page. */
 export interface Block {
-	/** Where it stands: `docs/operating.md:15`. */
+	/** Its position: `docs/operating.md:15`. */
 	readonly at: string;
-	/** The first word after the fence; empty where there is none. */
+	/** The first word after the fence, or empty. */
 	readonly language: string;
-	/** The second one: a terminal, a file, or what the block shows. */
+	/** The second word: a terminal, a file, or a kind of content. */
 	readonly about: string;
 	readonly text: string;
 	/** The paragraph before it. */

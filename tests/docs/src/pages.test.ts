@@ -9,17 +9,17 @@ import { pagePaths, readPage, root } from "./page.ts";
 import { Terminals } from "./terminals.ts";
 import { walkPage } from "./walk-page.ts";
 
-/** Pages that go on where others end. Their readers have done those first. */
+/** Pages that continue others, which readers follow first. */
 const continues: Readonly<Record<string, string>> = {
 	"docs/writing-controllers.md": "docs/writing-types.md",
 };
 
-/** What there is where a reader begins, besides a checkout. */
+/** Commands that ran before a reader begins, by page. */
 const preparations: Readonly<Record<string, string>> = {
 	"docs/operating.md": "plinth-server --data-dir ./data",
 };
 
-/** The ports on which pages start programs of their own. */
+/** The ports on which pages start their own programs. */
 const pagePorts = ["9001", "9002", "9003"];
 
 const first = new Set(Object.values(continues));

@@ -4,24 +4,24 @@ import { isAsShown, Terminal } from "@plinth/example-catalog/testing";
 import type { Checkout } from "./checkout.ts";
 import { root } from "./page.ts";
 
-/** What a command that failed leaves in the output, before its exit code. */
+/** Printed when a command fails, before its exit code. */
 const failureMark = "-- failed with exit code ";
 
-/** Lines that change nothing. What they read may be there a moment later. */
+/** Commands that only read. Their output may change a moment later. */
 const reading = /^plinth (get|list|describe|status|refs|controllers|types)\b[^|]*$/;
 
-/** How often it is looked again for what may be there a moment later, and after which pause. */
-const maxTries = 20;
+/** How often such a command is repeated, and the delay between two attempts. */
+const maxTries = 480;
 const pauseMs = 250;
 
-/** The terminals of someone who follows a page: `main`, and one for each thing that goes on. */
+/** The terminals of a reader: `main`, and one for each command that keeps running. */
 export class Terminals {
 	readonly #checkout: Checkout;
 	readonly #port: number;
 	readonly #open = new Map<string, Terminal>();
-	/** The last line of what was run last, where it only reads. */
+	/** The last command, if it only reads. */
 	#lastLine = "";
-	/** What the lines before it have printed, and what it has. */
+	/** The output of the commands before it, and its own. */
 	#before = "";
 	#last = "";
 
@@ -41,7 +41,7 @@ export class Terminals {
 		this.#last = isReading ? await terminal.run(last) : "";
 	}
 
-	/** Starts what goes on, in a terminal of its own; in place of what goes on there. */
+	/** Starts a command that keeps running in its own terminal, and ends the one that ran there. */
 	async start(name: string, lines: string): Promise<void> {
 		await this.stop(name);
 		const terminal = this.#start(name);
@@ -51,7 +51,7 @@ export class Terminals {
 		}
 	}
 
-	/** Presses Ctrl-C in a terminal, and waits for the end of what runs there. */
+	/** Presses Ctrl-C in a terminal, and waits until its command has ended. */
 	async stop(name: string): Promise<void> {
 		await this.#open.get(name)?.interrupt();
 		this.#open.delete(name);
@@ -64,16 +64,16 @@ export class Terminals {
 		}
 	}
 
-	/** What was printed by the lines that were run last, where one of them failed. */
+	/** The output of the last commands, if one of them failed. */
 	get failure(): string | undefined {
 		const printed = this.#before + this.#last;
 		return printed.includes(failureMark) ? printed : undefined;
 	}
 
 	/**
-	 * Compares what a terminal has printed, in `main` since the last `run`, with what a page shows.
+	 * Compares the output of a terminal, in `main` since the last `run`, with the text of a page.
 	 *
-	 * @returns what was printed, where it differs for good.
+	 * @returns the output, if it still differs after all attempts.
 	 */
 	async compare(name: string, shown: string): Promise<string | undefined> {
 		for (let tries = 1; ; tries += 1) {
@@ -118,7 +118,7 @@ function withoutFailures(printed: string): string {
 		.join("\n");
 }
 
-/** Whether output is as shown, however wide the columns of its tables are. */
+/** Whether output is as shown, whatever the width of its columns. */
 function looksLike(printed: string, shown: string): boolean {
 	const narrow = (text: string) => text.replaceAll(/(?<=\S) {2,}/g, "  ");
 	return isAsShown(narrow(printed), narrow(shown));

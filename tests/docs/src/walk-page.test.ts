@@ -46,7 +46,7 @@ function walk(...parts: readonly string[]): Promise<void> {
 }
 
 describe("walkPage", () => {
-	it("takes a page that is true", async () => {
+	it("accepts a page that is true", async () => {
 		await walk(
 			block("yaml some.yaml", "hello: there", "In `some.yaml`:"),
 			block("sh", "cat some.yaml\necho 'the   time' is $RANDOM"),
@@ -65,7 +65,7 @@ describe("walkPage", () => {
 		["a block of no known kind", block("", "drawing"), 'nothing checks a block of " "'],
 		["a file that the text does not name", block("yaml a.yaml", "a"), "does not name `a.yaml`"],
 		["a file that nothing uses", block("yaml a.yaml", "a", "`a.yaml`:"), "no command after it"],
-		["a setting that there is not", block("yaml configuration", "lisen: a"), "unknown key lisen"],
+		["an unknown setting", block("yaml configuration", "lisen: a"), "unknown key lisen"],
 		["a malformed access file", block("yaml access", "tokens: 1"), "policies: Invalid"],
 		["a file in a linked folder", block("ts apps/a.ts", "", "`a.ts`:"), "apps/a.ts is linked"],
 		["wrong types", `${manifest}${compiler}${code('export const one: number = "";')}`, "TS2322"],

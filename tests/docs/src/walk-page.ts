@@ -11,20 +11,19 @@ import type { Terminals } from "./terminals.ts";
 const run = promisify(execFile);
 
 /**
- * Does what a page says, block by block. What stands after the opening fence says what a block is:
+ * Does what a reader of a page does, block by block. The words after the opening fence determine the kind of a block:
  *
- * | fence                           | is                                                           |
+ * | fence                           | block                                                        |
  * | ------------------------------- | ------------------------------------------------------------ |
  * | `sh`                            | lines for the main terminal, none of which fails             |
- * | `text`                          | what the lines before it print; they may fail                |
- * | `sh server`                     | what starts a server in a terminal of its own                |
- * | `sh watch`, `text watch`, …     | what goes on in a terminal of that name, and what it prints  |
- * | `ts`, `proto`, … with a path    | a file, which the paragraph before names                     |
+ * | `text`                          | the output of the lines before it, which may fail            |
+ * | `sh server`                     | lines that start a server in its own terminal                |
+ * | `sh watch`, `text watch`, …     | lines for a terminal of that name, and its output            |
+ * | `ts`, `proto`, … with a path    | a file, named in the paragraph before                        |
  * | `yaml configuration`            | a configuration file of the server                           |
  * | `yaml access`                   | an access file                                               |
  *
- * In the end the TypeScript is checked by the compiler, the protos by buf, and other files must have been
- * used by lines that came after them.
+ * At the end the compiler checks the TypeScript and buf the protos. Other files must be used by later lines.
  *
  * @throws Error that names the page and the line.
  */
@@ -34,8 +33,8 @@ export async function walkPage(
 	terminals: Terminals,
 ): Promise<void> {
 	const files = new Map<string, Block>();
-	/** What terminals are shown to have printed so far, where something goes on in them. */
-	const goingOn = new Map<string, string>();
+	/** The output shown so far of terminals with a command that keeps running. */
+	const running = new Map<string, string>();
 	let commands = "";
 	for (const [at, block] of blocks.entries()) {
 		const { language, about } = block;
@@ -56,8 +55,8 @@ export async function walkPage(
 			await terminals.start(about, text);
 		} else if (language === "text") {
 			const terminal = about || "main";
-			const shown = terminal === "main" ? text : (goingOn.get(terminal) ?? "") + text;
-			goingOn.set(terminal, shown);
+			const shown = terminal === "main" ? text : (running.get(terminal) ?? "") + text;
+			running.set(terminal, shown);
 			const printed = await terminals.compare(terminal, shown);
 			if (printed !== undefined) {
 				throw problem(block, `printed:\n${printed}\nshown:\n${shown}`);
