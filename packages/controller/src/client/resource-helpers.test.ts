@@ -19,7 +19,7 @@ function setUp() {
 const id = idOf(Artist, "miles");
 
 describe("readResource", () => {
-	it("answers undefined where there is none", async () => {
+	it("returns undefined if it does not exist", async () => {
 		const { service, client } = setUp();
 		expect(await readResource(client, Artist, id)).toBeUndefined();
 		service.put(demo(Artist, "miles", "trumpet"));
@@ -28,7 +28,7 @@ describe("readResource", () => {
 });
 
 describe("writeResource", () => {
-	it("compares and swaps where a version is given", async () => {
+	it("uses compare-and-swap if a version is given", async () => {
 		const { client } = setUp();
 		const first = await writeResource(client, Artist, { id, data: text("trumpet") });
 		const { version } = first.resource;
@@ -54,7 +54,7 @@ describe("writeIfDifferent", () => {
 		expect(service.writes.length).toBe(2);
 	});
 
-	it("keeps what the caller does not give", async () => {
+	it("keeps fields that the caller omits", async () => {
 		const { service, client } = setUp();
 		const owner = service.put(demo(Artist, "owner")).id!;
 		const metadata = { finalizers: "a b", colour: "blue" };
@@ -88,7 +88,7 @@ describe("writeIfDifferent", () => {
 		);
 	});
 
-	it("takes an owner of another name or uid for a difference", async () => {
+	it("treats an owner with another name or uid as a difference", async () => {
 		const { service, client } = setUp();
 		const owner = service.put(demo(Artist, "owner")).id!;
 		const stored = decode(Album, service.put(demo(Album, "blue", "", { owner })));

@@ -21,30 +21,30 @@ import {
 } from "@plinth/resource";
 import type { ResourceClient } from "./resource-client.ts";
 
-/** What a resource is to be. */
+/** The desired content of a resource. */
 export interface WriteInit<Desc extends DescMessage> extends ResourceInit<Desc> {
-	/** The version that is to be replaced; without it, whichever is there. */
+	/** The version to be replaced; without it, any version is replaced. */
 	readonly version?: string;
 }
 
-/** What a status is to be. */
+/** The desired content of a status. */
 export interface StatusInit {
 	readonly conditions: readonly MessageInitShape<typeof ConditionSchema>[];
-	/** The generation that the status is about; without it, that of the resource given. */
+	/** The generation that the status describes; by default, that of the resource. */
 	readonly observedGeneration?: string;
-	/** The entry of the resource's status; without it, the controller's name. */
+	/** The key of the entry in the resource's status; by default, the controller's name. */
 	readonly key?: string;
 }
 
-/** What came of a write that is made only where something differs. */
+/** The result of a write that is made only if something differs. */
 export interface WriteResult {
 	/** Whether anything was written. */
 	readonly changed: boolean;
-	/** As it is now. */
+	/** The resource after the write. */
 	readonly resource: Resource;
 }
 
-/** The resource of that name, or `undefined` where there is none. */
+/** Reads the resource of that name; `undefined` if it does not exist. */
 export async function readResource<Desc extends DescMessage>(
 	client: ResourceClient,
 	type: ResourceType<Desc>,
@@ -61,7 +61,7 @@ export async function readResource<Desc extends DescMessage>(
 	}
 }
 
-/** Writes a resource, and answers it as stored. */
+/** Writes a resource and returns it as stored. */
 export async function writeResource<Desc extends DescMessage>(
 	client: ResourceClient,
 	type: ResourceType<Desc>,
@@ -69,13 +69,13 @@ export async function writeResource<Desc extends DescMessage>(
 ): Promise<Decoded<Desc>> {
 	const resource = resourceOf(type, init);
 	resource.version = init.version ?? "";
-	return decode(type, answered((await client.write({ resource })).resource, init.id));
+	return decode(type, resourceIn((await client.write({ resource })).resource, init.id));
 }
 
 /**
- * Writes a resource only where it differs from `existing` in its data, in the metadata or in the
- * owner given. An existing one is replaced by compare-and-swap; what the caller doesn't give
- * (metadata, owner, owner references, finalizers, deletion mark) stays as it is.
+ * Writes a resource only if its data, or the metadata or owner in `init`, differ from `existing`. An
+ * existing resource is replaced by compare-and-swap; fields that `init` omits (metadata, owner, owner
+ * references, finalizers, deletion mark) keep their values.
  */
 export async function writeIfDifferent<Desc extends DescMessage>(
 	client: ResourceClient,
@@ -104,10 +104,10 @@ export async function writeIfDifferent<Desc extends DescMessage>(
 		ownerReferences: stored.ownerReferences,
 	});
 	const { resource } = await client.write({ resource: replacement });
-	return { changed: true, resource: answered(resource, init.id) };
+	return { changed: true, resource: resourceIn(resource, init.id) };
 }
 
-/** Writes a status only where it differs from the one in `resource`. */
+/** Writes a status only if it differs from the one in `resource`. */
 export async function writeStatusIfDifferent(
 	client: ResourceClient,
 	resource: Resource,
@@ -130,7 +130,7 @@ export async function writeStatusIfDifferent(
 	}
 	const status = create(StatusSchema, { observedGeneration, conditions });
 	const response = await client.writeStatus({ id, key, status });
-	return { changed: true, resource: answered(response.resource, id) };
+	return { changed: true, resource: resourceIn(response.resource, id) };
 }
 
 function reserved(stored: Resource): Record<string, string> {
@@ -152,11 +152,11 @@ function sameMetadata(
 	return keys.length === Object.keys(b).length && keys.every((key) => a[key] === b[key]);
 }
 
-/** Whether the owner that is asked for, if any, is the stored one; a uid counts where it is given. */
-function sameOwner(asked: ID | undefined, stored: ID | undefined): boolean {
+/** Whether the desired owner, if any, is the stored one; the uid is compared only if it is set. */
+function sameOwner(desired: ID | undefined, stored: ID | undefined): boolean {
 	return (
-		asked === undefined ||
-		(sameName(asked, stored) && (asked.uid === "" || asked.uid === stored?.uid))
+		desired === undefined ||
+		(sameName(desired, stored) && (desired.uid === "" || desired.uid === stored?.uid))
 	);
 }
 
@@ -170,9 +170,9 @@ function sameConditions(a: readonly Condition[], b: readonly Condition[]): boole
 	);
 }
 
-function answered(resource: Resource | undefined, id: ID): Resource {
+function resourceIn(resource: Resource | undefined, id: ID): Resource {
 	if (resource === undefined) {
-		throw new Error(`the server answered a write of ${displayName(id)} without the resource`);
+		throw new Error(`the response to a write of ${displayName(id)} lacks the resource`);
 	}
 	return resource;
 }

@@ -21,16 +21,16 @@ import type {
 import { type FamilyLike, familyKey } from "@plinth/resource";
 import type { ResourceClient } from "./resource-client.ts";
 
-/** The header that carries the token of a lease into the commit of a write. */
+/** The header that carries the fence of a lease into the commit of a write. */
 export const fenceHeader = "x-plinth-fence";
 
-/** What a runtime client is made with. */
+/** The options of a runtime client. */
 export interface RuntimeClientOptions {
-	/** Does the calls, and clones on both ways. */
+	/** Makes the calls, and clones requests and responses. */
 	readonly client: ResourceClient;
-	/** Ends reads. Asked for when the first one is made. */
+	/** Ends reads. Called when the first read is made. */
 	readonly signal: () => AbortSignal;
-	/** The encoded fence that writes carry, for those who hold a lease. */
+	/** The encoded fence that writes carry, if the controller holds a lease. */
 	readonly fence: string | undefined;
 	/** Why writes are refused now, or `undefined`. */
 	readonly refusal: () => string | undefined;
@@ -39,9 +39,9 @@ export interface RuntimeClientOptions {
 }
 
 /**
- * The client that a reconciler writes through: it fences what it writes, and notes what was
- * acknowledged before the caller learns of it. Reads end with the work's signal; writes do not,
- * since a write that is given up may land all the same.
+ * The client that a reconciler writes through: it fences writes, and reports an acknowledged write
+ * before the caller receives the response. Reads end with the work's signal; writes do not, since a
+ * write that is abandoned may still be committed.
  */
 export class RuntimeClient implements ResourceClient {
 	readonly #options: RuntimeClientOptions;
@@ -124,7 +124,7 @@ export class RuntimeClient implements ResourceClient {
 		);
 	}
 
-	/** Refuses writes from now on, and resolves when none is under way any more. */
+	/** Refuses further writes, and resolves when none is in flight. */
 	close(): Promise<void> | undefined {
 		this.#closed = true;
 		return this.#writing === 0

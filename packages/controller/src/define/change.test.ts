@@ -53,7 +53,7 @@ describe("predicates on changes", () => {
 		expect(statusChanged(change)).toBe(expected.status);
 	});
 
-	it("take another incarnation for another content", () => {
+	it("treat another incarnation as other content", () => {
 		const again = update((resource) => {
 			if (resource.id !== undefined) {
 				resource.id.uid = "other";

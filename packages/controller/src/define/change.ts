@@ -2,50 +2,50 @@ import { equals } from "@bufbuild/protobuf";
 import { type Resource, StatusSchema } from "@plinth/proto";
 
 /**
- * How a cache has changed. The resources are shared and must not be changed. An update may be to
- * another incarnation, with another uid, where the deletion in between was not seen.
+ * A change of a cache. The resources are shared and must not be modified. An update may be to another
+ * incarnation, with another uid, if the deletion in between was not observed.
  */
 export type Change =
 	| { readonly kind: "created"; readonly current: Resource }
 	| { readonly kind: "updated"; readonly previous: Resource; readonly current: Resource }
 	| { readonly kind: "deleted"; readonly previous: Resource };
 
-/** Decides whether a change queues anything. The cache sees all changes, whatever is decided. */
+/** Decides whether a change enqueues a request. The cache applies all changes in any case. */
 export type ChangePredicate = (change: Change) => boolean;
 
 /** Every change. */
 export const anyChange: ChangePredicate = () => true;
 
 /**
- * What is created, deleted, or written other than by WriteStatus: marking for deletion and the
- * removal of finalizers included.
+ * Matches creations, deletions and all writes except WriteStatus, including the mark for deletion and
+ * the removal of finalizers.
  */
 export const contentChanged: ChangePredicate = updated(
 	(previous, current) =>
 		previous.generation !== current.generation || previous.id?.uid !== current.id?.uid,
 );
 
-/** What is created, deleted, or has other metadata than before. */
+/** Matches creations, deletions and changes of metadata. */
 export const metadataChanged: ChangePredicate = updated(
 	(previous, current) => !sameStrings(previous.metadata, current.metadata),
 );
 
-/** What is created, deleted, or has had a status written. */
+/** Matches creations, deletions and changes of the status. */
 export const statusChanged: ChangePredicate = updated(
 	(previous, current) => previous.version !== current.version && !sameStatus(previous, current),
 );
 
-/** What any of the predicates says. */
+/** Matches changes that any of the predicates matches. */
 export function anyOf(...predicates: readonly ChangePredicate[]): ChangePredicate {
 	return (change) => predicates.some((predicate) => predicate(change));
 }
 
-/** What all of the predicates say. */
+/** Matches changes that all of the predicates match. */
 export function allOf(...predicates: readonly ChangePredicate[]): ChangePredicate {
 	return (change) => predicates.every((predicate) => predicate(change));
 }
 
-/** A predicate that holds for what is created or deleted, and for updates that `differs` picks. */
+/** Matches creations, deletions, and updates for which `differs` returns true. */
 export function updated(
 	differs: (previous: Resource, current: Resource) => boolean,
 ): ChangePredicate {

@@ -8,55 +8,55 @@ import type { InitializeContext, ReconcileContext } from "./context.ts";
 import type { Requeue } from "./requeue.ts";
 import type { CustomWatch, ResourceWatch } from "./watch.ts";
 
-/** Which servers of a cluster run a controller: the one that holds the lease, or each. */
+/** Which servers of a cluster run a controller: the one that holds the lease, or all of them. */
 export type Placement = "singleton" | "each-server";
 
-/** What a reconciler is asked for. */
+/** A request to reconcile one resource. */
 export interface ReconcileRequest {
 	/**
-	 * The resource to bring to its desired state, with the newest uid that was seen. It may have
-	 * been deleted since, or because of that be in need of cleaning up: the cache knows.
+	 * The resource to reconcile, with the newest uid observed. It may have been deleted, and the
+	 * deletion may be the reason for the request: look it up in the cache.
 	 */
 	readonly id: ID;
 }
 
-/** A controller, as an application declares it. */
+/** The declaration of a controller by an application. */
 export interface ControllerOptions<Desc extends DescMessage, Q extends Queries> {
-	/** Names the controller among all of a server, and its entry in the statuses that it writes. */
+	/** Unique among the controllers of a server; also the key of the statuses that it writes. */
 	readonly name: string;
 	/** The type whose resources it reconciles. */
 	readonly manages: ResourceType<Desc>;
-	/** Which changes of managed resources queue them; all of them by default. */
+	/** Which changes of managed resources enqueue them; all changes by default. */
 	readonly when?: ChangePredicate;
 	/** Indexes of its cache, of the managed and the watched types. */
 	readonly indexes?: readonly AnyIndex[];
 	/** Queries of its cache. */
 	readonly queries?: Q;
-	/** What else its managed resources depend on. */
+	/** The other inputs that its managed resources depend on. */
 	readonly watches?: readonly (ResourceWatch | CustomWatch)[];
 	/** `singleton` by default. */
 	readonly placement?: Placement;
-	/** How many resources it reconciles at once, never one of them twice; 1 by default. */
+	/** How many resources it reconciles concurrently, never the same one twice; 1 by default. */
 	readonly concurrency?: number;
 	/** After how many milliseconds a reconcile is reported as still running; 1 minute by default. */
 	readonly reconcileReportMs?: number;
 	/**
-	 * How long one reconcile may take, in milliseconds; 5 minutes by default. Then its signal aborts, and
-	 * it counts as failed.
+	 * The time limit of one reconcile in milliseconds; 5 minutes by default. When it is exceeded, the
+	 * signal of the reconcile aborts and it counts as failed.
 	 */
 	readonly reconcileLimitMs?: number;
-	/** How often each managed resource is reconciled again, in milliseconds; 8 hours by default. */
+	/** The interval at which each managed resource is reconciled again, in milliseconds; 8 hours by default. */
 	readonly resyncMs?: number | "never";
 	/** Delays of requests that fail; 5 ms to 1000 s by default. */
 	readonly backoff?: BackoffPolicy;
-	/** Called at each start, before anything is cached. Its failure is a failed start. */
+	/** Called at each start of a run, before the cache is primed. If it fails, the run fails. */
 	initialize?(context: InitializeContext): Promise<void> | void;
 	/** Brings one managed resource to its desired state. */
-	// biome-ignore lint/suspicious/noConfusingVoidType: a reconciler that asks for nothing returns nothing.
+	// biome-ignore lint/suspicious/noConfusingVoidType: a reconciler that needs no requeue returns nothing.
 	reconcile(context: ReconcileContext<Q>, request: ReconcileRequest): Promise<Requeue | void>;
 }
 
-/** A controller, as the manager runs it. */
+/** A controller with all defaults applied, as the manager runs it. */
 export interface Controller extends ControllerOptions<DescMessage, Queries> {
 	readonly when: ChangePredicate;
 	readonly indexes: readonly AnyIndex[];
@@ -83,7 +83,7 @@ const defaults = {
 	backoff: { baseMs: 5, maxMs: 1_000_000 },
 } as const;
 
-/** Declares a controller. What is wrong with it is said when it is registered. */
+/** Declares a controller. It is validated when it is registered. */
 export function defineController<
 	Desc extends DescMessage,
 	Q extends Queries = Record<never, never>,

@@ -3,14 +3,15 @@ import type { ID } from "@plinth/proto";
 import type { Decoded } from "@plinth/resource";
 import type { MapperContext } from "./context.ts";
 
-/** What a mapper answers: the IDs of the managed resources to reconcile. */
+/** The result of a mapper: the IDs of the managed resources to reconcile. */
 export type MapResult = Iterable<ID> | Promise<Iterable<ID>>;
 
 /**
- * From a changed resource to the managed resources that depend on it. After an update it is called
- * for the resource as it was and as it is, so that what no longer depends on it is reconciled too.
+ * Maps a changed resource to the managed resources that depend on it. After an update it is called for
+ * the previous and for the current version, so that resources that no longer depend on it are reconciled
+ * too.
  *
- * What it throws or rejects with fails this resource alone, which is mapped again after a backoff.
+ * An error affects only this resource, which is mapped again after a backoff.
  */
 export type Mapper<Desc extends DescMessage = DescMessage> = (
 	context: MapperContext,
@@ -20,15 +21,15 @@ export type Mapper<Desc extends DescMessage = DescMessage> = (
 const readers = new WeakSet<object>();
 
 /**
- * Declares that a mapper, or a part of one, neither changes nor keeps what it gets, so that it and
- * its cache may answer the shared resources instead of copies.
+ * Declares that a mapper, or a part of one, neither modifies nor keeps the objects that it receives, so
+ * that it can be passed the shared resources, and its cache can return them, without copies.
  */
 export function readsOnly<Part extends object>(part: Part): Part {
 	readers.add(part);
 	return part;
 }
 
-/** Whether it was declared to read only. */
+/** Whether it was declared as read-only. */
 export function isReadsOnly(part: object): boolean {
 	return readers.has(part);
 }

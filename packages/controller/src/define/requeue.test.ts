@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { requeueAfter, requeueNow } from "./requeue.ts";
 
 describe("requeueAfter", () => {
-	it("takes any finite number of milliseconds", () => {
+	it("accepts any finite number of milliseconds", () => {
 		expect(requeueAfter(0.5).afterMs).toBe(0.5);
 		expect(requeueAfter(2 ** 40).afterMs).toBe(2 ** 40);
 		expect(requeueNow.afterMs).toBe(0);

@@ -1,15 +1,15 @@
-/** What a reconciler returns to be called again for the same resource. */
+/** Returned by a reconciler to be called again for the same resource. */
 export interface Requeue {
-	/** When at the latest, in milliseconds from the end of the reconcile. */
+	/** The maximum delay, in milliseconds from the end of the reconcile. */
 	readonly afterMs: number;
 }
 
 /**
- * Reconcile again in `delayMs` milliseconds at the latest; sooner where something changes,
- * and then what that reconcile returns holds instead. As any return, it ends the backoff of earlier
- * failures.
+ * Requests another reconcile in at most `delayMs` milliseconds. If something changes before that, the
+ * reconcile runs earlier, and its return value replaces this one. Like any return, it resets the
+ * backoff.
  *
- * @throws RangeError where the delay is negative or not finite.
+ * @throws RangeError if the delay is negative or not finite.
  */
 export function requeueAfter(delayMs: number): Requeue {
 	if (!Number.isFinite(delayMs) || delayMs < 0) {
@@ -20,5 +20,5 @@ export function requeueAfter(delayMs: number): Requeue {
 	return { afterMs: delayMs };
 }
 
-/** Reconcile again at once, after what waits already. */
+/** Requests another reconcile immediately, after the requests that are already queued. */
 export const requeueNow: Requeue = requeueAfter(0);

@@ -12,16 +12,16 @@ export interface ResourceWatch {
 	readonly kind: "resources";
 	readonly type: ResourceType;
 	readonly when: ChangePredicate;
-	/** Whether the mapper may be given the shared resources of the cache instead of copies. */
+	/** Whether the mapper receives the shared resources of the cache instead of copies. */
 	readonly readsOnly: boolean;
-	/** Maps a shared resource; the mapper gets a copy, unless it only reads. */
+	/** Maps a shared resource; the mapper receives a copy unless it is read-only. */
 	readonly map: (context: MapperContext, resource: Resource) => MapResult;
 }
 
 /** How changes of a watched type become requests. */
 export interface WatchOptions<Desc extends DescMessage> {
 	readonly map: Mapper<Desc>;
-	/** Which changes are mapped; all of them by default. The cache sees all in any case. */
+	/** Which changes are mapped; all by default. The cache applies all changes in any case. */
 	readonly when?: ChangePredicate;
 }
 
@@ -44,7 +44,7 @@ export function watch<Desc extends DescMessage>(
 	});
 }
 
-/** Decodes when it is asked to: mappers that look at IDs and owners only never do. */
+/** Decodes the data on first access: mappers that only read IDs and owners never pay for it. */
 class OwnDecoded<Desc extends DescMessage> implements Decoded<Desc> {
 	readonly resource: Resource;
 	readonly #type: ResourceType<Desc>;
@@ -75,41 +75,41 @@ class SharedDecoded<Desc extends DescMessage> implements Decoded<Desc> {
 	}
 }
 
-/** What the source of a custom watch works with. */
+/** The context of the source of a custom watch. */
 export interface SourceContext {
 	readonly client: ResourceClient;
 	readonly logger: Logger;
 	readonly clock: Clock;
-	/** Aborts when the run ends; the source should end then. */
+	/** Aborts when the run ends; the source must end then. */
 	readonly signal: AbortSignal;
 }
 
-/** An event from outside. Of several with one key that wait to be mapped, the latest is. */
+/** An external event. Of several queued events with the same key, only the latest is mapped. */
 export interface KeyedEvent<Event> {
 	readonly key: string;
 	readonly event: Event;
 }
 
-/** How events from outside become requests. */
+/** How external events become requests. */
 export interface CustomWatchOptions<Event> {
-	/** Opens the events, once a run has been primed. Their end is no failure; an error ends the run. */
+	/** Opens the stream of events after the cache is primed. Its end is not a failure; an error ends the run. */
 	readonly source: (context: SourceContext) => AsyncIterable<KeyedEvent<Event>>;
-	/** From an event to the managed resources that it is about. */
+	/** Maps an event to the managed resources that it concerns. */
 	readonly map: (context: MapperContext, event: Event) => MapResult;
 }
 
-/** A watch of something that is no resource. */
+/** A watch of something other than resources. */
 export interface CustomWatch {
 	readonly kind: "custom";
 	readonly name: string;
-	/** Opens the events, each as a function that maps it. */
+	/** Opens the stream of events, each as a function that maps it. */
 	readonly source: (context: SourceContext) => AsyncIterable<KeyedEvent<MapEvent>>;
 }
 
 /** Maps one event, bound to it. */
 export type MapEvent = (context: MapperContext) => MapResult;
 
-/** Watches something that is no resource; `name` tells it from others in logs. */
+/** Watches something other than resources; `name` identifies the watch in logs and state. */
 export function watchEvents<Event>(name: string, options: CustomWatchOptions<Event>): CustomWatch {
 	const { source, map } = options;
 	return Object.freeze({

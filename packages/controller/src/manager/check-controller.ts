@@ -94,7 +94,7 @@ function numberProblem(controller: Controller): string | undefined {
 	return undefined;
 }
 
-/** What the cache says of the types, indexes and queries: duplicates and unknown types among it. */
+/** The cache's error for the types, indexes and queries, such as duplicates and unknown types. */
 function cacheProblem(controller: Controller): string | undefined {
 	const { indexes, queries } = controller;
 	try {

@@ -19,7 +19,7 @@ function clientOf(manager: ControllerManager) {
 }
 
 describe("the controller service", () => {
-	it("tells phases, queues, caches, counts and errors of each controller", async () => {
+	it("reports phases, queues, caches, counts and errors of each controller", async () => {
 		await using bench = new TestBench();
 		bench.service.put(demo(Artist, "miles"));
 		const working = defineController({
@@ -68,7 +68,7 @@ describe("the controller service", () => {
 		});
 	});
 
-	it("tells the graph, its cycles and its drawing", async () => {
+	it("returns the graph, its cycles and its drawing", async () => {
 		await using bench = new TestBench();
 		const one = defineController({
 			name: "one",

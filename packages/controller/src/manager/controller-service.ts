@@ -16,7 +16,7 @@ import type { ControllerState } from "./controller-state.ts";
 import { toMermaid } from "./dependency-graph.ts";
 import type { ControllerManager } from "./manager.ts";
 
-/** A manager's reports as a Connect service, for any router. It changes nothing. */
+/** Serves a manager's reports as a read-only Connect service. */
 export function createControllerService(
 	manager: Pick<ControllerManager, "state" | "graph">,
 ): ServiceImpl<typeof ControllerService> {
@@ -40,7 +40,7 @@ export function createControllerService(
 	};
 }
 
-/** How many reconciles that are still running are reported by key. */
+/** How many long-running reconciles are reported by key. */
 const maxStillRunning = 100;
 
 function controllerMessage(state: ControllerState): Controller {
@@ -98,7 +98,7 @@ function queueInit(queue: QueueState): MessageInitShape<typeof QueueSchema> {
 	};
 }
 
-/** Times are measured to less than a millisecond; durations are not told so finely. */
+/** Rounds to whole milliseconds: finer measurements would be noise in a report. */
 function durationOf(ms: number) {
 	return durationFromMs(Math.round(ms));
 }

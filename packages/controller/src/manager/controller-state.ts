@@ -28,17 +28,17 @@ export interface ControllerState {
 	readonly lastError: RunError | undefined;
 	/** Queues and cache, from priming to the end of a run. */
 	readonly run: RunState | undefined;
-	/** What has come of its reconciles since the start. */
+	/** Counts of its reconciles since the start. */
 	readonly reconciles: ReconcileCounts;
-	/** How requests waited for the cache to see what was written for them, since the start. */
+	/** How requests waited for the cache to contain their own writes, since the start. */
 	readonly ownWrites: OwnWritesMetrics;
-	/** Keys whose reconcile, of an earlier run, ignores its signal. */
+	/** Keys whose reconcile in an earlier run ignores its signal. */
 	readonly leftBehind: readonly string[];
 }
 
 /** A report on a manager. */
 export interface ManagerState {
-	/** Whether it holds the lease that singletons need; `undefined` where they need none. */
+	/** Whether it holds the lease that singletons need; `undefined` if they need none. */
 	readonly holdsLease: boolean | undefined;
 	readonly controllers: readonly ControllerState[];
 }

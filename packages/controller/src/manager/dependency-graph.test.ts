@@ -23,7 +23,7 @@ describe("dependencyGraph", () => {
 		expect(graph.cycles).toEqual([]);
 	});
 
-	it("finds types that drive each other, over any number of controllers", () => {
+	it("finds types that trigger each other, over any number of controllers", () => {
 		const graph = dependencyGraph([
 			controller("artist", Artist, Album),
 			controller("label", Label, Artist),
@@ -65,7 +65,7 @@ describe("the manager", () => {
 		await using bench = new TestBench();
 		await bench.start([controller("artist", Artist, Album), controller("album", Album, Artist)]);
 		expect(bench.messages("warn")).toEqual([
-			"controllers drive each other in a cycle: demo.v1.Album -> demo.v1.Artist -> demo.v1.Album",
+			"controllers trigger each other in a cycle: demo.v1.Album -> demo.v1.Artist -> demo.v1.Album",
 		]);
 		expect(bench.state("artist").phase).toBe("running");
 	});

@@ -7,14 +7,14 @@ export interface Dependency {
 	readonly controller: string;
 }
 
-/** Which types drive which, and through which controllers. */
+/** Which types trigger reconciles of which others, and through which controllers. */
 export interface DependencyGraph {
 	/** The keys of all managed and watched types, sorted. */
 	readonly types: readonly string[];
 	readonly dependencies: readonly Dependency[];
 	/**
-	 * One way around for each group of types that drive each other: the types in the order in
-	 * which they do, the first one first.
+	 * One cycle for each group of types that trigger each other: its types in dependency order, beginning
+	 * with the alphabetically first.
 	 */
 	readonly cycles: readonly (readonly string[])[];
 }
@@ -38,7 +38,7 @@ export function dependencyGraph(
 	return { types: sorted, dependencies, cycles: findCycles(sorted, dependencies) };
 }
 
-/** The graph as a Mermaid flowchart; arrows point from what changes to what is reconciled. */
+/** The graph as a Mermaid flowchart; arrows point from the changed type to the reconciled one. */
 export function toMermaid(graph: DependencyGraph): string {
 	const node = new Map(graph.types.map((type, at) => [type, `t${at}`]));
 	const lines = graph.types.map((type) => `  ${node.get(type)}["${type}"]`);
@@ -50,7 +50,7 @@ export function toMermaid(graph: DependencyGraph): string {
 	return ["flowchart LR", ...lines, ""].join("\n");
 }
 
-/** The shortest way around from the first type of each group that is not on one reported already. */
+/** The shortest cycle through the first type of each group that is not on a cycle reported already. */
 function findCycles(
 	types: readonly string[],
 	dependencies: readonly Dependency[],
@@ -62,7 +62,7 @@ function findCycles(
 	const cycles: string[][] = [];
 	const reported = new Set<string>();
 	for (const type of types) {
-		const cycle = reported.has(type) ? undefined : shortestWayAround(type, targets);
+		const cycle = reported.has(type) ? undefined : shortestCycle(type, targets);
 		if (cycle !== undefined) {
 			cycles.push(cycle);
 			for (const member of cycle) {
@@ -73,7 +73,7 @@ function findCycles(
 	return cycles;
 }
 
-function shortestWayAround(
+function shortestCycle(
 	start: string,
 	targets: ReadonlyMap<string, readonly string[]>,
 ): string[] | undefined {
@@ -82,7 +82,7 @@ function shortestWayAround(
 	for (const type of queue) {
 		for (const next of targets.get(type) ?? []) {
 			if (next === start) {
-				return wayTo(type, cameFrom);
+				return pathTo(type, cameFrom);
 			}
 			if (!cameFrom.has(next)) {
 				cameFrom.set(next, type);
@@ -93,10 +93,10 @@ function shortestWayAround(
 	return undefined;
 }
 
-function wayTo(end: string, cameFrom: ReadonlyMap<string, string>): string[] {
-	const way: string[] = [];
+function pathTo(end: string, cameFrom: ReadonlyMap<string, string>): string[] {
+	const path: string[] = [];
 	for (let at: string | undefined = end; at !== undefined; at = cameFrom.get(at)) {
-		way.unshift(at);
+		path.unshift(at);
 	}
-	return way;
+	return path;
 }

@@ -17,30 +17,30 @@ import { type DependencyGraph, dependencyGraph } from "./dependency-graph.ts";
 import { aborted, SharedLease } from "./shared-lease.ts";
 import { Supervisor } from "./supervisor.ts";
 
-/** What a manager is made with. */
+/** The options of a controller manager. */
 export interface ControllerManagerOptions {
 	/**
-	 * The resource service, with full rights. What it answers is cached as it is: in a server it
-	 * answers the stored objects themselves.
+	 * The resource service, with full rights. Resources that it returns are cached without copying: in a
+	 * server they are the stored objects.
 	 */
 	readonly client: ResourceClient;
 	/**
-	 * The client that reconcilers work with: it must copy what it takes and answers. By default it is
-	 * made from `client`.
+	 * The client for reconcilers: it must copy requests and responses. By default it is created from
+	 * `client`.
 	 */
 	readonly cloningClient?: ResourceClient;
-	/** The machine's by default. */
+	/** The system runtime by default. */
 	readonly runtime?: Runtime;
 	/**
-	 * Where the lease of singletons comes from. Without it, this is taken to be the only server: they
-	 * always run, and their writes are not fenced.
+	 * Grants the lease of singletons. Without it, this is assumed to be the only server: singletons always
+	 * run, and their writes are not fenced.
 	 */
 	readonly leases?: LeaseManager;
 	/** The name of the lease; `controllers` by default. */
 	readonly leaseName?: string;
 	/** Nothing is logged by default. */
 	readonly logger?: Logger;
-	/** What is left out has its default. */
+	/** Omitted limits have their defaults. */
 	readonly limits?: Partial<ControllerLimits>;
 }
 
@@ -49,24 +49,24 @@ export interface ControllerManager {
 	/**
 	 * Adds a controller.
 	 *
-	 * @throws Error that names the controller, where it can't be run, one of its name is there
-	 * already, or the manager has been started.
+	 * @throws Error that names the controller, if it is invalid, its name is already registered, or the
+	 * manager has been started.
 	 */
 	register(controller: Controller): void;
 	/**
-	 * Runs all controllers until the signal aborts, and resolves when all of them have ended. What
-	 * fails in one is restarted and touches no other.
+	 * Runs all controllers until the signal aborts, and resolves when all of them have ended. A failed
+	 * controller is restarted and does not affect others.
 	 *
-	 * @throws Error where the manager has been started before.
+	 * @throws Error if the manager has been started before.
 	 */
 	run(signal: AbortSignal): Promise<void>;
 	/** A report on each controller, as it is now. */
 	state(): ManagerState;
-	/** Which types drive which. */
+	/** The dependencies between the types of all controllers. */
 	graph(): DependencyGraph;
 }
 
-/** Makes a manager without controllers. */
+/** Creates a manager without controllers. */
 export function createControllerManager(options: ControllerManagerOptions): ControllerManager {
 	const { client, leases, leaseName = "controllers" } = options;
 	const cloningClient = options.cloningClient ?? createResourceServiceCloningClient(client);
@@ -105,13 +105,13 @@ export function createControllerManager(options: ControllerManagerOptions): Cont
 			started = true;
 			for (const cycle of graph().cycles) {
 				const types = [...cycle, cycle[0]].join(" -> ");
-				logger.warn({ cycle }, `controllers drive each other in a cycle: ${types}`);
+				logger.warn({ cycle }, `controllers trigger each other in a cycle: ${types}`);
 			}
-			const leasing = new AbortController();
-			const holding = lease?.run(leasing.signal);
+			const releaseLease = new AbortController();
+			const leaseReleased = lease?.run(releaseLease.signal);
 			await Promise.all([aborted(signal), ...supervisors.map((each) => each.run(signal))]);
-			leasing.abort(signal.reason);
-			await holding;
+			releaseLease.abort(signal.reason);
+			await leaseReleased;
 		},
 		state: () => ({
 			holdsLease: lease?.held,

@@ -1,11 +1,11 @@
 import { type Clock, type LeaseHold, type LeaseManager, type Logger, sleep } from "@plinth/runtime";
 
-/** How long to wait before a lease is asked for again when asking failed, in milliseconds. */
+/** The delay before the next attempt to acquire the lease after an error, in milliseconds. */
 const retryMs = 1_000;
 
 /**
- * The one lease that all singletons of a server run under: held by none or by all of them, so that
- * they are never split over two servers. Lost, it is asked for again.
+ * The lease that all singletons of a server share, so that they are never split over two servers. After
+ * it is lost, it is acquired again.
  */
 export class SharedLease {
 	readonly #leases: LeaseManager;
@@ -29,7 +29,7 @@ export class SharedLease {
 		return this.#hold !== undefined && !this.#hold.signal.aborted;
 	}
 
-	/** Holds the lease whenever it can be had, until the signal aborts; then releases it. */
+	/** Acquires the lease, again after each loss, until the signal aborts; then releases it. */
 	async run(signal: AbortSignal): Promise<void> {
 		while (!signal.aborted) {
 			const hold = await this.#acquire(signal);
@@ -40,7 +40,7 @@ export class SharedLease {
 				await this.#pause(signal);
 			} else {
 				this.#hold = hold;
-				this.#logger.info({ lease: this.#name }, "holds the lease of singleton controllers");
+				this.#logger.info({ lease: this.#name }, "acquired the lease of singleton controllers");
 				for (const resolve of this.#waiting) {
 					resolve(hold);
 				}
@@ -55,7 +55,7 @@ export class SharedLease {
 		}
 	}
 
-	/** The live hold, now or once there is one. Rejects with the signal's reason where it aborts first. */
+	/** Resolves with the live hold once there is one. Rejects with the signal's reason if it aborts first. */
 	whenHeld(signal: AbortSignal): Promise<LeaseHold> {
 		if (this.#hold !== undefined && !this.#hold.signal.aborted) {
 			return Promise.resolve(this.#hold);
@@ -83,7 +83,7 @@ export class SharedLease {
 			return await this.#leases.acquire(this.#name, signal);
 		} catch (err) {
 			if (!signal.aborted) {
-				this.#logger.warn({ lease: this.#name, err }, "could not ask for the lease");
+				this.#logger.warn({ lease: this.#name, err }, "failed to acquire the lease");
 				await this.#pause(signal);
 			}
 			return undefined;
@@ -98,7 +98,7 @@ export class SharedLease {
 		try {
 			await hold.release();
 		} catch (err) {
-			this.#logger.warn({ lease: this.#name, err }, "could not release the lease");
+			this.#logger.warn({ lease: this.#name, err }, "failed to release the lease");
 		}
 	}
 }

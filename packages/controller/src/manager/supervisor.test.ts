@@ -22,7 +22,7 @@ function named(
 }
 
 describe("supervision", () => {
-	it("restarts a failing controller and never disturbs another", async () => {
+	it("restarts a failing controller without affecting another", async () => {
 		await using bench = new TestBench();
 		const seen: string[] = [];
 		const healthy = named("healthy", Artist, async (_, name) => void seen.push(name));
@@ -64,7 +64,7 @@ describe("supervision", () => {
 		expect(new Set(delays.map((delayMs, index) => delayMs / 2 ** index)).size).toBeGreaterThan(3);
 	});
 
-	it("restarts at once after a healthy life", async () => {
+	it("restarts immediately after a healthy run", async () => {
 		await using bench = new TestBench();
 		await bench.start([named("artist", Artist, async () => {})]);
 		await bench.advance(1_999);
@@ -106,7 +106,7 @@ describe("supervision", () => {
 		expect(seen).toEqual(["bad", "good", "bad"]);
 	});
 
-	it("lets reconciles finish when it is stopped, and starts no others", async () => {
+	it("lets reconciles finish when it is stopped, and starts no more", async () => {
 		const bench = new TestBench();
 		const seen: string[] = [];
 		const { promise: finish, resolve } = Promise.withResolvers<void>();
@@ -182,7 +182,7 @@ describe("leases", () => {
 		expect(manager.state().holdsLease).toBe(true);
 	});
 
-	it("aborts a singleton's run at once when the lease is lost, and refuses what it still writes", async () => {
+	it("aborts a singleton's run immediately when the lease is lost, and refuses its later writes", async () => {
 		await using bench = new TestBench();
 		const leases = new LocalLeases();
 		const outcomes: string[] = [];
@@ -208,7 +208,7 @@ describe("leases", () => {
 		expect(bench.state("single")).toMatchObject({ phase: "running", restarts: 0 });
 	});
 
-	it("aborts a singleton's reconciles at once when the lease is lost while they are let finish", async () => {
+	it("aborts a singleton's reconciles immediately when the lease is lost during a graceful stop", async () => {
 		await using bench = new TestBench();
 		const leases = new LocalLeases();
 		let signal: AbortSignal | undefined;

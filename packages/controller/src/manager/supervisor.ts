@@ -7,25 +7,25 @@ import type { ControllerState, RunError } from "./controller-state.ts";
 import type { SharedLease } from "./shared-lease.ts";
 
 /**
- * Keeps one run of a controller going, and knows nothing of other controllers. A run that fails is
- * followed by another: at once after a healthy life, else after a backoff with jitter. A singleton
+ * Keeps one controller running, independently of the others. A failed run is followed by another:
+ * immediately if it was healthy for long enough, otherwise after a backoff with jitter. A singleton
  * runs while the server holds the lease; losing it ends the run, and the backoff.
  */
 export class Supervisor {
 	readonly #environment: RunEnvironment;
 	readonly #lease: SharedLease | undefined;
 	readonly #ownWrites: OwnWrites;
-	/** Keys that runs which have ended are still working on. */
+	/** Keys whose reconciles outlived their run. */
 	readonly #leftBehind = new Map<string, Promise<void>>();
 	#run: Run | undefined;
 	#phase: Phase = "created";
 	#phaseSinceMs: number;
 	#restarts = 0;
-	/** Failures in a row, each after less than a healthy life. */
+	/** Consecutive failures of runs that were not healthy for long enough. */
 	#failures = 0;
 	#lastError: RunError | undefined;
 
-	/** `lease` is the one that the controller needs to run, if it needs one. */
+	/** `lease` is the lease that the controller needs in order to run, if any. */
 	constructor(environment: RunEnvironment, lease: SharedLease | undefined) {
 		const { runtime, limits } = environment;
 		this.#environment = environment;
@@ -43,7 +43,7 @@ export class Supervisor {
 		return this.#environment.controller.name;
 	}
 
-	/** Runs until the signal aborts; has ended everything when it resolves. Never rejects. */
+	/** Runs until the signal aborts; everything has ended when it resolves. Never rejects. */
 	async run(stop: AbortSignal): Promise<void> {
 		while (!stop.aborted) {
 			const hold = await this.#takeLease(stop);
@@ -127,7 +127,7 @@ export class Supervisor {
 		}
 	}
 
-	/** Waits before the next run, but no longer than the lease and the manager go on. */
+	/** Waits before the next run; the wait ends early if the lease is lost or the manager stops. */
 	async #backOff(stop: AbortSignal, lease: LeaseHold | undefined): Promise<void> {
 		if (this.#failures === 0) {
 			return;
@@ -137,7 +137,7 @@ export class Supervisor {
 		const jitter = 1 + runtime.random.next();
 		const delayMs = Math.min(policy.maxMs, backoffDelayMs(policy, this.#failures) * jitter);
 		this.#enter("backing-off");
-		logger.info({ delayMs }, "controller is restarted after a delay");
+		logger.info({ delayMs }, "restarting the controller after a delay");
 		const ends = lease === undefined ? stop : AbortSignal.any([stop, lease.signal]);
 		await sleep(runtime.clock, delayMs, ends).catch(() => {
 			this.#failures = 0;

@@ -6,12 +6,12 @@ import type { MapperContext } from "../define/context.ts";
 import { type Mapper, readsOnly } from "../define/mapper.ts";
 import { type IdModifier, modified } from "./id-modifier.ts";
 
-/** What is looked up in: an index that is asked with a reference, or the IDs of a type. */
+/** Where to look up: an index of references, or the IDs of a type. */
 export type Lookup<Desc extends DescMessage> = ReferenceIndex<Desc> | ResourceType<Desc>;
 
 /**
- * To the cached resource that is found under the changed one's ID, after the modifiers; nothing
- * where none is found.
+ * Maps to the cached resource with the changed resource's ID as its key, after the modifiers, if there is
+ * one.
  */
 export function cacheGet<Desc extends DescMessage>(
 	lookup: Lookup<Desc>,
@@ -24,8 +24,8 @@ export function cacheGet<Desc extends DescMessage>(
 }
 
 /**
- * To all cached resources whose key starts with the changed one's ID, after the modifiers: all that
- * refer to it, where the index is of references.
+ * Maps to all cached resources whose key starts with the changed resource's ID, after the modifiers. For
+ * an index of references, these are all resources that refer to it.
  */
 export function cacheList<Desc extends DescMessage>(
 	lookup: Lookup<Desc>,
@@ -36,7 +36,7 @@ export function cacheList<Desc extends DescMessage>(
 	);
 }
 
-/** To all cached resources whose key the changed one's ID starts with, after the modifiers. */
+/** Maps to all cached resources whose key is a prefix of the changed resource's ID, after the modifiers. */
 export function cacheParents<Desc extends DescMessage>(
 	lookup: Lookup<Desc>,
 	...modifiers: readonly IdModifier[]

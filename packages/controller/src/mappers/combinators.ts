@@ -4,7 +4,7 @@ import { type Decoded, familyKey, type ResourceType } from "@plinth/resource";
 import type { MapperContext } from "../define/context.ts";
 import { isReadsOnly, type Mapper, readsOnly } from "../define/mapper.ts";
 
-/** To what any of the mappers maps to. Where one fails, there are no requests at all. */
+/** Combines the results of several mappers. If one fails, there are no requests at all. */
 export function merge<Desc extends DescMessage>(...mappers: readonly Mapper<Desc>[]): Mapper<Desc> {
 	const merged: Mapper<Desc> = async (context, changed) => {
 		const results = await Promise.all(mappers.map(async (map) => map(context, changed)));
@@ -14,8 +14,8 @@ export function merge<Desc extends DescMessage>(...mappers: readonly Mapper<Desc
 }
 
 /**
- * Through resources in between: what `first` maps to is looked up in the cache under `type`, and
- * each that is found is mapped by `then`. Where one fails, there are no requests at all.
+ * Maps through intermediate resources: the IDs returned by `first` are looked up in the cache under
+ * `type`, and each resource found is mapped by `then`. If one fails, there are no requests at all.
  */
 export function chain<First extends DescMessage, Between extends DescMessage>(
 	first: Mapper<First>,
@@ -36,15 +36,15 @@ export function chain<First extends DescMessage, Between extends DescMessage>(
 	return transform(readsOnlyIf([first], lookUp), then);
 }
 
-/** From a changed resource to others that are to be mapped instead. */
+/** Turns a changed resource into others that are mapped instead. */
 export type Transformation<From extends DescMessage, To extends DescMessage> = (
 	context: MapperContext,
 	changed: Decoded<From>,
 ) => Iterable<Decoded<To>> | Promise<Iterable<Decoded<To>>>;
 
 /**
- * To what `map` maps the resources to that `into` makes of the changed one. Where one fails, there
- * are no requests at all.
+ * Applies `map` to the resources that `into` returns for the changed one. If one fails, there are no
+ * requests at all.
  */
 export function transform<From extends DescMessage, To extends DescMessage>(
 	into: Transformation<From, To>,

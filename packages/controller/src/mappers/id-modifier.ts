@@ -2,7 +2,7 @@ import type { DescMessage } from "@bufbuild/protobuf";
 import { cloneID, type ID } from "@plinth/proto";
 import { idOf, type ResourceType, type TenancyLike, tenancyOf } from "@plinth/resource";
 
-/** Makes, from the ID of the changed resource, the one to look up. */
+/** Derives the ID to look up from the ID of the changed resource. */
 export type IdModifier = (id: ID) => ID;
 
 /** The ID of the resource of that type with the same name and tenancy. */
@@ -10,17 +10,17 @@ export function ofType<Desc extends DescMessage>(type: ResourceType<Desc>): IdMo
 	return (id) => idOf(type, id.name, id.tenancy);
 }
 
-/** The ID with units of its tenancy replaced. */
+/** The ID with parts of its tenancy replaced. */
 export function inTenancy(tenancy: TenancyLike): IdModifier {
 	return (id) => ({ ...cloneID(id), tenancy: tenancyOf({ ...id.tenancy, ...tenancy }) });
 }
 
-/** The ID with another name, made from it. */
+/** The ID with another name, derived from it. */
 export function named(name: (id: ID) => string): IdModifier {
 	return (id) => ({ ...cloneID(id), name: name(id) });
 }
 
-/** Applies modifiers in their order. */
+/** Applies modifiers in order. */
 export function modified(id: ID, modifiers: readonly IdModifier[]): ID {
 	return modifiers.reduce((current, modify) => modify(current), id);
 }

@@ -64,7 +64,7 @@ describe("mappers", () => {
 		]);
 	});
 
-	it("map to what the cache finds, and to nothing where it finds nothing", async () => {
+	it("map to the resources found in the cache, and to nothing if none is found", async () => {
 		const byName = (name: string) =>
 			cacheGet(
 				Artist,
@@ -105,7 +105,7 @@ describe("mappers", () => {
 		expect(await mapped(both, album)).toEqual([miles, nina]);
 	});
 
-	it("yield no requests at all where a part fails", async () => {
+	it("yield no requests at all if a part fails", async () => {
 		const failing: Mapper = () => {
 			throw new Error("no");
 		};
@@ -119,7 +119,7 @@ describe("mappers", () => {
 		).rejects.toThrow("no");
 	});
 
-	it("are given shared resources only where all parts only read", () => {
+	it("receive shared resources only if all parts are read-only", () => {
 		expect(isReadsOnly(merge(mapOwner, cacheList(artistsByLabel)))).toBe(true);
 		expect(isReadsOnly(chain(mapOwner, Artist, cacheGet(albumsByOwner)))).toBe(true);
 		expect(isReadsOnly(merge(mapOwner, () => []))).toBe(false);

@@ -3,8 +3,8 @@ import { idOf, type ResourceType } from "@plinth/resource";
 import { type Mapper, readsOnly } from "../define/mapper.ts";
 
 /**
- * To the resource of that type with the same name, in the same tenancy as far as the scope of the type
- * has it; units that only that type has are `default`.
+ * Maps to the resource of that type with the same name, in the same tenancy as far as the scope of the
+ * type allows; units of tenancy that only that type has are `default`.
  */
 export function sameNameAs<Desc extends DescMessage>(type: ResourceType<Desc>): Mapper {
 	return readsOnly((_, { resource: { id } }) =>

@@ -1,9 +1,8 @@
 import type { QueueEntry } from "./queue-entry.ts";
 
 /**
- * Delayed entries, the one that comes due next first. A binary heap in an array, the children of
- * slot i in slots 2i + 1 and 2i + 2; each entry knows its slot, so that one can be removed or
- * brought forward from anywhere.
+ * Delayed entries, ordered by their due time. A binary heap in an array, with the children of slot i in
+ * slots 2i + 1 and 2i + 2; each entry knows its slot, so that any entry can be removed or rescheduled.
  */
 export class DelayHeap<Item> {
 	readonly #slots: QueueEntry<Item>[] = [];

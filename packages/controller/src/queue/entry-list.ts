@@ -1,6 +1,6 @@
 import type { QueueEntry } from "./queue-entry.ts";
 
-/** First in, first out, with removal from anywhere in constant time. An entry is in one list. */
+/** A FIFO list with removal from any position in constant time. An entry is in at most one list. */
 export class EntryList<Item> {
 	#first: QueueEntry<Item> | undefined;
 	#last: QueueEntry<Item> | undefined;

@@ -1,33 +1,32 @@
 import type { Clock, Timer } from "@plinth/runtime";
 import type { Task } from "./task.ts";
 
-/** What a sweep watches, and what it calls. */
+/** The options of a limit sweep. */
 export interface LimitSweepOptions {
 	readonly clock: Clock;
 	/** After this many milliseconds, work is reported as still running. */
 	readonly reportAfterMs: number;
 	/** After this many milliseconds, work is overdue. */
 	readonly limitMs: number;
-	/** The work under way, in the order in which it was started. */
+	/** The running tasks, in the order in which they were started. */
 	readonly tasks: () => Iterable<Task>;
-	/** The work has passed `reportAfterMs`. Called once per task, and not where the limit comes first. */
+	/** The task has exceeded `reportAfterMs`. Called at most once per task, and not if the limit comes first. */
 	readonly onReport: (task: Task) => void;
-	/** The work has passed `limitMs`. Called once per task. */
+	/** The task has exceeded `limitMs`. Called at most once per task. */
 	readonly onLimit: (task: Task) => void;
 }
 
 /**
- * Applies time limits to work with one timer, however much work is under way.
+ * Applies time limits to any number of running tasks with one timer.
  *
  * Invariants:
- * - While there is a task that is not overdue, a timer is set that fires no later than the first of
- *   their deadlines. So each deadline is observed exactly, and starting a task sets a timer only
- *   where none is set.
+ * - While any task is not overdue, a timer is set that fires no later than the earliest deadline. So
+ *   each deadline is observed exactly, and starting a task sets a timer only if none is set.
  * - A task goes through the stages `running`, `reported`, `overdue` in this order, each once.
  */
 export class LimitSweep {
 	readonly #options: LimitSweepOptions;
-	/** The earliest that any task can reach a deadline after its start. */
+	/** The shortest time after its start at which a task can reach a deadline. */
 	readonly #firstMs: number;
 	#timer: Timer | undefined;
 
@@ -36,7 +35,7 @@ export class LimitSweep {
 		this.#firstMs = Math.min(options.reportAfterMs, options.limitMs);
 	}
 
-	/** Starts to watch a task, which `tasks` must return from now on. */
+	/** Starts watching a task, which `tasks` must return from now on. */
 	watch(task: Task): void {
 		task.startedMs = this.#options.clock.monotonic();
 		if (this.#timer === undefined) {
@@ -44,7 +43,7 @@ export class LimitSweep {
 		}
 	}
 
-	/** Cancels the timer, for when there is no work left. The next `watch` sets it again. */
+	/** Cancels the timer when no task is left. The next `watch` sets it again. */
 	cancel(): void {
 		this.#timer?.cancel();
 		this.#timer = undefined;
@@ -86,7 +85,7 @@ export class LimitSweep {
 		if (nextMs !== Number.POSITIVE_INFINITY) {
 			this.#arm(nextMs);
 		}
-		// Callbacks run last: they may start and end work.
+		// Callbacks run last: they may start and end tasks.
 		reported.forEach(onReport);
 		overdue.forEach(onLimit);
 	}

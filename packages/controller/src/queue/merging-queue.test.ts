@@ -137,7 +137,7 @@ describe("MergingQueue", () => {
 		expect(queue.state().live).toBe(1000);
 	});
 
-	it("takes live keys first, and a background key after fifteen of them", () => {
+	it("takes live keys first, and one background key per fifteen of them", () => {
 		const { queue } = queueOf<number>();
 		queue.add("background", 0, "background");
 		for (let at = 0; at < 30; at++) {
@@ -155,7 +155,7 @@ describe("MergingQueue", () => {
 		expect(taken(queue)).toMatchObject({ key: "y", item: 1 });
 	});
 
-	it("lets another key have its turn under a flood of one", () => {
+	it("does not starve other keys under a flood of one", () => {
 		const { queue } = queueOf<number>();
 		queue.add("flood", 0, "live");
 		const order: string[] = [];
@@ -182,7 +182,7 @@ describe("MergingQueue", () => {
 		expect(taken(queue)).toMatchObject({ key: "a", item: "second" });
 	});
 
-	it("tells how long the head has been waiting", () => {
+	it("reports how long the head has been waiting", () => {
 		const { clock, queue } = queueOf<string>();
 		queue.add("a", "item", "live");
 		clock.advance(70);

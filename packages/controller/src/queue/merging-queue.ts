@@ -3,38 +3,39 @@ import { DelayHeap } from "./delay-heap.ts";
 import { EntryList } from "./entry-list.ts";
 import { type Priority, QueueEntry } from "./queue-entry.ts";
 
-/** How full a queue is, in keys. */
+/** The number of keys in a queue, by state. */
 export interface QueueState {
 	/** Ready to be taken, of live priority. */
 	readonly live: number;
 	/** Ready to be taken, of background priority. */
 	readonly background: number;
-	/** Waiting for their time. */
+	/** Waiting for their due time. */
 	readonly delayed: number;
 	/** Taken and not done. */
 	readonly active: number;
-	/** Taken and put aside until they are released. */
+	/** Taken and held until they are released. */
 	readonly held: number;
 	/** The ready key that has waited longest, and for how many milliseconds. */
 	readonly oldest: { readonly key: string; readonly waitingMs: number } | undefined;
 }
 
-/** What a queue is made with. */
+/** The options of a queue. */
 export interface MergingQueueOptions<Item> {
 	readonly clock: Clock;
 	/** Delays of items that fail. */
 	readonly backoff: BackoffPolicy;
-	/** What is kept of two items of one key. Without it the later one. */
+	/** Merges two items of the same key. By default, the later one replaces the earlier one. */
 	readonly merge?: (earlier: Item, later: Item) => Item;
-	/** Called whenever there may be something to take; it must not take within the call. */
+	/** Called whenever a key may be ready; it must not call `take` itself. */
 	readonly onReady: () => void;
 }
 
-/** While both lists wait, one background entry is taken for this many live ones. */
-const liveInARow = 15;
+/** If both priorities are ready, one background entry is taken per this many live ones. */
+const livePerBackground = 15;
 
 /**
- * A queue of keys with an item each. A key is in it once, in one of four states:
+ * A queue of keys with one item each. Items that are added under a key that is queued already are merged
+ * (`merge`). A key is in the queue at most once, in one of four states:
  *
  *               add              take             done, nothing added meanwhile
  *   (absent) ─────────▶ ready ─────────▶ active ─────────────────────────────▶ (absent)
@@ -46,17 +47,16 @@ const liveInARow = 15;
  *       └───────────────────────────────────┴─▶ ready or delayed
  *
  * Invariants:
- * - A key that is active or held is never handed out: what is added to it meanwhile is kept in
- *   `again` (active) or merged (held).
- * - The item handed out is the merge of everything added since the key was last handed out, and of
- *   the item that failed then, if it did.
- * - Of an addition at once and one for later, the sooner wins; an event ends a backoff early, but
- *   the count of failures ends only with a success.
- * - Ready keys are taken in the order in which they became ready, live ones first, but one
- *   background key for 15 live ones; so a flood of one key delays another by one turn at most, and
- *   nothing starves.
- * - Exactly the delayed entries are in the heap, and one timer is set, for its head or sooner.
- * - It holds no more entries than there are distinct keys.
+ * - A key that is active or held is never taken: items added meanwhile are kept in `again` (active) or
+ *   merged (held).
+ * - The item taken is the merge of all items added since the key was last taken, and of the item that
+ *   failed then, if it did.
+ * - Of an immediate and a delayed addition, the earlier due time wins; an event ends a backoff early, but
+ *   the count of failures is reset only by a success.
+ * - Ready keys are taken in the order in which they became ready, live ones first, but one background key
+ *   per 15 live ones; so a flood of one key delays another by one turn at most, and no key starves.
+ * - The heap contains exactly the delayed entries, and one timer is set, for its head or earlier.
+ * - It has at most one entry per distinct key.
  */
 export class MergingQueue<Item> {
 	readonly #clock: Clock;
@@ -86,7 +86,7 @@ export class MergingQueue<Item> {
 		return this.#entries.size;
 	}
 
-	/** Whether nothing waits, now or for later, and nothing is active. */
+	/** Whether no key is in any state. */
 	get idle(): boolean {
 		return this.#entries.size === 0;
 	}
@@ -96,7 +96,7 @@ export class MergingQueue<Item> {
 		return this.#live.length + this.#background.length;
 	}
 
-	/** Adds an item, to be taken at once or, at the earliest, in `delayMs` milliseconds. */
+	/** Adds an item that can be taken after `delayMs` milliseconds, by default immediately. */
 	add(key: string, item: Item, priority: Priority, delayMs = 0): void {
 		if (this.#closed) {
 			return;
@@ -143,7 +143,7 @@ export class MergingQueue<Item> {
 	take(): QueueEntry<Item> | undefined {
 		const fromBackground =
 			this.#background.length > 0 &&
-			(this.#live.length === 0 || this.#liveTakenInARow >= liveInARow);
+			(this.#live.length === 0 || this.#liveTakenInARow >= livePerBackground);
 		this.#liveTakenInARow = fromBackground ? 0 : this.#liveTakenInARow + 1;
 		const entry = fromBackground ? this.#background.shift() : this.#live.shift();
 		if (entry !== undefined) {
@@ -168,7 +168,7 @@ export class MergingQueue<Item> {
 		this.#queueAt(entry, again.dueMs);
 	}
 
-	/** The active entry's work is done, and to be done again in `delayMs` milliseconds. */
+	/** The active entry's work is done, and is due again in `delayMs` milliseconds. */
 	doneUntil(entry: QueueEntry<Item>, delayMs: number): void {
 		const dueMs = this.#dueMs(delayMs);
 		if (entry.again === undefined) {
@@ -180,8 +180,8 @@ export class MergingQueue<Item> {
 	}
 
 	/**
-	 * The active entry's work failed: it comes back after its backoff, or at once if something
-	 * was added meanwhile. Answers the delay in milliseconds.
+	 * The active entry's work failed: it is due again after its backoff, or immediately if an item was
+	 * added meanwhile. Returns the delay in milliseconds.
 	 */
 	fail(entry: QueueEntry<Item>): number {
 		this.#active -= 1;
@@ -204,14 +204,14 @@ export class MergingQueue<Item> {
 		return Math.max(0, dueMs - this.#clock.monotonic());
 	}
 
-	/** Puts the active entry aside until its key is released. */
+	/** Holds the active entry until its key is released. */
 	hold(entry: QueueEntry<Item>): void {
 		entry.state = "held";
 		this.#active -= 1;
 		this.#held += 1;
 	}
 
-	/** Makes a held key ready again. Any other is left as it is. */
+	/** Makes a held key ready again. Has no effect on other keys. */
 	release(key: string): void {
 		const entry = this.#entries.get(key);
 		if (entry?.state === "held") {
@@ -221,8 +221,8 @@ export class MergingQueue<Item> {
 	}
 
 	/**
-	 * Makes a key active that is not in the queue yet, for work that is under way elsewhere; to be
-	 * ended by `done`.
+	 * Makes a key active that is not in the queue yet, for work that is running elsewhere; call `done` when
+	 * that work has ended.
 	 */
 	lock(key: string, item: Item): QueueEntry<Item> {
 		const entry = new QueueEntry(key, item, "background");
@@ -235,7 +235,7 @@ export class MergingQueue<Item> {
 		return entry;
 	}
 
-	/** Drops what is not active, and everything that is added from now on. */
+	/** Drops all keys that are not active, and all later additions. */
 	close(): void {
 		this.#closed = true;
 		this.#timer?.timer.cancel();
@@ -318,7 +318,7 @@ export class MergingQueue<Item> {
 		this.#onReady();
 	}
 
-	/** Sets the timer, unless one is set that fires no later than the head comes due. */
+	/** Sets the timer, unless one is set that fires no later than the head is due. */
 	#arm(): void {
 		const head = this.#delayed.first;
 		if (head === undefined || (this.#timer !== undefined && this.#timer.dueMs <= head.dueMs)) {

@@ -1,24 +1,24 @@
 import type { Scheduler } from "@plinth/runtime";
 
-/** How many steps a pump makes before timers and input of the process get their turn. */
+/** How many steps a pump makes before it yields to the event loop. */
 const stepsPerTurn = 256;
 
 /**
- * Makes steps while there are any, in turns: each begins on the scheduler, never within the call
- * that woke the pump. After many steps, in however many turns, without anything else of the process
- * having had its chance, the next turn waits for that: a backlog of a million steps, whose work may be
- * all microtasks, must not keep timers and sockets waiting.
+ * Makes steps while there are any, in turns. Each turn starts on the scheduler, never within the call that
+ * woke the pump. After many steps without yielding to the event loop, over any number of turns, the next
+ * turn yields first: a backlog of a million steps, which may consist of microtasks only, must not block
+ * timers and sockets.
  */
 export class Pump {
 	readonly #scheduler: Scheduler;
 	readonly #step: () => boolean;
-	/** A turn is scheduled or under way. */
+	/** Whether a turn is scheduled or running. */
 	#awake = false;
-	/** Steps since the process had its chance, as far as is known. */
+	/** Steps since the event loop last ran, as far as is known. */
 	#steps = 0;
-	#countingDown = false;
+	#resetScheduled = false;
 
-	/** `step` makes one step and answers whether it did. It must not throw. */
+	/** `step` makes one step, if there is one, and returns whether it did. It must not throw. */
 	constructor(scheduler: Scheduler, step: () => boolean) {
 		this.#scheduler = scheduler;
 		this.#step = step;
@@ -38,10 +38,10 @@ export class Pump {
 	}
 
 	readonly #turn = (): void => {
-		if (!this.#countingDown) {
-			this.#countingDown = true;
+		if (!this.#resetScheduled) {
+			this.#resetScheduled = true;
 			this.#steps = 0;
-			setImmediate(this.#hadItsChance);
+			setImmediate(this.#eventLoopRan);
 		}
 		while (this.#steps < stepsPerTurn) {
 			if (!this.#step()) {
@@ -53,13 +53,13 @@ export class Pump {
 		setImmediate(this.#turn);
 	};
 
-	readonly #hadItsChance = (): void => {
-		this.#countingDown = false;
+	readonly #eventLoopRan = (): void => {
+		this.#resetScheduled = false;
 		this.#steps = 0;
 	};
 }
 
-/** Lets timers and input of the process have their turn. */
+/** Yields to the event loop, so that timers and I/O can run. */
 export function yieldToEventLoop(): Promise<void> {
 	return new Promise((resolve) => setImmediate(resolve));
 }

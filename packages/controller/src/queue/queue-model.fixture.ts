@@ -6,7 +6,7 @@ interface ModelKey {
 	item: number;
 	priority: Priority;
 	where: "ready" | "delayed" | "active" | "held";
-	/** When ready: its place in the order of all keys that ever became ready. */
+	/** If ready: its position in the order of all keys that ever became ready. */
 	turn: number;
 	dueMs: number;
 	delayedTurn: number;
@@ -14,7 +14,7 @@ interface ModelKey {
 	added: { item: number; priority: Priority; dueMs: number } | undefined;
 }
 
-/** What a keyed queue of numbers (the larger is kept) must do, by scanning everything each time. */
+/** A naive model of a merging queue of numbers (the larger is kept), which scans all keys each time. */
 export class QueueModel {
 	nowMs = 0;
 	#keys: ModelKey[] = [];

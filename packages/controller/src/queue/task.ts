@@ -1,7 +1,7 @@
-/** How long a piece of work has been under way, against its limits. */
+/** Which time limits a task has exceeded. */
 export type TaskStage = "running" | "reported" | "overdue";
 
-/** One piece of work under way. Its signal is made when it is first asked for: most never are. */
+/** One run of some work for a key. Its signal is created on first access: most are never needed. */
 export class Task {
 	readonly key: string;
 	/** When it was started, on the monotonic clock. */
@@ -38,7 +38,7 @@ export class Task {
 		}
 	}
 
-	/** Resolves when the work has settled. To be asked for while it is under way. */
+	/** Resolves when the work has settled. Must be read before that. */
 	get ended(): Promise<void> {
 		this.#ended ??= Promise.withResolvers();
 		return this.#ended.promise;

@@ -29,7 +29,7 @@ const releasesOnAbort: Wrap = (work) => (task) =>
 
 /**
  * Runs work of random lengths, some of which heeds its signal and some of which ignores it, in an order
- * that the seed decides. Timers come late, as on a busy machine.
+ * that the seed decides. Timers fire late, as on a loaded machine.
  */
 async function simulate(seed: number, wrap: Wrap = (work) => work): Promise<Found> {
 	const random = seededRandom(seed);
@@ -70,13 +70,15 @@ async function simulate(seed: number, wrap: Wrap = (work) => work): Promise<Foun
 	async function work(item: number, task: Task): Promise<Outcome> {
 		const { key } = task;
 		if (active.has(key)) {
-			violations.push(`${key} is worked on twice at once`);
+			violations.push(`${key} is processed twice at a time`);
 		}
 		const startedMs = clock.monotonic();
 		active.set(key, startedMs);
 		const inTime = [...active.keys()].filter((each) => !overdue.has(each));
 		if (inTime.length > concurrency) {
-			violations.push(`${inTime.length} keys are worked on at once, of at most ${concurrency}`);
+			violations.push(
+				`${inTime.length} keys are processed concurrently, of at most ${concurrency}`,
+			);
 		}
 		await lengthOf(random, clock, task.signal);
 		active.delete(key);
@@ -139,7 +141,7 @@ function count(counts: Map<string, number>, key: string): void {
 }
 
 describe("time limits of work under a seeded scheduler", () => {
-	it("report and abort each piece of work once, and never let a key run twice at once", async () => {
+	it("report and abort each task once, and never process a key twice at a time", async () => {
 		const seen = { reports: 0, aborts: 0 };
 		for (let seed = 1; seed <= 60; seed++) {
 			const { violations, reports, aborts } = await simulate(seed);
@@ -156,6 +158,8 @@ describe("time limits of work under a seeded scheduler", () => {
 		for (let seed = 1; seed <= 60 && found.length === 0; seed++) {
 			found.push(...(await simulate(seed, releasesOnAbort)).violations);
 		}
-		expect(found.some((violation) => violation.endsWith("is worked on twice at once"))).toBe(true);
+		expect(found.some((violation) => violation.endsWith("is processed twice at a time"))).toBe(
+			true,
+		);
 	});
 });

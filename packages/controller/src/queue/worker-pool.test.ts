@@ -52,7 +52,7 @@ describe("WorkerPool", () => {
 		expect(worked).toEqual(["a"]);
 	});
 
-	it("fails an item by the backoff, to the millisecond, and delays no other", async () => {
+	it("delays a failed item by its backoff, to the millisecond, and no other item", async () => {
 		const calls: [string, number][] = [];
 		const { clock, pool } = poolOf({
 			work: async (item) => {
@@ -149,13 +149,13 @@ describe("WorkerPool", () => {
 		expect(starts).toEqual([0]);
 		expect(
 			failures.map(({ error, failures: count, delayMs }) => [`${error}`, count, delayMs]),
-		).toEqual([["TimeLimitError: a passed its time limit of 1000 ms and was aborted", 1, 5]]);
+		).toEqual([["TimeLimitError: a exceeded its time limit of 1000 ms and was aborted", 1, 5]]);
 		await clock.advanceAsync(1);
 		expect(starts).toEqual([0, 1_005]);
 		expect(pool.empty).toBe(true);
 	});
 
-	it("says why aborted work failed, also where the work rejects with an error of its own", async () => {
+	it("reports why aborted work failed, even if the work rejects with its own error", async () => {
 		const { clock, pool, failures } = poolOf({
 			work: (_, task) =>
 				new Promise((_resolve, reject) =>
@@ -229,7 +229,7 @@ describe("WorkerPool", () => {
 		expect(worked).toEqual(["b", "a"]);
 	});
 
-	it("keeps a locked key until the work elsewhere has ended", async () => {
+	it("keeps a key locked until the work elsewhere has ended", async () => {
 		const worked: string[] = [];
 		const { promise, resolve } = Promise.withResolvers<void>();
 		const { pool } = poolOf({
@@ -247,7 +247,7 @@ describe("WorkerPool", () => {
 		expect(worked).toEqual(["a"]);
 	});
 
-	it("gives other work of the process its turn during a long backlog", async () => {
+	it("yields to the event loop during a long backlog", async () => {
 		let worked = 0;
 		const { pool } = poolOf({
 			work: () => {
@@ -267,7 +267,7 @@ describe("WorkerPool", () => {
 		expect(worked).toBe(10_000);
 	});
 
-	it("tells those who add when there is room", async () => {
+	it("tells producers when there is room", async () => {
 		const { promise: gate, resolve } = Promise.withResolvers<Outcome>();
 		const { pool } = poolOf({ work: () => gate });
 		for (let at = 0; at < 10; at++) {

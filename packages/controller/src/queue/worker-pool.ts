@@ -5,88 +5,88 @@ import { Pump } from "./pump.ts";
 import type { Priority, QueueEntry } from "./queue-entry.ts";
 import { Task, type TaskStage } from "./task.ts";
 
-/** What comes of a piece of work that did not fail. */
+/** The outcome of work that did not fail. */
 export type Outcome =
 	| { readonly kind: "done" }
-	/** To be done again, `delayMs` milliseconds from now at the latest. */
+	/** The key is due again, at the latest in `delayMs` milliseconds. */
 	| { readonly kind: "again"; readonly delayMs: number };
 
-/** A failed piece of work, for the log. */
+/** Details of failed work, for the log. */
 export interface Failure {
 	readonly key: string;
 	readonly error: unknown;
-	/** Failures of the key in a row, this one included. */
+	/** Consecutive failures of the key, including this one. */
 	readonly failures: number;
-	/** When the key comes back, in milliseconds. */
+	/** In how many milliseconds the key is due again. */
 	readonly delayMs: number;
 }
 
-/** What a pool is made with. */
+/** The options of a worker pool. */
 export interface WorkerPoolOptions<Item> {
 	readonly runtime: Pick<Runtime, "clock" | "scheduler">;
 	readonly backoff: BackoffPolicy;
-	/** How many keys are worked on at once. */
+	/** How many keys are processed concurrently. */
 	readonly concurrency: number;
-	/** After how many milliseconds a piece of work is reported as still running. */
+	/** After how many milliseconds work is reported as still running. */
 	readonly reportAfterMs: number;
-	/** How long one piece of work may take, in milliseconds. */
+	/** The time limit of the work on one item, in milliseconds. */
 	readonly timeLimitMs: number;
 	readonly merge?: (earlier: Item, later: Item) => Item;
-	/** Does the work. What it throws or rejects with is a failure of this item and nothing else. */
+	/** Processes one item. An error is a failure of this item only. */
 	readonly work: (item: Item, task: Task, priority: Priority) => Outcome | Promise<Outcome>;
-	/** Whether the key must not be worked on before it is released. Asked each time it is its turn. */
+	/** Whether the key must be held until it is released. Called each time the key is taken. */
 	readonly mustWait?: (key: string) => boolean;
 	readonly onFailure: (failure: Failure) => void;
-	/** The work on the key has passed `reportAfterMs` and is still running. */
+	/** The work on the key has exceeded `reportAfterMs` and is still running. */
 	readonly onStillRunning: (work: RunningWork) => void;
-	/** The work on the key has passed its time limit. */
+	/** The work on the key has exceeded its time limit. */
 	readonly onOverdue: (key: string) => void;
 }
 
-/** A piece of work that has been running for longer than it should. */
+/** Work that has been running for longer than expected. */
 export interface RunningWork {
 	readonly key: string;
 	/** For how long it has been running, in milliseconds. */
 	readonly runningMs: number;
 }
 
-/** Past this many pieces of work that ignore their time limit, slots are no longer freed for others. */
+/** How many overdue tasks free their slot for another key. */
 const maxOverdue = 100;
 
-/** A piece of work was aborted because it took too long. */
+/** Work was aborted because it exceeded its time limit. */
 export class TimeLimitError extends Error {
 	override readonly name = "TimeLimitError";
 
 	constructor(key: string, limitMs: number, options?: ErrorOptions) {
-		super(`${key} passed its time limit of ${limitMs} ms and was aborted`, options);
+		super(`${key} exceeded its time limit of ${limitMs} ms and was aborted`, options);
 	}
 }
 
 /**
- * Works on the items of a keyed queue, up to `concurrency` keys at once.
+ * Processes the items of a merging queue, up to `concurrency` keys concurrently.
  *
- * Work that passes `reportAfterMs` is reported. Work that passes `timeLimitMs` is aborted: its signal
+ * Work that exceeds `reportAfterMs` is reported. Work that exceeds `timeLimitMs` is aborted: its signal
  * aborts, and it counts as failed with a `TimeLimitError` once it has settled, whatever it returns.
  *
  * Invariants:
- * - A key is never worked on twice at once. The key of work that ignores its signal stays active until
- *   that work has settled, however late; only then does its backoff begin.
- * - At most `concurrency` pieces of work are under way that are within their limit. Work past its limit
- *   gives its slot to another key, so that it does not starve the pool, but no more than `maxOverdue`
- *   pieces of it do: at most `concurrency + maxOverdue` are under way in all.
+ * - A key is never processed by two tasks at a time. The key of work that ignores its signal stays active
+ *   until that work has settled, however late; only then does its backoff begin.
+ * - At most `concurrency` tasks that are within their limit are running. An overdue task frees its slot for
+ *   another key, so that it does not starve the pool, but at most `maxOverdue` tasks do: at most
+ *   `concurrency + maxOverdue` are running in total.
  */
 export class WorkerPool<Item> {
 	readonly #options: WorkerPoolOptions<Item>;
 	readonly #queue: MergingQueue<Item>;
 	readonly #pump: Pump;
-	/** By key, in the order in which they were started. */
+	/** Running tasks by key, in the order in which they were started. */
 	readonly #tasks = new Map<string, Task>();
 	readonly #limits: LimitSweep;
-	/** Keys whose work is past its limit and has given up its slot. */
+	/** Keys whose task is overdue and has freed its slot. */
 	readonly #overdue = new Set<string>();
 	readonly #idle: (() => void)[] = [];
 	readonly #room: { readonly limit: number; readonly resolve: () => void }[] = [];
-	/** Tasks that hold a slot. */
+	/** The number of tasks that occupy a slot. */
 	#working = 0;
 	#stopped = false;
 
@@ -111,17 +111,17 @@ export class WorkerPool<Item> {
 		});
 	}
 
-	/** Adds an item, to be worked on at once or, at the earliest, in `delayMs` milliseconds. */
+	/** Adds an item that can be processed after `delayMs` milliseconds, by default immediately. */
 	add(key: string, item: Item, priority: Priority, delayMs = 0): void {
 		this.#queue.add(key, item, priority, delayMs);
 	}
 
-	/** The key need wait no longer. */
+	/** Releases a key that `mustWait` held. */
 	release(key: string): void {
 		this.#queue.release(key);
 	}
 
-	/** Keeps the key from being worked on until the promise, which never rejects, has settled. */
+	/** Locks the key until the promise, which must not reject, has settled. */
 	lock(key: string, item: Item, until: Promise<void>): void {
 		const entry = this.#queue.lock(key, item);
 		void until.then(() => {
@@ -130,7 +130,7 @@ export class WorkerPool<Item> {
 		});
 	}
 
-	/** Takes nothing from the queue any more, and drops what waits in it. */
+	/** Stops taking items from the queue, and drops the queued ones. */
 	stop(): void {
 		this.#stopped = true;
 		this.#queue.close();
@@ -140,28 +140,28 @@ export class WorkerPool<Item> {
 		}
 	}
 
-	/** Tells all work under way to abort. */
+	/** Aborts all running tasks. */
 	abort(reason: unknown): void {
 		for (const task of this.#tasks.values()) {
 			task.abort(reason);
 		}
 	}
 
-	/** Resolves when no work is under way, overdue work included. */
+	/** Resolves when no task is running, including overdue ones. */
 	idle(): Promise<void> {
 		return this.#tasks.size === 0
 			? Promise.resolve()
 			: new Promise((resolve) => this.#idle.push(resolve));
 	}
 
-	/** Whether nothing waits, now or for later, and nothing is under way. */
+	/** Whether nothing is queued, delayed or running. */
 	get empty(): boolean {
 		return this.#queue.idle;
 	}
 
 	/**
-	 * Resolves when fewer than that many keys are ready to be worked on; at once after `stop`. Those
-	 * who add from a source that can wait do it for this.
+	 * Resolves when fewer than `limit` keys are ready; immediately after `stop`. Producers that can wait
+	 * use it for back-pressure.
 	 */
 	room(limit: number): Promise<void> | undefined {
 		return this.#stopped || this.#queue.ready < limit
@@ -169,17 +169,17 @@ export class WorkerPool<Item> {
 			: new Promise((resolve) => this.#room.push({ limit, resolve }));
 	}
 
-	/** The work that is under way, by key, with its end. */
+	/** The end of each running task, by key. */
 	get working(): ReadonlyMap<string, Promise<void>> {
 		return new Map([...this.#tasks].map(([key, task]) => [key, task.ended]));
 	}
 
-	/** The keys whose work has passed its time limit. */
+	/** The keys whose work has exceeded its time limit. */
 	get overdue(): readonly string[] {
 		return this.#tasksFrom("overdue").map(({ key }) => key);
 	}
 
-	/** The work that has passed `reportAfterMs`, overdue work included; what has run longest comes first. */
+	/** Work that has exceeded `reportAfterMs`, including overdue work; the longest-running first. */
 	get stillRunning(): readonly RunningWork[] {
 		const nowMs = this.#options.runtime.clock.monotonic();
 		return this.#tasksFrom("reported", "overdue").map(({ key, startedMs }) => ({

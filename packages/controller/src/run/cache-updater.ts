@@ -5,9 +5,9 @@ import type { Change } from "../define/change.ts";
 import type { UndecodableResources } from "./undecodable.ts";
 
 /**
- * The one way of resources of a type into the cache of a run. What goes in is the shared object, whether
- * or not its data can be decoded (undecodable.ts); an insert that fails throws, and the run ends: the
- * cache would lack what the server has.
+ * Applies the changes of one type to the cache of a run. The cache stores the shared object, whether or
+ * not its data can be decoded (undecodable.ts). An insert that fails throws and ends the run, since the
+ * cache would lack a resource that the server has.
  */
 export class CacheUpdater {
 	readonly type: ResourceType;
@@ -20,21 +20,21 @@ export class CacheUpdater {
 		this.#undecodable = undecodable;
 	}
 
-	/** The cached resource of that name, shared. */
+	/** The cached resource of that name, as a shared object. */
 	get(id: ID): Resource | undefined {
 		return this.#cache.get(this.type, id)?.resource;
 	}
 
-	/** All cached resources, shared, as they are at the time of the call. */
+	/** All cached resources at the time of the call, as shared objects. */
 	*all(): Generator<Resource> {
 		for (const { resource } of this.#cache.iterate(this.type)) {
 			yield resource;
 		}
 	}
 
-	/** Puts a resource in the place of an earlier one, if there is one. */
+	/** Inserts a resource, or replaces the earlier one of that name. */
 	upsert(resource: Resource | undefined): Change {
-		const current = whole(this.type, resource);
+		const current = requireId(this.type, resource);
 		const previous = this.get(current.id);
 		this.#undecodable.forget(this.type, current.id);
 		this.#cache.insert(current);
@@ -43,16 +43,16 @@ export class CacheUpdater {
 			: { kind: "updated", previous, current };
 	}
 
-	/** Removes a resource. What is not cached is reported as it was sent. */
+	/** Removes a resource. If it is not cached, the change contains the resource of the event. */
 	delete(resource: Resource | undefined): Change {
-		const last = whole(this.type, resource);
+		const last = requireId(this.type, resource);
 		this.#undecodable.forget(this.type, last.id);
 		return { kind: "deleted", previous: this.#cache.delete(last) ?? last };
 	}
 
 	/**
-	 * Makes the cache hold exactly the snapshot, given by name: what differs is put in, what the
-	 * snapshot lacks is removed. Answers the changes; what is the same is none.
+	 * Makes the cache equal to a snapshot, given by name: inserts resources that differ and removes those
+	 * that the snapshot lacks. Returns the changes.
 	 */
 	replace(snapshot: ReadonlyMap<string, Resource>): Change[] {
 		const changes: Change[] = [];
@@ -72,16 +72,16 @@ export class CacheUpdater {
 }
 
 /** A resource with an ID. */
-export type WholeResource = Resource & { readonly id: ID };
+export type ResourceWithId = Resource & { readonly id: ID };
 
-/** @throws Error where a watch event lacks the resource, or the resource its ID. */
-export function whole(type: ResourceType, resource: Resource | undefined): WholeResource {
+/** @throws Error if a watch event lacks its resource, or the resource its ID. */
+export function requireId(type: ResourceType, resource: Resource | undefined): ResourceWithId {
 	if (!hasId(resource)) {
 		throw new Error(`watch of ${type.key} sent an event without a resource or without its ID`);
 	}
 	return resource;
 }
 
-function hasId(resource: Resource | undefined): resource is WholeResource {
+function hasId(resource: Resource | undefined): resource is ResourceWithId {
 	return resource?.id !== undefined;
 }

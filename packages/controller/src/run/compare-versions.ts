@@ -1,6 +1,6 @@
 /**
- * Orders versions, which are decimal numbers without leading zeros, of any length: negative where
- * `a` is the older, 0 where they are the same. The empty version is older than any.
+ * Compares versions, which are decimal numbers of any length without leading zeros: negative if `a` is
+ * older, 0 if they are equal. The empty version is older than any other.
  */
 export function compareVersions(a: string, b: string): number {
 	if (a.length !== b.length) {

@@ -11,11 +11,11 @@ import { Resync } from "./resync.ts";
 import { UndecodableResources } from "./undecodable.ts";
 import type { WorkScope } from "./work-context.ts";
 
-/** What a run consists of from its step 2 on; all of it is new with each run. */
+/** The components of a run from its step 2 on; each run has new ones. */
 export interface ControllerComponents {
 	readonly cache: Cache;
 	readonly undecodable: UndecodableResources;
-	/** By which types get into the cache: the managed one first. */
+	/** One per cached type, the managed one first. */
 	readonly updaters: readonly CacheUpdater[];
 	readonly reconciler: Reconciler;
 	/** By the key of the watched type. */
@@ -25,13 +25,13 @@ export interface ControllerComponents {
 	readonly resync: Resync | undefined;
 }
 
-/** What all pools of a run have in common. */
+/** The common interface of all pools of a run. */
 export type AnyPool = Pick<
 	WorkerPool<unknown>,
 	"stop" | "abort" | "idle" | "room" | "state" | "empty"
 >;
 
-/** Builds the cache and the queues of a run, all of them empty. */
+/** Creates the cache and the queues of a run, all of them empty. */
 export function createControllerComponents(
 	scope: WorkScope,
 	ownWrites: OwnWrites,
@@ -68,7 +68,7 @@ export function createControllerComponents(
 	return { cache, undecodable, updaters, reconciler, maps, events, resync };
 }
 
-/** All pools, that of the reconciles first. */
+/** All pools, that of the reconciler first. */
 export function poolsOf({ reconciler, maps, events }: ControllerComponents): readonly AnyPool[] {
 	return [reconciler.pool, ...[...maps.values(), ...events.values()].map(({ pool }) => pool)];
 }

@@ -28,7 +28,7 @@ describe("consume", () => {
 		await expect(consume(source(), never, async () => {})).rejects.toThrow("source is gone");
 	});
 
-	it("ends with the signal even where the source does not, and closes a source that can be", async () => {
+	it("ends with the signal even if the source does not, and closes a source that can be closed", async () => {
 		const stop = new AbortController();
 		let closed = false;
 		const source: AsyncIterable<number> = {

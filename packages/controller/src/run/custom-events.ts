@@ -1,6 +1,6 @@
 /**
- * Hands each event of a source on, one at a time, until the source or the signal ends. A source that
- * does not end with the signal is left where it is.
+ * Passes each event of a source to `onEvent`, one at a time, until the source ends or the signal aborts. A
+ * source that ignores the signal is abandoned.
  */
 export async function consume<Event>(
 	source: AsyncIterable<Event>,

@@ -6,10 +6,10 @@ import type { ControllerComponents } from "./components.ts";
 import { eventsPerTurn } from "./prime-cache.ts";
 import type { RunEnvironment } from "./run-environment.ts";
 
-/** While more keys than this are ready, whoever can wait adds no more. */
+/** While more keys than this are ready, producers that can wait add no more. */
 export const readyLimit = 10_000;
 
-/** What a change of the type, already in the cache, puts into the queues. */
+/** A callback that enqueues the requests for a change of the type, which the cache already contains. */
 export function enqueueOnChange(
 	{ reconciler, maps }: ControllerComponents,
 	{ controller, logger }: RunEnvironment,
@@ -33,9 +33,9 @@ export function enqueueOnChange(
 }
 
 /**
- * Queues everything that priming has cached, once, as if witnessed, with less priority than what
- * happens meanwhile. What has been deleted since is not: its deletion was witnessed. Watched types go
- * first, so that most of what they are mapped to is queued already when its own turn comes.
+ * Enqueues all primed resources once, as if they had been created, with a lower priority than changes that
+ * happen meanwhile. Resources deleted since then are skipped: their deletion was enqueued. Watched types
+ * come first, so that most managed resources are queued already when their own type is processed.
  */
 export async function enqueuePrimed(
 	{ cache, updaters, reconciler, maps }: ControllerComponents,
@@ -64,7 +64,7 @@ export async function enqueuePrimed(
 	}
 }
 
-/** A predicate that fails lets the change pass: a reconcile too many harms less than one too few. */
+/** If a predicate throws, the change counts as matched: an extra reconcile is safer than a missing one. */
 function guarded(when: ChangePredicate, type: ResourceType, logger: Logger): ChangePredicate {
 	return (change) => {
 		try {

@@ -5,24 +5,24 @@ import type { Logger } from "@plinth/runtime";
 import type { ResourceClient } from "../client/resource-client.ts";
 import type { Change } from "../define/change.ts";
 import { yieldToEventLoop } from "../queue/pump.ts";
-import { type CacheUpdater, whole } from "./cache-updater.ts";
+import { type CacheUpdater, requireId } from "./cache-updater.ts";
 import { watchAfter, watchSnapshot } from "./open-watch.ts";
 import { eventsPerTurn, versionOf, warnOfUnknown } from "./prime-cache.ts";
 
-/** What a follower tells, always after the cache has changed. */
+/** The cache to keep up to date, and callbacks that run after each change of it. */
 export interface Follower {
 	readonly client: ResourceClient;
 	readonly updater: CacheUpdater;
 	readonly logger: Logger;
 	/** The cache has changed. */
 	readonly onChange: (change: Change) => void;
-	/** The cache holds all commits of the type up to that version. */
+	/** The cache contains all commits of the type up to that version. */
 	readonly onVersion: (version: string) => void;
 }
 
 /**
- * Keeps the cache of one type up to date from a version on, for as long as the watch holds. Rejects
- * when it ends, for whatever reason: a run that goes on would act on a cache that has stopped.
+ * Keeps one type in the cache up to date from a version on, until the watch ends. Always rejects then,
+ * whatever the reason: a run that continued would act on a stale cache.
  */
 export async function followWatch(
 	follower: Follower,
@@ -44,8 +44,8 @@ export async function followWatch(
 }
 
 /**
- * Where the server can't resume: the snapshot is collected aside and then put into the cache in
- * one go, so that nobody sees a mixture of the two; what it lacks is deleted.
+ * Used if the server can't resume the watch: collects a new snapshot and then applies it to the cache in
+ * one step, so that readers never see a mixture of the two. Resources that it lacks are deleted.
  */
 async function followFromSnapshot(follower: Follower, signal: AbortSignal): Promise<never> {
 	const { client, updater } = follower;
@@ -56,12 +56,12 @@ async function followFromSnapshot(follower: Follower, signal: AbortSignal): Prom
 		const event = next.value;
 		switch (event.event.case) {
 			case "upsert": {
-				const resource = whole(updater.type, event.event.value.resource);
+				const resource = requireId(updater.type, event.event.value.resource);
 				snapshot.set(nameKey(resource.id), resource);
 				break;
 			}
 			case "delete":
-				snapshot.delete(nameKey(whole(updater.type, event.event.value.resource).id));
+				snapshot.delete(nameKey(requireId(updater.type, event.event.value.resource).id));
 				break;
 			case "endOfSnapshot":
 				updater.replace(snapshot).forEach(follower.onChange);

@@ -1,20 +1,20 @@
-/** How long things may take, in milliseconds. */
+/** Time limits of controllers, in milliseconds. */
 export interface ControllerLimits {
-	/** When controllers are stopped: how long reconciles may go on before they are told to abort. */
+	/** When controllers are stopped: how long reconciles may continue before they are aborted. */
 	readonly stopFinishMs: number;
-	/** How long reconciles, mappers and initializers have to end once they were told to abort. */
+	/** How long reconciles, mappers and initializers may take to end after they were aborted. */
 	readonly stopAbortMs: number;
-	/** How long a request may wait for the cache to see what was written for it. */
+	/** How long a request may wait for the cache to contain its own writes. */
 	readonly ownWritesMs: number;
-	/** After a run of this length, a failure is followed by a restart at once. */
+	/** A run that fails after at least this time is restarted without a delay. */
 	readonly healthyMs: number;
 	/** The delay before the restart after the first failure; each further one doubles it. */
 	readonly restartBaseMs: number;
-	/** What no delay before a restart exceeds. */
+	/** The maximum delay before a restart. */
 	readonly restartMaxMs: number;
 }
 
-/** What holds where nothing else is said. */
+/** The default limits. */
 export const defaultLimits: ControllerLimits = {
 	stopFinishMs: 5_000,
 	stopAbortMs: 5_000,

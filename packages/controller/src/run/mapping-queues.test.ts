@@ -89,7 +89,7 @@ describe("the mapping of a watched type", () => {
 		expect(new Set(reconciled)).toEqual(new Set(["blue:0"]));
 	});
 
-	it("queues all managed resources where too many versions wait for a mapper that fails", async () => {
+	it("enqueues all managed resources if too many versions are queued for a failing mapper", async () => {
 		await using bench = new TestBench();
 		bench.service.put(demo(Artist, "miles"));
 		bench.service.put(demo(Artist, "nina"));
@@ -119,7 +119,7 @@ describe("the mapping of a watched type", () => {
 		expect(reconciled).toEqual(["miles:1", "miles:0", "nina:1"]);
 	});
 
-	it("skips a resource that can't be decoded, and says so", async () => {
+	it("skips a resource that can't be decoded, and logs it", async () => {
 		await using bench = new TestBench();
 		const reconciled: string[] = [];
 		const controller = defineController({
@@ -144,7 +144,7 @@ describe("the mapping of a watched type", () => {
 		expect(reconciled).toEqual(["nina"]);
 	});
 
-	it("drops a request for another type than the managed one, with a warning", async () => {
+	it("drops a request for a type other than the managed one, with a warning", async () => {
 		await using bench = new TestBench();
 		const { controller, reconciled } = controllerWith(() => [
 			idOf(Label, "columbia"),
@@ -155,7 +155,7 @@ describe("the mapping of a watched type", () => {
 		await bench.settle();
 		expect(reconciled).toEqual(["miles:0"]);
 		expect(bench.messages("warn")).toEqual([
-			"dropped a request for another type than the managed one",
+			"dropped a request for a type other than the managed one",
 		]);
 		expect(bench.state("artist").reconciles.dropped).toBe(1);
 	});

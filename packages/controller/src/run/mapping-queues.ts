@@ -10,46 +10,46 @@ import type { Task } from "../queue/task.ts";
 import { type Outcome, type RunningWork, WorkerPool } from "../queue/worker-pool.ts";
 import type { RunEnvironment } from "./run-environment.ts";
 
-/** What the mapping queues of a run share. */
+/** The parts that all mapping queues of a run share. */
 export interface MappingScope {
 	readonly environment: RunEnvironment;
-	/** The context of one mapping; the mapper may be given the shared cache. */
+	/** Creates the context of one mapping, with the shared cache if the mapper is read-only. */
 	readonly context: (task: Task, readsOnly: boolean) => MapperContext;
 	readonly request: (id: ID, priority: Priority) => void;
 	/** Queues all managed resources. */
 	readonly requestAll: () => void;
-	/** A version of a watched resource can't be decoded. It may be an earlier one than the cached. */
+	/** A version of a watched resource can't be decoded. It may be older than the cached version. */
 	readonly onUndecodable: OnUndecodable;
 }
 
-/** How many mappers of one watch may wait for something at once. */
+/** How many mappers of one watch may be pending concurrently. */
 const concurrency = 4;
 
-/** What waits to be mapped under a key. */
+/** The queued versions of a resource. */
 interface Versions {
-	/** In the order in which they happened. */
+	/** Oldest first. */
 	readonly kept: readonly Resource[];
-	/** Whether versions in between were dropped, and nothing was queued for that yet. */
+	/** Whether versions in between were dropped, and this has not been compensated yet. */
 	hasGaps: boolean;
 }
 
 /**
- * Past this many versions of one resource, those in the middle are dropped, and all managed
- * resources are queued besides: any of them may have depended on what was dropped. The oldest and
- * the newest stay, since they alone lead to managed resources that are yet to be created.
+ * Beyond this many versions of one resource, those in the middle are dropped, and all managed resources
+ * are enqueued in addition: any of them may have depended on a dropped version. The oldest and the newest
+ * are kept, since only they can lead to managed resources that do not exist yet.
  */
 const maxVersions = 64;
 
-/** How many of the newest stay then: room for as many again before the next gap. */
+/** How many of the newest are kept then, which leaves room for as many again before the next gap. */
 const newestKept = 31;
 
 /**
  * The queue between a watched type and the requests that its mapper makes.
  *
- * A key's item is all versions of the resource since it was last mapped, from the one before the
- * first change. Each is mapped: what depended on a version in between may have been reconciled
- * with it. Since a failed item is put before what came later, and requests carry no more than an
- * ID, nothing of an old version can take the place of a newer one.
+ * The item of a key consists of all versions of the resource since it was last mapped, beginning with the
+ * one before the first change. Each is mapped: a resource that depended on an intermediate version may
+ * have been reconciled with it. Since a failed item precedes later ones, and requests contain nothing but
+ * an ID, data of an old version can't replace that of a newer one.
  */
 export class MappingQueue {
 	readonly #watch: ResourceWatch;
@@ -80,7 +80,7 @@ export class MappingQueue {
 		}
 	}
 
-	/** Queues a resource that was there when the run began. */
+	/** Queues a primed resource for mapping. */
 	addPrimed(resource: Resource): void {
 		if (resource.id !== undefined) {
 			const versions = { kept: [resource], hasGaps: false };
@@ -100,7 +100,7 @@ export class MappingQueue {
 		);
 	}
 
-	/** Maps one version. One that can't be decoded maps to nothing, if the mapper reads its data. */
+	/** Maps one version. If it can't be decoded and the mapper reads its data, it maps to nothing. */
 	#mapVersion(context: MapperContext, version: Resource): MapResult {
 		const skip = (error: unknown) => {
 			const { id } = version;
@@ -112,7 +112,7 @@ export class MappingQueue {
 		};
 		try {
 			const result = this.#watch.map(context, version);
-			// What a generator answers is read here, so that its failure shows here.
+			// A generator is read here, so that its error is caught here.
 			return result instanceof Promise ? result.catch(skip) : [...result];
 		} catch (error) {
 			return skip(error);
@@ -152,11 +152,11 @@ function poolOptions(scope: MappingScope, fields: Readonly<Record<string, string
 		onStillRunning: ({ key, runningMs }: RunningWork) =>
 			logger.warn({ ...fields, key, runningMs: Math.round(runningMs) }, "mapper is still running"),
 		onOverdue: (key: string) =>
-			logger.error({ ...fields, key }, "mapper passed its time limit and was aborted"),
+			logger.error({ ...fields, key }, "mapper exceeded its time limit and was aborted"),
 	};
 }
 
-/** Calls the mappers and requests what they answer, once all of them have; at once where none is awaited. */
+/** Calls the mappers and requests their results once all have returned; synchronously if none is async. */
 function requestEach(
 	mappers: readonly (() => MapResult)[],
 	request: (id: ID) => void,
@@ -166,17 +166,17 @@ function requestEach(
 		const result = map();
 		if (result instanceof Promise) {
 			const rest = mappers.slice(at + 1).map(async (other) => other());
-			return Promise.all([...ready, result, ...rest]).then((answers) =>
-				requestAnswers(answers, request),
+			return Promise.all([...ready, result, ...rest]).then((results) =>
+				requestAll(results, request),
 			);
 		}
 		ready.push(result);
 	}
-	return requestAnswers(ready, request);
+	return requestAll(ready, request);
 }
 
-function requestAnswers(answers: readonly Iterable<ID>[], request: (id: ID) => void): Outcome {
-	const ids = answers.flatMap((answer) => [...answer]);
+function requestAll(results: readonly Iterable<ID>[], request: (id: ID) => void): Outcome {
+	const ids = results.flatMap((result) => [...result]);
 	for (const id of ids) {
 		request(id);
 	}

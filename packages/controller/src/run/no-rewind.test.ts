@@ -29,8 +29,8 @@ function counter(seen: string[]) {
 	});
 }
 
-describe("a request whose own writes the cache has not seen", () => {
-	it("waits for the event, however long the watch stalls, and never acts on the past", async () => {
+describe("a request whose own writes are not in the cache yet", () => {
+	it("waits for the event, however long the watch stalls, and never acts on an old cache", async () => {
 		await using bench = new TestBench();
 		const seen: string[] = [];
 		await bench.start([counter(seen)]);
@@ -54,7 +54,7 @@ describe("a request whose own writes the cache has not seen", () => {
 		});
 	});
 
-	it("leaves other requests, and the worker slots, alone while it waits", async () => {
+	it("does not block other requests or occupy a worker slot while it waits", async () => {
 		await using bench = new TestBench();
 		const seen: string[] = [];
 		await bench.start([counter(seen)]);
@@ -113,12 +113,12 @@ describe("a request whose own writes the cache has not seen", () => {
 			},
 		});
 		await bench.start([controller]);
-		const unanswered = bench.service.shut("ack Write");
+		const unacknowledged = bench.service.shut("ack Write");
 		const stalled = bench.service.shut("live demo.v1.Album");
 		bench.service.put(demo(Artist, "miles"));
 		await bench.settle();
 		expect(bench.state("careless").run?.requests.active).toBe(1);
-		unanswered.open();
+		unacknowledged.open();
 		await bench.settle();
 		expect(bench.state("careless").run?.requests.held).toBe(1);
 		stalled.open();
@@ -145,7 +145,7 @@ describe("a request whose own writes the cache has not seen", () => {
 		expect(bench.state("elsewhere").ownWrites.noted).toBe(0);
 	});
 
-	it("goes on when a bookmark says that there is no event to wait for", async () => {
+	it("continues when a bookmark shows that there is no event to wait for", async () => {
 		await using bench = new TestBench();
 		const seen: string[] = [];
 		await bench.start([counter(seen)]);
@@ -187,11 +187,11 @@ describe("a request whose own writes the cache has not seen", () => {
 		expect(bench.clock.nextTimerMs()).toBeUndefined();
 	});
 
-	it("is not fooled by a write that outlives its run", async () => {
+	it("waits for a write that outlives its run", async () => {
 		await using bench = new TestBench();
 		const seen: string[] = [];
 		await bench.start([counter(seen)]);
-		const unanswered = bench.service.shut("ack Write");
+		const unacknowledged = bench.service.shut("ack Write");
 		bench.service.put(demo(Artist, "miles"));
 		await bench.settle();
 		expect(seen).toEqual(["miles:0"]);
@@ -204,14 +204,14 @@ describe("a request whose own writes the cache has not seen", () => {
 		expect(bench.state("counter").phase).toBe("running");
 		expect(bench.state("counter").leftBehind).toEqual(["demo.Artist/default/default/miles"]);
 		expect(seen).toEqual(["miles:0"]);
-		unanswered.open();
+		unacknowledged.open();
 		stalled.open();
 		await bench.settle();
 		expect(seen).toEqual(["miles:0", "miles:1", "miles:2", "miles:3"]);
 		expect(bench.state("counter").leftBehind).toEqual([]);
 	});
 
-	it("costs no wait when the cache keeps up", async () => {
+	it("does not wait if the cache keeps up", async () => {
 		await using bench = new TestBench();
 		const seen: string[] = [];
 		await bench.start([counter(seen)]);

@@ -1,26 +1,26 @@
 import type { Clock, Timer } from "@plinth/runtime";
 import { compareVersions } from "./compare-versions.ts";
 
-/** How often and how long keys waited for the cache to see their own writes. */
+/** How often and how long keys waited for the cache to contain their own writes. */
 export interface OwnWritesMetrics {
-	/** Writes that the cache had not seen when they were acknowledged. */
+	/** Writes that the cache did not contain when they were acknowledged. */
 	readonly noted: number;
-	/** Times that a key had to wait. */
+	/** How often a key had to wait. */
 	readonly waits: number;
-	/** How long they waited, all together, in milliseconds. */
+	/** The total waiting time, in milliseconds. */
 	readonly waitedMs: number;
 	/** The longest wait, in milliseconds. */
 	readonly longestWaitMs: number;
-	/** Keys that wait now. */
+	/** Keys that are waiting now. */
 	readonly waiting: number;
 }
 
-/** What the tracker is made with. */
+/** The options of the tracker. */
 export interface OwnWritesOptions {
 	readonly clock: Clock;
 	/** How long a key may wait, in milliseconds. */
 	readonly limitMs: number;
-	/** The cache has seen all writes of a key that waited. */
+	/** The cache contains all writes of a key that was waiting. */
 	readonly onCaughtUp: (key: string) => void;
 	/** A key has waited too long. */
 	readonly onLimit: (error: Error) => void;
@@ -31,41 +31,41 @@ interface Note {
 	readonly version: string;
 }
 
-/** What the cache knows of one type. */
+/** How far the cache of one type has progressed. */
 interface View {
 	/** All commits up to this version have been applied. */
 	version: string;
-	/** Writes that have not, oldest first. */
+	/** Writes that have not been applied, oldest first. */
 	readonly notes: Note[];
 }
 
 /**
- * Why no reconciler rewinds.
+ * Ensures that a reconcile never acts on a cache older than its own writes.
  *
- * Let a key's reconcile have written a resource of a watched type, and let the server have
- * acknowledged it with version V. The note is made before the reconcile's own call returns, and
- * the key stays active until all its calls have returned, so it is made before the key can be
- * handed out again. The watch of that type applies events to the cache in commit order, and tells
- * here the versions up to which it has applied everything. The key is handed out again only once
- * that version is V or newer, that is, when the cache holds the write or what replaced it.
+ * Suppose a reconcile has written a resource of a cached type, and the server has acknowledged the write
+ * with version V. The write is noted before the reconcile's call returns, and the key stays active until
+ * all its calls have returned, so the note exists before the key can be taken again. The watch of that
+ * type applies events to the cache in commit order, and reports the version up to which it has applied
+ * everything. The key is taken again only once that version is V or newer, that is, once the cache
+ * contains the write or a later version.
  *
- * A run begins by priming from snapshots that are not older than any acknowledged write, so the
- * views of a new run need no notes of the one before; but work that outlived its run may still
- * write, and its notes count against the views of the run that there is.
+ * A run primes its cache from snapshots that are not older than any acknowledged write, so the views of a
+ * new run need no notes of the previous one. But work that outlived its run may still write, and its notes
+ * apply to the views of the current run.
  *
- * Versions are of one storage and ordered; an event that ends a revision says so with its version,
- * and a bookmark says it where a revision had no event in view. So the wait ends without a timer;
- * the limit is for watches that are stuck.
+ * Versions come from one storage and are ordered. The last event of a revision carries its version, and a
+ * bookmark carries it if no event of the revision is in view. So the wait ends without a timer; the time
+ * limit is for stuck watches.
  *
- * When the cache keeps up, a write costs one comparison. The notes are no more than the writes
- * that the watches have not delivered yet, of keys that wait because of them.
+ * If the cache keeps up, a write costs one comparison. There are at most as many notes as writes that the
+ * watches have not delivered yet.
  */
 export class OwnWrites {
 	readonly #options: OwnWritesOptions;
 	readonly #views = new Map<string, View>();
 	/** The number of notes that each key waits for. */
 	readonly #behind = new Map<string, number>();
-	/** Since when keys have been waiting, on the monotonic clock: in the order in which they began. */
+	/** Since when keys have been waiting, on the monotonic clock; the longest-waiting first. */
 	readonly #waiting = new Map<string, number>();
 	#timer: Timer | undefined;
 	#noted = 0;
@@ -78,8 +78,8 @@ export class OwnWrites {
 	}
 
 	/**
-	 * Forgets all views and notes: a new cache of these families is about to be primed, or none.
-	 * Until it is primed, it has seen nothing of them.
+	 * Drops all views and notes: a new cache of these families, if any, is about to be primed. Until then
+	 * it contains nothing of them.
 	 */
 	restart(families: Iterable<string>): void {
 		this.#views.clear();
@@ -92,7 +92,7 @@ export class OwnWrites {
 		this.#timer = undefined;
 	}
 
-	/** The cache holds everything of the family that was committed up to that version. */
+	/** The cache contains all commits of the family up to that version. */
 	advance(family: string, version: string): void {
 		const view = this.#views.get(family);
 		if (view === undefined || compareVersions(version, view.version) <= 0) {
@@ -104,7 +104,7 @@ export class OwnWrites {
 		}
 	}
 
-	/** The server has acknowledged, with that version, a write that the key caused. */
+	/** The server has acknowledged, with that version, a write by the key's reconcile. */
 	note(key: string, family: string, version: string): void {
 		const view = this.#views.get(family);
 		if (view === undefined || compareVersions(version, view.version) <= 0) {
@@ -119,7 +119,7 @@ export class OwnWrites {
 		this.#noted += 1;
 	}
 
-	/** Whether the key must wait; if so, `onCaughtUp` is called for it. */
+	/** Whether the key must wait; if so, `onCaughtUp` will be called for it. */
 	mustWait(key: string): boolean {
 		if (!this.#behind.has(key)) {
 			return false;
@@ -175,7 +175,7 @@ export class OwnWrites {
 		this.#options.onCaughtUp(key);
 	}
 
-	/** One timer, for the key that has waited longest when it was set. */
+	/** Sets one timer, for the key that has been waiting longest. */
 	#arm(): void {
 		const [oldest] = this.#waiting;
 		if (this.#timer !== undefined || oldest === undefined) {

@@ -1,13 +1,12 @@
 /**
- * Where a controller is. A run goes through the second line, and from any of its phases to
- * `stopping`:
+ * The phase of a controller. A run passes through the phases of the second line, and can enter `stopping`
+ * from any of them:
  *
  *   created ─▶ waiting-for-lease ─▶
  *              initializing ─▶ priming ─▶ running ─▶ stopping
  *          ─▶ stopped, or backing-off ─▶ waiting-for-lease or initializing again
  *
- * Only in `running` do mappers and reconcilers run, and it is entered only when all priming watches
- * have ended.
+ * Mappers and reconcilers run only in `running`, which is entered when all priming watches have ended.
  */
 export type Phase =
 	| "created"

@@ -5,12 +5,12 @@ import { yieldToEventLoop } from "../queue/pump.ts";
 import type { CacheUpdater } from "./cache-updater.ts";
 import { watchSnapshot } from "./open-watch.ts";
 
-/** How many events are handled before timers and input of the process get their turn. */
+/** How many events are handled before yielding to the event loop. */
 export const eventsPerTurn = 1024;
 
 /**
- * Fills the cache with one type from a snapshot, and answers the snapshot's version. Nothing but the
- * cache learns of what is in it.
+ * Fills the cache with the resources of one type from a snapshot, and returns the version of the snapshot.
+ * Nothing is enqueued for them yet.
  */
 export async function primeCache(
 	client: ResourceClient,
@@ -49,7 +49,7 @@ export async function primeCache(
 	throw new Error(`watch of ${updater.type.key} ended before its snapshot did`);
 }
 
-/** @throws Error where a snapshot ends without saying which one it was: nothing could follow it. */
+/** @throws Error if a snapshot ends without a version: a watch could not be resumed after it. */
 export function versionOf(endOfSnapshot: WatchEvent, updater: CacheUpdater): string {
 	if (endOfSnapshot.version === "") {
 		throw new Error(`watch of ${updater.type.key} ended its snapshot without a version`);
@@ -57,7 +57,7 @@ export function versionOf(endOfSnapshot: WatchEvent, updater: CacheUpdater): str
 	return endOfSnapshot.version;
 }
 
-/** Says that an event is skipped, as a later version of the service may send others. */
+/** Logs a skipped event of an unknown kind, which a later version of the service may send. */
 export function warnOfUnknown(event: WatchEvent, updater: CacheUpdater, logger: Logger): void {
 	const version = event.version;
 	logger.warn({ type: updater.type.key, version }, "skipped a watch event of an unknown kind");

@@ -42,10 +42,10 @@ describe("the time limits of reconciles", () => {
 		expect(controllers[0]?.overdue).toEqual([]);
 
 		await bench.advance(210_000);
-		expect(bench.messages("error")).toEqual(["reconcile passed its time limit and was aborted"]);
+		expect(bench.messages("error")).toEqual(["reconcile exceeded its time limit and was aborted"]);
 		const failed = bench.log.find(({ message }) => message === "reconcile failed");
 		expect(`${failed?.fields.err}`).toBe(
-			`TimeLimitError: ${key} passed its time limit of 300000 ms and was aborted`,
+			`TimeLimitError: ${key} exceeded its time limit of 300000 ms and was aborted`,
 		);
 		expect(bench.state("slow").reconciles).toMatchObject({ succeeded: 0, failed: 1, overdue: 1 });
 		await bench.advance(5);

@@ -1,14 +1,14 @@
-/** What has come of a controller's reconciles, over all of its runs. */
+/** Counts of a controller's reconciles, over all of its runs. */
 export interface ReconcileCounts {
 	readonly succeeded: number;
 	readonly failed: number;
-	/** Passed the time limit; what comes of them in the end counts as well. */
+	/** Exceeded the time limit; they are also counted as failed when they end. */
 	readonly overdue: number;
-	/** Requests for another type than the managed one. */
+	/** Requests for a type other than the managed one. */
 	readonly dropped: number;
-	/** How long those that have ended took, all together, in milliseconds. */
+	/** The total duration of those that have ended, in milliseconds. */
 	readonly totalMs: number;
-	/** How long the longest took, in milliseconds. */
+	/** The duration of the longest, in milliseconds. */
 	readonly longestMs: number;
 }
 

@@ -8,10 +8,10 @@ import type { OwnWrites } from "./own-writes.ts";
 import type { UndecodableResources } from "./undecodable.ts";
 import { WorkContext, type WorkScope } from "./work-context.ts";
 
-/** What comes of a request that is not reconciled: it is not tried again before something changes. */
+/** The outcome of a skipped request: it is not retried before something changes. */
 const skipped: Outcome = { kind: "done" };
 
-/** What a reconciler is made with. */
+/** The options of a reconciler. */
 export interface ReconcilerOptions {
 	readonly scope: WorkScope;
 	readonly cache: Cache;
@@ -20,8 +20,8 @@ export interface ReconcilerOptions {
 }
 
 /**
- * The requests of a run, and the calls of the controller's `reconcile` for them. A request is held
- * while the cache has not seen what was written for it (own-writes.ts). One whose resource can't be
+ * The queue of requests of a run, and the calls of the controller's `reconcile` for them. A request is held
+ * while the cache does not contain its own writes (own-writes.ts). A request for a resource that can't be
  * decoded is skipped (undecodable.ts).
  */
 export class Reconciler {
@@ -61,12 +61,12 @@ export class Reconciler {
 			onOverdue: (key) => {
 				tally.overdue();
 				const limitMs = controller.reconcileLimitMs;
-				logger.error({ key, limitMs }, "reconcile passed its time limit and was aborted");
+				logger.error({ key, limitMs }, "reconcile exceeded its time limit and was aborted");
 			},
 		});
 	}
 
-	/** The queue and the work; what goes in comes by `enqueue` and `request`. */
+	/** The worker pool; use `enqueue` and `request` to add to it. */
 	get pool(): Omit<WorkerPool<ID>, "add" | "lock" | "release"> {
 		return this.#pool;
 	}
@@ -76,7 +76,7 @@ export class Reconciler {
 		this.#pool.add(nameKey(id), id, priority);
 	}
 
-	/** Queues what a mapper asked for, with the units of tenancy that it left out. */
+	/** Queues a request of a mapper, and fills in the units of tenancy that it omits. */
 	request(id: ID, priority: Priority): void {
 		const { controller, logger, tally } = this.#scope.environment;
 		const { manages } = controller;
@@ -84,27 +84,27 @@ export class Reconciler {
 			tally.dropped();
 			logger.warn(
 				{ request: displayName(id), manages: manages.key },
-				"dropped a request for another type than the managed one",
+				"dropped a request for a type other than the managed one",
 			);
 			return;
 		}
 		this.enqueue(idOf(manages, id.name, id.tenancy, id.uid), priority);
 	}
 
-	/** The cache has seen what was written for the key. */
+	/** The cache contains all writes of the key. */
 	release(key: string): void {
 		this.#pool.release(key);
 	}
 
-	/** Leaves a key alone until the work of an earlier run on it has ended. */
+	/** Locks a key until the work of an earlier run on it has ended. */
 	lock(key: string, until: Promise<void>): void {
 		const { manages } = this.#scope.environment.controller;
 		this.#pool.lock(key, idOf(manages, ""), until);
 	}
 
 	/**
-	 * Whether the cached resource, if there is one, can be decoded. One that can't is not reconciled: its
-	 * desired state is unknown, and it is not deleted. Its next version is queued again.
+	 * Whether the cached resource, if any, can be decoded. Otherwise it is not reconciled: its desired state
+	 * is unknown, and it is not deleted. Its next version is enqueued again.
 	 */
 	#canBeDecoded(id: ID): boolean {
 		const { manages } = this.#scope.environment.controller;
@@ -137,7 +137,7 @@ export class Reconciler {
 		}
 	}
 
-	/** The ID to hand over: of the cached incarnation, or of the newest that was asked for. */
+	/** The ID for the reconcile: of the cached incarnation or, if none, of the newest requested one. */
 	#newest(queued: ID): ID {
 		const { manages } = this.#scope.environment.controller;
 		const cached = this.#cache.get(manages, queued)?.resource.id;
@@ -145,7 +145,7 @@ export class Reconciler {
 	}
 }
 
-/** Uids are ULIDs: the later made is the greater. Of the same the later asked for. */
+/** Uids are ULIDs, so a later one is greater. Of equal uids, the later request wins. */
 function newestId(earlier: ID, later: ID): ID {
 	return later.uid >= earlier.uid ? later : earlier;
 }

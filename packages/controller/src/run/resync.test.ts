@@ -43,7 +43,7 @@ describe("Resync", () => {
 		expect((times[1] ?? 0) - (times[0] ?? 0)).toBe(8 * hour);
 	});
 
-	it("takes in what was created when the next round begins", () => {
+	it("includes newly created resources in the next round", () => {
 		const { clock, ids, due, resync } = setUp(0);
 		resync.start();
 		clock.advance(hour);

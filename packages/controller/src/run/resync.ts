@@ -1,32 +1,32 @@
 import type { ID } from "@plinth/proto";
 import type { Clock, Timer } from "@plinth/runtime";
 
-/** What a resync is made with. */
+/** The options of a resync. */
 export interface ResyncOptions {
 	readonly clock: Clock;
-	/** How often each resource comes up, in milliseconds. */
+	/** The interval at which each resource is due, in milliseconds. */
 	readonly periodMs: number;
 	/** All managed resources that are cached. */
 	readonly all: () => ID[];
-	/** A resource has come up; it may have been deleted since. */
+	/** A resource is due; it may have been deleted since. */
 	readonly onDue: (id: ID) => void;
 }
 
-/** Steps are at least this long, however many resources there are. */
+/** The minimum length of a step, for any number of resources. */
 const minStepMs = 1_000;
-/** Steps are at most this long, so that one resource comes up in time as well. */
+/** The maximum length of a step, so that a single resource is due in time, too. */
 const maxStepMs = 60_000;
 
 /**
- * Brings up all managed resources, spread evenly over a period, and then again. A round goes over
- * those that are cached at its start; what is created later, and so reconciled then, joins the
+ * Reports all managed resources as due, spread evenly over a period, in repeated rounds. A round covers the
+ * resources that are cached at its start; resources created later, which are reconciled then, join the
  * next round.
  */
 export class Resync {
 	readonly #options: ResyncOptions;
 	#round: readonly ID[] = [];
 	#startedMs = 0;
-	/** How many of the round have come up. */
+	/** How many resources of the round have been due. */
 	#done = 0;
 	#timer: Timer | undefined;
 

@@ -4,15 +4,15 @@ import type { Controller } from "../define/controller.ts";
 import type { ControllerLimits } from "./limits.ts";
 import type { ReconcileTally } from "./reconcile-tally.ts";
 
-/** What all runs of a controller share. */
+/** The parts that all runs of a controller share. */
 export interface RunEnvironment {
 	readonly controller: Controller;
-	/** For watches: answers the shared objects. */
+	/** For watches: returns shared objects. */
 	readonly client: ResourceClient;
-	/** For the controller's own code: copies both ways. */
+	/** For the controller's code: copies requests and responses. */
 	readonly cloningClient: ResourceClient;
 	readonly runtime: Runtime;
-	/** Carries the controller's name. */
+	/** Adds the controller's name to each line. */
 	readonly logger: Logger;
 	readonly limits: ControllerLimits;
 	readonly tally: ReconcileTally;

@@ -18,58 +18,58 @@ import { settlesWithin } from "./settles-within.ts";
 import type { UndecodableState } from "./undecodable.ts";
 import { WorkContext, type WorkScope } from "./work-context.ts";
 
-/** Why a run has ended. */
+/** Why a run ended. */
 export type RunEnd =
 	| { readonly kind: "stopped" }
 	| { readonly kind: "lease-lost" }
 	| { readonly kind: "failed"; readonly error: unknown };
 
-/** What one run is made with. */
+/** The options of one run. */
 export interface RunOptions {
 	readonly environment: RunEnvironment;
 	readonly ownWrites: OwnWrites;
 	/** Ends the run gracefully. */
 	readonly stop: AbortSignal;
-	/** The lease that the run holds: its end ends the run at once. */
+	/** The lease that the run holds: losing it ends the run immediately. */
 	readonly lease: { readonly signal: AbortSignal; readonly fence: Fence } | undefined;
-	/** Keys that an earlier run is still working on, with the end of that work. */
+	/** Keys that an earlier run is still processing, with the end of that work. */
 	readonly locked: ReadonlyMap<string, Promise<void>>;
 	readonly onPhase: (phase: Phase) => void;
 }
 
-/** What there is in a run's queues and cache. */
+/** The state of a run's queues and cache. */
 export interface RunState {
 	readonly requests: QueueState;
 	/** The mapping queues, by watched type or by name of a custom watch. */
 	readonly mappings: Readonly<Record<string, QueueState>>;
 	readonly cached: readonly TypeStats[];
-	/** Reconciles that run for longer than `reconcileReportMs`; what has run longest comes first. */
+	/** Reconciles that have been running for longer than `reconcileReportMs`, the longest-running first. */
 	readonly stillRunning: readonly RunningWork[];
-	/** Keys whose reconcile has passed its time limit and has not ended. */
+	/** Keys whose reconcile has exceeded its time limit and has not ended. */
 	readonly overdue: readonly string[];
 	/** Cached resources that can't be decoded. */
 	readonly undecodable: UndecodableState;
 }
 
 /**
- * One life of a controller, in five steps:
+ * One run of a controller, in five steps:
  *
  * 1. Initialize.
- * 2. Build the cache, new and empty. (An earlier run's cache is never used again.)
- * 3. Prime: a watch per type, all at once; their snapshots go into the cache, and nowhere else.
- *    Queues exist, but nothing is in them, and nothing puts anything there.
- * 4. Run, when the last priming watch has ended: a watch per type, resumed after the version of its
- *    snapshot. Everything cached is queued.
- * 5. From then on, each event goes into the cache, then into a queue.
+ * 2. Create the cache, new and empty. (The cache of an earlier run is never reused.)
+ * 3. Prime: open a watch per type, concurrently; their snapshots fill the cache. The queues exist, but
+ *    stay empty.
+ * 4. Run, once the last priming watch has ended: open a watch per type, resumed after the version of its
+ *    snapshot. All cached resources are enqueued.
+ * 5. From then on, each event is applied to the cache and then enqueued.
  *
- * The first thing that ends it decides how: a stop lets reconciles finish; a failure aborts them; a
- * lost lease aborts them and refuses their writes. When `run` has resolved, nothing of it goes on but
- * work that ignores its signal (`leftovers`), and that can't write any more.
+ * The first event that ends the run determines how: a stop lets reconciles finish; a failure aborts them; a
+ * lost lease aborts them and refuses their writes. After `run` has resolved, only work that ignores its
+ * signal (`leftovers`) may still be running, and its writes are refused.
  */
 export class Run {
 	readonly #options: RunOptions;
 	readonly #ending = Promise.withResolvers<RunEnd>();
-	/** Resolves when the lease is lost, also when the run is ending already. */
+	/** Resolves when the lease is lost, even if the run is already ending. */
 	readonly #lost = Promise.withResolvers<void>();
 	/** Ends watches, sources and the initializer. */
 	readonly #watching = new AbortController();
@@ -104,7 +104,7 @@ export class Run {
 		this.#spawn(this.#start());
 		const end = await this.#ending.promise;
 		this.#endedAtMs = this.#options.environment.runtime.clock.monotonic();
-		await this.#windDown(end);
+		await this.#shutDown(end);
 		for (const remove of unlisten) {
 			remove();
 		}
@@ -116,17 +116,17 @@ export class Run {
 		this.#ending.resolve({ kind: "failed", error });
 	}
 
-	/** The cache has seen what was written for the key. */
+	/** The cache contains all writes of the key. */
 	release(key: string): void {
 		this.#components?.reconciler.release(key);
 	}
 
-	/** When its end was decided, on the monotonic clock; what it took to wind down is not life. */
+	/** When it was decided to end the run, on the monotonic clock; excludes the time to shut down. */
 	get endedAtMs(): number | undefined {
 		return this.#endedAtMs;
 	}
 
-	/** Reconciles that ignore their signal, by key, with their end. */
+	/** The end of each reconcile that ignores its signal, by key. */
 	get leftovers(): ReadonlyMap<string, Promise<void>> {
 		return this.#components?.reconciler.pool.working ?? new Map();
 	}
@@ -238,12 +238,12 @@ export class Run {
 		}
 	}
 
-	/** Runs something beside the rest; its failure ends the run. */
+	/** Runs work in the background; its failure ends the run. */
 	#spawn(work: Promise<void>): void {
 		this.#background.push(work.catch((error: unknown) => this.fail(error)));
 	}
 
-	async #windDown(end: RunEnd): Promise<void> {
+	async #shutDown(end: RunEnd): Promise<void> {
 		const { environment, onPhase } = this.#options;
 		const { limits, logger, runtime } = environment;
 		const { clock } = runtime;
@@ -273,7 +273,7 @@ export class Run {
 	}
 }
 
-/** Calls back when the signal, which has not, aborts. Answers how to stop listening. */
+/** Calls back when the signal, which must not have aborted yet, aborts. Returns a function that stops listening. */
 function listen(signal: AbortSignal | undefined, onAbort: () => void): () => void {
 	signal?.addEventListener("abort", onAbort, { once: true });
 	return () => signal?.removeEventListener("abort", onAbort);

@@ -1,6 +1,6 @@
 import type { Clock } from "@plinth/runtime";
 
-/** Waits for the promise, but no longer than that; answers whether it has settled. */
+/** Waits for the promise for at most `limitMs`; returns whether it has settled. */
 export async function settlesWithin(
 	clock: Clock,
 	limitMs: number,

@@ -47,7 +47,7 @@ function parse(value: string): Summary {
 	return { sequence: Number(sequence), content };
 }
 
-/** Computes the labels; on one server, never the same one twice at once. */
+/** Computes the labels; on one server, never the same one concurrently. */
 function summaryController(violations: string[]) {
 	const calls = new Set<string>();
 	return defineController({
@@ -58,7 +58,7 @@ function summaryController(violations: string[]) {
 		watches: [watch(Album, { map: mapOwner }), watch(Label, { map: sameNameAs(Artist) })],
 		async reconcile(context, { id }) {
 			if (calls.has(id.name)) {
-				violations.push(`${id.name} is reconciled twice at once`);
+				violations.push(`${id.name} is reconciled twice at a time`);
 			}
 			calls.add(id.name);
 			try {
@@ -134,13 +134,13 @@ export async function simulate(
 	user.relent();
 	for (let quiet = 0, round = 0; quiet < 3; round++) {
 		if (round > 1_000) {
-			violations.push("the controller did not come to rest");
+			violations.push("the controller did not become idle");
 			break;
 		}
-		const isBusy = await scheduler.runSome(1_000);
+		const hasWork = await scheduler.runSome(1_000);
 		await clock.advanceAsync(5_000);
 		const isAtRest = managers.some((manager) => rests(manager.state()));
-		quiet = !isBusy && isAtRest ? quiet + 1 : 0;
+		quiet = !hasWork && isAtRest ? quiet + 1 : 0;
 	}
 	violations.push(...differences(service));
 	const states = managers.flatMap((manager) => manager.state().controllers);

@@ -44,7 +44,7 @@ function withoutPriming(client: ResourceClient): ResourceClient {
 	};
 }
 
-/** A client whose answers don't say what was written, so that there is nothing to wait for. */
+/** A client whose responses lack the version of the write, so that there is nothing to wait for. */
 function withoutVersions(client: ResourceClient): ResourceClient {
 	return {
 		...client,
@@ -70,7 +70,7 @@ function withoutFence(client: ResourceClient): ResourceClient {
 }
 
 describe("a controller under a seeded scheduler", () => {
-	it("ends up where its inputs say, and never acts on a past older than its own writes", async () => {
+	it("converges to the state that its inputs determine, and never acts on a cache older than its own writes", async () => {
 		let waits = 0;
 		let restarts = 0;
 		for (let seed = 1; seed <= seeds; seed++) {

@@ -114,7 +114,7 @@ describe("the start of a run", () => {
 		expect(bench.state("artist").run?.cached[0]?.size).toBe(1);
 	});
 
-	it("takes a failing initializer for a failed start", async () => {
+	it("treats a failing initializer as a failed start", async () => {
 		await using bench = new TestBench();
 		let attempts = 0;
 		const { controller } = recorder({
@@ -150,7 +150,7 @@ describe("the start of a run", () => {
 		expect(reconciled.at(-1)).toMatch(/^miles:$/);
 	});
 
-	it("starts from a fresh snapshot where the server can't resume, and removes what it lacks", async () => {
+	it("starts from a new snapshot if the server can't resume, and removes resources that it lacks", async () => {
 		await using bench = new TestBench();
 		const { miles } = fill(bench);
 		const slow = bench.service.shut("snapshot demo.v1.Label");
@@ -216,7 +216,7 @@ describe("the start of a run", () => {
 		expect(reconciled.sort()).toEqual(["miles:Kind of Blue", "nina:"]);
 	});
 
-	it("ends the run when an insert fails, and says of what", async () => {
+	it("ends the run when an insert fails, and names the resource", async () => {
 		await using bench = new TestBench();
 		const picky = referenceIndex("picky", Album, ({ data }) => {
 			if (data.value === "bad") {

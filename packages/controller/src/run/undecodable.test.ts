@@ -73,7 +73,7 @@ describe("a controller whose types can't decode what is stored", () => {
 		expect(controllers[0]?.undecodable).toMatchObject({ count: 2, errors: reported?.errors });
 	});
 
-	it("is not told that the resource is deleted, and goes on with the next version of it", async () => {
+	it("does not see the resource as deleted, and continues with its next version", async () => {
 		await using bench = new TestBench();
 		bench.service.put(demo(Artist, "nina", "piano"));
 		const { controller, reconciled } = recorder();

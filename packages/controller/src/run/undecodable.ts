@@ -2,7 +2,7 @@ import type { ID } from "@plinth/proto";
 import { type DecodeError, nameKey, type ResourceType } from "@plinth/resource";
 import type { Logger } from "@plinth/runtime";
 
-/** How many errors are reported one by one; beyond it there is their count. */
+/** How many errors are reported individually. */
 const maxReported = 10;
 
 /** A report on cached resources whose data their type can't decode. */
@@ -13,11 +13,11 @@ export interface UndecodableState {
 }
 
 /**
- * The cached resources of a run whose data their type can't decode, as far as the run has met them.
+ * The cached resources of a run whose data could not be decoded when the run tried to.
  *
- * Such a resource is in the cache under its name, so that nobody takes it for deleted, and reading its
- * data throws its DecodeError. Indexes that need its data leave it out, mappers are not called for it,
- * and it is not reconciled: until it is written again, which ends its entry here.
+ * Such a resource is in the cache under its name, so that it is not mistaken for deleted, and reading its
+ * data throws the DecodeError. Indexes that need its data omit it, mappers are not called for it, and it is
+ * not reconciled, until it is written again, which removes it from this set.
  */
 export class UndecodableResources {
 	readonly #logger: Logger;
@@ -28,7 +28,7 @@ export class UndecodableResources {
 		this.#logger = logger;
 	}
 
-	/** Notes a resource. It is logged once for each version of it that was cached. */
+	/** Adds a resource. It is logged once for each cached version. */
 	note(type: ResourceType, id: ID, error: DecodeError): void {
 		const key = keyOf(type, id);
 		if (!this.#errors.has(key)) {
@@ -40,7 +40,7 @@ export class UndecodableResources {
 		}
 	}
 
-	/** Forgets a resource: another version of it is cached, or none. */
+	/** Removes a resource: another version of it is cached, or none. */
 	forget(type: ResourceType, id: ID): void {
 		if (this.#errors.size > 0) {
 			this.#errors.delete(keyOf(type, id));

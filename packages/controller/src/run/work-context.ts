@@ -18,7 +18,7 @@ import type { Task } from "../queue/task.ts";
 import { withFields } from "./log-fields.ts";
 import type { RunEnvironment } from "./run-environment.ts";
 
-/** What the pieces of work of one run share. */
+/** The parts that all tasks of one run share. */
 export interface WorkScope {
 	readonly environment: RunEnvironment;
 	readonly fence: string | undefined;
@@ -27,8 +27,8 @@ export interface WorkScope {
 }
 
 /**
- * The context of one piece of work. What most work does not ask for (signals, loggers) is made when
- * it is asked for.
+ * The context of one task. Parts that most tasks do not need (signals, loggers) are created on first
+ * access.
  */
 export class WorkContext<View extends Reader | undefined> implements InitializeContext {
 	readonly client: RuntimeClient;
@@ -93,7 +93,7 @@ export class WorkContext<View extends Reader | undefined> implements InitializeC
 		init: ResourceInit<Desc>,
 	): Promise<WriteResult> {
 		const isCached = this.#shared?.types.some((cached) => cached.key === type.key);
-		// What the cache lacks may have been created just now: a write without a version would win.
+		// A resource that the cache lacks may just have been created: a write without a version would replace it.
 		const existing =
 			(isCached ? this.cache?.get(type, init.id) : undefined) ??
 			(await readResource(this.client, type, init.id));

@@ -10,21 +10,21 @@ import { defaultLimits } from "../run/limits.ts";
 import { ReconcileTally } from "../run/reconcile-tally.ts";
 import { WorkContext } from "../run/work-context.ts";
 
-/** What one call of a reconciler is made with. */
+/** The options of one call of a reconciler. */
 export interface CallReconcileOptions {
-	/** What to reconcile; units of tenancy that are left out are `default`. */
+	/** The resource to reconcile; omitted units of tenancy are `default`. */
 	readonly id: ID;
-	/** What the controller's cache holds. */
+	/** The controller's cache. */
 	readonly cache: Cache;
-	/** The resource service, copying what it takes and answers. */
+	/** The resource service; it must copy requests and responses. */
 	readonly client: ResourceClient;
 	readonly runtime: Runtime;
 	readonly logger: Logger;
 }
 
 /**
- * Calls a controller's reconciler once, outside of any run: as a run does, and without all that
- * makes a run (watches, queues, leases, time limits). Settles when the writes that it made have.
+ * Calls a controller's reconciler once, as a run does, but without the rest of a run (watches, queues,
+ * leases, time limits). Settles after all its writes have settled.
  */
 export async function callReconcile(
 	controller: Controller,
