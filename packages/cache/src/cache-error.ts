@@ -1,7 +1,7 @@
 import type { ResourceName } from "@plinth/resource";
 import { displayName } from "@plinth/resource";
 
-/** A cache was declared or used wrongly, or the code of an index or of a query failed. */
+/** A cache was declared or used incorrectly, or the code of an index or a query failed. */
 export class CacheError extends Error {
 	override readonly name = "CacheError";
 }
@@ -12,11 +12,11 @@ interface NamedIndex {
 	readonly type: { readonly key: string };
 }
 
-/** The code of an index failed on a resource or on an argument; nothing has changed. */
+/** An index failed on a resource or on an argument; the cache is unchanged. */
 export class IndexError extends CacheError {
 	/** The name of the index. */
 	readonly index: string;
-	/** The type whose index it is: `demo.v2.Album`. */
+	/** The key of the indexed type: `demo.v2.Album`. */
 	readonly type: string;
 
 	constructor(index: NamedIndex, why: string, options?: ErrorOptions) {
@@ -26,12 +26,12 @@ export class IndexError extends CacheError {
 	}
 }
 
-/** What an error says of whatever was thrown. */
+/** The message of a thrown value. */
 export function reason(thrown: unknown): string {
 	return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
-/** How a message names a resource that may lack the parts of a name. */
+/** The display name of a resource whose ID may be incomplete. */
 export function describe(id: Partial<ResourceName> | undefined): string {
 	return typeof id?.name === "string"
 		? displayName({ ...id, name: id.name })

@@ -253,7 +253,7 @@ const steps = fc.array(
 	{ maxLength: 60, size: "max" },
 );
 
-it("answers as an array with filters does, whatever is done to it", () => {
+it("behaves like an array with filters under any sequence of operations", () => {
 	fc.assert(
 		fc.property(steps, (steps) => {
 			const run: Run = {

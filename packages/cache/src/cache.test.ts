@@ -48,7 +48,7 @@ describe("insert", () => {
 		expect(cache.get(byLabel, labelReference("columbia"))?.resource).toBe(second);
 	});
 
-	it("keeps what a reader has as it was", () => {
+	it("does not change items that a reader has", () => {
 		const cache = albums(byLabel);
 		cache.insert(album("kind", { title: "before" }));
 		const item = cache.get(Album, idOf(Album, "kind"));
@@ -56,7 +56,7 @@ describe("insert", () => {
 		expect(item?.data.title).toBe("before");
 	});
 
-	it("takes a resource of another group version for the same type", () => {
+	it("treats a resource of another group version as the same type", () => {
 		const cache = albums();
 		const old = resourceOf(AlbumV1, { id: idOf(AlbumV1, "kind") });
 		cache.insert(album("kind"));
@@ -68,17 +68,17 @@ describe("insert", () => {
 		expect(cache.delete(idOf(AlbumV1, "kind"))).toBe(old);
 	});
 
-	it("refuses what has no ID, no name, no type, or a type that the cache does not hold", () => {
+	it("refuses resources without ID, name or type, and of undeclared types", () => {
 		const cache = albums();
 		expect(() => cache.insert(create(ResourceSchema))).toThrow(/resource without an ID/);
 		expect(() => cache.insert(create(ResourceSchema, { id: { name: "a" } }))).toThrow(CacheError);
 		expect(() => cache.insert({ ...album("a"), id: idOf(Album, "") })).toThrow(/has no name/);
 		expect(() => cache.insert(region("eu"))).toThrow(
-			"the cache does not hold the type of demo.v2.Region eu",
+			"the cache does not contain the type of demo.v2.Region eu",
 		);
 	});
 
-	it("freezes what it is given", () => {
+	it("freezes inserted resources", () => {
 		const cache = albums(byLabel);
 		const kind = album("kind");
 		cache.insert(kind);
@@ -88,7 +88,7 @@ describe("insert", () => {
 		expect(cache.get(Album, idOf(Album, "kind"))).toSatisfy(Object.isFrozen);
 	});
 
-	it("takes names that objects have a meaning for", () => {
+	it("accepts names of properties of Object.prototype", () => {
 		const cache = albums(byPath);
 		for (const name of ["__proto__", "constructor", "toString"]) {
 			cache.insert(album(name, { path: `${name}/__proto__` }, { partition: name }));
@@ -100,7 +100,7 @@ describe("insert", () => {
 });
 
 describe("an index that fails", () => {
-	it("is named, with its type, and leaves everything as it was", () => {
+	it("is named in the error, with its type, and leaves the cache unchanged", () => {
 		const failing = index("failing", Album, {
 			keys: ({ data }) => {
 				if (data.title === "bad") {
@@ -127,7 +127,7 @@ describe("an index that fails", () => {
 		expect(cache.get(failing, "good")?.resource).toBe(good);
 	});
 
-	it("is named when a required key is missing", () => {
+	it("is named in the error if a required key is missing", () => {
 		const cache = albums(byTitle);
 		expect(() => cache.insert(album("kind"))).toThrow(
 			'index "title" of demo.v2.Album: is required, but demo.v2.Album default/default/kind has no key',
@@ -143,15 +143,15 @@ describe("an index that fails", () => {
 		["a key for keys", () => ["a", "b"]],
 		["segments that are no strings", () => [["a", 1]]],
 		["undefined", () => undefined],
-	])("is named when it answers %s", (_, keys) => {
+	])("is named in the error when it returns %s", (_, keys) => {
 		const cache = albums(index("odd", Album, { keys: keys as () => [], key: () => [] }));
 		expect(() => cache.insert(album("kind"))).toThrow(
-			'index "odd" of demo.v2.Album: keys of demo.v2.Album default/default/kind are no array',
+			'index "odd" of demo.v2.Album: keys of demo.v2.Album default/default/kind are not an array',
 		);
 		expect(cache.size(Album)).toBe(0);
 	});
 
-	it("is named when it needs data that can't be decoded", () => {
+	it("is named in the error if it needs data that can't be decoded", () => {
 		const cache = albums(byLabel);
 		const error = catchError(() => cache.insert(undecodable("kind")));
 		expect(error).toBeInstanceOf(IndexError);
@@ -159,7 +159,7 @@ describe("an index that fails", () => {
 		expect(cache.size(Album)).toBe(0);
 	});
 
-	it("is left out of, and reported, where the cache is told what to do with undecodable data", () => {
+	it("omits and reports undecodable resources if the cache has a callback for them", () => {
 		const left: string[] = [];
 		const cache = createCache({
 			types: [Album],
@@ -177,7 +177,7 @@ describe("an index that fails", () => {
 });
 
 describe("delete", () => {
-	it("needs the ID alone and answers what was there", () => {
+	it("needs only the ID and returns the removed resource", () => {
 		const cache = albums(byPath, byLabel);
 		const kind = album("kind", { path: "a/b", label: labelReference("columbia") });
 		cache.insert(kind);
@@ -192,25 +192,25 @@ describe("delete", () => {
 		});
 	});
 
-	it("takes the keys from the cached object, not from the given one", () => {
+	it("uses the keys of the cached object, not of the argument", () => {
 		const cache = albums(byPath);
 		cache.insert(album("kind", { path: "a" }));
 		cache.delete(album("kind", { path: "b" }));
 		expect(cache.list(byPath, "a")).toEqual([]);
 	});
 
-	it("does not mind what is missing", () => {
+	it("ignores missing resources", () => {
 		const cache = albums(byPath);
 		expect(cache.delete(album("kind"))).toBeUndefined();
 	});
 
-	it("refuses a type that the cache does not hold", () => {
+	it("refuses an undeclared type", () => {
 		expect(() => albums().delete(idOf(Region, "eu"))).toThrow(CacheError);
 	});
 });
 
 describe("reads", () => {
-	it("tell tenancies apart, and know which units a scope has", () => {
+	it("distinguish tenancies, and know which units a scope has", () => {
 		const cache = createCache({ types: [Album, Label, Region], validate: true });
 		const label = (name: string, partition: string) =>
 			resourceOf(Label, { id: idOf(Label, name, { partition }) });
@@ -241,7 +241,7 @@ describe("reads", () => {
 		expect(cache.get(Region, { name: "e" })).toBeUndefined();
 	});
 
-	it("tell whole references from the beginnings of others", () => {
+	it("distinguish complete references from prefixes of others", () => {
 		const cache = albums(byLabel);
 		cache.insert(album("a", { label: labelReference("blue") }));
 		cache.insert(album("b", { label: labelReference("bluenote") }));
@@ -274,7 +274,7 @@ describe("reads", () => {
 		expect(cache.parents(byPath, "x")).toEqual([]);
 	});
 
-	it("decode once, however many caches and readers there are, and not before somebody reads", () => {
+	it("decode on first access, once for any number of caches and readers", () => {
 		const kind = album("kind", { title: "Kind of Blue" });
 		const caches = [albums(), albums(byPath), albums()];
 		for (const cache of caches) {
@@ -284,7 +284,7 @@ describe("reads", () => {
 		expect(new Set([...datas, decodeShared(Album, kind).data]).size).toBe(1);
 	});
 
-	it("keep no decoded data that takes many times its encoded bytes", () => {
+	it("do not keep decoded data that is many times larger than its encoded bytes", () => {
 		const cache = albums(byPath);
 		// About 8 MB, in 200 kB.
 		const artists = Array.from({ length: 100_000 }, () => create(ReferenceSchema));
@@ -300,7 +300,7 @@ describe("reads", () => {
 		expect(second.every((data) => data?.artists.length === artists.length)).toBe(true);
 	});
 
-	it("go on after a resource that can't be decoded", () => {
+	it("continue after a resource that can't be decoded", () => {
 		const cache = albums(ownerIndex(Album));
 		cache.insert(album("a", { title: "A" }));
 		cache.insert(undecodable("b"));
@@ -318,7 +318,7 @@ describe("reads", () => {
 		expect(names(cache.list(Album))).toEqual(["a", "b", "c"]);
 	});
 
-	it("list a resource once, though it has several keys that start so", () => {
+	it("list a resource once, even if several of its keys match", () => {
 		const byArtist = referencesIndex("artist", Album, ({ data }) => data.artists);
 		const cache = albums(byArtist);
 		const miles = referenceTo(idOf(Artist, "miles"));
@@ -330,7 +330,7 @@ describe("reads", () => {
 		expect(cache.stats()[1]?.indexes).toEqual([{ name: "artist", keys: 3 }]);
 	});
 
-	it("say which IDs there are, for those who remove what is gone", () => {
+	it("list the cached IDs, to find removed resources", () => {
 		const cache = albums();
 		cache.insert(album("a"));
 		cache.insert(album("b"));
@@ -345,33 +345,33 @@ describe("reads", () => {
 	});
 });
 
-describe("what is not there", () => {
+describe("a read of something undeclared", () => {
 	const cache = createCache<Queries>({
 		types: [Album],
 		indexes: [byPath],
 		queries: { fails: (_, path: string) => path.split("/") },
 	});
 
-	it("is named: types", () => {
+	it("names the type", () => {
 		expect(() => cache.get(Artist, { name: "a" })).toThrow(
-			"the cache does not hold demo.v2.Artist",
+			"the cache does not contain the type demo.v2.Artist",
 		);
 		expect(() => cache.list(Artist)).toThrow(CacheError);
 		expect(() => cache.ids(Artist)).toThrow(CacheError);
 	});
 
-	it("is named: indexes", () => {
+	it("names the index", () => {
 		expect(() => cache.list(byTitle, "a")).toThrow(
-			'the cache has no such index "title" of demo.v2.Album',
+			'the cache has no index "title" of demo.v2.Album',
 		);
 	});
 
-	it("is named: queries", () => {
+	it("names the query", () => {
 		expect(() => cache.query("nope")).toThrow('the cache has no query "nope"; known: fails');
 		expect(() => cache.query("toString")).toThrow(CacheError);
 	});
 
-	it("is named: arguments", () => {
+	it("names the argument", () => {
 		const { get, list } = untyped(cache);
 		expect(() => get(byPath)).toThrow('index "path" of demo.v2.Album: bad argument');
 		expect(() => list(byPath, 1)).toThrow(IndexError);
@@ -381,7 +381,7 @@ describe("what is not there", () => {
 		expect(() => cache.query("fails", undefined)).toThrow('query "fails" failed');
 	});
 
-	it("is not filled in: a prefix where a key is needed", () => {
+	it("is refused: a prefix instead of a key", () => {
 		const open = index("open", Album, {
 			keys: ({ data }) => [[data.title]],
 			key: (title: string) => ({ segments: [], open: title }),
@@ -393,7 +393,7 @@ describe("what is not there", () => {
 });
 
 describe("a declaration", () => {
-	it("refuses names and functions that are missing or there already", () => {
+	it("refuses missing or duplicate names and functions", () => {
 		const functions = { keys: () => [], key: () => [] };
 		expect(() => index("", Album, functions)).toThrow("an index of demo.v2.Album has no name");
 		expect(() => index("id", Album, functions)).toThrow('index "id" of demo.v2.Album');
@@ -404,32 +404,32 @@ describe("a declaration", () => {
 			"the function `keys` is missing",
 		);
 		expect(() => albums(byPath, index("path", Album, functions))).toThrow(
-			'index "path" of demo.v2.Album: there are two of that name',
+			'index "path" of demo.v2.Album: its name is declared twice',
 		);
 		expect(() => createCache({ types: [Album], queries: { "": () => 1 } })).toThrow(CacheError);
 		expect(() => createCache({ types: [Album], queries: { x: 1 as never } })).toThrow(
-			'query "x" is no function',
+			'query "x" is not a function',
 		);
 	});
 
-	it("takes one name on two types", () => {
+	it("accepts one name on two types", () => {
 		expect(() => albums(ownerIndex(Album), ownerIndex(Artist))).not.toThrow();
 	});
 
-	it("refuses types that are there already, and indexes of types that are not", () => {
+	it("refuses duplicate types, and indexes of undeclared types", () => {
 		expect(() => createCache({ types: [Album, Album] })).toThrow(
-			"type demo.v2.Album is given twice",
+			"type demo.v2.Album is declared twice",
 		);
-		expect(() => createCache({ types: [Album, AlbumV1] })).toThrow(/differ in group version only/);
+		expect(() => createCache({ types: [Album, AlbumV1] })).toThrow(/differ only in group version/);
 		expect(() => createCache({ types: [Artist], indexes: [byPath] })).toThrow(
-			'index "path" of demo.v2.Album: the cache does not hold the type',
+			'index "path" of demo.v2.Album: its type is not declared',
 		);
 		expect(() => createCache({ types: [AlbumV1], indexes: [byPath] })).toThrow(
-			"the cache holds demo.v1.Album instead",
+			"the cache declares demo.v1.Album instead",
 		);
 	});
 
-	it("may serve any number of caches", () => {
+	it("can be used for any number of caches", () => {
 		const caches = [albums(byPath), albums(byPath)];
 		caches[0]?.insert(album("a", { path: "x" }));
 		expect(caches.map((cache) => cache.list(byPath, "x").length)).toEqual([1, 0]);

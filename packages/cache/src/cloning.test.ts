@@ -21,7 +21,7 @@ function filled() {
 	return cache;
 }
 
-it("gives each reader copies of its own", () => {
+it("gives each reader its own copies", () => {
 	const cache = filled();
 	const view = cloning(cache);
 	const read = [
@@ -58,13 +58,13 @@ it("copies with the cloner of the type, one at a time in iterators", () => {
 	expect(cloner).toHaveBeenCalledTimes(1);
 });
 
-it("answers undefined and nothing as the cache does", () => {
+it("returns undefined or nothing like the cache", () => {
 	const view = cloning(filled());
 	expect(view.get(Album, idOf(Album, "x"))).toBeUndefined();
 	expect(view.list(byLabel, labelReference("x"))).toEqual([]);
 });
 
-it("sees the cache as it was when an iterator was opened", () => {
+it("reads the cache as it was when an iterator was opened", () => {
 	const cache = filled();
 	const iterator = cloning(cache).iterate(Album);
 	cache.delete(idOf(Album, "a"));
@@ -72,7 +72,7 @@ it("sees the cache as it was when an iterator was opened", () => {
 	expect(names(iterator)).toEqual(["a", "b"]);
 });
 
-it("copies a resource that can't be decoded, and says so when its data is read", () => {
+it("copies a resource that can't be decoded, and throws when its data is read", () => {
 	const cache = createCache<Queries>({ types: [Album], indexes: [ownerIndex(Album)] });
 	const broken = undecodable("a");
 	cache.insert(broken);
@@ -84,7 +84,7 @@ it("copies a resource that can't be decoded, and says so when its data is read",
 	expect(second?.data.$typeName).toBe("demo.v2.Album");
 });
 
-it("shares the very objects with those who promise not to write", () => {
+it("returns the cached objects, typed as read-only", () => {
 	const cache = filled();
 	const view = shared(cache);
 	expect(view.get(Album, idOf(Album, "a"))).toBe(cache.get(Album, idOf(Album, "a")));

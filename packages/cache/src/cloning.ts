@@ -8,9 +8,8 @@ import { SourceReader } from "./source-reader.ts";
 import { Entry } from "./tree/node.ts";
 
 /**
- * The cache for code that may write to what it gets: each item is the caller's own, copied on its
- * way out; iterators copy one at a time. Queries are asked with this view, so that what they read is
- * copied too.
+ * A view of the cache for code that may modify the items: each item is a copy that belongs to the caller;
+ * iterators copy one item at a time. Queries run on this view, so that they read copies, too.
  */
 export function cloning<Q extends Queries>(cache: Cache<Q>): Reader<Q> {
 	return new SourceReader<Q, "plain">({
@@ -46,7 +45,7 @@ function cloneItem(type: ResourceType, item: Decoded): Decoded {
 		return { resource, data: type.hooks.clone?.(data) ?? clone(type.schema, data) };
 	} catch (error) {
 		if (error instanceof DecodeError) {
-			// Says the same when its data is read.
+			// Reading its data throws the same error.
 			return new Entry(type, resource);
 		}
 		throw error;

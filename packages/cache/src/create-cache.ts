@@ -5,10 +5,10 @@ import { SourceReader } from "./source-reader.ts";
 import { Store } from "./store.ts";
 
 /**
- * A new, empty cache.
+ * Creates an empty cache.
  *
- * @throws CacheError that names what is wrong with the declaration: a type given twice, a name that is
- * empty or given twice, a missing function, an index on a type that is not there.
+ * @throws CacheError if the declaration is invalid: a duplicate type, an empty or duplicate name, a missing
+ * function, an index on an undeclared type.
  */
 export function createCache<Q extends Queries>(options: CacheOptions<Q>): Cache<Q> {
 	assertDeclaration(options);

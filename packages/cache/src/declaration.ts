@@ -3,7 +3,7 @@ import { CacheError, IndexError } from "./cache-error.ts";
 import { assertIndex } from "./index-definition.ts";
 import type { Queries } from "./reader.ts";
 
-/** @throws CacheError that names what is wrong with the declaration of a cache. */
+/** @throws CacheError if the declaration of a cache is invalid. */
 export function assertDeclaration(options: CacheOptions<Queries>): void {
 	const types = new Map<string, (typeof options.types)[number]>();
 	for (const type of options.types) {
@@ -11,8 +11,8 @@ export function assertDeclaration(options: CacheOptions<Queries>): void {
 		if (other !== undefined) {
 			throw new CacheError(
 				other.key === type.key
-					? `type ${type.key} is given twice`
-					: `types ${other.key} and ${type.key} differ in group version only: one cache holds one of them`,
+					? `type ${type.key} is declared twice`
+					: `types ${other.key} and ${type.key} differ only in group version: a cache can contain only one of them`,
 			);
 		}
 		types.set(type.family, type);
@@ -22,14 +22,14 @@ export function assertDeclaration(options: CacheOptions<Queries>): void {
 		assertIndex(index);
 		const type = types.get(index.type.family);
 		if (type === undefined) {
-			throw new IndexError(index, "the cache does not hold the type");
+			throw new IndexError(index, "its type is not declared");
 		}
 		if (type.schema.typeName !== index.type.schema.typeName) {
-			throw new IndexError(index, `the cache holds ${type.key} instead`);
+			throw new IndexError(index, `the cache declares ${type.key} instead`);
 		}
 		const name = `${index.type.family} ${index.name}`;
 		if (names.has(name)) {
-			throw new IndexError(index, "there are two of that name");
+			throw new IndexError(index, "its name is declared twice");
 		}
 		names.add(name);
 	}
@@ -38,7 +38,7 @@ export function assertDeclaration(options: CacheOptions<Queries>): void {
 			throw new CacheError("a query has no name");
 		}
 		if (typeof query !== "function") {
-			throw new CacheError(`query "${name}" is no function`);
+			throw new CacheError(`query "${name}" is not a function`);
 		}
 	}
 }

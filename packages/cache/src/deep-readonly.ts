@@ -1,6 +1,6 @@
 type Scalar = string | number | bigint | boolean | symbol | null | undefined;
 
-/** A value that must not be written to, at any depth. Typed arrays stay what they are. */
+/** A value that must not be modified, at any depth. Typed arrays are unchanged. */
 export type DeepReadonly<T> = T extends Scalar | ArrayBufferView | ((...args: never[]) => unknown)
 	? T
 	: T extends ReadonlyMap<infer K, infer V>

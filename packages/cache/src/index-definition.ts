@@ -3,22 +3,22 @@ import type { Decoded, ResourceType } from "@plinth/resource";
 import { CacheError, IndexError } from "./cache-error.ts";
 import type { Key, KeyQuery } from "./key.ts";
 
-/** How an index finds the keys of resources, and the key that a reader means. */
+/** How an index derives the keys of resources, and the key for a reader's arguments. */
 export interface IndexFunctions<Desc extends DescMessage, Args extends readonly unknown[]> {
 	/**
-	 * The keys of a resource: none, one or many. It must depend on nothing but its argument, and
-	 * must not change it.
+	 * The keys of a resource: none, one or many. It must depend only on its argument, and must not modify
+	 * it.
 	 */
 	keys(item: Decoded<Desc>): readonly Key[];
-	/** The key, or the prefix of keys, that the arguments of a reader mean. */
+	/** The key, or the prefix of keys, for the arguments of a reader. */
 	key(...args: Args): KeyQuery;
-	/** Whether a resource without a key is refused. */
+	/** Whether resources without a key are refused. */
 	readonly required?: boolean;
 }
 
 /**
- * A way to find resources of one type other than by their ID. It holds no state: any number of
- * caches may be declared with it.
+ * The definition of a secondary index of one type. It has no state: any number of caches can be declared
+ * with it.
  */
 export interface Index<Desc extends DescMessage, Args extends readonly unknown[]>
 	extends IndexFunctions<Desc, Args> {
@@ -27,16 +27,16 @@ export interface Index<Desc extends DescMessage, Args extends readonly unknown[]
 	readonly required: boolean;
 }
 
-/** An index of whatever type, with whatever arguments. */
+/** An index of any type, with any arguments. */
 export type AnyIndex = Index<DescMessage, readonly unknown[]>;
 
-/** The name of the index that every type has by itself. */
+/** The name of the index by ID, which every type has. */
 export const idIndexName = "id";
 
 /**
  * Declares an index.
  *
- * @throws CacheError where the name is empty or `id`, or a function is missing.
+ * @throws CacheError if the name is empty or `id`, or a function is missing.
  */
 export function index<Desc extends DescMessage, Args extends readonly unknown[]>(
 	name: string,
@@ -55,13 +55,13 @@ export function index<Desc extends DescMessage, Args extends readonly unknown[]>
 	return Object.freeze(declared);
 }
 
-/** @throws CacheError where a part of the index is missing, or its name is not its own. */
+/** @throws CacheError if a part of the index is missing, or its name is reserved. */
 export function assertIndex(index: AnyIndex): void {
 	if (!index.name) {
 		throw new CacheError(`an index of ${index.type.key} has no name`);
 	}
 	if (index.name === idIndexName) {
-		throw new IndexError(index, "every type has an index of that name by itself");
+		throw new IndexError(index, "its name is reserved for the index by ID");
 	}
 	if (typeof index.keys !== "function") {
 		throw new IndexError(index, "the function `keys` is missing");

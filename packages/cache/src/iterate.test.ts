@@ -45,7 +45,7 @@ describe("an iterator", () => {
 		},
 	);
 
-	it("of a later time sees what an earlier one does not", () => {
+	it("reads later changes that an earlier one does not", () => {
 		const cache = filled(3);
 		const first = cache.iterate(Album);
 		first.next();
@@ -59,7 +59,7 @@ describe("an iterator", () => {
 		expect(names(third)).toEqual(["a-00000", "a-00001"]);
 	});
 
-	it("is one of many, each of another part", () => {
+	it("can be one of many, each over another part", () => {
 		const cache = createCache({ types: [Album], indexes: [byLabel], validate: true });
 		const labels = Array.from({ length: 12 }, (_, i) => labelReference(`label-${i}`));
 		for (const [i, label] of labels.entries()) {
@@ -74,7 +74,7 @@ describe("an iterator", () => {
 		expect(iterators.map(names)).toEqual(labels.map((_, i) => [`a-${i}`, `b-${i}`]));
 	});
 
-	it("ends for good, and early when told so", () => {
+	it("stays ended, and can be ended early", () => {
 		const cache = filled(3);
 		const iterator = cache.iterate(Album);
 		for (const { resource } of iterator) {
@@ -86,7 +86,7 @@ describe("an iterator", () => {
 		expect(names(cache.iterate(Album).drop(3))).toEqual(["b"]);
 	});
 
-	it("may be left without a word: what it kept goes with it", async () => {
+	it("can be abandoned, which releases its snapshot", async () => {
 		const cache = filled(2000);
 		const resource = (() => {
 			const iterator = cache.iterate(Album);

@@ -14,7 +14,7 @@ import {
 const tenancy = { partition: "p", namespace: "n" };
 
 describe("the key of a reference", () => {
-	it("leaves out uid, section and group version", () => {
+	it("omits uid, section and group version", () => {
 		const key = ["demo", "Artist", "p", "n", "miles"];
 		expect(referenceKey(idOf(Artist, "miles", tenancy, "01JD"))).toEqual(key);
 		expect(referenceKey(referenceTo(idOf(Artist, "miles", tenancy), "trumpet"))).toEqual(key);
@@ -59,7 +59,7 @@ describe("the key of a reference", () => {
 		expect(referenceKey(reference)).toEqual(key);
 	});
 
-	it("has the uid in a variant, which is a prefix without one", () => {
+	it("includes the uid in a variant, which is a prefix without one", () => {
 		const id = idOf(Artist, "miles", tenancy, "01JD");
 		expect(referenceKeyWithUid(id)).toEqual(["demo", "Artist", "p", "n", "miles", "01JD"]);
 		expect(referenceKeyWithUid(referenceTo(id))).toEqual(["demo", "Artist", "p", "n", "miles"]);
@@ -67,7 +67,7 @@ describe("the key of a reference", () => {
 	});
 });
 
-it("finds resources by owner and by what they are bound to", () => {
+it("finds resources by owner and by their bound references", () => {
 	const byOwner = ownerIndex(Album);
 	const byMaker = ownerIndex("maker", Album);
 	const byBound = boundReferencesIndex("bound", Album);

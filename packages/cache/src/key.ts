@@ -1,9 +1,8 @@
 import type { TenancyLike, TypeLike } from "@plinth/resource";
 
 /**
- * What an index files a resource under: segments, of which a key may have any number. Keys are
- * compared segment by segment, and one is a prefix of another where the other begins with all of its
- * segments.
+ * A key of an index: any number of segments. Keys are compared segment by segment; a key is a prefix of
+ * another if the other begins with all of its segments.
  */
 export type Key = readonly string[];
 
@@ -13,7 +12,7 @@ export interface OpenKey {
 	readonly open: string;
 }
 
-/** What a reader asks an index for. */
+/** The key or prefix that a reader looks up in an index. */
 export type KeyQuery = Key | OpenKey;
 
 /** A reference, an ID, or the part of one that is known. */
@@ -25,19 +24,19 @@ export interface ReferenceLike {
 	readonly namePrefix?: string;
 }
 
-/** A reference that means one thing, and not what begins so. */
+/** A reference to one resource, not a prefix. */
 export type WholeReference = ReferenceLike & { readonly namePrefix?: never };
 
-/** The unit that stands for all. */
+/** The unit of tenancy that matches all. */
 const wildcard = "*";
 
 /**
  * The key of a reference: group, kind, partition, namespace, name. Uid, section and group version
  * do not matter.
  *
- * A reference with a name is whole, and a unit of tenancy that it lacks is one that the scope of
- * its type lacks. Without one, the key ends where the first unit is empty, and is a prefix of the keys of
- * all that it may mean. A `*` ends it in any case.
+ * A reference with a name is complete: units of tenancy that it lacks are not in the scope of its type.
+ * Without a name, the key ends before the first empty unit, and is a prefix of the keys of all resources
+ * that the reference can match. A `*` always ends the key.
  */
 export function referenceKey(reference: WholeReference): Key;
 export function referenceKey(reference: ReferenceLike): KeyQuery;
@@ -60,8 +59,8 @@ export function referenceKey(reference: ReferenceLike): KeyQuery {
 }
 
 /**
- * As `referenceKey`, with the uid as the last segment. Without a uid it is a prefix of the keys of
- * all incarnations.
+ * Like `referenceKey`, with the uid as the last segment. Without a uid it is a prefix of the keys of all
+ * incarnations.
  */
 export function referenceKeyWithUid(reference: WholeReference & { readonly uid?: string }): Key {
 	const key = referenceKey(reference);
@@ -85,7 +84,7 @@ function partialKey(type: Key, tenancy: Key, namePrefix: string | undefined): Ke
 	return namePrefix ? { segments, open: namePrefix } : segments;
 }
 
-/** Whether a part of a reference says something. */
+/** Whether a part of a reference is neither empty nor a wildcard. */
 export function isUnit(unit: string | undefined): unit is string {
 	return unit !== undefined && unit !== "" && unit !== wildcard;
 }
@@ -123,12 +122,12 @@ export function isKeyQuery(value: unknown): value is KeyQuery {
 	);
 }
 
-/** Whether both hold the same, in the same order. */
+/** Whether both arrays have the same elements in the same order. */
 export function keysEqual<T>(a: readonly T[], b: readonly T[]): boolean {
 	return a.length === b.length && a.every((segment, i) => segment === b[i]);
 }
 
-/** The order of keys: by the first segment that differs, a prefix before what it is a prefix of. */
+/** Orders keys by the first segment that differs; a prefix comes before longer keys. */
 export function compareKeys(a: Key, b: Key): number {
 	const shared = Math.min(a.length, b.length);
 	for (let i = 0; i < shared; i++) {

@@ -95,7 +95,7 @@ const steps = fc.array(
 	{ maxLength: 14, size: "max" },
 );
 
-it("answers as an array with filters does where keys have hundreds of entries", () => {
+it("behaves like an array with filters if keys have hundreds of entries", () => {
 	fc.assert(
 		fc.property(steps, fc.boolean(), (steps, validate) => {
 			const cache = createCache<Queries>({ types: [Album], indexes: [byLabel], validate });

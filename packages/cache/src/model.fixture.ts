@@ -3,7 +3,7 @@ import { decode, type ResourceType } from "@plinth/resource";
 import type { AnyIndex } from "./index-definition.ts";
 import { isOpen, type KeyQuery } from "./key.ts";
 
-/** A cache as an array and filters over strings: slow, and obviously right. */
+/** A model of a cache: an array and filters over strings, slow and obviously correct. */
 export class ModelCache {
 	readonly #type: ResourceType;
 	#resources: Resource[] = [];
@@ -25,13 +25,13 @@ export class ModelCache {
 		this.#resources = this.#resources.filter((other) => idString(other) !== idString(resource));
 	}
 
-	/** What starts with the query: by key, then by ID, each once. */
+	/** The resources with a key that starts with the query, ordered by key and ID, without duplicates. */
 	list(query: KeyQuery, index?: AnyIndex): Resource[] {
 		const prefix = queryString(query);
 		return this.#filed(index, (key) => key.startsWith(prefix));
 	}
 
-	/** What the key starts with: shortest first, then by ID, each once. */
+	/** The resources with a key that is a prefix of `key`, shortest first, then by ID, without duplicates. */
 	parents(key: readonly string[], index?: AnyIndex): Resource[] {
 		const whole = queryString(key);
 		return this.#filed(index, (parent) => whole.startsWith(parent));

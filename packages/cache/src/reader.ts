@@ -5,39 +5,39 @@ import type { Index } from "./index-definition.ts";
 import type { ReferenceLike } from "./key.ts";
 
 /**
- * A named question to a cache. It is asked through whichever view the caller has, so that its
- * answers are clones where the caller's are. (Written as a method's type: methods may ask for more
- * of their arguments than `unknown`.)
+ * A named query. It runs on the caller's view of the cache, so that it returns clones if that view does.
+ * (Written as the type of a method: parameters of methods are bivariant, so that a query can declare
+ * more specific ones than `unknown`.)
  */
-export type Query = { ask(cache: Reader, ...args: readonly unknown[]): unknown }["ask"];
+export type Query = { run(cache: Reader, ...args: readonly unknown[]): unknown }["run"];
 
 /** Queries by name. */
 export type Queries = Readonly<Record<string, Query>>;
 
-/** What a query takes from its caller. */
+/** The arguments of a query. */
 export type QueryArgs<Q> = Q extends (cache: never, ...args: infer Args) => unknown ? Args : never;
 
-/** What a query answers. */
+/** The result of a query. */
 export type QueryResult<Q> = Q extends (...args: never[]) => infer Result ? Result : never;
 
-/** An item in a view's terms: deeply read-only where it is shared. */
+/** The type of an item in a view: deeply read-only if the view is shared. */
 export type View<T, Mode extends ViewMode> = Mode extends "shared" ? DeepReadonly<T> : T;
 
-/** Whether a view's items are typed as what nobody may write to. */
+/** Whether the items of a view are typed as read-only (`shared`). */
 export type ViewMode = "plain" | "shared";
 
 /**
- * What can be asked of a cache.
+ * The read operations of a cache.
  *
- * Wherever it takes a type, the index meant is the one by ID: of the argument, tenancy and name count,
- * uid and group version do not. A unit that is empty or `*` ends the key, but for units that the
+ * Methods that accept a type use the index by ID: tenancy and name of the argument are compared, uid and
+ * group version are ignored. A unit of tenancy that is empty or `*` ends the key, except for units that the
  * scope of the type lacks.
  *
  * A resource whose data can't be decoded is an item like others, but reading its `data` throws the
  * DecodeError.
  *
- * @throws CacheError (from every method) where the type, the index or the query is unknown to the
- * cache, or an argument is none that it can take.
+ * @throws CacheError (from every method) if the type, the index or the query is not declared, or an
+ * argument is invalid.
  */
 export interface Reader<Q extends Queries = Queries, Mode extends ViewMode = "plain"> {
 	/** The resource of that tenancy and name, or `undefined`. */
@@ -51,18 +51,18 @@ export interface Reader<Q extends Queries = Queries, Mode extends ViewMode = "pl
 		...args: Args
 	): View<Decoded<Desc>, Mode> | undefined;
 
-	/** The resources whose ID starts so, or all of the type, by ID. */
+	/** The resources whose ID starts with `prefix`, or all of the type, ordered by ID. */
 	list<Desc extends DescMessage>(
 		type: ResourceType<Desc>,
 		prefix?: ReferenceLike,
 	): View<Decoded<Desc>, Mode>[];
-	/** The resources that have a key which starts so: by key, then by ID, each once. */
+	/** The resources with a key that starts with the given one, ordered by key and ID, without duplicates. */
 	list<Desc extends DescMessage, Args extends readonly unknown[]>(
 		index: Index<Desc, Args>,
 		...args: Args
 	): View<Decoded<Desc>, Mode>[];
 
-	/** As `list`, one at a time, of the cache as it is at the time of this call. */
+	/** Like `list`, but lazily, from a snapshot of the cache at the time of the call. */
 	iterate<Desc extends DescMessage>(
 		type: ResourceType<Desc>,
 		prefix?: ReferenceLike,
@@ -72,7 +72,7 @@ export interface Reader<Q extends Queries = Queries, Mode extends ViewMode = "pl
 		...args: Args
 	): IteratorObject<View<Decoded<Desc>, Mode>, undefined>;
 
-	/** The resources with a key that the given one starts with: shortest first, then by ID, each once. */
+	/** The resources with a key that is a prefix of the given one: shortest first, then by ID, without duplicates. */
 	parents<Desc extends DescMessage>(
 		type: ResourceType<Desc>,
 		id: ReferenceLike,
@@ -82,7 +82,7 @@ export interface Reader<Q extends Queries = Queries, Mode extends ViewMode = "pl
 		...args: Args
 	): View<Decoded<Desc>, Mode>[];
 
-	/** Asks the query of that name. */
+	/** Runs the query of that name. */
 	query<Name extends keyof Q & string>(
 		name: Name,
 		...args: QueryArgs<Q[Name]>

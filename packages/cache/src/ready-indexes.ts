@@ -4,10 +4,10 @@ import type { Decoded, ResourceType } from "@plinth/resource";
 import { type Index, index } from "./index-definition.ts";
 import { type ReferenceLike, referenceKey, type WholeReference } from "./key.ts";
 
-/** An index that is asked with a reference, an ID, or a part of one. */
+/** An index that is read with a reference, an ID, or a part of one. */
 export type ReferenceIndex<Desc extends DescMessage> = Index<Desc, [reference: ReferenceLike]>;
 
-/** Resources by their owner, under the name `owner` where none is given. */
+/** Indexes resources by their owner. The default name is `owner`. */
 export function ownerIndex<Desc extends DescMessage>(
 	type: ResourceType<Desc>,
 ): ReferenceIndex<Desc>;
@@ -22,7 +22,7 @@ export function ownerIndex<Desc extends DescMessage>(
 	return referenceIndex(name, type, (item) => item.resource.owner);
 }
 
-/** Resources by the one thing that they refer to. */
+/** Indexes resources by a single reference. */
 export function referenceIndex<Desc extends DescMessage>(
 	name: string,
 	type: ResourceType<Desc>,
@@ -37,7 +37,7 @@ export function referenceIndex<Desc extends DescMessage>(
 	});
 }
 
-/** Resources by each of the things that they refer to. */
+/** Indexes resources by each of their references. */
 export function referencesIndex<Desc extends DescMessage>(
 	name: string,
 	type: ResourceType<Desc>,
@@ -49,13 +49,13 @@ export function referencesIndex<Desc extends DescMessage>(
 	});
 }
 
-/** `unknown` for messages that list what a computed resource was made of, `never` for others. */
+/** `unknown` for messages with a field `bound_references`, `never` for others. */
 export type HasBoundReferences<Desc extends DescMessage> =
 	MessageShape<Desc> extends { readonly boundReferences: readonly Reference[] } ? unknown : never;
 
 /**
- * Computed resources by each of the things that they were made of: the field `bound_references` of
- * their data.
+ * Indexes computed resources by the resources that they were computed from: the field `bound_references`
+ * of their data.
  */
 export function boundReferencesIndex<Desc extends DescMessage>(
 	name: string,

@@ -2,9 +2,9 @@ import { CacheError, reason } from "./cache-error.ts";
 import type { Query, Reader } from "./reader.ts";
 
 /**
- * Asks a query, with the caller's own view of the cache.
+ * Runs a query on the caller's view of the cache.
  *
- * @throws CacheError where there is no such query, or where it fails: on a bad argument, say.
+ * @throws CacheError if there is no such query, or if it fails, for example on an invalid argument.
  */
 export function runQuery(
 	queries: ReadonlyMap<string, Query>,

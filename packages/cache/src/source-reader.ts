@@ -6,11 +6,11 @@ import type { Queries, QueryArgs, QueryResult, Reader, View, ViewMode } from "./
 import { runQuery } from "./run-query.ts";
 import type { Source, Sources } from "./source.ts";
 
-/** Gives sources, which know no types, the types that their definitions promise. */
+/** Adds the types of their definitions to untyped sources. */
 export class SourceReader<Q extends Queries, Mode extends ViewMode> implements Reader<Q, Mode> {
 	readonly #sources: Sources;
-	/** What was asked for last, and its source: readers mostly ask for the same in a row. */
-	#what: ResourceType | AnyIndex | undefined;
+	/** The last target and its source: consecutive reads mostly have the same target. */
+	#target: ResourceType | AnyIndex | undefined;
 	#source: Source | undefined;
 
 	constructor(sources: Sources) {
@@ -25,8 +25,8 @@ export class SourceReader<Q extends Queries, Mode extends ViewMode> implements R
 		index: Index<Desc, Args>,
 		...args: Args
 	): View<Decoded<Desc>, Mode> | undefined;
-	get(what: ResourceType | AnyIndex, first?: unknown): Decoded | undefined {
-		const source = this.#sourceOf(what);
+	get(target: ResourceType | AnyIndex, first?: unknown): Decoded | undefined {
+		const source = this.#sourceOf(target);
 		if (source.find !== undefined) {
 			return source.find(first);
 		}
@@ -42,8 +42,8 @@ export class SourceReader<Q extends Queries, Mode extends ViewMode> implements R
 		index: Index<Desc, Args>,
 		...args: Args
 	): View<Decoded<Desc>, Mode>[];
-	list(what: ResourceType | AnyIndex, ...args: unknown[]): Decoded[] {
-		return this.#sourceOf(what).list(args);
+	list(target: ResourceType | AnyIndex, ...args: unknown[]): Decoded[] {
+		return this.#sourceOf(target).list(args);
 	}
 
 	iterate<Desc extends DescMessage>(
@@ -54,8 +54,8 @@ export class SourceReader<Q extends Queries, Mode extends ViewMode> implements R
 		index: Index<Desc, Args>,
 		...args: Args
 	): IteratorObject<View<Decoded<Desc>, Mode>, undefined>;
-	iterate(what: ResourceType | AnyIndex, ...args: unknown[]): IteratorObject<Decoded, undefined> {
-		return this.#sourceOf(what).iterate(args);
+	iterate(target: ResourceType | AnyIndex, ...args: unknown[]): IteratorObject<Decoded, undefined> {
+		return this.#sourceOf(target).iterate(args);
 	}
 
 	parents<Desc extends DescMessage>(
@@ -66,8 +66,8 @@ export class SourceReader<Q extends Queries, Mode extends ViewMode> implements R
 		index: Index<Desc, Args>,
 		...args: Args
 	): View<Decoded<Desc>, Mode>[];
-	parents(what: ResourceType | AnyIndex, ...args: unknown[]): Decoded[] {
-		return this.#sourceOf(what).parents(args);
+	parents(target: ResourceType | AnyIndex, ...args: unknown[]): Decoded[] {
+		return this.#sourceOf(target).parents(args);
 	}
 
 	query<Name extends keyof Q & string>(
@@ -79,10 +79,10 @@ export class SourceReader<Q extends Queries, Mode extends ViewMode> implements R
 		return runQuery(this.#sources.queries, view, name, args);
 	}
 
-	#sourceOf(what: ResourceType | AnyIndex): Source {
-		if (this.#source === undefined || this.#what !== what) {
-			this.#source = this.#sources.source(what);
-			this.#what = what;
+	#sourceOf(target: ResourceType | AnyIndex): Source {
+		if (this.#source === undefined || this.#target !== target) {
+			this.#source = this.#sources.source(target);
+			this.#target = target;
 		}
 		return this.#source;
 	}

@@ -3,14 +3,13 @@ import type { AnyIndex } from "./index-definition.ts";
 import type { Query } from "./reader.ts";
 
 /**
- * The resources of a type by ID, or by one index, with the arguments of the reader as they come (as one
- * array: spreading them again at each layer costs as much as the look-up). Throws CacheErrors on bad
- * arguments.
+ * The resources of a type by ID, or by one index. Arguments are passed on as one array, since spreading
+ * them at each layer costs as much as the lookup. Throws CacheErrors on invalid arguments.
  */
 export interface Source {
 	/**
-	 * Where the resources are by ID: as `get`, without an array for the argument. To fill one costs a
-	 * line of the processor's cache on each call, which is a fifth of a look-up among a million.
+	 * Present if the source is by ID: like `get`, without an array for the argument. Filling an array costs a
+	 * cache line per call, which is a fifth of a lookup among a million.
 	 */
 	find?(id: unknown): Decoded | undefined;
 	get(args: readonly unknown[]): Decoded | undefined;
@@ -19,9 +18,9 @@ export interface Source {
 	parents(args: readonly unknown[]): Decoded[];
 }
 
-/** What readers read from. */
+/** The sources that readers read from. */
 export interface Sources {
-	/** @throws CacheError where there is no such type or index. */
-	source(what: ResourceType | AnyIndex): Source;
+	/** @throws CacheError if the type or the index is not declared. */
+	source(target: ResourceType | AnyIndex): Source;
 	readonly queries: ReadonlyMap<string, Query>;
 }

@@ -15,7 +15,7 @@ import { IndexSource } from "./tree/index-source.ts";
 import { Table } from "./tree/table.ts";
 import { validateTable } from "./tree/validate.ts";
 
-/** What a store is made of. */
+/** The options of a store. */
 export interface StoreOptions {
 	readonly types: readonly ResourceType[];
 	readonly indexes: readonly AnyIndex[];
@@ -24,7 +24,7 @@ export interface StoreOptions {
 	readonly onUndecodable: OnUndecodable | undefined;
 }
 
-/** What a cache holds: a table for each type. */
+/** The contents of a cache: a table for each type. */
 export class Store implements Sources {
 	readonly types: readonly ResourceType[];
 	readonly indexes: readonly AnyIndex[];
@@ -32,7 +32,7 @@ export class Store implements Sources {
 	readonly #validate: boolean;
 	/** By family. */
 	readonly #tables = new Map<string, Table>();
-	/** That of the last write: writers mostly write the same type in a row. */
+	/** The table of the last write: consecutive writes are mostly of the same type. */
 	#last: Table | undefined;
 	readonly #sources = new Map<ResourceType | AnyIndex, Source>();
 
@@ -95,24 +95,24 @@ export class Store implements Sources {
 		}));
 	}
 
-	source(what: ResourceType | AnyIndex): Source {
-		return this.#sources.get(what) ?? this.#otherSource(what);
+	source(target: ResourceType | AnyIndex): Source {
+		return this.#sources.get(target) ?? this.#otherSource(target);
 	}
 
-	/** Types are known by family: one that is not the declared object may be meant all the same. */
-	#otherSource(what: ResourceType | AnyIndex): Source {
-		if ("keys" in what) {
-			throw new CacheError(`the cache has no such index "${what.name}" of ${what.type.key}`);
+	/** Types are looked up by family, so the target need not be the declared object. */
+	#otherSource(target: ResourceType | AnyIndex): Source {
+		if ("keys" in target) {
+			throw new CacheError(`the cache has no index "${target.name}" of ${target.type.key}`);
 		}
-		const table = this.#tableOfType(what);
-		const same = what.schema.typeName === table.type.schema.typeName;
-		return new IdSource(table, same ? table.type : what);
+		const table = this.#tableOfType(target);
+		const same = target.schema.typeName === table.type.schema.typeName;
+		return new IdSource(table, same ? table.type : target);
 	}
 
 	#tableOfType(type: ResourceType): Table {
 		const table = this.#tables.get(type.family);
 		if (table === undefined) {
-			throw new CacheError(`the cache does not hold ${type.key}`);
+			throw new CacheError(`the cache does not contain the type ${type.key}`);
 		}
 		return table;
 	}
@@ -125,7 +125,7 @@ export class Store implements Sources {
 		const table = id?.type && this.#tables.get(familyKey(id.type));
 		this.#last = table;
 		if (table === undefined) {
-			throw new CacheError(`the cache does not hold the type of ${describe(id)}`);
+			throw new CacheError(`the cache does not contain the type of ${describe(id)}`);
 		}
 		return table;
 	}

@@ -42,7 +42,7 @@ const kind = resourceOf(Album, {
 	data: create(AlbumSchema, { title: "Kind of Blue", label: bluenote }),
 });
 
-it("knows the types of items, arguments and answers", () => {
+it("infers the types of items, arguments and results", () => {
 	const cache = makeCache();
 	cache.insert(kind);
 	const got = cache.get(Album, {

@@ -3,10 +3,10 @@ import { NameMap } from "./name-map.ts";
 import { Entry, type Node } from "./node.ts";
 import { type Chunks, SortedList } from "./sorted-list.ts";
 
-/** How many entries an array holds: an entry is found in it by looking at all of them. */
+/** The maximum length of an array, in which entries are found by linear search. */
 const few = 128;
 
-/** Many entries of one key: in no order, until somebody wants them by ID. */
+/** Many entries of one key: unordered until they are first read in order of their IDs. */
 export class EntrySet {
 	#unordered: Set<Entry> | undefined;
 	#ordered: SortedList<Entry> | undefined;
@@ -36,12 +36,12 @@ export class EntrySet {
 		this.#ordered?.replace(entry, by);
 	}
 
-	/** In no order that one could count on. */
+	/** In no particular order. */
 	values(): Iterable<Entry> {
 		return this.#unordered ?? this.#ordered?.chunks.flat() ?? [];
 	}
 
-	/** The entries in order, if somebody has wanted them so. */
+	/** The entries in order, if they have been read in order before. */
 	get ordered(): Chunks<Entry> | undefined {
 		return this.#ordered?.chunks;
 	}
@@ -53,7 +53,7 @@ export class EntrySet {
 	}
 }
 
-/** Puts an entry, which the bucket must not have, into a bucket that is ordered by ID. */
+/** Adds an entry, which must not be present, to a bucket that is ordered by ID. */
 export function addById(node: Node, entry: Entry): void {
 	const { bucket } = node;
 	if (bucket === undefined) {
@@ -73,7 +73,7 @@ export function addById(node: Node, entry: Entry): void {
 	}
 }
 
-/** Moves the last of otherwise sorted entries to its place. */
+/** Moves the last of otherwise sorted entries to its position. */
 function sinkLast(entries: Entry[]): void {
 	for (let i = entries.length - 1; i > 0; i--) {
 		// Both exist.
@@ -87,7 +87,7 @@ function sinkLast(entries: Entry[]): void {
 	}
 }
 
-/** Puts an entry, whose name must be free, into a bucket that is looked up by name. */
+/** Adds an entry, whose name must not be present, to a bucket that is looked up by name. */
 export function addByName(node: Node, entry: Entry): void {
 	if (node.bucket instanceof NameMap) {
 		node.bucket.add(entry);
@@ -96,7 +96,7 @@ export function addByName(node: Node, entry: Entry): void {
 	}
 }
 
-/** Puts a version in the place of another of the same resource, which the bucket must have. */
+/** Replaces a version of a resource, which must be present, by another. */
 export function replaceEntry(node: Node, entry: Entry, by: Entry): void {
 	const { bucket } = node;
 	if (Array.isArray(bucket)) {
@@ -108,7 +108,7 @@ export function replaceEntry(node: Node, entry: Entry, by: Entry): void {
 	}
 }
 
-/** Takes an entry out, which the bucket must have. */
+/** Removes an entry, which must be present. */
 export function removeEntry(node: Node, entry: Entry): void {
 	const { bucket } = node;
 	if (bucket === undefined || bucket instanceof Entry) {
@@ -126,7 +126,7 @@ export function removeEntry(node: Node, entry: Entry): void {
 	}
 }
 
-/** The entries in order, to be read before the next change. */
+/** The entries in order, valid until the next change. */
 export function entriesInOrder(node: Node): Chunks<Entry> {
 	const { bucket } = node;
 	if (bucket === undefined) {
@@ -138,7 +138,7 @@ export function entriesInOrder(node: Node): Chunks<Entry> {
 	return Array.isArray(bucket) ? [sorted(node, bucket)] : bucket.inOrder().chunks;
 }
 
-/** As `entriesInOrder`, to be kept. */
+/** Like `entriesInOrder`, but never changes. */
 export function shareEntries(node: Node): Chunks<Entry> {
 	const { bucket } = node;
 	if (Array.isArray(bucket)) {
@@ -151,7 +151,7 @@ export function shareEntries(node: Node): Chunks<Entry> {
 		: entriesInOrder(node);
 }
 
-/** The first entry, or `undefined` where there is none. */
+/** The first entry; `undefined` if the bucket is empty. */
 export function firstOf(node: Node): Entry | undefined {
 	const { bucket } = node;
 	if (bucket === undefined || bucket instanceof Entry) {

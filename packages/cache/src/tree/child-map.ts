@@ -4,10 +4,10 @@ interface Segmented {
 	readonly segment: string;
 }
 
-/** Several nodes with the same parent: found by hash, and in order for those who ask. */
+/** Several nodes with the same parent: found by hash, and sorted on demand. */
 export class ChildMap<Child extends Segmented> {
 	readonly #bySegment: Map<string, Child>;
-	/** From when somebody first wants them in order, for as long as there are any. */
+	/** Created when the nodes are first read in order, and kept as long as there are any. */
 	#ordered: SortedList<Child> | undefined;
 
 	constructor(children: readonly Child[]) {
@@ -22,19 +22,19 @@ export class ChildMap<Child extends Segmented> {
 		return this.#bySegment.get(segment);
 	}
 
-	/** Adds a node whose segment is free. */
+	/** Adds a node whose segment must not be present. */
 	add(child: Child): void {
 		this.#bySegment.set(child.segment, child);
 		this.#ordered?.add(child);
 	}
 
-	/** Removes a node that is there. */
+	/** Removes a node, which must be present. */
 	remove(child: Child): void {
 		this.#ordered?.remove(child);
 		this.#bySegment.delete(child.segment);
 	}
 
-	/** In no order. */
+	/** In no particular order. */
 	values(): Iterable<Child> {
 		return this.#bySegment.values();
 	}
@@ -47,7 +47,7 @@ export class ChildMap<Child extends Segmented> {
 		return this.#ordered;
 	}
 
-	/** The nodes in order, if somebody has wanted them so. */
+	/** The nodes in order, if they have been read in order before. */
 	get ordered(): Chunks<Child> | undefined {
 		return this.#ordered?.chunks;
 	}

@@ -11,7 +11,7 @@ export function findChild(parent: Node, segment: string): Node | undefined {
 	return children?.segment === segment ? children : undefined;
 }
 
-/** Gives a node a child whose segment is free. */
+/** Adds a child, whose segment must not be present, to a node. */
 export function addChild(parent: Node, child: Node): void {
 	const { children } = parent;
 	if (children instanceof ChildMap) {
@@ -21,7 +21,7 @@ export function addChild(parent: Node, child: Node): void {
 	}
 }
 
-/** Takes from a node a child that it has. */
+/** Removes a child, which must be present, from a node. */
 export function removeChild(parent: Node, child: Node): void {
 	const { children } = parent;
 	if (children instanceof ChildMap && children.size > 1) {
@@ -31,7 +31,7 @@ export function removeChild(parent: Node, child: Node): void {
 	}
 }
 
-/** The children by segment, to be read before the next change. */
+/** The children ordered by segment, valid until the next change. */
 export function childrenInOrder({ children }: Node): Chunks<Node> {
 	if (children === undefined) {
 		return [];
@@ -39,7 +39,7 @@ export function childrenInOrder({ children }: Node): Chunks<Node> {
 	return children instanceof Node ? [[children]] : children.inOrder().chunks;
 }
 
-/** As `childrenInOrder`, to be kept. */
+/** Like `childrenInOrder`, but never changes. */
 export function shareChildren(parent: Node): Chunks<Node> {
 	return parent.children instanceof ChildMap
 		? parent.children.inOrder().share()

@@ -5,23 +5,23 @@ import type { Snapshot } from "./snapshot.ts";
 import type { Chunks } from "./sorted-list.ts";
 import { segmentOf } from "./visit.ts";
 
-/** A list that the cursor is in the middle of. */
+/** A list that the cursor is currently iterating. */
 interface Frame {
-	/** Whose entries or children these are. */
+	/** The node that has these entries or children. */
 	readonly node: Node;
 	readonly items: Chunks<Entry> | Chunks<Node>;
 	readonly position: Position;
-	/** What the items' names begin with: the frame ends at the first that does not. */
+	/** The prefix of the items' names: the frame ends at the first item without it. */
 	readonly open: string;
 }
 
-/** An entry, and one of its nodes. */
-export interface Met {
+/** An entry, and the node at which the cursor reached it. */
+export interface CursorItem {
 	readonly entry: Entry;
 	readonly node: Node;
 }
 
-/** A reader's way through the entries of a scope, in the order and state of a snapshot. */
+/** Iterates the entries of a scope in order, in the state of a snapshot. */
 export class Cursor {
 	readonly #snapshot: Snapshot;
 	readonly #frames: Frame[] = [];
@@ -48,8 +48,8 @@ export class Cursor {
 		}
 	}
 
-	/** The next entry and the node at which it was met, or `undefined` at the end. */
-	next(): Met | undefined {
+	/** The next entry and its node; `undefined` at the end. */
+	next(): CursorItem | undefined {
 		for (let frame = this.#frames.at(-1); frame !== undefined; frame = this.#frames.at(-1)) {
 			const item = take<Entry | Node>(frame.items, frame.position);
 			if (item === undefined || !isOf(frame, item)) {

@@ -14,7 +14,7 @@ export function entryBefore(a: Entry, b: Entry): boolean {
 		: comparePaths(homeA, homeB) < 0;
 }
 
-/** The order of two different nodes of one tree that are equally deep. */
+/** Orders two different nodes of one tree at the same depth. */
 function comparePaths(a: Node, b: Node): number {
 	if (a.parent !== undefined && b.parent !== undefined && a.parent !== b.parent) {
 		return comparePaths(a.parent, b.parent);
@@ -22,14 +22,14 @@ function comparePaths(a: Node, b: Node): number {
 	return a.segment < b.segment ? -1 : 1;
 }
 
-/** The entries of one tenancy, sorted: names are read once an entry and not at each comparison. */
+/** Sorts the entries of one tenancy: names are read once per entry, not at each comparison. */
 export function sortByName(entries: Iterable<Entry>): Entry[] {
 	return Array.from(entries, (entry) => ({ name: nameOf(entry), entry }))
 		.sort((a, b) => (a.name < b.name ? -1 : 1))
 		.map(({ entry }) => entry);
 }
 
-/** Entries of one type, sorted: tenancies are compared once a tenancy. */
+/** Sorts entries of one type: tenancies are compared once per tenancy. */
 export function sortEntries(entries: Iterable<Entry>): Entry[] {
 	const byHome = Map.groupBy(entries, homeOf);
 	return [...byHome]

@@ -10,7 +10,7 @@ import { visitScope } from "./visit.ts";
 /** The resources of a type by ID, for readers. */
 export class IdSource implements Source {
 	readonly #table: Table;
-	/** What readers take the data for: the table's type, or another group version of it. */
+	/** The type that readers decode the data as: the table's type, or another group version of it. */
 	readonly #type: ResourceType;
 
 	constructor(table: Table, type: ResourceType) {
@@ -61,7 +61,7 @@ export class IdSource implements Source {
 
 	#whole(id: unknown): ReferenceLike {
 		if (!isReference(id) || typeof id.name !== "string") {
-			throw new CacheError(`${this.#type.key} by ID: bad argument: an ID or a reference is needed`);
+			throw new CacheError(`${this.#type.key} by ID: bad argument: expected an ID or a reference`);
 		}
 		return id;
 	}
@@ -72,7 +72,7 @@ export class IdSource implements Source {
 		}
 		if (!isReference(prefix)) {
 			throw new CacheError(
-				`${this.#type.key} by ID: bad argument: an ID, a reference or a part of one is needed`,
+				`${this.#type.key} by ID: bad argument: expected an ID, a reference or a part of one`,
 			);
 		}
 		return prefix;

@@ -3,13 +3,13 @@ import { type Entry, type Node, nameOf } from "./node.ts";
 import { type Chunks, SortedList } from "./sorted-list.ts";
 
 /**
- * The entries of one tenancy: found by hash, and in order for those who ask.
+ * The entries of one tenancy: found by hash, and sorted on demand.
  *
- * To keep a million names in order costs more than to keep them findable, and most are only ever
- * looked up. So they are put in order when somebody first wants them so, and kept in it from then on.
+ * Keeping a million names sorted costs more than hashing them, and most are only looked up. So they are
+ * sorted when they are first read in order, and kept sorted from then on.
  */
 export class NameMap {
-	/** The node whose bucket it is. */
+	/** The node that it is the bucket of. */
 	readonly home: Node;
 	readonly #byName = new Map<string, Entry>();
 	#ordered: SortedList<Entry> | undefined;
@@ -27,25 +27,25 @@ export class NameMap {
 		return this.#byName.get(name);
 	}
 
-	/** Adds an entry whose name is free. */
+	/** Adds an entry whose name must not be present. */
 	add(entry: Entry): void {
 		this.#byName.set(nameOf(entry), entry);
 		this.#ordered?.add(entry);
 	}
 
-	/** Puts an entry in the place of the one of the same name. */
+	/** Replaces the entry of the same name. */
 	replace(entry: Entry, by: Entry): void {
 		this.#byName.set(nameOf(by), by);
 		this.#ordered?.replace(entry, by);
 	}
 
-	/** Removes an entry that is there. */
+	/** Removes an entry, which must be present. */
 	remove(entry: Entry): void {
 		this.#ordered?.remove(entry);
 		this.#byName.delete(nameOf(entry));
 	}
 
-	/** In no order. */
+	/** In no particular order. */
 	values(): Iterable<Entry> {
 		return this.#byName.values();
 	}
@@ -55,7 +55,7 @@ export class NameMap {
 		return this.#ordered;
 	}
 
-	/** The entries in order, if somebody has wanted them so. */
+	/** The entries in order, if they have been read in order before. */
 	get ordered(): Chunks<Entry> | undefined {
 		return this.#ordered?.chunks;
 	}

@@ -15,11 +15,11 @@ export class Node {
 	readonly parent: Node | undefined;
 	/** The last segment of the key; empty for the root. */
 	readonly segment: string;
-	/** The keys that are longer by a segment: none; a single one, which is found by comparing; or several, by hash. */
+	/** The nodes of keys that are one segment longer: none; a single one, found by comparison; or several, by hash. */
 	children: undefined | Node | ChildMap<Node> = undefined;
-	/** The entries of this very key. */
+	/** The entries of exactly this key. */
 	bucket: Bucket = undefined;
-	/** Whether a bucket that is an array is in order. */
+	/** Whether the bucket is sorted, if it is an array. */
 	isSorted = false;
 
 	constructor(parent: Node | undefined, segment: string) {
@@ -54,7 +54,7 @@ export function keyOf(node: Node): Key {
 	return node.parent === undefined ? [] : [...keyOf(node.parent), node.segment];
 }
 
-/** Whether the node's key is the given one: compares strings and hashes none. */
+/** Whether the node's key equals the given one; compares strings without hashing. */
 export function isAt(node: Node, key: Key): boolean {
 	let at = node;
 	for (let i = key.length - 1; i >= 0; i--) {
@@ -81,26 +81,26 @@ export function rootOf(node: Node): Node {
 	return node.parent === undefined ? node : rootOf(node.parent);
 }
 
-/** Where one index has an entry: nowhere, at one node, or at several, by key. */
+/** The nodes of an entry in one index: none, one, or several, ordered by key. */
 export type Place = Node | readonly Node[] | undefined;
 
-/** By index, in the order in which the type's indexes were declared. */
+/** Per index, in the order in which the type's indexes were declared. */
 export type Places = readonly Place[];
 
 const nowhere: Places = [];
 
 /**
- * One version of a resource in a cache, and the very item that readers get: what a reader has does not
- * change when the cache does, and nothing stands between an index and its items. What the cache itself
- * notes on an entry is private, so that readers neither see nor change it.
+ * One version of a resource in a cache, which is also the item that readers receive: an item does not
+ * change when the cache does, and indexes point directly to items. The bookkeeping of the cache in an entry
+ * is private, so that readers can neither see nor change it.
  *
- * The data is decoded when first read: by an indexer, or by a reader, or never. Data that takes many times its
- * encoded bytes may be decoded again when it is next read.
+ * The data is decoded on first access, by an indexer or a reader. Decoded data that is many times larger
+ * than its encoded bytes may be dropped and decoded again on the next access.
  */
 export class Entry implements Decoded {
 	readonly resource: Resource;
 	readonly #type: ResourceType;
-	/** That of the ID: entries are compared by it, and the resource is far away in memory. */
+	/** The name of the ID: entries are compared by it, and reading it from the resource is a cache miss. */
 	readonly #name: string;
 	#data: Decoded["data"] | undefined = undefined;
 	#home: Node | undefined = undefined;
@@ -115,7 +115,7 @@ export class Entry implements Decoded {
 		}
 	}
 
-	/** @throws DecodeError where the data can't be decoded. */
+	/** @throws DecodeError if the data can't be decoded. */
 	get data(): Decoded["data"] {
 		return this.#data ?? this.#decode();
 	}
@@ -133,13 +133,13 @@ export class Entry implements Decoded {
 		return entry.#name;
 	}
 
-	/** Notes where the entry is, once. */
+	/** Sets the positions of the entry, once. */
 	static place(entry: Entry, home: Node, places: Places): void {
 		entry.#home = home;
 		entry.#places = places;
 	}
 
-	/** The node of its tenancy in the tree by ID, once it is in a cache. */
+	/** The node of its tenancy in the tree by ID, if it is in a cache. */
 	static homeOf(entry: Entry): Node | undefined {
 		return entry.#home;
 	}

@@ -1,17 +1,17 @@
 import { isWithin, type Node, type Place } from "./node.ts";
 
-/** The part of a tree that a reader asks for. */
+/** The part of a tree that a reader reads. */
 export type Scope =
-	/** A node and all below it. */
+	/** A node and its descendants. */
 	| { readonly kind: "subtree"; readonly top: Node }
-	/** What is right below a node, and begins with `open`, with all below that. */
+	/** The children of a node whose segments begin with `open`, and their descendants. */
 	| { readonly kind: "children"; readonly top: Node; readonly open: string }
 	/** The entries of a node whose names begin with `open`, in the tree by ID. */
 	| { readonly kind: "entries"; readonly top: Node; readonly open: string };
 
 /**
- * Whether the node is the one of an entry's nodes at which a reader of the scope meets it: the first
- * by key.
+ * Whether the node is the first of an entry's nodes, by key, in the scope. A reader skips the entry at its
+ * other nodes.
  */
 export function isFirstPlace(node: Node, place: Place, scope: Scope): boolean {
 	if (place === undefined || !("length" in place)) {

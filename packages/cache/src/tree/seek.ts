@@ -1,13 +1,13 @@
 import type { Chunks } from "./sorted-list.ts";
 
-/** A reader's place in a sorted list; it moves. */
+/** A reader's current position in a sorted list. */
 export interface Position {
 	chunk: number;
-	/** In the chunk. */
+	/** The index in the chunk. */
 	item: number;
 }
 
-/** The item at the position, or `undefined` at the end. Moves the position to the next one. */
+/** The item at the position; `undefined` at the end. Advances the position. */
 export function take<T>(chunks: Chunks<T>, position: Position): T | undefined {
 	const chunk = chunks[position.chunk];
 	if (chunk === undefined) {
@@ -21,7 +21,7 @@ export function take<T>(chunks: Chunks<T>, position: Position): T | undefined {
 	return item;
 }
 
-/** The position of the first item whose name is not below the given one. */
+/** The position of the first item whose name is not less than the given one. */
 export function seek<T>(chunks: Chunks<T>, name: string, nameOf: (item: T) => string): Position {
 	const chunk = firstWhere(chunks, (candidate) => {
 		const last = candidate[candidate.length - 1];
@@ -31,13 +31,13 @@ export function seek<T>(chunks: Chunks<T>, name: string, nameOf: (item: T) => st
 	return { chunk, item };
 }
 
-/** The index of the first item that holds, where all after one that holds do; or the length. */
+/** Binary search: the index of the first item for which the predicate holds, or the length. */
 function firstWhere<T>(items: readonly T[], holds: (item: T) => boolean): number {
 	let low = 0;
 	let high = items.length;
 	while (low < high) {
 		const middle = (low + high) >>> 1;
-		// `middle` is below the length.
+		// `middle` is less than the length.
 		if (holds(items[middle]!)) {
 			high = middle;
 		} else {

@@ -5,14 +5,14 @@ import type { Tree } from "./tree.ts";
 import type { TypeIndex } from "./type-index.ts";
 
 /**
- * The entries of a scope as they are when the iterator is made, each once. The snapshot is given up at
- * the end, on `return`, or with the iterator itself.
+ * The entries of a scope at the time when the iterator is created, without duplicates. The snapshot is
+ * released at the end, on `return`, or when the iterator is garbage-collected.
  */
 export class SnapshotIterator extends Iterator<Entry, undefined> {
 	readonly #tree: Tree;
 	readonly #scope: Scope;
 	readonly #index: TypeIndex | undefined;
-	/** Until the end. */
+	/** Cleared at the end. */
 	#cursor: Cursor | undefined;
 
 	constructor(tree: Tree, scope: Scope, index?: TypeIndex) {
@@ -24,8 +24,8 @@ export class SnapshotIterator extends Iterator<Entry, undefined> {
 	}
 
 	override next(): IteratorResult<Entry, undefined> {
-		for (let met = this.#cursor?.next(); met !== undefined; met = this.#cursor?.next()) {
-			const { entry, node } = met;
+		for (let item = this.#cursor?.next(); item !== undefined; item = this.#cursor?.next()) {
+			const { entry, node } = item;
 			if (
 				!this.#index?.hasSeveralKeys ||
 				isFirstPlace(node, placesOf(entry)[this.#index.at], this.#scope)

@@ -4,8 +4,8 @@ import { type Entry, isWithin, type Node, rootOf } from "./node.ts";
 import type { Chunks } from "./sorted-list.ts";
 
 /**
- * A tree as it was at one time: whatever has changed since is kept here, or in a later snapshot, as it
- * was before; the rest is in the tree.
+ * The state of a tree at one time. For parts that have changed since, the earlier state is stored here or
+ * in a later snapshot; all others are read from the tree.
  *
  * ```
  *   iterator ──▶ snapshot ──next──▶ snapshot ◀╌╌weak╌╌ tree
@@ -14,13 +14,14 @@ import type { Chunks } from "./sorted-list.ts";
  *                 before             since
  * ```
  *
- * A writer keeps what it is about to change in the latest snapshot alone, each part once: what an older
- * one lacks is found along `next`. Only iterators hold snapshots, so that what an abandoned one keeps
- * goes with it. To keep a part is free but for sorting what nobody has wanted in order before (see
- * `SortedList.share`); the first change of it after that copies some hundred pointers.
+ * Before it changes a part, a writer stores it in the latest snapshot only, once: older snapshots find it
+ * by following `next`. Only iterators hold strong references to snapshots, so that the snapshots of an
+ * abandoned iterator are garbage-collected. Storing a part is free, except for sorting a part that has not
+ * been read in order before (see `SortedList.share`); the first change after that copies a few hundred
+ * pointers.
  */
 export class Snapshot {
-	/** The nodes whose subtrees are read; nothing else is kept. */
+	/** The nodes whose subtrees are read; nothing else is stored. */
 	readonly #scopes: Set<Node>;
 	readonly #children = new Map<Node, Chunks<Node>>();
 	readonly #entries = new Map<Node, Chunks<Entry>>();
@@ -34,12 +35,12 @@ export class Snapshot {
 		}
 	}
 
-	/** Whether the tree has not changed since, as far as the snapshot is concerned. */
+	/** Whether the parts that the snapshot covers have not changed since. */
 	get isCurrent(): boolean {
 		return this.#children.size === 0 && this.#entries.size === 0;
 	}
 
-	/** Adds a subtree; many become the whole tree, so that writers need not look far. */
+	/** Adds a subtree; beyond a few, the snapshot covers the whole tree, to keep writes fast. */
 	cover(scope: Node): void {
 		this.#scopes.add(scope);
 		if (this.#scopes.size > mostScopes) {
@@ -48,21 +49,21 @@ export class Snapshot {
 		}
 	}
 
-	/** To be called before the node's children change. */
+	/** Must be called before the node's children change. */
 	keepChildren(node: Node): void {
 		if (!this.#children.has(node) && this.#covers(node)) {
 			this.#children.set(node, shareChildren(node));
 		}
 	}
 
-	/** To be called before the node's entries change. */
+	/** Must be called before the node's entries change. */
 	keepEntries(node: Node): void {
 		if (!this.#entries.has(node) && this.#covers(node)) {
 			this.#entries.set(node, shareEntries(node));
 		}
 	}
 
-	/** The node's children as they were. */
+	/** The node's children at the time of the snapshot. */
 	childrenOf(node: Node): Chunks<Node> {
 		for (let at: Snapshot | undefined = this; at !== undefined; at = at.#next) {
 			const kept = at.#children.get(node);
@@ -73,7 +74,7 @@ export class Snapshot {
 		return childrenInOrder(node);
 	}
 
-	/** The node's entries as they were. */
+	/** The node's entries at the time of the snapshot. */
 	entriesOf(node: Node): Chunks<Entry> {
 		for (let at: Snapshot | undefined = this; at !== undefined; at = at.#next) {
 			const kept = at.#entries.get(node);
@@ -94,7 +95,7 @@ export class Snapshot {
 	}
 }
 
-/** How many subtrees a snapshot tells apart. */
+/** How many subtrees a snapshot distinguishes. */
 const mostScopes = 8;
 
 /** The open snapshots of one tree. */
@@ -102,7 +103,7 @@ export class Snapshots {
 	#latest: WeakRef<Snapshot> | undefined;
 	#open = 0;
 
-	/** What writers must keep things in, or `undefined` where nobody reads. */
+	/** The snapshot that writers must store parts in; `undefined` if there is no reader. */
 	get latest(): Snapshot | undefined {
 		if (this.#latest === undefined) {
 			return undefined;
@@ -115,7 +116,7 @@ export class Snapshots {
 		return latest;
 	}
 
-	/** The tree below `scope` as it is now, until `close`. */
+	/** Opens a snapshot of the tree below `scope`, until `close`. */
 	open(scope: Node): Snapshot {
 		const { latest } = this;
 		this.#open++;
@@ -128,7 +129,7 @@ export class Snapshots {
 		return snapshot;
 	}
 
-	/** Ends one `open`. */
+	/** Closes one `open`. */
 	close(): void {
 		this.#open--;
 		if (this.#open === 0) {

@@ -32,7 +32,7 @@ interface Item {
 
 const before = (a: Item, b: Item) => a.rank < b.rank;
 
-it("holds what an array would, in order, and what it has shared does not change", () => {
+it("contains the items of an array, in order, and shared items do not change", () => {
 	fc.assert(
 		fc.property(fc.nat(1500), fc.array(step, { maxLength: 12 }), (initial, steps) => {
 			const model = new Map(Array.from({ length: initial }, (_, i) => [i * 2, { rank: i * 2 }]));

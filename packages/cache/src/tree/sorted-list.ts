@@ -1,4 +1,4 @@
-/** The items of a list at one time, in chunks, in order. Never changes. */
+/** The items of a list at one time, in order, in chunks. Immutable. */
 export type Chunks<T> = readonly (readonly T[])[];
 
 /**
@@ -11,23 +11,22 @@ export type Chunks<T> = readonly (readonly T[])[];
  *                └─────────▶ [ a … l ]
  * ```
  *
- * Two levels are enough: at a million items the outer one has some 6,000 entries, which a processor
- * moves in a microsecond, once per some hundred inserts.
+ * Two levels are enough: at a million items the outer array has some 6,000 entries, which are moved in a
+ * microsecond, once per a few hundred inserts.
  *
- * `share` hands out the chunks as they are, for free. From then on a write copies the outer array
- * and the one chunk that it touches, each the first time only: `generation` says since when a part is
- * the list's own.
+ * `share` returns the chunks without copying. After that, a write copies the outer array and the chunk
+ * that it changes, each only once: `generation` is when a part was last copied.
  */
 export class SortedList<T> {
 	readonly #before: (a: T, b: T) => boolean;
 	#chunks: T[][] = [];
-	/** By chunk: the generation at which it became the list's own. */
+	/** Per chunk: the generation in which it was copied. */
 	#owned: number[] = [];
 	#outerOwned = 0;
 	#generation = 0;
 	#size = 0;
 
-	/** `sorted` is in the order of `before` and is not kept. */
+	/** `sorted` must be in the order of `before`; it is copied. */
 	constructor(before: (a: T, b: T) => boolean, sorted: readonly T[] = []) {
 		this.#before = before;
 		for (let from = 0; from < sorted.length; from += fill) {
@@ -41,23 +40,23 @@ export class SortedList<T> {
 		return this.#size;
 	}
 
-	/** The first item, or `undefined` where there is none. */
+	/** The first item; `undefined` if the list is empty. */
 	get first(): T | undefined {
 		return this.#chunks[0]?.[0];
 	}
 
-	/** The items, to be read before the next change. */
+	/** The items, valid until the next change. */
 	get chunks(): Chunks<T> {
 		return this.#chunks;
 	}
 
-	/** The items as they are, for as long as the caller likes. */
+	/** The current items; the result never changes. */
 	share(): Chunks<T> {
 		this.#generation++;
 		return this.#chunks;
 	}
 
-	/** Puts an item, which the list must not have, in its place. */
+	/** Inserts an item, which must not be present, at its position. */
 	add(item: T): void {
 		this.#size++;
 		const last = this.#chunks.length - 1;
@@ -84,13 +83,13 @@ export class SortedList<T> {
 		}
 	}
 
-	/** Puts an item in the place of one that the list has, and that is equal to it in the order. */
+	/** Replaces an item, which must be present, by one that is equal to it in the order. */
 	replace(item: T, by: T): void {
 		const chunk = this.#ownChunk(lowerChunk(this.#chunks, item, this.#before));
 		chunk[chunk.indexOf(item)] = by;
 	}
 
-	/** Takes an item out, which the list must have. */
+	/** Removes an item, which must be present. */
 	remove(item: T): void {
 		const at = lowerChunk(this.#chunks, item, this.#before);
 		const chunk = this.#ownChunk(at);
@@ -103,7 +102,7 @@ export class SortedList<T> {
 		}
 	}
 
-	/** Appends a small chunk to the one before it, where there is room. */
+	/** Appends a small chunk to the one before it, if there is room. */
 	#mergeInto(at: number): void {
 		const before = this.#chunks[at - 1];
 		const chunk = this.#chunks[at];
@@ -133,7 +132,7 @@ export class SortedList<T> {
 	}
 
 	#ownChunk(at: number): T[] {
-		// Callers pass the place of a chunk.
+		// Callers pass the index of a chunk.
 		const chunk = this.#chunks[at]!;
 		if (this.#owned[at] === this.#generation) {
 			return chunk;
@@ -146,10 +145,10 @@ export class SortedList<T> {
 	}
 }
 
-/** How many items a chunk holds at most. */
+/** The maximum length of a chunk. */
 const chunkSize = 256;
 
-/** How full the chunks of a new list are: room for inserts before they split. */
+/** The length of the chunks of a new list, which leaves room for inserts before they split. */
 const fill = 192;
 
 /** The first chunk whose last item is not before the given one, or the number of chunks. */
@@ -158,7 +157,7 @@ function lowerChunk<T>(chunks: Chunks<T>, item: T, before: (a: T, b: T) => boole
 	let high = chunks.length;
 	while (low < high) {
 		const middle = (low + high) >>> 1;
-		// `middle` is below the length, and no chunk is empty.
+		// `middle` is less than the length, and no chunk is empty.
 		const chunk = chunks[middle]!;
 		if (before(chunk[chunk.length - 1]!, item)) {
 			low = middle + 1;
@@ -169,13 +168,13 @@ function lowerChunk<T>(chunks: Chunks<T>, item: T, before: (a: T, b: T) => boole
 	return low;
 }
 
-/** Where the first item is that is not before the given one, or the length. */
+/** The index of the first item that is not before the given one, or the length. */
 function lowerBound<T>(items: readonly T[], item: T, before: (a: T, b: T) => boolean): number {
 	let low = 0;
 	let high = items.length;
 	while (low < high) {
 		const middle = (low + high) >>> 1;
-		// `middle` is below the length.
+		// `middle` is less than the length.
 		if (before(items[middle]!, item)) {
 			low = middle + 1;
 		} else {

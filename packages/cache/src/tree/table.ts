@@ -37,32 +37,32 @@ export class Table {
 		return this.ids.size;
 	}
 
-	/** The entry of that tenancy and name, or `undefined`. */
+	/** The entry of that tenancy and name; `undefined` if not cached. */
 	find(id: ReferenceLike): Entry | undefined {
 		return this.#tenancies.get(this.#partitionOf(id), this.#namespaceOf(id))?.get(id.name ?? "");
 	}
 
-	/** Empty where the scope has none. */
+	/** Empty if the scope of the type lacks it. */
 	#partitionOf({ tenancy }: ReferenceLike): string {
 		return this.#partitioned ? (tenancy?.partition ?? "") : "";
 	}
 
-	/** Empty where the scope has none. */
+	/** Empty if the scope of the type lacks it. */
 	#namespaceOf({ tenancy }: ReferenceLike): string {
 		return this.#namespaced ? (tenancy?.namespace ?? "") : "";
 	}
 
-	/** How many tenancies there are, for the check of invariants. */
+	/** The number of tenancies, for the check of invariants. */
 	get tenancies(): number {
 		return this.#tenancies.size;
 	}
 
-	/** All entries, in no order. */
+	/** All entries, in no particular order. */
 	entries(): Iterable<Entry> {
 		return entriesBelow(this.ids.root);
 	}
 
-	/** What the part of an ID means: one entry, a part of the tree, or `undefined` for nothing. */
+	/** The matches of a partial ID: one entry, a part of the tree, or `undefined` if there are none. */
 	scope(prefix: ReferenceLike): Entry | Scope | undefined {
 		const units = this.#tenancyOf(prefix);
 		const open = units.findIndex((unit) => !isUnit(unit));
@@ -79,10 +79,9 @@ export class Table {
 	}
 
 	/**
-	 * Puts a resource in, in place of the one of that name.
+	 * Inserts a resource, or replaces the one of that name.
 	 *
-	 * @throws IndexError where an index can't take it, CacheError where it has no name; then nothing
-	 * has changed.
+	 * @throws IndexError if an index fails on it, CacheError if it has no name. The table is unchanged then.
 	 */
 	insert(resource: Resource): void {
 		const { id } = resource;
@@ -91,7 +90,7 @@ export class Table {
 		}
 		const entry = new Entry(this.type, resource);
 		const keys = this.indexes.map((index) => index.keysOf(entry));
-		// From here on nothing can fail, and no code of others runs.
+		// From here on nothing can fail, and no user code runs.
 		const names = this.#tenancies.get(this.#partitionOf(id), this.#namespaceOf(id));
 		const before = names?.get(id.name);
 		if (before === undefined) {
@@ -105,7 +104,7 @@ export class Table {
 		}
 	}
 
-	/** Takes the resource of that name out, and answers it; `undefined` where there is none. */
+	/** Removes and returns the resource of that name; `undefined` if it is not cached. */
 	delete(id: ReferenceLike): Resource | undefined {
 		const entry = this.find(id);
 		const home = entry && homeOf(entry);
@@ -126,7 +125,7 @@ export class Table {
 	#add(entry: Entry, home: Node, keys: readonly (readonly Key[])[]): void {
 		place(entry, home, nowhere);
 		if (this.indexes.length > 0) {
-			// `map`, not `push`, which would make room for 16 more.
+			// `map`, because `push` would allocate room for 16 more.
 			const places = this.indexes.map((index) => index.add(entry, keys[index.at] ?? []));
 			place(entry, home, places);
 		}

@@ -1,6 +1,6 @@
 import type { NameMap } from "./name-map.ts";
 
-/** A namespace: what it holds in the partition that had it first, and in others. */
+/** A namespace: its entries in the first partition that had it, and in others. */
 interface Namespace {
 	partition: string;
 	names: NameMap;
@@ -13,9 +13,9 @@ interface Namespace {
  *     namespace ──hash──▶ partition ═ names      most namespaces are of one partition: one comparison
  *                         others ──hash──▶ names
  *
- * It repeats the two upper levels of the tree by ID, for what is asked most: with a million
- * resources a look-up costs what the memory costs that it touches, and nodes with their maps of
- * children would double that. A unit that the scope of the type lacks is empty.
+ * It duplicates the two upper levels of the tree by ID to speed up the most frequent operation: with a
+ * million resources, the cost of a lookup is that of its cache misses, which nodes and their maps of
+ * children would double. A unit that the scope of the type lacks is empty.
  */
 export class Tenancies {
 	readonly #byNamespace = new Map<string, Namespace>();
@@ -54,7 +54,7 @@ export class Tenancies {
 		}
 	}
 
-	/** How many tenancies there are. */
+	/** The number of tenancies. */
 	get size(): number {
 		let size = 0;
 		for (const { others } of this.#byNamespace.values()) {

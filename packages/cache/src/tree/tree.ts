@@ -22,10 +22,12 @@ import { Snapshots } from "./snapshot.ts";
  *         [entry, entry]    entry ────────────────────────────────┴──────┘  (the same objects)
  * ```
  *
- * To look up a key: one comparison or one hash look-up a segment; no string is built. To list what
- * starts with a key: the same, then walk the subtree in order. To list its parents: collect the buckets
- * on the way down. To replace or remove an entry: it knows its nodes, so that nothing is looked up.
- * Nodes exist only on the way to entries.
+ * - Looking up a key takes one comparison or one hash lookup per segment; no string is built.
+ * - Listing a prefix looks it up and then walks the subtree in order.
+ * - Listing parents collects the buckets on the way down.
+ * - Replacing or removing an entry needs no lookup, since it knows its nodes.
+ *
+ * Nodes exist only on paths to entries.
  */
 export class Tree {
 	readonly root = new Node(undefined, "");
@@ -33,31 +35,31 @@ export class Tree {
 	readonly #byName: boolean;
 	#size = 0;
 
-	/** `buckets`: whether the entries of one key are told apart by name alone or by their whole ID. */
+	/** `buckets`: whether the entries of one key are distinguished by name or by their whole ID. */
 	constructor(buckets: "by-name" | "by-id") {
 		this.#byName = buckets === "by-name";
 	}
 
-	/** How many entries there are, each counted once a key. */
+	/** The number of entries; an entry counts once per key. */
 	get size(): number {
 		return this.#size;
 	}
 
-	/** The node of a key, or `undefined` where no entry's key starts so. */
+	/** The node of a key; `undefined` if it is not a prefix of any entry's key. */
 	find(key: Key): Node | undefined {
 		let node: Node | undefined = this.root;
 		for (let i = 0; i < key.length && node !== undefined; i++) {
-			// `i` is below the length.
+			// `i` is less than the length.
 			node = findChild(node, key[i]!);
 		}
 		return node;
 	}
 
-	/** The node of a key, made where it is missing. Whoever makes it gives it an entry. */
+	/** The node of a key, created if it is missing. The caller must add an entry to it then. */
 	ensure(key: Key): Node {
 		let node = this.root;
 		for (let i = 0; i < key.length; i++) {
-			// `i` is below the length.
+			// `i` is less than the length.
 			const segment = key[i]!;
 			node = findChild(node, segment) ?? this.#makeChild(node, segment);
 		}
@@ -71,7 +73,7 @@ export class Tree {
 		return child;
 	}
 
-	/** Puts an entry at a node that has no version of it. */
+	/** Adds an entry to a node that has no version of it. */
 	add(node: Node, entry: Entry): void {
 		this.snapshots.latest?.keepEntries(node);
 		if (this.#byName) {
@@ -82,13 +84,13 @@ export class Tree {
 		this.#size++;
 	}
 
-	/** Puts a version in the place of another, which the node has. */
+	/** Replaces a version, which the node must have, by another. */
 	replace(node: Node, entry: Entry, by: Entry): void {
 		this.snapshots.latest?.keepEntries(node);
 		replaceEntry(node, entry, by);
 	}
 
-	/** Takes an entry from a node that has it, and the nodes that are of no use then. */
+	/** Removes an entry from a node that has it, and nodes that are empty then. */
 	remove(node: Node, entry: Entry): void {
 		this.snapshots.latest?.keepEntries(node);
 		removeEntry(node, entry);

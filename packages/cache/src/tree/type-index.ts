@@ -10,10 +10,10 @@ import { Tree } from "./tree.ts";
 /** One declared index of a cache: its definition and its tree. */
 export class TypeIndex {
 	readonly definition: AnyIndex;
-	/** Which of an entry's places is this index's. */
+	/** The position of this index in an entry's places. */
 	readonly at: number;
 	readonly tree = new Tree("by-id");
-	/** Whether an entry has ever had several keys: only then may a reader meet one twice. */
+	/** Whether an entry has ever had several keys: only then can a reader encounter duplicates. */
 	hasSeveralKeys = false;
 
 	readonly #onUndecodable: OnUndecodable | undefined;
@@ -25,9 +25,9 @@ export class TypeIndex {
 	}
 
 	/**
-	 * The keys of a resource, in order, each once.
+	 * The keys of a resource, in order, without duplicates.
 	 *
-	 * @throws IndexError where the indexer fails or answers no keys, or a required one is missing.
+	 * @throws IndexError if the indexer fails or does not return keys, or a required key is missing.
 	 */
 	keysOf(item: Decoded): readonly Key[] {
 		const { definition } = this;
@@ -42,7 +42,9 @@ export class TypeIndex {
 			throw this.#error(`failed on ${describe(item.resource.id)}: ${reason(cause)}`, { cause });
 		}
 		if (!Array.isArray(keys) || !keys.every(isKey)) {
-			throw this.#error(`keys of ${describe(item.resource.id)} are no array of arrays of strings`);
+			throw this.#error(
+				`keys of ${describe(item.resource.id)} are not an array of arrays of strings`,
+			);
 		}
 		if (keys.length === 0 && definition.required) {
 			throw this.#error(`is required, but ${describe(item.resource.id)} has no key`);
@@ -51,9 +53,9 @@ export class TypeIndex {
 	}
 
 	/**
-	 * The key that a reader's arguments mean.
+	 * The key for a reader's arguments.
 	 *
-	 * @throws IndexError where the key function fails or answers no key.
+	 * @throws IndexError if the key function fails or does not return a key.
 	 */
 	query(args: readonly unknown[]): KeyQuery {
 		let key: KeyQuery;
@@ -63,25 +65,25 @@ export class TypeIndex {
 			throw this.#error(`bad argument: ${reason(cause)}`, { cause });
 		}
 		if (!isKeyQuery(key)) {
-			throw this.#error("bad argument: its key is no array of strings");
+			throw this.#error("bad argument: its key is not an array of strings");
 		}
 		return key;
 	}
 
 	/**
-	 * As `query`, for readers that need a whole key.
+	 * Like `query`, for readers that need a complete key.
 	 *
-	 * @throws IndexError also where the key is the beginning of one.
+	 * @throws IndexError also if the key is open.
 	 */
 	exactQuery(args: readonly unknown[]): Key {
 		const key = this.query(args);
 		if (isOpen(key)) {
-			throw this.#error("bad argument: a prefix of a segment, where a key is needed");
+			throw this.#error("bad argument: expected a key, got a prefix of a segment");
 		}
 		return key;
 	}
 
-	/** The part of the tree that the arguments mean, or `undefined` where there is nothing. */
+	/** The part of the tree that the arguments match; `undefined` if there is none. */
 	scope(args: readonly unknown[]): Scope | undefined {
 		const query = this.query(args);
 		const { segments, open } = isOpen(query) ? query : { segments: query, open: "" };
@@ -92,7 +94,7 @@ export class TypeIndex {
 		return open === "" ? { kind: "subtree", top } : { kind: "children", top, open };
 	}
 
-	/** Puts an entry under its keys, and answers where that is. Fails in no case. */
+	/** Adds an entry under its keys and returns its place. Never fails. */
 	add(entry: Entry, keys: readonly Key[]): Place {
 		const [first] = keys;
 		if (first === undefined) {
@@ -110,7 +112,7 @@ export class TypeIndex {
 		return node;
 	}
 
-	/** Takes an entry from its place. Fails in no case. */
+	/** Removes an entry from its place. Never fails. */
 	remove(entry: Entry, from: Place): void {
 		for (const node of nodesOf(from)) {
 			this.tree.remove(node, entry);
@@ -118,8 +120,8 @@ export class TypeIndex {
 	}
 
 	/**
-	 * Takes a version from its place and puts the next one under its keys, and answers where that is:
-	 * `from` itself where they are the same. Fails in no case.
+	 * Replaces a version by the next one, and returns the place of that one: `from` if the keys are the same.
+	 * Never fails.
 	 */
 	replace(before: Entry, from: Place, entry: Entry, keys: readonly Key[]): Place {
 		const nodes = nodesOf(from);

@@ -10,10 +10,10 @@ import type { Tree } from "./tree.ts";
 import { nodesOf, type TypeIndex } from "./type-index.ts";
 
 /**
- * Checks all that must hold in a table: each entry is where its ID and its keys say and nowhere else,
- * and each tree is ordered, linked and free of empty nodes.
+ * Checks the invariants of a table: each entry is exactly where its ID and its keys require, and each tree
+ * is ordered, linked and free of empty nodes.
  *
- * @throws Error that says what does not hold: a bug.
+ * @throws Error that describes the broken invariant: a bug.
  */
 export function validateTable(table: Table): void {
 	const entries = validateTree(table.ids);
@@ -23,7 +23,7 @@ export function validateTable(table: Table): void {
 		holds(placesOf(entry).length === table.indexes.length, "an entry has no place for each index");
 	}
 	const homes = new Set(Array.from(entries.keys(), homeOf));
-	holds(table.tenancies === homes.size, "there is a tenancy without entries");
+	holds(table.tenancies === homes.size, "a tenancy has no entries");
 	for (const index of table.indexes) {
 		validateIndex(index, new Set(entries.keys()));
 	}
@@ -33,7 +33,7 @@ function validateIndex(index: TypeIndex, known: ReadonlySet<Entry>): void {
 	const { name } = index.definition;
 	const found = validateTree(index.tree);
 	for (const entry of found.keys()) {
-		holds(known.has(entry), `index "${name}" has an entry that is gone`);
+		holds(known.has(entry), `index "${name}" has a removed entry`);
 	}
 	for (const entry of known) {
 		const nodes = nodesOf(placesOf(entry)[index.at]);
@@ -52,11 +52,11 @@ function keyOfNth(nodes: readonly Node[], i: number): readonly string[] {
 	return node === undefined ? [] : keyOf(node);
 }
 
-/** Checks a tree, and answers its entries with the nodes at which they are, by key. */
+/** Checks a tree and returns its entries with their nodes, ordered by key. */
 function validateTree(tree: Tree): Map<Entry, Node[]> {
 	const found = new Map<Entry, Node[]>();
 	const size = validateNode(tree.root, found);
-	holds(size === tree.size, `a tree says that it has ${tree.size} entries, and has ${size}`);
+	holds(size === tree.size, `a tree reports ${tree.size} entries and has ${size}`);
 	return found;
 }
 
@@ -99,7 +99,7 @@ function entriesOf({ bucket, isSorted }: Node): readonly Entry[] {
 		return bucket === undefined ? [] : [bucket];
 	}
 	if (Array.isArray(bucket)) {
-		holds(bucket.length > 1, "an array of entries has no two");
+		holds(bucket.length > 1, "an array has fewer than two entries");
 		const entries = sortEntries(bucket);
 		holds(!isSorted || keysEqual(entries, bucket), "an array of entries is out of order");
 		return entries;
@@ -107,7 +107,7 @@ function entriesOf({ bucket, isSorted }: Node): readonly Entry[] {
 	holds(bucket.size > 0, "a bucket is empty");
 	const entries =
 		bucket instanceof EntrySet ? sortEntries(bucket.values()) : sortByName(bucket.values());
-	holds(entries.length === bucket.size, "a bucket has another size than it says");
+	holds(entries.length === bucket.size, "a bucket reports a wrong size");
 	if (bucket instanceof NameMap) {
 		for (const entry of entries) {
 			holds(bucket.get(nameOf(entry)) === entry, "an entry is filed under another name");
@@ -117,7 +117,7 @@ function entriesOf({ bucket, isSorted }: Node): readonly Entry[] {
 	return entries;
 }
 
-/** Checks that what is kept in order, if it is, has the items, and in order. */
+/** Checks that a sorted list, if it exists, contains exactly the items, in order. */
 function checkOrder<T>(
 	chunks: Chunks<T> | undefined,
 	items: readonly T[],
@@ -133,13 +133,13 @@ function checkOrder<T>(
 	const listed = chunks.flat();
 	holds(keysEqual(listed, items), "a sorted list has other items, or another order");
 	for (const [i, item] of listed.slice(1).entries()) {
-		// `i` counts from the item before.
+		// `i` is the index of the preceding item.
 		holds(before(listed[i]!, item), "a sorted list is out of order");
 	}
 }
 
-function holds(condition: boolean, otherwise: string): void {
+function holds(condition: boolean, problem: string): void {
 	if (!condition) {
-		throw new Error(`cache invariant broken: ${otherwise}`);
+		throw new Error(`cache invariant broken: ${problem}`);
 	}
 }

@@ -5,10 +5,10 @@ import type { Scope } from "./scope.ts";
 import { seek, take } from "./seek.ts";
 import type { Chunks } from "./sorted-list.ts";
 
-/** Takes entries and the node at which they were met. It must not change the tree. */
+/** Called with entries and their node. It must not change the tree. */
 export type Visit = (entries: readonly Entry[], node: Node) => void;
 
-/** Visits the entries of a scope by key, then by ID; one with several keys at each of them. */
+/** Visits the entries of a scope ordered by key and ID; an entry with several keys is visited at each. */
 export function visitScope(scope: Scope, visit: Visit): void {
 	const { top } = scope;
 	switch (scope.kind) {
@@ -39,7 +39,7 @@ function visitSubtree(node: Node, visit: Visit): void {
 	}
 }
 
-/** The items whose names begin so. */
+/** The items whose names begin with `open`. */
 function startingWith<T>(chunks: Chunks<T>, open: string, nameOf: (item: T) => string): T[] {
 	const items: T[] = [];
 	const position = seek(chunks, open, nameOf);
