@@ -1,19 +1,19 @@
-/** What the process tells its parent, for scripts. README.md has them as a table. */
+/** The exit codes, for scripts. README.md lists them in a table. */
 export const exitCodes = {
 	ok: 0,
-	/** The server refused, or something failed that has no code of its own. */
+	/** The server refused the request, or another failure without its own code. */
 	failed: 1,
-	/** Wrong flags, files or configuration; nothing was changed. */
+	/** Invalid flags, types, files or configuration; nothing was changed. */
 	usage: 2,
 	notFound: 3,
-	/** What is stored forbids it: it changed meanwhile, or is referenced. */
+	/** A conflict with the stored state: the resource changed meanwhile, or is referenced. */
 	conflict: 4,
-	/** No token, a bad one, or one without the right. */
+	/** The token is missing or invalid, or lacks the right. */
 	permission: 5,
 	unreachable: 6,
 	timeout: 7,
 	interrupted: 130,
 } as const;
 
-/** One of them. */
+/** One of the exit codes. */
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];

@@ -1,7 +1,7 @@
 import type { ExitCode } from "./exit-codes.ts";
 import { exitCodes } from "./exit-codes.ts";
 
-/** A command did not do what it was asked. The message is for people, and says what to do. */
+/** The failure of a command. The message is for people, and says what to do. */
 export class Failure extends Error {
 	override readonly name = "Failure";
 	readonly exitCode: ExitCode;
@@ -12,7 +12,7 @@ export class Failure extends Error {
 	}
 }
 
-/** The caller gave something that can't be used: flags, names of types, files, configuration. */
+/** The failure for invalid flags, types, files or configuration. */
 export function usageFailure(message: string, options?: ErrorOptions): Failure {
 	return new Failure(exitCodes.usage, message, options);
 }

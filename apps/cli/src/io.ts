@@ -1,16 +1,16 @@
 import type { Clock } from "@plinth/runtime";
 
-/** All of the world that a command touches, so that tests can give it another one. */
+/** The environment of a command: streams, clock, editor. Tests replace it. */
 export interface Io {
 	/** Writes to standard output. */
 	readonly out: (text: string) => void;
 	/** Writes to standard error. */
 	readonly err: (text: string) => void;
-	/** Standard input to its end. */
+	/** Reads standard input to its end. */
 	readonly readStdin: () => Promise<string>;
-	/** Whether people type at standard input. */
+	/** Whether a person uses the terminal. */
 	readonly isInteractive: boolean;
-	/** Columns of the terminal; `undefined` where output goes elsewhere and is not to be cut. */
+	/** Columns of the terminal; `undefined` if the output is not a terminal and must not be truncated. */
 	readonly width: number | undefined;
 	/** Whether output may be colored. */
 	readonly color: boolean;
@@ -18,6 +18,6 @@ export interface Io {
 	readonly clock: Clock;
 	/** Aborts when the user interrupts. */
 	readonly signal: AbortSignal;
-	/** Opens a file in an editor, given as a shell command; resolves to its exit code. */
+	/** Opens a file in an editor, which is a shell command, and resolves to its exit code. */
 	readonly runEditor: (command: string, file: string) => Promise<number>;
 }

@@ -108,7 +108,7 @@ describe("plinth, a process of its own, with a server of its own", () => {
 
 		// What it is now is backed up, and is there again in another server.
 		const copy = join(folder, "copy.sqlite");
-		expect((await plinth("backup", copy)).out).toMatch(/has \d+ resources, as of version \d+\n/);
+		expect((await plinth("backup", copy)).out).toMatch(/contains \d+ resources at version \d+\n/);
 		const restored = join(folder, "restored");
 		expect((await runServer(["restore", copy, "--data-dir", restored])).code).toBe(0);
 		const other = await startCatalogServer(restored);
@@ -144,7 +144,7 @@ describe("plinth, a process of its own, with a server of its own", () => {
 		await watch.prints(/Namespace\/after/);
 		watch.kill("SIGINT");
 		const { out, err } = await watch.ended;
-		expect(err).toContain("again\n");
+		expect(err).toContain("reconnected to");
 		expect(out.match(/Namespace\/before/g)).toHaveLength(1);
 	});
 });

@@ -7,15 +7,15 @@ import { runCommandLine } from "./program.ts";
 const interrupt = new AbortController();
 process.once("SIGINT", () => {
 	interrupt.abort();
-	// A second one ends it at once.
+	// A second interrupt exits immediately.
 	process.once("SIGINT", () => process.exit(exitCodes.interrupted));
 });
 process.once("SIGTERM", () => interrupt.abort());
-// Whoever reads has seen enough: `plinth list … | head`.
+// The reader of the pipe has exited, as in `plinth list … | head`.
 process.stdout.on("error", () => process.exit(exitCodes.ok));
 
-// Waiting, as a watch does between two tries, is not to end the process.
-const held = setInterval(() => {}, 2 ** 30);
-// Not `process.exit`: what a pipe has not taken yet would be lost.
+// Keeps the process alive while a watch waits to reconnect.
+const keepAlive = setInterval(() => {}, 2 ** 30);
+// Not `process.exit`, which would lose buffered output.
 process.exitCode = await runCommandLine(process.argv.slice(2), processIo(interrupt.signal));
-clearInterval(held);
+clearInterval(keepAlive);

@@ -3,7 +3,7 @@ import { systemClock } from "@plinth/runtime";
 import type { Io } from "./io.ts";
 import { runEditor } from "./run-editor.ts";
 
-/** The world of this process: its streams, its environment, its clock. */
+/** The environment of this process: its streams, variables and clock. */
 export function processIo(signal: AbortSignal = new AbortController().signal): Io {
 	const { stdin, stdout, stderr, env } = process;
 	return {

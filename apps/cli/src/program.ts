@@ -22,7 +22,7 @@ import type { Io } from "./io.ts";
 import { printable } from "./output/table.ts";
 import { Session } from "./session.ts";
 
-/** All commands, in the order in which help lists them. */
+/** All commands, in the order of the help text. Add a new command here. */
 const commands: readonly AddCommand[] = [
 	...[addGet, addList, addWatch, addDescribe, addStatus],
 	...[addApply, addEdit, addDelete, addWait],
@@ -30,7 +30,7 @@ const commands: readonly AddCommand[] = [
 	...[addContext, addCompletion],
 ];
 
-/** Runs one command line, without the names of Node and the program, and answers its exit code. */
+/** Runs one command line, without the names of Node and the program, and returns its exit code. */
 export async function runCommandLine(args: readonly string[], io: Io): Promise<ExitCode> {
 	let exitCode: ExitCode = exitCodes.ok;
 	const program = createProgram(io, async (work) => {
@@ -56,11 +56,11 @@ export async function runCommandLine(args: readonly string[], io: Io): Promise<E
 	}
 }
 
-/** The command line as commander has it. */
+/** The command line as a program of commander. */
 export function createProgram(io: Io, run: Runner): Command {
 	const program = new Command("plinth")
-		.description("the command line of Plinth")
-		.version(ownVersion(), "--version", "print the version of this command")
+		.description("command-line client of Plinth")
+		.version(ownVersion(), "--version", "print the version of plinth")
 		.exitOverride()
 		.configureOutput({
 			writeOut: (text) => io.out(text),
@@ -69,18 +69,21 @@ export function createProgram(io: Io, run: Runner): Command {
 			getErrHelpWidth: () => io.width ?? 80,
 		})
 		.configureHelp({ showGlobalOptions: true })
-		.showHelpAfterError("(--help says more)")
-		.option("--context <name>", "a context of the configuration file (PLINTH_CONTEXT)")
-		.option("--server <url>", "where the server is (PLINTH_SERVER; http://127.0.0.1:7575)")
-		.option("-p, --partition <name>", "where to look (PLINTH_PARTITION; default)")
-		.option("-n, --namespace <name>", "where to look (PLINTH_NAMESPACE; default)")
-		.option("--token-file <file>", "a file with the token to send")
-		.option("--token <token>", "the token to send (PLINTH_TOKEN); other users may see it here")
-		.option("--ca-file <file>", "whom to trust, in PEM (PLINTH_CA_FILE)")
-		.option("--certificate-file <file>", "an own certificate (PLINTH_CERTIFICATE_FILE)")
-		.option("--key-file <file>", "and its key (PLINTH_KEY_FILE)")
-		.option("--request-timeout <time>", "how long a call may take: 500ms, 30s, 2m", "30s")
-		.option("--config <file>", "the configuration file (PLINTH_CONFIG)");
+		.showHelpAfterError("(run it with --help for usage)")
+		.option("--context <name>", "context of the configuration file to use (PLINTH_CONTEXT)")
+		.option(
+			"--server <url>",
+			"address of the server (PLINTH_SERVER, default: http://127.0.0.1:7575)",
+		)
+		.option("-p, --partition <name>", 'partition (PLINTH_PARTITION, default: "default")')
+		.option("-n, --namespace <name>", 'namespace (PLINTH_NAMESPACE, default: "default")')
+		.option("--token-file <file>", "file that contains the token")
+		.option("--token <token>", "token (PLINTH_TOKEN); the option is visible to other users")
+		.option("--ca-file <file>", "trusted CA certificates, in PEM (PLINTH_CA_FILE)")
+		.option("--certificate-file <file>", "client certificate, in PEM (PLINTH_CERTIFICATE_FILE)")
+		.option("--key-file <file>", "key of the client certificate (PLINTH_KEY_FILE)")
+		.option("--request-timeout <time>", "timeout of each call, such as 500ms, 30s or 2m", "30s")
+		.option("--config <file>", "configuration file (PLINTH_CONFIG)");
 	for (const add of commands) {
 		add(program, run);
 	}

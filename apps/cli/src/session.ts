@@ -5,7 +5,7 @@ import { configFilePath, readConfiguration } from "./configuration/config-file.t
 import { type GlobalFlags, resolveSettings, type Settings } from "./configuration/settings.ts";
 import type { Io } from "./io.ts";
 
-/** What the commands of one run share: the settings, a connection, and the server's types. */
+/** The settings, the connection and the types of the server, shared by the commands of one run. */
 export class Session implements Disposable {
 	readonly io: Io;
 	readonly flags: GlobalFlags;
@@ -36,7 +36,7 @@ export class Session implements Disposable {
 		return this.#place ?? this.settings.place;
 	}
 
-	/** The same session, looking elsewhere. It ends with this one. */
+	/** This session with another tenancy. Disposing this session closes it too. */
 	at(place: Place): Session {
 		const session = new Session(this.io, this.flags);
 		session.#settings = this.settings;
@@ -51,22 +51,22 @@ export class Session implements Disposable {
 			const { endpoint } = this.settings;
 			this.#connection = connect(endpoint);
 			if (endpoint.token !== undefined && isReadableByOthers(endpoint.server)) {
-				this.warn(`the token goes to ${endpoint.server} in the clear: use https`);
+				this.warn(`the token is sent to ${endpoint.server} unencrypted: use https`);
 			}
 		}
 		return this.#connection;
 	}
 
-	/** The types of the server, asked for once. */
+	/** The types of the server, loaded once. */
 	types(): Promise<KnownTypes> {
 		this.#types ??= this.call(loadTypes(this.connection.types));
 		return this.#types;
 	}
 
-	/** The answer of a call. @throws Failure with what to do about it. */
-	async call<T>(answer: Promise<T>): Promise<T> {
+	/** Awaits the response of a call. @throws Failure that explains the error. */
+	async call<T>(response: Promise<T>): Promise<T> {
 		try {
-			return await answer;
+			return await response;
 		} catch (error) {
 			throw callFailure(error, this.settings.endpoint.server);
 		}

@@ -1,9 +1,6 @@
 import leven from "leven";
 
-/**
- * The known word that was probably meant, or `undefined` where none is near. Case, and `-` for `_`,
- * count as no difference.
- */
+/** The most similar known word, if any is similar. Ignores case, and differences between `-` and `_`. */
 export function nearest(word: string, known: Iterable<string>): string | undefined {
 	const asked = plain(word);
 	let best: { readonly word: string; readonly distance: number } | undefined;
@@ -13,19 +10,19 @@ export function nearest(word: string, known: Iterable<string>): string | undefin
 			best = { word: candidate, distance };
 		}
 	}
-	// Two letters in the wrong order count as two.
+	// Two swapped letters have distance two.
 	const limit = word.length < 4 ? 1 : Math.max(2, Math.floor(word.length / 3));
 	return best !== undefined && best.distance <= limit ? best.word : undefined;
 }
 
-/** As `; did you mean port_name?`, or what there is where nothing is near. */
+/** A hint such as `; did you mean port_name?`, or the list of known words if none is similar. */
 export function suggestion(word: string, known: Iterable<string>): string {
 	const words = [...known];
 	const near = nearest(word, words);
 	if (near !== undefined) {
 		return `; did you mean ${near}?`;
 	}
-	return words.length > 0 && words.length <= 12 ? `; there is: ${words.join(", ")}` : "";
+	return words.length > 0 && words.length <= 12 ? `; known: ${words.join(", ")}` : "";
 }
 
 const plain = (word: string) => word.toLowerCase().replaceAll(/[-_]/g, "");

@@ -77,7 +77,7 @@ describeWith("openssl")("TLS", () => {
 		expect(untrusted).toEqual({
 			code: 6,
 			out: "",
-			err: `plinth: the certificate of ${address} is not trusted: self-signed certificate. Say whom to trust with --ca-file\n`,
+			err: `plinth: the certificate of ${address} is not trusted: self-signed certificate. Set the trusted certificates with --ca-file\n`,
 		});
 		const nameless = await runPlinth(["types", "--server", address, "--ca-file", server.cert]);
 		expect(nameless.code).toBe(6);

@@ -14,8 +14,8 @@ const codes: Partial<Record<Code, ExitCode>> = {
 };
 
 /**
- * What a call's failure is to the caller: with the exit code, and with what to do where the server's
- * own words don't say it. What is no failure of a call is thrown on.
+ * Maps the error of a call to a failure with an exit code and, if the server's message does not say so, what to
+ * do. Other errors are rethrown.
  */
 export function callFailure(error: unknown, server: string): Failure {
 	if (error instanceof Failure) {
@@ -37,15 +37,15 @@ function messageOf(error: ConnectError, server: string): string {
 	}
 	switch (error.code) {
 		case Code.Unauthenticated:
-			return `${server} does not accept the caller: ${rawMessage}. Give a token with --token-file or PLINTH_TOKEN, or store one with: plinth context set NAME --token-file FILE`;
+			return `${server} does not accept the caller: ${rawMessage}. Set a token with --token-file or PLINTH_TOKEN, or store one with: plinth context set NAME --token-file FILE`;
 		case Code.PermissionDenied:
 			return `not allowed: ${rawMessage}`;
 		case Code.Unavailable:
 			return `${server} is not available: ${rawMessage}`;
 		case Code.DeadlineExceeded:
-			return `${server} did not answer in time (--request-timeout)`;
+			return `${server} did not respond in time (--request-timeout)`;
 		case Code.Unimplemented:
-			return `${server} does not know this call (${rawMessage}): is it a Plinth server, and no older than this command?`;
+			return `${server} does not implement this call (${rawMessage}). Is it a Plinth server, and at least as new as this command?`;
 		default:
 			return rawMessage;
 	}

@@ -5,20 +5,20 @@ import { createConnectTransport, Http2SessionManager } from "@connectrpc/connect
 import { BackupService, ControllerService, ResourceService, TypeService } from "@plinth/proto";
 import { usageFailure } from "../failure.ts";
 
-/** Where a server is, and who asks. */
+/** The address of a server, and the credentials for it. */
 export interface Endpoint {
-	/** As `http://127.0.0.1:7575`. */
+	/** A URL such as `http://127.0.0.1:7575`. */
 	readonly server: string;
 	readonly token?: string | undefined;
-	/** Files in PEM: whom to trust, and a certificate of the caller's own. */
+	/** PEM files: trusted CA certificates, the client certificate and its key. */
 	readonly caFile?: string | undefined;
 	readonly certificateFile?: string | undefined;
 	readonly keyFile?: string | undefined;
-	/** For each call but watches. */
+	/** For each call except watches. */
 	readonly requestTimeoutMs: number;
 }
 
-/** Clients of the services of one server. Disposing ends all connections. */
+/** Clients of the services of one server. Disposal closes all connections. */
 export interface Connection extends Disposable {
 	readonly resources: Client<typeof ResourceService>;
 	readonly types: Client<typeof TypeService>;
@@ -26,7 +26,7 @@ export interface Connection extends Disposable {
 	readonly backups: Client<typeof BackupService>;
 }
 
-/** A silent connection is asked for a sign of life, so that a watch learns that it is dead. */
+/** Idle connections are pinged, so that a watch detects a dead one. */
 const pings = { pingIntervalMs: 10_000, pingTimeoutMs: 10_000 };
 
 /** A connection to a server, opened by its first call: the Connect protocol over HTTP/2. */
@@ -41,7 +41,7 @@ export function connect(endpoint: Endpoint): Connection {
 		defaultTimeoutMs: requestTimeoutMs,
 	};
 	const transport = createConnectTransport(options);
-	// To compress all that is stored takes longer than most networks take to carry it.
+	// Compressing a whole storage takes longer than most networks need to transfer it.
 	const uncompressed = createConnectTransport({ ...options, acceptCompression: [] });
 	return {
 		resources: createClient(ResourceService, transport),

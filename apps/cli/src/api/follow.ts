@@ -6,14 +6,14 @@ import type { Connection } from "./connection.ts";
 import type { KnownType, Place } from "./known-types.ts";
 import { isNetworkFailure } from "./network-failure.ts";
 
-/** What a follower is told. */
+/** What a follower receives. */
 export type Change =
-	/** `present` is from before, `added`, `changed` and `deleted` have just happened. */
+	/** `present` resources existed at the start; the others are changes since. */
 	| { readonly kind: "present" | "added" | "changed" | "deleted"; readonly resource: Resource }
-	/** All that was there has been told. Once. */
+	/** All present resources have been yielded. Occurs once. */
 	| { readonly kind: "complete" };
 
-/** What is followed, and how. */
+/** What to follow, and how. */
 export interface FollowOptions {
 	readonly resources: Connection["resources"];
 	readonly type: KnownType;
@@ -21,46 +21,46 @@ export interface FollowOptions {
 	readonly namePrefix: string;
 	readonly clock: Clock;
 	readonly signal: AbortSignal;
-	/** Learns why the watch broke; it is opened again. */
+	/** Called with the reason when the watch breaks and will be reopened. */
 	readonly onLost: (reason: ConnectError) => void;
-	/** Learns that it is open again. */
+	/** Called when the watch has been reopened. */
 	readonly onResumed: () => void;
 }
 
 const reconnect = { baseMs: 500, maxMs: 10_000 };
 
 /**
- * What there is, and then every change, across broken connections and restarts of the server: the
- * watch resumes where it was, or where the server no longer knows that, it compares what there is then
- * with what was told, so that nothing is told twice and no deletion is missed.
+ * Yields the present resources, then every change, across broken connections and restarts of the server. The
+ * watch resumes after the last version. If the server can no longer resume there, a new snapshot is compared
+ * with the resources yielded so far, so that nothing is yielded twice and no deletion is missed.
  *
- * @throws ConnectError where the watch can't be opened at all, or the server refuses it.
+ * @throws ConnectError if the watch can't be opened at all, or the server refuses it.
  */
 export async function* follow(options: FollowOptions): AsyncGenerator<Change, void> {
 	const { clock, signal } = options;
-	const told = new Told();
+	const known = new KnownState();
 	const backoff = new Backoff({ ...reconnect, clock });
 	let isLost = false;
 	let hasOpened = false;
 	for (;;) {
 		try {
-			for await (const event of open(options, told.begin())) {
+			for await (const event of open(options, known.begin())) {
 				hasOpened = true;
 				backoff.reset();
 				if (isLost) {
 					isLost = false;
 					options.onResumed();
 				}
-				yield* told.tell(event);
+				yield* known.apply(event);
 			}
 			throw new ConnectError("the server ended the watch", Code.Unavailable);
 		} catch (failure) {
 			const error = ConnectError.from(failure);
-			if (signal.aborted || !hasOpened || !isPassing(error)) {
+			if (signal.aborted || !hasOpened || !isTransient(error)) {
 				throw error;
 			}
 			if (isOutdated(error)) {
-				told.startAnew();
+				known.restart();
 			}
 			if (!isLost) {
 				isLost = true;
@@ -83,44 +83,44 @@ function open(
 			afterVersion,
 			bookmarks: true,
 		},
-		// A watch has no end: the time that a call may take is not for it.
+		// A watch does not end by itself, so it has no timeout.
 		{ signal, timeoutMs: 0 },
 	);
 }
 
-/** Whether trying again may help. */
-function isPassing({ code }: ConnectError): boolean {
+/** Whether a retry may succeed. */
+function isTransient({ code }: ConnectError): boolean {
 	return [
 		...[Code.Unavailable, Code.Aborted, Code.OutOfRange, Code.ResourceExhausted],
 		...[Code.DeadlineExceeded, Code.Internal, Code.Unknown, Code.Canceled],
 	].includes(code);
 }
 
-/** Whether the server itself said that the watch can't resume where it was. */
+/** Whether the server itself reported that the watch can't resume at its version. */
 function isOutdated(error: ConnectError): boolean {
 	const { code } = error;
 	return !isNetworkFailure(error) && (code === Code.Aborted || code === Code.OutOfRange);
 }
 
-/** What a follower has been told so far. As large as what is followed. */
-class Told {
+/** The resources that a follower has received so far. */
+class KnownState {
 	readonly #known = new Map<string, Resource>();
-	/** What the snapshot that is under way has held; `undefined` where none is. */
+	/** The keys received in the current snapshot; `undefined` outside of one. */
 	#snapshot: Set<string> | undefined;
 	#isComplete = false;
 	#afterVersion = "";
 
-	/** Where the watch that is opened now is to begin; empty is with a snapshot. */
+	/** Starts a watch, and returns the version after which it resumes; empty for a snapshot. */
 	begin(): string {
 		this.#snapshot = this.#afterVersion === "" ? new Set() : undefined;
 		return this.#afterVersion;
 	}
 
-	startAnew(): void {
+	restart(): void {
 		this.#afterVersion = "";
 	}
 
-	*tell({ event, version }: WatchEvent): Generator<Change> {
+	*apply({ event, version }: WatchEvent): Generator<Change> {
 		switch (event.case) {
 			case "upsert":
 				yield* this.#upsert(event.value.resource);

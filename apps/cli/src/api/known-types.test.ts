@@ -16,21 +16,23 @@ describe("a type by a word", () => {
 	it.each([
 		["Films1", "did you mean Film?"],
 		["cinema.v1.Flim", "did you mean cinema.v1.Film?"],
-		["x", "plinth types lists those that there are"],
+		["x", "list the types with plinth types"],
 	])("is suggested, or where to look: %s", (word, hint) => {
-		expect(() => types.find(word)).toThrow(`there is no type ${word}`);
+		expect(() => types.find(word)).toThrow(`unknown type ${word}`);
 		expect(() => types.find(word)).toThrow(hint);
 	});
 
 	it("is not guessed where several fit, but for one of exactly that name", () => {
 		const both = new KnownTypes([Hall, HallV2], types.messages);
-		expect(() => both.find("hall")).toThrow("hall may be any of cinema.v1.Hall, cinema.v2.Hall");
+		expect(() => both.find("hall")).toThrow(
+			"hall is ambiguous, use the full name: cinema.v1.Hall, cinema.v2.Hall",
+		);
 		expect(both.find("cinema.v2.Hall").key).toBe("cinema.v2.Hall");
 	});
 
 	it("is not there where the server tells of none", () => {
 		const none = new KnownTypes([], types.messages);
-		expect(() => none.find("Film")).toThrow("tells of none that the caller may use");
+		expect(() => none.find("Film")).toThrow("the server has no types that the caller may use");
 	});
 });
 

@@ -16,16 +16,16 @@ import { nearest } from "../suggest.ts";
 /** A type as the server describes it. */
 export interface KnownType {
 	readonly type: TypeLike;
-	/** As `catalog.v1.Workload`. */
+	/** A name such as `catalog.v1.Workload`. */
 	readonly key: string;
 	readonly scope: Scope;
 	readonly schema: DescMessage;
 }
 
-/** The types that a server told of. */
+/** The types that a server listed. */
 export class KnownTypes {
 	readonly all: readonly KnownType[];
-	/** All messages that the types are made of. */
+	/** All messages of the types. */
 	readonly messages: Registry;
 	readonly #byKey: ReadonlyMap<string, KnownType>;
 
@@ -35,16 +35,16 @@ export class KnownTypes {
 		this.#byKey = new Map(all.map((type) => [type.key, type]));
 	}
 
-	/** The type of exactly that name, or `undefined`. */
+	/** The type with exactly that name, or `undefined`. */
 	get(type: TypeLike): KnownType | undefined {
 		return this.#byKey.get(gvkKey(type));
 	}
 
 	/**
-	 * The type that a word names: `catalog.v1.Workload`, `catalog.Workload` or `Workload`, in any
-	 * case, and in the plural as well.
+	 * Finds a type by `catalog.v1.Workload`, `catalog.Workload` or `Workload`, in any case and also in the
+	 * plural.
 	 *
-	 * @throws Failure where there is none, or more than one.
+	 * @throws Failure if no type matches, or more than one.
 	 */
 	find(word: string): KnownType {
 		const exact = this.#byKey.get(word);
@@ -55,18 +55,18 @@ export class KnownTypes {
 		const found = this.all.filter((type) => namesOf(type).includes(asked));
 		const [only, ...others] = found;
 		if (only === undefined) {
-			throw usageFailure(`there is no type ${word}${this.#hint(word)}`);
+			throw usageFailure(`unknown type ${word}${this.#hint(word)}`);
 		}
 		if (others.length > 0) {
 			const keys = found.map(({ key }) => key).join(", ");
-			throw usageFailure(`${word} may be any of ${keys}: name one of them in full`);
+			throw usageFailure(`${word} is ambiguous, use the full name: ${keys}`);
 		}
 		return only;
 	}
 
 	#hint(word: string): string {
 		if (this.all.length === 0) {
-			return ": the server tells of none that the caller may use";
+			return ": the server has no types that the caller may use";
 		}
 		const near =
 			nearest(
@@ -77,9 +77,7 @@ export class KnownTypes {
 				word,
 				this.all.map(({ type }) => type.kind),
 			);
-		return near === undefined
-			? ": plinth types lists those that there are"
-			: `; did you mean ${near}?`;
+		return near === undefined ? ": list the types with plinth types" : `; did you mean ${near}?`;
 	}
 }
 
@@ -89,7 +87,7 @@ function namesOf({ type, key }: KnownType): readonly string[] {
 	return [key.toLowerCase(), `${type.group}.${kind}`, kind, ...plurals];
 }
 
-/** Asks a server for all its types. */
+/** Loads all types of a server. */
 export async function loadTypes(client: Client<typeof TypeService>): Promise<KnownTypes> {
 	const types: KnownType[] = [];
 	const registries: FileRegistry[] = [];
@@ -111,18 +109,18 @@ export async function loadTypes(client: Client<typeof TypeService>): Promise<Kno
 	return new KnownTypes(types, createRegistry(...registries));
 }
 
-/** Where commands look for resources. */
+/** The tenancy in which commands look for resources. */
 export interface Place {
 	readonly partition: string;
 	readonly namespace: string;
 }
 
-/** The ID of a resource of the type, in the units of the place that the type's scope has. */
+/** The ID of a resource of the type, in the units of the place that the scope of the type includes. */
 export function idAt(type: KnownType, name: string, place: Place): ID {
 	return idOf(type, name, place);
 }
 
-/** The tenancy that a list of the type asks for. */
+/** The tenancy for a list of the type. */
 export function tenancyAt({ scope }: KnownType, place: Place, everywhere: boolean): Place {
 	return {
 		partition: !hasPartition(scope) ? "" : everywhere ? "*" : place.partition,

@@ -1,25 +1,25 @@
 import type { ConnectError } from "@connectrpc/connect";
 
-/** Whether a call failed on its way, and the server itself said nothing: Node says what happened. */
+/** Whether a call failed in the network, without a response of the server. */
 export function isNetworkFailure(error: ConnectError): boolean {
 	return codeOf(error) !== undefined || isClosedStream(error);
 }
 
-/** What happened on the way, and what to do about it. */
+/** Explains a network failure, and what to do about it. */
 export function networkAdvice(error: ConnectError, server: string): string {
 	const code = codeOf(error) ?? "";
 	const { protocol } = new URL(server);
 	if (/CERT|SIGNATURE|ALTNAME/.test(code)) {
-		return `the certificate of ${server} is not trusted: ${causeOf(error)}. Say whom to trust with --ca-file`;
+		return `the certificate of ${server} is not trusted: ${causeOf(error)}. Set the trusted certificates with --ca-file`;
 	}
 	if (/^ERR_SSL|EPROTO/.test(code)) {
 		const hint = code.includes("WRONG_VERSION") ? ` Is it ${otherScheme(server)}?` : "";
-		return `no TLS with ${server}: ${code}.${hint}`;
+		return `TLS with ${server} failed: ${code}.${hint}`;
 	}
 	if (isClosedStream(error) && protocol === "http:") {
-		return `${server} closed the connection without an answer. Is it ${otherScheme(server)}?`;
+		return `${server} closed the connection without a response. Is it ${otherScheme(server)}?`;
 	}
-	return `can't reach ${server}: ${causeOf(error)}. Is the server running, and is this its address? Another one is given with --server, PLINTH_SERVER or a context`;
+	return `can't reach ${server}: ${causeOf(error)}. Is the server running, and is this its address? Set another one with --server, PLINTH_SERVER or a context`;
 }
 
 function codeOf({ cause }: ConnectError): string | undefined {
@@ -28,7 +28,7 @@ function codeOf({ cause }: ConnectError): string | undefined {
 		: undefined;
 }
 
-/** Connect makes this error itself, from a reset of the stream that came with no answer. */
+/** Connect creates this error if the stream is reset without a response. */
 function isClosedStream({ rawMessage }: ConnectError): boolean {
 	return rawMessage.startsWith("http/2 stream closed");
 }

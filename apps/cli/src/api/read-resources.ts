@@ -8,7 +8,7 @@ import { idAt, type KnownType, tenancyAt } from "./known-types.ts";
 
 const pageSize = 500;
 
-/** The resource of that name. @throws Failure where there is none. */
+/** Reads the resource with that name. @throws Failure if it does not exist. */
 export async function readResource(
 	session: Session,
 	type: KnownType,
@@ -34,14 +34,14 @@ export async function readResource(
 	throw new Failure(exitCodes.notFound, `${displayName(id)} not found`);
 }
 
-/** What a list asks for. */
+/** The filters of a list. */
 export interface ListOptions {
 	readonly namePrefix: string;
-	/** Whether to look into all tenancies, and not only the session's. */
+	/** Whether to include all tenancies, and not only the session's. */
 	readonly everywhere: boolean;
 }
 
-/** All resources of the type there, of one snapshot, a page of them at a time in memory. */
+/** Yields all resources of the type from one snapshot. One page at a time is in memory. */
 export async function* eachResource(
 	session: Session,
 	type: KnownType,
@@ -66,7 +66,7 @@ export async function* eachResource(
 	} while (pageToken !== "");
 }
 
-/** As `eachResource`, all at once. */
+/** Like `eachResource`, as one list. */
 export function listResources(
 	session: Session,
 	type: KnownType,

@@ -12,7 +12,7 @@ import { Failure } from "../failure.ts";
 import type { Session } from "../session.ts";
 import { eachResource } from "./read-resources.ts";
 
-/** The type of a server's records of references. */
+/** The type of the shadows, a server's records of references. */
 const shadowType = { group: "schema", groupVersion: "v1", kind: "ResourceShadow" };
 
 /** A reference from another resource of the same deployment. */
@@ -21,17 +21,17 @@ export interface IncomingReference {
 	readonly reference: OutgoingReference;
 }
 
-/** What a server has recorded of the references of one resource. */
+/** The references from and to one resource that a server has recorded. */
 export interface RecordedReferences {
-	/** Its own record, with its references and the deployments that reference it; if there is one. */
+	/** Its shadow, if any: its references, and the deployments that reference it. */
 	readonly shadow: Shadow | undefined;
 	readonly incoming: readonly IncomingReference[];
 }
 
 /**
- * Looks through all records of the server for those that are about the resource.
+ * Searches all shadows of the server for references from and to the resource.
  *
- * @throws Failure where the server has none, or tells the caller of none.
+ * @throws Failure if the server has no shadows, or the caller may not read them.
  */
 export async function readReferences(
 	session: Session,
@@ -41,7 +41,7 @@ export async function readReferences(
 	if (type === undefined) {
 		throw new Failure(
 			exitCodes.failed,
-			"the server tells of no references: it has no type schema.v1.ResourceShadow, or the caller may not read it",
+			"the server has no references: it has no type schema.v1.ResourceShadow, or the caller may not read it",
 		);
 	}
 	const own = {
@@ -78,7 +78,7 @@ function shadowOf({ data }: Resource): Shadow | undefined {
 	return record.case === "shadow" ? record.value : undefined;
 }
 
-/** Whether both name the same resource of the same deployment: a server keeps the records of one. */
+/** Whether both name the same resource. All shadows of a server belong to one deployment. */
 function isSame(key: ResourceKey, own: Omit<ResourceKey, "$typeName" | "region">): boolean {
 	return (
 		key.group === own.group &&

@@ -16,44 +16,44 @@ import type { WantedResource } from "../document/wanted-resource.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
 
-/** What came of applying a document. */
+/** The result of applying a document. */
 export interface Applied {
 	readonly kind: "created" | "updated" | "unchanged";
 	readonly before: Resource | undefined;
-	/** As it is stored now, or would be. */
+	/** The resource as stored now, or as a dry run would store it. */
 	readonly after: Resource;
 }
 
-/** How documents are applied. */
+/** Options for applying documents. */
 export interface ApplyOptions {
 	readonly resources: Connection["resources"];
 	readonly clock: Clock;
 	readonly signal: AbortSignal;
-	/** Whether the server is to check it all, and to store nothing. */
+	/** Whether the server only checks the requests and stores nothing. */
 	readonly dryRun: boolean;
 }
 
-const maxTries = 5;
+const maxAttempts = 5;
 const retry = { baseMs: 100, maxMs: 800 };
 const consistent = { headers: { "x-plinth-consistency-mode": "consistent" } };
 
 /**
- * Brings one resource to what its document says: reads it, and writes it by compare-and-swap where the
- * server would store anything else than it has. Reads again where something else was written meanwhile.
+ * Applies one document: reads the resource, and writes it by compare-and-swap if the result would differ from
+ * what is stored. On a conflict it retries from the read.
  *
- * @throws ConnectError of the server; Failure where the document is about content that is gone.
+ * @throws ConnectError of the server; Failure if the document is based on an older generation or incarnation.
  */
 export async function applyResource(
 	wanted: WantedResource,
 	options: ApplyOptions,
 ): Promise<Applied> {
 	const backoff = new Backoff({ ...retry, clock: options.clock });
-	for (let tries = 1; ; tries += 1) {
+	for (let attempt = 1; ; attempt += 1) {
 		try {
 			return await tryApply(wanted, options);
 		} catch (error) {
 			const isConflict = error instanceof ConnectError && error.code === Code.Aborted;
-			if (!isConflict || tries === maxTries) {
+			if (!isConflict || attempt === maxAttempts) {
 				throw error;
 			}
 			await backoff.wait(options.signal);
@@ -67,30 +67,30 @@ async function tryApply(wanted: WantedResource, options: ApplyOptions): Promise<
 	checkIncarnation(wanted, before);
 	const resource = merge(wanted, before);
 	if (before === undefined) {
-		const answer = dryRun
+		const response = dryRun
 			? await resources.mutateAndValidate({ resource }, { signal })
 			: await resources.write({ resource }, { signal });
-		return { kind: "created", before, after: answered(answer.resource, wanted.id) };
+		return { kind: "created", before, after: resourceOf(response.resource, wanted.id) };
 	}
 	const checked = await resources.mutateAndValidate({ resource }, { signal });
-	const planned = answered(checked.resource, wanted.id);
+	const planned = resourceOf(checked.resource, wanted.id);
 	if (sameContent(wanted.type, before, planned)) {
 		return { kind: "unchanged", before, after: before };
 	}
 	if (wanted.generation !== undefined && wanted.generation !== before.generation) {
 		throw new Failure(
 			exitCodes.conflict,
-			`${displayName(wanted.id)} has other content by now than the document was made from: get it again and repeat the change, or remove generation from the document to replace whatever is there`,
+			`${displayName(wanted.id)} has changed since the document was read: get it again and repeat the change, or remove generation from the document to overwrite it`,
 		);
 	}
 	if (dryRun) {
 		return { kind: "updated", before, after: planned };
 	}
 	const written = await resources.write({ resource }, { signal });
-	return { kind: "updated", before, after: answered(written.resource, wanted.id) };
+	return { kind: "updated", before, after: resourceOf(written.resource, wanted.id) };
 }
 
-/** The resource as it is stored now, linearizably, in whichever group version; or `undefined`. */
+/** The stored resource in any group version, or `undefined`. The read is linearizable. */
 export async function readStored(
 	resources: Connection["resources"],
 	id: ID,
@@ -106,7 +106,7 @@ export async function readStored(
 		if (!(error instanceof ConnectError)) {
 			throw error;
 		}
-		// A tenancy that is missing is NotFound too: the write says so.
+		// A missing tenancy is NotFound too. The write will report it.
 		if (error.code === Code.NotFound) {
 			return undefined;
 		}
@@ -118,7 +118,7 @@ export async function readStored(
 	}
 }
 
-/** The group version under which a resource is stored, where that was why it could not be read. */
+/** The group version of the stored resource, if the read failed because it differs from the requested one. */
 function storedGroupVersion({ code, rawMessage }: ConnectError): string | undefined {
 	return code === Code.InvalidArgument
 		? /^resource was requested with .* stored with GroupVersion="([^"]+)"$/.exec(rawMessage)?.[1]
@@ -129,12 +129,12 @@ function checkIncarnation({ id, generation }: WantedResource, before: Resource |
 	if (before === undefined ? id.uid || generation : id.uid && id.uid !== before.id?.uid) {
 		throw new Failure(
 			exitCodes.conflict,
-			`the ${displayName(id)} that the document was made from is gone: remove uid and generation from the document to write it anew`,
+			`the ${displayName(id)} from which the document was read no longer exists: remove uid and generation from the document to create it again`,
 		);
 	}
 }
 
-/** What the document says, and for the rest what is stored. */
+/** The document merged over the stored resource. */
 function merge(wanted: WantedResource, stored: Resource | undefined): Resource {
 	const { type, data } = wanted;
 	const owner = wanted.owner ?? stored?.owner;
@@ -149,7 +149,7 @@ function merge(wanted: WantedResource, stored: Resource | undefined): Resource {
 	});
 }
 
-/** Metadata that is given replaces all but what defers a deletion. */
+/** Metadata in the document replaces all except finalizers and the deletion timestamp. */
 function mergeMetadata(
 	wanted: WantedResource["metadata"],
 	stored: Readonly<Record<string, string>>,
@@ -174,7 +174,7 @@ function sameContent({ schema }: KnownType, a: Resource, b: Resource): boolean {
 	);
 }
 
-/** What is stored may be what its type can't decode: then it is not what is wanted. */
+/** Undecodable stored data never equals the planned data. */
 function sameData(schema: DescMessage, stored: Resource, planned: Resource): boolean {
 	try {
 		return equals(schema, decode({ schema }, stored).data, decode({ schema }, planned).data);
@@ -197,9 +197,9 @@ function sameMetadata(
 	);
 }
 
-function answered(resource: Resource | undefined, id: ID): Resource {
+function resourceOf(resource: Resource | undefined, id: ID): Resource {
 	if (resource === undefined) {
-		throw new Error(`the server answered a write of ${displayName(id)} without the resource`);
+		throw new Error(`the response to a write of ${displayName(id)} has no resource`);
 	}
 	return resource;
 }

@@ -8,14 +8,14 @@ import type { WantedResource } from "../document/wanted-resource.ts";
 import { usageFailure } from "../failure.ts";
 import type { Io } from "../io.ts";
 
-/** How many problems are told at once. */
+/** The maximum number of problems in a failure. */
 const maxProblems = 20;
 
 /**
- * The resources of all documents of the files; `-` is standard input, a folder stands for the YAML and
- * JSON files in it.
+ * Reads the resources of all documents in the files; `-` is standard input, a folder means the YAML and JSON
+ * files in it.
  *
- * @throws Failure with everything that is wrong in them, before anything is done with any.
+ * @throws Failure that lists the problems of all documents.
  */
 export async function readFiles(
 	files: readonly string[],
@@ -44,7 +44,7 @@ export async function readFiles(
 		);
 	}
 	if (wanted.length === 0) {
-		throw usageFailure(`there are no documents in ${files.map(nameOf).join(", ")}`);
+		throw usageFailure(`no documents in ${files.map(nameOf).join(", ")}`);
 	}
 	return wanted;
 }
@@ -86,7 +86,7 @@ function nameOf(file: string): string {
 
 function explain(cause: unknown): string {
 	if (cause instanceof Error && "code" in cause) {
-		const known: Record<string, string> = { ENOENT: "no such file", EACCES: "not allowed to" };
+		const known: Record<string, string> = { ENOENT: "no such file", EACCES: "permission denied" };
 		return known[String(cause.code)] ?? cause.message;
 	}
 	return String(cause);

@@ -5,8 +5,8 @@ import { exitCodes } from "../exit-codes.ts";
 import { Failure, usageFailure } from "../failure.ts";
 
 /**
- * A file that gets its name only when it is whole and on disk. Until then it is called
- * `<path>.partial-…`, which only a killed process leaves behind. It is readable by its owner alone.
+ * A file that gets its final name only when it is complete and on disk. Until then its name is
+ * `<path>.partial-…`; only a killed process leaves such a file behind. Only its owner can read it.
  */
 export class PartialFile implements AsyncDisposable {
 	readonly #path: string;
@@ -19,7 +19,7 @@ export class PartialFile implements AsyncDisposable {
 		this.#handle = handle;
 	}
 
-	/** @throws Failure where the name is taken, or nothing can be written there. */
+	/** @throws Failure if the file exists, or can't be written. */
 	static async create(path: string): Promise<PartialFile> {
 		await refuseExisting(path);
 		const partial = `${path}.partial-${randomUUID()}`;
@@ -39,7 +39,7 @@ export class PartialFile implements AsyncDisposable {
 		}
 	}
 
-	/** Gives it its name, when all of it is on disk. @throws Failure */
+	/** Syncs the file to disk, then gives it its final name. @throws Failure */
 	async publish(): Promise<void> {
 		try {
 			await this.#handle.sync();
@@ -56,7 +56,7 @@ export class PartialFile implements AsyncDisposable {
 		}
 	}
 
-	/** Removes it, unless it has its name. */
+	/** Removes the partial file, if it was not published. */
 	async [Symbol.asyncDispose](): Promise<void> {
 		await this.#handle.close();
 		await rm(this.#partial, { force: true });
@@ -64,7 +64,7 @@ export class PartialFile implements AsyncDisposable {
 
 	async #name(): Promise<void> {
 		try {
-			// Unlike a renaming, a link never replaces a file.
+			// Unlike a rename, a link never replaces a file.
 			await link(this.#partial, this.#path);
 		} catch (cause) {
 			await refuseExisting(this.#path);
@@ -82,16 +82,16 @@ export class PartialFile implements AsyncDisposable {
 	}
 }
 
-/** File systems without hard links say one of these. */
+/** The error codes of file systems without hard links. */
 const noLinks = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK"]);
 
 async function refuseExisting(path: string): Promise<void> {
-	const isThere = await access(path).then(
+	const exists = await access(path).then(
 		() => true,
 		() => false,
 	);
-	if (isThere) {
-		throw usageFailure(`${path} is there already, and has been left as it is: give another name`);
+	if (exists) {
+		throw usageFailure(`${path} already exists and was not changed: choose another name`);
 	}
 }
 

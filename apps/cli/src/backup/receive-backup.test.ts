@@ -57,6 +57,6 @@ describe("a backup that comes in", () => {
 		const [, , first, second] = whole;
 		const exchanged = first && second ? whole.with(2, second).with(3, first) : [];
 		await expect(receive(exchanged)).rejects.toThrow("its checksum is wrong");
-		await expect(receive([...whole, changed])).rejects.toThrow("more after its checksum");
+		await expect(receive([...whole, changed])).rejects.toThrow("data after its checksum");
 	});
 });

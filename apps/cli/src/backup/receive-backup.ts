@@ -3,24 +3,24 @@ import type { BackupResponse } from "@plinth/proto/gen/plinth/backup/v1/backup_s
 import { exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
 
-/** What a backup holds. */
+/** The content of a backup. */
 export interface ReceivedBackup {
 	readonly resources: bigint;
 	readonly version: string;
 }
 
-/** What is done with a backup that comes in. */
+/** The receiver of a backup. */
 export interface BackupReceiver {
-	/** Takes the next bytes. The stream waits for it. */
+	/** Writes the next bytes. The stream waits for it. */
 	write(bytes: Uint8Array): Promise<void>;
-	/** Hears how far it is: first in resources, then in bytes. */
+	/** Called with the progress: first in resources, then in bytes. */
 	progress(done: bigint, of: bigint, unit: "resources" | "bytes"): void;
 }
 
 /**
- * Takes a backup from a stream. When it resolves, all of it was received and its checksum is right.
+ * Receives a backup from a stream. When it resolves, the backup is complete and its checksum is correct.
  *
- * @throws Failure where it is not whole; what the stream throws; what the receiver throws.
+ * @throws Failure if it is not complete; any error of the stream or the receiver.
  */
 export async function receiveBackup(
 	stream: AsyncIterable<BackupResponse>,
@@ -32,7 +32,7 @@ export async function receiveBackup(
 	let checksum: Uint8Array | undefined;
 	for await (const { part } of stream) {
 		if (checksum !== undefined) {
-			throw broken("there was more after its checksum");
+			throw incomplete("data after its checksum");
 		}
 		switch (part.case) {
 			case "progress":
@@ -54,17 +54,17 @@ export async function receiveBackup(
 		}
 	}
 	if (taken === undefined || checksum === undefined) {
-		throw broken("its end is missing");
+		throw incomplete("its end is missing");
 	}
 	if (size !== taken.sizeBytes || !hash.digest().equals(checksum)) {
-		throw broken("its checksum is wrong");
+		throw incomplete("its checksum is wrong");
 	}
 	return taken;
 }
 
-function broken(why: string): Failure {
+function incomplete(why: string): Failure {
 	return new Failure(
 		exitCodes.unreachable,
-		`the backup did not arrive whole (${why}), and nothing was kept of it: try again`,
+		`the received backup is damaged (${why}) and was discarded: try again`,
 	);
 }

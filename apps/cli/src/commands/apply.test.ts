@@ -90,13 +90,13 @@ describe("apply", () => {
 		await apply(alien.replace("Alien", "Aliens"));
 		const { code, err } = await apply(old);
 		expect(code).toBe(4);
-		expect(err).toContain("has other content by now than the document was made from");
+		expect(err).toContain("has changed since the document was read");
 		await server.client.delete({ id: idOf(Film, "alien") });
 		const gone = await apply(old);
 		expect(gone.code).toBe(4);
-		expect(gone.err).toContain("is gone: remove uid and generation from the document");
+		expect(gone.err).toContain("no longer exists: remove uid and generation from the document");
 		await apply(alien);
-		expect((await apply(old)).err).toContain("is gone: remove uid");
+		expect((await apply(old)).err).toContain("no longer exists: remove uid");
 	});
 
 	it("changes nothing with --dry-run=server, and is refused as the write would be", async () => {
@@ -178,7 +178,7 @@ standard input:13:1 (document 3): cinema.v1.Film default/none/lost: namespace no
 	it("refuses input without documents", async () => {
 		expect(await apply("# nothing\n")).toMatchObject({
 			code: 2,
-			err: "plinth: there are no documents in standard input\n",
+			err: "plinth: no documents in standard input\n",
 		});
 	});
 
@@ -213,7 +213,7 @@ cinema.v2.Hall/one updated
 `);
 		expect((await run(newer)).out).toBe("cinema.v2.Hall/one unchanged\n");
 		expect((await run("type: Hall\nname: one\n")).err).toContain(
-			"Hall may be any of cinema.v1.Hall, cinema.v2.Hall: name one of them in full",
+			"Hall is ambiguous, use the full name: cinema.v1.Hall, cinema.v2.Hall",
 		);
 	});
 });

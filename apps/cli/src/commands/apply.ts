@@ -19,16 +19,13 @@ interface ApplyFlags {
 	readonly dryRun?: "server";
 }
 
-/** `plinth apply`: brings resources to what files say. */
+/** `plinth apply`: creates or updates resources from files. */
 export const addApply: AddCommand = (program, run) => {
 	program
 		.command("apply")
-		.description("bring resources to what YAML or JSON files say")
-		.requiredOption(
-			"-f, --filename <file...>",
-			"a file, a folder of files, or - for standard input",
-		)
-		.option("--diff", "print what changes")
+		.description("create or update resources from YAML or JSON files")
+		.requiredOption("-f, --filename <file...>", "file, folder of files, or - for standard input")
+		.option("--diff", "print the changes")
 		.addOption(dryRunOption())
 		.action((flags: ApplyFlags) => run((session) => apply(session, flags)));
 };
@@ -74,7 +71,7 @@ async function applyOne(
 	io.out(`${resourceName(after)} ${kind}${dryRun === undefined ? "" : " (server dry run)"}\n`);
 }
 
-/** The failure, with where in its file the document stands, or the field that the server names. */
+/** The failure, with the position of the document in its file, or of the field that the server names. */
 function explain(error: unknown, wanted: WantedResource, session: Session): Failure {
 	const { exitCode, message, cause } = callFailure(error, session.settings.endpoint.server);
 	if (cause instanceof ConnectError && message.startsWith("resource.")) {

@@ -68,7 +68,7 @@ describe("backup", () => {
 		const file = join(folder, "copy.sqlite");
 		const result = await runPlinth(["backup", file, "--server", server]);
 		expect(result).toMatchObject({ code: 0, err: "" });
-		expect(result.out).toMatch(/copy\.sqlite has \d+ resources, as of version \d+\n$/);
+		expect(result.out).toMatch(/copy\.sqlite contains \d+ resources at version \d+\n$/);
 		expect((await readFile(file)).subarray(0, 15).toString()).toBe("SQLite format 3");
 		expect((await stat(file)).mode & 0o777).toBe(0o600);
 		expect((await readdir(folder)).sort()).toEqual(["copy.sqlite", "data"]);
@@ -79,7 +79,7 @@ describe("backup", () => {
 		await writeFile(file, "mine");
 		const taken = await runPlinth(["backup", file]);
 		expect(taken.code).toBe(2);
-		expect(taken.err).toContain("is there already");
+		expect(taken.err).toContain("already exists");
 		expect(await readFile(file, "utf8")).toBe("mine");
 		const nowhere = await runPlinth(["backup", join(folder, "no", "copy")]);
 		expect(nowhere.code).toBe(2);

@@ -8,17 +8,17 @@ import type { Io } from "../io.ts";
 import type { Session } from "../session.ts";
 import type { AddCommand } from "./runner.ts";
 
-/** `plinth backup`: a backup of the storage of a server that runs, into a file on this machine. */
+/** `plinth backup`: writes a backup of the storage of a running server to a local file. */
 export const addBackup: AddCommand = (program, run) => {
 	program
 		.command("backup <file>")
-		.description("write a backup of the server's embedded storage into a file here")
+		.description("write a backup of the server's embedded storage to a local file")
 		.action((path: string) =>
 			run(async (session) => {
 				await using file = await PartialFile.create(path);
 				const { resources, version } = await receive(session, file);
 				await file.publish();
-				session.io.out(`${path} has ${resources} resources, as of version ${version}\n`);
+				session.io.out(`${path} contains ${resources} resources at version ${version}\n`);
 				return exitCodes.ok;
 			}),
 		);
@@ -26,14 +26,14 @@ export const addBackup: AddCommand = (program, run) => {
 
 async function receive({ io, connection, settings }: Session, file: PartialFile) {
 	try {
-		// How long it takes depends on how much there is: a server that is gone is noticed by pings.
+		// A backup may take any time, so it has no timeout. Pings detect a server that is gone.
 		const stream = connection.backups.backup({}, { signal: io.signal, timeoutMs: 0 });
 		return await receiveBackup(stream, {
 			write: (bytes) => file.write(bytes),
 			progress: progressLines(io),
 		});
 	} catch (failure) {
-		// Not a conflict, which this code is where something is written.
+		// Here, this code does not mean a conflict, as it does for writes.
 		throw failure instanceof ConnectError && failure.code === Code.FailedPrecondition
 			? new Failure(exitCodes.failed, failure.rawMessage, { cause: failure })
 			: callFailure(failure, settings.endpoint.server);
@@ -42,7 +42,7 @@ async function receive({ io, connection, settings }: Session, file: PartialFile)
 
 const everyMs = 2_000;
 
-/** Says now and then how far it is. */
+/** Prints the progress at intervals. */
 function progressLines({ clock, err }: Io): BackupReceiver["progress"] {
 	let nextMs = clock.monotonic() + everyMs;
 	return (done, of, unit) => {

@@ -4,12 +4,12 @@ import { scripts, shells } from "../completion/scripts.ts";
 import { exitCodes } from "../exit-codes.ts";
 import type { AddCommand } from "./runner.ts";
 
-/** `plinth completion`: what a shell is to run to complete words, and what answers it then. */
+/** `plinth completion`: the script for a shell, and the hidden command that returns the candidates. */
 export const addCompletion: AddCommand = (program, run) => {
 	program
 		.command("completion")
-		.description("print what makes a shell complete: source <(plinth completion bash)")
-		.addArgument(new Argument("<shell>", "which one").choices(shells))
+		.description("print a shell completion script: source <(plinth completion bash)")
+		.addArgument(new Argument("<shell>", "the shell").choices(shells))
 		.action((shell: (typeof shells)[number]) =>
 			run(async ({ io }) => {
 				io.out(scripts[shell]);

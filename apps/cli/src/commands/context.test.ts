@@ -33,7 +33,7 @@ describe("contexts", () => {
 		expect(statSync(file).mode & 0o777).toBe(0o600);
 		expect(statSync(join(folder, "plinth")).mode & 0o777).toBe(0o700);
 		expect((await run("context", "set", "local", "--server", "127.0.0.1:7575")).out).toBe(
-			"context local created: plinth context use local takes it where none is named\n",
+			"context local created; make it the default with: plinth context use local\n",
 		);
 		const list = await run("context", "list");
 		expect(list.out).toBe(`NAME   CURRENT  SERVER                  PARTITION  NAMESPACE  TOKEN
@@ -43,7 +43,7 @@ local           http://127.0.0.1:7575   default    default
 		for (const format of ["json", "yaml", "name"]) {
 			expect((await run("context", "list", "-o", format)).out).not.toContain("s3cret");
 		}
-		expect((await run("context", "use", "local")).out).toBe("context local is the current one\n");
+		expect((await run("context", "use", "local")).out).toBe("context local is now the default\n");
 		expect((await run("context", "delete", "local")).out).toBe("context local deleted\n");
 		expect((await run("context", "list", "-o", "name")).out).toBe("prod\n");
 		expect(readFileSync(file, "utf8")).toContain("token: s3cret");
@@ -80,14 +80,14 @@ local           http://127.0.0.1:7575   default    default
 	});
 
 	it.each([
-		[["context", "use", "prdo"], "there is no context prdo: plinth context set prdo --server URL"],
-		[["context", "set", "x"], "context x needs an address: --server URL"],
-		[["context", "set", "x", "--server", "ftp://a"], "ftp://a is no address of a server"],
-		[["get", "Film", "--server", "http://me:pw@a"], "holds no user: give a token"],
-		[["get", "Film", "--token", "a", "--token-file", "b"], "give one of them"],
+		[["context", "use", "prdo"], "unknown context prdo"],
+		[["context", "set", "x"], "context x requires an address: --server URL"],
+		[["context", "set", "x", "--server", "ftp://a"], "ftp://a is not a server address"],
+		[["get", "Film", "--server", "http://me:pw@a"], "can't contain a user: set a token"],
+		[["get", "Film", "--token", "a", "--token-file", "b"], "exclude each other"],
 		[["get", "Film", "--token-file", "/nowhere"], "can't read the token from /nowhere"],
-		[["get", "Film", "--token", "a b"], "has characters that no header can carry"],
-		[["get", "Film", "--request-timeout", "5"], '"5" is no duration'],
+		[["get", "Film", "--token", "a b"], "has characters that are not allowed in a header"],
+		[["get", "Film", "--request-timeout", "5"], '"5" is not a duration'],
 		[["get", "Film", "--ca-file", "/nowhere"], "can't read /nowhere"],
 	])("refuse %j, and make no file", async (args, message) => {
 		const { code, err } = await run(...args);
@@ -109,7 +109,7 @@ describe("a configuration file", () => {
 		["contexts: {a: {server: 5}}", "contexts.a.server must be a string"],
 		["contexts: []", "contexts must be a mapping"],
 		["curent: a", "it has no field curent; did you mean current?"],
-		["token: s3cret\n : [", "is not YAML: correct it, or delete it to begin anew"],
+		["token: s3cret\n : [", "is not valid YAML: correct or delete it"],
 	])("is refused where it says %j", async (text, message) => {
 		write(text);
 		const { code, err } = await run("get", "Film");
@@ -121,7 +121,7 @@ describe("a configuration file", () => {
 	it("is warned of where others may read its tokens", async () => {
 		write("contexts: {a: {server: 'http://127.0.0.1:1', token: s3cret}}", 0o644);
 		expect((await run("context", "list")).err).toBe(
-			`plinth: warning: others may read the tokens in ${file}: chmod 600 ${file}\n`,
+			`plinth: warning: other users may read the tokens in ${file}; run: chmod 600 ${file}\n`,
 		);
 	});
 });

@@ -11,29 +11,29 @@ import type { Session } from "../session.ts";
 import { type AddCommand, outputOption } from "./runner.ts";
 import { show } from "./types.ts";
 
-/** `plinth context`: servers under a name, in the configuration file. */
+/** `plinth context`: manages the contexts of the configuration file. */
 export const addContext: AddCommand = (program, run) => {
 	const context = program
 		.command("context")
-		.description("servers under a name, in the configuration file");
+		.description("manage contexts: named servers in the configuration file");
 	context
 		.command("list")
-		.description("print the contexts; tokens are not shown")
+		.description("print the contexts, without their tokens")
 		.addOption(outputOption())
 		.action(({ output }: { output: OutputFormat }) =>
 			run(async (session) => list(session, output)),
 		);
 	context
 		.command("set <name>")
-		.description("make or change a context, from --server, --token-file, -p, -n and the like")
+		.description("create or update a context from --server, --token-file, -p, -n and so on")
 		.action((name: string) => run(async (session) => set(session, name)));
 	context
 		.command("use <name>")
-		.description("take a context where none is named")
+		.description("make a context the default")
 		.action((name: string) => run(async (session) => use(session, name)));
 	context
 		.command("delete <name>")
-		.description("forget a context")
+		.description("delete a context")
 		.action((name: string) => run(async (session) => remove(session, name)));
 };
 
@@ -52,7 +52,7 @@ function list(session: Session, output: OutputFormat): ExitCode {
 		token: context.token === undefined ? "" : "set",
 	}));
 	if (rows.length === 0) {
-		session.io.err("there are no contexts: plinth context set NAME --server URL makes one\n");
+		session.io.err("no contexts; create one with: plinth context set NAME --server URL\n");
 	}
 	if (rows.length > 0 || output !== "table") {
 		session.io.out(show(rows, output, session.io));
@@ -68,11 +68,11 @@ function set(session: Session, name: string): ExitCode {
 		: undefined;
 	const server = flags.server ?? before?.server;
 	if (server === undefined) {
-		throw usageFailure(`context ${name} needs an address: --server URL`);
+		throw usageFailure(`context ${name} requires an address: --server URL`);
 	}
 	const address = checkServer(server);
 	const token = tokenOf(flags, {});
-	// What a server was trusted with is not for another one.
+	// A token is only sent to the server for which it was stored.
 	const { token: oldToken, ...kept } = before ?? { server };
 	const isSameServer = before !== undefined && checkServer(before.server) === address;
 	const context: Context = {
@@ -91,8 +91,8 @@ function set(session: Session, name: string): ExitCode {
 		contexts: { ...configuration.contexts, [name]: context },
 	});
 	const isCurrent = (configuration.current ?? name) === name;
-	const hint = isCurrent ? "" : `: plinth context use ${name} takes it where none is named`;
-	session.io.out(`context ${name} ${before === undefined ? "created" : "changed"}${hint}\n`);
+	const hint = isCurrent ? "" : `; make it the default with: plinth context use ${name}`;
+	session.io.out(`context ${name} ${before === undefined ? "created" : "updated"}${hint}\n`);
 	return exitCodes.ok;
 }
 
@@ -100,7 +100,7 @@ function use(session: Session, name: string): ExitCode {
 	const configuration = read(session);
 	findContext(configuration.contexts, name);
 	writeConfiguration(session.configFile, { ...configuration, current: name });
-	session.io.out(`context ${name} is the current one\n`);
+	session.io.out(`context ${name} is now the default\n`);
 	return exitCodes.ok;
 }
 

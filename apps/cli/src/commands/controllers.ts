@@ -14,11 +14,11 @@ import type { OutputFormat } from "../output/print-resources.ts";
 import { type Cell, plainCell, type Row, renderTable, type TableOptions } from "../output/table.ts";
 import { type AddCommand, outputOption } from "./runner.ts";
 
-/** `plinth controllers`: what the controllers of the server that is asked are doing. */
+/** `plinth controllers`: the state of the controllers of one server. */
 export const addControllers: AddCommand = (program, run) => {
 	program
 		.command("controllers")
-		.description("print what the server's controllers are doing")
+		.description("print the state of the server's controllers")
 		.addOption(outputOption())
 		.action(({ output }: { output: OutputFormat }) =>
 			run(async (session) => {
@@ -32,7 +32,7 @@ export const addControllers: AddCommand = (program, run) => {
 		);
 };
 
-/** Columns that are shown where a controller has something to say in them. */
+/** Columns that are shown only if a controller has a value for them. */
 const troubles = [
 	{ heading: "STILL-RUNNING", cut: true },
 	{ heading: "UNDECODABLE", cut: true },
@@ -51,7 +51,7 @@ const columns = [
 	{ heading: "LAST-ERROR", cut: true },
 ] as const;
 
-/** The controllers in a format. */
+/** The controllers in an output format. */
 export function showControllers(
 	controllers: readonly Controller[],
 	output: OutputFormat,
@@ -110,7 +110,7 @@ function rowOf(controller: Controller): Row {
 	];
 }
 
-/** How many reconciles run for longer than they should, and which has run longest. */
+/** The number of reconciles that run too long, and the longest of them. */
 function stillRunningCell({ stillRunning, overdue }: Controller): Cell {
 	const [longest] = stillRunning;
 	if (longest === undefined) {
@@ -127,7 +127,7 @@ function stillRunningCell({ stillRunning, overdue }: Controller): Cell {
 	};
 }
 
-/** How many cached resources can't be decoded, and the error of one of them. */
+/** The number of cached resources that can't be decoded, and the error of one of them. */
 function undecodableCell({ undecodable }: Controller): Cell {
 	return undecodable === undefined || undecodable.count === 0
 		? plainCell("")

@@ -19,22 +19,22 @@ interface DeleteFlags {
 	readonly dryRun?: "server";
 }
 
-/** `plinth delete`: deletes resources by name, or those of files. */
+/** `plinth delete`: deletes resources by name, or those in files. */
 export const addDelete: AddCommand = (program, run) => {
 	program
 		.command("delete [type] [names...]")
-		.description("delete resources by name, or those that files name")
-		.option("-f, --filename <file...>", "a file, a folder of files, or - for standard input")
-		.option("--ignore-not-found", "take what is missing for deleted")
-		.option("--wait", "wait until it is gone, where others must let go of it first")
-		.option("--timeout <time>", "how long to wait for each", "30s")
+		.description("delete resources by name, or those in files")
+		.option("-f, --filename <file...>", "file, folder of files, or - for standard input")
+		.option("--ignore-not-found", "succeed for resources that do not exist")
+		.option("--wait", "wait until finalizers are removed and the resources are gone")
+		.option("--timeout <time>", "how long to wait for each resource", "30s")
 		.addOption(dryRunOption())
 		.action((type: string | undefined, names: readonly string[], flags: DeleteFlags) =>
 			run((session) => deleteAll(session, type === undefined ? [] : [type, ...names], flags)),
 		);
 };
 
-interface Doomed {
+interface DeleteTarget {
 	readonly type: KnownType;
 	readonly session: Session;
 	readonly name: string;
@@ -46,9 +46,9 @@ async function deleteAll(
 	flags: DeleteFlags,
 ): Promise<ExitCode> {
 	let exitCode: ExitCode = exitCodes.ok;
-	for (const doomed of await doomedBy(session, words, flags)) {
+	for (const target of await deleteTargetsOf(session, words, flags)) {
 		try {
-			await deleteOne(doomed, flags);
+			await deleteOne(target, flags);
 		} catch (error) {
 			if (!(error instanceof Failure) || session.io.signal.aborted) {
 				throw error;
@@ -60,14 +60,14 @@ async function deleteAll(
 	return exitCode;
 }
 
-async function doomedBy(
+async function deleteTargetsOf(
 	session: Session,
 	words: readonly string[],
 	{ filename }: DeleteFlags,
-): Promise<readonly Doomed[]> {
+): Promise<readonly DeleteTarget[]> {
 	const types = await session.types();
 	if ((filename === undefined) === (words.length === 0)) {
-		throw usageFailure("say what to delete: TYPE NAME…, or -f FILE");
+		throw usageFailure("specify what to delete: TYPE NAME…, or -f FILE");
 	}
 	if (filename === undefined) {
 		return parseNamedTargets(words, types).flatMap(({ type, names }) =>
@@ -75,7 +75,7 @@ async function doomedBy(
 		);
 	}
 	const wanted = await readFiles(filename, session.io, { types, place: session.place });
-	// What comes later in a file is often owned by what comes earlier.
+	// Resources are often owned by those that precede them in a file.
 	return wanted.toReversed().map(({ type, id }) => ({
 		type,
 		name: id.name,
@@ -86,7 +86,7 @@ async function doomedBy(
 	}));
 }
 
-async function deleteOne({ type, name, session }: Doomed, flags: DeleteFlags): Promise<void> {
+async function deleteOne({ type, name, session }: DeleteTarget, flags: DeleteFlags): Promise<void> {
 	const { io, connection, place } = session;
 	const { resources } = connection;
 	const id = idAt(type, name, place);
@@ -98,7 +98,7 @@ async function deleteOne({ type, name, session }: Doomed, flags: DeleteFlags): P
 		throw new Failure(exitCodes.notFound, `${displayName(id)} not found`);
 	}
 	const dryRun = flags.dryRun !== undefined;
-	// That incarnation, and no other that may have come since.
+	// Only this incarnation, not one that was created since.
 	await session.call(resources.delete({ id: stored.id, dryRun }, { signal: io.signal }));
 	const printed = resourceName({ id });
 	const finalizers = finalizersOf(stored);
@@ -107,7 +107,7 @@ async function deleteOne({ type, name, session }: Doomed, flags: DeleteFlags): P
 		io.out(`${printed} deleted${suffix}\n`);
 		return;
 	}
-	io.out(`${printed} marked for deletion${suffix}: it waits for ${finalizers.join(", ")}\n`);
+	io.out(`${printed} marked for deletion${suffix}: waiting for ${finalizers.join(", ")}\n`);
 	if (flags.wait && !dryRun) {
 		await waitForDeletion(session, type, name, flags.timeout);
 	}

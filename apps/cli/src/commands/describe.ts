@@ -15,11 +15,11 @@ import type { Session } from "../session.ts";
 import type { AddCommand } from "./runner.ts";
 import { parseNamedTargets } from "./targets.ts";
 
-/** `plinth describe`: all about resources, for people. */
+/** `plinth describe`: resources in detail, for people. */
 export const addDescribe: AddCommand = (program, run) => {
 	program
 		.command("describe <type> [names...]")
-		.description("print all that is known about resources")
+		.description("print resources in detail")
 		.action((type: string, names: readonly string[]) =>
 			run(async (session) => {
 				const { io } = session;
@@ -38,7 +38,7 @@ export const addDescribe: AddCommand = (program, run) => {
 		);
 };
 
-/** What it owns, as far as the caller may know. */
+/** The resources that it owns and that the caller may read. */
 async function ownedBy({ id }: Resource, session: Session): Promise<readonly Resource[]> {
 	try {
 		const { resources } = await session.call(
@@ -77,7 +77,7 @@ function describe(
 		facts.owner = displayName(resource.owner);
 	}
 	if (isMarkedForDeletion(resource)) {
-		facts.deletion = "marked: it goes when its finalizers are gone";
+		facts.deletion = "marked for deletion, waiting for its finalizers";
 	}
 	const width = Math.max(...Object.keys(facts).map((field) => field.length)) + 2;
 	const head = Object.entries(facts)

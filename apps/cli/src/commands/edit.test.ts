@@ -88,7 +88,7 @@ describe("edit", () => {
 		const wrong: Step = (text) => text.replace("title:", "titel:");
 		for (const { code, err, file } of [await edit([wrong], false), await edit([wrong, (t) => t])]) {
 			expect(code).toBe(2);
-			expect(err).toContain(`what you wrote is in ${file}: correct it and apply it`);
+			expect(err).toContain(`your edit is in ${file}: correct it and run plinth apply`);
 			expect(readFileSync(file, "utf8")).toContain("titel: Alien");
 			rmSync(dirname(file), { recursive: true });
 		}
@@ -102,7 +102,7 @@ describe("edit", () => {
 			},
 		]);
 		expect(code).toBe(4);
-		expect(err).toContain("has other content by now");
+		expect(err).toContain("has changed since the document was read");
 		expect(await title()).toBe("Theirs");
 		expect(readFileSync(file, "utf8")).toContain("title: Mine");
 		rmSync(dirname(file), { recursive: true });
@@ -111,7 +111,7 @@ describe("edit", () => {
 	it("says so where the editor fails, or another resource is left", async () => {
 		const failed = await edit([]);
 		expect(failed).toMatchObject({ code: 1 });
-		expect(failed.err).toContain("the editor ended with 1, and nothing was changed");
+		expect(failed.err).toContain("the editor exited with code 1, and nothing was changed");
 		const renamed = await edit([(text) => text.replace("name: alien", "name: other")], false);
 		expect(renamed.err).toContain("an edit can't rename");
 		for (const { file } of [failed, renamed]) {

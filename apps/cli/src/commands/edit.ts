@@ -20,18 +20,18 @@ import type { Session } from "../session.ts";
 import type { AddCommand } from "./runner.ts";
 import { parseTarget } from "./targets.ts";
 
-/** `plinth edit`: a resource as YAML in an editor, and back. */
+/** `plinth edit`: opens a resource as YAML in an editor, and applies the result. */
 export const addEdit: AddCommand = (program, run) => {
 	program
 		.command("edit <type> [name]")
-		.description("change a resource in an editor (VISUAL, EDITOR, or vi)")
+		.description("edit a resource in an editor (VISUAL, EDITOR or vi)")
 		.action((type: string, name: string | undefined) =>
 			run((session) => edit(session, name === undefined ? [type] : [type, name])),
 		);
 };
 
-const header = `# Change what is below; lines that begin with # do not count. What is left as it is, or
-# an empty file, changes nothing.
+const header = `# Edit the resource below. Lines that begin with # are ignored. An unchanged or empty file
+# changes nothing.
 `;
 
 async function edit(session: Session, words: readonly string[]): Promise<ExitCode> {
@@ -49,7 +49,7 @@ async function edit(session: Session, words: readonly string[]): Promise<ExitCod
 		if (code !== 0) {
 			throw new Failure(
 				exitCodes.failed,
-				`the editor ended with ${code}, and nothing was changed; what it left is in ${file}`,
+				`the editor exited with code ${code}, and nothing was changed; its file is ${file}`,
 			);
 		}
 		const edited = readFileSync(file, "utf8");
@@ -73,7 +73,7 @@ async function edit(session: Session, words: readonly string[]): Promise<ExitCod
 			if (!mayRepeat) {
 				throw new Failure(
 					failure.exitCode,
-					`${failure.message}\nwhat you wrote is in ${file}: correct it and apply it with plinth apply -f`,
+					`${failure.message}\nyour edit is in ${file}: correct it and run plinth apply -f`,
 				);
 			}
 			text = withProblem(failure.message, content);
@@ -91,7 +91,7 @@ async function apply(
 	const sources = parseDocuments(file, text);
 	const [source] = sources;
 	if (source === undefined || sources.length > 1) {
-		throw usageFailure("the file must hold one document");
+		throw usageFailure("the file must contain one document");
 	}
 	const wanted = readDocument(source, { types: await session.types(), place });
 	if (wanted === undefined) {
@@ -101,7 +101,7 @@ async function apply(
 	}
 	if (!sameName(wanted.id, id)) {
 		throw usageFailure(
-			`an edit can't rename: the document is of ${displayName(wanted.id)}, not ${displayName(id)}`,
+			`an edit can't rename a resource: the document is ${displayName(wanted.id)}, not ${displayName(id)}`,
 		);
 	}
 	try {
@@ -117,7 +117,7 @@ async function apply(
 	}
 }
 
-/** The failure, with where the field stands that the server names. */
+/** The failure, with the position of the field that the server names. */
 function located(error: unknown, wanted: WantedResource, session: Session): Failure {
 	const failure = callFailure(error, session.settings.endpoint.server);
 	return failure.cause instanceof ConnectError && failure.message.startsWith("resource.")

@@ -142,12 +142,8 @@ describe("get", () => {
 	});
 
 	it.each([
-		[["get", "Flim"], 2, "plinth: there is no type Flim; did you mean Film?\n"],
-		[
-			["get", "Studio"],
-			2,
-			"plinth: there is no type Studio: plinth types lists those that there are\n",
-		],
+		[["get", "Flim"], 2, "plinth: unknown type Flim; did you mean Film?\n"],
+		[["get", "Studio"], 2, "plinth: unknown type Studio: list the types with plinth types\n"],
 		[["get", "Film", "nope"], 3, "plinth: cinema.v1.Film default/default/nope not found\n"],
 		[
 			["get", "Film", "nope", "-n", "none"],
@@ -157,14 +153,18 @@ describe("get", () => {
 		[
 			["get", "Film", "Hall/one"],
 			2,
-			"plinth: Hall/one names a type, and so does Film: write TYPE NAME… or TYPE/NAME…\n",
+			"plinth: both Film and Hall/one name a type: write TYPE NAME… or TYPE/NAME…\n",
 		],
-		[["get", "Film/"], 2, "plinth: Film/ names no resource: write TYPE/NAME\n"],
-		[["gte", "Film"], 2, "error: unknown command 'gte'\n(Did you mean get?)\n(--help says more)\n"],
+		[["get", "Film/"], 2, "plinth: Film/ is not a resource: write TYPE/NAME\n"],
+		[
+			["gte", "Film"],
+			2,
+			"error: unknown command 'gte'\n(Did you mean get?)\n(run it with --help for usage)\n",
+		],
 		[
 			["get", "Film", "-o", "xml"],
 			2,
-			"error: option '-o, --output <format>' argument 'xml' is invalid. Allowed choices are table, yaml, json, name.\n(--help says more)\n",
+			"error: option '-o, --output <format>' argument 'xml' is invalid. Allowed choices are table, yaml, json, name.\n(run it with --help for usage)\n",
 		],
 	])("refuses %j", async (args, code, err) => {
 		expect(await run(args)).toEqual({ code, out: "", err });
@@ -215,7 +215,7 @@ owns:
 		expect((await run(["describe", "Hall/one"])).out).toMatch(/^type: +cinema\.v1\.Hall\n/);
 		expect(await run(["describe", "Hall"])).toMatchObject({
 			code: 2,
-			err: "plinth: name the resources: Hall NAME…\n",
+			err: "plinth: specify the resources: Hall NAME…\n",
 		});
 	});
 
@@ -226,7 +226,9 @@ alien  Rated      True           critic    0s
 alien  Shown      False  NoHall  critic    0s   all are taken
 `,
 		);
-		expect((await run(["status", "hall"])).err).toBe("nobody has reported on cinema.v1.Hall yet\n");
+		expect((await run(["status", "hall"])).err).toBe(
+			"no conditions reported for cinema.v1.Hall yet\n",
+		);
 	});
 
 	it("types prints the types, and the fields of one", async () => {
@@ -261,7 +263,7 @@ describe("a server that refuses or is not there", () => {
 		const none = await get("Film");
 		expect(none.code).toBe(5);
 		expect(none.err).toBe(
-			`plinth: ${guarded.address} does not accept the caller: a token is required: authorization: Bearer <token>. Give a token with --token-file or PLINTH_TOKEN, or store one with: plinth context set NAME --token-file FILE\n`,
+			`plinth: ${guarded.address} does not accept the caller: a token is required: authorization: Bearer <token>. Set a token with --token-file or PLINTH_TOKEN, or store one with: plinth context set NAME --token-file FILE\n`,
 		);
 		const wrong = await get("Film", "--token", "wr0ng-secret");
 		expect(wrong.code).toBe(5);
@@ -269,7 +271,7 @@ describe("a server that refuses or is not there", () => {
 		expect((await get("Film", "--token", "t0p-secret")).code).toBe(0);
 		const hidden = await get("Hall", "--token", "t0p-secret");
 		expect(hidden).toMatchObject({ code: 2 });
-		expect(hidden.err).toContain("there is no type Hall");
+		expect(hidden.err).toContain("unknown type Hall");
 		const write = await runPlinth(
 			["apply", "-f", "-", "--server", guarded.address, "--token", "t0p-secret"],
 			{ stdin: "type: Film\nname: a\ndata: {title: x}\n" },
@@ -286,7 +288,7 @@ describe("a server that refuses or is not there", () => {
 		const { code, err } = await runPlinth(["get", "Film", "--server", gone.address]);
 		expect(code).toBe(6);
 		expect(err).toBe(
-			`plinth: can't reach ${gone.address}: connect ECONNREFUSED ${new URL(gone.address).host}. Is the server running, and is this its address? Another one is given with --server, PLINTH_SERVER or a context\n`,
+			`plinth: can't reach ${gone.address}: connect ECONNREFUSED ${new URL(gone.address).host}. Is the server running, and is this its address? Set another one with --server, PLINTH_SERVER or a context\n`,
 		);
 	});
 });

@@ -11,11 +11,11 @@ interface GetFlags {
 	readonly prefix?: string;
 }
 
-/** `plinth get`: resources by name, or all of a type. */
+/** `plinth get`: prints resources by name, or all resources of a type. */
 export const addGet: AddCommand = (program, run) => {
 	program
 		.command("get <type> [names...]")
-		.description("print resources by name, or all of a type")
+		.description("print resources by name, or all resources of a type")
 		.addOption(outputOption())
 		.addOption(allNamespacesOption())
 		.action((type: string, names: readonly string[], flags: GetFlags) =>
@@ -29,12 +29,12 @@ export const addGet: AddCommand = (program, run) => {
 		);
 };
 
-/** `plinth list`: all resources of a type, or those whose names begin so. */
+/** `plinth list`: prints the resources of a type, optionally by name prefix. */
 export const addList: AddCommand = (program, run) => {
 	program
 		.command("list <type>")
 		.description("print the resources of a type")
-		.option("--prefix <prefix>", "only those whose names begin so", "")
+		.option("--prefix <prefix>", "only resources whose names begin with this", "")
 		.addOption(outputOption())
 		.addOption(allNamespacesOption())
 		.action((type: string, flags: GetFlags) =>

@@ -76,9 +76,9 @@ referenced from deployments:
   SERVICE  REGION  ON-DELETE     NOTE
   tickets  eu      block, unset  not confirmed yet
 state:
-  it is being deleted, and waits for tickets in eu
-a deletion:
-  would be taken
+  being deleted, waiting for tickets in eu
+deletion:
+  would be accepted
 `,
 			err: "",
 		});

@@ -15,11 +15,11 @@ import type { Session } from "../session.ts";
 import type { AddCommand } from "./runner.ts";
 import { parseTarget } from "./targets.ts";
 
-/** `plinth refs`: whom a resource references, who references it, and what a deletion would do. */
+/** `plinth refs`: prints the references from and to a resource, and whether it can be deleted. */
 export const addRefs: AddCommand = (program, run) => {
 	program
 		.command("refs <type> [name]")
-		.description("print whom a resource references, who references it, and if it can be deleted")
+		.description("print references from and to a resource, and whether it can be deleted")
 		.action((type: string, name: string | undefined) =>
 			run(async (session) => {
 				const words = name === undefined ? [type] : [type, name];
@@ -32,7 +32,7 @@ export const addRefs: AddCommand = (program, run) => {
 						section("referenced by", incomingTable(incoming, session)),
 						section("referenced from deployments", deploymentTable(shadow, session)),
 						section("state", stateOf(shadow)),
-						section("a deletion", await tryDeletion(session, resource)),
+						section("deletion", await tryDeletion(session, resource)),
 					].join(""),
 				);
 				return exitCodes.ok;
@@ -92,30 +92,30 @@ function tableOf(
 function stateOf(shadow: Shadow | undefined): string {
 	switch (shadow?.lifecycle) {
 		case Lifecycle.CHECKING:
-			return "a deletion asks who references it\n";
+			return "deletion requested, checking who references it\n";
 		case Lifecycle.DELETING:
-			return `it is being deleted${describeProgress(shadow)}\n`;
+			return `being deleted${describeProgress(shadow)}\n`;
 		default:
-			return "no deletion is under way\n";
+			return "not being deleted\n";
 	}
 }
 
 function describeProgress({ progress }: Shadow): string {
 	const waitingFor = progress?.waitingFor ?? [];
-	return waitingFor.length === 0 ? "" : `, and waits for ${waitingFor.join("; ")}`;
+	return waitingFor.length === 0 ? "" : `, waiting for ${waitingFor.join("; ")}`;
 }
 
-/** What the server answers to a deletion that it is only to check. */
+/** The result of a dry run of the deletion. */
 async function tryDeletion(session: Session, { id }: Resource): Promise<string> {
 	try {
 		await session.connection.resources.delete(
 			{ ...(id && { id }), dryRun: true },
 			{ signal: session.io.signal },
 		);
-		return "would be taken\n";
+		return "would be accepted\n";
 	} catch (error) {
-		const isAnswer = error instanceof ConnectError && !isNetworkFailure(error);
-		if (isAnswer && !session.io.signal.aborted) {
+		const isRefusal = error instanceof ConnectError && !isNetworkFailure(error);
+		if (isRefusal && !session.io.signal.aborted) {
 			return `would be refused: ${printable(error.rawMessage)}\n`;
 		}
 		throw error;

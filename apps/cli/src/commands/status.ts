@@ -4,11 +4,11 @@ import { conditionsTable } from "../output/conditions-table.ts";
 import type { AddCommand } from "./runner.ts";
 import { parseTargets } from "./targets.ts";
 
-/** `plinth status`: the conditions of resources, a row each. */
+/** `plinth status`: prints the conditions of resources, one per row. */
 export const addStatus: AddCommand = (program, run) => {
 	program
 		.command("status <type> [names...]")
-		.description("print the conditions of resources; ? marks those about an earlier content")
+		.description("print the conditions of resources; ? marks those of an older generation")
 		.action((type: string, names: readonly string[]) =>
 			run(async (session) => {
 				const { io } = session;
@@ -21,7 +21,7 @@ export const addStatus: AddCommand = (program, run) => {
 								);
 					const table = conditionsTable(resources, io, { showName: true });
 					if (table === "") {
-						io.err(`nobody has reported on ${target.type.key} yet\n`);
+						io.err(`no conditions reported for ${target.type.key} yet\n`);
 					}
 					io.out(table);
 				}

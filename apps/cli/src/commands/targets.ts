@@ -1,26 +1,24 @@
 import type { KnownType, KnownTypes } from "../api/known-types.ts";
 import { usageFailure } from "../failure.ts";
 
-/** Resources of one type that a command line names. */
+/** Resources of one type, as named on the command line. */
 export interface Target {
 	readonly type: KnownType;
-	/** None stands for all. */
+	/** Empty for all resources of the type. */
 	readonly names: readonly string[];
 }
 
 /**
- * What the words name: `TYPE`, `TYPE NAME…` or `TYPE/NAME…`.
+ * Parses `TYPE`, `TYPE NAME…` or `TYPE/NAME…`.
  *
- * @throws Failure where a type is not known, or both forms are mixed.
+ * @throws Failure if a type is unknown, or if both forms are mixed.
  */
 export function parseTargets(words: readonly string[], types: KnownTypes): readonly Target[] {
 	const [first = "", ...names] = words;
 	if (!first.includes("/")) {
 		const mixed = names.find((name) => name.includes("/"));
 		if (mixed !== undefined) {
-			throw usageFailure(
-				`${mixed} names a type, and so does ${first}: write TYPE NAME… or TYPE/NAME…`,
-			);
+			throw usageFailure(`both ${first} and ${mixed} name a type: write TYPE NAME… or TYPE/NAME…`);
 		}
 		return [{ type: types.find(first), names }];
 	}
@@ -28,7 +26,7 @@ export function parseTargets(words: readonly string[], types: KnownTypes): reado
 	for (const word of words) {
 		const [type, name, ...more] = word.split("/");
 		if (!type || !name || more.length > 0) {
-			throw usageFailure(`${word} names no resource: write TYPE/NAME`);
+			throw usageFailure(`${word} is not a resource: write TYPE/NAME`);
 		}
 		const known = types.find(type);
 		byType.set(known, [...(byType.get(known) ?? []), name]);
@@ -36,16 +34,16 @@ export function parseTargets(words: readonly string[], types: KnownTypes): reado
 	return [...byType].map(([type, ofType]) => ({ type, names: ofType }));
 }
 
-/** As `parseTargets`, where a list of all is not what is meant. */
+/** Like `parseTargets`, but requires names. */
 export function parseNamedTargets(words: readonly string[], types: KnownTypes): readonly Target[] {
 	const targets = parseTargets(words, types);
 	if (targets.some(({ names }) => names.length === 0)) {
-		throw usageFailure(`name the resources: ${words[0]} NAME…`);
+		throw usageFailure(`specify the resources: ${words[0]} NAME…`);
 	}
 	return targets;
 }
 
-/** The one resource that the words name. */
+/** Parses exactly one resource. */
 export function parseTarget(
 	words: readonly string[],
 	types: KnownTypes,
@@ -53,12 +51,12 @@ export function parseTarget(
 	const [target, ...others] = parseNamedTargets(words, types);
 	const [name, ...names] = target?.names ?? [];
 	if (target === undefined || name === undefined || others.length > 0 || names.length > 0) {
-		throw usageFailure("name one resource: TYPE NAME");
+		throw usageFailure("specify one resource: TYPE NAME");
 	}
 	return { type: target.type, name };
 }
 
-/** The type that the words name, or the one resource. */
+/** Parses a type, or exactly one resource. */
 export function parseTypeOrTarget(
 	words: readonly string[],
 	types: KnownTypes,

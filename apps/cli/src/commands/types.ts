@@ -7,11 +7,11 @@ import type { OutputFormat } from "../output/print-resources.ts";
 import { plainCell, renderTable } from "../output/table.ts";
 import { type AddCommand, outputOption } from "./runner.ts";
 
-/** `plinth types`: what the server knows; with a type, the fields of its data. */
+/** `plinth types`: prints the types of the server, or the fields of one type. */
 export const addTypes: AddCommand = (program, run) => {
 	program
 		.command("types [type]")
-		.description("print the types that the server knows, or the fields of one")
+		.description("print the types of the server, or the fields of one type")
 		.addOption(outputOption())
 		.action((word: string | undefined, { output }: { output: OutputFormat }) =>
 			run(async (session) => {
@@ -30,7 +30,7 @@ export const addTypes: AddCommand = (program, run) => {
 				} else {
 					io.err(
 						word === undefined
-							? "the server tells of no types that the caller may use\n"
+							? "the server has no types that the caller may use\n"
 							: `${known.find(word).key} has no fields\n`,
 					);
 				}
@@ -41,7 +41,7 @@ export const addTypes: AddCommand = (program, run) => {
 
 type Rows = readonly Readonly<Record<string, string>>[];
 
-/** Plain records in any of the formats; the first of their fields is their name. */
+/** Plain records in an output format. Their first field is their name. */
 export function show(
 	rows: Rows,
 	output: OutputFormat,
@@ -65,7 +65,7 @@ export function show(
 	}
 }
 
-/** The fields of a message and of the messages in it, by path. */
+/** The fields of a message and of its nested messages, by path. */
 function fieldsOf(desc: DescMessage, path = "data", outer: readonly DescMessage[] = []): Rows {
 	return desc.fields.flatMap((field) => {
 		const at = `${path}.${field.name}${field.fieldKind === "list" ? "[]" : ""}`;

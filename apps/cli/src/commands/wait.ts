@@ -12,7 +12,7 @@ import type { AddCommand } from "./runner.ts";
 import { parseNamedTargets } from "./targets.ts";
 import { followReported } from "./watch.ts";
 
-/** What is waited for. */
+/** What to wait for. */
 export type Goal =
 	| {
 			readonly kind: "condition";
@@ -22,16 +22,16 @@ export type Goal =
 	| { readonly kind: "delete" }
 	| { readonly kind: "create" };
 
-/** `plinth wait`: returns once a condition holds, or a resource is gone or there. */
+/** `plinth wait`: waits until a condition holds, or until a resource is created or deleted. */
 export const addWait: AddCommand = (program, run) => {
 	program
 		.command("wait <type> [names...]")
-		.description("wait until a condition holds, at once where it does already")
+		.description("wait until a condition holds; return at once if it already does")
 		.requiredOption(
 			"--for <what>",
 			"condition=TYPE (is True), condition=TYPE=False, delete or create",
 		)
-		.option("--timeout <time>", "how long to wait: 500ms, 30s, 2m, 1h", "30s")
+		.option("--timeout <time>", "how long to wait, such as 500ms, 30s, 2m or 1h", "30s")
 		.action(
 			(
 				type: string,
@@ -57,7 +57,7 @@ export const addWait: AddCommand = (program, run) => {
 		);
 };
 
-/** @throws Failure where it is none. */
+/** @throws Failure if the text is not a goal. */
 export function parseGoal(text: string): Goal {
 	if (text === "delete" || text === "create") {
 		return { kind: text };
@@ -68,7 +68,7 @@ export function parseGoal(text: string): Goal {
 	);
 	if (kind !== "condition" || !type || more.length > 0 || asked === undefined) {
 		throw usageFailure(
-			`can't wait for ${JSON.stringify(text)}: --for takes condition=TYPE, condition=TYPE=False, delete or create`,
+			`can't wait for ${JSON.stringify(text)}: --for must be condition=TYPE, condition=TYPE=False, delete or create`,
 		);
 	}
 	return { kind, type, state: asked === "True" || asked === "False" ? asked : "Unknown" };
@@ -76,7 +76,7 @@ export function parseGoal(text: string): Goal {
 
 interface Deadline {
 	readonly signal: AbortSignal;
-	/** As it was given. */
+	/** As in the flag. */
 	readonly text: string;
 	cancel(): void;
 }
@@ -87,7 +87,7 @@ function deadlineIn({ io }: Session, timeoutMs: number, text: string): Deadline 
 	return { signal: controller.signal, text, cancel: () => timer.cancel() };
 }
 
-/** Waits for one resource. Also used by `delete --wait`. */
+/** Waits for the deletion of one resource, for `delete --wait`. */
 export async function waitForDeletion(
 	session: Session,
 	type: KnownType,
@@ -145,13 +145,13 @@ async function waitFor(
 		}
 		throw error;
 	}
-	throw new Error("a watch has ended by itself");
+	throw new Error("the watch ended unexpectedly");
 }
 
 function isReached(goal: Goal, latest: Resource | undefined, first: Resource | undefined): boolean {
 	switch (goal.kind) {
 		case "delete":
-			// One of the same name that came after is another one.
+			// A resource with another uid was created after the deletion.
 			return latest === undefined || (first !== undefined && latest.id?.uid !== first.id?.uid);
 		case "create":
 			return latest !== undefined;
@@ -171,7 +171,7 @@ function describe(goal: Goal): string {
 		case "delete":
 			return "deleted";
 		case "create":
-			return "there";
+			return "created";
 		case "condition":
 			return goal.state === "True" ? goal.type : `${goal.type}=${goal.state}`;
 	}
@@ -179,21 +179,21 @@ function describe(goal: Goal): string {
 
 function lastSeen(goal: Goal, latest: Resource | undefined): string {
 	if (latest === undefined) {
-		return "there is none";
+		return "it does not exist";
 	}
 	if (goal.kind !== "condition") {
-		return isMarkedForDeletion(latest) ? "it is marked for deletion" : "it is there";
+		return isMarkedForDeletion(latest) ? "it is marked for deletion" : "it exists";
 	}
 	const conditions = conditionsOf(latest);
 	const found = conditions.filter(({ condition }) => condition.type === goal.type);
 	if (found.length === 0) {
 		const known = conditions.map(({ condition }) => condition.type);
-		return `nobody reports ${goal.type}${suggestion(goal.type, known)}`;
+		return `no condition ${goal.type} is reported${suggestion(goal.type, known)}`;
 	}
 	return found
 		.map(({ condition, isCurrent }) => {
 			const why = [condition.reason, condition.message].filter((part) => part !== "").join(", ");
-			const about = isCurrent ? "" : ", about an earlier content";
+			const about = isCurrent ? "" : ", of an older generation";
 			return `${goal.type} is ${stateName(condition.state)}${why && ` (${why})`}${about}`;
 		})
 		.join("; ");

@@ -133,7 +133,7 @@ deleted  brazil  brazil                         0s
 		expect(out.replaceAll("cinema.v1.Film/", "").trim().split("\n")).toEqual([
 			...["alien", "brazil", "cube", "dune", "alien", "elling"],
 		]);
-		expect(err).toContain(`plinth: warning: connected to ${server.address} again\n`);
+		expect(err).toContain(`plinth: warning: reconnected to ${server.address}\n`);
 		expect(err.match(/lost the connection/g)).toHaveLength(1);
 	});
 
@@ -175,7 +175,7 @@ describe("wait", () => {
 		await report("alien", Condition_State.TRUE, before?.generation);
 		const wait = start("wait", "film/alien", "--for=condition=Shown=true", "--timeout=1h");
 		await wait.prints(
-			"waiting for cinema.v1.Film/alien: Shown is True (Said, so), about an earlier content\n",
+			"waiting for cinema.v1.Film/alien: Shown is True (Said, so), of an older generation\n",
 		);
 		await report("alien", Condition_State.TRUE);
 		expect(await wait.ended).toMatchObject({ code: 0, out: "cinema.v1.Film/alien Shown\n" });
@@ -193,7 +193,7 @@ describe("wait", () => {
 			"plinth: cinema.v1.Film default/default/alien is not yet Shown after 30s: Shown is False (Said, so)\n",
 		);
 		const misspelt = start("wait", "film", "alien", "--for=condition=Shwon");
-		await misspelt.prints("nobody reports Shwon; did you mean Shown?");
+		await misspelt.prints("no condition Shwon is reported; did you mean Shown?");
 		misspelt.interrupt();
 		expect(await misspelt.ended).toMatchObject({ code: 130 });
 		expect(await start("wait", "film", "alien", "--for=condition=Shown=False").ended).toMatchObject(
@@ -206,22 +206,22 @@ describe("wait", () => {
 		await put("alien");
 		const gone = start("wait", "film", "alien", "--for=delete");
 		const there = start("wait", "film", "new", "--for=create");
-		await gone.prints("waiting for cinema.v1.Film/alien: it is there");
-		await there.prints("waiting for cinema.v1.Film/new: there is none");
+		await gone.prints("waiting for cinema.v1.Film/alien: it exists");
+		await there.prints("waiting for cinema.v1.Film/new: it does not exist");
 		await remove("alien");
 		await put("new");
 		expect(await gone.ended).toMatchObject({ code: 0, out: "cinema.v1.Film/alien deleted\n" });
-		expect(await there.ended).toMatchObject({ code: 0, out: "cinema.v1.Film/new there\n" });
+		expect(await there.ended).toMatchObject({ code: 0, out: "cinema.v1.Film/new created\n" });
 	});
 
 	it.each([
 		[["film", "nope", "--for=condition=Shown"], 3, "cinema.v1.Film default/default/nope not found"],
-		[["film", "--for=delete"], 2, "name the resources: film NAME…"],
-		[["film", "a", "--for=Shown"], 2, 'can\'t wait for "Shown": --for takes condition=TYPE'],
+		[["film", "--for=delete"], 2, "specify the resources: film NAME…"],
+		[["film", "a", "--for=Shown"], 2, 'can\'t wait for "Shown": --for must be condition=TYPE'],
 		[
 			["film", "a", "--for=delete", "--timeout=soon"],
 			2,
-			'"soon" is no duration: write it as 500ms, 30s, 2m or 1h',
+			'"soon" is not a duration: write it as 500ms, 30s, 2m or 1h',
 		],
 	])("refuses %j", async (args, code, message) => {
 		const ended = await start("wait", ...args).ended;
@@ -262,9 +262,9 @@ describe("delete", () => {
 			"(server dry run)",
 		);
 		const deletion = start("delete", "film", "alien", "--wait");
-		await deletion.prints("marked for deletion: it waits for archive");
+		await deletion.prints("marked for deletion: waiting for archive");
 		const { out } = await start("get", "film").ended;
-		expect(out).toContain("Deleting (waits for archive)");
+		expect(out).toContain("Deleting (waiting for archive)");
 		const { resource } = await server.client.read({ id: idOf(Film, "alien") });
 		await server.client.write({
 			...(resource && {
@@ -276,6 +276,8 @@ describe("delete", () => {
 
 	it("refuses to guess what", async () => {
 		expect((await start("delete").ended).code).toBe(2);
-		expect((await start("delete", "film").ended).err).toContain("name the resources: film NAME…");
+		expect((await start("delete", "film").ended).err).toContain(
+			"specify the resources: film NAME…",
+		);
 	});
 });

@@ -20,13 +20,13 @@ interface WatchFlags {
 
 type ResourceChange = Exclude<Change, { kind: "complete" }>;
 
-/** `plinth watch`: what there is, and every change as it comes, until it is interrupted. */
+/** `plinth watch`: prints the current resources, then every change, until it is interrupted. */
 export const addWatch: AddCommand = (program, run) => {
 	program
 		.command("watch <type> [name]")
-		.description("print what there is, and every change as it comes")
-		.option("--prefix <prefix>", "only those whose names begin so", "")
-		.option("--changes-only", "leave out what there is already")
+		.description("print the current resources, then every change")
+		.option("--prefix <prefix>", "only resources whose names begin with this", "")
+		.option("--changes-only", "omit the current resources")
 		.addOption(outputOption())
 		.addOption(allNamespacesOption())
 		.action((type: string, name: string | undefined, flags: WatchFlags) =>
@@ -55,18 +55,18 @@ async function watch(
 			}
 		}
 	}
-	throw new Error("a watch has ended by itself");
+	throw new Error("the watch ended unexpectedly");
 }
 
-/** What is followed: names that begin so, in the session's tenancy or everywhere. */
+/** What to watch: names with a prefix, in the session's tenancy or in all of them. */
 export interface Followed {
 	readonly everywhere: boolean;
 	readonly namePrefix: string;
-	/** Aborts when it has been followed for long enough. */
+	/** Aborts to end the watch. */
 	readonly until?: AbortSignal;
 }
 
-/** Follows in a session, and says on standard error when the connection is lost, and back. */
+/** Follows resources in a session, and reports on standard error when the connection is lost or restored. */
 export async function* followReported(
 	session: Session,
 	type: KnownType,
@@ -82,8 +82,8 @@ export async function* followReported(
 		clock: io.clock,
 		signal: until === undefined ? io.signal : AbortSignal.any([io.signal, until]),
 		onLost: (reason) =>
-			session.warn(`lost the connection to ${server} (${reason.rawMessage}): trying again`),
-		onResumed: () => session.warn(`connected to ${server} again`),
+			session.warn(`lost the connection to ${server} (${reason.rawMessage}): reconnecting`),
+		onResumed: () => session.warn(`reconnected to ${server}`),
 	});
 	try {
 		for (;;) {
@@ -100,7 +100,7 @@ export async function* followReported(
 
 interface Printer {
 	print(change: ResourceChange): void;
-	/** All that was there has been printed. */
+	/** All current resources have been printed. */
 	complete(): void;
 }
 
@@ -146,7 +146,7 @@ const tones: Readonly<Record<ResourceChange["kind"], Tone>> = {
 	deleted: "bad",
 };
 
-/** Rows as they come, in columns whose widths are those of what there is at the start. */
+/** Prints rows as they arrive. The current resources determine the widths of the columns. */
 class TablePrinter implements Printer {
 	readonly #table: ResourceTable;
 	readonly #io: Session["io"];

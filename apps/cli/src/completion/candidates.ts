@@ -5,16 +5,16 @@ import type { Io } from "../io.ts";
 import { Session } from "../session.ts";
 import { optionsOf, type PartialLine, readPartialLine } from "./partial-line.ts";
 
-/** Says that the shell is to complete a file. */
+/** Makes the shell complete a file name. */
 export const fileCandidate = ":files";
 
-/** A shell waits for it: what the server does not say at once is not said. */
+/** Short, because the shell waits for the candidates. */
 const requestTimeout = "2s";
 
-/** More than anybody reads. */
+/** More are not useful in a terminal. */
 const maxCandidates = 200;
 
-/** What the last of the words may become. Without a server, what needs none. */
+/** The completions of the last word. Without a server, only those that need none. */
 export async function candidates(
 	program: Command,
 	words: readonly string[],
@@ -29,7 +29,7 @@ export async function candidates(
 		}
 		return [...new Set(all)].filter((one) => one.startsWith(line.word)).slice(0, maxCandidates);
 	} catch {
-		// No server, no rights, a broken configuration: the command itself will say so.
+		// No server, no rights or an invalid configuration: the command itself will report it.
 		return [];
 	}
 }

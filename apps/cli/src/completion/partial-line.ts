@@ -1,6 +1,6 @@
 import type { Command, Option } from "commander";
 
-/** A command line as far as it has been typed, up to the word that is to be completed. */
+/** A partially typed command line, up to the word to complete. */
 export interface PartialLine {
 	readonly command: Command;
 	/** The arguments before the word. */
@@ -13,9 +13,9 @@ export interface PartialLine {
 	readonly globalFlags: Readonly<Record<string, string>>;
 }
 
-/** Reads the words after the program's name; the last one is to be completed. */
+/** Parses the words after the program's name. The last one is the word to complete. */
 export function readPartialLine(program: Command, words: readonly string[]): PartialLine {
-	// Shells that break words at `=` give it as a word of its own.
+	// Some shells split words at `=` and pass it as a separate word.
 	const typed = words.slice(0, -1).filter((word) => word !== "=");
 	const last = words.at(-1) ?? "";
 	let command = program;
@@ -57,7 +57,7 @@ export function readPartialLine(program: Command, words: readonly string[]): Par
 	};
 }
 
-/** The options that may follow: the command's own, and the program's. */
+/** The options of the command and of the program. */
 export function optionsOf(command: Command): readonly Option[] {
 	const { parent } = command;
 	return parent === null ? command.options : [...command.options, ...optionsOf(parent)];

@@ -1,9 +1,9 @@
 import { fileCandidate } from "./candidates.ts";
 
-/** The shells that can complete. */
+/** The supported shells. */
 export const shells = ["bash", "zsh", "fish"] as const;
 
-/** What each shell is to run once: it asks the hidden command `__complete` for candidates. */
+/** The script for each shell. It runs the hidden command `__complete` to get the candidates. */
 export const scripts: Readonly<Record<(typeof shells)[number], string>> = {
 	bash: `# plinth completion for bash: source <(plinth completion bash)
 _plinth() {

@@ -6,7 +6,7 @@ import { parse, stringify } from "yaml";
 import { usageFailure } from "../failure.ts";
 import { suggestion } from "../suggest.ts";
 
-/** Where a server is and what commands assume there, under a name. */
+/** A named server, with the credentials and defaults for it. */
 export interface Context {
 	readonly server: string;
 	readonly token?: string;
@@ -17,30 +17,30 @@ export interface Context {
 	readonly key_file?: string;
 }
 
-/** Fields of a context, the ones that people give. */
+/** The fields of a context. */
 export const contextFields = [
 	...["server", "token", "partition", "namespace"],
 	...["ca_file", "certificate_file", "key_file"],
 ] as const;
 
-/** What the configuration file holds. */
+/** The content of the configuration file. */
 export interface Configuration {
-	/** The context that is used where none is named. */
+	/** The default context. */
 	readonly current?: string;
 	readonly contexts: Readonly<Record<string, Context>>;
 }
 
-/** Where the configuration file is: `PLINTH_CONFIG`, or below the user's folder of configurations. */
+/** The path of the configuration file: `PLINTH_CONFIG`, or a file in the user's configuration folder. */
 export function configFilePath(env: Readonly<Record<string, string | undefined>>): string {
 	const folder = env.XDG_CONFIG_HOME || join(env.HOME || homedir(), ".config");
 	return env.PLINTH_CONFIG || join(folder, "plinth", "config.yaml");
 }
 
 /**
- * Reads the file; none is an empty one.
+ * Reads the file. A missing file is an empty configuration.
  *
- * @param warn learns where others may read the tokens in it.
- * @throws Failure where it is malformed. The message never holds what the file does.
+ * @param warn - called if other users may read the tokens in the file.
+ * @throws Failure if the file is malformed. The message never contains any of its content.
  */
 export function readConfiguration(file: string, warn: (message: string) => void): Configuration {
 	let text: string;
@@ -56,12 +56,12 @@ export function readConfiguration(file: string, warn: (message: string) => void)
 	const mode = statSync(file).mode & 0o777;
 	const hasToken = Object.values(configuration.contexts).some(({ token }) => token !== undefined);
 	if (hasToken && (mode & 0o077) !== 0) {
-		warn(`others may read the tokens in ${file}: chmod 600 ${file}`);
+		warn(`other users may read the tokens in ${file}; run: chmod 600 ${file}`);
 	}
 	return configuration;
 }
 
-/** Replaces the file as a whole, readable by its owner alone. */
+/** Replaces the file atomically. Only its owner can read it. */
 export function writeConfiguration(file: string, configuration: Configuration): void {
 	mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
 	const temporary = `${file}.${randomBytes(6).toString("hex")}`;
@@ -72,10 +72,10 @@ export function writeConfiguration(file: string, configuration: Configuration): 
 
 function parseYaml(file: string, text: string): unknown {
 	try {
-		// Without the source in the message: it may hold a token.
+		// The message must not quote the source: it may contain a token.
 		return parse(text, { prettyErrors: false }) ?? {};
 	} catch (cause) {
-		throw usageFailure(`${file} is not YAML: correct it, or delete it to begin anew`, { cause });
+		throw usageFailure(`${file} is not valid YAML: correct or delete it`, { cause });
 	}
 }
 

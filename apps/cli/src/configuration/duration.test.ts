@@ -12,7 +12,9 @@ describe("durations", () => {
 	});
 
 	it.each(["", "5", "-1s", "1 s", "1d", "soon"])("are refused: %j", (text) => {
-		expect(() => parseDuration(text)).toThrow("is no duration: write it as 500ms, 30s, 2m or 1h");
+		expect(() => parseDuration(text)).toThrow(
+			"is not a duration: write it as 500ms, 30s, 2m or 1h",
+		);
 	});
 
 	it.each([

@@ -2,17 +2,19 @@ import { usageFailure } from "../failure.ts";
 
 const unitsMs: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 
-/** Milliseconds from `500ms`, `30s`, `2m` or `1h`. @throws Failure where it is none of these. */
+/** Milliseconds from `500ms`, `30s`, `2m` or `1h`. @throws Failure if it is malformed. */
 export function parseDuration(text: string): number {
 	const [, amount, unit = ""] = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(text) ?? [];
 	const unitMs = unitsMs[unit];
 	if (amount === undefined || unitMs === undefined) {
-		throw usageFailure(`${JSON.stringify(text)} is no duration: write it as 500ms, 30s, 2m or 1h`);
+		throw usageFailure(
+			`${JSON.stringify(text)} is not a duration: write it as 500ms, 30s, 2m or 1h`,
+		);
 	}
 	return Number(amount) * unitMs;
 }
 
-/** As people read it at a glance: `45s`, `12m`, `5h`, `3d`, `2y`. */
+/** A duration in one unit, for people: `45s`, `12m`, `5h`, `3d`, `2y`. */
 export function shortDuration(ms: number): string {
 	const seconds = Math.max(0, Math.floor(ms / 1_000));
 	const steps: readonly (readonly [number, string])[] = [

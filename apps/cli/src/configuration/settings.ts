@@ -6,7 +6,7 @@ import { suggestion } from "../suggest.ts";
 import type { Configuration, Context } from "./config-file.ts";
 import { parseDuration } from "./duration.ts";
 
-/** The flags that all commands take. */
+/** The options of all commands. */
 export interface GlobalFlags {
 	readonly config?: string;
 	readonly context?: string;
@@ -21,7 +21,7 @@ export interface GlobalFlags {
 	readonly requestTimeout?: string;
 }
 
-/** What a command works with. */
+/** The resolved settings of a command. */
 export interface Settings {
 	readonly endpoint: Endpoint;
 	readonly place: Place;
@@ -30,8 +30,8 @@ export interface Settings {
 const defaultServer = "http://127.0.0.1:7575";
 
 /**
- * Flags come first, then the environment, then the context. A token of a context goes to the server of
- * that context and to no other.
+ * Resolves the settings: flags take precedence over the environment, and the environment over the context. The
+ * token of a context is only sent to the server of that context.
  */
 export function resolveSettings(
 	flags: GlobalFlags,
@@ -69,37 +69,37 @@ function contextOf(
 	return name === undefined ? undefined : findContext(contexts, name);
 }
 
-/** The context of that name. @throws Failure where there is none. */
+/** The context with that name. @throws Failure if it does not exist. */
 export function findContext(contexts: Configuration["contexts"], name: string): Context {
 	const context = Object.hasOwn(contexts, name) ? contexts[name] : undefined;
 	if (context === undefined) {
 		throw usageFailure(
-			`there is no context ${name}${suggestion(name, Object.keys(contexts))}: plinth context set ${name} --server URL makes it`,
+			`unknown context ${name}${suggestion(name, Object.keys(contexts))}. Create it with: plinth context set ${name} --server URL`,
 		);
 	}
 	return context;
 }
 
-/** The address as calls need it. @throws Failure where it is none. */
+/** The normalized address of a server. @throws Failure if it is invalid. */
 export function checkServer(server: string): string {
 	const withScheme = /^[a-z]+:\/\//i.test(server) ? server : `http://${server}`;
 	const url = URL.canParse(withScheme) ? new URL(withScheme) : undefined;
 	if (url === undefined || !["http:", "https:"].includes(url.protocol)) {
-		throw usageFailure(`${server} is no address of a server: write it as ${defaultServer}`);
+		throw usageFailure(`${server} is not a server address: write it as ${defaultServer}`);
 	}
 	if (url.username !== "" || url.password !== "") {
-		throw usageFailure("the address of a server holds no user: give a token with --token-file");
+		throw usageFailure("a server address can't contain a user: set a token with --token-file");
 	}
 	return url.href.replace(/\/$/, "");
 }
 
-/** The token of the flags or of the environment. */
+/** The token from the flags or the environment. */
 export function tokenOf(
 	flags: Pick<GlobalFlags, "token" | "tokenFile">,
 	env: Readonly<Record<string, string | undefined>>,
 ): string | undefined {
 	if (flags.token !== undefined && flags.tokenFile !== undefined) {
-		throw usageFailure("--token and --token-file say the same: give one of them");
+		throw usageFailure("--token and --token-file exclude each other");
 	}
 	if (flags.tokenFile !== undefined) {
 		return checkToken(readToken(flags.tokenFile));
@@ -118,7 +118,7 @@ function readToken(file: string): string {
 
 function checkToken(token: string): string {
 	if (!/^[!-~]+$/.test(token)) {
-		throw usageFailure("the token is empty, or has characters that no header can carry");
+		throw usageFailure("the token is empty, or has characters that are not allowed in a header");
 	}
 	return token;
 }

@@ -1,22 +1,22 @@
-/** Where something stands in a file. Lines and columns count from 1, as editors do. */
+/** A position in a file. Lines and columns count from 1, as in editors. */
 export interface Position {
 	readonly line: number;
 	readonly column: number;
 }
 
-/** Something that is wrong in a document. */
+/** A problem in a document. */
 export interface Problem {
 	readonly position: Position;
-	/** As `data.ports["http"]`; empty where it is about the document as a whole. */
+	/** A path such as `data.ports["http"]`; empty for the document as a whole. */
 	readonly path: string;
 	readonly message: string;
 }
 
-/** Where a document comes from. */
+/** The source of a document. */
 export interface Origin {
-	/** As it was given; `standard input` where it was read from there. */
+	/** The file as specified, or `standard input`. */
 	readonly file: string;
-	/** Counts from 1 within the file. */
+	/** The number of the document in the file, from 1. */
 	readonly document: number;
 }
 
@@ -25,7 +25,7 @@ export function fieldPath(parent: string, field: string): string {
 	return parent === "" ? field : `${parent}.${field}`;
 }
 
-/** As `catalog.yaml:14:3 (document 2): data.prot: Workload has no such field`. */
+/** A message such as `catalog.yaml:14:3 (document 2): data.prot: Workload has no such field`. */
 export function describeProblem(origin: Origin, { position, path, message }: Problem): string {
 	const place = `${origin.file}:${position.line}:${position.column} (document ${origin.document})`;
 	return `${place}: ${path === "" ? "" : `${path}: `}${message}`;

@@ -11,14 +11,14 @@ import { MessageReader } from "./read-message.ts";
 import { describeNode, type Entry, nodeOf, type SourceDocument } from "./source-document.ts";
 import type { WantedResource } from "./wanted-resource.ts";
 
-/** What a document is read with. */
+/** Options for reading documents. */
 export interface ReadOptions {
 	readonly types: KnownTypes;
-	/** Where a resource lives whose document doesn't say. */
+	/** The default tenancy of resources. */
 	readonly place: Place;
 }
 
-/** The resource that a document wants, or `undefined`: its `problems` say why. */
+/** The resource in a document, or `undefined` if it has `problems`. */
 export function readDocument(
 	source: SourceDocument,
 	options: ReadOptions,
@@ -66,7 +66,7 @@ class DocumentReader {
 		};
 	}
 
-	/** The fields of a mapping by name; unknown ones and repeated ones are problems. */
+	/** The fields of a mapping by name. Unknown and repeated fields are problems. */
 	#fields(node: Node | undefined, path: string, known: readonly string[]): Fields | undefined {
 		const what =
 			path === "" ? "a resource: type, name, data" : `a mapping with ${known.join(", ")}`;
@@ -74,13 +74,13 @@ class DocumentReader {
 		for (const { key, keyNode } of entries ?? []) {
 			if (!known.includes(key)) {
 				const hint = suggestion(key, known);
-				this.#source.report(keyNode, fieldPath(path, key), `there is no such field${hint}`);
+				this.#source.report(keyNode, fieldPath(path, key), `unknown field${hint}`);
 			}
 		}
 		return entries && new Map(entries.map((entry) => [entry.key, entry]));
 	}
 
-	/** The type and the ID that the naming fields give, those of a resource or of its owner. */
+	/** The type and the ID of a resource or its owner, from its naming fields. */
 	#readName(
 		fields: Fields,
 		node: Node | undefined,
@@ -110,7 +110,7 @@ class DocumentReader {
 		return { type, id: create(IDSchema, { ...id, uid: uid ?? "" }) };
 	}
 
-	/** The type where the name is missing: the rest of the document can be checked nevertheless. */
+	/** The type of a document without a name, so that the rest of the document can still be checked. */
 	#typeOf(fields: Fields): KnownType | undefined {
 		const node = fields.get("type")?.value;
 		const word = isScalar(node) ? String(node.value) : "";

@@ -16,8 +16,8 @@ import { fieldPath } from "./position.ts";
 import { describeNode, nodeOf, type SourceDocument } from "./source-document.ts";
 
 /**
- * A message as JSON, from what a document says of it. Everything that the message's descriptor does not
- * agree with is reported where it stands, and left out.
+ * Reads a message in a document as JSON. Everything that does not match the message's descriptor is reported with
+ * its position, and omitted.
  */
 export class MessageReader {
 	readonly #source: SourceDocument;
@@ -61,13 +61,13 @@ export class MessageReader {
 				continue;
 			}
 			if (Object.hasOwn(json, field.jsonName)) {
-				this.#source.report(keyNode, at, "is given twice");
+				this.#source.report(keyNode, at, "is set twice");
 				continue;
 			}
 			if (field.fieldKind !== "list" && field.fieldKind !== "map" && field.oneof !== undefined) {
 				const other = oneofs.get(field.oneof.name);
 				if (other !== undefined) {
-					this.#source.report(keyNode, at, `only one of ${other} and ${field.name} can be given`);
+					this.#source.report(keyNode, at, `only one of ${other} and ${field.name} can be set`);
 					continue;
 				}
 				oneofs.set(field.oneof.name, field.name);
@@ -131,7 +131,7 @@ export class MessageReader {
 		path: string,
 	): JsonValue | undefined {
 		const entries = this.#source.entries(node, path, "a mapping") ?? [];
-		// Any key is good, `__proto__` too: that is why nothing is assigned.
+		// Any key is valid, even `__proto__`, so entries must not be assigned to an object.
 		return Object.fromEntries(
 			entries.flatMap(({ key, keyNode, value }) => {
 				const at = `${path}[${JSON.stringify(key)}]`;
@@ -192,13 +192,14 @@ export class MessageReader {
 		}
 	}
 
-	/** A message of any type that the server told of, whose name stands under `@type`. */
+	/** A message of any type that the server lists, named by `@type`. */
 	#readAny(node: Node | undefined, path: string): JsonValue {
 		const url = isMap(node) ? node.get("@type") : undefined;
 		const name = typeof url === "string" ? url.slice(url.lastIndexOf("/") + 1) : "";
 		const desc = this.#types.messages.getMessage(name);
 		if (!isMap(node) || desc === undefined) {
-			const why = name === "" ? "it needs @type, the name of its message" : `${name} is not known`;
+			const why =
+				name === "" ? "@type, the name of its message, is required" : `unknown type ${name}`;
 			this.#source.report(node, path, why);
 			return {};
 		}
@@ -209,7 +210,7 @@ export class MessageReader {
 		return isObject(json) ? { ...json, "@type": typeUrl } : { "@type": typeUrl, value: json };
 	}
 
-	/** What a node says, as JSON. */
+	/** A node as JSON. */
 	#plain(given: Node | undefined, path: string): JsonValue {
 		const node = this.#source.enter(path, given);
 		if (isMap(node)) {
@@ -231,7 +232,7 @@ function plainScalar({ value, source }: Scalar): JsonValue {
 			if (value === 0n && source?.startsWith("-")) {
 				return -0;
 			}
-			// JSON forms of 64-bit integers are strings, whatever their size.
+			// In JSON, 64-bit integers of any size are strings.
 			return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
 		case "number":
 			return Number.isFinite(value) ? value : nonFinite(value);
@@ -258,7 +259,7 @@ function expected(field: DescField): string {
 	return field.scalar === undefined ? `${field.message?.name}` : scalarName(field.scalar);
 }
 
-/** The name of a scalar type as protos have it. */
+/** The name of a scalar type as in proto files. */
 export function scalarName(scalar: ScalarType): string {
 	return ScalarType[scalar].toLowerCase();
 }

@@ -18,7 +18,7 @@ import { stringify } from "yaml";
 import type { KnownTypes } from "../api/known-types.ts";
 import { documentFields } from "./document-fields.ts";
 
-/** A resource as a document: what `apply` takes, and in which all commands show resources. */
+/** A resource as a document, in the form that `apply` accepts and all commands print. */
 export function documentOf(resource: Resource, types: KnownTypes): JsonObject {
 	const { id, owner, ownerReferences, metadata, status } = resource;
 	const data = resource.data && dataOf(resource.data, types);
@@ -57,16 +57,16 @@ export function contentOf(resource: Resource, types: KnownTypes): JsonObject {
 	return content;
 }
 
-/** The data of a resource in its JSON form, and why that is only its bytes, where it is. */
+/** The data of a resource in its JSON form. */
 export interface ShownData {
 	readonly json: JsonValue;
-	/** Why the type that the server describes can't decode the data. */
+	/** Why the data can't be decoded, if so. `json` then contains its bytes. */
 	readonly error?: string;
 }
 
 /**
- * The data of a resource by field names: enums by name, times as text. Data of an unknown type is shown as
- * bytes; data that its type can't decode as well, with the error.
+ * The data of a resource with field names: enums by name, timestamps as text. Data of an unknown type is shown as
+ * bytes. So is undecodable data, with the error.
  */
 export function showData(data: Any, types: KnownTypes): ShownData {
 	const desc = types.messages.getMessage(typeNameOf(data));
@@ -82,7 +82,7 @@ export function showData(data: Any, types: KnownTypes): ShownData {
 	}
 }
 
-/** As `showData`, the JSON form alone. */
+/** Like `showData`, but only the JSON form. */
 export function dataOf(data: Any, types: KnownTypes): JsonValue {
 	return showData(data, types).json;
 }
@@ -91,7 +91,7 @@ function bytesOf({ typeUrl, value }: Any): JsonObject {
 	return { "@type": typeUrl, bytes: Buffer.from(value).toString("base64") };
 }
 
-/** A document, or several, as YAML. */
+/** Documents as YAML. */
 export function toYaml(...documents: readonly JsonValue[]): string {
 	return documents.map((document) => stringify(document, { lineWidth: 0 })).join("---\n");
 }
@@ -110,7 +110,7 @@ function nameOf(id: ID | undefined): JsonObject {
 	});
 }
 
-/** The JSON form of a message with types of resources as people write them: `demo.v2.Artist`. */
+/** The JSON form of a message, with resource types in the form `demo.v2.Artist`. */
 function shown(desc: DescMessage, json: JsonValue): JsonValue {
 	if (!isObject(json) || desc.typeName === AnySchema.typeName) {
 		return json;

@@ -10,17 +10,17 @@ import {
 } from "yaml";
 import type { Origin, Position, Problem } from "./position.ts";
 
-/** How often aliases are followed in a document: more is a loop, or a trap. */
+/** The maximum number of aliases that are resolved in a document, as a guard against loops. */
 const maxAliases = 1_000;
 
-/** A field of a mapping as it was written. */
+/** A field of a mapping, with its nodes in the source. */
 export interface Entry {
 	readonly key: string;
 	readonly keyNode: Node | undefined;
 	readonly value: Node | undefined;
 }
 
-/** A document on its way to a resource: it remembers where things stand, and what is wrong. */
+/** A parsed document. It records the positions of paths, and the problems. */
 export class SourceDocument {
 	readonly origin: Origin;
 	readonly root: Node | undefined;
@@ -42,7 +42,7 @@ export class SourceDocument {
 		this.root = root;
 	}
 
-	/** The node itself, or what it is an alias of; remembers where the path stands. */
+	/** The node, with aliases resolved. Records the position of the path. */
 	enter(path: string, node: Node | undefined, at = node): Node | undefined {
 		this.#positions.set(path, this.#positionOf(at ?? node));
 		if (!isAlias(node)) {
@@ -54,12 +54,12 @@ export class SourceDocument {
 				? undefined
 				: node.resolve(this.#document);
 		if (target === undefined) {
-			this.report(node, path, `the alias *${node.source} leads nowhere, or too far`);
+			this.report(node, path, `the alias *${node.source} can't be resolved`);
 		}
 		return target;
 	}
 
-	/** The entries of a mapping, or `undefined` and a problem where it is none. */
+	/** The entries of a mapping. Reports a problem and returns `undefined` for any other node. */
 	entries(node: Node | undefined, path: string, what: string): readonly Entry[] | undefined {
 		if (!isMap(node)) {
 			this.report(node, path, `expected ${what}, got ${describeNode(node)}`);
@@ -76,7 +76,7 @@ export class SourceDocument {
 		this.problems.push({ position: this.#positionOf(node), path, message });
 	}
 
-	/** Where the path stands, or the nearest that it is part of. */
+	/** The position of the path, or of its nearest recorded parent. */
 	positionOf(path: string): Position {
 		let at = path;
 		for (;;) {
@@ -98,12 +98,12 @@ export class SourceDocument {
 	}
 }
 
-/** The value as a node, or `undefined` where it is none. */
+/** The value as a node, or `undefined` if it is not a node. */
 export function nodeOf(value: unknown): Node | undefined {
 	return isMap(value) || isSeq(value) || isScalar(value) || isAlias(value) ? value : undefined;
 }
 
-/** What a node is, for people. */
+/** Describes a node in a message. */
 export function describeNode(node: Node | undefined): string {
 	if (isMap(node)) {
 		return "a mapping";
@@ -119,8 +119,8 @@ export function describeNode(node: Node | undefined): string {
 }
 
 /**
- * The documents of a file: YAML, or JSON, which is YAML too. A list at the top stands for a document
- * each. Documents without content are left out, but counted.
+ * Parses the documents of a file in YAML, or JSON, which is also YAML. Each item of a top-level list is a
+ * document. Empty documents are omitted, but counted.
  */
 export function parseDocuments(file: string, text: string): readonly SourceDocument[] {
 	const lines = new LineCounter();

@@ -4,12 +4,12 @@ import type { KnownType } from "../api/known-types.ts";
 import { describeProblem } from "./position.ts";
 import type { SourceDocument } from "./source-document.ts";
 
-/** What a document says that a resource is to be. What it leaves out stays as it is stored. */
+/** The wanted state of a resource, from a document. Absent fields keep their stored values. */
 export interface WantedResource {
 	readonly type: KnownType;
-	/** With a uid where only that incarnation is meant. */
+	/** Has a uid if only that incarnation may be replaced. */
 	readonly id: ID;
-	/** The content that is to be replaced, and no other. */
+	/** The only generation that may be replaced, if set. */
 	readonly generation?: string;
 	readonly owner?: ID;
 	readonly ownerReferences?: readonly OwnerReference[];
@@ -18,7 +18,7 @@ export interface WantedResource {
 	readonly source: SourceDocument;
 }
 
-/** A server's message about a resource, with where in its document the path stands that it names. */
+/** A server's message about a resource, with the position in its document of the field that it names. */
 export function locate(source: SourceDocument, message: string): string {
 	const named = /^resource\.([\w.[\]"-]*[\w\]])/.exec(message)?.[1] ?? "";
 	const path = named.replace(/^id\.(tenancy\.)?/, "");

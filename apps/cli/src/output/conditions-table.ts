@@ -7,7 +7,7 @@ import { type Cell, plainCell, renderTable } from "./table.ts";
 
 const headings = ["CONDITION", "STATE", "REASON", "REPORTER", "AGE", "MESSAGE"];
 
-/** The conditions of resources, a row each; nothing where there are none. */
+/** The conditions of resources, one per row; empty if there are none. */
 export function conditionsTable(
 	resources: readonly Resource[],
 	io: Pick<Io, "width" | "color" | "clock">,
@@ -27,7 +27,7 @@ export function conditionsTable(
 		heading,
 		cut: heading === "MESSAGE" || heading === "REASON" || heading === "REPORTER",
 	}));
-	// Sections of a description are indented.
+	// The sections of `describe` are indented.
 	const width = io.width === undefined || showName ? io.width : io.width - 2;
 	return renderTable(columns, rows, { color: io.color, width });
 }

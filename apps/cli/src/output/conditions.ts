@@ -2,18 +2,18 @@ import { type Condition, Condition_State, type Resource } from "@plinth/proto";
 import { finalizersOf, isMarkedForDeletion } from "@plinth/resource";
 import type { Cell, Tone } from "./table.ts";
 
-/** A condition, and what its status says about it. */
+/** A condition, with the metadata of its status entry. */
 export interface Reported {
-	/** Who reports: the key of the status. */
+	/** The reporter: the key of the status entry. */
 	readonly key: string;
 	readonly condition: Condition;
-	/** Whether the report is about the content as it is now. */
+	/** Whether the reporter has observed the current generation. */
 	readonly isCurrent: boolean;
 	/** When the status was written, in milliseconds since the epoch. */
 	readonly updatedAtMs: number | undefined;
 }
 
-/** All conditions of a resource, by who reports them. */
+/** All conditions of a resource, ordered by reporter. */
 export function conditionsOf({ status, generation }: Resource): readonly Reported[] {
 	return Object.entries(status)
 		.sort(([a], [b]) => (a < b ? -1 : 1))
@@ -39,7 +39,7 @@ export function stateName(state: Condition_State): "True" | "False" | "Unknown" 
 	}
 }
 
-/** The state of a resource in a cell: `Healthy=True, Ready=False`, `?` after what is out of date. */
+/** The conditions of a resource in one cell: `Healthy=True, Ready=False`; `?` marks those of an older generation. */
 export function statusCell(resource: Resource): Cell {
 	const conditions = conditionsOf(resource);
 	const parts = conditions.map(
@@ -47,13 +47,13 @@ export function statusCell(resource: Resource): Cell {
 			`${condition.type}=${stateName(condition.state)}${isCurrent ? "" : "?"}${reasonOf(condition)}`,
 	);
 	if (isMarkedForDeletion(resource)) {
-		const waits = finalizersOf(resource).join(", ");
-		return { text: [`Deleting (waits for ${waits})`, ...parts].join(", "), tone: "unsure" };
+		const finalizers = finalizersOf(resource).join(", ");
+		return { text: [`Deleting (waiting for ${finalizers})`, ...parts].join(", "), tone: "unsure" };
 	}
 	return { text: parts.join(", "), tone: toneOf(conditions) };
 }
 
-/** Why it does not hold, where someone says so. */
+/** The reason why a condition does not hold, if given. */
 function reasonOf({ state, reason }: Condition): string {
 	return state === Condition_State.TRUE || reason === "" ? "" : ` (${reason})`;
 }

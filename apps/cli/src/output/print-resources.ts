@@ -6,23 +6,23 @@ import type { Io } from "../io.ts";
 import { ResourceTable } from "./resource-table.ts";
 import { renderTable } from "./table.ts";
 
-/** How resources are printed. */
+/** The output formats. */
 export const outputFormats = ["table", "yaml", "json", "name"] as const;
 
-/** One of them. */
+/** One of the output formats. */
 export type OutputFormat = (typeof outputFormats)[number];
 
-/** What resources are printed with. */
+/** Options for printing resources. */
 export interface PrintOptions {
 	readonly io: Io;
 	readonly types: KnownTypes;
 	readonly format: OutputFormat;
 	readonly showTenancy: boolean;
-	/** Whether one resource was asked for by name: JSON is then that object, and no list. */
+	/** Whether one resource was requested by name. JSON is then an object instead of a list. */
 	readonly isSingle: boolean;
 }
 
-/** Prints resources of one type. Of none at all, a table says so on standard error. */
+/** Prints resources of one type. An empty table is reported on standard error. */
 export function printResources(
 	type: KnownType,
 	resources: readonly Resource[],
@@ -57,7 +57,7 @@ export function printResources(
 	}
 }
 
-/** As commands take it: `catalog.v1.Service/web`. */
+/** The name of a resource as commands accept it: `catalog.v1.Service/web`. */
 export function resourceName({ id }: Pick<Resource, "id">): string {
 	return `${id?.type === undefined ? "" : gvkKey(id.type)}/${id?.name ?? ""}`;
 }

@@ -9,16 +9,16 @@ import { statusCell } from "./conditions.ts";
 import { type Cell, plainCell, type Row, type TableColumn } from "./table.ts";
 import { columnsOf, type DataColumn } from "./type-columns.ts";
 
-/** What the rows of a type are made with. */
+/** Options of a resource table. */
 export interface ResourceTableOptions {
 	readonly types: KnownTypes;
-	/** Whether rows say which partition and namespace they are of. */
+	/** Whether there are columns for partition and namespace. */
 	readonly showTenancy: boolean;
-	/** Milliseconds since the epoch, for ages. */
+	/** The current time in milliseconds since the epoch, for ages. */
 	readonly now: () => number;
 }
 
-/** Resources of one type as rows: where and what, the type's columns, status, age. */
+/** Resources of one type as rows: tenancy, name, the columns of the type, status and age. */
 export class ResourceTable {
 	readonly columns: readonly TableColumn[];
 	readonly #dataColumns: readonly DataColumn[];
@@ -61,12 +61,12 @@ export class ResourceTable {
 	}
 }
 
-/** The status of a resource whose data can't be shown. */
+/** The status of a resource with undecodable data. */
 function withError(error: string, { text }: Cell): Cell {
 	return { text: text === "" ? error : `${error}, ${text}`, tone: "bad" };
 }
 
-/** How long ago a resource was created, which its uid says. */
+/** The age of a resource, from the time in its uid. */
 export function ageOf(resource: Resource, now: number): string {
 	const createdMs = createdAtMs(resource);
 	return createdMs === undefined ? "" : shortDuration(now - createdMs);

@@ -3,7 +3,7 @@ import { structuredPatch } from "diff";
 import type { KnownTypes } from "../api/known-types.ts";
 import { contentOf, toYaml } from "../document/show-document.ts";
 
-/** The lines that differ between two contents of a resource, with three lines around each. */
+/** The diff of two states of a resource, with three lines of context. */
 export function showDiff(
 	before: Resource | undefined,
 	after: Resource,

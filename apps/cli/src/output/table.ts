@@ -3,11 +3,11 @@ import stringWidth from "string-width";
 /** A column of a table. */
 export interface TableColumn {
 	readonly heading: string;
-	/** Whether its cells may be cut where the terminal is too narrow. */
+	/** Whether its cells may be truncated if the terminal is too narrow. */
 	readonly cut: boolean;
 }
 
-/** How a cell is emphasized, where colors are on. */
+/** The emphasis of a cell, if colors are on. */
 export type Tone = "good" | "bad" | "unsure" | "plain";
 
 /** One cell: text on one line. */
@@ -24,22 +24,22 @@ export function plainCell(text: string): Cell {
 /** A row: a cell for each column. */
 export type Row = readonly Cell[];
 
-/** What a table is fitted to. */
+/** The options of a table. */
 export interface TableOptions {
-	/** Columns of the terminal; `undefined` cuts nothing. */
+	/** Columns of the terminal; `undefined` disables truncation. */
 	readonly width: number | undefined;
 	readonly color: boolean;
-	/** Whether rows will follow that are not known yet: columns get the room that there is. */
+	/** Whether rows will be added later. The columns then share the remaining width. */
 	readonly moreFollows?: boolean;
 }
 
 const gap = "  ";
-/** A cut column keeps as much, where it has as much. */
+/** A truncated column keeps at least this width. */
 const minCutWidth = 8;
-/** What a column grows to at most where more rows will follow. */
+/** The maximum width to which a column grows for rows added later. */
 const maxSpareWidth = 40;
 
-/** The widths of columns, from which rows are printed: all at once, or as they come. */
+/** The layout of the columns. It renders rows together or one at a time. */
 export class TableLayout {
 	readonly #columns: readonly TableColumn[];
 	readonly #options: TableOptions;
@@ -76,7 +76,7 @@ export class TableLayout {
 	}
 }
 
-/** A table with all its rows. */
+/** Renders a table with all its rows. */
 export function renderTable(
 	columns: readonly TableColumn[],
 	rows: readonly Row[],
@@ -92,7 +92,7 @@ function naturalWidths(columns: readonly TableColumn[], rows: readonly Row[]): r
 	);
 }
 
-/** Takes from the widest columns that may be cut, until all fit, or none can give more. */
+/** Shrinks the widest columns that may be truncated, until all columns fit or none can shrink further. */
 function fit(
 	columns: readonly TableColumn[],
 	natural: readonly number[],
@@ -119,7 +119,7 @@ function fit(
 	return widths;
 }
 
-/** Gives the room that is left to the columns that may be cut, in turn. */
+/** Distributes the remaining width evenly to the columns that may be truncated. */
 function spread(
 	columns: readonly TableColumn[],
 	widths: readonly number[],
@@ -162,17 +162,17 @@ function cutTo(text: string, width: number): string {
 	return `${cut}…`;
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters
 const control = /[\u0000-\u001f\u007f-\u009f]+/g;
 
-/** Text that comes from servers, without what would move the cursor or color the terminal. */
+/** Text from a server on one line, without control characters for the terminal. */
 export function oneLine(text: string): string {
 	return text.replace(control, " ");
 }
 
-/** As `oneLine`, for several lines: only line ends and tabs are kept. */
+/** Like `oneLine` for several lines: keeps line ends and tabs. */
 export function printable(text: string): string {
-	// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+	// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters
 	return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]+/g, " ");
 }
 

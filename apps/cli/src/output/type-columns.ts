@@ -12,15 +12,15 @@ import { table } from "@plinth/proto/gen/plinth/type/v1/table_pb.js";
 /** A column that shows a field of a resource's data. */
 export interface DataColumn {
 	readonly heading: string;
-	/** What the cell says of the data in its JSON form with field names. */
+	/** The text of the cell, from the data in its JSON form with field names. */
 	readonly cellOf: (data: JsonObject) => string;
 }
 
-/** How many columns a type gets that declares none. */
+/** The maximum number of columns of a type that declares none. */
 const maxDefaultColumns = 4;
 
 /**
- * The columns of a type: those of the option `(plinth.type.v1.table)` on its message, else its first
+ * The columns of a type: those of the option `(plinth.type.v1.table)` on its message, or otherwise its first
  * fields that fit into a cell. A declared path that the message lacks is an empty column.
  */
 export function columnsOf(schema: DescMessage): readonly DataColumn[] {
@@ -43,7 +43,7 @@ function headingOf(path: string): string {
 	return path.replaceAll(/[._]/g, "-").toUpperCase();
 }
 
-/** Whether a cell can say what the field is: lists it can, by how long they are if nothing else. */
+/** Whether a cell can show the field. Lists of messages are shown by their length. */
 function fitsIntoCell(field: DescField): boolean {
 	switch (field.fieldKind) {
 		case "message":
@@ -55,7 +55,7 @@ function fitsIntoCell(field: DescField): boolean {
 	}
 }
 
-/** What stands at the path; through lists, all that stands there in their entries. */
+/** The value at the path. For lists, the values at the path in all entries. */
 function valueAt(value: JsonValue | undefined, path: readonly string[]): JsonValue | undefined {
 	const [field, ...rest] = path;
 	if (field === undefined || value === undefined) {
