@@ -4,6 +4,7 @@ import { cp, mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { suspendProcess } from "@plinth/test-support";
 import { EtcdClient } from "./client/etcd-client.ts";
 import { EtcdError } from "./client/etcd-error.ts";
 import type { EtcdTls } from "./client/etcd-options.ts";
@@ -151,8 +152,8 @@ export class EtcdProcess {
 	}
 
 	/** Stops it, as a machine is that hangs. */
-	suspend(): void {
-		this.#process?.kill("SIGSTOP");
+	suspend(): Promise<void> {
+		return suspendProcess(this.#process);
 	}
 
 	/** Lets it go on. */

@@ -34,7 +34,7 @@ describeWith("etcd")("a server that is stopped while it runs the singletons", ()
 		// It is stopped between a write of its reconciler and the commit of that.
 		await writeTasks(nextLife, ["", "stall"]);
 		await old.logs(/stalls/);
-		old.suspend();
+		await old.suspend();
 		await effectWhere(nextLife.client, ({ process }) => process === next.pid);
 		// Writes with its fence wait for it, too.
 		const fence = encodeFence({ lease, token: await tokenOf(cluster, oldProcess) });

@@ -1,3 +1,4 @@
 export { forEachSeed, replay, runs, seconds, seed, seeds } from "./seeds.ts";
+export { suspendProcess } from "./suspend-process.ts";
 export { type Tool, toolVersion } from "./tools.ts";
 export { describeWith, itWith } from "./with-tools.ts";

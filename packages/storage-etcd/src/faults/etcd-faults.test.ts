@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { createEtcdBackend } from "../etcd-backend.ts";
 import { EtcdProcess } from "../etcd-process.fixture.ts";
 
-const requestTimeoutMs = 700;
+const requestTimeoutMs = 3_000;
 
 describeWith("etcd")("the etcd backend, while etcd is away", () => {
 	let etcd: EtcdProcess;
@@ -15,6 +15,7 @@ describeWith("etcd")("the etcd backend, while etcd is away", () => {
 		etcd = await EtcdProcess.start();
 	});
 	afterEach(async () => {
+		etcd.resume();
 		await Promise.all(backends.splice(0).map((backend) => backend.close()));
 	});
 	afterAll(() => etcd.dispose());
@@ -63,7 +64,7 @@ describeWith("etcd")("the etcd backend, while etcd is away", () => {
 		const backend = await open(prefix);
 		const { version } = await backend.commit([putArtist("a", "1")]);
 		const watch = new ArtistWatch(backend, version);
-		etcd.suspend();
+		await etcd.suspend();
 		await expect(backend.commit([putArtist("a", "2", version)])).rejects.toThrow(Inconsistent);
 		expect(await listArtists(backend)).toEqual(["a=1"]);
 		etcd.resume();

@@ -112,7 +112,7 @@ async function disturb(
 			await member.restart();
 		} else {
 			// Longer than the election timeout of a second, often.
-			member.suspend();
+			await member.suspend();
 			await setTimeout(500 + random.next() * 3000);
 			member.resume();
 		}

@@ -48,7 +48,7 @@ export async function disturb(
 			const stopped = drawn < 0.85 ? [one] : [one, other];
 			counts[stopped.length === 1 ? "membersStopped" : "quorumsStopped"] += 1;
 			for (const member of stopped) {
-				member.suspend();
+				await member.suspend();
 			}
 			await between(1.5 * electionTimeoutMs, 5 * electionTimeoutMs);
 			for (const member of stopped) {
@@ -67,7 +67,7 @@ export async function disturb(
 				await server.start();
 			} else {
 				counts.serversStopped += 1;
-				server.suspend();
+				await server.suspend();
 				await between(1.1 * leaseMs, 1.5 * leaseMs);
 				server.resume();
 			}

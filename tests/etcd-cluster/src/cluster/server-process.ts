@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { ResourceService } from "@plinth/proto";
+import { suspendProcess } from "@plinth/test-support";
 import type { Life, Target } from "../clients/life.ts";
 
 const main = fileURLToPath(new URL("../../../../apps/server/src/main.ts", import.meta.url));
@@ -125,8 +126,8 @@ export class ServerProcess implements Target {
 	}
 
 	/** Stops it, as a machine is that hangs. */
-	suspend(): void {
-		this.#child?.kill("SIGSTOP");
+	suspend(): Promise<void> {
+		return suspendProcess(this.#child);
 	}
 
 	/** Lets it go on. */
