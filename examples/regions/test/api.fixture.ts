@@ -2,7 +2,7 @@
 export type Json = Readonly<Record<string, unknown>>;
 
 /** A refused call. */
-export class Refusal extends Error {
+class Refusal extends Error {
 	override readonly name = "Refusal";
 	readonly code: string;
 

@@ -31,7 +31,7 @@ export interface Index<Desc extends DescMessage, Args extends readonly unknown[]
 export type AnyIndex = Index<DescMessage, readonly unknown[]>;
 
 /** The name of the index by ID, which every type has. */
-export const idIndexName = "id";
+const idIndexName = "id";
 
 /**
  * Declares an index.

@@ -58,7 +58,7 @@ export const addWait: AddCommand = (program, run) => {
 };
 
 /** @throws Failure if the text is not a goal. */
-export function parseGoal(text: string): Goal {
+function parseGoal(text: string): Goal {
 	if (text === "delete" || text === "create") {
 		return { kind: text };
 	}

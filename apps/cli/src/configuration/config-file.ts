@@ -18,7 +18,7 @@ export interface Context {
 }
 
 /** The fields of a context. */
-export const contextFields = [
+const contextFields = [
 	...["server", "token", "partition", "namespace"],
 	...["ca_file", "certificate_file", "key_file"],
 ] as const;

@@ -83,7 +83,7 @@ export function showData(data: Any, types: KnownTypes): ShownData {
 }
 
 /** Like `showData`, but only the JSON form. */
-export function dataOf(data: Any, types: KnownTypes): JsonValue {
+function dataOf(data: Any, types: KnownTypes): JsonValue {
 	return showData(data, types).json;
 }
 

@@ -67,7 +67,7 @@ function withError(error: string, { text }: Cell): Cell {
 }
 
 /** The age of a resource, from the time in its uid. */
-export function ageOf(resource: Resource, now: number): string {
+function ageOf(resource: Resource, now: number): string {
 	const createdMs = createdAtMs(resource);
 	return createdMs === undefined ? "" : shortDuration(now - createdMs);
 }

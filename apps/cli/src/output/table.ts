@@ -166,7 +166,7 @@ function cutTo(text: string, width: number): string {
 const control = /[\u0000-\u001f\u007f-\u009f]+/g;
 
 /** Text from a server on one line, without control characters for the terminal. */
-export function oneLine(text: string): string {
+function oneLine(text: string): string {
 	return text.replace(control, " ");
 }
 

@@ -14,10 +14,10 @@ import { auditStream } from "../operations/audit.ts";
 import type { StorageCopies, StorageCopy } from "./storage-copies.ts";
 
 /** The operation that is authorized, on `backupType`: no other right exposes the whole storage. */
-export const operatorBackup = "operator:backup";
+const operatorBackup = "operator:backup";
 
 /** The type that policies name to grant backups: `internal.v1.Backup`. */
-export const backupType: TypeLike = { group: "internal", groupVersion: "v1", kind: "Backup" };
+const backupType: TypeLike = { group: "internal", groupVersion: "v1", kind: "Backup" };
 
 /** How long a client may not read what is ready, in milliseconds: other backups wait for it. */
 const stallLimitMs = 60_000;

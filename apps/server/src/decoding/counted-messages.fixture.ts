@@ -32,7 +32,7 @@ export function count(
  * How many values a decoded message holds, and what values of Any in it hold. With `isCanonical`, as they
  * count on the wire: a packed field by its bytes.
  */
-export function valuesIn(message: ReflectMessage, isCanonical: boolean): number {
+function valuesIn(message: ReflectMessage, isCanonical: boolean): number {
 	let values = message.message.$unknown?.length ?? 0;
 	for (const field of message.fields) {
 		if (message.isSet(field)) {

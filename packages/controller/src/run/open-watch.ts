@@ -3,7 +3,7 @@ import { type ResourceType, typeOf } from "@plinth/resource";
 import type { ResourceClient } from "../client/resource-client.ts";
 
 /** The header, and its value, for snapshots that are not older than the call. */
-export const consistent = { "x-plinth-consistency-mode": "consistent" } as const;
+const consistent = { "x-plinth-consistency-mode": "consistent" } as const;
 
 /** Opens a watch of all resources of a type: a snapshot that is not older than the call first. */
 export function watchSnapshot(

@@ -28,7 +28,7 @@ export const alpha: SimulatedService = {
 };
 
 /** The service of `Widget`s, which reference things too. */
-export const beta: SimulatedService = {
+const beta: SimulatedService = {
 	name: "beta",
 	type: widgets[0].type,
 	schemas: widgets,

@@ -13,7 +13,6 @@ import {
 	type HandlerContext,
 } from "@connectrpc/connect";
 import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
-import { sleep } from "@plinth/runtime";
 import type { SimulatedServer } from "./participants.fixture.ts";
 import type { SimulationContext } from "./simulation-context.fixture.ts";
 
@@ -196,9 +195,4 @@ function serverOf(sim: SimulationContext, uid: string): SimulatedServer {
 /** The failure of a call that got no response. */
 export function unreachable(): ConnectError {
 	return new ConnectError("no server responds", Code.Unavailable);
-}
-
-/** Waits on the clock of a server. */
-export function pause({ runtime }: SimulatedServer, ms: number): Promise<void> {
-	return sleep(runtime.clock, ms);
 }

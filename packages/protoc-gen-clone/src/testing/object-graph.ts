@@ -8,7 +8,7 @@ interface Visit {
  * All objects that can be reached by own properties, the buffers of typed arrays included. Depth
  * first, each object at most once. Prototypes are not followed.
  */
-export function* objectsOf(root: unknown): Generator<Visit> {
+function* objectsOf(root: unknown): Generator<Visit> {
 	const seen = new Set<object>();
 	const waiting: { readonly value: unknown; readonly path: string }[] = [{ value: root, path: "" }];
 	for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {

@@ -21,7 +21,7 @@ export interface TenancyUnits {
 }
 
 /** Reads the units of a resource's tenancy, the partition first. */
-export async function readTenancy(
+async function readTenancy(
 	backend: StorageBackend,
 	id: ID,
 	consistency: Consistency,

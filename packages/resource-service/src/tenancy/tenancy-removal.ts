@@ -31,7 +31,7 @@ import type { StorageBackend, TenancyUnit } from "@plinth/storage";
  */
 
 /** The unit of tenancy that an ID names, or `undefined` if it names another resource. */
-export function tenancyUnitOf({ type, tenancy, name }: ID): TenancyUnit | undefined {
+function tenancyUnitOf({ type, tenancy, name }: ID): TenancyUnit | undefined {
 	if (type?.group !== Namespace.type.group) {
 		return undefined;
 	}

@@ -12,7 +12,7 @@ const cantOpen = 14;
 const shortRead = ioError | (2 << 8);
 
 /** SQLite's extended result code of an error; `undefined` for errors of others. */
-export function sqliteCode(error: unknown): number | undefined {
+function sqliteCode(error: unknown): number | undefined {
 	return error instanceof Error && "errcode" in error && typeof error.errcode === "number"
 		? error.errcode
 		: undefined;

@@ -164,7 +164,7 @@ function originOf(cache: Reader, types: readonly ResourceType[]): Origin {
 	return origin;
 }
 
-export function samePrices(
+function samePrices(
 	a: Readonly<Record<string, number>>,
 	b: Readonly<Record<string, number>>,
 ): boolean {

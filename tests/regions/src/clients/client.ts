@@ -93,7 +93,7 @@ export async function look(world: World, place: Place): Promise<void> {
 }
 
 /** Creates or replaces a resource, and notes what came of it. */
-export async function write(world: World, place: Place, content: Content): Promise<void> {
+async function write(world: World, place: Place, content: Content): Promise<void> {
 	const from = performance.now();
 	const resource = resourceOf(place, content, world.whereabouts);
 	const answering = call(addressOf(world, place), "Write", { resource });
