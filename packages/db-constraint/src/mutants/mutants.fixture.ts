@@ -2,6 +2,8 @@
 export interface Mutant {
 	/** What it does wrong; its folder is named after it. */
 	readonly name: string;
+	/** A seed whose simulation notices it. If it no longer does, others are tried, which takes minutes. */
+	readonly seed: number;
 	/** Below `src`. */
 	readonly file: string;
 	/** Occurs in the file exactly once. */
@@ -13,6 +15,7 @@ export interface Mutant {
 export const mutants: readonly Mutant[] = [
 	{
 		name: "decide no without changing the guard",
+		seed: 0,
 		file: "final-decisions.ts",
 		find: `const version = await context.guards.change(target);
 			await context.index.reached(version, signal);`,
@@ -20,6 +23,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "read the guard after establishing",
+		seed: 489,
 		file: "reference-plan.ts",
 		find: `for (const guard of await guards.asserts(targets)) {
 			this.#plan.assert((guard.op === "put" ? guard.resource.id : guard.id)?.name ?? "", guard);
@@ -34,6 +38,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "skip the commit of the shadow when the source is already there",
+		seed: 115,
 		file: "establish-sources.ts",
 		find: `		mutations.push(
 			{ op: "assert", id: target.id, uid },`,
@@ -47,6 +52,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "drop a source without compare-and-swap",
+		seed: 14,
 		file: "node/owned-pending-handler.ts",
 		find: `const next = withoutDeployment(stored.shadow, deployment.uid);
 			const replaced = await replaceShadow(this.#context, stored, next);
@@ -60,6 +66,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "drop on expiry without a query",
+		seed: 96,
 		file: "node/owned-pending-handler.ts",
 		find: "const response = await this.#holderQuery.one(stored, deployment);",
 		replace: `if (!isHinted) {
@@ -71,30 +78,35 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "announce CHECKING",
+		seed: 0,
 		file: "deletion-feed.ts",
 		find: "shadow.lifecycle === Lifecycle.DELETING && shadow.resource",
 		replace: "shadow.lifecycle !== Lifecycle.ACTIVE && shadow.resource",
 	},
 	{
 		name: "take DELETING back",
+		seed: 5,
 		file: "node/owned-pending-handler.ts",
 		find: "if (stored.shadow.lifecycle === Lifecycle.CHECKING) {",
 		replace: "if (stored.shadow.lifecycle !== Lifecycle.ACTIVE) {",
 	},
 	{
 		name: "act on a deletion by name instead of uid",
+		seed: 305,
 		file: "node/subscribed-deleting-handler.ts",
 		find: "sameTarget(each.target, target) && each.targetUid === uid",
 		replace: "sameTarget(each.target, target) && uid !== each.path",
 	},
 	{
 		name: "count references of resources past recall",
+		seed: 23,
 		file: "holder-decision.ts",
 		find: "resource.id?.uid !== shadow.uid || isPastRecall(resource)",
 		replace: "resource.id?.uid !== shadow.uid",
 	},
 	{
 		name: "remove the last owner reference before deleting",
+		seed: 7,
 		file: "node/meta-owners.ts",
 		find: "await this.#store.commit([...deletion(runtime, resource), ...asBefore]);",
 		replace: `const free = { ...resource, ownerReferences: left, generation: newUlid(runtime) };
@@ -105,12 +117,14 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "take a not known for not valid",
+		seed: 1,
 		file: "node/meta-owners.ts",
 		find: "if (verdict === Verdict.UNSPECIFIED) {",
 		replace: "if (limits.requeryMs < 0) {",
 	},
 	{
 		name: "drop a source because its deployment is absent from the picture",
+		seed: 2,
 		file: "holder-query.ts",
 		find: "if (await this.#context.environment.isDeleted(deployment.uid)) {",
 		replace: `const picture = this.#context.environment.deployments();
@@ -118,6 +132,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "drop the own source outside CHECKING",
+		seed: 14,
 		file: "node/owned-pending-handler.ts",
 		find: `if (deployment === undefined || deployment.uid === environment.self.uid) {
 			return done;
@@ -137,12 +152,14 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "say yes CASCADE without changing the guard",
+		seed: 8,
 		file: "final-decisions.ts",
 		find: "if (first.rules.includes(OnDelete.BLOCK)) {",
 		replace: "if (first.rules.length > 0 || OnDelete.BLOCK < 0) {",
 	},
 	{
 		name: "establish without asserting the uid of the target",
+		seed: 124,
 		file: "establish-sources.ts",
 		find: `{ op: "assert", id: target.id, uid },
 `,
@@ -150,12 +167,14 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "mark without making the shadow DELETING",
+		seed: 0,
 		file: "commit-attempt.ts",
 		find: "left.next = { ...shadow, lifecycle: Lifecycle.DELETING };",
 		replace: "left.next = { ...shadow, lifecycle: Lifecycle.ACTIVE };",
 	},
 	{
 		name: "leave BLOCK in force in a marked namespace",
+		seed: 93,
 		file: "holder-decision.ts",
 		find: "uses.includes(OnDelete.BLOCK) && (await isInMarkedTenancy(backend, resource))",
 		replace: "uses.length < 0 && (await isInMarkedTenancy(backend, resource))",

@@ -17,7 +17,7 @@ export interface Verdict {
 
 /**
  * Copies the sources into a folder of the package that git ignores, applies the patch to the copy, and
- * runs the copy's simulation until it finds something.
+ * runs the copy's simulation: the mutant's own seed first, then `seeds` others until one finds something.
  *
  * @throws Error where what the patch replaces does not occur exactly once.
  */
@@ -32,7 +32,8 @@ export async function runMutant(mutant: Mutant, seeds: number): Promise<Verdict>
 		await symlink(join(packageFolder, "testdata"), join(folder, "testdata"));
 		const file = join(folder, "src", mutant.file);
 		await writeFile(file, mutated(mutant, await readFile(file, "utf8")));
-		return await run(folder, seeds);
+		const verdict = await run(folder, mutant.seed, 1);
+		return verdict.isFound ? verdict : await run(folder, 0, seeds);
 	} finally {
 		await rm(folder, { recursive: true, force: true });
 	}
@@ -47,9 +48,9 @@ export function mutated({ name, file, find, replace }: Mutant, source: string): 
 	return source.replace(find, () => replace);
 }
 
-async function run(folder: string, seeds: number): Promise<Verdict> {
+async function run(folder: string, from: number, seeds: number): Promise<Verdict> {
 	const main = join(folder, "src/simulation/main.ts");
-	const args = [main, "--runs", `${seeds}`, "--max-failures", "1"];
+	const args = [main, "--from", `${from}`, "--runs", `${seeds}`, "--max-failures", "1"];
 	try {
 		const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: folder });
 		return { isFound: false, output: lastLines(stdout) };
