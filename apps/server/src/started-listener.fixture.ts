@@ -5,7 +5,7 @@ import { onTestFinished } from "vitest";
 import { Exchanges, type ExchangesOptions } from "./listener/exchanges.ts";
 import { defaultListenerLimits } from "./listener/limits.ts";
 import { openListener } from "./listener/listener.ts";
-import { answerText } from "./listener/request-handler.ts";
+import { sendText } from "./listener/request-handler.ts";
 import { createRpcHandler, type RpcHandlerOptions } from "./listener/rpc-handler.ts";
 
 /** A listener whose exchanges are checked on a clock that the test moves. */
@@ -37,7 +37,7 @@ export async function startListener(
 		address: { host: "127.0.0.1", port: 0 },
 		handler: createRpcHandler({
 			router,
-			fallback: (_request, response) => answerText(response, 404, "no such path"),
+			fallback: (_request, response) => sendText(response, 404, "no such path"),
 			...{ exchanges, logger },
 			...(special && { special }),
 		}),

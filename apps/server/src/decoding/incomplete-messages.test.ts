@@ -12,13 +12,13 @@ const messageBytes = 1024 * kibibyte;
 
 /** A request that notes what is done to it. */
 class Request implements ArrivingRequest {
-	readonly holder: object;
+	readonly usage: object;
 	isPaused = false;
 	isRefused = false;
 	readonly #onRefused: (() => void) | undefined;
 
-	constructor(holder: object, onRefused?: () => void) {
-		this.holder = holder;
+	constructor(usage: object, onRefused?: () => void) {
+		this.usage = usage;
 		this.#onRefused = onRefused;
 	}
 
@@ -42,9 +42,9 @@ const callers = new Map<string, object>();
 
 /** A caller has sent the first KiB of a message. */
 function begin(messages: IncompleteMessages, name: string, size?: number) {
-	const holder = callers.get(name) ?? {};
-	callers.set(name, holder);
-	const request = new Request(holder);
+	const usage = callers.get(name) ?? {};
+	callers.set(name, usage);
+	const request = new Request(usage);
 	const message = messages.begin(request);
 	message.update(kibibyte, size, messageBytes);
 	return { request, message };
@@ -117,7 +117,7 @@ describe("incomplete messages", () => {
 		const limit = 8 * messageBytes;
 		const step = fc.record({
 			kind: fc.constantFrom("begin", "begin", "begin", "read", "complete", "end", "tick"),
-			holder: fc.nat(5),
+			usage: fc.nat(5),
 			size: fc.oneof(
 				fc.constant(undefined),
 				fc.integer({ min: 1, max: 70 * kibibyte }),
@@ -137,22 +137,22 @@ describe("incomplete messages", () => {
 					received: number;
 				}
 				let open: Open[] = [];
-				const heldBy = (holder: object, kind: "firstBytes" | "reservedBytes") =>
+				const heldBy = (usage: object, kind: "firstBytes" | "reservedBytes") =>
 					open
-						.filter(({ request, message }) => request.holder === holder && !message.isEnded)
+						.filter(({ request, message }) => request.usage === usage && !message.isEnded)
 						.reduce((sum, { message }) => sum + message[kind], 0);
 				const hasMost = (request: Request, lost: IncompleteMessage) =>
 					(["firstBytes", "reservedBytes"] as const).some((kind) => {
-						const most = heldBy(request.holder, kind) + lost[kind];
+						const most = heldBy(request.usage, kind) + lost[kind];
 						return open.every(
-							(each) => each.message.isComplete || heldBy(each.request.holder, kind) <= most,
+							(each) => each.message.isComplete || heldBy(each.request.usage, kind) <= most,
 						);
 					});
 				const holders = Array.from({ length: 6 }, () => ({}));
-				for (const { kind, holder, size, bytes, which } of steps) {
+				for (const { kind, usage, size, bytes, which } of steps) {
 					const chosen = open[which % Math.max(1, open.length)];
 					if (kind === "begin") {
-						const request: Request = new Request(holders[holder] ?? {}, () => {
+						const request: Request = new Request(holders[usage] ?? {}, () => {
 							const lost = open.find((each) => each.request === request);
 							expect(lost && hasMost(request, lost.message)).toBe(true);
 						});

@@ -20,7 +20,7 @@ const patienceTicks = 5;
 /** A request whose message arrives in parts. */
 export interface ArrivingRequest {
 	/** The caller that its bytes count for. */
-	readonly holder: object;
+	readonly usage: object;
 	/** Stops reading the body, and goes on. */
 	readonly body: { pause(): void; resume(): void; readonly failed: AbortSignal };
 	/** The request fails with ResourceExhausted. */
@@ -108,10 +108,10 @@ export class IncompleteMessages {
 
 	/** A message of the request has begun to arrive. */
 	begin(request: ArrivingRequest): IncompleteMessage {
-		let account = this.#accounts.get(request.holder);
+		let account = this.#accounts.get(request.usage);
 		if (account === undefined) {
 			account = new Account();
-			this.#accounts.set(request.holder, account);
+			this.#accounts.set(request.usage, account);
 		}
 		const message = new IncompleteMessage(this, request, account, this.#tick);
 		account.incomplete.add(message);
@@ -276,7 +276,7 @@ export class IncompleteMessages {
 		this.#firstBytes -= firstBytes;
 		this.#reservedBytes -= reservedBytes;
 		if (account.incomplete.size === 0 && account.complete === 0) {
-			this.#accounts.delete(request.holder);
+			this.#accounts.delete(request.usage);
 		}
 	}
 }

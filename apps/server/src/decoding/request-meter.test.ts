@@ -62,7 +62,7 @@ function start(header: Record<string, string>) {
 		header: new Headers(header),
 		body: body(),
 		exchange: {
-			holder: {},
+			usage: {},
 			body: { pause: () => {}, resume: () => {}, failed: refused.signal },
 			refuse: () => refused.abort(new Error("refused")),
 			incomplete: undefined,
@@ -177,12 +177,12 @@ it("a message that waits for its turn gives way to others as one that has not ar
 	const ended = expect(body.ended).rejects.toThrow("refused");
 	// Another one brings the first bytes of all to more than their quarter.
 	const other = {
-		holder: {},
+		usage: {},
 		body: { pause: () => {}, resume: () => {}, failed: new AbortController().signal },
 		refuse: () => {},
 	};
 	for (let each = 0; each < 18; each += 1) {
-		body.incomplete.begin({ ...other, holder: {} }).update(58_000, 58_000, 1_000_000);
+		body.incomplete.begin({ ...other, usage: {} }).update(58_000, 58_000, 1_000_000);
 	}
 	await ended;
 });

@@ -7,7 +7,7 @@ import { reportFaults } from "../listener/interceptors/report-faults.ts";
 import type { ListenerLimits } from "../listener/limits.ts";
 import { type Listener, openListener } from "../listener/listener.ts";
 import { checkOrigin } from "../listener/origin/origin-check.ts";
-import { answerText } from "../listener/request-handler.ts";
+import { sendText } from "../listener/request-handler.ts";
 import { createRpcHandler } from "../listener/rpc-handler.ts";
 import type { FollowedTls } from "../listener/tls/followed-tls.ts";
 import type { DeploymentOptions } from "./deployment-options.ts";
@@ -54,7 +54,7 @@ export async function openInternal(options: InternalOptions): Promise<Listener> 
 			createRpcHandler({
 				router,
 				fallback: (_request, response) =>
-					answerText(response, 404, "this port serves other deployments only"),
+					sendText(response, 404, "this port serves other deployments only"),
 				exchanges: new Exchanges({
 					...{ clock: runtime.clock, logger, limits, streamsMayStall: true },
 					...(onCut && { onCut }),

@@ -8,7 +8,7 @@ import {
 import type { Access, Authorizer } from "@plinth/resource";
 import { authenticateCall } from "@plinth/resource-service";
 import type { Clock } from "@plinth/runtime";
-import type { Connection, Holder } from "../listener/connection.ts";
+import type { Connection, Usage } from "../listener/connection.ts";
 import { exchangeOf } from "../listener/exchange.ts";
 import type { CallLimits } from "./call-limits.ts";
 import { gateways, probes, type TurnTaker } from "./event-loop-turns.ts";
@@ -84,7 +84,7 @@ const crowded = 3 / 4;
 const callShare = 1 / 4;
 
 /** What a subject holds. */
-class SubjectHolder implements Holder {
+class SubjectUsage implements Usage {
 	calls = 0;
 	streams = 0;
 	pendingBytes = 0;
@@ -103,7 +103,7 @@ export class CallGate {
 	readonly #options: CallGateOptions;
 	readonly #rates: RateLimiter;
 	/** Those that hold anything. */
-	readonly #subjects = new Map<string, SubjectHolder>();
+	readonly #subjects = new Map<string, SubjectUsage>();
 	#calls = 0;
 	#streams = 0;
 
@@ -208,19 +208,19 @@ export class CallGate {
 	 */
 	#take(call: HandlerContext, subject: string, connection: Connection | undefined): void {
 		const exchange = exchangeOf(call.values);
-		const known = this.#subjects.get(subject) ?? new SubjectHolder();
-		const holder = connection ?? known;
+		const known = this.#subjects.get(subject) ?? new SubjectUsage();
+		const usage = connection ?? known;
 		if (isStream(call)) {
 			this.#checkStreams(call, subject, known);
 			this.#streams += 1;
 			known.streams += 1;
 		} else {
-			this.#checkShare(call, subject, holder, connection !== undefined);
+			this.#checkShare(call, subject, usage, connection !== undefined);
 			this.#calls += 1;
-			holder.calls += 1;
+			usage.calls += 1;
 		}
 		this.#subjects.set(subject, known);
-		exchange.assign(holder);
+		exchange.assign(usage);
 		exchange.admit({
 			leave: () => {
 				if (isStream(call)) {
@@ -228,7 +228,7 @@ export class CallGate {
 					known.streams -= 1;
 				} else {
 					this.#calls -= 1;
-					holder.calls -= 1;
+					usage.calls -= 1;
 				}
 				// Its bytes, if any are left, are few: they count for the connection that they wait on.
 				exchange.assign(exchange.connection);
@@ -239,7 +239,7 @@ export class CallGate {
 		});
 	}
 
-	#checkStreams(call: HandlerContext, subject: string, { streams }: SubjectHolder): void {
+	#checkStreams(call: HandlerContext, subject: string, { streams }: SubjectUsage): void {
 		const { limits } = this.#options;
 		if (streams >= limits.streamsPerSubject) {
 			const message = `too many streams of ${nameOf(subject)}: at most ${limits.streamsPerSubject} at once; end some`;
@@ -250,7 +250,7 @@ export class CallGate {
 	#checkShare(
 		call: HandlerContext,
 		subject: string,
-		{ calls }: Holder,
+		{ calls }: Usage,
 		isConnection: boolean,
 	): void {
 		const { limits, streamsPerConnection } = this.#options;

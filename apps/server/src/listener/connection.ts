@@ -1,20 +1,20 @@
 import type { TurnTaker } from "../limits/event-loop-turns.ts";
 
-/** What calls and the bytes that wait to be sent count for: a subject, or a connection. */
-export interface Holder {
-	/** Calls in flight that are no streams. */
+/** The usage of a subject or a connection, which limits are applied to. */
+export interface Usage {
+	/** Calls in flight, excluding streams. */
 	calls: number;
-	/** Bytes of responses that wait for their clients. */
+	/** Response bytes that clients have not read. */
 	pendingBytes: number;
 }
 
-/** Counts what happens within a second. */
+/** Counts events per second. */
 class PerSecond {
 	#count = 0;
 	#startMs = Number.NEGATIVE_INFINITY;
 
-	/** Once more. Returns how often in this second. */
-	take(nowMs: number): number {
+	/** Counts one event. Returns the number of events in this second. */
+	add(nowMs: number): number {
 		if (nowMs - this.#startMs >= 1_000) {
 			this.#startMs = nowMs;
 			this.#count = 0;
@@ -24,16 +24,16 @@ class PerSecond {
 	}
 }
 
-/** A connection with requests, as limits see it. */
-export class Connection implements Holder {
+/** The state of a connection that limits are applied to. */
+export class Connection implements Usage {
 	calls = 0;
 	pendingBytes = 0;
 	healthWatches = 0;
-	/** Of requests that were refused because too many wait. */
+	/** Requests that were refused because too many were waiting. */
 	readonly refusals = new PerSecond();
-	/** What it is known as to turns, which may remember it longer than it is open. */
+	/** Identifies the connection for turns of the event loop, which may remember it after it was closed. */
 	readonly turnKey = {};
-	/** Whose calls have been let in; `gateways` where they were of several. */
+	/** The caller whose calls were admitted; `gateways` if there were several. */
 	caller: TurnTaker["caller"] | undefined;
 	/** Its exchanges that are not closed. */
 	readonly exchanges = new Set<{ closed(): void }>();

@@ -7,43 +7,43 @@ import {
 	createContextKey,
 	createContextValues,
 } from "@connectrpc/connect";
-import type { Connection, Holder } from "./connection.ts";
+import type { Connection, Usage } from "./connection.ts";
 import { RequestBody } from "./request-body.ts";
 import { pathOf, type RequestHandler } from "./request-handler.ts";
 
-/** Why the server ended an exchange before its response was taken. */
+/** Why the server ended an exchange before its response was read. */
 export type CutReason =
-	/** The client took nothing of what waited for it for `writeStallMs`. */
+	/** The client read nothing of its response for `writeStallMs`. */
 	| "write_stall"
 	/** The request body did not arrive in time. */
 	| "request_timeout"
-	/** A stream that the client can still write to had no message for `streamIdleMs`. */
+	/** A stream that the client can still write to received no message for `streamIdleMs`. */
 	| "stream_idle"
-	/** Too many bytes wait to be sent. */
+	/** Too many response bytes are unread. */
 	| "pending_bytes"
 	/** Too many bytes of incomplete messages were received. */
 	| "incomplete_bytes"
-	/** Too many short responses wait to be taken: the oldest gave way. */
+	/** Too many short responses are unread: the oldest was ended. */
 	| "short_responses";
 
-/** What a request asks for: a method of some kind, or a plain HTTP response. */
+/** The kind of a request: that of its method, or plain HTTP. */
 export type ExchangeKind = DescMethod["methodKind"] | "plain";
 
-/** What keeps the exchanges of a listener. */
+/** Keeps the exchanges of a listener. */
 export interface ExchangeKeeper {
 	/** The time, in milliseconds, as of the last sweep. */
 	readonly nowMs: number;
-	/** Bytes of the exchange wait to be sent. May end exchanges, this one among them. */
+	/** Response bytes were written. May end exchanges, including this one. */
 	added(exchange: Exchange, bytes: number): void;
-	/** Bytes of the exchange have been sent, or dropped. */
+	/** Response bytes were read by the client, or dropped. */
 	removed(exchange: Exchange, bytes: number): void;
-	/** The response was taken, or the client is gone. */
+	/** The response was read, or the client is gone. */
 	closed(exchange: Exchange): void;
-	/** The exchange is closed and its handler has returned: it holds nothing any more. */
+	/** The exchange is closed and its handler has returned: it uses no more resources. */
 	released(exchange: Exchange): void;
-	/** The exchange counts for a limit of its own from now on. */
+	/** The exchange counts for the limit that it was admitted to. */
 	admitted(exchange: Exchange): void;
-	/** What remains of the exchange is a short response. */
+	/** Only a short response remains of the exchange. */
 	dismissed(exchange: Exchange): void;
 	cut(exchange: Exchange, reason: CutReason): void;
 }
@@ -56,25 +56,25 @@ export interface ExchangeLimits {
 }
 
 /**
- * What is written at once. A client makes progress when it has taken one piece; what the HTTP
- * implementation holds of a response, and can't give up, is never more than this.
+ * The size of a single write. A client makes progress when it has read one piece. The HTTP implementation never
+ * buffers more than this of a response, which it can't drop.
  */
 const pieceBytes = 64 * 1024;
 
-/** What a client gets to end its request once it has its response, before the stream is reset. */
+/** How long a client has to end its request after it has read its response, before the stream is reset. */
 const unreadRequestMs = 5_000;
 
-/** What a handler gets to respond after its request body failed, before the stream is reset. */
+/** How long a handler has to respond after its request body failed, before the stream is reset. */
 const respondMs = 10_000;
 
-/** For how long a handler that ignores its signal keeps its place after the client has gone. */
+/** How long a handler that ignores its signal counts for limits after the client has gone. */
 const abandonedMs = 60_000;
 
 const exchangeKey = createContextKey<Exchange | undefined>(undefined, {
 	description: "the request and its response",
 });
 
-/** The exchange that a call arrived with. @throws Error where it did not arrive through a listener. */
+/** The exchange of a call. @throws Error if the call did not arrive through a listener. */
 export function exchangeOf(values: ContextValues): Exchange {
 	const exchange = values.get(exchangeKey);
 	if (exchange === undefined) {
@@ -83,10 +83,10 @@ export function exchangeOf(values: ContextValues): Exchange {
 	return exchange;
 }
 
-/** By what reports the end of a response. */
+/** Exchanges by the object that reports the end of their response. */
 const exchangesOf = new WeakMap<object, Exchange>();
 
-/** One listener for all: a closure for each exchange would be a good part of what an idle stream costs. */
+/** Shared by all exchanges: a closure for each would be a large part of the memory of an idle stream. */
 function onFinish(this: object): void {
 	exchangesOf.get(this)?.finished();
 }
@@ -97,26 +97,26 @@ function onClose(this: object): void {
 
 function ignore(): void {}
 
-/** What an exchange counts for, besides its bytes. */
-export interface Place {
+/** A limit that an exchange counts for. */
+export interface Admission {
 	/** The exchange does not count any more. */
 	leave(exchange: Exchange): void;
 }
 
 /**
- * One request and its response. It lasts until both hold: the client has taken the response or is gone, and
- * the handler has returned. Invariant: `pendingBytes` is what was written and not taken, and counts for
- * the connection, the holder and the keeper alike until it is taken or the exchange is closed.
+ * One request and its response. It lasts until the client has read the response or is gone, and the handler has
+ * returned. Invariant: `pendingBytes` is the number of bytes that were written and not read. It counts for the
+ * connection, for `usage` and for the keeper, until the bytes are read or the exchange is closed.
  */
 export class Exchange {
 	readonly kind: ExchangeKind;
 	readonly connection: Connection;
 	#body: RequestBody | undefined;
 	readonly startedMs: number;
-	/** What its bytes count for. */
-	holder: Holder;
+	/** The usage that its bytes count for. */
+	usage: Usage;
 	pendingBytes = 0;
-	/** What its request holds of a message that is not decoded. */
+	/** The received part of a request message that is not decoded yet. */
 	incomplete: { end(): void } | undefined;
 	readonly #keeper: ExchangeKeeper;
 	readonly #request: Parameters<RequestHandler>[0];
@@ -124,7 +124,7 @@ export class Exchange {
 	readonly #stream: Http2Stream | undefined;
 	#controller: AbortController | undefined;
 	#reason: ConnectError | undefined;
-	/** Bytes that were handed to the HTTP implementation and not taken. */
+	/** Bytes that were passed to the HTTP implementation and not sent. */
 	#unflushedBytes = 0;
 	#activeMs: number;
 	#progressMs: number;
@@ -136,7 +136,7 @@ export class Exchange {
 	#isSettled = false;
 	#isReleased = false;
 	#flush: PromiseWithResolvers<void> | undefined;
-	#place: Place | undefined;
+	#admission: Admission | undefined;
 
 	constructor(
 		keeper: ExchangeKeeper,
@@ -147,14 +147,14 @@ export class Exchange {
 	) {
 		this.kind = kind;
 		this.connection = connection;
-		this.holder = connection;
+		this.usage = connection;
 		this.startedMs = keeper.nowMs;
 		this.#activeMs = keeper.nowMs;
 		this.#progressMs = keeper.nowMs;
 		this.#keeper = keeper;
 		this.#request = request;
 		this.#response = response;
-		// A response of HTTP/2 reports its end only when all of the stream has ended.
+		// A response of HTTP/2 reports its end only when the whole stream has ended.
 		if ("stream" in response) {
 			this.#stream = response.stream;
 			exchangesOf.set(response.stream, this);
@@ -173,8 +173,8 @@ export class Exchange {
 	finished(): void {
 		this.#hasFinished = true;
 		this.#activeMs = this.#keeper.nowMs;
-		// What is left of the request is thrown away: neither a connection of HTTP/1.1 nor a stream of
-		// HTTP/2 is done before all of it was read.
+		// The rest of the request is discarded: a connection of HTTP/1.1 and a stream of HTTP/2 end only when all of
+		// it was read.
 		this.#body?.stop();
 		this.#request.resume();
 		if (this.#stream !== undefined && !this.#request.readableEnded) {
@@ -191,7 +191,7 @@ export class Exchange {
 		return this.#controller.signal;
 	}
 
-	/** What was asked for. */
+	/** The path of the request. */
 	get path(): string {
 		return pathOf(this.#request);
 	}
@@ -208,7 +208,7 @@ export class Exchange {
 		return this.#body;
 	}
 
-	/** Releases what only a running handler needs. The request must have been read. */
+	/** Releases the memory that only a running handler needs. The request must have been read. */
 	park(): void {
 		this.#body?.stop();
 		this.#body = undefined;
@@ -216,21 +216,21 @@ export class Exchange {
 		this.settled();
 	}
 
-	/** Context values of a call that find this exchange. */
+	/** Context values of a call, with this exchange. */
 	contextValues(): ContextValues {
 		return createContextValues().set(exchangeKey, this);
 	}
 
-	/** Moves the exchange from the short responses to the limits of `place`, until it is released or dismissed. */
-	admit(place: Place): void {
-		this.#place = place;
+	/** Counts the exchange for a limit instead of the short responses, until it is released or dismissed. */
+	admit(admission: Admission): void {
+		this.#admission = admission;
 		this.#keeper.admitted(this);
 		if (this.#isReleased) {
 			this.#leave();
 		}
 	}
 
-	/** The call was refused: what is left is to send a short response. */
+	/** The call was refused: only a short response remains to be sent. */
 	dismiss(): void {
 		this.#leave();
 		if (!this.#isClosed) {
@@ -238,18 +238,18 @@ export class Exchange {
 		}
 	}
 
-	/** Counts its bytes for another holder. */
-	assign(holder: Holder): void {
-		this.holder.pendingBytes -= this.pendingBytes;
-		holder.pendingBytes += this.pendingBytes;
-		this.holder = holder;
+	/** Counts its bytes for another usage. */
+	assign(usage: Usage): void {
+		this.usage.pendingBytes -= this.pendingBytes;
+		usage.pendingBytes += this.pendingBytes;
+		this.usage = usage;
 	}
 
 	/**
-	 * Writes a part of the response. Returns a promise where the client has to take it before there may be more.
+	 * Writes a part of the response. Returns a promise if the client must read before more is written.
 	 *
-	 * @param isWhole - no more data follows: the end may at once, and is sent with it.
-	 * @throws ConnectError where the exchange is closed, or is closed before all of it was taken.
+	 * @param isWhole - no more data follows, so that the end can be sent with it.
+	 * @throws ConnectError if the exchange is closed, or closes before all of the data was sent.
 	 */
 	write(data: Uint8Array, isWhole = false): Promise<void> | undefined {
 		this.#throwIfClosed();
@@ -284,13 +284,13 @@ export class Exchange {
 		this.#release();
 	}
 
-	/** The handler has returned: nothing more is written. */
+	/** The handler has returned, and writes nothing more. */
 	settled(): void {
 		this.#isSettled = true;
 		this.#release();
 	}
 
-	/** The request fails, and its response says why. */
+	/** Makes the request fail. The response contains the reason. */
 	refuse(reason: CutReason): void {
 		if (!this.#isClosed) {
 			this.#keeper.cut(this, reason);
@@ -298,7 +298,7 @@ export class Exchange {
 		}
 	}
 
-	/** Resets the stream, or cuts the connection of HTTP/1.1. */
+	/** Resets the stream, or closes the connection of HTTP/1.1. */
 	cut(reason: CutReason): void {
 		if (!this.#isClosed) {
 			this.#keeper.cut(this, reason);
@@ -307,18 +307,18 @@ export class Exchange {
 		}
 	}
 
-	/** Ends the exchange without a response: nothing can be written any more. */
+	/** Ends the exchange without a response. */
 	destroy(): void {
 		this.#reset(constants.NGHTTP2_INTERNAL_ERROR);
 		this.#closed();
 	}
 
-	/** The response was taken, or the connection is gone. */
+	/** The response was read, or the connection is closed. */
 	closed(): void {
 		this.#closed();
 	}
 
-	/** Ends what takes too long. Returns whether the handler has abandoned its place. */
+	/** Ends the exchange if it takes too long. Returns `abandoned` if the handler did not return after it was closed. */
 	check(limits: ExchangeLimits, mayStall: boolean): "abandoned" | undefined {
 		const { nowMs } = this.#keeper;
 		if (this.#isClosed) {
@@ -344,7 +344,7 @@ export class Exchange {
 		return undefined;
 	}
 
-	/** Of HTTP/2 alone: over HTTP/1.1 Node's own `requestTimeout` does the same. */
+	/** For HTTP/2 only: over HTTP/1.1, Node's `requestTimeout` does the same. */
 	#checkRequest(nowMs: number, limits: ExchangeLimits, mayStall: boolean): void {
 		if (this.#hasFinished) {
 			if (nowMs - this.#activeMs > unreadRequestMs) {
@@ -387,24 +387,24 @@ export class Exchange {
 		}
 	}
 
-	/** Returns whether there may be more at once. */
+	/** Returns whether more can be written immediately. */
 	#writePiece(piece: Uint8Array): boolean {
 		this.#unflushedBytes += piece.length;
-		const onTaken = (failure?: Error | null) => {
+		const onSent = (failure?: Error | null) => {
 			if (failure) {
-				// The event that says so may be a while away, and writes would go on until then.
+				// The close event may come late, and writes would continue until then.
 				this.#closed();
 			} else {
-				this.#taken(piece.length);
+				this.#sent(piece.length);
 			}
 		};
 		// The two kinds of response share this signature, but not a type that says so.
 		return "stream" in this.#response
-			? this.#response.write(piece, "binary", onTaken)
-			: this.#response.write(piece, onTaken);
+			? this.#response.write(piece, "binary", onSent)
+			: this.#response.write(piece, onSent);
 	}
 
-	#taken(bytes: number): void {
+	#sent(bytes: number): void {
 		if (this.#isClosed) {
 			return;
 		}
@@ -452,9 +452,9 @@ export class Exchange {
 	#leave(): void {
 		this.incomplete?.end();
 		this.incomplete = undefined;
-		const place = this.#place;
-		this.#place = undefined;
-		place?.leave(this);
+		const admission = this.#admission;
+		this.#admission = undefined;
+		admission?.leave(this);
 	}
 
 	#throwIfClosed(): void {
@@ -472,7 +472,7 @@ export class Exchange {
 	}
 }
 
-/** The server did not read it. */
+/** The server did not read the request. */
 const noRoom = "the server had no room for the request in time: try again later";
 
 const cutMessages: Readonly<Record<CutReason, string>> = {

@@ -5,46 +5,46 @@ import { type CutReason, Exchange, type ExchangeKeeper, type ExchangeKind } from
 import type { ListenerLimits } from "./limits.ts";
 import type { RequestHandler } from "./request-handler.ts";
 
-/** What exchanges are kept with. */
+/** Options of `Exchanges`. */
 export interface ExchangesOptions {
 	readonly clock: Clock;
 	readonly logger: Logger;
 	readonly limits: ListenerLimits;
-	/** Streams may wait for their clients without limit, as those of other deployments. */
+	/** Whether streams may wait for their clients without limit, as those of other deployments do. */
 	readonly streamsMayStall?: boolean;
-	/** Counts an exchange that the server ended. */
+	/** Called when the server ends an exchange early. */
 	readonly onCut?: (reason: CutReason | "abandoned") => void;
 }
 
-/** How often exchanges are checked at most, in milliseconds. */
+/** The longest interval between checks of the exchanges, in milliseconds. */
 const longestSweepMs = 1_000;
 
-/** How long a client has to acknowledge that it still reads, in milliseconds. */
+/** How long a client has to acknowledge a PING, in milliseconds. */
 const probeMs = 10_000;
 
-/** Responses that no other limit counts, and that may wait to be taken at once. */
+/** The maximum number of unread responses that no other limit counts. */
 const shortResponses = 1_000;
 
 /**
  * All exchanges of a listener. One timer checks them all:
  *
- * - what waits for a client that takes nothing, for a request that does not arrive, or for a message on a
- *   stream that is still open, is ended after its limit;
- * - bytes that wait to be sent are counted. Where there are too many on a connection, the response that
- *   adds to them is dropped; where there are too many in all, the holder with the most loses its largest;
- * - exchanges that count for no other limit (refusals, plain HTTP, health checks) are answered at once, so
- *   one that remains is not being taken: past `shortResponses` the oldest gives way.
+ * - an exchange is ended if its client reads nothing for too long, if its request does not arrive in time, or if a
+ *   stream that the client can still write to is idle for too long;
+ * - unread response bytes are counted. If a connection has too many, the response that adds to them is ended; if
+ *   there are too many in total, the largest response of the subject or connection with the most is ended;
+ * - exchanges that count for no other limit (refusals, plain HTTP, health checks) send short responses immediately, so
+ *   one that remains is not being read: above `shortResponses`, the oldest is ended.
  *
- * Time is counted in sweeps: a process that stood still does not take that for its clients' fault.
+ * Time is counted in sweeps, so that a pause of the process is not attributed to clients.
  */
 export class Exchanges implements ExchangeKeeper {
 	readonly #options: ExchangesOptions;
 	readonly #sweepMs: number;
 	readonly #connections = new WeakMap<object, Connection>();
 	readonly #all = new Set<Exchange>();
-	/** Those that are not admitted, the oldest first. */
+	/** Exchanges that are not admitted, the oldest first. */
 	readonly #short = new Set<Exchange>();
-	/** Those with bytes that wait to be sent. */
+	/** Exchanges with unread bytes. */
 	readonly #waiting = new Set<Exchange>();
 	#pendingBytes = 0;
 	#nowMs = 0;
@@ -60,12 +60,12 @@ export class Exchanges implements ExchangeKeeper {
 		return this.#nowMs;
 	}
 
-	/** Bytes of all responses that wait for their clients. */
+	/** Unread bytes of all responses. */
 	get pendingBytes(): number {
 		return this.#pendingBytes;
 	}
 
-	/** Exchanges that hold anything: not taken, or with a handler that has not returned. */
+	/** Exchanges whose response was not read, or whose handler has not returned. */
 	get open(): number {
 		return this.#all.size;
 	}
@@ -85,17 +85,17 @@ export class Exchanges implements ExchangeKeeper {
 		return exchange;
 	}
 
-	/** A request has arrived that gets a plain response at once. */
+	/** A request has arrived that gets a plain response immediately. */
 	readonly beginPlain: RequestHandler = (request, response) => {
 		this.begin("plain", request, response).wrote();
 	};
 
 	added(exchange: Exchange, bytes: number): void {
 		const { limits } = this.#options;
-		const { connection, holder } = exchange;
+		const { connection, usage } = exchange;
 		this.#pendingBytes += bytes;
-		holder.pendingBytes += bytes;
-		if (holder !== connection) {
+		usage.pendingBytes += bytes;
+		if (usage !== connection) {
 			connection.pendingBytes += bytes;
 		}
 		this.#waiting.add(exchange);
@@ -115,10 +115,10 @@ export class Exchanges implements ExchangeKeeper {
 	}
 
 	removed(exchange: Exchange, bytes: number): void {
-		const { connection, holder } = exchange;
+		const { connection, usage } = exchange;
 		this.#pendingBytes -= bytes;
-		holder.pendingBytes -= bytes;
-		if (holder !== connection) {
+		usage.pendingBytes -= bytes;
+		if (usage !== connection) {
 			connection.pendingBytes -= bytes;
 		}
 		if (exchange.pendingBytes === 0) {
@@ -168,14 +168,14 @@ export class Exchanges implements ExchangeKeeper {
 		this.#sweep = this.#all.size === 0 ? undefined : clock.setTimer(this.#sweepMs, this.#onSweep);
 	};
 
-	/** The connection that a request has arrived on. */
+	/** The connection of a request. */
 	connectionOf(
 		request: Parameters<RequestHandler>[0],
 		response: Parameters<RequestHandler>[1],
 	): Connection {
 		const key = "stream" in response ? response.stream.session : request.socket;
 		if (key === undefined) {
-			// The session is gone already, and the request with it.
+			// The session was closed already.
 			return new Connection(undefined);
 		}
 		const known = this.#connections.get(key);
@@ -186,7 +186,7 @@ export class Exchanges implements ExchangeKeeper {
 			"stream" in response ? this.#probe(response.stream.session) : undefined,
 		);
 		this.#connections.set(key, connection);
-		// Node reports the end of a connection of HTTP/1.1 to the first of pipelined responses alone.
+		// Node reports the end of an HTTP/1.1 connection only to the first of several pipelined responses.
 		key.once("close", () => {
 			for (const exchange of [...connection.exchanges]) {
 				exchange.closed();
@@ -196,7 +196,7 @@ export class Exchanges implements ExchangeKeeper {
 	}
 
 	/**
-	 * A stream that stalls may have a client that reads others. One that does not acknowledge a PING reads
+	 * The client of a stalled stream may still read other streams. A client that does not acknowledge a PING reads
 	 * nothing at all, and its connection is closed.
 	 */
 	#probe(session: Http2Session | undefined): (() => void) | undefined {
@@ -209,18 +209,18 @@ export class Exchanges implements ExchangeKeeper {
 				return;
 			}
 			isPending = true;
-			const unanswered = this.#options.clock.setTimer(probeMs, () => session.destroy());
+			const timeout = this.#options.clock.setTimer(probeMs, () => session.destroy());
 			session.ping((failure) => {
 				isPending = false;
 				if (failure === null) {
-					unanswered.cancel();
+					timeout.cancel();
 				}
 			});
 		};
 	}
 }
 
-/** The largest of the holder that has the most. */
+/** The largest exchange of the subject or connection with the most unread bytes. */
 function largestOf(waiting: Iterable<Exchange>): Exchange | undefined {
 	let largest: Exchange | undefined;
 	for (const exchange of waiting) {
@@ -232,7 +232,7 @@ function largestOf(waiting: Iterable<Exchange>): Exchange | undefined {
 }
 
 function isLarger(a: Exchange, b: Exchange): boolean {
-	return a.holder === b.holder
+	return a.usage === b.usage
 		? a.pendingBytes > b.pendingBytes
-		: a.holder.pendingBytes > b.holder.pendingBytes;
+		: a.usage.pendingBytes > b.usage.pendingBytes;
 }

@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 export class Http1Calls {
 	readonly #calls = new Map<ServerResponse, IncomingMessage>();
 	#closing = false;
-	/** Whether connections between two calls are still left open, while closing. */
+	/** Whether idle connections are left open while closing. */
 	#lingering = false;
 
 	/** A call begins. */
@@ -16,7 +16,7 @@ export class Http1Calls {
 		}
 	}
 
-	/** From now on connections end after their call: where the client can't know, not before `stopLingering`. */
+	/** Ends connections after their current call; if the client can't know this, not before `stopLingering`. */
 	close(): void {
 		this.#closing = true;
 		this.#lingering = true;
@@ -25,14 +25,14 @@ export class Http1Calls {
 		}
 	}
 
-	/** Leaves no connection open any more between two calls. */
+	/** Leaves no idle connection open from now on. */
 	stopLingering(): void {
 		this.#lingering = false;
 	}
 
 	#endConnectionAfter(request: IncomingMessage, response: ServerResponse): void {
 		if (response.headersSent) {
-			// The client does not know that the connection ends: it may have sent another call.
+			// The client was not told that the connection ends, and may have sent another call.
 			response.once("finish", () => {
 				if (!this.#lingering) {
 					request.socket.destroySoon();

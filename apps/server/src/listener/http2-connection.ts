@@ -1,21 +1,21 @@
 import { constants, type ServerHttp2Session } from "node:http2";
 import type { Clock, Timer } from "@plinth/runtime";
 
-/** An HTTP/2 connection of a listener, from its session on. */
+/** An HTTP/2 connection of a listener. */
 export interface Http2Connection {
 	/**
-	 * Still answers for `lingerMs` what comes, asks the client for no more calls within that time, and
-	 * closes after what is running.
+	 * Serves new calls for `lingerMs` and tells the client in that time to start no more. Then closes the connection once
+	 * running calls have finished.
 	 */
 	close(lingerMs: number): void;
 }
 
 /**
- * Closes the session when it has had no stream for `idleMs`, and when it is told to.
+ * Closes the session when it has had no stream for `idleMs`, or on request.
  *
- * @param cut ends the connection of a client that does not, once nothing is to be said on it any more.
+ * @param cut closes the connection if the client does not close it after the session has ended.
  */
-export function watchOver(
+export function manageConnection(
 	session: ServerHttp2Session,
 	clock: Clock,
 	idleMs: number,
@@ -58,14 +58,14 @@ export function watchOver(
 				if (session.destroyed) {
 					return;
 				}
-				// Tells the client to open no more streams, and refuses none yet: what it opens until it has
-				// taken notice is answered and not cut off (RFC 9113, section 6.8). Not at once: clients that
-				// are about to open one when this comes take it for a failure, and those that were told
-				// Unavailable before are not.
+				// Tells the client to open no more streams, but refuses none yet: streams that it opens before it
+				// has received this are served (RFC 9113, section 6.8). Not sent immediately: clients that are
+				// about to open a stream when it arrives treat it as a failure, and clients that have received
+				// Unavailable before do not open one.
 				session.goaway(constants.NGHTTP2_NO_ERROR, 2 ** 31 - 1);
 				lingering = clock.setTimer(lingerMs / 2, () => {
 					session.close();
-					// Now it waits for the client, which may have left something unread.
+					// Waits for the client to close the connection: it may not have read everything.
 					ended = () => {
 						lingering = clock.setTimer(lingerMs, cut);
 					};

@@ -1,43 +1,43 @@
-/** What a listener grants its clients at most. */
+/** The limits of a listener. */
 export interface ListenerLimits {
 	/** Open connections; one more is closed at once. */
 	readonly connections: number;
 	/** A connection that has not sent complete headers this long after it was opened is closed. */
 	readonly headersMs: number;
-	/** A connection without a call for this long is closed. */
+	/** A connection that has had no call for this long is closed. */
 	readonly idleMs: number;
-	/** A request whose body has not arrived this long after its start is ended; streams of clients aside. */
+	/** A request whose body has not arrived this long after its start is ended, unless it is a client stream. */
 	readonly requestMs: number;
-	/** A stream that the client can still write to is ended when it had no message for this long (HTTP/2). */
+	/** A stream that the client can still write to is ended when it has had no message for this long (HTTP/2). */
 	readonly streamIdleMs: number;
-	/** A response whose client takes nothing of what waits for it is ended after this long. */
+	/** A response of which the client has read nothing for this long is ended. */
 	readonly writeStallMs: number;
-	/** Bytes of several responses that may wait for the client of a connection. */
+	/** Unread bytes of several responses on one connection. */
 	readonly pendingBytesPerConnection: number;
-	/** Bytes of responses that may wait for all clients. */
+	/** Unread response bytes in total. */
 	readonly pendingBytes: number;
-	/** Bytes of messages that were received and not decoded yet, of all clients; four messages at least. */
+	/** Bytes of messages that were received and are not decoded yet, in total; at least four messages. */
 	readonly incompleteBytes: number;
 	/** Watches of the health service on one connection. */
 	readonly healthWatchesPerConnection: number;
-	/** Watches of the health service in all. */
+	/** Watches of the health service in total. */
 	readonly healthWatches: number;
 	/** Concurrent calls on one HTTP/2 connection. */
 	readonly streamsPerConnection: number;
-	/** What one HTTP/2 connection may make the server hold, in MiB. */
+	/** The memory that Node may use for one HTTP/2 connection, in MiB. */
 	readonly connectionMemoryMiB: number;
 	/**
-	 * For how long a listener that closes still answers what comes on connections that are open: a client
-	 * that has just sent a call is told so, and not reset.
+	 * How long a closing listener still responds on open connections, so that a client that has just sent a call gets
+	 * an error instead of a reset.
 	 */
 	readonly lingerMs: number;
 	/** The size of one message of a request, after decompression. */
 	readonly messageBytes: number;
-	/** The fields of one message of a request; methods may have a limit of their own. */
+	/** The number of fields of one request message; methods may have their own limit. */
 	readonly messageFields: number;
 }
 
-/** What holds where nothing else is said. */
+/** The default limits of a listener. */
 export const defaultListenerLimits: ListenerLimits = {
 	connections: 10_000,
 	headersMs: 10_000,

@@ -1,11 +1,11 @@
 import { formatListenAddress, type ListenAddress } from "../configuration/listen-address.ts";
 
-/** An address can't be listened on. The message names it, and the way out. */
+/** The server can't listen on an address. The message names the address, and what to do. */
 export class ListenError extends Error {
 	override readonly name = "ListenError";
 }
 
-/** Why an address can't be listened on, and what to do. */
+/** The error of an attempt to listen on an address. */
 export function listenError(address: ListenAddress, cause: NodeJS.ErrnoException): ListenError {
 	return new ListenError(cannotListen(address, cause), { cause });
 }

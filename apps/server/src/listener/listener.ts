@@ -5,7 +5,7 @@ import type { Server as TlsServer } from "node:tls";
 import type { Clock, Logger } from "@plinth/runtime";
 import type { ListenAddress } from "../configuration/listen-address.ts";
 import { Http1Calls } from "./http1-calls.ts";
-import { type Http2Connection, watchOver } from "./http2-connection.ts";
+import { type Http2Connection, manageConnection } from "./http2-connection.ts";
 import type { ListenerLimits } from "./limits.ts";
 import { listenError } from "./listen-error.ts";
 import { detectProtocol } from "./protocol.ts";
@@ -17,10 +17,10 @@ import { createTlsServer, replaceTls } from "./tls/tls-server.ts";
 /** Options of a listener. */
 export interface ListenerOptions {
 	readonly address: ListenAddress;
-	/** Answers all requests of both protocols. Must not throw. */
+	/** Handles all requests of both protocols. Must not throw. */
 	readonly handler: RequestHandler;
 	readonly limits: ListenerLimits;
-	/** Speak TLS; with a `ca`, only to clients that have a certificate of it. */
+	/** Makes the port speak TLS; with a `ca`, only to clients with a certificate of it. */
 	readonly tls?: TlsMaterial;
 	readonly clock: Clock;
 	readonly logger: Logger;
@@ -28,19 +28,19 @@ export interface ListenerOptions {
 
 /** An open port. */
 export interface Listener {
-	/** Where it listens, with the real port. */
+	/** The address that it listens on, with the actual port. */
 	readonly address: ListenAddress;
 	/** Open connections. */
 	readonly connections: number;
 	/**
-	 * Takes other certificates for new connections; those that are open go on.
+	 * Replaces the certificates for new connections; open connections continue.
 	 *
-	 * @throws Error where the listener does not speak TLS, or they don't fit together.
+	 * @throws Error if the listener does not speak TLS, or the certificates don't match their key.
 	 */
 	setTls(material: TlsMaterial): void;
 	/**
-	 * Accepts no more connections, lets running calls finish, answers for `lingerMs` what still comes,
-	 * closes each connection, and cuts what is left after `limitMs`. Resolves when there is no connection any more.
+	 * Accepts no more connections, serves new calls on open ones for `lingerMs`, lets running calls finish, closes
+	 * each connection, and destroys the remaining ones after `limitMs`. Resolves when all connections are closed.
 	 */
 	close(limitMs: number): Promise<void>;
 }
@@ -54,7 +54,7 @@ export interface Listener {
  *                       └ anything else ──────────────────────▶ HTTP/1.1 server ┘
  * ```
  *
- * A server may open several, each with a handler and limits of its own.
+ * A server may open several, each with its own handler and limits.
  *
  * @throws ListenError.
  */
@@ -69,7 +69,7 @@ class PortListener implements Listener {
 	readonly #http1;
 	readonly #http2: Http2Server;
 	readonly #tls: TlsServer | undefined;
-	/** Connections as they were accepted, below TLS. */
+	/** Accepted connections, below TLS. */
 	readonly #sockets = new Set<Socket>();
 	readonly #silent: SilentConnections;
 	readonly #http2Connections = new Set<Http2Connection>();
@@ -112,8 +112,8 @@ class PortListener implements Listener {
 				logger,
 				onConnection: (socket) => this.#detect(socket),
 			});
-		// The HTTP/1.1 server owns the port, since only a server that listens enforces its time
-		// limits. Its connections pass through here before they reach it.
+		// The HTTP/1.1 server owns the port, because only a listening server enforces its time limits. Its
+		// connections pass through `#accept` before they reach it.
 		const serveHttp1 = this.#http1.listeners("connection");
 		this.#http1.removeAllListeners("connection");
 		this.#http1.on("connection", (socket: Socket) => {
@@ -163,7 +163,7 @@ class PortListener implements Listener {
 
 	async close(limitMs: number): Promise<void> {
 		const { clock, limits, logger } = this.#options;
-		// Not that of the HTTP/1.1 server, which would also reset connections between two calls.
+		// Not the method of the HTTP/1.1 server, which would also reset idle connections.
 		const closed = new Promise<void>((resolve) =>
 			NetServer.prototype.close.call(this.#http1, () => resolve()),
 		);
@@ -177,7 +177,10 @@ class PortListener implements Listener {
 			this.#http1.closeIdleConnections();
 		});
 		const limit = clock.setTimer(limitMs, () => {
-			logger.warn({ connections: this.#sockets.size }, "cutting connections");
+			logger.warn(
+				{ connections: this.#sockets.size },
+				"closing connections that did not end in time",
+			);
 			for (const socket of [...this.#sockets]) {
 				socket.destroy();
 			}
@@ -185,7 +188,7 @@ class PortListener implements Listener {
 		await closed;
 		linger.cancel();
 		limit.cancel();
-		// What it checks its connections with ends only so; that it is closed already is no news.
+		// Stops the timer with which it checks its connections. It reports that it is closed already.
 		this.#http1.close(() => {});
 	}
 
@@ -203,7 +206,7 @@ class PortListener implements Listener {
 		}
 	}
 
-	/** @param socket in clear text, or the inside of TLS. */
+	/** @param socket in clear text, or decrypted. */
 	#detect(socket: Socket): void {
 		detectProtocol(socket, (protocol) => {
 			if (protocol === "http2") {
@@ -216,11 +219,11 @@ class PortListener implements Listener {
 
 	#serveHttp2(socket: Socket): void {
 		const { clock, limits } = this.#options;
-		// Unlike the HTTP/1.1 server, which made this socket, an HTTP/2 session does not end its
-		// side when the peer ends the other.
+		// Unlike the HTTP/1.1 server, which created this socket, an HTTP/2 session does not end its side when the
+		// peer ends the other.
 		socket.allowHalfOpen = false;
 		this.#http2.once("session", (session) => {
-			const connection = watchOver(session, clock, limits.idleMs, () => socket.destroy());
+			const connection = manageConnection(session, clock, limits.idleMs, () => socket.destroy());
 			this.#http2Connections.add(connection);
 			session.once("close", () => this.#http2Connections.delete(connection));
 			session.once("stream", () => this.#silent.headersArrived(socket));

@@ -1,17 +1,17 @@
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
-import { answerText, headersOf, pathOf, type RequestHandler } from "./request-handler.ts";
+import { headersOf, pathOf, type RequestHandler, sendText } from "./request-handler.ts";
 
-/** What `/metrics` answers. */
+/** Serves `/metrics`. */
 export interface MetricsEndpoint {
 	readonly contentType: string;
-	/** @throws ConnectError where the headers carry no token that may read metrics. */
+	/** @throws ConnectError if the headers contain no token with access to metrics. */
 	authorize(header: Headers): Promise<void>;
 	text(): Promise<string>;
 }
 
 /**
- * The paths that are plain HTTP. `/healthz`: the process answers. `/readyz`: it can do its work, or why not.
- * `/metrics`: what it measures. Any other path is answered 404 with the paths that there are.
+ * Serves the paths of plain HTTP. `/healthz`: the process is running. `/readyz`: the server is ready, or why it is not.
+ * `/metrics`: its measurements. Any other path gets 404, with a list of the paths that exist.
  */
 export function createPlainEndpoints(
 	router: ConnectRouter,
@@ -21,26 +21,26 @@ export function createPlainEndpoints(
 	const services = [...new Set(router.handlers.map((handler) => handler.service.typeName))].sort();
 	const directions = `Methods are at /<service>/<method>, over Connect, gRPC or gRPC-Web, of: ${services.join(", ")}. Plain HTTP: /healthz, /readyz${metrics === undefined ? "" : ", /metrics"}.`;
 	const notFound: RequestHandler = (request, response) =>
-		answerText(response, 404, `there is nothing at ${pathOf(request)}. ${directions}`);
+		sendText(response, 404, `not found: ${pathOf(request)}. ${directions}`);
 	return (request, response) => {
 		switch (pathOf(request)) {
 			case "/healthz":
-				answerText(response, 200, "ok");
+				sendText(response, 200, "ok");
 				break;
 			case "/readyz":
-				answerReadiness(response, problems());
+				sendReadiness(response, problems());
 				break;
 			case "/":
-				answerText(response, 200, `This is a Plinth server. ${directions}`);
+				sendText(response, 200, `This is a Plinth server. ${directions}`);
 				break;
 			case "/metrics":
 				if (metrics === undefined) {
 					notFound(request, response);
 					break;
 				}
-				answerMetrics(metrics, headersOf(request)).then(
-					(text) => answerText(response, 200, text, metrics.contentType),
-					(failure: unknown) => answerFailure(response, failure),
+				readMetrics(metrics, headersOf(request)).then(
+					(text) => sendText(response, 200, text, metrics.contentType),
+					(failure: unknown) => sendFailure(response, failure),
 				);
 				break;
 			default:
@@ -49,35 +49,32 @@ export function createPlainEndpoints(
 	};
 }
 
-function answerReadiness(
-	response: Parameters<RequestHandler>[1],
-	problems: readonly string[],
-): void {
+function sendReadiness(response: Parameters<RequestHandler>[1], problems: readonly string[]): void {
 	if (problems.length === 0) {
-		answerText(response, 200, "ready");
+		sendText(response, 200, "ready");
 	} else {
-		answerText(response, 503, ["not ready", ...problems].join("\n"));
+		sendText(response, 503, ["not ready", ...problems].join("\n"));
 	}
 }
 
-async function answerMetrics(metrics: MetricsEndpoint, header: Headers): Promise<string> {
+async function readMetrics(metrics: MetricsEndpoint, header: Headers): Promise<string> {
 	await metrics.authorize(header);
 	return metrics.text();
 }
 
-function answerFailure(response: Parameters<RequestHandler>[1], failure: unknown): void {
+function sendFailure(response: Parameters<RequestHandler>[1], failure: unknown): void {
 	const { code, rawMessage } = ConnectError.from(failure, Code.Internal);
 	switch (code) {
 		case Code.Unauthenticated:
-			answerText(response, 401, rawMessage);
+			sendText(response, 401, rawMessage);
 			break;
 		case Code.PermissionDenied:
-			answerText(response, 403, rawMessage);
+			sendText(response, 403, rawMessage);
 			break;
 		case Code.Unavailable:
-			answerText(response, 503, rawMessage);
+			sendText(response, 503, rawMessage);
 			break;
 		default:
-			answerText(response, 500, "internal error");
+			sendText(response, 500, "internal error");
 	}
 }

@@ -1,13 +1,13 @@
 import { Buffer } from "node:buffer";
 import type { Socket } from "node:net";
 
-/** What a client speaks, told by the first bytes that it sends. */
+/** The protocol of a client, detected by the first bytes that it sends. */
 export type Protocol = "http1" | "http2";
 
-/** What every HTTP/2 client sends first (RFC 9113, section 3.4). No HTTP/1.1 request begins so. */
+/** The first bytes of every HTTP/2 client (RFC 9113, section 3.4). No HTTP/1.1 request begins with them. */
 const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
 
-/** The protocol of a connection that began with `head`, or `undefined` where more bytes decide. */
+/** The protocol of a connection that began with `head`, or `undefined` if more bytes are needed. */
 export function protocolOf(head: Buffer): Protocol | undefined {
 	const length = Math.min(head.length, preface.length);
 	if (head.compare(preface, 0, length, 0, length) !== 0) {
@@ -17,8 +17,8 @@ export function protocolOf(head: Buffer): Protocol | undefined {
 }
 
 /**
- * Reads from a new connection until its protocol is clear, puts back what it read, and calls
- * `decided` once; never, where the connection ends before. Holds at most one chunk and 24 bytes.
+ * Reads from a new connection until its protocol is known, unshifts the bytes that it read, and calls `decided` once;
+ * never, if the connection ends before that. Buffers at most one chunk and 24 bytes.
  */
 export function detectProtocol(socket: Socket, decided: (protocol: Protocol) => void): void {
 	let head: Buffer = Buffer.alloc(0);

@@ -8,9 +8,9 @@ import {
 } from "@connectrpc/connect/protocol-connect";
 import { contentTypeRegExp as grpcType, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { contentTypeRegExp as grpcWebType } from "@connectrpc/connect/protocol-grpc-web";
-import { answerText, type RequestHandler } from "./request-handler.ts";
+import { type RequestHandler, sendText } from "./request-handler.ts";
 
-/** A call of Connect by GET, whose request is in the query. */
+/** A Connect call by GET, whose request is in the query. */
 const connectGet = /[?&]encoding=(?:json|proto)(?:&|$)/;
 
 /** Why a request is refused. */
@@ -26,16 +26,16 @@ const statuses: Readonly<Record<RequestRefusal["code"], number>> = {
 };
 
 /**
- * Refuses a request before anything reads it, in the form in which its client reads errors:
+ * Refuses a request before it is read, in the form in which its client expects errors:
  *
- * | client | status | the message is in |
+ * | client | status | location of the message |
  * | --- | --- | --- |
  * | Connect, unary | 403, 400 or 429 | a JSON body |
  * | Connect, streaming | 200 | the message that ends the stream |
  * | gRPC, gRPC-Web | 200 | `grpc-message`, among the headers |
- * | anything else | 403, 400 or 429 | a text |
+ * | anything else | 403, 400 or 429 | plain text |
  *
- * Clients of streaming Connect, gRPC and gRPC-Web take their errors from nowhere else.
+ * Clients of streaming Connect, gRPC and gRPC-Web read errors from nowhere else.
  */
 export function refuseRequest(
 	request: Parameters<RequestHandler>[0],
@@ -45,7 +45,7 @@ export function refuseRequest(
 	const error = new ConnectError(message, code);
 	const status = statuses[code];
 	const contentType = request.headers["content-type"] ?? "";
-	// What the client still sends is dropped.
+	// Drops the rest of the request.
 	request.resume();
 	response.setHeader("x-content-type-options", "nosniff");
 	if (grpcType.test(contentType) || grpcWebType.test(contentType)) {
@@ -59,13 +59,13 @@ export function refuseRequest(
 	const isGet = request.method === "GET" && connectGet.test(request.url ?? "");
 	const connect = isGet ? { stream: false } : connectType(contentType);
 	if (connect === undefined) {
-		answerText(response, status, message);
+		sendText(response, status, message);
 	} else if (connect.stream) {
 		const end = JSON.stringify(endStreamToJson(new Headers(), error, undefined));
 		response.setHeader("content-type", contentType);
 		response.end(encodeEnvelope(endStreamFlag, new TextEncoder().encode(end)));
 	} else {
 		const body = JSON.stringify(errorToJson(error, undefined));
-		answerText(response, status, body, "application/json");
+		sendText(response, status, body, "application/json");
 	}
 }

@@ -2,8 +2,8 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import type { RequestHandler } from "./request-handler.ts";
 
 /**
- * The body of a request, read as the reader asks for it. Ending the iteration leaves the request open: its
- * response is still to come, and over HTTP/1.1 others after it on the same connection.
+ * The body of a request, read on demand. The request stays open when the iteration ends, because its response follows
+ * and, over HTTP/1.1, further calls on the same connection.
  */
 export class RequestBody implements AsyncIterableIterator<Uint8Array> {
 	readonly #request: Parameters<RequestHandler>[0];
@@ -53,7 +53,7 @@ export class RequestBody implements AsyncIterableIterator<Uint8Array> {
 		return { done: true, value: undefined };
 	}
 
-	/** Stops reading. What is left of the request can be thrown away then. */
+	/** Stops reading, so that the rest of the request can be discarded. */
 	stop(): void {
 		const request = this.#request;
 		request.off("readable", this.#notify);
@@ -64,12 +64,12 @@ export class RequestBody implements AsyncIterableIterator<Uint8Array> {
 		}
 	}
 
-	/** Leaves what comes on the socket: reads wait until the body is resumed or fails. */
+	/** Leaves further bytes on the socket: reads wait until the body is resumed or fails. */
 	pause(): void {
 		this.#isPaused = true;
 	}
 
-	/** Reads on after a pause. */
+	/** Continues to read after a pause. */
 	resume(): void {
 		this.#isPaused = false;
 		this.#notify();
@@ -79,7 +79,7 @@ export class RequestBody implements AsyncIterableIterator<Uint8Array> {
 		return this.#isPaused;
 	}
 
-	/** Aborts when reads fail, with why. */
+	/** Aborts when reads fail, with the error as its reason. */
 	get failed(): AbortSignal {
 		this.#failed ??= new AbortController();
 		if (this.#failure !== undefined) {
@@ -88,7 +88,7 @@ export class RequestBody implements AsyncIterableIterator<Uint8Array> {
 		return this.#failed.signal;
 	}
 
-	/** Makes the pending read, and all further ones, fail. */
+	/** Makes the pending read and all further ones fail. */
 	fail(failure: ConnectError): void {
 		this.#failure ??= failure;
 		this.#failed?.abort(this.#failure);

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 
-/** Answers one HTTP request of either protocol. Must not throw. */
+/** Handles one HTTP request of either protocol. Must not throw. */
 export type RequestHandler = (
 	request: IncomingMessage | Http2ServerRequest,
 	response: ServerResponse | Http2ServerResponse,
@@ -23,8 +23,8 @@ export function headersOf(request: IncomingMessage | Http2ServerRequest): Header
 	return headers;
 }
 
-/** Answers text, and ends its last line where it does not. */
-export function answerText(
+/** Sends a response of text, whose last line is terminated if it is not. */
+export function sendText(
 	response: ServerResponse | Http2ServerResponse,
 	status: number,
 	text: string,

@@ -5,32 +5,32 @@ import type { Logger } from "@plinth/runtime";
 import type { MeteredRequest, RequestMeter } from "../decoding/request-meter.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Exchanges } from "./exchanges.ts";
-import { answerText, headersOf, pathOf, type RequestHandler } from "./request-handler.ts";
+import { headersOf, pathOf, type RequestHandler, sendText } from "./request-handler.ts";
 import { sendResponse } from "./send-response.ts";
 
-/** Serves a path in place of the router. */
+/** Serves a path instead of the router. */
 export type ExchangeHandler = (
 	exchange: Exchange,
 	request: Parameters<RequestHandler>[0],
 	response: Parameters<RequestHandler>[1],
 ) => void;
 
-/** What RPCs are served with. */
+/** Options of `createRpcHandler`. */
 export interface RpcHandlerOptions {
 	readonly router: ConnectRouter;
-	/** Answers requests to other paths than those of methods. */
+	/** Handles requests to paths that are not of methods. */
 	readonly fallback: RequestHandler;
 	readonly exchanges: Exchanges;
-	/** Paths of methods that are served in another way. */
+	/** Handlers of methods that the router does not serve, by path. */
 	readonly special?: ReadonlyMap<string, ExchangeHandler>;
 	readonly logger: Logger;
-	/** Bodies of requests pass through it. */
+	/** Meters the bodies of requests. */
 	readonly meter?: Pick<RequestMeter, "bodyOf" | "turnOf">;
 }
 
 /**
- * Serves the methods of a router. Unlike Connect's own adapter, it responds to a request that has no usable
- * authority instead of throwing, counts what waits for the client, and ends what waits for too long.
+ * Serves the methods of a router. Unlike Connect's own adapter, it responds to a request without a valid authority
+ * instead of throwing, counts unread response bytes, and ends calls whose client reads too slowly.
  */
 export function createRpcHandler(options: RpcHandlerOptions): RequestHandler {
 	const { router, fallback, exchanges, special, logger, meter } = options;
@@ -54,20 +54,20 @@ export function createRpcHandler(options: RpcHandlerOptions): RequestHandler {
 		}
 		const call = universalRequest(exchange, request, handler.method, meter);
 		if (call === undefined) {
-			answerText(response, 400, "the request needs a Host header that is a host name");
+			sendText(response, 400, "the request needs a Host header that is a host name");
 			exchange.wrote();
 			return;
 		}
 		handler(call)
-			.then((answer) =>
-				sendResponse(answer, exchange, response, meter && (() => meter.turnOf(call))),
+			.then((result) =>
+				sendResponse(result, exchange, response, meter && (() => meter.turnOf(call))),
 			)
 			.catch((failure: unknown) => {
 				const { code } = ConnectError.from(failure);
 				if (exchange.isClosed || code === Code.Aborted || code === Code.Canceled) {
-					logger.debug({ path, err: failure }, "a call ended before its response was taken");
+					logger.debug({ path, err: failure }, "a call ended before its response was read");
 				} else {
-					logger.warn({ path, err: failure }, "a call could not be answered");
+					logger.warn({ path, err: failure }, "the response of a call could not be sent");
 				}
 				exchange.destroy();
 			})
@@ -75,7 +75,7 @@ export function createRpcHandler(options: RpcHandlerOptions): RequestHandler {
 	};
 }
 
-/** The request as Connect takes it; `undefined` where it has no authority, or one that is malformed. */
+/** The request in the form that Connect handles; `undefined` if its authority is missing or malformed. */
 function universalRequest(
 	exchange: Exchange,
 	request: Parameters<RequestHandler>[0],
@@ -97,7 +97,7 @@ function universalRequest(
 	};
 }
 
-/** What Connect takes of a request's head; `undefined` where it has no authority, or one that is malformed. */
+/** The head of a request in the form that Connect handles; `undefined` if its authority is missing or malformed. */
 export function requestHead(
 	request: Parameters<RequestHandler>[0],
 ): Pick<UniversalServerRequest, "httpVersion" | "method" | "url" | "header"> | undefined {
@@ -114,7 +114,7 @@ export function requestHead(
 
 function urlOf(request: Parameters<RequestHandler>[0]): string | undefined {
 	const authority = "authority" in request ? request.authority : request.headers.host;
-	// Of HTTP/2 not the request's socket, which is made for each request that asks for it.
+	// For HTTP/2 not the request's socket, which is a proxy that is created on each access.
 	const transport = "stream" in request ? request.stream.session : request.socket;
 	const isEncrypted = transport !== undefined && "encrypted" in transport && transport.encrypted;
 	const scheme = isEncrypted === true ? "https" : "http";

@@ -5,11 +5,11 @@ import type { Exchange } from "./exchange.ts";
 import type { RequestHandler } from "./request-handler.ts";
 
 /**
- * Sends what a handler returned, as fast as the client takes it. Resolves when all was written and the
- * handler has returned; the client may not have taken it then.
+ * Sends the response of a handler as fast as the client reads it. Resolves when all of it was written and the handler
+ * has returned; the client may not have read all of it.
  *
- * @param takeTurn - called before more is asked of the handler after the client had to be waited for.
- * @throws ConnectError where the client goes away or the exchange is cut.
+ * @param takeTurn - called after a wait for the client, before more is read from the handler.
+ * @throws ConnectError if the client goes away or the exchange is ended.
  */
 export async function sendResponse(
 	{ status, header, body, trailer }: UniversalServerResponse,
@@ -43,7 +43,7 @@ export async function sendResponse(
 	exchange.end();
 }
 
-/** Tells the handler that nothing more is taken, and waits until it has returned. */
+/** Ends the handler with an error, and waits until it has returned. */
 async function endHandler(
 	chunks: AsyncIterator<Uint8Array> | undefined,
 	failure: unknown,
@@ -51,16 +51,16 @@ async function endHandler(
 	try {
 		await chunks?.throw?.(failure);
 	} catch {
-		// It rejects with what it was told.
+		// It rejects with the same error.
 	}
 	try {
 		await chunks?.return?.();
 	} catch {
-		// Likewise.
+		// The handler has ended, which is all that matters.
 	}
 }
 
-/** Sends the headers, unless they were sent. @throws ConnectError where the exchange is closed. */
+/** Sends the headers, unless they were sent. @throws ConnectError if the exchange is closed. */
 export function writeHead(
 	response: Parameters<RequestHandler>[1],
 	exchange: Exchange,
@@ -83,11 +83,11 @@ export function writeHead(
 
 /** Adds trailers to a response whose headers were sent. */
 function addTrailers(response: Parameters<RequestHandler>[1], trailers: OutgoingHttpHeaders): void {
-	// Over HTTP/1.1 it takes less, as numbers and lists are not among what Connect sets.
+	// Connect sets neither numbers nor lists, which HTTP/1.1 would not accept here.
 	response.addTrailers(trailers);
 }
 
-/** Headers as Node takes them. */
+/** Headers in the form that Node expects. */
 function nodeHeaders(headers: UniversalServerResponse["header"]): OutgoingHttpHeaders {
 	const result: OutgoingHttpHeaders = {};
 	if (headers !== undefined) {

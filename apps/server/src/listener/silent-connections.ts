@@ -2,15 +2,15 @@ import type { Socket } from "node:net";
 import type { Clock, Timer } from "@plinth/runtime";
 
 /**
- * Connections that have not sent complete headers yet: each is closed when that takes too long. They are
- * known by their ends, since what arrives within TLS arrives on another socket.
+ * Connections that have not sent complete headers yet. Each is closed when that takes too long. They are identified by
+ * their endpoints, because decrypted data arrives on another socket.
  */
 export class SilentConnections {
 	readonly #clock: Clock;
 	readonly #limitMs: number;
 	readonly #silent = new Map<string, { readonly socket: Socket; readonly timer: Timer }>();
 
-	/** @param limitMs - what they get, in milliseconds. */
+	/** @param limitMs - how long a connection may be silent, in milliseconds. */
 	constructor(clock: Clock, limitMs: number) {
 		this.#clock = clock;
 		this.#limitMs = limitMs;
@@ -18,21 +18,21 @@ export class SilentConnections {
 
 	/** A connection was accepted. */
 	add(socket: Socket): void {
-		const ends = endsOf(socket);
-		this.#silent.set(ends, {
+		const endpoints = endpointsOf(socket);
+		this.#silent.set(endpoints, {
 			socket,
 			timer: this.#clock.setTimer(this.#limitMs, () => socket.destroy()),
 		});
 		socket.once("close", () => {
-			if (this.#silent.get(ends)?.socket === socket) {
-				this.#remove(ends);
+			if (this.#silent.get(endpoints)?.socket === socket) {
+				this.#remove(endpoints);
 			}
 		});
 	}
 
-	/** Headers have arrived, on this socket or within it. */
+	/** Headers have arrived on this socket, or on the decrypted one. */
 	headersArrived(socket: Socket): void {
-		this.#remove(endsOf(socket));
+		this.#remove(endpointsOf(socket));
 	}
 
 	/** Closes all of them. */
@@ -42,13 +42,13 @@ export class SilentConnections {
 		}
 	}
 
-	#remove(ends: string): void {
-		this.#silent.get(ends)?.timer.cancel();
-		this.#silent.delete(ends);
+	#remove(endpoints: string): void {
+		this.#silent.get(endpoints)?.timer.cancel();
+		this.#silent.delete(endpoints);
 	}
 }
 
-/** Both ends of a connection, which no other open one has; the same below and within TLS. */
-function endsOf({ remoteAddress, remotePort, localAddress }: Socket): string {
+/** The endpoints of a connection, which are unique among open ones, and the same below and above TLS. */
+function endpointsOf({ remoteAddress, remotePort, localAddress }: Socket): string {
 	return `${remoteAddress} ${remotePort} ${localAddress}`;
 }

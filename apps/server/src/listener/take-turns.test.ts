@@ -10,7 +10,7 @@ import { openSession, post } from "../raw-calls.fixture.ts";
 import { Exchanges } from "./exchanges.ts";
 import { defaultListenerLimits } from "./limits.ts";
 import { openListener } from "./listener.ts";
-import { answerText, pathOf } from "./request-handler.ts";
+import { pathOf, sendText } from "./request-handler.ts";
 import { takeTurns } from "./take-turns.ts";
 
 const limits = defaultListenerLimits;
@@ -48,7 +48,7 @@ async function start({ isCrowded = false } = {}) {
 				begun.push(pathOf(request));
 				const { connection } = exchanges.begin("plain", request, response);
 				connection.caller = pathOf(request);
-				answerText(response, 200, "done");
+				sendText(response, 200, "done");
 			},
 		),
 	});

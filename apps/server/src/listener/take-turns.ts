@@ -7,20 +7,20 @@ import type { Connection } from "./connection.ts";
 import { type RequestRefusal, refuseRequest } from "./refuse-request.ts";
 import type { RequestHandler } from "./request-handler.ts";
 
-/** What requests take their turns with. */
+/** Options of `takeTurns`. */
 export interface TakeTurnsOptions {
 	readonly turns: Pick<EventLoopTurns, "run" | "isCrowded">;
 	readonly connectionOf: (...exchange: Parameters<RequestHandler>) => Connection;
-	/** Requests of one caller that may wait. */
+	/** How many requests of one caller may wait. */
 	readonly waitingPerCaller: number;
 	readonly clock: Clock;
-	/** Observes each request that is refused because too many wait. */
+	/** Called with each request that is refused because too many wait. */
 	readonly onRefused: () => void;
-	/** Observes each request that is answered here, before its response is written. */
+	/** Called with each request that gets its response here, before the response is written. */
 	readonly onResponse: RequestHandler;
 }
 
-/** Of how many callers as many requests as possible may wait. Each may keep up to 64 KiB of its body. */
+/** How many callers can have their maximum of waiting requests. Each request may buffer up to 64 KiB of its body. */
 const fullCallers = 2;
 
 /** How many requests of a connection may be refused in a second before it is closed. */
@@ -30,16 +30,16 @@ const healthPath = `/${Health.typeName}/`;
 
 const tooMany: RequestRefusal = {
 	code: Code.ResourceExhausted,
-	message: "too many requests wait for their turn: wait for some, and try again",
+	message: "too many requests are waiting for their turn: wait for some of them, and try again",
 };
 
 /**
- * Lets a request begin when it is its caller's turn. Nothing has been read yet that says who calls, so the
- * caller is the one whose calls were let in on the connection before. All connections without one are
- * one caller together, so that they take no more from the others by being many, and so are health checks.
+ * Starts a request when it is its caller's turn. The token has not been read yet, so the caller is the one whose calls
+ * were admitted on the connection before. All connections without one count as a single caller, so that they get no
+ * larger share by being many; so do all health checks.
  *
- * A request whose client has gone before its turn never begins. A connection whose requests keep being
- * refused is closed: its client does not wait for anything.
+ * A request whose client is gone before its turn never starts. A connection whose requests keep being refused is
+ * closed: its client does not wait for responses.
  */
 export function takeTurns(options: TakeTurnsOptions, next: RequestHandler): RequestHandler {
 	const { turns, connectionOf, waitingPerCaller, clock, onRefused, onResponse } = options;
@@ -54,14 +54,14 @@ export function takeTurns(options: TakeTurnsOptions, next: RequestHandler): Requ
 			}
 			onRefused();
 			if ("stream" in response) {
-				const refusals = connection.refusals.take(clock.monotonic());
+				const refusals = connection.refusals.add(clock.monotonic());
 				if (refusals > refusalsPerSecond) {
 					if (refusals === refusalsPerSecond + 1) {
 						closeLater(response.stream.session);
 					}
 					return;
 				}
-				// It says that nothing was done, so that clients try again by themselves.
+				// This code says that nothing was done, so that clients retry.
 				response.stream.close(constants.NGHTTP2_REFUSED_STREAM);
 			} else {
 				onResponse(request, response);
@@ -80,7 +80,7 @@ export function takeTurns(options: TakeTurnsOptions, next: RequestHandler): Requ
 	};
 }
 
-/** Not at once: Node aborts the process where a session is destroyed while it reads what it has received. */
+/** Not immediately: Node aborts the process if a session is destroyed while it reads received data. */
 function closeLater(session: Http2Session | undefined): void {
 	setImmediate(() => session?.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM));
 }

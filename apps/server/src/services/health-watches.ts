@@ -12,7 +12,7 @@ import {
 	Health,
 	type HealthCheckResponse_ServingStatus as Status,
 } from "../gen/grpc/health/v1/health_pb.ts";
-import type { Exchange, Place } from "../listener/exchange.ts";
+import type { Admission, Exchange } from "../listener/exchange.ts";
 import type { ListenerLimits } from "../listener/limits.ts";
 import type { RequestHandler } from "../listener/request-handler.ts";
 import { requestHead } from "../listener/rpc-handler.ts";
@@ -62,7 +62,7 @@ interface Watch {
  * them, up to its first message, and all streams share one poll of the status. There are limits of their own on
  * streams of a connection and in all. Deadlines of clients are left to the clients.
  */
-export class HealthWatches implements Place {
+export class HealthWatches implements Admission {
 	readonly path: string;
 	readonly #options: HealthWatchesOptions;
 	readonly #handler: UniversalHandler;

@@ -1,8 +1,8 @@
 import type { Interceptor } from "@connectrpc/connect";
 
 /**
- * Answers calls that are no streams with the reason of the signal when it aborts, also where their handlers
- * take no notice of theirs. What such a handler comes to is dropped.
+ * Ends unary calls with the reason of the signal when it aborts, even if their handlers ignore their own signals.
+ * The result of such a handler is dropped.
  */
 export function endCalls(signal: AbortSignal): Interceptor {
 	const running = new Set<() => void>();

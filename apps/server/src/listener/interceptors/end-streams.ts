@@ -1,8 +1,7 @@
 import type { Interceptor } from "@connectrpc/connect";
 
 /**
- * Ends streams with the reason of the signal when it aborts. Calls that are no streams are left to
- * finish.
+ * Ends streams with the reason of the signal when it aborts. Unary calls may finish.
  */
 export function endStreams(signal: AbortSignal): Interceptor {
 	return (next) => (request) =>

@@ -2,8 +2,8 @@ import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import type { Logger } from "@plinth/runtime";
 
 /**
- * Logs what a handler throws and only a bug explains: whatever is no ConnectError. The caller learns
- * no more than that it was an internal error.
+ * Logs errors of handlers that are not ConnectErrors, which only a bug explains. The caller receives Internal
+ * without details.
  */
 export function reportFaults(logger: Logger): Interceptor {
 	return (next) => async (request) => {

@@ -3,9 +3,9 @@ import { type Authorizer, operatorRead, type TypeLike } from "@plinth/resource";
 import { authenticateCall, enforce } from "@plinth/resource-service";
 
 /**
- * Lets through only who may read resources of the type: for services that tell about the server
- * itself, whose rights policies give as if what they tell were resources. They have no name: a rule for a
- * prefix of names does not open them.
+ * Admits only callers who may read resources of the type. It protects services that report on the server itself, to
+ * which policies grant access as if their reports were resources. The reports have no names, so a rule for a prefix
+ * of names does not grant access.
  */
 export function requireRead(authorizer: Authorizer, type: TypeLike): Interceptor {
 	return (next) => async (request) => {

@@ -7,12 +7,12 @@ type Response = Parameters<RequestHandler>[1];
 /** Headers that browsers may send: those of the protocols, tokens, and trace contexts. */
 const allowedHeaders = [...cors.allowedHeaders, "Authorization", "Traceparent", "Tracestate"];
 
-/** The longest that any browser keeps the answer to a preflight, in seconds. */
+/** The longest time that any browser caches the response to a preflight, in seconds. */
 const maxAgeSeconds = 7_200;
 
 const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
-/** Whether a browser asks by this request if it may send another one (Fetch standard, CORS preflight). */
+/** Whether a request is a CORS preflight (Fetch standard). */
 export function isPreflight(request: Request): boolean {
 	return (
 		request.method === "OPTIONS" && request.headers["access-control-request-method"] !== undefined
@@ -20,22 +20,24 @@ export function isPreflight(request: Request): boolean {
 }
 
 /**
- * Answers a preflight of an allowed origin: both methods of the protocols, and every header that the browser
- * asks about, so that services of modules may read headers of their own. Credentials are not allowed: tokens
- * are sent in a header, and nothing reads cookies.
+ * Responds to a preflight of an allowed origin. Allows both methods of the protocols, and every header that the
+ * browser requests, so that services of modules can read their own headers. Credentials are not allowed: tokens are
+ * sent in a header, and the server reads no cookies.
  */
-export function answerPreflight(request: Request, response: Response, origin: string): void {
+export function sendPreflightResponse(request: Request, response: Response, origin: string): void {
 	const { headers } = request;
-	const asked = String(headers["access-control-request-headers"] ?? "")
+	const requested = String(headers["access-control-request-headers"] ?? "")
 		.split(",")
 		.map((name) => name.trim())
 		.filter((name) => headerName.test(name));
-	const names = new Map([...allowedHeaders, ...asked].map((name) => [name.toLowerCase(), name]));
+	const names = new Map(
+		[...allowedHeaders, ...requested].map((name) => [name.toLowerCase(), name]),
+	);
 	response.setHeader("access-control-allow-origin", origin);
 	response.setHeader("access-control-allow-methods", cors.allowedMethods.join(", "));
 	response.setHeader("access-control-allow-headers", [...names.values()].join(", "));
 	response.setHeader("access-control-max-age", String(maxAgeSeconds));
-	// A page from the internet that calls a server of a private network: its origin was allowed by name.
+	// A public page calls a server in a private network: its origin was allowed explicitly.
 	if (headers["access-control-request-private-network"] === "true") {
 		response.setHeader("access-control-allow-private-network", "true");
 	}
@@ -47,7 +49,7 @@ export function answerPreflight(request: Request, response: Response, origin: st
 	response.end();
 }
 
-/** Lets a page of an allowed origin read the response to come, errors and their details included. */
+/** Allows a page of an allowed origin to read the response, including errors and their details. */
 export function exposeTo(response: Response, origin: string): void {
 	response.setHeader("access-control-allow-origin", origin);
 	response.setHeader("access-control-expose-headers", exposedHeaders);

@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 
-/** A host as a Host header or an `:authority` names it, in lower case. */
+/** The host in a Host header or an `:authority`, in lower case. */
 export type Host =
 	| { readonly kind: "address"; readonly name: string; readonly port: string }
 	/** Without a trailing dot. */
@@ -9,11 +9,11 @@ export type Host =
 const pattern = /^(?:\[(?<v6>[0-9a-f:.]+)\]|(?<name>[a-z0-9._-]+))(?::(?<port>\d{1,5}))?$/;
 
 /**
- * Parses the value of a Host header. Returns `undefined` where it is malformed: with userinfo, a path, a
- * scheme, or characters that no host name has.
+ * Parses the value of a Host header. Returns `undefined` if it is malformed: it contains userinfo, a path, a scheme, or
+ * characters that no host name has.
  *
- * Only what the WHATWG URL standard serializes an address to counts as one. Browsers normalize `0x7f.1` and
- * `127.1` before they send them; from anything else they are names, which somebody's DNS may resolve.
+ * Only the form to which the WHATWG URL standard serializes an address counts as an address. Browsers normalize
+ * `0x7f.1` and `127.1` before they send them; from other clients they are names, which a DNS server may resolve.
  */
 export function parseHost(value: string): Host | undefined {
 	const groups = pattern.exec(value.toLowerCase())?.groups;
@@ -37,16 +37,16 @@ export function parseHost(value: string): Host | undefined {
 }
 
 /**
- * Whether a name, in lower case and without a trailing dot, always stands for this machine: browsers and
- * resolvers do not look such names up (RFC 6761, section 6.3).
+ * Whether a name, in lower case and without a trailing dot, always means this machine: browsers and resolvers do not
+ * look such names up (RFC 6761, section 6.3).
  */
 export function isLoopbackName(name: string): boolean {
 	return name === "localhost" || name.endsWith(".localhost");
 }
 
 /**
- * The name in the form in which hosts are compared, or `undefined` where it is not a plain host name: with a
- * port, a scheme or a wildcard.
+ * The name in the form in which hosts are compared, or `undefined` if it is not a plain host name: it has a port, a
+ * scheme or a wildcard.
  */
 export function parseHostName(value: string): string | undefined {
 	const host = parseHost(value);
@@ -54,8 +54,8 @@ export function parseHostName(value: string): string | undefined {
 }
 
 /**
- * A web origin, as `https://console.example:8443`, in the form that browsers send. Returns `undefined` where
- * the value is anything else, `*` and `null` included: every sandboxed page has the origin `null`.
+ * A web origin, such as `https://console.example:8443`, in the form that browsers send. Returns `undefined` if the
+ * value is anything else, including `*` and `null`: every sandboxed page has the origin `null`.
  */
 export function parseOrigin(value: string): string | undefined {
 	if (!/^https?:\/\//i.test(value) || !URL.canParse(value)) {
@@ -66,10 +66,10 @@ export function parseOrigin(value: string): string | undefined {
 	return rest === "" && pathname === "/" && !origin.includes("*") ? origin : undefined;
 }
 
-/** What is wrong with a value that `parseHostName` does not accept. */
+/** The problem of a value that `parseHostName` does not accept. */
 export const hostForm =
 	"is not a host name such as plinth.example, without a scheme, port or wildcard";
 
-/** What is wrong with a value that `parseOrigin` does not accept. */
+/** The problem of a value that `parseOrigin` does not accept. */
 export const originForm =
 	"is not an http or https origin such as https://console.example, with an optional port and no path; * and null are not accepted";

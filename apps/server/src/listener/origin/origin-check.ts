@@ -1,42 +1,42 @@
 import { Code } from "@connectrpc/connect";
 import { type RequestRefusal, refuseRequest } from "../refuse-request.ts";
 import type { RequestHandler } from "../request-handler.ts";
-import { answerPreflight, exposeTo, isPreflight } from "./cors.ts";
+import { exposeTo, isPreflight, sendPreflightResponse } from "./cors.ts";
 import { type Host, isLoopbackName, parseHost } from "./host-header.ts";
 
 type Request = Parameters<RequestHandler>[0];
 
-/** Why a request was refused before it began, for metrics: `waiting`, where too many wait for their turn. */
+/** Why a request was refused before it began, for metrics. `waiting`: too many requests wait for their turn. */
 export type RefusedFor = "host" | "origin" | "waiting";
 
-/** Which hosts and origins a listener accepts. */
+/** The hosts and origins that a listener accepts. */
 export interface OriginPolicy {
-	/** What the listener speaks. */
+	/** The scheme of the listener. */
 	readonly scheme: "http" | "https";
 	/**
-	 * Names that are accepted as Host besides loopback names and IP addresses, in lower case; absent, any is.
+	 * Names that are accepted as Host, in lower case, in addition to loopback names and IP addresses. If absent, all are.
 	 */
 	readonly allowedHosts?: ReadonlySet<string>;
-	/** Origins besides the listener's own, as `parseOrigin` returns them. */
+	/** Origins in addition to the listener's own, as returned by `parseOrigin`. */
 	readonly allowedOrigins: ReadonlySet<string>;
-	/** Observes each refusal. */
+	/** Called with each refusal. */
 	readonly onRefused?: (reason: RefusedFor) => void;
-	/** Observes each request that is answered here, before its response is written. */
+	/** Called with each request that gets its response here, before the response is written. */
 	readonly onResponse?: RequestHandler;
 }
 
 /**
- * Keeps web pages out that nobody let in. Browsers send requests on behalf of any page to any address, this
- * machine's own included, and two headers tell such requests from those of programs:
+ * Refuses requests of web pages that are not allowed. Browsers send requests on behalf of any page to any address,
+ * including this machine, and two headers distinguish such requests from those of programs:
  *
- * - `Host` is the name that the browser looked up. A page at `http://evil.example:7575` whose name now
- *   resolves to 127.0.0.1 is same-origin with this server, to the browser; its requests carry
- *   `Host: evil.example:7575`. An IP address in Host was never looked up.
- * - `Origin` is where the page comes from. A browser sends it with every request that is not a GET or HEAD,
- *   and with cross-origin reads that the page wants to see.
+ * - `Host` is the name that the browser looked up. A page at `http://evil.example:7575` whose name now resolves to
+ *   127.0.0.1 is same-origin with this server for the browser, and its requests have `Host: evil.example:7575`. An IP
+ *   address in Host was never looked up.
+ * - `Origin` is the origin of the page. A browser sends it with every request that is not a GET or HEAD, and with
+ *   cross-origin reads whose response the page can see.
  *
- * Both are checked before anything of the request is read, on all paths. GETs without Origin, as of an image
- * element, are told by `Sec-Fetch-Site`, where browsers send it; following a link is left alone.
+ * Both are checked on all paths, before the request is read. GETs without Origin, such as those of an image element,
+ * are recognized by `Sec-Fetch-Site`, if the browser sends it; following a link is allowed.
  *
  * Requests without a Host header, which HTTP/1.0 allows, pass: no browser sends them.
  */
@@ -45,7 +45,7 @@ export function checkOrigin(policy: OriginPolicy, next: RequestHandler): Request
 	const isCors = allowedOrigins.size > 0;
 	return (request, response) => {
 		if (isCors) {
-			// Also without an Origin: a cache must not answer one origin with what another one got.
+			// Also without an Origin: a cache must not serve one origin the response for another.
 			response.setHeader("vary", "Origin");
 		}
 		const host = hostOf(request);
@@ -71,7 +71,7 @@ export function checkOrigin(policy: OriginPolicy, next: RequestHandler): Request
 		if (allowedOrigins.has(origin)) {
 			if (isPreflight(request)) {
 				policy.onResponse?.(request, response);
-				answerPreflight(request, response, origin);
+				sendPreflightResponse(request, response, origin);
 			} else {
 				exposeTo(response, origin);
 				next(request, response);
@@ -99,10 +99,10 @@ const crossSite: RequestRefusal = {
 
 /**
  * The host that a request names. Several Host headers are malformed (RFC 9112, section 3.2), and so is an
- * `:authority` that differs from Host (RFC 9113, section 8.3.1): others might act on the other one.
+ * `:authority` that differs from Host (RFC 9113, section 8.3.1): a proxy might use the other one.
  */
 function hostOf(request: Request): Host | "malformed" | undefined {
-	// Only here are several headers of one name still told apart.
+	// Only the raw headers contain repeated headers separately.
 	const { rawHeaders } = request;
 	let host: string | undefined;
 	let authority: string | undefined;
@@ -152,7 +152,7 @@ function refusedOrigin(origin: string): RequestRefusal {
 	};
 }
 
-/** Whether an origin is that of the host which the request was sent to. */
+/** Whether an origin is that of the host to which the request was sent. */
 function isOwn(origin: string, scheme: "http" | "https", host: Host | undefined): boolean {
 	if (host === undefined) {
 		return false;
@@ -164,7 +164,7 @@ function isOwn(origin: string, scheme: "http" | "https", host: Host | undefined)
 	);
 }
 
-/** Whether a browser says that a page of another site caused a request, other than by following a link. */
+/** Whether a page of another site caused a request other than by following a link, according to the browser. */
 function isCrossSiteRead({ headers }: Request): boolean {
 	const site = headers["sec-fetch-site"];
 	return (
@@ -172,7 +172,7 @@ function isCrossSiteRead({ headers }: Request): boolean {
 	);
 }
 
-/** Enough of a value to recognize it. */
+/** The beginning of a value, enough to recognize it. */
 function shortened(value: string): string {
 	return value.length <= 100 ? value : `${value.slice(0, 100)}…`;
 }
