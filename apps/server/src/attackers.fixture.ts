@@ -31,7 +31,7 @@ export async function attack(options: AttackOptions): Promise<Outcome> {
 	return Object.assign({}, ...outcomes);
 }
 
-/** One process would be busy with its connections, and the other attacks would wait for it. */
+/** In a single process, connections would delay the other attacks. */
 const attackers = [
 	["healthWatches", "unreadLists", "unreadWatches", "slowHeaders"],
 	["heldPages", "unfinishedBodies", "unfinishedMessages", "manyFields"],

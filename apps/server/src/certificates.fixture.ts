@@ -69,7 +69,7 @@ export async function createAuthority(name = "Test authority"): Promise<Authorit
 	};
 }
 
-/** Writes files into a folder of the test's own. Answers their paths. */
+/** Writes files to a directory of the test. Returns their paths. */
 export function filesOf<Names extends string>(
 	contents: Readonly<Record<Names, string>>,
 ): Readonly<Record<Names, string>> {

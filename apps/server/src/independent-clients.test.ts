@@ -73,8 +73,8 @@ describe("@grpc/grpc-js", () => {
 					codec(input).serialize,
 					(bytes) => codec(output).deserialize(bytes),
 					message,
-					(error: ServiceError | null, answer?: MessageShape<O>) =>
-						answer === undefined ? reject(error) : resolve(answer),
+					(error: ServiceError | null, response?: MessageShape<O>) =>
+						response === undefined ? reject(error) : resolve(response),
 				);
 			});
 		return { server, client, unary };
@@ -89,10 +89,10 @@ describe("@grpc/grpc-js", () => {
 				codec(ServerReflectionRequestSchema).serialize,
 				codec(ServerReflectionResponseSchema).deserialize,
 			);
-			const answers = stream[Symbol.asyncIterator]();
+			const responses = stream[Symbol.asyncIterator]();
 			const ask = async (messageRequest: ServerReflectionRequest["messageRequest"]) => {
 				stream.write({ messageRequest });
-				const { value } = await answers.next();
+				const { value } = await responses.next();
 				return value.messageResponse;
 			};
 			const listed = await ask({ case: "listServices", value: "" });
@@ -277,7 +277,7 @@ describe("a Prometheus parser", () => {
 		const type = { group: "music", groupVersion: "v1", kind: "Artist" };
 		await call("Write", { resource: { id: { name: "miles", type } } });
 		await call("Read", { id: { name: "nobody", type } });
-		const given = new AbortController();
+		const controller = new AbortController();
 		const watch = await fetch(`${server.address}${service}/WatchList`, {
 			method: "POST",
 			headers: { "content-type": "application/connect+json" },
@@ -285,7 +285,7 @@ describe("a Prometheus parser", () => {
 				Buffer.from([0, 0, 0, 0, JSON.stringify({ type }).length]),
 				Buffer.from(JSON.stringify({ type })),
 			]),
-			signal: given.signal,
+			signal: controller.signal,
 		});
 		await watch.body?.getReader().read();
 
@@ -330,6 +330,6 @@ describe("a Prometheus parser", () => {
 				"plinth_process_memory_bytes",
 			]),
 		);
-		given.abort();
+		controller.abort();
 	});
 });

@@ -29,7 +29,7 @@ async function failure(call: Promise<unknown>): Promise<unknown> {
 }
 
 describe("plinth-server, started", () => {
-	itWith("curl")("says where it listens, and the next thing to try, which works", async () => {
+	itWith("curl")("prints its address, and a first call that works", async () => {
 		const server = new ServerProcess(...inMemory, ...music);
 		const address = await server.listening();
 		expect(server.stdout).toContain(`Plinth listens on ${address}`);
@@ -39,7 +39,7 @@ describe("plinth-server, started", () => {
 		expect(JSON.parse(stdout)).toMatchObject({ resources: [{ id: { name: "default" } }] });
 	});
 
-	it("tells what its flags are", async () => {
+	it("lists its flags", async () => {
 		const { code, stdout } = await new ServerProcess("--help").ended;
 		expect(code).toBe(0);
 		expect(stdout).toContain("--listen <host:port>");
@@ -49,14 +49,14 @@ describe("plinth-server, started", () => {
 		[["--prot", "1"], 2, "unknown flag --prot"],
 		[["--module", "./nowhere.ts"], 1, "module ./nowhere.ts: no such file"],
 		[[...inMemory, ...music, ...music], 1, "two modules are named music"],
-	])("with %j stops at once and names what is wrong", async (args, expected, message) => {
+	])("with %j exits immediately and names the problem", async (args, expected, message) => {
 		const { code, stdout, stderr } = await new ServerProcess(...args).ended;
 		expect({ code, stdout }).toEqual({ code: expected, stdout: "" });
 		expect(stderr).toContain(`plinth-server: ${message}`);
 		expect(stderr).not.toContain("    at ");
 	});
 
-	it("on a port that is taken stops and says so", async () => {
+	it("on a port that is in use exits with an error", async () => {
 		const address = await new ServerProcess(...inMemory).listening();
 		const listen = ["--listen", new URL(address).host];
 		const { code, stderr } = await new ServerProcess("--storage", "memory", ...listen).ended;
@@ -87,19 +87,19 @@ describe("plinth-server, stopped", () => {
 		},
 	);
 
-	it("by two signals exits at once", async () => {
+	it("by two signals exits immediately", async () => {
 		const server = new ServerProcess(...inMemory, "--module", stuckModuleFile);
 		const transport = createGrpcTransport({ baseUrl: await server.listening() });
 		// Connect's client may wait for ever for a server that is gone after its GOAWAY.
-		const given = new AbortController();
+		const controller = new AbortController();
 		const client = createClient(JukeboxService, transport);
-		const play = failure(client.play({ song: "so what" }, { signal: given.signal }));
+		const play = failure(client.play({ song: "so what" }, { signal: controller.signal }));
 		await server.logs(/playing/);
 		server.kill("SIGTERM");
 		await server.logs(/SIGTERM: stopping/);
 		server.kill("SIGTERM");
 		expect(await server.ended).toMatchObject({ code: 1, signal: null });
-		given.abort();
+		controller.abort();
 		await play;
 	});
 });
@@ -173,10 +173,10 @@ describe("plinth-server with its data in a folder", () => {
 			createGrpcTransport({ baseUrl: await first.listening() }),
 		);
 		await client.write({ resource: artist("miles") });
-		const busy = await new ServerProcess("backup", copy, "--data-dir", join(folder, "data")).ended;
-		expect(busy.code).toBe(1);
-		expect(busy.stderr).toContain("To back up a running server, use plinth backup <file>");
-		expect(busy.stderr).not.toContain("    at ");
+		const inUse = await new ServerProcess("backup", copy, "--data-dir", join(folder, "data")).ended;
+		expect(inUse.code).toBe(1);
+		expect(inUse.stderr).toContain("To back up a running server, use plinth backup <file>");
+		expect(inUse.stderr).not.toContain("    at ");
 		first.kill("SIGTERM");
 		await first.ended;
 		const backup = await new ServerProcess("backup", copy, "--data-dir", join(folder, "data"))

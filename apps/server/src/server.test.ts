@@ -259,7 +259,7 @@ describe("a start", () => {
 		expect(() => second.address).toThrow("the server is not started");
 	});
 
-	it("gives whoever embeds it a client that copies", async () => {
+	it("gives programs that embed it a client that clones", async () => {
 		const server = await startServer({ modules: [musicModule()] });
 		const resource = artist("miles");
 		await server.client.write({ resource });

@@ -123,7 +123,7 @@ describe("a backup of a server that runs", () => {
 		expect(await readdir(directory)).not.toContain("plinth.backups");
 	});
 
-	it("is not there where nothing is stored: the answer says what to do", async () => {
+	it("is refused for a storage in memory: the error says what to do", async () => {
 		const server = await startServer();
 		const client = createClient(
 			BackupService,
@@ -226,7 +226,7 @@ describe("the stream of a backup", () => {
 		expect(seen).toEqual({ read: 4, released: false });
 	});
 
-	it("lets go of the file where the client takes nothing for a minute", async () => {
+	it("deletes the file if the client reads nothing for a minute", async () => {
 		const { parts, seen, clock, released } = served();
 		await parts.next();
 		await parts.next();
@@ -239,7 +239,7 @@ describe("the stream of a backup", () => {
 		await expect(parts.next()).rejects.toMatchObject({ code: Code.DeadlineExceeded });
 	});
 
-	it("lets go of the file where the call ends, though nobody reads on", async () => {
+	it("deletes the file if the call ends, even though nobody continues to read", async () => {
 		const { parts, call, released } = served();
 		await parts.next();
 		call.abort();

@@ -75,7 +75,7 @@ describe("what is configured", () => {
 		);
 	});
 
-	it("may be nothing: an empty file, empty variables, and variables of others", () => {
+	it("ignores an empty file, empty variables, and variables of other programs", () => {
 		expect(
 			configured(["--config", file("# nothing yet\n")], {
 				PLINTH_LISTEN: "",
@@ -125,7 +125,7 @@ describe("a file that is wrong stops the start with the line", () => {
 		expect(() => configured(["--config", file(content)])).toThrow(message);
 	});
 
-	it("and with its name where there is none", () => {
+	it("and with its name if it does not exist", () => {
 		expect(() => configured(["--config", "nowhere.yaml"])).toThrow("nowhere.yaml: no such file");
 	});
 });

@@ -1,10 +1,10 @@
 import type { Clock, Timer } from "@plinth/runtime";
 import type { Rate } from "../limits/rate-limiter.ts";
 
-/** What reading once takes in, more or less: how many wait no longer is reckoned by it. */
+/** The usual number of bytes per read, which determines how many waiting readers may continue. */
 const usualChunk = 64 * 1024;
 
-/** As often as this, those who wait are let go on. */
+/** The shortest interval at which waiting readers may continue. */
 const leastWaitMs = 5;
 
 interface Reader {
@@ -12,7 +12,7 @@ interface Reader {
 }
 
 interface Bucket {
-	/** What may be read as of `atMs`; below zero, what was read too much. */
+	/** The bytes that could be read at `atMs`; negative after too many were read. */
 	bytes: number;
 	atMs: number;
 	readonly waiting: Set<Reader>;
@@ -20,16 +20,16 @@ interface Bucket {
 }
 
 /**
- * Limits the bytes per second that are read for each key: what comes too early is read later, and waits
- * on its socket until then. A token bucket per key may be overdrawn by what is read at once, and nothing
- * is read for the key until it is above zero again. Those who wait go on in their order.
+ * Limits the bytes per second that are read for each key: excess bytes wait on their socket and are read later. A token
+ * bucket per key may be overdrawn by one read, and nothing is read for the key until the bucket is above zero again.
+ * Waiting readers continue in their order.
  *
- * A bucket that is full again is forgotten.
+ * A full bucket is forgotten.
  */
 export class BytePacer {
 	readonly #rate: Rate;
 	readonly #clock: Clock;
-	/** The one that was used last at the end. */
+	/** The most recently used last. */
 	readonly #buckets = new Map<string, Bucket>();
 
 	constructor(rate: Rate, clock: Clock) {
@@ -37,12 +37,12 @@ export class BytePacer {
 		this.#clock = clock;
 	}
 
-	/** How many keys it knows. */
+	/** The number of known keys. */
 	get size(): number {
 		return this.#buckets.size;
 	}
 
-	/** How many wait. */
+	/** The number of waiting readers. */
 	get waiting(): number {
 		let waiting = 0;
 		for (const bucket of this.#buckets.values()) {
@@ -51,7 +51,7 @@ export class BytePacer {
 		return waiting;
 	}
 
-	/** Whether something may be read for the key at once. */
+	/** Whether bytes may be read for the key now. */
 	isOpen(key: string): boolean {
 		const bucket = this.#buckets.get(key);
 		if (bucket === undefined) {
@@ -61,7 +61,7 @@ export class BytePacer {
 		return bucket.bytes > 0 && bucket.waiting.size === 0;
 	}
 
-	/** Resolves when more may be read for the key, or the signal aborts; `undefined` if it may be now. */
+	/** Resolves when bytes may be read for the key, or the signal aborts; returns `undefined` if they may be read now. */
 	admit(key: string, signal: AbortSignal): Promise<void> | undefined {
 		const bucket = this.#buckets.get(key);
 		if (bucket === undefined || signal.aborted || this.isOpen(key)) {
@@ -103,7 +103,7 @@ export class BytePacer {
 		bucket.atMs = nowMs;
 	}
 
-	/** Lets those go on who may, as soon as there is something for them. */
+	/** Lets waiting readers continue as soon as the bucket allows it. */
 	#wake(bucket: Bucket): void {
 		if (bucket.timer !== undefined) {
 			return;
@@ -127,7 +127,7 @@ export class BytePacer {
 		});
 	}
 
-	/** Looks at two of the oldest: with one added per charge at most, all get their turn. */
+	/** Checks the two oldest: since each charge adds at most one, all buckets are eventually checked. */
 	#forgetFull(): void {
 		let looked = 0;
 		for (const [key, bucket] of this.#buckets) {

@@ -1,30 +1,29 @@
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { Layout, type MessagePlan, type MessagePlans } from "./message-plan.ts";
 
-/** The decoder's own limit on nested messages: it fails where the scan stops. */
+/** The decoder's limit on nested messages: it fails where the scan stops. */
 const deepestNesting = 100;
 
-/** No name of a message is longer, so that looking one up costs little. */
+/** The limit on the length of a type URL, which bounds the cost of a lookup. */
 const longestTypeUrl = 1_024;
 
 /**
  * Counts the records of a message in binary form, without decoding it, up to one more than `limit`:
  *
- * - a field counts one, a repeated field one per element, a message one and what is in it;
- * - a map entry counts as a message with a key and a value, which the decoder makes up where they are missing;
- * - a packed field counts by its bytes: one per 1, 4 or 8, the least that an element takes;
- * - an Any of a known type counts as a message and what is in its value, at any depth;
+ * - a field counts one, a repeated field one per element, a message one plus its contents;
+ * - a map entry counts as a message with a key and a value, which the decoder adds if they are missing;
+ * - a packed field counts one per 1, 4 or 8 bytes, the minimum size of an element;
+ * - an Any of a known type counts as a message plus the contents of its value, at any depth;
  * - an unknown field counts one, and so does each record in an unknown group.
  *
- * Invariant: the scan reads every byte as the decoder does, which goes by a field's descriptor and not by
- * the wire type in its tag, does not hold the length of a message against that of its parent, and lets the
- * last element of a packed field run past its end. Otherwise bytes that one takes for a string would be
- * fields to the other. Where bytes are malformed the decoder fails at the same place: what was counted
- * before is what it has decoded by then.
+ * Invariant: the scan reads every byte as the decoder does. The decoder follows a field's descriptor and not the wire
+ * type in its tag, does not compare the length of a message with that of its parent, and allows the last element of a
+ * packed field to exceed its end. If the two differed, bytes that are a string for one could be fields for the other.
+ * On malformed bytes, the decoder fails at the same position: the count is the number of fields that it has decoded.
  *
- * The decoder merges a second record of a field into the first, which can give the value of one Any the
- * type of another. In a message where that happens to a field with an Any in it, values of Any count by
- * their bytes besides: no value has more fields than bytes.
+ * The decoder merges a second record of a field into the first, which can combine the value of one Any with the type
+ * of another. If that happens to a field that contains an Any, the bytes of Any values are counted as well: no value
+ * has more fields than bytes.
  */
 export function countBinaryFields(
 	plans: MessagePlans,
@@ -42,7 +41,7 @@ class BinaryScan {
 	/** Bytes in values of Any. */
 	#anyBytes = 0;
 	#merges = false;
-	/** What is to be scanned yet: a message each. */
+	/** The messages that remain to be scanned. */
 	readonly #pendingPlans: MessagePlan[] = [];
 	readonly #pendingBytes: Uint8Array[] = [];
 
@@ -63,7 +62,7 @@ class BinaryScan {
 			try {
 				this.#scan(nextPlan, next, new BinaryReader(next));
 			} catch {
-				// Malformed: the decoder fails here, too.
+				// Malformed: the decoder fails here as well.
 			}
 		}
 	}
@@ -72,13 +71,13 @@ class BinaryScan {
 		return this.#fields + (this.#merges ? this.#anyBytes : 0);
 	}
 
-	/** @throws Error where the bytes are malformed. */
+	/** @throws Error if the bytes are malformed. */
 	#scan(root: MessagePlan, bytes: Uint8Array, reader: BinaryReader): void {
 		if (root.isAny) {
 			this.#scanAny(bytes, reader, reader.len);
 			return;
 		}
-		// The message that is being read, and those around it on stacks. The end of a group is its tag.
+		// The current message, with the enclosing ones on stacks. A group ends with a tag.
 		let plan = root;
 		let end = reader.len;
 		let group = 0;
@@ -170,7 +169,7 @@ class BinaryScan {
 		}
 	}
 
-	/** Reads an Any, of which the last type and the last value hold, and keeps its value for later. */
+	/** Reads an Any, whose last type and last value apply, and keeps its value to be scanned later. */
 	#scanAny(bytes: Uint8Array, reader: BinaryReader, end: number): void {
 		let type: Uint8Array | undefined;
 		let value: Uint8Array | undefined;
@@ -219,7 +218,7 @@ class BinaryScan {
 			const inner: WireType = tag & 7;
 			if (inner === WireType.EndGroup) {
 				if (groups.pop() !== tag >>> 3) {
-					throw new Error("the end of another group");
+					throw new Error("mismatched end of a group");
 				}
 				continue;
 			}
@@ -253,11 +252,11 @@ class BinaryScan {
 
 const utf8 = new TextDecoder();
 
-/** What was seen in a map entry. An entry has one field that merges at most, which is marked by bit 0. */
+/** The fields that were seen in a map entry. An entry has at most one field that merges, marked by bit 0. */
 const keySeen = 2;
 const valueSeen = 4;
 
-/** How many of key and value an entry does not have. */
+/** How many of key and value are missing in an entry. */
 function missingIn(seen: number): number {
 	return ((seen & keySeen) === 0 ? 1 : 0) + ((seen & valueSeen) === 0 ? 1 : 0);
 }
@@ -276,7 +275,7 @@ function skipBytes(reader: BinaryReader): number {
 	return length;
 }
 
-/** Skips up to a byte without continuation bit. The decoder refuses more than 10, and the rest with it. */
+/** Skips bytes up to one without a continuation bit. The decoder refuses a varint of more than 10, and the message. */
 function skipVarint(bytes: Uint8Array, reader: BinaryReader): void {
 	let { pos } = reader;
 	while (((bytes[pos++] ?? 0) & 0x80) !== 0) {}

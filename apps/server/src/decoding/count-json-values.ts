@@ -8,25 +8,25 @@ const closeBracket = 0x5d;
 const openBrace = 0x7b;
 const closeBrace = 0x7d;
 
-/** No number that a message can hold has this many digits. */
+/** No number in a message has this many digits. */
 const longestNumber = 1_024;
 
 /**
  * Counts the values in JSON text, without parsing it, up to one more than `limit`: each member of an
  * object and each element of an array counts one.
  *
- * Two kinds of string cost more to decode than their length suggests. A run of digits that is longer than
- * any number counts one per digit, because parsing it as a 64-bit integer takes more than linear time. With
- * `fieldMasks`, a comma counts one, because a field mask is a list of paths in one string.
+ * Two kinds of strings cost more to decode than their length suggests. A run of digits that is longer than any number
+ * counts one per digit, because parsing it as a 64-bit integer takes more than linear time. With `fieldMasks`, a comma
+ * counts one, because a field mask is a list of paths in one string.
  *
- * Goes over the bytes once, whatever they are; nesting takes no memory.
+ * Scans any bytes in a single pass; nesting uses no memory.
  */
 export function countJsonValues(bytes: Uint8Array, limit: number, fieldMasks: boolean): number {
 	const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 	const strings = new Strings(text);
 	const { length } = text;
 	let values = 0;
-	// Whether an object or array was opened and nothing has been in it so far.
+	// Whether an object or array was opened, and is empty so far.
 	let opened = false;
 	for (let at = 0; at < length && values <= limit; at += 1) {
 		const byte = text[at] ?? 0;
@@ -59,20 +59,20 @@ export function countJsonValues(bytes: Uint8Array, limit: number, fieldMasks: bo
 	return Math.min(values, limit + 1);
 }
 
-/** So much of a string is searched byte by byte; native search pays after that. */
+/** The part of a string that is searched byte by byte; native search is faster after that. */
 const shortString = 32;
 
-/** Finds the ends of strings. No byte is searched twice for the same, so that all of it is linear. */
+/** Finds the ends of strings in linear time: no byte is searched twice for the same character. */
 class Strings {
 	readonly #text: Buffer;
-	/** The next backslash at or after a place that was searched before. */
+	/** The next backslash after the last search. */
 	#backslash = -1;
 
 	constructor(text: Buffer) {
 		this.#text = text;
 	}
 
-	/** Where the closing quote of the string is, or the end of the text. */
+	/** The position of the closing quote, or the end of the text. */
 	endOf(start: number): number {
 		const text = this.#text;
 		const { length } = text;
@@ -106,7 +106,7 @@ class Strings {
 	}
 }
 
-/** How many digits are in runs longer than any number: such a run covers at least one of the bytes looked at. */
+/** How many digits are in runs longer than any number. Such a run contains at least one of the checked positions. */
 function digitsOfLongRuns(text: Buffer, start: number, end: number): number {
 	let digits = 0;
 	let at = start + longestNumber;

@@ -115,7 +115,7 @@ function malformedBomb(isJson: boolean, limit: number): Uint8Array {
 describe("a request without a valid token", () => {
 	it.each(requests)("is refused before its body is read: %s", async (_name, way, path) => {
 		const { address } = await serverWithTokens();
-		// Only the beginning of the body is sent: whoever would read it waited for the rest.
+		// Only the beginning of the body is sent: a reader would wait for the rest.
 		const call = callOf(way, path, new Uint8Array(100));
 		const partial = { ...call, body: call.body?.subarray(0, 50) ?? new Uint8Array(), ends: false };
 		expect(await rawCall(address, partial)).toMatch(/unauthenticated|grpc-status[":,\s]+16/i);
@@ -284,18 +284,18 @@ describe("bytes of one subject", () => {
 				const call = callOf(way, path, message.bytes(new Uint8Array(bytes)).finish());
 				return rawCall(address, { ...call, headers: { ...call.headers, ...as(name) } });
 			};
-			let answered = 0;
+			let responses = 0;
 			const calls = [70_000, 70_000].map((bytes) =>
 				send("mallory", bytes).then((response) => {
-					answered += 1;
+					responses += 1;
 					return response;
 				}),
 			);
 			for (let call = 0; call < 5; call += 1) {
 				expect(await send("alice", 100)).toMatch(/required/);
 			}
-			expect(answered).toBe(0);
-			while (answered < calls.length) {
+			expect(responses).toBe(0);
+			while (responses < calls.length) {
 				await clock.advance(100);
 				await new Promise((resolve) => setImmediate(resolve));
 			}

@@ -9,22 +9,22 @@ export type MessageFormat = "binary" | "json";
 
 /** Options of the limits on fields. */
 export interface FieldLimitsOptions {
-	/** Messages that an Any of a request may hold. */
+	/** Messages that an Any of a request may contain. */
 	readonly registry: Registry;
-	/** Fields of one message of a request, for methods without a limit of their own. */
+	/** Fields of one request message, for methods without their own limit. */
 	readonly messageFields: number;
 	readonly methods: ReadonlyMap<DescMethod, number>;
 }
 
 /** The limit of one method on the fields of a message. */
 export interface FieldLimit {
-	/** A message of at most this many bytes is within the limit whatever it holds. */
+	/** A message of at most this many bytes is within the limit in any case. */
 	readonly freeBytes: number;
-	/** @throws ConnectError ResourceExhausted if the message is past the limit. */
+	/** @throws ConnectError ResourceExhausted if the message exceeds the limit. */
 	check(message: Uint8Array, format: MessageFormat): void;
 }
 
-/** Limits on how many fields a message of a request may have, which bounds what decoding it costs. */
+/** Limits on the number of fields in a request message, which bound the cost of decoding it. */
 export class FieldLimits {
 	readonly #options: FieldLimitsOptions;
 	readonly #plans: MessagePlans;
@@ -52,7 +52,7 @@ export class FieldLimits {
 		let plan: MessagePlan | undefined;
 		let fieldMasks: boolean | undefined;
 		return {
-			// Every field takes a byte at least, an element of a packed one, and every JSON value two.
+			// A field, or an element of a packed one, has at least one byte, and a JSON value two.
 			freeBytes: most,
 			check: (message, format) => {
 				plan ??= plans.of(method.input);

@@ -3,31 +3,31 @@ import type { Clock, Timer } from "@plinth/runtime";
 /** A message of at most this many bytes never waits. */
 const smallBytes = 64 * 1024;
 
-/** Of the limit, what the first bytes of messages may take. */
+/** The fraction of the limit for the first bytes of messages. */
 const firstShare = 1 / 4;
 
-/** Of the limit, what any caller may bring the reserved bytes to. */
+/** The fraction of the limit up to which any caller may reserve bytes. */
 const sharedShare = 1 / 2;
 
-/** Of the limit, what a caller may reserve where the reserved bytes are beyond `sharedShare`. */
+/** The fraction of the limit that one caller may reserve while more than `sharedShare` is reserved. */
 const callerShare = 1 / 4;
 
 const tickMs = 1_000;
 
-/** For how many ticks a message waits before another one that has taken as long gives way. */
+/** How many ticks a message waits before another that has been incomplete for as long is dropped. */
 const patienceTicks = 5;
 
 /** A request whose message arrives in parts. */
 export interface ArrivingRequest {
-	/** The caller that its bytes count for. */
+	/** Identifies the caller that its bytes count for. */
 	readonly usage: object;
-	/** Stops reading the body, and goes on. */
+	/** Pauses and resumes reading the body. */
 	readonly body: { pause(): void; resume(): void; readonly failed: AbortSignal };
 	/** The request fails with ResourceExhausted. */
 	refuse(reason: "incomplete_bytes"): void;
 }
 
-/** What one caller holds. */
+/** The messages of one caller. */
 class Account {
 	firstBytes = 0;
 	reservedBytes = 0;
@@ -40,29 +40,29 @@ class Account {
 }
 
 /**
- * Limits the bytes of messages that were received and not decoded yet. A message counts from the first
- * read that does not complete it until it is decoded, or its exchange ends. One that waits for its turn to be
- * decoded is as incomplete as one that has not arrived, and may be dropped likewise:
+ * Limits the bytes of messages that were received and are not decoded yet. A message counts from the first read that
+ * does not complete it until it is decoded, or its exchange ends. A message that waits for its turn to be decoded counts
+ * as incomplete, and can be dropped as well:
  *
  * ```
  * first bytes ──▶ more than 64 KiB? ──▶ room for the rest? ──▶ read to the end ──▶ decoded
- * count at once          no: read on      no: stay on the       without waiting
- *                                         socket until then
+ * count immediately      no: read on      no: wait on the       without waiting
+ *                                         socket
  *
  * │ first bytes │ the rest, reserved                    │
  * │ 1/4         │ any caller        1/2 │ with less 1/4 │
  * ```
  *
- * - Past a quarter of the limit in first bytes, the caller with the most of them loses its oldest message.
- * - The rest of a message is reserved before it is read. Any caller may reserve up to half of the limit; the
- *   last quarter is for callers that reserve no more than that much. The caller that holds the least is next.
- * - A message that has waited for 5 s takes the place of one that has been incomplete for as long while others
- *   waited: the oldest of the caller that holds the most, if that is no less than its own would hold then.
+ * - If first bytes exceed a quarter of the limit, the caller with the most of them loses its oldest message.
+ * - The rest of a message is reserved before it is read. Any caller may reserve up to half of the limit; the last
+ *   quarter is for callers that reserve at most a quarter. The caller with the fewest reserved bytes is next.
+ * - A message that has waited for 5 s replaces one that has been incomplete for as long while others waited: the oldest
+ *   of the caller with the most reserved bytes, if these are at least as many as the other caller would then have.
  *
  * Invariants, checked by a property test:
- * - First bytes take no more than a quarter of the limit, and reserved ones no more than the rest.
- * - A message with a reservation never waits, so that it can always end; and those that wait go on then.
- * - A caller loses a message only if no other one with incomplete messages holds more.
+ * - First bytes never exceed a quarter of the limit, and reserved bytes never exceed the rest.
+ * - A message with a reservation never waits, so that it can always complete and waiting messages continue.
+ * - A caller loses a message only if no other caller with incomplete messages has more bytes.
  */
 export class IncompleteMessages {
 	readonly #clock: Clock;
@@ -79,7 +79,7 @@ export class IncompleteMessages {
 	#timer: Timer | undefined;
 
 	/**
-	 * @param limitBytes - of all messages; what is below four messages is taken for four.
+	 * @param limitBytes - for all messages; at least four messages.
 	 * @param messageBytes - the size of the largest message.
 	 */
 	constructor(limitBytes: number, messageBytes: number, clock: Clock) {
@@ -96,12 +96,12 @@ export class IncompleteMessages {
 		return this.#firstBytes + this.#reservedBytes;
 	}
 
-	/** How many messages wait. */
+	/** The number of waiting messages. */
 	get waiting(): number {
 		return this.#waiting;
 	}
 
-	/** How many callers hold anything. */
+	/** The number of callers with messages. */
 	get callers(): number {
 		return this.#accounts.size;
 	}
@@ -118,7 +118,7 @@ export class IncompleteMessages {
 		return message;
 	}
 
-	/** For a message: counts its first bytes, which may end messages, itself among them. */
+	/** For a message: counts its first bytes, which may drop messages, including itself. */
 	addFirst(message: IncompleteMessage, bytes: number): void {
 		message.firstBytes += bytes;
 		message.account.firstBytes += bytes;
@@ -136,7 +136,7 @@ export class IncompleteMessages {
 		this.#serve();
 	}
 
-	/** For a message: reserves what is left of it, and pauses its request until there is room. */
+	/** For a message: reserves the rest of it, and pauses its request until there is room. */
 	reserve(message: IncompleteMessage, bytes: number): void {
 		message.wantedBytes = bytes;
 		message.waitsSince = this.#tick;
@@ -157,13 +157,13 @@ export class IncompleteMessages {
 		}
 	}
 
-	/** For a message: it holds nothing any more. */
+	/** For a message: it has ended. */
 	ended(message: IncompleteMessage): void {
 		this.#drop(message);
 		this.#serve();
 	}
 
-	/** Reserves for those that wait, as far as there is room: the one whose caller holds the least is next. */
+	/** Reserves for waiting messages as long as there is room: that of the caller with the least is next. */
 	#serve(): void {
 		while (this.#waiting > 0) {
 			const next = this.#next(0);
@@ -195,7 +195,7 @@ export class IncompleteMessages {
 		);
 	}
 
-	/** Of those that have waited for so many ticks, the first of the caller that reserves the least. */
+	/** Of the messages that have waited for so many ticks, the first of the caller that reserves the least. */
 	#next(ticks: number): IncompleteMessage | undefined {
 		let next: IncompleteMessage | undefined;
 		for (const { waiting } of this.#accounts.values()) {
@@ -227,7 +227,7 @@ export class IncompleteMessages {
 		}
 	};
 
-	/** Ends messages that have been incomplete for long; returns whether that was enough. */
+	/** Drops messages that have been incomplete for long. Returns whether there is room now. */
 	#makeRoomFor(message: IncompleteMessage): boolean {
 		const { account, wantedBytes } = message;
 		while (!this.#hasRoomFor(message)) {
@@ -300,13 +300,13 @@ export class IncompleteMessage {
 	waitsSince = 0;
 	/** Bytes that were read before the rest was reserved. */
 	firstBytes = 0;
-	/** What it waits for. */
+	/** The bytes that it waits to reserve. */
 	wantedBytes = 0;
 	reservedBytes = 0;
 	isComplete = false;
 	isEnded = false;
 
-	/** To be created by `IncompleteMessages.begin`. */
+	/** Use `IncompleteMessages.begin`. */
 	constructor(
 		messages: IncompleteMessages,
 		request: ArrivingRequest,
@@ -323,8 +323,8 @@ export class IncompleteMessage {
 	 * More of it was received. May pause the request, or end it with an error.
 	 *
 	 * @param received - all bytes so far.
-	 * @param size - the size of the message; `undefined` where it is not known.
-	 * @param maxSize - the size that it can't exceed.
+	 * @param size - the size of the message; `undefined` if it is not known.
+	 * @param maxSize - its maximum size.
 	 */
 	update(received: number, size: number | undefined, maxSize: number): void {
 		if (this.isEnded || this.wantedBytes > 0 || this.reservedBytes > 0) {
@@ -339,7 +339,7 @@ export class IncompleteMessage {
 		}
 	}
 
-	/** Its turn to be decoded has come, and it still counts until it is. */
+	/** It is being decoded, and counts until it is decoded. */
 	complete(): void {
 		this.isComplete = true;
 		if (!this.isEnded) {

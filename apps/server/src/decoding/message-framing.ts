@@ -1,29 +1,29 @@
-/** What watches the messages in the body of a request as their bytes arrive. */
+/** Finds the messages in the body of a request while it arrives. */
 export interface MessageFraming {
 	/**
-	 * Takes the next bytes of the body and returns what may be handed on so far, which is `chunk` itself
-	 * unless a message is held back until it is complete.
+	 * Adds the next bytes of the body, and returns the bytes that can be passed on: `chunk` itself, unless a message is
+	 * held back until it is complete.
 	 *
 	 * @throws what `onMessage` throws.
 	 */
 	push(chunk: Uint8Array): readonly Uint8Array[];
-	/** Likewise when the body has ended. */
+	/** The body has ended. Returns the remaining bytes. */
 	end(): readonly Uint8Array[];
-	/** Bytes that have arrived of a message that is not complete, 0 where there is none. */
+	/** The bytes that have arrived of an incomplete message; 0 if there is none. */
 	readonly received: number;
-	/** The size of that message; `undefined` where it is not known. */
+	/** The size of that message; `undefined` if it is not known. */
 	readonly expected: number | undefined;
 }
 
-/** Where the messages of a body are reported to. */
+/** Options of a framing. */
 export interface FramingOptions {
-	/** Messages of up to this many bytes are handed on as they arrive. */
+	/** Messages of up to this many bytes are passed on as they arrive. */
 	readonly freeBytes: number;
-	/** Messages of more bytes are refused elsewhere, and handed on as they arrive. */
+	/** Larger messages are refused elsewhere, and passed on as they arrive. */
 	readonly maxBytes: number;
-	/** Called with a message of between `freeBytes` and `maxBytes` before any of it is handed on. */
+	/** Called with a message of more than `freeBytes` and up to `maxBytes`, before any of it is passed on. */
 	onHeld(message: Uint8Array): void;
-	/** Called with the size of each message before its last bytes are handed on. */
+	/** Called with the size of each message before its last bytes are passed on. */
 	onComplete(size: number): void;
 }
 
@@ -35,7 +35,7 @@ export class WholeBody implements MessageFraming {
 	#hasEnded = false;
 	#held: Uint8Array[] = [];
 
-	/** @param expected - the size of the body, where it is known. */
+	/** @param expected - the size of the body, if it is known. */
 	constructor(options: FramingOptions, expected?: number) {
 		this.#options = options;
 		this.expected = expected;
@@ -73,16 +73,16 @@ export class WholeBody implements MessageFraming {
 const headBytes = 5;
 
 /**
- * The body is a series of messages, each behind a byte of flags and four of length, as in gRPC, gRPC-Web
- * and streams of the Connect protocol. A length is handed on at once, and a message that is held after it.
+ * The body is a series of messages, each after a byte of flags and four of length, as in gRPC, gRPC-Web and streams of
+ * the Connect protocol. The length is passed on immediately, and a message that is held back follows.
  */
 export class Envelopes implements MessageFraming {
 	readonly #options: FramingOptions;
-	/** Bytes of the head that have arrived. */
+	/** The number of head bytes that have arrived. */
 	#head = 0;
 	/** The length in the head, as far as it has arrived. */
 	#size = 0;
-	/** Bytes of the message that are to come. */
+	/** The remaining bytes of the message. */
 	#left = 0;
 	#isHeld = false;
 	#held: Uint8Array[] = [];

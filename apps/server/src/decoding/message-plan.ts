@@ -16,7 +16,7 @@ export const Layout = {
 
 export type Layout = (typeof Layout)[keyof typeof Layout];
 
-/** What the scan needs to know about a field. */
+/** The properties of a field that the scan needs. */
 export interface FieldPlan {
 	readonly layout: Layout;
 	/** Whether a length-delimited record of the field holds many elements. */
@@ -24,17 +24,17 @@ export interface FieldPlan {
 	/** Of a message, group or map entry; `undefined` for scalars. */
 	readonly child: MessagePlan | undefined;
 	/**
-	 * A bit that tells the field from others of its message, if a second record merges into the first and
-	 * an Any can be inside; 0 otherwise. Fields past the 31st share the last bit.
+	 * A bit that identifies the field in its message, if a second record merges into the first and the field can
+	 * contain an Any; 0 otherwise. Fields after the 31st share the last bit.
 	 */
 	readonly mergeBit: number;
 }
 
-/** What the scan needs to know about a message: the decoder's view of its descriptor. */
+/** The properties of a message that the scan needs: the decoder's view of its descriptor. */
 export interface MessagePlan {
 	readonly fields: ReadonlyMap<number, FieldPlan>;
 	readonly isAny: boolean;
-	/** Map entries are no messages to the decoder: they do not count as a level of nesting. */
+	/** The decoder does not treat map entries as messages: they do not count as a level of nesting. */
 	readonly isMapEntry: boolean;
 }
 
@@ -47,7 +47,7 @@ export class MessagePlans {
 	readonly #plans = new Map<DescMessage, MessagePlan>();
 	readonly #named = new Map<string, MessagePlan>();
 
-	/** @param registry messages that an Any may hold. Others are not decoded. */
+	/** @param registry messages that an Any may contain. Others are not decoded. */
 	constructor(registry: Registry) {
 		this.#registry = registry;
 	}
@@ -56,7 +56,7 @@ export class MessagePlans {
 		return this.#plans.get(message) ?? this.#compile(message);
 	}
 
-	/** The plan of the message that an Any of this type URL holds, or `undefined` if it is unknown. */
+	/** The plan of the message in an Any of this type URL, or `undefined` if it is unknown. */
 	ofTypeUrl(url: string): MessagePlan | undefined {
 		const name = url.slice(url.lastIndexOf("/") + 1);
 		const known = this.#named.get(name);
@@ -72,7 +72,7 @@ export class MessagePlans {
 		return plan;
 	}
 
-	/** Whether JSON of this message can have a field mask, which is many paths in one string. */
+	/** Whether JSON of this message can contain a field mask, which is many paths in one string. */
 	mayHoldFieldMask(message: DescMessage): boolean {
 		const isFieldMask = ({ typeName }: DescMessage) => typeName === fieldMaskTypeName;
 		const isAny = ({ typeName }: DescMessage) => typeName === anyTypeName;
@@ -163,11 +163,11 @@ function holdsAny(message: DescMessage): boolean {
 	return reaches(message, ({ typeName }) => typeName === anyTypeName);
 }
 
-/** Whether the message, or one that it can hold at any depth, is what is looked for. */
-function reaches(message: DescMessage, isIt: (message: DescMessage) => boolean): boolean {
+/** Whether the message, or one that it can contain at any depth, matches. */
+function reaches(message: DescMessage, matches: (message: DescMessage) => boolean): boolean {
 	const seen = new Set([message]);
 	for (const each of seen) {
-		if (isIt(each)) {
+		if (matches(each)) {
 			return true;
 		}
 		for (const { message: child } of each.fields) {

@@ -16,48 +16,48 @@ import {
 	WholeBody,
 } from "./message-framing.ts";
 
-/** A message of more bytes takes a turn of the event loop, also within a stream. */
+/** A larger message takes a turn of the event loop, even within a stream. */
 const largeBytes = 64 * 1024;
 
-/** A message of which less has arrived does not count as incomplete: its call takes more. */
+/** A message of which less has arrived does not count as incomplete: its call uses more memory. */
 const leastBytes = 4 * 1024;
 
 /** A request that was refused for its number of fields, before it was decoded. */
 export interface RefusedMessage {
 	readonly method: DescMethod;
-	/** Who called; `undefined` where that is not known. */
+	/** The caller; `undefined` if it is not known. */
 	readonly subject: string | undefined;
 	readonly error: ConnectError;
 }
 
-/** Lets calls in, or throws. */
+/** Admits a call, or throws. */
 export type RequestGate = (call: HandlerContext) => void | Promise<void>;
 
-/** What the requests of a listener are metered with. */
+/** Options of `RequestMeter`. */
 export interface RequestMeterOptions {
 	readonly fields: FieldLimits;
-	/** The size of one message of the method; Connect refuses larger ones by their length alone. */
+	/** The maximum size of a message of the method; Connect refuses larger ones by their length alone. */
 	readonly messageBytes: (method: DescMethod) => number;
-	/** Whether streams are left as they are. */
+	/** Whether streams are not metered. */
 	readonly unaryOnly?: boolean;
-	/** Limits bytes per second; not limited where it is absent. */
+	/** Limits bytes per second; if absent, there is no limit. */
 	readonly pacer?: BytePacer;
 	readonly turns: EventLoopTurns;
-	/** Limits what is received and not decoded yet. */
+	/** Limits the bytes that were received and are not decoded yet. */
 	readonly incomplete: IncompleteMessages;
 	readonly onRefused: (refused: RefusedMessage) => void;
 }
 
-/** What a body is metered by. */
+/** A request whose body is metered. */
 export interface MeteredRequest {
 	readonly method: DescMethod;
 	readonly header: Headers;
 	readonly body: AsyncIterable<Uint8Array>;
-	/** Who calls is read from here when the body is, which is after the gate has let the call in. */
+	/** Contains the caller when the body is read, which is after the gate has admitted the call. */
 	readonly contextValues: ContextValues;
 	/** Aborts when the call has ended. */
 	readonly signal: AbortSignal;
-	/** What bytes that are not decoded yet count for; it ends the message when it is left. */
+	/** Counts the bytes that are not decoded yet, and ends the message when the exchange ends. */
 	readonly exchange: ArrivingRequest & { incomplete: Pick<IncompleteMessage, "end"> | undefined };
 }
 
@@ -66,19 +66,18 @@ export interface MeteredRequest {
  *
  * ```
  * socket ──▶ bytes per second ──▶ messages ──▶ number of fields ──▶ turn of the ──▶ Connect
- *            of the subject:       held if      refused if past      event loop
+ *            of the subject:       held if      refused beyond       event loop
  *            read later            large        the limit
  * ```
  *
- * What has arrived of a message that comes in parts counts for the limit on incomplete ones until it is
- * decoded. While there is no room for the rest, the body is not read.
+ * The received part of a message counts for the limit on incomplete messages until the message is decoded. While there
+ * is no room for the rest, the body is not read.
  *
- * The request of a unary call or a server's stream takes a turn when it is complete, however small: the call
- * that it begins may be long. In a client's stream large messages do.
+ * The request of a unary call or a server stream takes a turn when it is complete, however small it is, because the call
+ * that it starts may be long. In a client stream, only large messages take a turn.
  *
- * Invariant: Connect reads a body only after the request gate has let its call in, so that nothing is read
- * or scanned for callers without a valid token; and it accepts no compressed messages, so that what is
- * scanned is what is decoded.
+ * Invariant: Connect reads a body only after the request gate has admitted its call, so that nothing is read or scanned
+ * for callers without a valid token. It accepts no compressed messages, so that the scanned bytes are the decoded ones.
  */
 export class RequestMeter {
 	readonly #options: RequestMeterOptions;
@@ -87,7 +86,7 @@ export class RequestMeter {
 		this.#options = options;
 	}
 
-	/** The body, metered. Takes `content-length` from the header where Connect would allocate by it. */
+	/** The metered body. Removes `content-length` from the header if Connect would allocate a buffer of that size. */
 	bodyOf(request: MeteredRequest): AsyncIterable<Uint8Array> {
 		const { method, header, body } = request;
 		if (this.#options.unaryOnly === true && method.methodKind !== "unary") {
@@ -106,7 +105,7 @@ export class RequestMeter {
 		};
 	}
 
-	/** A turn of the event loop for a call that goes on; `undefined` if it may at once. */
+	/** A turn of the event loop for a call that continues; `undefined` if it may continue now. */
 	turnOf({
 		contextValues,
 		signal,
@@ -115,7 +114,7 @@ export class RequestMeter {
 		return unaryOnly === true ? undefined : turns.take(takerOf(contextValues), signal);
 	}
 
-	/** The gate, and after it the limit on fields for a message in the query of a GET. */
+	/** The gate, followed by the limit on fields for a message in the query of a GET. */
 	after(enter: RequestGate): RequestGate {
 		return (call) => {
 			const entered = enter(call);
@@ -149,7 +148,7 @@ export class RequestMeter {
 		}
 	}
 
-	/** A body that is within all limits by its length: paid for at once, and read as it is. */
+	/** A body that is within all limits by its length: it is charged immediately, and read without changes. */
 	#small(request: MeteredRequest, length: number): AsyncIterator<Uint8Array> {
 		const { pacer } = this.#options;
 		const subject = callerOf(request.contextValues)?.subject;
@@ -163,7 +162,7 @@ export class RequestMeter {
 	}
 }
 
-/** The body of a small request, which takes a turn when it has ended: then its call begins. */
+/** The body of a small request, which takes a turn when it has ended, because its call starts then. */
 class SmallBody implements AsyncIterator<Uint8Array> {
 	readonly #options: RequestMeterOptions;
 	readonly #request: MeteredRequest;
@@ -199,7 +198,7 @@ class SmallBody implements AsyncIterator<Uint8Array> {
 		return read;
 	}
 
-	/** Counts a body that does not arrive at once. */
+	/** Counts a body that arrives in parts. */
 	#count(hasEnded: boolean): void {
 		const { exchange } = this.#request;
 		if (hasEnded) {
@@ -219,29 +218,29 @@ class SmallBody implements AsyncIterator<Uint8Array> {
 	}
 }
 
-/** No generator: it would cost each call more than the metering does. */
+/** Not a generator, which would cost each call more than the metering. */
 class MeteredBody implements AsyncIterator<Uint8Array> {
 	readonly #options: RequestMeterOptions;
 	readonly #request: MeteredRequest;
 	readonly #body: AsyncIterator<Uint8Array>;
 	readonly #subject: string | undefined;
 	readonly #framing: MessageFraming;
-	/** Whether what is handed on next completes a message that takes a turn. */
+	/** Whether the bytes that are passed on next complete a message that takes a turn. */
 	#takesTurn = false;
-	/** Messages that are complete, and the size of the last one. */
+	/** The number of complete messages, and the size of the last one. */
 	#messages = 0;
 	#completeBytes = 0;
 	#ready: readonly Uint8Array[] = [];
-	/** Of a request whose message is complete and that has not ended: its call begins only then. */
+	/** The complete message of a request that has not ended: its call starts only when the request ends. */
 	#held: readonly Uint8Array[] | undefined;
 	#next = 0;
 	#hasEnded = false;
-	/** The message that is not decoded yet, if it does not arrive at once. */
+	/** The message that is not decoded yet, if it arrives in parts. */
 	#message: IncompleteMessage | undefined;
 	#refusable: AbortSignal | undefined;
 	readonly #maxBytes: number;
 
-	/** @param length - the length of the body; NaN where it is not known. */
+	/** @param length - the length of the body; NaN if it is not known. */
 	constructor(options: RequestMeterOptions, request: MeteredRequest, length: number) {
 		const { method, header, body } = request;
 		this.#options = options;
@@ -329,7 +328,7 @@ class MeteredBody implements AsyncIterator<Uint8Array> {
 		}
 	}
 
-	/** Counts what has arrived of a message, once all before it is handed on. */
+	/** Counts the received part of a message, once all bytes before it were passed on. */
 	#count(): void {
 		if (this.#message !== undefined && (this.#message.isComplete || this.#hasEnded)) {
 			this.#end();
@@ -341,7 +340,7 @@ class MeteredBody implements AsyncIterator<Uint8Array> {
 		(this.#message ?? this.#begin()).update(received, this.#framing.expected, this.#maxBytes);
 	}
 
-	/** Aborts when the call has ended; while a message counts, also when its request is refused. */
+	/** Aborts when the call has ended or, while a message counts, when its request is refused. */
 	get #signal(): AbortSignal {
 		const { exchange, signal } = this.#request;
 		if (this.#message === undefined) {
@@ -351,17 +350,17 @@ class MeteredBody implements AsyncIterator<Uint8Array> {
 		return this.#refusable;
 	}
 
-	/** @throws ConnectError Unimplemented where there is more than one message. */
+	/** @throws ConnectError Unimplemented if there is more than one message. */
 	#checkOne(): void {
 		if (this.#messages > 1 || this.#framing.received > 0) {
 			throw new ConnectError(
-				"the request has more than one message: the method takes one",
+				"the request has more than one message: the method accepts one",
 				Code.Unimplemented,
 			);
 		}
 	}
 
-	/** Counts a message that is complete, and held until its request ends. */
+	/** Counts a complete message, which is held until its request ends. */
 	#countHeld(): void {
 		const bytes = this.#completeBytes;
 		if (this.#message === undefined && bytes >= leastBytes) {
@@ -394,7 +393,7 @@ class MeteredBody implements AsyncIterator<Uint8Array> {
 	}
 }
 
-/** Whether each request takes a turn, and not large ones alone. */
+/** Whether every request takes a turn, and not only large ones. */
 function takesTurn({ methodKind }: DescMethod): boolean {
 	return methodKind === "unary" || methodKind === "server_streaming";
 }

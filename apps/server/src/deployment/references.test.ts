@@ -102,7 +102,7 @@ function ownedBy(name: string, uid: string) {
 describe("a reference to a resource of another deployment", () => {
 	it("is decided on there, by the caller's token, whether or not there is a target", async () => {
 		const { music, tours, payrollUid, lines } = await startBoth();
-		const answers = async (user: string) => {
+		const outcomes = async (user: string) => {
 			const client = clientAs(tours.server, user);
 			const all: Record<string, string> = {};
 			for (const [name, uid] of Object.entries({
@@ -119,13 +119,13 @@ describe("a reference to a resource of another deployment", () => {
 			}
 			return all;
 		};
-		const each = (answer: string, all: Record<string, string>) =>
-			Object.fromEntries(Object.keys(all).map((call) => [call, answer]));
-		const ofAlice = await answers("alice");
+		const each = (outcome: string, all: Record<string, string>) =>
+			Object.fromEntries(Object.keys(all).map((call) => [call, outcome]));
+		const ofAlice = await outcomes("alice");
 		expect(ofAlice).toEqual(
 			each("PermissionDenied: alice lacks operator:read on music.v1.Artist", ofAlice),
 		);
-		const ofStranger = await answers("stranger");
+		const ofStranger = await outcomes("stranger");
 		expect(ofStranger).toEqual(
 			each(
 				"PermissionDenied: deployment music-r1 does not accept the caller: the token is not known",

@@ -11,10 +11,10 @@ import type { Clock } from "@plinth/runtime";
 import type { Connection, Usage } from "../listener/connection.ts";
 import { exchangeOf } from "../listener/exchange.ts";
 import type { CallLimits } from "./call-limits.ts";
-import { gateways, probes, type TurnTaker } from "./event-loop-turns.ts";
+import { healthChecks, sharedConnections, type TurnTaker } from "./event-loop-turns.ts";
 import { RateLimiter } from "./rate-limiter.ts";
 
-/** Why a gate did not let a call in. */
+/** Why a gate refused a call. */
 export type Refusal =
 	| "unauthenticated"
 	| "rate"
@@ -24,32 +24,32 @@ export type Refusal =
 	| "streams-of-subject"
 	| "fields";
 
-/** What a gate tells about a call that it did not let in. */
+/** A call that a gate refused. */
 export interface RefusedCall {
 	readonly call: Pick<HandlerContext, "method">;
 	readonly why: Refusal;
-	/** Who called; `undefined` where that is not known. */
+	/** The caller; `undefined` if it is not known. */
 	readonly subject: string | undefined;
 	readonly error: ConnectError;
 }
 
-/** What a gate is made with. */
+/** Options of `CallGate`. */
 export interface CallGateOptions {
 	readonly authorizer: Authorizer;
 	readonly limits: CallLimits;
 	readonly clock: Clock;
-	/** How many streams a connection may have. */
+	/** The maximum number of streams of a connection. */
 	readonly streamsPerConnection: number;
-	/** Full names of services that need no token and have limits of their own: health. */
+	/** Full names of services that need no token and have their own limits: health. */
 	readonly exempt: ReadonlySet<string>;
 	readonly onRefused: (refused: RefusedCall) => void;
 }
 
 const accessKey = createContextKey<Access | undefined>(undefined, {
-	description: "what the caller may do",
+	description: "the access of the caller",
 });
 
-/** What the caller of a call that passed a gate may do. */
+/** The access of the caller, if the call was admitted by a gate. */
 export function callerOf(values: ContextValues): Access | undefined {
 	return values.get(accessKey);
 }
@@ -57,33 +57,33 @@ export function callerOf(values: ContextValues): Access | undefined {
 const nobody: TurnTaker = { caller: "", connection: {} };
 
 const takerKey = createContextKey<TurnTaker>(nobody, {
-	description: "who takes turns of the event loop for the call",
+	description: "the taker of turns of the event loop for the call",
 });
 
-/** Who takes turns of the event loop for a call: all that passed no gate are one. */
+/** The taker of turns of the event loop for a call. All calls that were not admitted by a gate share one. */
 export function takerOf(values: ContextValues): TurnTaker {
 	return values.get(takerKey);
 }
 
-/** What of a listener is in use. */
+/** The usage of a listener. */
 export interface GateState {
 	readonly calls: number;
 	readonly streams: number;
 }
 
 /**
- * The key of calls without a valid token, and of those whose token is not checked yet. No subject is empty:
- * it can't be that of a token.
+ * The key of calls without a valid token, and of calls whose token is not checked yet. It can't be the subject of a
+ * token, because no subject is empty.
  */
 const anonymous = "";
 
-/** Of all calls in flight, what may be in use before shares are held against `callShare`. */
+/** The fraction of calls in flight above which `callShare` is enforced. */
 const crowded = 3 / 4;
 
-/** What a subject may hold of all calls in flight while they are crowded. */
+/** The fraction of calls in flight that one subject may use while they are crowded. */
 const callShare = 1 / 4;
 
-/** What a subject holds. */
+/** The usage of a subject. */
 class SubjectUsage implements Usage {
 	calls = 0;
 	streams = 0;
@@ -91,18 +91,17 @@ class SubjectUsage implements Usage {
 }
 
 /**
- * Lets calls into a listener: those with a token that is good, within the limits. It runs before a call's body is
- * read. A call keeps its place until its exchange is released: the client has taken the response or is
- * gone, and the handler has returned.
+ * Admits calls to a listener: it checks their token and the limits. It runs before the body of a call is read. A call
+ * counts until its exchange is released: the client has read the response or is gone, and the handler has returned.
  *
- * Calls in flight are shared: above three quarters of the limit, a subject that holds more than a quarter is
- * refused, so that the others find room. Where no tokens are asked for, connections take the place of
- * subjects, and each may hold as many as it may have streams.
+ * Calls in flight are shared: above three quarters of the limit, a subject that uses more than a quarter is refused, so
+ * that others can make calls. If no tokens are required, connections count instead of subjects, and each may have as
+ * many calls as streams.
  */
 export class CallGate {
 	readonly #options: CallGateOptions;
 	readonly #rates: RateLimiter;
-	/** Those that hold anything. */
+	/** Subjects with calls or streams. */
 	readonly #subjects = new Map<string, SubjectUsage>();
 	#calls = 0;
 	#streams = 0;
@@ -124,7 +123,7 @@ export class CallGate {
 	readonly enter = (call: HandlerContext): void | Promise<void> => {
 		if (this.#options.exempt.has(call.service.typeName)) {
 			const { connection } = exchangeOf(call.values);
-			call.values.set(takerKey, { caller: probes, connection: connection.turnKey });
+			call.values.set(takerKey, { caller: healthChecks, connection: connection.turnKey });
 			return;
 		}
 		this.#checkRoom(call);
@@ -132,29 +131,29 @@ export class CallGate {
 		try {
 			access = authenticateCall(this.#options.authorizer, call);
 		} catch (failure) {
-			return this.#stranger(call, failure);
+			return this.#refuseToken(call, failure);
 		}
 		if (!(access instanceof Promise)) {
-			this.#known(call, access);
+			this.#admit(call, access);
 			return;
 		}
-		// While the token is checked, the call holds a place as the anonymous do.
-		this.#take(call, anonymous, undefined);
+		// While the token is checked, the call counts as an anonymous one.
+		this.#count(call, anonymous, undefined);
 		const exchange = exchangeOf(call.values);
 		return access.then(
 			(known) => {
 				exchange.dismiss();
 				this.#checkRoom(call);
-				this.#known(call, known);
+				this.#admit(call, known);
 			},
 			(failure: unknown) => {
 				exchange.dismiss();
-				this.#stranger(call, failure);
+				this.#refuseToken(call, failure);
 			},
 		);
 	};
 
-	#stranger(call: HandlerContext, failure: unknown): never {
+	#refuseToken(call: HandlerContext, failure: unknown): never {
 		if (!(failure instanceof ConnectError)) {
 			throw failure;
 		}
@@ -165,7 +164,7 @@ export class CallGate {
 		throw failure;
 	}
 
-	#known(call: HandlerContext, access: Access): void {
+	#admit(call: HandlerContext, access: Access): void {
 		const { authorizer, limits } = this.#options;
 		const { subject } = access;
 		if (!this.#rates.take(subject)) {
@@ -174,19 +173,19 @@ export class CallGate {
 		}
 		const hasToken = access !== authorizer.tokenless;
 		const { connection } = exchangeOf(call.values);
-		this.#take(call, subject, hasToken ? undefined : connection);
+		this.#count(call, subject, hasToken ? undefined : connection);
 		const { turnKey } = connection;
 		const caller = hasToken ? subject : turnKey;
 		connection.caller ??= caller;
 		if (connection.caller !== caller) {
-			// Of a proxy or a gateway: none of those behind it begins under the name of another.
-			connection.caller = gateways;
+			// The connection of a proxy or gateway: no caller's requests start in the turn of another.
+			connection.caller = sharedConnections;
 		}
 		call.values.set(takerKey, { caller, connection: turnKey });
 		call.values.set(accessKey, access);
 	}
 
-	/** @throws ConnectError ResourceExhausted where there are as many calls as there may be. */
+	/** @throws ConnectError ResourceExhausted if the server has its maximum of calls or streams. */
 	#checkRoom(call: HandlerContext): void {
 		const { limits } = this.#options;
 		if (isStream(call)) {
@@ -201,12 +200,12 @@ export class CallGate {
 	}
 
 	/**
-	 * Takes a place for a call until its exchange is released or dismissed.
+	 * Counts a call until its exchange is released or dismissed.
 	 *
-	 * @param connection what it counts for in place of the subject.
-	 * @throws ConnectError ResourceExhausted where the subject or the connection holds too many.
+	 * @param connection counts the call instead of the subject, if present.
+	 * @throws ConnectError ResourceExhausted if the subject or the connection has too many.
 	 */
-	#take(call: HandlerContext, subject: string, connection: Connection | undefined): void {
+	#count(call: HandlerContext, subject: string, connection: Connection | undefined): void {
 		const exchange = exchangeOf(call.values);
 		const known = this.#subjects.get(subject) ?? new SubjectUsage();
 		const usage = connection ?? known;
@@ -230,7 +229,7 @@ export class CallGate {
 					this.#calls -= 1;
 					usage.calls -= 1;
 				}
-				// Its bytes, if any are left, are few: they count for the connection that they wait on.
+				// The few bytes that may be left count for the connection.
 				exchange.assign(exchange.connection);
 				if (known.calls === 0 && known.streams === 0) {
 					this.#subjects.delete(subject);
@@ -260,7 +259,7 @@ export class CallGate {
 		const share = Math.max(1, Math.floor(callShare * limits.callsInFlight));
 		const most = isConnection ? Math.max(share, streamsPerConnection) : share;
 		if (calls >= most) {
-			const message = `the server is busy, and ${calls} calls from ${isConnection ? "this connection" : nameOf(subject)} are in flight: the limit is ${most} under load; wait for some to finish`;
+			const message = `the server is overloaded, and ${calls} calls from ${isConnection ? "this connection" : nameOf(subject)} are in flight: the limit is ${most} under load; wait for some to finish`;
 			throw this.#refusal(call, "calls-of-subject", subject || undefined, message);
 		}
 	}
@@ -277,7 +276,7 @@ export class CallGate {
 	}
 }
 
-/** Who a subject is, in messages. */
+/** The name of a subject in messages. */
 function nameOf(subject: string): string {
 	return subject === anonymous ? "callers without a valid token" : subject;
 }

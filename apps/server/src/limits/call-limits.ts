@@ -1,22 +1,22 @@
-/** What a listener lets its callers do at most; past it they get ResourceExhausted. */
+/** Limits on the calls of a listener. Calls beyond them fail with ResourceExhausted. */
 export interface CallLimits {
-	/** Calls at once whose response has not been read, excluding streams and health checks. */
+	/** Concurrent calls whose response has not been read, excluding streams and health checks. */
 	readonly callsInFlight: number;
-	/** Streams at once, watches among them. */
+	/** Concurrent streams, including watches. */
 	readonly streamsInFlight: number;
-	/** Streams at once of one subject: what all its tokens do counts together. */
+	/** Concurrent streams of one subject, over all its tokens. */
 	readonly streamsPerSubject: number;
 	/** Calls of one subject per second, on average. */
 	readonly callsPerSecond: number;
 	/** Calls that a subject may make at once after an idle period. */
 	readonly callBurst: number;
-	/** Bytes of requests of one subject per second, on average; more are read later. */
+	/** Request bytes of one subject per second, on average; the rest is read later. */
 	readonly bytesPerSecond: number;
-	/** Bytes that are read of a subject at once after an idle period. */
+	/** Request bytes of one subject that are read at once after an idle period. */
 	readonly byteBurst: number;
 }
 
-/** What holds where nothing else is said. */
+/** The default limits on calls. */
 export const defaultCallLimits: CallLimits = {
 	callsInFlight: 2_000,
 	streamsInFlight: 20_000,

@@ -1,7 +1,7 @@
 import { FakeClock } from "@plinth/runtime/testing";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { EventLoopTurns, probes, strangers, type TurnTaker } from "./event-loop-turns.ts";
+import { EventLoopTurns, healthChecks, type TurnTaker, unidentified } from "./event-loop-turns.ts";
 
 const { signal: never } = new AbortController();
 const loopRound = () => new Promise((resolve) => setImmediate(resolve));
@@ -232,8 +232,8 @@ describe("turns of the event loop", () => {
 	});
 
 	it.each([
-		["strangers", strangers],
-		["probes", probes],
+		["unidentified callers", unidentified],
+		["health checks", healthChecks],
 	])("of %s make nobody pause", async (_name, caller) => {
 		const clock = new FakeClock();
 		const turns = new EventLoopTurns(clock);

@@ -1,41 +1,41 @@
 import { AsyncResource } from "node:async_hooks";
 import type { Clock, Timer } from "@plinth/runtime";
 
-/** What turns may take in one round of the event loop before others wait, in milliseconds. */
+/** The time for turns in one round of the event loop, in milliseconds. */
 const roundMs = 5;
 
-/** A round that lasts longer, and in which turns took less than they may, is over, in milliseconds. */
+/** A round ends after this time even if its turns have not used `roundMs`, in milliseconds. */
 const longestRoundMs = 20;
 
-/** A turn that took longer is slow, in milliseconds. */
+/** A longer turn is slow, in milliseconds. */
 const slowMs = 20;
 
 /** The longest pause after a slow turn, in milliseconds. */
 const longestPauseMs = 1_000;
 
-/** A caller with a shorter turn that did not wait is not in the way of others, in milliseconds. */
+/** A shorter turn that did not wait does not make its caller active, in milliseconds. */
 const noticeableMs = 1;
 
-/** For how long a caller counts as active after it waited or had a turn, in milliseconds. */
+/** How long a caller counts as active after it waited or had a turn, in milliseconds. */
 const activeForMs = 1_000;
 
-/** Callers that are remembered at least, though they do not wait. */
+/** The minimum number of callers that are remembered while they do not wait. */
 const remembered = 1_000;
 
-/** Whose time it is before a call has been let in on a connection: of all such connections together. */
-export const strangers = {};
+/** The caller of all connections on which no call has been admitted yet. */
+export const unidentified = {};
 
-/** Whose time it is to check the health: of all that do together. */
-export const probes = {};
+/** The caller of all health checks. */
+export const healthChecks = {};
 
-/** Whose time it is until it is known who calls, on all connections that several subjects use. */
-export const gateways = {};
+/** The caller of requests on connections that several subjects use, until their token has been checked. */
+export const sharedConnections = {};
 
-/** Who takes a turn. */
+/** The taker of a turn. */
 export interface TurnTaker {
-	/** Whose time it is: a subject, a connection where there are no tokens, `strangers` or `probes`. */
+	/** The caller that the time counts for: a subject, a connection if there are no tokens, or one of the constants. */
 	readonly caller: string | object;
-	/** On which of the caller's connections. */
+	/** The caller's connection. */
 	readonly connection: object;
 }
 
@@ -44,7 +44,7 @@ interface Waiter {
 	readonly proceed: () => void;
 }
 
-/** Waiters by connection, of which one is next after the other. */
+/** Waiters by connection. Connections take turns. */
 class Queue {
 	readonly #connections = new Map<object, Set<Waiter>>();
 
@@ -80,7 +80,7 @@ class Queue {
 		return true;
 	}
 
-	/** Takes the next out, and moves its connection to the end. */
+	/** Removes the next waiter, and moves its connection to the end. */
 	shift(): Waiter | undefined {
 		for (const [connection, waiters] of this.#connections) {
 			for (const waiter of waiters) {
@@ -96,19 +96,19 @@ class Queue {
 	}
 }
 
-/** What one caller has used of the event loop, and what of it waits. */
+/** The time that one caller has used, and its waiters. */
 class Account {
-	/** Where its next turn begins, on the scale of `#virtualMs`. */
+	/** The start of its next turn, on the scale of `#virtualMs`. */
 	nextMs: number;
-	/** Until when it pauses after a slow turn, as long as others are active. */
+	/** The end of its pause after a slow turn, as long as others are active. */
 	pauseUntilMs = Number.NEGATIVE_INFINITY;
 	waiting = 0;
-	/** Requests that have arrived and not begun. */
+	/** Requests that have arrived and have not started. */
 	readonly arrived = new Queue();
-	/** Calls that have begun, and come first: they hold more. */
+	/** Calls that have started. They come first, because they use more resources. */
 	readonly begun = new Queue();
 
-	/** Whether it pauses for nobody, and nobody for it: its calls come by to look, or for the first time. */
+	/** Whether it neither pauses for others nor makes them pause: health checks, and callers that are not known yet. */
 	readonly isPassing: boolean;
 
 	constructor(nextMs: number, isPassing: boolean) {
@@ -122,44 +122,44 @@ class Account {
 }
 
 /**
- * Shares the time of the event loop between callers, and that of a caller between its connections. A call
- * takes a turn when its head has arrived, and another one when its request has ended; from there it runs
- * without a break until it is answered or waits for something:
+ * Shares the time of the event loop between callers, and the time of a caller between its connections. A call takes a
+ * turn when its head has arrived, and another when its request has ended; from then on it runs until it returns or
+ * waits for something:
  *
- * - a turn begins only when the one before it has ended, so that what it takes is known;
- * - in each round of the event loop turns are taken for a few milliseconds, and those after them wait, so
- *   that sockets and timers are served in between;
- * - of those that wait, the one whose caller has used the least is next;
- * - after a slow turn its caller pauses for as long as it took, up to a second, while others are active: they
- *   get to run in between, also where their calls take many rounds.
+ * - a turn starts only when the one before it has ended, so that its duration is known;
+ * - in each round of the event loop, turns run for a few milliseconds, and the others wait, so that sockets and timers
+ *   are served in between;
+ * - of the waiting callers, the one that has used the least time is next;
+ * - after a slow turn, its caller pauses for the duration of that turn, up to a second, while others are active: they
+ *   can run in between, even if their calls take many rounds.
  *
- * This is start-time fair queueing (Goyal, Vin and Cheng, 1996) with measured costs: a turn begins, on a
- * virtual scale, where its caller's last one ended or where the turn that runs now began, whichever is
- * later, and the earliest is next. Invariant: of two callers that both wait all the time, neither gets ahead
- * of the other by more than one turn of each, however many calls and connections each of them has.
+ * This is start-time fair queueing (Goyal, Vin and Cheng, 1996) with measured costs: on a virtual scale, a turn starts
+ * at the end of its caller's last one or at the start of the current turn, whichever is later, and the earliest is
+ * next. Invariant: of two callers that wait continuously, neither gets ahead of the other by more than one turn of each,
+ * regardless of the number of their calls and connections.
  */
 export class EventLoopTurns {
 	readonly #clock: Clock;
 	readonly #accounts = new Map<string | object, Account>();
-	/** Those of them that wait. */
+	/** Accounts with waiters. */
 	readonly #queued = new Set<Account>();
-	/** How many accounts there may be before those that do not wait are dropped. */
+	/** The number of accounts above which those without waiters are dropped. */
 	#mostAccounts = remembered;
 	#waiting = 0;
-	/** Connections whose requests wait to begin. */
+	/** Connections whose requests wait to start. */
 	#waitingConnections = 0;
-	/** Where the last turn began, on a scale of milliseconds that callers have used. */
+	/** The start of the last turn, on a scale of milliseconds that callers have used. */
 	#virtualMs = 0;
-	/** Whose turn it is, and since when. */
+	/** The account whose turn is running, and its start. */
 	#running: Account | undefined;
 	#runningSinceMs = 0;
 	#roundStartMs = 0;
-	/** What the turns of this round have taken. */
+	/** The duration of the turns in this round. */
 	#tookMs = 0;
 	#isScheduled = false;
-	/** Ends a pause in which nobody else waits. */
+	/** Ends a pause while no other caller waits. */
 	#pause: Timer | undefined;
-	/** Who was active last, and when; and when somebody else was. */
+	/** The account that was active last, and when; and when another one was. */
 	#active: Account | undefined;
 	#activeAtMs = Number.NEGATIVE_INFINITY;
 	#otherAtMs = Number.NEGATIVE_INFINITY;
@@ -168,24 +168,24 @@ export class EventLoopTurns {
 		this.#clock = clock;
 	}
 
-	/** How many callers it knows. */
+	/** The number of known callers. */
 	get callers(): number {
 		return this.#accounts.size;
 	}
 
-	/** How many wait for a turn. */
+	/** The number of waiters. */
 	get waiting(): number {
 		return this.#waiting;
 	}
 
 	/**
-	 * Whether as many requests wait as may, and the connection has its share of them. One of which none waits
-	 * is never refused for what others do.
+	 * Whether the maximum number of requests wait, and the connection has its share of them. A connection without
+	 * waiting requests is never refused because of others.
 	 *
-	 * @param perCaller - how many may wait of one caller.
-	 * @param inAll - how many may wait of all.
+	 * @param perCaller - the maximum for one caller.
+	 * @param inTotal - the maximum for all callers.
 	 */
-	isCrowded({ caller, connection }: TurnTaker, perCaller: number, inAll: number): boolean {
+	isCrowded({ caller, connection }: TurnTaker, perCaller: number, inTotal: number): boolean {
 		const account = this.#accounts.get(caller);
 		if (account === undefined) {
 			return false;
@@ -194,22 +194,22 @@ export class EventLoopTurns {
 		const own = arrived.sizeOf(connection);
 		return (
 			(waiting >= perCaller && own >= Math.max(1, perCaller / arrived.connections)) ||
-			(this.#waiting >= inAll && own >= Math.max(1, inAll / this.#waitingConnections))
+			(this.#waiting >= inTotal && own >= Math.max(1, inTotal / this.#waitingConnections))
 		);
 	}
 
 	/**
-	 * Calls `proceed` when it is its turn, which may be at once. Returns what makes it wait no longer, if it waits.
+	 * Calls `proceed` when it is its turn, which may be immediately. If it waits, returns a function that cancels the wait.
 	 */
 	run(taker: TurnTaker, proceed: () => void): (() => void) | undefined {
 		const account = this.#accountOf(taker.caller);
-		if (this.#startsAtOnce(account)) {
+		if (this.#startsImmediately(account)) {
 			proceed();
 			return undefined;
 		}
 		const { arrived } = account;
 		const { connections } = arrived;
-		// Turns follow each other, and are of different calls.
+		// A turn starts in the context of the one before it, which belongs to another call.
 		const waiter = { taker, proceed: AsyncResource.bind(proceed) };
 		this.#wait(account, arrived, waiter);
 		this.#waitingConnections += arrived.connections - connections;
@@ -223,14 +223,14 @@ export class EventLoopTurns {
 	}
 
 	/**
-	 * Resolves when it is the taker's turn; `undefined` if it is at once. Rejects when the signal aborts.
+	 * Resolves when it is the taker's turn; returns `undefined` if it is immediately. Rejects when the signal aborts.
 	 *
 	 * @throws the signal's reason if it has aborted.
 	 */
 	take(taker: TurnTaker, signal: AbortSignal): Promise<void> | undefined {
 		signal.throwIfAborted();
 		const account = this.#accountOf(taker.caller);
-		if (this.#startsAtOnce(account)) {
+		if (this.#startsImmediately(account)) {
 			return undefined;
 		}
 		return new Promise((resolve, reject) => {
@@ -250,7 +250,7 @@ export class EventLoopTurns {
 		});
 	}
 
-	#startsAtOnce(account: Account): boolean {
+	#startsImmediately(account: Account): boolean {
 		if (this.#running !== undefined) {
 			return false;
 		}
@@ -273,7 +273,7 @@ export class EventLoopTurns {
 		return nowMs - othersAtMs < activeForMs;
 	}
 
-	/** The caller is in the way of others, or they are in its way. */
+	/** The caller delays others, or they delay it. */
 	#noteActive(account: Account, nowMs: number): void {
 		if (account.isPassing) {
 			return;
@@ -287,7 +287,7 @@ export class EventLoopTurns {
 
 	#wait(account: Account, queue: Queue, waiter: Waiter): void {
 		if (account.waiting === 0) {
-			// It has no claim to what it did not use.
+			// Unused time does not accumulate.
 			account.nextMs = Math.max(account.nextMs, this.#virtualMs);
 		}
 		queue.add(waiter);
@@ -300,7 +300,7 @@ export class EventLoopTurns {
 		}
 	}
 
-	/** One of its waiters does not wait any more. */
+	/** One of its waiters no longer waits. */
 	#left(account: Account): void {
 		account.waiting -= 1;
 		this.#waiting -= 1;
@@ -317,7 +317,7 @@ export class EventLoopTurns {
 		queueMicrotask(this.#endLater);
 	}
 
-	/** A tick that is queued by a microtask comes when all microtasks are done: then the turn is, too. */
+	/** A tick that a microtask queues runs after all microtasks, and so after the turn. */
 	readonly #endLater = (): void => process.nextTick(this.#endNow);
 
 	readonly #endNow = (): void => {
@@ -326,7 +326,7 @@ export class EventLoopTurns {
 		this.#serve(nowMs);
 	};
 
-	/** Charges what the turn took that has just ended. */
+	/** Charges the duration of the turn that has just ended. */
 	#end(nowMs: number): void {
 		const account = this.#running;
 		if (account === undefined) {
@@ -387,7 +387,7 @@ export class EventLoopTurns {
 		waiter.proceed();
 	}
 
-	/** All that wait have to pause. */
+	/** All waiting callers have to pause. */
 	#waitForPauses(nowMs: number): void {
 		let untilMs = Number.POSITIVE_INFINITY;
 		for (const { pauseUntilMs } of this.#queued) {
@@ -397,7 +397,7 @@ export class EventLoopTurns {
 		this.#pause = this.#clock.setTimer(untilMs - nowMs, () => this.#schedule());
 	}
 
-	/** Of the callers that wait and need not pause, the one that has used the least. */
+	/** The waiting caller that has used the least time and need not pause. */
 	#next(nowMs: number): Account | undefined {
 		let next: Account | undefined;
 		for (const account of this.#queued) {
@@ -420,13 +420,13 @@ export class EventLoopTurns {
 			this.#forget();
 			this.#mostAccounts = Math.max(remembered, 2 * this.#accounts.size);
 		}
-		const isPassing = caller === strangers || caller === probes;
+		const isPassing = caller === unidentified || caller === healthChecks;
 		const account = new Account(this.#virtualMs, isPassing);
 		this.#accounts.set(caller, account);
 		return account;
 	}
 
-	/** Drops the accounts of callers that do not wait. What they owe, which is one turn at most, is forgotten. */
+	/** Drops the accounts of callers that do not wait. Their debt, at most one turn, is forgotten. */
 	#forget(): void {
 		for (const [caller, { waiting }] of this.#accounts) {
 			if (waiting === 0) {

@@ -79,10 +79,12 @@ describe.each(transports)("past a limit, by %s", (_name, transportOf) => {
 		});
 		const client = createClient(ResourceService, transportOf(address));
 		const open = async () => {
-			const given = new AbortController();
-			const events = client.watchList({ type }, { signal: given.signal })[Symbol.asyncIterator]();
+			const controller = new AbortController();
+			const events = client
+				.watchList({ type }, { signal: controller.signal })
+				[Symbol.asyncIterator]();
 			await events.next();
-			return given;
+			return controller;
 		};
 		const [first] = [await open(), await open()];
 		expect(await failureOf(open())).toBe(
@@ -120,11 +122,11 @@ describe.each(transports)("past a limit, by %s", (_name, transportOf) => {
 			"ConnectError: [resource_exhausted] too many calls of alice: at most 1 a second on average; slow down, and try again",
 		]);
 		expect(await failureOf(client.read({ id }, as("bob")))).toBe("ok");
-		const strangers: string[] = [];
+		const refusals: string[] = [];
 		for (let call = 0; call < 4; call += 1) {
-			strangers.push(await failureOf(client.read({ id }, as("stranger"))));
+			refusals.push(await failureOf(client.read({ id }, as("stranger"))));
 		}
-		expect(strangers.map((text) => /\[(\w+)\]/.exec(text)?.[1])).toEqual([
+		expect(refusals.map((text) => /\[(\w+)\]/.exec(text)?.[1])).toEqual([
 			...["unauthenticated", "unauthenticated", "unauthenticated"],
 			"resource_exhausted",
 		]);

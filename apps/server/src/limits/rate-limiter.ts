@@ -1,26 +1,26 @@
 import type { Clock } from "@plinth/runtime";
 
-/** What a rate limiter grants to each key. */
+/** The rate that a limiter grants to each key. */
 export interface Rate {
 	readonly perSecond: number;
-	/** What may be taken at once after a quiet time. */
+	/** How many tokens may be taken at once after an idle period. */
 	readonly burst: number;
 }
 
 interface Bucket {
-	/** What can be taken now, as of `atMs`. */
+	/** The tokens that were available at `atMs`. */
 	tokens: number;
 	atMs: number;
 }
 
 /**
- * A token bucket per key. A bucket that is full again is forgotten: there are never more than keys that
- * took something within the time it takes to fill one.
+ * A token bucket per key. A full bucket is forgotten, so that there are never more buckets than keys that were used
+ * within the time to fill one.
  */
 export class RateLimiter {
 	readonly #rate: Rate;
 	readonly #clock: Clock;
-	/** The one that was used last at the end. */
+	/** The most recently used last. */
 	readonly #buckets = new Map<string, Bucket>();
 
 	constructor(rate: Rate, clock: Clock) {
@@ -28,7 +28,7 @@ export class RateLimiter {
 		this.#clock = clock;
 	}
 
-	/** Takes one of the key's, if there is one. */
+	/** Takes a token of the key. Returns whether one was available. */
 	take(key: string): boolean {
 		const nowMs = this.#clock.monotonic();
 		const bucket = this.#buckets.get(key) ?? { tokens: this.#rate.burst, atMs: nowMs };
@@ -44,7 +44,7 @@ export class RateLimiter {
 		return granted;
 	}
 
-	/** How many keys it knows. */
+	/** The number of known keys. */
 	get size(): number {
 		return this.#buckets.size;
 	}
@@ -54,7 +54,7 @@ export class RateLimiter {
 		return Math.min(burst, tokens + ((nowMs - atMs) / 1_000) * perSecond);
 	}
 
-	/** Looks at two of the oldest: with one added per call at most, all get their turn. */
+	/** Checks the two oldest: since each call adds at most one, all buckets are eventually checked. */
 	#forgetFull(nowMs: number): void {
 		let looked = 0;
 		for (const [key, bucket] of this.#buckets) {

@@ -41,7 +41,7 @@ describe("calls in flight, above three quarters of the limit,", () => {
 		const more = await alice().ended;
 		expect(more.status).toBe("429");
 		expect(more.body).toContain(
-			"the server is busy, and 12 calls from alice are in flight: the limit is 4 under load; wait for some to finish",
+			"the server is overloaded, and 12 calls from alice are in flight: the limit is 4 under load; wait for some to finish",
 		);
 		const others = Array.from({ length: 4 }, bob);
 		// There are as many as there may be at all now.

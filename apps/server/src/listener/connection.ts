@@ -33,7 +33,7 @@ export class Connection implements Usage {
 	readonly refusals = new PerSecond();
 	/** Identifies the connection for turns of the event loop, which may remember it after it was closed. */
 	readonly turnKey = {};
-	/** The caller whose calls were admitted; `gateways` if there were several. */
+	/** The caller whose calls were admitted; `sharedConnections` if there were several. */
 	caller: TurnTaker["caller"] | undefined;
 	/** Its exchanges that are not closed. */
 	readonly exchanges = new Set<{ closed(): void }>();

@@ -7,7 +7,7 @@ import { ResourceService } from "@plinth/proto";
 import { sleep, systemClock } from "@plinth/runtime";
 
 /**
- * A router whose Read answers the name that it was asked for, whose Write waits for `release`, and
+ * A router whose Read returns the requested name, whose Write waits for `release`, and
  * whose WatchList sends one EndOfSnapshot and then nothing until its signal aborts.
  */
 export function echoRouter(

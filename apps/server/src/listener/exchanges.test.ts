@@ -124,7 +124,7 @@ describe("a stream that its client can still write to", () => {
 		).toString("latin1"),
 	);
 
-	/** Answers each request, or reads none. */
+	/** Responds to each request, or reads none. */
 	function reflectionRouter(reads: boolean) {
 		return createConnectRouter({ requestGate: admitted().gate }).service(ServerReflection, {
 			async *serverReflectionInfo(requests) {

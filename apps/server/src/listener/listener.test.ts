@@ -87,7 +87,7 @@ const transports: readonly (readonly [string, TransportOf])[] = [
 ];
 
 describe.each(transports)("a listener, by %s", (_name, transportOf) => {
-	it("answers calls and streams on the one port", async () => {
+	it("serves calls and streams on the same port", async () => {
 		const { url } = await start();
 		const client = createClient(ResourceService, transportOf(url));
 		const { resource } = await client.read({ id: { name: "miles" } });
@@ -252,7 +252,7 @@ describe("a connection without a call", () => {
 });
 
 describe("a client that stops reading and then vanishes", () => {
-	/** A router whose WatchList sends without end, and tells when it was let go of. */
+	/** A router whose WatchList sends without end, and reports when it was released. */
 	async function startFlood() {
 		const ended = Promise.withResolvers<void>();
 		const resource = { id: { name: "x".repeat(1_000_000) } };
@@ -319,7 +319,7 @@ describe("a client that stops reading and then vanishes", () => {
 });
 
 describe("a request that is no call", () => {
-	it("is answered with what there is", async () => {
+	it("gets a list of the paths that exist", async () => {
 		const { url } = await start();
 		const health = await fetch(`${url}/healthz`);
 		expect([health.status, await health.text()]).toEqual([200, "ok\n"]);
@@ -327,7 +327,7 @@ describe("a request that is no call", () => {
 		expect([ready.status, await ready.text()]).toEqual([200, "ready\n"]);
 		const lost = await fetch(`${url}/plinth.resource.v1.ResourceService/Raed`);
 		expect(lost.status).toBe(404);
-		expect(await lost.text()).toMatch(/nothing at .*\/Raed.*plinth\.resource\.v1\.ResourceService/);
+		expect(await lost.text()).toMatch(/not found: .*\/Raed.*plinth\.resource\.v1\.ResourceService/);
 	});
 
 	it("for readiness lists what keeps the server from its work", async () => {
@@ -348,7 +348,7 @@ describe("a request that is no call", () => {
 		]);
 	});
 
-	it("without a Host header gets an answer, and harms no one", async () => {
+	it("without a Host header gets a response, and has no effect on others", async () => {
 		const { port, url } = await start();
 		for (const host of ["", "host: /\\\r\n"]) {
 			const socket = await connected(port);
@@ -360,7 +360,7 @@ describe("a request that is no call", () => {
 		await reached(url);
 	});
 
-	it("to go over to HTTP/2 is answered by HTTP/1.1", async () => {
+	it("to upgrade to HTTP/2 is served over HTTP/1.1", async () => {
 		const { port } = await start();
 		const agent = new Agent();
 		const call = httpRequest({

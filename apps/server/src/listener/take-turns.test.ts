@@ -5,7 +5,7 @@ import { setImmediate as loopRound } from "node:timers/promises";
 import { silentLogger, systemClock } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
 import { expect, it, onTestFinished } from "vitest";
-import { probes, strangers, type TurnTaker } from "../limits/event-loop-turns.ts";
+import { healthChecks, type TurnTaker, unidentified } from "../limits/event-loop-turns.ts";
 import { openSession, post } from "../raw-calls.fixture.ts";
 import { Exchanges } from "./exchanges.ts";
 import { defaultListenerLimits } from "./limits.ts";
@@ -69,7 +69,7 @@ async function start({ isCrowded = false } = {}) {
 	};
 }
 
-it("requests begin at their turn, as strangers together, and then as who called last", async () => {
+it("requests start at their turn, as one caller until the first call is admitted, and then as its caller", async () => {
 	const server = await start();
 	const sessions = [openSession(server.url), openSession(server.url)] as const;
 	const first = post(sessions[0], "/alice", "");
@@ -89,17 +89,17 @@ it("requests begin at their turn, as strangers together, and then as who called 
 });
 
 it.each(["/healthz", "/readyz", "/grpc.health.v1.Health/Check"])(
-	"%s is asked for by probes, together",
+	"%s counts as a health check",
 	async (path) => {
 		const server = await start();
 		for (const each of [1, 2]) {
 			post(openSession(server.url), path, "");
 			await server.until(each);
-			expect(server.waiting.at(-1)?.taker.caller).toBe(probes);
+			expect(server.waiting.at(-1)?.taker.caller).toBe(healthChecks);
 		}
 		post(openSession(server.url), `/other${path}`, "");
 		await server.until(3);
-		expect(server.waiting.at(-1)?.taker.caller).toBe(strangers);
+		expect(server.waiting.at(-1)?.taker.caller).toBe(unidentified);
 	},
 );
 
@@ -140,13 +140,13 @@ it("a request whose client has gone before its turn never begins", async () => {
 	expect(server.begun).toEqual(["/after"]);
 });
 
-it("a request is refused where too many wait: its stream as one to try again, over HTTP/1.1 with 429", async () => {
+it("a request is refused if too many wait: with a retryable stream reset, or over HTTP/1.1 with 429", async () => {
 	const server = await start({ isCrowded: true });
 	const { rstCode } = await post(openSession(server.url), "/refused", "").ended;
 	expect(rstCode).toBe(constants.NGHTTP2_REFUSED_STREAM);
 	const response = await fetch(`${server.url}/refused`, { method: "POST" });
 	expect(response.status).toBe(429);
-	expect(await response.text()).toMatch(/too many requests wait/);
+	expect(await response.text()).toMatch(/too many requests are waiting/);
 	expect(server.refused()).toBe(2);
 	expect(server.waiting).toEqual([]);
 });

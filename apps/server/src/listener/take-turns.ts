@@ -2,7 +2,7 @@ import { constants, type Http2Session } from "node:http2";
 import { Code } from "@connectrpc/connect";
 import type { Clock } from "@plinth/runtime";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
-import { type EventLoopTurns, probes, strangers } from "../limits/event-loop-turns.ts";
+import { type EventLoopTurns, healthChecks, unidentified } from "../limits/event-loop-turns.ts";
 import type { Connection } from "./connection.ts";
 import { type RequestRefusal, refuseRequest } from "./refuse-request.ts";
 import type { RequestHandler } from "./request-handler.ts";
@@ -46,7 +46,7 @@ export function takeTurns(options: TakeTurnsOptions, next: RequestHandler): Requ
 	const mostWaiting = fullCallers * waitingPerCaller;
 	return (request, response) => {
 		const connection = connectionOf(request, response);
-		const caller = isProbe(request) ? probes : (connection.caller ?? strangers);
+		const caller = isProbe(request) ? healthChecks : (connection.caller ?? unidentified);
 		const taker = { caller, connection: connection.turnKey };
 		if (turns.isCrowded(taker, waitingPerCaller, mostWaiting)) {
 			if (isGone(request, response)) {

@@ -41,7 +41,7 @@ describe("the audit of refused writes", () => {
 		expect(suppressed()).toBe(910);
 	});
 
-	it("has a line for each refusal of a known subject, however many strangers call", () => {
+	it("has a line for each refusal of a known subject, however many callers without a token there are", () => {
 		const { lines, refuse } = recorded();
 		refuse(1_000);
 		refuse(500, "alice");

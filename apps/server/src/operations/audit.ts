@@ -7,10 +7,10 @@ import type { Clock, Logger } from "@plinth/runtime";
 import { callerOf, type RefusedCall } from "../limits/call-gate.ts";
 import { type Rate, RateLimiter } from "../limits/rate-limiter.ts";
 
-/** The methods that check a write and change nothing. */
+/** The methods that check a write without making it. */
 const withoutWrites: ReadonlySet<DescMethod> = new Set([ResourceService.method.mutateAndValidate]);
 
-/** Whether a call of the method may change something: then it leaves a line. */
+/** Whether a call of the method can change something, and so is audited. */
 function isWrite(method: DescMethod): boolean {
 	return (
 		method.methodKind === "unary" &&
@@ -20,8 +20,8 @@ function isWrite(method: DescMethod): boolean {
 }
 
 /**
- * Logs one line per write: who, what, and what came of it. Never the token, nor what was written, nor
- * messages of errors, which may repeat it.
+ * Logs one line per write: the caller, the target and the result. Never the token, the written data, or messages of
+ * errors, which may repeat the data.
  */
 export function auditWrites(logger: Logger): Interceptor {
 	return (next) => async (request) => {
@@ -29,43 +29,43 @@ export function auditWrites(logger: Logger): Interceptor {
 			return next(request);
 		}
 		const subject = callerOf(request.contextValues)?.subject;
-		const told = (result: string) =>
+		const log = (result: string) =>
 			logger.info(
 				{ audit: { subject, method: nameOf(request.method), ...target(request.message), result } },
 				"write",
 			);
 		try {
 			const response = await next(request);
-			told("ok");
+			log("ok");
 			return response;
 		} catch (failure) {
-			told(resultOf(failure));
+			log(resultOf(failure));
 			throw failure;
 		}
 	};
 }
 
 /**
- * Lines for callers without a valid token: ten a second on average, a hundred after a quiet time. Anyone who
- * reaches the port can cause them, and they must not fill the disk nor hide the others.
+ * The rate of lines about callers without a valid token: ten per second on average, a hundred after an idle period. Any
+ * client can cause them, and they must neither fill the disk nor hide other lines.
  */
-const strangersRate: Rate = { perSecond: 10, burst: 100 };
+const unauthenticatedRate: Rate = { perSecond: 10, burst: 100 };
 
-/** What the audit of refused writes needs. */
+/** Options of `auditRefusals`. */
 export interface RefusalAuditOptions {
 	readonly logger: Logger;
 	readonly clock: Clock;
-	/** Called for each line that was left out. */
+	/** Called for each line that was suppressed. */
 	readonly onSuppressed: () => void;
 }
 
 /**
- * Logs writes that were refused before they were read. Lines for callers without a valid token are limited in
- * rate; the next one that is logged says how many were left out before it.
+ * Logs writes that were refused before they were read. Lines about callers without a valid token are limited in rate;
+ * the next line contains the number of suppressed ones.
  */
 export function auditRefusals(options: RefusalAuditOptions): (refused: RefusedCall) => void {
 	const { logger, clock, onSuppressed } = options;
-	const strangers = new RateLimiter(strangersRate, clock);
+	const unauthenticated = new RateLimiter(unauthenticatedRate, clock);
 	let suppressed = 0;
 	return ({ call, subject, error }) => {
 		if (!isWrite(call.method)) {
@@ -74,7 +74,7 @@ export function auditRefusals(options: RefusalAuditOptions): (refused: RefusedCa
 		const audit = { subject, method: nameOf(call.method), result: resultOf(error) };
 		if (subject !== undefined) {
 			logger.info({ audit }, "write");
-		} else if (!strangers.take("")) {
+		} else if (!unauthenticated.take("")) {
 			suppressed += 1;
 			onSuppressed();
 		} else {
@@ -85,7 +85,7 @@ export function auditRefusals(options: RefusalAuditOptions): (refused: RefusedCa
 }
 
 /**
- * Logs one line when a stream has ended: who, what, and what came of it. For streams that are as much as a
+ * Logs one line when a stream has ended: the caller, the method and the result. For streams that matter as much as a
  * write.
  */
 export async function* auditStream<T>(
@@ -93,25 +93,25 @@ export async function* auditStream<T>(
 	call: HandlerContext,
 	messages: AsyncIterable<T>,
 ): AsyncGenerator<T> {
-	let isTold = false;
-	const told = (result: string) => {
-		if (!isTold) {
-			isTold = true;
+	let isLogged = false;
+	const log = (result: string) => {
+		if (!isLogged) {
+			isLogged = true;
 			const subject = callerOf(call.values)?.subject;
 			logger.info({ audit: { subject, method: nameOf(call.method), result } }, "stream");
 		}
 	};
-	// A client that is gone may leave the stream where it is.
-	const canceled = () => told(resultOf(call.signal.reason));
+	// If the client is gone, the generator may not be resumed.
+	const canceled = () => log(resultOf(call.signal.reason));
 	call.signal.addEventListener("abort", canceled, { once: true });
 	try {
 		yield* messages;
-		told("ok");
+		log("ok");
 	} catch (failure) {
-		told(resultOf(failure));
+		log(resultOf(failure));
 		throw failure;
 	} finally {
-		told("canceled");
+		log("canceled");
 		call.signal.removeEventListener("abort", canceled);
 	}
 }
@@ -126,7 +126,7 @@ export function resultOf(failure: unknown): string {
 	return Code[code].replace(/(?<=.)[A-Z]/g, (letter) => `_${letter}`).toLowerCase();
 }
 
-/** What is written, by name. Names are cut: a caller chooses them, and may be wrong about their length. */
+/** The name of the target. Names are truncated, because callers choose them. */
 function target(message: object): Record<string, string> {
 	const id = idOf(message);
 	if (id === undefined) {

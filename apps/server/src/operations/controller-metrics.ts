@@ -1,7 +1,7 @@
 import type { BatchObservableResult, Meter, Observable } from "@opentelemetry/api";
 import type { ControllerManager, ControllerState, QueueState } from "@plinth/controller";
 
-/** Makes the instruments of controllers: queues, caches, reconciles, restarts and leases. */
+/** Creates the instruments of controllers: queues, caches, reconciles, restarts and leases. */
 export function observeControllers(meter: Meter, manager: Pick<ControllerManager, "state">): void {
 	const gauge = (name: string, description: string) =>
 		meter.createObservableGauge(name, { description });
@@ -11,30 +11,30 @@ export function observeControllers(meter: Meter, manager: Pick<ControllerManager
 		lease: gauge("plinth.lease.held", "Whether this server holds the lease"),
 		runs: gauge("plinth.controller.running", "Whether the controller runs on this server"),
 		restarts: counter("plinth.controller.restarts", "Runs of the controller that failed"),
-		queue: gauge("plinth.controller.queue.depth", "Keys in a queue, by what they wait for"),
+		queue: gauge("plinth.controller.queue.depth", "Keys in a queue, by state"),
 		oldest: gauge(
 			"plinth.controller.queue.oldest.seconds",
-			"How long the key that is ready longest has waited",
+			"How long the oldest ready key has waited",
 		),
 		cached: gauge("plinth.controller.cache.size", "Resources in the cache, by type"),
 		stillRunning: gauge(
 			"plinth.controller.still_running",
-			"Reconciles that run for longer than they should, overdue ones included",
+			"Reconciles that have been running for too long, including overdue ones",
 		),
 		running: gauge(
 			"plinth.controller.reconcile.running.seconds",
-			"For how long the longest of the reconciles that are still running has run",
+			"How long the oldest running reconcile has run",
 		),
-		overdue: gauge("plinth.controller.overdue", "Reconciles that are past their time limit"),
+		overdue: gauge("plinth.controller.overdue", "Reconciles that have exceeded their time limit"),
 		aborted: counter(
 			"plinth.controller.reconciles.aborted",
-			"Reconciles that were aborted because they passed their time limit",
+			"Reconciles that were aborted because they exceeded their time limit",
 		),
 		undecodable: gauge(
 			"plinth.controller.undecodable",
 			"Cached resources that their type can't decode",
 		),
-		reconciles: counter("plinth.controller.reconciles", "Reconciles that ended, by how"),
+		reconciles: counter("plinth.controller.reconciles", "Reconciles that have ended, by outcome"),
 		time: counter("plinth.controller.reconcile.duration.seconds", "Time spent in reconciles"),
 		longest: gauge("plinth.controller.reconcile.longest.seconds", "The longest reconcile"),
 	};

@@ -11,14 +11,14 @@ import {
 } from "@opentelemetry/sdk-trace";
 import type { Logger } from "@plinth/runtime";
 
-/** Traces that go to a collector. */
+/** Traces that are sent to a collector. */
 export interface ExportedTraces {
 	readonly provider: TracerProvider;
-	/** Sends what is left. Never rejects: spans that can't be sent are logged as lost. */
+	/** Sends the remaining spans. Never rejects: spans that can't be sent are logged as lost. */
 	close(): Promise<void>;
 }
 
-/** Traces that go to a collector by OTLP over HTTP. What it does not take is lost, and that is logged. */
+/** Sends traces to a collector by OTLP over HTTP. Spans that it does not accept are lost, which is logged. */
 export function exportTraces(endpoint: URL, logger: Logger): ExportedTraces {
 	const url = new URL("v1/traces", withSlash(endpoint)).href;
 	const exporter = new OTLPTraceExporter({ url, timeoutMillis: 5_000 });
@@ -30,29 +30,29 @@ export function exportTraces(endpoint: URL, logger: Logger): ExportedTraces {
 	return {
 		provider,
 		close: async () => {
-			// The exporter has reported what was lost.
+			// The exporter has reported lost spans.
 			await provider.shutdown().catch(() => {});
 		},
 	};
 }
 
-/** Says once when spans begin to be lost, and once when they arrive again. */
+/** Logs once when spans start to be lost, and once when they arrive again. */
 function reportLoss(exporter: SpanExporter, url: string, logger: Logger): SpanExporter {
 	let isLosing = false;
 	return {
-		export: (spans, told) =>
+		export: (spans, done) =>
 			exporter.export(spans, (result) => {
 				const isLost = result.code === ExportResultCode.FAILED;
 				if (isLost && !isLosing) {
 					logger.warn(
 						{ url, err: result.error },
-						"traces are lost: the collector does not take them",
+						"traces are lost: the collector does not accept them",
 					);
 				} else if (!isLost && isLosing) {
-					logger.info({ url }, "the collector takes traces again");
+					logger.info({ url }, "the collector accepts traces again");
 				}
 				isLosing = isLost;
-				told(result);
+				done(result);
 			}),
 		shutdown: () => exporter.shutdown(),
 		forceFlush: async () => exporter.forceFlush?.(),

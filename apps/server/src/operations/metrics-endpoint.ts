@@ -3,10 +3,10 @@ import { authenticateCall, enforce } from "@plinth/resource-service";
 import type { MetricsEndpoint } from "../listener/plain-endpoints.ts";
 import { type Metrics, prometheusType } from "./metrics.ts";
 
-/** What policies call the metrics: `internal.v1.Metrics`. */
+/** The type that policies name to grant access to metrics: `internal.v1.Metrics`. */
 const metricsType: TypeLike = { group: "internal", groupVersion: "v1", kind: "Metrics" };
 
-/** `/metrics`, for those who may read it. */
+/** Serves `/metrics` to callers who may read it. */
 export function metricsEndpoint(metrics: Metrics, authorizer: Authorizer): MetricsEndpoint {
 	return {
 		contentType: prometheusType,

@@ -3,11 +3,11 @@ import { PrometheusExporter, PrometheusSerializer } from "@opentelemetry/exporte
 import { resourceFromAttributes } from "@opentelemetry/resources";
 import { type IMetricReader, MeterProvider } from "@opentelemetry/sdk-metrics";
 
-/** What a server measures, for OpenTelemetry and for Prometheus. */
+/** The metrics of a server, for OpenTelemetry and for Prometheus. */
 export interface Metrics {
-	/** Where instruments are made. */
+	/** Creates instruments. */
 	readonly meter: Meter;
-	/** What was measured until now, in the text format of Prometheus. */
+	/** The current values, in the text format of Prometheus. */
 	prometheus(): Promise<string>;
 	close(): Promise<void>;
 }
@@ -16,9 +16,9 @@ export interface Metrics {
 export const prometheusType = "text/plain; version=0.0.4; charset=utf-8";
 
 /**
- * Metrics of one server. Nothing is global: each server of a process has its own.
+ * Creates the metrics of one server. Nothing is global: each server of a process has its own metrics.
  *
- * @param readers others that read the same metrics, as one that pushes them to a collector.
+ * @param readers further readers of the metrics, such as one that pushes them to a collector.
  */
 export function createMetrics(readers: readonly IMetricReader[] = []): Metrics {
 	const exporter = new PrometheusExporter({ preventServerStart: true });
@@ -26,7 +26,7 @@ export function createMetrics(readers: readonly IMetricReader[] = []): Metrics {
 		resource: resourceFromAttributes({ "service.name": "plinth-server" }),
 		readers: [exporter, ...readers],
 	});
-	// No prefix, no times, and neither labels nor lines about the resource and the scope.
+	// Without prefix, timestamps, and labels or lines about the resource and the scope.
 	const serializer = new PrometheusSerializer(undefined, false, undefined, true, true);
 	return {
 		meter: provider.getMeter("plinth"),

@@ -5,9 +5,9 @@ import type { Meter } from "@opentelemetry/api";
 const nanosecondsPerSecond = 1e9;
 
 /**
- * Makes the instruments of the process: memory, CPU time and how late timers are.
+ * Creates the instruments of the process: memory, CPU time and the delay of the event loop.
  *
- * @returns what stops measuring.
+ * @returns a function that stops the measurements.
  */
 export function observeProcess(meter: Meter): () => void {
 	const delay = monitorEventLoopDelay({ resolution: 20 });
@@ -32,7 +32,7 @@ export function observeProcess(meter: Meter): () => void {
 		});
 	meter
 		.createObservableGauge("plinth.process.event_loop.delay.seconds", {
-			description: "How late the event loop was since the last look, in the 99th percentile",
+			description: "The delay of the event loop since the last scrape, 99th percentile",
 		})
 		.addCallback((result) => {
 			result.observe(delay.percentile(99) / nanosecondsPerSecond);

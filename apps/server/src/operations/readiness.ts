@@ -1,9 +1,9 @@
 import type { Logger } from "@plinth/runtime";
 
 /**
- * What keeps a running server from doing its work. A server is ready while no part of it is blocked:
- * `/readyz` and the health service report the reasons, and balancers send their calls elsewhere. Calls that
- * arrive all the same are served as far as the server can.
+ * The readiness of a running server. A server is ready while no part of it is blocked: `/readyz` and the health service
+ * report the reasons, and load balancers send calls to other servers. Calls that arrive nevertheless are served as far
+ * as possible.
  */
 export class Readiness {
 	readonly #logger: Logger;
@@ -13,7 +13,7 @@ export class Readiness {
 		this.#logger = logger;
 	}
 
-	/** Why the server is not ready, by the part that is blocked. */
+	/** The reasons why the server is not ready, by blocked part. */
 	get reasons(): ReadonlyMap<string, string> {
 		return this.#reasons;
 	}
@@ -23,10 +23,10 @@ export class Readiness {
 	}
 
 	/**
-	 * Marks a part as blocked. Another reason for the same part replaces the one before.
+	 * Marks a part as blocked. A new reason for the same part replaces the previous one.
 	 *
-	 * @param part - as `storage` or `references`.
-	 * @param reason - what is wrong and the way out, for the operator.
+	 * @param part - such as `storage` or `references`.
+	 * @param reason - the problem and what to do, for operators.
 	 */
 	block(part: string, reason: string): void {
 		if (this.#reasons.get(part) !== reason) {

@@ -1,28 +1,28 @@
 import type { Meter } from "@opentelemetry/api";
 import type { ReferenceMetrics } from "@plinth/db-constraint";
 
-/** Makes the instruments of references: who references what, what waits, and who is asked. */
+/** Creates the instruments of references: sources, pending work and holder queries. */
 export function observeReferences(meter: Meter, read: () => ReferenceMetrics): void {
 	const gauge = (name: string, description: string) =>
 		meter.createObservableGauge(name, { description });
 	const sources = gauge(
 		"plinth.reference.sources",
-		"Deployments that reference a resource, over all resources, by whether that is confirmed",
+		"Deployments that reference a resource, over all resources, by whether this is confirmed",
 	);
 	const waiting = gauge(
 		"plinth.reference.waiting",
-		"Resources with something left to be done after a commit, or a deletion under way",
+		"Resources with pending work after a commit, or with a deletion in progress",
 	);
 	const oldest = gauge(
 		"plinth.reference.waiting.oldest.seconds",
-		"How long this server has seen the one that waits longest",
+		"How long this server has seen the oldest of them waiting",
 	);
 	const cascades = gauge(
 		"plinth.reference.cascades",
-		"Deletions that those who reference the resource have still to follow",
+		"Deletions that referencing resources have not followed yet",
 	);
 	const queries = meter.createObservableCounter("plinth.reference.questions", {
-		description: "Questions to other deployments whether they reference a resource, by result",
+		description: "Queries to other deployments whether they reference a resource, by result",
 	});
 	meter.addBatchObservableCallback(
 		(result) => {

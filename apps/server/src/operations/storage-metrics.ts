@@ -3,8 +3,8 @@ import type { Clock } from "@plinth/runtime";
 import { decorateBackend, type StorageBackend } from "@plinth/storage";
 
 /**
- * The storage, with its commits measured and traced: how many there are, how long they take, how many
- * mutations each has, and how many are under way, which is what shares the next batch.
+ * Measures and traces the commits of a storage: their number, duration and mutations, and how many are in progress and
+ * can share the next batch.
  */
 export function measureStorage(
 	backend: StorageBackend,
@@ -28,15 +28,15 @@ export function measureStorage(
 		description: "Mutations of a commit",
 		advice: { explicitBucketBoundaries: [1, 2, 5, 10, 20, 50, 100] },
 	});
-	let underWay = 0;
+	let inProgress = 0;
 	meter
 		.createObservableGauge("plinth.commits.under_way", {
 			description: "Commits that are not durable yet",
 		})
-		.addCallback((result) => result.observe(underWay));
+		.addCallback((result) => result.observe(inProgress));
 
 	const ended = (startMs: number, mutations: number, labels: Attributes) => {
-		underWay -= 1;
+		inProgress -= 1;
 		mutationsPerCommit.record(mutations, labels);
 		duration.record((clock.monotonic() - startMs) / 1_000, labels);
 	};
@@ -46,7 +46,7 @@ export function measureStorage(
 				return backend.commit(mutations, options);
 			}
 			const startMs = clock.monotonic();
-			underWay += 1;
+			inProgress += 1;
 			const span = tracer.startSpan("commit", {
 				attributes: { "plinth.mutations": mutations.length },
 			});

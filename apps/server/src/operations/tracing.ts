@@ -14,11 +14,11 @@ import {
 import { W3CTraceContextPropagator } from "@opentelemetry/core";
 import { resultOf } from "./audit.ts";
 
-/** Traces of a server. */
+/** The traces of a server. */
 export interface Tracing {
-	/** Makes spans below the call that is being worked on, if there is one. */
+	/** Creates spans below the span of the current call, if any. */
 	readonly tracer: Pick<Tracer, "startSpan">;
-	/** Makes a span per call, below that of the caller who sends a `traceparent`. */
+	/** Creates a span per call, below that of the caller if it sends a `traceparent`. */
 	readonly interceptor: Interceptor;
 }
 
@@ -71,7 +71,7 @@ export function createTracing(provider: TracerProvider): Tracing {
 	};
 }
 
-/** Says how it ended, but not with the message, which may repeat what was written. */
+/** Records the code of a failure, without its message, which may repeat written data. */
 function failed(span: Span, failure: unknown): void {
 	const code = resultOf(failure);
 	span.setAttribute("rpc.connect_rpc.error_code", code);

@@ -252,8 +252,8 @@ describe("a policy that is too narrow", () => {
 				}
 			}
 		}
-		for (const [method, answers] of messages) {
-			expect([method, ...answers]).toEqual([
+		for (const [method, texts] of messages) {
+			expect([method, ...texts]).toEqual([
 				method,
 				expect.stringMatching(/^ConnectError: \[permission_denied\] nothing-token lacks operator:/),
 			]);
@@ -494,10 +494,10 @@ describe("keys at an address", () => {
 
 	it("are fetched when they are needed, and their absence is Unavailable", async () => {
 		const issued = await createIssuer();
-		let answers = false;
+		let isUp = false;
 		const keyServer = createHttpServer((_request, response) => {
-			response.statusCode = answers ? 200 : 500;
-			response.end(answers ? issued.jwks : "");
+			response.statusCode = isUp ? 200 : 500;
+			response.end(isUp ? issued.jwks : "");
 		});
 		await new Promise<void>((resolve) => keyServer.listen(0, "127.0.0.1", resolve));
 		onTestFinished(() => {
@@ -516,7 +516,7 @@ describe("keys at an address", () => {
 		const token = as(await issued.sign());
 		const id = idOf(Namespace, "default");
 		expect(await outcome(client.read({ id }, token))).toBe("Unavailable");
-		answers = true;
+		isUp = true;
 		expect(await outcome(client.read({ id }, token))).toBe("ok");
 	});
 });

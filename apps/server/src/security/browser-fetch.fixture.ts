@@ -1,4 +1,4 @@
-/** Headers that a page may send without asking, and read without being told (Fetch standard). */
+/** Headers that a page may send without a preflight, and read without permission (Fetch standard). */
 const safeRequestHeaders = new Set(["accept", "accept-language", "content-language"]);
 const safeResponseHeaders = new Set([
 	...["cache-control", "content-language", "content-length", "content-type"],
@@ -48,7 +48,7 @@ export function browserFetch(origin: string): typeof globalThis.fetch {
 			const allowed = listOf(preflight.headers, "access-control-allow-headers");
 			const refused = asked.filter((name) => !allowed.includes(name));
 			if (!preflight.ok || refused.length > 0) {
-				fail(`the preflight was answered ${preflight.status}, without ${refused}`);
+				fail(`the preflight got ${preflight.status}, without ${refused}`);
 			}
 			if (
 				!listOf(preflight.headers, "access-control-allow-methods").includes(

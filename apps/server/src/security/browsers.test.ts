@@ -119,7 +119,7 @@ describe("a server without tokens", () => {
 		}
 	});
 
-	it("refuses several hosts, of which others might use the other one", async () => {
+	it("refuses several hosts, of which a proxy might use another one", async () => {
 		const get = "GET /healthz HTTP/1.1";
 		const twice = await rawHttp1(server.address, [get, "host: localhost", "Host: evil.example"]);
 		expect(twice.status).toBe(400);
@@ -132,7 +132,7 @@ describe("a server without tokens", () => {
 		expect((await rawHttp1(server.address, [absolute, "host: localhost"])).status).toBe(404);
 	});
 
-	it("answers HTTP/1.0 probes without a Host, which browsers always send", async () => {
+	it("serves HTTP/1.0 health checks without a Host, which browsers always send", async () => {
 		expect((await rawHttp1(server.address, ["GET /healthz HTTP/1.0"])).status).toBe(200);
 		expect((await rawHttp1(server.address, ["GET /healthz HTTP/1.1"])).status).toBe(400);
 		const origin = "origin: http://evil.example";
@@ -186,7 +186,7 @@ describe("a server without tokens", () => {
 		expect(followed.status).toBe(200);
 	});
 
-	it("answers the preflight of a page that is allowed", async () => {
+	it("responds to the preflight of an allowed page", async () => {
 		const { status, headers } = await rawHttp1(server.address, [
 			`OPTIONS ${service}/Write HTTP/1.1`,
 			...[`host: 127.0.0.1:${port}`, `origin: ${page}`, "access-control-request-method: POST"],
@@ -267,7 +267,7 @@ describe("a server without tokens", () => {
 	];
 
 	describe.each(inBrowsers)("to the pages of browsers, by %s", (_name, transportOf) => {
-		it("answers an allowed one: calls, streams, and errors with their texts", async () => {
+		it("serves an allowed one: calls, streams, and errors with their texts", async () => {
 			const client = createClient(ResourceService, transportOf(page));
 			const headers = { authorization: "Bearer none", "x-of-a-module": "1" };
 			const { resource } = await client.read(
@@ -285,7 +285,7 @@ describe("a server without tokens", () => {
 			expect(String(failure)).toContain("resource not found");
 		});
 
-		it("does not answer any other one", async () => {
+		it("does not respond to any other one", async () => {
 			const client = createClient(ResourceService, transportOf("http://evil.example"));
 			await expect(client.read({ id: idOf(Namespace, "default") })).rejects.toThrow(
 				"Failed to fetch",

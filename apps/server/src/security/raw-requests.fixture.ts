@@ -49,13 +49,13 @@ export async function rawHttp2(
 		if (!stream.writableEnded) {
 			stream.end(body);
 		}
-		const [answered] = await once(stream, "response");
+		const [received] = await once(stream, "response");
 		const chunks: Buffer[] = [];
 		stream.on("data", (chunk: Buffer) => chunks.push(chunk));
 		await once(stream, "close");
-		const entries = Object.entries<unknown>(answered).map(([name, value]) => [name, String(value)]);
+		const entries = Object.entries<unknown>(received).map(([name, value]) => [name, String(value)]);
 		return {
-			status: Number(answered[":status"]),
+			status: Number(received[":status"]),
 			headers: Object.fromEntries(entries),
 			body: Buffer.concat(chunks).toString("latin1"),
 		};

@@ -73,9 +73,9 @@ describe("a reference to what the caller may not read", () => {
 			held: newUlid(systemRuntime),
 			nobody: newUlid(systemRuntime),
 		};
-		const answers: Record<string, string> = {};
+		const outcomes: Record<string, string> = {};
 		for (const [name, uid] of Object.entries(uids)) {
-			answers[`read ${name}`] = await outcome(client.read({ id: secret(name) }));
+			outcomes[`read ${name}`] = await outcome(client.read({ id: secret(name) }));
 			const ways = {
 				field: tour("t", name),
 				owner: { ...tour("t"), owner: secret(name) },
@@ -83,15 +83,15 @@ describe("a reference to what the caller may not read", () => {
 				"owner reference": { ...tour("t"), ownerReferences: [ownedBySecret(name, uid)] },
 			};
 			for (const [way, resource] of Object.entries(ways)) {
-				answers[`write ${way} ${name}`] = await outcome(client.write({ resource }));
-				answers[`dry run ${way} ${name}`] = await outcome(client.mutateAndValidate({ resource }));
+				outcomes[`write ${way} ${name}`] = await outcome(client.write({ resource }));
+				outcomes[`dry run ${way} ${name}`] = await outcome(client.mutateAndValidate({ resource }));
 			}
 		}
 		const refused = "PermissionDenied: alice lacks operator:read on music.v1.Artist";
-		expect(answers).toEqual(
-			Object.fromEntries(Object.keys(answers).map((call) => [call, refused])),
+		expect(outcomes).toEqual(
+			Object.fromEntries(Object.keys(outcomes).map((call) => [call, refused])),
 		);
-		expect(Object.keys(answers)).toHaveLength(27);
+		expect(Object.keys(outcomes)).toHaveLength(27);
 	});
 
 	it("keeps nobody from deleting it", async () => {

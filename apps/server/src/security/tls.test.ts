@@ -57,10 +57,10 @@ function clientsOf(baseUrl: string, nodeOptions: ConnectionOptions) {
 	].map((transport) => createClient(ResourceService, transport));
 }
 
-/** What a TLS connection comes to: the answer to a request on it, or the code it fails with. */
+/** The result of a TLS connection: the response to a request on it, or the code of its error. */
 async function asked(port: number, options: ConnectionOptions): Promise<string> {
 	const socket = connectTls({ host: "127.0.0.1", port, ...options });
-	const answer = new Promise<string>((resolve) => {
+	const response = new Promise<string>((resolve) => {
 		let text = "";
 		socket.setEncoding("latin1");
 		socket.on("data", (data: string) => {
@@ -70,7 +70,7 @@ async function asked(port: number, options: ConnectionOptions): Promise<string> 
 		socket.on("close", () => resolve(text.split("\r\n", 1)[0] ?? ""));
 	});
 	socket.write("GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
-	return answer;
+	return response;
 }
 
 async function serialOf(port: number, ca: string): Promise<string> {
@@ -97,17 +97,17 @@ describe("a listener with TLS", () => {
 		expect(await asked(port, { ca: other.cert })).toMatch(/CERT|ISSUER|SIGNATURE/);
 	});
 
-	it("does not answer clear text, nor old versions of TLS", async () => {
+	it("does not respond to clear text, nor old versions of TLS", async () => {
 		const { port, ca } = await startTls();
 		const socket = connectTcp(port, "127.0.0.1");
 		socket.on("error", () => {});
 		socket.write("GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n");
-		let answer = "";
+		let response = "";
 		socket.on("data", (data) => {
-			answer += data.toString("latin1");
+			response += data.toString("latin1");
 		});
 		await once(socket, "close");
-		expect(answer).not.toContain("HTTP/1.1 200");
+		expect(response).not.toContain("HTTP/1.1 200");
 		expect(
 			await asked(port, { ca: ca.cert, minVersion: "TLSv1", maxVersion: "TLSv1.1" }),
 		).not.toMatch(/^HTTP/);
@@ -186,7 +186,7 @@ describe("a listener with mutual TLS", () => {
 		["that has expired", "expired", false],
 		["of another authority", "foreign", false],
 		["that it does not have", "none", false],
-	] as const)("answers a client with a certificate %s: %s", async (_what, kind, served) => {
+	] as const)("serves a client with a certificate %s: %s", async (_what, kind, served) => {
 		const clients = await createAuthority("Clients");
 		const { port, address, ca } = await startTls({ clientCa: clients.cert });
 		const own =
@@ -195,11 +195,11 @@ describe("a listener with mutual TLS", () => {
 				: kind === "foreign"
 					? await (await createAuthority("Clients")).issue()
 					: await clients.issue({ name: "client", expired: kind === "expired" });
-		const answer = await asked(port, { ca: ca.cert, ...own });
+		const response = await asked(port, { ca: ca.cert, ...own });
 		if (served) {
-			expect(answer).toBe("HTTP/1.1 200 OK");
+			expect(response).toBe("HTTP/1.1 200 OK");
 		} else {
-			expect(answer).not.toMatch(/^HTTP/);
+			expect(response).not.toMatch(/^HTTP/);
 		}
 		for (const client of clientsOf(address, { ca: ca.cert, ...own })) {
 			const read = client.read({ id }).then(

@@ -4,14 +4,14 @@ import {
 	HealthCheckResponse_ServingStatus as Status,
 } from "../gen/grpc/health/v1/health_pb.ts";
 
-/** What the health service reports on. */
+/** Options of the health service. */
 export interface HealthOptions {
-	/** Full names of the services that there are. */
+	/** The full names of all services. */
 	readonly services: () => Iterable<string>;
 	readonly isReady: () => boolean;
 }
 
-/** The status of a service by its full name, or of the server where that is empty. */
+/** Returns the status of a service by its full name, or of the server if the name is empty. */
 export function healthStatus(options: HealthOptions): (service: string) => Status {
 	return (service) => {
 		const known = service === "" || [...options.services()].includes(service);
@@ -23,8 +23,8 @@ export function healthStatus(options: HealthOptions): (service: string) => Statu
 }
 
 /**
- * The standard health service of gRPC: all services serve while the server is ready. Its streams are served by
- * `HealthWatches`.
+ * The standard health service of gRPC: all services are serving while the server is ready. `HealthWatches` serves its
+ * streams.
  */
 export function createHealthService(
 	options: HealthOptions,
@@ -34,7 +34,7 @@ export function createHealthService(
 		check: ({ service }) => {
 			const status = statusOf(service);
 			if (status === Status.SERVICE_UNKNOWN) {
-				throw new ConnectError(`there is no service ${service} here`, Code.NotFound);
+				throw new ConnectError(`service ${service} not found`, Code.NotFound);
 			}
 			return { status };
 		},

@@ -96,7 +96,7 @@ describe("watches of the health", () => {
 		expect(await next(changing)).toEqual([Status.NOT_SERVING, Status.NOT_SERVING]);
 	});
 
-	it("past their limits are refused, on a connection and in all, and checks are answered", async () => {
+	it("beyond their limits are refused, per connection and in total, and checks are served", async () => {
 		const { address } = await startServer({
 			stopLimitMs: 5_000,
 			limits: { healthWatches: 5, healthWatchesPerConnection: 3 },

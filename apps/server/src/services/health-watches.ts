@@ -21,10 +21,10 @@ import { sendResponse, writeHead } from "../listener/send-response.ts";
 type Request = Parameters<RequestHandler>[0];
 type Response = Parameters<RequestHandler>[1];
 
-/** How often the status is compared with what watches were sent, in milliseconds. */
+/** How often the status is compared with the one that watches have received, in milliseconds. */
 const pollMs = 500;
 
-/** What watches of the health are served with. */
+/** Options of `HealthWatches`. */
 export interface HealthWatchesOptions {
 	readonly statusOf: (service: string) => Status;
 	readonly messageBytes: number;
@@ -35,32 +35,32 @@ export interface HealthWatchesOptions {
 	readonly streamsEnd: AbortSignal;
 }
 
-/** What one run of the method is to do, and what it did. */
-interface Turn {
+/** The instruction for one run of the method, and its result. */
+interface Run {
 	/** Ends the watch. */
 	readonly failure?: ConnectError;
-	/** What was asked for, and the answer; absent where the request was refused. */
+	/** The requested service and its status; absent if the request was refused. */
 	sent?: { readonly service: string; readonly status: Status };
 }
 
-const turnKey = createContextKey<Turn>({});
+const runKey = createContextKey<Run>({});
 
 /** A stream between two messages. */
 interface Watch {
 	readonly exchange: Exchange;
 	readonly request: Request;
 	readonly response: Response;
-	/** The bytes of its request's body, a character each: a string costs less than a buffer. */
+	/** The bytes of the request body, one per character: a string uses less memory than a buffer. */
 	readonly body: string;
 	readonly service: string;
 	status: Status;
 }
 
 /**
- * `grpc.health.v1.Health/Watch`. It needs no token, so that a stream must cost next to nothing: between two
- * messages it is only an HTTP stream and the bytes of its request. For each message the method runs once more on
- * them, up to its first message, and all streams share one poll of the status. There are limits of their own on
- * streams of a connection and in all. Deadlines of clients are left to the clients.
+ * Serves `grpc.health.v1.Health/Watch`. It requires no token, so a stream must use almost no memory: between two
+ * messages it consists of an HTTP stream and the bytes of its request. For each message, the method runs again on these
+ * bytes up to its first message, and all streams share one poll of the status. Streams have their own limits, per
+ * connection and in total. Deadlines are enforced by clients.
  */
 export class HealthWatches implements Admission {
 	readonly path: string;
@@ -77,7 +77,7 @@ export class HealthWatches implements Admission {
 			readMaxBytes: messageBytes,
 			requestGate: (call) => {
 				correctConnectErrors(call);
-				const { failure } = call.values.get(turnKey);
+				const { failure } = call.values.get(runKey);
 				if (failure !== undefined) {
 					throw failure;
 				}
@@ -86,7 +86,7 @@ export class HealthWatches implements Admission {
 		router.service(Health, {
 			async *watch({ service }, { values }) {
 				const status = statusOf(service);
-				values.get(turnKey).sent = { service, status };
+				values.get(runKey).sent = { service, status };
 				yield { status };
 			},
 		});
@@ -113,7 +113,7 @@ export class HealthWatches implements Admission {
 	readonly serve = (exchange: Exchange, request: Request, response: Response): void => {
 		this.#begin(exchange, request, response)
 			.catch((failure: unknown) => {
-				this.#options.logger.debug({ err: failure }, "a watch of the health ended early");
+				this.#options.logger.debug({ err: failure }, "a health watch ended early");
 				exchange.destroy();
 			})
 			.finally(() => exchange.settled());
@@ -126,20 +126,20 @@ export class HealthWatches implements Admission {
 			exchange.connection.healthWatches += 1;
 			exchange.admit(this);
 		}
-		const turn: Turn = failure === undefined ? {} : { failure };
+		const run: Run = failure === undefined ? {} : { failure };
 		const chunks: Uint8Array[] = [];
-		const answer = await this.#run(request, recorded(exchange.body, chunks), turn);
-		if (turn.sent === undefined) {
-			await sendResponse(answer, exchange, response);
+		const result = await this.#run(request, recorded(exchange.body, chunks), run);
+		if (run.sent === undefined) {
+			await sendResponse(result, exchange, response);
 			return;
 		}
-		await sendFirst(answer, exchange, response);
+		await sendFirst(result, exchange, response);
 		const watch = {
 			exchange,
 			request,
 			response,
 			body: Buffer.concat(chunks).toString("latin1"),
-			...turn.sent,
+			...run.sent,
 		};
 		this.#watches.add(watch);
 		exchange.park();
@@ -172,14 +172,14 @@ export class HealthWatches implements Admission {
 	async #run(
 		request: Request,
 		body: AsyncIterable<Uint8Array>,
-		turn: Turn,
+		run: Run,
 	): Promise<UniversalServerResponse> {
 		const head = requestHead(request);
 		if (head === undefined) {
 			return { status: 400 };
 		}
 		const { signal } = new AbortController();
-		const contextValues = createContextValues().set(turnKey, turn);
+		const contextValues = createContextValues().set(runKey, run);
 		return this.#handler({ ...head, body, signal, contextValues });
 	}
 
@@ -194,7 +194,7 @@ export class HealthWatches implements Admission {
 			}
 			const status = statuses.get(service) ?? statusOf(service);
 			statuses.set(service, status);
-			// Who has not taken the last message gets the next one after it, and those between never.
+			// A client that has not read the last message skips the changes until it has.
 			if (status !== watch.status && exchange.pendingBytes === 0) {
 				watch.status = status;
 				this.#send(watch).catch(() => exchange.destroy());
@@ -217,7 +217,7 @@ export class HealthWatches implements Admission {
 	#end({ exchange, request, response, body }: Watch): void {
 		const failure = ConnectError.from(this.#options.streamsEnd.reason);
 		this.#run(request, once(body), { failure })
-			.then((answer) => sendResponse(answer, exchange, response))
+			.then((result) => sendResponse(result, exchange, response))
 			.catch(() => exchange.destroy());
 	}
 }

@@ -8,21 +8,21 @@ import {
 	ServerReflectionResponseSchema,
 } from "../gen/grpc/reflection/v1/reflection_pb.ts";
 
-type Answer = ServerReflectionResponse["messageResponse"];
+type MessageResponse = ServerReflectionResponse["messageResponse"];
 
 /**
- * The standard reflection service of gRPC: the descriptors of all services of a router, and of the
- * messages of resource types, which travel as `google.protobuf.Any`.
+ * The standard reflection service of gRPC: the descriptors of all services of a router, and of the messages of resource
+ * types, which are sent as `google.protobuf.Any`.
  */
 export function createReflectionService(
 	router: Pick<ConnectRouter, "handlers">,
 	messages: Registry,
 ): ServiceImpl<typeof ServerReflection> {
-	let made: Descriptors | undefined;
-	// Services are registered until the first call.
+	let created: Descriptors | undefined;
+	// Created at the first call, when all services have been registered.
 	const descriptors = () => {
-		made ??= new Descriptors(router, messages);
-		return made;
+		created ??= new Descriptors(router, messages);
+		return created;
 	};
 	return {
 		async *serverReflectionInfo(requests) {
@@ -30,7 +30,7 @@ export function createReflectionService(
 				yield create(ServerReflectionResponseSchema, {
 					validHost: request.host,
 					originalRequest: request,
-					messageResponse: descriptors().answer(request.messageRequest),
+					messageResponse: descriptors().respond(request.messageRequest),
 				});
 			}
 		},
@@ -51,7 +51,7 @@ class Descriptors {
 		}
 	}
 
-	answer(request: ServerReflectionRequest["messageRequest"]): Answer {
+	respond(request: ServerReflectionRequest["messageRequest"]): MessageResponse {
 		switch (request.case) {
 			case "listServices":
 				return {
@@ -65,13 +65,13 @@ class Descriptors {
 					},
 				};
 			case "fileByFilename":
-				return this.#fileAnswer(this.#files.get(request.value), `file ${request.value}`);
+				return this.#fileResponse(this.#files.get(request.value), `file ${request.value}`);
 			case "fileContainingSymbol":
-				return this.#fileAnswer(this.#fileOf(request.value), `symbol ${request.value}`);
+				return this.#fileResponse(this.#fileOf(request.value), `symbol ${request.value}`);
 			case "fileContainingExtension": {
 				const { containingType, extensionNumber } = request.value;
 				const what = `extension ${extensionNumber} of ${containingType}`;
-				return this.#fileAnswer(
+				return this.#fileResponse(
 					this.#extensionsOf(containingType).find(({ number }) => number === extensionNumber)?.file,
 					what,
 				);
@@ -86,11 +86,11 @@ class Descriptors {
 					},
 				};
 			default:
-				return refusal(Code.InvalidArgument, "the request asks for nothing");
+				return refusal(Code.InvalidArgument, "the request is empty");
 		}
 	}
 
-	/** The file that declares a type, or that of which a method, field or value is a part. */
+	/** The file that declares a type, or the type of a method, field or value. */
 	#fileOf(symbol: string): DescFile | undefined {
 		const parts = symbol.split(".").filter((part) => part !== "");
 		for (let length = parts.length; length > 0; length -= 1) {
@@ -110,10 +110,10 @@ class Descriptors {
 			.filter(({ extendee }) => extendee.typeName === typeName);
 	}
 
-	/** A file with all that it needs: the files that it imports come after it. */
-	#fileAnswer(file: DescFile | undefined, what: string): Answer {
+	/** A file, followed by the files that it imports. */
+	#fileResponse(file: DescFile | undefined, what: string): MessageResponse {
 		if (file === undefined) {
-			return refusal(Code.NotFound, `there is no ${what} here`);
+			return refusal(Code.NotFound, `${what} not found`);
 		}
 		const files = new Set<DescFile>();
 		addWithDependencies(file, files);
@@ -162,7 +162,7 @@ function nestedDeclares(messages: DescFile["messages"], name: string): boolean {
 	);
 }
 
-function refusal(errorCode: Code, errorMessage: string): Answer {
+function refusal(errorCode: Code, errorMessage: string): MessageResponse {
 	return {
 		case: "errorResponse",
 		value: { $typeName: "grpc.reflection.v1.ErrorResponse", errorCode, errorMessage },

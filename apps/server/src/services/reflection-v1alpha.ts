@@ -18,20 +18,20 @@ import {
 	type ServerReflection as OldServerReflection,
 } from "../gen/grpc/reflection/v1alpha/reflection_pb.ts";
 
-/** The same reflection under its older name, for clients that know no other. */
+/** The reflection service under its older name, for clients that support no other. */
 export function createReflectionV1Alpha(
 	current: ServiceImpl<typeof ServerReflection>,
 ): ServiceImpl<typeof OldServerReflection> {
 	return {
 		async *serverReflectionInfo(requests, context) {
-			const asked = eachAs(OldRequestSchema, ServerReflectionRequestSchema, requests);
-			const answers = current.serverReflectionInfo(asked, context);
-			yield* eachAs(ServerReflectionResponseSchema, OldResponseSchema, answers);
+			const converted = eachAs(OldRequestSchema, ServerReflectionRequestSchema, requests);
+			const responses = current.serverReflectionInfo(converted, context);
+			yield* eachAs(ServerReflectionResponseSchema, OldResponseSchema, responses);
 		},
 	};
 }
 
-/** Messages as those of another type, which are the same on the wire. */
+/** Converts messages to another type, which is the same on the wire. */
 async function* eachAs<From extends DescMessage, To extends DescMessage>(
 	from: From,
 	to: To,

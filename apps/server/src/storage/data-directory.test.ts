@@ -35,7 +35,7 @@ async function modeOf(path: string): Promise<string> {
 	return ((await stat(path)).mode & 0o777).toString(8);
 }
 
-/** Opens a directory, and answers what was warned of. */
+/** Opens a directory. Returns the warnings. */
 async function warnings(directory: string): Promise<readonly unknown[]> {
 	const lines: unknown[] = [];
 	await openDataDirectory(directory, { ...silentLogger, warn: (fields) => lines.push(fields) });
@@ -55,7 +55,7 @@ describe("the data directory", () => {
 		}
 	});
 
-	it("loses the rights of others where nothing but a server's files is in it", async () => {
+	it("loses access for other users if it contains only files of a server", async () => {
 		const directory = join(folder, "data");
 		await mkdir(directory);
 		await writeFile(join(directory, "plinth.sqlite"), "");
@@ -151,6 +151,8 @@ describe.skipIf(!isLinux)("a server process whose data directory", () => {
 		});
 		expect(stderr).toBe("");
 		expect(stdout).toContain(`storage ${directory}: the data directory`);
-		expect(stdout).toMatch(/of user \d+, needs to read, write and search it \(EACCES/);
+		expect(stdout).toMatch(
+			/user \d+, who runs this process, needs to read, write and search it \(EACCES/,
+		);
 	});
 });

@@ -58,7 +58,7 @@ async function start(
 	};
 }
 
-/** Writes artists until one is refused. Answers the names that were acknowledged, and the refusal. */
+/** Writes artists until one is refused. Returns the acknowledged names, and the refusal. */
 async function writeUntilRefused({ resources }: Started) {
 	const acknowledged: string[] = [];
 	for (;;) {

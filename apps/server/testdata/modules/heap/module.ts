@@ -7,7 +7,7 @@ import { Artist } from "../../music.ts";
 setFlagsFromString("--expose-gc");
 const collect: unknown = runInNewContext("gc");
 
-/** The type of the tests, and a jukebox that answers what the heap holds after a collection, in bytes. */
+/** The type of the tests, and a jukebox that returns the size of the heap after a collection, in bytes. */
 export default defineModule({
 	name: "heap",
 	types: [Artist],
