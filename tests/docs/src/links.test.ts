@@ -1,13 +1,21 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { pagePaths, root } from "./page.ts";
 
+/** The pages of packages, whose code blocks are run by other tests. */
+const packagePages = globSync(["{packages,apps,examples}/*/README.md", "packages/*/docs/*.md"], {
+	cwd: root,
+}).sort();
+
 describe("the links of the pages", () => {
-	it.each(pagePaths)("of %s lead to files and headings that exist", (path) => {
-		const targets = [...linksOf(path)].filter((target) => !/^https?:/.test(target));
-		expect(targets.filter((target) => !leadsSomewhere(path, target))).toEqual([]);
-	});
+	it.each([...pagePaths, ...packagePages])(
+		"of %s lead to files and headings that exist",
+		(path) => {
+			const targets = [...linksOf(path)].filter((target) => !/^https?:/.test(target));
+			expect(targets.filter((target) => !leadsSomewhere(path, target))).toEqual([]);
+		},
+	);
 
 	it.each(pagePaths)("and the paths of files that %s names exist", (path) => {
 		const markdown = readFileSync(join(root, path), "utf8");
