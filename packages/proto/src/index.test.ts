@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import * as proto from "./index.ts";
 
 describe("the package", () => {
-	it("exports all that is generated, but for messages whose names are of everyday use", async () => {
+	it("exports all generated code, except messages with common names", async () => {
 		const files = globSync("gen/**/*.ts", {
 			cwd: import.meta.dirname,
 			exclude: ["backup/**", "controller/**", "meta/**", "schema/**", "type/v1/table_*"].map(

@@ -23,7 +23,7 @@ describe("a generated cloner", () => {
 		(_typeName, cloner) => assertClones(cloner, { runs: 100, seed: 1 }),
 	);
 
-	it("keeps what is unset unset where the prototype has a default", () => {
+	it("keeps unset fields unset if the prototype has a default", () => {
 		const clone = cloneExplicit(create(editions.ExplicitSchema));
 		expect(Object.hasOwn(clone, "blobWithDefault")).toBe(false);
 		expect(clone.blobWithDefault).toEqual(new TextEncoder().encode("abc"));
@@ -89,7 +89,7 @@ describe("a generated cloner", () => {
 		expect(haveSameHiddenClass(tree, explicit)).toBe(false);
 	});
 
-	it("leaves behind what is no field of the message", () => {
+	it("does not copy properties that are not fields of the message", () => {
 		const original = Object.assign(create(torture.LeafSchema), { note: {} });
 		expect(Object.keys(cloneLeaf(original))).toEqual(["$typeName", "text", "blob"]);
 	});

@@ -7,11 +7,11 @@ import { hasPrototype, presenceOf } from "./presence.ts";
 /**
  * Prints the cloner of a message.
  *
- * It sets what is set in the original, property by property, in the order in which `create` does, on
- * an object that begins as the objects of `create` do. So a clone gets the property order and, in
- * V8, the hidden class that `create` gives to a message with the same fields: code that reads
- * messages sees no further shapes. (The keyed stores of `create` make a dictionary of a message with
- * more than some 16 properties. The clone stays fast there.)
+ * It sets the properties that are set in the original, in the order in which `create` does, on an object
+ * that starts like the objects of `create`. So a clone has the property order and, in V8, the hidden class
+ * of a message that `create` makes with the same fields: code that reads messages encounters no additional
+ * shapes. (The keyed stores of `create` turn a message with more than about 16 properties into a
+ * dictionary. The clone stays fast.)
  */
 export function printCloner(scope: FileScope, message: DescMessage): void {
 	const { output, own, type } = scope;

@@ -154,7 +154,7 @@ describe("a cloning client", () => {
 		expect(sharedObject(request, stored.requests)).toBeUndefined();
 	});
 
-	it("takes init objects, and passes on messages that share nothing with them", async () => {
+	it("accepts init objects, and passes on messages that share nothing with them", async () => {
 		const stored = byReference();
 		const client = createTortureServiceCloningClient(stored.client);
 		const nested = newLeaf();
@@ -193,7 +193,7 @@ describe("a cloning client", () => {
 		expect(stored.options.every((passed) => passed === options)).toBe(true);
 	});
 
-	it("is recognized, and not made a cloning client again", () => {
+	it("is recognized, and not wrapped again", () => {
 		const cloning = createTortureServiceCloningClient(byReference().client);
 		expect(createTortureServiceCloningClient(cloning)).toBe(cloning);
 		const elsewhere = {
@@ -205,7 +205,7 @@ describe("a cloning client", () => {
 });
 
 describe("a stream of a cloning client", () => {
-	it("closes the stream behind it when the reader stops", async () => {
+	it("closes the underlying stream when the reader stops", async () => {
 		const stored = byReference();
 		const client = createTortureServiceCloningClient(stored.client);
 		await collectFirst(client.serverStream({}));
@@ -233,7 +233,7 @@ describe("a stream of a cloning client", () => {
 		expect(closed).toBe(true);
 	});
 
-	it("passes what is thrown into it to the stream behind it", async () => {
+	it("passes errors thrown into it to the underlying stream", async () => {
 		const stored = byReference();
 		const client = createTortureServiceCloningClient(stored.client);
 		const responses = client.serverStream({})[Symbol.asyncIterator]();
@@ -243,7 +243,7 @@ describe("a stream of a cloning client", () => {
 		expect(await responses.next()).toEqual({ done: true, value: undefined });
 	});
 
-	it("closes the stream behind it when a message cannot be cloned", async () => {
+	it("closes the underlying stream when a message cannot be cloned", async () => {
 		const stored = byReference();
 		Reflect.set(stored.maps, "byString", undefined);
 		const client = createTortureServiceCloningClient(stored.client);
@@ -251,7 +251,7 @@ describe("a stream of a cloning client", () => {
 		expect(stored.closed()).toBe(1);
 	});
 
-	it("ends as the stream behind it ends, with its error", async () => {
+	it("ends like the underlying stream, with its error", async () => {
 		const stored = byReference();
 		const client = createTortureServiceCloningClient({
 			...stored.client,
@@ -265,7 +265,7 @@ describe("a stream of a cloning client", () => {
 		await expect(responses.next()).rejects.toThrow(new ConnectError("gone", Code.DataLoss));
 	});
 
-	it("cannot be closed where the stream behind it cannot", async () => {
+	it("cannot be closed if the underlying stream cannot", async () => {
 		const stored = byReference();
 		const client = createTortureServiceCloningClient({
 			...stored.client,

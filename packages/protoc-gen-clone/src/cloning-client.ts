@@ -2,7 +2,7 @@ import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import type { Printable } from "@bufbuild/protoplugin";
 import type { FileScope } from "./file-scope.ts";
 
-/** Prints the function that makes a cloning client of a client of the service. */
+/** Prints the function that wraps a client of the service in a cloning client. */
 export function printCloningClient(scope: FileScope, service: DescService): void {
 	const { output, own, helper, type } = scope;
 	const clientType = type(": ", clientOf(scope, service));
@@ -37,7 +37,7 @@ function printMethod(scope: FileScope, method: DescMethod): void {
 	const create = output.import("create", "@bufbuild/protobuf");
 	const cloneRequest = scope.cloner(method.input);
 	const cloneResponse = scope.cloner(method.output);
-	// An init object may share anything with the caller, and `create` passes a message through.
+	// An init object may share objects with the caller, and `create` returns messages as they are.
 	const message: Printable = [cloneRequest, "(", create, "(", schema, ", request))"];
 	switch (method.methodKind) {
 		case "unary":

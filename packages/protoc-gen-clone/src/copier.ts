@@ -4,11 +4,11 @@ import type { ImportSymbol } from "@bufbuild/protoplugin";
 import type { FileScope } from "./file-scope.ts";
 
 /**
- * The function that copies a value of the field: for a list one of its items, for a map one of its
- * values. Strings, numbers, booleans and enums are immutable and have none.
+ * The function that copies a value of the field: an item of a list, a value of a map. Strings, numbers,
+ * booleans and enums are immutable and have none.
  *
- * It follows how protobuf-es represents well-known types in fields: a wrapper as the scalar that it
- * wraps, but in a oneof as a message; a Struct as a JsonObject, but in a Value as a message.
+ * It follows the representation of well-known types in protobuf-es: a wrapper is the scalar that it wraps,
+ * but a message in a oneof; a Struct is a JsonObject, but a message in a Value.
  */
 export function copierOf(scope: FileScope, field: DescField): ImportSymbol | undefined {
 	if (field.message === undefined) {

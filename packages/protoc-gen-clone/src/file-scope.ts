@@ -3,8 +3,8 @@ import { wktPublicImportPaths } from "@bufbuild/protobuf/codegenv2";
 import type { GeneratedFile, ImportSymbol, Printable, Target } from "@bufbuild/protoplugin";
 
 /**
- * What a generated file declares where its cloners or clients need it. Cloners are called `clone…`
- * and functions that make clients `create…`, so that no proto can claim the name of a helper.
+ * Helpers that a generated file declares if its cloners or clients need them. Cloners are called `clone…` and
+ * functions that create clients `create…`, so that no proto can collide with the name of a helper.
  */
 export type HelperName =
 	| "cloningClient"
@@ -18,28 +18,28 @@ export type HelperName =
 	| "copyBytes";
 
 /**
- * One generated file, and the names in it.
+ * A generated file and its names.
  *
- * Cloners of the file's own messages are exported. Those of messages of other proto files are
- * imported from the files generated for these. Well-known types come with the runtime library,
- * which has no cloners: each file that needs one declares it for itself. So a generated file depends
- * on nothing but generated files and the runtime, however many runs of the plugin made them.
+ * Cloners of the file's own messages are exported. Cloners of messages of other proto files are imported
+ * from the files generated for those. Well-known types come with the runtime library, which has no cloners:
+ * each file that needs one declares it locally. So a generated file depends only on generated files and the
+ * runtime, for any number of runs of the plugin.
  */
 export interface FileScope {
 	readonly output: GeneratedFile;
-	/** A name that the file declares, or takes from the globals. No import gets it. */
+	/** A name that the file declares or that is global. No import uses it. */
 	readonly own: (name: string) => ImportSymbol;
 	/** A helper, which the file then declares. */
 	readonly helper: (name: HelperName) => ImportSymbol;
-	/** A part of the code that TypeScript has and JavaScript has not. */
+	/** A part of the code that is only generated for TypeScript. */
 	readonly type: (...parts: Printable[]) => Printable;
 	/** The cloner of a message. */
 	readonly cloner: (message: DescMessage) => ImportSymbol;
-	/** Whether the message is of this file, and its cloner exported. */
+	/** Whether the message belongs to this file, so that its cloner is exported. */
 	readonly exports: (message: DescMessage) => boolean;
-	/** The helpers asked for so far. */
+	/** The helpers used so far. */
 	readonly helpers: ReadonlySet<HelperName>;
-	/** The messages whose cloners the file declares for itself. Grows while they are printed. */
+	/** The messages whose cloners the file declares locally. Grows while they are printed. */
 	readonly localCloners: ReadonlySet<DescMessage>;
 }
 
@@ -75,7 +75,7 @@ export function createFileScope(output: GeneratedFile, file: DescFile, target: T
 	};
 }
 
-/** `copyAny` for google.protobuf.Any: not `clone…`, which a message of the file may claim. */
+/** `copyAny` for google.protobuf.Any: not `clone…`, which could collide with a message of the file. */
 function localName(message: DescMessage): string {
 	const words = message.typeName.replace(/^google\.protobuf\./, "").split(".");
 	return `copy${words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join("")}`;

@@ -1,6 +1,6 @@
 import type { FileScope, HelperName } from "./file-scope.ts";
 
-/** All helpers, each before those that it needs itself. */
+/** All helpers, each before the helpers that it uses. */
 const HELPERS: readonly (readonly [HelperName, (scope: FileScope) => void])[] = [
 	["cloningClient", printCloningClientMark],
 	["mapStream", printMapStream],
@@ -13,7 +13,7 @@ const HELPERS: readonly (readonly [HelperName, (scope: FileScope) => void])[] = 
 	["copyBytes", printCopyBytes],
 ];
 
-/** Prints the helpers that the file has asked for by then. */
+/** Prints the helpers that the file has used so far. */
 export function printHelpers(scope: FileScope): void {
 	for (const [name, print] of HELPERS) {
 		if (scope.helpers.has(name)) {

@@ -52,7 +52,7 @@ function importsOf(content: string | undefined): string[] {
 }
 
 describe("the plugin", () => {
-	it("generates the same bytes whenever it runs, and however files are grouped", () => {
+	it("generates the same bytes in every run, for any grouping of files", () => {
 		const together = generate(TORTURE);
 		expect(generate(TORTURE)).toEqual(together);
 		const apart = TORTURE.toReversed().flatMap((file) => [...generate([file])]);
@@ -68,7 +68,7 @@ describe("the plugin", () => {
 		expect(response).toEqual(protocGenClone.run(request(TORTURE, PARAMETER)));
 	});
 
-	it("generates a file beside that of protoc-gen-es, and none where there is nothing to clone", () => {
+	it("generates a file next to that of protoc-gen-es, and none if there is nothing to clone", () => {
 		expect([...generate(TORTURE).keys()]).toEqual([
 			"torture/v1/torture_clone.ts",
 			"torture/v1/collisions_clone.ts",
@@ -90,7 +90,7 @@ describe("the plugin", () => {
 		expect(protocGenClone.run(enums).file).toEqual([]);
 	});
 
-	it("imports from nothing but the runtime libraries and generated files", () => {
+	it("imports only from the runtime libraries and generated files", () => {
 		const allowed = /^(@bufbuild\/protobuf(\/wkt.*)?|@connectrpc\/connect|\.\/\w+_(pb|clone)\.ts)$/;
 		for (const content of generate(TORTURE).values()) {
 			for (const from of importsOf(content)) {
@@ -118,7 +118,7 @@ describe("the plugin", () => {
 		expect(importsOf(content)).toContain("@other/package/torture/v1/torture_clone.js");
 	});
 
-	it("exports the cloners of well-known types where it is to generate these", () => {
+	it("exports the cloners of well-known types if it generates these", () => {
 		const generated = generate([file_google_protobuf_any, file_google_protobuf_timestamp]);
 		expect(generated.get("google/protobuf/any_clone.ts")).toContain(
 			"export function cloneAny(message: Any): Any {",
@@ -126,7 +126,7 @@ describe("the plugin", () => {
 		expect(generated.size).toBe(2);
 	});
 
-	it("generates JavaScript that is the TypeScript without its types", async () => {
+	it("generates JavaScript that equals the TypeScript without its types", async () => {
 		const generated = generate([file_google_protobuf_any], "target=js+dts");
 		expect([...generated.keys()]).toEqual([
 			"google/protobuf/any_clone.js",

@@ -17,8 +17,8 @@ import { printHelpers } from "./helpers.ts";
  * - `cloneFoo(message: Foo): Foo` for each message,
  * - `createFooCloningClient(client: Client<typeof Foo>): Client<typeof Foo>` for each service.
  *
- * It takes the options that all plugins of the framework take, as `target`, `import_extension` and
- * `rewrite_imports`, and must be given the same ones as protoc-gen-es. Another option is an error.
+ * It accepts the options of all plugins of the framework, such as `target`, `import_extension` and
+ * `rewrite_imports`, and needs the same ones as protoc-gen-es. Other options are errors.
  */
 export const protocGenClone: Plugin = createEcmaScriptPlugin({
 	name: "protoc-gen-clone",

@@ -1,7 +1,7 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import { Edition, FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 
-/** How a field that is not in a oneof shows that it is not set. */
+/** The representation of an unset field that is not in a oneof. */
 export type Presence =
 	/** It is always set, at least to its zero value. */
 	| "always"
@@ -10,7 +10,7 @@ export type Presence =
 	/** Its property is missing, and the prototype has one with the default value. */
 	| "own-property";
 
-/** Tells how messages of this type show that the field is not set. */
+/** How messages of this type represent that the field is not set. */
 export function presenceOf(field: DescField): Presence {
 	if (field.presence === FeatureSet_FieldPresence.IMPLICIT) {
 		return "always";
@@ -19,8 +19,8 @@ export function presenceOf(field: DescField): Presence {
 }
 
 /**
- * Whether messages of this type have a prototype with their fields' default values, as protobuf-es
- * makes them for scalars and enums with explicit presence outside of proto3.
+ * Whether messages of this type have a prototype with the default values of their fields, which protobuf-es
+ * creates for scalars and enums with explicit presence outside of proto3.
  */
 export function hasPrototype(message: DescMessage): boolean {
 	switch (message.file.edition) {

@@ -2,18 +2,18 @@ import type { TypeLike } from "./gvk.ts";
 import type { TenancyLike } from "./scope.ts";
 import { refusePromise } from "./synchronous.ts";
 
-/** The answer to "may they?". */
+/** The decision of an authorization hook. */
 export type Decision =
 	| { readonly kind: "allowed" }
-	/** `message` goes to the caller. */
+	/** `message` is returned to the caller. */
 	| { readonly kind: "denied"; readonly message: string }
-	/** The hook can't tell from the ID alone: ask again with the resource. Reads only. */
+	/** The hook can't decide by the ID alone: call it again with the resource. Reads only. */
 	| { readonly kind: "needs-resource" };
 
 /** The decision that allows. */
 export const allowed: Decision = { kind: "allowed" };
 
-/** The decision that a hook takes when it must see the resource first. */
+/** The decision of a hook that needs the resource in order to decide. */
 export const needsResource: Decision = { kind: "needs-resource" };
 
 /** The decision that denies, with the message for the caller. */
@@ -22,10 +22,10 @@ export function denied(message: string): Decision {
 }
 
 /**
- * The message of a decision that denies, or `undefined` for the others. A value that is no decision, as code
- * without types may return it, allows nothing.
+ * The message of a denial; `undefined` for other decisions. A value that is not a decision, which untyped
+ * code may return, allows nothing.
  *
- * @throws TypeError where it is no decision.
+ * @throws TypeError if the value is not a decision.
  */
 export function denialOf(decision: Decision): string | undefined {
 	switch (decision.kind) {
@@ -40,59 +40,60 @@ export function denialOf(decision: Decision): string | undefined {
 	}
 }
 
-/** What an operation is on. A list has no name. */
+/** The target of an operation. For lists, it has no name. */
 export interface AccessTarget {
 	readonly type: TypeLike;
 	readonly tenancy?: TenancyLike | undefined;
 	readonly name?: string | undefined;
 }
 
-/** What the bearer of a token may do, for as long as `ended` has not aborted. */
+/** The rights of the bearer of a token, valid until `ended` aborts. */
 export interface Access {
-	/** Who it is, for audit. Never the token. */
+	/** The identity of the bearer, for audit. Never the token. */
 	readonly subject: string;
 	/** Whether the bearer may do `operation` (as `operator:read`) on the target. */
 	check(operation: string, target: AccessTarget): Decision;
 	/**
-	 * The decision for each name of the target's type and tenancy, where it is one and the same:
-	 * lists and watches ask it once per tenancy. Absent or `undefined`: they ask for each name.
+	 * The decision for all names of the target's type and tenancy, if it is the same for all: lists and
+	 * watches then call it once per tenancy. If it is absent or returns `undefined`, each name is decided
+	 * individually.
 	 */
 	checkEveryName?(operation: string, target: AccessTarget): Decision | undefined;
 	/**
-	 * Whether the caller is the deployment itself: what it references is not decided on, here or at other
-	 * deployments. Absent: no.
+	 * Whether the caller is the deployment itself: its references are not subject to authorization, neither
+	 * here nor at other deployments. False by default.
 	 */
 	readonly isDeployment?: boolean;
-	/** Aborts when the token has expired or what it allows has changed: ask the authorizer again. */
+	/** Aborts when the token has expired or its rights have changed: call the authorizer again. */
 	readonly ended?: AbortSignal;
 }
 
-/** Turns tokens into what their bearers may do. */
+/** Resolves tokens to the rights of their bearers. */
 export interface Authorizer {
-	/** The access of everyone, where tokens are not looked at. */
+	/** The access of all callers, if tokens are not checked. */
 	readonly tokenless?: Access;
 	/**
-	 * What the bearer of the token may do.
+	 * The access of the bearer of the token.
 	 *
-	 * @throws ConnectError Unauthenticated where the token is missing, unknown or expired.
+	 * @throws ConnectError Unauthenticated if the token is missing, unknown or expired.
 	 */
 	authenticate(token: string | undefined): Access | Promise<Access>;
 }
 
-/** What it takes to read resources of a type without hooks of its own. */
+/** The right to read resources of types without authorize hooks. */
 export const operatorRead = "operator:read";
 
-/** What it takes to write resources of a type without hooks of its own. */
+/** The right to write resources of types without authorize hooks. */
 export const operatorWrite = "operator:write";
 
 /**
- * What it takes, besides the right to read it, to name a resource of another namespace or partition as the
- * target of a reference or as an owner, for types without a hook of their own.
+ * The right, in addition to the right to read it, to name a resource of another namespace or partition as
+ * the target of a reference or as an owner, for types without a reference hook.
  */
 export const operatorReference = "operator:reference";
 
 /**
- * What it takes to read, mark or delete a resource that its type can't decode, where the type's authorize
- * hook decides by the data. Part of `*`.
+ * The right to read, mark or delete a resource that its type can't decode, if the type's authorize hook
+ * decides by the data. Included in `*`.
  */
 export const operatorUndecodable = "operator:undecodable";

@@ -6,8 +6,8 @@ import { defineType } from "./resource-type.ts";
 export const Tombstone = defineType(TombstoneSchema);
 
 /**
- * The finalizer of every partition and namespace. A system controller removes it once nothing is
- * left in there.
+ * The finalizer of every partition and namespace. A system controller removes it once the tenancy is
+ * empty.
  */
 export const tenancyFinalizer = "tenancy.plinth.dev/contents";
 

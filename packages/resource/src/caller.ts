@@ -12,20 +12,20 @@ export interface NamedTarget {
 	readonly isElsewhere: boolean;
 }
 
-/** On whose behalf a commit is made. It decides on resources that the commit names and does not write. */
+/** The caller of a commit, whose rights decide which resources the commit may name without writing them. */
 export interface Caller {
-	/** What other deployments decide by. */
+	/** Passed to other deployments for their decisions. */
 	readonly token: CallerToken;
 	/**
-	 * May the caller name the target? Decided by name, so that it does not depend on whether there is one;
-	 * after `needsResource` with what is stored.
+	 * Whether the caller may name the target. Decided by name, so that the decision does not depend on
+	 * whether the target exists; after `needsResource`, with the stored resource.
 	 */
 	decideReference(target: NamedTarget, stored?: Resource): Decision;
-	/** Whether the caller may read a resource that is stored. */
+	/** Whether the caller may read a stored resource. */
 	mayRead(resource: Resource): boolean;
 }
 
-/** The token of a caller, on its way to another deployment. It prints as nothing but what it is. */
+/** The token of a caller, to be passed to another deployment. Printing it does not reveal the token. */
 export class CallerToken {
 	readonly #token: string | undefined;
 
@@ -59,7 +59,7 @@ export function isElsewhere(target: TenancyLike, from: TenancyLike): boolean {
 	);
 }
 
-/** A target that is in no such unit can be named from anywhere. */
+/** A target without such a unit can be named from anywhere. */
 function isOtherUnit(target: string | undefined, from: string | undefined): boolean {
 	return Boolean(target) && target !== from;
 }

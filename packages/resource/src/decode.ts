@@ -14,7 +14,7 @@ import { displayName } from "./id.ts";
 import { RecentData } from "./recent-data.ts";
 import type { ResourceType } from "./resource-type.ts";
 
-/** A resource's data is not what its type says it is. */
+/** The data of a resource is not a valid message of its type. */
 export class DecodeError extends Error {
 	override readonly name = "DecodeError";
 	readonly id: ID | undefined;
@@ -26,10 +26,10 @@ export class DecodeError extends Error {
 }
 
 /**
- * The resource with its data decoded, anew on each call: what is returned is the caller's own. A
+ * The resource with its data decoded. Each call decodes again, and the result belongs to the caller. A
  * resource without data has an empty message.
  *
- * @throws DecodeError where the data is of another message, or malformed.
+ * @throws DecodeError if the data is another message or malformed.
  */
 export function decode<Desc extends DescMessage>(
 	type: Pick<ResourceType<Desc>, "schema">,
@@ -41,17 +41,17 @@ export function decode<Desc extends DescMessage>(
 /** Decoded forms that are kept as long as their resource object. */
 const kept = new WeakMap<Resource, Decoded>();
 
-/** Data of resources whose decoded form is too large for that. */
+/** Decoded forms that are too large for that. */
 const recent = new RecentData(64 * 1024 * 1024);
 
 /**
- * As `decode`, but mostly once per resource object, however many ask: what is returned is shared and must not
- * be changed, and neither must the resource be from then on.
+ * Like `decode`, but mostly decodes once per resource object, for any number of callers: the result is
+ * shared and must not be modified, and neither must the resource from then on.
  *
  * A decoded form of more than 2 KiB and 12 times the encoded data is kept only while it is among the most
- * recently used ones, which take 64 MiB in this process at most, or as much as the largest.
+ * recently used ones, which take at most 64 MiB in this process, or as much as the largest.
  *
- * @throws DecodeError where the data is of another message, or malformed.
+ * @throws DecodeError if the data is another message or malformed.
  */
 export function decodeShared<Desc extends DescMessage>(
 	type: Pick<ResourceType<Desc>, "schema">,
@@ -79,8 +79,8 @@ export function decodeShared<Desc extends DescMessage>(
 }
 
 /**
- * Whether the shared decoded form of the resource is kept as long as the resource object. Who holds on to one
- * that is not makes the process take more memory than it has a limit for.
+ * Whether the shared decoded form of the resource is kept as long as the resource object. Code that retains
+ * a form that is not kept makes the process exceed its memory limit.
  */
 export function keepsDecoded(resource: Resource): boolean {
 	return kept.has(resource);
@@ -108,7 +108,7 @@ function decodeData<Desc extends DescMessage>(
 	}
 }
 
-/** The name of the message in an Any: what follows the last slash of its type URL. */
+/** The name of the message in an Any: the part of its type URL after the last slash. */
 export function typeNameOf(any: Pick<Any, "typeUrl">): string {
 	return any.typeUrl.slice(any.typeUrl.lastIndexOf("/") + 1);
 }
@@ -118,7 +118,7 @@ export function encodeData<Desc extends DescMessage>(schema: Desc, data: Message
 	return create(AnySchema, anyPack(schema, data));
 }
 
-/** What a new resource is made of. */
+/** The content of a new resource. */
 export interface ResourceInit<Desc extends DescMessage> {
 	readonly id: ID;
 	readonly data?: MessageShape<Desc>;
@@ -126,7 +126,7 @@ export interface ResourceInit<Desc extends DescMessage> {
 	readonly metadata?: Readonly<Record<string, string>>;
 }
 
-/** A resource that is fit to be written, with its data packed. */
+/** A resource that can be written, with its data packed. */
 export function resourceOf<Desc extends DescMessage>(
 	type: Pick<ResourceType<Desc>, "schema">,
 	init: ResourceInit<Desc>,

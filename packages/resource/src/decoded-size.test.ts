@@ -44,7 +44,7 @@ const shapes: readonly [string, DescMessage, Uint8Array][] = [
 ];
 
 describe("decodedSize", () => {
-	it.each(shapes)("is about what V8 takes for %s", (_shape, schema, bytes) => {
+	it.each(shapes)("estimates the heap size of %s", (_shape, schema, bytes) => {
 		fromBinary(schema, bytes);
 		collectGarbage();
 		const before = process.memoryUsage().heapUsed;

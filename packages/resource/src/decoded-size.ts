@@ -1,9 +1,9 @@
-/** Up to so many keys V8 keeps an object in its fast form; beyond, as a hash table. */
+/** V8 stores objects with more keys than this as hash tables. */
 const fastKeys = 12;
 
 /**
- * About how many bytes of heap a decoded value takes, all that it holds included. The constants were measured on
- * V8 with 64 bits; they are more likely too large than too small.
+ * An estimate of the heap size of a decoded value in bytes, including everything that it refers to. The
+ * constants were measured on 64-bit V8; they are more likely too large than too small.
  */
 export function decodedSize(value: unknown): number {
 	switch (typeof value) {
@@ -26,7 +26,7 @@ function objectSize(value: Readonly<Record<string, unknown>>): number {
 		return listSize(value);
 	}
 	if (ArrayBuffer.isView(value)) {
-		// It shares the encoded bytes. The default of a field is one object for all messages.
+		// It shares the encoded bytes. The default value of a field is one object for all messages.
 		return value.byteLength === 0 ? 0 : viewBytes;
 	}
 	let keys = 0;

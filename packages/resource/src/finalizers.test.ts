@@ -25,14 +25,14 @@ describe("finalizers", () => {
 		expect(hasFinalizer(resource, "b")).toBe(true);
 	});
 
-	it("leave an empty entry behind, which says that there are none", () => {
+	it("leave an empty entry, which means that there are none", () => {
 		const resource = withMetadata({ [finalizersKey]: "a" });
 		removeFinalizer(resource, "a");
 		expect(resource.metadata).toEqual({ [finalizersKey]: "" });
 		expect(finalizersOf(resource)).toEqual([]);
 	});
 
-	it("are not touched where the one to remove is not there", () => {
+	it("are unchanged if the one to remove is missing", () => {
 		const resource = withMetadata({});
 		removeFinalizer(resource, "a");
 		expect(resource.metadata).toEqual({});
@@ -40,7 +40,7 @@ describe("finalizers", () => {
 });
 
 describe("isMarkedForDeletion", () => {
-	it("is about the resource's own entry alone", () => {
+	it("reads only the resource's own entry", () => {
 		expect(isMarkedForDeletion(withMetadata({ [deletionTimestampKey]: "" }))).toBe(true);
 		expect(isMarkedForDeletion({ metadata: Object.create({ [deletionTimestampKey]: "x" }) })).toBe(
 			false,

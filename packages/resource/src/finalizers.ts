@@ -1,6 +1,6 @@
 import type { Resource } from "@plinth/proto";
 
-/** The metadata key of the names that defer a deletion. */
+/** The metadata key of the finalizers, which defer a deletion. */
 export const finalizersKey = "finalizers";
 
 /** The metadata key of the time at which a resource was marked for deletion (RFC 3339). */
@@ -8,12 +8,12 @@ export const deletionTimestampKey = "deletionTimestamp";
 
 type WithMetadata = Pick<Resource, "metadata">;
 
-/** Whether the resource waits for its finalizers to be deleted. */
+/** Whether the resource is marked for deletion and will be deleted once it has no finalizers. */
 export function isMarkedForDeletion(resource: WithMetadata): boolean {
 	return Object.hasOwn(resource.metadata, deletionTimestampKey);
 }
 
-/** The names that defer the deletion of the resource, in the order in which they are stored. */
+/** The finalizers of the resource, in stored order. */
 export function finalizersOf(resource: WithMetadata): readonly string[] {
 	const value = Object.hasOwn(resource.metadata, finalizersKey)
 		? resource.metadata[finalizersKey]
@@ -26,7 +26,7 @@ export function hasFinalizer(resource: WithMetadata, name: string): boolean {
 	return finalizersOf(resource).includes(name);
 }
 
-/** Adds a finalizer, once. Changes the resource in place. */
+/** Adds a finalizer if it is not present. Modifies the resource in place. */
 export function addFinalizer(resource: WithMetadata, name: string): void {
 	if (!hasFinalizer(resource, name)) {
 		resource.metadata[finalizersKey] = [...finalizersOf(resource), name].join(" ");
@@ -34,8 +34,8 @@ export function addFinalizer(resource: WithMetadata, name: string): void {
 }
 
 /**
- * Removes a finalizer. Changes the resource in place: an empty list stays as an empty entry, which
- * a write takes for "none" and not for "as stored".
+ * Removes a finalizer. Modifies the resource in place: an empty list remains as an empty entry, which a
+ * write interprets as "none" rather than "as stored".
  */
 export function removeFinalizer(resource: WithMetadata, name: string): void {
 	if (hasFinalizer(resource, name)) {

@@ -1,12 +1,12 @@
 /**
- * Whether shared objects are frozen: everywhere but in production, so that a write to one shows
- * where it happens.
+ * Whether shared objects are frozen: everywhere except in production, so that a write to one fails where it
+ * happens.
  */
 export const freezesShared = process.env.NODE_ENV !== "production";
 
 /**
- * Freezes a message and all that it holds, but for typed arrays, which can't be; the caller gives
- * up writing to it. Does nothing in production.
+ * Freezes a message and everything that it refers to, except typed arrays, which can't be frozen. The caller
+ * must not modify it any more. Does nothing in production.
  */
 export function freezeInDevelopment<T extends object>(value: T): T {
 	if (freezesShared) {
@@ -15,7 +15,7 @@ export function freezeInDevelopment<T extends object>(value: T): T {
 	return value;
 }
 
-/** Freezes an object and all that it holds. What is frozen already is taken to be so at every depth. */
+/** Freezes an object and everything that it refers to. Frozen objects are assumed to be frozen deeply. */
 export function deepFreeze(value: object): void {
 	if (Object.isFrozen(value) || ArrayBuffer.isView(value)) {
 		return;

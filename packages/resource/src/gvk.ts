@@ -3,15 +3,15 @@ import type { Type } from "@plinth/proto";
 /** A type by its three names; a `Type` message is one. */
 export type TypeLike = Pick<Type, "group" | "groupVersion" | "kind">;
 
-/** Group and kind: the stored family that types of several group versions share. */
+/** Group and kind: the family that the group versions of a type share in storage. */
 export type FamilyLike = Pick<Type, "group" | "kind">;
 
-/** The name of a type as people read it: `demo.v2.Artist`. */
+/** The display name of a type: `demo.v2.Artist`. */
 export function gvkKey(type: TypeLike): string {
 	return `${type.group}.${type.groupVersion}.${type.kind}`;
 }
 
-/** The name of a stored family: `demo.Artist`. */
+/** The name of a family: `demo.Artist`. */
 export function familyKey(type: FamilyLike): string {
 	return `${type.group}.${type.kind}`;
 }
@@ -28,7 +28,7 @@ const kindPattern = /^[A-Z][A-Za-z\d]+$/;
 /**
  * Checks the three names of a type.
  *
- * @throws Error that names the part which is malformed.
+ * @throws Error that names the malformed part.
  */
 export function assertWellFormedType(type: TypeLike): void {
 	const parts: readonly (readonly [string, string, RegExp])[] = [

@@ -28,7 +28,7 @@ describe("names of resources", () => {
 		name: fc.constantFrom("a", "b", "ab"),
 	});
 
-	it("have one key exactly when they are the same", () => {
+	it("have equal keys if and only if they are equal", () => {
 		fc.assert(
 			fc.property(name, name, (a, b) => {
 				expect(nameKey(a) === nameKey(b)).toBe(sameName(a, b));

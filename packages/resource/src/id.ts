@@ -14,7 +14,7 @@ import { familyKey, type TypeLike } from "./gvk.ts";
 import type { ResourceType } from "./resource-type.ts";
 import { defaultUnit, type TenancyLike } from "./scope.ts";
 
-/** What names a resource: an ID, a reference, or anything alike. */
+/** The name of a resource: an ID, a reference, or anything similar. */
 export interface ResourceName {
 	readonly type?: TypeLike | undefined;
 	readonly tenancy?: TenancyLike | undefined;
@@ -39,8 +39,8 @@ export function tenancyOf(tenancy: TenancyLike = {}): Tenancy {
 }
 
 /**
- * The ID of a resource of the given type. Units of tenancy that the type's scope has and the caller
- * leaves out are `default`.
+ * The ID of a resource of the given type. Units of tenancy that the type's scope has and the caller omits
+ * are `default`.
  */
 export function idOf(
 	type: Pick<ResourceType, "type" | "scope">,
@@ -60,7 +60,7 @@ export function idOf(
 	});
 }
 
-/** A reference to the resource of that name, whatever its incarnation. */
+/** A reference to the resource of that name, independent of its incarnation. */
 export function referenceTo(target: ResourceName, section = ""): Reference {
 	return create(ReferenceSchema, {
 		...(target.type && { type: typeOf(target.type) }),
@@ -72,14 +72,14 @@ export function referenceTo(target: ResourceName, section = ""): Reference {
 
 /**
  * The key of a resource's name in a map: family, tenancy and name, without group version and uid.
- * No two names share one, since none of the parts of a valid name has a slash.
+ * Keys are unique, since no part of a valid name contains a slash.
  */
 export function nameKey(id: ResourceName): string {
 	const family = id.type === undefined ? "" : familyKey(id.type);
 	return `${family}/${id.tenancy?.partition ?? ""}/${id.tenancy?.namespace ?? ""}/${id.name}`;
 }
 
-/** Whether both name the same resource: family, tenancy and name. Uids do not matter. */
+/** Whether both name the same resource, by family, tenancy and name. Uids are ignored. */
 export function sameName(a: ResourceName | undefined, b: ResourceName | undefined): boolean {
 	if (a === undefined || b === undefined) {
 		return a === b;
@@ -93,7 +93,7 @@ export function sameName(a: ResourceName | undefined, b: ResourceName | undefine
 	);
 }
 
-/** A resource for messages to people: `demo.v2.Artist default/default/miles`. */
+/** The display name of a resource: `demo.v2.Artist default/default/miles`. */
 export function displayName(id: ResourceName): string {
 	const type =
 		id.type === undefined ? "resource" : `${id.type.group}.${id.type.groupVersion}.${id.type.kind}`;

@@ -13,7 +13,7 @@ describe("names", () => {
 		},
 	);
 
-	it("have prefixes that are any lower-case string", () => {
+	it("have any lower-case string as a prefix", () => {
 		expect(namePrefixProblem("")).toBeUndefined();
 		expect(namePrefixProblem("my-")).toBeUndefined();
 		expect(namePrefixProblem("My")).toBe("must be lower-case");

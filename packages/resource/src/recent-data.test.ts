@@ -16,7 +16,7 @@ const steps = fc.array(
 );
 
 describe("RecentData", () => {
-	it("keeps what was used last within its bytes, as a model does", () => {
+	it("keeps the most recently used data within its byte limit, like a model", () => {
 		fc.assert(
 			fc.property(steps, (sequence) => {
 				const resources = Array.from({ length: 8 }, () => create(ResourceSchema));

@@ -1,14 +1,14 @@
 import type { Message } from "@bufbuild/protobuf";
 import type { Resource } from "@plinth/proto";
 
-/** Data of one resource; none once it is dropped. */
+/** The data of one resource; `undefined` once it is dropped. */
 interface Entry {
 	data: Message | undefined;
 	readonly bytes: number;
 }
 
 /**
- * Decoded data of the resources that were read last, up to a number of bytes. It keeps no resource alive.
+ * Decoded data of the most recently read resources, up to a number of bytes. It keeps no resource alive.
  *
  * Invariants, checked by a property test against a model:
  * - an entry has data if and only if it is in `#recent`;
@@ -25,12 +25,12 @@ export class RecentData {
 		this.#maxBytes = maxBytes;
 	}
 
-	/** Bytes of all data that is kept. */
+	/** The size of all cached data, in bytes. */
 	get bytes(): number {
 		return this.#bytes;
 	}
 
-	/** The data of a resource, if it is kept. */
+	/** The data of a resource, if it is cached. */
 	get(resource: Resource): Message | undefined {
 		const entry = this.#entries.get(resource);
 		if (entry?.data === undefined) {
@@ -41,7 +41,7 @@ export class RecentData {
 		return entry.data;
 	}
 
-	/** Keeps the data of a resource, in place of what was kept for it, and drops other data to make room. */
+	/** Sets the data of a resource, and drops other data to make room. */
 	set(resource: Resource, data: Message, bytes: number): void {
 		const replaced = this.#entries.get(resource);
 		if (replaced !== undefined) {

@@ -16,7 +16,7 @@ export class TypeRegistry {
 	/**
 	 * Adds a type.
 	 *
-	 * @throws Error where the type is registered already, or a group version of it has another scope.
+	 * @throws Error if the type is registered already, or one of its group versions has another scope.
 	 */
 	register(type: ResourceType): void {
 		if (this.#types.has(type.key)) {
@@ -37,7 +37,7 @@ export class TypeRegistry {
 		this.#types.set(type.key, type);
 	}
 
-	/** The registered type of that name, or `undefined`. */
+	/** The registered type of that name; `undefined` if there is none. */
 	get(type: TypeLike): ResourceType | undefined {
 		return this.#types.get(gvkKey(type));
 	}
@@ -48,8 +48,8 @@ export class TypeRegistry {
 	}
 
 	/**
-	 * The messages of all types, for JSON forms of `google.protobuf.Any`; and `google.protobuf.Struct`, as
-	 * which data is shown that has no JSON form.
+	 * The messages of all types, for the JSON form of `google.protobuf.Any`; and `google.protobuf.Struct`,
+	 * which represents data that has no JSON form.
 	 */
 	messages(): DescRegistry {
 		return createRegistry(...this.all().map((type) => type.schema), StructSchema);

@@ -6,58 +6,58 @@ import { assertWellFormedType, familyKey, gvkKey, type TypeLike } from "./gvk.ts
 import { scopeName, type TenancyLike } from "./scope.ts";
 import { synchronousHooks } from "./synchronous.ts";
 
-/** A resource that a mutate hook may change, with its data decoded. */
+/** A resource that a mutate hook may modify, with its data decoded. */
 export interface MutableDecoded<Desc extends DescMessage> {
 	readonly resource: Resource;
 	/** Packed into the resource again after the hook. */
 	readonly data: Decoded<Desc>["data"];
 }
 
-/** Who may do what with resources of a type; what is absent is decided by `operator:…` rights. */
+/** The authorization of operations on resources of a type; for absent hooks, `operator:…` rights decide. */
 export interface AuthorizeHooks<Desc extends DescMessage = DescMessage> {
-	/** May they read it? Asked by ID first; with the resource only after `needsResource`. */
+	/** Whether the caller may read it. Called with the ID first; with the resource only after `needsResource`. */
 	read?(access: Access, id: ID, decoded: Decoded<Desc> | undefined): Decision;
 	/**
-	 * May they write or delete it? Asked by ID, before any other code of the type runs; after
-	 * `needsResource` again with the resource as it is about to be written, mutated and validated, and with the
-	 * stored one that it replaces: both must be allowed.
+	 * Whether the caller may write or delete it. Called with the ID, before any other code of the type runs;
+	 * after `needsResource`, called again with the mutated and validated resource that is about to be written,
+	 * and with the stored one that it replaces: both must be allowed.
 	 */
 	write?(access: Access, id: ID, decoded: Decoded<Desc> | undefined): Decision;
 	/**
-	 * May they name it as the target of a reference, or as an owner, from another namespace or partition?
-	 * Asked of those who may read it, as `read` is.
+	 * Whether the caller may name it as the target of a reference, or as an owner, from another namespace or
+	 * partition. Called like `read`, and only if `read` allows it.
 	 */
 	reference?(access: Access, id: ID, decoded: Decoded<Desc> | undefined): Decision;
-	/** May they list at all? What is listed is still filtered by `read`. */
+	/** Whether the caller may list at all. The results are still filtered by `read`. */
 	list?(access: Access, tenancy: TenancyLike): Decision;
 }
 
 /**
- * What a hook returns whose result is not used: anything but a promise. For `void` alone, TypeScript would accept
- * functions that return anything, promises included.
+ * The return type of hooks whose result is not used: anything but a promise. For `void` alone, TypeScript
+ * would accept functions that return anything, including promises.
  */
-// biome-ignore lint/suspicious/noConfusingVoidType: so that functions are accepted that return nothing
+// biome-ignore lint/suspicious/noConfusingVoidType: accepts functions that return nothing
 type NoPromise = void | string | number | bigint | boolean | null | { readonly then?: never };
 
 /**
- * The code of a type. A hook refuses by throwing: a ConnectError goes to the caller as it is,
- * another Error as InvalidArgument with its message. Hooks are synchronous: one that returns a promise fails
- * as a bug does, with an AsynchronousHook in the log.
+ * The hooks of a type. A hook refuses a call by throwing: a ConnectError is returned to the caller unchanged,
+ * any other Error as InvalidArgument with its message. Hooks are synchronous: returning a promise is a bug,
+ * which is logged as an AsynchronousHook and returned as an internal error.
  */
 export interface TypeHooks<Desc extends DescMessage = DescMessage> {
-	/** Fills in what the caller left out. Changes its argument in place. */
+	/** Fills in defaults. Modifies its argument in place. */
 	mutate?(decoded: MutableDecoded<Desc>): NoPromise;
-	/** Throws where the resource must not be stored. */
+	/** Throws if the resource must not be stored. */
 	validate?(decoded: Decoded<Desc>): NoPromise;
 	readonly authorize?: AuthorizeHooks<Desc>;
 	/**
-	 * Copies a message of the type, sharing nothing with it: its generated cloner. Where it is absent,
-	 * caches copy by reflection, which costs several times as much.
+	 * Makes a deep copy of a message of the type: the generated cloner. Without it, caches copy by
+	 * reflection, which is several times slower.
 	 */
 	clone?(message: MessageShape<Desc>): MessageShape<Desc>;
 }
 
-/** A type of resources: its names, its scope, its message and its code. */
+/** A resource type: its names, its scope, its message and its hooks. */
 export interface ResourceType<Desc extends DescMessage = DescMessage> {
 	readonly schema: Desc;
 	readonly type: TypeLike;
@@ -70,10 +70,10 @@ export interface ResourceType<Desc extends DescMessage = DescMessage> {
 }
 
 /**
- * A resource type from a message with the option `(plinth.resource.v1.spec)`, generated or from
- * descriptors that arrived as bytes.
+ * Defines a resource type by a message with the option `(plinth.resource.v1.spec)`, from generated code or
+ * from serialized descriptors.
  *
- * @throws Error where the message lacks the option or a scope, or a name is malformed.
+ * @throws Error if the message lacks the option or a scope, or a name is malformed.
  */
 export function defineType<Desc extends DescMessage>(
 	schema: Desc,

@@ -3,7 +3,7 @@ import { Scope, type Tenancy } from "@plinth/proto";
 /** A tenancy by its units; a `Tenancy` message is one. */
 export type TenancyLike = Partial<Pick<Tenancy, "partition" | "namespace">>;
 
-/** The name of the partition, and of the namespace of each partition, that is always there. */
+/** The name of the partition that always exists, and of the namespace that every partition has. */
 export const defaultUnit = "default";
 
 /** Whether resources of the scope live in a partition. */
@@ -16,7 +16,7 @@ export function hasNamespace(scope: Scope): boolean {
 	return scope === Scope.NAMESPACE;
 }
 
-/** The scope as people write it, or `undefined` where it is none of the three. */
+/** The display name of the scope; `undefined` if it is none of the three. */
 export function scopeName(scope: Scope): "cluster" | "partition" | "namespace" | undefined {
 	switch (scope) {
 		case Scope.CLUSTER:

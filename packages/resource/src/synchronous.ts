@@ -1,6 +1,6 @@
 /**
- * A hook returned a promise, of which nobody could wait for the outcome. A bug of the type, not of the caller:
- * a TypeError, which callers are told as an internal error.
+ * A hook returned a promise, whose outcome would be ignored. This is a bug of the type and not of the caller:
+ * a TypeError, which is returned to callers as an internal error.
  */
 export class AsynchronousHook extends TypeError {
 	override readonly name = "AsynchronousHook";
@@ -14,7 +14,7 @@ export class AsynchronousHook extends TypeError {
 }
 
 /**
- * Refuses a promise, whose rejection is then reported by what is thrown here.
+ * Refuses a promise. Its rejection is handled, so that only the error thrown here is reported.
  *
  * @throws AsynchronousHook
  */
@@ -28,9 +28,9 @@ export function refusePromise(result: unknown, what: string): void {
 type Hook = (...args: never[]) => unknown;
 
 /**
- * The hooks, each of which throws where it returns a promise. Types refuse that already, where they are
- * checked; a promise that is dropped would let pass what it was to refuse, and its rejection would have no
- * handler.
+ * Wraps the hooks so that each throws if it returns a promise. TypeScript refuses such hooks already, if types
+ * are checked; an ignored promise would let pass a call that the hook refuses, and its rejection would be
+ * unhandled.
  *
  * @param name as `resource type demo.v2.Artist`.
  */

@@ -33,17 +33,17 @@ describe("defineType", () => {
 		expect(Namespace.scope).toBe(Scope.PARTITION);
 	});
 
-	it("takes the names from the option where it has them", () => {
+	it("takes the names from the option if it has them", () => {
 		expect(Tombstone.key).toBe("internal.v1.Tombstone");
 	});
 
-	it("refuses a message that is no resource type", () => {
+	it("refuses a message that is not a resource type", () => {
 		expect(() => defineType(ResourceSchema)).toThrow(
 			"message plinth.resource.v1.Resource is no resource type: it lacks the option (plinth.resource.v1.spec)",
 		);
 	});
 
-	it("takes a message whose descriptors arrived as bytes", () => {
+	it("accepts a message with serialized descriptors", () => {
 		const files = [
 			file_google_protobuf_descriptor,
 			file_plinth_resource_v1_annotations,
@@ -67,7 +67,7 @@ describe("hooks", () => {
 		);
 	const access = { subject: "miles", check: () => allowed };
 
-	it("that return promises are refused by types", () => {
+	it("that return promises are refused by the type checker", () => {
 		// @ts-expect-error an asynchronous mutate hook
 		defineType(PartitionSchema, { mutate: async () => {} });
 		// @ts-expect-error an asynchronous validate hook, as a method
@@ -93,7 +93,7 @@ describe("hooks", () => {
 		expect(fine.hooks.clone).toBeUndefined();
 	});
 
-	it("that return promises all the same fail by name, and leave no rejection behind", async () => {
+	it("that return promises anyway fail by name, without an unhandled rejection", async () => {
 		const unhandled: unknown[] = [];
 		const onUnhandled = (reason: unknown) => unhandled.push(reason);
 		process.on("unhandledRejection", onUnhandled);
@@ -139,7 +139,7 @@ describe("hooks", () => {
 });
 
 describe("TypeRegistry", () => {
-	it("knows what was registered, and refuses it twice", () => {
+	it("contains registered types, and refuses duplicates", () => {
 		const registry = new TypeRegistry([Partition, Namespace]);
 		expect(registry.get({ group: "tenancy", groupVersion: "v1", kind: "Partition" })).toBe(
 			Partition,
@@ -179,20 +179,20 @@ describe("decoding", () => {
 		data: create(PartitionSchema, { description: "d" }),
 	});
 
-	it("answers the data as a message of the caller's own", () => {
+	it("returns the data as a message that belongs to the caller", () => {
 		const first = decode(Partition, partition).data;
 		const second = decode(Partition, partition).data;
 		expect(first.description).toBe("d");
 		expect(first).not.toBe(second);
 	});
 
-	it("happens once per resource where the result is shared, which is frozen", () => {
+	it("happens once per resource if the result is shared, which is frozen", () => {
 		const first = decodeShared(Partition, partition);
 		expect(decodeShared(Partition, partition)).toBe(first);
 		expect(Object.isFrozen(first.data)).toBe(true);
 	});
 
-	it("forgets what takes many times its encoded bytes when other such data is read", () => {
+	it("drops data that is many times larger than its encoded bytes when other such data is read", () => {
 		const type = { schema: ResourceSchema };
 		// About 7 MB each, in 200 kB.
 		const data = create(ResourceSchema, {
@@ -216,12 +216,12 @@ describe("decoding", () => {
 		expect(decodeShared(Partition, small).data).toBe(keptData);
 	});
 
-	it("takes absent data for an empty message", () => {
+	it("treats absent data as an empty message", () => {
 		const bare = create(ResourceSchema, { id: idOf(Partition, "p") });
 		expect(decode(Partition, bare).data).toEqual(create(PartitionSchema));
 	});
 
-	it("names the resource whose data is of another message, or malformed", () => {
+	it("names the resource whose data is another message or malformed", () => {
 		const wrong = { ...partition, data: encodeData(NamespaceSchema, create(NamespaceSchema)) };
 		expect(() => decode(Partition, wrong)).toThrow(
 			"tenancy.v1.Partition p can't be decoded: expected plinth.tenancy.v1.Partition, got plinth.tenancy.v1.Namespace",

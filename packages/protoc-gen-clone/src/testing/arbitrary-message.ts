@@ -12,15 +12,15 @@ import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { FeatureSet_FieldPresence, isWrapperDesc } from "@bufbuild/protobuf/wkt";
 import fc from "fast-check";
 
-/** How many messages may be nested in a random one. */
+/** The maximum nesting depth of random messages. */
 const MAX_DEPTH = 3;
 
-/** The number of the first unknown field: no message under test has one so high. */
+/** The number of the first unknown field, higher than any field number of the messages under test. */
 const FIRST_UNKNOWN = 400_000;
 
 /**
- * Random messages of a type, made by reflection: each field set or not, required ones always, with
- * unknown fields, `__proto__` among the keys of maps, and messages nested three deep.
+ * Random messages of a type, created by reflection: optional fields are set or not, required ones always;
+ * with unknown fields, `__proto__` among the keys of maps, and messages nested up to three levels deep.
  */
 export function arbitraryMessage<Desc extends DescMessage>(
 	schema: Desc,

@@ -1,12 +1,12 @@
-/** An object of a graph, and how to get to it. */
+/** An object of a graph and its path. */
 interface Visit {
 	readonly object: object;
 	readonly path: string;
 }
 
 /**
- * All objects that can be reached by own properties, the buffers of typed arrays included. Depth
- * first, each object at most once. Prototypes are not followed.
+ * All objects that can be reached through own properties, including the buffers of typed arrays. Depth first,
+ * each object at most once. Prototypes are not followed.
  */
 function* objectsOf(root: unknown): Generator<Visit> {
 	const seen = new Set<object>();
@@ -28,7 +28,7 @@ function* objectsOf(root: unknown): Generator<Visit> {
 	}
 }
 
-/** The path of an object in `copy` that is in `original` too; `undefined` if there is none. */
+/** The path of an object in `copy` that is also in `original`; `undefined` if there is none. */
 export function sharedObject(original: unknown, copy: unknown): string | undefined {
 	const objects = new Set<object>();
 	for (const { object } of objectsOf(original)) {
@@ -63,7 +63,7 @@ export function frozenObject(root: unknown): string | undefined {
 
 /**
  * The path at which two graphs differ in the prototype of an object, or in its keys or their order;
- * `undefined` if they do not. Values that are no objects are not compared.
+ * `undefined` if they do not. Primitive values are not compared.
  */
 export function differentShape(a: unknown, b: unknown, path = "the root"): string | undefined {
 	if (typeof a !== "object" || a === null || typeof b !== "object" || b === null) {

@@ -34,7 +34,7 @@ export type BackupResponse = Message<"plinth.backup.v1.BackupResponse"> & {
    */
   part: {
     /**
-     * Comes first, any number of times.
+     * First, any number of times.
      *
      * @generated from field: plinth.backup.v1.Progress progress = 1;
      */
@@ -42,7 +42,7 @@ export type BackupResponse = Message<"plinth.backup.v1.BackupResponse"> & {
     case: "progress";
   } | {
     /**
-     * Comes once, when the backup is taken.
+     * Once, when the backup has been taken.
      *
      * @generated from field: plinth.backup.v1.Taken taken = 2;
      */
@@ -58,7 +58,7 @@ export type BackupResponse = Message<"plinth.backup.v1.BackupResponse"> & {
     case: "chunk";
   } | {
     /**
-     * Comes once, last.
+     * Once, last.
      *
      * @generated from field: plinth.backup.v1.Checksum checksum = 4;
      */
@@ -75,7 +75,7 @@ export const BackupResponseSchema: GenMessage<BackupResponse> = /*@__PURE__*/
   messageDesc(file_plinth_backup_v1_backup_service, 1);
 
 /**
- * Progress says how much of the storage has been copied.
+ * Progress reports how much of the storage has been copied.
  *
  * @generated from message plinth.backup.v1.Progress
  */
@@ -86,7 +86,7 @@ export type Progress = Message<"plinth.backup.v1.Progress"> & {
   resources: bigint;
 
   /**
-   * How many there are by now.
+   * The current total.
    *
    * @generated from field: uint64 of = 2;
    */
@@ -101,13 +101,13 @@ export const ProgressSchema: GenMessage<Progress> = /*@__PURE__*/
   messageDesc(file_plinth_backup_v1_backup_service, 2);
 
 /**
- * Taken says what the file holds.
+ * Taken describes the contents of the file.
  *
  * @generated from message plinth.backup.v1.Taken
  */
 export type Taken = Message<"plinth.backup.v1.Taken"> & {
   /**
-   * The newest version in it.
+   * The newest version in the file.
    *
    * @generated from field: string version = 1;
    */
@@ -119,14 +119,14 @@ export type Taken = Message<"plinth.backup.v1.Taken"> & {
   resources: bigint;
 
   /**
-   * How many bytes the chunks have together.
+   * The total size of all chunks, in bytes.
    *
    * @generated from field: uint64 size_bytes = 3;
    */
   sizeBytes: bigint;
 
   /**
-   * Which storage it was taken of.
+   * The storage that it was taken of.
    *
    * @generated from field: string storage_uid = 4;
    */
@@ -141,7 +141,7 @@ export const TakenSchema: GenMessage<Taken> = /*@__PURE__*/
   messageDesc(file_plinth_backup_v1_backup_service, 3);
 
 /**
- * Checksum is that of all chunks.
+ * Checksum is the checksum of all chunks.
  *
  * @generated from message plinth.backup.v1.Checksum
  */
@@ -160,18 +160,18 @@ export const ChecksumSchema: GenMessage<Checksum> = /*@__PURE__*/
   messageDesc(file_plinth_backup_v1_backup_service, 4);
 
 /**
- * BackupService hands out copies of the storage of the server that is asked.
+ * BackupService takes backups of the storage of the called server.
  *
  * @generated from service plinth.backup.v1.BackupService
  */
 export const BackupService: GenService<{
   /**
-   * Backup takes a backup of the embedded storage while the server goes on, and sends it as the file
-   * that it is: progress while it is taken, what it is, its bytes in their order, and their checksum. A
-   * stream that has ended without the checksum was no backup.
+   * Backup takes a backup of the embedded storage without interrupting the server, and sends it as a
+   * file: progress while it is taken, its description, its bytes in order, and their checksum. A stream
+   * that ends without the checksum is not a backup.
    *
-   * FailedPrecondition where the server has no embedded storage; ResourceExhausted where a backup is
-   * under way already.
+   * FailedPrecondition if the server has no embedded storage; ResourceExhausted if another backup is in
+   * progress.
    *
    * @generated from rpc plinth.backup.v1.BackupService.Backup
    */

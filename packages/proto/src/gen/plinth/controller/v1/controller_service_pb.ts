@@ -37,7 +37,7 @@ export type ListControllersResponse = Message<"plinth.controller.v1.ListControll
   controllers: Controller[];
 
   /**
-   * Whether this server holds the lease that singletons need; absent where they need none.
+   * Whether this server holds the lease that singletons need; absent if they need none.
    *
    * @generated from field: optional bool holds_lease = 2;
    */
@@ -92,28 +92,28 @@ export type Controller = Message<"plinth.controller.v1.Controller"> & {
   inPhase?: Duration | undefined;
 
   /**
-   * Runs that have failed.
+   * The number of failed runs.
    *
    * @generated from field: uint32 restarts = 7;
    */
   restarts: number;
 
   /**
-   * What ended the last run that failed.
+   * The error of the last failed run.
    *
    * @generated from field: plinth.controller.v1.RunError last_error = 8;
    */
   lastError?: RunError | undefined;
 
   /**
-   * Waiting reconciles.
+   * Queued reconciles.
    *
    * @generated from field: plinth.controller.v1.Queue requests = 9;
    */
   requests?: Queue | undefined;
 
   /**
-   * Waiting mappings, by watched type or name of the watch.
+   * Queued mappings, by watched type or name of the watch.
    *
    * @generated from field: map<string, plinth.controller.v1.Queue> mappings = 10;
    */
@@ -130,7 +130,7 @@ export type Controller = Message<"plinth.controller.v1.Controller"> & {
   reconciles?: Reconciles | undefined;
 
   /**
-   * Keys whose reconcile has passed its time limit and has not ended, of earlier runs too.
+   * Keys whose reconcile has exceeded its time limit and has not ended, including those of earlier runs.
    *
    * @generated from field: repeated string overdue = 13;
    */
@@ -142,8 +142,8 @@ export type Controller = Message<"plinth.controller.v1.Controller"> & {
   ownWrites?: OwnWrites | undefined;
 
   /**
-   * Reconciles that run for longer than they should, those past their time limit included: the 100 that
-   * have run longest.
+   * Reconciles that have been running for longer than expected, including overdue ones: the 100
+   * longest-running.
    *
    * @generated from field: repeated plinth.controller.v1.StillRunning still_running = 15;
    */
@@ -163,7 +163,7 @@ export const ControllerSchema: GenMessage<Controller> = /*@__PURE__*/
   messageDesc(file_plinth_controller_v1_controller_service, 2);
 
 /**
- * StillRunning is a reconcile that runs for longer than it should.
+ * StillRunning is a reconcile that has been running for longer than expected.
  *
  * @generated from message plinth.controller.v1.StillRunning
  */
@@ -189,20 +189,20 @@ export const StillRunningSchema: GenMessage<StillRunning> = /*@__PURE__*/
   messageDesc(file_plinth_controller_v1_controller_service, 3);
 
 /**
- * Undecodable tells of cached resources whose data their type can't decode.
+ * Undecodable reports cached resources whose data can't be decoded.
  *
  * @generated from message plinth.controller.v1.Undecodable
  */
 export type Undecodable = Message<"plinth.controller.v1.Undecodable"> & {
   /**
-   * How many the run has met.
+   * How many the run has encountered.
    *
    * @generated from field: uint32 count = 1;
    */
   count: number;
 
   /**
-   * Up to 10 of them, each as an error that names the resource.
+   * The errors of up to 10 of them; each names its resource.
    *
    * @generated from field: repeated string errors = 2;
    */
@@ -241,7 +241,7 @@ export const RunErrorSchema: GenMessage<RunError> = /*@__PURE__*/
   messageDesc(file_plinth_controller_v1_controller_service, 5);
 
 /**
- * Queue counts keys by where they are in a queue.
+ * Queue counts the keys of a queue by state.
  *
  * @generated from message plinth.controller.v1.Queue
  */
@@ -261,28 +261,28 @@ export type Queue = Message<"plinth.controller.v1.Queue"> & {
   background: number;
 
   /**
-   * Waiting for their time.
+   * Waiting for their due time.
    *
    * @generated from field: uint32 delayed = 3;
    */
   delayed: number;
 
   /**
-   * Being worked on.
+   * Being processed.
    *
    * @generated from field: uint32 active = 4;
    */
   active: number;
 
   /**
-   * Waiting for the cache to show what was written for them.
+   * Waiting for the cache to contain their own writes.
    *
    * @generated from field: uint32 held = 5;
    */
   held: number;
 
   /**
-   * The ready key that has waited longest; empty where none is ready.
+   * The ready key that has waited longest; empty if none is ready.
    *
    * @generated from field: string oldest_key = 6;
    */
@@ -302,7 +302,7 @@ export const QueueSchema: GenMessage<Queue> = /*@__PURE__*/
   messageDesc(file_plinth_controller_v1_controller_service, 6);
 
 /**
- * CachedType is how much a controller caches of one type.
+ * CachedType is the size of one type in a controller's cache.
  *
  * @generated from message plinth.controller.v1.CachedType
  */
@@ -333,7 +333,7 @@ export const CachedTypeSchema: GenMessage<CachedType> = /*@__PURE__*/
   messageDesc(file_plinth_controller_v1_controller_service, 7);
 
 /**
- * Reconciles counts what has come of reconciles since the start.
+ * Reconciles counts reconciles since the start.
  *
  * @generated from message plinth.controller.v1.Reconciles
  */
@@ -354,7 +354,7 @@ export type Reconciles = Message<"plinth.controller.v1.Reconciles"> & {
   overdue: bigint;
 
   /**
-   * Requests for another type than the managed one.
+   * Requests for a type other than the managed one.
    *
    * @generated from field: uint64 dropped = 4;
    */
@@ -379,7 +379,7 @@ export const ReconcilesSchema: GenMessage<Reconciles> = /*@__PURE__*/
   messageDesc(file_plinth_controller_v1_controller_service, 8);
 
 /**
- * OwnWrites tells how keys have waited for the cache to show what was written for them.
+ * OwnWrites reports how keys have waited for the cache to contain their own writes.
  *
  * @generated from message plinth.controller.v1.OwnWrites
  */
@@ -447,7 +447,7 @@ export type GetDependencyGraphResponse = Message<"plinth.controller.v1.GetDepend
   dependencies: Dependency[];
 
   /**
-   * One way around for each group of types that drive each other.
+   * One cycle for each group of types that trigger each other.
    *
    * @generated from field: repeated plinth.controller.v1.Cycle cycles = 3;
    */
@@ -469,7 +469,7 @@ export const GetDependencyGraphResponseSchema: GenMessage<GetDependencyGraphResp
   messageDesc(file_plinth_controller_v1_controller_service, 11);
 
 /**
- * Dependency says that a change of one type reconciles another.
+ * Dependency means that a change of one type triggers reconciles of another.
  *
  * @generated from message plinth.controller.v1.Dependency
  */
@@ -498,7 +498,7 @@ export const DependencySchema: GenMessage<Dependency> = /*@__PURE__*/
   messageDesc(file_plinth_controller_v1_controller_service, 12);
 
 /**
- * Cycle is the types of a way around, the first one first.
+ * Cycle is the types of a cycle, in dependency order.
  *
  * @generated from message plinth.controller.v1.Cycle
  */
@@ -517,7 +517,7 @@ export const CycleSchema: GenMessage<Cycle> = /*@__PURE__*/
   messageDesc(file_plinth_controller_v1_controller_service, 13);
 
 /**
- * Placement says which servers of a cluster run a controller.
+ * Placement defines which servers of a cluster run a controller.
  *
  * @generated from enum plinth.controller.v1.Placement
  */
@@ -528,7 +528,7 @@ export const Placement = {
   UNSPECIFIED: 0,
 
   /**
-   * The one that holds the lease.
+   * The server that holds the lease.
    *
    * @generated from enum value: PLACEMENT_SINGLETON = 1;
    */
@@ -541,7 +541,7 @@ export const Placement = {
 } as const;
 
 /**
- * Placement says which servers of a cluster run a controller.
+ * Placement defines which servers of a cluster run a controller.
  *
  * @generated from enum plinth.controller.v1.Placement
  */
@@ -554,7 +554,7 @@ export const PlacementSchema: GenEnum<Placement> = /*@__PURE__*/
   enumDesc(file_plinth_controller_v1_controller_service, 0);
 
 /**
- * Phase is where a controller is in its life.
+ * Phase is the phase of a controller's lifecycle.
  *
  * @generated from enum plinth.controller.v1.Phase
  */
@@ -608,7 +608,7 @@ export const Phase = {
 } as const;
 
 /**
- * Phase is where a controller is in its life.
+ * Phase is the phase of a controller's lifecycle.
  *
  * @generated from enum plinth.controller.v1.Phase
  */
@@ -621,13 +621,13 @@ export const PhaseSchema: GenEnum<Phase> = /*@__PURE__*/
   enumDesc(file_plinth_controller_v1_controller_service, 1);
 
 /**
- * ControllerService reports on the controllers of the server that is asked.
+ * ControllerService reports on the controllers of the called server.
  *
  * @generated from service plinth.controller.v1.ControllerService
  */
 export const ControllerService: GenService<{
   /**
-   * ListControllers answers the state of each controller, in the order of registration.
+   * ListControllers returns the state of each controller, in registration order.
    *
    * @generated from rpc plinth.controller.v1.ControllerService.ListControllers
    */
@@ -637,7 +637,7 @@ export const ControllerService: GenService<{
     output: typeof ListControllersResponseSchema;
   },
   /**
-   * GetDependencyGraph answers which types drive which, and through which controllers.
+   * GetDependencyGraph returns which types trigger reconciles of which others, and through which controllers.
    *
    * @generated from rpc plinth.controller.v1.ControllerService.GetDependencyGraph
    */

@@ -133,7 +133,7 @@ export type Deployment = Message<"plinth.meta.v1.Deployment"> & {
   region: string;
 
   /**
-   * Where other deployments reach it, as in `https://iam.us-west2.example.com:7576`.
+   * The address at which other deployments reach it, as in `https://iam.us-west2.example.com:7576`.
    *
    * @generated from field: string address = 3;
    */
@@ -147,21 +147,21 @@ export type Deployment = Message<"plinth.meta.v1.Deployment"> & {
   currentVersion: string;
 
   /**
-   * The version that it is to switch to; empty is the one of its configuration.
+   * The version to switch to; empty for the one of its configuration.
    *
    * @generated from field: string wanted_version = 5;
    */
   wantedVersion: string;
 
   /**
-   * Whether nobody should talk to it. It is not deleted.
+   * Whether other deployments must not contact it. It is not deleted.
    *
    * @generated from field: bool disabled = 6;
    */
   disabled: boolean;
 
   /**
-   * The uid of the deployment whose resources it has taken over.
+   * The uid of its predecessor, whose resources it has taken over.
    *
    * @generated from field: string predecessor_uid = 7;
    */
@@ -190,7 +190,7 @@ export const DeploymentSchema: GenMessage<Deployment> = /*@__PURE__*/
   messageDesc(file_plinth_meta_v1_meta, 4);
 
 /**
- * DeletedDeployment records for good that a deployment was deleted. Its name is the uid, in lower
+ * DeletedDeployment permanently records that a deployment was deleted. Its name is the uid, in lower
  * case.
  *
  * @generated from message plinth.meta.v1.DeletedDeployment

@@ -15,7 +15,7 @@ export const file_plinth_resource_v1_annotations: GenFile = /*@__PURE__*/
   fileDesc("CiRwbGludGgvcmVzb3VyY2UvdjEvYW5ub3RhdGlvbnMucHJvdG8SEnBsaW50aC5yZXNvdXJjZS52MSJoCghUeXBlU3BlYxIoCgVzY29wZRgBIAEoDjIZLnBsaW50aC5yZXNvdXJjZS52MS5TY29wZRINCgVncm91cBgCIAEoCRIVCg1ncm91cF92ZXJzaW9uGAMgASgJEgwKBGtpbmQYBCABKAkqWwoFU2NvcGUSFQoRU0NPUEVfVU5TUEVDSUZJRUQQABIRCg1TQ09QRV9DTFVTVEVSEAESEwoPU0NPUEVfUEFSVElUSU9OEAISEwoPU0NPUEVfTkFNRVNQQUNFEAM6UwoEc3BlYxIfLmdvb2dsZS5wcm90b2J1Zi5NZXNzYWdlT3B0aW9ucxi0hwMgASgLMhwucGxpbnRoLnJlc291cmNlLnYxLlR5cGVTcGVjUgRzcGVjYgZwcm90bzM", [file_google_protobuf_descriptor]);
 
 /**
- * TypeSpec makes a message a resource type.
+ * TypeSpec declares a message as a resource type.
  *
  * @generated from message plinth.resource.v1.TypeSpec
  */
@@ -26,7 +26,7 @@ export type TypeSpec = Message<"plinth.resource.v1.TypeSpec"> & {
   scope: Scope;
 
   /**
-   * The GVK, where it is not that of the package's last two segments and the message's name.
+   * The GVK, if it differs from the package's last two segments and the message's name.
    *
    * @generated from field: string group = 2;
    */
@@ -51,7 +51,7 @@ export const TypeSpecSchema: GenMessage<TypeSpec> = /*@__PURE__*/
   messageDesc(file_plinth_resource_v1_annotations, 0);
 
 /**
- * Scope says which units of tenancy the resources of a type live in.
+ * Scope defines which units of tenancy the resources of a type belong to.
  *
  * @generated from enum plinth.resource.v1.Scope
  */
@@ -84,7 +84,7 @@ export const Scope = {
 } as const;
 
 /**
- * Scope says which units of tenancy the resources of a type live in.
+ * Scope defines which units of tenancy the resources of a type belong to.
  *
  * @generated from enum plinth.resource.v1.Scope
  */

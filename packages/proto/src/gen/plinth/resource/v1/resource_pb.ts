@@ -29,7 +29,7 @@ export type Type = Message<"plinth.resource.v1.Type"> & {
   group: string;
 
   /**
-   * As in `v2` or `v1alpha1`. Types that differ only here are one stored family.
+   * As in `v2` or `v1alpha1`. Types that differ only in this are one family in storage.
    *
    * @generated from field: string group_version = 2;
    */
@@ -51,7 +51,7 @@ export const TypeSchema: GenMessage<Type> = /*@__PURE__*/
   messageDesc(file_plinth_resource_v1_resource, 0);
 
 /**
- * Tenancy is where a resource lives. A unit that the scope of its type lacks is empty.
+ * Tenancy is the partition and namespace of a resource. A unit that the scope of its type lacks is empty.
  *
  * @generated from message plinth.resource.v1.Tenancy
  */
@@ -81,7 +81,7 @@ export const TenancySchema: GenMessage<Tenancy> = /*@__PURE__*/
  */
 export type ID = Message<"plinth.resource.v1.ID"> & {
   /**
-   * The ULID of the incarnation; in requests, empty means whichever is there.
+   * The ULID of the incarnation; in requests, empty for any incarnation.
    *
    * @generated from field: string uid = 1;
    */
@@ -132,7 +132,7 @@ export type Resource = Message<"plinth.resource.v1.Resource"> & {
 
   /**
    * The revision of the last commit of this resource, as a decimal string. Set by the server;
-   * in a write, the version that is to be replaced, or empty for whichever is there.
+   * in a write, the version to be replaced, or empty for any version.
    *
    * @generated from field: string version = 3;
    */
@@ -151,7 +151,7 @@ export type Resource = Message<"plinth.resource.v1.Resource"> & {
   metadata: { [key: string]: string };
 
   /**
-   * By the key of the controller that reports it; written by WriteStatus alone.
+   * Keyed by the controller that reports it; written only by WriteStatus.
    *
    * @generated from field: map<string, plinth.resource.v1.Status> status = 6;
    */
@@ -180,13 +180,13 @@ export const ResourceSchema: GenMessage<Resource> = /*@__PURE__*/
   messageDesc(file_plinth_resource_v1_resource, 3);
 
 /**
- * Status is what one controller last saw of a resource.
+ * Status is the last report of one controller on a resource.
  *
  * @generated from message plinth.resource.v1.Status
  */
 export type Status = Message<"plinth.resource.v1.Status"> & {
   /**
-   * The generation that the report is about.
+   * The generation that the report describes.
    *
    * @generated from field: string observed_generation = 1;
    */
@@ -229,21 +229,21 @@ export type Condition = Message<"plinth.resource.v1.Condition"> & {
   state: Condition_State;
 
   /**
-   * For machines, in PascalCase or UPPER_SNAKE_CASE.
+   * Machine-readable, in PascalCase or UPPER_SNAKE_CASE.
    *
    * @generated from field: string reason = 3;
    */
   reason: string;
 
   /**
-   * For people.
+   * Human-readable.
    *
    * @generated from field: string message = 4;
    */
   message: string;
 
   /**
-   * The resource that the condition is about, where it is another one.
+   * The resource that the condition describes, if it is another one.
    *
    * @generated from field: plinth.resource.v1.Reference resource = 5;
    */
@@ -289,7 +289,7 @@ export const Condition_StateSchema: GenEnum<Condition_State> = /*@__PURE__*/
   enumDesc(file_plinth_resource_v1_resource, 5, 0);
 
 /**
- * Reference points to a resource by name, whatever its incarnation.
+ * Reference refers to a resource by name, independent of its incarnation.
  *
  * @generated from message plinth.resource.v1.Reference
  */
@@ -310,14 +310,14 @@ export type Reference = Message<"plinth.resource.v1.Reference"> & {
   name: string;
 
   /**
-   * A part of the resource, in the terms of its type.
+   * A part of the resource, defined by its type.
    *
    * @generated from field: string section = 4;
    */
   section: string;
 
   /**
-   * The region of the resource; empty is the own one.
+   * The region of the resource; empty for the local one.
    *
    * @generated from field: string region = 100;
    */
@@ -332,7 +332,7 @@ export const ReferenceSchema: GenMessage<Reference> = /*@__PURE__*/
   messageDesc(file_plinth_resource_v1_resource, 6);
 
 /**
- * OwnerReference is an entry of a resource's several owners, of any service and region.
+ * OwnerReference refers to one of a resource's owners, which may be in any service and region.
  *
  * @generated from message plinth.resource.v1.OwnerReference
  */
@@ -363,7 +363,7 @@ export type OwnerReference = Message<"plinth.resource.v1.OwnerReference"> & {
   region: string;
 
   /**
-   * Whether this owner is the one that manages the resource.
+   * Whether this owner manages the resource.
    *
    * @generated from field: bool controller = 6;
    */
@@ -392,7 +392,7 @@ export const OwnerReferenceSchema: GenMessage<OwnerReference> = /*@__PURE__*/
   messageDesc(file_plinth_resource_v1_resource, 7);
 
 /**
- * Tombstone records that a resource was deleted, until all that it owned is deleted too.
+ * Tombstone records that a resource was deleted, until all resources that it owned are deleted, too.
  *
  * @generated from message plinth.resource.v1.Tombstone
  */

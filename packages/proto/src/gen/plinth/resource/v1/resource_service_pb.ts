@@ -58,7 +58,7 @@ export type WriteRequest = Message<"plinth.resource.v1.WriteRequest"> & {
   resource?: Resource | undefined;
 
   /**
-   * Whether nothing of that type and name must be there yet: AlreadyExists where something is.
+   * Whether to fail with AlreadyExists if a resource of that type and name exists.
    *
    * @generated from field: bool create_only = 2;
    */
@@ -101,14 +101,14 @@ export type WriteStatusRequest = Message<"plinth.resource.v1.WriteStatusRequest"
   id?: ID | undefined;
 
   /**
-   * The version that is to be replaced, or empty for whichever is there.
+   * The version to be replaced, or empty for any version.
    *
    * @generated from field: string version = 2;
    */
   version: string;
 
   /**
-   * The entry that is to be replaced: the name of the controller that reports.
+   * The entry to be replaced: the name of the reporting controller.
    *
    * @generated from field: string key = 3;
    */
@@ -164,14 +164,14 @@ export type ListRequest = Message<"plinth.resource.v1.ListRequest"> & {
   namePrefix: string;
 
   /**
-   * At most 1,000; 0 answers everything at once.
+   * At most 1,000; 0 for everything in one page.
    *
    * @generated from field: int32 page_size = 100;
    */
   pageSize: number;
 
   /**
-   * From the answer before; lasts 5 minutes.
+   * From the previous response; valid for 5 minutes.
    *
    * @generated from field: string page_token = 101;
    */
@@ -202,7 +202,7 @@ export type ListResponse = Message<"plinth.resource.v1.ListResponse"> & {
   nextPageToken: string;
 
   /**
-   * The version of the snapshot that all pages are of; a watch may resume after it.
+   * The version of the snapshot that all pages belong to; a watch can resume after it.
    *
    * @generated from field: string version = 101;
    */
@@ -262,14 +262,14 @@ export type DeleteRequest = Message<"plinth.resource.v1.DeleteRequest"> & {
   id?: ID | undefined;
 
   /**
-   * The version that is to be deleted, or empty for whichever is there.
+   * The version to be deleted, or empty for any version.
    *
    * @generated from field: string version = 2;
    */
   version: string;
 
   /**
-   * Whether to check only what would happen.
+   * Whether to only validate the deletion.
    *
    * @generated from field: bool dry_run = 100;
    */
@@ -288,7 +288,7 @@ export const DeleteRequestSchema: GenMessage<DeleteRequest> = /*@__PURE__*/
  */
 export type DeleteResponse = Message<"plinth.resource.v1.DeleteResponse"> & {
   /**
-   * The version of the commit; empty where nothing was changed.
+   * The version of the commit; empty if nothing was changed.
    *
    * @generated from field: string version = 100;
    */
@@ -312,7 +312,7 @@ export type WatchListRequest = Message<"plinth.resource.v1.WatchListRequest"> & 
   type?: Type | undefined;
 
   /**
-   * Absent is all tenancies.
+   * If absent, all tenancies.
    *
    * @generated from field: plinth.resource.v1.Tenancy tenancy = 2;
    */
@@ -324,14 +324,14 @@ export type WatchListRequest = Message<"plinth.resource.v1.WatchListRequest"> & 
   namePrefix: string;
 
   /**
-   * Resume after the version of an event; empty for a snapshot first.
+   * The version to resume after; empty to start with a snapshot.
    *
    * @generated from field: string after_version = 100;
    */
   afterVersion: string;
 
   /**
-   * Whether an idle stream says now and then how far it has come.
+   * Whether to send bookmarks on an idle stream.
    *
    * @generated from field: bool bookmarks = 101;
    */
@@ -346,7 +346,7 @@ export const WatchListRequestSchema: GenMessage<WatchListRequest> = /*@__PURE__*
   messageDesc(file_plinth_resource_v1_resource_service, 12);
 
 /**
- * WatchEvent is one step of a watch.
+ * WatchEvent is one event of a watch.
  *
  * @generated from message plinth.resource.v1.WatchEvent
  */
@@ -381,7 +381,7 @@ export type WatchEvent = Message<"plinth.resource.v1.WatchEvent"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * Where a watch may resume; set on the last event of a revision.
+   * The version to resume after; set on the last event of a revision.
    *
    * @generated from field: string version = 101;
    */
@@ -417,7 +417,7 @@ export const WatchEvent_UpsertSchema: GenMessage<WatchEvent_Upsert> = /*@__PURE_
  */
 export type WatchEvent_Delete = Message<"plinth.resource.v1.WatchEvent.Delete"> & {
   /**
-   * As it last was.
+   * The last stored state.
    *
    * @generated from field: plinth.resource.v1.Resource resource = 1;
    */
@@ -492,17 +492,17 @@ export const MutateAndValidateResponseSchema: GenMessage<MutateAndValidateRespon
   messageDesc(file_plinth_resource_v1_resource_service, 15);
 
 /**
- * ResourceService stores resources of all registered types and announces their changes.
+ * ResourceService stores resources of all registered types and serves watches of their changes.
  *
  * The request header `x-plinth-consistency-mode: consistent` makes Read, List and the snapshot of
  * WatchList linearizable; otherwise reads are monotonic per server. The header `x-plinth-fence`
- * carries the token of a lease into the commit of a write.
+ * carries the fence of a lease into the commit of a write.
  *
  * @generated from service plinth.resource.v1.ResourceService
  */
 export const ResourceService: GenService<{
   /**
-   * Read answers one resource, or NotFound.
+   * Read returns one resource, or NotFound.
    *
    * @generated from rpc plinth.resource.v1.ResourceService.Read
    */
@@ -512,9 +512,9 @@ export const ResourceService: GenService<{
     output: typeof ReadResponseSchema;
   },
   /**
-   * Write creates a resource or replaces its content. With a version it is a compare-and-swap,
-   * and Aborted when another version is stored; with `create_only` it replaces nothing. Status is left as
-   * it is.
+   * Write creates a resource or replaces its content. With a version it is a compare-and-swap, which fails
+   * with Aborted if another version is stored; with `create_only` it replaces nothing. The status does not
+   * change.
    *
    * @generated from rpc plinth.resource.v1.ResourceService.Write
    */
@@ -524,7 +524,7 @@ export const ResourceService: GenService<{
     output: typeof WriteResponseSchema;
   },
   /**
-   * WriteStatus replaces one entry of a resource's status. The generation stays.
+   * WriteStatus replaces one entry of a resource's status. The generation does not change.
    *
    * @generated from rpc plinth.resource.v1.ResourceService.WriteStatus
    */
@@ -534,7 +534,7 @@ export const ResourceService: GenService<{
     output: typeof WriteStatusResponseSchema;
   },
   /**
-   * List answers the resources of a type, a tenancy (`*` for all) and a name prefix.
+   * List returns the resources of a type, a tenancy (`*` for all) and a name prefix.
    *
    * @generated from rpc plinth.resource.v1.ResourceService.List
    */
@@ -544,7 +544,7 @@ export const ResourceService: GenService<{
     output: typeof ListResponseSchema;
   },
   /**
-   * ListByOwner answers what the given incarnation owns, of all types.
+   * ListByOwner returns the resources of all types that the given incarnation owns.
    *
    * @generated from rpc plinth.resource.v1.ResourceService.ListByOwner
    */
@@ -554,8 +554,8 @@ export const ResourceService: GenService<{
     output: typeof ListByOwnerResponseSchema;
   },
   /**
-   * Delete deletes a resource, or marks it for deletion while it has finalizers. Deleting what is
-   * missing is no error.
+   * Delete deletes a resource, or marks it for deletion if it has finalizers. Deleting a missing resource
+   * is not an error.
    *
    * @generated from rpc plinth.resource.v1.ResourceService.Delete
    */
@@ -565,7 +565,7 @@ export const ResourceService: GenService<{
     output: typeof DeleteResponseSchema;
   },
   /**
-   * MutateAndValidate answers what Write would store, without storing it.
+   * MutateAndValidate returns the resource that Write would store, without storing it.
    *
    * @generated from rpc plinth.resource.v1.ResourceService.MutateAndValidate
    */
@@ -575,8 +575,8 @@ export const ResourceService: GenService<{
     output: typeof MutateAndValidateResponseSchema;
   },
   /**
-   * WatchList sends what there is, an EndOfSnapshot, and then every change for ever; or, after a
-   * version, only the changes since.
+   * WatchList sends a snapshot, an EndOfSnapshot, and then every change; or, with a version, only the
+   * changes after it.
    *
    * @generated from rpc plinth.resource.v1.ResourceService.WatchList
    */

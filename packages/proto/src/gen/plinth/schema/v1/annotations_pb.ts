@@ -15,14 +15,14 @@ export const file_plinth_schema_v1_annotations: GenFile = /*@__PURE__*/
   fileDesc("CiJwbGludGgvc2NoZW1hL3YxL2Fubm90YXRpb25zLnByb3RvEhBwbGludGguc2NoZW1hLnYxIk4KD1NjaGVtYVJlZmVyZW5jZRIMCgR0eXBlGAEgASgJEi0KCW9uX2RlbGV0ZRgCIAEoDjIaLnBsaW50aC5zY2hlbWEudjEuT25EZWxldGUiZgoOU2VydmljZVZlcnNpb24SDwoHc2VydmljZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEjIKB2ltcG9ydHMYAyADKAsyIS5wbGludGguc2NoZW1hLnYxLkltcG9ydGVkU2VydmljZSJDCg9JbXBvcnRlZFNlcnZpY2USDwoHc2VydmljZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEg4KBmdyb3VwcxgDIAMoCSpICghPbkRlbGV0ZRIZChVPTl9ERUxFVEVfVU5TUEVDSUZJRUQQABIJCgVCTE9DSxABEgsKB0NBU0NBREUQAhIJCgVVTlNFVBADOmAKCXJlZmVyZW5jZRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYtYcDIAEoCzIhLnBsaW50aC5zY2hlbWEudjEuU2NoZW1hUmVmZXJlbmNlUglyZWZlcmVuY2U6WgoHc2VydmljZRIcLmdvb2dsZS5wcm90b2J1Zi5GaWxlT3B0aW9ucxi2hwMgASgLMiAucGxpbnRoLnNjaGVtYS52MS5TZXJ2aWNlVmVyc2lvblIHc2VydmljZWIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
- * SchemaReference makes a field of plinth.resource.v1.Reference (single, repeated or the values of
- * a map) a reference that is kept true.
+ * SchemaReference declares a field of plinth.resource.v1.Reference (single, repeated or the values of
+ * a map) as a reference with referential integrity.
  *
  * @generated from message plinth.schema.v1.SchemaReference
  */
 export type SchemaReference = Message<"plinth.schema.v1.SchemaReference"> & {
   /**
-   * The type that is pointed to, as in `iam.v1.Project`. A value may leave its type out.
+   * The type of the targets, as in `iam.v1.Project`. A value may omit its type.
    *
    * @generated from field: string type = 1;
    */
@@ -42,7 +42,7 @@ export const SchemaReferenceSchema: GenMessage<SchemaReference> = /*@__PURE__*/
   messageDesc(file_plinth_schema_v1_annotations, 0);
 
 /**
- * ServiceVersion says which version of which service the types of a file belong to.
+ * ServiceVersion declares the service, and its version, that the types of a file belong to.
  *
  * @generated from message plinth.schema.v1.ServiceVersion
  */
@@ -55,7 +55,7 @@ export type ServiceVersion = Message<"plinth.schema.v1.ServiceVersion"> & {
   service: string;
 
   /**
-   * The version of its API; empty is the last segment of the file's package.
+   * The version of its API; empty for the last segment of the file's package.
    *
    * @generated from field: string version = 2;
    */
@@ -110,7 +110,7 @@ export const ImportedServiceSchema: GenMessage<ImportedService> = /*@__PURE__*/
   messageDesc(file_plinth_schema_v1_annotations, 2);
 
 /**
- * OnDelete says what becomes of a reference when the resource that it points to is deleted.
+ * OnDelete defines what happens to a reference when its target is deleted.
  *
  * @generated from enum plinth.schema.v1.OnDelete
  */
@@ -121,7 +121,7 @@ export const OnDelete = {
   ON_DELETE_UNSPECIFIED: 0,
 
   /**
-   * The deletion is refused while the reference is there.
+   * The deletion is refused while the reference exists.
    * buf:lint:ignore ENUM_VALUE_PREFIX
    *
    * @generated from enum value: BLOCK = 1;
@@ -129,7 +129,7 @@ export const OnDelete = {
   BLOCK: 1,
 
   /**
-   * The resource that references is deleted too.
+   * The referencing resource is deleted, too.
    * buf:lint:ignore ENUM_VALUE_PREFIX
    *
    * @generated from enum value: CASCADE = 2;
@@ -146,7 +146,7 @@ export const OnDelete = {
 } as const;
 
 /**
- * OnDelete says what becomes of a reference when the resource that it points to is deleted.
+ * OnDelete defines what happens to a reference when its target is deleted.
  *
  * @generated from enum plinth.schema.v1.OnDelete
  */

@@ -17,7 +17,7 @@ export const file_plinth_schema_v1_schema_mixin_service: GenFile = /*@__PURE__*/
   fileDesc("CitwbGludGgvc2NoZW1hL3YxL3NjaGVtYV9taXhpbl9zZXJ2aWNlLnByb3RvEhBwbGludGguc2NoZW1hLnYxIkEKBVJvdXRlEigKBGZyb20YASABKAsyGi5wbGludGguc2NoZW1hLnYxLkRlcGxveWVkEg4KBnRvX3VpZBgCIAEoCSKmAQoGQ2FsbGVyEjkKCmRlcGxveW1lbnQYASABKAsyIy5wbGludGguc2NoZW1hLnYxLkNhbGxlci5EZXBsb3ltZW50SAASLQoEdXNlchgCIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuQ2FsbGVyLlVzZXJIABoMCgpEZXBsb3ltZW50GhoKBFVzZXISEgoFdG9rZW4YASABKAlCA4ABAUIICgZjYWxsZXIiwAIKGkVzdGFibGlzaFJlZmVyZW5jZXNSZXF1ZXN0EiYKBXJvdXRlGAEgASgLMhcucGxpbnRoLnNjaGVtYS52MS5Sb3V0ZRJECgd0YXJnZXRzGAIgAygLMjMucGxpbnRoLnNjaGVtYS52MS5Fc3RhYmxpc2hSZWZlcmVuY2VzUmVxdWVzdC5UYXJnZXQSKAoGY2FsbGVyGAMgASgLMhgucGxpbnRoLnNjaGVtYS52MS5DYWxsZXIaiQEKBlRhcmdldBIqCgNrZXkYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EikKBXJ1bGVzGAIgAygOMhoucGxpbnRoLnNjaGVtYS52MS5PbkRlbGV0ZRIVCg1ncm91cF92ZXJzaW9uGAMgASgJEhEKCWVsc2V3aGVyZRgEIAEoCCKgAQobRXN0YWJsaXNoUmVmZXJlbmNlc1Jlc3BvbnNlEk4KC2VzdGFibGlzaGVkGAEgAygLMjkucGxpbnRoLnNjaGVtYS52MS5Fc3RhYmxpc2hSZWZlcmVuY2VzUmVzcG9uc2UuRXN0YWJsaXNoZWQaMQoLRXN0YWJsaXNoZWQSCwoDdWlkGAEgASgJEhUKDWVzdGFibGlzaG1lbnQYAiABKAQilAIKGkF1dGhvcml6ZVJlZmVyZW5jZXNSZXF1ZXN0EiYKBXJvdXRlGAEgASgLMhcucGxpbnRoLnNjaGVtYS52MS5Sb3V0ZRJECgd0YXJnZXRzGAIgAygLMjMucGxpbnRoLnNjaGVtYS52MS5BdXRob3JpemVSZWZlcmVuY2VzUmVxdWVzdC5UYXJnZXQSKAoGY2FsbGVyGAMgASgLMhgucGxpbnRoLnNjaGVtYS52MS5DYWxsZXIaXgoGVGFyZ2V0EioKA2tleRgBIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuUmVzb3VyY2VLZXkSFQoNZ3JvdXBfdmVyc2lvbhgCIAEoCRIRCgllbHNld2hlcmUYAyABKAgiHQobQXV0aG9yaXplUmVmZXJlbmNlc1Jlc3BvbnNlIu4BChdDb25maXJtQmxvY2thZGVzUmVxdWVzdBImCgVyb3V0ZRgBIAEoCzIXLnBsaW50aC5zY2hlbWEudjEuUm91dGUSRQoJYmxvY2thZGVzGAIgAygLMjIucGxpbnRoLnNjaGVtYS52MS5Db25maXJtQmxvY2thZGVzUmVxdWVzdC5CbG9ja2FkZRpkCghCbG9ja2FkZRItCgZ0YXJnZXQYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EhIKCnRhcmdldF91aWQYAiABKAkSFQoNZXN0YWJsaXNobWVudBgDIAEoBCIaChhDb25maXJtQmxvY2thZGVzUmVzcG9uc2UiowIKFkNoZWNrUmVmZXJlbmNlc1JlcXVlc3QSJgoFcm91dGUYASABKAsyFy5wbGludGguc2NoZW1hLnYxLlJvdXRlEkQKCXF1ZXN0aW9ucxgCIAMoCzIxLnBsaW50aC5zY2hlbWEudjEuQ2hlY2tSZWZlcmVuY2VzUmVxdWVzdC5RdWVzdGlvbhIPCgdkcnlfcnVuGAMgASgIGokBCghRdWVzdGlvbhItCgZ0YXJnZXQYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EhIKCnRhcmdldF91aWQYAiABKAkSEAoIZGVsZXRpbmcYAyABKAgSKAoGY2FsbGVyGAQgASgLMhgucGxpbnRoLnNjaGVtYS52MS5DYWxsZXIirgIKF0NoZWNrUmVmZXJlbmNlc1Jlc3BvbnNlEkEKB2Fuc3dlcnMYASADKAsyMC5wbGludGguc2NoZW1hLnYxLkNoZWNrUmVmZXJlbmNlc1Jlc3BvbnNlLkFuc3dlchrPAQoGQW5zd2VyEigKBHJ1bGUYASABKA4yGi5wbGludGguc2NoZW1hLnYxLk9uRGVsZXRlEikKBXJ1bGVzGAIgAygOMhoucGxpbnRoLnNjaGVtYS52MS5PbkRlbGV0ZRINCgVvd25lZBgDIAEoCBIvCghibG9ja2VycxgEIAMoCzIdLnBsaW50aC5zY2hlbWEudjEuUmVzb3VyY2VLZXkSHAoPaGlkZGVuX2Jsb2NrZXJzGAUgASgNSACIAQFCEgoQX2hpZGRlbl9ibG9ja2VycyLQAQoVUmVwb3J0UmVsZWFzZXNSZXF1ZXN0EiYKBXJvdXRlGAEgASgLMhcucGxpbnRoLnNjaGVtYS52MS5Sb3V0ZRJBCghyZWxlYXNlcxgCIAMoCzIvLnBsaW50aC5zY2hlbWEudjEuUmVwb3J0UmVsZWFzZXNSZXF1ZXN0LlJlbGVhc2UaTAoHUmVsZWFzZRItCgZ0YXJnZXQYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EhIKCnRhcmdldF91aWQYAiABKAkiGAoWUmVwb3J0UmVsZWFzZXNSZXNwb25zZSJCChhSZXBvcnRFc3RhYmxpc2hlZFJlcXVlc3QSJgoFcm91dGUYASABKAsyFy5wbGludGguc2NoZW1hLnYxLlJvdXRlIhsKGVJlcG9ydEVzdGFibGlzaGVkUmVzcG9uc2UiugIKFkNoZWNrTWV0YU93bmVyc1JlcXVlc3QSJgoFcm91dGUYASABKAsyFy5wbGludGguc2NoZW1hLnYxLlJvdXRlEkYKCm93bmVyc2hpcHMYAiADKAsyMi5wbGludGguc2NoZW1hLnYxLkNoZWNrTWV0YU93bmVyc1JlcXVlc3QuT3duZXJzaGlwGq8BCglPd25lcnNoaXASLAoFb3duZXIYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EhEKCW93bmVyX3VpZBgCIAEoCRIsCgVvd25lZRgDIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuUmVzb3VyY2VLZXkSEQoJb3duZWVfdWlkGAQgASgJEiAKGHJlcXVpcmVzX293bmVyX3JlZmVyZW5jZRgFIAEoCCKsAQoXQ2hlY2tNZXRhT3duZXJzUmVzcG9uc2USQwoIdmVyZGljdHMYASADKA4yMS5wbGludGguc2NoZW1hLnYxLkNoZWNrTWV0YU93bmVyc1Jlc3BvbnNlLlZlcmRpY3QiTAoHVmVyZGljdBIXChNWRVJESUNUX1VOU1BFQ0lGSUVEEAASEQoNVkVSRElDVF9WQUxJRBABEhUKEVZFUkRJQ1RfTk9UX1ZBTElEEAIiXwokV2F0Y2hJbXBvcnRlZFNlcnZpY2VEZWxldGlvbnNSZXF1ZXN0EiYKBXJvdXRlGAEgASgLMhcucGxpbnRoLnNjaGVtYS52MS5Sb3V0ZRIPCgd2ZXJzaW9uGAIgASgJIsgCCiVXYXRjaEltcG9ydGVkU2VydmljZURlbGV0aW9uc1Jlc3BvbnNlElQKCGRlbGV0aW9uGAEgASgLMkAucGxpbnRoLnNjaGVtYS52MS5XYXRjaEltcG9ydGVkU2VydmljZURlbGV0aW9uc1Jlc3BvbnNlLkRlbGV0aW9uSAASYAoPZW5kX29mX3NuYXBzaG90GAIgASgLMkUucGxpbnRoLnNjaGVtYS52MS5XYXRjaEltcG9ydGVkU2VydmljZURlbGV0aW9uc1Jlc3BvbnNlLkVuZE9mU25hcHNob3RIABpNCghEZWxldGlvbhItCgZ0YXJnZXQYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EhIKCnRhcmdldF91aWQYAiABKAkaDwoNRW5kT2ZTbmFwc2hvdEIHCgVldmVudDKfBwoSU2NoZW1hTWl4aW5TZXJ2aWNlEnIKE0VzdGFibGlzaFJlZmVyZW5jZXMSLC5wbGludGguc2NoZW1hLnYxLkVzdGFibGlzaFJlZmVyZW5jZXNSZXF1ZXN0Gi0ucGxpbnRoLnNjaGVtYS52MS5Fc3RhYmxpc2hSZWZlcmVuY2VzUmVzcG9uc2UScgoTQXV0aG9yaXplUmVmZXJlbmNlcxIsLnBsaW50aC5zY2hlbWEudjEuQXV0aG9yaXplUmVmZXJlbmNlc1JlcXVlc3QaLS5wbGludGguc2NoZW1hLnYxLkF1dGhvcml6ZVJlZmVyZW5jZXNSZXNwb25zZRJpChBDb25maXJtQmxvY2thZGVzEikucGxpbnRoLnNjaGVtYS52MS5Db25maXJtQmxvY2thZGVzUmVxdWVzdBoqLnBsaW50aC5zY2hlbWEudjEuQ29uZmlybUJsb2NrYWRlc1Jlc3BvbnNlEmYKD0NoZWNrUmVmZXJlbmNlcxIoLnBsaW50aC5zY2hlbWEudjEuQ2hlY2tSZWZlcmVuY2VzUmVxdWVzdBopLnBsaW50aC5zY2hlbWEudjEuQ2hlY2tSZWZlcmVuY2VzUmVzcG9uc2USYwoOUmVwb3J0UmVsZWFzZXMSJy5wbGludGguc2NoZW1hLnYxLlJlcG9ydFJlbGVhc2VzUmVxdWVzdBooLnBsaW50aC5zY2hlbWEudjEuUmVwb3J0UmVsZWFzZXNSZXNwb25zZRJsChFSZXBvcnRFc3RhYmxpc2hlZBIqLnBsaW50aC5zY2hlbWEudjEuUmVwb3J0RXN0YWJsaXNoZWRSZXF1ZXN0GisucGxpbnRoLnNjaGVtYS52MS5SZXBvcnRFc3RhYmxpc2hlZFJlc3BvbnNlEmYKD0NoZWNrTWV0YU93bmVycxIoLnBsaW50aC5zY2hlbWEudjEuQ2hlY2tNZXRhT3duZXJzUmVxdWVzdBopLnBsaW50aC5zY2hlbWEudjEuQ2hlY2tNZXRhT3duZXJzUmVzcG9uc2USkgEKHVdhdGNoSW1wb3J0ZWRTZXJ2aWNlRGVsZXRpb25zEjYucGxpbnRoLnNjaGVtYS52MS5XYXRjaEltcG9ydGVkU2VydmljZURlbGV0aW9uc1JlcXVlc3QaNy5wbGludGguc2NoZW1hLnYxLldhdGNoSW1wb3J0ZWRTZXJ2aWNlRGVsZXRpb25zUmVzcG9uc2UwAWIGcHJvdG8z", [file_plinth_schema_v1_annotations, file_plinth_schema_v1_shadow]);
 
 /**
- * Route says who calls whom.
+ * Route names the calling and the called deployment.
  *
  * @generated from message plinth.schema.v1.Route
  */
@@ -28,7 +28,7 @@ export type Route = Message<"plinth.schema.v1.Route"> & {
   from?: Deployed | undefined;
 
   /**
-   * The uid of the deployment that is meant.
+   * The uid of the intended deployment.
    *
    * @generated from field: string to_uid = 2;
    */
@@ -43,8 +43,8 @@ export const RouteSchema: GenMessage<Route> = /*@__PURE__*/
   messageDesc(file_plinth_schema_v1_schema_mixin_service, 0);
 
 /**
- * Caller is on whose behalf a deployment calls. It is absent in requests of servers that are older than
- * this message: a deployment that looks at tokens refuses those.
+ * Caller is the party on whose behalf a deployment calls. It is absent in requests of servers that are older
+ * than this message: a deployment that checks tokens refuses those.
  *
  * @generated from message plinth.schema.v1.Caller
  */
@@ -96,7 +96,7 @@ export const Caller_DeploymentSchema: GenMessage<Caller_Deployment> = /*@__PURE_
  */
 export type Caller_User = Message<"plinth.schema.v1.Caller.User"> & {
   /**
-   * The token as the caller sent it; empty where there was none.
+   * The token as the caller sent it; empty if there was none.
    *
    * @generated from field: string token = 1;
    */
@@ -147,21 +147,21 @@ export type EstablishReferencesRequest_Target = Message<"plinth.schema.v1.Establ
   key?: ResourceKey | undefined;
 
   /**
-   * The rules with which it will be referenced.
+   * The deletion rules of the references.
    *
    * @generated from field: repeated plinth.schema.v1.OnDelete rules = 2;
    */
   rules: OnDelete[];
 
   /**
-   * The version of the type by which it is named.
+   * The group version of the type in the reference.
    *
    * @generated from field: string group_version = 3;
    */
   groupVersion: string;
 
   /**
-   * Whether the resource that names it is in another namespace or partition.
+   * Whether the referencing resource is in another namespace or partition.
    *
    * @generated from field: bool elsewhere = 4;
    */
@@ -253,14 +253,14 @@ export type AuthorizeReferencesRequest_Target = Message<"plinth.schema.v1.Author
   key?: ResourceKey | undefined;
 
   /**
-   * The version of the type by which it is named.
+   * The group version of the type in the reference.
    *
    * @generated from field: string group_version = 2;
    */
   groupVersion: string;
 
   /**
-   * Whether the resource that names it is in another namespace or partition.
+   * Whether the referencing resource is in another namespace or partition.
    *
    * @generated from field: bool elsewhere = 3;
    */
@@ -364,7 +364,7 @@ export type CheckReferencesRequest = Message<"plinth.schema.v1.CheckReferencesRe
   questions: CheckReferencesRequest_Question[];
 
   /**
-   * Whether nothing may be changed; then the answers are not final.
+   * Whether nothing may be changed; the response is not final then.
    *
    * @generated from field: bool dry_run = 3;
    */
@@ -393,14 +393,14 @@ export type CheckReferencesRequest_Question = Message<"plinth.schema.v1.CheckRef
   targetUid: string;
 
   /**
-   * Whether the target is being deleted for good: the deployment asked then lets go of it.
+   * Whether the target is irrevocably being deleted: the called deployment then releases it.
    *
    * @generated from field: bool deleting = 3;
    */
   deleting: boolean;
 
   /**
-   * To whom the answer's blockers will be shown; to nobody where it is absent.
+   * The caller that the blockers of the response will be shown to; if absent, they are not shown.
    *
    * @generated from field: plinth.schema.v1.Caller caller = 4;
    */
@@ -419,7 +419,7 @@ export const CheckReferencesRequest_QuestionSchema: GenMessage<CheckReferencesRe
  */
 export type CheckReferencesResponse = Message<"plinth.schema.v1.CheckReferencesResponse"> & {
   /**
-   * In the order of the questions.
+   * In the order of the queries.
    *
    * @generated from field: repeated plinth.schema.v1.CheckReferencesResponse.Answer answers = 1;
    */
@@ -438,7 +438,7 @@ export const CheckReferencesResponseSchema: GenMessage<CheckReferencesResponse> 
  */
 export type CheckReferencesResponse_Answer = Message<"plinth.schema.v1.CheckReferencesResponse.Answer"> & {
   /**
-   * The strictest rule of the references that there are; unspecified where there is none.
+   * The strictest rule of the existing references; unspecified if there is none.
    *
    * @generated from field: plinth.schema.v1.OnDelete rule = 1;
    */
@@ -459,15 +459,15 @@ export type CheckReferencesResponse_Answer = Message<"plinth.schema.v1.CheckRefe
   owned: boolean;
 
   /**
-   * Some of the resources that reference it and that the question's caller may read, for people.
+   * Some of the resources that reference it and that the query's caller may read, for messages.
    *
    * @generated from field: repeated plinth.schema.v1.ResourceKey blockers = 4;
    */
   blockers: ResourceKey[];
 
   /**
-   * How many more block that the caller may not read. Absent in answers of servers that are older than
-   * this field: their blockers are those of anybody.
+   * How many more resources block the deletion that the caller may not read. Absent in responses of
+   * servers that are older than this field: their blockers are not filtered by caller.
    *
    * @generated from field: optional uint32 hidden_blockers = 5;
    */
@@ -651,7 +651,7 @@ export const CheckMetaOwnersResponseSchema: GenMessage<CheckMetaOwnersResponse> 
  */
 export const CheckMetaOwnersResponse_Verdict = {
   /**
-   * Nothing is known, and nothing may be concluded.
+   * Not known; no conclusion is allowed.
    *
    * @generated from enum value: VERDICT_UNSPECIFIED = 0;
    */
@@ -689,7 +689,7 @@ export type WatchImportedServiceDeletionsRequest = Message<"plinth.schema.v1.Wat
   route?: Route | undefined;
 
   /**
-   * The version of this service's API that the follower speaks.
+   * The version of this service's API that the follower uses.
    *
    * @generated from field: string version = 2;
    */
@@ -768,18 +768,18 @@ export const WatchImportedServiceDeletionsResponse_EndOfSnapshotSchema: GenMessa
   messageDesc(file_plinth_schema_v1_schema_mixin_service, 17, 1);
 
 /**
- * SchemaMixinService is what every deployment serves to the others, so that references between them
- * hold. Each request names the deployment that calls and the one that is meant: a server of another
- * uid answers FailedPrecondition.
+ * SchemaMixinService is served by every deployment to the others, to maintain the integrity of references
+ * between them. Each request names the calling deployment and the intended one: a server with another uid
+ * responds with FailedPrecondition.
  *
  * @generated from service plinth.schema.v1.SchemaMixinService
  */
 export const SchemaMixinService: GenService<{
   /**
-   * EstablishReferences puts a tentative source on the shadows of all targets, or on none.
+   * EstablishReferences adds a tentative source to the shadows of all targets, or to none.
    *
-   * PermissionDenied where the caller may not name one, whether or not it is there; FailedPrecondition
-   * where a target is missing, or being deleted for good; Unavailable while a deletion asks about one.
+   * PermissionDenied if the caller may not name a target, whether or not it exists; FailedPrecondition if a
+   * target is missing or irrevocably being deleted; Unavailable while a deletion queries holders of one.
    *
    * @generated from rpc plinth.schema.v1.SchemaMixinService.EstablishReferences
    */
@@ -791,7 +791,7 @@ export const SchemaMixinService: GenService<{
   /**
    * AuthorizeReferences decides whether the caller may name all targets, and changes nothing.
    *
-   * PermissionDenied where the caller may not name one, whether or not it is there.
+   * PermissionDenied if the caller may not name a target, whether or not it exists.
    *
    * @generated from rpc plinth.schema.v1.SchemaMixinService.AuthorizeReferences
    */
@@ -801,7 +801,7 @@ export const SchemaMixinService: GenService<{
     output: typeof AuthorizeReferencesResponseSchema;
   },
   /**
-   * ConfirmBlockades makes tentative sources confirmed. Idempotent; creates no source.
+   * ConfirmBlockades confirms tentative sources. Idempotent; creates no source.
    *
    * @generated from rpc plinth.schema.v1.SchemaMixinService.ConfirmBlockades
    */
@@ -811,7 +811,7 @@ export const SchemaMixinService: GenService<{
     output: typeof ConfirmBlockadesResponseSchema;
   },
   /**
-   * CheckReferences answers, for good, whether the deployment references each of the targets.
+   * CheckReferences responds, irrevocably, whether the deployment references each of the targets.
    *
    * @generated from rpc plinth.schema.v1.SchemaMixinService.CheckReferences
    */
@@ -821,7 +821,7 @@ export const SchemaMixinService: GenService<{
     output: typeof CheckReferencesResponseSchema;
   },
   /**
-   * ReportReleases says that targets may no longer be referenced: the deployment asks.
+   * ReportReleases reports that targets may no longer be referenced: the called deployment checks.
    *
    * @generated from rpc plinth.schema.v1.SchemaMixinService.ReportReleases
    */
@@ -831,8 +831,8 @@ export const SchemaMixinService: GenService<{
     output: typeof ReportReleasesResponseSchema;
   },
   /**
-   * ReportEstablished says that the caller has established with this deployment all that it had
-   * established with its predecessor. Until all have, it refuses deletions.
+   * ReportEstablished reports that the caller has established with this deployment all references that it
+   * had established with its predecessor. Until all callers have, the deployment refuses deletions.
    *
    * @generated from rpc plinth.schema.v1.SchemaMixinService.ReportEstablished
    */
@@ -842,8 +842,8 @@ export const SchemaMixinService: GenService<{
     output: typeof ReportEstablishedResponseSchema;
   },
   /**
-   * CheckMetaOwners answers whether owner references hold, and records the caller's deployment in
-   * the owners' shadows where they do.
+   * CheckMetaOwners responds whether owner references are valid, and records the caller's deployment in
+   * the shadows of the owners if they are.
    *
    * @generated from rpc plinth.schema.v1.SchemaMixinService.CheckMetaOwners
    */
@@ -853,8 +853,8 @@ export const SchemaMixinService: GenService<{
     output: typeof CheckMetaOwnersResponseSchema;
   },
   /**
-   * WatchImportedServiceDeletions sends all resources that are being deleted and that the follower
-   * may reference, an end of the snapshot, and then each that follows.
+   * WatchImportedServiceDeletions sends all resources that are being deleted and that the follower may
+   * reference, an end of the snapshot, and then each later one.
    *
    * @generated from rpc plinth.schema.v1.SchemaMixinService.WatchImportedServiceDeletions
    */

@@ -16,7 +16,7 @@ export const file_plinth_schema_v1_shadow: GenFile = /*@__PURE__*/
   fileDesc("Ch1wbGludGgvc2NoZW1hL3YxL3NoYWRvdy5wcm90bxIQcGxpbnRoLnNjaGVtYS52MSJuCgtSZXNvdXJjZUtleRINCgVncm91cBgBIAEoCRIMCgRraW5kGAIgASgJEhEKCXBhcnRpdGlvbhgDIAEoCRIRCgluYW1lc3BhY2UYBCABKAkSDAoEbmFtZRgFIAEoCRIOCgZyZWdpb24YBiABKAkiSQoIRGVwbG95ZWQSCwoDdWlkGAEgASgJEg8KB3NlcnZpY2UYAiABKAkSDgoGcmVnaW9uGAMgASgJEg8KB3ZlcnNpb24YBCABKAki7AEKDlJlc291cmNlU2hhZG93EioKBnNoYWRvdxgBIAEoCzIYLnBsaW50aC5zY2hlbWEudjEuU2hhZG93SAASKAoFZ3VhcmQYAiABKAsyFy5wbGludGguc2NoZW1hLnYxLkd1YXJkSAASOAoKZGVzY3JpcHRvchgDIAEoCzIiLnBsaW50aC5zY2hlbWEudjEuRGVzY3JpcHRvclJlY29yZEgAEjgKCmRlcGxveW1lbnQYBCABKAsyIi5wbGludGguc2NoZW1hLnYxLkRlcGxveW1lbnRSZWNvcmRIADoGorsYAggBQggKBnJlY29yZCKRAwoGU2hhZG93Ei8KCHJlc291cmNlGAEgASgLMh0ucGxpbnRoLnNjaGVtYS52MS5SZXNvdXJjZUtleRILCgN1aWQYAiABKAkSLgoJbGlmZWN5Y2xlGAMgASgOMhsucGxpbnRoLnNjaGVtYS52MS5MaWZlY3ljbGUSNQoIb3V0Z29pbmcYBCADKAsyIy5wbGludGguc2NoZW1hLnYxLk91dGdvaW5nUmVmZXJlbmNlEikKB3NvdXJjZXMYBSADKAsyGC5wbGludGguc2NoZW1hLnYxLlNvdXJjZRIwCgttZXRhX293bmVycxgGIAMoCzIbLnBsaW50aC5zY2hlbWEudjEuTWV0YU93bmVyEigKBm93bmVlcxgHIAMoCzIYLnBsaW50aC5zY2hlbWEudjEuT3duZWVzEiUKBXRhc2tzGAggAygLMhYucGxpbnRoLnNjaGVtYS52MS5UYXNrEjQKCHByb2dyZXNzGAkgASgLMiIucGxpbnRoLnNjaGVtYS52MS5EZWxldGlvblByb2dyZXNzIqYBChFPdXRnb2luZ1JlZmVyZW5jZRIMCgRwYXRoGAEgASgJEi0KBnRhcmdldBgCIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuUmVzb3VyY2VLZXkSEgoKdGFyZ2V0X3VpZBgDIAEoCRIoCgRydWxlGAQgASgOMhoucGxpbnRoLnNjaGVtYS52MS5PbkRlbGV0ZRIWCg5kZXBsb3ltZW50X3VpZBgFIAEoCSKcAQoGU291cmNlEi4KCmRlcGxveW1lbnQYASABKAsyGi5wbGludGguc2NoZW1hLnYxLkRlcGxveWVkEikKBXJ1bGVzGAIgAygOMhoucGxpbnRoLnNjaGVtYS52MS5PbkRlbGV0ZRIRCgl0ZW50YXRpdmUYAyABKAgSFQoNZXN0YWJsaXNobWVudBgEIAEoBBINCgVzaW5jZRgFIAEoBCLaAQoJTWV0YU93bmVyEiwKBW93bmVyGAEgASgLMh0ucGxpbnRoLnNjaGVtYS52MS5SZXNvdXJjZUtleRIRCglvd25lcl91aWQYAiABKAkSIAoYcmVxdWlyZXNfb3duZXJfcmVmZXJlbmNlGAMgASgIEhcKD3Vuc2V0X29uX2RlbGV0ZRgEIAEoCBINCgV2YWxpZBgFIAEoCBIZChFub3RfdmFsaWRfYW5zd2VycxgGIAEoDRIWCg5kZXBsb3ltZW50X3VpZBgHIAEoCRIPCgd2ZXJzaW9uGAggASgJIlMKBk93bmVlcxIuCgpkZXBsb3ltZW50GAEgASgLMhoucGxpbnRoLnNjaGVtYS52MS5EZXBsb3llZBIZChFyZXF1aXJlX3JlZmVyZW5jZRgCIAEoCCKvAQoEVGFzaxI0Cgdjb25maXJtGAEgASgLMiEucGxpbnRoLnNjaGVtYS52MS5Db25maXJtQmxvY2thZGVIABIyCgdyZXNvbHZlGAIgASgLMh8ucGxpbnRoLnNjaGVtYS52MS5SZXNvbHZlVGFyZ2V0SAASNQoMY2hlY2tfb3duZXJzGAMgASgLMh0ucGxpbnRoLnNjaGVtYS52MS5DaGVja093bmVyc0gAQgYKBHRhc2simwEKD0NvbmZpcm1CbG9ja2FkZRItCgZ0YXJnZXQYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EhIKCnRhcmdldF91aWQYAiABKAkSLgoKZGVwbG95bWVudBgDIAEoCzIaLnBsaW50aC5zY2hlbWEudjEuRGVwbG95ZWQSFQoNZXN0YWJsaXNobWVudBgEIAEoBCI+Cg1SZXNvbHZlVGFyZ2V0Ei0KBnRhcmdldBgBIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuUmVzb3VyY2VLZXkiDQoLQ2hlY2tPd25lcnMiOQoQRGVsZXRpb25Qcm9ncmVzcxITCgt3YWl0aW5nX2ZvchgBIAMoCRIQCghyZWxlYXNlZBgCIAEoBCIYCgVHdWFyZBIPCgdjaGFuZ2VzGAEgASgEIr8BChBEZXNjcmlwdG9yUmVjb3JkEhMKC2ZpbmdlcnByaW50GAEgASgJEg8KB3ZlcnNpb24YAiABKAkSEAoIY29tcGxldGUYAyABKAgSQgoIcHJvZ3Jlc3MYBCADKAsyMC5wbGludGguc2NoZW1hLnYxLkRlc2NyaXB0b3JSZWNvcmQuUHJvZ3Jlc3NFbnRyeRovCg1Qcm9ncmVzc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiggEKEERlcGxveW1lbnRSZWNvcmQSCwoDdWlkGAEgASgJEhcKD3ByZWRlY2Vzc29yX3VpZBgCIAEoCRIbChNzdG9yYWdlX2luY2FybmF0aW9uGAMgASgJEhMKC2VzdGFibGlzaGVkGAQgASgIEhYKDmVzdGFibGlzaGVkX2J5GAUgAygJKmwKCUxpZmVjeWNsZRIZChVMSUZFQ1lDTEVfVU5TUEVDSUZJRUQQABIUChBMSUZFQ1lDTEVfQUNUSVZFEAESFgoSTElGRUNZQ0xFX0NIRUNLSU5HEAISFgoSTElGRUNZQ0xFX0RFTEVUSU5HEANiBnByb3RvMw", [file_plinth_resource_v1_annotations, file_plinth_schema_v1_annotations]);
 
 /**
- * ResourceKey names a resource among all deployments, whatever its incarnation and group version.
+ * ResourceKey names a resource among all deployments, independent of its incarnation and group version.
  *
  * @generated from message plinth.schema.v1.ResourceKey
  */
@@ -47,7 +47,7 @@ export type ResourceKey = Message<"plinth.schema.v1.ResourceKey"> & {
   name: string;
 
   /**
-   * The region of the deployment that keeps it; empty where deployments are not known.
+   * The region of the deployment that stores it; empty if deployments are not known.
    *
    * @generated from field: string region = 6;
    */
@@ -62,7 +62,7 @@ export const ResourceKeySchema: GenMessage<ResourceKey> = /*@__PURE__*/
   messageDesc(file_plinth_schema_v1_shadow, 0);
 
 /**
- * Deployed names a deployment by the uid under which it registered. The rest is information.
+ * Deployed names a deployment by the uid under which it registered. The other fields are informative.
  *
  * @generated from message plinth.schema.v1.Deployed
  */
@@ -96,8 +96,8 @@ export const DeployedSchema: GenMessage<Deployed> = /*@__PURE__*/
   messageDesc(file_plinth_schema_v1_shadow, 1);
 
 /**
- * ResourceShadow is the hidden record of a resource's references and of who references it, or one
- * of the few records that a deployment keeps for itself. The server alone writes it.
+ * ResourceShadow is the hidden record of a resource's references and of the deployments that reference it,
+ * or one of the few records that a deployment keeps about itself. Only the server writes it.
  *
  * @generated from message plinth.schema.v1.ResourceShadow
  */
@@ -140,7 +140,7 @@ export const ResourceShadowSchema: GenMessage<ResourceShadow> = /*@__PURE__*/
   messageDesc(file_plinth_schema_v1_shadow, 2);
 
 /**
- * Shadow is what is known of the references of one resource.
+ * Shadow records the references from and to one resource.
  *
  * @generated from message plinth.schema.v1.Shadow
  */
@@ -190,7 +190,7 @@ export type Shadow = Message<"plinth.schema.v1.Shadow"> & {
   tasks: Task[];
 
   /**
-   * How far a deletion has come.
+   * The progress of a deletion.
    *
    * @generated from field: plinth.schema.v1.DeletionProgress progress = 9;
    */
@@ -223,8 +223,7 @@ export type OutgoingReference = Message<"plinth.schema.v1.OutgoingReference"> & 
   target?: ResourceKey | undefined;
 
   /**
-   * The incarnation that is referenced; empty where there was none when the schema came into
-   * force.
+   * The referenced incarnation; empty if there was none when the schema came into force.
    *
    * @generated from field: string target_uid = 3;
    */
@@ -236,7 +235,7 @@ export type OutgoingReference = Message<"plinth.schema.v1.OutgoingReference"> & 
   rule: OnDelete;
 
   /**
-   * The deployment that keeps the target, by uid, where it is another one.
+   * The deployment that stores the target, by uid, if it is another one.
    *
    * @generated from field: string deployment_uid = 5;
    */
@@ -262,7 +261,7 @@ export type Source = Message<"plinth.schema.v1.Source"> & {
   deployment?: Deployed | undefined;
 
   /**
-   * Each once, the strictest first.
+   * Without duplicates, the strictest first.
    *
    * @generated from field: repeated plinth.schema.v1.OnDelete rules = 2;
    */
@@ -276,7 +275,7 @@ export type Source = Message<"plinth.schema.v1.Source"> & {
   tentative: boolean;
 
   /**
-   * The number of the newest establishment: numbers of one target only grow.
+   * The number of the newest establishment: the numbers of one target increase.
    *
    * @generated from field: uint64 establishment = 4;
    */
@@ -298,7 +297,7 @@ export const SourceSchema: GenMessage<Source> = /*@__PURE__*/
   messageDesc(file_plinth_schema_v1_shadow, 5);
 
 /**
- * MetaOwner is an entry of the resource's owner references, and what is known of it.
+ * MetaOwner is one of the resource's owner references, and the state of its validation.
  *
  * @generated from message plinth.schema.v1.MetaOwner
  */
@@ -329,21 +328,21 @@ export type MetaOwner = Message<"plinth.schema.v1.MetaOwner"> & {
   valid: boolean;
 
   /**
-   * How often in a row the owner's deployment has said that the reference is not valid.
+   * How often in a row the owner's deployment has responded that the reference is not valid.
    *
    * @generated from field: uint32 not_valid_answers = 6;
    */
   notValidAnswers: number;
 
   /**
-   * The deployment that has said that it is valid, by uid.
+   * The deployment that has responded that it is valid, by uid.
    *
    * @generated from field: string deployment_uid = 7;
    */
   deploymentUid: string;
 
   /**
-   * The version of the owner's type by which the resource names it.
+   * The group version of the owner's type in the owner reference.
    *
    * @generated from field: string version = 8;
    */
@@ -382,7 +381,7 @@ export const OwneesSchema: GenMessage<Ownees> = /*@__PURE__*/
   messageDesc(file_plinth_schema_v1_shadow, 7);
 
 /**
- * Task is something that is left to be done after a commit.
+ * Task is work that is left to do after a commit.
  *
  * @generated from message plinth.schema.v1.Task
  */
@@ -419,7 +418,7 @@ export const TaskSchema: GenMessage<Task> = /*@__PURE__*/
   messageDesc(file_plinth_schema_v1_shadow, 8);
 
 /**
- * ConfirmBlockade tells the target's deployment that the reference has been committed.
+ * ConfirmBlockade notifies the target's deployment that the reference has been committed.
  *
  * @generated from message plinth.schema.v1.ConfirmBlockade
  */
@@ -455,7 +454,7 @@ export const ConfirmBlockadeSchema: GenMessage<ConfirmBlockade> = /*@__PURE__*/
   messageDesc(file_plinth_schema_v1_shadow, 9);
 
 /**
- * ResolveTarget looks again for a target that was missing when the schema came into force.
+ * ResolveTarget looks up a target again that was missing when the schema came into force.
  *
  * @generated from message plinth.schema.v1.ResolveTarget
  */
@@ -474,7 +473,7 @@ export const ResolveTargetSchema: GenMessage<ResolveTarget> = /*@__PURE__*/
   messageDesc(file_plinth_schema_v1_shadow, 10);
 
 /**
- * CheckOwners asks the deployments of the owners whether the owner references hold.
+ * CheckOwners queries the deployments of the owners whether the owner references are valid.
  *
  * @generated from message plinth.schema.v1.CheckOwners
  */
@@ -489,20 +488,20 @@ export const CheckOwnersSchema: GenMessage<CheckOwners> = /*@__PURE__*/
   messageDesc(file_plinth_schema_v1_shadow, 11);
 
 /**
- * DeletionProgress says what a deletion waits for.
+ * DeletionProgress describes what a deletion is waiting for.
  *
  * @generated from message plinth.schema.v1.DeletionProgress
  */
 export type DeletionProgress = Message<"plinth.schema.v1.DeletionProgress"> & {
   /**
-   * In words, for people; names deployments and resources.
+   * A human-readable message that names deployments and resources.
    *
    * @generated from field: repeated string waiting_for = 1;
    */
   waitingFor: string[];
 
   /**
-   * How many references have been let go so far.
+   * How many references have been released so far.
    *
    * @generated from field: uint64 released = 2;
    */
@@ -517,8 +516,8 @@ export const DeletionProgressSchema: GenMessage<DeletionProgress> = /*@__PURE__*
   messageDesc(file_plinth_schema_v1_shadow, 12);
 
 /**
- * Guard changes before a deployment says that it does not reference a target: commits that read it
- * before that change fail.
+ * Guard is changed before a deployment responds that it does not reference a target: commits that read the
+ * guard before that change fail.
  *
  * @generated from message plinth.schema.v1.Guard
  */
@@ -537,7 +536,7 @@ export const GuardSchema: GenMessage<Guard> = /*@__PURE__*/
   messageDesc(file_plinth_schema_v1_shadow, 13);
 
 /**
- * DescriptorRecord is what every commit asserts: the schema by which references are derived.
+ * DescriptorRecord is asserted by every commit: the schema by which references are derived.
  *
  * @generated from message plinth.schema.v1.DescriptorRecord
  */
@@ -553,14 +552,14 @@ export type DescriptorRecord = Message<"plinth.schema.v1.DescriptorRecord"> & {
   version: string;
 
   /**
-   * Whether all shadows have been derived by this schema.
+   * Whether all shadows have been derived with this schema.
    *
    * @generated from field: bool complete = 3;
    */
   complete: boolean;
 
   /**
-   * The name of the last resource of each type that was derived anew.
+   * The name of the last resource of each type whose shadow was derived again.
    *
    * @generated from field: map<string, string> progress = 4;
    */
@@ -575,7 +574,7 @@ export const DescriptorRecordSchema: GenMessage<DescriptorRecord> = /*@__PURE__*
   messageDesc(file_plinth_schema_v1_shadow, 14);
 
 /**
- * DeploymentRecord is under which identity the storage takes part.
+ * DeploymentRecord is the identity under which the storage participates.
  *
  * @generated from message plinth.schema.v1.DeploymentRecord
  */
@@ -607,8 +606,8 @@ export type DeploymentRecord = Message<"plinth.schema.v1.DeploymentRecord"> & {
   established: boolean;
 
   /**
-   * The deployments, by uid, that have established with it what they had established with its
-   * predecessor.
+   * The deployments, by uid, that have established with it all references that they had established with
+   * its predecessor.
    *
    * @generated from field: repeated string established_by = 5;
    */
@@ -623,7 +622,7 @@ export const DeploymentRecordSchema: GenMessage<DeploymentRecord> = /*@__PURE__*
   messageDesc(file_plinth_schema_v1_shadow, 15);
 
 /**
- * Lifecycle is where a resource stands between being there and being deleted.
+ * Lifecycle is the state of a resource between existing and being deleted.
  *
  * @generated from enum plinth.schema.v1.Lifecycle
  */
@@ -639,14 +638,14 @@ export const Lifecycle = {
   ACTIVE: 1,
 
   /**
-   * A deletion asks who references it. New references wait; it may go back to ACTIVE.
+   * A deletion queries its holders. New references wait; it may return to ACTIVE.
    *
    * @generated from enum value: LIFECYCLE_CHECKING = 2;
    */
   CHECKING: 2,
 
   /**
-   * It is being deleted. Never taken back.
+   * It is being deleted. Irrevocable.
    *
    * @generated from enum value: LIFECYCLE_DELETING = 3;
    */
@@ -654,7 +653,7 @@ export const Lifecycle = {
 } as const;
 
 /**
- * Lifecycle is where a resource stands between being there and being deleted.
+ * Lifecycle is the state of a resource between existing and being deleted.
  *
  * @generated from enum plinth.schema.v1.Lifecycle
  */

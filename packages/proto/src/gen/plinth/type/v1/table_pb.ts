@@ -15,8 +15,8 @@ export const file_plinth_type_v1_table: GenFile = /*@__PURE__*/
   fileDesc("ChpwbGludGgvdHlwZS92MS90YWJsZS5wcm90bxIOcGxpbnRoLnR5cGUudjEiMAoFVGFibGUSJwoHY29sdW1ucxgBIAMoCzIWLnBsaW50aC50eXBlLnYxLkNvbHVtbiInCgZDb2x1bW4SDwoHaGVhZGluZxgBIAEoCRIMCgRwYXRoGAIgASgJOk4KBXRhYmxlEh8uZ29vZ2xlLnByb3RvYnVmLk1lc3NhZ2VPcHRpb25zGLWHAyABKAsyFS5wbGludGgudHlwZS52MS5UYWJsZVIFdGFibGViBnByb3RvMw", [file_google_protobuf_descriptor]);
 
 /**
- * Table says how resources of a type are shown as rows, beside what every table has: names, status
- * conditions and age.
+ * Table defines how resources of a type are shown as rows, in addition to the columns of every table: names,
+ * status conditions and age.
  *
  * @generated from message plinth.type.v1.Table
  */
@@ -43,7 +43,7 @@ export const TableSchema: GenMessage<Table> = /*@__PURE__*/
  */
 export type Column = Message<"plinth.type.v1.Column"> & {
   /**
-   * As in `HOST`; empty is the path in capitals.
+   * As in `HOST`; empty for the path in capitals.
    *
    * @generated from field: string heading = 1;
    */
@@ -51,7 +51,7 @@ export type Column = Message<"plinth.type.v1.Column"> & {
 
   /**
    * Field names of the type's message with dots between, as in `http.port_name`. Through a repeated
-   * field, the path stands for the values of all its entries.
+   * field, the path denotes the values of all its entries.
    *
    * @generated from field: string path = 2;
    */

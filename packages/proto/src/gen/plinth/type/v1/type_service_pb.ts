@@ -21,14 +21,14 @@ export const file_plinth_type_v1_type_service: GenFile = /*@__PURE__*/
  */
 export type ListTypesRequest = Message<"plinth.type.v1.ListTypesRequest"> & {
   /**
-   * At most 1,000; 0 is 100. A page may be shorter, where the descriptors of more types are large.
+   * At most 1,000; 0 for 100. A page may be shorter if the descriptors of more types would be too large.
    *
    * @generated from field: int32 page_size = 1;
    */
   pageSize: number;
 
   /**
-   * From the answer before.
+   * From the previous response.
    *
    * @generated from field: string page_token = 2;
    */
@@ -106,14 +106,14 @@ export const RegisteredTypeSchema: GenMessage<RegisteredType> = /*@__PURE__*/
   messageDesc(file_plinth_type_v1_type_service, 2);
 
 /**
- * TypeService tells which resource types the server that is asked knows, and what their messages
- * are, so that clients need no protos of their own.
+ * TypeService lists the resource types of the called server, with their messages, so that clients do not
+ * need the protos.
  *
  * @generated from service plinth.type.v1.TypeService
  */
 export const TypeService: GenService<{
   /**
-   * ListTypes answers the types that the caller may read or write resources of, by name.
+   * ListTypes returns the types that the caller may read or write resources of, ordered by name.
    *
    * @generated from rpc plinth.type.v1.TypeService.ListTypes
    */
