@@ -18,7 +18,7 @@ async function temporaryFolder(): Promise<string> {
 	return folder;
 }
 
-/** Something that answers HTTP. */
+/** A server that responds to HTTP. */
 async function startProbed(port = 0): Promise<Server> {
 	const server = createServer((_, response) => response.end("ok"));
 	server.listen(port, "127.0.0.1");

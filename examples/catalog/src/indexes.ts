@@ -6,8 +6,8 @@ import { Service } from "./types/service.ts";
 export const checksByWorkload = ownerIndex("workload", HealthCheck);
 
 /**
- * Services by their prefix, a letter a segment, so that the services which select a workload are those
- * whose key is a prefix of its own:
+ * Services by their prefix, with one letter per segment. A service selects a workload if its key is a prefix of the
+ * workload's key:
  *
  * ```
  * service "web-"      default / default / w / e / b / -

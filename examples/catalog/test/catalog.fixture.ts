@@ -24,7 +24,7 @@ export interface WorkloadInit {
 /** A catalogue in memory, on a clock that stands still, with a network that the test makes up. */
 export class TestCatalog implements AsyncDisposable {
 	readonly clock = new FakeClock();
-	/** The addresses that answer. */
+	/** The addresses that respond. */
 	readonly up = new Set<string>();
 	/** The addresses that accept and then say nothing. */
 	readonly silent = new Set<string>();
@@ -103,7 +103,7 @@ export class TestCatalog implements AsyncDisposable {
 			}),
 		);
 		if (resource === undefined) {
-			throw new Error("a write was answered without a resource");
+			throw new Error("the response to a write has no resource");
 		}
 		return resource;
 	}
@@ -117,7 +117,7 @@ export class TestCatalog implements AsyncDisposable {
 		return resources.map((resource) => decode(type, resource));
 	}
 
-	/** The endpoints of a service as `host:port`, or `undefined` where there are none yet. */
+	/** The endpoints of a service as `host:port`, or `undefined` if none exist yet. */
 	async endpoints(service: string): Promise<readonly string[] | undefined> {
 		const all = await this.all(ServiceEndpoints);
 		const found = all.find(({ resource }) => resource.id?.name === service);

@@ -130,7 +130,7 @@ describe("a checked workload", () => {
 		expect(await catalog.endpoints("web")).toEqual(["web-1.test:80"]);
 	});
 
-	it("does not answer for a check of an earlier workload of its name", async () => {
+	it("does not count a check of an earlier workload of its name", async () => {
 		await using catalog = await TestCatalog.start();
 		await catalog.service("web", "web-");
 		await catalog.workload("web-1");
@@ -156,7 +156,7 @@ describe("a checked workload", () => {
 		});
 	});
 
-	it("that does not answer in time has failed", async () => {
+	it("fails if the target does not respond in time", async () => {
 		await using catalog = await TestCatalog.start();
 		const address = "http://web-1.test:80/";
 		catalog.up.add(address);
@@ -173,7 +173,7 @@ describe("a checked workload", () => {
 		expect(check?.resource.status[proberName]?.conditions[0]).toMatchObject({
 			state: Condition_State.FALSE,
 			reason: "TimedOut",
-			message: "http://web-1.test:80/ did not answer within 500 ms",
+			message: "http://web-1.test:80/ did not respond within 500 ms",
 		});
 	});
 

@@ -42,7 +42,7 @@ const healthCheck = resourceOf(HealthCheck, {
 	owner: idOf(Workload, "web-1"),
 });
 
-/** A prober in front of a network of which only some addresses answer. */
+/** A prober in front of a network in which only some addresses respond. */
 function proberOf(up: ReadonlySet<string>): Prober {
 	return async (target) => {
 		const passed = up.has(addressOf(target));

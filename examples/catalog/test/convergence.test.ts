@@ -47,7 +47,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 			(c) =>
 				c.delete(Workload, name),
 	),
-	// Where there is no such workload, the check is refused.
+	// Without the workload, the check is refused.
 	fc.tuple(workload, port).map(
 		([name, portName]): Step =>
 			(c) =>

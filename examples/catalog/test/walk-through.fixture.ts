@@ -66,7 +66,7 @@ export class Terminal {
 		this.#bash.stdin?.write(lines);
 	}
 
-	/** Pastes lines, and answers what they print until the last one has returned. */
+	/** Pastes lines, and returns their output once the last one has returned. */
 	async run(lines: string): Promise<string> {
 		this.#markers += 1;
 		const marker = `-- end of paste ${this.#markers} --`;

@@ -16,7 +16,7 @@ const startCommand = "npx -y pnpm@12 start";
 const startScript =
 	"node apps/server/src/main.ts --module ./examples/catalog/src/module.ts --data-dir ./data";
 
-/** Listens on the port for a moment; 0 is any. Answers which it was, or `undefined` where it is taken. */
+/** Listens on the port for a moment; 0 is any. Returns the port, or `undefined` if it is taken. */
 async function tryPort(port: number): Promise<number | undefined> {
 	const server = createServer();
 	try {
@@ -119,7 +119,7 @@ describe("the walk-through of README.md", () => {
 });
 
 /**
- * What the last of the pasted lines prints. On a busy machine it may be too early for what the page
+ * What the last of the pasted lines prints. On a loaded machine it may be too early for what the page
  * shows after its sleep, and is run again.
  */
 async function seen(

@@ -1,14 +1,14 @@
 /** A server of the example. */
 export interface PlannedServer {
-	/** As its Deployment is named. */
+	/** The name of its Deployment. */
 	readonly name: string;
 	readonly service: string;
 	readonly region: string;
-	/** Where people call it. */
+	/** The port of the public API. */
 	readonly port: number;
-	/** Where the other deployments call it. */
+	/** The port for other deployments. */
 	readonly internalPort: number;
-	/** The file of its types, within this folder; the meta service needs none. */
+	/** The module file in this folder; absent for the meta service. */
 	readonly module?: string;
 }
 
@@ -18,12 +18,12 @@ const services = [
 	{ service: "devices", module: "src/devices/module.ts" },
 ] as const;
 
-/** The regions at first. */
+/** The initial regions. */
 export const firstRegions = ["us-west2", "eu-north1"] as const;
 
 /**
  * All servers: each service in each region. Those of the first region have the ports `basePort`,
- * `basePort + 1` and so on, those of the next one ten more; internal listeners a hundred more.
+ * `basePort + 1` and so on. Each further region adds ten, and internal listeners add a hundred.
  */
 export function planOf(
 	basePort: number,

@@ -7,9 +7,9 @@ import { ServerProcess } from "./server-process.ts";
 /** Options of the example. */
 export interface RegionsOptions {
 	readonly dataDirectory: string;
-	/** The port of the first server; others follow. */
+	/** The port of the first server. The other ports are derived from it. */
 	readonly basePort: number;
-	/** The version that a service announces until another one is wanted; its newest where it is absent. */
+	/** The version that a service announces at first. The default is its newest. */
 	readonly versions?: Readonly<Record<string, string>>;
 }
 
@@ -18,7 +18,7 @@ export class Regions {
 	readonly servers: Map<string, ServerProcess>;
 	readonly #create: (plan: PlannedServer) => ServerProcess;
 
-	/** Makes the folder and the shared credential where they are missing. Nothing is started. */
+	/** Creates the folder and the shared credential if missing. Does not start the servers. */
 	constructor({ dataDirectory, basePort, versions = {} }: RegionsOptions) {
 		const credentialFile = join(dataDirectory, "credential");
 		mkdirSync(dataDirectory, { recursive: true });
@@ -29,8 +29,8 @@ export class Regions {
 		const metaAddresses = plans
 			.filter(({ service }) => service === "meta")
 			.map(({ internalPort }) => `http://127.0.0.1:${internalPort}`);
-		const surroundings = { dataDirectory, credentialFile, metaAddresses, versions };
-		this.#create = (plan) => new ServerProcess(plan, surroundings);
+		const environment = { dataDirectory, credentialFile, metaAddresses, versions };
+		this.#create = (plan) => new ServerProcess(plan, environment);
 		this.servers = new Map(plans.map((plan) => [plan.name, this.#create(plan)]));
 	}
 
@@ -38,19 +38,21 @@ export class Regions {
 	get(name: string): ServerProcess {
 		const server = this.servers.get(name);
 		if (server === undefined) {
-			throw new Error(`there is no ${name}: there are ${[...this.servers.keys()].join(", ")}`);
+			throw new Error(
+				`unknown server ${name}, expected one of ${[...this.servers.keys()].join(", ")}`,
+			);
 		}
 		return server;
 	}
 
-	/** Adds a server that is not there yet, and does not start it. */
+	/** Adds a server without starting it. */
 	add(plan: PlannedServer): ServerProcess {
 		const server = this.#create(plan);
 		this.servers.set(plan.name, server);
 		return server;
 	}
 
-	/** Starts all servers at once; resolves when all serve. */
+	/** Starts all servers concurrently, and resolves when all are ready. */
 	async start(): Promise<void> {
 		for (const server of this.servers.values()) {
 			server.start();
@@ -58,7 +60,7 @@ export class Regions {
 		await Promise.all([...this.servers.values()].map((server) => server.ready()));
 	}
 
-	/** Ends all servers. */
+	/** Stops all servers. */
 	async stop(): Promise<void> {
 		await Promise.all([...this.servers.values()].map((server) => server.stop()));
 	}

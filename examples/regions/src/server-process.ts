@@ -8,39 +8,39 @@ import type { PlannedServer } from "./plan.ts";
 const example = fileURLToPath(new URL("..", import.meta.url));
 const serverMain = fileURLToPath(new URL("../../../apps/server/src/main.ts", import.meta.url));
 
-/** What all servers of the example share. */
-export interface ServerSurroundings {
-	/** Where each server has a folder and a log. */
+/** The settings that all servers of the example share. */
+export interface ServerEnvironment {
+	/** Contains a folder and a log file per server. */
 	readonly dataDirectory: string;
 	readonly credentialFile: string;
-	/** Where meta deployments listen for the others. */
+	/** The internal addresses of the meta deployments. */
 	readonly metaAddresses: readonly string[];
-	/** Versions that differ from the module's newest, by service. */
+	/** The announced version by service, if it is not the newest one of the module. */
 	readonly versions: Readonly<Record<string, string>>;
 }
 
-/** One server in a process of its own, which may end and start again. */
+/** One server in a child process that can be stopped and restarted. */
 export class ServerProcess {
 	readonly plan: PlannedServer;
-	/** The address for people. */
+	/** The address of the public API. */
 	readonly address: string;
-	readonly #surroundings: ServerSurroundings;
+	readonly #environment: ServerEnvironment;
 	#child: ChildProcess | undefined;
 
-	constructor(plan: PlannedServer, surroundings: ServerSurroundings) {
+	constructor(plan: PlannedServer, environment: ServerEnvironment) {
 		this.plan = plan;
 		this.address = `http://127.0.0.1:${plan.port}`;
-		this.#surroundings = surroundings;
+		this.#environment = environment;
 	}
 
-	/** The id of the process, while there is one. */
+	/** The process id while it runs. */
 	get pid(): number | undefined {
 		return this.#child?.pid;
 	}
 
-	/** Starts it; does not wait until it is ready, since servers wait for each other. */
+	/** Starts the process. Does not wait until it is ready, since servers wait for each other. */
 	start(): void {
-		const { dataDirectory, credentialFile, metaAddresses, versions } = this.#surroundings;
+		const { dataDirectory, credentialFile, metaAddresses, versions } = this.#environment;
 		const { name, service, region, port, internalPort, module } = this.plan;
 		const version = versions[service];
 		const child = spawn(
@@ -63,7 +63,7 @@ export class ServerProcess {
 		this.#child = child;
 	}
 
-	/** Resolves once it serves. */
+	/** Resolves when the server is ready. */
 	async ready(timeoutMs = 60_000): Promise<void> {
 		const end = Date.now() + timeoutMs;
 		while (Date.now() < end) {
@@ -72,14 +72,14 @@ export class ServerProcess {
 				return;
 			}
 			if (this.#child?.exitCode != null) {
-				throw new Error(`${this.plan.name} ended with ${this.#child.exitCode}: see its log`);
+				throw new Error(`${this.plan.name} exited with code ${this.#child.exitCode}: see its log`);
 			}
 			await new Promise((resolve) => setTimeout(resolve, 100));
 		}
 		throw new Error(`${this.plan.name} is not ready after ${timeoutMs} ms: see its log`);
 	}
 
-	/** Ends it, and resolves when it has ended. */
+	/** Sends the signal, and resolves when the process has exited. */
 	async stop(signal: NodeJS.Signals = "SIGTERM"): Promise<void> {
 		const child = this.#child;
 		if (child !== undefined && child.exitCode === null && child.signalCode === null) {

@@ -1,4 +1,4 @@
-/** What the API answers in JSON. */
+/** A JSON object of the API. */
 export type Json = Readonly<Record<string, unknown>>;
 
 /** A refused call. */
@@ -27,11 +27,11 @@ export class Api {
 			headers: { "content-type": "application/json" },
 			body: JSON.stringify(request),
 		});
-		const answer: unknown = await response.json();
-		if (typeof answer !== "object" || answer === null) {
-			throw new Error(`no object: ${JSON.stringify(answer)}`);
+		const body: unknown = await response.json();
+		if (typeof body !== "object" || body === null) {
+			throw new Error(`not an object: ${JSON.stringify(body)}`);
 		}
-		const json = { ...answer };
+		const json = { ...body };
 		if (!response.ok) {
 			const { code = "", message = "" } = json as { code?: string; message?: string };
 			throw new Refusal(code, message);
@@ -43,7 +43,7 @@ export class Api {
 		return asWritten((await this.call("Write", { resource })).resource);
 	}
 
-	/** `undefined` where there is none. */
+	/** Returns `undefined` if it does not exist. */
 	async read(id: Json): Promise<Written | undefined> {
 		try {
 			return asWritten((await this.call("Read", { id })).resource);
@@ -66,7 +66,7 @@ export class Api {
 	}
 }
 
-/** A resource as it came back. */
+/** A resource in a response. */
 export interface Written {
 	readonly id: { readonly name: string; readonly uid: string } & Json;
 	readonly version: string;
@@ -78,7 +78,7 @@ export interface Written {
 
 function asWritten(value: unknown): Written {
 	if (typeof value !== "object" || value === null || !("id" in value)) {
-		throw new Error(`no resource: ${JSON.stringify(value)}`);
+		throw new Error(`not a resource: ${JSON.stringify(value)}`);
 	}
 	return value as Written;
 }

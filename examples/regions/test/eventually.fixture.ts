@@ -1,4 +1,4 @@
-/** Looks until it holds, and answers what it saw; what does not in time fails with what was seen last. */
+/** Polls until the value satisfies the condition, and returns it. Fails with the last value after the timeout. */
 export async function eventually<Value>(
 	look: () => Promise<Value>,
 	holds: (value: Value) => boolean,

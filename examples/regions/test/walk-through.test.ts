@@ -92,7 +92,7 @@ describe("the walk-through of the README", () => {
 		await regions.get("devices-eu-north1").ready();
 		await eventually(
 			() => west.iam.delete(projectId("far")).catch((failure: Error) => failure.message),
-			(answer) => typeof answer !== "string",
+			(result) => typeof result !== "string",
 		);
 		await eventually(() => west.iam.read(projectId("far")), gone);
 		expect((await north.devices.read(deviceId("d3")))?.data.lentTo).toBeUndefined();
@@ -149,7 +149,7 @@ describe("the walk-through of the README", () => {
 		await eventually(() => west.devices.read(deviceId("d4")), gone);
 	});
 
-	it("takes a region in without a restart, and lets go of it when its deployment is deleted", async () => {
+	it("adds a region without a restart, and releases its references when its deployment is deleted", async () => {
 		const all = planOf(basePort, [...firstRegions, "us-east1"]);
 		const plan = all.find(({ name }) => name === "devices-us-east1");
 		if (plan === undefined) {

@@ -10,7 +10,7 @@ import {
 import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
 import { ResourceService } from "@plinth/proto";
 
-/** A client of an implementation, and how to let go of both. */
+/** A client of an implementation, and how to close both. */
 export interface Connection {
 	readonly client: Client<typeof ResourceService>;
 	close(): void;

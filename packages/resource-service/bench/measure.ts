@@ -13,8 +13,12 @@ export function computedMicroseconds(): number {
 	return user + system;
 }
 
-/** Calls `run` again and again, `atOnce` of them at the same time. Returns microseconds per call. */
-async function round(run: () => Promise<unknown>, atOnce: number, forMs: number): Promise<number> {
+/** Calls `run` again and again, `concurrency` of them at the same time. Returns microseconds per call. */
+async function round(
+	run: () => Promise<unknown>,
+	concurrency: number,
+	forMs: number,
+): Promise<number> {
 	let calls = 0;
 	const start = computedMicroseconds();
 	const end = performance.now() + forMs;
@@ -24,7 +28,7 @@ async function round(run: () => Promise<unknown>, atOnce: number, forMs: number)
 			calls += 1;
 		}
 	};
-	await Promise.all(Array.from({ length: atOnce }, repeat));
+	await Promise.all(Array.from({ length: concurrency }, repeat));
 	return (computedMicroseconds() - start) / calls;
 }
 
@@ -34,15 +38,15 @@ async function round(run: () => Promise<unknown>, atOnce: number, forMs: number)
  */
 export async function compare(
 	alternatives: readonly (() => Promise<unknown>)[],
-	{ atOnce = 1 } = {},
+	{ concurrency = 1 } = {},
 ): Promise<readonly number[]> {
 	for (const run of alternatives) {
-		await round(run, atOnce, 4 * roundMs);
+		await round(run, concurrency, 4 * roundMs);
 	}
 	const measured = alternatives.map((): number[] => []);
 	for (let count = 0; count < rounds; count += 1) {
 		for (const [index, run] of alternatives.entries()) {
-			measured[index]?.push(await round(run, atOnce, roundMs));
+			measured[index]?.push(await round(run, concurrency, roundMs));
 		}
 	}
 	return measured.map(best);

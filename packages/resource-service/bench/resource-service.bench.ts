@@ -1,5 +1,5 @@
 /*
- * What the resource service costs, next to an implementation that answers constants of the same
+ * What the resource service costs, next to an implementation that returns constants of the same
  * size: that is what Connect alone costs. All times are computing time of this process, in which
  * client and server run, so that those over a socket are of both sides.
  */
@@ -46,7 +46,7 @@ for (const name of names) {
 const { resource: one } = await local.read({ id: idOf(Artist, "r0", tenancy) });
 const all = await local.list({ type: Artist.type, tenancy });
 
-/** Answers what the service would, and does nothing for it. */
+/** Returns what the service would, without doing anything. */
 const bare: Partial<ServiceImpl<typeof ResourceService>> = {
 	read: () => ({ $typeName: "plinth.resource.v1.ReadResponse", ...(one && { resource: one }) }),
 	write: () => ({ $typeName: "plinth.resource.v1.WriteResponse", ...(one && { resource: one }) }),
@@ -72,9 +72,9 @@ const table: Record<string, unknown>[] = [];
 for (const [name, open] of Object.entries(connections)) {
 	const [ours, theirs] = [await open(service), await open(bare)];
 	for (const [method, call] of Object.entries(calls)) {
-		const atOnce = name === "in-process" ? 1 : 8;
+		const concurrency = name === "in-process" ? 1 : 8;
 		const alternatives = [() => call(ours.client), () => call(theirs.client)];
-		const [withService = 0, alone = 0] = await compare(alternatives, { atOnce });
+		const [withService = 0, alone = 0] = await compare(alternatives, { concurrency });
 		table.push({
 			call: method,
 			over: name,

@@ -43,7 +43,7 @@ describe.each(connections)("the resource API, %s", (connection) => {
 	}
 
 	describe("Write", () => {
-		it("gives a new resource a uid, a generation and a version, and answers it as stored", async () => {
+		it("gives a new resource a uid, a generation and a version, and returns it as stored", async () => {
 			const written = await write(artist("miles"));
 			expect(isUlid(written.id?.uid ?? "")).toBe(true);
 			expect(isUlid(written.generation)).toBe(true);
@@ -71,7 +71,7 @@ describe.each(connections)("the resource API, %s", (connection) => {
 			}
 		});
 
-		it("fills in the default tenancy, in answers too", async () => {
+		it("fills in the default tenancy, in responses too", async () => {
 			const resource = artist("miles");
 			const { id } = await write({
 				...resource,
@@ -183,7 +183,7 @@ describe.each(connections)("the resource API, %s", (connection) => {
 			expect((await read(idOf(Namespace, "default", { partition: "p" }))).id?.name).toBe("default");
 		});
 
-		it("answers MutateAndValidate with what could be written next, and stores nothing", async () => {
+		it("returns from MutateAndValidate what could be written next, and stores nothing", async () => {
 			const { resource } = await t.client.mutateAndValidate({ resource: artist("miles") });
 			expect(decode(Artist, present(resource)).data.genre).toBe("jazz");
 			await expectRefusal(read(), Code.NotFound, "resource not found");
@@ -263,7 +263,7 @@ describe.each(connections)("the resource API, %s", (connection) => {
 	});
 
 	describe("List", () => {
-		it("answers one group version of one tenancy and name prefix, in order", async () => {
+		it("returns one group version of one tenancy and name prefix, in order", async () => {
 			await write(artist("miles"));
 			await write(artist("john"));
 			await write(artist("max"));
@@ -297,7 +297,7 @@ describe.each(connections)("the resource API, %s", (connection) => {
 			]);
 		});
 
-		it("answers nothing for a missing tenancy", async () => {
+		it("returns nothing for a missing tenancy", async () => {
 			const { resources } = await t.client.list({
 				type: Artist.type,
 				tenancy: { namespace: "nope" },
@@ -329,7 +329,7 @@ describe.each(connections)("the resource API, %s", (connection) => {
 	});
 
 	describe("ListByOwner", () => {
-		it("answers what the very incarnation owns, of all types", async () => {
+		it("returns what exactly that incarnation owns, of all types", async () => {
 			const first = await write(artist("miles"));
 			await write(album("blue", { owner: present(first.id) }));
 			await write({ ...artist("son"), owner: present(first.id) });
@@ -345,7 +345,7 @@ describe.each(connections)("the resource API, %s", (connection) => {
 	describe("ListByOwner of a type that is no longer registered", () => {
 		const type = { group: "gone", groupVersion: "v1", kind: "Orchestra" };
 
-		it("answers what it owns, in the tenancy as it is given", async () => {
+		it("returns what it owns, in the tenancy as it is given", async () => {
 			const owners = [{}, { partition: "default", namespace: "default" }].map((tenancy, index) =>
 				create(IDSchema, { type, tenancy, name: "nrg", uid: `uid-${index}` }),
 			);
@@ -367,7 +367,7 @@ describe.each(connections)("the resource API, %s", (connection) => {
 	});
 
 	describe("WatchList", () => {
-		it("answers the end of the snapshot at once for an empty type", async () => {
+		it("sends the end of the snapshot at once for an empty type", async () => {
 			await using watch = follow({ type: Artist.type });
 			expect(await watch.take(1)).toEqual(["end"]);
 		});

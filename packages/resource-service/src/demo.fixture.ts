@@ -50,7 +50,7 @@ export const Label = defineType(LabelSchema);
 /** Namespace scoped; its data may hold what JSON has no form for. */
 export const Recording = defineType(RecordingSchema);
 
-/** ReadFilter and writable by the subject that it names alone. */
+/** Only the subject that it names may read and write it. */
 export const Secret = defineType(SecretSchema, {
 	authorize: {
 		read: (access, _id, secret) =>

@@ -43,11 +43,11 @@ const ulid = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
 const now = "2026-01-01T00:00:00Z";
 
 async function stored(t: TestService, resource: Resource): Promise<Resource> {
-	const { resource: answer } = await t.client.write({ resource });
-	if (answer === undefined) {
-		throw new Error("write answered no resource");
+	const { resource: response } = await t.client.write({ resource });
+	if (response === undefined) {
+		throw new Error("the response has no resource");
 	}
-	return answer;
+	return response;
 }
 
 function withId(change: Partial<ID>, resource = artist("miles")): Resource {
@@ -69,7 +69,7 @@ async function marked(t: TestService): Promise<Resource> {
 	await t.client.delete({ ...(id && { id }) });
 	const { resource } = await t.client.read({ ...(id && { id }) });
 	if (resource === undefined) {
-		throw new Error("read answered no resource");
+		throw new Error("the response has no resource");
 	}
 	return resource;
 }

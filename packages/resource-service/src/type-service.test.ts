@@ -93,19 +93,19 @@ const longField = (_: unknown, position: number) => ({
 
 describe("the type service", () => {
 	it("tells names, scopes and messages of all types, by name", async () => {
-		const answer = await clientOf().listTypes({});
-		expect(keysOf(answer)).toEqual(allTypes.map(({ key }) => key).sort());
-		expect(answer.types.find(({ type }) => type?.kind === "Partition")).toMatchObject({
+		const response = await clientOf().listTypes({});
+		expect(keysOf(response)).toEqual(allTypes.map(({ key }) => key).sort());
+		expect(response.types.find(({ type }) => type?.kind === "Partition")).toMatchObject({
 			scope: Scope.CLUSTER,
 			messageName: "plinth.tenancy.v1.Partition",
 		});
-		expect(answer.nextPageToken).toBe("");
+		expect(response.nextPageToken).toBe("");
 	});
 
 	it("tells descriptors from which clients make the messages, options and imports included", async () => {
-		const answer = await clientOf().listTypes({});
-		const registry = createFileRegistry(filesOf(answer));
-		for (const { messageName, scope } of answer.types) {
+		const response = await clientOf().listTypes({});
+		const registry = createFileRegistry(filesOf(response));
+		for (const { messageName, scope } of response.types) {
 			const message = registry.getMessage(messageName);
 			expect(message && getOption(message, spec).scope).toBe(scope);
 		}

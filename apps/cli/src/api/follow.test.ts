@@ -42,7 +42,7 @@ class BreakingServer {
 	#floor = 0;
 	#version = 1;
 	#idleRounds = 0;
-	/** Aborts when everything has happened, and whoever watches has had time to learn of it. */
+	/** Aborts when everything has happened, and the watcher has had time to receive it. */
 	readonly quiet = new AbortController();
 
 	constructor(operations: readonly Operation[], breaks: readonly Break[]) {

@@ -33,7 +33,7 @@ const get = async (name: string) =>
 async function stored(name: string) {
 	const { resource } = await server.client.read({ id: idOf(Film, name) });
 	if (resource === undefined) {
-		throw new Error("nothing was answered");
+		throw new Error("no response");
 	}
 	return decode(Film, resource);
 }

@@ -84,7 +84,7 @@ deletion:
 		});
 	});
 
-	it("tells of none where there are none, and that the server has no records", async () => {
+	it("prints none if there are none, and reports that the server has no shadows", async () => {
 		await using server = await startWithFilms([ResourceShadow]);
 		const { out } = await runPlinth(["refs", "Hall/one", "--server", server.address]);
 		expect(out).toContain("referenced by:\n  none\n");

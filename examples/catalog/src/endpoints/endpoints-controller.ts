@@ -22,16 +22,16 @@ import { healthyEndpoints } from "./healthy-endpoints.ts";
 const servicesOfWorkload = cacheParents(servicesByWorkload);
 
 /**
- * Keeps for each service the ServiceEndpoints of the same name. It manages services, and is led to
- * them from all that their endpoints are computed of:
+ * Maintains the ServiceEndpoints of each service, under the same name. It manages services, and maps the inputs of
+ * their endpoints to them:
  *
  * ```
- * Workload ───────── the services whose prefix its name has ──▶ Service
+ * Workload ───────── the services with a prefix of its name ──▶ Service
  * HealthCheck ─────▶ its owner, a Workload ───────────────────▶ Service
  * ServiceEndpoints ─ the service of the same name ────────────▶ Service
  * ```
  *
- * The last one is why endpoints that someone else edits or deletes come back.
+ * The last mapping restores endpoints that someone else has edited or deleted.
  */
 export const endpointsController = defineController({
 	name: "catalog-endpoints",
@@ -51,7 +51,7 @@ export const endpointsController = defineController({
 		const id = idOf(ServiceEndpoints, request.id.name, request.id.tenancy);
 		const existing = ctx.cache.get(ServiceEndpoints, id)?.resource;
 		if (existing?.id !== undefined && existing.owner?.uid !== service?.resource.id?.uid) {
-			// An owner can't be changed. Once these are gone, their service is reconciled again.
+			// The owner can't be changed. After this deletion, the service is reconciled again.
 			await ctx.delete(existing.id, { version: existing.version });
 			return;
 		}

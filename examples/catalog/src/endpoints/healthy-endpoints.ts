@@ -12,8 +12,8 @@ import { portOf } from "../probe/target.ts";
 import { Workload } from "../types/workload.ts";
 
 /**
- * The addresses at which the service is offered, ordered by workload: of each healthy workload whose
- * name has the service's prefix, and that has its port.
+ * The addresses of a service, ordered by workload: those of each healthy workload whose name has the prefix of the
+ * service and that has its port.
  */
 export function healthyEndpoints(
 	cache: Reader,
@@ -34,10 +34,7 @@ export function healthyEndpoints(
 	return endpoints;
 }
 
-/**
- * A workload is healthy when all the checks that it owns pass; one without checks counts as healthy,
- * and one that is being deleted does not.
- */
+/** Whether all checks of a workload pass. Without checks it is healthy; during its deletion it is not. */
 function isHealthy(cache: Reader, workload: Decoded<typeof WorkloadSchema>): boolean {
 	const { id } = workload.resource;
 	if (id === undefined || isMarkedForDeletion(workload.resource)) {
@@ -46,7 +43,7 @@ function isHealthy(cache: Reader, workload: Decoded<typeof WorkloadSchema>): boo
 	return (
 		cache
 			.iterate(checksByWorkload, id)
-			// Checks of an earlier workload of that name may not be gone yet.
+			// Ignores checks of an earlier workload with that name, which may not be deleted yet.
 			.filter((check) => check.resource.owner?.uid === id.uid)
 			.every((check) => isPassing(check, workload))
 	);

@@ -5,14 +5,14 @@ import type { HealthCheckSchema, WorkloadSchema } from "../gen/catalog/v1/catalo
 import type { ProbeResult } from "./prober.ts";
 import { addressOf, targetOf } from "./target.ts";
 
-/** The name of the controller that probes, and of its entry in the status of a check. */
+/** The name of the probe controller, and of its entry in the status of a check. */
 export const proberName = "catalog-prober";
 
 const healthy = "Healthy";
 
 /**
- * A result as a condition. It is about the workload, and its section is the address that was
- * probed: what was found there says nothing of a workload that has moved.
+ * The condition for a result. It references the workload, with the probed address as the section: the result does
+ * not apply to a workload whose address has changed since.
  */
 export function healthCondition(
 	workload: Resource,
@@ -28,7 +28,7 @@ export function healthCondition(
 	};
 }
 
-/** The condition of a check that has nothing to probe. */
+/** The condition of a check without a target. */
 export function unknownCondition(
 	reason: string,
 	message: string,
@@ -36,7 +36,7 @@ export function unknownCondition(
 	return { type: healthy, state: Condition_State.UNKNOWN, reason, message };
 }
 
-/** Whether the check, as it is now, passed when it last probed the workload, as that is now. */
+/** Whether the last probe passed, with the current generation of the check and the current address. */
 export function isPassing(
 	check: Decoded<typeof HealthCheckSchema>,
 	workload: Decoded<typeof WorkloadSchema>,

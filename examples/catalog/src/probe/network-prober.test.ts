@@ -27,7 +27,7 @@ describe("a probe by HTTP", () => {
 		[204, true, "Answered"],
 		[302, false, "BadStatus"],
 		[503, false, "BadStatus"],
-	])("answered %i: %s", async (status, passed, reason) => {
+	])("with status %i: %s", async (status, passed, reason) => {
 		const result = await probeHttp((_request, response) => {
 			response.writeHead(status, { location: "/elsewhere" }).end();
 		});
@@ -41,7 +41,7 @@ describe("a probe by HTTP", () => {
 		expect(result).toMatchObject({ passed: true });
 	});
 
-	it("fails where the connection breaks before an answer", async () => {
+	it("fails if the connection breaks before a response", async () => {
 		const result = await probeHttp((request) => request.socket.destroy());
 		expect(result).toEqual({
 			passed: false,
@@ -50,7 +50,7 @@ describe("a probe by HTTP", () => {
 		});
 	});
 
-	it("fails where the answer is no HTTP", async () => {
+	it("fails if the response is not HTTP", async () => {
 		const port = await listen(createTcpServer((socket) => socket.end("hello\r\n\r\n")));
 		const result = await networkProber({ kind: "http", host, port, path: "/" }, never);
 		expect(result).toMatchObject({ passed: false, reason: "ConnectionFailed" });
@@ -58,7 +58,7 @@ describe("a probe by HTTP", () => {
 });
 
 describe("a probe by TCP", () => {
-	it("passes where a connection is accepted", async () => {
+	it("passes if a connection is accepted", async () => {
 		const port = await listen(createTcpServer());
 		expect(await networkProber({ kind: "tcp", host, port }, never)).toEqual({
 			passed: true,
@@ -71,7 +71,7 @@ describe("a probe by TCP", () => {
 describe.each(["http", "tcp"] as const)("a probe by %s", (kind) => {
 	const target = (port: number) => ({ kind, host, port, path: "/" });
 
-	it("fails where nothing listens", async () => {
+	it("fails if nothing listens", async () => {
 		const server = createTcpServer();
 		const port = await listen(server);
 		await new Promise((resolve) => server.close(resolve));

@@ -3,7 +3,7 @@ import { connect } from "node:net";
 import type { ProbeResult, Prober } from "./prober.ts";
 import { addressOf, type ProbeTarget } from "./target.ts";
 
-/** Probes over the network, with a new connection each time: a pooled one may outlive its listener. */
+/** Probes over the network with a new connection each time, since a pooled one may outlive its listener. */
 export const networkProber: Prober = (target, signal) =>
 	target.kind === "http" ? probeHttp(target, signal) : probeTcp(target, signal);
 

@@ -14,12 +14,12 @@ import { probeWithin } from "./probe-within.ts";
 import type { Prober } from "./prober.ts";
 import { addressOf, targetOf } from "./target.ts";
 
-/** Probes that are under way at once: a check waits for at most as many timeouts of others. */
+/** The number of concurrent probes, so that a slow target does not delay other checks. */
 const concurrency = 64;
 
 /**
- * Probes each check's workload, at once where either has changed and then at its interval, and
- * writes what it found as the check's status.
+ * Probes the workload of each check at the check's interval, and immediately after a change of either. It writes the
+ * result to the status of the check.
  */
 export function createProbeController(prober: Prober): Controller {
 	return defineController({

@@ -3,9 +3,9 @@ import type { ProbeResult, Prober } from "./prober.ts";
 import { addressOf, type ProbeTarget } from "./target.ts";
 
 /**
- * Probes once, for `timeoutMs` at most: a target that takes longer has failed.
+ * Probes once. The probe fails if the target does not respond within `timeoutMs`.
  *
- * @throws the reason of `signal` where it aborts.
+ * @throws the reason of `signal` if it aborts.
  */
 export async function probeWithin(
 	prober: Prober,
@@ -23,7 +23,7 @@ export async function probeWithin(
 			return {
 				passed: false,
 				reason: "TimedOut",
-				message: `${addressOf(target)} did not answer within ${timeoutMs} ms`,
+				message: `${addressOf(target)} did not respond within ${timeoutMs} ms`,
 			};
 		}
 		throw error;

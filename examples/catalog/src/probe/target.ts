@@ -6,7 +6,7 @@ export type ProbeTarget =
 	| { readonly kind: "http"; readonly host: string; readonly port: number; readonly path: string }
 	| { readonly kind: "tcp"; readonly host: string; readonly port: number };
 
-/** What the check is to probe of its workload, or `undefined` where the workload has no such port. */
+/** The target of the check on its workload, or `undefined` if the workload has no such port. */
 export function targetOf(check: HealthCheck, workload: Workload): ProbeTarget | undefined {
 	const { probe } = check;
 	const port = portOf(workload, probe.value?.portName ?? "");
@@ -18,12 +18,12 @@ export function targetOf(check: HealthCheck, workload: Workload): ProbeTarget | 
 		: { kind: "tcp", host: workload.host, port };
 }
 
-/** The port of that name, or `undefined`. */
+/** The port with that name, or `undefined`. */
 export function portOf(workload: Workload, name: string): number | undefined {
 	return Object.hasOwn(workload.ports, name) ? workload.ports[name] : undefined;
 }
 
-/** The target as people write it; no two targets share one. */
+/** The target as a URL, unique per target. */
 export function addressOf(target: ProbeTarget): string {
 	const host = isIP(target.host) === 6 ? `[${target.host}]` : target.host;
 	return target.kind === "http"

@@ -7,15 +7,15 @@ import {
 import { checkPortName } from "./problems.ts";
 import { Workload } from "./workload.ts";
 
-/** What a check that says nothing gets, in milliseconds. */
+/** The defaults, in milliseconds. */
 const defaultIntervalMs = 10_000;
 const defaultTimeoutMs = 1_000;
 
-/** What an interval may be, in milliseconds: more often is no check but a load. */
+/** The bounds of an interval, in milliseconds. Shorter intervals would be a load on the target. */
 const minIntervalMs = 100;
 const maxIntervalMs = 24 * 3_600_000;
 
-/** A probe, over and over, of the workload that owns the check. */
+/** A repeated probe of the workload that owns the check. */
 export const HealthCheck = defineType(HealthCheckSchema, {
 	mutate: ({ data }) => {
 		data.intervalMs ||= defaultIntervalMs;

@@ -1,6 +1,6 @@
 import { labelProblem } from "@plinth/resource";
 
-/** @throws Error where the name of a port, at the given path, is missing or malformed. */
+/** Checks the name of a port. @throws Error if it is missing or malformed. */
 export function checkPortName(path: string, name: string): void {
 	if (name === "") {
 		throw new Error(`${path} is required`);

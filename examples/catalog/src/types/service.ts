@@ -2,7 +2,7 @@ import { defineType, namePrefixProblem } from "@plinth/resource";
 import { ServiceSchema } from "../gen/catalog/v1/catalog_pb.ts";
 import { checkPortName } from "./problems.ts";
 
-/** Something that is offered under one name by the workloads that it selects. */
+/** A service, offered under one name by the workloads that it selects. */
 export const Service = defineType(ServiceSchema, {
 	validate: ({ data }) => {
 		if (data.workloadPrefix === "") {

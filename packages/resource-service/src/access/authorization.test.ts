@@ -180,7 +180,7 @@ describe.each(connections)("authorization, %s", (connection) => {
 		);
 	});
 
-	it("answers who may write and not read with id, version and generation alone", async () => {
+	it("returns only id, version and generation to a writer that may not read", async () => {
 		authorizer.grant("blind", {
 			subject: "blind",
 			rules: [{ operations: ["operator:write"], type: "demo.*" }],
@@ -191,26 +191,26 @@ describe.each(connections)("authorization, %s", (connection) => {
 		}
 		const options = { headers: { authorization: "Bearer blind" } };
 		const status = { observedGeneration: before.generation };
-		const answers = [
+		const responses = [
 			await t.client.mutateAndValidate({ resource: artist("my-miles") }, options),
 			await t.client.mutateAndValidate({ resource: artist("new") }, options),
 			await t.client.writeStatus({ id: before.id, key: "k", status }, options),
 			await t.client.write({ resource: artist("my-miles", {}, "rock") }, options),
 			await t.client.write({ resource: artist("new") }, options),
 		];
-		for (const { resource } of answers) {
+		for (const { resource } of responses) {
 			const { id, version = "", generation = "" } = resource ?? {};
 			expect(resource).toEqual(create(ResourceSchema, { ...(id && { id }), version, generation }));
 			expect(id?.name).toMatch(/^(my-miles|new)$/);
 		}
-		expect(answers[0]?.resource).toMatchObject({
+		expect(responses[0]?.resource).toMatchObject({
 			id: { uid: before.id.uid },
 			version: before.version,
 			generation: before.generation,
 		});
 		const { resource: after } = await as("admin").read();
 		expect(after?.status).toHaveProperty("k");
-		expect(answers[3]?.resource?.version).toBe(after?.version);
+		expect(responses[3]?.resource?.version).toBe(after?.version);
 		const { resource: seen } = await as("admin").write(artist("my-miles"));
 		expect(seen?.status).toHaveProperty("k");
 	});
@@ -327,7 +327,7 @@ describe.each(connections)("authorization, %s", (connection) => {
 		const id = resource?.id;
 		const status = create(StatusSchema, { observedGeneration: resource?.generation ?? "" });
 		if (id === undefined) {
-			throw new Error("the answer has no id");
+			throw new Error("the response has no id");
 		}
 		await open.client.writeStatus({ id, key: "found", status }, token("admin"));
 		const seen = await open.client.mutateAndValidate(

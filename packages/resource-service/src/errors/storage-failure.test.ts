@@ -212,7 +212,7 @@ describe("bookmarks", () => {
 });
 
 describe.each(connections)("large lists, %s", (connection) => {
-	it("are refused whole and answered in pages", async () => {
+	it("are refused as a whole and returned in pages", async () => {
 		await using t = await startService(connection);
 		for (let n = 0; n < 18; n += 1) {
 			const data = create(AlbumSchema, { title: "x".repeat(1_000_000) });

@@ -14,8 +14,8 @@ export interface WireRequest {
 	readonly headers: Readonly<Record<string, string>>;
 }
 
-/** An answer as it came over the wire. */
-export interface WireAnswer {
+/** A response as it came over the wire. */
+export interface WireResponse {
 	/** The HTTP status. */
 	readonly status: number;
 	/** The name of the error's code, as Connect spells it; `ok` where there is none. */
@@ -25,7 +25,7 @@ export interface WireAnswer {
 
 /** A service on a real port, and a connection to it that sends anything. */
 export interface Port extends AsyncDisposable {
-	send(request: WireRequest): Promise<WireAnswer>;
+	send(request: WireRequest): Promise<WireResponse>;
 }
 
 /** Serves the resource service as a server does. */
@@ -61,7 +61,7 @@ export async function openPort(
 				let status = 0;
 				let contentType = "";
 				let grpcStatus: string | undefined;
-				// The answer is complete, and the server need not have read all of the request.
+				// The response is complete, and the server need not have read all of the request.
 				const finish = () => setImmediate(() => stream.writableFinished || stream.destroy());
 				stream.on("response", (head) => {
 					status = Number(head[":status"]);
@@ -77,7 +77,7 @@ export async function openPort(
 				stream.on("error", reject);
 				const patience = setTimeout(() => {
 					stream.close();
-					reject(new Error(`no answer within ${patienceMs} ms`));
+					reject(new Error(`no response within ${patienceMs} ms`));
 				}, patienceMs);
 				stream.on("close", () => {
 					clearTimeout(patience);
@@ -97,7 +97,7 @@ export async function openPort(
 	};
 }
 
-/** How long an answer may take. */
+/** The timeout of a response. */
 const patienceMs = 5_000;
 
 /** By number, as Connect spells them. */

@@ -26,14 +26,14 @@ import { Artist, artist, demoTypes } from "../demo.fixture.ts";
 import { createResourceService } from "../resource-service.ts";
 import { ensureDefaultTenancy } from "../tenancy/tenancy-defaults.ts";
 import { drawWireRequest } from "./fuzz.fixture.ts";
-import { openPort, type WireAnswer, type WireRequest } from "./port.fixture.ts";
+import { openPort, type WireRequest, type WireResponse } from "./port.fixture.ts";
 import { ownerOfUnregistered } from "./valid-requests.fixture.ts";
 
 /** What came of a run. */
 export interface FuzzReport {
-	/** How often each code was answered. */
-	readonly answers: ReadonlyMap<string, number>;
-	/** What must not be: answers that blame the server, faults that it logged, broken connections. */
+	/** How often each code was returned. */
+	readonly responses: ReadonlyMap<string, number>;
+	/** What must not be: responses that blame the server, faults that it logged, broken connections. */
 	readonly faults: readonly string[];
 	/** Bytes in use after collection, at one tenth of the run and at its end. */
 	readonly heap: readonly [atOneTenth: number, atEnd: number];
@@ -55,7 +55,7 @@ const longestTimerMs = 250;
 export async function fuzz(seed: number, requests: number): Promise<FuzzReport> {
 	const random = seededRandom(seed);
 	const faults: string[] = [];
-	const answers = new Map<string, number>();
+	const responses = new Map<string, number>();
 	const registry = new TypeRegistry([Partition, Namespace, Tombstone, ...demoTypes]);
 	const messages = registry.messages();
 	const runtime: Runtime = { ...systemRuntime, clock: hastyClock };
@@ -84,11 +84,11 @@ export async function fuzz(seed: number, requests: number): Promise<FuzzReport> 
 				await removeAll(backend, Tombstone.type);
 			}
 			const request = drawWireRequest(random, messages);
-			const answer = await port.send(request).catch((error: unknown) => String(error));
-			const code = typeof answer === "string" ? answer : answer.code;
-			answers.set(code, (answers.get(code) ?? 0) + 1);
-			if (typeof answer === "string" || forbidden.has(code)) {
-				faults.push(describe(request, answer));
+			const response = await port.send(request).catch((error: unknown) => String(error));
+			const code = typeof response === "string" ? response : response.code;
+			responses.set(code, (responses.get(code) ?? 0) + 1);
+			if (typeof response === "string" || forbidden.has(code)) {
+				faults.push(describe(request, response));
 			}
 		}
 	}
@@ -100,7 +100,7 @@ export async function fuzz(seed: number, requests: number): Promise<FuzzReport> 
 	const atOneTenth = await sendAll(requests / 10);
 	const atEnd = await sendAll(requests);
 	await backend.close();
-	return { answers, faults, heap: [atOneTenth, atEnd] };
+	return { responses, faults, heap: [atOneTenth, atEnd] };
 }
 
 /** What the requests are about, and what no request could have stored. */
@@ -175,10 +175,12 @@ function heapInUse(): number {
 	return process.memoryUsage().heapUsed;
 }
 
-function describe(request: WireRequest, answer: WireAnswer | string): string {
+function describe(request: WireRequest, response: WireResponse | string): string {
 	const { path, headers, body } = request;
 	const sent = Buffer.from(body ?? []).toString("latin1", 0, 500);
 	const got =
-		typeof answer === "string" ? answer : `${answer.code} ${answer.body.toString("utf8", 0, 500)}`;
-	return `${path.slice(0, 500)} ${JSON.stringify(headers)} ${JSON.stringify(sent)} answered ${got}`;
+		typeof response === "string"
+			? response
+			: `${response.code} ${response.body.toString("utf8", 0, 500)}`;
+	return `${path.slice(0, 500)} ${JSON.stringify(headers)} ${JSON.stringify(sent)} responded ${got}`;
 }

@@ -73,9 +73,9 @@ describe("data that JSON has no form for", () => {
 	it("is shown so over GET too", async () => {
 		const message = encodeURIComponent(JSON.stringify({ owner: json(owner.id) }));
 		const query = `connect=v1&encoding=json&message=${message}`;
-		const answer = await port.send({ path: `${path("ListByOwner")}?${query}`, headers: {} });
-		expect(answer.code).toBe("ok");
-		expect(JSON.parse(answer.body.toString()).resources[1].data).toEqual(notRegistered);
+		const response = await port.send({ path: `${path("ListByOwner")}?${query}`, headers: {} });
+		expect(response.code).toBe("ok");
+		expect(JSON.parse(response.body.toString()).resources[1].data).toEqual(notRegistered);
 	});
 
 	it("is shown whole to callers that speak binary", async () => {
@@ -84,8 +84,8 @@ describe("data that JSON has no form for", () => {
 			...(owner.id && { owner: owner.id }),
 		});
 		const body = toBinary(ListByOwnerRequestSchema, request);
-		const answer = await port.send({ path: path("ListByOwner"), headers, body });
-		expect(answer.body.toString("latin1")).toContain("acme.other.v1.Thing");
+		const response = await port.send({ path: path("ListByOwner"), headers, body });
+		expect(response.body.toString("latin1")).toContain("acme.other.v1.Thing");
 	});
 
 	it("shows what its type can't decode in lists, as its error", async () => {
@@ -126,9 +126,9 @@ describe("data that JSON has no form for", () => {
 		expect(shown.data).toMatchObject({
 			value: { type: "acme.demo.v2.Recording", error: expect.stringContaining("no JSON form") },
 		});
-		const answer = await sendJson("Write", { resource: shown });
-		expect(answer.code).toBe("invalid_argument");
-		expect(answer.body.toString()).toContain("resource.data is of wrong type");
+		const response = await sendJson("Write", { resource: shown });
+		expect(response.code).toBe("invalid_argument");
+		expect(response.body.toString()).toContain("resource.data is of wrong type");
 		expect((await backend.read(id)).data).toEqual(resource.data);
 	});
 });

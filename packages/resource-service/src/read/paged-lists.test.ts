@@ -88,7 +88,7 @@ describe("lists that are read page by page", () => {
 		expect(resources.map(({ id }) => id?.name)).toEqual(["b"]);
 	});
 
-	it("answer a page with no token where nothing follows, though the last page was full", async () => {
+	it("return no token with the last page, even if it is full", async () => {
 		const { resources, nextPageToken } = await t.client.list({ ...request, pageSize: 4 });
 		expect(resources).toHaveLength(4);
 		expect(nextPageToken).toBe("");

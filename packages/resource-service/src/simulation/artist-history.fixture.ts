@@ -146,7 +146,7 @@ async function callRepeatedly(
 		const call = drawCall(simulation, known.get(name));
 		const made = simulation.tick();
 		const outcome = await captureOutcome(simulation, () => perform(simulation, name, call));
-		operations.push({ name, call, outcome, made, answered: simulation.tick() });
+		operations.push({ name, call, outcome, made, returned: simulation.tick() });
 		if (outcome.kind === "resource") {
 			known.set(name, outcome.state);
 		}
@@ -170,7 +170,7 @@ function drawCall({ random, clock }: Simulation, known: State | undefined): Call
 		return { kind: "write-status", uid: known.uid, version, key, observedGeneration };
 	}
 	if (known?.mark !== undefined && drawn < 0.9) {
-		// As a controller lets go of a resource: everything as it is known, one finalizer less.
+		// As a controller releases a resource: everything as last read, with one finalizer less.
 		const left = (known.finalizers ?? "").split(" ").slice(1).join(" ");
 		const { genre, mark } = known;
 		return { kind: "write", uid, version, genre, finalizers: left, mark };
@@ -211,8 +211,8 @@ async function perform(simulation: Simulation, name: string, call: Call): Promis
 		}
 		case "delete": {
 			const { uid, version } = call;
-			const answer = await client.delete({ id: idWith(name, uid), version });
-			return { kind: "done", version: answer.version };
+			const response = await client.delete({ id: idWith(name, uid), version });
+			return { kind: "done", version: response.version };
 		}
 		case "listed":
 			throw new Error("a list is about all artists");
@@ -222,16 +222,16 @@ async function perform(simulation: Simulation, name: string, call: Call): Promis
 /** A list says something of every artist, as of its one version. */
 async function list(simulation: Simulation, operations: Operation[]): Promise<void> {
 	const made = simulation.tick();
-	const answer = await simulation.client.list({ type: Artist.type, tenancy: {} });
-	const answered = simulation.tick();
-	const call = { kind: "listed", version: answer.version } as const;
+	const response = await simulation.client.list({ type: Artist.type, tenancy: {} });
+	const returned = simulation.tick();
+	const call = { kind: "listed", version: response.version } as const;
 	for (const name of names) {
-		const resource = answer.resources.find(({ id }) => id?.name === name);
+		const resource = response.resources.find(({ id }) => id?.name === name);
 		const outcome: Outcome =
 			resource === undefined
 				? { kind: "not-listed" }
 				: { kind: "resource", state: stateOf(resource) };
-		operations.push({ name, call, outcome, made, answered });
+		operations.push({ name, call, outcome, made, returned });
 	}
 }
 

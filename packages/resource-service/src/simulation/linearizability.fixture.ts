@@ -23,18 +23,18 @@ import {
  *   calls that did not:    ├─ NotFound ─┤  ├─ read B ─┤              somewhere within
  *
  * Calls are placed one after the other, by the time at which they were made. Each goes behind all
- * that had been answered by then; one that changed nothing goes to the first place there at which the
- * rules give its answer. As all constraints are lower bounds, an earlier place is never worse for the
+ * that had returned by then; one that changed nothing goes to the first place there at which the
+ * rules give its response. As all constraints are lower bounds, an earlier place is never worse for the
  * calls that follow, so that what can't be placed this way can't be placed at all.
  */
 
-/** A call and what came of it. `made` and `answered` are ticks of one clock. */
+/** A call and what came of it. `made` and `returned` are ticks of one clock. */
 export interface Operation {
 	readonly name: string;
 	readonly call: Call;
 	readonly outcome: Outcome;
 	readonly made: number;
-	readonly answered: number;
+	readonly returned: number;
 }
 
 /** One event of a watch that began before all calls. */
@@ -110,7 +110,7 @@ function checkResource(phases: readonly Phase[], operations: readonly Operation[
 	for (const operation of operations.toSorted((a, b) => a.made - b.made)) {
 		let from = 0;
 		for (const earlier of placed) {
-			if (earlier.operation.answered < operation.made) {
+			if (earlier.operation.returned < operation.made) {
 				from = Math.max(from, earlier.place);
 			}
 		}
@@ -146,7 +146,7 @@ function revisionOf({ call, outcome }: Operation): number | undefined {
 		: undefined;
 }
 
-/** The first place at which a call that changed nothing gets the answer that it got. */
+/** The first place at which a call that changed nothing gets the response that it got. */
 function placeOf(
 	phases: readonly Phase[],
 	{ call, outcome }: Operation,
@@ -268,6 +268,6 @@ function canonical(value: unknown): string {
 	);
 }
 
-function describe({ name, call, outcome, made, answered }: Operation): string {
-	return `${name} [${made}, ${answered}] ${JSON.stringify(call)}, answered ${JSON.stringify(outcome)}`;
+function describe({ name, call, outcome, made, returned }: Operation): string {
+	return `${name} [${made}, ${returned}] ${JSON.stringify(call)}, returned ${JSON.stringify(outcome)}`;
 }

@@ -94,7 +94,7 @@ async function* swapped(
 	}
 }
 
-/** A read answers what the resource was before its newest change. */
+/** A read returns what the resource was before its newest change. */
 function withStaleReads(backend: StorageBackend, strikes: () => boolean): StorageBackend {
 	const versions = new Map<string, { readonly newest: Resource; readonly before?: Resource }>();
 	return decorateBackend(backend, {
@@ -111,7 +111,7 @@ function withStaleReads(backend: StorageBackend, strikes: () => boolean): Storag
 	});
 }
 
-/** A commit is answered as if it had been done, and was not. */
+/** A commit returns as if it had been done, and was not. */
 function withLostWrites(backend: StorageBackend, strikes: () => boolean): StorageBackend {
 	return decorateBackend(backend, {
 		async commit(mutations, options) {
@@ -129,7 +129,7 @@ function withLostWrites(backend: StorageBackend, strikes: () => boolean): Storag
 }
 
 /**
- * A commit is told everywhere under the version of the one before it: in its answer, in reads and
+ * A commit is told everywhere under the version of the one before it: in its response, in reads and
  * in events. What a caller expects of a version is put right again, so that nothing else goes wrong.
  */
 function withReusedVersions(backend: StorageBackend, strikes: () => boolean): StorageBackend {

@@ -54,7 +54,7 @@ export type Effect =
 	| { readonly kind: "none"; readonly outcome: Outcome }
 	/** The artist is stored so. What the state leaves out is for the service to choose. */
 	| { readonly kind: "stored"; readonly state: NewState; readonly freshGeneration: boolean }
-	/** The artist goes; `last` is what a write answers. */
+	/** The artist goes; `last` is what a write returns. */
 	| { readonly kind: "removed"; readonly last: NewState };
 
 /** A state without what the service chooses; `mark: "any"` is a time. */

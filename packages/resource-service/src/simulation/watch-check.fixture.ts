@@ -4,15 +4,15 @@ import { nameKey } from "@plinth/resource";
 import { Violation } from "./linearizability.fixture.ts";
 
 /*
- * A check of what watchers saw, against what writers were told: the answers of all commits, put in
+ * A check of what watchers saw, against what writers were told: the responses of all commits, put in
  * the order of their versions, are the whole history, and it says what each watch must have sent.
  *
- *   answers      12 a stored   13 b stored   14 a stored as v1   15 b deleted
+ *   responses    12 a stored   13 b stored   14 a stored as v1   15 b deleted
  *   watch of v2, from 12 on:   upsert b      delete a (it left)  delete b
  */
 
 /** What a writer was told of one commit. */
-export interface Answer {
+export interface Acknowledgement {
 	readonly key: string;
 	readonly version: string;
 	/** As it is stored now; `undefined` where it was deleted. */
@@ -31,15 +31,15 @@ interface Expected {
 
 /** All commits in the order of their versions. */
 export class Commits {
-	readonly #answers: readonly (Answer & { readonly revision: number })[];
+	readonly #acknowledgements: readonly (Acknowledgement & { readonly revision: number })[];
 
-	/** @throws Violation where two commits were answered with one version. */
-	constructor(answers: readonly Answer[]) {
-		this.#answers = answers
-			.map((answer) => ({ ...answer, revision: Number(answer.version) }))
+	/** @throws Violation where two commits returned one version. */
+	constructor(responses: readonly Acknowledgement[]) {
+		this.#acknowledgements = responses
+			.map((response) => ({ ...response, revision: Number(response.version) }))
 			.sort((a, b) => a.revision - b.revision);
-		for (const [index, { revision }] of this.#answers.entries()) {
-			if (revision === this.#answers[index - 1]?.revision) {
+		for (const [index, { revision }] of this.#acknowledgements.entries()) {
+			if (revision === this.#acknowledgements[index - 1]?.revision) {
 				throw new Violation(`two writers were told of version ${revision}`);
 			}
 		}
@@ -48,11 +48,11 @@ export class Commits {
 	/** What is stored as of a revision. */
 	stateAt(revision: number): ReadonlyMap<string, Resource> {
 		const state = new Map<string, Resource>();
-		for (const answer of this.#answers) {
-			if (answer.revision > revision) {
+		for (const response of this.#acknowledgements) {
+			if (response.revision > revision) {
 				break;
 			}
-			put(state, answer);
+			put(state, response);
 		}
 		return state;
 	}
@@ -60,9 +60,9 @@ export class Commits {
 	/** The resource of a key, as each revision from `revision` on left it. */
 	*statesFrom(key: string, revision: number): Generator<Resource | undefined> {
 		yield this.stateAt(revision).get(key);
-		for (const answer of this.#answers) {
-			if (answer.revision > revision && answer.key === key) {
-				yield answer.resource;
+		for (const response of this.#acknowledgements) {
+			if (response.revision > revision && response.key === key) {
+				yield response.resource;
 			}
 		}
 	}
@@ -71,24 +71,24 @@ export class Commits {
 	changesAfter(revision: number, inView: InView): readonly Expected[] {
 		const state = new Map<string, Resource>();
 		const changes: Expected[] = [];
-		for (const answer of this.#answers) {
-			const before = state.get(answer.key);
-			put(state, answer);
-			if (answer.revision <= revision) {
+		for (const response of this.#acknowledgements) {
+			const before = state.get(response.key);
+			put(state, response);
+			if (response.revision <= revision) {
 				continue;
 			}
-			const { resource } = answer;
+			const { resource } = response;
 			if (resource !== undefined && inView(resource)) {
-				changes.push({ revision: answer.revision, kind: "upsert", resource });
+				changes.push({ revision: response.revision, kind: "upsert", resource });
 			} else if (before !== undefined && inView(before)) {
-				changes.push({ revision: answer.revision, kind: "delete", resource: before });
+				changes.push({ revision: response.revision, kind: "delete", resource: before });
 			}
 		}
 		return changes;
 	}
 }
 
-function put(state: Map<string, Resource>, { key, resource }: Answer): void {
+function put(state: Map<string, Resource>, { key, resource }: Acknowledgement): void {
 	if (resource === undefined) {
 		state.delete(key);
 	} else {
@@ -202,7 +202,7 @@ export class View {
 		}
 	}
 
-	/** @throws Violation where it differs from what a list answers. */
+	/** @throws Violation where it differs from what a list returns. */
 	checkEquals(listed: readonly Resource[]): void {
 		const missing = new Map(this.#resources);
 		for (const resource of listed) {
@@ -234,7 +234,7 @@ export function viewOf({ type, tenancy, namePrefix }: WatchQuery): InView {
 		id.name.startsWith(namePrefix);
 }
 
-/** Whether a watch ended because it fell behind, and has to begin anew. */
+/** Whether a watch ended because it fell behind, and has to start again. */
 export function mustWatchAgain(error: unknown): boolean {
 	return (
 		error instanceof ConnectError && (error.code === Code.Aborted || error.code === Code.OutOfRange)

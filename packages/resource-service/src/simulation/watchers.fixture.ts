@@ -7,7 +7,7 @@ import { Artist, ArtistV1, artist } from "../demo.fixture.ts";
 import { Violation } from "./linearizability.fixture.ts";
 import { pick, type Simulation } from "./simulation.fixture.ts";
 import {
-	type Answer,
+	type Acknowledgement,
 	Commits,
 	checkSession,
 	isSame,
@@ -31,7 +31,7 @@ interface ReadAfterEvent {
 
 /**
  * Lets writers write without pause while watchers start, stall, stop and resume. Returns how often
- * one fell so far behind that it had to watch anew.
+ * one fell so far behind that it had to start a new watch.
  *
  * @throws Violation where a watcher missed something, got it twice, out of order or too early, where
  *   its view is not what is stored in the end, or a read was older than an event before it.
@@ -46,11 +46,11 @@ export async function runWatchers(
 			resource: resourceOf(Namespace, { id: idOf(Namespace, "n"), data: create(NamespaceSchema) }),
 		}),
 	);
-	const answers: Answer[] = [];
+	const responses: Acknowledgement[] = [];
 	const crowd = Array.from({ length: watchers }, () => new Watcher(simulation));
 	const watching = Promise.all(crowd.map((watcher) => watcher.wander()));
 	const writing = Promise.all(
-		Array.from({ length: writers }, () => writeRepeatedly(simulation, writesEach, answers)),
+		Array.from({ length: writers }, () => writeRepeatedly(simulation, writesEach, responses)),
 	);
 	await scheduler.run(writing);
 	for (const watcher of crowd) {
@@ -63,7 +63,7 @@ export async function runWatchers(
 		watcher.stop();
 	}
 	await scheduler.run(Promise.all(following));
-	const commits = new Commits(answers);
+	const commits = new Commits(responses);
 	for (const watcher of crowd) {
 		watcher.check(commits);
 		await scheduler.run(watcher.compareWithStore());
@@ -74,7 +74,7 @@ export async function runWatchers(
 async function writeRepeatedly(
 	{ client, random }: Simulation,
 	times: number,
-	answers: Answer[],
+	responses: Acknowledgement[],
 ): Promise<void> {
 	for (let count = 0; count < times; count += 1) {
 		const name = pick(random, names);
@@ -86,12 +86,12 @@ async function writeRepeatedly(
 				const type = drawn < 0.2 ? Artist : ArtistV1;
 				const { version } = await client.delete({ id: idOf(type, name, tenancy) });
 				if (version !== "") {
-					answers.push({ key, version, resource: undefined });
+					responses.push({ key, version, resource: undefined });
 				}
 			} else {
 				const written = drawn < 0.8 ? artist(name, tenancy) : artistV1(name, tenancy);
 				const { resource } = await client.write({ resource: written });
-				answers.push({ key, version: resource?.version ?? "", resource });
+				responses.push({ key, version: resource?.version ?? "", resource });
 			}
 		} catch (error) {
 			// Deleted by another group version than it is stored under, or others were always faster.
@@ -120,7 +120,7 @@ class Watcher {
 	readonly #reads: ReadAfterEvent[] = [];
 	readonly #view = new View();
 	readonly #end = new AbortController();
-	/** How often it had to watch anew. */
+	/** How often it had to start a new watch. */
 	fellBehind = 0;
 	#version = "";
 	#wandering = true;
@@ -183,7 +183,7 @@ class Watcher {
 			const states = commits.statesFrom(key, Number(after));
 			if (!states.some((state) => isSame(state, resource))) {
 				throw new Violation(
-					`a read of ${key} after event ${after} answered version ${resource?.version}`,
+					`a read of ${key} after event ${after} returned version ${resource?.version}`,
 				);
 			}
 		}

@@ -10,7 +10,7 @@ describe("watchers that start, stall, stop and resume while writers write", () =
 			expect(fellBehind).toBe(0);
 		}));
 
-	it("watch anew where they fell further behind than the log reaches", async () => {
+	it("start a new watch if they fell further behind than the log reaches", async () => {
 		let fellBehind = 0;
 		await forEachSeed(40, async (seed) => {
 			const simulation = await createSimulation({ seed, limits: { logEvents: 4 } });

@@ -100,12 +100,12 @@ describe("a type without generated code, in JSON", () => {
 			registry,
 		);
 		const send = async (method: string, request: unknown) => {
-			const answer = await port.send({
+			const response = await port.send({
 				path: `/${ResourceService.typeName}/${method}`,
 				headers: { "content-type": "application/json" },
 				body: Buffer.from(JSON.stringify(request)),
 			});
-			return { code: answer.code, body: JSON.parse(answer.body.toString()) };
+			return { code: response.code, body: JSON.parse(response.body.toString()) };
 		};
 		const id = toJson(IDSchema, idOf(Gig, "gig"));
 		const data = { "@type": "type.googleapis.com/acme.live.v1.Gig", title: "live", seats: 10 };

@@ -54,11 +54,11 @@ describe("writes that conflict with others", () => {
 	afterEach(() => t[Symbol.asyncDispose]());
 
 	async function write(resource: Resource): Promise<Resource> {
-		const answer = await t.client.write({ resource });
-		if (answer.resource === undefined) {
+		const response = await t.client.write({ resource });
+		if (response.resource === undefined) {
 			throw new Error("expected a resource");
 		}
-		return answer.resource;
+		return response.resource;
 	}
 
 	/** Lets another writer come first, once. */

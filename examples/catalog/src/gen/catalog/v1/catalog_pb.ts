@@ -17,20 +17,20 @@ export const file_catalog_v1_catalog: GenFile = /*@__PURE__*/
   fileDesc("ChhjYXRhbG9nL3YxL2NhdGFsb2cucHJvdG8SCmNhdGFsb2cudjEicgoHU2VydmljZRIXCg93b3JrbG9hZF9wcmVmaXgYASABKAkSEQoJcG9ydF9uYW1lGAIgASgJOjuiuxgCCAOquxgxChwKCVdPUktMT0FEUxIPd29ya2xvYWRfcHJlZml4ChEKBFBPUlQSCXBvcnRfbmFtZSJ+CghXb3JrbG9hZBIMCgRob3N0GAEgASgJEi4KBXBvcnRzGAIgAygLMh8uY2F0YWxvZy52MS5Xb3JrbG9hZC5Qb3J0c0VudHJ5GiwKClBvcnRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgNOgI4AToGorsYAggDItQBCgtIZWFsdGhDaGVjaxIlCgRodHRwGAEgASgLMhUuY2F0YWxvZy52MS5IdHRwUHJvYmVIABIjCgN0Y3AYAiABKAsyFC5jYXRhbG9nLnYxLlRjcFByb2JlSAASEwoLaW50ZXJ2YWxfbXMYAyABKA0SEgoKdGltZW91dF9tcxgEIAEoDTpHorsYAggDqrsYPQoWCgRIVFRQEg5odHRwLnBvcnRfbmFtZQoUCgNUQ1ASDXRjcC5wb3J0X25hbWUKDRILaW50ZXJ2YWxfbXNCBwoFcHJvYmUiLAoJSHR0cFByb2JlEhEKCXBvcnRfbmFtZRgBIAEoCRIMCgRwYXRoGAIgASgJIh0KCFRjcFByb2JlEhEKCXBvcnRfbmFtZRgBIAEoCSKfAQoQU2VydmljZUVuZHBvaW50cxInCgllbmRwb2ludHMYASADKAsyFC5jYXRhbG9nLnYxLkVuZHBvaW50OmKiuxgCCAOquxhYCiQKCVdPUktMT0FEUxIXZW5kcG9pbnRzLndvcmtsb2FkLm5hbWUKFwoFSE9TVFMSDmVuZHBvaW50cy5ob3N0ChcKBVBPUlRTEg5lbmRwb2ludHMucG9ydCJXCghFbmRwb2ludBIvCgh3b3JrbG9hZBgBIAEoCzIdLnBsaW50aC5yZXNvdXJjZS52MS5SZWZlcmVuY2USDAoEaG9zdBgCIAEoCRIMCgRwb3J0GAMgASgNYgZwcm90bzM", [file_plinth_resource_v1_annotations, file_plinth_resource_v1_resource, file_plinth_type_v1_table]);
 
 /**
- * Service is something that is offered under one name by the workloads that it selects.
+ * Service is offered under one name by the workloads that it selects.
  *
  * @generated from message catalog.v1.Service
  */
 export type Service = Message<"catalog.v1.Service"> & {
   /**
-   * The workloads of the same namespace whose names begin so.
+   * Selects the workloads of the same namespace by name prefix.
    *
    * @generated from field: string workload_prefix = 1;
    */
   workloadPrefix: string;
 
   /**
-   * Which of a workload's ports serves it.
+   * The name of the workload port that serves it.
    *
    * @generated from field: string port_name = 2;
    */
@@ -96,14 +96,14 @@ export type HealthCheck = Message<"catalog.v1.HealthCheck"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * Between two probes; 10 s where it is 0.
+   * The interval between two probes; 10 s if 0.
    *
    * @generated from field: uint32 interval_ms = 3;
    */
   intervalMs: number;
 
   /**
-   * For one probe; 1 s where it is 0.
+   * The timeout of one probe; 1 s if 0.
    *
    * @generated from field: uint32 timeout_ms = 4;
    */
@@ -118,7 +118,7 @@ export const HealthCheckSchema: GenMessage<HealthCheck> = /*@__PURE__*/
   messageDesc(file_catalog_v1_catalog, 2);
 
 /**
- * HttpProbe succeeds on an answer of 200 to 299.
+ * HttpProbe succeeds on a response status from 200 to 299.
  *
  * @generated from message catalog.v1.HttpProbe
  */
@@ -129,7 +129,7 @@ export type HttpProbe = Message<"catalog.v1.HttpProbe"> & {
   portName: string;
 
   /**
-   * `/` where it is empty.
+   * `/` if empty.
    *
    * @generated from field: string path = 2;
    */
@@ -163,7 +163,7 @@ export const TcpProbeSchema: GenMessage<TcpProbe> = /*@__PURE__*/
   messageDesc(file_catalog_v1_catalog, 4);
 
 /**
- * ServiceEndpoints is computed: the healthy addresses of the service of the same name, its owner.
+ * ServiceEndpoints contains the computed healthy addresses of its owner, the service of the same name.
  *
  * @generated from message catalog.v1.ServiceEndpoints
  */

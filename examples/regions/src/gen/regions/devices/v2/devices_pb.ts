@@ -17,7 +17,7 @@ export const file_regions_devices_v2_devices: GenFile = /*@__PURE__*/
   fileDesc("CiByZWdpb25zL2RldmljZXMvdjIvZGV2aWNlcy5wcm90bxIScmVnaW9ucy5kZXZpY2VzLnYyIlYKBFJhY2sSRgoHcHJvamVjdBgBIAEoCzIdLnBsaW50aC5yZXNvdXJjZS52MS5SZWZlcmVuY2VCFqq7GBIKDmlhbS52MS5Qcm9qZWN0EAE6BqK7GAIIAyKHAgoGRGV2aWNlEg0KBW1vZGVsGAEgASgJEkQKBHJhY2sYAiABKAsyHS5wbGludGgucmVzb3VyY2UudjEuUmVmZXJlbmNlQhequxgTCg9kZXZpY2VzLnYyLlJhY2sQAhJGCgdsZW50X3RvGAMgASgLMh0ucGxpbnRoLnJlc291cmNlLnYxLlJlZmVyZW5jZUIWqrsYEgoOaWFtLnYxLlByb2plY3QQAxJJCgdzdGFuZGJ5GAQgASgLMh0ucGxpbnRoLnJlc291cmNlLnYxLlJlZmVyZW5jZUIZqrsYFQoRZGV2aWNlcy52Mi5EZXZpY2UQAxINCgV3YXR0cxgFIAEoDToGorsYAggDQh2yuxgZCgdkZXZpY2VzGg4KA2lhbRICdjEaA2lhbWIGcHJvdG8z", [file_plinth_resource_v1_annotations, file_plinth_resource_v1_resource, file_plinth_schema_v1_annotations]);
 
 /**
- * Rack is where devices are.
+ * Rack contains devices.
  *
  * @generated from message regions.devices.v2.Rack
  */
@@ -49,28 +49,28 @@ export type Device = Message<"regions.devices.v2.Device"> & {
   model: string;
 
   /**
-   * It goes with its rack.
+   * The device is deleted with its rack.
    *
    * @generated from field: plinth.resource.v1.Reference rack = 2;
    */
   rack?: Reference | undefined;
 
   /**
-   * It outlives the project that it is lent to.
+   * The project that the device is lent to. The device outlives it.
    *
    * @generated from field: plinth.resource.v1.Reference lent_to = 3;
    */
   lentTo?: Reference | undefined;
 
   /**
-   * The device that takes over for it, in another region perhaps.
+   * The device that takes over if this one fails, possibly in another region.
    *
    * @generated from field: plinth.resource.v1.Reference standby = 4;
    */
   standby?: Reference | undefined;
 
   /**
-   * How many watts it may draw.
+   * The maximum power, in watts.
    *
    * @generated from field: uint32 watts = 5;
    */

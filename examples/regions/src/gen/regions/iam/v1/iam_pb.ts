@@ -15,7 +15,7 @@ export const file_regions_iam_v1_iam: GenFile = /*@__PURE__*/
   fileDesc("ChhyZWdpb25zL2lhbS92MS9pYW0ucHJvdG8SDnJlZ2lvbnMuaWFtLnYxIiAKB1Byb2plY3QSDQoFdGl0bGUYASABKAk6BqK7GAIIAyIoCglBY2Nlc3NLZXkSEwoLZmluZ2VycHJpbnQYASABKAk6BqK7GAIIA0IJsrsYBQoDaWFtYgZwcm90bzM", [file_plinth_resource_v1_annotations, file_plinth_schema_v1_annotations]);
 
 /**
- * Project is what people work in.
+ * Project groups the resources of a team.
  *
  * @generated from message regions.iam.v1.Project
  */
@@ -34,7 +34,7 @@ export const ProjectSchema: GenMessage<Project> = /*@__PURE__*/
   messageDesc(file_regions_iam_v1_iam, 0);
 
 /**
- * AccessKey is a secret of whatever owns it, a device for instance.
+ * AccessKey is a secret of its owner, for example a device.
  *
  * @generated from message regions.iam.v1.AccessKey
  */
