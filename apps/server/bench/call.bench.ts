@@ -1,5 +1,5 @@
 /*
- * What a call costs the server, in microseconds of its processor time: the product with tokens, limits,
+ * The cost of a call for the server, in microseconds of processor time: the product with tokens, limits,
  * metrics and audit, next to an alternative that serves the same calls in the same run. The alternative is the resource
  * service behind Connect's own adapter, or the server of another checkout:
  *

@@ -2,10 +2,10 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 
-/** A server in a process of its own, whose processor time is read from the kernel. */
+/** A server in its own process, whose processor time is read from the kernel. */
 export interface MeasuredServer {
 	readonly address: string;
-	/** Microseconds that all threads of the process have run so far. */
+	/** The processor time of all threads of the process so far, in microseconds. */
 	cpuMicroseconds(): number;
 	stop(): Promise<void>;
 }
@@ -14,7 +14,7 @@ export interface MeasuredServer {
  * Starts a program that prints its address.
  *
  * @param args - the program and its arguments, for Node.
- * @throws Error where it ends before it prints one.
+ * @throws Error if it ends before it prints one.
  */
 export async function startMeasured(args: readonly string[]): Promise<MeasuredServer> {
 	const child = spawn(process.execPath, [...args], {
@@ -42,7 +42,7 @@ async function addressOf(child: ChildProcess): Promise<string> {
 		text += chunk;
 		const address = /http:\/\/127\.0\.0\.1:\d+/.exec(text)?.[0];
 		if (address !== undefined) {
-			// What else it prints must not fill the pipe.
+			// Further output must not fill the pipe.
 			child.stdout?.on("data", () => {});
 			return address;
 		}

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 
 const main = fileURLToPath(new URL("../testdata/attackers/main.ts", import.meta.url));
 
-/** Whom to attack, for how long, and with which tokens. */
+/** The target and duration of attacks, and the tokens to use. */
 export interface AttackOptions {
 	readonly address: string;
 	/** All rights in `namespace`. */
@@ -13,13 +13,13 @@ export interface AttackOptions {
 	/** No rights. */
 	readonly powerless: string;
 	readonly seconds: number;
-	/** Names of attacks; all of them where it is absent. */
+	/** Names of attacks; all by default. */
 	readonly attacks?: readonly string[];
 }
 
 type Outcome = Readonly<Record<string, Readonly<Record<string, number>>>>;
 
-/** Runs the attackers, each in a process of its own, and returns how often what happened, by attack. */
+/** Runs each attacker in its own process. Returns the number of occurrences per event, by attack. */
 export async function attack(options: AttackOptions): Promise<Outcome> {
 	const { attacks = allAttacks, ...rest } = options;
 	const outcomes = await Promise.all(

@@ -19,7 +19,7 @@ export interface Issued {
 	readonly key: string;
 }
 
-/** Something that signs certificates. */
+/** A certificate authority. */
 export interface Authority {
 	/** Its own certificate, in PEM. */
 	readonly cert: string;
@@ -31,7 +31,7 @@ async function pemOfKey(key: CryptoKey): Promise<string> {
 	return PemConverter.encode(await crypto.subtle.exportKey("pkcs8", key), "PRIVATE KEY");
 }
 
-/** Another authority each time. */
+/** Creates a new authority. */
 export async function createAuthority(name = "Test authority"): Promise<Authority> {
 	const keys = await crypto.subtle.generateKey(signing, true, ["sign", "verify"]);
 	const own = await X509CertificateGenerator.createSelfSigned({

@@ -12,14 +12,14 @@ export async function clientOf(server: ServerProcess) {
 	return createClient(ResourceService, transport);
 }
 
-/** Resolves once it holds; a test that never gets there runs out of time. */
+/** Resolves once the condition holds; otherwise the test times out. */
 export async function until(condition: () => Promise<boolean>): Promise<void> {
 	while (!(await condition())) {
 		await setTimeout(50);
 	}
 }
 
-/** A server without modules that holds the lease, on an etcd of its own, and how to start one with the module. */
+/** A server without modules that holds the lease, on its own etcd, and a function that starts one with the module. */
 export async function startLeaderWithoutModule() {
 	const etcd = await EtcdProcess.start();
 	onTestFinished(() => etcd.dispose());

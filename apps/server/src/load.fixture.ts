@@ -9,22 +9,22 @@ import { expect } from "vitest";
 import { JukeboxService } from "../testdata/gen/music/v1/music_pb.ts";
 import { ServerProcess } from "./server-process.fixture.ts";
 
-/** The module with a jukebox that plays what the heap holds, as a value of `--module`. */
+/** The module with a jukebox that plays the size of the heap, as a value of `--module`. */
 export const heapModuleFile = fileURLToPath(
 	new URL("../testdata/modules/heap/module.ts", import.meta.url),
 );
 
-/** A server in a process of its own, under load. */
+/** A server in its own process, under load. */
 export interface LoadedServer {
 	readonly process: ServerProcess;
 	readonly address: string;
 	readonly port: number;
 	readonly client: Client<typeof ResourceService>;
-	/** What its heap holds after a collection, in bytes. */
+	/** The size of its heap after a collection, in bytes. */
 	heap(): Promise<number>;
 }
 
-/** Starts one. `headers` go with its own calls, `nodeOptions` to the runtime. */
+/** Starts a server. `headers` are sent with the calls of its client, and `nodeOptions` are passed to the runtime. */
 export async function startLoaded(
 	flags: readonly string[] = [],
 	headers: Readonly<Record<string, string>> = {},
@@ -47,11 +47,11 @@ export async function startLoaded(
 	};
 }
 
-/** What a load came to. */
+/** The result of a load. */
 export interface Figures {
 	readonly heapAtHalfMiB: number;
 	readonly heapAtEndMiB: number;
-	/** Reads of another client meanwhile: how many, and how long they took. */
+	/** Concurrent reads of another client: their number and duration. */
 	readonly reads: number;
 	readonly medianMs: number;
 	readonly p99Ms: number;

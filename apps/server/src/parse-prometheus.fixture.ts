@@ -14,7 +14,7 @@ export interface MetricFamily {
 	}[];
 }
 
-/** Reads the text format of Prometheus. The parser has no types of its own. */
+/** Reads the text format of Prometheus. The parser has no type declarations. */
 export const parsePrometheus: (text: string) => readonly MetricFamily[] = createRequire(
 	import.meta.url,
 )("parse-prometheus-text-format");

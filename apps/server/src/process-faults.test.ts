@@ -21,7 +21,7 @@ async function start(stopTimeout = "10s") {
 	return { server, play: (song: string) => jukebox.play({ song }).catch(() => undefined) };
 }
 
-describe("a fault that nobody handles", () => {
+describe("an unhandled fault", () => {
 	it.each([
 		["rejection", "a rejection was not handled", "nobody handles this rejection", "module.ts"],
 		["exception", "an exception was not caught", "nobody catches this exception", "module.ts"],
@@ -71,7 +71,7 @@ describe("a stop that never ends", () => {
 		expect(await server.ended).toMatchObject({ code: 1, signal: null });
 	});
 
-	it("is ended likewise after a signal, with a thread that nothing can stop", async () => {
+	it("is ended in the same way after a signal, with a thread that can't be stopped", async () => {
 		const { server, play } = await start("100ms");
 		await play("endless stop");
 		await play("stuck thread");

@@ -7,7 +7,7 @@ import {
 import { connect, type Socket } from "node:net";
 import { onTestFinished } from "vitest";
 
-/** An HTTP/2 connection that is closed when the test is over. With `initialWindowSize: 0` it takes no bodies. */
+/** An HTTP/2 connection that is closed when the test is over. With `initialWindowSize: 0` it accepts no response bodies. */
 export function openSession(
 	address: string,
 	settings: { readonly initialWindowSize?: number } = {},
@@ -20,7 +20,7 @@ export function openSession(
 
 /** How a raw call ended. */
 export interface RawEnd {
-	/** The code of the RST_STREAM, 0 where there was none. */
+	/** The code of the RST_STREAM; 0 if there was none. */
 	readonly rstCode: number;
 	readonly status: string | undefined;
 	readonly body: string;
@@ -32,7 +32,7 @@ export interface RawCall {
 	readonly ended: Promise<RawEnd>;
 }
 
-/** Posts `body` to a path. The request stays open where `isOpen` is set. */
+/** Posts `body` to a path. The request stays open if `isOpen` is set. */
 export function post(
 	session: ClientHttp2Session,
 	path: string,
@@ -85,7 +85,7 @@ export async function openSocket(address: string): Promise<Socket> {
 	return socket;
 }
 
-/** A POST as it goes over HTTP/1.1. */
+/** The bytes of a POST over HTTP/1.1. */
 export function postText(path: string, body: string, contentType = "application/json"): string {
 	return `POST ${path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: ${contentType}\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
 }

@@ -7,7 +7,7 @@ import { idOf, resourceOf, typeOf } from "@plinth/resource";
 import { ArtistSchema } from "../testdata/gen/music/v1/music_pb.ts";
 import { Artist } from "../testdata/music.ts";
 
-/** What a regular load saw. */
+/** The observations of a regular load. */
 export interface RegularFigures {
 	readonly reads: number;
 	readonly writes: number;
@@ -23,8 +23,8 @@ const writers = 4;
 const readers = 4;
 
 /**
- * Clients that use a server as it is meant to be used: four that write, each its own resource, four that read,
- * and one that watches. It remembers each write that was acknowledged.
+ * Well-behaved clients of a server: four that write, each its own resource, four that read, and one that watches. Each
+ * acknowledged write is remembered.
  */
 export class RegularLoad {
 	readonly #client: Client<typeof ResourceService>;
@@ -44,7 +44,7 @@ export class RegularLoad {
 		this.#headers = { authorization: `Bearer ${token}` };
 	}
 
-	/** Runs until `until` settles, and returns what it saw meanwhile. */
+	/** Runs until `until` settles. Returns the observations. */
 	async run(until: Promise<unknown>): Promise<RegularFigures> {
 		for (let index = 0; index < writers; index += 1) {
 			await this.#write(`regular-${index}`);
@@ -89,7 +89,7 @@ export class RegularLoad {
 		};
 	}
 
-	/** Watches all that this load writes, and resumes where the watch ends. */
+	/** Watches everything that this load writes, and resumes when the watch ends. */
 	watch(): void {
 		let after = "";
 		this.#watching = (async () => {
@@ -113,9 +113,9 @@ export class RegularLoad {
 	}
 
 	/**
-	 * Compares all that was acknowledged with what is stored and with what the watch received, once it has come as far.
+	 * Compares all acknowledged writes with the stored resources and with the events of the watch, once it has caught up.
 	 *
-	 * @returns what is wrong: nothing, where each acknowledged write holds.
+	 * @returns the problems; none if each acknowledged write was kept.
 	 */
 	async problems(): Promise<readonly string[]> {
 		const problems: string[] = [];

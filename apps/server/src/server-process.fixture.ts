@@ -10,12 +10,12 @@ export const musicModuleFile = fileURLToPath(
 	new URL("../testdata/modules/module.ts", import.meta.url),
 );
 
-/** The same, but what it plays never ends. */
+/** The same, but its calls never end. */
 export const stuckModuleFile = fileURLToPath(
 	new URL("../testdata/modules/stuck/module.ts", import.meta.url),
 );
 
-/** How a process ended, and all that it wrote. */
+/** How a process ended, and its output. */
 export interface Ended {
 	readonly code: number | null;
 	readonly signal: NodeJS.Signals | null;
@@ -23,17 +23,17 @@ export interface Ended {
 	readonly stderr: string;
 }
 
-/** What a process is run by: a program and its arguments, which leaves the process a child of the test. */
+/** A program that runs the process, with its arguments. The process must stay a child of the test. */
 export interface Tracer {
 	readonly tracer: readonly string[];
 }
 
-/** Options of the runtime, as `--max-old-space-size=512`. */
+/** Options of the runtime, such as `--max-old-space-size=512`. */
 export interface NodeOptions {
 	readonly node: readonly string[];
 }
 
-/** A server in a process of its own. */
+/** A server in its own process. */
 export class ServerProcess {
 	readonly #child: ChildProcess;
 	readonly ended: Promise<Ended>;
@@ -78,7 +78,7 @@ export class ServerProcess {
 		this.#child.kill(signal);
 	}
 
-	/** Resolves to the address once the server says that it listens, and what else it says by then. */
+	/** Resolves to the address once the server has printed its startup message. */
 	async listening(): Promise<string> {
 		await this.#says(this.#child.stdout, () => this.#stdout, /Try next.*\n.*curl.*\n/);
 		const address = /http:\/\/\S+/.exec(this.#stdout)?.[0];

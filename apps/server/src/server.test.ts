@@ -87,7 +87,7 @@ const transports: readonly (readonly [string, (baseUrl: string) => Transport])[]
 ];
 
 describe.each(transports)("a watch over a socket, by %s", (_name, transportOf) => {
-	it("of an empty type ends its snapshot at once", async () => {
+	it("of an empty type ends its snapshot immediately", async () => {
 		const { address } = await startServer({ modules: [musicModule()] });
 		const client = createClient(ResourceService, transportOf(address));
 		for await (const { event } of client.watchList({ type: artistType })) {
@@ -176,7 +176,7 @@ describe("a stop", () => {
 		await stopped;
 	});
 
-	it("takes no longer than its limit for calls that don't finish", async () => {
+	it("waits no longer than its limit for calls that don't finish", async () => {
 		const playing = Promise.withResolvers<void>();
 		const server = await startServer({
 			modules: [musicModule(new Promise(() => {}))],
@@ -217,7 +217,7 @@ describe("a stop", () => {
 		]);
 	});
 
-	it("may be asked for twice, before the start, and while it starts", async () => {
+	it("can be requested twice, before the start, and during the start", async () => {
 		const server = await startServer();
 		await Promise.all([server.stop(), server.stop()]);
 		await server.ended;

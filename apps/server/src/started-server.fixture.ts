@@ -3,7 +3,7 @@ import { onTestFinished } from "vitest";
 import { createServer, type Server } from "./server.ts";
 import type { ServerOptions } from "./server-options.ts";
 
-/** A server on a free port, in memory where nothing else is said, stopped when the test is over. */
+/** A server on a free port, in memory by default, which is stopped when the test is over. */
 export async function startServer(options: Partial<ServerOptions> = {}): Promise<Server> {
 	const server = createServer({
 		storage: { kind: "memory" },
@@ -17,7 +17,7 @@ export async function startServer(options: Partial<ServerOptions> = {}): Promise
 	return server;
 }
 
-/** Stops a server whose time stands still: it passes until the server has stopped. */
+/** Stops a server with a manual clock, which is advanced until the server has stopped. */
 async function stopOn(server: Server, clock: FakeClock): Promise<void> {
 	let stopped = false;
 	const stopping = server.stop().finally(() => {

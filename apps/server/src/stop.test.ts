@@ -29,7 +29,7 @@ function codeOf(failure: unknown): string {
 }
 
 describe("a stop under load", () => {
-	it("loses no acknowledged write, and tells every client Unavailable", async () => {
+	it("loses no acknowledged write, and every client receives Unavailable", async () => {
 		const folder = await mkdtemp(join(tmpdir(), "plinth-stop-"));
 		onTestFinished(() => rm(folder, { recursive: true, force: true }));
 		const flags = ["--listen", "127.0.0.1:0", "--data-dir", folder, "--module", musicModuleFile];
@@ -84,7 +84,7 @@ describe("a stop under load", () => {
 		expect(found).toEqual(new Map([...found, ...acknowledged]));
 	});
 
-	it("ends within its limit, and tells calls that don't finish Unavailable as well", async () => {
+	it("ends within its limit, and calls that don't finish receive Unavailable as well", async () => {
 		const server = new ServerProcess(
 			...["--listen", "127.0.0.1:0", "--storage", "memory"],
 			...["--module", stuckModuleFile, "--limits-stop-timeout", "1s"],

@@ -9,7 +9,7 @@ const tenancy = { partition: "default", namespace: "tenant" };
 /** The namespace of a tenant. */
 export const tenantId = idOf(Namespace, "tenant");
 
-/** The namespace, fit to be written. */
+/** The namespace, ready to be written. */
 export const tenant = resourceOf(Namespace, { id: tenantId, data: create(NamespaceSchema) });
 
 /** An artist in it. */
@@ -17,7 +17,7 @@ export function artistOfTenant(name: string) {
 	return { ...artist(name), id: idOf(Artist, name, tenancy) };
 }
 
-/** The names of the artists in it, as a server sees them that registers the type. */
+/** The names of the artists in it, as returned by a server that registers the type. */
 export async function artistsOfTenant(
 	client: Client<typeof ResourceService>,
 ): Promise<readonly (string | undefined)[]> {
@@ -25,14 +25,14 @@ export async function artistsOfTenant(
 	return resources.map(({ id }) => id?.name);
 }
 
-/** What the status of the namespace says of what is left in it, with its reason; empty where it says nothing. */
+/** The message and reason in the status of the namespace about remaining resources; empty if there is none. */
 export async function leftInTenant(client: Client<typeof ResourceService>): Promise<string> {
 	const { resource } = await client.read({ id: tenantId });
 	const [condition] = resource?.status["namespace-deletion"]?.conditions ?? [];
 	return condition === undefined ? "" : `${condition.reason}: ${condition.message}`;
 }
 
-/** Whether the namespace is there. */
+/** Whether the namespace exists. */
 export async function hasTenant(client: Client<typeof ResourceService>): Promise<boolean> {
 	const { resources } = await client.list({ type: Namespace.type, tenancy: {} });
 	return resources.some(({ id }) => id?.name === tenantId.name);

@@ -143,7 +143,7 @@ describe("a namespace with resources of a type that the server does not register
 		},
 	);
 
-	it("whose stand-in has a message of another name is told which one it is", async () => {
+	it("whose stand-in has a message of another name is named in the error", async () => {
 		const directory = await mkdtemp(join(tmpdir(), "plinth-tenancy-"));
 		onTestFinished(() => rm(directory, { recursive: true, force: true }));
 		await fill(directory, "music/lost");

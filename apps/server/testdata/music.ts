@@ -7,10 +7,10 @@ import { TourSchema } from "./gen/tours/v1/tours_pb.ts";
 /** The resource type of the tests. */
 export const Artist = defineType(ArtistSchema);
 
-/** A type that references artists and its like. */
+/** A type that references artists and resources of its own type. */
 export const Tour = defineType(TourSchema);
 
-/** An artist that is fit to be written. */
+/** An artist, ready to be written. */
 export function artist(name: string, genre = "jazz") {
 	return resourceOf(Artist, {
 		id: idOf(Artist, name),

@@ -94,7 +94,7 @@ describe("a backup of a server that runs", () => {
 		expect(await readdir(directory)).not.toContain("plinth.backups");
 	});
 
-	it("is one at a time, and another can be taken when a client has gone away", async () => {
+	it("is taken one at a time, and another can be taken once a client has gone away", async () => {
 		const { client } = await startStoring(3_000);
 		const leaving = new AbortController();
 		const first = client.backup({}, { signal: leaving.signal })[Symbol.asyncIterator]();
@@ -135,7 +135,7 @@ describe("a backup of a server that runs", () => {
 		});
 	});
 
-	it("takes a right of its own to all of it, and leaves a line in the audit", async () => {
+	it("requires its own right, and leaves an audit line", async () => {
 		const policies = {
 			reader: '[{ operations: ["operator:read", "operator:write"] }]',
 			partly: '[{ operations: ["*"], partition: default }, { operations: ["*"], namePrefix: a }]',
@@ -218,7 +218,7 @@ describe("the stream of a backup", () => {
 		return { clock, seen, call, parts, released: released.promise };
 	}
 
-	it("reads no more of the file than the client takes", async () => {
+	it("reads no more of the file than the client reads", async () => {
 		const { parts, seen } = served();
 		for (let taken = 0; taken < 5; taken += 1) {
 			await parts.next();

@@ -72,7 +72,7 @@ describe("parseCommandLine", () => {
 		);
 	});
 
-	it("reads where etcd is, and who asks", () => {
+	it("reads the endpoints and the user of etcd", () => {
 		const command = parseCommandLine([
 			...["--storage=etcd", "--etcd-endpoints=https://a:2379,https://b:2379"],
 			...["--etcd-prefix=/music", "--etcd-ca-file=ca.pem"],

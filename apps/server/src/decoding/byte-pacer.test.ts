@@ -9,7 +9,7 @@ const { signal: never } = new AbortController();
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 describe("a byte pacer", () => {
-	it("admits at once until the burst is used, and then when enough time has passed", async () => {
+	it("admits immediately until the burst is used, and then after enough time has passed", async () => {
 		const clock = new FakeClock();
 		const pacer = new BytePacer({ perSecond: 1_000, burst: 5_000 }, clock);
 		expect(pacer.admit("a", never)).toBeUndefined();
@@ -27,7 +27,7 @@ describe("a byte pacer", () => {
 		expect(pacer.admit("b", never)).toBeUndefined();
 	});
 
-	it("admits those who wait in their order", async () => {
+	it("admits waiting readers in order", async () => {
 		const clock = new FakeClock();
 		const pacer = new BytePacer({ perSecond: 1_000, burst: 1_000 }, clock);
 		pacer.charge("a", 2_000);
@@ -43,7 +43,7 @@ describe("a byte pacer", () => {
 		expect(order).toEqual([0, 1, 2]);
 	});
 
-	it("forgets those who wait when their call has ended", async () => {
+	it("forgets waiting readers when their call has ended", async () => {
 		const pacer = new BytePacer({ perSecond: 1, burst: 1 }, new FakeClock());
 		pacer.charge("a", 1_000_000);
 		const call = new AbortController();
@@ -55,7 +55,7 @@ describe("a byte pacer", () => {
 		expect(pacer.admit("a", call.signal)).toBeUndefined();
 	});
 
-	it("never reads more of a key than its burst, its rate and a chunk each, and forgets who is quiet", async () => {
+	it("never reads more of a key than its burst, its rate and a chunk each, and forgets idle keys", async () => {
 		await fc.assert(
 			fc.asyncProperty(
 				fc.array(

@@ -80,7 +80,7 @@ function valuesOf(message: ReflectMessage, field: DescField, isCanonical: boolea
 	}
 }
 
-/** What a packed field counts: its bytes, divided by the width of an element. */
+/** The count of a packed field: its bytes, divided by the width of an element. */
 function packedSize(field: DescField & { fieldKind: "list" }, items: readonly unknown[]): number {
 	const writer = new BinaryWriter();
 	const type = field.listKind === "enum" ? ScalarType.INT32 : field.scalar;
@@ -111,7 +111,7 @@ function packedSize(field: DescField & { fieldKind: "list" }, items: readonly un
 	return writer.finish().length;
 }
 
-/** Bytes that come of encoded messages by what a hostile caller may do to them. */
+/** Encoded messages, mangled as a hostile caller might mangle them. */
 export function mangled(schema: DescMessage): fc.Arbitrary<Uint8Array> {
 	const encoded = arbitraryMessage(schema).map((message) => [...toBinary(schema, message)]);
 	const edit = fc.record({
@@ -133,7 +133,7 @@ export function mangled(schema: DescMessage): fc.Arbitrary<Uint8Array> {
 /** The messages of the torture protos. */
 export const schemas = [...new Set(tortureCloners.map(({ schema }) => schema))];
 
-/** Throws if what is counted in random messages is not what they hold. */
+/** Throws if the count of a random message differs from its number of values. */
 export function assertAgrees(schema: DescMessage, runs: number): void {
 	fc.assert(
 		fc.property(arbitraryMessage(schema), (message) => {
@@ -170,7 +170,7 @@ export function notLess(plan: MessagePlan, schema: DescMessage, bytes: Uint8Arra
 	}
 }
 
-/** Values of a message that was decoded from bytes of which nothing is known but that they can be. */
+/** Values of a message that was decoded from arbitrary bytes. */
 function decodedValues(schema: DescMessage, message: Message): number {
 	try {
 		return valuesIn(reflect(schema, message), false);

@@ -178,7 +178,7 @@ describe("a message of more fields than the limit", () => {
 		);
 	});
 
-	it("is refused for what an Any of a registered type holds", async () => {
+	it("is refused for the contents of an Any of a registered type", async () => {
 		const module = defineModule({ name: "music", types: [Artist] });
 		const { address } = await serverWithTokens({
 			modules: [module],

@@ -60,7 +60,7 @@ describe("incomplete messages", () => {
 		expect(messages.waiting).toBe(6);
 	});
 
-	it("go on in the order of what their callers hold", () => {
+	it("continue with the caller that reserves the least", () => {
 		const messages = new IncompleteMessages(4 * messageBytes, messageBytes, new FakeClock());
 		const first = [1, 2].map(() => begin(messages, "mallory", messageBytes));
 		const waits = begin(messages, "mallory", messageBytes);
@@ -73,7 +73,7 @@ describe("incomplete messages", () => {
 		expect([waits.request.isPaused, alice.request.isPaused]).toEqual([true, false]);
 	});
 
-	it("take the place of one that lasts after 5 s, and not of one that has just begun", async () => {
+	it("replace one that is incomplete for more than 5 s, and not one that has just begun", async () => {
 		const clock = new FakeClock();
 		const messages = new IncompleteMessages(4 * messageBytes, messageBytes, clock);
 		const old = ["a", "b", "c"].map((each) => begin(messages, each, messageBytes));

@@ -4,20 +4,20 @@ import { connect } from "node:http2";
 import { text } from "node:stream/consumers";
 import { onTestFinished } from "vitest";
 
-/** A request as its bytes are sent. */
+/** A request in bytes. */
 export interface RawCall {
 	readonly http: 1 | 2;
 	readonly method?: "GET" | "POST";
-	/** With the query. */
+	/** Including the query. */
 	readonly path: string;
 	readonly headers: Readonly<Record<string, string>>;
-	/** What is sent of the body. */
+	/** The part of the body that is sent. */
 	readonly body?: Uint8Array;
-	/** Whether the body ends with it; it is left open otherwise. */
+	/** Whether the body ends after it; otherwise the request stays open. */
 	readonly ends: boolean;
 }
 
-/** All that a server sent in response: status, headers, body and trailers, as text. */
+/** The complete response: status, headers, body and trailers, as text. */
 export async function rawCall(address: string, call: RawCall): Promise<string> {
 	return call.http === 1 ? overHttp1(address, call) : overHttp2(address, call);
 }

@@ -29,7 +29,7 @@ function transportWith(address: string, token: string) {
 }
 
 describe("the internal listener", () => {
-	it("serves who has the credential, and meta types alone", async () => {
+	it("serves callers with the credential, and meta types only", async () => {
 		const { server, internal } = await startDeployment("meta", credentialFile());
 		const request = { type: typeOf(Deployment.type), tenancy: tenancyOf() };
 		for (const token of ["", "another-credential-of-nobody"]) {
@@ -70,7 +70,7 @@ describe("the internal listener", () => {
 });
 
 describe("a stream of another deployment", () => {
-	it("may stall, and goes on when its client reads again; other calls are reset", async () => {
+	it("may stall, and continues when its client reads again; other calls are reset", async () => {
 		const clock = new FakeClock({ nowMs: Date.now() });
 		const { server, internal } = await startDeployment("meta", credentialFile(), {
 			runtime: { ...systemRuntime, clock },
@@ -102,7 +102,7 @@ describe("a stream of another deployment", () => {
 });
 
 describe("a deployment that is deleted", () => {
-	it("stops, and says why", async () => {
+	it("stops with the reason", async () => {
 		const file = credentialFile();
 		const meta = await startDeployment("meta", file);
 		const { server } = await startDeployment("music", file, {

@@ -151,7 +151,7 @@ describe("a reference to a resource of another deployment", () => {
 		expect(await outcome(tours.server.client.write({ resource: tour("v", "payroll") }))).toBe("ok");
 	});
 
-	it("is named in refusals to those who may read the resource that has it, and counted to others", async () => {
+	it("is named in refusals to callers who may read its source, and counted for others", async () => {
 		const { music, tours } = await startBoth();
 		await clientAs(tours.server, "linker").write({ resource: tour("t", "payroll") });
 		const refused =
@@ -173,7 +173,7 @@ describe("a reference to a resource of another deployment", () => {
 		);
 	});
 
-	it("is refused where a server that is too old does not say on whose behalf", async () => {
+	it("is refused if an old server does not name its caller", async () => {
 		const { music, musicUid } = await startBoth();
 		const mixin = createClient(SchemaMixinService, transportWith(music.internal, credential));
 		const tenancy = { partition: "default", namespace: "secret" };

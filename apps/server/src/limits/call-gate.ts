@@ -54,9 +54,9 @@ export function callerOf(values: ContextValues): Access | undefined {
 	return values.get(accessKey);
 }
 
-const nobody: TurnTaker = { caller: "", connection: {} };
+const unknownTaker: TurnTaker = { caller: "", connection: {} };
 
-const takerKey = createContextKey<TurnTaker>(nobody, {
+const takerKey = createContextKey<TurnTaker>(unknownTaker, {
 	description: "the taker of turns of the event loop for the call",
 });
 

@@ -234,7 +234,7 @@ describe("turns of the event loop", () => {
 	it.each([
 		["unidentified callers", unidentified],
 		["health checks", healthChecks],
-	])("of %s make nobody pause", async (_name, caller) => {
+	])("of %s make no other caller pause", async (_name, caller) => {
 		const clock = new FakeClock();
 		const turns = new EventLoopTurns(clock);
 		let ran = 0;
@@ -252,7 +252,7 @@ describe("turns of the event loop", () => {
 		expect(clock.monotonic()).toBe(510);
 	});
 
-	it("follow each other without a pause where one caller is alone", async () => {
+	it("follow each other without a pause if there is only one caller", async () => {
 		const clock = new FakeClock();
 		const turns = new EventLoopTurns(clock);
 		let ran = 0;

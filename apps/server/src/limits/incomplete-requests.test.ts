@@ -56,7 +56,7 @@ function writeLarge(address: string, name: string): Promise<unknown> {
 }
 
 describe("requests that lack their last bytes", () => {
-	it("are left on the socket past the limit in all, over HTTP/2", async () => {
+	it("stay on the socket beyond the total limit, over HTTP/2", async () => {
 		const { address } = await start();
 		const sessions = [openSession(address), openSession(address)];
 		const calls = sessions.flatMap((session) => postIncomplete(session, 30, mebibyte));
@@ -73,7 +73,7 @@ describe("requests that lack their last bytes", () => {
 		expect(await metric(address, paused)).toBe(0);
 	});
 
-	it("are left on the socket past the limit in all, over HTTP/1.1", async () => {
+	it("stay on the socket beyond the total limit, over HTTP/1.1", async () => {
 		const { address } = await start(2 * limit);
 		const sockets = await Promise.all(Array.from({ length: 20 }, () => openSocket(address)));
 		const head = `POST ${write} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n`;
@@ -105,7 +105,7 @@ describe("requests that lack their last bytes", () => {
 		expect(await metric(address, "plinth_calls_cut_total")).toBe(0);
 	});
 
-	it("give way after 5 s to callers that hold less", async () => {
+	it("are replaced after 5 s by those of callers with fewer bytes", async () => {
 		const { address, clock } = await start();
 		const calls = [1, 2, 3].flatMap(() => postIncomplete(openSession(address), 1, 950_000));
 		await metricReaches(address, incomplete, 3 * (5 + 950_000));
@@ -135,7 +135,7 @@ describe("requests that lack their last bytes", () => {
 });
 
 describe("large requests", () => {
-	it("all end, however many there are at once", async () => {
+	it("all complete, however many are concurrent", async () => {
 		const { address } = await start();
 		const writes = Array.from({ length: 40 }, (_, each) => writeLarge(address, `large-${each}`));
 		await expect(Promise.all(writes)).resolves.toHaveLength(40);

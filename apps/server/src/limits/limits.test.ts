@@ -37,7 +37,7 @@ const transports: readonly (readonly [string, (baseUrl: string) => Transport])[]
 ];
 
 describe.each(transports)("past a limit, by %s", (_name, transportOf) => {
-	it("of calls in flight a call is refused, health aside, and taken again when there is room", async () => {
+	it("of calls in flight, a call is refused, except health checks, and accepted again when there is room", async () => {
 		const released = Promise.withResolvers<void>();
 		const playing = Promise.withResolvers<void>();
 		const { address } = await startServer({
@@ -161,7 +161,7 @@ describe("past a limit", () => {
 		session.destroy();
 	});
 
-	it("of connections one more is closed at once, and taken when another has gone", async () => {
+	it("of connections, one more is closed immediately, and accepted when another has closed", async () => {
 		const { address } = await startServer({
 			stopLimitMs: 200,
 			limits: { connections: 1 },

@@ -22,7 +22,7 @@ describe("a rate limiter", () => {
 		expect([limiter.take("a"), limiter.take("a"), limiter.take("b")]).toEqual([true, false, true]);
 	});
 
-	it("never grants more than its burst and what came in, and forgets who is quiet", async () => {
+	it("never grants more than its burst and its rate, and forgets idle keys", async () => {
 		await fc.assert(
 			fc.asyncProperty(
 				fc.array(fc.record({ key: fc.constantFrom("a", "b", "c"), waitMs: fc.nat(300) }), {

@@ -18,7 +18,7 @@ const inFlight = "plinth_calls_in_flight";
 const refused = "plinth_calls_refused_total";
 
 describe("calls in flight, above three quarters of the limit,", () => {
-	it("are refused to a subject that holds a quarter, and not to others", async () => {
+	it("are refused to a subject that uses a quarter, and not to others", async () => {
 		const released = Promise.withResolvers<void>();
 		const token = (name: string) =>
 			`  - { subject: ${name}, sha256: ${tokenHash(name)}, policies: [all] }\n`;
@@ -53,7 +53,7 @@ describe("calls in flight, above three quarters of the limit,", () => {
 		expect((await alice().ended).status).toBe("200");
 	});
 
-	it("count by connection where no tokens are asked for, never below its streams", async () => {
+	it("count by connection if no tokens are required, never below its streams", async () => {
 		const { address } = await startServer({
 			stopLimitMs: 200,
 			modules: [musicModule(new Promise(() => {}))],

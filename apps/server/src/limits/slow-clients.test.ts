@@ -65,7 +65,7 @@ async function readDefault({ address }: Started): Promise<string> {
 	);
 }
 
-describe("a call whose response is not taken", () => {
+describe("a call whose response is not read", () => {
 	it("is in flight until the stream is reset after the write stall, over HTTP/2", async () => {
 		const started = await start();
 		const { address, clock } = started;
@@ -106,7 +106,7 @@ describe("a call whose response is not taken", () => {
 		}
 	});
 
-	it("goes on while the client takes a little now and then", async () => {
+	it("continues while the client reads a little now and then", async () => {
 		const started = await start();
 		const { address, clock } = started;
 		await storeLarge(started);
@@ -130,7 +130,7 @@ describe("a call whose response is not taken", () => {
 		expect(await metric(address, cut)).toBe(0);
 	});
 
-	it("holds its place while it waits behind another one that was pipelined before it", async () => {
+	it("counts while it waits for a call that was pipelined before it", async () => {
 		const started = await start();
 		const { address, clock } = started;
 		const socket = await openSocket(address);
@@ -146,7 +146,7 @@ describe("a call whose response is not taken", () => {
 		await metricReaches(address, inFlight, 0);
 	});
 
-	it("leaves its place when its connection closes, pipelined or not", async () => {
+	it("no longer counts when its connection closes, pipelined or not", async () => {
 		const started = await start();
 		const { address } = started;
 		const socket = await openSocket(address);
@@ -167,7 +167,7 @@ describe("a call whose response is not taken", () => {
 });
 
 describe("a request body that does not arrive", () => {
-	it("ends the call after a minute over HTTP/2: 2,000 bodies of one byte lock nobody out for longer", async () => {
+	it("ends the call after a minute over HTTP/2: 2,000 bodies of one byte block others no longer than that", async () => {
 		const started = await start();
 		const { address, clock } = started;
 		const calls = [openSession(address), openSession(address)].flatMap((session) =>
@@ -189,7 +189,7 @@ describe("a request body that does not arrive", () => {
 });
 
 describe("bytes of responses that wait", () => {
-	it("past the limit in all, the largest gives way, and others are served", async () => {
+	it("beyond the total limit, the largest response is ended, and others are served", async () => {
 		const started = await start({ limits: { pendingBytes: 24_000_000 } });
 		const { address } = started;
 		await storeLarge(started);

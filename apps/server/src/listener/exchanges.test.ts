@@ -153,7 +153,7 @@ describe("a stream that its client can still write to", () => {
 		await until(() => exchanges.open === 0);
 	});
 
-	it("is reset 10 s later if its handler goes on", async () => {
+	it("is reset 10 s later if its handler continues", async () => {
 		const { address, clock, exchanges, cuts } = await startListener(reflectionRouter(false));
 		const session = openSession(address);
 		const { ended } = post(session, reflection, message, { ...grpc, isOpen: true });
@@ -165,7 +165,7 @@ describe("a stream that its client can still write to", () => {
 		expect((await ended).rstCode).toBe(enhanceYourCalm);
 	});
 
-	it("goes on where streams may stall", async () => {
+	it("continues if streams may stall", async () => {
 		const { address, clock } = await startListener(reflectionRouter(true), {
 			streamsMayStall: true,
 		});
@@ -179,7 +179,7 @@ describe("a stream that its client can still write to", () => {
 });
 
 describe("short responses that are not read", () => {
-	it("are 1,000 at once: the oldest is reset for one more, and no admitted call", async () => {
+	it("are limited to 1,000: the oldest is reset for one more, and no admitted call", async () => {
 		const router = echoRouter({ requestGate: admitted().gate });
 		const { address, exchanges, cuts } = await startListener(router);
 		const session = openSession(address, { initialWindowSize: 0 });

@@ -1,6 +1,6 @@
 /** The limits of a listener. */
 export interface ListenerLimits {
-	/** Open connections; one more is closed at once. */
+	/** Open connections; further ones are closed immediately. */
 	readonly connections: number;
 	/** A connection that has not sent complete headers this long after it was opened is closed. */
 	readonly headersMs: number;

@@ -98,7 +98,7 @@ describe.each(transports)("a listener, by %s", (_name, transportOf) => {
 		}
 	});
 
-	it("ends streams with the reason when told to, and then closes", async () => {
+	it("ends streams with the reason of the signal, and then closes", async () => {
 		const { url, listener, streamsEnd } = await start();
 		const client = createClient(ResourceService, transportOf(url));
 		const events = client.watchList({})[Symbol.asyncIterator]();
@@ -111,7 +111,7 @@ describe.each(transports)("a listener, by %s", (_name, transportOf) => {
 		await closed;
 	});
 
-	it("lets a running call finish while it closes, and takes no other connection", async () => {
+	it("lets a running call finish while it closes, and accepts no other connection", async () => {
 		const { url, listener, port, release } = await start();
 		const client = createClient(ResourceService, transportOf(url));
 		await client.read({ id: { name: "warm" } });
@@ -183,7 +183,7 @@ describe("a connection without complete headers", () => {
 		expect(await ended(socket)).toMatch(/^HTTP\/1.1 200 OK/);
 	});
 
-	it("is closed at once when the listener closes", async () => {
+	it("is closed immediately when the listener closes", async () => {
 		const { port, listener } = await start();
 		const sockets = await Promise.all([connected(port), connected(port)]);
 		sockets[1].write("GET / HTTP/1.1\r\n");
@@ -193,7 +193,7 @@ describe("a connection without complete headers", () => {
 		await Promise.all(ends);
 	});
 
-	it("does not keep others waiting, nor does one that ends before it said anything", async () => {
+	it("does not delay others, nor does one that closes before it sends anything", async () => {
 		const { port, url } = await start();
 		const silent = await connected(port);
 		const gone = await connected(port);
@@ -318,7 +318,7 @@ describe("a client that stops reading and then vanishes", () => {
 	});
 });
 
-describe("a request that is no call", () => {
+describe("a request that is not a call", () => {
 	it("gets a list of the paths that exist", async () => {
 		const { url } = await start();
 		const health = await fetch(`${url}/healthz`);
@@ -330,7 +330,7 @@ describe("a request that is no call", () => {
 		expect(await lost.text()).toMatch(/not found: .*\/Raed.*plinth\.resource\.v1\.ResourceService/);
 	});
 
-	it("for readiness lists what keeps the server from its work", async () => {
+	it("for readiness lists the reasons why the server is not ready", async () => {
 		const problems = ["storage: the disk failed", "references: another schema is in force"];
 		const router = createConnectRouter();
 		const listener = await openListener({

@@ -12,7 +12,7 @@ describe("protocolOf", () => {
 		}
 	});
 
-	it("tells HTTP/2 by the whole preface, whatever follows", () => {
+	it("detects HTTP/2 by the whole preface, whatever follows", () => {
 		fc.assert(
 			fc.property(fc.uint8Array(), (rest) => {
 				expect(protocolOf(Buffer.concat([preface, rest]))).toBe("http2");
@@ -20,7 +20,7 @@ describe("protocolOf", () => {
 		);
 	});
 
-	it("takes anything else for HTTP/1.1, from the first byte that differs", () => {
+	it("treats anything else as HTTP/1.1, from the first byte that differs", () => {
 		fc.assert(
 			fc.property(
 				fc.nat(preface.length - 1),

@@ -117,7 +117,7 @@ it("a connection whose requests keep being refused is closed", async () => {
 	expect(server.refused()).toBeGreaterThan(1_024);
 });
 
-it("a request whose client has gone before its turn never begins", async () => {
+it("a request whose client is gone before its turn never starts", async () => {
 	const server = await start();
 	const session = openSession(server.url);
 	const reset = post(session, "/reset", "");

@@ -4,17 +4,17 @@ import pretty from "pino-pretty";
 
 /** Options of a logger. */
 export interface LoggerOptions {
-	/** `info` where it is absent. */
+	/** `info` by default. */
 	readonly level?: LevelWithSilent;
-	/** Where lines of JSON go; standard error where it is absent. */
+	/** Receives the lines of JSON; standard error by default. */
 	readonly destination?: DestinationStream;
 }
 
 const standardError = 2;
 
 /**
- * A logger that writes one line of JSON per call to standard error, or lines for people where that
- * is a terminal.
+ * Creates a logger that writes one line of JSON per call to standard error, or a readable form if that is a
+ * terminal.
  */
 export function createLogger(options: LoggerOptions = {}): Logger {
 	return pino({ level: options.level ?? "info" }, options.destination ?? defaultDestination());

@@ -24,7 +24,7 @@ describe("loadModule", () => {
 		["no-default.js", /has no default export: write export default defineModule/],
 		["no-module.ts", /is not what defineModule\(\{ … \}\) of @plinth\/server\/module returns/],
 		["throws.js", /can't be imported: no music today/],
-	])("refuses %j and says why", async (file, message) => {
+	])("refuses %j with the reason", async (file, message) => {
 		const refused = loadModule(folder + file);
 		await expect(refused).rejects.toThrow(ModuleError);
 		await expect(refused).rejects.toThrow(message);

@@ -15,7 +15,7 @@ import { filesOf } from "../certificates.fixture.ts";
 import { startServer } from "../started-server.fixture.ts";
 
 describe("the audit", () => {
-	it("has a line for each write, with who, what and the result, and none for reads", async () => {
+	it("has a line for each write, with caller, target and result, and none for reads", async () => {
 		const audited: unknown[] = [];
 		const info = (fields: Readonly<Record<string, unknown>>) => {
 			if ("audit" in fields) {

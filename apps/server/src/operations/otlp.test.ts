@@ -72,7 +72,7 @@ describe("--otlp-endpoint", () => {
 		expect(hex(commit?.parentSpanId)).toBe(hex(write?.spanId));
 	});
 
-	it("does not keep the server from serving and stopping where nobody is there", async () => {
+	it("does not prevent the server from serving and stopping if there is no collector", async () => {
 		// Nobody listens on the port of discarded messages.
 		const server = startTracing("http://127.0.0.1:9");
 		const transport = createGrpcTransport({ baseUrl: await server.listening() });

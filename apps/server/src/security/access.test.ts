@@ -211,7 +211,7 @@ describe("a token", () => {
 });
 
 describe("a policy that is too narrow", () => {
-	it("denies each method alike whether what it is asked for exists or not", async () => {
+	it("denies each method in the same way whether its target exists or not", async () => {
 		const { server } = await startSecured(await createIssuer());
 		const client = clientOf(server);
 		await client.write({ resource: artist("miles") }, as("everything-token"));
@@ -320,7 +320,7 @@ describe("a policy that is too narrow", () => {
 });
 
 describe("a file that changes", () => {
-	it("ends watches of those who may do another thing now, and of nobody else", async () => {
+	it("ends watches of tokens whose rights have changed, and no others", async () => {
 		const issued = await createIssuer();
 		const { server, files } = await startSecured(issued);
 		const client = clientOf(server);
@@ -366,7 +366,7 @@ describe("a file that changes", () => {
 		expect(await outcome(client.list({ type, tenancy: {} }, as("reader-token")))).toBe("ok");
 	});
 
-	it("takes keys away from tokens that they signed, and ends their watches", async () => {
+	it("refuses tokens of removed keys, and ends their watches", async () => {
 		const issued = await createIssuer();
 		const { server, files } = await startSecured(issued);
 		const client = clientOf(server);

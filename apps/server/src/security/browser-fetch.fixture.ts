@@ -11,9 +11,8 @@ function listOf(headers: Headers, name: string): readonly string[] {
 }
 
 /**
- * The `fetch` that a page of an origin has, as far as CORS goes: it asks by a preflight first, fails as
- * `TypeError: Failed to fetch` where the server does not allow what it asks for, and shows a page only the
- * headers that it may see.
+ * `fetch` as a page of an origin has it, with the rules of CORS: it sends a preflight first, fails with
+ * `TypeError: Failed to fetch` if the server does not allow the request, and exposes only the allowed headers.
  */
 export function browserFetch(origin: string): typeof globalThis.fetch {
 	return async (input, init) => {

@@ -33,7 +33,7 @@ async function exists(server: Server, name: string): Promise<boolean> {
 }
 
 describe("a server whose own authorizer looks at no tokens", () => {
-	it("takes no write of a page that had its own name resolve to this machine", async () => {
+	it("refuses writes of a page whose own name resolves to this machine", async () => {
 		const authorizer = { ...insecureAllowAll };
 		const server = await startServer({ authorizer });
 		const headers = [json, "host: evil.example", "origin: http://evil.example"];
@@ -66,7 +66,7 @@ describe("a server without tokens", () => {
 	const write = (name: string, ...headers: readonly string[]) =>
 		rawHttp1(server.address, [`POST ${service}/Write HTTP/1.1`, json, ...headers], namespace(name));
 
-	it("takes no write of a page that had its own name resolve to this machine", async () => {
+	it("refuses writes of a page whose own name resolves to this machine", async () => {
 		const refused = await write("rebound", "host: evil.example", "origin: http://evil.example");
 		expect(refused.status).toBe(403);
 		expect(JSON.parse(refused.body)).toEqual({
@@ -77,7 +77,7 @@ describe("a server without tokens", () => {
 		expect(await exists(server, "rebound")).toBe(false);
 	});
 
-	it("takes no write of a page of another origin, with a simple request either", async () => {
+	it("refuses writes of a page of another origin, even as a simple request", async () => {
 		const host = `host: 127.0.0.1:${port}`;
 		const refused = await write("crossed", host, "origin: http://evil.example");
 		expect(refused.status).toBe(403);
@@ -178,7 +178,7 @@ describe("a server without tokens", () => {
 		}
 	});
 
-	it("refuses reads that another site embeds, and lets links to it be followed", async () => {
+	it("refuses reads that another site embeds, and allows links to be followed", async () => {
 		const get = [`GET /metrics HTTP/1.1`, "host: localhost", "sec-fetch-site: cross-site"];
 		const embedded = await rawHttp1(server.address, [...get, "sec-fetch-mode: no-cors"]);
 		expect(embedded.status).toBe(403);
@@ -322,7 +322,7 @@ describe("a server without tokens", () => {
 });
 
 describe("a server", () => {
-	it("that listens on a name accepts that name, and says how others get to be accepted", async () => {
+	it("that listens on a name accepts that name, and explains how to accept others", async () => {
 		const server = await startServer({
 			listen: { host: "0.0.0.0", port: 0 },
 			allowAnonymous: true,

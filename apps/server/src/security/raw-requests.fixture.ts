@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect as connectHttp2, type OutgoingHttpHeaders } from "node:http2";
 import { connect } from "node:net";
 
-/** What came back. */
+/** The response. */
 export interface RawResponse {
 	readonly status: number;
 	readonly headers: Readonly<Record<string, string>>;
@@ -36,7 +36,7 @@ export async function rawHttp1(
 	};
 }
 
-/** Sends an HTTP/2 request with these headers, pseudo-headers among them. */
+/** Sends an HTTP/2 request with these headers, including pseudo-headers. */
 export async function rawHttp2(
 	address: string,
 	headers: OutgoingHttpHeaders,

@@ -94,7 +94,7 @@ describe("a reference to what the caller may not read", () => {
 		expect(Object.keys(outcomes)).toHaveLength(27);
 	});
 
-	it("keeps nobody from deleting it", async () => {
+	it("does not prevent its deletion", async () => {
 		const { server } = await startSecured();
 		await outcome(clientAs(server, "alice").write({ resource: tour("t", "payroll") }));
 		expect(await outcome(clientAs(server, "keeper").delete({ id: payrollId }))).toBe("ok");
@@ -113,7 +113,7 @@ describe("a reference to what the caller may not read", () => {
 });
 
 describe("a reference to another namespace", () => {
-	it("takes operator:reference besides, also of a target that is not there", async () => {
+	it("requires operator:reference as well, even for a target that does not exist", async () => {
 		const { server } = await startSecured();
 		for (const name of ["payroll", "nobody"]) {
 			for (const [user, lacks] of Object.entries({

@@ -82,7 +82,7 @@ async function serialOf(port: number, ca: string): Promise<string> {
 }
 
 describe("a listener with TLS", () => {
-	it("serves all protocols to who trusts its authority", async () => {
+	it("serves all protocols to clients that trust its authority", async () => {
 		const { address, ca } = await startTls();
 		expect(address).toMatch(/^https:/);
 		for (const client of clientsOf(address, { ca: ca.cert })) {
@@ -91,7 +91,7 @@ describe("a listener with TLS", () => {
 		}
 	});
 
-	it("is not trusted by who knows another authority", async () => {
+	it("is not trusted by clients of another authority", async () => {
 		const { port } = await startTls();
 		const other = await createAuthority();
 		expect(await asked(port, { ca: other.cert })).toMatch(/CERT|ISSUER|SIGNATURE/);
@@ -153,7 +153,7 @@ describe("a listener with TLS", () => {
 		await events?.return?.();
 	});
 
-	it("keeps the certificate that it has where the new one does not fit its key", async () => {
+	it("keeps its certificate if the new one does not match its key", async () => {
 		const { port, ca, replace } = await startTls();
 		const before = await serialOf(port, ca.cert);
 		const [one, other] = [await ca.issue(), await ca.issue()];

@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { createServer } from "../server.ts";
 
 describe("the reports on controllers", () => {
-	it("are served to those who may read them, and to nobody else", async () => {
+	it("are served only to callers who may read them", async () => {
 		const authorizer = new PolicyAuthorizer();
 		authorizer.grant("operator", {
 			subject: "operator",

@@ -64,7 +64,7 @@ describe("the data directory", () => {
 		expect(await modeOf(directory)).toBe("700");
 	});
 
-	it("is left as it is where it has other uses too, which is warned of", async () => {
+	it("is left as it is, with a warning, if it has other uses", async () => {
 		const directory = join(folder, "home");
 		await mkdir(directory);
 		await writeFile(join(directory, "notes.txt"), "");
@@ -109,7 +109,7 @@ describe("the data directory", () => {
 		},
 	);
 
-	it("may be a link to a directory, or be made by several at once", async () => {
+	it("can be a link to a directory, or be created by several processes concurrently", async () => {
 		await mkdir(join(folder, "real"), { mode: 0o700 });
 		await symlink("real", join(folder, "link"));
 		expect(await warnings(join(folder, "link"))).toEqual([]);
@@ -122,7 +122,7 @@ describe("the data directory", () => {
 const isLinux = process.platform === "linux";
 
 describe.skipIf(!isLinux)("a server process whose data directory", () => {
-	it("is below /proc fails at once, and does not spin", async () => {
+	it("is below /proc fails immediately, and does not loop", async () => {
 		for (const directory of ["/proc/plinth", "/proc/plinth/data"]) {
 			const server = new ServerProcess("--listen", "127.0.0.1:0", "--data-dir", directory);
 			const { code, stderr } = await server.ended;

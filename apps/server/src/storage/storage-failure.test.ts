@@ -97,7 +97,7 @@ describeWith("strace")("a server whose disk fails to sync once", () => {
 		await again.resources.write({ resource: artist("later") });
 	});
 
-	it("is not ready, and where it was told to stay serves reads until it is stopped", async () => {
+	it("is not ready, and with --on-storage-failure stay serves reads until it is stopped", async () => {
 		const started = await start(
 			`${syncs}:error=EIO:when=30`,
 			...["10ms", "--on-storage-failure", "stay"],
@@ -131,7 +131,7 @@ describeWith("strace")("a server whose disk fails to sync once", () => {
 });
 
 describeWith("strace")("a server whose disk is full for a while", () => {
-	it("refuses writes, says so once, stays ready, and writes again when there is room", async () => {
+	it("refuses writes, logs it once, stays ready, and accepts writes again when there is space", async () => {
 		const started = await start("pwrite64:error=ENOSPC:when=120..130");
 		const { server, address, resources } = started;
 		const { refusal } = await writeUntilRefused(started);

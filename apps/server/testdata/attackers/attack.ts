@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 
-/** Whom the attackers attack, and with what. */
+/** The target of the attackers. */
 export interface Target {
-	/** As `http://127.0.0.1:7575`. */
+	/** Such as `http://127.0.0.1:7575`. */
 	readonly address: string;
 	/** The token of a subject that has all rights in one namespace, and none elsewhere. */
 	readonly token: string;
@@ -14,10 +14,10 @@ export interface Target {
 	readonly end: AbortSignal;
 }
 
-/** What came of an attack: how often what happened. */
+/** The result of an attack: the number of occurrences per event. */
 export type Tally = Map<string, number>;
 
-/** One kind of attack. It goes on until the target's signal aborts, and must not throw. */
+/** One kind of attack. It continues until the target's signal aborts, and must not throw. */
 export type Attack = (target: Target, tally: Tally) => Promise<void>;
 
 /** Counts one occurrence. */

@@ -8,7 +8,7 @@ import { begin, closed, enveloped, http1, paths, session, socket, unary } from "
 const type = { group: "music", groupVersion: "v1", kind: "Artist" };
 const megabyte = "x".repeat(4_000);
 
-/** A write of a resource of almost a megabyte, and another content each time. */
+/** A write of a resource of almost a megabyte, with different contents each time. */
 function largeWrite(namespace: string, name: string): string {
 	return JSON.stringify({
 		resource: {
@@ -257,7 +257,7 @@ export const attacks: Readonly<Record<string, Attack>> = {
 		});
 	},
 
-	/** Calls with tokens that are no good. */
+	/** Calls with invalid tokens. */
 	async guessedTokens(target, tally) {
 		await repeat(8, 5, target.end, async () => {
 			const response = await fetch(`${target.address}${paths.list}`, {

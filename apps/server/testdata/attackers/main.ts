@@ -4,7 +4,7 @@ import { parseArgs } from "node:util";
 import type { Tally } from "./attack.ts";
 import { attacks } from "./attacks.ts";
 
-/** What attacks get to notice that they are over. */
+/** How long attacks have to notice that they are over. */
 const graceSeconds = 5;
 
 const { values: flags } = parseArgs({

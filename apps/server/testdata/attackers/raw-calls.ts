@@ -20,7 +20,7 @@ export function enveloped(message: Uint8Array): Buffer {
 	return Buffer.concat([envelope, message]);
 }
 
-/** A connection of HTTP/2, or `undefined` where the server took none. */
+/** An HTTP/2 connection, or `undefined` if the server did not accept it. */
 export async function session(target: Target): Promise<ClientHttp2Session | undefined> {
 	const opened = connect(target.address, { maxSessionMemory: 1_000 });
 	opened.on("error", () => {});
@@ -32,7 +32,7 @@ export async function session(target: Target): Promise<ClientHttp2Session | unde
 	return ready ? opened : undefined;
 }
 
-/** Begins a call. Nobody reads what comes back unless the caller does. */
+/** Starts a call. The caller has to read the response. */
 export function begin(
 	from: ClientHttp2Session,
 	path: string,
@@ -43,7 +43,7 @@ export function begin(
 	return stream;
 }
 
-/** A unary call in JSON over HTTP/2; resolves to its status, 0 where the stream was reset. */
+/** A unary call in JSON over HTTP/2; resolves to its status, or 0 if the stream was reset. */
 export async function unary(
 	from: ClientHttp2Session,
 	path: string,

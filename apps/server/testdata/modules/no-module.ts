@@ -1,4 +1,4 @@
-/** Looks like a module, but was not made by `defineModule`. */
+/** Looks like a module, but was not created by `defineModule`. */
 const lookalike = { name: "music", types: [] };
 
 // biome-ignore lint/style/noDefaultExport: the test is about the default export.

@@ -37,7 +37,7 @@ describe("a Host header", () => {
 		expect(parseHost(value)).toBeUndefined();
 	});
 
-	it("stands for this machine where it is localhost, or below it", () => {
+	it("means this machine if it is localhost, or below it", () => {
 		expect(["localhost", "app.localhost"].map(isLoopbackName)).toEqual([true, true]);
 		expect(["localhost.example", "notlocalhost", "127.0.0.1.nip.io"].some(isLoopbackName)).toBe(
 			false,

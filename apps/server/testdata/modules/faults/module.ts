@@ -6,7 +6,7 @@ import { Worker } from "node:worker_threads";
 import { defineModule } from "../../../src/module/index.ts";
 import { JukeboxService } from "../../gen/music/v1/music_pb.ts";
 
-/** What `play` does by the song: each leaves a fault behind that nobody handles. */
+/** The effects of `play`, by song: each causes an unhandled fault. */
 const faults: Readonly<Record<string, () => void>> = {
 	rejection: () => {
 		void Promise.reject(new Error("nobody handles this rejection"));
@@ -24,14 +24,14 @@ const faults: Readonly<Record<string, () => void>> = {
 			void Promise.reject(new Error(`fault number ${index}`));
 		}
 	},
-	/** From now on a stop never ends, and each part of it fails besides. */
+	/** From now on, a stop never ends, and each of its parts fails. */
 	"endless stop": () => {
 		AsyncDisposableStack.prototype.disposeAsync = () => {
 			void Promise.reject(new Error("a second fault"));
 			return new Promise(() => {});
 		};
 	},
-	/** A thread that waits for a pipe which nobody writes to, as for a disk that is gone. */
+	/** A thread that waits for a pipe without a writer, as it would for a failed disk. */
 	"stuck thread": () => {
 		const pipe = join(mkdtempSync(join(tmpdir(), "plinth-pipe-")), "pipe");
 		execFileSync("mkfifo", [pipe]);
@@ -43,7 +43,7 @@ const faults: Readonly<Record<string, () => void>> = {
 	},
 };
 
-/** A jukebox that does damage. */
+/** A jukebox that causes faults. */
 export default defineModule({
 	name: "faults",
 	services: (router) => {

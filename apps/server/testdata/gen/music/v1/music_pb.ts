@@ -99,7 +99,7 @@ export const HumResponseSchema: GenMessage<HumResponse> = /*@__PURE__*/
  */
 export const JukeboxService: GenService<{
   /**
-   * Play answers once the test lets it.
+   * Play returns once the test allows it.
    *
    * @generated from rpc music.v1.JukeboxService.Play
    */
