@@ -1,7 +1,7 @@
 /**
- * A cascade of many resources over two regions, and what it does to others meanwhile:
- * `node --expose-gc bench/cascade.bench.ts [resources]`. Prints the latency of writes of others before
- * and during the cascade, how long it takes, and the heap before and after.
+ * A cascade of many resources over two regions, and its effect on other clients:
+ * `node --expose-gc bench/cascade.bench.ts [resources]`. Prints the latency of writes of another client
+ * before and during the cascade, the duration, and the heap size before and after.
  */
 import { create } from "@bufbuild/protobuf";
 import { idOf, referenceTo, resourceOf } from "@plinth/resource";
@@ -10,8 +10,8 @@ import { Thing, ThingSchema } from "../testdata/types.ts";
 import { type BenchServer, twoRegions } from "./servers.ts";
 
 const resources = Number(process.argv[2] ?? 100_000);
-const batchSize = 32;
-/** How many resources the others write to; they stay. */
+const concurrency = 32;
+/** The number of resources that the other client writes, which stay. */
 const others = 1_000;
 
 const thing = (name: string, region?: string) => {
@@ -27,10 +27,10 @@ async function writeAll(server: BenchServer, count: number, region?: string): Pr
 			await server.client.write({ resource: thing(`part-${i}`, region) });
 		}
 	};
-	await Promise.all(Array.from({ length: batchSize }, writer));
+	await Promise.all(Array.from({ length: concurrency }, writer));
 }
 
-/** Writes by another user, until stopped; answers their latencies in milliseconds. */
+/** Writes of another client until stopped. `stop` returns their latencies in milliseconds. */
 function otherTraffic(server: BenchServer): { stop(): Promise<readonly number[]> } {
 	let stopped = false;
 	const latencies: number[] = [];
@@ -63,7 +63,7 @@ function heapMiB(): number {
 // Plinth's timers do not keep a process alive.
 const alive = setInterval(() => {}, 1_000);
 const { first, second } = await twoRegions();
-// The first round fills what is bounded: event logs, pools. The second shows whether anything stays.
+// The first round fills bounded structures (event logs, pools). The second one shows whether anything leaks.
 for (const round of [1, 2]) {
 	const heapBefore = heapMiB();
 	await first.client.write({ resource: thing("root") });
@@ -73,7 +73,7 @@ for (const round of [1, 2]) {
 	await sleep(systemClock, 5_000);
 	const before = await quiet.stop();
 
-	const busy = otherTraffic(first);
+	const concurrent = otherTraffic(first);
 	const start = performance.now();
 	await first.client.delete({ id: idOf(Thing, "root") });
 	for (;;) {
@@ -86,7 +86,7 @@ for (const round of [1, 2]) {
 		await sleep(systemClock, resources > 20_000 ? 5_000 : 500);
 	}
 	const seconds = (performance.now() - start) / 1000;
-	const during = await busy.stop();
+	const during = await concurrent.stop();
 	console.table([
 		{ writes: "before", p50: at(before, 0.5), p99: at(before, 0.99), max: at(before, 1) },
 		{

@@ -1,6 +1,6 @@
 /**
- * What the constraints cost writes and deletions, through the in-process client over the storage in
- * memory, against the same without constraints: `node bench/commit.bench.ts`.
+ * The cost of constraints for writes and deletions, through the in-process client over the in-memory storage,
+ * compared with the same storage without constraints: `node bench/commit.bench.ts`.
  */
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { Resource } from "@plinth/proto";
@@ -18,7 +18,7 @@ interface Servers {
 
 interface Case {
 	readonly name: string;
-	/** Answers what is to be timed, for the i-th resource. */
+	/** Returns the function to measure, for the i-th resource. */
 	prepare(servers: Servers): Promise<(i: number) => Promise<unknown>>;
 	readonly count?: number;
 }
@@ -83,7 +83,7 @@ const cases: readonly Case[] = [
 						await write(alpha, thing(`user-${target}-${i}`, { likes: like }));
 					}
 				}
-				// They reference it with UNSET: the deletion begins, and they are cleared afterwards.
+				// The references are UNSET: the deletion starts, and they are cleared afterwards.
 				return (i) => remove(alpha, Thing, `target-${i}`);
 			},
 		}),

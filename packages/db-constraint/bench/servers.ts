@@ -21,7 +21,7 @@ import {
 import { NodeLoop } from "../src/node-loop.fixture.ts";
 import { Thing, Widget } from "../testdata/types.ts";
 
-/** A resource service in process, over a storage with or without constraints. */
+/** An in-process resource service over a storage with or without constraints. */
 export interface BenchServer extends AsyncDisposable {
 	readonly client: Client<typeof ResourceService>;
 	/** How many resources of a type are stored. */
@@ -125,7 +125,7 @@ async function deploy(...specs: readonly [Spec, Spec]): Promise<[BenchServer, Be
 	const start = async (spec: Spec): Promise<BenchServer> => {
 		const { service, type } = spec;
 		const self = infoOf(spec);
-		// Short logs fill soon: what grows after that is no log.
+		// Short logs fill quickly, so that later growth of the heap is not due to logs.
 		const backend = createMemoryBackend({ limits: { logEvents: 2_000 } });
 		await ensureDefaultTenancy(backend, systemRuntime);
 		const constraints = createConstraints({

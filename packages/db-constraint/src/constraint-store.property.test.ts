@@ -18,7 +18,7 @@ import { SoleDeployment } from "./sole-deployment.fixture.ts";
 const numRuns = 150;
 const quick = { requeryMs: 20, pauseMs: 5, resolveRetryMs: 50 };
 
-/** Does a step, and answers whether it was allowed. */
+/** Takes a step. Returns whether it was allowed. */
 async function attempt(sole: SoleDeployment, step: DrawnStep): Promise<boolean> {
 	try {
 		switch (step.kind) {
@@ -60,7 +60,7 @@ async function inMemory(seed: number, schema: DrawnSchema, isDelayed: boolean) {
 	return { runtime, sole };
 }
 
-/** What is not as it should be once nothing happens any more. */
+/** Inconsistencies after everything has settled. */
 async function problems(runtime: SeededRuntime, sole: SoleDeployment) {
 	const { scheduler } = runtime;
 	return {
@@ -71,8 +71,8 @@ async function problems(runtime: SeededRuntime, sole: SoleDeployment) {
 
 const settled = { dangling: [], orphans: [] };
 
-describe("the constraint store, on drawn schemas", () => {
-	it("does step by step what the naive model does", async () => {
+describe("the constraint store with generated schemas", () => {
+	it("behaves like the naive model, step by step", async () => {
 		const work = fc.tuple(fc.integer(), drawnWork(25));
 		const property = fc.asyncProperty(work, async ([seed, { schema, steps }]) => {
 			const { runtime, sole } = await inMemory(seed, schema, false);
@@ -91,7 +91,7 @@ describe("the constraint store, on drawn schemas", () => {
 		await fc.assert(property, { numRuns });
 	});
 
-	it("lets nothing dangle, whatever callers do at the same time", async () => {
+	it("leaves no dangling references with concurrent callers", async () => {
 		const work = fc.tuple(fc.integer(), drawnWork(40));
 		const property = fc.asyncProperty(work, async ([seed, { schema, steps }]) => {
 			const { runtime, sole } = await inMemory(seed, schema, true);
@@ -109,17 +109,17 @@ describe("the constraint store, on drawn schemas", () => {
 			const now = await runtime.scheduler.run(sole.model());
 			const survivors = now.describe();
 			now.settle();
-			expect(survivors, "nothing more follows from what is there").toEqual(now.describe());
-			const mayGo = deletable(steps);
-			const lost = [...written].filter((key) => !mayGo.has(key) && !now.resources.has(key));
-			expect(lost, "deleted, and nobody asked for it").toEqual([]);
+			expect(survivors, "everything has settled").toEqual(now.describe());
+			const deleted = deletable(steps);
+			const lost = [...written].filter((key) => !deleted.has(key) && !now.resources.has(key));
+			expect(lost, "deleted without a request").toEqual([]);
 			expect(sole.failures).toEqual([]);
 			sole.stop();
 		});
 		await fc.assert(property, { numRuns });
 	});
 
-	it("does what the naive model does on a sqlite file, too", async () => {
+	it("behaves like the naive model on a sqlite file", async () => {
 		const folder = await mkdtemp(join(tmpdir(), "plinth-references-"));
 		try {
 			let files = 0;
@@ -134,7 +134,7 @@ describe("the constraint store, on drawn schemas", () => {
 	});
 });
 
-/** What somebody has asked to delete, and what may ever have cascaded from it. */
+/** The resources that a step deletes, and all that may cascade from them. */
 function deletable(steps: readonly DrawnStep[]): ReadonlySet<string> {
 	const keys = new Set(steps.filter(({ kind }) => kind === "delete").map(({ key }) => key));
 	for (let before = -1; before !== keys.size; ) {

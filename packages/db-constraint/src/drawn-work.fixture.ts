@@ -3,7 +3,7 @@ import fc from "fast-check";
 import type { ModelReference } from "./naive-model.fixture.ts";
 import type { DrawnSchema } from "./random-schema.fixture.ts";
 
-/** Something that a caller does. */
+/** A step of a caller. */
 export type DrawnStep =
 	| {
 			readonly kind: "write";
@@ -14,7 +14,7 @@ export type DrawnStep =
 	| { readonly kind: "delete"; readonly key: string }
 	| { readonly kind: "release"; readonly key: string };
 
-/** A schema, and what callers do with it. */
+/** A schema, and the steps of callers. */
 export interface DrawnWork {
 	readonly schema: DrawnSchema;
 	readonly steps: readonly DrawnStep[];
@@ -60,8 +60,8 @@ function steps(schema: DrawnSchema, count: number): fc.Arbitrary<readonly DrawnS
 	return fc.array(step, { minLength: 1, maxLength: count, size: "max" });
 }
 
-/** Everything is there at first, and references nothing. */
-function beginning(schema: DrawnSchema): readonly DrawnStep[] {
+/** Creates all resources without references. */
+function initialSteps(schema: DrawnSchema): readonly DrawnStep[] {
 	return schema.flatMap((_, at) =>
 		names.map(
 			(name): DrawnStep => ({
@@ -74,12 +74,12 @@ function beginning(schema: DrawnSchema): readonly DrawnStep[] {
 	);
 }
 
-/** Schemas of one to three types, trees and cycles alike, and steps on a few resources of each. */
+/** Schemas of one to three types, with trees and cycles, and steps on a few resources of each. */
 export function drawnWork(count: number): fc.Arbitrary<DrawnWork> {
 	return fc
 		.integer({ min: 1, max: 3 })
 		.chain(schemas)
 		.chain((schema) =>
-			steps(schema, count).map((all) => ({ schema, steps: [...beginning(schema), ...all] })),
+			steps(schema, count).map((all) => ({ schema, steps: [...initialSteps(schema), ...all] })),
 		);
 }

@@ -46,7 +46,7 @@ describe("references between deployments", () => {
 		expect(await alpha1.read(a)).toBeUndefined();
 	});
 
-	it("refuses a reference to what is not there, to a region without deployment, and to one that is down", async () => {
+	it("refuses a reference to a missing target, to a region without deployment, and to an unreachable one", async () => {
 		const { lab, alpha1, beta1 } = await twoServices();
 		await expect(lab.run(beta1.write(widget("w", { needs: to("x") })))).rejects.toThrow(
 			"needs (alpha.Thing default/default/x (r1)): alpha.Thing default/default/x (r1) does not exist",
@@ -80,7 +80,7 @@ describe("references between deployments", () => {
 		}
 	});
 
-	it("does not delete what a region that is down may reference, and says which", async () => {
+	it("refuses to delete a resource that an unreachable region may reference, and names the region", async () => {
 		const { lab, alpha1, beta1 } = await twoServices();
 		const a = alpha1.id(Thing, "a");
 		await lab.run(alpha1.write(thing("a")));
@@ -98,7 +98,7 @@ describe("references between deployments", () => {
 		expect((await beta1.read(beta1.id(Widget, "w")))?.data).toEqual(widget("w").data);
 	});
 
-	it("drops a tentative source whose writer died, after asking", async () => {
+	it("drops a tentative source whose writer crashed, after a query", async () => {
 		const { lab, alpha1, beta1 } = await twoServices();
 		const a = alpha1.id(Thing, "a");
 		await lab.run(alpha1.write(thing("a")));

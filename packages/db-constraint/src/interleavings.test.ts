@@ -7,16 +7,16 @@ import { Lab } from "./lab.fixture.ts";
 import { referencesFinalizer } from "./shadow.ts";
 import { hooked, oneDeployment, thing, to, twoDeployments, widget } from "./things.fixture.ts";
 
-describe("writes and deletions at the same time", () => {
-	it("does not reference an incarnation that is gone", async () => {
+describe("concurrent writes and deletions", () => {
+	it("never reference a deleted incarnation", async () => {
 		let hook: (() => Promise<void>) | undefined;
 		const { lab, alpha, id } = await oneDeployment({}, (backend) =>
 			decorateBackend(backend, {
-				async read(asked, options) {
+				async read(requested, options) {
 					try {
-						return await backend.read(asked, options);
+						return await backend.read(requested, options);
 					} finally {
-						if (asked.name === "a" && hook !== undefined) {
+						if (requested.name === "a" && hook !== undefined) {
 							const run = hook;
 							hook = undefined;
 							await run();
@@ -36,7 +36,7 @@ describe("writes and deletions at the same time", () => {
 		expect((await alpha.shadow(id("user")))?.outgoing[0]?.targetUid).toBe(uid);
 	});
 
-	it("does not disturb, by confirmations, a deletion that asks", async () => {
+	it("do not fail the check of a deletion by confirmations", async () => {
 		const confirming = Promise.withResolvers<void>();
 		let asked = false;
 		const lab: Lab = new Lab(
@@ -69,7 +69,7 @@ describe("writes and deletions at the same time", () => {
 		expect(await beta1.read(beta1.id(Widget, "w"))).toBeUndefined();
 	});
 
-	it("goes on with writes without new references while a deletion asks", async () => {
+	it("allow writes without new references while a deletion is checked", async () => {
 		let during: (() => Promise<unknown>) | undefined;
 		const outcomes: unknown[] = [];
 		const { lab, alpha, beta } = await twoDeployments(
@@ -90,7 +90,7 @@ describe("writes and deletions at the same time", () => {
 		expect(outcomes).toMatchObject([{ id: { name: "a" } }]);
 	});
 
-	it("takes many writers that reference one target at once", async () => {
+	it("allow many writers that reference one target", async () => {
 		const { lab, alpha, beta } = await twoDeployments();
 		await lab.run(alpha.write(thing("a")));
 		const writes = Array.from({ length: 100 }, (_, i) =>
@@ -101,7 +101,7 @@ describe("writes and deletions at the same time", () => {
 		expect(failed).toEqual([]);
 	});
 
-	it("changes nothing and establishes nothing in dry runs", async () => {
+	it("change and establish nothing in dry runs", async () => {
 		const calls: string[] = [];
 		const { lab, alpha, beta } = await twoDeployments(
 			hooked(async (method) => {
@@ -127,7 +127,7 @@ describe("writes and deletions at the same time", () => {
 		const a = await alpha.read(alpha.id(Thing, "a"));
 		const id = a?.id;
 		if (a === undefined || id === undefined) {
-			throw new Error("there is no target");
+			throw new Error("the target does not exist");
 		}
 		expect(calls).toEqual([]);
 		await lab.run(
@@ -140,7 +140,7 @@ describe("writes and deletions at the same time", () => {
 		expect(await versions()).toEqual(before);
 	});
 
-	it("references many foreign targets at once", async () => {
+	it("establish many foreign targets in one commit", async () => {
 		const { lab, alpha, beta } = await twoDeployments();
 		const names = Array.from({ length: 80 }, (_, i) => `t-${i}`);
 		for (const name of names) {
@@ -150,7 +150,7 @@ describe("writes and deletions at the same time", () => {
 		expect((await beta.shadow(beta.id(Widget, "w")))?.outgoing).toHaveLength(80);
 	});
 
-	it("does nothing for the deletion of another incarnation, as a storage alone would", async () => {
+	it("ignore the deletion of another incarnation, like a storage", async () => {
 		const { lab, alpha, id } = await oneDeployment();
 		const { version } = await lab.run(alpha.write(thing("a")));
 		const other = { ...id("a"), uid: "another" };
@@ -159,7 +159,7 @@ describe("writes and deletions at the same time", () => {
 		expect(await alpha.read(id("a"))).toBeDefined();
 	});
 
-	it("keeps a resource that somebody may reference when its last finalizer is removed", async () => {
+	it("keep a resource that may be referenced when its last finalizer is removed", async () => {
 		const { lab, alpha, beta } = await twoDeployments();
 		const a = alpha.id(Thing, "a");
 		await lab.run(alpha.write(thing("a"), "mine"));
@@ -172,7 +172,7 @@ describe("writes and deletions at the same time", () => {
 		beta.crash();
 		const stored = await alpha.read(a);
 		if (stored === undefined) {
-			throw new Error("it is gone");
+			throw new Error("the resource does not exist");
 		}
 		await lab.run(alpha.store.commit(deletionWithTombstone(lab.runtime, stored)));
 		expect((await alpha.read(a))?.metadata).toMatchObject({ finalizers: referencesFinalizer });

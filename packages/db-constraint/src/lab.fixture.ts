@@ -35,16 +35,16 @@ export interface LabSpec {
 	readonly foreignTypes?: readonly ResourceType[];
 }
 
-/** Wraps what goes from one deployment to another. */
+/** Decorates the transport from one deployment to another. */
 export type TransportDecorator = (transport: Transport, from: string, to: string) => Transport;
 
 /** Several deployments in one process, on a seeded scheduler and a fake clock. */
 export class Lab {
 	readonly runtime: SeededRuntime;
 	readonly deployments = new Map<string, LabDeployment>();
-	/** The uids of deployments that were deleted for good. */
+	/** The uids of deleted deployments. */
 	readonly deleted = new Set<string>();
-	/** Told when what deployments know of each other changes. */
+	/** Called when the known deployments change. */
 	readonly listeners = new Set<() => void>();
 	readonly #decorateTransport: TransportDecorator;
 	readonly #limits: Partial<ConstraintLimits>;
@@ -72,10 +72,7 @@ export class Lab {
 		return deployment;
 	}
 
-	/**
-	 * Puts a deployment in the place of one, as its successor: with a storage that has only those
-	 * resources, as they were stored.
-	 */
+	/** Replaces a deployment by a successor, whose storage has only the given resources, as they were stored. */
 	async succeed(before: LabDeployment, resources: readonly Resource[]): Promise<LabDeployment> {
 		before.crash();
 		const backend = createMemoryBackend({ runtime: this.runtime });
@@ -101,7 +98,7 @@ export class Lab {
 		return this.runtime.scheduler.run(promise);
 	}
 
-	/** A deployment is deleted for good: it is gone, and a record of that stays. */
+	/** Deletes a deployment. A permanent record stays. */
 	retire(deployment: LabDeployment): void {
 		deployment.crash();
 		this.deployments.delete(deployment.spec.name);
@@ -111,7 +108,7 @@ export class Lab {
 		}
 	}
 
-	/** A deployment announces another version. */
+	/** Announces another version of a deployment. */
 	announce(deployment: LabDeployment, version: string): void {
 		Object.assign(deployment.info, { version });
 		for (const listener of this.listeners) {
@@ -119,7 +116,7 @@ export class Lab {
 		}
 	}
 
-	/** Lets time pass. */
+	/** Advances the clock. */
 	async pass(ms: number): Promise<void> {
 		await this.runtime.scheduler.advance(ms);
 	}
@@ -143,7 +140,7 @@ export class Lab {
 		return keyOf(id, deployment.info.region);
 	}
 
-	/** The way from one deployment to another, by uid; undefined where it is not there. */
+	/** The transport from one deployment to another, by uid; undefined if it is down. */
 	transport(from: string, uid: string): Transport | undefined {
 		for (const to of this.deployments.values()) {
 			if (to.info.uid === uid && to.running) {
@@ -162,14 +159,14 @@ interface Running {
 	readonly ended: Promise<unknown>;
 }
 
-/** One deployment: a storage that stays, and a server that comes and goes. */
+/** A deployment: a storage that persists, and a server that starts and crashes. */
 export class LabDeployment {
 	readonly lab: Lab;
 	readonly spec: LabSpec;
 	readonly info: DeploymentInfo;
 	readonly backend: StorageBackend;
 	readonly failures: unknown[] = [];
-	/** Decides on callers of other deployments, from the next start on; all are accepted where it is absent. */
+	/** Decides on callers of other deployments, from the next start on; all are accepted if it is absent. */
 	callers: CallerAuthenticator | undefined;
 	readonly #limits: Partial<ConstraintLimits>;
 	running: Running | undefined;
@@ -188,7 +185,7 @@ export class LabDeployment {
 		this.info = { uid, name, service, region, version: "v1", disabled: false, predecessorUid: "" };
 	}
 
-	/** What runs now. */
+	/** The running server. */
 	get current(): Running {
 		if (this.running === undefined) {
 			throw new Error(`${this.spec.name} is down`);
@@ -196,7 +193,7 @@ export class LabDeployment {
 		return this.running;
 	}
 
-	/** The storage as a server with another schema would see it. */
+	/** The decorated storage of a server with another schema. */
 	withDescriptor(descriptor: ServiceDescriptor): StorageBackend {
 		const { context, holderQuery } = this.current.constraints;
 		return createConstraintStore({ ...context, descriptor }, holderQuery);
@@ -246,7 +243,7 @@ export class LabDeployment {
 		}
 	}
 
-	/** Ends at once, whatever is under way. */
+	/** Stops abruptly, whatever is in progress. */
 	crash(): void {
 		this.running?.loop.stop();
 		this.running?.stop.abort(new Error("crashed"));
@@ -266,7 +263,7 @@ export class LabDeployment {
 		return idOf(type, name);
 	}
 
-	/** Stores a resource over what there is. */
+	/** Creates or replaces a resource. */
 	async write(
 		resource: Resource,
 		finalizers = "",
@@ -300,7 +297,7 @@ export class LabDeployment {
 		}
 	}
 
-	/** What is stored. */
+	/** The stored resource. */
 	read(id: ID): Promise<Resource | undefined> {
 		return lookup(this.backend, id);
 	}

@@ -18,7 +18,7 @@ async function oneDeployment() {
 }
 
 describe("references within a deployment", () => {
-	it("refuses a reference to what is not there, naming field and target", async () => {
+	it("refuses a reference to a missing target, and names field and target", async () => {
 		const { lab, alpha } = await oneDeployment();
 		const write = lab.run(alpha.write(thing("a", { needs: to("nobody") })));
 		await expect(write).rejects.toThrow(
@@ -28,7 +28,7 @@ describe("references within a deployment", () => {
 		expect(Code.FailedPrecondition).toBe(9);
 	});
 
-	it("refuses to delete what is referenced with BLOCK, and leaves nothing behind", async () => {
+	it("refuses to delete a resource that is referenced with BLOCK, and leaves no records behind", async () => {
 		const { lab, alpha, id } = await oneDeployment();
 		await lab.run(alpha.write(thing("target")));
 		await lab.run(alpha.write(thing("user", { needs: to("target") })));
@@ -43,7 +43,7 @@ describe("references within a deployment", () => {
 		expect(await alpha.shadow(id("target"))).toBeUndefined();
 	});
 
-	it("keeps its records outside of namespaces and partitions: they hold none up", async () => {
+	it("keeps its records outside of namespaces and partitions, whose deletion they must not block", async () => {
 		const { lab, alpha } = await oneDeployment();
 		await lab.run(alpha.write(thing("target")));
 		await lab.run(alpha.write(thing("user", { needs: to("target") })));
@@ -56,7 +56,7 @@ describe("references within a deployment", () => {
 		});
 	});
 
-	it("deletes what references with CASCADE", async () => {
+	it("deletes resources that reference the target with CASCADE", async () => {
 		const { lab, alpha, id } = await oneDeployment();
 		await lab.run(alpha.write(thing("a")));
 		await lab.run(alpha.write(thing("b", { belongsTo: to("a") })));
@@ -70,7 +70,7 @@ describe("references within a deployment", () => {
 		expect(alpha.failures).toEqual([]);
 	});
 
-	it("clears what references with UNSET, wherever the field is", async () => {
+	it("clears UNSET references in any kind of field", async () => {
 		const { lab, alpha, id } = await oneDeployment();
 		await lab.run(alpha.write(thing("a")));
 		await lab.run(alpha.write(thing("other")));

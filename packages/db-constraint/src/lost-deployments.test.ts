@@ -21,8 +21,8 @@ async function twoServices() {
 	return { lab, alpha, beta, w: beta.id(Widget, "w"), to, uid: a.id?.uid ?? "" };
 }
 
-describe("references to a deployment that was deleted for good", () => {
-	it("are cleared where that is their rule", async () => {
+describe("references to a deleted deployment", () => {
+	it("are cleared if their rule is UNSET", async () => {
 		const { lab, alpha, beta, w, to } = await twoServices();
 		await lab.run(beta.write(make(Widget, "w", create(WidgetSchema, { likes: [to], note: "n" }))));
 		await lab.pass(5_000);
@@ -33,7 +33,7 @@ describe("references to a deployment that was deleted for good", () => {
 		expect((await beta.shadow(w))?.outgoing ?? []).toEqual([]);
 	});
 
-	it("are reported and left where they block or cascade", async () => {
+	it("are reported and kept if their rule is BLOCK or CASCADE", async () => {
 		const { lab, alpha, beta, w, to } = await twoServices();
 		await lab.run(beta.write(make(Widget, "w", create(WidgetSchema, { belongsTo: to }))));
 		await lab.pass(5_000);
@@ -50,7 +50,7 @@ describe("references to a deployment that was deleted for good", () => {
 		expect(await beta.read(w)).toBeUndefined();
 	});
 
-	it("stay as they are while a deployment is only absent", async () => {
+	it("are kept while a deployment is only absent", async () => {
 		const { lab, alpha, beta, w, to } = await twoServices();
 		await lab.run(beta.write(make(Widget, "w", create(WidgetSchema, { likes: [to] }))));
 		await lab.pass(5_000);
@@ -61,7 +61,7 @@ describe("references to a deployment that was deleted for good", () => {
 		expect(await beta.read(w)).toEqual(before);
 	});
 
-	it("take resources along that it owned", async () => {
+	it("are followed by the deletion of its ownees", async () => {
 		const { lab, alpha, beta, w, to, uid } = await twoServices();
 		const widget = make(Widget, "w", create(WidgetSchema));
 		const { section: _, $typeName: __, ...owner } = to;

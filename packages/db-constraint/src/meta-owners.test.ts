@@ -46,7 +46,7 @@ function owned(...owners: readonly Ownership[]) {
 	return resource;
 }
 
-/** Changes a shadow as other code might have. */
+/** Changes a shadow as another version of the code might have. */
 function changeShadow(
 	{ lab, beta }: Awaited<ReturnType<typeof twoServices>>,
 	id: ID,
@@ -72,7 +72,7 @@ describe("owners in other deployments", () => {
 		expect(await read(alpha, a)).toBeUndefined();
 	});
 
-	it("removes a reference to an owner that is not there, only after a grace period, and the resource with the last one", async () => {
+	it("removes a reference to a missing owner only after a grace period, and the resource with the last one", async () => {
 		const { lab, beta, a, w } = await twoServices();
 		await lab.run(beta.write(owned({ owner: a, uid: "01JDXXXXXXXXXXXXXXXXXXXXXX" })));
 		await lab.pass(20_000);
@@ -120,7 +120,7 @@ describe("owners in other deployments", () => {
 		expect((await beta.shadow(w))?.metaOwners).toMatchObject([{ valid: true, version: "v2" }]);
 	});
 
-	it("takes nothing from an owner's deployment that can't be reached", async () => {
+	it("changes nothing while an owner's deployment is unreachable", async () => {
 		const { lab, alpha, beta, a, w } = await twoServices();
 		alpha.crash();
 		await lab.run(beta.write(owned({ owner: a, uid: "01JDXXXXXXXXXXXXXXXXXXXXXX" })));
@@ -128,7 +128,7 @@ describe("owners in other deployments", () => {
 		expect(await read(beta, w)).toBeDefined();
 	});
 
-	it("refuses an owner without a uid: it names no incarnation", async () => {
+	it("refuses an owner without a uid, which names no incarnation", async () => {
 		const { lab, beta, a, w } = await twoServices();
 		await expect(lab.run(beta.write(owned({ owner: a, uid: "" })))).rejects.toThrow(
 			"uid is required",
@@ -136,7 +136,7 @@ describe("owners in other deployments", () => {
 		expect(await read(beta, w)).toBeUndefined();
 	});
 
-	it("lets go of an owner that several references name, and of each", async () => {
+	it("removes all references to a lost owner that several references name", async () => {
 		const { lab, beta, a, w } = await twoServices();
 		const gone = { owner: a, uid: "01JDXXXXXXXXXXXXXXXXXXXXXX" };
 		await lab.run(beta.write(owned(gone, { ...gone, requiresOwnerReference: true })));
@@ -145,7 +145,7 @@ describe("owners in other deployments", () => {
 		expect(await read(beta, w)).toBeUndefined();
 	});
 
-	it("keeps a resource of whose references to one owner any lets it live on", async () => {
+	it("keeps a resource if any of its references to a lost owner allows it to outlive the owner", async () => {
 		const { lab, beta, a, w } = await twoServices();
 		const gone = { owner: a, uid: "01JDXXXXXXXXXXXXXXXXXXXXXX" };
 		await lab.run(beta.write(owned(gone, { ...gone, unsetOnDelete: true })));
@@ -153,7 +153,7 @@ describe("owners in other deployments", () => {
 		expect((await read(beta, w))?.ownerReferences).toEqual([]);
 	});
 
-	it("asks once about an owner that an older shadow records twice", async () => {
+	it("checks an owner once that an older shadow records twice", async () => {
 		const both = await twoServices();
 		const { lab, beta, a, w } = both;
 		await lab.run(beta.write(owned({ owner: a, uid: "01JDXXXXXXXXXXXXXXXXXXXXXX" })));
@@ -165,7 +165,7 @@ describe("owners in other deployments", () => {
 		expect(await read(beta, w)).toBeUndefined();
 	});
 
-	it("takes writes of a resource that older code has stored with an owner without a uid", async () => {
+	it("accepts writes of a resource that older code has stored with an owner without a uid", async () => {
 		const both = await twoServices();
 		const { lab, beta, a, w, uid } = both;
 		const stored = await lab.run(beta.write(owned({ owner: a, uid })));
@@ -180,7 +180,7 @@ describe("owners in other deployments", () => {
 		expect((await beta.shadow(w))?.metaOwners).toMatchObject([{ ownerUid: "", version: "v1" }]);
 	});
 
-	it("takes the default for units of tenancy that a reference to an owner leaves out", async () => {
+	it("fills in the default partition and namespace of an owner", async () => {
 		const { lab, alpha, beta, a, w, uid } = await twoServices();
 		await lab.run(beta.write(owned({ owner: { ...a, tenancy: tenancyOf({}) }, uid })));
 		await lab.pass(120_000);
@@ -191,7 +191,7 @@ describe("owners in other deployments", () => {
 		expect(await read(alpha, a)).toBeUndefined();
 	});
 
-	it("lets go of an owner that does not reference the ownee, where that is required", async () => {
+	it("gives up an owner that does not reference the ownee, if that is required", async () => {
 		const { lab, beta, a, w, uid } = await twoServices();
 		await lab.run(beta.write(owned({ owner: a, uid, requiresOwnerReference: true })));
 		await lab.pass(120_000);

@@ -1,14 +1,14 @@
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { strictest } from "./shadow.ts";
 
-/** A reference, by the field that has it. */
+/** A reference and its field. */
 export interface ModelReference {
 	readonly field: string;
 	readonly target: string;
 	readonly rule: OnDelete;
 }
 
-/** A resource, as the model has it. */
+/** A resource of the model. */
 export interface ModelResource {
 	references: readonly ModelReference[];
 	isHeld: boolean;
@@ -16,12 +16,12 @@ export interface ModelResource {
 }
 
 /**
- * What references should do, in the plainest way: everything at once, and again until nothing changes.
+ * The specified behaviour of references, implemented naively: repeats all rules until nothing changes.
  */
 export class NaiveModel {
 	readonly resources = new Map<string, ModelResource>();
 
-	/** Stores a resource over what there is, and answers whether that is allowed. */
+	/** Creates or replaces a resource. Returns whether that is allowed. */
 	write(key: string, references: readonly ModelReference[], isHeld: boolean): boolean {
 		const stored = this.resources.get(key);
 		const mayHave = ({ target, rule }: ModelReference) =>
@@ -36,7 +36,7 @@ export class NaiveModel {
 		return true;
 	}
 
-	/** Deletes a resource, and answers whether that is allowed. */
+	/** Deletes a resource. Returns whether that is allowed. */
 	delete(key: string): boolean {
 		const stored = this.resources.get(key);
 		if (stored === undefined || stored.isMarked) {
@@ -50,7 +50,7 @@ export class NaiveModel {
 		return true;
 	}
 
-	/** Takes the user's finalizer off a resource that is being deleted. */
+	/** Removes the user's finalizer from a resource that is being deleted. */
 	release(key: string): void {
 		const stored = this.resources.get(key);
 		if (stored?.isMarked) {
@@ -59,7 +59,7 @@ export class NaiveModel {
 		}
 	}
 
-	/** What is there, in words that can be compared. */
+	/** A textual description of the state, for comparisons. */
 	describe(): readonly string[] {
 		return [...this.resources]
 			.map(([key, { references, isHeld, isMarked }]) => {
@@ -69,7 +69,7 @@ export class NaiveModel {
 			.sort();
 	}
 
-	/** The references of others that count. */
+	/** The references of other resources that count. */
 	*#into(key: string): Generator<readonly [string, ModelResource, OnDelete]> {
 		for (const [other, resource] of this.resources) {
 			const rules = resource.references.filter(({ target }) => target === key);
@@ -84,20 +84,20 @@ export class NaiveModel {
 		return [...this.#into(key)].some(([, , rule]) => rule === OnDelete.BLOCK);
 	}
 
-	/** Does all that follows from what is there. */
+	/** Applies all rules until nothing changes. */
 	settle(): void {
 		for (let changed = true; changed; ) {
 			changed = false;
 			for (const [key, resource] of this.resources) {
 				if (resource.isMarked) {
-					changed = this.#letGo(key) || changed;
+					changed = this.#applyRule(key) || changed;
 				}
 			}
 		}
 	}
 
-	/** One step of what a deletion brings about. */
-	#letGo(key: string): boolean {
+	/** Applies one rule for a deletion. */
+	#applyRule(key: string): boolean {
 		const into = [...this.#into(key)];
 		for (const [other, resource, rule] of into) {
 			if (rule === OnDelete.UNSET) {

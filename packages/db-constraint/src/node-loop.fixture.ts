@@ -5,18 +5,18 @@ import type { PassResult } from "./node/pass-result.ts";
 import type { Deletion } from "./node/subscribed-deleting-handler.ts";
 import { keyString } from "./resource-key.ts";
 
-/** What a loop works with. */
+/** Options of a loop. */
 export interface NodeLoopOptions {
 	readonly constraints: Constraints;
 	readonly clock: Clock;
 	readonly scheduler: Scheduler;
-	/** Called with what a pass threw; it is tried again all the same. */
+	/** Called with the failure of a pass, which is retried. */
 	readonly onFailure?: (failure: unknown) => void;
 }
 
 /**
- * Runs a node without the controller runtime: one key never twice at once, failures again with
- * backoff. For simulations, where thousands of servers come and go.
+ * Runs a node without the controller runtime: never one key concurrently, and failures are retried with
+ * backoff. For simulations, which start thousands of servers.
  */
 export class NodeLoop {
 	readonly #node: ControllerNode;
@@ -62,18 +62,18 @@ export class NodeLoop {
 		];
 	}
 
-	/** Something somewhere is being deleted. */
+	/** Queues the deletion of a target. */
 	deletion(deletion: Deletion): void {
 		const key = `deletion ${keyString(deletion.target)} ${deletion.targetUid}`;
 		this.#queue(key, () => this.#node.handleDeletion(deletion));
 	}
 
-	/** Whether a pass is under way, or ready to be. */
+	/** Whether a pass is running or queued. */
 	get isRunning(): boolean {
 		return this.#running.size > 0;
 	}
 
-	/** Begins nothing new. */
+	/** Starts no further passes. */
 	stop(): void {
 		this.#stopped = true;
 		for (const stop of this.#stops) {

@@ -46,7 +46,7 @@ export function typesOf(schema: DrawnSchema): readonly ResourceType<DescMessage>
 	return schema.map((_, at) => {
 		const message = registry.getMessage(`drawn.demo.v1.T${at}`);
 		if (message === undefined) {
-			throw new Error(`the type T${at} was not made`);
+			throw new Error(`the type T${at} was not created`);
 		}
 		return defineType(message);
 	});

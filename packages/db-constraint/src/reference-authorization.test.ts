@@ -25,7 +25,7 @@ import {
 	widget,
 } from "./things.fixture.ts";
 
-/** A caller who may name what `decides` allows, and read nothing else. */
+/** A caller who may name the targets that `decides` allows, and read nothing. */
 function callerWho(decides: Caller["decideReference"], token = "alice"): Caller {
 	return { decideReference: decides, mayRead: () => false, token: new CallerToken(token) };
 }
@@ -35,7 +35,7 @@ const mayNothing = callerWho(() => denied(lacks));
 const may = (...names: string[]) =>
 	callerWho(({ name }) => (names.includes(name) ? allowed : denied(lacks)));
 
-/** How a commit ends: "ok", or the refusal. */
+/** The outcome of a commit: "ok", or the refusal. */
 async function outcome(commit: Promise<unknown>): Promise<string> {
 	try {
 		await commit;
@@ -50,8 +50,8 @@ async function outcome(commit: Promise<unknown>): Promise<string> {
 
 const refused = `PermissionDenied: ${lacks}`;
 
-describe("what a caller names", () => {
-	it("is decided on once for each new target, by name, and not again", async () => {
+describe("a target that a caller names", () => {
+	it("is authorized once when it is new, by name", async () => {
 		const { lab, alpha } = await oneDeployment();
 		const asked: string[] = [];
 		const caller = callerWho(({ name, type, tenancy, isElsewhere }) => {
@@ -75,7 +75,7 @@ describe("what a caller names", () => {
 		expect(asked).toEqual(["a", "b", "c"]);
 	});
 
-	it("is not decided on for the deployment itself", async () => {
+	it("is not authorized for the deployment itself", async () => {
 		const { lab, alpha, id } = await oneDeployment();
 		await lab.run(alpha.write(thing("a")));
 		await lab.run(alpha.write(thing("user", { needs: to("a") })));
@@ -87,7 +87,7 @@ describe("what a caller names", () => {
 		);
 	});
 
-	it("is decided on with what is stored, where the name is not enough", async () => {
+	it("is authorized by the stored resource if the name is not sufficient", async () => {
 		const { lab, alpha } = await oneDeployment();
 		const caller = callerWho((_target, stored) =>
 			stored === undefined
@@ -105,7 +105,7 @@ describe("what a caller names", () => {
 		expect(await write("nobody")).toMatch(/^FailedPrecondition: .* does not exist$/);
 	});
 
-	it("is not decided on where the resource is older than its schema, and tells nothing then", async () => {
+	it("is not authorized, and reveals nothing, if the resource is older than its schema", async () => {
 		const lab = new Lab(1);
 		const backend = createMemoryBackend({ runtime: lab.runtime });
 		const older = thing("user", { needs: to("late") });
@@ -133,7 +133,7 @@ describe("what a caller names", () => {
 		expect(await uids()).not.toEqual([""]);
 	});
 
-	it("is refused alike at each moment of what happens to the target", async () => {
+	it("is refused identically at every moment of the target's lifetime", async () => {
 		for (let seed = 1; seed <= 40; seed++) {
 			const lab = new Lab(seed);
 			const alpha = await lab.add({
@@ -146,7 +146,7 @@ describe("what a caller names", () => {
 				...{ name: "beta", service: "beta", region: "r1" },
 				...{ types: [Widget], foreignTypes: [Thing] },
 			});
-			alpha.callers = knows(mayNothing);
+			alpha.callers = acceptsAlice(mayNothing);
 			await lab.run(alpha.start());
 			const a = alpha.id(Thing, "a");
 			const pauses = async (most: number) => {
@@ -160,30 +160,30 @@ describe("what a caller names", () => {
 					await pauses(30);
 					await alpha.write(thing("a"));
 					await pauses(30);
-					// Nothing of a caller without rights keeps it.
+					// References of a caller without rights must not block it.
 					await alpha.delete(a);
 				}
 				isOver = true;
 			};
-			const answers = new Set<string>();
+			const outcomes = new Set<string>();
 			const attacker = async () => {
 				for (let n = 0; !isOver; n++) {
 					const near = alpha.write(thing(`near-${n}`, { needs: to("a") }), "", mayNothing);
-					answers.add(await outcome(near));
+					outcomes.add(await outcome(near));
 					const far = beta.write(widget(`far-${n}`, { needs: to("a") }), "", mayNothing);
-					answers.add(await outcome(far));
+					outcomes.add(await outcome(far));
 					await pauses(10);
 				}
 			};
 			await lab.run(Promise.all([keeper(), attacker(), attacker()]));
-			expect([seed, ...answers]).toEqual([seed, refused]);
+			expect([seed, ...outcomes]).toEqual([seed, refused]);
 			expect(await alpha.shadow(a)).toBeUndefined();
 		}
 	});
 });
 
-/** The callers of a deployment that knows one token, `alice`. */
-function knows(caller: Caller) {
+/** An authenticator that accepts one token, `alice`. */
+function acceptsAlice(caller: Caller) {
 	return {
 		isOpen: false,
 		async authenticate(token: string | undefined) {
@@ -195,16 +195,16 @@ function knows(caller: Caller) {
 	};
 }
 
-describe("what a caller names of another deployment", () => {
+describe("a target of another deployment that a caller names", () => {
 	async function twoWith(caller: Caller, decorateTransport?: Parameters<typeof twoDeployments>[0]) {
 		const { lab, alpha, beta } = await twoDeployments(decorateTransport);
-		alpha.callers = knows(caller);
+		alpha.callers = acceptsAlice(caller);
 		alpha.crash();
 		await lab.run(alpha.start());
 		return { lab, alpha, beta };
 	}
 
-	it("is decided on there, alone, with the version that the field names", async () => {
+	it("is authorized only there, with the version that the field names", async () => {
 		const asked: NamedTarget[] = [];
 		const decide = (decision: Decision) => (target: NamedTarget) => {
 			asked.push(target);
@@ -225,7 +225,7 @@ describe("what a caller names of another deployment", () => {
 		]);
 	});
 
-	it("is refused where the token is not known, and where there is none", async () => {
+	it("is refused if the token is unknown or missing", async () => {
 		const { lab, alpha, beta } = await twoWith(may("a"));
 		await lab.run(alpha.write(thing("a")));
 		const write = (token: string, dryRun = false) =>
@@ -250,12 +250,12 @@ describe("what a caller names of another deployment", () => {
 		expect(await write("alice")).toBe("ok");
 	});
 
-	it("is not decided on when the deployment itself establishes it again", async () => {
+	it("is not authorized again when the deployment itself re-establishes it", async () => {
 		const { lab, alpha, beta } = await twoWith(may("a"));
 		const a = alpha.id(Thing, "a");
 		await lab.run(alpha.write(thing("a")));
 		await lab.run(beta.write(widget("w", { needs: to("a") }), "", may()));
-		alpha.callers = knows(mayNothing);
+		alpha.callers = acceptsAlice(mayNothing);
 		alpha.crash();
 		await lab.run(alpha.start());
 		const before = (await alpha.shadow(a))?.sources[0]?.establishment ?? 0n;
@@ -266,7 +266,7 @@ describe("what a caller names of another deployment", () => {
 		expect(source?.establishment).toBeGreaterThan(before);
 	});
 
-	it("is decided on for owners, too, which are not established", async () => {
+	it("is authorized for owners too, which are not established", async () => {
 		const { lab, alpha, beta } = await twoWith(may("mine"));
 		const owned = (name: string, uid: string, region = "r1") => ({
 			...widget("w"),
@@ -302,7 +302,7 @@ describe("what a caller names of another deployment", () => {
 		expect((await beta.read(beta.id(Widget, "w")))?.ownerReferences).toHaveLength(1);
 	});
 
-	it("is refused from a server that does not say on whose behalf, unless no tokens are looked at", async () => {
+	it("is refused from a server that sends no callers, unless no tokens are required", async () => {
 		const { lab, alpha, beta } = await twoWith(may("a"));
 		const a = alpha.id(Thing, "a");
 		await lab.run(alpha.write(thing("a")));
@@ -317,13 +317,13 @@ describe("what a caller names of another deployment", () => {
 			code: Code.Unavailable,
 			rawMessage: "beta runs a version that does not say on whose behalf it references: update it",
 		});
-		alpha.callers = { ...knows(may("a")), isOpen: true };
+		alpha.callers = { ...acceptsAlice(may("a")), isOpen: true };
 		alpha.crash();
 		await lab.run(alpha.start());
 		await establish();
 	});
 
-	it("is decided on by hooks also where no tokens are looked at", async () => {
+	it("is authorized by hooks even if no tokens are required", async () => {
 		const { lab, alpha, beta } = await twoDeployments();
 		alpha.callers = { isOpen: true, authenticate: async () => mayNothing };
 		alpha.crash();
@@ -336,7 +336,7 @@ describe("what a caller names of another deployment", () => {
 		}
 	});
 
-	it("is taken by a server that is older than decisions, and what that names is shown to nobody", async () => {
+	it("is accepted by a server that does not authorize yet, whose blockers are shown to no caller", async () => {
 		const { lab, alpha, beta } = await twoDeployments(older);
 		const a = alpha.id(Thing, "a");
 		const { id } = await lab.run(alpha.write(thing("a")));
@@ -354,7 +354,7 @@ describe("what a caller names of another deployment", () => {
 	});
 });
 
-/** What a server that is older than `Caller` does on the wire. */
+/** Behaves on the wire like a server without `Caller`. */
 function older(transport: Transport): Transport {
 	return {
 		stream: (...args) => transport.stream(...args),
@@ -362,12 +362,12 @@ function older(transport: Transport): Transport {
 			if (method.name === "AuthorizeReferences") {
 				throw new ConnectError("unknown method", Code.Unimplemented);
 			}
-			const answer = await transport.unary(method, ...rest);
-			const answers = "answers" in answer.message ? answer.message.answers : [];
-			for (const each of Array.isArray(answers) ? answers : []) {
+			const response = await transport.unary(method, ...rest);
+			const decisions = "answers" in response.message ? response.message.answers : [];
+			for (const each of Array.isArray(decisions) ? decisions : []) {
 				delete each.hiddenBlockers;
 			}
-			return answer;
+			return response;
 		},
 	};
 }

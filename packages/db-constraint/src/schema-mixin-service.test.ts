@@ -6,8 +6,8 @@ import { Thing } from "../testdata/types.ts";
 import { Lab } from "./lab.fixture.ts";
 import { createSchemaMixinService } from "./schema-mixin-service.ts";
 
-/** Asks a deployment that has that uid a question that is meant for another one. */
-async function ask(uid: string, toUid: string): Promise<unknown> {
+/** Calls a deployment with one uid with a request for another one. */
+async function call(uid: string, toUid: string): Promise<unknown> {
 	const lab = new Lab(1);
 	const deployment = await lab.add({ name: "a", service: "alpha", region: "r1", types: [Thing] });
 	const { context } = deployment.running?.constraints ?? expect.fail("it runs");
@@ -25,13 +25,13 @@ async function ask(uid: string, toUid: string): Promise<unknown> {
 }
 
 describe("the schema mixin service", () => {
-	it("refuses what is meant for a deployment with another uid", async () => {
-		await expect(ask("mine", "theirs")).rejects.toThrow("not the one with uid theirs");
-		await expect(ask("mine", "mine")).resolves.toMatchObject({ answers: [] });
+	it("refuses requests for a deployment with another uid", async () => {
+		await expect(call("mine", "theirs")).rejects.toThrow("not the one with uid theirs");
+		await expect(call("mine", "mine")).resolves.toMatchObject({ answers: [] });
 	});
 
-	it("says that it is starting while it has no uid yet", async () => {
-		await expect(ask("", "theirs")).rejects.toThrow("has not registered yet");
-		await expect(ask("", "")).rejects.toThrow("has not registered yet");
+	it("responds that it is starting while it has no uid", async () => {
+		await expect(call("", "theirs")).rejects.toThrow("has not registered yet");
+		await expect(call("", "")).rejects.toThrow("has not registered yet");
 	});
 });

@@ -40,20 +40,20 @@ async function olderStorage(
 		.add(spec, () => decorate(backend))
 		.catch(() => lab.deployments.get("alpha"));
 	if (alpha === undefined) {
-		throw new Error("there is no deployment");
+		throw new Error("the deployment does not exist");
 	}
 	return { lab, alpha, id: (name: string) => alpha.id(Thing, name) };
 }
 
-describe("a schema of references that comes into force over resources that are there", () => {
-	it("puts in force what they reference, without changing them", async () => {
+describe("a schema of references that comes into force over existing resources", () => {
+	it("records their references without changing the resources", async () => {
 		const { lab, alpha, id } = await olderStorage({ a: {}, user: { needs: to("a") } });
 		const before = await alpha.read(id("user"));
 		await expect(lab.run(alpha.delete(id("a")))).rejects.toThrow("it is referenced by");
 		expect(await alpha.read(id("user"))).toEqual(before);
 	});
 
-	it("reports targets that are missing, and looks for them again", async () => {
+	it("reports missing targets, and looks them up again", async () => {
 		const { lab, alpha, id } = await olderStorage({
 			user: { needs: to("late"), likes: [to("user")] },
 		});
@@ -70,7 +70,7 @@ describe("a schema of references that comes into force over resources that are t
 		expect(alpha.failures).toEqual([]);
 	});
 
-	it("goes on where it was broken off", async () => {
+	it("resumes after an interruption", async () => {
 		const names = Array.from({ length: 250 }, (_, i) => `t-${i}`);
 		const users = Object.fromEntries(names.map((name) => [name, { needs: to("a") }]));
 		let commits = 0;
@@ -80,7 +80,7 @@ describe("a schema of references that comes into force over resources that are t
 				commit: (mutations, options) => {
 					commits += 1;
 					return commits === failsAt
-						? Promise.reject(new Inconsistent("the storage is away"))
+						? Promise.reject(new Inconsistent("the storage is unavailable"))
 						: backend.commit(mutations, options);
 				},
 			}),
@@ -96,19 +96,19 @@ describe("a schema of references that comes into force over resources that are t
 		}
 	});
 
-	it("comes into force though a resource can't be decoded, which keeps the references that it had", async () => {
+	it("comes into force although a resource can't be decoded, which keeps its previous references", async () => {
 		const { lab, alpha, id } = await olderStorage({ a: {}, b: {}, user: { needs: to("a") } });
 		const user = await alpha.read(id("user"));
 		if (user?.data === undefined) {
-			throw new Error("there is no user");
+			throw new Error("the user does not exist");
 		}
-		// As a program stored it in whose type the first field was a number.
+		// Stored by a program in whose type the first field was a number.
 		const data = { ...user.data, value: Uint8Array.of(0x0a, 0x7f, 1) };
 		const { context } = alpha.current.constraints;
 		await context.backend.commit([
 			{ op: "put", resource: { ...user, data }, expectedVersion: user.version },
 		]);
-		// Another schema and then this one again, so that all references are derived anew.
+		// Another schema and then this one again, so that all references are derived again.
 		await new SchemaPass({
 			...context,
 			descriptor: new ServiceDescriptor({ types: [Thing], service: "older" }),
@@ -119,7 +119,7 @@ describe("a schema of references that comes into force over resources that are t
 		expect((await alpha.shadow(id("user")))?.outgoing.map(({ path }) => path)).toEqual(["needs"]);
 		await expect(lab.run(alpha.delete(id("a")))).rejects.toThrow("it is referenced by");
 
-		// It can be marked and deleted, which releases its target.
+		// It can still be marked and deleted, which releases its target.
 		await lab.run(alpha.delete(id("user")));
 		await lab.pass(60_000);
 		await lab.run(alpha.delete(id("a")));
@@ -127,7 +127,7 @@ describe("a schema of references that comes into force over resources that are t
 		expect(alpha.failures).toEqual([]);
 	});
 
-	it("keeps code with another schema from writing", async () => {
+	it("prevents code with another schema from writing", async () => {
 		const { lab, alpha } = await olderStorage({});
 		const old = alpha.withDescriptor(new ServiceDescriptor({ types: [Thing], service: "older" }));
 		await expect(

@@ -21,7 +21,7 @@ describe("a service descriptor", () => {
 		expect(beta.serviceOfGroup("gamma")).toBeUndefined();
 	});
 
-	it("finds references in every kind of field, and fills in what they leave out", () => {
+	it("finds references in every kind of field, and fills in defaults", () => {
 		const to = (name: string) => referenceTo({ name });
 		const thing = create(ThingSchema, {
 			needs: to("a"),
@@ -47,7 +47,7 @@ describe("a service descriptor", () => {
 		});
 	});
 
-	it("has another fingerprint where a rule is another one", () => {
+	it("changes its fingerprint with a rule", () => {
 		const same = new ServiceDescriptor({ types: [otherThing(() => {})] });
 		expect(same.fingerprint).toBe(descriptor.fingerprint);
 		const without = otherThing((file) => {
@@ -57,7 +57,7 @@ describe("a service descriptor", () => {
 		expect(other.fingerprint).not.toBe(descriptor.fingerprint);
 	});
 
-	it("refuses types of several services, and references to types of none", () => {
+	it("refuses types of several services, and references to types of unknown services", () => {
 		expect(() => new ServiceDescriptor({ types: [Thing, Widget] })).toThrow(
 			"the types belong to several services (alpha, beta): say which is deployed",
 		);
@@ -67,7 +67,7 @@ describe("a service descriptor", () => {
 		);
 	});
 
-	it("tells all references that can't work at once, with the type, the field and the reason", () => {
+	it("reports all invalid references at once, with the type, the field and the reason", () => {
 		const lost = thingReferencing(
 			new Map([
 				[1, "gamma.v1.Thing"],

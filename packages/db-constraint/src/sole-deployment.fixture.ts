@@ -27,10 +27,10 @@ import { deletion } from "./removals.ts";
 import { ServiceDescriptor } from "./service-descriptor.ts";
 import { lookup, ResourceShadow, shadowOf } from "./shadow-records.ts";
 
-/** The finalizer that users put on what they hold. */
+/** The finalizer of users. */
 const held = "user/holds";
 
-/** What a deployment is made of. */
+/** Options of a `SoleDeployment`. */
 export interface SoleOptions {
 	readonly backend: StorageBackend;
 	readonly runtime: Runtime;
@@ -39,7 +39,7 @@ export interface SoleOptions {
 	readonly limits?: Partial<ConstraintLimits>;
 }
 
-/** One deployment of a drawn schema, with its handlers. Resources are named `T0/a`. */
+/** A deployment of a generated schema, with its handlers. Resources have names such as `T0/a`. */
 export class SoleDeployment {
 	readonly failures: unknown[] = [];
 	readonly #options: SoleOptions;
@@ -64,20 +64,20 @@ export class SoleDeployment {
 		});
 	}
 
-	/** Brings the schema into force and begins to follow the storage. */
+	/** Brings the schema into force and starts to follow the storage. */
 	async start(): Promise<void> {
 		void this.#constraints.run(this.#stop.signal);
 		await this.#constraints.schemaPass.begin();
 		await this.#constraints.schemaPass.complete(this.#stop.signal);
 	}
 
-	/** Ends. */
+	/** Stops the deployment. */
 	stop(): void {
 		this.#loop.stop();
 		this.#stop.abort();
 	}
 
-	/** Stores a resource over what there is. */
+	/** Creates or replaces a resource. */
 	async write(key: string, references: readonly ModelReference[], isHeld: boolean): Promise<void> {
 		const { runtime, backend } = this.#options;
 		const type = this.#typeOf(key);
@@ -116,7 +116,7 @@ export class SoleDeployment {
 		}
 	}
 
-	/** Takes the user's finalizer off a resource that is being deleted. */
+	/** Removes the user's finalizer from a resource that is being deleted. */
 	async release(key: string): Promise<void> {
 		const { runtime, backend } = this.#options;
 		const stored = await lookup(backend, this.#id(key));
@@ -132,12 +132,12 @@ export class SoleDeployment {
 		);
 	}
 
-	/** What is there, in the words of the model. */
+	/** The stored state, described like that of the model. */
 	async describe(): Promise<readonly string[]> {
 		return (await this.model()).describe();
 	}
 
-	/** A model of what is there. */
+	/** A model of the stored state. */
 	async model(): Promise<NaiveModel> {
 		const model = new NaiveModel();
 		for (const [at, type] of this.#options.types.entries()) {
@@ -152,7 +152,7 @@ export class SoleDeployment {
 		return model;
 	}
 
-	/** References to what is not there, of resources that are not past recall. */
+	/** References to missing targets, of resources that are not past recall. */
 	async dangling(): Promise<readonly string[]> {
 		const all = new Set((await this.describe()).map((line) => line.split(" ")[0]));
 		const problems: string[] = [];
@@ -168,7 +168,7 @@ export class SoleDeployment {
 		return problems;
 	}
 
-	/** Shadows of what is not there. */
+	/** Shadows without a resource. */
 	async orphans(): Promise<readonly string[]> {
 		const query = {
 			type: ResourceShadow.type,
@@ -213,7 +213,7 @@ export class SoleDeployment {
 	#typeOf(key: string): ResourceType<DescMessage> {
 		const type = this.#options.types[Number(key.slice(1, key.indexOf("/")))];
 		if (type === undefined) {
-			throw new Error(`${key} is of no type`);
+			throw new Error(`${key} has an unknown type`);
 		}
 		return type;
 	}

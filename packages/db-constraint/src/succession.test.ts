@@ -36,8 +36,8 @@ function establishOwn({ current }: LabDeployment) {
 	return reestablishOwnReferences(context, never);
 }
 
-describe("a deployment whose storage was restored to its past", () => {
-	it("refuses deletions until those who may reference it have established that anew", async () => {
+describe("a deployment whose storage was restored", () => {
+	it("refuses deletions until all deployments have re-established their references", async () => {
 		const { lab, alpha, beta, a, target } = await referenced();
 		const after = await lab.succeed(alpha, [target]);
 		await lab.run(establishOwn(after));
@@ -50,7 +50,7 @@ describe("a deployment whose storage was restored to its past", () => {
 		expect((await after.shadow(a))?.sources).toMatchObject([{ deployment: { service: "beta" } }]);
 	});
 
-	it("waits for disabled deployments too: they may reference what it has", async () => {
+	it("waits for disabled deployments too, which may have references", async () => {
 		const { lab, alpha, beta, a, target } = await referenced();
 		const after = await lab.succeed(alpha, [target]);
 		await lab.run(establishOwn(after));
@@ -58,13 +58,13 @@ describe("a deployment whose storage was restored to its past", () => {
 		await expect(lab.run(after.delete(a))).rejects.toThrow("waits for beta in r1");
 	});
 
-	it("is not referenced by writes that established with its predecessor and land late", async () => {
-		const { promise: lands, resolve: land } = Promise.withResolvers<void>();
+	it("does not accept delayed writes that were established with its predecessor", async () => {
+		const { promise: applied, resolve: apply } = Promise.withResolvers<void>();
 		const { lab, alpha, beta, a, w, target } = await referenced((backend) =>
 			decorateBackend(backend, {
 				async commit(mutations, options) {
 					if (mutations.some((each) => each.op === "put" && each.resource.id?.name === "late")) {
-						await lands;
+						await applied;
 					}
 					return backend.commit(mutations, options);
 				},
@@ -80,12 +80,12 @@ describe("a deployment whose storage was restored to its past", () => {
 		await lab.run(establishOwn(after));
 		const { context } = beta.current.constraints;
 		await lab.run(establishWithSuccessor(context, after.info, never));
-		land();
+		apply();
 		await lab.run(late);
 		await expect(lab.run(after.delete(a))).rejects.toThrow("it is referenced by beta.Widget");
 	});
 
-	it("keeps its old sources until it has established its own, and answers for them then", async () => {
+	it("keeps the old sources until it has established its own, and is then responsible for them", async () => {
 		const { lab, alpha, beta, a, w, user } = await referenced();
 		const after = await lab.succeed(beta, [user]);
 		await expect(lab.run(alpha.delete(a))).rejects.toThrow(
@@ -102,7 +102,7 @@ describe("a deployment whose storage was restored to its past", () => {
 		expect(await alpha.read(a)).toBeUndefined();
 	});
 
-	it("reports what it references and is gone", async () => {
+	it("reports references to deleted targets", async () => {
 		const { lab, alpha, beta, w, user, a } = await referenced();
 		beta.crash();
 		await lab.run(beta.start());

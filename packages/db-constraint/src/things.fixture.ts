@@ -6,7 +6,7 @@ import { Thing, ThingSchema, Widget, WidgetSchema } from "../testdata/types.ts";
 import { Lab, make, type TransportDecorator } from "./lab.fixture.ts";
 import type { ConstraintLimits } from "./limits.ts";
 
-/** What a thing references. */
+/** The fields of a thing. */
 export type ThingInit = Parameters<typeof create<typeof ThingSchema>>[1];
 type WidgetInit = Parameters<typeof create<typeof WidgetSchema>>[1];
 
@@ -25,7 +25,7 @@ export function to(name: string, region = "") {
 	return { ...referenceTo({ type: Thing.type, name }), region };
 }
 
-/** A wire that runs a hook before each call of a method. */
+/** Decorates a transport with a hook that runs before each call. */
 export function hooked(before: (method: string) => Promise<void>): TransportDecorator {
 	return (transport): Transport => ({
 		stream: (...args) => transport.stream(...args),
@@ -36,7 +36,7 @@ export function hooked(before: (method: string) => Promise<void>): TransportDeco
 	});
 }
 
-/** One deployment, of things. */
+/** One deployment of things. */
 export async function oneDeployment(
 	limits: Partial<ConstraintLimits> = {},
 	decorate = (backend: StorageBackend) => backend,
@@ -47,13 +47,13 @@ export async function oneDeployment(
 	return { lab, alpha, id: (name: string) => alpha.id(Thing, name) };
 }
 
-/** A deployment of things, and one of widgets. */
+/** A deployment of things and one of widgets. */
 export async function twoDeployments(
 	decorateTransport?: TransportDecorator,
 	decorate?: (lab: Lab) => StorageBackend,
 ) {
 	const lab = new Lab(1, {}, decorateTransport);
-	const backend = (given: StorageBackend) => decorate?.(lab) ?? given;
+	const backend = (original: StorageBackend) => decorate?.(lab) ?? original;
 	const alpha = await lab.add(
 		{ name: "alpha-1", service: "alpha", region: "r1", types: [Thing] },
 		backend,

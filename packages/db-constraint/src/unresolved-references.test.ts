@@ -30,8 +30,8 @@ async function olderStorage(resources: Readonly<Record<string, ThingInit>>) {
 	return { lab, alpha, id: (name: string) => alpha.id(Thing, name) };
 }
 
-describe("references that a schema finds or loses", () => {
-	it("leaves the record of a newer schema alone when an older pass ends", async () => {
+describe("references without a target or without a schema", () => {
+	it("do not let an older pass change the record of a newer schema", async () => {
 		let hook: (() => Promise<void>) | undefined;
 		const { lab, alpha } = await oneDeployment({}, (backend) =>
 			decorateBackend(backend, {
@@ -59,7 +59,7 @@ describe("references that a schema finds or loses", () => {
 		expect(record?.record.value).toMatchObject({ complete: false });
 	});
 
-	it("keeps references of types that are not registered any more", async () => {
+	it("are kept for types that are no longer registered", async () => {
 		const { lab, alpha, id } = await oneDeployment();
 		await lab.run(alpha.write(thing("a")));
 		await lab.run(alpha.write(thing("user", { needs: to("a") })));
@@ -70,7 +70,7 @@ describe("references that a schema finds or loses", () => {
 		await expect(lab.run(alpha.delete(id("a")))).rejects.toThrow("it is referenced by");
 	});
 
-	it("lets go of references that another group version has not", async () => {
+	it("are released by a group version without them", async () => {
 		const { proto, dependencies } = ThingSchema.file;
 		const copy = fromBinary(FileDescriptorProtoSchema, toBinary(FileDescriptorProtoSchema, proto));
 		copy.package = "acme.alpha.v2";
@@ -85,7 +85,7 @@ describe("references that a schema finds or loses", () => {
 		);
 		const schema = registry.getMessage("acme.alpha.v2.Thing");
 		if (schema === undefined) {
-			throw new Error("the copy has no thing");
+			throw new Error("the copy has no Thing");
 		}
 		const Thing2 = defineType(schema);
 		const lab = new Lab(1);
@@ -98,7 +98,7 @@ describe("references that a schema finds or loses", () => {
 		expect(await alpha.read(alpha.id(Thing, "a"))).toBeUndefined();
 	});
 
-	it("deletes what a reference without target may have meant", async () => {
+	it("do not block a later resource of the target's name", async () => {
 		const { lab, alpha, id } = await olderStorage({ user: { likes: [to("late")] } });
 		await lab.run(alpha.write(thing("late")));
 		await lab.run(alpha.write(thing("other", { likes: [to("late")] })));
@@ -107,7 +107,7 @@ describe("references that a schema finds or loses", () => {
 		expect(await alpha.read(id("late"))).toBeUndefined();
 	});
 
-	it("clears references beside one that has no target", async () => {
+	it("do not prevent other references from being cleared", async () => {
 		const { lab, alpha, id } = await olderStorage({
 			a: {},
 			user: { likes: [to("late"), to("a")] },
@@ -117,7 +117,7 @@ describe("references that a schema finds or loses", () => {
 		expect(await alpha.read(id("a"))).toBeUndefined();
 	});
 
-	it("takes status and finalizers of a resource whose reference has no target", async () => {
+	it("allow changes of status and finalizers", async () => {
 		const { lab, alpha, id } = await olderStorage({ user: { needs: to("late") } });
 		await lab.run(alpha.write(thing("user", { needs: to("late") }), "mine"));
 		await lab.run(alpha.write(thing("late")));
@@ -125,17 +125,17 @@ describe("references that a schema finds or loses", () => {
 		await expect(lab.run(alpha.delete(id("late")))).rejects.toThrow("it is referenced by");
 	});
 
-	it("starts over references to nowhere and of wrong types", async () => {
+	it("do not prevent a start, even with unknown regions and wrong types", async () => {
 		const { alpha, id } = await olderStorage({
 			user: { needs: to("x", "nowhere") },
-			liar: { needs: referenceTo({ type: Widget.type, name: "x" }) },
+			wrong: { needs: referenceTo({ type: Widget.type, name: "x" }) },
 		});
 		expect(alpha.running).toBeDefined();
 		expect((await alpha.read(id("user")))?.status.references).toBeDefined();
-		expect((await alpha.read(id("liar")))?.status.references).toBeDefined();
+		expect((await alpha.read(id("wrong")))?.status.references).toBeDefined();
 	});
 
-	it("derives very many references of one resource", async () => {
+	it("are derived in several commits if a resource has very many", async () => {
 		const names = Array.from({ length: 150 }, (_, i) => `t-${i}`);
 		const targets = Object.fromEntries(names.map((name) => [name, {}]));
 		const { alpha, id } = await olderStorage({

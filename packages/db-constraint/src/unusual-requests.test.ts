@@ -1,4 +1,4 @@
-/** What the simulation does not draw: requests that are odd, and accepted. */
+/** Unusual but valid requests, which the simulation does not generate. */
 import { create, createFileRegistry, setExtension } from "@bufbuild/protobuf";
 import {
 	FieldOptionsSchema,
@@ -39,7 +39,7 @@ const nobody = "01JDXXXXXXXXXXXXXXXXXXXXXX";
 const thing = (name: string, init: ThingInit = {}) => make(Thing, name, create(ThingSchema, init));
 const widget = (init: WidgetInit = {}) => make(Widget, "w", create(WidgetSchema, init));
 const to = (name: string) => referenceTo({ type: Thing.type, name });
-/** What no field for things may reference, under the name of one. */
+/** A reference of a wrong type with the name of a thing. */
 const wrongTo = (name: string) => referenceTo({ type: Widget.type, name });
 
 function ownedBy(resource: Resource, ...owners: readonly { id: ID; uid: string }[]): Resource {
@@ -83,7 +83,7 @@ async function one() {
 	return { lab, alpha, id: (name: string) => alpha.id(Thing, name) };
 }
 
-/** A deployment over what was stored before its types had references. */
+/** A deployment over resources that were stored before their types had references. */
 async function older(resources: readonly Resource[], counts = { commits: 0 }, lab = new Lab(1)) {
 	const backend = createMemoryBackend({ runtime: lab.runtime });
 	for (const each of resources) {
@@ -101,11 +101,11 @@ async function older(resources: readonly Resource[], counts = { commits: 0 }, la
 	return { lab, deployment };
 }
 
-/** Replaces what is said of a stored resource, as the API does: with its status as it is. */
+/** Changes a stored resource and keeps its status, like the API. */
 async function put(lab: Lab, deployment: LabDeployment, id: ID, change: Partial<Resource>) {
 	const stored = await deployment.read(id);
 	if (stored === undefined) {
-		throw new Error("there is no such resource");
+		throw new Error("the resource does not exist");
 	}
 	const resource = { ...stored, ...change, generation: newUlid(lab.runtime) };
 	await lab.run(
@@ -142,13 +142,13 @@ function messageWith(syntax: string, field: (name: string) => object, nested: ob
 	const registry = createFileRegistry(file, () => ReferenceSchema.file);
 	const schema = registry.getMessage("odd.demo.v1.Odd");
 	if (schema === undefined) {
-		throw new Error("there is no such message");
+		throw new Error("the message does not exist");
 	}
 	return schema;
 }
 
 describe("fields", () => {
-	it("are cleared in one pass over a list, however often it has the same", () => {
+	it("are cleared in one pass over a list with many duplicates", () => {
 		const likes = Array.from({ length: 20_000 }, (_, i) => to(i % 10_000 === 1 ? "kept" : "t"));
 		const fields = new ReferenceFields(ThingSchema);
 		const message = create(ThingSchema, { likes });
@@ -177,7 +177,7 @@ describe("fields", () => {
 		expect(found.map(({ path }) => path)).toEqual(["to[7]"]);
 	});
 
-	it("can't be UNSET where proto2 requires them", () => {
+	it("can't be UNSET if proto2 requires them", () => {
 		const typeName = `.${ReferenceSchema.typeName}`;
 		const schema = messageWith("proto2", (name) => ({ name, typeName, label: Label.REQUIRED }));
 		expect(() => new ReferenceFields(schema)).toThrow("can't be UNSET: the field is required");
@@ -189,7 +189,7 @@ describe("references to a wrong type, from before the field was a reference", ()
 		[wrongTo("t"), to("t")],
 		[to("t"), wrongTo("t")],
 	]) {
-		it(`do not go in circles beside one of the same name: ${likes.map(({ type }) => type?.kind)}`, async () => {
+		it(`do not cause repeated passes beside one of the same name: ${likes.map(({ type }) => type?.kind)}`, async () => {
 			const lab = new Lab(1);
 			const alpha = await lab.add({
 				name: "alpha",
@@ -204,7 +204,7 @@ describe("references to a wrong type, from before the field was a reference", ()
 			await lab.pass(10_000);
 			const before = counts.commits;
 			await lab.pass(60_000);
-			// It looks again each half a minute, and finds the same.
+			// It looks it up again every 30 s, with the same result.
 			expect(counts.commits).toBeLessThan(before + 4);
 			await put(lab, beta, w, { metadata: { x: "y" } });
 			await put(lab, beta, w, { metadata: { x: "z" } });
@@ -214,7 +214,7 @@ describe("references to a wrong type, from before the field was a reference", ()
 		});
 	}
 
-	it("do not keep another reference of their resource from being cleared", async () => {
+	it("do not prevent another reference of their resource from being cleared", async () => {
 		const before = thing("v", { likes: [wrongTo("t"), to("t")], labels: { k: to("t2") } });
 		const { lab, deployment: alpha } = await older([thing("t"), thing("t2"), before]);
 		await lab.run(alpha.delete(alpha.id(Thing, "t2")));
@@ -224,7 +224,7 @@ describe("references to a wrong type, from before the field was a reference", ()
 });
 
 describe("one commit", () => {
-	it("can't reference what it marks", async () => {
+	it("can't reference a resource that it marks", async () => {
 		const { lab, alpha, id } = await one();
 		await lab.run(alpha.write(thing("a"), "user/holds"));
 		await lab.run(alpha.write(thing("c", { needs: to("a") })));
@@ -244,7 +244,7 @@ describe("one commit", () => {
 		expect((await alpha.shadow(id("a")))?.lifecycle).not.toBe(Lifecycle.DELETING);
 	});
 
-	it("may name the references' finalizer twice, which counts once", async () => {
+	it("may name the finalizer of references twice, which counts once", async () => {
 		const { lab, alpha, id } = await one();
 		await lab.run(alpha.write(thing("a"), "user/x"));
 		await lab.run(alpha.write(thing("b", { belongsTo: to("a") }), "user/y"));
@@ -258,7 +258,7 @@ describe("one commit", () => {
 });
 
 describe("owners", () => {
-	it("have their whole grace period when they are named again", async () => {
+	it("have a full grace period when they are named again", async () => {
 		const { lab, alpha, beta, w } = await two();
 		await lab.run(alpha.write(thing("t")));
 		const owned = ownedBy(widget({ needs: to("t") }), { id: alpha.id(Thing, "a"), uid: nobody });
@@ -273,7 +273,7 @@ describe("owners", () => {
 		expect(await beta.read(w)).toBeUndefined();
 	});
 
-	it("are noted in one change, however many a resource has, and so are confirmations", async () => {
+	it("are recorded in one change, however many a resource has, and so are confirmations", async () => {
 		const counts = { commits: 0 };
 		const { lab, alpha, beta, w } = await two(counts);
 		const owners = [];
@@ -291,7 +291,7 @@ describe("owners", () => {
 		expect(counts.commits).toBeLessThan(10);
 	});
 
-	it("are asked about in batches, and while they go only as often as an answer counts", async () => {
+	it("are queried in batches, and during their deletion only as often as a verdict counts", async () => {
 		let calls = 0;
 		const decorateTransport = (transport: Transport): Transport => ({
 			...transport,
@@ -313,7 +313,7 @@ describe("owners", () => {
 		expect(calls).toBeLessThan(100);
 	});
 
-	it("are found when their type becomes known, and with it what a reference leaves out", async () => {
+	it("are found once their type is known, and with it the defaults that a reference omits", async () => {
 		const lab = new Lab(1);
 		const alpha = await lab.add({ name: "alpha", service: "alpha", region: "r1", types: [Thing] });
 		const { id } = await lab.run(alpha.write(thing("a")));
@@ -332,7 +332,7 @@ describe("owners", () => {
 });
 
 describe("a cascade", () => {
-	it("goes on where one of its resources fails", async () => {
+	it("continues if one of its resources fails", async () => {
 		const { lab, alpha, id } = await one();
 		await lab.run(alpha.write(thing("t")));
 		await lab.run(alpha.write(thing("a", { likes: [to("t")] })));
@@ -358,13 +358,13 @@ describe("a cascade", () => {
 describe("reports", () => {
 	const missing = (count: number) => Array.from({ length: count }, (_, i) => to(`x${i}`));
 
-	it("name some of many targets that are missing", async () => {
+	it("name some of many missing targets", async () => {
 		const { deployment: alpha } = await older([thing("u", { likes: missing(1_000) })]);
 		const [report] = await reports(alpha, alpha.id(Thing, "u"));
 		expect(report?.message).toContain("and 990 more");
 	});
 
-	it("say that targets of other deployments are missing, also where they are many", async () => {
+	it("include missing targets of other deployments, even if there are many", async () => {
 		const lab = new Lab(1);
 		await lab.add({ name: "alpha", service: "alpha", region: "r1", types: [Thing] });
 		const { deployment: beta } = await older([widget({ likes: missing(100) })], undefined, lab);
@@ -373,7 +373,7 @@ describe("reports", () => {
 		expect(report?.message).toContain("and 90 more");
 	});
 
-	it("end with the write that takes their reason away", async () => {
+	it("end with the write that removes their reason", async () => {
 		const { lab, deployment: alpha } = await older([thing("u", { needs: to("late") }), thing("t")]);
 		const u = alpha.id(Thing, "u");
 		expect(await reports(alpha, u)).toMatchObject([

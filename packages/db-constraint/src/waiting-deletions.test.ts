@@ -6,7 +6,7 @@ import { Thing, Widget } from "../testdata/types.ts";
 import { hooked, oneDeployment, thing, to, twoDeployments, widget } from "./things.fixture.ts";
 
 describe("deletions that wait", () => {
-	it("do not wait for what the resource itself has to confirm", async () => {
+	it("do not wait for confirmations of the resource itself", async () => {
 		const { lab, alpha, beta } = await twoDeployments(
 			hooked(async (method) => {
 				if (method === "ConfirmBlockades") {
@@ -24,7 +24,7 @@ describe("deletions that wait", () => {
 		expect(await beta.read(beta.id(Widget, "w"))).toBeUndefined();
 	});
 
-	it("cascade past those that wait", async () => {
+	it("cascade past resources that wait", async () => {
 		const { lab, alpha, id } = await oneDeployment({ pageSize: 2 });
 		await lab.run(alpha.write(thing("t")));
 		for (const name of ["r1", "r2", "r3"]) {
@@ -39,7 +39,7 @@ describe("deletions that wait", () => {
 		expect(await alpha.read(id("r3"))).toBeUndefined();
 	});
 
-	it("cascade to very many, page after page", async () => {
+	it("cascade to very many resources in pages", async () => {
 		const { lab, alpha, id } = await oneDeployment({ pageSize: 10 });
 		await lab.run(alpha.write(thing("t")));
 		for (let i = 0; i < 500; i++) {
@@ -76,7 +76,7 @@ describe("deletions that wait", () => {
 		expect(await alpha.read(alpha.id(Thing, "a"))).toBeUndefined();
 	});
 
-	it("leave the guards alone: writes go on", async () => {
+	it("do not change guards, which would fail writes", async () => {
 		const { lab, alpha, beta } = await twoDeployments();
 		const a = alpha.id(Thing, "a");
 		await lab.run(alpha.write(thing("a")));

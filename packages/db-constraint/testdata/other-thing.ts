@@ -3,7 +3,7 @@ import { type FileDescriptorProto, FileDescriptorProtoSchema } from "@bufbuild/p
 import { defineType } from "@plinth/resource";
 import { ThingSchema } from "./types.ts";
 
-/** The type thing, as other code may know it. */
+/** The type Thing, as another version of the code may declare it. */
 export function otherThing(change: (file: FileDescriptorProto) => void) {
 	const { proto, dependencies } = ThingSchema.file;
 	const copy = fromBinary(FileDescriptorProtoSchema, toBinary(FileDescriptorProtoSchema, proto));
@@ -13,12 +13,12 @@ export function otherThing(change: (file: FileDescriptorProto) => void) {
 	);
 	const schema = registry.getMessage(ThingSchema.typeName);
 	if (schema === undefined) {
-		throw new Error("the copy has no thing");
+		throw new Error("the copy has no Thing");
 	}
 	return defineType(schema);
 }
 
-/** The type thing whose field number `at` references another type, of a name of the same length. */
+/** The type Thing with fields, by index, that reference another type, whose name has the same length. */
 export function thingReferencing(names: ReadonlyMap<number, string>) {
 	return otherThing((file) => {
 		for (const [at, name] of names) {

@@ -1,5 +1,5 @@
 /**
- * Judges mutants, all or those whose names contain a word:
+ * Runs all mutants, or those whose names contain a word:
  *
  *     node src/mutants/main.ts [word]
  */

@@ -1,17 +1,17 @@
 /** A change of the source that breaks one rule of the protocol. */
 export interface Mutant {
-	/** What it does wrong; its folder is named after it. */
+	/** Describes the fault. The folder of the copy is named after it. */
 	readonly name: string;
-	/** A seed whose simulation notices it. If it no longer does, others are tried, which takes minutes. */
+	/** A seed that finds the fault. If it no longer does, other seeds are tried, which takes minutes. */
 	readonly seed: number;
-	/** Below `src`. */
+	/** Relative to `src`. */
 	readonly file: string;
 	/** Occurs in the file exactly once. */
 	readonly find: string;
 	readonly replace: string;
 }
 
-/** One for each rule that closes a hole. */
+/** One for each rule of the protocol that closes a hole. */
 export const mutants: readonly Mutant[] = [
 	{
 		name: "decide no without changing the guard",
@@ -84,7 +84,7 @@ export const mutants: readonly Mutant[] = [
 		replace: "shadow.lifecycle !== Lifecycle.ACTIVE && shadow.resource",
 	},
 	{
-		name: "take DELETING back",
+		name: "revert DELETING",
 		seed: 5,
 		file: "node/owned-pending-handler.ts",
 		find: "if (stored.shadow.lifecycle === Lifecycle.CHECKING) {",
@@ -116,7 +116,7 @@ export const mutants: readonly Mutant[] = [
 				await this.#store.commit(deletion(runtime, resources[0] ?? free));`,
 	},
 	{
-		name: "take a not known for not valid",
+		name: "treat not known as not valid",
 		seed: 1,
 		file: "node/meta-owners.ts",
 		find: "if (verdict === Verdict.UNSPECIFIED) {",
@@ -151,7 +151,7 @@ export const mutants: readonly Mutant[] = [
 		}`,
 	},
 	{
-		name: "say yes CASCADE without changing the guard",
+		name: "decide yes, CASCADE without changing the guard",
 		seed: 8,
 		file: "final-decisions.ts",
 		find: "if (first.rules.includes(OnDelete.BLOCK)) {",

@@ -7,26 +7,26 @@ import type { Mutant } from "./mutants.fixture.ts";
 
 const packageFolder = fileURLToPath(new URL("../..", import.meta.url));
 
-/** What the simulation says of a mutant. */
+/** The result of simulating a mutant. */
 export interface Verdict {
-	/** Whether it has found a broken promise. */
+	/** Whether the simulation has found a broken promise. */
 	readonly isFound: boolean;
-	/** The last lines that it has printed. */
+	/** The last lines of its output. */
 	readonly output: string;
 }
 
 /**
- * Copies the sources into a folder of the package that git ignores, applies the patch to the copy, and
- * runs the copy's simulation: the mutant's own seed first, then `seeds` others until one finds something.
+ * Copies the sources into a folder of the package that git ignores, applies the patch to the copy, and runs the
+ * simulation of the copy: first with the mutant's own seed, then with `seeds` others until one finds a violation.
  *
- * @throws Error where what the patch replaces does not occur exactly once.
+ * @throws Error if the text that the patch replaces does not occur exactly once.
  */
 export async function runMutant(mutant: Mutant, seeds: number): Promise<Verdict> {
 	const folder = join(packageFolder, ".mutants", mutant.name.toLowerCase().replaceAll(" ", "-"));
 	await rm(folder, { recursive: true, force: true });
 	await mkdir(folder, { recursive: true });
 	try {
-		// No tests: whoever runs those of the package meanwhile must not find them here.
+		// Without tests: a concurrent test run of the package must not find them here.
 		const filter = (path: string) => !path.endsWith(".test.ts");
 		await cp(join(packageFolder, "src"), join(folder, "src"), { recursive: true, filter });
 		await symlink(join(packageFolder, "testdata"), join(folder, "testdata"));
@@ -39,7 +39,7 @@ export async function runMutant(mutant: Mutant, seeds: number): Promise<Verdict>
 	}
 }
 
-/** The source with the patch. */
+/** The patched source. */
 export function mutated({ name, file, find, replace }: Mutant, source: string): string {
 	const occurrences = source.split(find).length - 1;
 	if (occurrences !== 1) {

@@ -7,7 +7,7 @@ import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.t
 import { RegistryLab, type Started } from "../registry/registry-lab.fixture.ts";
 import { NodeManager } from "./node-manager.ts";
 
-/** The node manager of a deployment, running. */
+/** Starts the node manager of a deployment. */
 function manage({ constraints, client }: Started): NodeManager {
 	const manager = new NodeManager({
 		constraints,
@@ -35,7 +35,7 @@ function shows(manager: NodeManager, names: readonly string[]): Promise<void> {
 	);
 }
 
-/** `beta` imports `alpha`; both are in two regions, beside the meta service. */
+/** `beta` imports `alpha`; both run in two regions, with the meta service in one. */
 async function seed() {
 	const lab = new RegistryLab();
 	const meta = await lab.start("meta", "r1");
@@ -49,7 +49,7 @@ async function seed() {
 const four = ["alpha-r1", "alpha-r2", "beta-r1", "beta-r2"];
 
 describe("the node manager of a service that imports another, in two regions", () => {
-	it("shows four deployments, six with another region, and those that are disabled or deleted no more", async () => {
+	it("follows four deployments, six with another region, and drops disabled and deleted ones", async () => {
 		const { lab, meta, beta } = await seed();
 		const manager = manage(beta);
 		await shows(manager, four);
@@ -63,7 +63,7 @@ describe("the node manager of a service that imports another, in two regions", (
 		await shows(manager, four);
 	});
 
-	it("keeps a disabled deployment that is referenced, until it is not", async () => {
+	it("keeps a disabled deployment while it is referenced", async () => {
 		const { lab, meta, alpha, beta } = await seed();
 		for (const { backend } of [alpha, beta]) {
 			await ensureDefaultTenancy(backend, systemRuntime);
@@ -95,7 +95,7 @@ describe("the node manager of a service that imports another, in two regions", (
 		expect(manager.state()?.controllers.map(({ name }) => name)).toEqual(["db-constraint-v2"]);
 	});
 
-	it("deletes what cascades from another service, by its controller", async () => {
+	it("cascades from another service through its controller", async () => {
 		const { alpha, beta } = await seed();
 		for (const { backend } of [alpha, beta]) {
 			await ensureDefaultTenancy(backend, systemRuntime);
@@ -121,7 +121,7 @@ describe("the node manager of a service that imports another, in two regions", (
 		);
 	});
 
-	it("goes on for other deployments while one does not answer", async () => {
+	it("serves other deployments while one does not respond", async () => {
 		const { lab, alpha, beta } = await seed();
 		const slow = await lab.start("alpha", "r3");
 		for (const { backend } of [alpha, beta, slow]) {
@@ -136,7 +136,7 @@ describe("the node manager of a service that imports another, in two regions", (
 		});
 		await slow.client.write({ resource: resourceOf(Thing, { id: idOf(Thing, "s") }) });
 		const likes = [{ ...referenceTo({ type: Thing.type, name: "s" }), region: "r3" }];
-		// More than are worked on at once in all.
+		// More than the total number of concurrent passes.
 		for (let i = 0; i < 1_100; i++) {
 			const data = create(WidgetSchema, { likes });
 			await beta.client.write({

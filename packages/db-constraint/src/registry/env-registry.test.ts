@@ -27,11 +27,11 @@ const names = (registry: {
 
 type MetaClient = Client<typeof ResourceService>;
 
-/** Registers a server of alpha, as its first start does. */
+/** Registers a server of alpha, like its first start. */
 function registerAlpha(
 	client: MetaClient,
 	backend: StorageBackend | undefined,
-	said: Partial<DeploymentConfiguration> = {},
+	overrides: Partial<DeploymentConfiguration> = {},
 	metas: readonly MetaSource[] = [{ address: "meta-r1", client }],
 ) {
 	if (backend === undefined) {
@@ -43,7 +43,7 @@ function registerAlpha(
 			region: "r1",
 			version: "v1",
 			address: "alpha-r1",
-			...said,
+			...overrides,
 		},
 		descriptor: new ServiceDescriptor({ types: [Thing], service: "alpha" }),
 		identity: { backend, runtime: systemRuntime },
@@ -53,22 +53,22 @@ function registerAlpha(
 	});
 }
 
-/** A client that waits before its first write of such a resource, or after its first list. */
+/** A client that waits before writes of a resource, or after lists, until it is released. */
 function held(client: MetaClient, method: "list" | "write", name?: string) {
 	const reached = Promise.withResolvers<void>();
-	const goesOn = Promise.withResolvers<void>();
+	const released = Promise.withResolvers<void>();
 	const wait = async () => {
 		reached.resolve();
-		await goesOn.promise;
+		await released.promise;
 	};
 	const waiting: MetaClient = {
 		...client,
 		list: async (...call) => {
-			const answer = await client.list(...call);
+			const response = await client.list(...call);
 			if (method === "list") {
 				await wait();
 			}
-			return answer;
+			return response;
 		},
 		write: async (request, options) => {
 			if (method === "write" && (name === undefined || request.resource?.id?.name === name)) {
@@ -77,7 +77,7 @@ function held(client: MetaClient, method: "list" | "write", name?: string) {
 			return client.write(request, options);
 		},
 	};
-	return { client: waiting, reached: reached.promise, goOn: () => goesOn.resolve() };
+	return { client: waiting, reached: reached.promise, release: () => released.resolve() };
 }
 
 async function namesAt(client: MetaClient) {
@@ -104,18 +104,18 @@ describe("a registry", () => {
 		expect(beta.registry.findOwner("alpha", undefined, "")?.name).toBe("alpha-r1");
 	});
 
-	it("finds what is registered with several meta deployments, by the picture of one", async () => {
+	it("finds the deployments of all meta deployments through the picture of one", async () => {
 		const lab = new RegistryLab();
 		await lab.start("meta", "r1", { metas: [] });
 		await lab.start("meta", "r2", { metas: ["meta-r1"] });
-		// The first one is not told of the second, which registers with itself.
+		// The first one does not know the second one, which registers with itself.
 		const alpha = await lab.start("alpha", "r2", { metas: ["meta-r2", "meta-r1"] });
 		const beta = await lab.start("beta", "r1", { metas: ["meta-r1", "meta-r2"] });
 		await whenKnown(beta.registry, () => names(beta.registry).length === 4);
 		expect(beta.registry.find("alpha", "r2")?.uid).toBe(alpha.registry.self.uid);
 	});
 
-	it("keeps its uid over restarts, and its picture while the meta service is lost", async () => {
+	it("keeps its uid across restarts, and its picture while the meta service is unreachable", async () => {
 		const lab = new RegistryLab();
 		const meta = await lab.start("meta", "r1");
 		await lab.start("alpha", "r1");
@@ -128,7 +128,7 @@ describe("a registry", () => {
 		await expect(after.registry.isDeleted(before.registry.self.uid)).rejects.toThrow("is down");
 	});
 
-	it("says that deployments may be missing while a meta deployment has not been heard", async () => {
+	it("is incomplete until every meta deployment has been read", async () => {
 		const lab = new RegistryLab();
 		await lab.start("meta", "r1", { metas: [] });
 		const meta2 = await lab.start("meta", "r2", { metas: [] });
@@ -144,7 +144,7 @@ describe("a registry", () => {
 		expect(registry.isComplete).toBe(true);
 	});
 
-	it("is not ready before a meta deployment answers", async () => {
+	it("is not ready before a meta deployment responds", async () => {
 		const lab = new RegistryLab();
 		const alpha = await lab.begin("alpha", "r1");
 		const ready = alpha.registry.ready(AbortSignal.timeout(300_000));
@@ -154,7 +154,7 @@ describe("a registry", () => {
 		expect(alpha.registry.state.kind).toBe("registered");
 	});
 
-	it("learns that it was deleted, by the record that stays, and begins anew as its own successor", async () => {
+	it("learns from the permanent record that it was deleted, and registers as its own successor", async () => {
 		const lab = new RegistryLab();
 		const meta = await lab.start("meta", "r1");
 		const alpha = await lab.start("alpha", "r1");
@@ -177,7 +177,7 @@ describe("a registry", () => {
 		expect(again.registry.self.uid).not.toBe(uid);
 	});
 
-	it("admits a storage that was restored as a new deployment beside the old one", async () => {
+	it("registers a restored storage as a new deployment beside the old one", async () => {
 		const lab = new RegistryLab();
 		await lab.start("meta", "r1");
 		const backend = createMemoryBackend({ runtime: systemRuntime });
@@ -192,7 +192,7 @@ describe("a registry", () => {
 		await whenKnown(beta.registry, () => beta.registry.find("alpha", "r1")?.established === true);
 	});
 
-	it("takes what an earlier start had registered before it could note the uid", async () => {
+	it("adopts the registration of an earlier start that did not record the uid", async () => {
 		const lab = new RegistryLab();
 		await lab.start("meta", "r1");
 		const first = await lab.start("alpha", "r1", { storageIncarnation: "one" });
@@ -202,7 +202,7 @@ describe("a registry", () => {
 		expect((await readDeploymentRecord(again.backend))?.uid).toBe(first.registry.self.uid);
 	});
 
-	it("registers the servers of one storage as one deployment, though they start at the same time", async () => {
+	it("registers servers of one storage that start concurrently as one deployment", async () => {
 		const lab = new RegistryLab();
 		const { client } = await lab.start("meta", "r1");
 		const backend = createMemoryBackend({ runtime: systemRuntime });
@@ -210,13 +210,13 @@ describe("a registry", () => {
 		const second = registerAlpha(late.client, backend, { address: "moved" });
 		await late.reached;
 		const { registered } = await registerAlpha(client, backend);
-		late.goOn();
+		late.release();
 		expect((await second).registered).toEqual({ ...registered, address: "moved" });
 		expect((await readDeploymentRecord(backend))?.uid).toBe(registered.uid);
 		expect(await namesAt(client)).toEqual(["alpha-r1", "meta-r1"]);
 	});
 
-	it("keeps one of two deployments that servers of one storage have registered under several names", async () => {
+	it("keeps one of two deployments that servers of one storage have registered under different names", async () => {
 		const lab = new RegistryLab();
 		const { client } = await lab.start("meta", "r1");
 		const backend = createMemoryBackend({ runtime: systemRuntime });
@@ -224,7 +224,7 @@ describe("a registry", () => {
 		const second = registerAlpha(late.client, backend, { name: "other" });
 		await late.reached;
 		const { registered } = await registerAlpha(client, backend);
-		late.goOn();
+		late.release();
 		await expect(second).rejects.toThrow("another server of this storage registers it");
 		expect(await namesAt(client)).toEqual(["alpha-r1", "meta-r1", "other"]);
 		const again = await registerAlpha(client, backend, { name: "other" });
@@ -232,17 +232,17 @@ describe("a registry", () => {
 		expect(await namesAt(client)).toEqual(["alpha-r1", "meta-r1"]);
 	});
 
-	it("keeps one of two deployments that servers of one storage have registered at several places", async () => {
+	it("keeps one of two deployments that servers of one storage have registered at different meta deployments", async () => {
 		const lab = new RegistryLab();
 		const here = await lab.start("meta", "r1", { metas: [] });
 		const there = await lab.start("meta", "r2", { metas: [] });
 		const backend = createMemoryBackend({ runtime: systemRuntime });
-		// It dies before it can note the uid; the next start does not reach the place where it registered.
-		const unnoted = decorateBackend(backend, {
-			commit: () => Promise.reject(new Error("dead")),
+		// It crashes before it records the uid; the next start does not reach that meta deployment.
+		const crashing = decorateBackend(backend, {
+			commit: () => Promise.reject(new Error("crashed")),
 		});
 		await openIdentity({ backend, runtime: systemRuntime });
-		await expect(registerAlpha(here.client, unnoted)).rejects.toThrow("dead");
+		await expect(registerAlpha(here.client, crashing)).rejects.toThrow("crashed");
 		const { registered } = await registerAlpha(there.client, backend);
 		const metas = [there, here].map(({ client }, at) => ({ address: `meta-${at}`, client }));
 		const again = await registerAlpha(here.client, backend, {}, metas);
@@ -251,7 +251,7 @@ describe("a registry", () => {
 		expect(await namesAt(there.client)).toEqual(["alpha-r1", "meta-r2"]);
 	});
 
-	it("does not give two storages that register at the same time one deployment", async () => {
+	it("registers two storages concurrently as two deployments", async () => {
 		const lab = new RegistryLab();
 		const { client } = await lab.start("meta", "r1");
 		const [one, other] = [1, 2].map(() => createMemoryBackend({ runtime: systemRuntime }));
@@ -259,14 +259,14 @@ describe("a registry", () => {
 		const second = registerAlpha(late.client, other);
 		await late.reached;
 		const { registered } = await registerAlpha(client, one);
-		late.goOn();
+		late.release();
 		await expect(second).rejects.toThrow("another server registered alpha-r1");
 		const again = await registerAlpha(client, other);
 		expect(again.registered.name).toBe("alpha-r1-2");
 		expect((await registerAlpha(client, one)).registered).toEqual(registered);
 	});
 
-	it("does not take back the uid that another server of the storage has given up", async () => {
+	it("does not record a uid again that another server of the storage has given up", async () => {
 		const lab = new RegistryLab();
 		const meta = await lab.start("meta", "r1");
 		const { client } = meta;
@@ -279,14 +279,14 @@ describe("a registry", () => {
 		const writing = held(client, "write", "alpha-r1");
 		const successor = registerAlpha(writing.client, backend);
 		await writing.reached;
-		listing.goOn();
+		listing.release();
 		await expect(late).rejects.toThrow("another server of this storage registers it");
-		writing.goOn();
+		writing.release();
 		expect((await successor).registered.predecessorUid).toBe(registered.uid);
 		expect((await readDeploymentRecord(backend))?.uid).toBe((await successor).registered.uid);
 	});
 
-	it("announces nothing for a successor that has the name of a deployment which was deleted", async () => {
+	it("announces nothing for a successor that reuses the name of a deleted deployment", async () => {
 		const lab = new RegistryLab();
 		const meta = await lab.start("meta", "r1");
 		const alpha = await lab.start("alpha", "r1");
@@ -299,7 +299,7 @@ describe("a registry", () => {
 		expect(beta.registry.find("alpha", "r1")).toMatchObject({ version: "v1", established: true });
 	});
 
-	it("records a deletion where its server hears of the last change late", async () => {
+	it("records a deletion on a lagging server", async () => {
 		const memory = createMemoryBackend({ runtime: systemRuntime });
 		const resource = resourceOf(Deployment, {
 			id: { ...idOf(Deployment, "alpha-r1"), uid: "01A" },
@@ -325,7 +325,7 @@ describe("a registry", () => {
 		expect((await memory.read(record)).id?.name).toBe(record.name);
 	});
 
-	it("shows who is disabled, and does not talk to them", async () => {
+	it("marks disabled deployments, and does not call them", async () => {
 		const lab = new RegistryLab();
 		const meta = await lab.start("meta", "r1");
 		const alpha = await lab.start("alpha", "r1");

@@ -15,7 +15,7 @@ import { recordDeletedDeployments } from "./deleted-deployments.ts";
 import { EnvRegistry } from "./env-registry.ts";
 import { Deployment, metaService, metaTypes } from "./meta-types.ts";
 
-/** How a deployment of a lab is started. */
+/** Options of a deployment of a lab. */
 export interface StartOptions {
 	readonly backend?: StorageBackend;
 	readonly storageIncarnation?: string;
@@ -23,7 +23,7 @@ export interface StartOptions {
 	readonly metas?: readonly string[];
 }
 
-/** A deployment that runs. */
+/** A running deployment. */
 export interface Started {
 	readonly registry: EnvRegistry;
 	readonly constraints: Constraints;
@@ -32,12 +32,12 @@ export interface Started {
 	stop(): Promise<void>;
 }
 
-/** Deployments in one process that find each other by a registry. */
+/** Deployments in one process that discover each other through a registry. */
 export class RegistryLab {
 	readonly #transports = new Map<string, Transport>();
 	readonly #running = new Map<string, Started>();
 
-	/** What confirmations to a deployment wait for, by its name. */
+	/** Promises that delay confirmations to a deployment, by its name. */
 	readonly confirmations = new Map<string, Promise<void>>();
 
 	/** Starts a deployment, named `<service>-<region>`, and waits until it is registered. */
@@ -120,7 +120,7 @@ export class RegistryLab {
 		await meta.client.delete({ id: idOf(Deployment, name) });
 	}
 
-	/** The way to a deployment, whoever has the address by the time of a call. */
+	/** A transport to the deployment that has the address at the time of a call. */
 	#connect(address: string): Transport {
 		const now = () =>
 			this.#transports.get(address) ??
@@ -137,7 +137,7 @@ export class RegistryLab {
 	}
 }
 
-/** Resolves once it holds, looked at after each change of what a registry knows. */
+/** Resolves once the condition holds, which is checked after each change of the registry. */
 export async function whenKnown(registry: EnvRegistry, holds: () => boolean): Promise<void> {
 	while (!holds()) {
 		await new Promise<void>((resolve) => {
