@@ -1,19 +1,19 @@
-/** How many resources there are of each type, by the type's key. */
+/** The number of resources of each type, by the key of the type. */
 export type CountedTypes = ReadonlyMap<string, number>;
 
-/** How many types a message names, and how much of the key of each. What is beyond is counted. */
+/** The limits of a message: the number of named types, and the length of their keys. */
 const namedTypes = 12;
 const keyCharacters = 100;
 
 /**
- * The counts for people: `3 demo.v2.Artist, 1 internal.v1.Tombstone`. In the order of the keys, so that
- * the same counts make the same text, and of bounded length.
+ * The counts for messages: `3 demo.v2.Artist, 1 internal.v1.Tombstone`. Sorted by key, so that equal counts
+ * give equal texts, and of bounded length.
  */
 export function describeCounts(counts: CountedTypes): string {
 	return listed(counts, (key, count) => `${count} ${key}`);
 }
 
-/** The types for people: `demo.v2.Artist, demo.v2.Album`. Likewise. */
+/** The types for messages: `demo.v2.Album, demo.v2.Artist`. Sorted, and of bounded length. */
 export function describeTypes(counts: CountedTypes): string {
 	return listed(counts, (key) => key);
 }
@@ -34,7 +34,7 @@ function shortened(key: string): string {
 	return key.length > keyCharacters ? `${key.slice(0, keyCharacters)}…` : key;
 }
 
-/** The part of the counts whose types fit. */
-export function countsOf(counts: CountedTypes, fits: (key: string) => boolean): CountedTypes {
-	return new Map([...counts].filter(([key]) => fits(key)));
+/** The counts of the types that match. */
+export function countsOf(counts: CountedTypes, matches: (key: string) => boolean): CountedTypes {
+	return new Map([...counts].filter(([key]) => matches(key)));
 }

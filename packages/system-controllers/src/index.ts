@@ -5,7 +5,7 @@ export {
 	ownedDeleted,
 	type ReaperOptions,
 	reaperName,
-} from "./reaper.ts";
+} from "./owner-deletion.ts";
 export {
 	createLocalTenancyDeletion,
 	createTenancyDeletion,

@@ -33,41 +33,41 @@ import { type Logger, type Runtime, systemRuntime } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
 import { createMemoryBackend, type StorageBackend } from "@plinth/storage";
 import { Thing, ThingSchema } from "../testdata/thing.ts";
-import { createLocalReaper, createReaper } from "./reaper.ts";
+import { createLocalReaper, createReaper } from "./owner-deletion.ts";
 import {
 	createLocalTenancyDeletion,
 	createTenancyDeletion,
 	type TenancyDeletionOptions,
 } from "./tenancy-deletion.ts";
 
-/** A server in memory with the system controllers, on a clock that the test moves. */
+/** An in-memory server with the system controllers, on a clock that the test advances. */
 export interface System extends AsyncDisposable {
 	readonly clock: FakeClock;
 	readonly client: ResourceClient;
 	readonly backend: StorageBackend;
-	/** What controllers have logged as errors. */
+	/** The errors that controllers have logged. */
 	readonly errors: string[];
-	/** What they have logged as warnings. */
+	/** The warnings that controllers have logged. */
 	readonly warnings: string[];
-	/** Stops the controllers and starts them anew, as a restart of the server does. */
+	/** Restarts the controllers, like a restart of the server. */
 	restart(): Promise<void>;
-	/** Moves the clock until the condition holds; fails where that takes longer than `limitMs`. */
+	/** Advances the clock until the condition holds. Fails after `limitMs`. */
 	until(condition: () => Promise<boolean>, limitMs?: number): Promise<void>;
 }
 
-/** What a test may change about its system. */
+/** Options of a system. */
 export interface SystemOptions {
-	/** The types that its modules register: things, unless it says otherwise. */
+	/** The types that its modules register. Default: things. */
 	readonly types?: readonly ResourceType[];
-	/** Another server with the same storage and clock; it is to be stopped after this one. */
+	/** Another server that shares its storage and clock, and must be stopped after this one. */
 	readonly joins?: System;
-	/** Whether it runs the controllers of the server that holds the lease; it does by default. */
-	readonly leads?: boolean;
+	/** Whether it holds the lease and runs the singleton controllers. Default: true. */
+	readonly isLeader?: boolean;
 }
 
-/** Starts it over an empty storage, or over that of another one. */
+/** Starts a system over an empty storage, or that of another system. */
 export async function startSystem(options: SystemOptions = {}): Promise<System> {
-	const { types = [Thing], joins, leads = true } = options;
+	const { types = [Thing], joins, isLeader = true } = options;
 	const clock = joins?.clock ?? new FakeClock();
 	const runtime: Runtime = { ...systemRuntime, clock };
 	const storage = joins?.backend ?? createMemoryBackend({ runtime });
@@ -94,7 +94,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<System> 
 	const start = () => {
 		const stop = new AbortController();
 		const manager = createControllerManager({ client, runtime, logger });
-		registerControllers(manager, { registry, backend: storage, leads });
+		registerControllers(manager, { registry, backend: storage, isLeader });
 		return { stop, ended: manager.run(stop.signal) };
 	};
 	let running = start();
@@ -118,7 +118,9 @@ export async function startSystem(options: SystemOptions = {}): Promise<System> 
 					return;
 				}
 				if (passedMs >= limitMs) {
-					throw new Error(`it did not happen within ${limitMs} ms; errors: ${errors.join("\n")}`);
+					throw new Error(
+						`the condition did not hold within ${limitMs} ms; errors: ${errors.join("\n")}`,
+					);
 				}
 				await clock.advanceAsync(250);
 			}
@@ -132,22 +134,22 @@ export async function startSystem(options: SystemOptions = {}): Promise<System> 
 	};
 }
 
-/** Registers the system controllers of a server that shares its storage, and may hold the lease. */
+/** Registers the system controllers of a server. */
 export function registerControllers(
 	manager: ControllerManager,
 	server: {
 		readonly registry: TypeRegistry;
 		readonly backend: StorageBackend;
-		readonly leads: boolean;
+		readonly isLeader: boolean;
 	},
 ): void {
-	const { registry, backend, leads } = server;
+	const { registry, backend, isLeader } = server;
 	const known: TenancyDeletionOptions = {
 		types: () => registry.all(),
 		census: (unit) => backend.countByTypeIn(unit, { consistency: "strong" }),
 	};
 	const controllers = [
-		...(leads ? [createReaper(known), ...createTenancyDeletion(known)] : []),
+		...(isLeader ? [createReaper(known), ...createTenancyDeletion(known)] : []),
 		...[createLocalReaper(known), ...createLocalTenancyDeletion(known)],
 	];
 	for (const controller of controllers) {
@@ -155,7 +157,7 @@ export function registerControllers(
 	}
 }
 
-/** Whether there is no resource with the ID any more. */
+/** Whether the resource no longer exists. */
 export async function isGone(client: ResourceClient, id: ID): Promise<boolean> {
 	try {
 		await client.read({ id });
@@ -168,7 +170,7 @@ export async function isGone(client: ResourceClient, id: ID): Promise<boolean> {
 	}
 }
 
-/** Writes a thing, owned by another where one is given. */
+/** Writes a thing, with an owner if given. */
 export async function writeThing(
 	client: ResourceClient,
 	name: string,
@@ -226,7 +228,7 @@ export async function all(
 
 function idIn(resource: Resource | undefined): ID {
 	if (resource?.id === undefined) {
-		throw new Error("the write answered no resource");
+		throw new Error("the write returned no resource");
 	}
 	return resource.id;
 }

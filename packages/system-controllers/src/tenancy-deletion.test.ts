@@ -32,7 +32,7 @@ describe("the deletion of tenancies", () => {
 		await s.until(() => isGone(s.client, id), 1_000);
 	});
 
-	it("empties a namespace first, owned resources and tombstones included, and nothing else", async () => {
+	it("first empties a namespace, including owned resources and tombstones, and nothing else", async () => {
 		const id = await writeNamespace(s.client, "n");
 		const tenancy = { namespace: "n" };
 		const owner = await writeThing(s.client, "owner", { tenancy });
@@ -45,7 +45,7 @@ describe("the deletion of tenancies", () => {
 		expect(left.filter((tombstone) => tombstone.id?.tenancy?.namespace === "n")).toEqual([]);
 	});
 
-	it("waits for finalizers, and its status says what is left", async () => {
+	it("waits for finalizers, and reports in its status what is left", async () => {
 		const id = await writeNamespace(s.client, "n");
 		const held = await writeThing(s.client, "held", {
 			tenancy: { namespace: "n" },
@@ -62,14 +62,14 @@ describe("the deletion of tenancies", () => {
 		});
 		const { resource } = await s.client.read({ id: held });
 		if (resource === undefined) {
-			throw new Error("what is held is gone");
+			throw new Error("the held resource does not exist");
 		}
 		const metadata = { ...resource.metadata, [finalizersKey]: "" };
 		await s.client.write({ resource: { ...resource, metadata } });
 		await s.until(() => isGone(s.client, id));
 	});
 
-	it("removes a partition with its namespaces, the default one included", async () => {
+	it("removes a partition with its namespaces, including the default one", async () => {
 		const id = await writePartition(s.client, "p");
 		await writeNamespace(s.client, "n", "p");
 		await writeThing(s.client, "a", { tenancy: { partition: "p", namespace: "n" } });
@@ -81,7 +81,7 @@ describe("the deletion of tenancies", () => {
 		expect(await names(Partition)).toEqual(["default"]);
 	});
 
-	it("leaves nothing behind while others write into it at full speed", async () => {
+	it("leaves nothing behind while clients keep writing into it", async () => {
 		const id = await writeNamespace(s.client, "n");
 		const tenancy = { namespace: "n" };
 		let stop = false;

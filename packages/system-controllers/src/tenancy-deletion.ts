@@ -21,41 +21,41 @@ import {
 	Tombstone,
 	tenancyFinalizer,
 } from "@plinth/resource";
-import { deleteAll } from "./contents.ts";
 import { type CountedTypes, countsOf } from "./counted-types.ts";
-import { leftCondition, waitsForTypes } from "./unregistered-types.ts";
+import { deleteAll } from "./delete-contents.ts";
+import { resourcesLeftCondition, waitsForTypes } from "./unregistered-types.ts";
 
-/** What the deletion of tenancies needs to know. */
+/** Options of the deletion of tenancies. */
 export interface TenancyDeletionOptions {
 	/** The types that this server registers. */
 	readonly types: () => readonly ResourceType[];
 	/**
-	 * How many resources of each type, by its key, are stored in a namespace or, where none is named, in a
-	 * partition with all its namespaces: of all types, registered or not, read strongly.
+	 * Counts the resources of each type, by key, in a namespace, or in a partition with all its namespaces if no
+	 * namespace is given. Must include unregistered types, and read strongly.
 	 */
 	readonly census: (unit: {
 		readonly partition: string;
 		readonly namespace?: string;
 	}) => Promise<CountedTypes>;
-	/** How often a marked unit is looked at until it is empty, in milliseconds; 1 s by default. */
+	/** The interval between two passes over a marked unit, in milliseconds. Default: 1 s. */
 	readonly everyMs?: number;
-	/** The same where only resources of unregistered types are left; 10 s by default. */
+	/** The same if only resources of unregistered types are left. Default: 10 s. */
 	readonly unregisteredEveryMs?: number;
 }
 
-/** The condition of a marked partition or namespace: whether nothing is left in it. */
+/** The type of the condition of a marked partition or namespace: nothing is left in it. */
 export const emptied = "Emptied";
 
-/** A kind of unit, and what is in it. */
+/** A kind of tenancy unit: partitions or namespaces. */
 interface UnitKind<Desc extends DescMessage> {
-	/** The name of its controller, and the status that the controller writes. */
+	/** The name of its controller, and the key of the status that the controller writes. */
 	readonly controller: string;
 	readonly manages: ResourceType<Desc>;
-	/** What names a unit in a list of its resources. */
+	/** The tenancy that selects the resources of a unit in a list. */
 	readonly listedBy: (id: ID) => TenancyLike;
-	/** What names it in a census. */
+	/** The unit in a census. */
 	readonly countedBy: (id: ID) => { readonly partition: string; readonly namespace?: string };
-	/** Whether to delete resources of the type, given what the unit holds. */
+	/** Whether to delete resources of the type, given the counts of the unit. */
 	readonly deletes: (type: ResourceType, counts: CountedTypes) => boolean;
 }
 
@@ -72,35 +72,35 @@ const partitions: UnitKind<typeof Partition.schema> = {
 	manages: Partition,
 	listedBy: ({ name }) => ({ partition: name, namespace: "*" }),
 	countedBy: ({ name }) => ({ partition: name }),
-	// Each namespace has its own deletion. What is in a namespace that is no more would stay for ever.
+	// Each namespace is deleted by itself. Resources of a namespace that no longer exists are deleted here.
 	deletes: (type, counts) => type.scope === Scope.PARTITION || !counts.has(Namespace.key),
 };
 
 /**
- * The two controllers that empty what is marked for deletion: one of namespaces, one of partitions,
- * whose namespaces are part of what they hold.
+ * The two controllers that empty units marked for deletion: one for namespaces, and one for partitions with
+ * their namespaces.
  *
  * ```
- *   marked ──▶ delete what is in it ──▶ wait for what has finalizers, and for tombstones
- *                    ▲                             │ something left: report it in the status
+ *   marked ──▶ delete its contents ──▶ wait for resources with finalizers, and for tombstones
+ *                    ▲                             │ resources left: report them in the status
  *                    └───────── every second ──────┤
- *                                                  └ nothing left: remove the finalizer; it goes
+ *                                                  └ none left: remove the finalizer, which deletes the unit
  * ```
  *
- * Why nothing is left behind: whatever creates a resource in a marked unit, or changes its content, asserts
- * in its commit that the unit is unmarked, and fails. A deletion puts one tombstone in the place of what it
- * removes. So after the mark the number of resources in the unit never grows, whoever writes, and a
- * census that is not older than the mark and counts nothing stays true until the unit is gone. The census
- * comes from the storage: it counts all types, also those that this server does not register. The
- * resource service checks the same before it lets the finalizer go (tenancy-check.ts there).
+ * Nothing is left behind: every commit that creates a resource in a unit, or changes its content, asserts that
+ * the unit is unmarked. A deletion replaces a resource by one tombstone. So after the mark the number of
+ * resources in the unit never grows, and a census that is newer than the mark and counts zero stays valid until
+ * the unit is deleted. The census comes from the storage and counts all types, including those that this server
+ * does not register. The resource service checks the same before it accepts the removal of the finalizer (see
+ * its tenancy-check.ts).
  */
 export function createTenancyDeletion(options: TenancyDeletionOptions): readonly Controller[] {
 	return [deletionOf(namespaces, options), deletionOf(partitions, options)];
 }
 
 /**
- * Two controllers for each server of a cluster. They delete what the controllers of `createTenancyDeletion`
- * have reported as of unregistered types, as far as their own server registers those types: servers of one
+ * Two controllers for each server of a cluster. They delete the resources that the controllers of
+ * `createTenancyDeletion` have reported as unregistered, if their own server registers the types: servers of one
  * cluster may have different modules.
  */
 export function createLocalTenancyDeletion(
@@ -133,7 +133,7 @@ function deletionOf<Desc extends DescMessage>(
 			const registered = new Set(options.types().map(({ key }) => key));
 			const unregistered = countsOf(left, (key) => !registered.has(key));
 			await context.writeStatusIfChanged(unit, {
-				conditions: [leftCondition(emptied, left, unregistered)],
+				conditions: [resourcesLeftCondition(emptied, left, unregistered)],
 			});
 			if (failure !== undefined) {
 				throw failure;
@@ -170,7 +170,7 @@ function localDeletionOf<Desc extends DescMessage>(
 	});
 }
 
-/** Deletes what is in the unit, as far as this server registers the types. Returns the first failure. */
+/** Deletes the contents of the unit whose types this server registers. Returns the first failure. */
 async function deleteRegistered<Desc extends DescMessage>(
 	context: ReconcileContext,
 	unit: ID,
@@ -180,7 +180,7 @@ async function deleteRegistered<Desc extends DescMessage>(
 	const counts = await census(kind.countedBy(unit));
 	let failure: unknown;
 	for (const type of types()) {
-		// Tombstones are the reaper's.
+		// The reaper deletes tombstones.
 		if (counts.has(type.key) && type.key !== Tombstone.key && kind.deletes(type, counts)) {
 			const failed = await deleteAll(context, type, kind.listedBy(unit), unit);
 			failure ??= failed;
@@ -189,7 +189,7 @@ async function deleteRegistered<Desc extends DescMessage>(
 	return failure;
 }
 
-/** Removes the finalizer; with it, where it was the last one, the unit goes. */
+/** Removes the finalizer. If it was the last one, the unit is deleted. */
 async function release(context: ReconcileContext, unit: Resource): Promise<void> {
 	if (!hasFinalizer(unit, tenancyFinalizer)) {
 		return;

@@ -3,7 +3,7 @@ import { type ID, NamespaceSchema, type Resource } from "@plinth/proto";
 import { idOf, Namespace, resourceOf, Tombstone } from "@plinth/resource";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Thing } from "../testdata/thing.ts";
-import { ownedDeleted, reaperName } from "./reaper.ts";
+import { ownedDeleted, reaperName } from "./owner-deletion.ts";
 import {
 	all,
 	isGone,
@@ -22,13 +22,13 @@ const everything = {
 	namePrefix: "",
 };
 
-describe("with two servers, the leader without a module that the other has", () => {
+describe("with two servers, whose leader lacks a module of the other", () => {
 	let leader: System;
 	/** Registers things. */
 	let writer: System;
 	beforeEach(async () => {
 		leader = await startSystem({ types: [] });
-		writer = await startSystem({ joins: leader, leads: false });
+		writer = await startSystem({ joins: leader, isLeader: false });
 	});
 	afterEach(async () => {
 		await writer[Symbol.asyncDispose]();
@@ -39,10 +39,10 @@ describe("with two servers, the leader without a module that the other has", () 
 	const conditionsOf = (resource: Resource | undefined, key: string) =>
 		resource?.status[key]?.conditions ?? [];
 
-	describe("that other one away", () => {
+	describe("while the other one is down", () => {
 		beforeEach(() => writer[Symbol.asyncDispose]());
 
-		it("keeps a namespace, and says in its status what holds it up and what to do", async () => {
+		it("keeps a namespace, and reports in its status what it waits for and what to do", async () => {
 			const id = await writeNamespace(leader.client, "n");
 			await writeThing(writer.client, "left", { tenancy: { namespace: "n" } });
 			await leader.client.delete({ id });
@@ -74,14 +74,14 @@ describe("with two servers, the leader without a module that the other has", () 
 			expect((await leader.backend.list(everything)).resources).toHaveLength(1);
 		});
 
-		it("keeps a partition, and what is in a namespace that is no more counts too", async () => {
+		it("keeps a partition with resources of a namespace that no longer exists", async () => {
 			const id = await writePartition(leader.client, "p");
 			await writeThing(writer.client, "left", { tenancy: { partition: "p" } });
 			const [thing] = (await leader.backend.list(everything)).resources;
 			await leader.client.delete({ id });
 			await leader.clock.advanceAsync(60_000);
 			expect(await isGone(leader.client, id)).toBe(false);
-			// Its namespace is lost, as older servers let it go.
+			// Its namespace is removed first, as older servers did.
 			const namespace = await leader.backend.read(idOf(Namespace, "default", { partition: "p" }));
 			await leader.backend.commit([
 				{ op: "delete", id: namespace.id as ID, expectedVersion: namespace.version },
@@ -89,7 +89,7 @@ describe("with two servers, the leader without a module that the other has", () 
 			await leader.clock.advanceAsync(60_000);
 			expect(await isGone(leader.client, id)).toBe(false);
 			expect((await leader.backend.list(everything)).resources).toEqual([thing]);
-			const again = await startSystem({ joins: leader, leads: false });
+			const again = await startSystem({ joins: leader, isLeader: false });
 			await leader.until(() => isGone(leader.client, id));
 			await again[Symbol.asyncDispose]();
 			expect((await leader.backend.list(everything)).resources).toEqual([]);
@@ -122,7 +122,7 @@ describe("with two servers, the leader without a module that the other has", () 
 		});
 	});
 
-	it("empties a namespace through the other one", async () => {
+	it("empties a namespace through the other server", async () => {
 		const id = await writeNamespace(leader.client, "n");
 		await writeThing(writer.client, "left", { tenancy: { namespace: "n" } });
 		await writeThing(writer.client, "elsewhere");
@@ -132,7 +132,7 @@ describe("with two servers, the leader without a module that the other has", () 
 		expect(resources.map((resource) => resource.id?.name)).toEqual(["elsewhere"]);
 	});
 
-	it("reaps what a deleted resource owned through the other one", async () => {
+	it("deletes owned resources through the other server", async () => {
 		const owner = await writeNamespace(leader.client, "owner");
 		await writeThing(writer.client, "owned", { owner });
 		await leader.client.delete({ id: owner });

@@ -7,17 +7,17 @@ import {
 } from "@plinth/proto";
 import { type CountedTypes, describeCounts, describeTypes } from "./counted-types.ts";
 
-/** The reason of a condition: resources are left whose types the server does not register. */
+/** The reason of a condition: resources of unregistered types are left. */
 export const unregisteredTypes = "UnregisteredTypes";
 
-/** The reason of a condition: resources are left, all of registered types. */
+/** The reason of a condition: only resources of registered types are left. */
 export const resourcesLeft = "ResourcesLeft";
 
 /**
- * A condition that is false because resources are left: how many of each type, and, where this server
- * does not register some of the types, which ones and what to do about it.
+ * A false condition with the number of resources left of each type. If this server does not register some of
+ * the types, it names them and what to do.
  */
-export function leftCondition(
+export function resourcesLeftCondition(
 	type: string,
 	left: CountedTypes,
 	unregistered: CountedTypes,
@@ -33,7 +33,7 @@ export function leftCondition(
 			};
 }
 
-/** Whether that status of the resource says that it waits for a server that registers more types. */
+/** Whether the resource waits, according to one of its statuses, for a server that registers more types. */
 export function waitsForTypes(resource: Resource, statusKey: string): boolean {
 	const status = Object.hasOwn(resource.status, statusKey) ? resource.status[statusKey] : undefined;
 	const isWaiting = ({ state, reason }: Condition) =>

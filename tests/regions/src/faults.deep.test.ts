@@ -6,15 +6,15 @@ import { Regions } from "@plinth/example-regions/regions";
 import { seededRandom } from "@plinth/runtime/testing";
 import { seconds, seed } from "@plinth/test-support";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { look, work } from "./clients/client.ts";
-import { Moments } from "./clients/moments.ts";
+import { read, work } from "./clients/client.ts";
 import { places } from "./clients/places.ts";
-import type { World } from "./clients/world.ts";
+import { SendNotifier } from "./clients/send-notifier.ts";
+import type { SharedState } from "./clients/shared-state.ts";
 import { endStateProblems } from "./end-state/check-end-state.ts";
 import { readEndState } from "./end-state/read-end-state.ts";
 import { noProblems, problemsOf } from "./history/problems.ts";
-import { disturb } from "./servers/disturb.ts";
-import { empty } from "./servers/empty.ts";
+import { deleteEverything } from "./servers/delete-everything.ts";
+import { killServers } from "./servers/kill-servers.ts";
 import { warningsLogged } from "./servers/server-logs.ts";
 import { settle } from "./servers/settle.ts";
 import { summary } from "./summary.ts";
@@ -23,7 +23,7 @@ const faultSeconds = seconds(40);
 const clients = 8;
 /** The mean time between two calls of one client, in milliseconds. */
 const pauseMs = 160;
-/** How long things may take to settle: owners are let go of after half a minute, three times in a row. */
+/** How long everything may take to settle. Chains of three lost owners take 30 s each. */
 const settleMs = 300_000;
 
 describe("six servers in two regions", () => {
@@ -45,21 +45,21 @@ describe("six servers in two regions", () => {
 			`seed ${seed}, ${faultSeconds} s; if it fails, data, logs and the history are in ${dataDirectory}`,
 		);
 		const random = seededRandom(seed);
-		const world: World = {
+		const shared: SharedState = {
 			random,
 			address: (deployment) => regions.get(deployment).address,
 			history: [],
 			known: new Map(),
-			whereabouts: new Map(),
-			busy: new Set(),
-			moments: new Moments(),
+			placeOfUid: new Map(),
+			inUse: new Set(),
+			notifier: new SendNotifier(),
 			pauseMs,
 		};
 		const clientsEnd = new AbortController();
-		const working = Array.from({ length: clients }, () => work(world, clientsEnd.signal));
-		const kills = await disturb(
+		const working = Array.from({ length: clients }, () => work(shared, clientsEnd.signal));
+		const kills = await killServers(
 			regions,
-			world.moments,
+			shared.notifier,
 			faultSeconds,
 			seededRandom(seed + 1),
 		).finally(() => clientsEnd.abort());
@@ -73,11 +73,11 @@ describe("six servers in two regions", () => {
 		);
 		const settled = performance.now();
 		for (const place of places) {
-			await look(world, place);
+			await read(shared, place);
 		}
 		const { resources, shadows } = await readEndState(regions);
-		writeFileSync(join(dataDirectory, "history.json"), JSON.stringify(world.history, null, "\t"));
-		const counts = summary(world.history);
+		writeFileSync(join(dataDirectory, "history.json"), JSON.stringify(shared.history, null, "\t"));
+		const counts = summary(shared.history);
 		console.log({
 			kills,
 			...counts,
@@ -89,12 +89,12 @@ describe("six servers in two regions", () => {
 		expect(counts.writes.done).toBeGreaterThan(0);
 		expect(counts.deletes.done).toBeGreaterThan(0);
 		expect(unsettled).toEqual([]);
-		expect(problemsOf(world.history, firstRegions)).toEqual(noProblems);
+		expect(problemsOf(shared.history, firstRegions)).toEqual(noProblems);
 
-		const left = await empty(regions, world, settleMs);
+		const left = await deleteEverything(regions, shared, settleMs);
 		console.log({ emptiedInMs: Math.round(performance.now() - settled) });
 		expect(left).toEqual([]);
-		expect(problemsOf(world.history, firstRegions)).toEqual(noProblems);
+		expect(problemsOf(shared.history, firstRegions)).toEqual(noProblems);
 		passed = true;
 	});
 });

@@ -1,8 +1,8 @@
-import { isAskedFor } from "./history/check-deletions.ts";
+import { isRequested } from "./history/check-deletions.ts";
 import type { Event, History } from "./history/history.ts";
-import { type Lives, livesOf } from "./history/lives.ts";
+import { type Incarnations, incarnationsOf } from "./history/incarnations.ts";
 
-/** What there was of everything in a run. */
+/** The counts of a run. */
 export function summary(history: History) {
 	const count = (of: (event: Event) => boolean) => history.filter(of).length;
 	const tally = (call: Event["call"]) => {
@@ -13,28 +13,29 @@ export function summary(history: History) {
 			),
 		);
 	};
-	const lives = livesOf(history);
-	const all = [...lives.ofKey.values()].flat().filter(({ uid }) => uid !== "");
+	const incarnations = incarnationsOf(history);
+	const all = [...incarnations.ofKey.values()].flat().filter(({ uid }) => uid !== "");
 	return {
 		calls: history.length,
 		writes: tally("write"),
 		deletes: tally("delete"),
-		looks: count(({ call }) => call === "look"),
+		reads: count(({ call }) => call === "read"),
 		incarnations: all.length,
 		names: new Set(all.map(({ key }) => key)).size,
-		deletedByRule: all.filter((life) => life.markedBy < Infinity && !isAskedFor(lives, life))
-			.length,
-		cleared: clearedIn(history, lives),
+		deletedByRule: all.filter(
+			(incarnation) => incarnation.markedBy < Infinity && !isRequested(incarnations, incarnation),
+		).length,
+		cleared: clearedIn(history, incarnations),
 		refusals: reasonsOf(history, "refused"),
 		unknown: reasonsOf(history, "unknown"),
 	};
 }
 
-/** How many fields were seen cleared that had been written. */
-function clearedIn(history: History, { writes }: Lives): number {
+/** The number of written fields that were observed as cleared. */
+function clearedIn(history: History, { writes }: Incarnations): number {
 	const cleared = new Set<string>();
 	for (const event of history) {
-		if (event.call === "look" && event.seen !== undefined) {
+		if (event.call === "read" && event.seen !== undefined) {
 			const had = writes.get(event.seen.note)?.content.references ?? {};
 			for (const field of Object.keys(had)) {
 				if (event.seen.references[field] === undefined) {
@@ -46,7 +47,7 @@ function clearedIn(history: History, { writes }: Lives): number {
 	return cleared.size;
 }
 
-/** How often each reason was given, without the names in it. */
+/** The number of occurrences of each reason, without names. */
 function reasonsOf(
 	history: History,
 	kind: "refused" | "unknown",

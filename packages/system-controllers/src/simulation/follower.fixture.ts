@@ -14,15 +14,15 @@ import {
 	WatchClosed,
 } from "@plinth/storage";
 
-/** What one commit has changed. */
+/** The changes of one commit. */
 export interface Revision {
 	readonly version: number;
 	readonly changes: readonly Change[];
-	/** What was stored under the names of the changes before, in their order. */
+	/** The previously stored resources, in the order of the changes. */
 	readonly replaced: readonly (Resource | undefined)[];
 }
 
-/** The storage that several servers share: it decides commits one after the other, as etcd does. */
+/** The storage that several servers share. It serializes commits, like etcd. */
 export class Origin {
 	readonly #backend: StorageBackend;
 	readonly #stored = new Map<string, Resource>();
@@ -34,7 +34,7 @@ export class Origin {
 		this.#backend = createMemoryBackend({ runtime });
 	}
 
-	/** The newest version. */
+	/** The latest version. */
 	get version(): number {
 		return this.#version;
 	}
@@ -90,8 +90,8 @@ function keyOf({ id }: Resource): string {
 }
 
 /**
- * The storage as one server of several has it: eventual reads are answered from a state that follows the
- * origin, some turns or up to two seconds behind; strong ones wait for it.
+ * The storage as seen by one of several servers: eventual reads return a state that lags behind the origin by
+ * some turns, or up to two seconds; strong reads wait for the origin.
  */
 export function followerOf(origin: Origin, runtime: SeededRuntime): StorageBackend {
 	const { scheduler, random, clock } = runtime;
@@ -101,22 +101,22 @@ export function followerOf(origin: Origin, runtime: SeededRuntime): StorageBacke
 	let waiting: (() => void)[] = [];
 	let isFollowing = false;
 
-	async function someTime(): Promise<void> {
+	async function delay(): Promise<void> {
 		while (random.next() < 0.4) {
 			await scheduler.pause();
 		}
 	}
 	async function follow(): Promise<void> {
 		for (let revision = revisions.shift(); revision !== undefined; revision = revisions.shift()) {
-			await someTime();
+			await delay();
 			if (random.next() < 0.05) {
 				await sleep(clock, random.next() * 2_000);
 			}
 			store.apply(revision.version, revision.changes);
 			const wake = waiting;
 			waiting = [];
-			for (const each of wake) {
-				each();
+			for (const resolve of wake) {
+				resolve();
 			}
 		}
 		isFollowing = false;
@@ -134,7 +134,7 @@ export function followerOf(origin: Origin, runtime: SeededRuntime): StorageBacke
 		}
 	}
 	async function state({ consistency }: ReadOptions = {}): Promise<StateStore> {
-		await someTime();
+		await delay();
 		if (consistency === "strong") {
 			await reached(origin.version);
 		}
@@ -158,10 +158,10 @@ export function followerOf(origin: Origin, runtime: SeededRuntime): StorageBacke
 		},
 		close: async () => store.close(new WatchClosed("the simulation is over")),
 		async commit(mutations) {
-			await someTime();
+			await delay();
 			const commit = await origin.commit(mutations);
 			await reached(Number(commit.version));
-			await someTime();
+			await delay();
 			return commit;
 		},
 	};

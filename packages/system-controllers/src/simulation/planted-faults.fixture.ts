@@ -2,7 +2,7 @@ import { Namespace, Partition, Tombstone } from "@plinth/resource";
 import type { Random } from "@plinth/runtime";
 import { decorateBackend, type StorageBackend } from "@plinth/storage";
 
-/** What can be wrong with a server, and must not go unnoticed. */
+/** Faults of a server that the simulation must detect. */
 export const plantedFaults = [
 	"the census leaves out unregistered types",
 	"the census leaves out tombstones",
@@ -13,7 +13,7 @@ export const plantedFaults = [
 /** One of them. */
 export type PlantedFault = (typeof plantedFaults)[number];
 
-/** The storage of a server with that fault, which registers the types of these keys. */
+/** The storage of a server with a fault. The server registers the types with the given keys. */
 export function withFault(
 	backend: StorageBackend,
 	fault: PlantedFault,
@@ -51,7 +51,7 @@ function withCensus(backend: StorageBackend, counts: (key: string) => boolean): 
 	});
 }
 
-/** Now and then a unit is taken for as empty as it was when it was made. */
+/** Sometimes reports a unit as empty, as it was when it was created. */
 function withOldCensus(backend: StorageBackend, random: Random): StorageBackend {
 	return decorateBackend(backend, {
 		countByTypeIn: async (unit, options) =>

@@ -35,11 +35,11 @@ import { followerOf, Origin } from "./follower.fixture.ts";
 import { type PlantedFault, withFault } from "./planted-faults.fixture.ts";
 import { TenancyCheck } from "./tenancy-check.fixture.ts";
 
-/** What a simulation found. */
+/** The result of a simulation. */
 export interface SimulationResult {
-	/** What went against a promise, in words. */
+	/** Descriptions of broken promises. */
 	readonly violations: readonly string[];
-	/** How many namespaces and partitions were removed. */
+	/** The number of namespaces and partitions that were removed. */
 	readonly removed: number;
 }
 
@@ -50,10 +50,10 @@ interface SimulatedServer {
 }
 
 /**
- * Two servers on one storage, each with a view of its own that lags behind. The one that runs the singletons
- * may lack the type that most resources are of. Users create namespaces and partitions, write into
- * them, and delete them, through either server, and try to hurry deletions along. Then they stop, and
- * everything that is marked for deletion must go.
+ * Simulates two servers on one storage, each with its own lagging view. The one that runs the singletons may lack
+ * the type of most resources. Users create namespaces and partitions, write into them, delete them through
+ * either server, and remove finalizers during deletions. After they stop, everything that is marked for
+ * deletion must be deleted.
  */
 export async function simulate(seed: number, fault?: PlantedFault): Promise<SimulationResult> {
 	const runtime = seededRuntime({ seed, maxSteps: 400_000 });
@@ -62,8 +62,8 @@ export async function simulate(seed: number, fault?: PlantedFault): Promise<Simu
 	const origin = new Origin(runtime);
 	const check = new TenancyCheck(origin);
 	const faults: string[] = [];
-	const start = (leads: boolean, types: readonly ResourceType[]) =>
-		startServer(origin, runtime, { leads, types, faults, ...(fault && { fault }) });
+	const start = (isLeader: boolean, types: readonly ResourceType[]) =>
+		startServer(origin, runtime, { isLeader, types, faults, ...(fault && { fault }) });
 	const first = await scheduler.run(start(true, seed % 4 === 0 ? [Thing] : []));
 	const second = await scheduler.run(start(false, [Thing]));
 	const users = Array.from({ length: 4 }, () =>
@@ -74,7 +74,7 @@ export async function simulate(seed: number, fault?: PlantedFault): Promise<Simu
 	for (let minute = 0; minute < 15 && marked(origin).length > 0; minute++) {
 		await scheduler.advance(60_000);
 	}
-	const left = marked(origin).map((name) => `${name} is marked, and does not go`);
+	const left = marked(origin).map((name) => `${name} is marked, and is not deleted`);
 	await scheduler.run(Promise.all([first.stop(), second.stop()]));
 	return {
 		violations: [...check.violations, ...faults, ...(check.violations.length > 0 ? [] : left)],
@@ -92,12 +92,12 @@ async function startServer(
 	origin: Origin,
 	runtime: SeededRuntime,
 	{
-		leads,
+		isLeader,
 		types,
 		fault,
 		faults,
 	}: {
-		readonly leads: boolean;
+		readonly isLeader: boolean;
 		readonly types: readonly ResourceType[];
 		readonly fault?: PlantedFault;
 		readonly faults: string[];
@@ -129,7 +129,7 @@ async function startServer(
 		runtime,
 		logger: silentLogger,
 	});
-	registerControllers(manager, { registry, backend, leads });
+	registerControllers(manager, { registry, backend, isLeader });
 	const end = new AbortController();
 	const ended = manager.run(end.signal);
 	return {
@@ -146,7 +146,7 @@ const partitions = ["default", "p", "q"];
 const namespaces = ["a", "b"];
 const things = ["x", "y", "z"];
 
-/** Does this and that to namespaces, partitions and things, through one server or the other. */
+/** Takes random steps on namespaces, partitions and things, through either server. */
 class User {
 	readonly #clients: readonly ResourceClient[];
 	readonly #runtime: SeededRuntime;
@@ -173,7 +173,7 @@ class User {
 		}
 	}
 
-	/** Takes all finalizers away that users have set, and again where it was refused: its server lags behind. */
+	/** Removes all finalizers of users. Retries refused writes, because servers lag behind. */
 	async releaseEverything({ stored }: Origin): Promise<void> {
 		const isHeld = (resource: Resource) =>
 			resource.id?.type?.kind === Thing.type.kind && finalizersOf(resource).length > 0;
@@ -231,7 +231,7 @@ class User {
 		}
 	}
 
-	/** Refusals are part of it; faults are not. */
+	/** Ignores refusals, but not internal errors. */
 	async #tolerating(act: () => Promise<unknown>): Promise<void> {
 		try {
 			await act();

@@ -9,13 +9,12 @@ import {
 import type { Origin, Revision } from "./follower.fixture.ts";
 
 /**
- * Watches over the promise, commit by commit and by looking at everything that is stored: when a namespace
- * or a partition is removed, nothing is left in it; and what is created is created in units that are
- * there and unmarked.
+ * Checks after every commit, against the complete stored state: when a namespace or partition is removed, it is
+ * empty, and resources are only created in existing, unmarked units.
  */
 export class TenancyCheck {
 	readonly violations: string[] = [];
-	/** How many units were removed. */
+	/** The number of units that were removed. */
 	removed = 0;
 	readonly #origin: Origin;
 
@@ -49,20 +48,22 @@ export class TenancyCheck {
 
 	#checkUnits(id: ID, version: number): void {
 		const { partition = "", namespace = "" } = id.tenancy ?? {};
-		const isThere = (fits: (unit: ID) => boolean) =>
+		const exists = (matches: (unit: ID) => boolean) =>
 			[...this.#origin.stored.values()].some(
-				(unit: Resource) => unit.id && fits(unit.id) && !isMarkedForDeletion(unit),
+				(unit: Resource) => unit.id && matches(unit.id) && !isMarkedForDeletion(unit),
 			);
 		const hasPartition =
-			partition === "" || isThere((unit) => isOf(unit, Partition) && unit.name === partition);
+			partition === "" || exists((unit) => isOf(unit, Partition) && unit.name === partition);
 		const hasNamespace =
 			namespace === "" ||
-			isThere(
+			exists(
 				(unit) =>
 					isOf(unit, Namespace) && unit.name === namespace && unit.tenancy?.partition === partition,
 			);
 		if (!hasPartition || !hasNamespace) {
-			this.violations.push(`${version}: ${displayName(id)} is created in a unit that is going`);
+			this.violations.push(
+				`${version}: ${displayName(id)} is created in a unit that is being deleted`,
+			);
 		}
 	}
 }

@@ -3,13 +3,13 @@ import type { Outcome } from "../history/history.ts";
 import type { JsonObject } from "./json.ts";
 import { objectOf, textOf } from "./json.ts";
 
-/** What a call came to; `unsent` where nobody listened. */
-export type Answer = Outcome<JsonObject> | { readonly kind: "unsent" };
+/** The outcome of a call; `unsent` if the connection was refused. */
+export type CallOutcome = Outcome<JsonObject> | { readonly kind: "unsent" };
 
-/** How long a client waits for an answer, in milliseconds: longer than a server tries. */
+/** The timeout of a client, in milliseconds: longer than the timeouts of servers. */
 const timeoutMs = 60_000;
 
-/** What an answer with one of these codes says was not done. */
+/** The codes with which the call certainly had no effect. */
 const definite = new Set([
 	"failed_precondition",
 	"invalid_argument",
@@ -20,11 +20,15 @@ const definite = new Set([
 	"resource_exhausted",
 ]);
 
-/** Why an outcome is unknown of a call that may still be done. */
-export const noAnswer = `no answer in ${timeoutMs} ms`;
+/** The reason of an unknown outcome of a call that may still take effect. */
+export const noResponse = `no response in ${timeoutMs} ms`;
 
-/** Calls the resource service of a server as people do: JSON over HTTP. All reads are strong. */
-export async function call(address: string, method: string, request: JsonObject): Promise<Answer> {
+/** Calls the resource service of a server with JSON over HTTP. All reads are strong. */
+export async function call(
+	address: string,
+	method: string,
+	request: JsonObject,
+): Promise<CallOutcome> {
 	let response: Response;
 	let body: JsonObject;
 	try {
@@ -50,8 +54,8 @@ export async function call(address: string, method: string, request: JsonObject)
 		: { kind: "unknown", why: `${code}: ${message}` };
 }
 
-/** Calls until there is an answer, and answers that. */
-export async function insist(
+/** Repeats a call until it succeeds, and returns its response. */
+export async function callUntilDone(
 	address: string,
 	method: string,
 	request: JsonObject,
@@ -59,23 +63,23 @@ export async function insist(
 ): Promise<JsonObject> {
 	const end = performance.now() + limitMs;
 	for (;;) {
-		const answer = await call(address, method, request);
-		if (answer.kind === "done") {
-			return answer.value;
+		const response = await call(address, method, request);
+		if (response.kind === "done") {
+			return response.value;
 		}
 		if (performance.now() > end) {
-			throw new Error(`${method} at ${address}: ${JSON.stringify(answer)}`);
+			throw new Error(`${method} at ${address}: ${JSON.stringify(response)}`);
 		}
 		await setTimeout(500);
 	}
 }
 
-function failureOf(failure: unknown): Answer {
+function failureOf(failure: unknown): CallOutcome {
 	if (!(failure instanceof Error)) {
 		throw failure;
 	}
 	if (failure.name === "TimeoutError") {
-		return { kind: "unknown", why: noAnswer };
+		return { kind: "unknown", why: noResponse };
 	}
 	const { cause } = failure;
 	const code = cause instanceof Error && "code" in cause ? String(cause.code) : failure.message;

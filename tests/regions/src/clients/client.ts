@@ -1,75 +1,85 @@
 import { setTimeout } from "node:timers/promises";
-import { type Content, keyOf, type Outcome, type Place, type Seen } from "../history/history.ts";
-import { call, noAnswer } from "./api.ts";
+import {
+	type Content,
+	keyOf,
+	type ObservedResource,
+	type Outcome,
+	type Place,
+} from "../history/history.ts";
+import { call, noResponse } from "./api.ts";
 import { drawContent } from "./draw-content.ts";
 import { type JsonObject, objectOf } from "./json.ts";
+import { idOf, resourceOf, seenOf } from "./json-resources.ts";
 import { deploymentOf, kinds, places } from "./places.ts";
-import { idOf, resourceOf, seenOf } from "./wire.ts";
-import type { World } from "./world.ts";
+import type { SharedState } from "./shared-state.ts";
 
 let notes = 0;
 
-/** Does one thing after the other at places that nobody else is busy with. */
-export async function work(world: World, signal: AbortSignal): Promise<void> {
+/** Takes one step after another at places that no other client uses. */
+export async function work(shared: SharedState, signal: AbortSignal): Promise<void> {
 	while (!signal.aborted) {
-		const free = places.filter((place) => !world.busy.has(keyOf(place)));
-		const place = free[Math.floor(world.random.next() * free.length)];
+		const free = places.filter((place) => !shared.inUse.has(keyOf(place)));
+		const place = free[Math.floor(shared.random.next() * free.length)];
 		if (place !== undefined) {
-			await alone(world, place, () => act(world, place));
+			await withExclusive(shared, place, () => act(shared, place));
 		}
-		await setTimeout(world.random.next() * 2 * world.pauseMs);
+		await setTimeout(shared.random.next() * 2 * shared.pauseMs);
 	}
 }
 
-/** What is not known is looked at; what is absent is created; what is there is changed or deleted. */
-async function act(world: World, place: Place): Promise<void> {
-	const known = world.known.get(keyOf(place));
-	const draw = world.random.next();
-	const isGoing = known !== "absent" && known?.marked;
-	if (known === undefined || draw < (isGoing ? 0.6 : 0.15)) {
-		await look(world, place);
+/** Reads unknown resources, creates absent ones, and changes or deletes existing ones. */
+async function act(shared: SharedState, place: Place): Promise<void> {
+	const known = shared.known.get(keyOf(place));
+	const draw = shared.random.next();
+	const isInDeletion = known !== "absent" && known?.marked;
+	if (known === undefined || draw < (isInDeletion ? 0.6 : 0.15)) {
+		await read(shared, place);
 	} else if (known === "absent" || draw < 0.65) {
-		await write(world, place, drawContent(world, place, nextNote()));
-	} else if (await remove(world, place)) {
-		if (world.random.next() < 0.5) {
-			await takeAnew(world, place);
+		await write(shared, place, drawContent(shared, place, nextNote()));
+	} else if (await remove(shared, place)) {
+		if (shared.random.next() < 0.5) {
+			await recreate(shared, place);
 		}
 	}
 }
 
 /**
- * Takes a name as soon as what had it is gone, and references the new one: whoever acts on the old one still
- * must not touch what belongs to the new one.
+ * Re-creates a name as soon as its resource is deleted, and references the new resource: late effects of the
+ * deletion must not affect it.
  */
-async function takeAnew(world: World, place: Place): Promise<void> {
+async function recreate(shared: SharedState, place: Place): Promise<void> {
 	const key = keyOf(place);
-	for (let left = 20; left > 0 && world.known.get(key) === undefined; left -= 1) {
-		await write(world, place, drawContent(world, place, nextNote()));
+	for (let left = 20; left > 0 && shared.known.get(key) === undefined; left -= 1) {
+		await write(shared, place, drawContent(shared, place, nextNote()));
 		await setTimeout(20);
 	}
 	const referrers = places.flatMap((each) => {
 		const [field] =
 			Object.entries(kinds[each.kind].fields).find(([, kind]) => kind === place.kind) ?? [];
-		return field === undefined || world.busy.has(keyOf(each)) ? [] : [{ place: each, field }];
+		return field === undefined || shared.inUse.has(keyOf(each)) ? [] : [{ place: each, field }];
 	});
-	const referrer = referrers[Math.floor(world.random.next() * referrers.length)];
+	const referrer = referrers[Math.floor(shared.random.next() * referrers.length)];
 	if (referrer !== undefined) {
-		await alone(world, referrer.place, () => {
-			const content = drawContent(world, referrer.place, nextNote());
+		await withExclusive(shared, referrer.place, () => {
+			const content = drawContent(shared, referrer.place, nextNote());
 			const references = { ...content.references, [referrer.field]: key };
-			return write(world, referrer.place, { ...content, references });
+			return write(shared, referrer.place, { ...content, references });
 		});
 	}
 }
 
-/** Nobody else calls to that place meanwhile. */
-async function alone(world: World, place: Place, act: () => Promise<unknown>): Promise<void> {
+/** Runs an action while no other client uses the place. */
+async function withExclusive(
+	shared: SharedState,
+	place: Place,
+	act: () => Promise<unknown>,
+): Promise<void> {
 	const key = keyOf(place);
-	world.busy.add(key);
+	shared.inUse.add(key);
 	try {
 		await act();
 	} finally {
-		world.busy.delete(key);
+		shared.inUse.delete(key);
 	}
 }
 
@@ -78,74 +88,74 @@ function nextNote(): string {
 	return `note-${notes}`;
 }
 
-/** Reads a resource, and notes what it is. */
-export async function look(world: World, place: Place): Promise<void> {
+/** Reads a resource, and records the result. */
+export async function read(shared: SharedState, place: Place): Promise<void> {
 	const from = performance.now();
-	const answer = await call(addressOf(world, place), "Read", { id: idOf(place) });
-	const isAbsent = answer.kind === "refused" && answer.code === "not_found";
-	if (answer.kind !== "done" && !isAbsent) {
+	const response = await call(addressOf(shared, place), "Read", { id: idOf(place) });
+	const isAbsent = response.kind === "refused" && response.code === "not_found";
+	if (response.kind !== "done" && !isAbsent) {
 		return;
 	}
-	const seen = answer.kind === "done" ? seenIn(place, answer.value) : undefined;
-	learn(world, place, seen ?? "absent");
+	const seen = response.kind === "done" ? seenIn(place, response.value) : undefined;
+	learn(shared, place, seen ?? "absent");
 	const to = performance.now();
-	world.history.push({ call: "look", key: keyOf(place), from, to, seen });
+	shared.history.push({ call: "read", key: keyOf(place), from, to, seen });
 }
 
-/** Creates or replaces a resource, and notes what came of it. */
-async function write(world: World, place: Place, content: Content): Promise<void> {
+/** Creates or replaces a resource, and records the outcome. */
+async function write(shared: SharedState, place: Place, content: Content): Promise<void> {
 	const from = performance.now();
-	const resource = resourceOf(place, content, world.whereabouts);
-	const answering = call(addressOf(world, place), "Write", { resource });
-	world.moments.has("write");
-	const answer = await answering;
-	if (answer.kind === "unsent") {
+	const resource = resourceOf(place, content, shared.placeOfUid);
+	const pending = call(addressOf(shared, place), "Write", { resource });
+	shared.notifier.notify("write");
+	const response = await pending;
+	if (response.kind === "unsent") {
 		return;
 	}
-	const outcome: Outcome<Seen> =
-		answer.kind === "done" ? { kind: "done", value: seenIn(place, answer.value) } : answer;
+	const outcome: Outcome<ObservedResource> =
+		response.kind === "done" ? { kind: "done", value: seenIn(place, response.value) } : response;
 	if (outcome.kind === "done") {
-		learn(world, place, outcome.value);
+		learn(shared, place, outcome.value);
 	} else {
-		world.known.delete(keyOf(place));
+		shared.known.delete(keyOf(place));
 	}
 	const to = endOf(outcome);
-	world.history.push({ call: "write", key: keyOf(place), from, to, content, outcome });
+	shared.history.push({ call: "write", key: keyOf(place), from, to, content, outcome });
 }
 
-/** Deletes a resource, and notes what came of it. Answers whether that was done. */
-export async function remove(world: World, place: Place): Promise<boolean> {
+/** Deletes a resource, and records the outcome. Returns whether it succeeded. */
+export async function remove(shared: SharedState, place: Place): Promise<boolean> {
 	const from = performance.now();
-	const answering = call(addressOf(world, place), "Delete", { id: idOf(place) });
-	world.moments.has("delete");
-	const answer = await answering;
-	if (answer.kind === "unsent") {
+	const pending = call(addressOf(shared, place), "Delete", { id: idOf(place) });
+	shared.notifier.notify("delete");
+	const response = await pending;
+	if (response.kind === "unsent") {
 		return false;
 	}
 	const outcome: Outcome<boolean> =
-		answer.kind === "done" ? { kind: "done", value: "version" in answer.value } : answer;
-	world.known.delete(keyOf(place));
+		response.kind === "done" ? { kind: "done", value: "version" in response.value } : response;
+	shared.known.delete(keyOf(place));
 	const to = endOf(outcome);
-	world.history.push({ call: "delete", key: keyOf(place), from, to, outcome });
+	shared.history.push({ call: "delete", key: keyOf(place), from, to, outcome });
 	return outcome.kind === "done";
 }
 
-function addressOf(world: World, place: Place): string {
-	return world.address(deploymentOf(place));
+function addressOf(shared: SharedState, place: Place): string {
+	return shared.address(deploymentOf(place));
 }
 
-function seenIn(place: Place, answer: JsonObject): Seen {
-	return seenOf(place, objectOf(answer.resource));
+function seenIn(place: Place, response: JsonObject): ObservedResource {
+	return seenOf(place, objectOf(response.resource));
 }
 
-function learn(world: World, place: Place, seen: Seen | "absent"): void {
-	world.known.set(keyOf(place), seen);
+function learn(shared: SharedState, place: Place, seen: ObservedResource | "absent"): void {
+	shared.known.set(keyOf(place), seen);
 	if (seen !== "absent") {
-		world.whereabouts.set(seen.uid, place);
+		shared.placeOfUid.set(seen.uid, place);
 	}
 }
 
 function endOf(outcome: Outcome<unknown>): number {
-	const mayStillBeDone = outcome.kind === "unknown" && outcome.why === noAnswer;
+	const mayStillBeDone = outcome.kind === "unknown" && outcome.why === noResponse;
 	return mayStillBeDone ? Number.POSITIVE_INFINITY : performance.now();
 }

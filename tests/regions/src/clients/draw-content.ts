@@ -1,9 +1,9 @@
-import type { Content, Key, Place, Seen } from "../history/history.ts";
+import type { Content, Key, ObservedResource, Place } from "../history/history.ts";
 import { keyOf } from "../history/history.ts";
 import { kinds, places } from "./places.ts";
-import type { World } from "./world.ts";
+import type { SharedState } from "./shared-state.ts";
 
-/** How often a field is set. */
+/** The probability that a field is set. */
 const isSet: Readonly<Record<string, number>> = {
 	project: 0.45,
 	rack: 0.7,
@@ -11,9 +11,9 @@ const isSet: Readonly<Record<string, number>> = {
 	standby: 0.4,
 };
 
-/** What a client writes: references to what it takes to be there, most of the time. */
-export function drawContent(world: World, place: Place, note: string): Content {
-	const { random, known } = world;
+/** Draws the content of a write. Most references have targets that are believed to exist. */
+export function drawContent(shared: SharedState, place: Place, note: string): Content {
+	const { random, known } = shared;
 	const references: Record<string, Key> = {};
 	for (const [field, kind] of Object.entries(kinds[place.kind].fields)) {
 		if (random.next() >= (isSet[field] ?? 0)) {
@@ -27,15 +27,15 @@ export function drawContent(world: World, place: Place, note: string): Content {
 			references[field] = target;
 		}
 	}
-	return { note, references, owners: place.kind === "AccessKey" ? drawOwners(world) : [] };
+	return { note, references, owners: place.kind === "AccessKey" ? drawOwners(shared) : [] };
 }
 
-/** None, one or two devices of any region; those that were there not long ago. */
-function drawOwners({ random, known }: World): readonly string[] {
+/** Draws up to two devices of any region that existed recently. */
+function drawOwners({ random, known }: SharedState): readonly string[] {
 	const devices = places
 		.filter(({ kind }) => kind === "Device")
 		.map((place) => known.get(keyOf(place)))
-		.filter((each): each is Seen => each !== undefined && each !== "absent");
+		.filter((each): each is ObservedResource => each !== undefined && each !== "absent");
 	const drawn = Array.from({ length: Math.floor(random.next() * 3) }, () => {
 		return devices[Math.floor(random.next() * devices.length)]?.uid;
 	});

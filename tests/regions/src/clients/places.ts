@@ -1,12 +1,12 @@
 import { firstRegions } from "@plinth/example-regions/plan";
 import { type Key, type Kind, keyOf, type Place } from "../history/history.ts";
 
-/** What is told of a kind. */
+/** The description of a kind. */
 interface KindOfExample {
 	readonly group: "iam" | "devices";
-	/** How many names it has in each region. */
+	/** The number of names in each region. */
 	readonly names: number;
-	/** What its fields may reference. */
+	/** The kinds that its fields reference. */
 	readonly fields: Readonly<Record<string, Kind>>;
 }
 
@@ -31,7 +31,7 @@ export function kindOf(name: string): Kind {
 		case "Device":
 			return name;
 		default:
-			throw new Error(`there is no kind ${name}`);
+			throw new Error(`unknown kind ${name}`);
 	}
 }
 
@@ -49,7 +49,7 @@ export const places: readonly Place[] = firstRegions.flatMap((region) =>
 /** The places, by their keys. */
 export const placeOf: ReadonlyMap<Key, Place> = new Map(places.map((each) => [keyOf(each), each]));
 
-/** The deployment that keeps a place, as in `devices-us-west2`. */
+/** The deployment that stores a place, for example `devices-us-west2`. */
 export function deploymentOf({ kind, region }: Pick<Place, "kind" | "region">): string {
 	return `${kinds[kind].group}-${region}`;
 }

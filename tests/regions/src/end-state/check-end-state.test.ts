@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { endStateProblems } from "./check-end-state.ts";
-import type { EndState, Kept, ShadowSeen } from "./end-state.ts";
+import type { EndState, ObservedShadow, StoredResource } from "./end-state.ts";
 
 const [project, rack, device, key] = [
 	"Project p (us-west2)",
@@ -32,7 +32,11 @@ const shadows = {
 	key: shadow(key, { owners: [`uid of ${device}`] }),
 };
 
-function kept(key: string, deployment: string, seen: Partial<Kept["seen"]> = {}): Kept {
+function kept(
+	key: string,
+	deployment: string,
+	seen: Partial<StoredResource["seen"]> = {},
+): StoredResource {
 	const uid = `uid of ${key}`;
 	return {
 		key,
@@ -41,13 +45,13 @@ function kept(key: string, deployment: string, seen: Partial<Kept["seen"]> = {})
 	};
 }
 
-function shadow(key: string, seen: Partial<ShadowSeen>): ShadowSeen {
+function shadow(key: string, seen: Partial<ObservedShadow>): ObservedShadow {
 	return { key, uid: `uid of ${key}`, ...nothing, ...seen };
 }
 
 function check(changed: {
-	readonly resources?: Partial<Record<keyof typeof resources, Kept | undefined>>;
-	readonly shadows?: Partial<Record<keyof typeof shadows, ShadowSeen | undefined>>;
+	readonly resources?: Partial<Record<keyof typeof resources, StoredResource | undefined>>;
+	readonly shadows?: Partial<Record<keyof typeof shadows, ObservedShadow | undefined>>;
 }): readonly string[] {
 	const state: EndState = {
 		resources: Object.values({ ...resources, ...changed.resources }).filter(
@@ -61,7 +65,7 @@ function check(changed: {
 const planted: Readonly<Record<string, [Parameters<typeof check>[0], RegExp]>> = {
 	"a dangling reference": [
 		{ resources: { project: undefined }, shadows: { project: undefined } },
-		/references Project p .* and that is gone/,
+		/references Project p .* which does not exist/,
 	],
 	"a reference to an incarnation that is gone": [
 		{
@@ -114,11 +118,11 @@ const planted: Readonly<Record<string, [Parameters<typeof check>[0], RegExp]>> =
 	],
 	"a shadow of what is gone": [
 		{ resources: { rack: undefined } },
-		/Rack r .* is gone, and has a shadow/,
+		/Rack r .* does not exist, and has a shadow/,
 	],
 	"an owner that is gone": [
 		{ resources: { device: undefined }, shadows: { device: undefined } },
-		/has the owner .* which is gone/,
+		/has the owner .* which does not exist/,
 	],
 	"an owner that is not known": [{ shadows: { key: shadow(key, {}) } }, /does not know its owner/],
 	"an ownee that is not known": [
@@ -127,8 +131,8 @@ const planted: Readonly<Record<string, [Parameters<typeof check>[0], RegExp]>> =
 	],
 };
 
-describe("the check of what is left", () => {
-	it("has nothing against what is true", () => {
+describe("the check of the end state", () => {
+	it("accepts a consistent state", () => {
 		expect(check({})).toEqual([]);
 	});
 

@@ -1,6 +1,6 @@
-import type { EndState, Kept, ShadowSeen } from "./end-state.ts";
+import type { EndState, ObservedShadow, StoredResource } from "./end-state.ts";
 
-/** What is left to be done, or can't be, once nobody asks for anything any more. */
+/** Inconsistencies and unfinished work after the end of the load. */
 export function endStateProblems({ resources, shadows }: EndState): readonly string[] {
 	const byKey = new Map(resources.map((kept) => [kept.key, kept]));
 	const byUid = new Map(resources.map((kept) => [kept.seen.uid, kept]));
@@ -16,12 +16,12 @@ export function endStateProblems({ resources, shadows }: EndState): readonly str
 }
 
 function shadowProblems(
-	{ key, uid, lifecycle, sources, tasks }: ShadowSeen,
-	kept: Kept | undefined,
+	{ key, uid, lifecycle, sources, tasks }: ObservedShadow,
+	kept: StoredResource | undefined,
 ): readonly string[] {
 	const problems: string[] = [];
 	if (kept?.seen.uid !== uid) {
-		problems.push(`${key} (${uid}) is gone, and has a shadow`);
+		problems.push(`${key} (${uid}) does not exist, and has a shadow`);
 	}
 	if (lifecycle !== "LIFECYCLE_ACTIVE") {
 		problems.push(`${key} is still ${lifecycle}`);
@@ -35,9 +35,9 @@ function shadowProblems(
 }
 
 function referenceProblems(
-	{ key, deployment, seen }: Kept,
-	byKey: ReadonlyMap<string, Kept>,
-	shadowOf: ReadonlyMap<string, ShadowSeen>,
+	{ key, deployment, seen }: StoredResource,
+	byKey: ReadonlyMap<string, StoredResource>,
+	shadowOf: ReadonlyMap<string, ObservedShadow>,
 ): readonly string[] {
 	const outgoing = shadowOf.get(key)?.outgoing ?? [];
 	const stale = outgoing.filter(({ target }) => !Object.values(seen.references).includes(target));
@@ -47,7 +47,7 @@ function referenceProblems(
 	for (const [field, target] of Object.entries(seen.references)) {
 		const found = byKey.get(target);
 		if (found === undefined) {
-			problems.push(`${key} references ${target} with ${field}, and that is gone`);
+			problems.push(`${key} references ${target} with ${field}, which does not exist`);
 			continue;
 		}
 		const recorded = outgoing.filter((each) => each.target === target);
@@ -66,15 +66,15 @@ function referenceProblems(
 }
 
 function ownerProblems(
-	{ key, deployment, seen }: Kept,
-	byUid: ReadonlyMap<string, Kept>,
-	shadowOf: ReadonlyMap<string, ShadowSeen>,
+	{ key, deployment, seen }: StoredResource,
+	byUid: ReadonlyMap<string, StoredResource>,
+	shadowOf: ReadonlyMap<string, ObservedShadow>,
 ): readonly string[] {
 	const known = shadowOf.get(key)?.owners ?? [];
 	return seen.owners.flatMap((uid) => {
 		const owner = byUid.get(uid);
 		if (owner === undefined) {
-			return [`${key} has the owner ${uid}, which is gone`];
+			return [`${key} has the owner ${uid}, which does not exist`];
 		}
 		const isRecorded = shadowOf.get(owner.key)?.ownees.includes(deployment);
 		return [

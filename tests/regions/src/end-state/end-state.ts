@@ -1,4 +1,4 @@
-import type { Key, Seen } from "../history/history.ts";
+import type { Key, ObservedResource } from "../history/history.ts";
 
 /** A reference as a shadow records it. */
 export interface RecordedReference {
@@ -6,33 +6,33 @@ export interface RecordedReference {
 	readonly targetUid: string;
 }
 
-/** A shadow as it was read. */
-export interface ShadowSeen {
-	/** The resource that it is of. */
+/** A shadow as read through the API. */
+export interface ObservedShadow {
+	/** The key of its resource. */
 	readonly key: Key;
 	readonly uid: string;
-	/** As in `LIFECYCLE_ACTIVE`. */
+	/** For example `LIFECYCLE_ACTIVE`. */
 	readonly lifecycle: string;
 	readonly outgoing: readonly RecordedReference[];
-	/** The deployments that reference it, as in `devices-us-west2`. */
+	/** The deployments that reference it, for example `devices-us-west2`. */
 	readonly sources: readonly { readonly deployment: string; readonly tentative: boolean }[];
-	/** The deployments that have resources which it owns. */
+	/** The deployments that store its ownees. */
 	readonly ownees: readonly string[];
 	/** The uids of its owners. */
 	readonly owners: readonly string[];
-	/** What is left to be done, as in `confirm`. */
+	/** The open tasks, for example `confirm`. */
 	readonly tasks: readonly string[];
 }
 
-/** A resource with the deployment that keeps it, as in `devices-us-west2`. */
-export interface Kept {
+/** A resource and the deployment that stores it, for example `devices-us-west2`. */
+export interface StoredResource {
 	readonly key: Key;
 	readonly deployment: string;
-	readonly seen: Seen;
+	readonly seen: ObservedResource;
 }
 
-/** All that the servers tell after the load. */
+/** The state of all servers after the load. */
 export interface EndState {
-	readonly resources: readonly Kept[];
-	readonly shadows: readonly ShadowSeen[];
+	readonly resources: readonly StoredResource[];
+	readonly shadows: readonly ObservedShadow[];
 }

@@ -1,18 +1,18 @@
 import type { Regions } from "@plinth/example-regions/regions";
-import { insist } from "../clients/api.ts";
+import { callUntilDone } from "../clients/api.ts";
 import { type JsonObject, objectOf, objectsOf, textOf } from "../clients/json.ts";
+import { placeOfResource, seenOf, typeOf } from "../clients/json-resources.ts";
 import { kindOf, kinds } from "../clients/places.ts";
-import { placeOfResource, seenOf, typeOf } from "../clients/wire.ts";
 import { type Kind, keyOf } from "../history/history.ts";
-import type { EndState, Kept, ShadowSeen } from "./end-state.ts";
+import type { EndState, ObservedShadow, StoredResource } from "./end-state.ts";
 
-/** How long a server that has come back may take to answer, in milliseconds. */
+/** How long a restarted server may take to respond, in milliseconds. */
 const limitMs = 120_000;
 
 /** Reads all resources and all shadows, through the API. */
 export async function readEndState(regions: Regions): Promise<EndState> {
-	const resources: Kept[] = [];
-	const shadows: ShadowSeen[] = [];
+	const resources: StoredResource[] = [];
+	const shadows: ObservedShadow[] = [];
 	for (const { address, plan } of regions.servers.values()) {
 		const { name: deployment, region, service } = plan;
 		const kept = (["Project", "AccessKey", "Rack", "Device"] as const).filter(
@@ -27,7 +27,7 @@ export async function readEndState(regions: Regions): Promise<EndState> {
 		const type = { group: "schema", groupVersion: "v1", kind: "ResourceShadow" };
 		for (const resource of kept.length > 0 ? await list(address, type, {}) : []) {
 			const { shadow } = objectOf(resource.data);
-			const seen = shadow === undefined ? undefined : shadowSeen(objectOf(shadow));
+			const seen = shadow === undefined ? undefined : observedShadow(objectOf(shadow));
 			shadows.push(...(seen === undefined ? [] : [seen]));
 		}
 	}
@@ -41,12 +41,12 @@ async function list(
 	type: JsonObject,
 	tenancy: JsonObject,
 ): Promise<readonly JsonObject[]> {
-	const { resources } = await insist(address, "List", { type, tenancy }, limitMs);
+	const { resources } = await callUntilDone(address, "List", { type, tenancy }, limitMs);
 	return objectsOf(resources);
 }
 
-/** `undefined` where it is of a kind that clients do not write, such as a namespace. */
-function shadowSeen(shadow: JsonObject): ShadowSeen | undefined {
+/** `undefined` for kinds that clients do not write, such as namespaces. */
+function observedShadow(shadow: JsonObject): ObservedShadow | undefined {
 	const resource = objectOf(shadow.resource);
 	if (!(textOf(resource.kind) in kinds)) {
 		return undefined;

@@ -1,19 +1,25 @@
-import { isGoneBy } from "./check-deletions.ts";
-import { type Event, type Key, type Seen, sightOf, type Write } from "./history.ts";
-import { type Lives, mayBeGoing } from "./lives.ts";
+import { mayBeLostBy } from "./check-deletions.ts";
+import {
+	type Event,
+	type Key,
+	type ObservedResource,
+	observationOf,
+	type Write,
+} from "./history.ts";
+import { type Incarnations, mayBeInDeletion } from "./incarnations.ts";
 import { rules } from "./rules.ts";
 
-/** What was seen in resources that nobody wrote, and what was cleared that no rule explains. */
-export function contentProblems(lives: Lives): readonly string[] {
-	return [...lives.events].flatMap(([key, events]) => {
+/** Observed contents that no client wrote, and cleared fields that no rule explains. */
+export function contentProblems(incarnations: Incarnations): readonly string[] {
+	return [...incarnations.events].flatMap(([key, events]) => {
 		const problems: string[] = [];
-		/** The notes that it may have. */
+		/** The notes that the resource may have. */
 		let notes = new Set<string>();
 		for (const event of events) {
 			notes = notesAfter(event, notes);
-			const { seen } = sightOf(event) ?? {};
+			const { seen } = observationOf(event) ?? {};
 			if (seen !== undefined) {
-				problems.push(...problemsOfSight(lives, key, seen, event.to, notes));
+				problems.push(...observationProblems(incarnations, key, seen, event.to, notes));
 			}
 		}
 		return problems;
@@ -31,31 +37,31 @@ function notesAfter(event: Event, before: ReadonlySet<string>): Set<string> {
 	return notes;
 }
 
-function problemsOfSight(
-	lives: Lives,
+function observationProblems(
+	incarnations: Incarnations,
 	key: Key,
-	seen: Seen,
+	seen: ObservedResource,
 	by: number,
 	notes: ReadonlySet<string>,
 ): readonly string[] {
-	const write = lives.writes.get(seen.note);
+	const write = incarnations.writes.get(seen.note);
 	if (write?.key !== key) {
-		return [`${key} has the note ${seen.note}, which nobody wrote`];
+		return [`${key} has the note ${seen.note}, which no client wrote`];
 	}
 	const problems = notes.has(seen.note)
 		? []
 		: [`${key} has the note ${seen.note}, and ${[...notes].join(" or ")} was written since`];
 	return [
 		...problems,
-		...referenceProblems(lives, write, seen, by),
-		...ownerProblems(lives, write, seen, by),
+		...referenceProblems(incarnations, write, seen, by),
+		...ownerProblems(incarnations, write, seen, by),
 	].map((problem) => (problem.startsWith(key) ? problem : `${key}: ${problem}`));
 }
 
 function referenceProblems(
-	lives: Lives,
+	incarnations: Incarnations,
 	{ from, content }: Write,
-	seen: Seen,
+	seen: ObservedResource,
 	by: number,
 ): readonly string[] {
 	const fields = new Set([...Object.keys(content.references), ...Object.keys(seen.references)]);
@@ -67,27 +73,28 @@ function referenceProblems(
 		if (has !== undefined || had === undefined) {
 			return [`${field} is ${has}, and ${had ?? "nothing"} was written`];
 		}
-		const targets = lives.ofKey.get(had) ?? [];
-		const isUnset = rules[field] === "UNSET" && targets.some((each) => mayBeGoing(each, from, by));
+		const targets = incarnations.ofKey.get(had) ?? [];
+		const isUnset =
+			rules[field] === "UNSET" && targets.some((each) => mayBeInDeletion(each, from, by));
 		return isUnset ? [] : [`${field}, to ${had}, was cleared without reason`];
 	});
 }
 
 function ownerProblems(
-	lives: Lives,
+	incarnations: Incarnations,
 	{ content }: Write,
-	seen: Seen,
+	seen: ObservedResource,
 	by: number,
 ): readonly string[] {
 	const lost = content.owners.filter((uid) => !seen.owners.includes(uid));
 	const problems = lost
-		.filter((uid) => !isGoneBy(lives.ofUid.get(uid), by))
-		.map((uid) => `its owner ${uid} was taken away without reason`);
+		.filter((uid) => !mayBeLostBy(incarnations.ofUid.get(uid), by))
+		.map((uid) => `its owner ${uid} was removed without reason`);
 	if (seen.owners.some((uid) => !content.owners.includes(uid))) {
-		problems.push(`it has owners that nobody wrote: ${seen.owners.join(", ")}`);
+		problems.push(`it has owners that no client wrote: ${seen.owners.join(", ")}`);
 	}
 	if (lost.length > 0 && seen.owners.length === 0 && !seen.marked) {
-		problems.push("its last owner was taken away, and it lives");
+		problems.push("its last owner was removed, and it still exists");
 	}
 	return problems;
 }

@@ -1,51 +1,56 @@
-import { type Deletion, type Key, type Kind, keyOf, sightOf, type Write } from "./history.ts";
-import type { Lives } from "./lives.ts";
+import { type Deletion, type Key, type Kind, keyOf, observationOf, type Write } from "./history.ts";
+import type { Incarnations } from "./incarnations.ts";
 import { rules } from "./rules.ts";
 
 /** The services of the example. */
 const services = ["meta", "iam", "devices"];
 
-/** Refusals that do not say why, or say what is not true. */
-export function refusalProblems(lives: Lives, regions: readonly string[]): readonly string[] {
-	return [...lives.events.values()].flat().flatMap((event) => {
-		if (event.call === "look" || event.outcome.kind !== "refused") {
+/** Refusals without a reason, or with a wrong one. */
+export function refusalProblems(
+	incarnations: Incarnations,
+	regions: readonly string[],
+): readonly string[] {
+	return [...incarnations.events.values()].flat().flatMap((event) => {
+		if (event.call === "read" || event.outcome.kind !== "refused") {
 			return [];
 		}
 		const { code, message } = event.outcome;
 		const problem =
 			event.call === "delete"
-				? deletionProblem(lives, regions, event, message)
-				: writeProblem(lives, event, code, message);
+				? deletionProblem(incarnations, regions, event, message)
+				: writeProblem(incarnations, event, code, message);
 		return problem === undefined ? [] : [`${event.key}: ${problem}: ${code}: ${message}`];
 	});
 }
 
 function deletionProblem(
-	lives: Lives,
+	incarnations: Incarnations,
 	regions: readonly string[],
 	{ key, from, to }: Deletion,
 	message: string,
 ): string | undefined {
 	const [, reasons] = /can't be deleted: (.+)$/s.exec(message) ?? [];
 	if (reasons === undefined) {
-		return "a deletion was refused, and not for its references";
+		return "a deletion was refused for another reason than its references";
 	}
 	const blockers = namedIn(reasons);
-	const silent = [...reasons.matchAll(/(\w+) in ([\w-]+) may reference it and can't be asked/g)];
-	if (blockers.length + silent.length === 0 || /referenced by resources of/.test(reasons)) {
+	const unreachable = [
+		...reasons.matchAll(/(\w+) in ([\w-]+) may reference it and can't be asked/g),
+	];
+	if (blockers.length + unreachable.length === 0 || /referenced by resources of/.test(reasons)) {
 		return "a refusal does not name its blockers";
 	}
-	const strange = silent.find(
+	const unknown = unreachable.find(
 		([, service = "", region = ""]) => !services.includes(service) || !regions.includes(region),
 	);
-	if (strange !== undefined) {
-		return `there is no ${strange[1]} in ${strange[2]}`;
+	if (unknown !== undefined) {
+		return `${unknown[1]} in ${unknown[2]} does not exist`;
 	}
-	const innocent = blockers.find((each) => !mayBlock(lives, each, key, from, to));
-	return innocent && `${innocent} does not block it`;
+	const wrong = blockers.find((each) => !mayBlock(incarnations, each, key, from, to));
+	return wrong && `${wrong} does not block it`;
 }
 
-/** The resources that are named in a message of a server. */
+/** The resources that a message of a server names. */
 function namedIn(message: string): readonly Key[] {
 	const named = message.matchAll(
 		/(?:iam|devices)\.(Project|AccessKey|Rack|Device) default\/default\/([\w-]+) \(([\w-]+)\)/g,
@@ -55,9 +60,9 @@ function namedIn(message: string): readonly Key[] {
 	);
 }
 
-/** Whether the referrer may have blocked the target at some time between the two. */
+/** Whether the referrer may have blocked the target at some time in the interval. */
 function mayBlock(
-	{ events, writes }: Lives,
+	{ events, writes }: Incarnations,
 	referrer: Key,
 	target: Key,
 	from: number,
@@ -73,11 +78,11 @@ function mayBlock(
 			return false;
 		}
 		const isOver = its.some((event) => {
-			const sight = sightOf(event);
-			if (sight === undefined || event.from < write.to || event.to > from) {
+			const observation = observationOf(event);
+			if (observation === undefined || event.from < write.to || event.to > from) {
 				return false;
 			}
-			const shown = writes.get(sight.seen?.note ?? "");
+			const shown = writes.get(observation.seen?.note ?? "");
 			return shown === undefined || !blocks(shown);
 		});
 		return write.from <= to && !isOver;
@@ -85,7 +90,7 @@ function mayBlock(
 }
 
 function writeProblem(
-	lives: Lives,
+	incarnations: Incarnations,
 	write: Write,
 	code: string,
 	message: string,
@@ -95,21 +100,21 @@ function writeProblem(
 	}
 	if (code === "invalid_argument") {
 		// A resource that is being deleted can't be changed.
-		const itself = lives.ofKey.get(write.key) ?? [];
+		const itself = incarnations.ofKey.get(write.key) ?? [];
 		const mayBeMarked = itself.some(
 			({ markedBy, aliveFrom, absentBy }) =>
 				markedBy < Infinity && aliveFrom <= write.to && absentBy >= write.from,
 		);
-		return mayBeMarked ? undefined : "a write was refused though nothing is wrong with it";
+		return mayBeMarked ? undefined : "a valid write was refused";
 	}
-	// The reason comes last; before it, every field of the call that failed is named.
+	// The reason is at the end, after the fields of the failed call.
 	const target = namedIn(message).at(-1);
 	if (target === undefined || !Object.values(write.content.references).includes(target)) {
-		return "a refused write does not name a target of its own";
+		return "a refused write does not name one of its targets";
 	}
-	const targets = lives.ofKey.get(target) ?? [];
-	const wasThere = targets.some(
+	const targets = incarnations.ofKey.get(target) ?? [];
+	const existed = targets.some(
 		({ uid, bornBy, aliveFrom }) => uid !== "" && bornBy <= write.from && aliveFrom >= write.to,
 	);
-	return wasThere ? `${target} was there all the time` : undefined;
+	return existed ? `${target} existed all the time` : undefined;
 }

@@ -1,42 +1,42 @@
 /** The kinds of resources of the example. */
 export type Kind = "Project" | "AccessKey" | "Rack" | "Device";
 
-/** A name of a resource: several incarnations may have it, one after the other. */
+/** A name of a resource. Several incarnations may have it, one after another. */
 export interface Place {
 	readonly kind: Kind;
 	readonly region: string;
 	readonly name: string;
 }
 
-/** A place in words, as in `Rack r1 (us-west2)`: unique among all deployments. */
+/** A place as a string, for example `Rack r1 (us-west2)`. Unique among all deployments. */
 export type Key = string;
 
-/** What a user writes into a resource. */
+/** The content that a client writes. */
 export interface Content {
-	/** Tells the write from all others. */
+	/** Identifies the write. */
 	readonly note: string;
-	/** What each field references. */
+	/** The target of each field. */
 	readonly references: Readonly<Record<string, Key>>;
 	/** The uids of its owners. */
 	readonly owners: readonly string[];
 }
 
-/** A resource as it was read. */
-export interface Seen extends Content {
+/** A resource as it was observed. */
+export interface ObservedResource extends Content {
 	readonly uid: string;
 	/** Whether it is being deleted. */
 	readonly marked: boolean;
 }
 
-/** What came of a call that changes something. */
+/** The outcome of a call that changes something. */
 export type Outcome<Done> =
 	| { readonly kind: "done"; readonly value: Done }
-	/** Nothing was changed, and the server says why. */
+	/** Nothing was changed, for the given reason. */
 	| { readonly kind: "refused"; readonly code: string; readonly message: string }
-	/** It was done, or not. */
+	/** It took effect, or did not. */
 	| { readonly kind: "unknown"; readonly why: string };
 
-/** When a call began and ended, in milliseconds; one that may still be done has no end (`Infinity`). */
+/** The start and end of a call, in milliseconds; `Infinity` if it may still take effect. */
 interface Call {
 	readonly key: Key;
 	readonly from: number;
@@ -47,26 +47,26 @@ interface Call {
 export interface Write extends Call {
 	readonly call: "write";
 	readonly content: Content;
-	readonly outcome: Outcome<Seen>;
+	readonly outcome: Outcome<ObservedResource>;
 }
 
-/** A deletion was asked for. */
+/** A deletion was requested. */
 export interface Deletion extends Call {
 	readonly call: "delete";
-	/** `false` where there was nothing to do. */
+	/** `false` if there was nothing to delete. */
 	readonly outcome: Outcome<boolean>;
 }
 
 /** A resource was read strongly, or found missing. */
-export interface Look extends Call {
-	readonly call: "look";
-	readonly seen: Seen | undefined;
+export interface ReadEvent extends Call {
+	readonly call: "read";
+	readonly seen: ObservedResource | undefined;
 }
 
-/** What a user did to one resource. Calls to the same key never overlap. */
-export type Event = Write | Deletion | Look;
+/** A call of a client. Calls to the same key never overlap. */
+export type Event = Write | Deletion | ReadEvent;
 
-/** All that users did, in the order in which it ended. */
+/** All calls of clients, in the order of their ends. */
 export type History = readonly Event[];
 
 /** The key of a place. */
@@ -74,9 +74,11 @@ export function keyOf({ kind, region, name }: Place): Key {
 	return `${kind} ${name} (${region})`;
 }
 
-/** What was seen of the resource, where the call says it: by the answer of a write, too. */
-export function sightOf(event: Event): { readonly seen: Seen | undefined } | undefined {
-	if (event.call === "look") {
+/** The observation of a resource by a call, if any: by a read, or by the response to a write. */
+export function observationOf(
+	event: Event,
+): { readonly seen: ObservedResource | undefined } | undefined {
+	if (event.call === "read") {
 		return event;
 	}
 	return event.call === "write" && event.outcome.kind === "done"

@@ -12,14 +12,14 @@ const [project, rack, device, other, key] = [
 const blocked =
 	"iam.Project default/default/p (us-west2) can't be deleted: it is referenced by devices.Rack default/default/r (eu-north1) of devices in eu-north1";
 
-function check(tell: (script: Script) => void): Problems {
+function check(build: (script: Script) => void): Problems {
 	const script = new Script();
-	tell(script);
+	build(script);
 	return problemsOf(script.history, ["us-west2", "eu-north1"]);
 }
 
 const fine: Readonly<Record<string, (script: Script) => void>> = {
-	"a deletion that a user asked for, and the name taken anew": (script) => {
+	"a deletion that a client requested, and a re-created resource of the same name": (script) => {
 		script.writes(project);
 		script.deletes(project);
 		script.writes(project);
@@ -45,7 +45,7 @@ const fine: Readonly<Record<string, (script: Script) => void>> = {
 		script.isKept(project, blocked);
 		script.finds(project);
 	},
-	"a deletion though somebody references it who is being deleted too": (script) => {
+	"a deletion of a target whose referrer is being deleted too": (script) => {
 		script.writes(project);
 		script.writes(rack, { references: { project } });
 		script.deletes(rack, false);
@@ -73,7 +73,7 @@ const fine: Readonly<Record<string, (script: Script) => void>> = {
 		script.findsNothing(rack);
 		script.findsNothing(key);
 	},
-	"a write over a reference whose target is on its way out": (script) => {
+	"a write of a reference whose target is being deleted": (script) => {
 		script.writes(project);
 		script.writes(device, { references: { lentTo: project } });
 		script.deletes(project, false);
@@ -82,7 +82,7 @@ const fine: Readonly<Record<string, (script: Script) => void>> = {
 		script.finds(device, { references: {} });
 		script.findsNothing(project);
 	},
-	"a write with a target that is gone": (script) => {
+	"a write with a missing target": (script) => {
 		script.writes(project);
 		script.deletes(project);
 		script.isRefused(
@@ -94,14 +94,14 @@ const fine: Readonly<Record<string, (script: Script) => void>> = {
 };
 
 const planted: Readonly<Record<string, [keyof Problems, (script: Script) => void]>> = {
-	"a deletion that nobody asked for": [
+	"a deletion without a request": [
 		"deletions",
 		(script) => {
 			script.writes(project);
 			script.findsNothing(project);
 		},
 	],
-	"a mark that nobody asked for": [
+	"a mark without a request": [
 		"deletions",
 		(script) => {
 			script.writes(rack);
@@ -117,7 +117,7 @@ const planted: Readonly<Record<string, [keyof Problems, (script: Script) => void
 			script.findsNothing(project);
 		},
 	],
-	"a deletion that was found not done, and is done later": [
+	"a deletion that was observed without effect, and takes effect later": [
 		"deletions",
 		(script) => {
 			script.writes(project);
@@ -126,7 +126,7 @@ const planted: Readonly<Record<string, [keyof Problems, (script: Script) => void
 			script.findsNothing(project);
 		},
 	],
-	"a deletion that was answered, and is taken back": [
+	"a successful deletion that is reverted": [
 		"deletions",
 		(script) => {
 			script.writes(project);
@@ -134,7 +134,7 @@ const planted: Readonly<Record<string, [keyof Problems, (script: Script) => void
 			script.finds(project);
 		},
 	],
-	"a deletion though somebody blocks": [
+	"a deletion of a blocked resource": [
 		"deletions",
 		(script) => {
 			script.writes(project);
@@ -143,7 +143,7 @@ const planted: Readonly<Record<string, [keyof Problems, (script: Script) => void
 			script.finds(rack);
 		},
 	],
-	"a cascade of something that is still there": [
+	"a cascade from an existing resource": [
 		"deletions",
 		(script) => {
 			script.writes(rack);
@@ -152,7 +152,7 @@ const planted: Readonly<Record<string, [keyof Problems, (script: Script) => void
 			script.finds(rack);
 		},
 	],
-	"a cascade of an incarnation that was gone before": [
+	"a cascade from an incarnation that was deleted before": [
 		"deletions",
 		(script) => {
 			script.writes(rack);
@@ -162,7 +162,7 @@ const planted: Readonly<Record<string, [keyof Problems, (script: Script) => void
 			script.findsNothing(device);
 		},
 	],
-	"a cascade along a reference that was given up": [
+	"a cascade along a removed reference": [
 		"deletions",
 		(script) => {
 			script.writes(rack);
@@ -172,7 +172,7 @@ const planted: Readonly<Record<string, [keyof Problems, (script: Script) => void
 			script.findsNothing(device);
 		},
 	],
-	"a cascade where the target should be unset": [
+	"a cascade along an UNSET reference": [
 		"deletions",
 		(script) => {
 			script.writes(project);
@@ -181,7 +181,7 @@ const planted: Readonly<Record<string, [keyof Problems, (script: Script) => void
 			script.findsNothing(device);
 		},
 	],
-	"an ownee that goes though one of its owners is there": [
+	"a deletion of an ownee with a remaining owner": [
 		"deletions",
 		(script) => {
 			const owners = [script.writes(device), script.writes(other)];
@@ -190,7 +190,7 @@ const planted: Readonly<Record<string, [keyof Problems, (script: Script) => void
 			script.findsNothing(key);
 		},
 	],
-	"a field that is cleared though its target is there": [
+	"a cleared field whose target exists": [
 		"contents",
 		(script) => {
 			script.writes(project);
@@ -198,7 +198,7 @@ const planted: Readonly<Record<string, [keyof Problems, (script: Script) => void
 			script.finds(device, { references: {} });
 		},
 	],
-	"a field that is cleared for an incarnation that was gone before": [
+	"a cleared field after the deletion of an earlier incarnation": [
 		"contents",
 		(script) => {
 			script.writes(project);
@@ -208,7 +208,7 @@ const planted: Readonly<Record<string, [keyof Problems, (script: Script) => void
 			script.finds(device, { references: {} });
 		},
 	],
-	"a field with BLOCK that is cleared": [
+	"a cleared BLOCK reference": [
 		"contents",
 		(script) => {
 			script.writes(project);
@@ -218,7 +218,7 @@ const planted: Readonly<Record<string, [keyof Problems, (script: Script) => void
 			script.findsNothing(project);
 		},
 	],
-	"a reference that nobody wrote": [
+	"a reference that no client wrote": [
 		"contents",
 		(script) => {
 			script.writes(project);
@@ -226,7 +226,7 @@ const planted: Readonly<Record<string, [keyof Problems, (script: Script) => void
 			script.finds(device, { references: { lentTo: project } });
 		},
 	],
-	"a write that is lost": [
+	"a lost write": [
 		"contents",
 		(script) => {
 			script.writes(device);
@@ -246,7 +246,7 @@ const planted: Readonly<Record<string, [keyof Problems, (script: Script) => void
 			script.finds(rack, { note: "note-2", references: { project } });
 		},
 	],
-	"an owner that is taken away though it is there": [
+	"a removed owner that exists": [
 		"contents",
 		(script) => {
 			const owners = [script.writes(device), script.writes(other)];
@@ -254,7 +254,7 @@ const planted: Readonly<Record<string, [keyof Problems, (script: Script) => void
 			script.finds(key, { owners: owners.slice(1) });
 		},
 	],
-	"a last owner that is taken away from what lives": [
+	"a removed last owner of an existing resource": [
 		"contents",
 		(script) => {
 			script.writes(key, { owners: [script.writes(device)] });
@@ -269,7 +269,7 @@ const planted: Readonly<Record<string, [keyof Problems, (script: Script) => void
 			script.isKept(project, "something went wrong");
 		},
 	],
-	"a refusal that names nobody": [
+	"a refusal that names no blocker": [
 		"refusals",
 		(script) => {
 			script.writes(project);
@@ -279,7 +279,7 @@ const planted: Readonly<Record<string, [keyof Problems, (script: Script) => void
 			);
 		},
 	],
-	"a refusal that names somebody who does not block": [
+	"a refusal that names a wrong blocker": [
 		"refusals",
 		(script) => {
 			script.writes(project);
@@ -288,7 +288,7 @@ const planted: Readonly<Record<string, [keyof Problems, (script: Script) => void
 			script.isKept(project, blocked);
 		},
 	],
-	"a refusal that names a deployment that there is not": [
+	"a refusal that names an unknown deployment": [
 		"refusals",
 		(script) => {
 			script.writes(project);
@@ -298,7 +298,7 @@ const planted: Readonly<Record<string, [keyof Problems, (script: Script) => void
 			);
 		},
 	],
-	"a write that is refused for a target that is there": [
+	"a write that is refused for an existing target": [
 		"refusals",
 		(script) => {
 			script.writes(project);
@@ -310,7 +310,7 @@ const planted: Readonly<Record<string, [keyof Problems, (script: Script) => void
 			script.finds(project);
 		},
 	],
-	"a write that is refused as that of a marked resource, and is of none": [
+	"a write that is refused as if the resource were marked": [
 		"refusals",
 		(script) => {
 			script.writes(rack);
@@ -320,13 +320,13 @@ const planted: Readonly<Record<string, [keyof Problems, (script: Script) => void
 	],
 };
 
-describe("the checks of what users saw", () => {
-	it.each(Object.entries(fine))("have nothing against %s", (_, tell) => {
-		expect(check(tell)).toEqual(noProblems);
+describe("the checks of the history", () => {
+	it.each(Object.entries(fine))("accept %s", (_, build) => {
+		expect(check(build)).toEqual(noProblems);
 	});
 
-	it.each(Object.entries(planted))("find %s", (_, [where, tell]) => {
-		const { [where]: found, ...others } = check(tell);
+	it.each(Object.entries(planted))("find %s", (_, [where, build]) => {
+		const { [where]: found, ...others } = check(build);
 		expect(found).toHaveLength(1);
 		expect(Object.values(others).flat()).toEqual([]);
 	});

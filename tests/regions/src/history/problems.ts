@@ -2,27 +2,27 @@ import { contentProblems } from "./check-contents.ts";
 import { deletionProblems } from "./check-deletions.ts";
 import { refusalProblems } from "./check-refusals.ts";
 import type { History } from "./history.ts";
-import { livesOf } from "./lives.ts";
+import { incarnationsOf } from "./incarnations.ts";
 
-/** What contradicts the promises in what users saw. */
+/** Observations that contradict the promises. */
 export interface Problems {
-	/** Deleted without reason, though blocked, or not deleted after all. */
+	/** Deletions without reason, although blocked, or without effect. */
 	readonly deletions: readonly string[];
-	/** Cleared or changed without reason, or lost. */
+	/** Contents that were cleared or changed without reason, or lost. */
 	readonly contents: readonly string[];
-	/** Refused without naming who is in the way, or naming somebody who is not. */
+	/** Refusals that name no blocker, or a wrong one. */
 	readonly refusals: readonly string[];
 }
 
-/** All that is wrong with what users saw. */
+/** Checks a history against all promises. */
 export function problemsOf(history: History, regions: readonly string[]): Problems {
-	const lives = livesOf(history);
+	const incarnations = incarnationsOf(history);
 	return {
-		deletions: deletionProblems(lives),
-		contents: contentProblems(lives),
-		refusals: refusalProblems(lives, regions),
+		deletions: deletionProblems(incarnations),
+		contents: contentProblems(incarnations),
+		refusals: refusalProblems(incarnations, regions),
 	};
 }
 
-/** Where nothing is wrong. */
+/** The result without problems. */
 export const noProblems: Problems = { deletions: [], contents: [], refusals: [] };

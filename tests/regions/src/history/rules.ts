@@ -1,4 +1,4 @@
-/** What becomes of a resource whose target is deleted. */
+/** The effect of the deletion of a target on the referencing resource. */
 export type Rule = "BLOCK" | "CASCADE" | "UNSET";
 
 /** The rule of each field that is a reference, as `devices.proto` of the example declares it. */

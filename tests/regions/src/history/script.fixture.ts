@@ -1,21 +1,21 @@
-import type { Content, Event, History, Key, Outcome, Seen } from "./history.ts";
+import type { Content, Event, History, Key, ObservedResource, Outcome } from "./history.ts";
 
-/** What a resource is in a script: a content without its note, and what was seen of it. */
+/** The content of a resource in a script, without its note. */
 type Described = Partial<Omit<Content, "note">>;
 
-/** Writes a history down, one call after the other, ten milliseconds each. */
+/** Builds a history of calls, ten milliseconds each. */
 export class Script {
 	readonly #events: Event[] = [];
-	readonly #seen = new Map<Key, Seen>();
+	readonly #seen = new Map<Key, ObservedResource>();
 	#now = 0;
 	#notes = 0;
 
-	/** All that was written down. */
+	/** The history. */
 	get history(): History {
 		return this.#events;
 	}
 
-	/** A resource is created or replaced. Answers its uid. */
+	/** A resource is created or replaced. Returns its uid. */
 	writes(key: Key, described: Described = {}): string {
 		const content = this.#content(described);
 		const before = this.#seen.get(key);
@@ -25,7 +25,7 @@ export class Script {
 		return value.uid;
 	}
 
-	/** A write whose outcome is not known. */
+	/** A write of unknown outcome. */
 	mayWrite(key: Key, described: Described = {}): Content {
 		const content = this.#content(described);
 		this.#write(key, content, { kind: "unknown", why: "the server was killed" });
@@ -37,15 +37,15 @@ export class Script {
 		this.#write(key, this.#content(described), { kind: "refused", code, message });
 	}
 
-	/** A deletion is answered; the resource is seen gone afterwards where `looks` is set. */
-	deletes(key: Key, looks = true): void {
+	/** A deletion succeeds. The resource is then read as missing if `reads` is set. */
+	deletes(key: Key, reads = true): void {
 		this.#delete(key, { kind: "done", value: true });
-		if (looks) {
+		if (reads) {
 			this.findsNothing(key);
 		}
 	}
 
-	/** A deletion whose outcome is not known. */
+	/** A deletion of unknown outcome. */
 	mayDelete(key: Key): void {
 		this.#delete(key, { kind: "unknown", why: "the server was killed" });
 	}
@@ -55,21 +55,21 @@ export class Script {
 		this.#delete(key, { kind: "refused", code: "failed_precondition", message });
 	}
 
-	/** A resource is seen as it was last, but for what is given. */
-	finds(key: Key, changed: Partial<Seen> = {}): void {
+	/** A resource is read as last observed, with changes. */
+	finds(key: Key, changed: Partial<ObservedResource> = {}): void {
 		const last = this.#seen.get(key);
 		if (last === undefined) {
 			throw new Error(`the script has not written ${key}`);
 		}
 		const seen = { ...last, ...changed };
 		this.#seen.set(key, seen);
-		this.#events.push({ call: "look", key, ...this.#span(), seen });
+		this.#events.push({ call: "read", key, ...this.#span(), seen });
 	}
 
-	/** A resource is seen to be gone. */
+	/** A resource is read as missing. */
 	findsNothing(key: Key): void {
 		this.#seen.delete(key);
-		this.#events.push({ call: "look", key, ...this.#span(), seen: undefined });
+		this.#events.push({ call: "read", key, ...this.#span(), seen: undefined });
 	}
 
 	#content({ references = {}, owners = [] }: Described): Content {
@@ -77,7 +77,7 @@ export class Script {
 		return { note: `note-${this.#notes}`, references, owners };
 	}
 
-	#write(key: Key, content: Content, outcome: Outcome<Seen>): void {
+	#write(key: Key, content: Content, outcome: Outcome<ObservedResource>): void {
 		this.#events.push({ call: "write", key, ...this.#span(), content, outcome });
 	}
 

@@ -2,10 +2,10 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { objectOf, textOf } from "../clients/json.ts";
 
-/** The levels of warnings and of what is worse, as the servers log them. */
+/** The levels of warnings and errors in the logs. */
 const levels: Readonly<Record<number, string>> = { 40: "warning", 50: "error", 60: "fatal" };
 
-/** How often servers logged which warning or error, by their names in the folder of the data. */
+/** Counts the warnings and errors in the logs of the servers. */
 export function warningsLogged(
 	dataDirectory: string,
 	names: readonly string[],
@@ -19,7 +19,7 @@ export function warningsLogged(
 }
 
 function warningOf(line: string): readonly string[] {
-	// A line may be cut off where its server was killed.
+	// The last line may be incomplete if the server was killed.
 	if (!line.startsWith("{") || !line.endsWith("}")) {
 		return [];
 	}

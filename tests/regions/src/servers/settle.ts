@@ -1,13 +1,13 @@
 import { setTimeout } from "node:timers/promises";
 
-/** Looks until nothing is left over, for so long at most; answers what is left then. */
+/** Repeats a check until it finds nothing, or the time limit. Returns the last result. */
 export async function settle(
-	look: () => Promise<readonly string[]>,
+	read: () => Promise<readonly string[]>,
 	limitMs: number,
 ): Promise<readonly string[]> {
 	const end = performance.now() + limitMs;
 	for (;;) {
-		const left = await look();
+		const left = await read();
 		if (left.length === 0 || performance.now() > end) {
 			return left;
 		}

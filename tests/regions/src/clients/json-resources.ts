@@ -1,10 +1,16 @@
-import { type Content, type Key, keyOf, type Place, type Seen } from "../history/history.ts";
+import {
+	type Content,
+	type Key,
+	keyOf,
+	type ObservedResource,
+	type Place,
+} from "../history/history.ts";
 import { type JsonObject, objectOf, objectsOf, textOf } from "./json.ts";
 import { kindOf, kinds, placeOf } from "./places.ts";
 
 const tenancy = { partition: "default", namespace: "default" };
 
-/** Where an owner is, besides its uid. */
+/** The places of owners, by uid. */
 export type Owners = ReadonlyMap<string, Place>;
 
 /** The ID of a place in a request. */
@@ -33,15 +39,15 @@ export function resourceOf(place: Place, content: Content, owners: Owners): Json
 		ownerReferences: content.owners.map((uid) => {
 			const owner = owners.get(uid);
 			if (owner === undefined) {
-				throw new Error(`nobody knows where the owner ${uid} is`);
+				throw new Error(`the place of the owner ${uid} is not known`);
 			}
 			return { ...idOf(owner), uid, region: owner.region };
 		}),
 	};
 }
 
-/** A resource of an answer. */
-export function seenOf(place: Place, resource: JsonObject): Seen {
+/** A resource in a response. */
+export function seenOf(place: Place, resource: JsonObject): ObservedResource {
 	const data = objectOf(resource.data);
 	const metadata = objectOf(resource.metadata ?? {});
 	const references = Object.entries(kinds[place.kind].fields).flatMap(([field, kind]) => {
@@ -62,14 +68,14 @@ export function seenOf(place: Place, resource: JsonObject): Seen {
 	};
 }
 
-/** The place of a resource of an answer, which that region keeps. */
+/** The place of a resource in a response of a region. */
 export function placeOfResource(resource: JsonObject, region: string): Place {
 	const { name, type } = objectOf(resource.id);
 	return { kind: kindOf(textOf(objectOf(type).kind)), name: textOf(name), region };
 }
 
 function referenceTo(target: Place, from: Place): JsonObject {
-	// The own region may be left out, and is where that is another service too.
+	// The own region may be omitted, even for targets of another service.
 	const region = target.region === from.region ? {} : { region: target.region };
 	return { name: target.name, tenancy, ...region };
 }
@@ -77,7 +83,7 @@ function referenceTo(target: Place, from: Place): JsonObject {
 function placeAt(key: Key): Place {
 	const place = placeOf.get(key);
 	if (place === undefined) {
-		throw new Error(`there is no ${key}`);
+		throw new Error(`unknown key ${key}`);
 	}
 	return place;
 }

@@ -19,52 +19,52 @@ import {
 } from "@plinth/resource";
 import { Backoff } from "@plinth/runtime";
 import { type CountedTypes, describeTypes } from "./counted-types.ts";
-import { each } from "./each.ts";
-import { leftCondition, waitsForTypes } from "./unregistered-types.ts";
+import { forEachConcurrently } from "./for-each-concurrently.ts";
+import { resourcesLeftCondition, waitsForTypes } from "./unregistered-types.ts";
 
-/** What may be changed about the reaper. */
+/** Options of the reaper. */
 export interface ReaperOptions {
-	/** How long after the first pass the second one comes, in milliseconds; 30 s by default. */
+	/** The delay between the first and the second pass, in milliseconds. Default: 30 s. */
 	readonly secondPassAfterMs?: number;
-	/** The types that this server registers. Without it, any type is taken for registered. */
+	/** The types that this server registers. Default: all types count as registered. */
 	readonly types?: () => readonly ResourceType[];
 }
 
-/** The name of the reaper, and its entry in the statuses of tombstones. */
+/** The name of the reaper, and the key of its status on tombstones. */
 export const reaperName = "reaper";
 
-/** The condition of a tombstone whose owned resources have been deleted once. */
+/** The type of the condition: the first pass over the owned resources is complete. */
 export const firstPassDone = "FirstPassDone";
 
-/** The condition of a tombstone that can't go: what is left is of types that this server does not register. */
+/** The type of the condition: all owned resources are deleted. False if their types are not registered here. */
 export const ownedDeleted = "OwnedDeleted";
 
-/** The longest time between two passes of a tombstone that waits for a server with more types. */
-const mostBetweenPassesMs = 2 * 60_000;
+/** The longest pause between two passes of a tombstone that waits for a server with more types. */
+const longestPauseMs = 2 * 60_000;
 
-/** Deletions of one pass that are under way at once. */
-const deletionsAtOnce = 16;
+/** The number of concurrent deletions of one pass. */
+const concurrentDeletions = 16;
 
 /**
- * Deletes what a deleted resource owned. Each tombstone is worked on in two passes:
+ * The reaper: deletes the resources that a deleted resource owned. Each tombstone gets two passes:
  *
  * ```
- *   new ──pass──▶ waiting ──30 s, pass──▶ nothing left that is not marked ──▶ tombstone deleted
- *                    ▲                                  │ else
- *                    └──────────────────────────────────┘
+ *   new ──pass──▶ waiting ──30 s, pass──▶ no unmarked resources left ──▶ tombstone deleted
+ *                    ▲                                │ else
+ *                    └────────────────────────────────┘
  * ```
  *
- * That the first pass has been is written to the tombstone where it had something to delete, so that
- * the second one comes when it is due also after a restart; where it had not, a restart begins
- * anew. What is marked goes by itself, and leaves a tombstone of its own.
+ * If the first pass has deleted something, it is recorded on the tombstone, so that the second one is on time
+ * even after a restart; otherwise a restart starts over. Marked resources are deleted by their finalizers'
+ * controllers, and leave their own tombstones.
  *
- * A resource whose type this server does not register can't be deleted here. Its owner's tombstone stays,
- * and reports it in its status; passes come at growing intervals, and cost no write where nothing has
- * changed. Passes of other tombstones go on.
+ * A resource whose type this server does not register can't be deleted here. Its owner's tombstone stays and
+ * reports it in its status. Further passes follow at growing intervals, and write only changes. Passes of other
+ * tombstones continue.
  */
 export function createReaper(options: ReaperOptions = {}): Controller {
 	const { secondPassAfterMs = 30_000 } = options;
-	/** When tombstones had their last pass, by uid, on the monotonic clock. */
+	/** The time of the last pass of each tombstone, by uid, on the monotonic clock. */
 	const passedAtMs = new Map<string, number>();
 	/** The backoffs of tombstones that wait for types, by uid. */
 	const backoffs = new Map<string, Backoff>();
@@ -123,14 +123,14 @@ export function createReaper(options: ReaperOptions = {}): Controller {
 	function backoffOf({ clock }: ReconcileContext, uid: string): Backoff {
 		let backoff = backoffs.get(uid);
 		if (backoff === undefined) {
-			const maxMs = Math.max(mostBetweenPassesMs, secondPassAfterMs);
+			const maxMs = Math.max(longestPauseMs, secondPassAfterMs);
 			backoff = new Backoff({ clock, baseMs: secondPassAfterMs, maxMs });
 			backoffs.set(uid, backoff);
 		}
 		return backoff;
 	}
 
-	/** Milliseconds until the second pass is due; `undefined` where there was no first one. */
+	/** Milliseconds until the second pass is due; `undefined` if there was no first one. */
 	function untilSecondPass({ clock }: ReconcileContext, tombstone: Resource): number | undefined {
 		const uid = tombstone.id?.uid ?? "";
 		let passedAt = passedAtMs.get(uid);
@@ -139,7 +139,7 @@ export function createReaper(options: ReaperOptions = {}): Controller {
 			if (updatedAt === undefined || !conditions?.some(({ type }) => type === firstPassDone)) {
 				return undefined;
 			}
-			// Counted on the monotonic clock from now on: the other one may have jumped, either way.
+			// Count on the monotonic clock from now on: the wall clock may have jumped in either direction.
 			const sinceMs = clock.now() - timestampMs(updatedAt);
 			passedAt = clock.monotonic() - Math.min(Math.max(sinceMs, 0), secondPassAfterMs);
 			passedAtMs.set(uid, passedAt);
@@ -148,23 +148,23 @@ export function createReaper(options: ReaperOptions = {}): Controller {
 	}
 }
 
-/** Writes to a tombstone that the first pass has been, and what the server can't delete. */
+/** Records on a tombstone that the first pass is complete, and which resources this server can't delete. */
 async function report(
 	context: ReconcileContext,
 	{ resource, data }: Decoded<typeof Tombstone.schema>,
 	unregistered: CountedTypes,
 	isPassDone: boolean,
 ): Promise<void> {
-	const isHeldUp = unregistered.size > 0;
+	const isWaiting = unregistered.size > 0;
 	const conditions = [
 		...(isPassDone ? [{ type: firstPassDone, state: Condition_State.TRUE }] : []),
-		...(isHeldUp ? [leftCondition(ownedDeleted, unregistered, unregistered)] : []),
+		...(isWaiting ? [resourcesLeftCondition(ownedDeleted, unregistered, unregistered)] : []),
 	];
 	if (conditions.length === 0) {
 		return;
 	}
 	const { changed } = await context.writeStatusIfChanged(resource, { conditions });
-	if (changed && isHeldUp) {
+	if (changed && isWaiting) {
 		const { id } = resource;
 		context.logger.warn(
 			{
@@ -178,8 +178,8 @@ async function report(
 }
 
 /**
- * A controller for each server of a cluster: it deletes what the reaper has reported as of unregistered
- * types, as far as its own server registers them. The reaper's next pass finds it gone.
+ * A controller for each server of a cluster: deletes the resources that the reaper has reported as unregistered,
+ * if its own server registers their types. The reaper's next pass then completes the deletion.
  */
 export function createLocalReaper(options: Pick<ReaperOptions, "types">): Controller {
 	return defineController({
@@ -200,19 +200,19 @@ export function createLocalReaper(options: Pick<ReaperOptions, "types">): Contro
 	});
 }
 
-/** What a pass has found. */
+/** The result of a pass. */
 interface Pass {
-	/** How many resources the owner owned. */
+	/** The number of owned resources. */
 	readonly owned: number;
-	/** How many of them were not marked. */
+	/** The number of them that were not marked. */
 	readonly left: number;
-	/** Those of them that this server can't delete. */
+	/** The unmarked ones that this server can't delete. */
 	readonly unregistered: CountedTypes;
-	/** Why the first one that could not be deleted could not. */
+	/** The first failure of a deletion. */
 	readonly failure?: unknown;
 }
 
-/** Deletes what is owned and not marked, as far as this server registers the types. */
+/** Deletes the unmarked owned resources whose types this server registers. */
 async function pass(
 	{ client }: ReconcileContext,
 	owner: ID | undefined,
@@ -239,7 +239,7 @@ async function pass(
 	}
 	const found = { owned: resources.length, left: left.length, unregistered };
 	try {
-		await each(deletable, deletionsAtOnce, async (id) => {
+		await forEachConcurrently(deletable, concurrentDeletions, async (id) => {
 			await client.delete({ id });
 		});
 		return found;

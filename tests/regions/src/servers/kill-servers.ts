@@ -1,21 +1,21 @@
 import { setTimeout } from "node:timers/promises";
 import type { Regions } from "@plinth/example-regions/regions";
 import type { Random } from "@plinth/runtime";
-import type { Moments } from "../clients/moments.ts";
+import type { SendNotifier } from "../clients/send-notifier.ts";
 
-/** How often each server was killed, by its name. */
+/** The number of kills of each server, by name. */
 export type Kills = Readonly<Record<string, number>>;
 
-/** For how long calls, and what follows from them, are under way: a kill comes within that time, in milliseconds. */
-const underWayMs = 20;
+/** The typical duration of a call and its effects: a kill follows within this time, in milliseconds. */
+const callDurationMs = 20;
 
 /**
- * Kills a server, most often just after a client has written or deleted something, and starts it again, time after time, and leaves all of them started.
- * One may be killed before it is ready, and several may be down together.
+ * Repeatedly kills a server, mostly just after a client has sent a write or a deletion, and restarts it. Finally
+ * all servers are started. A server may be killed before it is ready, and several may be down at once.
  */
-export async function disturb(
+export async function killServers(
 	regions: Regions,
-	moments: Moments,
+	notifier: SendNotifier,
 	seconds: number,
 	random: Random,
 ): Promise<Kills> {
@@ -26,9 +26,9 @@ export async function disturb(
 	const down = new Map<string, Promise<void>>();
 	while (performance.now() < endMs) {
 		await pause(2000, 7000);
-		const moment = random.next() < 0.5 ? "write" : "delete";
-		await Promise.race([moments.next(moment), setTimeout(1000)]);
-		await pause(0, underWayMs);
+		const sent = random.next() < 0.5 ? "write" : "delete";
+		await Promise.race([notifier.next(sent), setTimeout(1000)]);
+		await pause(0, callDurationMs);
 		const up = [...regions.servers.values()].filter(({ plan }) => !down.has(plan.name));
 		const server = up[Math.floor(random.next() * up.length)];
 		if (server === undefined || performance.now() >= endMs) {
@@ -50,8 +50,8 @@ export async function disturb(
 }
 
 /**
- * Briefly most of the time, now and then for longer than a call of a server waits, and rarely for longer than
- * the half minute after which tentative sources are asked about and owners that are missing let go of.
+ * Mostly short, sometimes longer than the timeout of calls between servers, and rarely longer than the 30 s after
+ * which tentative sources are queried and owners are considered lost.
  */
 function drawDownMs(random: Random): number {
 	const [drawn, share] = [random.next(), random.next()];

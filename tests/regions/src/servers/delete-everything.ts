@@ -1,18 +1,18 @@
 import type { Regions } from "@plinth/example-regions/regions";
 import { remove } from "../clients/client.ts";
 import { places } from "../clients/places.ts";
-import type { World } from "../clients/world.ts";
+import type { SharedState } from "../clients/shared-state.ts";
 import { readEndState } from "../end-state/read-end-state.ts";
 import { keyOf } from "../history/history.ts";
 import { settle } from "./settle.ts";
 
 /**
- * Deletes everything, whatever order that takes: answers what can't be deleted, and the shadows that are
- * left of what is gone.
+ * Deletes everything in any order. Returns the resources that can't be deleted, and the shadows that are
+ * left.
  */
-export async function empty(
+export async function deleteEverything(
 	regions: Regions,
-	world: World,
+	shared: SharedState,
 	limitMs: number,
 ): Promise<readonly string[]> {
 	return settle(async () => {
@@ -20,11 +20,11 @@ export async function empty(
 		for (const { key, seen } of resources) {
 			const place = places.find((each) => keyOf(each) === key);
 			if (place !== undefined && !seen.marked) {
-				await remove(world, place);
+				await remove(shared, place);
 			}
 		}
 		return [
-			...resources.map(({ key }) => `${key} is there`),
+			...resources.map(({ key }) => `${key} still exists`),
 			...shadows.map(({ key, lifecycle }) => `${key} has a shadow, ${lifecycle}`),
 		];
 	}, limitMs);

@@ -2,24 +2,24 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import type { ReconcileContext } from "@plinth/controller";
 import type { ID, Resource } from "@plinth/proto";
 import { isMarkedForDeletion, type ResourceType, type TenancyLike } from "@plinth/resource";
-import { each } from "./each.ts";
+import { forEachConcurrently } from "./for-each-concurrently.ts";
 
-/** How many resources are listed, and deleted, at once. */
+/** The number of resources per page, and of concurrent deletions. */
 const pageSize = 500;
-const deletionsAtOnce = 16;
+const concurrentDeletions = 16;
 
-/** Reads must not miss what was written just before the unit of tenancy was marked. */
+/** Reads must include resources that were written just before the unit was marked. */
 const strongly = { headers: { "x-plinth-consistency-mode": "consistent" } };
 
 /**
- * Deletes all resources of a type in a unit of tenancy that is marked for deletion.
+ * Deletes all resources of a type in a partition or namespace that is marked for deletion.
  *
- * The unit that the caller knows may be gone meanwhile, and its name taken by another tenant. So the first
- * page is read, then the unit, both strongly: if the unit is still there, with its uid, it was there when
- * the list was taken, and everything in the list was its own. Each resource is deleted by its uid,
- * which no later resource of the name has.
+ * The unit may have been deleted meanwhile, and its name reused by another tenant. Therefore the first page is
+ * read before the unit, both strongly: if the unit with this uid still exists, it existed when the page was
+ * read, and the listed resources belong to it. Each resource is deleted by its uid, so that a later
+ * resource of the same name is not affected.
  *
- * @returns why the first resource that could not be deleted could not.
+ * @returns the first failure of a deletion, if any.
  */
 export async function deleteAll(
 	context: ReconcileContext,
@@ -36,7 +36,7 @@ export async function deleteAll(
 		}
 		const unmarked = page.filter((resource) => !isMarkedForDeletion(resource));
 		try {
-			await each(unmarked, deletionsAtOnce, async ({ id }) => {
+			await forEachConcurrently(unmarked, concurrentDeletions, async ({ id }) => {
 				if (id !== undefined) {
 					await context.client.delete({ id });
 				}
@@ -48,7 +48,7 @@ export async function deleteAll(
 	return failure;
 }
 
-/** Whether that incarnation of the unit is stored, and marked for deletion. */
+/** Whether this incarnation of the unit exists and is marked for deletion. */
 async function isStillMarked({ client }: ReconcileContext, unit: ID): Promise<boolean> {
 	try {
 		const { resource } = await client.read({ id: unit }, strongly);
@@ -61,7 +61,7 @@ async function isStillMarked({ client }: ReconcileContext, unit: ID): Promise<bo
 	}
 }
 
-/** The pages of one snapshot. */
+/** The pages of one snapshot, read strongly. */
 async function* pages(
 	{ client }: ReconcileContext,
 	type: ResourceType,

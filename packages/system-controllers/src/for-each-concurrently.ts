@@ -1,8 +1,8 @@
 /**
- * Runs an action for each item, `concurrency` of them at a time. One that fails holds up no other; the
- * first failure is thrown when all have been tried.
+ * Runs an action for each item with limited concurrency. A failure does not stop the other actions; the first
+ * one is thrown after all items have been processed.
  */
-export async function each<T>(
+export async function forEachConcurrently<T>(
 	items: readonly T[],
 	concurrency: number,
 	action: (item: T) => Promise<void>,

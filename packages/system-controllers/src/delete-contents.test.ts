@@ -2,10 +2,10 @@ import type { ReconcileContext } from "@plinth/controller";
 import type { ID } from "@plinth/proto";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Thing } from "../testdata/thing.ts";
-import { deleteAll } from "./contents.ts";
+import { deleteAll } from "./delete-contents.ts";
 import { all, type System, startSystem, writeNamespace, writeThing } from "./system.fixture.ts";
 
-describe("deleting what is in a namespace", () => {
+describe("deleting the contents of a namespace", () => {
 	let s: System;
 	beforeEach(async () => {
 		s = await startSystem();
@@ -19,17 +19,17 @@ describe("deleting what is in a namespace", () => {
 		return resources.some((resource) => resource.id?.name === id.name);
 	}
 
-	/** All that `deleteAll` uses of a context. */
+	/** The part of a context that `deleteAll` uses. */
 	const context = () => ({ client: s.client }) as ReconcileContext;
 
-	it("leaves alone what the next tenant of the name has stored, however old the unit that is known", async () => {
+	it("does not delete resources of the next tenant of the name", async () => {
 		const former = await writeNamespace(s.client, "n");
 		await s.client.delete({ id: former });
 		await s.until(async () => !(await isListed(former)));
 		const next = await writeNamespace(s.client, "n");
 		await writeThing(s.client, "theirs", { tenancy });
 		expect(await deleteAll(context(), Thing, tenancy, former)).toBeUndefined();
-		// Nor while it is not marked.
+		// Nor of an unmarked namespace.
 		expect(await deleteAll(context(), Thing, tenancy, next)).toBeUndefined();
 		expect(await all(s.client, Thing)).toHaveLength(1);
 	});

@@ -1,7 +1,7 @@
 import { finalizersKey, Tombstone } from "@plinth/resource";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Thing } from "../testdata/thing.ts";
-import { firstPassDone, reaperName } from "./reaper.ts";
+import { firstPassDone, reaperName } from "./owner-deletion.ts";
 import { all, type System, startSystem, writeThing } from "./system.fixture.ts";
 
 describe("the reaper", () => {
@@ -17,7 +17,7 @@ describe("the reaper", () => {
 	const things = async () => (await all(s.client, Thing)).map(({ id }) => id?.name);
 	const tombstones = () => all(s.client, Tombstone);
 
-	it("deletes what a deleted resource owned, level by level, and nothing else", async () => {
+	it("deletes the resources that a deleted resource owned, level by level, and nothing else", async () => {
 		const root = await writeThing(s.client, "root");
 		const child = await writeThing(s.client, "child", { owner: root });
 		await writeThing(s.client, "grandchild", { owner: child });
@@ -28,7 +28,7 @@ describe("the reaper", () => {
 		await s.until(async () => (await tombstones()).length === 0);
 	});
 
-	it("does not touch what a later incarnation of the name owns", async () => {
+	it("does not delete resources that a later incarnation of the name owns", async () => {
 		const first = await writeThing(s.client, "root");
 		await s.client.delete({ id: first });
 		const second = await writeThing(s.client, "root");
@@ -37,7 +37,7 @@ describe("the reaper", () => {
 		expect(await things()).toEqual(["child", "root"]);
 	});
 
-	it("keeps a tombstone for 30 seconds, and writes no status where nothing was owned", async () => {
+	it("keeps a tombstone for 30 seconds, and writes no status if nothing was owned", async () => {
 		const id = await writeThing(s.client, "root");
 		await s.client.delete({ id });
 		await s.clock.advanceAsync(29_000);
@@ -46,7 +46,7 @@ describe("the reaper", () => {
 		await s.until(async () => (await tombstones()).length === 0, 2_000);
 	});
 
-	it("makes the second pass when it is due, also with a restart in between", async () => {
+	it("makes the second pass when it is due, even after a restart", async () => {
 		const root = await writeThing(s.client, "root");
 		await writeThing(s.client, "child", { owner: root, finalizers: "a" });
 		await s.client.delete({ id: root });
@@ -71,7 +71,7 @@ describe("the reaper", () => {
 		await s.until(async () => (await tombstones()).length === 0, 31_000);
 	});
 
-	it("lets what has finalizers go by itself", async () => {
+	it("does not wait for resources with finalizers", async () => {
 		const root = await writeThing(s.client, "root");
 		const child = await writeThing(s.client, "child", { owner: root, finalizers: "a" });
 		await writeThing(s.client, "grandchild", { owner: child });
@@ -80,7 +80,7 @@ describe("the reaper", () => {
 		expect(await things()).toEqual(["child", "grandchild"]);
 		const { resource } = await s.client.read({ id: child });
 		if (resource === undefined) {
-			throw new Error("the child is gone");
+			throw new Error("the child does not exist");
 		}
 		const metadata = { ...resource.metadata, [finalizersKey]: "" };
 		await s.client.write({ resource: { ...resource, metadata } });
