@@ -1,6 +1,6 @@
 /*
  * What the resource service costs, next to an implementation that returns constants of the same
- * size: that is what Connect alone costs. All times are computing time of this process, in which
+ * size: that is the cost of Connect alone. All times are CPU times of this process, in which
  * client and server run, so that those over a socket are of both sides.
  */
 import { create } from "@bufbuild/protobuf";
@@ -15,7 +15,7 @@ import { createResourceService, ensureDefaultTenancy, insecureAllowAll } from ".
 import { connections } from "./connections.ts";
 import { best, compare, computedMicroseconds } from "./measure.ts";
 
-// Shared objects are frozen outside of production, which is no part of what is measured.
+// Shared objects are frozen outside of production, which is not measured.
 if (process.env.NODE_ENV !== "production") {
 	throw new Error("run it with NODE_ENV=production: pnpm bench");
 }

@@ -29,7 +29,7 @@ export interface TestService extends AsyncDisposable {
 	readonly registry: TypeRegistry;
 }
 
-/** What a test may change about its service. */
+/** The options of a test service. */
 export interface TestServiceOptions {
 	readonly authorizer?: Authorizer;
 	readonly runtime?: Runtime;
@@ -44,7 +44,7 @@ export interface TestServiceOptions {
 /** How the client reaches the service. */
 export const connections = ["in-process", "gRPC over a socket"] as const;
 
-/** One of them. */
+/** One of the connections. */
 export type Connection = (typeof connections)[number];
 
 /** Starts a service over an empty in-memory storage, with the types of the tests. */

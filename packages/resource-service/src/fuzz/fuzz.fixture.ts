@@ -2,14 +2,14 @@ import { type Registry, toJsonString } from "@bufbuild/protobuf";
 import { ResourceService } from "@plinth/proto";
 import type { Random } from "@plinth/runtime";
 import { pick } from "../simulation/simulation.fixture.ts";
-import { bendBytes, bendJson, oddJson, randomBytes } from "./bending.fixture.ts";
+import { bendBytes, bendJson, oddJson, randomBytes } from "./mutations.fixture.ts";
 import { enveloped, type WireRequest } from "./port.fixture.ts";
 import { binaryOf, drawRequest, type ValidRequest } from "./valid-requests.fixture.ts";
 
 /** How long a stream may run, in milliseconds. */
 const streamMs = 10;
 
-/** A request over one of the protocols: valid, bent in one place, or without any meaning. */
+/** A request over one of the protocols: valid, mutated in one place, or random. */
 export function drawWireRequest(random: Random, messages: Registry): WireRequest {
 	const request = drawRequest(random);
 	const protocol = pick(random, ["JSON", "binary", "gRPC", "gRPC with JSON", "GET"]);
@@ -71,7 +71,7 @@ function drawBinary(random: Random, request: ValidRequest): Uint8Array {
 	return drawn < 0.2 ? bytes : drawn < 0.85 ? bendBytes(random, bytes) : randomBytes(random, 200);
 }
 
-/** An envelope around the message; now and then one that lies. */
+/** An envelope around the message, sometimes an invalid one. */
 function drawEnvelope(random: Random, bytes: Uint8Array): Uint8Array {
 	const drawn = random.next();
 	if (drawn < 0.92) {

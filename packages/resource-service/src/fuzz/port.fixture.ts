@@ -18,12 +18,12 @@ export interface WireRequest {
 export interface WireResponse {
 	/** The HTTP status. */
 	readonly status: number;
-	/** The name of the error's code, as Connect spells it; `ok` where there is none. */
+	/** The name of the error's code, as Connect spells it; `ok` without an error. */
 	readonly code: string;
 	readonly body: Buffer;
 }
 
-/** A service on a real port, and a connection to it that sends anything. */
+/** A service on a real port, and a connection to it that can send any bytes. */
 export interface Port extends AsyncDisposable {
 	send(request: WireRequest): Promise<WireResponse>;
 }
@@ -146,7 +146,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
 	return typeof value === "object" && value !== null;
 }
 
-/** What a Connect stream ends with. */
+/** The end-of-stream message of Connect. */
 function lastEnvelope(body: Buffer): string {
 	let last = "";
 	for (let at = 0; at + 5 <= body.length; ) {

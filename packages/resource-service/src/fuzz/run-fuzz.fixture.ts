@@ -29,26 +29,26 @@ import { drawWireRequest } from "./fuzz.fixture.ts";
 import { openPort, type WireRequest, type WireResponse } from "./port.fixture.ts";
 import { ownerOfUnregistered } from "./valid-requests.fixture.ts";
 
-/** What came of a run. */
+/** The result of a run. */
 export interface FuzzReport {
 	/** How often each code was returned. */
 	readonly responses: ReadonlyMap<string, number>;
-	/** What must not be: responses that blame the server, faults that it logged, broken connections. */
+	/** Forbidden results: responses that blame the server, internal errors in its log, broken connections. */
 	readonly faults: readonly string[];
 	/** Bytes in use after collection, at one tenth of the run and at its end. */
 	readonly heap: readonly [atOneTenth: number, atEnd: number];
 }
 
-/** Codes that blame the server, or that nobody decided on. */
+/** Codes that blame the server, or that no code path returns on purpose. */
 const forbidden = new Set(["internal", "unknown", "data_loss", "unavailable", "no status"]);
 
-/** Requests that are under way at the same time. */
+/** The number of concurrent requests. */
 const concurrency = 32;
 
 /** Tombstones are collected when this many requests have been made. */
 const reapEvery = 1_000;
 
-/** How long page tokens are good for, in milliseconds, so that paged lists are gone when it is time to measure. */
+/** The lifetime of page tokens in milliseconds, so that paged lists have ended before the heap is measured. */
 const longestTimerMs = 250;
 
 /** Sends that many requests, drawn by the seed, to a service on a real port. */
@@ -103,7 +103,7 @@ export async function fuzz(seed: number, requests: number): Promise<FuzzReport> 
 	return { responses, faults, heap: [atOneTenth, atEnd] };
 }
 
-/** What the requests are about, and what no request could have stored. */
+/** The resources of the requests, including some that no request could have stored. */
 async function fill(backend: StorageBackend, runtime: Runtime): Promise<void> {
 	await ensureDefaultTenancy(backend, runtime);
 	const uid = "01ARZ3NDEKTSV4RRFFQ69G5FAW";
@@ -125,13 +125,13 @@ export function unregistered(owner: Resource): readonly Resource[] {
 	const type = typeOf({ group: "other", groupVersion: "v1", kind: "Thing" });
 	const any = { typeUrl: "type.googleapis.com/acme.other.v1.Thing", value: new Uint8Array([8, 1]) };
 	return [
-		// A type that nobody registered.
+		// A type that is not registered.
 		create(ResourceSchema, {
 			id: { ...id, uid: "1", type },
 			data: create(AnySchema, any),
 			...(owner.id && { owner: owner.id }),
 		}),
-		// A registered type, with data that it does not understand.
+		// A registered type with undecodable data.
 		create(ResourceSchema, {
 			id: { ...id, uid: "2" },
 			data: create(AnySchema, { ...any, typeUrl: "type.googleapis.com/acme.demo.v2.Artist" }),
@@ -147,12 +147,12 @@ async function removeAll(
 	const tenancy = { partition: "*", namespace: "*" };
 	const { resources } = await backend.list({ type, tenancy, namePrefix: "" });
 	for (const { id, version } of resources) {
-		// Somebody else may write it meanwhile: then it stays until the next time.
+		// A concurrent write may prevent the deletion. Then it stays until the next time.
 		await (id && backend.commit([{ op: "delete", id, expectedVersion: version }]))?.catch(() => {});
 	}
 }
 
-/** Waits until nothing is held for callers any more, and takes out what requests have stored. */
+/** Waits until nothing is retained for callers, and deletes what requests have stored. */
 async function settle(backend: StorageBackend): Promise<void> {
 	await new Promise((resolve) => setTimeout(resolve, 2 * longestTimerMs));
 	await removeAll(backend, Tombstone.type);

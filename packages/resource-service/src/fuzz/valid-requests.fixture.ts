@@ -26,7 +26,7 @@ import {
 import { Album, Artist, ArtistV1, artist, Label, Recording } from "../demo.fixture.ts";
 import { pick } from "../simulation/simulation.fixture.ts";
 
-/** A method, and a message that it would take. */
+/** A method, and a valid request message. */
 export interface ValidRequest {
 	readonly method: DescMethod;
 	readonly message: Message;
@@ -36,10 +36,10 @@ const names = ["a", "b", "c", "d"] as const;
 const tenancies = [{}, {}, { namespace: "n" }, { namespace: "gone" }] as const;
 const types = [Artist, Album, Recording, ArtistV1, Label] as const;
 
-/** The owner, in every run, of resources whose types nobody registered. */
+/** The owner, in every run, of resources of unregistered types. */
 export const ownerOfUnregistered = { name: "owner", uid: "01ARZ3NDEKTSV4RRFFQ69G5FAV" };
 
-/** A request that the service would take, about one of a few resources. */
+/** A valid request on one of a few resources. */
 export function drawRequest(random: Random): ValidRequest {
 	const { method } = ResourceService;
 	const type = pick(random, types);

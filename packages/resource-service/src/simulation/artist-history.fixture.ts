@@ -20,17 +20,17 @@ const finalizers = ["x", "y", "x y", ""] as const;
 const keys = ["one", "two"] as const;
 const time = "2026-01-01T00:00:00Z";
 
-/** What callers were told, and what two watches of everything saw meanwhile. */
+/** The responses of all calls, and the events of two watches of everything. */
 export interface ArtistHistory {
 	readonly operations: readonly Operation[];
 	readonly events: readonly SeenEvent[];
 }
 
 /**
- * Lets callers loose on a few artists: writers with and without a version, status writers, deleters,
- * those that remove finalizers, and readers.
+ * Runs concurrent callers on a few artists: writers with and without a version, status writers, deleters, removers
+ * of finalizers, and readers.
  *
- * @throws Violation where two watches differ, or a deletion has no tombstone.
+ * @throws Violation if the two watches differ, or a deletion has no tombstone.
  */
 export async function recordHistory(
 	simulation: Simulation,
@@ -132,7 +132,7 @@ async function callRepeatedly(
 	operations: Operation[],
 ): Promise<void> {
 	const { random, scheduler } = simulation;
-	/** What this caller last knew of each artist. */
+	/** The last state of each artist that this caller has read. */
 	const known = new Map<string, State>();
 	for (let count = 0; count < times; count += 1) {
 		while (random.next() < 0.3) {
@@ -219,7 +219,7 @@ async function perform(simulation: Simulation, name: string, call: Call): Promis
 	}
 }
 
-/** A list says something of every artist, as of its one version. */
+/** A list reports the state of every artist at one version. */
 async function list(simulation: Simulation, operations: Operation[]): Promise<void> {
 	const made = simulation.tick();
 	const response = await simulation.client.list({ type: Artist.type, tenancy: {} });

@@ -9,12 +9,11 @@ import {
 } from "./rules.fixture.ts";
 
 /*
- * A check that what callers were told about one resource is linearizable: that there is an order of
- * all calls, in agreement with which came before which in time, in which each one did to the
- * resource what the rules say, and was told so.
+ * A check that the calls on one resource are linearizable: there is an order of all calls, consistent with real
+ * time, in which each call changed the resource as the rules require and returned the matching response.
  *
- * In general that order has to be searched for. Here a watch has seen it: revisions order whatever
- * changed the resource, so only the place of calls that changed nothing is open.
+ * In general, that order must be searched for. Here a watch has recorded it: revisions order all calls that changed
+ * the resource, so only the places of the other calls are unknown.
  *
  *   revisions      0 ────────── 12 ─────── 15 ─────────── 19 ───── …
  *   states         not there    A          B              not there
@@ -22,13 +21,12 @@ import {
  *   calls that changed it:      create     write status   delete     each at its own revision
  *   calls that did not:    ├─ NotFound ─┤  ├─ read B ─┤              somewhere within
  *
- * Calls are placed one after the other, by the time at which they were made. Each goes behind all
- * that had returned by then; one that changed nothing goes to the first place there at which the
- * rules give its response. As all constraints are lower bounds, an earlier place is never worse for the
- * calls that follow, so that what can't be placed this way can't be placed at all.
+ * Calls are placed in the order in which they were made, each after all calls that had returned by then. A call that
+ * changed nothing gets the first such place at which the rules give its response. Since all constraints are lower
+ * bounds, an earlier place is never worse for later calls. If this placement fails, there is no order.
  */
 
-/** A call and what came of it. `made` and `returned` are ticks of one clock. */
+/** A call and its outcome. `made` and `returned` are ticks of one clock. */
 export interface Operation {
 	readonly name: string;
 	readonly call: Call;
@@ -45,7 +43,7 @@ export interface SeenEvent {
 	readonly state: State;
 }
 
-/** Something that no order of the calls explains. */
+/** An observation that no order of the calls explains. */
 export class Violation extends Error {
 	override readonly name = "Violation";
 }
@@ -75,7 +73,7 @@ export function checkLinearizable(
 	}
 }
 
-/** What each resource was, from revision to revision. */
+/** The states of each resource by revision. */
 function historiesOf(events: readonly SeenEvent[]): Map<string, Phase[]> {
 	const histories = new Map<string, Phase[]>();
 	let newest = 0;
@@ -171,7 +169,7 @@ function placeOf(
 	return undefined;
 }
 
-/** A call without a version may give up when others are always faster, and has done nothing then. */
+/** A call without a version may fail after repeated conflicts, and must then have changed nothing. */
 function gaveUp(call: Call, outcome: Outcome): boolean {
 	return (
 		outcome.kind === "refused" &&
@@ -182,7 +180,7 @@ function gaveUp(call: Call, outcome: Outcome): boolean {
 	);
 }
 
-/** Checks that a call did at its revision what the rules say, and was told so. */
+/** Checks the effect and the response of a call at its revision against the rules. */
 function checkChange(phases: readonly Phase[], operation: Operation, committed: number): void {
 	const { call, outcome } = operation;
 	const index = phases.findIndex(({ revision }) => revision === committed);
@@ -228,7 +226,7 @@ function explains(
 	}
 }
 
-/** Uids and generations are new where they change: none comes back. */
+/** Changed uids and generations must be new: none is reused. */
 function checkFreshness(phases: readonly Phase[]): void {
 	const seen = new Set<string>();
 	let before: State | undefined;

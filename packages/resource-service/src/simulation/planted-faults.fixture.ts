@@ -9,7 +9,7 @@ import {
 	type WatchEvent,
 } from "@plinth/storage";
 
-/** What can be wrong with a storage, and must not go unnoticed. */
+/** The faults of a storage that the checks must detect. */
 export const plantedFaults = [
 	"dropped event",
 	"doubled event",
@@ -19,13 +19,13 @@ export const plantedFaults = [
 	"version reused",
 ] as const;
 
-/** One of them. */
+/** One of the faults. */
 export type PlantedFault = (typeof plantedFaults)[number];
 
-/** How often an occasion to go wrong is taken: once or twice a run. */
+/** The probability of a fault per occasion: one or two faults per run. */
 const share = 0.05;
 
-/** The storage, but that it goes wrong in one way now and then, as the seed decides. */
+/** The storage with one kind of fault, injected at times that the seed determines. */
 export function withFault(
 	backend: StorageBackend,
 	fault: PlantedFault,
@@ -74,7 +74,7 @@ function withEvents(
 	});
 }
 
-/** Two neighbours change places; within a snapshot, whose order says nothing, none do. */
+/** Two adjacent events are swapped, except within a snapshot, which is unordered. */
 async function* swapped(
 	events: AsyncIterable<WatchEvent>,
 	strikes: () => boolean,
@@ -111,7 +111,7 @@ function withStaleReads(backend: StorageBackend, strikes: () => boolean): Storag
 	});
 }
 
-/** A commit returns as if it had been done, and was not. */
+/** A commit reports success without storing anything. */
 function withLostWrites(backend: StorageBackend, strikes: () => boolean): StorageBackend {
 	return decorateBackend(backend, {
 		async commit(mutations, options) {
@@ -129,8 +129,8 @@ function withLostWrites(backend: StorageBackend, strikes: () => boolean): Storag
 }
 
 /**
- * A commit is told everywhere under the version of the one before it: in its response, in reads and
- * in events. What a caller expects of a version is put right again, so that nothing else goes wrong.
+ * A commit is reported under the version of the previous one: in its response, in reads and in events. Expected
+ * versions of callers are mapped back, so that this is the only fault.
  */
 function withReusedVersions(backend: StorageBackend, strikes: () => boolean): StorageBackend {
 	const told = new Map<string, string>();

@@ -3,7 +3,7 @@ import type { Resource } from "@plinth/proto";
 import { decode, deletionTimestampKey, finalizersKey } from "@plinth/resource";
 import { Artist } from "../demo.fixture.ts";
 
-/** What an artist in storage comes down to. */
+/** The state of a stored artist. */
 export interface State {
 	readonly uid: string;
 	readonly version: string;
@@ -17,7 +17,7 @@ export interface State {
 	readonly status: Readonly<Record<string, string>>;
 }
 
-/** A call about one artist. Empty strings stand for what is not given. */
+/** A call on one artist. Empty strings stand for absent values. */
 export type Call =
 	| { readonly kind: "read"; readonly uid: string }
 	| {
@@ -36,31 +36,31 @@ export type Call =
 			readonly observedGeneration: string;
 	  }
 	| { readonly kind: "delete"; readonly uid: string; readonly version: string }
-	/** What a list of that version says of the artist. */
+	/** The artist in a list of that version. */
 	| { readonly kind: "listed"; readonly version: string };
 
-/** What a caller was told. */
+/** The outcome of a call. */
 export type Outcome =
 	| { readonly kind: "resource"; readonly state: State }
 	/** The artist is not in the list. */
 	| { readonly kind: "not-listed" }
-	/** Of a deletion: the version of the commit; empty where there was nothing to do. */
+	/** Of a deletion: the version of the commit; empty if there was nothing to do. */
 	| { readonly kind: "done"; readonly version: string }
 	| { readonly kind: "refused"; readonly code: Code; readonly message: string };
 
-/** What a call must do, by the rules of the resource API, to an artist in some state. */
+/** The effect that a call must have on an artist in some state, by the rules of the resource API. */
 export type Effect =
-	/** Nothing changes, and the caller is told this. */
+	/** Nothing changes, and this is the outcome. */
 	| { readonly kind: "none"; readonly outcome: Outcome }
-	/** The artist is stored so. What the state leaves out is for the service to choose. */
+	/** The artist is stored with this state. The service chooses the fields that are absent. */
 	| { readonly kind: "stored"; readonly state: NewState; readonly freshGeneration: boolean }
-	/** The artist goes; `last` is what a write returns. */
+	/** The artist is deleted; `last` is what a write returns. */
 	| { readonly kind: "removed"; readonly last: NewState };
 
 /** A state without what the service chooses; `mark: "any"` is a time. */
 export type NewState = Omit<State, "uid" | "version" | "generation">;
 
-/** The rules, as plainly as can be. */
+/** The rules, as a simple model. */
 export function effectOf(call: Call, stored: State | undefined): Effect {
 	switch (call.kind) {
 		case "read":
@@ -200,7 +200,7 @@ const uidMismatch = refused(
 	"write failed because the given uid doesn't match what is stored",
 );
 
-/** The state of an artist that a caller or a watch was told of. */
+/** The state of an artist in a response or an event. */
 export function stateOf(resource: Resource | undefined): State {
 	if (resource?.id === undefined) {
 		throw new Error("expected a resource");

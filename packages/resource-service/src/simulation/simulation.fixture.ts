@@ -12,19 +12,19 @@ import { createResourceService } from "../resource-service.ts";
 import { ensureDefaultTenancy } from "../tenancy/tenancy-defaults.ts";
 import { type PlantedFault, withFault } from "./planted-faults.fixture.ts";
 
-/** A service, its clients and its storage in one process, where a seed decides who comes first. */
+/** A service, its clients and its storage in one process. A seed determines their interleaving. */
 export interface Simulation {
 	readonly client: Client<typeof ResourceService>;
 	readonly random: Random;
 	readonly clock: Clock;
 	readonly scheduler: SeededScheduler;
-	/** What the service has logged as faults of its own: there must be none. */
+	/** The internal errors that the service has logged. There must be none. */
 	readonly faults: readonly unknown[];
 	/** The next tick of a clock that orders what callers do and see. */
 	tick(): number;
 }
 
-/** What a simulation is made of. */
+/** The options of a simulation. */
 export interface SimulationOptions {
 	readonly seed: number;
 	readonly fault?: PlantedFault | undefined;
@@ -32,7 +32,7 @@ export interface SimulationOptions {
 }
 
 /**
- * Makes a simulation:
+ * Creates a simulation:
  *
  * ```
  *   client ─▶ in-process transport ─▶ resource service ─▶ delays ─▶ fault ─▶ memory backend

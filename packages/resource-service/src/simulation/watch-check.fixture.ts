@@ -4,22 +4,22 @@ import { nameKey } from "@plinth/resource";
 import { Violation } from "./linearizability.fixture.ts";
 
 /*
- * A check of what watchers saw, against what writers were told: the responses of all commits, put in
- * the order of their versions, are the whole history, and it says what each watch must have sent.
+ * A check of the events of watches against the responses of writes. The responses of all commits, ordered by
+ * version, are the complete history, which determines the events of each watch.
  *
  *   responses    12 a stored   13 b stored   14 a stored as v1   15 b deleted
  *   watch of v2, from 12 on:   upsert b      delete a (it left)  delete b
  */
 
-/** What a writer was told of one commit. */
+/** The response of one commit. */
 export interface Acknowledgement {
 	readonly key: string;
 	readonly version: string;
-	/** As it is stored now; `undefined` where it was deleted. */
+	/** The resource as stored; `undefined` if it was deleted. */
 	readonly resource: Resource | undefined;
 }
 
-/** What one watch must show: a part of the resources. */
+/** Whether a watch includes a resource. */
 export type InView = (resource: Resource) => boolean;
 
 /** The change that a watch must send for a commit. */
@@ -33,7 +33,7 @@ interface Expected {
 export class Commits {
 	readonly #acknowledgements: readonly (Acknowledgement & { readonly revision: number })[];
 
-	/** @throws Violation where two commits returned one version. */
+	/** @throws Violation if two commits returned one version. */
 	constructor(responses: readonly Acknowledgement[]) {
 		this.#acknowledgements = responses
 			.map((response) => ({ ...response, revision: Number(response.version) }))
@@ -45,7 +45,7 @@ export class Commits {
 		}
 	}
 
-	/** What is stored as of a revision. */
+	/** The stored resources at a revision. */
 	stateAt(revision: number): ReadonlyMap<string, Resource> {
 		const state = new Map<string, Resource>();
 		for (const response of this.#acknowledgements) {
@@ -57,7 +57,7 @@ export class Commits {
 		return state;
 	}
 
-	/** The resource of a key, as each revision from `revision` on left it. */
+	/** The states of the resource of a key, after each revision from `revision` on. */
 	*statesFrom(key: string, revision: number): Generator<Resource | undefined> {
 		yield this.stateAt(revision).get(key);
 		for (const response of this.#acknowledgements) {
@@ -67,7 +67,7 @@ export class Commits {
 		}
 	}
 
-	/** What a watch sends of all that came after a revision. */
+	/** The events that a watch sends for the changes after a revision. */
 	changesAfter(revision: number, inView: InView): readonly Expected[] {
 		const state = new Map<string, Resource>();
 		const changes: Expected[] = [];
@@ -96,18 +96,18 @@ function put(state: Map<string, Resource>, { key, resource }: Acknowledgement): 
 	}
 }
 
-/** What one watch sent from its start until it was stopped. */
+/** The events of one watch from its start to its end. */
 export interface Session {
-	/** Where it resumed; empty where it began with a snapshot. */
+	/** The version after which it resumed; empty if it began with a snapshot. */
 	readonly afterVersion: string;
 	readonly events: readonly WatchEvent[];
-	/** Whether it was read until nothing was left to come. */
+	/** Whether it was read until no more events could follow. */
 	readonly complete: boolean;
 }
 
 /**
- * Checks that a watch sent what it must: a snapshot as of its version, then each change in order,
- * each once, none left out.
+ * Checks that a watch sent exactly the required events: a snapshot at its version, then each change once and in
+ * order.
  *
  * @throws Violation
  */
@@ -186,7 +186,7 @@ export function isSame(a: Resource | undefined, b: Resource | undefined): boolea
 	);
 }
 
-/** What a watcher holds, from the events that it has got. */
+/** The view of a watcher, built from the events that it has received. */
 export class View {
 	readonly #resources = new Map<string, Resource>();
 
@@ -202,7 +202,7 @@ export class View {
 		}
 	}
 
-	/** @throws Violation where it differs from what a list returns. */
+	/** @throws Violation if it differs from what a list returns. */
 	checkEquals(listed: readonly Resource[]): void {
 		const missing = new Map(this.#resources);
 		for (const resource of listed) {
@@ -218,14 +218,14 @@ export class View {
 	}
 }
 
-/** What a watch is asked for. */
+/** The query of a watch. */
 export type WatchQuery = Pick<WatchListRequest, "namePrefix"> & {
 	readonly type: { readonly group: string; readonly groupVersion: string; readonly kind: string };
 	readonly tenancy?: { readonly partition?: string; readonly namespace?: string };
 	readonly bookmarks: boolean;
 };
 
-/** What is in view of a query. */
+/** The filter of a query. */
 export function viewOf({ type, tenancy, namePrefix }: WatchQuery): InView {
 	const namespace = tenancy === undefined ? "*" : tenancy.namespace || "default";
 	return ({ id }) =>

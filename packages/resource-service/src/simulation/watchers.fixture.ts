@@ -30,11 +30,11 @@ interface ReadAfterEvent {
 }
 
 /**
- * Lets writers write without pause while watchers start, stall, stop and resume. Returns how often
- * one fell so far behind that it had to start a new watch.
+ * Runs writers continuously while watchers start, stall, stop and resume.
  *
- * @throws Violation where a watcher missed something, got it twice, out of order or too early, where
- *   its view is not what is stored in the end, or a read was older than an event before it.
+ * @returns how often a watcher fell so far behind that it had to start a new watch.
+ * @throws Violation if a watcher missed an event, or received one twice, out of order or too early; if its final view
+ *   differs from the stored state; or if a read was older than a preceding event.
  */
 export async function runWatchers(
 	simulation: Simulation,
@@ -94,7 +94,7 @@ async function writeRepeatedly(
 				responses.push({ key, version: resource?.version ?? "", resource });
 			}
 		} catch (error) {
-			// Deleted by another group version than it is stored under, or others were always faster.
+			// Deleted by another group version than it is stored under, or repeated conflicts.
 			if (
 				!(error instanceof ConnectError) ||
 				(error.code !== Code.InvalidArgument && error.code !== Code.Aborted)
@@ -112,7 +112,7 @@ function artistV1(name: string, tenancy: { readonly namespace: string }): Resour
 	});
 }
 
-/** One watcher: a view that it keeps up to date, whatever becomes of its streams. */
+/** One watcher: keeps a view up to date across its streams. */
 class Watcher {
 	readonly #simulation: Simulation;
 	readonly #query: WatchQuery;
@@ -143,7 +143,7 @@ class Watcher {
 		};
 	}
 
-	/** Starts, stalls, stops and resumes, until it is told to settle down. */
+	/** Starts, stalls, stops and resumes at random until it is stopped. */
 	async wander(): Promise<void> {
 		const { random } = this.#simulation;
 		while (this.#wandering) {
@@ -169,7 +169,7 @@ class Watcher {
 		}
 	}
 
-	/** Ends `follow`, when there is nothing more to come. */
+	/** Ends `follow` when no more events can follow. */
 	stop(): void {
 		this.#end.abort();
 	}
@@ -228,7 +228,7 @@ class Watcher {
 			}
 		}
 		if (!events.some(({ event }) => event.case === "endOfSnapshot") && afterVersion === "") {
-			// Half a snapshot is no place to resume from.
+			// A watch can't resume within a snapshot.
 			this.#version = "";
 		}
 		this.#sessions.push({ afterVersion, events, complete: end === this.#end && !brokenOff });
