@@ -31,7 +31,7 @@ import {
 import { Artist, ArtistV1, album, artist, Festival, Label } from "./demo.fixture.ts";
 import { connections, expectRefusal, startService, type TestService } from "./service.fixture.ts";
 
-/** One refusal of resource-api: what is called, and what the caller is told. */
+/** One refusal of the resource API: the call, and its error. */
 interface Refusal {
 	readonly rule: string;
 	readonly call: (t: TestService) => Promise<unknown>;
