@@ -50,29 +50,29 @@ export function summarize(
 	const times: { readonly seconds: number; readonly file: string }[] = [];
 	let passed = 0;
 	let skipped = 0;
-	for (const report of reports) {
-		for (const suite of report.testResults) {
-			const file = relative(root, suite.name);
-			times.push({ seconds: (suite.endTime - suite.startTime) / 1_000, file });
-			if (suite.status === "failed" && !suite.assertionResults.some(isFailed)) {
-				failures.push(`${file}: ${firstLine(suite.message)}`);
+	for (const suite of reports.flatMap(({ testResults }) => testResults)) {
+		const file = relative(root, suite.name);
+		times.push({ seconds: (suite.endTime - suite.startTime) / 1_000, file });
+		if (suite.status === "failed" && !suite.assertionResults.some(isFailed)) {
+			failures.push(`${file}: ${firstLine(suite.message)}`);
+		}
+		for (const test of suite.assertionResults) {
+			if (isFailed(test)) {
+				const message = firstLine(test.failureMessages?.[0] ?? "");
+				failures.push(`${file}: ${test.fullName}: ${message}`);
+				continue;
 			}
-			for (const test of suite.assertionResults) {
-				if (isFailed(test)) {
-					const message = firstLine(test.failureMessages?.[0] ?? "");
-					failures.push(`${file}: ${test.fullName}: ${message}`);
-				} else if (test.status === "passed") {
-					passed += 1;
-				} else {
-					skipped += 1;
-					const missing = missingTools(test.fullName);
-					if (missing.length === 0) {
-						otherSkips.push(`${file}: ${test.fullName}`);
-					}
-					for (const tool of missing) {
-						skippedFor.set(tool, (skippedFor.get(tool) ?? 0) + 1);
-					}
-				}
+			if (test.status === "passed") {
+				passed += 1;
+				continue;
+			}
+			skipped += 1;
+			const missing = missingTools(test.fullName);
+			if (missing.length === 0) {
+				otherSkips.push(`${file}: ${test.fullName}`);
+			}
+			for (const tool of missing) {
+				skippedFor.set(tool, (skippedFor.get(tool) ?? 0) + 1);
 			}
 		}
 	}

@@ -44,6 +44,7 @@ export async function currentDecision(
 	{ deleting = false, shows }: DecisionOptions = {},
 ): Promise<HolderDecision> {
 	const { backend, index } = context;
+	const examinedAtMost = shows === undefined ? namedBlockers : examinedBlockers;
 	const rules = new Set<OnDelete>();
 	const blockers: ResourceKey[] = [];
 	let examined = 0;
@@ -51,40 +52,48 @@ export async function currentDecision(
 	for (const { shadow } of index.referencing(target)) {
 		const uses = rulesInto(shadow.outgoing, target, targetUid);
 		// Skip resources that can add no new rule: of thousands with the same rule, one is examined.
-		if (!uses.includes(OnDelete.BLOCK) && uses.every((rule) => rules.has(rule))) {
+		const isBlocking = uses.includes(OnDelete.BLOCK);
+		if (!isBlocking && uses.every((rule) => rules.has(rule))) {
 			continue;
 		}
-		const resource = uses.length > 0 ? await holderOf(backend, shadow) : undefined;
+		const resource = await holderOf(backend, shadow);
 		if (resource === undefined) {
 			continue;
 		}
-		const isYielding =
-			uses.includes(OnDelete.BLOCK) && (await isInMarkedTenancy(backend, resource));
-		for (const rule of uses) {
-			rules.add(rule === OnDelete.BLOCK && isYielding ? OnDelete.CASCADE : rule);
+		const isYielding = isBlocking && (await isInMarkedTenancy(backend, resource));
+		const yielded = (rule: OnDelete) => (rule === OnDelete.BLOCK ? OnDelete.CASCADE : rule);
+		for (const rule of isYielding ? uses.map(yielded) : uses) {
+			rules.add(rule);
 		}
-		if (uses.includes(OnDelete.BLOCK) && !isYielding && shadow.resource !== undefined) {
+		if (isBlocking && !isYielding && shadow.resource !== undefined) {
 			examined += 1;
-			if (shows !== undefined && !shows(resource)) {
+			if (shows?.(resource) === false) {
 				hidden += 1;
 			} else if (blockers.length < namedBlockers) {
 				blockers.push(shadow.resource);
 			}
 		}
-		if (deleting || examined >= (shows === undefined ? namedBlockers : examinedBlockers)) {
+		if (deleting || examined >= examinedAtMost) {
 			break;
 		}
 	}
-	let owned = false;
-	for (const { shadow } of index.ownedBy(target)) {
-		if (owned) {
-			break;
-		}
-		owned =
-			shadow.metaOwners.some(({ ownerUid }) => ownerUid === targetUid) &&
-			(await holderOf(backend, shadow)) !== undefined;
-	}
+	const owned = await isOwner(context, target, targetUid);
 	return { rules: mergeRules([...rules]), owned, blockers, hidden };
+}
+
+/** Whether a resource of this deployment is owned by this incarnation of the target. */
+async function isOwner(
+	{ backend, index }: Pick<ConstraintContext, "backend" | "index">,
+	target: KeyLike,
+	targetUid: string,
+): Promise<boolean> {
+	for (const { shadow } of index.ownedBy(target)) {
+		const names = shadow.metaOwners.some(({ ownerUid }) => ownerUid === targetUid);
+		if (names && (await holderOf(backend, shadow)) !== undefined) {
+			return true;
+		}
+	}
+	return false;
 }
 
 /**

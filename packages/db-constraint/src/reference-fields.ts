@@ -7,7 +7,13 @@ import {
 	isMessage,
 	type MessageShape,
 } from "@bufbuild/protobuf";
-import { isReflectMessage, type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
+import {
+	isReflectMessage,
+	type ReflectList,
+	type ReflectMap,
+	type ReflectMessage,
+	reflect,
+} from "@bufbuild/protobuf/reflect";
 import { type Reference, ReferenceSchema } from "@plinth/proto";
 import { OnDelete, reference } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { reasonNotClearable } from "./clearable.ts";
@@ -101,24 +107,35 @@ export class ReferenceFields {
 					}
 				}
 			} else if (field.fieldKind === "list") {
-				const list = message.get(field);
-				const kept = [...list].filter(
-					(value) => this.#visitValue(value, path, rule, decide) === "keep",
-				);
-				if (kept.length < list.size) {
-					list.clear();
-					for (const value of kept) {
-						list.add(value);
-					}
-				}
+				this.#visitList(message.get(field), path, rule, decide);
 			} else if (field.fieldKind === "map") {
-				const map = message.get(field);
-				for (const [key, value] of [...map]) {
-					const at = `${path}[${typeof key === "string" ? JSON.stringify(key) : key}]`;
-					if (this.#visitValue(value, at, rule, decide) === "drop") {
-						map.delete(key);
-					}
-				}
+				this.#visitMap(message.get(field), path, rule, decide);
+			}
+		}
+	}
+
+	#visitList(
+		list: ReflectList,
+		path: string,
+		rule: ReferenceRule | undefined,
+		decide: Decide,
+	): void {
+		const kept = [...list].filter(
+			(value) => this.#visitValue(value, path, rule, decide) === "keep",
+		);
+		if (kept.length < list.size) {
+			list.clear();
+			for (const value of kept) {
+				list.add(value);
+			}
+		}
+	}
+
+	#visitMap(map: ReflectMap, path: string, rule: ReferenceRule | undefined, decide: Decide): void {
+		for (const [key, value] of [...map]) {
+			const at = `${path}[${typeof key === "string" ? JSON.stringify(key) : key}]`;
+			if (this.#visitValue(value, at, rule, decide) === "drop") {
+				map.delete(key);
 			}
 		}
 	}

@@ -69,44 +69,62 @@ function decide(
 	alone: boolean,
 ): Step | "cas" | "uid" {
 	switch (mutation.op) {
-		case "put": {
-			const { resource, expectedVersion } = mutation;
-			if (stored === undefined || expectedVersion === "") {
-				return stored === undefined && expectedVersion === ""
-					? { kind: "put", resource, replaced: undefined }
-					: "cas";
-			}
-			if (stored.id?.uid !== resource.id?.uid) {
-				return "uid";
-			}
-			return stored.version === expectedVersion
-				? { kind: "put", resource, replaced: stored }
-				: "cas";
-		}
-		case "delete": {
-			if (stored === undefined) {
-				return nothing;
-			}
-			if (mutation.id.uid !== "" && stored.id?.uid !== mutation.id.uid) {
-				return alone ? nothing : "uid";
-			}
-			return stored.version === mutation.expectedVersion ? { kind: "delete", stored } : "cas";
-		}
-		case "assert": {
-			if (mutation.expectedVersion === "") {
-				return stored === undefined ? nothing : "cas";
-			}
-			if (stored === undefined) {
-				return "cas";
-			}
-			const uid = mutation.uid || mutation.id.uid;
-			if (uid !== "" && stored.id?.uid !== uid) {
-				return "uid";
-			}
-			const { expectedVersion = stored.version } = mutation;
-			return stored.version === expectedVersion ? nothing : "cas";
-		}
+		case "put":
+			return decidePut(mutation, stored);
+		case "delete":
+			return decideDelete(mutation, stored, alone);
+		case "assert":
+			return decideAssert(mutation, stored);
 	}
+}
+
+type MutationOf<Op extends Mutation["op"]> = Extract<Mutation, { readonly op: Op }>;
+
+function decidePut(
+	{ resource, expectedVersion }: MutationOf<"put">,
+	stored: Resource | undefined,
+): Step | "cas" | "uid" {
+	if (stored === undefined || expectedVersion === "") {
+		return stored === undefined && expectedVersion === ""
+			? { kind: "put", resource, replaced: undefined }
+			: "cas";
+	}
+	if (stored.id?.uid !== resource.id?.uid) {
+		return "uid";
+	}
+	return stored.version === expectedVersion ? { kind: "put", resource, replaced: stored } : "cas";
+}
+
+function decideDelete(
+	{ id, expectedVersion }: MutationOf<"delete">,
+	stored: Resource | undefined,
+	alone: boolean,
+): Step | "cas" | "uid" {
+	if (stored === undefined) {
+		return nothing;
+	}
+	if (id.uid !== "" && stored.id?.uid !== id.uid) {
+		return alone ? nothing : "uid";
+	}
+	return stored.version === expectedVersion ? { kind: "delete", stored } : "cas";
+}
+
+function decideAssert(
+	mutation: MutationOf<"assert">,
+	stored: Resource | undefined,
+): Step | "cas" | "uid" {
+	if (mutation.expectedVersion === "") {
+		return stored === undefined ? nothing : "cas";
+	}
+	if (stored === undefined) {
+		return "cas";
+	}
+	const uid = mutation.uid || mutation.id.uid;
+	if (uid !== "" && stored.id?.uid !== uid) {
+		return "uid";
+	}
+	const { expectedVersion = stored.version } = mutation;
+	return stored.version === expectedVersion ? nothing : "cas";
 }
 
 function idOf(mutation: Mutation): ID {

@@ -49,4 +49,25 @@ describe("lint", () => {
 			),
 		);
 	});
+
+	it("fails on functions that are too long or too complex", () => {
+		const long = `export function long(): void {\n${"\tconsole.log();\n".repeat(61)}}\n`;
+		const nested = (depth: number): string =>
+			depth === 0 ? "console.log();" : `if (n > ${depth}) { ${nested(depth - 1)} }`;
+		const complex = `export function complex(n: number): void {\n\t${nested(7)}\n}\n`;
+		expect(
+			lint({
+				"long.ts": long,
+				"complex.ts": complex,
+				"long.test.ts": long,
+				"long.fixture.ts": long,
+				"complex.test.ts": complex,
+				"complex.fixture.ts": complex,
+			}),
+		).toEqual({
+			"long.ts": ["lint/complexity/noExcessiveLinesPerFunction"],
+			"complex.ts": ["lint/complexity/noExcessiveCognitiveComplexity"],
+			"complex.fixture.ts": ["lint/complexity/noExcessiveCognitiveComplexity"],
+		});
+	});
 });

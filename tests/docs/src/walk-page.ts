@@ -54,30 +54,51 @@ export async function walkPage(
 			commands += text;
 			await terminals.start(about, text);
 		} else if (language === "text") {
-			const terminal = about || "main";
-			const shown = terminal === "main" ? text : (running.get(terminal) ?? "") + text;
-			running.set(terminal, shown);
-			const printed = await terminals.compare(terminal, shown);
-			if (printed !== undefined) {
-				throw problem(block, `printed:\n${printed}\nshown:\n${shown}`);
-			}
-		} else if (language === "yaml" && about === "configuration") {
-			checkout.write("plinth.yaml", block.text);
-			parseCommandLine(["--config", join(checkout.folder, "plinth.yaml")]);
-		} else if (language === "yaml" && about === "access") {
-			parseAccessFile("access.yaml", text);
+			await compareOutput(block, text, terminals, running);
 		} else if (language !== "" && extname(about) === `.${language}`) {
-			if (!block.before.includes(`${basename(about)}\``)) {
-				throw problem(block, `the paragraph before does not name \`${basename(about)}\``);
-			}
-			checkout.write(about, block.text);
+			writeFile(block, checkout);
 			files.set(about, block);
 			commands = commands.replaceAll(basename(about), "");
 		} else {
-			throw problem(block, `nothing checks a block of "${language} ${about}": see exceptions.ts`);
+			parseYaml(block, text, checkout);
 		}
 	}
 	await checkFiles(files, checkout, commands);
+}
+
+async function compareOutput(
+	block: Block,
+	text: string,
+	terminals: Terminals,
+	running: Map<string, string>,
+): Promise<void> {
+	const terminal = block.about || "main";
+	const shown = terminal === "main" ? text : (running.get(terminal) ?? "") + text;
+	running.set(terminal, shown);
+	const printed = await terminals.compare(terminal, shown);
+	if (printed !== undefined) {
+		throw problem(block, `printed:\n${printed}\nshown:\n${shown}`);
+	}
+}
+
+function writeFile(block: Block, checkout: Checkout): void {
+	const { about, before, text } = block;
+	if (!before.includes(`${basename(about)}\``)) {
+		throw problem(block, `the paragraph before does not name \`${basename(about)}\``);
+	}
+	checkout.write(about, text);
+}
+
+function parseYaml(block: Block, text: string, checkout: Checkout): void {
+	const { language, about } = block;
+	if (language === "yaml" && about === "configuration") {
+		checkout.write("plinth.yaml", block.text);
+		parseCommandLine(["--config", join(checkout.folder, "plinth.yaml")]);
+	} else if (language === "yaml" && about === "access") {
+		parseAccessFile("access.yaml", text);
+	} else {
+		throw problem(block, `nothing checks a block of "${language} ${about}": see exceptions.ts`);
+	}
 }
 
 async function checkFiles(

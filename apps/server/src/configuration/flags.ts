@@ -41,7 +41,7 @@ export function readFlags(args: readonly string[]): Flags {
 				`unexpected argument ${JSON.stringify(token.value)}: all other arguments are flags, see --help`,
 			);
 		}
-		const { name, rawName, value, inlineValue } = token;
+		const { name, rawName, value } = token;
 		const setting = byFlag.get(name);
 		if (setting === undefined && name !== "help") {
 			throw new UsageError(`unknown flag ${rawName}: ${knownFlags()}`);
@@ -57,22 +57,34 @@ export function readFlags(args: readonly string[]): Flags {
 			}
 			continue;
 		}
-		if (value === undefined || value === "") {
-			throw new UsageError(`${rawName} needs a value, see --help`);
-		}
-		if (!inlineValue && value.startsWith("-")) {
-			throw new UsageError(
-				`${rawName} needs a value, got the flag ${value}; write a value that starts with a hyphen as ${rawName}=${value}`,
-			);
-		}
+		const text = requiredValue(token);
 		const previous = source.get(setting)?.texts ?? [];
 		if (previous.length > 0 && setting.kind === "one") {
 			throw new UsageError(`${rawName} is set twice: set it once`);
 		}
-		const texts = setting.kind === "list" ? value.split(",") : [value];
+		const texts = setting.kind === "list" ? text.split(",") : [text];
 		source.set(setting, { name: rawName, texts: [...previous, ...texts] });
 	}
 	return { help, source };
+}
+
+/** The value of a flag that needs one. */
+function requiredValue({ rawName, value, inlineValue }: FlagToken): string {
+	if (value === undefined || value === "") {
+		throw new UsageError(`${rawName} needs a value, see --help`);
+	}
+	if (!inlineValue && value.startsWith("-")) {
+		throw new UsageError(
+			`${rawName} needs a value, got the flag ${value}; write a value that starts with a hyphen as ${rawName}=${value}`,
+		);
+	}
+	return value;
+}
+
+interface FlagToken {
+	readonly rawName: string;
+	readonly value: string | undefined;
+	readonly inlineValue: boolean | undefined;
 }
 
 function knownFlags(): string {

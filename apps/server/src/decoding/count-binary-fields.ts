@@ -72,6 +72,8 @@ class BinaryScan {
 	}
 
 	/** @throws Error if the bytes are malformed. */
+	// biome-ignore lint/complexity/noExcessiveCognitiveComplexity: one loop over every byte of every request
+	// biome-ignore lint/complexity/noExcessiveLinesPerFunction: its state is in local variables, which is fastest
 	#scan(root: MessagePlan, bytes: Uint8Array, reader: BinaryReader): void {
 		if (root.isAny) {
 			this.#scanAny(bytes, reader, reader.len);

@@ -293,17 +293,7 @@ class MeteredBody implements AsyncIterator<Uint8Array> {
 						await admitted;
 					}
 				}
-				const read = await this.#body.next();
-				let released: readonly Uint8Array[];
-				if (read.done === true) {
-					this.#hasEnded = true;
-					released = this.#framing.end();
-				} else {
-					if (subject !== undefined) {
-						pacer?.charge(subject, read.value.byteLength);
-					}
-					released = this.#framing.push(read.value);
-				}
+				const released = this.#frame(await this.#body.next());
 				if (takesTurn(method) && !this.#hasEnded && this.#messages > 0) {
 					this.#checkOne();
 					this.#held = [...(this.#held ?? []), ...released];
@@ -326,6 +316,18 @@ class MeteredBody implements AsyncIterator<Uint8Array> {
 			this.#end();
 			throw failure;
 		}
+	}
+
+	/** Charges for what was read, and passes it to the framing. */
+	#frame(read: IteratorResult<Uint8Array>): readonly Uint8Array[] {
+		if (read.done === true) {
+			this.#hasEnded = true;
+			return this.#framing.end();
+		}
+		if (this.#subject !== undefined) {
+			this.#options.pacer?.charge(this.#subject, read.value.byteLength);
+		}
+		return this.#framing.push(read.value);
 	}
 
 	/** Counts the received part of a message, once all bytes before it were passed on. */

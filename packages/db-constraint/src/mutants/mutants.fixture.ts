@@ -176,7 +176,7 @@ export const mutants: readonly Mutant[] = [
 		name: "leave BLOCK in force in a marked namespace",
 		seed: 93,
 		file: "holder-decision.ts",
-		find: "uses.includes(OnDelete.BLOCK) && (await isInMarkedTenancy(backend, resource))",
+		find: "isBlocking && (await isInMarkedTenancy(backend, resource))",
 		replace: "uses.length < 0 && (await isInMarkedTenancy(backend, resource))",
 	},
 ];

@@ -12,14 +12,8 @@ export function writeProblems(
 	record: StorageRecord,
 ): readonly string[] {
 	const phases = new RegisterPhases(record.registers);
-	const stored = new Set<string>();
 	const problems: string[] = [];
-	for (const { register, text, revision } of record.registers) {
-		if (text !== undefined && stored.has(text)) {
-			problems.push(`${register}: ${text} was stored again at ${revision}`);
-		}
-		stored.add(text ?? "");
-	}
+	const stored = storedTexts(record, problems);
 	const written = new Set<string>();
 	for (const operation of operations) {
 		const { register, call, outcome } = operation;
@@ -50,4 +44,16 @@ export function writeProblems(
 		}
 	}
 	return problems;
+}
+
+/** The texts in the storage's record; reports those that were stored twice. */
+function storedTexts({ registers }: StorageRecord, problems: string[]): ReadonlySet<string> {
+	const stored = new Set<string>();
+	for (const { register, text, revision } of registers) {
+		if (text !== undefined && stored.has(text)) {
+			problems.push(`${register}: ${text} was stored again at ${revision}`);
+		}
+		stored.add(text ?? "");
+	}
+	return stored;
 }
