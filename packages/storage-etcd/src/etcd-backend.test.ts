@@ -128,8 +128,8 @@ describeWith("etcd")("the etcd backend", () => {
 			{ op: "delete", id: idOfArtist("a"), expectedVersion: version },
 			putArtist("b", "2", version),
 		]);
-		const told = [await watch.next(), await watch.next(), await watch.next(), await watch.next()];
-		expect(told).toEqual(["upsert a=1", "upsert b=1", "delete a", "upsert b=2"]);
+		const events = [await watch.next(), await watch.next(), await watch.next(), await watch.next()];
+		expect(events).toEqual(["upsert a=1", "upsert b=1", "delete a", "upsert b=2"]);
 		watch.end();
 	});
 
@@ -170,7 +170,7 @@ describeWith("etcd")("the etcd backend", () => {
 		expect((await backend.list(allArtists)).resources).toHaveLength(1301);
 	});
 
-	it("decides by what etcd has where its own state is behind", async () => {
+	it("decides by the state of etcd if its own is behind", async () => {
 		const open = cluster();
 		const way = await proxy();
 		const writer = await open();
@@ -196,13 +196,13 @@ describeWith("etcd")("the etcd backend", () => {
 		expect(await listArtists(behind)).toEqual(["a=3", "b=1"]);
 	});
 
-	it("learns from the watch what became of a commit whose answer was lost", async () => {
+	it("learns from the watch the outcome of a commit whose response was lost", async () => {
 		const open = cluster();
 		const way = await proxy();
-		const witness = await open();
+		const observer = await open();
 		const backend = await open({ endpoints: [way.url] });
 		const there = await backend.commit([putArtist("there")]);
-		const seen = new ArtistWatch(witness);
+		const seen = new ArtistWatch(observer);
 		await seen.snapshot();
 		way.block();
 		const commits = Promise.allSettled([
@@ -216,7 +216,7 @@ describeWith("etcd")("the etcd backend", () => {
 		const [first, second] = await commits;
 		expect([first.status, second.status]).toEqual(["fulfilled", "fulfilled"]);
 		expect(await listArtists(backend)).toEqual(["a=", "b=", "there="]);
-		expect(await listArtists(witness)).toEqual(["a=", "b=", "there="]);
+		expect(await listArtists(observer)).toEqual(["a=", "b=", "there="]);
 		seen.end();
 	});
 
@@ -237,7 +237,7 @@ describeWith("etcd")("the etcd backend", () => {
 		watch.end();
 	});
 
-	it("loads again and closes its watches where etcd has forgotten what it missed", async () => {
+	it("loads again and closes its watches if etcd has compacted the missed revisions", async () => {
 		const open = cluster();
 		const way = await proxy();
 		const writer = await open();
@@ -262,7 +262,7 @@ describeWith("etcd")("the etcd backend", () => {
 		again.end();
 	});
 
-	it("keeps its watches where etcd was compacted and it has missed nothing", async () => {
+	it("keeps its watches if etcd was compacted and nothing was missed", async () => {
 		const open = cluster();
 		const way = await proxy();
 		const writer = await open();
@@ -347,7 +347,7 @@ describeWith("etcd")("the etcd backend", () => {
 		await expect(opening).rejects.toThrow("demo.Artist");
 	});
 
-	it("goes on where a stranger writes under its prefix, without what it can't read", async () => {
+	it("ignores foreign keys and values under its prefix", async () => {
 		const prefix = `/${randomUUID()}`;
 		const backend = await createEtcdBackend({ endpoints: [etcd.url], prefix });
 		cleanups.push(() => backend.close());
@@ -360,7 +360,7 @@ describeWith("etcd")("the etcd backend", () => {
 		expect(await listArtists(backend)).toEqual(["b="]);
 	});
 
-	it("says who does not answer where it can't load", async () => {
+	it("names the endpoint that does not respond if it can't load", async () => {
 		const way = await proxy();
 		way.cut();
 		const opening = createEtcdBackend({ endpoints: [way.url], requestTimeoutMs: 300 });

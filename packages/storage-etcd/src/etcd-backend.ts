@@ -45,34 +45,34 @@ import { VersionOffset } from "./state/version-offset.ts";
 
 /** Options of the etcd backend. */
 export interface EtcdBackendOptions extends EtcdOptions {
-	/** Limits that differ from `defaultLimits`, and from `etcdLimits` where that differs. */
+	/** Limits that differ from the defaults: `defaultLimits`, reduced to what a request to etcd can hold. */
 	readonly limits?: Partial<StorageLimits>;
-	/** Where etcd's own flags differ from their defaults. */
+	/** The values of etcd's flags, if they differ from their defaults. */
 	readonly requestLimits?: Partial<EtcdRequestLimits>;
 	/**
 	 * Called once, when etcd has lost history that this storage has seen. From then on commits and strong
-	 * reads fail as Inconsistent, and watches have ended; eventual reads go on for inspection.
+	 * reads fail as Inconsistent, and watches have ended; eventual reads still work, for inspection.
 	 */
 	readonly onFailed?: (failure: Error) => void;
-	/** Stops opening, which then rejects with the signal's reason; of no effect once it is open. */
+	/** Aborts opening, which rejects with the signal's reason; has no effect once it is open. */
 	readonly signal?: AbortSignal;
 }
 
 /** A storage in etcd. */
 export interface EtcdStorage extends StorageBackend {
-	/** Which store this is. */
+	/** The identity of the store. */
 	readonly identity: StoreIdentity;
 	/** Aborts when etcd has lost history that this storage has seen. */
 	readonly lost: AbortSignal;
 }
 
 /**
- * Opens a storage in etcd, and loads it. Eventual reads and watches are answered from memory, which a
- * watch on etcd keeps up to date; a commit has resolved when etcd has it and so has this memory.
+ * Opens a storage in etcd and loads it. Eventual reads and watches are served from memory, which a watch on
+ * etcd keeps up to date; a commit resolves when etcd and this memory have it.
  *
- * @throws Inconsistent if etcd can't be reached; ForeignData if other data is under the prefix;
- *   RangeError if a limit is more than a request to etcd can hold; StateTooLarge if what is
- *   stored needs more memory than the limit or the heap allows.
+ * @throws Inconsistent if etcd can't be reached; ForeignData if the prefix has other data; RangeError if a
+ *   limit exceeds what a request to etcd can hold; StateTooLarge if the state needs more memory than the
+ *   limit or the heap allows.
  */
 export async function createEtcdBackend(options: EtcdBackendOptions): Promise<EtcdStorage> {
 	const { runtime = systemRuntime, log = silentLogger } = options;
@@ -122,7 +122,7 @@ export async function createEtcdBackend(options: EtcdBackendOptions): Promise<Et
 }
 
 function checkedLimits(
-	given: Partial<StorageLimits> = {},
+	overrides: Partial<StorageLimits> = {},
 	requestLimits: EtcdRequestLimits,
 ): StorageLimits {
 	const mostBytes = Math.floor(requestLimits.maxRequestBytes * 0.8);
@@ -130,11 +130,11 @@ function checkedLimits(
 		...defaultLimits,
 		commitBytes: Math.min(defaultLimits.commitBytes, mostBytes),
 		resourceBytes: Math.min(defaultLimits.resourceBytes, mostBytes),
-		...given,
+		...overrides,
 	};
 	if (limits.mutations > mostMutations(requestLimits)) {
 		throw new RangeError(
-			`commits of ${limits.mutations} mutations: an etcd with --max-txn-ops=${requestLimits.maxTxnOps} takes at most ${mostMutations(requestLimits)}`,
+			`commits of ${limits.mutations} mutations: an etcd with --max-txn-ops=${requestLimits.maxTxnOps} accepts at most ${mostMutations(requestLimits)}`,
 		);
 	}
 	return limits;
@@ -158,9 +158,9 @@ interface Parts {
 
 class EtcdBackend implements EtcdStorage {
 	readonly #parts: Parts;
-	/** What goes on by itself until the storage is closed. */
+	/** The background work until the storage is closed. */
 	readonly #work: Promise<unknown>;
-	/** Settles when what is left to do after history was lost is done. */
+	/** Settles when the recovery from lost history is complete. */
 	#recovery: Promise<void> = Promise.resolve();
 	#closing: Promise<void> | undefined;
 
@@ -240,7 +240,7 @@ class EtcdBackend implements EtcdStorage {
 		client.close();
 	}
 
-	/** etcd has lost history: nothing is sent any more, and the next incarnation is made known. */
+	/** etcd has lost history: stops all requests, and begins the next incarnation. */
 	#fail(error: HistoryLost): void {
 		const { groups, state, history, offset, client, closing, options } = this.#parts;
 		const newestVersion = Math.max(

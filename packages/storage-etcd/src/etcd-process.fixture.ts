@@ -9,10 +9,10 @@ import { EtcdClient } from "./client/etcd-client.ts";
 import { EtcdError } from "./client/etcd-error.ts";
 import type { EtcdTls } from "./client/etcd-options.ts";
 
-/** What an etcd for tests differs in from the usual. */
+/** Options of an etcd process. */
 export interface EtcdProcessOptions {
 	readonly flags?: readonly string[];
-	/** Makes it speak TLS only: what a client needs to be taken. Its own part is in `flags`. */
+	/** TLS options of its clients; those of etcd itself are in `flags`. */
 	readonly tls?: EtcdTls;
 }
 
@@ -22,7 +22,7 @@ interface Member {
 	readonly peerPort: number;
 }
 
-/** An etcd member, in its own directory. */
+/** An etcd member in a temporary directory. */
 export class EtcdProcess {
 	readonly url: string;
 	readonly #directory: string;
@@ -52,7 +52,7 @@ export class EtcdProcess {
 		];
 	}
 
-	/** Starts a cluster of one member, and waits until it answers. */
+	/** Starts a cluster of one member, and waits until it responds. */
 	static async start(options: EtcdProcessOptions = {}): Promise<EtcdProcess> {
 		const [etcd] = await EtcdProcess.startCluster(1, options);
 		if (etcd === undefined) {
@@ -61,7 +61,7 @@ export class EtcdProcess {
 		return etcd;
 	}
 
-	/** Starts a cluster of that many members, and waits until all of them answer. */
+	/** Starts a cluster of that many members, and waits until all of them respond. */
 	static async startCluster(
 		size: number,
 		options: EtcdProcessOptions = {},
@@ -81,7 +81,7 @@ export class EtcdProcess {
 	}
 
 	/**
-	 * Starts it again, with what it had stored, and waits until it answers.
+	 * Starts it again, with its stored data, and waits until it responds.
 	 *
 	 * @param flags More flags, for this time.
 	 */
@@ -95,7 +95,7 @@ export class EtcdProcess {
 		try {
 			await client.range({ key: Buffer.from("/"), keysOnly: true });
 		} catch (error) {
-			// To be told that one is nobody is an answer too.
+			// A refusal for lack of a user is a response too.
 			if (!(error instanceof EtcdError && error.outcome === "refused")) {
 				throw error;
 			}
@@ -104,7 +104,7 @@ export class EtcdProcess {
 		}
 	}
 
-	/** Ends it as a power failure would. */
+	/** Kills it, as a power failure would. */
 	async kill(): Promise<void> {
 		const process = this.#process;
 		this.#process = undefined;
@@ -114,7 +114,7 @@ export class EtcdProcess {
 		}
 	}
 
-	/** Ends it and loses what it stored. */
+	/** Kills it and deletes its data. */
 	async forget(): Promise<void> {
 		await this.kill();
 		await rm(join(this.#directory, "data"), { recursive: true });
@@ -127,7 +127,7 @@ export class EtcdProcess {
 		await this.restart();
 	}
 
-	/** Ends it, and puts the data back to the copy that was made before. */
+	/** Kills it, and restores its data from the copy. */
 	async bringBack(): Promise<void> {
 		await this.forget();
 		await cp(join(this.#directory, "copy"), join(this.#directory, "data"), { recursive: true });
@@ -140,7 +140,7 @@ export class EtcdProcess {
 		return file;
 	}
 
-	/** Ends it, and makes its data from a snapshot, with etcdctl, as one member of its own cluster. */
+	/** Kills it, and restores its data from a snapshot with etcdctl, as a member of a new cluster. */
 	async restoreSnapshot(file: string, clusterToken: string): Promise<void> {
 		await this.forget();
 		etcdctl(
@@ -151,21 +151,24 @@ export class EtcdProcess {
 		);
 	}
 
+<<<<<<< HEAD
 	/** Stops it, as a machine is that hangs. */
 	suspend(): Promise<void> {
 		return suspendProcess(this.#process);
-	}
+=======
+	/** Stops it, like a machine that hangs. */
+	suspend(): void 
+		this.#process?.kill("SIGSTOP");
+>>>>>>> 5f83f82 (storage-etcd: history, leases and the client in the words of the field)
 
-	/** Lets it go on. */
-	resume(): void {
+	/** Continues it. */
+	resume(): void 
 		this.#process?.kill("SIGCONT");
-	}
 
-	/** Ends it, and removes what it stored. */
-	async dispose(): Promise<void> {
+	/** Kills it, and deletes its directory. */
+	async dispose(): Promise<void> 
 		await this.kill();
 		await rm(this.#directory, { recursive: true });
-	}
 }
 
 function peerUrl({ peerPort }: Member): string {

@@ -1,9 +1,9 @@
 import { familyKey, type ResourceName } from "@plinth/resource";
 
-/** Parts the keys of resources. It sorts before every character that a part may hold. */
+/** Separates the parts of a resource key. It sorts before every character that a part may contain. */
 const separator = "\0";
 
-/** Where the parts of a resource's name are in its key. */
+/** The parts of a resource name in a key. */
 export interface KeyParts extends ResourceName {
 	readonly type: { readonly group: string; readonly groupVersion: string; readonly kind: string };
 	readonly tenancy: { readonly partition: string; readonly namespace: string };
@@ -12,7 +12,7 @@ export interface KeyParts extends ResourceName {
 /** A range of keys. */
 export interface KeyRange {
 	readonly key: Uint8Array;
-	/** The first key behind it. */
+	/** The first key after it. */
 	readonly rangeEnd: Uint8Array;
 }
 
@@ -20,15 +20,15 @@ export interface KeyRange {
  * The keys of one cluster of servers.
  *
  * ```
- *   <prefix>/commits/<slot>                                           the transaction that last used the slot
- *   <prefix>/elections/<lease>                                        who holds a lease
- *   <prefix>/head                                                     put by every transaction
- *   <prefix>/identity                                                 which incarnation of the store this is
+ *   <prefix>/commits/<slot>                                           the last transaction that used the slot
+ *   <prefix>/elections/<lease>                                        the holder of a lease
+ *   <prefix>/head                                                     written by every transaction
+ *   <prefix>/identity                                                 the incarnation of the store
  *   <prefix>/resources/<group>.<kind>␀<partition>␀<namespace>␀<name>  a resource
  * ```
  *
- * Keys of resources order as the state store does. The head, the identity and the resources are
- * neighbours, so that one watch delivers them. The commits and the elections are not in it.
+ * Keys of resources sort like the state store. The head, the identity and the resources are adjacent, so
+ * that one watch delivers them, without the commits and the elections.
  */
 export class Keys {
 	readonly head: Uint8Array;
@@ -58,7 +58,7 @@ export class Keys {
 		return this.#resourcePrefix + [family, partition, namespace, id.name].join(separator);
 	}
 
-	/** The name whose key that is, or `undefined` if it is none of a resource. */
+	/** The name of the resource with that key; `undefined` if it is not a resource key. */
 	parse(key: string): KeyParts | undefined {
 		const parts = key.startsWith(this.#resourcePrefix)
 			? key.slice(this.#resourcePrefix.length).split(separator)
@@ -79,12 +79,12 @@ export class Keys {
 		return { type, tenancy: { partition, namespace }, name };
 	}
 
-	/** The key that keeps the token of a transaction, until another one uses the slot. */
+	/** The key that keeps the token of a transaction until another one uses the slot. */
 	commit(slot: number): Uint8Array {
 		return Buffer.from(`${this.#prefix}/commits/${slot}`);
 	}
 
-	/** The key that the holder of a lease owns. */
+	/** The key that the holder of a lease creates. */
 	lease(name: string): Uint8Array {
 		return Buffer.from(`${this.#prefix}/elections/${name}`);
 	}

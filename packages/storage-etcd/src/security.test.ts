@@ -124,7 +124,7 @@ describeWith("etcd", "etcdctl")("a user and password", () => {
 		await expect(opening).rejects.toThrow("no such file");
 	});
 
-	it("are changed for a token, and again where etcd has forgotten it", async () => {
+	it("are exchanged for a token, and again if etcd no longer knows it", async () => {
 		const etcd = await etcdWithUsers();
 		const endpoints = [etcd.url];
 		const auth = { user: "plinth", password: "secret" };

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
 
-/** A way to an etcd that can be cut or blocked, in either direction. */
+/** A connection to etcd that can be cut or blocked. */
 export class TcpProxy {
 	readonly url: string;
 	readonly #server: Server;
@@ -17,7 +17,7 @@ export class TcpProxy {
 		server.on("connection", (client) => this.#connect(client));
 	}
 
-	/** A way to the etcd of that URL. */
+	/** Starts a proxy to the etcd with that URL. */
 	static async to(url: string): Promise<TcpProxy> {
 		const server = createServer().listen(0, "127.0.0.1");
 		await once(server, "listening");
@@ -28,18 +28,18 @@ export class TcpProxy {
 		return new TcpProxy(server, address.port, Number(new URL(url).port));
 	}
 
-	/** Breaks all connections, and takes no more. */
+	/** Breaks all connections, and refuses new ones. */
 	cut(): void {
 		this.#refuses = true;
 		this.#break();
 	}
 
-	/** Takes connections again. */
+	/** Accepts connections again. */
 	mend(): void {
 		this.#refuses = false;
 	}
 
-	/** Keeps back what etcd answers. Requests go through. */
+	/** Holds back responses of etcd. Requests pass. */
 	block(): void {
 		this.#blocked = true;
 		for (const { target } of this.#pairs) {
@@ -47,7 +47,7 @@ export class TcpProxy {
 		}
 	}
 
-	/** Hands on what was kept back. */
+	/** Passes on the responses held back. */
 	unblock(): void {
 		this.#blocked = false;
 		for (const { target } of this.#pairs) {

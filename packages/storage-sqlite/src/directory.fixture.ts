@@ -3,14 +3,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { StorageFileError } from "./storage-file-error.ts";
 
-/** A directory of its own for a test; disposed of with all that is in it. */
+/** A temporary directory for a test, deleted when disposed. */
 export interface TestDirectory extends AsyncDisposable {
 	readonly path: string;
 	/** The path of a file in it. */
 	file(name: string): string;
 }
 
-/** Makes an empty directory. */
+/** Creates an empty directory. */
 export async function testDirectory(): Promise<TestDirectory> {
 	const path = await realpath(await mkdtemp(join(tmpdir(), "plinth-sqlite-")));
 	return {
@@ -20,7 +20,7 @@ export async function testDirectory(): Promise<TestDirectory> {
 	};
 }
 
-/** What a promise fails with, which must be a StorageFileError. */
+/** The error that a promise rejects with, which must be a StorageFileError. */
 export async function fileFailure(promise: Promise<unknown>): Promise<StorageFileError> {
 	const error = await promise.then(
 		() => new Error("it did not fail"),

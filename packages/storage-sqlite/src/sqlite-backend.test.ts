@@ -36,7 +36,7 @@ async function opened<T>(
 	}
 }
 
-/** What opening fails with; closes it where it does not fail. */
+/** The error of opening; closes the storage if opening succeeds. */
 async function refusal(): Promise<StorageFileError> {
 	try {
 		await (await createSqliteBackend({ path })).close();
@@ -63,7 +63,7 @@ describe("a storage that is opened again", () => {
 		expect(await opened((backend) => backend.list(allArtists))).toEqual(before);
 	});
 
-	it("never gives a revision twice, even if the newest was a deletion", async () => {
+	it("never issues a revision twice, even if the newest was a deletion", async () => {
 		const deletion = await opened(async (backend) => {
 			const { version, resources } = await backend.commit([
 				{ op: "put", resource: artist("a"), expectedVersion: "" },
@@ -81,7 +81,7 @@ describe("a storage that is opened again", () => {
 		});
 	});
 
-	it("resumes watches after the very version that it was closed at, and no other", async () => {
+	it("resumes watches only after the version at which it was closed", async () => {
 		const { version } = await opened(async (backend) => {
 			await backend.commit([{ op: "put", resource: artist("a"), expectedVersion: "" }]);
 			return backend.commit([{ op: "put", resource: artist("b"), expectedVersion: "" }]);
@@ -97,7 +97,7 @@ describe("a storage that is opened again", () => {
 		});
 	});
 
-	it("lists by owner what was loaded", async () => {
+	it("lists loaded resources by owner", async () => {
 		const owner = artist("owner").id;
 		const owned = { ...artist("owned"), ...(owner && { owner }) };
 		await opened((backend) =>
@@ -110,14 +110,14 @@ describe("a storage that is opened again", () => {
 });
 
 describe("a file that is open already", () => {
-	it("is refused within one process, and to be had when it is closed", async () => {
+	it("can be opened again in the same process only after it is closed", async () => {
 		await opened(async () => {
 			expect(await refusal()).toMatchObject({ problem: "in-use", path });
 		});
 		await opened(async () => {});
 	});
 
-	it("is refused to another process, and to be had when its owner was killed", async () => {
+	it("can be opened by another process only after its owner was killed", async () => {
 		const owner = spawn(process.execPath, [
 			new URL("./crash/crash-writer.fixture.ts", import.meta.url).pathname,
 			path,
@@ -132,7 +132,7 @@ describe("a file that is open already", () => {
 });
 
 describe("a storage that is being opened", () => {
-	it("lets the event loop run, tells how far it is, and stops at its signal", async () => {
+	it("yields to the event loop, logs its progress, and stops at its signal", async () => {
 		await opened((backend) =>
 			Promise.all(
 				Array.from({ length: 1000 }, (_, index) =>
@@ -143,12 +143,12 @@ describe("a storage that is being opened", () => {
 		const clock = new FakeClock();
 		const runtime = { clock, random: systemRandom, scheduler: systemScheduler };
 		const stop = new AbortController();
-		const told: unknown[] = [];
+		const logged: unknown[] = [];
 		const info = (fields: Readonly<Record<string, unknown>>) => {
-			told.push(fields);
+			logged.push(fields);
 			stop.abort(new Error("enough"));
 		};
-		// Time passes whenever the event loop has a turn.
+		// Time passes with each turn of the event loop.
 		const turns = setInterval(() => clock.advance(1000), 0);
 		try {
 			const log = { ...silentLogger, info };
@@ -157,15 +157,15 @@ describe("a storage that is being opened", () => {
 		} finally {
 			clearInterval(turns);
 		}
-		expect(told).toEqual([{ path, loaded: expect.any(Number), resources: 1000 }]);
+		expect(logged).toEqual([{ path, loaded: expect.any(Number), resources: 1000 }]);
 		await opened(async (backend) => {
 			expect((await backend.list(allArtists)).resources).toHaveLength(1000);
 		});
 	});
 });
 
-describe("a file that is no storage", () => {
-	it("is refused and left as it is", async () => {
+describe("a file that is not a storage", () => {
+	it("is refused and left unchanged", async () => {
 		const other = join(directory, "other.db");
 		const database = new DatabaseSync(other);
 		database.exec("CREATE TABLE resources (key TEXT)");
@@ -178,7 +178,7 @@ describe("a file that is no storage", () => {
 		}
 	});
 
-	it("is refused where a newer Plinth wrote it", async () => {
+	it("is refused if a newer Plinth wrote it", async () => {
 		await opened(async () => {});
 		const database = new DatabaseSync(path);
 		database.exec("PRAGMA user_version = 99");
@@ -188,14 +188,14 @@ describe("a file that is no storage", () => {
 		expect(await readFile(path)).toEqual(content);
 	});
 
-	it("is refused where its directory is missing", async () => {
+	it("is refused if its directory is missing", async () => {
 		path = join(directory, "missing", "storage.db");
 		expect(await refusal()).toMatchObject({ problem: "unreachable" });
 	});
 });
 
 describe("a storage whose rows were tampered with", () => {
-	it("is refused for an old row in place of the new one", async () => {
+	it("is refused for an old version of a row", async () => {
 		const first = await opened((backend) =>
 			backend.commit([{ op: "put", resource: artist("a", "old"), expectedVersion: "" }]),
 		);
@@ -221,7 +221,7 @@ describe("a storage whose rows were tampered with", () => {
 		"a lost table": "DROP TABLE resources",
 	};
 	for (const [what, statement] of Object.entries(tampering)) {
-		it(`is refused for ${what}, and left as it is`, async () => {
+		it(`is refused for ${what}, and left unchanged`, async () => {
 			await opened(async (backend) => {
 				for (const name of ["a", "b", "c", "d"]) {
 					await backend.commit([{ op: "put", resource: artist(name), expectedVersion: "" }]);

@@ -33,7 +33,7 @@ import {
 	type RestoreOptions,
 	type RestoreReport,
 } from "./backup-restore/backup-restore.ts";
-import { OpenFile } from "./backup-restore/online-backups.ts";
+import { OnlineBackups } from "./backup-restore/online-backups.ts";
 import { realPathOf } from "./file-access/file-system.ts";
 import type { CommitBatch } from "./group-commit/commit-batch.ts";
 import { GroupCommit } from "./group-commit/group-commit.ts";
@@ -42,59 +42,58 @@ import { ReplaceFailure, StorageThread } from "./thread/storage-thread.ts";
 
 /** Options of the SQLite backend. */
 export interface SqliteBackendOptions {
-	/** The file, which is made where it is missing; its directory must exist. Others appear beside it. */
+	/** The path of the file, which is created if missing; its directory must exist. Companion files are created next to it. */
 	readonly path: string;
 	/** `systemRuntime` if absent. */
 	readonly runtime?: Runtime;
-	/** Whose fences commits may carry. Without it, every fence is out of date. */
+	/** The lease manager that issued the fences of commits. Without it, every fence is stale. */
 	readonly leases?: Pick<LocalLeases, "isCurrent">;
 	/** Limits that differ from `defaultLimits`. */
 	readonly limits?: Partial<StorageLimits>;
-	/** Receives the progress of loading. */
+	/** Logs the progress of loading. */
 	readonly log?: Logger;
-	/** Called with each batch of commits that was written, before they resolve. Must not throw. */
+	/** Called after each batch of commits is written, before they resolve. Must not throw. */
 	readonly onBatch?: (batch: CommitBatch) => void;
 	/**
-	 * Called once, when the storage can no longer be trusted: a sync or a write failed, so that what is on disk
-	 * is not known, or the thread that owns the file has died. No commit is accepted from then on; reads are
-	 * served from memory. A full disk is no such failure. Must not throw.
+	 * Called once if a sync or a write failed, so that the content of the disk is unknown, or if the thread
+	 * that owns the file has died. No commit is accepted from then on; reads are served from memory. A full
+	 * disk is not such a failure. Must not throw.
 	 */
 	readonly onFailed?: (failure: Error) => void;
-	/** Stops opening, which then rejects with the signal's reason; of no effect once it is open. */
+	/** Aborts opening, which rejects with the signal's reason; has no effect once it is open. */
 	readonly signal?: AbortSignal;
 }
 
 /** A storage in a SQLite file, which can be backed up and restored while it is open. */
 export interface SqliteBackend extends StorageBackend {
-	/** Who the storage is; another one after `restore`. */
+	/** The identity of the storage; `restore` changes it. */
 	readonly identity: StorageIdentity;
 
 	/**
-	 * Backs the storage up while commits go on: the backup holds what is committed when it is
-	 * complete, as of one version. One at a time.
+	 * Backs the storage up while commits continue. The backup has the state as of one version, the newest
+	 * when it is complete. Only one backup or restore can run at a time.
 	 *
 	 * @throws StorageFileError; Inconsistent if the storage is closed meanwhile; the signal's reason.
 	 */
 	backup(options: BackupOptions): Promise<BackupReport>;
 
 	/**
-	 * Puts a backup in the place of the storage. All of it is checked and loaded first, beside the
-	 * storage, which goes on meanwhile and takes as much memory besides. Then, between two commits, the
-	 * backup takes its place: all watches end as WatchClosed, `identity` changes, and all resources get
-	 * a version later than any that was ever given out. Commits that wait are decided after that. What
-	 * was replaced is kept under another name.
+	 * Replaces the storage by a backup. The whole backup is checked and loaded first, while the storage stays
+	 * in use, so that both states are in memory. Then the storage is replaced between two commits: all
+	 * watches end as WatchClosed, `identity` changes, and all resources get a version later than any ever
+	 * issued. Waiting commits are decided after that. The replaced file is kept under another name.
 	 *
-	 * @throws StorageFileError, after which the storage goes on; Inconsistent if it is closed
-	 *   meanwhile, or has to be reopened; the signal's reason.
+	 * @throws StorageFileError, after which the storage stays in use; Inconsistent if it is closed meanwhile
+	 *   or has to be opened again; the signal's reason.
 	 */
 	restore(options: RestoreOptions): Promise<RestoreReport>;
 }
 
 /**
- * Opens a storage in a SQLite file, and loads it. Reads and watches are answered from memory; a
- * commit has resolved when it is on disk.
+ * Opens a storage in a SQLite file and loads it. Reads and watches are served from memory; a commit resolves
+ * when it is on disk.
  *
- * @throws StorageFileError if the file is open elsewhere, foreign or damaged; it is left as it is.
+ * @throws StorageFileError if the file is open elsewhere, foreign or damaged; it is left unchanged.
  *   StateTooLarge if it needs more memory than the limit or the heap allows.
  */
 export async function createSqliteBackend(options: SqliteBackendOptions): Promise<SqliteBackend> {
@@ -115,10 +114,10 @@ export async function createSqliteBackend(options: SqliteBackendOptions): Promis
 		if (identity === undefined) {
 			throw new Error("a storage that is open for writing has an identity");
 		}
-		const file = new OpenFile({ path, thread, runtime, limits, log });
+		const backups = new OnlineBackups({ path, thread, runtime, limits, log });
 		const { onBatch, onFailed } = options;
 		return new Backend({
-			...{ store, thread, file, identity, leases, limits, runtime, log },
+			...{ store, thread, backups, identity, leases, limits, runtime, log },
 			...(onBatch && { onBatch }),
 			...(onFailed && { onFailed }),
 		});
@@ -131,7 +130,7 @@ export async function createSqliteBackend(options: SqliteBackendOptions): Promis
 interface Parts {
 	readonly store: StateStore;
 	readonly thread: StorageThread;
-	readonly file: OpenFile;
+	readonly backups: OnlineBackups;
 	readonly identity: StorageIdentity;
 	readonly leases: Pick<LocalLeases, "isCurrent">;
 	readonly limits: StorageLimits;
@@ -144,7 +143,7 @@ interface Parts {
 class Backend implements SqliteBackend {
 	readonly #parts: Parts;
 	readonly #groups: GroupCommit;
-	/** What is stored now, in memory. */
+	/** The current state. */
 	#store: StateStore;
 	#identity: StorageIdentity;
 	#closing: Promise<void> | undefined;
@@ -164,7 +163,7 @@ class Backend implements SqliteBackend {
 			log: parts.log,
 			...(parts.onFailed && { onBroken: parts.onFailed }),
 		});
-		// It may die while nothing is written; the next commit must not be the one that finds out.
+		// It may die while no commit is in progress; that must not be discovered by the next commit.
 		void parts.thread.died.then((error) =>
 			this.#groups.break(
 				new Inconsistent(
@@ -205,7 +204,7 @@ class Backend implements SqliteBackend {
 	): Promise<Commit> {
 		this.#assertOpen();
 		checkCommitLimits(mutations, this.#parts.limits);
-		return dryRun ? this.#rehearse(mutations, fence) : this.#groups.commit(mutations, fence);
+		return dryRun ? this.#dryRun(mutations, fence) : this.#groups.commit(mutations, fence);
 	}
 
 	async catchUp(signal: AbortSignal): Promise<string> {
@@ -215,13 +214,13 @@ class Backend implements SqliteBackend {
 
 	async backup(options: BackupOptions): Promise<BackupReport> {
 		this.#assertOpen();
-		return this.#parts.file.backup(options);
+		return this.#parts.backups.backup(options);
 	}
 
 	async restore(options: RestoreOptions): Promise<RestoreReport> {
 		this.#assertOpen();
 		const replaced = () => ({ revision: this.#store.revision, identity: this.#identity });
-		return this.#parts.file.restore(options, replaced, (swap) =>
+		return this.#parts.backups.restore(options, replaced, (swap) =>
 			this.#groups.alone(async () => {
 				try {
 					const { store, report } = await swap(this.#store.revision);
@@ -240,23 +239,23 @@ class Backend implements SqliteBackend {
 			return error;
 		}
 		if (error.undone) {
-			return new Inconsistent(`the storage was not restored, and goes on: ${error.message}`);
+			return new Inconsistent(`the storage was not restored, and stays in use: ${error.message}`);
 		}
 		const failure = new Inconsistent(
-			`the storage is being replaced, and takes no commits until it is opened again, which completes that: ${error.message}`,
+			`the storage is being replaced, and accepts no commits until it is opened again, which completes the restore: ${error.message}`,
 		);
 		this.#groups.break(failure);
 		return failure;
 	}
 
-	/** Goes on with what was restored. In one synchronous step: nobody reads of both. */
+	/** Switches to the restored state in one synchronous step, so that no reader sees both. */
 	#restored(store: StateStore, { identity, version }: RestoreReport): void {
 		const former = this.#store;
 		this.#store = store;
 		this.#identity = identity;
 		former.close(
 			new WatchClosed(
-				`the storage was restored from a backup, at version ${version}; discard what the watch told and watch again`,
+				`the storage was restored from a backup, at version ${version}; discard the state built from the watch and watch again`,
 			),
 		);
 	}
@@ -267,15 +266,15 @@ class Backend implements SqliteBackend {
 	}
 
 	async #close(): Promise<void> {
-		const { file, thread } = this.#parts;
-		await file.close();
+		const { backups, thread } = this.#parts;
+		await backups.close();
 		await this.#groups.settled();
 		this.#store.close(new WatchClosed("the storage was closed"));
 		await thread.close();
 	}
 
-	/** A dry run is decided by what can be read now. */
-	#rehearse(mutations: readonly Mutation[], fence: Fence | undefined): Commit {
+	/** A dry run is decided against the state that can be read now. */
+	#dryRun(mutations: readonly Mutation[], fence: Fence | undefined): Commit {
 		const { leases, limits } = this.#parts;
 		const store = this.#store;
 		if (fence !== undefined && !leases.isCurrent(fence)) {
@@ -287,8 +286,8 @@ class Backend implements SqliteBackend {
 	}
 
 	/**
-	 * What reads are answered from. No commit of another process can be newer; a strong read waits for
-	 * those of this one that came before it.
+	 * The state for reads. There are no commits of other processes; a strong read waits for the earlier
+	 * commits of this one.
 	 */
 	async #state(options: ReadOptions = {}): Promise<StateStore> {
 		this.#assertOpen();

@@ -1,27 +1,26 @@
-/** Why a file can't be opened as a storage, or be made. */
+/** Why a file can't be opened as a storage, or be created. */
 export type StorageFileProblem =
 	/** Another process, or another backend of this one, has it open. */
 	| "in-use"
-	/** It is something else: no SQLite database, or one of another application. */
+	/** It is not a SQLite database, or one of another application. */
 	| "foreign"
 	/** A newer Plinth wrote it. */
 	| "newer"
-	/** What is in it contradicts its checksums. */
+	/** Its content does not match its checksums. */
 	| "damaged"
-	/** The system does not let it be opened, read or written. */
+	/** The system does not allow it to be opened, read or written. */
 	| "unreachable"
 	/** It is a backup, which must be restored before it can be opened. */
 	| "backup"
-	/** A file that was to be made is there already. */
+	/** The file to create already exists. */
 	| "exists"
-	/** There is no room for a file that was to be made. */
+	/** There is not enough disk space for the file to create. */
 	| "disk-full"
-	/** The clock of the machine is behind the storage: what it would be raised to may have been given out. */
+	/** The clock of the machine is behind the storage: versions derived from it may have been issued before. */
 	| "clock";
 
 /**
- * A file can't be opened as a storage, backed up or restored. Whatever was there has been left as it
- * is.
+ * A file can't be opened as a storage, backed up or restored. Existing files are left unchanged.
  */
 export class StorageFileError extends Error {
 	override readonly name = "StorageFileError";

@@ -11,7 +11,7 @@ import type { Keys } from "../keys.ts";
 
 /** An operation of a transaction. */
 export type Operation = MessageInitShape<typeof RequestOpSchema>;
-/** What a transaction compares before its operations. */
+/** A condition of a transaction. */
 export type Condition = MessageInitShape<typeof CompareSchema>;
 
 type Requests = NonNullable<Operation["request"]>;
@@ -24,7 +24,7 @@ export function operation<C extends NonNullable<Requests["case"]>>(
 	return { request: { case: kind, value } as Requests };
 }
 
-/** The condition that a key was last written at a revision; 0 where it is missing. */
+/** The condition that a key was last written at a revision; 0 for a missing key. */
 export function atRevision(key: Uint8Array, revision: bigint): Condition {
 	return {
 		key,
@@ -47,9 +47,9 @@ export function isMissing(key: Uint8Array): Condition {
 	};
 }
 
-/** The condition under which a fence is that of the lease's holder. */
+/** The condition that a fence belongs to the holder of its lease. */
 export function heldBy({ lease, token }: Fence, keys: Keys): Condition {
-	// A token that is none fits no holder: keys are made at revisions from 2 on.
+	// An invalid token matches no holder: keys are created at revisions from 2 on.
 	const revision = /^[1-9]\d{0,17}$/.test(token) ? BigInt(token) : 1n;
 	return {
 		key: keys.lease(lease),
@@ -58,7 +58,7 @@ export function heldBy({ lease, token }: Fence, keys: Keys): Condition {
 	};
 }
 
-/** What a read within a transaction found. */
+/** The key read by an operation of a transaction, if it exists. */
 export function keyOf({ response }: ResponseOp): KeyValue | undefined {
 	return response.case === "responseRange" ? response.value.kvs[0] : undefined;
 }

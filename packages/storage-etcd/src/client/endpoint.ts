@@ -10,10 +10,10 @@ import type { EtcdTls } from "./etcd-options.ts";
 const pingIntervalMs = 8000;
 const pingTimeoutMs = 4000;
 
-/** What etcd may send ahead of its being read: a link of 30 ms carries 64 KiB at 2 MB/s only. */
+/** The flow control window: with 64 KiB, a link with 30 ms latency carries only 2 MB/s. */
 const windowBytes = 4 * 1024 * 1024;
 
-/** One member of an etcd cluster: a connection that is opened when it is needed, and its services. */
+/** One member of an etcd cluster: a connection opened on demand, and its services. */
 export class Endpoint {
 	readonly url: string;
 	readonly kv: Client<typeof KV>;
@@ -64,7 +64,7 @@ export class Endpoint {
 		});
 	}
 
-	/** Ends the connection, and everything that is under way on it. */
+	/** Ends the connection and all its calls. */
 	close(): void {
 		this.#session.abort();
 	}

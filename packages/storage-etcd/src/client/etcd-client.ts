@@ -27,13 +27,13 @@ import { type WatchInit, watchStream } from "./watch-stream.ts";
 
 /** How long to wait before another attempt, in milliseconds. */
 const retryAfterMs = 100;
-/** The least time that one member is given to answer a read, in milliseconds. */
+/** The minimum time that one member has to respond to a read, in milliseconds. */
 const leastAttemptMs = 1000;
 
-/** Calls to an etcd cluster, through whichever member answers. */
+/** A client of an etcd cluster that uses any member that responds. */
 export class EtcdClient {
 	readonly #endpoints: readonly Endpoint[];
-	/** How far the cluster is known to be. */
+	/** The known position of the cluster. */
 	readonly position = new StorePosition();
 	readonly #token: Token;
 	readonly #clock: Clock;
@@ -58,7 +58,7 @@ export class EtcdClient {
 	}
 
 	/**
-	 * Reads, at any member that answers.
+	 * Reads, at any member that responds.
 	 *
 	 * @throws EtcdError; RevisionCompacted; OtherCluster; WentBack.
 	 */
@@ -72,7 +72,7 @@ export class EtcdClient {
 	}
 
 	/**
-	 * A transaction that only reads, at any member that answers.
+	 * Runs a read-only transaction, at any member that responds.
 	 *
 	 * @throws EtcdError; RevisionCompacted; OtherCluster; WentBack.
 	 */
@@ -86,9 +86,9 @@ export class EtcdClient {
 	}
 
 	/**
-	 * A transaction that is sent once at most.
+	 * Runs a transaction, which is sent at most once.
 	 *
-	 * @throws EtcdError, whose outcome says whether it may have landed; OtherCluster; WentBack.
+	 * @throws EtcdError, whose outcome says whether it may have been applied; OtherCluster; WentBack.
 	 */
 	transaction(request: TxnRequest, signal?: AbortSignal): Promise<TxnResponse> {
 		return this.#checked(
@@ -97,7 +97,7 @@ export class EtcdClient {
 	}
 
 	/**
-	 * Makes etcd forget what is older than a revision, and waits until it has.
+	 * Compacts all revisions before the given one, and waits for it.
 	 *
 	 * @throws EtcdError
 	 */
@@ -109,7 +109,7 @@ export class EtcdClient {
 	}
 
 	/**
-	 * Makes a lease, and returns its id. One that is never heard of ends by itself.
+	 * Grants a lease, and returns its id. If the response is lost, the lease expires.
 	 *
 	 * @throws EtcdError
 	 */
@@ -122,7 +122,7 @@ export class EtcdClient {
 	}
 
 	/**
-	 * Ends a lease. One that has ended already is no error.
+	 * Revokes a lease. It is not an error if the lease has expired.
 	 *
 	 * @throws EtcdError
 	 */
@@ -140,7 +140,7 @@ export class EtcdClient {
 	}
 
 	/**
-	 * Starts the time of a lease again; answers whether there was any left of it.
+	 * Renews a lease; returns whether it still existed.
 	 *
 	 * @throws EtcdError
 	 */
@@ -150,12 +150,12 @@ export class EtcdClient {
 			for await (const { TTL } of endpoint.lease.leaseKeepAlive(iterate(requests), options)) {
 				return TTL > 0n;
 			}
-			throw new ConnectError("the stream ended without an answer", Code.Unavailable);
+			throw new ConnectError("the stream ended without a response", Code.Unavailable);
 		}, signal);
 	}
 
 	/**
-	 * Follows a watch at one member, until that fails or falls silent: the next call goes to another.
+	 * Follows a watch at one member until that fails or stops responding; the next call uses another member.
 	 *
 	 * @throws EtcdError; RevisionCompacted; the signal's reason.
 	 */
@@ -169,7 +169,7 @@ export class EtcdClient {
 			const headers = await this.#connectInTime(endpoint, stop);
 			const responses = watchStream(endpoint, request, this.#clock, { headers, signal: stop });
 			for await (const response of responses) {
-				this.#answered(endpoint);
+				this.#responded(endpoint);
 				yield response;
 			}
 			throw new TypeError("a watch ends by an error only");
@@ -184,7 +184,7 @@ export class EtcdClient {
 		}
 	}
 
-	/** Ends everything that is under way, and the connections. */
+	/** Ends all calls and connections. */
 	close(): void {
 		this.#closed.abort(new Error("the connection to etcd was closed"));
 		for (const endpoint of this.#endpoints) {
@@ -192,24 +192,24 @@ export class EtcdClient {
 		}
 	}
 
-	/** The answer to a call that has just been made, where the cluster has not gone back. */
+	/** The response of a call, after checking that the cluster has not gone back. */
 	async #checked<T extends { readonly header?: ResponseHeader | undefined }>(
 		call: Promise<T>,
 	): Promise<T> {
 		const before = this.position.known;
-		const answer = await call;
-		this.position.check(before, answer.header);
-		return answer;
+		const response = await call;
+		this.position.check(before, response.header);
+		return response;
 	}
 
-	/** Attempts a call until it is done or refused, or the time is over. */
+	/** Retries a call until it succeeds, is refused or times out. */
 	async #repeat<T>(call: Call<T>, signal?: AbortSignal): Promise<T> {
 		const shareMs = Math.round(this.#requestTimeoutMs / this.#endpoints.length);
 		const attemptMs = Math.max(leastAttemptMs, shareMs);
 		return this.#attempts(call, attemptMs, (outcome) => outcome !== "refused", signal);
 	}
 
-	/** Attempts a call until it may have been done. */
+	/** Retries a call only while it was certainly not executed. */
 	async #once<T>(call: Call<T>, signal?: AbortSignal): Promise<T> {
 		return this.#attempts(
 			call,
@@ -243,7 +243,7 @@ export class EtcdClient {
 		}
 	}
 
-	/** Waits before another attempt. Timers of a clock do not keep the process alive; a call should. */
+	/** Waits before another attempt. Timers of a clock do not keep the process alive, but a call must. */
 	async #pause(signal: AbortSignal): Promise<void> {
 		const held = setInterval(() => {}, 2 ** 30);
 		try {
@@ -259,9 +259,9 @@ export class EtcdClient {
 		const stop = attempt.signal;
 		try {
 			const headers = await this.#connect(endpoint, stop);
-			const answer = await call(endpoint, { signal: stop, headers });
-			this.#answered(endpoint);
-			return answer;
+			const response = await call(endpoint, { signal: stop, headers });
+			this.#responded(endpoint);
+			return response;
 		} catch (reason) {
 			const error =
 				reason instanceof EtcdError ? reason : etcdError(stop.aborted ? stop.reason : reason);
@@ -280,7 +280,7 @@ export class EtcdClient {
 	}
 
 	/**
-	 * Sees to a connection, and returns what goes with every call on it.
+	 * Ensures a connection, and returns the headers of every call on it.
 	 *
 	 * @throws EtcdError, whose outcome is never `unknown`: the call was not sent.
 	 */
@@ -288,7 +288,7 @@ export class EtcdClient {
 		await endpoint.connect(signal);
 		try {
 			const token = await unlessAborted(this.#token.get(endpoint), signal);
-			// A member that has lost the others says so at once, instead of waiting for them.
+			// A member without a leader then fails at once, instead of waiting for one.
 			return { hasleader: "true", ...(token !== undefined && { token }) };
 		} catch (reason) {
 			if (reason instanceof EtcdError) {
@@ -307,7 +307,7 @@ export class EtcdClient {
 		return this.#endpoints[this.#current]!;
 	}
 
-	/** Turns to the next member, unless another call has done so. */
+	/** Switches to the next member, unless another call has done so. */
 	#failed(endpoint: Endpoint, error: unknown): void {
 		if (this.#closed.signal.aborted) {
 			return;
@@ -318,13 +318,13 @@ export class EtcdClient {
 		if (!this.#failing.has(endpoint)) {
 			this.#failing.add(endpoint);
 			const why = error instanceof Error ? error.message : String(error);
-			this.#log.warn({ endpoint: endpoint.url, why }, "etcd does not answer");
+			this.#log.warn({ endpoint: endpoint.url, why }, "etcd does not respond");
 		}
 	}
 
-	#answered(endpoint: Endpoint): void {
+	#responded(endpoint: Endpoint): void {
 		if (this.#failing.delete(endpoint)) {
-			this.#log.info({ endpoint: endpoint.url }, "etcd answers again");
+			this.#log.info({ endpoint: endpoint.url }, "etcd responds again");
 		}
 	}
 }
@@ -335,7 +335,7 @@ async function* iterate<T>(items: Iterable<T>): AsyncGenerator<T, void, undefine
 	yield* items;
 }
 
-/** Whether etcd ended a watch because of the token: it says so in words only. */
+/** Whether etcd ended a watch because of the token, which only the message says. */
 function isAboutToken({ code, message }: EtcdError): boolean {
 	return (
 		code === Code.Unauthenticated ||

@@ -19,7 +19,7 @@ describe("errors of etcd", () => {
 	});
 
 	it("of what is no error of a call leave open what became of it", () => {
-		const error = etcdError(new Error("no answer within 5000 ms"));
+		const error = etcdError(new Error("no response within 5000 ms"));
 		expect(error).toBeInstanceOf(EtcdError);
 		expect(error).toMatchObject({ outcome: "unknown" });
 	});

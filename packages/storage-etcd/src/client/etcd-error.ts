@@ -1,9 +1,9 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 
 /**
- * What is known about a call that failed.
+ * What is known about a failed call.
  *
- * - `not-done`: it had no effect and never will; another attempt may fare better.
+ * - `not-done`: it had no effect and never will; another attempt may succeed.
  * - `refused`: it had no effect, and will be refused again.
  * - `unknown`: it may have had its effect, or may still have it.
  */
@@ -22,7 +22,7 @@ export class EtcdError extends Error {
 	}
 }
 
-/** A read or watch of revisions that etcd has forgotten. */
+/** A read or watch of revisions that etcd has compacted. */
 export class RevisionCompacted extends Error {
 	constructor() {
 		super("etcd has compacted the revision");
@@ -30,7 +30,7 @@ export class RevisionCompacted extends Error {
 	}
 }
 
-/** Codes with which etcd answers before it hands a request on. */
+/** The codes with which etcd refuses a request before executing it. */
 const refusals: ReadonlySet<Code> = new Set([
 	Code.InvalidArgument,
 	Code.NotFound,
@@ -40,7 +40,7 @@ const refusals: ReadonlySet<Code> = new Set([
 	Code.Unimplemented,
 ]);
 
-/** What etcd's and the transport's errors say about a request that was sent. */
+/** Classifies an error of etcd or of the transport for a request that was sent. */
 export function etcdError(reason: unknown): Error {
 	const error = ConnectError.from(reason);
 	const message = `etcd: ${error.rawMessage}`;
@@ -52,7 +52,7 @@ export function etcdError(reason: unknown): Error {
 	if (isStaleToken(error) || error.rawMessage === "etcdserver: no leader") {
 		return make("not-done");
 	}
-	// The transport has some of these codes too, for streams that broke.
+	// The transport uses some of these codes too, for broken streams.
 	const fromServer = /^(etcdserver|grpc): /.test(error.rawMessage);
 	return make(fromServer && refusals.has(error.code) ? "refused" : "unknown");
 }

@@ -2,27 +2,27 @@ import type { Logger, Runtime } from "@plinth/runtime";
 
 /** How to reach an etcd cluster. */
 export interface EtcdOptions {
-	/** The members' URLs, as in `http://127.0.0.1:2379`. One that answers is used, and left when it stops. */
+	/** The members' URLs, as in `http://127.0.0.1:2379`. One that responds is used until it fails. */
 	readonly endpoints: readonly string[];
 	/** For `https` endpoints. */
 	readonly tls?: EtcdTls;
-	/** Where etcd has authentication enabled. */
+	/** If etcd has authentication enabled. */
 	readonly auth?: EtcdUser;
-	/** What all keys begin with, before a slash; servers that share it are one cluster. `/plinth` by default. */
+	/** The prefix of all keys, before a slash; servers that share it form one cluster. `/plinth` by default. */
 	readonly prefix?: string;
 	/** How long a request may take, in milliseconds; 5000 by default. */
 	readonly requestTimeoutMs?: number;
 	/** `systemRuntime` if absent. */
 	readonly runtime?: Runtime;
-	/** Receives connections that are lost and found. */
+	/** Logs lost and restored connections. */
 	readonly log?: Logger;
 }
 
 /** Certificates and keys, in PEM. */
 export interface EtcdTls {
-	/** Whose certificates to trust; the system's authorities by default. */
+	/** The authorities to trust; those of the system by default. */
 	readonly ca?: string | Uint8Array;
-	/** The client's own certificate, where etcd asks for one. */
+	/** The certificate of the client, if etcd requires one. */
 	readonly cert?: string | Uint8Array;
 	/** The key of `cert`. */
 	readonly key?: string | Uint8Array;
@@ -33,12 +33,12 @@ export interface EtcdTls {
 /** A user of etcd. */
 export interface EtcdUser {
 	readonly user: string;
-	/** A function is called for each token that is requested, so that a changed password takes effect. */
+	/** A function is called for each requested token, so that a changed password takes effect. */
 	readonly password: string | (() => Promise<string>);
 }
 
-/** The prefix that holds unless another is given. */
+/** The default prefix. */
 export const defaultPrefix = "/plinth";
 
-/** How long a request may take unless told otherwise, in milliseconds. */
+/** The default timeout of a request, in milliseconds. */
 export const defaultRequestTimeoutMs = 5000;

@@ -16,7 +16,7 @@ interface Rejection {
 	readonly atMs: number;
 }
 
-/** The token of a user, asked for when it is needed and shared by all calls. */
+/** The token of a user, requested on demand and shared by all calls. */
 export class Token {
 	readonly #user: EtcdUser | undefined;
 	readonly #clock: Clock;
@@ -38,14 +38,14 @@ export class Token {
 			return undefined;
 		}
 		if (this.#token === undefined) {
-			const asked = this.#authenticate(endpoint, this.#user);
-			this.#token = asked;
-			asked.catch(() => this.#forget(asked));
+			const requested = this.#authenticate(endpoint, this.#user);
+			this.#token = requested;
+			requested.catch(() => this.#forget(requested));
 		}
 		return this.#token;
 	}
 
-	/** Asks for another one next time: etcd no longer knows this one. */
+	/** Discards the token, so that the next call requests another one. */
 	expired(): void {
 		this.#token = undefined;
 	}

@@ -9,7 +9,7 @@ import type {
 import type { Endpoint } from "./endpoint.ts";
 import { etcdError, RevisionCompacted } from "./etcd-error.ts";
 
-/** How often a watch asks for a sign of life, and how long it waits for one, in milliseconds. */
+/** How often a watch requests its progress, and how long it waits for any response, in milliseconds. */
 const probeEveryMs = 1000;
 const silenceMs = 3000;
 
@@ -17,8 +17,8 @@ const silenceMs = 3000;
 export type WatchInit = MessageInitShape<typeof WatchCreateRequestSchema>;
 
 /**
- * Follows a watch at one member, for as long as that shows signs of life: an etcd that is stopped, or
- * out of reach, keeps its connections.
+ * Follows a watch at one member while that responds: a stopped or unreachable etcd does not close its
+ * connections.
  *
  * @throws EtcdError; RevisionCompacted; the signal's reason.
  */
@@ -31,19 +31,19 @@ export async function* watchStream(
 	const ended = new AbortController();
 	const stop = AbortSignal.any([ended.signal, signal]);
 	let silence: Timer | undefined;
-	const heard = () => {
+	const alive = () => {
 		silence?.cancel();
 		silence = clock.setTimer(silenceMs, () =>
 			ended.abort(new Error(`etcd at ${endpoint.url} was silent for ${silenceMs} ms`)),
 		);
 	};
 	try {
-		heard();
+		alive();
 		const requests = probing({ ...request, fragment: true }, clock, stop);
-		// Fragments may split a revision: they are put together before anyone sees them.
+		// Fragments may split a revision, so they are joined first.
 		let earlier: WatchResponse["events"] = [];
 		for await (const response of endpoint.watch.watch(requests, { ...options, signal: stop })) {
-			heard();
+			alive();
 			if (response.compactRevision > 0n) {
 				throw new RevisionCompacted();
 			}
@@ -72,7 +72,7 @@ export async function* watchStream(
 	}
 }
 
-/** The request of a watch, and then requests for signs of life. */
+/** The request of a watch, then progress requests. */
 async function* probing(
 	request: WatchInit,
 	clock: Clock,

@@ -24,7 +24,7 @@ import { type EtcdRequestLimits, fitsAlone, RequestRoom } from "./request-limits
 import { sendTransaction } from "./send-transaction.ts";
 import { type DecidedCommit, Transaction } from "./transaction.ts";
 
-/** What group commits are made of. */
+/** The dependencies of group commits. */
 export interface GroupCommitContext {
 	readonly client: EtcdClient;
 	readonly keys: Keys;
@@ -40,46 +40,46 @@ export interface GroupCommitContext {
 	readonly timeoutMs: number;
 }
 
-/** Transactions under way at a time: while etcd syncs one, the next is on its way. */
-const transactionsUnderWay = 2;
-/** Commits that may wait at the same time. */
+/** The number of concurrent transactions: while etcd syncs one, the next is sent. */
+const concurrentTransactions = 2;
+/** The maximum of pending commits. */
 const pendingCommits = 16_384;
 
 type Decision =
 	| { readonly kind: "send"; readonly commit: DecidedCommit }
-	/** What this server knows says no, or nothing: etcd may know more. */
+	/** By the state of this server the commit fails or changes nothing; etcd may be newer. */
 	| { readonly kind: "refresh" }
-	| { readonly kind: "answered" };
+	| { readonly kind: "settled" };
 
 /**
- * Commits that wait at the same time share a transaction of etcd, in which each has guards of its own.
+ * Group commit: commits that wait at the same time share an etcd transaction, each with its own guards.
  *
  * ```
- *   commit() ─▶ waiting ─▶ decide ─▶ etcd: if no key has changed ─▶ the watch delivers it: answer
+ *   commit() ─▶ waiting ─▶ decide ─▶ etcd: if no key has changed ─▶ the watch delivers it: resolve
  *                  ▲          │                       │
  *                  │     no, or nothing to do     a key has changed
  *                  │          ▼                       │
  *                  └────── catch up ◀─────────────────┘
  * ```
  *
- * - A commit is decided by `evaluate` against the state that this server has, and sent with the
- *   condition that each key that it names, to write or to assert, is still at the version that it has
- *   there. So etcd need not know the rules, and a decision holds if etcd takes it.
- * - What this server's state speaks against, or what would change nothing, is decided again after
- *   catching up: an answer without a transaction must not come from a state older than the call.
- * - Guards of commits that share a transaction do not see each other's writes. So no two of them
- *   share a key that one of them writes. One whose keys a transaction under way writes waits
- *   for that: its guards would fail.
- * - A commit is answered when the state has it. Its own objects are what the state then holds: what
- *   the watch delivers of a server's own transactions is not decoded.
- * - A transaction without an answer may have landed. If it did, the watch tells; if nothing comes
- *   until the time is over, its commits are Inconsistent. It is never sent twice.
+ * - A commit is decided by `evaluate` against the state of this server, and sent with the condition that each
+ *   key that it writes or asserts still has the version of that state. So etcd does not need the rules, and
+ *   a decision holds if etcd accepts it.
+ * - A commit that fails by the state of this server, or would change nothing, is decided again after catching
+ *   up: a result without a transaction must not come from a state older than the call.
+ * - The guards of commits in one transaction do not see each other's writes, so no two of them may share a key
+ *   that one of them writes. A commit with a key that a pending transaction writes waits for it, because its
+ *   guards would fail.
+ * - A commit resolves when the state has it. The state then has the objects of the commit itself: the events of
+ *   a server's own transactions are not decoded.
+ * - A transaction without a response may have been applied. If so, the watch delivers it; if nothing arrives
+ *   in time, its commits fail as Inconsistent. It is never sent twice.
  */
 export class GroupCommit {
 	readonly #context: GroupCommitContext;
-	readonly #underWay = new Map<string, Transaction>();
+	readonly #transactions = new Map<string, Transaction>();
 	readonly #claims = new KeyClaims();
-	#growthUnderWay = 0;
+	#pendingGrowth = 0;
 	#waiting = new Set<PendingCommit>();
 	readonly #pending = new Set<PendingCommit>();
 	#scheduled = false;
@@ -92,7 +92,9 @@ export class GroupCommit {
 	async commit(mutations: readonly Mutation[], fence?: Fence): Promise<Commit> {
 		this.#context.history.lost.throwIfAborted();
 		if (this.#pending.size >= pendingCommits) {
-			throw new Exhausted(`${pendingCommits} commits wait already: try again later`);
+			throw new Exhausted(
+				`${pendingCommits} commits are already waiting, which is the limit: try again later`,
+			);
 		}
 		const { clock, timeoutMs, keys, requestLimits } = this.#context;
 		const pending = createPendingCommit(mutations, fence, keys, (settled) => {
@@ -102,36 +104,36 @@ export class GroupCommit {
 		});
 		if (!fitsAlone(pending, requestLimits)) {
 			throw new Exhausted(
-				`commit of ${pending.bytes} bytes: etcd takes requests of at most ${requestLimits.maxRequestBytes} bytes`,
+				`commit of ${pending.bytes} bytes: etcd accepts requests of at most ${requestLimits.maxRequestBytes} bytes`,
 			);
 		}
 		const timer = clock.setTimer(timeoutMs, () =>
 			pending.reject(
 				new Inconsistent(
-					`etcd has not confirmed the commit within ${timeoutMs} ms: it may have landed, or may still land`,
+					`etcd has not confirmed the commit within ${timeoutMs} ms: it may have been applied, or may still be`,
 				),
 			),
 		);
 		this.#pending.add(pending);
 		this.#wait(pending);
-		return pending.answered;
+		return pending.result;
 	}
 
-	/** Fails all commits that have no answer yet. */
+	/** Fails all pending commits. */
 	fail(error: HistoryLost): void {
 		for (const pending of [...this.#pending]) {
 			pending.reject(error);
 		}
 	}
 
-	/** Resolves when all commits are answered that were made before. */
+	/** Resolves when all earlier commits have settled. */
 	async settled(): Promise<void> {
-		await Promise.allSettled([...this.#pending].map(({ answered }) => answered));
+		await Promise.allSettled([...this.#pending].map(({ result }) => result));
 	}
 
-	/** The transaction under way that has put this value under the head key. */
+	/** The pending transaction that has put this value under the head key. */
 	ownTransaction(head: Uint8Array): Transaction | undefined {
-		return this.#underWay.get(keyText(head));
+		return this.#transactions.get(keyText(head));
 	}
 
 	#wait(pending: PendingCommit): void {
@@ -152,7 +154,7 @@ export class GroupCommit {
 	}
 
 	#sendWaiting(): void {
-		while (this.#underWay.size < transactionsUnderWay && this.#waiting.size > 0) {
+		while (this.#transactions.size < concurrentTransactions && this.#waiting.size > 0) {
 			const commits = this.#takeGroup();
 			if (commits.length === 0) {
 				return;
@@ -161,12 +163,12 @@ export class GroupCommit {
 		}
 	}
 
-	/** Takes commits out of the line that may share a transaction; others keep their places. */
+	/** Removes commits from the queue that may share a transaction; others keep their positions. */
 	#takeGroup(): readonly DecidedCommit[] {
 		const group: DecidedCommit[] = [];
 		const claims = new KeyClaims();
 		const room = new RequestRoom(this.#context.requestLimits);
-		let growth = this.#growthUnderWay;
+		let growth = this.#pendingGrowth;
 		for (const pending of this.#waiting) {
 			if (!room.fits(pending)) {
 				break;
@@ -200,7 +202,7 @@ export class GroupCommit {
 					return { kind: "refresh" };
 				}
 				pending.resolve(stamp(steps, "").commit);
-				return { kind: "answered" };
+				return { kind: "settled" };
 			}
 			checkGrowth(state.store.bytes + growthBefore, steps, limits);
 			return { kind: "send", commit: this.#decided(pending, steps) };
@@ -209,7 +211,7 @@ export class GroupCommit {
 				return { kind: "refresh" };
 			}
 			pending.reject(error);
-			return { kind: "answered" };
+			return { kind: "settled" };
 		}
 	}
 
@@ -233,12 +235,12 @@ export class GroupCommit {
 		}
 	}
 
-	/** Sends a transaction and sees to it that its commits are answered. Never rejects. */
+	/** Sends a transaction and ensures that its commits settle. Never rejects. */
 	async #send(commits: readonly DecidedCommit[]): Promise<void> {
 		const transaction = new Transaction(this.#context.history.newMark(), commits);
 		const growth = commits.reduce((sum, commit) => sum + commit.growth, 0);
-		this.#underWay.set(transaction.mark.token, transaction);
-		this.#growthUnderWay += growth;
+		this.#transactions.set(transaction.mark.token, transaction);
+		this.#pendingGrowth += growth;
 		for (const commit of commits) {
 			this.#claims.add(commit);
 		}
@@ -249,8 +251,8 @@ export class GroupCommit {
 				pending.reject(error);
 			}
 		} finally {
-			this.#underWay.delete(transaction.mark.token);
-			this.#growthUnderWay -= growth;
+			this.#transactions.delete(transaction.mark.token);
+			this.#pendingGrowth -= growth;
 			for (const commit of commits) {
 				this.#claims.remove(commit);
 			}

@@ -1,17 +1,17 @@
 import type { PendingCommit } from "./pending-commit.ts";
 import type { DecidedCommit } from "./transaction.ts";
 
-/** Which keys commits write, and which ones they only look at. */
+/** The keys that commits write or only read. */
 export class KeyClaims {
 	readonly #writes = new Map<string, number>();
 	readonly #reads = new Map<string, number>();
 
-	/** Whether a key of the commit is written here. */
+	/** Whether a claimed commit writes a key of this commit. */
 	writes({ keys }: PendingCommit): boolean {
 		return this.#writes.size > 0 && keys.some((key) => this.#writes.has(key));
 	}
 
-	/** Whether a key of the commit is written here, or it writes one that is read here. */
+	/** Whether the commit and a claimed commit share a key that one of them writes. */
 	conflicts(pending: PendingCommit): boolean {
 		return (
 			this.writes(pending) ||
@@ -27,7 +27,7 @@ export class KeyClaims {
 		this.#count(commit, 1);
 	}
 
-	/** Gives up the keys of a commit. */
+	/** Releases the keys of a commit. */
 	remove(commit: DecidedCommit): void {
 		this.#count(commit, -1);
 	}

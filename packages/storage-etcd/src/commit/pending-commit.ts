@@ -4,37 +4,37 @@ import type { Fence } from "@plinth/runtime";
 import type { Commit, Mutation } from "@plinth/storage";
 import type { Keys } from "../keys.ts";
 
-/** A commit that waits for its answer. */
+/** A commit that has not settled. */
 export interface PendingCommit {
 	readonly mutations: readonly Mutation[];
 	/** Per mutation, the key in etcd. */
 	readonly keys: readonly string[];
 	/** Per put, the serialized resource without a version. */
 	readonly bodies: readonly Uint8Array[];
-	/** About how many bytes it takes in a request. */
+	/** Its approximate size in a request, in bytes. */
 	readonly bytes: number;
 	readonly fence: Fence | undefined;
-	/** Whether the state was caught up with etcd since the commit was made: then what it says is final. */
+	/** Whether the state has caught up with etcd since the call: then a decision against it is final. */
 	fresh: boolean;
-	/** Whether it shares no transaction, because one that it shared was refused. */
+	/** Whether it needs its own transaction, because a shared one was refused. */
 	alone: boolean;
-	/** Whether it has its answer. */
+	/** Whether it has settled. */
 	readonly settled: boolean;
-	/** Settles with the answer. */
-	readonly answered: Promise<Commit>;
-	/** Answers it; does nothing where it has its answer. */
+	/** Settles with the result. */
+	readonly result: Promise<Commit>;
+	/** Does nothing if it has settled. */
 	resolve(commit: Commit): void;
-	/** Answers it; does nothing where it has its answer. */
+	/** Does nothing if it has settled. */
 	reject(error: unknown): void;
 }
 
-/** What the parts of a request take beside keys and values, roughly: per mutation. */
+/** The approximate overhead of a mutation in a request, without its key and value. */
 const mutationOverhead = 64;
 
 /**
- * A commit without an answer.
+ * Creates a pending commit.
  *
- * @param onSettled Called once, before whoever waits for the answer hears of it.
+ * @param onSettled Called once, before `result` settles.
  * @throws TypeError if a resource has no id.
  */
 export function createPendingCommit(
@@ -49,11 +49,11 @@ export function createPendingCommit(
 		mutation.op === "put" ? [toBinary(ResourceSchema, { ...mutation.resource, version: "" })] : [],
 	);
 	let settled = false;
-	const settle = (answer: () => void) => {
+	const settle = (deliver: () => void) => {
 		if (!settled) {
 			settled = true;
 			onSettled(pending);
-			answer();
+			deliver();
 		}
 	};
 	const pending: PendingCommit = {
@@ -67,7 +67,7 @@ export function createPendingCommit(
 		get settled() {
 			return settled;
 		},
-		answered: promise,
+		result: promise,
 		resolve: (commit) => settle(() => resolve(commit)),
 		reject: (error) => settle(() => reject(error)),
 	};
@@ -75,7 +75,7 @@ export function createPendingCommit(
 }
 
 /**
- * What a mutation is about.
+ * The id of a mutation.
  *
  * @throws TypeError if a resource has no id.
  */

@@ -1,6 +1,6 @@
 import type { PendingCommit } from "./pending-commit.ts";
 
-/** What etcd takes in one request, as its flags say. */
+/** The limits of one request, as set by the flags of etcd. */
 export interface EtcdRequestLimits {
 	/** `--max-txn-ops`. */
 	readonly maxTxnOps: number;
@@ -8,16 +8,16 @@ export interface EtcdRequestLimits {
 	readonly maxRequestBytes: number;
 }
 
-/** What a request to etcd may be, unless its flags say otherwise. */
+/** The default limits of etcd. */
 export const etcdRequestLimits: EtcdRequestLimits = Object.freeze({
 	maxTxnOps: 128,
 	maxRequestBytes: 1.5 * 1024 * 1024,
 });
 
-/** What a request takes beside its commits, roughly. */
+/** The approximate size of a request without its commits. */
 const overheadBytes = 4096;
 
-/** Whether etcd takes the commit in a request of its own. */
+/** Whether the commit fits into a request alone. */
 export function fitsAlone(
 	{ bytes }: PendingCommit,
 	{ maxRequestBytes }: EtcdRequestLimits,
@@ -25,18 +25,17 @@ export function fitsAlone(
 	return bytes + overheadBytes <= maxRequestBytes;
 }
 
-/** What a transaction puts beside its commits: the head, and the token in its slot. */
+/** The puts of a transaction besides its commits: the head, and the token in its slot. */
 const ownPuts = 2;
 
 /**
- * How many mutations a commit may have: with a fence, they are nested in a transaction that also has puts
- * of its own.
+ * The maximum of mutations per commit: with a fence, they are nested in a transaction that has its own puts.
  */
 export function mostMutations({ maxTxnOps }: EtcdRequestLimits): number {
 	return maxTxnOps - ownPuts - 2;
 }
 
-/** What is left of a request while commits are added to it. */
+/** The remaining space in a request while commits are added. */
 export class RequestRoom {
 	readonly #limits: EtcdRequestLimits;
 	#commits = 0;
@@ -48,7 +47,7 @@ export class RequestRoom {
 		this.#limits = limits;
 	}
 
-	/** Whether another commit fits in. */
+	/** Whether another commit fits. */
 	fits(pending: PendingCommit): boolean {
 		const { maxTxnOps, maxRequestBytes } = this.#limits;
 		// Etcd counts the operations of a transaction (its own, and one for each commit) and those of

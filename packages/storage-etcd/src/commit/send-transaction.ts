@@ -11,9 +11,9 @@ import type { CatchUp } from "../state/catch-up.ts";
 import type { FollowedState } from "../state/followed-state.ts";
 import type { VersionOffset } from "../state/version-offset.ts";
 import type { PendingCommit } from "./pending-commit.ts";
-import { answer, answersOf, type DecidedCommit, type Transaction } from "./transaction.ts";
+import { type DecidedCommit, outcomesOf, resultOf, type Transaction } from "./transaction.ts";
 
-/** What sending needs. */
+/** The dependencies of sending. */
 export interface SendContext {
 	readonly client: EtcdClient;
 	readonly keys: Keys;
@@ -27,8 +27,8 @@ export interface SendContext {
 }
 
 /**
- * Sends a transaction, once, and sees to it that each of its commits is answered, here or by the watch,
- * or decided again, or out of time.
+ * Sends a transaction once, and ensures that each of its commits settles here, by the watch or by its timeout,
+ * or is decided again.
  *
  * @param again Decides a commit again.
  */
@@ -50,7 +50,7 @@ export async function sendTransaction(
 		return;
 	}
 	if (!response.succeeded) {
-		// Nothing was done: history is lost, which catching up finds out, or the mark's slot was used again.
+		// Nothing was changed: history is lost, which catching up detects, or the slot of the mark was reused.
 		await catchUp.newest();
 		for (const { pending } of transaction.commits) {
 			pending.fresh = true;
@@ -58,19 +58,19 @@ export async function sendTransaction(
 		}
 		return;
 	}
-	await answered(transaction, response, context, again);
+	await settle(transaction, response, context, again);
 }
 
-async function answered(
+async function settle(
 	{ commits }: Transaction,
 	response: TxnResponse,
 	{ state, offset, clock, timeoutMs }: SendContext,
 	again: (pending: PendingCommit) => void,
 ): Promise<void> {
 	const revision = offset.versionOf(response.header?.revision ?? 0n);
-	const answers = answersOf(response, commits);
+	const outcomes = outcomesOf(response, commits);
 	for (const [index, { pending }] of commits.entries()) {
-		if (answers[index] === "fenced" && pending.fence !== undefined) {
+		if (outcomes[index] === "fenced" && pending.fence !== undefined) {
 			pending.reject(new Fenced(pending.fence.lease));
 		}
 	}
@@ -78,13 +78,13 @@ async function answered(
 	try {
 		await state.gate.reached(revision, within.signal);
 	} catch {
-		// The commits' own time is over.
+		// The commits have timed out.
 		return;
 	}
 	for (const [index, { pending, steps }] of commits.entries()) {
-		if (answers[index] === "done") {
-			// The watch has answered already, unless the state was loaded anew meanwhile.
-			pending.resolve(answer(pending, steps, revision, () => undefined));
+		if (outcomes[index] === "done") {
+			// The watch has resolved it already, unless the state was reloaded meanwhile.
+			pending.resolve(resultOf(pending, steps, revision, () => undefined));
 		} else {
 			pending.fresh = true;
 			again(pending);
@@ -102,10 +102,10 @@ async function failed(
 		return;
 	}
 	if (error.outcome === "unknown") {
-		// It may have landed: then the watch will tell, and the commits that it has not answered are
+		// It may have been applied: then the watch delivers it, and the commits that are still pending are
 		// those whose guards have failed.
-		const allAnswered = Promise.allSettled(commits.map(({ pending }) => pending.answered));
-		await Promise.race([applied, allAnswered]);
+		const allSettled = Promise.allSettled(commits.map(({ pending }) => pending.result));
+		await Promise.race([applied, allSettled]);
 	}
 	for (const { pending } of commits) {
 		again(pending);
@@ -119,10 +119,10 @@ function refused(
 ): void {
 	for (const { pending } of commits) {
 		if (error.code === Code.Unauthenticated) {
-			// No commit is at fault, and no other attempt fares better until the password is right.
+			// No commit is at fault, and no attempt succeeds until the password is correct.
 			pending.reject(new Inconsistent(error.message, { cause: error }));
 		} else if (commits.length > 1) {
-			// Which of them it was, etcd does not say.
+			// etcd does not report which commit caused it.
 			pending.alone = true;
 			again(pending);
 		} else if (error.code === Code.ResourceExhausted || error.code === Code.InvalidArgument) {

@@ -15,42 +15,42 @@ import type { Keys } from "../keys.ts";
 import type { VersionOffset } from "../state/version-offset.ts";
 import type { PendingCommit } from "./pending-commit.ts";
 
-/** The head and the slot are put before what the commits do. */
+/** The puts of the head and the slot precede the commits. */
 const putsOfMark = 2;
 
-/** A commit as it was decided against a state. */
+/** A commit that was decided against a state. */
 export interface DecidedCommit {
 	readonly pending: PendingCommit;
 	readonly steps: readonly Step[];
-	/** Per mutation: the version that its key has in that state; empty if it is not there. */
+	/** Per mutation: the version of its key in that state; empty if missing. */
 	readonly versions: readonly string[];
-	/** By how many bytes it makes the state grow. */
+	/** The bytes by which it grows the state. */
 	readonly growth: number;
 }
 
-/** What etcd answers to one commit. */
-export type CommitAnswer = "done" | "conflict" | "fenced";
+/** The outcome of one commit in a response of etcd. */
+export type CommitOutcome = "done" | "conflict" | "fenced";
 
 /**
- * Commits that share a transaction of etcd.
+ * An etcd transaction shared by some commits.
  *
  * ```
  *   if <the store has everything that this server has seen>
  *   put <prefix>/head = <token>, <prefix>/commits/<slot> = <token>
- *   if <each key of commit 1 is at its version>, <its lease's key is the holder's>
+ *   if <each key of commit 1 is at its version>, <its lease has the holder of its fence>
  *      then <puts and deletions of commit 1>
  *      else <read the lease's key>
  *   if … commit 2 …
  * ```
  *
- * The token in the head says which transaction of which server a revision is of. When the revision
- * comes along in the watch, the keys that it has changed say which commits were done, whether or not
- * etcd's answer ever arrives: a commit changes a key at least, and no two of them the same.
+ * The token in the head identifies the transaction and server of a revision. When the watch delivers the
+ * revision, the changed keys show which commits were applied, even if the response of etcd never arrives:
+ * each commit changes at least one key, and no two commits the same key.
  */
 export class Transaction {
 	readonly mark: CommitMark;
 	readonly commits: readonly DecidedCommit[];
-	/** Resolves with the revision when it has come along in the watch, and is applied. */
+	/** Resolves with the revision when the watch has delivered it and it is applied. */
 	readonly applied: Promise<number>;
 	readonly #applied = Promise.withResolvers<number>();
 	readonly #puts = new Map<string, Resource>();
@@ -69,20 +69,20 @@ export class Transaction {
 		}
 	}
 
-	/** The resource that it puts under the key, at its revision, if it puts one. */
+	/** The resource that it puts under the key, at its revision, if any. */
 	stamped(key: string, revision: number): Resource | undefined {
 		const resource = this.#puts.get(key);
 		return resource && freezeInDevelopment({ ...resource, version: String(revision) });
 	}
 
-	/** Takes what a revision has changed, once it is applied, and answers the commits that did it. */
-	landed(revision: number, changes: ReadonlyMap<string, Change>): void {
+	/** Resolves the commits whose changes a revision has, after it was applied. */
+	delivered(revision: number, changes: ReadonlyMap<string, Change>): void {
 		for (const { pending, steps } of this.commits) {
 			const done = steps.some(
 				(step, index) => step.kind !== "none" && changes.has(pending.keys[index] ?? ""),
 			);
 			if (done) {
-				pending.resolve(answer(pending, steps, revision, (key) => changes.get(key)?.resource));
+				pending.resolve(resultOf(pending, steps, revision, (key) => changes.get(key)?.resource));
 			}
 		}
 		this.#applied.resolve(revision);
@@ -106,8 +106,8 @@ export class Transaction {
 	}
 }
 
-/** What was done, where it is known to be. */
-export function answer(
+/** The result of an applied commit. */
+export function resultOf(
 	{ keys }: PendingCommit,
 	steps: readonly Step[],
 	revision: number,
@@ -126,17 +126,17 @@ export function answer(
 	return { version, resources };
 }
 
-/** Per commit, what etcd has answered. */
-export function answersOf(response: TxnResponse, commits: readonly DecidedCommit[]) {
-	return commits.map(({ pending }, index): CommitAnswer => {
-		const { response: answered } = response.responses[index + putsOfMark] ?? {};
-		if (answered?.case !== "responseTxn") {
-			throw new TypeError("etcd answered a transaction with something else");
+/** The outcome of each commit. */
+export function outcomesOf(response: TxnResponse, commits: readonly DecidedCommit[]) {
+	return commits.map(({ pending }, index): CommitOutcome => {
+		const { response: result } = response.responses[index + putsOfMark] ?? {};
+		if (result?.case !== "responseTxn") {
+			throw new TypeError("unexpected response of etcd to a transaction");
 		}
-		if (answered.value.succeeded) {
+		if (result.value.succeeded) {
 			return "done";
 		}
-		const [lease] = answered.value.responses;
+		const [lease] = result.value.responses;
 		const holder =
 			lease?.response.case === "responseRange" ? lease.response.value.kvs[0] : undefined;
 		const fenced =

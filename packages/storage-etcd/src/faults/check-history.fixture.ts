@@ -1,4 +1,4 @@
-/** What a client was told about one register: a resource that clients overwrite with unique texts. */
+/** A value of one register, as a client received it. A register is a resource that clients overwrite with unique texts. */
 export interface Value {
 	readonly version: number;
 	readonly text: string;
@@ -12,7 +12,7 @@ export interface Write {
 	readonly expected: number;
 	readonly startMs: number;
 	readonly endMs: number;
-	/** The version that it was acknowledged with; absent if it failed, or nobody knows. */
+	/** The version that it was acknowledged with; absent if it failed or the outcome is unknown. */
 	readonly version?: number;
 	/** Whether it was said to have failed: then it must not be there. */
 	readonly failed: boolean;
@@ -28,7 +28,7 @@ export interface Read extends Value {
 }
 
 /** A step of a watch on a server, in the order in which it came. */
-export interface Told extends Value {
+export interface SentEvent extends Value {
 	readonly key: string;
 	/** The version that the event says it has replaced; 0 for none. */
 	readonly replaced: number;
@@ -38,8 +38,8 @@ export interface Told extends Value {
 export interface History {
 	readonly writes: readonly Write[];
 	readonly reads: readonly Read[];
-	/** Per server, what a watch was told from the beginning to the end. */
-	readonly watches: readonly (readonly Told[])[];
+	/** Per server, all events of a watch. */
+	readonly watches: readonly (readonly SentEvent[])[];
 }
 
 /**
@@ -70,11 +70,14 @@ function place(key: string, version: number): string {
 	return `${key}@${version}`;
 }
 
-function chainOf(watch: readonly Told[]): Chain {
+function chainOf(watch: readonly SentEvent[]): Chain {
 	return new Map(watch.map(({ key, version, text }) => [place(key, version), text]));
 }
 
-function watchProblems(watch: readonly Told[], longest: readonly Told[]): readonly string[] {
+function watchProblems(
+	watch: readonly SentEvent[],
+	longest: readonly SentEvent[],
+): readonly string[] {
 	const problems: string[] = [];
 	const current = new Map<string, number>();
 	let last = 0;
@@ -87,7 +90,7 @@ function watchProblems(watch: readonly Told[], longest: readonly Told[]): readon
 		}
 		const other = longest[index];
 		if (other?.key !== key || other.version !== version || other.text !== text) {
-			problems.push(`${place(key, version)} is not what another server has told`);
+			problems.push(`${place(key, version)} is not what another server has sent`);
 		}
 		last = version;
 		current.set(key, version);

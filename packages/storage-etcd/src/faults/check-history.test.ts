@@ -3,18 +3,18 @@ import {
 	type History,
 	problemsOf,
 	type Read,
-	type Told,
+	type SentEvent,
 	type Write,
 } from "./check-history.fixture.ts";
 
 const keys = ["a", "b"];
 const servers = [0, 1, 2];
 
-/** A history without a fault: writes one after the other, each told to all and read on all servers. */
-function faultless(): { writes: Write[]; reads: Read[]; watches: Told[][] } {
+/** A correct history: consecutive writes, each sent to all watches and read on all servers. */
+function faultless(): { writes: Write[]; reads: Read[]; watches: SentEvent[][] } {
 	const writes: Write[] = [];
 	const reads: Read[] = [];
-	const told: Told[] = [];
+	const sent: SentEvent[] = [];
 	const current = new Map<string, number>();
 	for (let step = 1; step <= 20; step++) {
 		const key = keys[step % 2] ?? "";
@@ -23,7 +23,7 @@ function faultless(): { writes: Write[]; reads: Read[]; watches: Told[][] } {
 		writes.push({ key, text, expected, startMs, endMs: startMs + 2, version: step, failed: false });
 		const failed = { key, expected, startMs, endMs: startMs + 3, failed: true };
 		writes.push({ ...failed, text: `failed-${step}` });
-		told.push({ key, version: step, text, replaced: expected });
+		sent.push({ key, version: step, text, replaced: expected });
 		current.set(key, step);
 		for (const server of servers) {
 			for (const strong of [true, false]) {
@@ -39,7 +39,7 @@ function faultless(): { writes: Write[]; reads: Read[]; watches: Told[][] } {
 			}
 		}
 	}
-	return { writes, reads, watches: servers.map(() => [...told]) };
+	return { writes, reads, watches: servers.map(() => [...sent]) };
 }
 
 function planted(change: (history: ReturnType<typeof faultless>) => void): readonly string[] {
@@ -49,7 +49,7 @@ function planted(change: (history: ReturnType<typeof faultless>) => void): reado
 }
 
 describe("the check of histories", () => {
-	it("finds nothing where nothing is wrong", () => {
+	it("finds nothing in a correct history", () => {
 		expect(planted(() => {})).toEqual([]);
 	});
 
@@ -76,12 +76,12 @@ describe("the check of histories", () => {
 				}
 			},
 		],
-		["a doubled event", ({ watches }) => watches[1]?.splice(7, 0, watches[1][7] as Told)],
+		["a doubled event", ({ watches }) => watches[1]?.splice(7, 0, watches[1][7] as SentEvent)],
 		[
 			"swapped events",
 			({ watches }) => {
 				const watch = watches[1] ?? [];
-				watch.splice(7, 2, watch[8] as Told, watch[7] as Told);
+				watch.splice(7, 2, watch[8] as SentEvent, watch[7] as SentEvent);
 			},
 		],
 		[

@@ -40,7 +40,7 @@ describeWith("etcd")("the etcd backend, while etcd is away", () => {
 		}
 	}
 
-	it("answers eventual reads, fails the rest in time, and goes on by itself after a kill", async () => {
+	it("serves eventual reads, fails the rest in time, and recovers after a kill", async () => {
 		const backend = await open();
 		const watch = new ArtistWatch(backend);
 		await watch.snapshot();
@@ -69,19 +69,19 @@ describeWith("etcd")("the etcd backend, while etcd is away", () => {
 		expect(await listArtists(backend)).toEqual(["a=1"]);
 		etcd.resume();
 		await commitSoon(backend, "b");
-		const told = [await watch.next()];
-		while (told.at(-1) !== "upsert b=") {
-			told.push(await watch.next());
+		const sent = [await watch.next()];
+		while (sent.at(-1) !== "upsert b=") {
+			sent.push(await watch.next());
 		}
-		// Whether it landed is up to etcd; that all are told the same is not.
-		const landed = told.includes("upsert a=2");
-		expect(told).toEqual(landed ? ["upsert a=2", "upsert b="] : ["upsert b="]);
+		// Whether it was applied depends on etcd, but all watches must receive the same.
+		const landed = sent.includes("upsert a=2");
+		expect(sent).toEqual(landed ? ["upsert a=2", "upsert b="] : ["upsert b="]);
 		expect(await listArtists(backend)).toEqual([landed ? "a=2" : "a=1", "b="]);
 		expect(await listArtists(await open(prefix))).toEqual(await listArtists(backend));
 		watch.end();
 	});
 
-	it("takes no old version for a new one where etcd was wiped", async () => {
+	it("does not accept an old version after etcd was wiped", async () => {
 		const backend = await open();
 		for (let version = "", round = 0; round < 10; round++) {
 			({ version } = await backend.commit([putArtist("a", String(round), version)]));

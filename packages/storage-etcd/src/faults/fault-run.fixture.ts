@@ -7,16 +7,16 @@ import { allArtists, idOfArtist, putArtist, textOf } from "@plinth/storage/testi
 import { createEtcdBackend } from "../etcd-backend.ts";
 import type { EtcdProcess } from "../etcd-process.fixture.ts";
 import { EtcdLeases } from "../leases/etcd-leases.ts";
-import type { History, Read, Told, Write } from "./check-history.fixture.ts";
+import type { History, Read, SentEvent, Write } from "./check-history.fixture.ts";
 
 /** What a run under faults came to. */
 export interface FaultRun {
 	readonly history: History;
 	/** What was done to etcd. */
 	readonly faults: number;
-	/** Writes by what their writers were told. */
+	/** Writes by the responses that their writers received. */
 	readonly counts: { readonly done: number; readonly conflicts: number; readonly unknown: number };
-	/** Spans of the monotonic clock in which somebody held the lease, and was not told otherwise. */
+	/** Spans of the monotonic clock in which a server held the lease by its own knowledge. */
 	readonly holds: readonly { readonly fromMs: number; readonly toMs: number }[];
 	/** What watches ended with before the end. */
 	readonly brokenWatches: readonly unknown[];
@@ -51,7 +51,7 @@ export async function runUnderFaults(
 	const reads: Read[] = [];
 	const holds: { fromMs: number; toMs: number }[] = [];
 	const brokenWatches: unknown[] = [];
-	const watches = backends.map((): Told[] => []);
+	const watches = backends.map((): SentEvent[] => []);
 	const watching = backends.map((backend, server) =>
 		follow(backend, watches[server] ?? [], done.signal).catch((reason) =>
 			brokenWatches.push(reason),
@@ -121,12 +121,16 @@ async function disturb(
 	return faults;
 }
 
-async function follow(backend: StorageBackend, told: Told[], signal: AbortSignal): Promise<void> {
+async function follow(
+	backend: StorageBackend,
+	sent: SentEvent[],
+	signal: AbortSignal,
+): Promise<void> {
 	try {
 		for await (const event of backend.watchList(allArtists, { signal })) {
 			if (event.kind === "upsert") {
 				const { resource, previous } = event;
-				told.push({
+				sent.push({
 					key: resource.id?.name ?? "",
 					version: Number(resource.version),
 					replaced: Number(previous?.version ?? 0),
@@ -192,14 +196,14 @@ async function read(
 	while (!signal.aborted) {
 		const key = pick(registers, random);
 		const startMs = performance.now();
-		const told = { key, server, strong, startMs };
+		const common = { key, server, strong, startMs };
 		try {
 			const resource = await backend.read(idOfArtist(key), { consistency });
 			const endMs = performance.now();
-			reads.push({ ...told, endMs, version: Number(resource.version), text: textOf(resource) });
+			reads.push({ ...common, endMs, version: Number(resource.version), text: textOf(resource) });
 		} catch (error) {
 			if (error instanceof NotFound) {
-				reads.push({ ...told, endMs: performance.now(), version: 0, text: "" });
+				reads.push({ ...common, endMs: performance.now(), version: 0, text: "" });
 			} else if (!(error instanceof Inconsistent)) {
 				throw error;
 			}

@@ -8,7 +8,7 @@ import { beginIncarnation, type StoreIdentity } from "./store-identity.ts";
 
 /**
  * Declares that etcd was restored while no server ran: begins a new incarnation of the store, whose versions are
- * above all versions before. Servers that run refuse all writes from then on and must start again.
+ * above all earlier ones. Running servers refuse all writes from then on and must be restarted.
  *
  * @throws Inconsistent if etcd can't be reached; ForeignData if the prefix holds other data.
  */
@@ -19,7 +19,7 @@ export async function declareRestored(options: EtcdOptions): Promise<StoreIdenti
 		const context = { client, keys: new Keys(prefix), runtime, log };
 		const begun = await beginIncarnation(context);
 		if (begun === undefined) {
-			throw new TypeError("only an incarnation that is known can be another one");
+			throw new TypeError("an unconditional replacement always succeeds");
 		}
 		return begun;
 	} catch (error) {

@@ -322,7 +322,7 @@ describeWith("etcd")("an etcd that went back in time under running servers", () 
 		await expectLatched(server);
 	});
 
-	it("is told from another cluster that answers, whose store is left as it is", async () => {
+	it("is distinguished from another cluster that responds, whose store is left unchanged", async () => {
 		const [etcd, another] = [await startEtcd(), await startEtcd()];
 		const there = await open([another.url]);
 		const server = await open([etcd.url, another.url]);

@@ -107,9 +107,9 @@ export function modelClient(etcd: ModelEtcd): EtcdClient {
 	const position = new StorePosition();
 	const checked = <T extends RangeResponse | TxnResponse>(call: () => T): T => {
 		const before = position.known;
-		const answer = call();
-		position.check(before, answer.header);
-		return answer;
+		const response = call();
+		position.check(before, response.header);
+		return response;
 	};
 	const client: Pick<EtcdClient, "position" | "range" | "readTransaction" | "transaction"> = {
 		position,

@@ -7,17 +7,16 @@ import { beginIncarnation, type IdentityContext, type StoredIdentity } from "./s
 /** How long to wait before another attempt, in milliseconds. */
 const retryAfterMs = 100;
 
-/** What a server knows of the store whose history was lost. */
+/** The store whose history was lost, as known to a server. */
 export interface LostStore {
 	readonly identity: StoredIdentity;
-	/** The newest version that this server knows to have been given out. */
+	/** The newest version that this server knows to have been issued. */
 	readonly newestVersion: number;
 }
 
 /**
- * Begins a new incarnation of a store that has lost history, so that no version is given out twice by the
- * servers that start on it. Attempts it until it is done, by this server or another one, or the signal aborts.
- * Never rejects.
+ * Begins a new incarnation of a store that has lost history, so that servers that start on it issue no version
+ * twice. Retries until this server or another one has succeeded, or the signal aborts. Never rejects.
  */
 export async function replaceIncarnation(
 	lost: LostStore,
@@ -26,7 +25,7 @@ export async function replaceIncarnation(
 	signal: AbortSignal,
 ): Promise<void> {
 	const { runtime, log } = context;
-	// A client of its own: the other one refuses what comes from before its time.
+	// A separate client: the existing one refuses responses older than those it has seen.
 	const client = new EtcdClient(options);
 	try {
 		while (!signal.aborted) {

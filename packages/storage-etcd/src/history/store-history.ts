@@ -9,7 +9,7 @@ import type { KeyValue } from "../gen/mvccpb/kv_pb.ts";
 import { type Keys, keyText } from "../keys.ts";
 import { isSame, type StoredIdentity } from "./store-identity.ts";
 
-/** etcd no longer has what this server has seen there. Nothing is read from it or written to it any more. */
+/** etcd no longer has the history that this server has seen. The server stops reading from it and writing to it. */
 export class HistoryLost extends Inconsistent {
 	constructor(why: string, options?: ErrorOptions) {
 		super(
@@ -19,30 +19,30 @@ export class HistoryLost extends Inconsistent {
 	}
 }
 
-/** What a transaction leaves in etcd. */
+/** The mark that a transaction leaves in etcd. */
 export interface CommitMark {
-	/** Unlike that of any other transaction, of any server. It is sent once. */
+	/** Unique among all transactions of all servers. It is sent once. */
 	readonly token: string;
-	/** Where the token stays until another transaction uses the slot. */
+	/** The slot, which keeps the token until another transaction uses it. */
 	readonly slot: number;
 }
 
-/** The mark of a transaction that the state has. */
+/** The mark of a transaction in the state. */
 export interface SeenMark extends CommitMark {
 	readonly revision: bigint;
 }
 
-/** What etcd has, read in one linearizable step. */
+/** The position of etcd, from one linearizable read. */
 export interface HeadRead {
 	/** The revision of the newest transaction of all servers; 0 if there was none. */
 	readonly head: bigint;
 	/** The newest revision of etcd. */
 	readonly newest: bigint;
-	/** Whether the store had everything then that the state had when it was asked. */
+	/** Whether the store then had everything that the state had at the call. */
 	readonly isProven: boolean;
 }
 
-/** What the history is checked with. */
+/** The dependencies of the history. */
 export interface HistoryContext {
 	readonly client: EtcdClient;
 	readonly keys: Keys;
@@ -50,21 +50,21 @@ export interface HistoryContext {
 	readonly log: Logger;
 }
 
-/** Slots for marks. What a server has seen stays provable for about as many transactions of other servers. */
+/** The number of slots. History stays provable for about as many transactions of other servers. */
 const slots = 4096;
-/** The newest slots, which no transaction uses again. */
+/** The number of recently used slots, which are not reused. */
 const recentSlots = 256;
 
 /**
- * Proves that etcd still has the history that this server has seen, and fails once and for all where it has not.
+ * Proves that etcd still has the history that this server has seen, and fails permanently if not.
  *
- * etcd loses history where it is restored from a backup, where its data is wiped, and where a quorum is rebuilt
- * from a member that was behind. Its revisions then go on from an earlier one, and soon reach the numbers that
- * they had before, with other contents. Revisions therefore prove nothing, and neither does the id of the
- * cluster, which is the same after a restore to the same addresses.
+ * etcd loses history if it is restored from a backup, if its data is wiped, or if a quorum is rebuilt from a
+ * member that was behind. Its revisions then continue from an earlier one, and soon reach the same numbers
+ * with other contents. So revisions prove nothing, and neither does the id of the cluster, which is the same
+ * after a restore to the same addresses.
  *
  * ```
- *   before   … ─ 90 ─ 91 ─ 92 ─ 93 (B/17, slot 5)      a server has applied all up to 93
+ *   before   … ─ 90 ─ 91 ─ 92 ─ 93 (B/17, slot 5)      a server has applied everything up to 93
  *   after    … ─ 90 ─ 91' ─ 92' ─ 93' ─ 94'            slot 5 does not hold B/17
  * ```
  *
@@ -72,23 +72,23 @@ const recentSlots = 256;
  * same token, and a transaction is sent once. Every transaction compares:
  *
  * 1. the identity of the store (store-identity.ts);
- * 2. that the slot of the newest transaction that the state has, still holds the token of that one.
+ * 2. that the slot of the newest transaction in the state still has the token of that transaction.
  *
- * *Why that is a proof.* A store that holds a token has executed its transaction. A transaction is executed at one
- * place in one history, so that the store has the same history up to there. The state has been loaded and followed
- * up to that transaction. So the store has everything that the state has; a transaction decided against the state
- * lands on a store that lacks nothing of it, or does not land.
+ * *Why that is a proof.* A store with a token has executed its transaction. A transaction is executed at one
+ * point of one history, so the store has the same history up to there. The state was loaded and followed up to
+ * that transaction. So the store has everything that the state has; a transaction decided against the state is
+ * applied to a store with all of it, or not at all.
  *
- * Another transaction may have used the slot since. The condition then fails although nothing is lost. This is
- * not taken for a proof in either direction: the value that the head key had at the revision of the mark is read
- * instead, from etcd's own history. Where that is compacted, nothing is proven, and the state has to move on to a
- * newer mark first. Slots are drawn at random among those that were not used lately, so this is rare.
+ * Another transaction may have reused the slot. The condition then fails although nothing is lost. This proves
+ * nothing in either direction: instead, the value of the head key at the revision of the mark is read from
+ * etcd's own history. If that is compacted, nothing is proven, and the state must advance to a newer mark
+ * first. Slots are chosen at random among those that were not used recently, so this is rare.
  *
  * *Following.* A member of etcd never goes back while its process runs, so a watch stream continues one history. Each
- * stream begins at the revision of the mark, and nothing of it is applied before it has delivered that very token.
+ * stream begins at the revision of the mark, and nothing is applied before it has delivered exactly that token.
  *
- * *Limits.* Transactions of servers that do not know about marks leave none: with such a server beside, what is
- * proven reaches up to the newest mark. A stream that begins after the mark was compacted is proven by a read just
+ * *Limits.* Older servers leave no marks: with such a server in the cluster, the proof only covers the history
+ * up to the newest mark. A stream that begins after the mark was compacted is proven by a read just
  * before it.
  */
 export class StoreHistory {
@@ -111,12 +111,12 @@ export class StoreHistory {
 		return this.#lost.signal;
 	}
 
-	/** The mark of the newest transaction that the state has. Absent: it has none that left a mark. */
+	/** The mark of the newest transaction in the state; absent if none has left a mark. */
 	get mark(): SeenMark | undefined {
 		return this.#mark;
 	}
 
-	/** The state has a transaction, which put this value under the head key. */
+	/** Records a transaction that the state has applied, with its value of the head key. */
 	seen(revision: bigint, head: Uint8Array): void {
 		this.#context.client.position.reached(revision);
 		const mark = parseMark(head);
@@ -126,7 +126,7 @@ export class StoreHistory {
 		}
 	}
 
-	/** The mark for a transaction to be sent. */
+	/** A new mark, for a transaction to send. */
 	newMark(): CommitMark {
 		this.#transactions += 1;
 		const slot = this.#recent.draw(this.#context.random);
@@ -134,7 +134,7 @@ export class StoreHistory {
 	}
 
 	/**
-	 * The conditions under which the store has everything that the state has now.
+	 * The conditions that prove that the store has everything that the state has now.
 	 *
 	 * @throws HistoryLost
 	 */
@@ -150,9 +150,9 @@ export class StoreHistory {
 	}
 
 	/**
-	 * Reads how far the store is, and proves that it has everything that the state has.
+	 * Reads the position of the store, and proves that it has everything that the state has.
 	 *
-	 * @param fence The fence that must be that of the lease's holder.
+	 * @param fence A fence that must belong to the holder of its lease.
 	 * @throws HistoryLost; Fenced; EtcdError; the signal's reason.
 	 */
 	async head(signal?: AbortSignal, fence?: Fence): Promise<HeadRead> {
@@ -161,7 +161,7 @@ export class StoreHistory {
 		const conditions = this.intact();
 		const read = (key: Uint8Array) => operation("requestRange", { key });
 		const headRead = operation("requestRange", { key: keys.head, keysOnly: true });
-		const answer = await client.readTransaction(
+		const response = await client.readTransaction(
 			{
 				compare: fence === undefined ? conditions : [...conditions, heldBy(fence, keys)],
 				success: [headRead],
@@ -174,21 +174,21 @@ export class StoreHistory {
 			},
 			signal,
 		);
-		const [head, identity, slot, lease] = answer.responses.map(keyOf);
-		const told = { head: head?.modRevision ?? 0n, newest: answer.header?.revision ?? 0n };
-		if (answer.succeeded) {
-			return { ...told, isProven: true };
+		const [head, identity, slot, lease] = response.responses.map(keyOf);
+		const position = { head: head?.modRevision ?? 0n, newest: response.header?.revision ?? 0n };
+		if (response.succeeded) {
+			return { ...position, isProven: true };
 		}
 		this.checkIdentity(identity?.value);
 		const isProven = mark === undefined || (await this.#has(mark, slot, signal));
 		if (fence !== undefined && String(lease?.createRevision) !== fence.token) {
 			throw new Fenced(fence.lease);
 		}
-		return { ...told, isProven };
+		return { ...position, isProven };
 	}
 
 	/**
-	 * Checks what the store holds as its identity.
+	 * Checks the identity of the store.
 	 *
 	 * @throws HistoryLost
 	 */
@@ -197,16 +197,14 @@ export class StoreHistory {
 			throw this.lose("the identity of the store is gone");
 		}
 		if (!isSame({ value }, this.identity)) {
-			throw this.lose(
-				"the store is of another incarnation than the one that this server has loaded",
-			);
+			throw this.lose("the store has another incarnation than the one that this server has loaded");
 		}
 	}
 
 	/**
 	 * Checks the first event of a watch that began at a mark.
 	 *
-	 * @param head What the head key held at that revision.
+	 * @param head The value of the head key at that revision.
 	 * @throws HistoryLost
 	 */
 	checkBegin(mark: SeenMark, revision: bigint, head: Uint8Array | undefined): void {
@@ -215,7 +213,7 @@ export class StoreHistory {
 		}
 	}
 
-	/** Fails for good. Answers the error that everything fails with from now on. */
+	/** Fails permanently. Returns the error with which everything fails from now on. */
 	lose(why: string, cause?: unknown): HistoryLost {
 		const { signal } = this.#lost;
 		if (!signal.aborted) {
@@ -233,7 +231,7 @@ export class StoreHistory {
 		return signal.reason;
 	}
 
-	/** Whether the store has the transaction of a mark. Its slot holds `kept` now. */
+	/** Whether the store has the transaction of a mark; `kept` is the current value of its slot. */
 	async #has(
 		mark: SeenMark,
 		kept: KeyValue | undefined,
@@ -263,7 +261,7 @@ export class StoreHistory {
 	}
 }
 
-/** Which slots were used last. */
+/** The recently used slots. */
 class RecentSlots {
 	readonly #ring = new Int16Array(recentSlots).fill(-1);
 	readonly #uses = new Uint16Array(slots);
@@ -279,7 +277,7 @@ class RecentSlots {
 		this.#at = (this.#at + 1) % recentSlots;
 	}
 
-	/** A slot that was not used lately. */
+	/** A slot that was not used recently. */
 	draw(random: Random): number {
 		for (let slot = Math.floor(random.next() * slots); ; slot = (slot + 1) % slots) {
 			if (this.#uses[slot] === 0) {
@@ -289,7 +287,7 @@ class RecentSlots {
 	}
 }
 
-/** The mark in a head's value. Absent: a server put it that does not know about marks. */
+/** The mark in a value of the head key; `undefined` if an older server without marks has written it. */
 function parseMark(head: Uint8Array): CommitMark | undefined {
 	const token = keyText(head);
 	const match = /^[^/]+\/\d+\/(\d{1,4})$/.exec(token);

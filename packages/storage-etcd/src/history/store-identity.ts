@@ -9,32 +9,31 @@ import { type Keys, keyText } from "../keys.ts";
 import { ForeignData } from "../state/decode-resource.ts";
 
 /**
- * Which store this is, as kept under `<prefix>/identity`.
+ * The identity of the store, stored under `<prefix>/identity`.
  *
- * The record is written when the store is made, and replaced once etcd has lost history: by the first
- * server that notices, by the first server that starts on another cluster than the record names, or by
- * `declareRestored`. Each of them begins a new *incarnation*, whose versions are above all versions before
- * (`versionOffset`). Servers of the incarnation before can't write any more, since each transaction compares
- * the record.
+ * The record is written when the store is created, and replaced when etcd has lost history: by the first server
+ * that notices, by the first server that starts on another cluster than recorded, or by `declareRestored`. Each
+ * of them begins a new *incarnation*, whose versions are above all earlier ones (`versionOffset`). Servers of
+ * the former incarnation can no longer write, since each transaction compares the record.
  *
- * Versions begin above 1,024 times the milliseconds since 1970 (see `raisedRevision`), in an empty store too: it
- * may be one that was wiped. So none is given out twice while etcd commits less than 1,024 times a millisecond,
+ * Versions begin above 1,024 times the milliseconds since 1970 (see `raisedRevision`), even in an empty
+ * store, which may have been wiped. So no version is issued twice while etcd commits less than 1,024 times a millisecond,
  * clocks are right, and two incarnations begin further apart than the milliseconds that etcd's revision at the
  * first of them, divided by 1,024, comes to: 98 s for 100 million revisions.
  *
- * A store that an older Plinth has made has no record until the first server of this version starts. Its versions
- * stay as they are: etcd's revisions.
+ * A store of an older Plinth has no record until the first server of this version starts. Its versions remain
+ * the revisions of etcd.
  */
 export interface StoreIdentity {
-	/** A ULID, drawn when the record was first written. */
+	/** A ULID, generated when the record was first written. */
 	readonly uid: string;
-	/** A ULID, drawn for each incarnation. */
+	/** A ULID, generated for each incarnation. */
 	readonly incarnation: string;
 	/** The etcd cluster that the incarnation began in, in hexadecimal. */
 	readonly cluster: string;
-	/** What versions are above etcd's revisions. */
+	/** The difference between versions and etcd's revisions. */
 	readonly versionOffset: number;
-	/** How many incarnations the store had before this one, as far as it knows. */
+	/** The number of earlier incarnations that the store knows of. */
 	readonly restores: number;
 }
 
@@ -43,7 +42,7 @@ export interface StoredIdentity extends StoreIdentity {
 	readonly value: Uint8Array;
 }
 
-/** What identities are kept with. */
+/** The dependencies of identities. */
 export interface IdentityContext {
 	readonly client: EtcdClient;
 	readonly keys: Keys;
@@ -55,17 +54,17 @@ interface IdentityRead {
 	readonly identity: StoredIdentity | undefined;
 	/** Whether no server has ever written to the store. */
 	readonly isEmpty: boolean;
-	/** The cluster that answered, in hexadecimal. */
+	/** The id of the cluster that responded, in hexadecimal. */
 	readonly cluster: string;
 	/** Its newest revision. */
 	readonly revision: bigint;
 }
 
-/** How often a record is written that another server writes at the same time. */
+/** The maximum of attempts to write the record if other servers write it at the same time. */
 const attempts = 10;
 
 /**
- * The identity of the store: of a new one where it has none, of a new incarnation where the record is of
+ * Returns the identity of the store. Creates it if it is missing, and begins a new incarnation if it names
  * another etcd cluster, which means that etcd was restored.
  *
  * @throws EtcdError; ForeignData; Inconsistent.
@@ -80,7 +79,7 @@ export async function openIdentity(
 		if (identity?.cluster === cluster) {
 			return identity;
 		}
-		// What a server of an older version has written keeps the versions that it has given out.
+		// The resources of an older Plinth keep their versions.
 		const next =
 			identity === undefined && !read.isEmpty
 				? { ...nextIncarnation(context, read, []), versionOffset: 0 }
@@ -100,11 +99,11 @@ export async function openIdentity(
 }
 
 /**
- * Begins a new incarnation of a store whose etcd has lost history: versions above all versions before, and
- * no more writes by servers of the incarnation before.
+ * Begins a new incarnation of a store whose etcd has lost history: with versions above all earlier ones, and
+ * without writes by servers of the former incarnation.
  *
- * @param known What the caller knows of the store: nothing is done where that is another one by now. Absent:
- *   whatever it is now.
+ * @param known The store as known to the caller; if the store is another one by now, nothing is done. If
+ *   absent, the current store is replaced.
  * @returns the new identity; `undefined` if the store is not the known one.
  * @throws EtcdError; ForeignData; Inconsistent.
  */
@@ -185,7 +184,7 @@ function nextIncarnation(
 	]);
 	if (versionOffset === undefined) {
 		throw new Inconsistent(
-			`the clock says ${new Date(nowMs).toISOString()}: versions that are raised to that would run out. Set the clock`,
+			`the clock says ${new Date(nowMs).toISOString()}: versions derived from it would run out. Set the clock`,
 		);
 	}
 	return {
@@ -197,7 +196,7 @@ function nextIncarnation(
 	};
 }
 
-/** Replaces the record, if it is still the one that is given; `undefined` if it is not. */
+/** Replaces the record if it is still `replaced`; otherwise returns `undefined`. */
 async function replaceIdentity(
 	{ client, keys }: IdentityContext,
 	replaced: StoredIdentity | undefined,

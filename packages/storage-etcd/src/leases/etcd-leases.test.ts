@@ -103,14 +103,14 @@ describeWith("etcd")("leases from etcd", () => {
 		way.mend();
 	});
 
-	it("end where the key is deleted at etcd", async () => {
+	it("end if the key is deleted at etcd", async () => {
 		const { join, prefix } = cluster();
 		const hold = await join().acquire("singletons", never);
 		const client = new EtcdClient({ endpoints: [etcd.url] });
 		const { kvs } = await client.range({ key: new Keys(prefix).lease("singletons") });
 		await client.revokeLease(kvs[0]?.lease ?? 0n);
 		client.close();
-		// It may have ended before the answer to the revocation came.
+		// It may have ended before the response to the revocation arrived.
 		await expect.poll(() => hold.signal.aborted, { timeout: 300_000 }).toBe(true);
 	});
 
@@ -144,7 +144,7 @@ describeWith("etcd")("leases from etcd", () => {
 		expect((await next).signal.aborted).toBe(false);
 	});
 
-	it("fence off what a former holder writes late, which was not told yet that it is one", async () => {
+	it("refuse late writes of a former holder that has not noticed its loss", async () => {
 		const { join, backend } = cluster();
 		const way = await proxy();
 		const storage = await backend();

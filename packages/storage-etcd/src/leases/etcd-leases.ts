@@ -20,14 +20,14 @@ import { HeldLease } from "./held-lease.ts";
 /** Options of leases from etcd. */
 export interface EtcdLeasesOptions extends EtcdOptions {
 	/**
-	 * How long a lease outlives its holder, in seconds: 10 by default; at least 2, since etcd rounds
-	 * shorter ones up. A holder that can't renew it stops in 80 % of that time.
+	 * The time to live of a lease, in seconds: 10 by default; at least 2, since etcd rounds shorter ones
+	 * up. A holder that can't renew it stops after 80 % of that time.
 	 */
 	readonly ttlSeconds?: number;
-	/** What is stored with the lease, for people to see who holds it. */
+	/** The name of the holder, stored with the lease for people to read. */
 	readonly holder?: string;
 	/**
-	 * Ends all holds when it aborts, and grants no more: `lost` of the storage whose commits the fences are for.
+	 * When it aborts, all holds end and no lease is granted: pass `lost` of the storage that checks the fences.
 	 */
 	readonly until?: AbortSignal;
 }
@@ -40,12 +40,11 @@ const retryAfterMs = 500;
 /**
  * Leases that servers of one cluster share, held by one of them at a time.
  *
- * A lease is a key, `<prefix>/elections/<name>`, that is attached to a lease of etcd. Whoever creates
- * the key holds it, until the key goes: with its etcd lease, which ends when it is revoked or has not
- * been renewed for its time to live. Others watch the key, and try to create it when it is gone. The
- * revision that created the key tells holds apart, and is the token of the fence: a commit with a
- * fence compares it in its own transaction. So a fence ends with its hold, and does not wait for the
- * next holder.
+ * A lease is a key, `<prefix>/elections/<name>`, attached to an etcd lease. The server that creates the key
+ * holds the lease until the key is deleted with its etcd lease, which ends when it is revoked or not renewed
+ * for its time to live. Other servers watch the key and try to create it when it is deleted. The revision that
+ * created the key identifies the hold and is the token of the fence: a commit with a fence compares it in its
+ * own transaction. So a fence is invalid as soon as its hold ends, even before the next holder.
  */
 export class EtcdLeases implements LeaseManager {
 	readonly #client: EtcdClient;
@@ -66,7 +65,7 @@ export class EtcdLeases implements LeaseManager {
 				`the time of a lease must be whole seconds, ${leastTtlSeconds} or more: got ${ttlSeconds}`,
 			);
 		}
-		// A renewal that takes longer is attempted again in time, at another member.
+		// A renewal that takes longer is retried in time, at another member.
 		const requestTimeoutMs = (ttlSeconds * 1000) / 4;
 		this.#client = new EtcdClient({ ...options, requestTimeoutMs });
 		this.#keys = new Keys(options.prefix ?? defaultPrefix);
@@ -79,14 +78,14 @@ export class EtcdLeases implements LeaseManager {
 		this.#until.addEventListener("abort", () => void this.#releaseAll(), { once: true });
 	}
 
-	/** Waits for as long as it takes, while etcd can't be reached too. */
+	/** Waits without a limit, even while etcd is unreachable. */
 	async acquire(name: string, signal: AbortSignal): Promise<LeaseHold> {
 		const closed = AbortSignal.any([signal, this.#closing.signal]);
 		try {
 			return await this.#acquire(name, AbortSignal.any([closed, this.#until]));
 		} catch (error) {
 			if (this.#until.aborted) {
-				// There is nothing more to be had here, which is no failure of who waits.
+				// No lease is granted any more, which is not an error of the caller.
 				await aborted(closed);
 			}
 			closed.throwIfAborted();
@@ -109,13 +108,13 @@ export class EtcdLeases implements LeaseManager {
 			} catch (error) {
 				either.throwIfAborted();
 				const why = error instanceof Error ? error.message : String(error);
-				this.#log.warn({ lease: name, why }, "could not ask etcd for a lease");
+				this.#log.warn({ lease: name, why }, "could not request a lease from etcd");
 				await sleep(this.#clock, retryAfterMs * (0.5 + this.#random.next()), either);
 			}
 		}
 	}
 
-	/** Releases everything that is held, and releases the connection. */
+	/** Releases all leases, and closes the connection. */
 	async close(): Promise<void> {
 		this.#closing.abort(new Error("the leases were closed"));
 		await this.#releaseAll();
@@ -126,7 +125,7 @@ export class EtcdLeases implements LeaseManager {
 		await Promise.all([...this.#holds].map((hold) => hold.release()));
 	}
 
-	/** Waits until nobody holds it, and tries to be the one who does; answers `undefined` to the others. */
+	/** Waits until the lease is free, and tries to acquire it; returns `undefined` if another server was first. */
 	async #attempt(name: string, signal: AbortSignal): Promise<LeaseHold | undefined> {
 		const key = this.#keys.lease(name);
 		const { kvs, header } = await this.#client.range({ key }, signal);
@@ -134,7 +133,7 @@ export class EtcdLeases implements LeaseManager {
 		if (holder !== undefined) {
 			await this.#gone(key, holder, header?.revision ?? 0n, signal);
 		}
-		// Counted from before the request, since etcd's own time starts when that arrives.
+		// Measured before the request, since the time to live starts when etcd receives it.
 		const grantedMs = this.#clock.monotonic();
 		const lease = await this.#client.grantLease(this.#ttlSeconds, signal);
 		try {
@@ -143,7 +142,7 @@ export class EtcdLeases implements LeaseManager {
 				return this.#held(name, key, lease, revision, grantedMs);
 			}
 		} catch (error) {
-			// The key may still come to be there. It can't once the lease is gone.
+			// The key may still be created, but not once the etcd lease has ended.
 			await this.#abandon(lease);
 			throw error;
 		}
@@ -151,7 +150,7 @@ export class EtcdLeases implements LeaseManager {
 		return undefined;
 	}
 
-	/** Creates the key where it is missing, and returns the revision that did. */
+	/** Creates the key if it is missing, and returns its revision. */
 	async #create(key: Uint8Array, lease: bigint, signal: AbortSignal): Promise<bigint | undefined> {
 		const value = { key, value: Buffer.from(this.#holder), lease };
 		const { succeeded, header } = await this.#client.transaction(
@@ -190,11 +189,11 @@ export class EtcdLeases implements LeaseManager {
 		try {
 			await this.#client.revokeLease(lease);
 		} catch {
-			// It ends by itself.
+			// It expires.
 		}
 	}
 
-	/** Resolves when the key that was created at that revision is there no longer. */
+	/** Resolves when the key created at that revision no longer exists. */
 	async #gone(
 		key: Uint8Array,
 		{ createRevision }: Pick<KeyValue, "createRevision">,

@@ -4,12 +4,12 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { HeldLease } from "./held-lease.ts";
 
-/** How etcd answers one renewal. */
-interface Answer {
-	/** From request to arrival, and from there to the answer, in milliseconds. */
+/** How etcd responds to one renewal. */
+interface RenewalResponse {
+	/** The delays of the request and of the response, in milliseconds. */
 	readonly thereMs: number;
 	readonly backMs: number;
-	/** Whether it arrives, and whether its answer does. */
+	/** Whether the request arrives, and whether the response does. */
 	readonly arrives: boolean;
 	readonly returns: boolean;
 }
@@ -18,18 +18,18 @@ interface Answer {
 class ModelLease {
 	readonly #clock: FakeClock;
 	readonly #ttlMs: number;
-	readonly #answers: Answer[];
+	readonly #responses: RenewalResponse[];
 	expiresMs: number;
 
-	constructor(clock: FakeClock, ttlMs: number, answers: readonly Answer[]) {
+	constructor(clock: FakeClock, ttlMs: number, responses: readonly RenewalResponse[]) {
 		this.#clock = clock;
 		this.#ttlMs = ttlMs;
-		this.#answers = [...answers];
+		this.#responses = [...responses];
 		this.expiresMs = clock.monotonic() + ttlMs;
 	}
 
 	renew(signal: AbortSignal): Promise<boolean> {
-		const { thereMs, backMs, arrives, returns } = this.#answers.shift() ?? lost;
+		const { thereMs, backMs, arrives, returns } = this.#responses.shift() ?? lost;
 		return new Promise((resolve, reject) => {
 			signal.addEventListener("abort", () => reject(signal.reason));
 			this.#clock.setTimer(thereMs, () => {
@@ -44,12 +44,12 @@ class ModelLease {
 					this.#clock.setTimer(backMs, () => resolve(alive));
 				}
 			});
-			this.#clock.setTimer(2500, () => reject(new Error("no answer")));
+			this.#clock.setTimer(2500, () => reject(new Error("no response")));
 		});
 	}
 }
 
-const lost: Answer = { thereMs: 0, backMs: 0, arrives: false, returns: false };
+const lost: RenewalResponse = { thereMs: 0, backMs: 0, arrives: false, returns: false };
 
 function hold(clock: FakeClock, lease: ModelLease, ttlMs: number) {
 	const revoked: number[] = [];
@@ -75,16 +75,16 @@ function hold(clock: FakeClock, lease: ModelLease, ttlMs: number) {
 
 describe("a held lease", () => {
 	it("lives as long as it is renewed, and no longer than etcd keeps it", async () => {
-		const answer = fc.record({
+		const response = fc.record({
 			thereMs: fc.integer({ min: 0, max: 3000 }),
 			backMs: fc.integer({ min: 0, max: 3000 }),
 			arrives: fc.boolean(),
 			returns: fc.boolean(),
 		});
 		await fc.assert(
-			fc.asyncProperty(fc.array(answer, { maxLength: 12 }), async (answers) => {
+			fc.asyncProperty(fc.array(response, { maxLength: 12 }), async (responses) => {
 				const clock = new FakeClock();
-				const lease = new ModelLease(clock, 10_000, answers);
+				const lease = new ModelLease(clock, 10_000, responses);
 				const { held } = hold(clock, lease, 10_000);
 				for (let step = 0; !held.signal.aborted; step++) {
 					expect(clock.monotonic()).toBeLessThan(lease.expiresMs);
@@ -96,7 +96,7 @@ describe("a held lease", () => {
 		);
 	});
 
-	it("is kept by prompt answers for as long as they come", async () => {
+	it("is kept by prompt responses", async () => {
 		const clock = new FakeClock();
 		const prompt = { thereMs: 5, backMs: 5, arrives: true, returns: true };
 		const lease = new ModelLease(clock, 10_000, new Array(100).fill(prompt));
@@ -106,7 +106,7 @@ describe("a held lease", () => {
 		await held.release();
 	});
 
-	it("ends at once where etcd says that it is gone", async () => {
+	it("ends at once if etcd reports that it has expired", async () => {
 		const clock = new FakeClock();
 		const { held, gone } = hold(clock, new ModelLease(clock, 10_000, []), 10_000);
 		gone.resolve();

@@ -1,41 +1,40 @@
 import { type Clock, type Fence, type LeaseHold, type Logger, sleep } from "@plinth/runtime";
 
-/** What a hold is made of. */
+/** The dependencies of a held lease. */
 export interface HeldLeaseContext {
 	readonly fence: Fence;
 	/** How long etcd keeps the lease after it was granted or renewed, in milliseconds. */
 	readonly ttlMs: number;
-	/** When it was asked for, on the monotonic clock. */
+	/** When it was requested, on the monotonic clock. */
 	readonly grantedMs: number;
 	readonly clock: Clock;
 	readonly log: Logger;
-	/** Starts its time again; answers whether there was any left. */
+	/** Renews the etcd lease; returns whether it still existed. */
 	renew(signal: AbortSignal): Promise<boolean>;
-	/** Resolves when etcd has it no longer. */
+	/** Resolves when etcd no longer has the lease. */
 	gone(signal: AbortSignal): Promise<void>;
 	revoke(): Promise<void>;
-	/** Called when nothing is left to be done: it was released, or it has ended otherwise. */
+	/** Called when the hold was released or has ended, and nothing is left to do. */
 	settled(): void;
 }
 
-/** A hold ends when this share of its time is over: before etcd's own clock can say so. */
+/** The share of the time to live after which a hold ends: before the lease can expire by the clock of etcd. */
 const safeShare = 0.8;
-/** Renewals in the time of a lease, and attempts where one has failed. */
+/** Renewals per time to live, and attempts after a failed one. */
 const renewals = 5;
 const attempts = 20;
 
 /**
- * A hold on a lease, which it renews until it ends: by its release, by its time, or because etcd has
- * it no longer.
+ * A hold on a lease, renewed until it is released, expires, or is lost at etcd.
  *
  * ```
- *   renewal sent        answer                 aborts here          etcd may end it from here
+ *   renewal sent        response               aborts here          etcd may expire it from here
  *   ├───────────────────┼──────────────────────┼────────────────────┤
  *   0                                          80 %                 100 % of the time to live
  * ```
  *
- * Its time counts from before the last renewal that was answered was sent, so that it is over here
- * before it is over at etcd, whatever the way between them takes.
+ * The time is measured from when the last successful renewal was sent, so that the hold ends here before it
+ * expires at etcd, whatever the network delay.
  */
 export class HeldLease implements LeaseHold {
 	readonly fence: Fence;
@@ -73,13 +72,13 @@ export class HeldLease implements LeaseHold {
 		this.#end(`lease ${this.fence.lease} was released`);
 		await this.#work;
 		try {
-			// Also after its time: etcd's own may not be over yet.
+			// Even after it has ended here, because it may not have expired at etcd.
 			await this.#context.revoke();
 		} catch (error) {
 			const why = error instanceof Error ? error.message : String(error);
 			this.#context.log.warn(
 				{ lease: this.fence.lease, why },
-				"could not give back a lease: it ends with its time",
+				"could not revoke a lease: it will expire",
 			);
 		} finally {
 			this.#context.settled();
@@ -114,7 +113,7 @@ export class HeldLease implements LeaseHold {
 		this.#end(`lease ${this.fence.lease} was taken away at etcd`);
 	}
 
-	/** The hold was good when a request was sent that etcd has answered. */
+	/** The hold was valid when a successful request was sent. */
 	#liveUntil(sentMs: number): void {
 		const { clock, ttlMs } = this.#context;
 		this.#timer?.cancel();

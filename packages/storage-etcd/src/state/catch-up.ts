@@ -5,7 +5,7 @@ import type { HeadRead, StoreHistory } from "../history/store-history.ts";
 import type { FollowedState } from "./followed-state.ts";
 import type { VersionOffset } from "./version-offset.ts";
 
-/** What catching up needs. */
+/** The dependencies of catching up. */
 export interface CatchUpContext {
 	readonly history: StoreHistory;
 	readonly offset: VersionOffset;
@@ -16,11 +16,10 @@ export interface CatchUpContext {
 }
 
 /**
- * Brings the state to where etcd was when it was asked, or later: a linearizable read of the head
- * key, which proves that etcd has lost nothing, and then a wait for the watch to have delivered that
- * revision.
+ * Waits until the state is at least as new as etcd was at the call: it reads the head key linearizably, which
+ * also proves that etcd has lost nothing, and then waits until the watch has delivered that revision.
  *
- * Calls that come while a read is under way share the next one: theirs must not begin before them.
+ * Calls made during a read share the next one, because their read must not begin before them.
  */
 export class CatchUp {
 	readonly #context: CatchUpContext;
@@ -41,7 +40,7 @@ export class CatchUp {
 	}
 
 	/**
-	 * The same, where the fence is that of the lease's holder.
+	 * Like `newest`, if the fence belongs to the holder of its lease.
 	 *
 	 * @throws Fenced; Inconsistent.
 	 */
@@ -57,11 +56,11 @@ export class CatchUp {
 		using within = deadline(clock, timeoutMs, signal);
 		try {
 			for (let isProven = false; !isProven; ) {
-				const told = await unlessAborted(read(within.signal), within.signal);
-				const reached = state.gate.reached(offset.versionOf(told.head), within.signal);
+				const latest = await unlessAborted(read(within.signal), within.signal);
+				const reached = state.gate.reached(offset.versionOf(latest.head), within.signal);
 				await unlessAborted(reached, history.lost);
-				// What could not be proven of what the state had then, can be of what it has now.
-				isProven = told.isProven;
+				// If the proof was impossible for the state of then, it may be possible for the state of now.
+				isProven = latest.isProven;
 			}
 		} catch (error) {
 			signal?.throwIfAborted();

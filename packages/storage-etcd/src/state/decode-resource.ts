@@ -5,11 +5,11 @@ import type { KeyValue } from "../gen/mvccpb/kv_pb.ts";
 import { type Keys, keyText } from "../keys.ts";
 import type { VersionOffset } from "./version-offset.ts";
 
-/** What is stored under the prefix is not what a server puts there. */
+/** A key under the prefix has a value that no server has written. */
 export class ForeignData extends Error {
 	constructor(key: string, why: string, options?: ErrorOptions) {
 		super(
-			`etcd key ${JSON.stringify(key)} holds no resource: ${why}. Delete it, or use another prefix`,
+			`etcd key ${JSON.stringify(key)} is not a resource: ${why}. Delete it, or use another prefix`,
 			options,
 		);
 		this.name = "ForeignData";
@@ -17,8 +17,8 @@ export class ForeignData extends Error {
 }
 
 /**
- * Makes resources of what etcd stores. Resources of one type or tenancy share these parts, and none
- * keeps the message alive that it came with.
+ * Decodes the resources stored in etcd. Resources of one type or tenancy share these objects, and no resource
+ * keeps its response message alive.
  */
 export class ResourceDecoder {
 	readonly #keys: Keys;
@@ -69,7 +69,7 @@ export class ResourceDecoder {
 	}
 }
 
-/** Parts kept for sharing; what comes beyond is not shared. */
+/** The maximum of shared parts; further ones are not shared. */
 const sharedParts = 100_000;
 
 function shared<T>(known: Map<string, T>, key: string, part: T): T {

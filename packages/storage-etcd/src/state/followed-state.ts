@@ -9,36 +9,35 @@ import { keyText } from "../keys.ts";
 import { type LoadContext, type Loaded, load } from "./load.ts";
 import { RevisionGate } from "./revision-gate.ts";
 
-/** What following needs. */
+/** The dependencies of a followed state. */
 export interface FollowContext extends LoadContext {
 	readonly runtime: Runtime;
 	readonly history: StoreHistory;
-	/** The transaction of this server that has put this value under the head key, while it is under way. */
+	/** The pending transaction of this server that has put this value under the head key, if any. */
 	ownTransaction(head: Uint8Array): Transaction | undefined;
 }
 
-/** The delays before a watch is tried again. */
+/** The delays before a watch is restarted. */
 const restart = { baseMs: 50, maxMs: 1000 };
 
 /**
- * The state as etcd has it, some milliseconds later: loaded once, then kept up by a watch.
+ * The state of etcd with a delay of some milliseconds: loaded once, then updated by a watch.
  *
  * ```
  *   load at revision r ──▶ watch from r + 1 ──▶ apply revision by revision ──▶ gate, own commits
- *        ▲                       │ broken: again, from where the state is
+ *        ▲                       │ broken: resumed at the revision of the state
  *        └── a new state ◀───────┘ compacted
  * ```
  *
- * A watch that breaks goes on from the next revision, and nobody notices. Where etcd has forgotten
- * that revision, a new state is loaded, watches of the old one end as WatchClosed, and everybody
- * reads from the new one; unless the head key says that nothing has happened meanwhile. The new
- * state is not compared with the old one to make events of the difference: what happened in between
- * is gone, and watches are told everything or that they were not.
+ * A broken watch resumes at the next revision, and readers do not notice. If etcd has compacted that
+ * revision, a new state is loaded, watches of the old one end as WatchClosed, and reads use the new one;
+ * unless the head key proves that nothing has changed meanwhile. No events are derived from the difference
+ * of the two states: the changes in between are lost, and a watch either receives all events or ends.
  *
- * Each watch begins at the newest transaction that the state has, and nothing is applied unless it delivers that
- * very transaction first: a restored etcd has another one there, or nothing until it gets that far, which would look
- * like a quiet etcd (see store-history.ts). Where that transaction was compacted, no watch can begin at it: the
- * history is proven by a read before each watch instead.
+ * Each watch begins at the newest transaction in the state, and nothing is applied unless it delivers exactly
+ * that transaction first: a restored etcd has another one there, or none until it gets that far, which would
+ * look like an idle etcd (see store-history.ts). If that transaction was compacted, no watch can begin at it:
+ * then the history is proven by a read before each watch instead.
  */
 export class FollowedState {
 	readonly gate = new RevisionGate();
@@ -46,9 +45,9 @@ export class FollowedState {
 	#store: StateStore;
 	/** The first revision that the state may lack. */
 	#next: bigint;
-	/** What the watch that runs has to deliver first. */
+	/** The mark that the current watch must deliver first. */
 	#expected: SeenMark | undefined;
-	/** The revision of a mark that no watch can begin at any more. */
+	/** The revision of a compacted mark, at which no watch can begin. */
 	#compactedMark: bigint | undefined;
 
 	constructor(context: FollowContext, { store, revision, head }: Loaded) {
@@ -61,7 +60,7 @@ export class FollowedState {
 		this.gate.advance(store.revision);
 	}
 
-	/** What reads are answered from. Another one after a gap. */
+	/** The state that reads are served from; replaced after a gap. */
 	get store(): StateStore {
 		return this.#store;
 	}
@@ -97,7 +96,7 @@ export class FollowedState {
 		this.#store.close(new WatchClosed("the storage was closed"));
 	}
 
-	async #watch(signal: AbortSignal, wentWell: () => void): Promise<void> {
+	async #watch(signal: AbortSignal, succeeded: () => void): Promise<void> {
 		const { client, keys, history } = this.#context;
 		const { mark } = history;
 		const isCompacted = mark !== undefined && mark.revision === this.#compactedMark;
@@ -107,12 +106,12 @@ export class FollowedState {
 			return;
 		}
 		try {
-			// From a revision that the state has, which is skipped: older etcds do not tell the deletions
-			// of the very revision that they were compacted at (etcd's issue 19179).
+			// From a revision that the state already has, which is skipped: older etcds do not send the deletions
+			// of the revision at which they were compacted (etcd issue 19179).
 			const startRevision = this.#expected?.revision ?? this.#next - 1n;
 			const request = { ...keys.watched, startRevision };
 			for await (const response of client.watch(request, signal)) {
-				wentWell();
+				succeeded();
 				this.#apply(response);
 			}
 		} catch (error) {
@@ -120,7 +119,7 @@ export class FollowedState {
 				throw error;
 			}
 			await this.#reload(signal);
-			wentWell();
+			succeeded();
 		}
 	}
 
@@ -135,7 +134,7 @@ export class FollowedState {
 			return;
 		}
 		const old = this.#store;
-		// Where nothing is proven, what has the same revision as before may have another content.
+		// If nothing is proven, the same revision may have another content than before.
 		const loaded = await load(this.#context, signal, isProven ? { known: old } : {});
 		this.#store = loaded.store;
 		this.#next = loaded.revision + 1n;
@@ -144,13 +143,13 @@ export class FollowedState {
 		}
 		log.warn(
 			{ from: old.revision, to: loaded.store.revision },
-			"etcd was compacted beyond what was followed: loaded anew, and closed all watches",
+			"etcd was compacted beyond what was followed: loaded the state again, and closed all watches",
 		);
-		old.close(new WatchClosed("the storage has lost its place in etcd's history; watch again"));
+		old.close(new WatchClosed("the storage has lost its position in etcd's history; watch again"));
 		this.gate.advance(loaded.store.revision);
 	}
 
-	/** Applies the revisions of a response, each whole. */
+	/** Applies the revisions of a response, each completely. */
 	#apply({ events }: WatchResponse): void {
 		for (let begin = 0; begin < events.length; ) {
 			const revision = events[begin]?.kv?.modRevision ?? 0n;
@@ -158,14 +157,14 @@ export class FollowedState {
 			while (end < events.length && events[end]?.kv?.modRevision === revision) {
 				end += 1;
 			}
-			const changed = events.slice(begin, end);
-			const head = this.#head(changed);
+			const revisionEvents = events.slice(begin, end);
+			const head = this.#head(revisionEvents);
 			if (this.#expected !== undefined) {
 				this.#context.history.checkBegin(this.#expected, revision, head);
 				this.#expected = undefined;
 			}
 			if (revision >= this.#next) {
-				this.#applyRevision(revision, changed, head);
+				this.#applyRevision(revision, revisionEvents, head);
 				this.#next = revision + 1n;
 			}
 			begin = end;
@@ -177,7 +176,7 @@ export class FollowedState {
 		const own = head && ownTransaction(head);
 		const version = offset.versionOf(revision);
 		const changes: Change[] = [];
-		const landed = new Map<string, Change>();
+		const changed = new Map<string, Change>();
 		for (const event of events) {
 			if (event.kv !== undefined && isKey(event.kv.key, keys.identity)) {
 				history.checkIdentity(event.type === Event_EventType.PUT ? event.kv.value : undefined);
@@ -187,18 +186,18 @@ export class FollowedState {
 			const change = this.#change(event, key, version, own);
 			if (change !== undefined) {
 				changes.push(change);
-				landed.set(key, change);
+				changed.set(key, change);
 			}
 		}
 		this.#store.apply(version, changes);
 		if (head !== undefined) {
 			history.seen(revision, head);
 		}
-		own?.landed(version, landed);
+		own?.delivered(version, changed);
 		this.gate.advance(version);
 	}
 
-	/** What the events of a revision say that was put under the head key. */
+	/** The value that a revision has put under the head key. */
 	#head(events: readonly Event[]): Uint8Array | undefined {
 		const { keys } = this.#context;
 		return events.find(({ kv }) => kv !== undefined && isKey(kv.key, keys.head))?.kv?.value;
@@ -225,7 +224,7 @@ export class FollowedState {
 		try {
 			return { op: "put", resource: this.#context.decoder.decode(kv) };
 		} catch (error) {
-			// The key keeps the content that it had here, and commits to it fail by their guards.
+			// The state keeps the former value of the key, and commits to the key fail by their conditions.
 			this.#context.log.error({ err: error, revision }, "skipped a foreign change in etcd");
 			return undefined;
 		}

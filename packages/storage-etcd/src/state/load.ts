@@ -8,7 +8,7 @@ import { type Keys, keyText } from "../keys.ts";
 import type { ResourceDecoder } from "./decode-resource.ts";
 import type { VersionOffset } from "./version-offset.ts";
 
-/** What loading needs. */
+/** The dependencies of loading. */
 export interface LoadContext {
 	readonly client: EtcdClient;
 	readonly keys: Keys;
@@ -16,33 +16,33 @@ export interface LoadContext {
 	readonly offset: VersionOffset;
 	readonly clock: Clock;
 	readonly log: Logger;
-	/** Makes an empty state. */
+	/** Creates an empty state. */
 	makeStore(): StateStore;
 }
 
-/** A state, and the revision of etcd that it is of. */
+/** A loaded state, and its revision in etcd. */
 export interface Loaded {
 	readonly store: StateStore;
-	/** Not older than the state's own revision, which is that of the newest transaction of servers. */
+	/** At least the revision of the state, which is that of the newest transaction of a server. */
 	readonly revision: bigint;
-	/** What the newest transaction of servers has put under the head key. Absent: there was none. */
+	/** The head key as written by the newest transaction of a server; absent if there was none. */
 	readonly head: KeyValue | undefined;
 }
 
-/** What loading starts from. */
+/** The input of loading. */
 export interface LoadFrom {
-	/** A state of the same history: resources that have not changed are taken over from it. */
+	/** A state of the same history, whose unchanged resources are reused. */
 	readonly known?: StateStore;
-	/** On the first load, the check that what is loaded fits; a server that runs does not stop for it. */
+	/** Checks that the state fits into memory; only on the first load, since a running server should not stop for it. */
 	readonly capacity?: LoadCapacity;
 }
 
-/** About how many bytes a page holds; of how many keys, the one before it says. */
+/** The approximate size of a page; the number of keys is derived from the previous page. */
 const pageBytes = 2 * 1024 * 1024;
 const pageKeys = { first: 2, least: 2, most: 5000 };
 /** How often progress is logged, in milliseconds. */
 const progressEveryMs = 1000;
-/** How often loading starts over because etcd was compacted meanwhile. */
+/** How often loading starts again because etcd was compacted meanwhile. */
 const attempts = 5;
 
 /**

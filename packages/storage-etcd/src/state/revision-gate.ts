@@ -3,7 +3,7 @@ export class RevisionGate {
 	#revision = 0;
 	readonly #waiting = new Set<{ readonly revision: number; readonly pass: () => void }>();
 
-	/** The state has reached it. */
+	/** The state has reached the revision. */
 	advance(revision: number): void {
 		this.#revision = revision;
 		for (const waiter of this.#waiting) {
@@ -14,7 +14,7 @@ export class RevisionGate {
 		}
 	}
 
-	/** Resolves when the state has reached it; where the signal aborts first, rejects with its reason. */
+	/** Resolves when the state has reached the revision; rejects with the signal's reason if it aborts first. */
 	reached(revision: number, signal: AbortSignal): Promise<void> {
 		if (revision <= this.#revision) {
 			return Promise.resolve();

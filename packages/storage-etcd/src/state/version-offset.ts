@@ -1,8 +1,8 @@
 /**
- * How versions come from etcd's revisions: `version = revision + offset`.
+ * Converts revisions of etcd to versions: `version = revision + offset`.
  *
- * The offset is 0 until etcd loses history. Then revisions are given out again, and versions must not be:
- * the new incarnation of the store has an offset that is above all versions before (see store-identity.ts).
+ * If etcd loses history, it issues revisions again, but versions must not be issued again: the new incarnation of
+ * the store has an offset above all earlier versions (see store-identity.ts).
  */
 export class VersionOffset {
 	readonly #offset: number;
@@ -11,12 +11,12 @@ export class VersionOffset {
 		this.#offset = offset;
 	}
 
-	/** The version, as a number, of what etcd has at a revision. */
+	/** The version of a revision, as a number. */
 	versionOf(revision: bigint): number {
 		return Number(revision) + this.#offset;
 	}
 
-	/** The revision of a version; 0 where it is empty, for what does not exist. */
+	/** The revision of a version; 0 for an empty version, of a missing resource. */
 	revisionOf(version: string): bigint {
 		return version === "" ? 0n : BigInt(Number(version) - this.#offset);
 	}

@@ -6,50 +6,50 @@ import { realPathOf } from "../file-access/file-system.ts";
 import type { FileJobResult } from "./file-jobs.ts";
 import { type CopyOptions, inFileThread } from "./file-thread.ts";
 
-/** What a backup needs to know. */
+/** Options of a backup. */
 export interface BackupOptions extends CopyOptions {
 	/**
-	 * The file that it becomes. There must be none yet, and there is none before it is whole and on
-	 * disk. While it is made it is called `<to>.partial-…`, which only a killed process leaves behind.
+	 * The path of the backup. The file must not exist, and appears only when it is complete and on disk.
+	 * Until then it is called `<to>.partial-…`, which only a killed process leaves behind.
 	 */
 	readonly to: string;
 }
 
-/** What a restore needs to know. */
+/** Options of a restore. */
 export interface RestoreOptions extends CopyOptions {
-	/** A backup; or the file of a storage that nobody has open. */
+	/** A backup, or the file of a closed storage. */
 	readonly from: string;
 	/**
-	 * The newest version that the storage is known to have given out. For the case that its file is lost
-	 * and the clock of this machine can't be trusted: see `StorageFileProblem` `clock`.
+	 * The newest version that the storage is known to have issued, in case its file is lost and the clock of
+	 * this machine can't be trusted; see `StorageFileProblem` `clock`.
 	 */
 	readonly newestVersion?: string;
 }
 
-/** What a backup holds. */
+/** The result of a backup. */
 export interface BackupReport {
 	readonly path: string;
-	/** The newest version that it holds. */
+	/** The newest version in the backup. */
 	readonly version: string;
-	/** How many resources. */
+	/** The number of resources. */
 	readonly resources: number;
-	/** Of what storage. */
+	/** The identity of the storage. */
 	readonly identity: StorageIdentity;
 }
 
-/** What a restore has done. */
+/** The result of a restore. */
 export interface RestoreReport {
-	/** The version that all resources have now: later than any that was given out before. */
+	/** The new version of all resources: later than any issued before. */
 	readonly version: string;
-	/** How many resources there are. */
+	/** The number of resources. */
 	readonly resources: number;
-	/** What the storage is from now on. */
+	/** The new identity of the storage. */
 	readonly identity: StorageIdentity;
-	/** Where what was replaced is kept, for whoever wants it back; absent if there was nothing. */
+	/** The path of the replaced storage, which is kept; absent if there was none. */
 	readonly replaced?: string;
 }
 
-/** The storage, which nobody has open. */
+/** A closed storage. */
 export interface ClosedStorage {
 	readonly path: string;
 	/** `systemRuntime` if absent. */
@@ -57,23 +57,23 @@ export interface ClosedStorage {
 }
 
 /**
- * Backs up a storage that nobody has open; one that is open does it itself (`SqliteBackend.backup`).
+ * Backs up a closed storage. For an open one, see `SqliteBackend.backup`.
  *
  * @throws StorageFileError
  */
 export async function backupFile(options: ClosedStorage & BackupOptions): Promise<BackupReport> {
 	const { path, to, runtime = systemRuntime } = options;
-	const order = { path: realPathOf(path), to: realPathOf(to), ...drawn(runtime) };
+	const order = { path: realPathOf(path), to: realPathOf(to), ...timeAndIds(runtime) };
 	return backupReport(order.to, await inFileThread({ kind: "backup", ...order }, options));
 }
 
 /**
- * Puts a backup in the place of a storage that nobody has open, or that is lost. All of the backup is
- * checked before anything is replaced. Killed at any instant, it leaves the old storage or the new one;
- * what was replaced is kept under another name.
+ * Replaces a closed or lost storage by a backup. The whole backup is checked before anything is replaced.
+ * Killed at any instant, it leaves the old storage or the new one; the replaced storage is kept under
+ * another name.
  *
- * All resources get a new version, later than any that the storage, or what the backup was taken of,
- * has given out; see `raisedRevision`.
+ * All resources get a new version, later than any that the storage, or the storage of the backup, has
+ * issued; see `raisedRevision`.
  *
  * @throws StorageFileError
  */
@@ -83,7 +83,7 @@ export async function restoreFile(options: ClosedStorage & RestoreOptions): Prom
 		path: realPathOf(path),
 		from: realPathOf(options.from),
 		newestRevision: revisionOf(options.newestVersion),
-		...drawn(runtime),
+		...timeAndIds(runtime),
 	};
 	return restoreReport(await inFileThread({ kind: "restore", ...order }, options));
 }
@@ -93,24 +93,24 @@ export function freshIds(runtime: Runtime): FreshIds {
 	return { uid: newUlid(runtime), incarnation: newUlid(runtime) };
 }
 
-/** What a job needs of the world: the time, and ids that nobody else has. */
-export function drawn(runtime: Runtime): { readonly nowMs: number; readonly fresh: FreshIds } {
+/** The current time and new ids, for a backup or a restore. */
+export function timeAndIds(runtime: Runtime): { readonly nowMs: number; readonly fresh: FreshIds } {
 	return { nowMs: Math.floor(runtime.clock.now()), fresh: freshIds(runtime) };
 }
 
-/** The revision that a version is; `undefined` for none. */
+/** The revision of a version; `undefined` for no version. */
 export function revisionOf(version: string | undefined): number | undefined {
 	if (version === undefined) {
 		return undefined;
 	}
 	const revision = /^\d+$/.test(version) ? Number(version) : Number.NaN;
 	if (!Number.isSafeInteger(revision)) {
-		throw new RangeError(`${JSON.stringify(version)} is no version of a SQLite storage`);
+		throw new RangeError(`${JSON.stringify(version)} is not a version of a SQLite storage`);
 	}
 	return revision;
 }
 
-/** What a backup has become. */
+/** The report of a finished backup. */
 export function backupReport(path: string, { head, identity }: FileJobResult): BackupReport {
 	return {
 		path,
@@ -120,7 +120,7 @@ export function backupReport(path: string, { head, identity }: FileJobResult): B
 	};
 }
 
-/** What a restore has become. */
+/** The report of a finished restore. */
 export function restoreReport({ head, identity, replaced }: FileJobResult): RestoreReport {
 	return {
 		version: String(head.revision),
@@ -130,7 +130,7 @@ export function restoreReport({ head, identity, replaced }: FileJobResult): Rest
 	};
 }
 
-/** The identity, without what only files know. */
+/** The identity without the properties that only files have. */
 export function identityOf({
 	uid,
 	incarnation,

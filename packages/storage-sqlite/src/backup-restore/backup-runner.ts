@@ -8,38 +8,38 @@ import { backupIdentity, partialPath } from "./file-jobs.ts";
 import { LiveBackup } from "./live-backup.ts";
 import { publish, refuseExisting } from "./new-storage-file.ts";
 
-/** Takes backups on the thread that writes, a slice between any two commits. One at a time. */
+/** Runs backups on the writing thread, one at a time, a slice between commits. */
 export class BackupRunner {
 	readonly #path: string;
 	readonly #send: (reply: BackupReply) => void;
-	/** The one that is under way and still follows commits. */
+	/** The current backup, while it follows commits. */
 	#following: LiveBackup | undefined;
 	#aborted = false;
 	#running: Promise<void> = Promise.resolve();
 
-	/** @param path The storage. */
+	/** @param path The path of the storage. */
 	constructor(path: string, send: (reply: BackupReply) => void) {
 		this.#path = path;
 		this.#send = send;
 	}
 
-	/** Takes a backup and says how that goes, once one that was aborted has ended. */
+	/** Runs a backup and reports its progress, after an aborted one has ended. */
 	run(writer: () => StorageWriter | undefined, order: LiveBackupOrder): void {
 		this.#running = this.#running.then(() => this.#run(writer(), order));
 	}
 
-	/** Tells of rows that were committed. */
+	/** Passes committed rows to the current backup. */
 	follow(rows: readonly RowWrite[]): void {
 		this.#following?.follow(rows);
 	}
 
-	/** Ends the one that is under way, soon. */
+	/** Aborts the current backup, which ends soon after. */
 	abort(): void {
 		this.#aborted = true;
 		this.#following = undefined;
 	}
 
-	/** Ends the one that is under way, and waits for that: the storage is about to be closed. */
+	/** Aborts the current backup and waits for its end, before the storage is closed. */
 	async close(): Promise<void> {
 		this.abort();
 		await this.#running;

@@ -39,7 +39,7 @@ async function fill(backend: StorageBackend, count: number, text = ""): Promise<
 	);
 }
 
-/** The names and texts of a storage file, which is restored elsewhere to be read. */
+/** The names and texts in a backup, which is restored elsewhere to be read. */
 async function contentOf(from: string): Promise<Map<string, string>> {
 	const elsewhere = directory.file("elsewhere.db");
 	await restoreFile({ path: elsewhere, from });
@@ -54,14 +54,14 @@ async function files(): Promise<string[]> {
 }
 
 describe("a backup of an open storage", () => {
-	it("holds what is committed, whatever commits came meanwhile: puts, replacements, deletions", async () => {
+	it("has the committed state, whatever was committed meanwhile: puts, replacements, deletions", async () => {
 		await opened(async (backend) => {
 			await fill(backend, 3000);
 			let done = false;
 			const backup = backend.backup({ to }).finally(() => {
 				done = true;
 			});
-			// Both halves of the pair are written by one commit, far from each other by name.
+			// One commit writes both halves of the pair, whose names are far apart.
 			for (let step = 1; !done; step++) {
 				const [left, right] = ["a1", "z1"].map((name) => artist(name, String(step)));
 				expect(left?.id && right?.id).toBeDefined();
@@ -95,24 +95,24 @@ describe("a backup of an open storage", () => {
 		});
 	});
 
-	it("tells how far it has come, up to the end", async () => {
+	it("reports its progress up to the end", async () => {
 		await opened(async (backend) => {
 			await fill(backend, 1000);
-			const told: number[] = [];
+			const progress: number[] = [];
 			const report = await backend.backup({
 				to,
 				progress: ({ resources, of }) => {
 					expect(of).toBe(1000);
-					told.push(resources);
+					progress.push(resources);
 				},
 			});
-			expect(told.length).toBeGreaterThan(2);
-			expect(told.at(-1)).toBe(report.resources);
-			expect(told).toEqual([...told].sort((a, b) => a - b));
+			expect(progress.length).toBeGreaterThan(2);
+			expect(progress.at(-1)).toBe(report.resources);
+			expect(progress).toEqual([...progress].sort((a, b) => a - b));
 		});
 	});
 
-	it("leaves nothing when it is aborted, and can be taken again", async () => {
+	it("leaves nothing when it is aborted, and can be run again", async () => {
 		await opened(async (backend) => {
 			await fill(backend, 2000);
 			const aborting = new AbortController();
@@ -144,7 +144,7 @@ describe("a backup of an open storage", () => {
 		});
 	});
 
-	it("is refused where the name is taken, and leaves what is there", async () => {
+	it("is refused if the name exists, and leaves that file unchanged", async () => {
 		await opened(async (backend) => {
 			await writeFile(to, "mine");
 			expect(await fileFailure(backend.backup({ to }))).toMatchObject({ problem: "exists" });
@@ -152,7 +152,7 @@ describe("a backup of an open storage", () => {
 		});
 	});
 
-	it("is refused where its directory is missing", async () => {
+	it("is refused if its directory is missing", async () => {
 		await opened(async (backend) => {
 			const failure = await fileFailure(backend.backup({ to: directory.file("missing/b.db") }));
 			expect(failure.problem).toBe("unreachable");
@@ -174,7 +174,7 @@ describe("a backup of an open storage", () => {
 		expect(await files()).toEqual([]);
 	});
 
-	it("is one at a time", async () => {
+	it("is refused while another one runs", async () => {
 		await opened(async (backend) => {
 			const first = backend.backup({ to });
 			const second = backend.backup({ to: directory.file("second.db") });
@@ -183,9 +183,9 @@ describe("a backup of an open storage", () => {
 		});
 	});
 
-	it("is refused for a storage that is damaged under it, and the storage goes on", async () => {
+	it("is refused if the storage is damaged meanwhile, and the storage stays in use", async () => {
 		await opened((backend) => fill(backend, 1000, "x".repeat(500)));
-		// Damage that comes after the storage was opened: bytes of rows change in the file.
+		// Damage after the storage was opened: bytes of rows change in the file.
 		const backend = await createSqliteBackend({ path });
 		const content = await readFile(path);
 		const row = "x".repeat(500);
@@ -202,7 +202,7 @@ describe("a backup of an open storage", () => {
 });
 
 describe("a backup of a closed storage", () => {
-	it("holds what was committed", async () => {
+	it("has the committed state", async () => {
 		const { version } = await opened(async (backend) => {
 			await fill(backend, 1500, "text");
 			return backend.list(allArtists);
@@ -211,7 +211,7 @@ describe("a backup of a closed storage", () => {
 		expect((await contentOf(to)).get("a7")).toBe("text");
 	});
 
-	it("is refused while the storage is open, where the name is taken, and if there is no storage", async () => {
+	it("is refused while the storage is open, if the name exists, and if there is no storage", async () => {
 		await opened(async () => {
 			expect(await fileFailure(backupFile({ path, to }))).toMatchObject({ problem: "in-use" });
 		});
@@ -225,7 +225,7 @@ describe("a backup of a closed storage", () => {
 });
 
 describe("the file of a backup", () => {
-	it("is not opened as a storage: it would give out versions anew", async () => {
+	it("is not opened as a storage, which would issue old versions again", async () => {
 		await opened(async (backend) => {
 			await backend.backup({ to });
 		});
@@ -234,7 +234,7 @@ describe("the file of a backup", () => {
 		expect(failure.message).toContain("restore");
 	});
 
-	it("is no more readable than the storage", async () => {
+	it("has the permissions of the storage", async () => {
 		await opened(async (backend) => {
 			await chmod(path, 0o600);
 			await backend.backup({ to });

@@ -3,22 +3,22 @@ import type { RowWrite } from "../file/row-table.ts";
 import type { StorageReader } from "../file/storage-reader.ts";
 import type { NewStorageFile } from "./new-storage-file.ts";
 
-/** How a long job tells of itself, and is stopped. */
+/** Reports the progress of a long job, and stops it. */
 export interface Steps {
-	/** Checked between the steps. */
+	/** Checked between steps. */
 	readonly signal: AbortSignal;
-	/** Called after each step, with the resources that are done, and how many there are. */
+	/** Called after each step, with the copied resources and the total. */
 	progress(resources: number, of: number): void;
 }
 
-/** Rows of a step. */
+/** The number of rows per step. */
 const stepRows = 512;
 
 /**
- * Copies all rows of a file, which is checked whole on the way, and releases the thread between
+ * Copies all rows of a file, checks the whole file while doing so, and yields to the event loop between
  * steps.
  *
- * @param revision What the copies are said to be of; if absent, of what the originals are.
+ * @param revision The revision of the copies; if absent, they keep their own.
  * @throws StorageFileError; the signal's reason.
  */
 export async function copyRows(

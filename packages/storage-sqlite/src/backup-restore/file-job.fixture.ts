@@ -2,8 +2,8 @@ import { writeSync } from "node:fs";
 import { createSqliteBackend } from "../sqlite-backend.ts";
 import { backupFile, restoreFile } from "./backup-restore.ts";
 
-// A process to be killed: `node file-job.fixture.ts <job> <path> <other>`, where the job is `backup` or
-// `restore`, of the file or (`…-open`) of an open storage. Reports `begun` and `done`.
+// A process to be killed: `node file-job.fixture.ts <job> <path> <other>`. The job is `backup` or `restore`,
+// of the file or (`…-open`) of an open storage. Reports `begun` and `done`.
 
 const [job = "", path = "", other = ""] = process.argv.slice(2);
 

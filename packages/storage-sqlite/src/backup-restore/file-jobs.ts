@@ -10,38 +10,38 @@ import { NewStorageFile, publish, refuseExisting } from "./new-storage-file.ts";
 import { type Built, buildRestored, type RestoreOrder } from "./restore-build.ts";
 import {
 	completeRestore,
-	forgetDecided,
+	discardDecided,
 	removeLeftovers,
 	replaceStorage,
 	restoringPath,
 } from "./restore-swap.ts";
 
-/** What there is to do with a closed file. */
+/** A backup or restore of a closed file. */
 export type FileJob =
 	| ({ readonly kind: "backup" } & BackupOrder)
 	| ({ readonly kind: "restore" } & RestoreOrder)
-	/** The part of a restore that leaves the storage alone, which is open. */
+	/** The first part of a restore of an open storage, which does not change it. */
 	| ({ readonly kind: "build" } & RestoreOrder);
 
-/** What a backup is to do. */
+/** The parameters of a backup. */
 export interface BackupOrder {
 	/** The storage; see `realPathOf`. */
 	readonly path: string;
 	/** The name of the backup. */
 	readonly to: string;
-	/** The clock, in milliseconds since 1970. */
+	/** The current time, in milliseconds since 1970. */
 	readonly nowMs: number;
-	/** Nobody else uses this ULID: it is part of the backup's name while it is made. */
+	/** New ids; one is part of the temporary name of the backup. */
 	readonly fresh: FreshIds;
 }
 
-/** What has come of a job. */
+/** The result of a job. */
 export interface FileJobResult extends Built {
-	/** The name of what was replaced. */
+	/** The path of the replaced storage. */
 	readonly replaced?: string | undefined;
 }
 
-/** Does a job. @throws StorageFileError; the signal's reason. */
+/** Runs a job. @throws StorageFileError; the signal's reason. */
 export function runFileJob(job: FileJob, steps: Steps): Promise<FileJobResult> {
 	switch (job.kind) {
 		case "backup":
@@ -53,7 +53,7 @@ export function runFileJob(job: FileJob, steps: Steps): Promise<FileJobResult> {
 	}
 }
 
-/** The name of a backup while it is made. */
+/** The temporary name of a backup. */
 export function partialPath({ to, fresh }: Pick<BackupOrder, "to" | "fresh">): string {
 	return `${to}.partial-${fresh.incarnation}`;
 }
@@ -98,7 +98,7 @@ async function restore(order: RestoreOrder, steps: Steps): Promise<FileJobResult
 	refuseMissing(order.from);
 	const ownership = takeOwnership(order.path);
 	try {
-		completeOrForget(order.path);
+		completeOrDiscard(order.path);
 		try {
 			const built = await buildRestored(order, steps);
 			checkWhole(restoringPath(order.path));
@@ -114,20 +114,20 @@ async function restore(order: RestoreOrder, steps: Steps): Promise<FileJobResult
 	}
 }
 
-/** What an earlier restore has left under way. What can't be read is replaced now anyway. */
-function completeOrForget(path: string): void {
+/** Completes an interrupted restore, or discards it if its file can't be read: it is replaced now anyway. */
+function completeOrDiscard(path: string): void {
 	try {
 		completeRestore(path);
 	} catch (error) {
 		if (!(error instanceof StorageFileError) || error.problem !== "damaged") {
 			throw error;
 		}
-		forgetDecided(path);
+		discardDecided(path);
 	}
 }
 
 function refuseMissing(path: string): void {
 	if (!existsSync(path)) {
-		throw new StorageFileError(path, "unreachable", "there is no such file");
+		throw new StorageFileError(path, "unreachable", "the file does not exist");
 	}
 }

@@ -2,7 +2,7 @@ import { Worker } from "node:worker_threads";
 import { StorageFileError, type StorageFileProblem } from "../storage-file-error.ts";
 import type { FileJob, FileJobResult } from "./file-jobs.ts";
 
-/** What the thread of a job says. */
+/** A message from the thread of a job. */
 export type FileJobReply =
 	| { readonly kind: "progress"; readonly resources: number; readonly of: number }
 	| { readonly kind: "done"; readonly result: FileJobResult }
@@ -14,19 +14,19 @@ export type FileJobReply =
 			readonly why: string;
 	  };
 
-/** How far a backup or a restore has come. */
+/** The progress of a backup or a restore. */
 export interface CopyProgress {
-	/** The resources that are copied. */
+	/** The number of copied resources. */
 	readonly resources: number;
-	/** How many there are, as far as that is known: commits go on. */
+	/** The total number of resources; commits may still change it. */
 	readonly of: number;
 }
 
-/** What long jobs with files have in common. */
+/** Common options of backups and restores. */
 export interface CopyOptions {
-	/** Stops it, and leaves nothing behind; it rejects with the signal's reason. */
+	/** Aborts it and removes what it created; it rejects with the signal's reason. */
 	readonly signal?: AbortSignal;
-	/** Called now and then with how far it has come. */
+	/** Called periodically with the progress. */
 	readonly progress?: (progress: CopyProgress) => void;
 }
 
@@ -37,7 +37,7 @@ const workerFile = new URL(
 );
 
 /**
- * Does a job on its own thread, which has ended when this has settled.
+ * Runs a job on its own thread, which has ended when the promise settles.
  *
  * @throws StorageFileError; the signal's reason.
  */
@@ -77,6 +77,6 @@ export async function inFileThread(job: FileJob, options: CopyOptions): Promise<
 			if (failure === undefined) {
 				signal?.throwIfAborted();
 			}
-			throw failure ?? new Error(`the thread for ${job.path} has ended without an answer`);
+			throw failure ?? new Error(`the thread for ${job.path} has ended without a result`);
 	}
 }

@@ -3,8 +3,8 @@ import { fileError } from "../file/sqlite-failure.ts";
 import { type FileJob, runFileJob } from "./file-jobs.ts";
 import type { FileJobReply } from "./file-thread.ts";
 
-// A thread for one job on closed files, so that the event loop never waits for the disk. Any message
-// aborts it.
+// The worker thread of one job on closed files, so that the event loop never waits for the disk. Any
+// message aborts it.
 
 const port = parentPort;
 if (port === null) {

@@ -8,12 +8,12 @@ import type { TestDirectory } from "../directory.fixture.ts";
 import { createSqliteBackend } from "../sqlite-backend.ts";
 import { restoreFile } from "./backup-restore.ts";
 
-/** What a process is to do that will be killed. */
+/** The job of a process that will be killed. */
 export type Job = "backup" | "backup-open" | "restore" | "restore-open";
 
-/** Where it is killed. */
+/** When it is killed. */
 export type Kill =
-	/** So long after it has begun. */
+	/** This long after it has begun. */
 	| { readonly afterMs: number }
 	/** On entering the n-th call of a system call; needs strace. */
 	| { readonly call: string; readonly nth: number };
@@ -21,8 +21,8 @@ export type Kill =
 const names = Array.from({ length: 400 }, (_, index) => `a${index}`);
 
 /**
- * Makes a storage as a killed process leaves it: what is written last is in the log only. And a backup
- * of its past.
+ * Creates a storage as left by a killed process, with the last writes only in the log, and a backup of an
+ * earlier state.
  */
 export async function makeOriginal(directory: TestDirectory): Promise<void> {
 	const path = directory.file("storage.db");
@@ -50,8 +50,8 @@ export async function makeOriginal(directory: TestDirectory): Promise<void> {
 }
 
 /**
- * Runs a job on a copy of the original, kills it, and checks that nothing is lost: the storage is the
- * old one or the new one, whole; a backup is whole or not there.
+ * Runs a job on a copy of the original, kills it, and checks that nothing is lost: the storage is completely
+ * the old one or the new one; a backup is complete or missing.
  *
  * @returns Whether the job was killed before it was done.
  */
@@ -98,7 +98,7 @@ async function expectOldOrNew(copy: string, done: boolean): Promise<void> {
 		expect(version).toBe(String(2 * names.length));
 		expect(replaced).toEqual([]);
 	}
-	// Whatever was left lying about is no hindrance.
+	// Leftovers do not prevent another backup or restore.
 	await restoreFile({ path, from: join(copy, "backup.db") });
 	expect(await textsOf(path)).toEqual(new Set(["past"]));
 }
@@ -111,7 +111,7 @@ async function textsOf(path: string): Promise<Set<string>> {
 	return new Set(resources.map(textOf));
 }
 
-/** Runs the job, and says whether it was done. */
+/** Runs the job, and returns whether it was done. */
 async function run(job: readonly string[], kill: Kill): Promise<boolean> {
 	const script = new URL("./file-job.fixture.ts", import.meta.url).pathname;
 	const node = [process.execPath, script, ...job];

@@ -9,7 +9,7 @@ import { LiveBackup } from "./live-backup.ts";
 
 const fresh = { uid: "a uid", incarnation: "an incarnation" };
 
-// The last two are ordered otherwise by their UTF-16 units than by their bytes.
+// The last two sort differently by UTF-16 code units than by bytes.
 const letters = ["a", "b", "z", "\0", "é", "\uffee", "\u{1f600}"];
 
 const key = fc
@@ -22,7 +22,7 @@ const commit = fc.uniqueArray(fc.record({ key, body }), {
 	maxLength: 8,
 });
 
-/** All that a file holds, and its revision. */
+/** The content of a file, and its revision. */
 function contentOf(path: string) {
 	const reader = new StorageReader(path);
 	try {
@@ -37,7 +37,7 @@ function contentOf(path: string) {
 }
 
 describe("a backup that is taken between commits", () => {
-	it("is the storage as of the newest one, whatever each commit writes and wherever the copy is", async () => {
+	it("has the state as of the newest commit, whatever each commit writes and however far the copy is", async () => {
 		await fc.assert(
 			fc.asyncProperty(
 				fc.array(commit, { minLength: 20, maxLength: 60 }),

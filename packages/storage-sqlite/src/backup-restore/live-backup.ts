@@ -6,12 +6,12 @@ import type { StorageWriter } from "../file/storage-writer.ts";
 import { StorageFileError } from "../storage-file-error.ts";
 import { NewStorageFile } from "./new-storage-file.ts";
 
-/** Rows and bytes of a slice at most: what a commit may have to wait for, a millisecond or two. */
+/** The maximum of rows and bytes per slice, which delays a commit by a millisecond or two. */
 const sliceRows = 256;
 const sliceBytes = 256 * 1024;
 
 /**
- * A backup of a storage that is being written to, taken between its commits.
+ * A backup of an open storage, copied between its commits.
  *
  * ```
  *   storage   a b c d e f g h …            slices go by key, from the beginning to the end
@@ -20,9 +20,9 @@ const sliceBytes = 256 * 1024;
  *                 reached                  too, g is copied when its turn comes
  * ```
  *
- * So the copied part is always what the storage holds there now, and when the end is reached the
- * backup is the storage as of its newest commit. Each row's checksum is checked on the way, and in
- * the end the digest of all, so that a damaged storage does not make a well-looking backup.
+ * So the copied part always equals that part of the storage, and at the end the backup equals the storage as
+ * of its newest commit. The checksum of each row is checked while copying, and the digest of all rows at
+ * the end, so that a damaged storage does not produce a valid backup.
  */
 export class LiveBackup {
 	readonly #path: string;
@@ -34,9 +34,9 @@ export class LiveBackup {
 	#failure: unknown;
 
 	/**
-	 * @param path The storage.
-	 * @param partial The name of the backup while it is made.
-	 * @param rows Rows of a slice at most.
+	 * @param path The path of the storage.
+	 * @param partial The temporary name of the backup.
+	 * @param rows The maximum of rows per slice.
 	 * @throws StorageFileError
 	 */
 	constructor(
@@ -52,7 +52,7 @@ export class LiveBackup {
 		this.#target = new NewStorageFile(partial, identity, path);
 	}
 
-	/** How many rows are copied. */
+	/** The number of copied rows. */
 	get resources(): number {
 		return this.#target.tally.resources;
 	}
@@ -60,7 +60,7 @@ export class LiveBackup {
 	/**
 	 * Copies the next slice.
 	 *
-	 * @returns Whether there was one.
+	 * @returns Whether there was a slice to copy.
 	 * @throws StorageFileError
 	 */
 	step(): boolean {
@@ -94,7 +94,7 @@ export class LiveBackup {
 		return true;
 	}
 
-	/** Takes in what a commit has changed. A failure is thrown by the next step, not at the commit. */
+	/** Applies the changes of a commit. A failure is thrown by the next step, not by the commit. */
 	follow(rows: readonly RowWrite[]): void {
 		try {
 			// SQLite compares keys by their bytes.
@@ -107,7 +107,7 @@ export class LiveBackup {
 	}
 
 	/**
-	 * Completes the backup, once there are no more slices. From the call on it follows no commits.
+	 * Completes the backup when all slices are copied. From then on it does not follow commits.
 	 *
 	 * @returns Its revision.
 	 * @throws StorageFileError
@@ -119,13 +119,13 @@ export class LiveBackup {
 			throw this.#failure;
 		}
 		if (tally.resources !== resources || tally.digest !== digest) {
-			throw this.#damaged("its rows are not those that its head vouches for");
+			throw this.#damaged("its rows do not match its head");
 		}
 		await this.#target.finish(revision);
 		return revision;
 	}
 
-	/** Removes what there is of the backup. */
+	/** Removes the unfinished backup. */
 	discard(): void {
 		this.#target.discard();
 	}

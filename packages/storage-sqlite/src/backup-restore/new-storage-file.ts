@@ -11,8 +11,8 @@ import { makePrivate } from "../file-access/private-files.ts";
 import { StorageFileError } from "../storage-file-error.ts";
 
 /**
- * A storage file that is being made, under a name that nobody takes for a storage. Written without
- * any care for crashes, since it gets its name only when it is whole and on disk.
+ * A storage file under construction, with a temporary name. It is written without protection against crashes,
+ * since it gets its final name only when it is complete and on disk.
  */
 export class NewStorageFile {
 	readonly path: string;
@@ -21,19 +21,19 @@ export class NewStorageFile {
 	#tally: Tally = { resources: 0, digest: 0 };
 
 	/**
-	 * @param like The file whose owner it gets. Nobody else may read it.
+	 * @param like The file whose owner it gets; only that owner may read it.
 	 * @throws StorageFileError
 	 */
 	constructor(path: string, identity: StoredIdentity, like: string) {
 		this.path = path;
 		if (existsSync(path)) {
-			throw new StorageFileError(path, "exists", "the file is there already");
+			throw new StorageFileError(path, "exists", "the file already exists");
 		}
 		try {
 			makePrivate(path);
 			this.#database = new DatabaseSync(path, { timeout: 0 });
 		} catch (error) {
-			throw makingError(path, error);
+			throw creationError(path, error);
 		}
 		try {
 			takeOwnerFrom(path, like);
@@ -45,25 +45,25 @@ export class NewStorageFile {
 			this.#rows = new RowTable(this.#database);
 		} catch (error) {
 			this.discard();
-			throw makingError(path, error);
+			throw creationError(path, error);
 		}
 	}
 
-	/** What was written so far. */
+	/** The number of rows written so far, and their digest. */
 	get tally(): Tally {
 		return this.#tally;
 	}
 
-	/** Writes rows, each of another key. */
+	/** Writes rows, each with a different key. */
 	write(rows: readonly RowWrite[]): void {
 		try {
 			this.#tally = this.#rows.write(rows, this.#tally);
 		} catch (error) {
-			throw makingError(this.path, error);
+			throw creationError(this.path, error);
 		}
 	}
 
-	/** Completes the file and waits until it is on disk, without holding up the thread for that. */
+	/** Completes the file and syncs it to disk without blocking the thread. */
 	async finish(revision: number): Promise<void> {
 		try {
 			this.#rows.setHead({ revision, ...this.#tally });
@@ -76,11 +76,11 @@ export class NewStorageFile {
 				await file.close();
 			}
 		} catch (error) {
-			throw makingError(this.path, error);
+			throw creationError(this.path, error);
 		}
 	}
 
-	/** Removes the file, whatever became of it. */
+	/** Removes the file. */
 	discard(): void {
 		if (this.#database.isOpen) {
 			this.#database.close();
@@ -89,31 +89,36 @@ export class NewStorageFile {
 	}
 }
 
-/** What a failure to make a file is to whoever wanted it. */
-function makingError(path: string, error: unknown): StorageFileError {
+/** Converts an error of creating a file. */
+function creationError(path: string, error: unknown): StorageFileError {
 	if (error instanceof StorageFileError) {
 		return error;
 	}
 	const why = error instanceof Error ? error.message : String(error);
 	return isDiskFull(error)
-		? new StorageFileError(path, "disk-full", `there is no room for the file: ${why}`, {
-				cause: error,
-			})
+		? new StorageFileError(
+				path,
+				"disk-full",
+				`there is not enough disk space for the file: ${why}`,
+				{
+					cause: error,
+				},
+			)
 		: new StorageFileError(path, "unreachable", `the file can't be written: ${why}`, {
 				cause: error,
 			});
 }
 
-/** File systems without hard links say one of these. */
+/** The error codes of file systems without hard links. */
 const noLinks = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK"]);
 
-/** Whether an error says that the file system has no hard links. */
+/** Whether the error means that the file system has no hard links. */
 export function lacksLinks(error: unknown): boolean {
 	return error instanceof Error && "code" in error && noLinks.has(String(error.code));
 }
 
 /**
- * Gives a whole file its name, unless something has that already.
+ * Gives a complete file its final name, unless that already exists.
  *
  * @throws StorageFileError
  */
@@ -121,7 +126,7 @@ export function publish(from: string, to: string): void {
 	refuseExisting(to);
 	try {
 		try {
-			// Unlike a renaming, a link never replaces a file.
+			// Unlike a rename, a link never replaces a file.
 			linkSync(from, to);
 			rmSync(from);
 		} catch (error) {
@@ -137,13 +142,13 @@ export function publish(from: string, to: string): void {
 	}
 }
 
-/** @throws StorageFileError if there is such a file. */
+/** @throws StorageFileError if the file exists. */
 export function refuseExisting(path: string, cause?: unknown): void {
 	if (existsSync(path)) {
 		throw new StorageFileError(
 			path,
 			"exists",
-			"the file is there already, and has been left as it is: give the backup another name",
+			"the file already exists, and has been left as it is: choose another name for the backup",
 			{ cause },
 		);
 	}

@@ -8,18 +8,18 @@ import {
 	type BackupOptions,
 	type BackupReport,
 	backupReport,
-	drawn,
 	type RestoreOptions,
 	type RestoreReport,
 	restoreReport,
 	revisionOf,
+	timeAndIds,
 } from "./backup-restore.ts";
 import { inFileThread } from "./file-thread.ts";
 import type { Replaced } from "./restore-build.ts";
 import { removeLeftovers, restoringPath } from "./restore-swap.ts";
 
-/** The file of a storage that is open. */
-export interface OpenFileContext {
+/** The dependencies of backups and restores of an open storage. */
+export interface OnlineBackupsContext {
 	/** See `realPathOf`. */
 	readonly path: string;
 	readonly thread: StorageThread;
@@ -28,32 +28,32 @@ export interface OpenFileContext {
 	readonly log: Logger;
 }
 
-/** What a restore puts in the place of the storage. */
+/** The state that a restore has loaded, which replaces that of the storage. */
 export interface Restored {
 	readonly store: StateStore;
 	readonly report: RestoreReport;
 }
 
-/** Replaces the file, unless the storage has come to a revision that the new one would not be past. */
+/** Replaces the file, unless the storage has reached the revision of the new one. */
 export type Swap = (revision: number) => Promise<Restored>;
 
-/** Backups and restores of a storage that is open: one of them at a time. */
-export class OpenFile {
-	readonly #context: OpenFileContext;
+/** Backups and restores of an open storage, one at a time. */
+export class OnlineBackups {
+	readonly #context: OnlineBackupsContext;
 	readonly #closing = new AbortController();
 	#job: { readonly what: string; readonly ended: Promise<unknown> } | undefined;
 
-	constructor(context: OpenFileContext) {
+	constructor(context: OnlineBackupsContext) {
 		this.#context = context;
 	}
 
 	/** See `SqliteBackend.backup`. */
 	backup(options: BackupOptions): Promise<BackupReport> {
-		return this.#alone("backup", options.signal, async (signal) => {
+		return this.#exclusively("backup", options.signal, async (signal) => {
 			const to = realPathOf(options.to);
 			const { thread, runtime } = this.#context;
 			const progress = (resources: number, of: number) => options.progress?.({ resources, of });
-			const outcome = await thread.backup({ to, ...drawn(runtime) }, signal, progress);
+			const outcome = await thread.backup({ to, ...timeAndIds(runtime) }, signal, progress);
 			switch (outcome.kind) {
 				case "done":
 					return backupReport(to, outcome.result);
@@ -68,30 +68,30 @@ export class OpenFile {
 	/**
 	 * See `SqliteBackend.restore`.
 	 *
-	 * @param replaced What is known of the storage now.
-	 * @param exchange Calls the function while no commit is under way, and goes on with its result.
+	 * @param replaced Returns the current revision and identity of the storage.
+	 * @param exchange Calls the swap while no commit is in progress, and continues with its result.
 	 */
 	restore(
 		options: RestoreOptions,
 		replaced: () => Replaced,
 		exchange: (swap: Swap) => Promise<RestoreReport>,
 	): Promise<RestoreReport> {
-		return this.#alone("restore", options.signal, async (signal) => {
+		return this.#exclusively("restore", options.signal, async (signal) => {
 			const { path, thread, runtime, log, limits } = this.#context;
 			const { progress } = options;
-			const world = drawn(runtime);
+			const now = timeAndIds(runtime);
 			const order = {
 				path,
 				from: realPathOf(options.from),
 				newestRevision: revisionOf(options.newestVersion),
 				replaced: replaced(),
-				...world,
+				...now,
 			};
 			try {
 				const job = { kind: "build", ...order } as const;
 				const built = await inFileThread(job, { signal, ...(progress && { progress }) });
 				const store = new StateStore(runtime, limits);
-				const { fresh } = world;
+				const { fresh } = now;
 				const reading = new StorageThread({ path: restoringPath(path), mode: "read", fresh });
 				try {
 					const capacity = new LoadCapacity(limits);
@@ -105,7 +105,7 @@ export class OpenFile {
 						throw new StorageFileError(
 							path,
 							"clock",
-							`not restored: commits have reached version ${revision} while it was prepared, past the ${built.head.revision} that the clock stands for. Set the clock, and try again`,
+							`not restored: commits have reached version ${revision} meanwhile, which is past version ${built.head.revision} derived from the clock. Set the clock, and try again`,
 						);
 					}
 					return { store, report: restoreReport({ ...built, replaced: await thread.replace() }) };
@@ -116,13 +116,13 @@ export class OpenFile {
 		});
 	}
 
-	/** Ends what is under way. */
+	/** Aborts the current backup or restore. */
 	async close(): Promise<void> {
 		this.#closing.abort(new Inconsistent("the storage was closed"));
 		await this.#job?.ended;
 	}
 
-	async #alone<T>(
+	async #exclusively<T>(
 		what: string,
 		signal: AbortSignal | undefined,
 		job: (signal: AbortSignal) => Promise<T>,
@@ -131,7 +131,7 @@ export class OpenFile {
 			throw new StorageFileError(
 				this.#context.path,
 				"in-use",
-				`a ${this.#job.what} of it is under way: one at a time`,
+				`a ${this.#job.what} of it is already in progress: only one can run at a time`,
 			);
 		}
 		const either = AbortSignal.any([

@@ -9,43 +9,43 @@ import { copyRows, type Steps } from "./copy-rows.ts";
 import { NewStorageFile } from "./new-storage-file.ts";
 import { removeLeftovers, restoringPath } from "./restore-swap.ts";
 
-/** What a restore is to do. */
+/** The parameters of a restore. */
 export interface RestoreOrder {
-	/** The storage that is replaced; see `realPathOf`. */
+	/** The storage to replace; see `realPathOf`. */
 	readonly path: string;
-	/** A backup, or a storage that is closed. */
+	/** A backup, or a closed storage. */
 	readonly from: string;
-	/** The clock, in milliseconds since 1970. */
+	/** The current time, in milliseconds since 1970. */
 	readonly nowMs: number;
 	readonly fresh: FreshIds;
-	/** The newest revision that is known to have been given out; where it is given, no clock is trusted. */
+	/** The newest revision known to have been issued, if any; then the clock need not be trusted. */
 	readonly newestRevision?: number | undefined;
-	/** The storage that is replaced, where it is open: nobody else can read it then. */
+	/** The storage to replace, if it is open and so can't be read here. */
 	readonly replaced?: Replaced | undefined;
 }
 
-/** What is known of a storage that is replaced. */
+/** The revision and identity of the storage to replace. */
 export interface Replaced {
 	readonly revision: number;
 	readonly identity: StoredIdentity | undefined;
 }
 
-/** What a restore has built. */
+/** The head and identity of the built file. */
 export interface Built {
 	readonly head: Head;
 	readonly identity: StoredIdentity;
 }
 
 /**
- * Builds the file that will replace a storage: the resources of the backup, all of them at one
- * revision that is past any that was given out. All of the backup is checked on the way. Changes
- * neither the backup nor the storage.
+ * Builds the file that will replace a storage: the resources of the backup, all at one revision that is
+ * greater than any ever issued. The whole backup is checked while doing so. Neither the backup nor the
+ * storage is changed.
  *
  * @throws StorageFileError; the signal's reason.
  */
 export async function buildRestored(order: RestoreOrder, steps: Steps): Promise<Built> {
 	const { path, from, nowMs, fresh } = order;
-	const replaced = order.replaced ?? lookAt(path);
+	const replaced = order.replaced ?? inspect(path);
 	const reader = new StorageReader(from);
 	try {
 		const was = reader.identity;
@@ -93,12 +93,12 @@ function raise(
 		replaced?.identity?.restored?.atMs,
 	];
 	const latestMs = Math.max(...seenMs.map((ms) => ms ?? 0));
-	// What is replaced is what the backup was taken of, in its newest incarnation: nothing is unknown.
+	// The backup was taken from the storage to replace, so all issued revisions are known.
 	const trustsClock = newestRevision === undefined && !sameStorage;
 	if (trustsClock && nowMs < latestMs) {
 		throw clockError(
 			path,
-			`the clock says ${new Date(nowMs).toISOString()}, but the backup or the storage is of ${new Date(latestMs).toISOString()}. Set the clock, since versions are raised by it; or give the newest version that the storage is known to have given out`,
+			`the clock says ${new Date(nowMs).toISOString()}, but the backup or the storage was written at ${new Date(latestMs).toISOString()}. Set the clock, since new versions are derived from it, or give the newest version that the storage is known to have issued`,
 		);
 	}
 	const known = [backup.head.revision, replaced?.revision, newestRevision];
@@ -109,7 +109,7 @@ function raise(
 	if (raised === undefined) {
 		throw clockError(
 			path,
-			`the clock says ${new Date(nowMs).toISOString()}: versions that are raised to that would run out`,
+			`the clock says ${new Date(nowMs).toISOString()}: versions derived from it would run out`,
 		);
 	}
 	return raised;
@@ -120,11 +120,11 @@ function clockError(path: string, why: string): StorageFileError {
 }
 
 /**
- * What a closed storage says of itself, if it still can.
+ * The revision and identity of a closed storage, if it can be read.
  *
- * @throws StorageFileError if it may be well, but can't be read now.
+ * @throws StorageFileError if it may be intact, but can't be read now.
  */
-function lookAt(path: string): Replaced | undefined {
+function inspect(path: string): Replaced | undefined {
 	if (!existsSync(path)) {
 		return undefined;
 	}

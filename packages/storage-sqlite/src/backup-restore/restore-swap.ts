@@ -7,30 +7,30 @@ import { StorageReader } from "../file/storage-reader.ts";
 import { syncToDisk } from "../file-access/file-system.ts";
 import { lacksLinks } from "./new-storage-file.ts";
 
-/** The file that a restore builds. A leftover of one that was killed means nothing. */
+/** The file that a restore builds. A leftover of a killed restore is ignored. */
 export function restoringPath(path: string): string {
 	return `${path}.restoring`;
 }
 
-/** The built file, once it is whole: from then on the restore is decided. */
+/** The built file, once it is complete: from then on the restore is decided. */
 function restoredPath(path: string): string {
 	return `${path}.restored`;
 }
 
 /**
- * Puts a built file in the place of a storage, which must be closed, with its ownership held.
+ * Replaces a storage by a built file. The storage must be closed, and its ownership held.
  *
  * ```
- *   .restoring ──rename──▶ .restored    from here on, whoever opens the storage completes the restore
+ *   .restoring ──rename──▶ .restored    from here on, opening the storage completes the restore
  *   storage, -wal ──link──▶ .replaced-…, .replaced-…-wal
- *   -wal, -shm    removed               SQLite would take them for the new file's
+ *   -wal, -shm    removed               SQLite would apply them to the new file
  *   .restored  ──rename──▶ storage
  * ```
  *
- * Each step is on disk before the next, and can be taken again. Before the first, a kill leaves the old
- * storage; after it, the new one, from the next opening on. What was replaced stays either way.
+ * Each step is on disk before the next, and can be repeated. A kill before the first step leaves the old
+ * storage; after it, the next opening completes the new one. The replaced storage is kept either way.
  *
- * @returns The name of what was replaced, if there was something.
+ * @returns The path of the replaced storage, if there was one.
  * @throws StorageFileError
  */
 export function replaceStorage(path: string): string | undefined {
@@ -38,7 +38,7 @@ export function replaceStorage(path: string): string | undefined {
 	return completeRestore(path);
 }
 
-/** The first step. When it has thrown, nothing has happened. */
+/** The first step. If it throws, nothing has changed. */
 export function decideRestore(path: string): void {
 	try {
 		renameSync(restoringPath(path), restoredPath(path));
@@ -48,8 +48,8 @@ export function decideRestore(path: string): void {
 }
 
 /**
- * Takes the steps after the first, if a restore was decided and is not complete. To be called, with the
- * ownership held, before a storage is read.
+ * Runs the steps after the first, if a restore was decided and is incomplete. Call it before a storage is
+ * read, with the ownership held.
  *
  * @throws StorageFileError
  */
@@ -80,8 +80,8 @@ export function completeRestore(path: string): string | undefined {
 }
 
 /**
- * Lets SQLite undo a change that a kill has interrupted outside of the write-ahead log: the first
- * opening of a new file, which changes it to that log. A read-only connection refuses such a file.
+ * Lets SQLite roll back a change outside of the write-ahead log that a kill has interrupted: switching a new
+ * file to that log when it is first opened. A read-only connection refuses such a file.
  */
 function rollBackJournal(path: string): void {
 	if (!existsSync(`${path}-journal`)) {
@@ -96,19 +96,19 @@ function rollBackJournal(path: string): void {
 			database.close();
 		}
 	} catch {
-		// Whoever reads the file next says what is wrong with it.
+		// The next reader of the file reports what is wrong with it.
 	}
 }
 
-/** Removes what restores that were killed before they were decided have left. */
+/** Removes the leftovers of restores that were killed before they were decided. */
 export function removeLeftovers(path: string): void {
 	for (const suffix of ["", "-wal", "-shm", "-journal"]) {
 		rmSync(restoringPath(path) + suffix, { force: true });
 	}
 }
 
-/** Removes a built file that can't be read: for a restore that replaces everything anyway. */
-export function forgetDecided(path: string): void {
+/** Removes a built file that can't be read, before a restore that replaces it anyway. */
+export function discardDecided(path: string): void {
 	rmSync(restoredPath(path), { force: true });
 }
 
@@ -121,7 +121,7 @@ function incarnationOf(path: string): string {
 	return reader.identity.incarnation;
 }
 
-/** Gives a file a second name, which it may have already. */
+/** Gives a file a second name, unless it already has it. */
 function keep(path: string, aside: string): void {
 	if (!existsSync(path) || existsSync(aside)) {
 		return;

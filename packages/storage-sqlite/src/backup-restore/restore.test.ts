@@ -59,7 +59,7 @@ async function text(backend: StorageBackend, name: string): Promise<string> {
 	return id === undefined ? "" : textOf(await backend.read(id));
 }
 
-/** A storage with a backup that has "a" at the text "old", and then goes on. Closed. */
+/** A closed storage with a backup in which "a" has the text "old", and later commits. */
 async function pastAndPresent() {
 	return opened(async (backend) => {
 		const old = await put(backend, "a", "old");
@@ -73,7 +73,7 @@ async function pastAndPresent() {
 	});
 }
 
-/** No version of before passes as one of now, and all of now are later. */
+/** Checks that no earlier version is accepted, and that all current ones are later. */
 async function expectAllOutdated(backend: SqliteBackend, versions: readonly string[]) {
 	const { resources, version } = await backend.list(allArtists);
 	const highest = Math.max(...versions.map(Number));
@@ -98,12 +98,12 @@ async function expectAllOutdated(backend: SqliteBackend, versions: readonly stri
 
 async function files(): Promise<string[]> {
 	const names = await readdir(directory.path);
-	// SQLite makes the latter two beside a file that it reads.
+	// SQLite creates the latter two for a file that it reads.
 	return names.filter((name) => !/\.lock$|-wal$|-shm$/.test(name)).sort();
 }
 
 describe("a restore of a closed storage", () => {
-	it("brings back what the backup holds, under versions later than any before", async () => {
+	it("brings back the content of the backup, at versions later than any before", async () => {
 		const { versions, newest } = await pastAndPresent();
 		const report = await restoreFile({ path, from: backup, runtime: world() });
 		expect(report.resources).toBe(2);
@@ -117,7 +117,7 @@ describe("a restore of a closed storage", () => {
 		});
 	});
 
-	it("tells, by its identity, that it was restored, from what and to what", async () => {
+	it("reports in its identity that it was restored, and from which backup", async () => {
 		const { identity } = await pastAndPresent();
 		const report = await restoreFile({ path, from: backup, runtime: world() });
 		expect(report.identity).toEqual({
@@ -138,7 +138,7 @@ describe("a restore of a closed storage", () => {
 		expect(again.identity.incarnation).not.toBe(report.identity.incarnation);
 	});
 
-	it("keeps what it replaced, which can be restored in turn", async () => {
+	it("keeps the replaced storage, which can be restored in turn", async () => {
 		const { versions } = await pastAndPresent();
 		const { replaced, version } = await restoreFile({ path, from: backup, runtime: world() });
 		expect(replaced).toMatch(/storage\.db\.replaced-/);
@@ -149,7 +149,7 @@ describe("a restore of a closed storage", () => {
 		});
 	});
 
-	it("raises past what was given out even if the storage is lost, and even if it was restored before", async () => {
+	it("raises versions past any issued even if the storage is lost, and even if it was restored before", async () => {
 		const { versions } = await pastAndPresent();
 		for (let round = 0; round < 3; round++) {
 			clock.advance(1000);
@@ -170,7 +170,7 @@ describe("a restore of a closed storage", () => {
 		});
 	});
 
-	it("raises past what was given out even if the storage is damaged, and keeps that", async () => {
+	it("raises versions past any issued even if the storage is damaged, and keeps the damaged file", async () => {
 		const { versions } = await pastAndPresent();
 		for (const damage of [
 			() => truncate(path, 5000),
@@ -190,7 +190,7 @@ describe("a restore of a closed storage", () => {
 		}
 	});
 
-	it("raises past what is there when it is restored twice at one instant of a clock", async () => {
+	it("raises versions again when restored twice at one instant of the clock", async () => {
 		const { versions } = await pastAndPresent();
 		for (let round = 0; round < 3; round++) {
 			const { version } = await restoreFile({ path, from: backup, runtime: world() });
@@ -201,7 +201,7 @@ describe("a restore of a closed storage", () => {
 		}
 	});
 
-	it("is refused by a clock that is behind the backup, unless the newest version is given", async () => {
+	it("is refused if the clock is behind the backup, unless the newest version is given", async () => {
 		const { newest, versions } = await pastAndPresent();
 		await rm(path);
 		clock = new FakeClock({ nowMs: clock.now() - 1 });
@@ -212,7 +212,7 @@ describe("a restore of a closed storage", () => {
 		await opened((backend) => expectAllOutdated(backend, versions));
 	});
 
-	it("needs no clock where the storage itself says what it has given out", async () => {
+	it("needs no clock if the storage itself has its newest version", async () => {
 		const { versions } = await pastAndPresent();
 		clock = new FakeClock({ nowMs: 0 });
 		for (let round = 0; round < 2; round++) {
@@ -222,14 +222,14 @@ describe("a restore of a closed storage", () => {
 		}
 	});
 
-	it("is refused by a clock under which versions would run out", async () => {
+	it("is refused if the clock is so far ahead that versions would run out", async () => {
 		await pastAndPresent();
 		clock = new FakeClock({ nowMs: Date.UTC(2300, 0, 1) });
 		const failure = await fileFailure(restoreFile({ path, from: backup, runtime: world() }));
 		expect(failure).toMatchObject({ problem: "clock" });
 	});
 
-	it("checks all of the backup before it replaces anything", async () => {
+	it("checks the whole backup before it replaces anything", async () => {
 		await opened(async (backend) => {
 			for (let index = 0; index < 500; index++) {
 				await put(backend, `a${index}`, "x".repeat(200));
@@ -267,7 +267,7 @@ describe("a restore of a closed storage", () => {
 		await opened(async (backend) => expect(await text(backend, "a")).toBe("new 19"));
 	});
 
-	it("stops at its signal and leaves the storage as it was", async () => {
+	it("stops at its signal and leaves the storage unchanged", async () => {
 		await opened(async (backend) => {
 			for (let index = 0; index < 1000; index++) {
 				void put(backend, `a${index}`, "x");
@@ -289,9 +289,9 @@ describe("a restore of a closed storage", () => {
 		await opened(async (backend) => expect(await text(backend, "a")).toBe("present"));
 	});
 
-	it("takes a log that was left behind away from the new file", async () => {
+	it("removes a leftover log, which SQLite would apply to the new file", async () => {
 		await pastAndPresent();
-		// What a killed process leaves: a main file, and commits that are in the log only.
+		// As left by a killed process: a main file, and commits that are only in the log.
 		const killed = await open();
 		await put(killed, "a", "in the log only");
 		await copyFile(path, directory.file("killed.db"));
@@ -306,7 +306,7 @@ describe("a restore of a closed storage", () => {
 });
 
 describe("a restore of an open storage", () => {
-	it("ends all watches as WatchClosed, and goes on with the backup under later versions", async () => {
+	it("ends all watches as WatchClosed, and continues with the backup at later versions", async () => {
 		await pastAndPresent();
 		await opened(async (backend) => {
 			const { signal } = new AbortController();
@@ -332,7 +332,7 @@ describe("a restore of an open storage", () => {
 		});
 	});
 
-	it("answers every commit that comes meanwhile, and loses none that comes after", async () => {
+	it("settles every commit made meanwhile, and loses none made after", async () => {
 		await pastAndPresent();
 		await opened(async (backend) => {
 			let done = false;
@@ -353,7 +353,7 @@ describe("a restore of an open storage", () => {
 		});
 	});
 
-	it("leaves the storage as it was where the backup is damaged, or the signal says so", async () => {
+	it("leaves the storage unchanged if the backup is damaged or the signal aborts", async () => {
 		await pastAndPresent();
 		const bad = directory.file("bad.db");
 		await copyFile(backup, bad);
@@ -392,7 +392,7 @@ describe("a restore of an open storage", () => {
 		await opened(async (again) => expect(await text(again, "a")).toBe("new 19"));
 	});
 
-	it("takes no storage that is open for a backup, not even itself", async () => {
+	it("refuses an open storage as a backup, even itself", async () => {
 		await pastAndPresent();
 		await opened(async (backend) => {
 			expect(await fileFailure(backend.restore({ from: path }))).toMatchObject({

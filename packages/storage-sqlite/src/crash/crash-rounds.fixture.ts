@@ -7,64 +7,69 @@ import { createSqliteBackend } from "../sqlite-backend.ts";
 import { StorageFileError } from "../storage-file-error.ts";
 import {
 	expectPrefix,
-	newStory,
+	newProgress,
 	noteSurvivors,
-	type Story,
+	type WriterProgress,
 	writeUntilKilled,
 } from "./crash-workload.fixture.ts";
 
 /**
- * Kills a process that writes, again and again over one file, and checks each time that everything
- * acknowledged is there, whole, and nothing is half there.
+ * Repeatedly kills a process that writes to one file, and checks each time that everything acknowledged is
+ * stored, and no partial commit.
  */
 export async function crashRounds(rounds: number, random: Random): Promise<void> {
 	await inDirectory(async (directory) => {
 		const path = join(directory, "storage.db");
-		const story = newStory();
+		const progress = newProgress();
 		for (let round = 0; round < rounds; round++) {
-			await writeAWhile(path, story, random);
+			await writeAWhile(path, progress, random);
 			const backend = await createSqliteBackend({ path });
-			expect(await expectPrefix(backend, story)).toBeGreaterThanOrEqual(story.newest);
-			await noteSurvivors(backend, story);
+			expect(await expectPrefix(backend, progress)).toBeGreaterThanOrEqual(progress.newest);
+			await noteSurvivors(backend, progress);
 			await backend.close();
 		}
 	});
 }
 
 /**
- * Damages a file of a killed process's storage, and checks that what opens then is a prefix of what
- * was acknowledged; that damage to the main file is refused, if it matters, and changes nothing.
+ * Damages a file of the storage of a killed process, and checks that the storage then has a prefix of the
+ * acknowledged steps, or is refused and left unchanged. Damage to the main file must not lose anything
+ * without being refused.
  */
 export async function damageRounds(rounds: number, random: Random): Promise<void> {
 	await inDirectory(async (directory) => {
 		const original = join(directory, "original");
 		await mkdir(original);
-		const story = newStory();
+		const progress = newProgress();
 		const path = join(original, "storage.db");
 		for (let round = 0; round < rounds; round++) {
-			await writeAWhile(path, story, random);
+			await writeAWhile(path, progress, random);
 			for (const suffix of ["-wal", ""]) {
 				const damaged = join(directory, "damaged");
 				await cp(original, damaged, { recursive: true });
 				await damage(join(damaged, `storage.db${suffix}`), random);
-				await expectPrefixOrRefusal(join(damaged, "storage.db"), story, suffix === "");
+				await expectPrefixOrRefusal(join(damaged, "storage.db"), progress, suffix === "");
 				await rm(damaged, { recursive: true });
 			}
 			const backend = await createSqliteBackend({ path });
-			expect(await expectPrefix(backend, story)).toBeGreaterThanOrEqual(story.newest);
-			await noteSurvivors(backend, story);
+			expect(await expectPrefix(backend, progress)).toBeGreaterThanOrEqual(progress.newest);
+			await noteSurvivors(backend, progress);
 			// Closing moves the write-ahead log into the main file.
 			await backend.close();
 		}
 	});
 }
 
-async function writeAWhile(path: string, story: Story, random: Random): Promise<void> {
+async function writeAWhile(path: string, progress: WriterProgress, random: Random): Promise<void> {
 	const writers = 1 + Math.floor(random.next() * 8);
-	await writeUntilKilled(path, story, { writers, killAfterMs: random.next() * 150 });
+	await writeUntilKilled(path, progress, { writers, killAfterMs: random.next() * 150 });
 }
 
-async function expectPrefixOrRefusal(path: string, story: Story, main: boolean): Promise<void> {
+async function expectPrefixOrRefusal(
+	path: string,
+	progress: WriterProgress,
+	main: boolean,
+): Promise<void> {
 	const before = await readFile(path);
 	let backend: Awaited<ReturnType<typeof createSqliteBackend>>;
 	try {
@@ -78,15 +83,15 @@ async function expectPrefixOrRefusal(path: string, story: Story, main: boolean):
 		expect((await readFile(path)).equals(before)).toBe(true);
 		return;
 	}
-	const version = await expectPrefix(backend, story);
+	const version = await expectPrefix(backend, progress);
 	if (main) {
-		expect(version).toBeGreaterThanOrEqual(story.newest);
-		await noteSurvivors(backend, story);
+		expect(version).toBeGreaterThanOrEqual(progress.newest);
+		await noteSurvivors(backend, progress);
 	}
 	await backend.close();
 }
 
-/** Cuts a file off, or changes some of its bytes. */
+/** Truncates a file, or changes some of its bytes. */
 async function damage(path: string, random: Random): Promise<void> {
 	const size = (await stat(path).catch(() => undefined))?.size ?? 0;
 	if (size === 0) {

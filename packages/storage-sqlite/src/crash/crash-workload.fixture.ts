@@ -4,30 +4,30 @@ import type { StorageBackend } from "@plinth/storage";
 import { allArtists, textOf } from "@plinth/storage/testing";
 import { expect } from "vitest";
 
-/** Whether a step of a writer's story deletes its pair, instead of writing the step's number to it. */
+/** Whether a step of a writer deletes its pair, instead of writing the step's number to it. */
 export function isDeletion(step: number): boolean {
 	return step % 7 === 6;
 }
 
 /** How far the writers of a killed process got, by what they reported. */
-export interface Story {
+export interface WriterProgress {
 	/** Per writer, the versions of its acknowledged steps, and the step before the first of them. */
 	readonly acknowledged: Map<number, Map<number, number>>;
 	/** Per writer, the step that was found after the last kill, acknowledged or not. */
 	readonly survived: Map<number, number>;
-	/** The newest version that was acknowledged. */
+	/** The newest acknowledged version. */
 	newest: number;
 }
 
-/** A story that has not begun. */
-export function newStory(): Story {
+/** The progress before the first step. */
+export function newProgress(): WriterProgress {
 	return { acknowledged: new Map(), survived: new Map(), newest: 0 };
 }
 
-/** Lets a process write for a while, kills it, and adds what it reported to the story. */
+/** Starts a process that writes, kills it after a while, and records the steps that it reported. */
 export async function writeUntilKilled(
 	path: string,
-	story: Story,
+	progress: WriterProgress,
 	options: { readonly writers: number; readonly killAfterMs: number },
 ): Promise<void> {
 	const script = new URL("./crash-writer.fixture.ts", import.meta.url).pathname;
@@ -43,32 +43,35 @@ export async function writeUntilKilled(
 		report += text;
 	});
 	await once(child, "close");
-	// What follows the last line break was cut off by the kill.
+	// A line without a line break was cut off by the kill.
 	for (const line of report.split("\n").slice(0, -1)) {
 		const [writer = 0, step = 0, version = 0] = line.split(" ").map(Number);
-		let steps = story.acknowledged.get(writer);
+		let steps = progress.acknowledged.get(writer);
 		if (steps === undefined) {
 			steps = new Map();
-			story.acknowledged.set(writer, steps);
+			progress.acknowledged.set(writer, steps);
 		}
-		expect(steps.has(step), "a step is taken once").toBe(false);
+		expect(steps.has(step), "a step is run once").toBe(false);
 		expect(version, "versions never go back").toBeGreaterThan(steps.get(step - 1) ?? 0);
 		steps.set(step, version);
-		story.newest = Math.max(story.newest, version);
+		progress.newest = Math.max(progress.newest, version);
 	}
 }
 
 /**
- * Checks that what is stored is the story up to some point: of each writer a whole step, and of all
- * writers together no step later than the storage's version and none missing before it.
+ * Checks that the stored state is a prefix of the acknowledged steps: for each writer a complete step, and for
+ * all writers together no step later than the version of the storage and none missing before it.
  *
  * @returns The storage's version.
  */
-export async function expectPrefix(backend: StorageBackend, story: Story): Promise<number> {
+export async function expectPrefix(
+	backend: StorageBackend,
+	progress: WriterProgress,
+): Promise<number> {
 	const { resources, version } = await backend.list(allArtists);
 	const texts = new Map(resources.map((each) => [each.id?.name, textOf(each)]));
 	const versions = new Map(resources.map((each) => [each.id?.name, each.version]));
-	for (const [writer, steps] of story.acknowledged) {
+	for (const [writer, steps] of progress.acknowledged) {
 		const step = Number(texts.get(`step-${writer}`) ?? "0");
 		const expected = isDeletion(step) || step === 0 ? undefined : String(step);
 		expect(texts.get(`left-${writer}`)).toBe(expected);
@@ -86,26 +89,29 @@ export async function expectPrefix(backend: StorageBackend, story: Story): Promi
 				at <= Number(version),
 			);
 		}
-		// A step that nobody was told of is the one after the last that somebody was, or has found.
-		const known = Math.max(...steps.keys(), story.survived.get(writer) ?? 0);
+		// An unacknowledged step can only be the one after the last that was acknowledged or found.
+		const known = Math.max(...steps.keys(), progress.survived.get(writer) ?? 0);
 		expect(step).toBeLessThanOrEqual(known + 1);
 	}
 	await expectWatchAgrees(backend);
 	return Number(version);
 }
 
-/** Notes what a killed process has left: the next one goes on from there. */
-export async function noteSurvivors(backend: StorageBackend, story: Story): Promise<void> {
+/** Records the steps that a killed process has left; the next one continues from there. */
+export async function noteSurvivors(
+	backend: StorageBackend,
+	progress: WriterProgress,
+): Promise<void> {
 	const { resources } = await backend.list(allArtists);
 	for (const resource of resources) {
 		const [kind, writer] = (resource.id?.name ?? "").split("-");
 		if (kind === "step") {
-			story.survived.set(Number(writer), Number(textOf(resource)));
+			progress.survived.set(Number(writer), Number(textOf(resource)));
 		}
 	}
 }
 
-/** A watch's snapshot is what a list says. */
+/** Checks that the snapshot of a watch equals the list. */
 async function expectWatchAgrees(backend: StorageBackend): Promise<void> {
 	const listed = await backend.list(allArtists);
 	const seen = [];

@@ -5,9 +5,9 @@ import { artist, textOf } from "@plinth/storage/testing";
 import { createSqliteBackend } from "../sqlite-backend.ts";
 import { isDeletion } from "./crash-workload.fixture.ts";
 
-// A process to be killed: `node crash-writer.fixture.ts <path> <writers> [steps]`. Each writer works
-// through the steps of its story as fast as it can, and reports each acknowledgement as a line
-// `<writer> <step> <version>`. With a number of steps it ends by itself.
+// A process to be killed: `node crash-writer.fixture.ts <path> <writers> [steps]`. Each writer runs its
+// steps as fast as it can, and reports each acknowledgement as a line `<writer> <step> <version>`. With a
+// number of steps it ends by itself.
 
 const [path = "", writers = "1", steps = "Infinity"] = process.argv.slice(2);
 const backend = await createSqliteBackend({ path });

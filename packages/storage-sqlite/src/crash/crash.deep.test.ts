@@ -4,11 +4,11 @@ import { describe, it } from "vitest";
 import { crashRounds, damageRounds } from "./crash-rounds.fixture.ts";
 
 describe(`a process that is killed while it writes from seed ${seed}`, () => {
-	it("leaves all that it acknowledged, and nothing half done", async () => {
+	it("leaves everything that it acknowledged, and no partial commit", async () => {
 		await crashRounds(runs(20), seededRandom(seed));
 	});
 
-	it("leaves files whose damage costs the newest commits at most, or is refused", async () => {
+	it("leaves files whose damage loses at most the newest commits, or is refused", async () => {
 		await damageRounds(runs(10), seededRandom(seed + 1));
 	});
 });

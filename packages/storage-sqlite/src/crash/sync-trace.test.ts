@@ -29,7 +29,7 @@ describeWith("strace")("a commit that is acknowledged", () => {
 			let written = false;
 			let synced = false;
 			for (const line of (await readFile(trace, "utf8")).split("\n")) {
-				// A call that another thread interrupts in the trace has ended where it is resumed.
+				// A call that the trace interrupts for another thread has ended in its "resumed" line.
 				if (/pwrite64\(.*storage\.db-wal/.test(line)) {
 					written = true;
 					synced = false;

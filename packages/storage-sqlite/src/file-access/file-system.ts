@@ -12,10 +12,10 @@ import { StorageFileError } from "../storage-file-error.ts";
 import { refusePlantedLinks } from "./planted-links.ts";
 
 /**
- * The one name of a file, whatever links lead to it: locks and the files beside it go by it. Of a
- * file that is not there yet, the name that it will have.
+ * The canonical path of a file, with links resolved. Locks and companion files are named after it. For a
+ * file that does not exist yet, the path that it will have.
  *
- * @throws StorageFileError if its directory is missing, or a link leads nowhere or may have been planted.
+ * @throws StorageFileError if its directory is missing, or a link is broken or may have been planted.
  */
 export function realPathOf(path: string): string {
 	try {
@@ -33,7 +33,7 @@ export function realPathOf(path: string): string {
 	}
 }
 
-/** Waits until the content of a file, or the names in a directory, are on disk. */
+/** Syncs the content of a file, or the entries of a directory, to disk. */
 export function syncToDisk(path: string): void {
 	const descriptor = openSync(path, "r");
 	try {
@@ -43,7 +43,7 @@ export function syncToDisk(path: string): void {
 	}
 }
 
-/** Gives a file the owner of another one, as far as this process may: who could open that can open this. */
+/** Gives a file the owner of another one if this process may, so that the same users can open both. */
 export function takeOwnerFrom(path: string, other: string): void {
 	const { uid, gid } = statSync(other);
 	try {

@@ -4,18 +4,18 @@ import { StorageFileError } from "../storage-file-error.ts";
 import { refuseLinkedFiles } from "./planted-links.ts";
 import { makePrivateUnlessThere } from "./private-files.ts";
 
-/** The right to be the only one who has a storage open. */
+/** The exclusive right to open a storage. */
 export interface Ownership {
 	release(): void;
 }
 
 /**
- * Takes a lock of the operating system on `<path>.lock`, through SQLite, which knows how on every
- * platform. It ends with the process, however that ends; the file itself stays and means nothing.
+ * Locks `<path>.lock` with a lock of the operating system, through SQLite, which supports every platform.
+ * The lock ends with the process, however that ends; the remaining file has no meaning.
  *
- * @param path The file's one name; see `realPathOf`.
- * @throws StorageFileError if somebody has it, or the directory can't be written to, or has links under the
- *   names of the storage's files.
+ * @param path The canonical path; see `realPathOf`.
+ * @throws StorageFileError if it is locked, or the directory can't be written to or has links with the names
+ *   of the storage's files.
  */
 export function takeOwnership(path: string): Ownership {
 	refuseLinkedFiles(path);
@@ -23,7 +23,7 @@ export function takeOwnership(path: string): Ownership {
 	try {
 		makePrivateUnlessThere(`${path}.lock`, path);
 		lock = new DatabaseSync(`${path}.lock`, { timeout: 0 });
-		// Nothing is ever written to it: so that a full disk does not stand in the way.
+		// Nothing is ever written to it, so that a full disk does not prevent locking.
 		lock.exec("PRAGMA journal_mode = MEMORY");
 		lock.exec("BEGIN EXCLUSIVE");
 		const held = lock;
@@ -35,7 +35,7 @@ export function takeOwnership(path: string): Ownership {
 			throw new StorageFileError(
 				path,
 				"unreachable",
-				`its lock can't be taken, so that it is not known whether it is in use: ${why}`,
+				`its lock can't be acquired, so it is unknown whether it is in use: ${why}`,
 				{ cause },
 			);
 		}

@@ -2,19 +2,19 @@ import { lstatSync, readlinkSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { StorageFileError } from "../storage-file-error.ts";
 
-const wayOut = "remove it, and choose a directory that only the server may write to";
+const remedy = "remove it, and choose a directory that only the server may write to";
 
-/** What is opened beside a storage file, in the order of their use. None of it is ever a link. */
+/** The suffixes of the files opened with a storage file, in order of use. None of them may be a link. */
 const suffixes = [
 	...[".lock", ".restored", ".restoring", ".restoring-journal", ".new", ".new-journal"],
 	...["-journal", "-wal", "-shm"],
 ];
 
 /**
- * Refuses a storage whose other files would be made, or opened, through symbolic links: whoever planted them
- * chooses which file that is.
+ * Refuses a storage whose companion files would be created or opened through symbolic links, which let their
+ * creator choose the file.
  *
- * @param path The file's one name; see `realPathOf`.
+ * @param path The canonical path; see `realPathOf`.
  * @throws StorageFileError that names the link.
  */
 export function refuseLinkedFiles(path: string): void {
@@ -23,22 +23,22 @@ export function refuseLinkedFiles(path: string): void {
 	}
 }
 
-/** @throws StorageFileError if a file that the storage makes is a symbolic link. */
+/** @throws StorageFileError if a file that the storage creates is a symbolic link. */
 export function refuseLink(file: string, path = file): void {
 	if (lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink()) {
 		const target = JSON.stringify(readlinkSync(file));
 		throw new StorageFileError(
 			path,
 			"unreachable",
-			`${file} is a symbolic link to ${target}, which the server has not made: ${wayOut}`,
+			`${file} is a symbolic link to ${target}, which the server did not create: ${remedy}`,
 		);
 	}
 }
 
 /**
- * Refuses a path that leads through a symbolic link which another user has made in a directory that others may
- * write to, such as /tmp. Links of this user, of the superuser, and of the directory's owner are followed, as
- * Linux does with fs.protected_symlinks.
+ * Refuses a path through a symbolic link that another user has created in a directory writable by others, such
+ * as /tmp. Links of this user, of the superuser and of the directory's owner are followed, as Linux does
+ * with fs.protected_symlinks.
  *
  * @throws StorageFileError that names the link.
  */
@@ -60,13 +60,13 @@ export function refusePlantedLinks(path: string): void {
 			throw new StorageFileError(
 				path,
 				"unreachable",
-				`${each} is a symbolic link of user ${link.uid}, in a directory that others may write to: ${wayOut}`,
+				`${each} is a symbolic link of user ${link.uid}, in a directory writable by others: ${remedy}`,
 			);
 		}
 	}
 }
 
-/** A path and the directories on the way to it, the root first. */
+/** A path and its parent directories, the root first. */
 function withParents(path: string): readonly string[] {
 	const parent = dirname(path);
 	return parent === path ? [path] : [...withParents(parent), path];

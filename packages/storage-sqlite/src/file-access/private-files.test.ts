@@ -15,7 +15,7 @@ let umask: number;
 beforeEach(async () => {
 	directory = await testDirectory();
 	path = directory.file("storage.db");
-	// The most permissive environment that there is.
+	// The most permissive umask.
 	umask = process.umask(0);
 });
 
@@ -48,10 +48,10 @@ async function openWith(name: string) {
 }
 
 describe("the files of a storage", () => {
-	it("are their owner's alone, with the log, the lock, backups and what restores replaced", async () => {
+	it("are private, including the log, the lock, backups and files replaced by restores", async () => {
 		const backend = await openWith("miles");
 		await expectPrivate(["storage.db", "storage.db-wal", "storage.db.lock"]);
-		// More than fits in one slice of a backup, so that its progress is seen while it is made.
+		// More than one slice of a backup, so that its progress is reported meanwhile.
 		await Promise.all(
 			Array.from({ length: 2_000 }, (_, index) =>
 				backend.commit([{ op: "put", resource: artist(`a${index}`, "x"), expectedVersion: "" }]),
@@ -73,7 +73,7 @@ describe("the files of a storage", () => {
 		await backend.close();
 	});
 
-	it("are so after backups and restores of a storage that is closed", async () => {
+	it("are private after backups and restores of a closed storage", async () => {
 		await (await openWith("miles")).close();
 		await backupFile({ path, to: directory.file("closed.db") });
 		await restoreFile({ path, from: directory.file("closed.db") });
@@ -81,7 +81,7 @@ describe("the files of a storage", () => {
 		await expectPrivate(["storage.db", "storage.db.lock", "closed.db", "other.db"]);
 	});
 
-	it("that are readable by others are tightened, with the log of a killed process", async () => {
+	it("are tightened if others can read them, including the log of a killed process", async () => {
 		const backend = await openWith("miles");
 		const killed = directory.file("killed");
 		await mkdir(killed);
@@ -119,9 +119,9 @@ describe("the files of a storage", () => {
 		},
 	);
 
-	it("are not made where somebody has made one first", async () => {
+	it("are not created if another user has created one first", async () => {
 		await writeFile(path, "a diary");
-		expect(() => makePrivate(path)).toThrow(`storage ${path}: the file is there already`);
+		expect(() => makePrivate(path)).toThrow(`storage ${path}: the file already exists`);
 		await symlink("elsewhere", directory.file("link"));
 		expect(() => makePrivate(directory.file("link"))).toThrow(
 			`${directory.file("link")} is a symbolic link to "elsewhere"`,
@@ -143,19 +143,19 @@ describe("the files of a storage", () => {
 				`storage ${storage}: ${join(shared, "data")} is a symbolic link of user 65534, in a directory that others may write to: remove it,`,
 			);
 			expect(await readdir(directory.file("real"))).toEqual([]);
-			// Nobody else could have put it here.
+			// No other user could have created it here.
 			await chmod(shared, 0o755);
 			await (await createSqliteBackend({ path: storage })).close();
 		},
 	);
 
-	it("are left alone where they are no storage", async () => {
+	it("are left unchanged if they are not a storage", async () => {
 		await writeFile(
 			path,
 			"a diary, as long as the header of a database is, which is a hundred bytes.".repeat(2),
 		);
 		await chmod(path, 0o644);
-		await expect(createSqliteBackend({ path })).rejects.toThrow("no SQLite database");
+		await expect(createSqliteBackend({ path })).rejects.toThrow("not a SQLite database");
 		expect((await modes())["storage.db"]).toBe("644");
 	});
 });

@@ -13,14 +13,14 @@ import { StorageFileError } from "../storage-file-error.ts";
 import { takeOwnerFrom } from "./file-system.ts";
 import { refuseLink } from "./planted-links.ts";
 
-/** Read and written by the owner alone. */
+/** Readable and writable only by the owner. */
 const ownerOnly = 0o600;
 
 /**
- * Makes an empty file that its owner alone may read and write. SQLite takes an empty file for an empty database,
- * and gives logs and journals the permissions of their database.
+ * Creates an empty file that only its owner may read and write. SQLite accepts an empty file as an empty
+ * database, and gives logs and journals the permissions of their database.
  *
- * @throws StorageFileError if anything has that name, a symbolic link included: the file would be somebody else's.
+ * @throws StorageFileError if the name exists, even as a symbolic link: another user may own it.
  */
 export function makePrivate(path: string): void {
 	const { O_CREAT, O_EXCL, O_WRONLY } = constants;
@@ -36,10 +36,10 @@ export function makePrivate(path: string): void {
 }
 
 /**
- * As `makePrivate`, unless there is a file of that name.
+ * Like `makePrivate`, unless the file exists.
  *
- * @param like The file whose owner it gets, if it is there.
- * @throws StorageFileError if a symbolic link has that name.
+ * @param like The file whose owner it gets, if that exists.
+ * @throws StorageFileError if the name is a symbolic link.
  */
 export function makePrivateUnlessThere(path: string, like: string): void {
 	refuseLink(path);
@@ -49,7 +49,7 @@ export function makePrivateUnlessThere(path: string, like: string): void {
 	try {
 		makePrivate(path);
 	} catch (error) {
-		// Another process may have made it meanwhile.
+		// Another process may have created it meanwhile.
 		if (error instanceof StorageFileError && error.problem === "exists") {
 			return;
 		}
@@ -61,10 +61,10 @@ export function makePrivateUnlessThere(path: string, like: string): void {
 }
 
 /**
- * Takes all rights of others from the files of a storage: its log and lock, and what restores have left or
- * replaced. Earlier versions made them readable by everybody.
+ * Removes all permissions of other users from the files of a storage, including its log, its lock and the
+ * leftovers and replaced files of restores. Earlier versions created them readable by everybody.
  *
- * @returns Those whose permissions this process may not change.
+ * @returns The files whose permissions this process may not change.
  */
 export function tightenFiles(path: string): readonly string[] {
 	const base = basename(path);
@@ -92,5 +92,5 @@ function tighten(file: string): boolean {
 	}
 }
 
-/** The owner is somebody else, or the file system has no permissions. A file may also just have gone. */
+/** The owner is another user, or the file system has no permissions. The file may also have been deleted. */
 const cannotChange = new Set(["EPERM", "EACCES", "EROFS", "ENOTSUP", "EOPNOTSUPP", "ENOENT"]);

@@ -1,18 +1,18 @@
 import { crc32 } from "node:zlib";
 
-/** What a checksum of a row covers. */
+/** The content of a row that its checksum covers. */
 export interface RowContent {
 	readonly key: string;
 	readonly revision: number;
 	readonly body: Uint8Array;
 }
 
-/** The checksum of a row: CRC-32 of all that it holds. */
+/** The checksum of a row: CRC-32 of its content. */
 export function rowChecksum({ key, revision, body }: RowContent): number {
 	return crc32(body, crc32(`${key}\0${revision}\0`));
 }
 
-/** What the head row says of the whole storage. */
+/** The head row, which summarizes the whole storage. */
 export interface Head {
 	/** The newest revision. */
 	readonly revision: number;
@@ -29,7 +29,7 @@ export function headChecksum({ revision, resources, digest }: Head): number {
 
 const digestRange = 2 ** 48;
 
-/** The digest with the checksums of rows that came, and without those of rows that went. */
-export function addToDigest(digest: number, came: number, went: number): number {
-	return (digest + came - went + digestRange) % digestRange;
+/** Adds the checksum of a new row to the digest, and removes that of a deleted one. */
+export function addToDigest(digest: number, added: number, removed: number): number {
+	return (digest + added - removed + digestRange) % digestRange;
 }

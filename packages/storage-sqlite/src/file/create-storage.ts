@@ -8,11 +8,11 @@ import type { FreshIds } from "./migrations.ts";
 import { createSchema } from "./schema.ts";
 
 /**
- * Makes an empty storage if there is no file yet. It appears under its name only when it is
- * whole and on disk, so that a kill at any instant leaves none or a good one.
+ * Creates an empty storage if the file does not exist. It gets its name only when it is complete and on
+ * disk, so that a kill at any instant leaves no file or a complete one.
  *
- * @throws StorageFileError if the file has gone, but not its write-ahead log, which would be taken
- *   for the new one's.
+ * @throws StorageFileError if the file is missing but its write-ahead log exists, which SQLite would apply
+ *   to the new file.
  */
 export function createIfMissing(path: string, fresh: FreshIds): void {
 	if (existsSync(path)) {
@@ -22,7 +22,7 @@ export function createIfMissing(path: string, fresh: FreshIds): void {
 		throw new StorageFileError(
 			path,
 			"damaged",
-			`the file is missing, but its write-ahead log (${path}-wal) is there: put the file back, restore it from a backup, or move the log away to begin anew`,
+			`the file is missing, but its write-ahead log (${path}-wal) exists: put the file back, restore it from a backup, or move the log away to start with an empty storage`,
 		);
 	}
 	const unfinished = `${path}.new`;

@@ -25,7 +25,7 @@ async function create(): Promise<void> {
 }
 
 describe("a storage that is reached over a link", () => {
-	it("is one with the file: refused while that is open, and the same content", async () => {
+	it("is the same storage: refused while the file is open, with the same content", async () => {
 		await create();
 		const link = directory.file("link.db");
 		await symlink(path, link);
@@ -46,15 +46,15 @@ describe("a storage that is reached over a link", () => {
 		}
 	});
 
-	it("is not made anew where the link leads nowhere: a disk may be missing", async () => {
+	it("is not created if the link is broken, because a disk may be missing", async () => {
 		await symlink(directory.file("missing.db"), path);
 		const failure = await fileFailure(createSqliteBackend({ path }));
 		expect(failure).toMatchObject({ problem: "unreachable" });
 	});
 });
 
-describe("a storage that another program has locked", () => {
-	it("is in use, and not damaged", async () => {
+describe("a storage locked by another program", () => {
+	it("is reported as in use, not as damaged", async () => {
 		await create();
 		const other = new DatabaseSync(path);
 		other.exec("PRAGMA locking_mode = EXCLUSIVE");
@@ -68,7 +68,7 @@ describe("a storage that another program has locked", () => {
 });
 
 describe("a storage that can't be reached", () => {
-	it("is told from a damaged one", async () => {
+	it("is distinguished from a damaged one", async () => {
 		await mkdir(path);
 		expect(await fileFailure(createSqliteBackend({ path }))).toMatchObject({
 			problem: "unreachable",
@@ -80,14 +80,14 @@ describe("a storage that can't be reached", () => {
 });
 
 describe("a log whose file is gone", () => {
-	it("is refused, and left as it is: an empty storage would take it for its own", async () => {
+	it("is refused and left unchanged, since an empty storage would apply it", async () => {
 		await writeFile(`${path}-wal`, "commits");
 		expect(await fileFailure(createSqliteBackend({ path }))).toMatchObject({ problem: "damaged" });
 		expect(await readFile(`${path}-wal`, "utf8")).toBe("commits");
 	});
 });
 
-describe("what SQLite says", () => {
+describe("an error of SQLite", () => {
 	function sqlite(errcode: number): Error {
 		return Object.assign(new Error("from SQLite"), { errcode });
 	}
@@ -108,7 +108,7 @@ describe("what SQLite says", () => {
 		expect(fileError("x.db", sqlite(code))).toMatchObject({ problem, path: "x.db" });
 	});
 
-	it("tells a full disk, in every form", () => {
+	it("is recognized as a full disk, in every form", () => {
 		expect(isDiskFull(sqlite(13))).toBe(true);
 		expect(isDiskFull(Object.assign(new Error("no space"), { code: "ENOSPC" }))).toBe(true);
 		expect(isDiskFull(sqlite(10))).toBe(false);

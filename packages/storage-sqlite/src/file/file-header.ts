@@ -4,10 +4,10 @@ import { schemaVersion } from "./migrations.ts";
 import { applicationId } from "./schema.ts";
 
 /**
- * Checks by its first bytes that a file is a storage that this code can read, without letting SQLite
- * near it: opening alone may write. The offsets are those of SQLite's file format.
+ * Checks by its first bytes that a file is a storage that this code can read. It does not use SQLite, which
+ * may write to a file when opening it. The offsets are those of SQLite's file format.
  *
- * @throws StorageFileError; an error of the system if it can't be read.
+ * @throws StorageFileError; a system error if it can't be read.
  */
 export function checkHeader(path: string): void {
 	const header = Buffer.alloc(100);
@@ -22,7 +22,7 @@ export function checkHeader(path: string): void {
 		throw new StorageFileError(
 			path,
 			"foreign",
-			"the file is no SQLite database, or its beginning is damaged; it has been left as it is",
+			"the file is not a SQLite database, or its beginning is damaged; it has been left as it is",
 		);
 	}
 	if (header.readUInt32BE(68) !== applicationId) {

@@ -2,13 +2,13 @@ import type { DatabaseSync } from "node:sqlite";
 import { crc32 } from "node:zlib";
 import type { StorageIdentity } from "@plinth/storage";
 
-/** What a file says of itself. */
+/** The identity of a storage or a backup, as stored in the file. */
 export interface StoredIdentity extends StorageIdentity {
-	/** When the file was made as a backup, in milliseconds since 1970. Absent: it is none. */
+	/** When the file was created as a backup, in milliseconds since 1970. Absent if it is not a backup. */
 	readonly backupMs?: number;
 }
 
-/** The table of schema version 2. Its one row is written when the file is made, and never changed. */
+/** The table of schema version 2. Its one row is written when the file is created, and never changes. */
 export const identityTable = `
 	CREATE TABLE identity (
 		id INTEGER PRIMARY KEY CHECK (id = 1),

@@ -24,7 +24,7 @@ afterEach(async () => {
 
 const context = { fresh: { uid: "a uid", incarnation: "an incarnation" } };
 
-/** Opens the storage and returns what it holds, and who it is. */
+/** Opens the storage and returns its content and its identity. */
 async function opened() {
 	const backend = await createSqliteBackend({ path });
 	const { resources, version } = await backend.list(allArtists);
@@ -41,7 +41,7 @@ function fileVersion(): number {
 }
 
 describe("a file of version 1", () => {
-	it("is migrated when it is opened, and keeps all that it holds", async () => {
+	it("is migrated when it is opened, and keeps its content", async () => {
 		expect(fileVersion()).toBe(1);
 		const { version, texts, identity } = await opened();
 		expect({ version, texts }).toEqual({ version: "2", texts: ["one", "two"] });
@@ -50,7 +50,7 @@ describe("a file of version 1", () => {
 		expect((await opened()).identity).toEqual(identity);
 	});
 
-	it("is left as it is where it is damaged", async () => {
+	it("is left unchanged if it is damaged", async () => {
 		const database = new DatabaseSync(path);
 		database.exec("DELETE FROM resources WHERE rowid = 1");
 		database.close();
@@ -67,7 +67,7 @@ describe("a file of version 1", () => {
 		expect((await opened()).texts).toEqual(["one", "two"]);
 	});
 
-	it("is restored from, and replaced", async () => {
+	it("can be restored from, and replaced", async () => {
 		const from = path;
 		path = directory.file("other.db");
 		await opened();
@@ -79,7 +79,7 @@ describe("a file of version 1", () => {
 });
 
 describe("a file of a newer version", () => {
-	it("is refused and left as it is, even where the version is in the log only", async () => {
+	it("is refused and left unchanged, even if the version is only in the log", async () => {
 		await opened();
 		const newer = new DatabaseSync(path);
 		newer.exec("PRAGMA user_version = 99");
@@ -97,7 +97,7 @@ describe("a file of a newer version", () => {
 });
 
 describe("a migration", () => {
-	it("that fails leaves the version before it, whole", () => {
+	it("that fails leaves the previous version", () => {
 		const database = new DatabaseSync(path);
 		const steps = [
 			(target: DatabaseSync) => target.exec("CREATE TABLE first (x)"),
@@ -110,7 +110,7 @@ describe("a migration", () => {
 		const tables = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
 		expect(tables.map(({ name }) => name)).toEqual(["resources", "head", "first"]);
 		expect(versionOf(database)).toBe(2);
-		// And goes on from there.
+		// The next migration continues from there.
 		const again = [
 			() => {
 				throw new Error("done already");

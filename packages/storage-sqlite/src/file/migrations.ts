@@ -1,27 +1,27 @@
 import type { DatabaseSync } from "node:sqlite";
 import { identityTable, writeIdentity } from "./identity.ts";
 
-/** What migrations may need to know. */
+/** The context of migrations. */
 export interface MigrationContext {
-	/** Two fresh ULIDs: the identity of a storage that has none yet. */
+	/** The identity of a storage that has none yet. */
 	readonly fresh: FreshIds;
 }
 
-/** The ids of a storage that is made, or of an incarnation. Drawn by who has a source of randomness. */
+/** Two new ULIDs, for a new storage or a new incarnation. */
 export interface FreshIds {
 	readonly uid: string;
 	readonly incarnation: string;
 }
 
-/** A step from one version of the schema to the next. Runs in its own transaction. */
+/** A step from one version of the schema to the next, in its own transaction. */
 export type Migration = (database: DatabaseSync, context: MigrationContext) => void;
 
 /**
- * The steps, in their order: the first leads from version 1 to 2. Never changed once it was
- * released, since files of all versions must end up the same; a new version is a new step at the end.
+ * The steps in order: the first leads from version 1 to 2. A released step never changes, since files of
+ * all versions must end up the same; a new version is a new step at the end.
  *
- * Versions 1 and 2 have the same rows and the same head, so that a file is checked whole before its
- * migration. A step that changes these needs a check of its own version of them.
+ * Versions 1 and 2 have the same rows and the same head, so that a file can be checked completely before its
+ * migration. A step that changes these needs a check for the old version.
  */
 export const migrations: readonly Migration[] = [
 	function addIdentity(database, { fresh }) {
@@ -30,12 +30,12 @@ export const migrations: readonly Migration[] = [
 	},
 ];
 
-/** The schema that this code reads and writes; it grows by one with each migration. */
+/** The schema version that this code reads and writes; one more with each migration. */
 export const schemaVersion = migrations.length + 1;
 
 /**
- * Takes a database through the steps that it lacks, each in one transaction together with the version
- * that it leads to: a kill at any instant leaves a whole version, from where the next start goes on.
+ * Runs the missing steps on a database, each in one transaction together with the new version number: a kill
+ * at any instant leaves a consistent version, from which the next start continues.
  */
 export function migrate(
 	database: DatabaseSync,
@@ -60,7 +60,7 @@ export function migrate(
 	}
 }
 
-/** The version of a database's schema, with what is in its write-ahead log. */
+/** The schema version of a database, including its write-ahead log. */
 export function versionOf(database: DatabaseSync): number {
 	return Number(database.prepare("PRAGMA user_version").get()?.user_version);
 }

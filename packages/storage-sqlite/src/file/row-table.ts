@@ -1,18 +1,18 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { addToDigest, type Head, headChecksum, rowChecksum } from "./checksum.ts";
 
-/** What a transaction does to one row. */
+/** A write of one row in a transaction. */
 export interface RowWrite {
 	readonly key: string;
 	readonly revision: number;
-	/** Absent if the row goes. */
+	/** Absent if the row is deleted. */
 	readonly body?: Uint8Array | undefined;
 }
 
-/** The number of rows and their digest: what the head says but for the revision. */
+/** The number of rows and their digest: the head without the revision. */
 export type Tally = Pick<Head, "resources" | "digest">;
 
-/** The rows of a storage that is written to, and its head. Transactions are the caller's. */
+/** Writes the rows and the head of a storage. The caller manages transactions. */
 export class RowTable {
 	readonly #find: StatementSync;
 	readonly #put: StatementSync;
@@ -31,21 +31,21 @@ export class RowTable {
 		);
 	}
 
-	/** Writes rows, each of another key, and returns the tally with them. */
+	/** Writes rows, each with a different key, and returns the updated tally. */
 	write(rows: readonly RowWrite[], before: Tally): Tally {
 		let { resources, digest } = before;
 		for (const { key, revision, body } of rows) {
 			const stored = this.#find.get(key)?.checksum;
-			const went = typeof stored === "number" ? stored : undefined;
-			let came: number | undefined;
+			const removed = typeof stored === "number" ? stored : undefined;
+			let added: number | undefined;
 			if (body !== undefined) {
-				came = rowChecksum({ key, revision, body });
-				this.#put.run(key, revision, body, came);
-			} else if (went !== undefined) {
+				added = rowChecksum({ key, revision, body });
+				this.#put.run(key, revision, body, added);
+			} else if (removed !== undefined) {
 				this.#remove.run(key);
 			}
-			resources += Number(came !== undefined) - Number(went !== undefined);
-			digest = addToDigest(digest, came ?? 0, went ?? 0);
+			resources += Number(added !== undefined) - Number(removed !== undefined);
+			digest = addToDigest(digest, added ?? 0, removed ?? 0);
 		}
 		return { resources, digest };
 	}

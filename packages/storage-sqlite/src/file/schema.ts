@@ -3,15 +3,14 @@ import { headChecksum } from "./checksum.ts";
 import { identityTable, type StoredIdentity, writeIdentity } from "./identity.ts";
 import { schemaVersion } from "./migrations.ts";
 
-/** Tells a file of Plinth from every other SQLite database: "Plnt" in ASCII. */
+/** The SQLite application ID of Plinth: "Plnt" in ASCII. */
 export const applicationId = 0x506c6e74;
 
 /**
- * `resources` has a row for each resource: its key (family, tenancy, name), the revision of its
- * commit, and the message without its version, serialized. `head` has the one row that is written
- * with every transaction: the newest revision, which must survive even if that was a deletion; how
- * many resources there are; and the sum of their checksums, by which a lost or resurrected row shows.
- * `identity` tells whose file it is.
+ * `resources` has a row for each resource: its key (family, tenancy, name), the revision of its commit, and
+ * the serialized message without its version. `head` has one row that is written with every transaction:
+ * the newest revision, which must survive even if that was a deletion; the number of resources; and the sum
+ * of their checksums, which reveals lost or resurrected rows. `identity` identifies the storage.
  */
 const schema = `
 	CREATE TABLE resources (
@@ -30,7 +29,7 @@ const schema = `
 	${identityTable}
 `;
 
-/** Makes an empty storage of an empty database. To be called within a transaction. */
+/** Creates the schema of an empty storage. Call it within a transaction. */
 export function createSchema(database: DatabaseSync, identity: StoredIdentity): void {
 	database.exec(schema);
 	database

@@ -7,7 +7,7 @@ import { readIdentity, type StoredIdentity } from "./identity.ts";
 import { versionOf } from "./migrations.ts";
 import { fileError } from "./sqlite-failure.ts";
 
-/** A row that was found well. */
+/** A row whose checksum is correct. */
 export interface StoredRow {
 	readonly key: string;
 	readonly revision: number;
@@ -15,12 +15,11 @@ export interface StoredRow {
 }
 
 /**
- * Reads a whole storage, row by row, and checks all of it: each row by its checksum, the whole by
- * the head's count and digest, the index of keys against the table. Reads through a read-only
- * connection, which neither recovers nor checkpoints into the main file, so that a file that turns
- * out to be damaged is left as it is.
+ * Reads a whole storage row by row and checks all of it: each row by its checksum, all rows by the count
+ * and digest in the head, the index of keys against the table. It uses a read-only connection, which
+ * neither recovers nor checkpoints into the main file, so that a damaged file is left unchanged.
  *
- * @throws StorageFileError if anything contradicts, or the file can't be read.
+ * @throws StorageFileError if a check fails or the file can't be read.
  */
 export class StorageReader {
 	readonly #path: string;
@@ -41,7 +40,7 @@ export class StorageReader {
 			throw fileError(path, error);
 		}
 		try {
-			// The header may be older than what is in the write-ahead log.
+			// The header may be older than the write-ahead log.
 			this.version = versionOf(this.#database);
 			checkVersion(path, this.version);
 			this.head = this.#readHead();
@@ -52,14 +51,14 @@ export class StorageReader {
 		}
 	}
 
-	/** The next rows, or `undefined` if all were read and all is well. */
+	/** The next rows, or `undefined` when all rows were read and all checks passed. */
 	nextPage(): Page | undefined {
 		this.#pages ??= pagesOf(this.rows());
 		const { done, value } = this.#pages.next();
 		return done ? undefined : value;
 	}
 
-	/** All rows. When it has ended, all of the file was checked. */
+	/** All rows. When the iteration has ended, the whole file was checked. */
 	*rows(): Generator<StoredRow, void, undefined> {
 		try {
 			yield* this.#readRows();
@@ -123,14 +122,14 @@ export class StorageReader {
 		}
 		if (resources !== head.resources || digest !== head.digest) {
 			throw new Error(
-				`it holds ${resources} resources that are not the ${head.resources} that its head vouches for`,
+				`it holds ${resources} resources that do not match the ${head.resources} of its head`,
 			);
 		}
 		this.#checkIndex(keys);
 		this.#checkPages();
 	}
 
-	/** The index of keys holds the keys of the table, in order: what writes will rely on. */
+	/** Checks that the index has the keys of the table, in order, because writes rely on it. */
 	#checkIndex(expected: number): void {
 		const rows = this.#database.prepare("SELECT key FROM resources ORDER BY key");
 		rows.setReturnArrays(true);
@@ -153,12 +152,12 @@ export class StorageReader {
 		const [first] = this.#database.prepare("PRAGMA quick_check(1)").all();
 		const verdict = first?.quick_check;
 		if (verdict !== "ok") {
-			throw new Error(`SQLite's check of its pages says: ${String(verdict)}`);
+			throw new Error(`the page check of SQLite reports: ${String(verdict)}`);
 		}
 	}
 }
 
-/** Checks all of a file, and returns the version of its schema. */
+/** Checks the whole file, and returns the version of its schema. */
 export function checkWhole(path: string): number {
 	const reader = new StorageReader(path);
 	try {
@@ -171,14 +170,14 @@ export function checkWhole(path: string): number {
 	}
 }
 
-/** Refuses a backup where a storage is wanted: opened as it is, it would give out versions anew. */
+/** Refuses a backup as a storage: opened without a restore, it would issue old versions again. */
 export function refuseBackup(path: string, identity: StoredIdentity | undefined): void {
 	if (identity?.backupMs !== undefined) {
 		const taken = new Date(identity.backupMs).toISOString();
 		throw new StorageFileError(
 			path,
 			"backup",
-			`the file is a backup, taken at ${taken}: restore it to its own file`,
+			`the file is a backup, taken at ${taken}: restore it to a file of its own`,
 		);
 	}
 }
@@ -199,7 +198,7 @@ function* pagesOf(rows: Iterable<StoredRow>): Generator<Page, void, undefined> {
 
 const nothing = new Uint8Array();
 
-/** A row as the array that `setReturnArrays` makes of it; the declarations know only objects. */
+/** A row as an array, because of `setReturnArrays`; the type declarations only have objects. */
 function columns(row: unknown): readonly unknown[] {
 	return Array.isArray(row) ? row : [];
 }

@@ -3,9 +3,9 @@ import type { Head } from "./checksum.ts";
 import { RowTable, type RowWrite } from "./row-table.ts";
 
 /**
- * Writes to a storage that was read and found well. When `write` has returned, what it was given is
- * on disk: the log of the transaction was synced (`synchronous=FULL`). When it has thrown, nothing
- * of it is there, unless the disk itself failed.
+ * Writes to a storage that was read and checked. When `write` has returned, the rows are on disk: the log of
+ * the transaction was synced (`synchronous=FULL`). When it has thrown, nothing was written, unless the
+ * disk itself failed.
  */
 export class StorageWriter {
 	readonly #database: DatabaseSync;
@@ -18,17 +18,17 @@ export class StorageWriter {
 		this.#rows = new RowTable(this.#database);
 	}
 
-	/** What is on disk. */
+	/** The head on disk. */
 	get head(): Head {
 		return this.#head;
 	}
 
-	/** The connection, for reading between transactions: no other one gets at the file meanwhile. */
+	/** The connection, for reading between transactions; no other connection has access to the file. */
 	get database(): DatabaseSync {
 		return this.#database;
 	}
 
-	/** Writes rows, each of another key, and the revision that the storage is at then. */
+	/** Writes rows, each with a different key, and the new revision of the storage. */
 	write(revision: number, rows: readonly RowWrite[]): void {
 		this.#database.exec("BEGIN IMMEDIATE");
 		try {
@@ -51,17 +51,17 @@ export class StorageWriter {
 }
 
 /**
- * Pages in the write-ahead log at which a commit moves them into the main file: 16 MiB. More means
- * fewer and longer pauses, and a longer recovery.
+ * The size of the write-ahead log, in pages, at which a commit moves it into the main file: 16 MiB. A larger
+ * value means fewer but longer pauses, and a longer recovery.
  */
 const checkpointPages = 4096;
 
-/** Opens a storage for writing. Whatever is committed is on disk. */
+/** Opens a storage for writing. Committed transactions are on disk. */
 export function openForWriting(path: string): DatabaseSync {
 	const database = new DatabaseSync(path, { timeout: 0 });
 	try {
-		// Exclusive before the first access: then the index of the write-ahead log is in this process's
-		// memory, and nobody else gets in.
+		// Exclusive before the first access: then the index of the write-ahead log is in the memory of this
+		// process, and no other process can open the file.
 		database.exec("PRAGMA locking_mode = EXCLUSIVE");
 		database.exec("PRAGMA journal_mode = WAL");
 		database.exec("PRAGMA synchronous = FULL");

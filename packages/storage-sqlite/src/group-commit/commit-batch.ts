@@ -1,9 +1,9 @@
-/** Commits that were written together, for those who measure. */
+/** Measurements of commits that were written together. */
 export interface CommitBatch {
-	/** How many. */
+	/** The number of commits. */
 	readonly commits: number;
-	/** How long the one that waited longest did so before the batch began, in milliseconds. */
+	/** The longest wait of a commit before the batch began, in milliseconds. */
 	readonly longestWaitMs: number;
-	/** How long it took until they were on disk, in milliseconds. */
+	/** The time to write them to disk, in milliseconds. */
 	readonly writeMs: number;
 }

@@ -16,7 +16,7 @@ import { WriteFailure } from "../thread/storage-thread.ts";
 import type { CommitBatch } from "./commit-batch.ts";
 import { GroupCommit } from "./group-commit.ts";
 
-/** A write that waits for the test to say how it went. */
+/** A write that the test completes. */
 interface Write {
 	readonly revision: number;
 	readonly rows: readonly RowWrite[];
@@ -64,7 +64,7 @@ function put(name: string, expectedVersion = "", text = ""): Mutation {
 	return { op: "put", resource: artist(name, text), expectedVersion };
 }
 
-/** Lets everything happen that can happen without the disk. */
+/** Runs everything that does not wait for the disk. */
 function settle(): Promise<void> {
 	return new Promise((resolve) => setImmediate(resolve));
 }
@@ -76,7 +76,7 @@ async function succeed(): Promise<void> {
 }
 
 describe("commits that wait at the same time", () => {
-	it("share one write, and have a revision each", async () => {
+	it("share one write, each with its own revision", async () => {
 		const commits = ["a", "b", "c"].map((name) => groups.commit([put(name)]));
 		await succeed();
 		const versions = (await Promise.all(commits)).map(({ version }) => version);
@@ -86,7 +86,7 @@ describe("commits that wait at the same time", () => {
 		expect(writes[0]?.rows.map(({ revision }) => revision)).toEqual([1, 2, 3]);
 	});
 
-	it("form the next write while one is under way", async () => {
+	it("form the next write while one is in progress", async () => {
 		const first = groups.commit([put("a")]);
 		await settle();
 		const rest = ["b", "c"].map((name) => groups.commit([put(name)]));
@@ -100,7 +100,7 @@ describe("commits that wait at the same time", () => {
 		expect(writes[1]?.rows).toHaveLength(2);
 	});
 
-	it("are decided one after the other: of two that write one name, the second sees the first", async () => {
+	it("are decided in order: of two that write one name, the second sees the first", async () => {
 		const created = groups.commit([put("a")]);
 		const conflict = groups.commit([put("a")]);
 		const replaced = groups.commit([put("a", "1", "new")]);
@@ -128,11 +128,11 @@ describe("commits that wait at the same time", () => {
 	});
 });
 
-describe("before the disk has answered", () => {
-	it("nothing can be read, and nobody is answered, not even who failed", async () => {
-		let answered = 0;
+describe("before a group is on disk", () => {
+	it("nothing can be read, and no commit settles, not even a failed one", async () => {
+		let settled = 0;
 		const count = () => {
-			answered += 1;
+			settled += 1;
 		};
 		const commits = [groups.commit([put("a")]), groups.commit([put("a")]), groups.commit([])];
 		for (const commit of commits) {
@@ -140,14 +140,14 @@ describe("before the disk has answered", () => {
 		}
 		await settle();
 		expect(writes).toHaveLength(1);
-		expect(answered).toBe(0);
+		expect(settled).toBe(0);
 		expect(store.size).toBe(0);
 		await succeed();
-		expect(answered).toBe(3);
+		expect(settled).toBe(3);
 		expect(store.size).toBe(1);
 	});
 
-	it("who waits for what is under way is not answered either", async () => {
+	it("settled does not resolve either", async () => {
 		const commit = groups.commit([put("a")]);
 		let settled = false;
 		const waiting = groups.settled().then(() => {
@@ -171,7 +171,7 @@ describe("a group that changes nothing", () => {
 });
 
 describe("a fence", () => {
-	it("is decided with the group, not when the commit arrived", async () => {
+	it("is checked with the group, not when the commit arrived", async () => {
 		const first = groups.commit([put("a")]);
 		await settle();
 		const late = groups.commit([put("b")], { lease: "leader", token: "1" });
@@ -196,7 +196,7 @@ describe("a full disk", () => {
 		expect(broken).toEqual([]);
 	});
 
-	it("is logged once, and so is that it has room again", async () => {
+	it("is logged once, and once more when it has room again", async () => {
 		for (const name of ["a", "b"]) {
 			const failed = expect(groups.commit([put(name)])).rejects.toBeInstanceOf(Exhausted);
 			await settle();
@@ -219,7 +219,7 @@ describe("a full disk", () => {
 });
 
 describe("a disk that fails", () => {
-	it("fails all commits from then on, since what it holds is not known", async () => {
+	it("fails all commits from then on, since its content is unknown", async () => {
 		const failed = expect(groups.commit([put("a")])).rejects.toBeInstanceOf(Inconsistent);
 		await settle();
 		const waiting = expect(groups.commit([put("b")])).rejects.toBeInstanceOf(Inconsistent);
@@ -239,7 +239,7 @@ describe("a disk that fails", () => {
 });
 
 describe("commits that wait", () => {
-	it("are bounded by their bytes, and one may always wait", async () => {
+	it("are limited by their bytes, and one may always wait", async () => {
 		const text = "x".repeat(8 * 1024 * 1024);
 		const first = groups.commit([put("first")]);
 		await settle();
@@ -261,7 +261,7 @@ describe("commits that wait", () => {
 		await again;
 	});
 
-	it("are bounded by their number", async () => {
+	it("are limited by their number", async () => {
 		const first = groups.commit([put("first")]);
 		await settle();
 		const waiting = Array.from({ length: 16_384 }, () => groups.commit([]));
@@ -272,26 +272,26 @@ describe("commits that wait", () => {
 	});
 });
 
-describe("what runs alone", () => {
-	it("comes after the commits before it, and before those after it", async () => {
-		const told: string[] = [];
-		const before = groups.commit([put("a")]).then(() => told.push("before"));
+describe("an exclusive action", () => {
+	it("runs after earlier commits and before later ones", async () => {
+		const order: string[] = [];
+		const before = groups.commit([put("a")]).then(() => order.push("before"));
 		await settle();
-		const queued = groups.commit([put("b")]).then(() => told.push("queued"));
+		const queued = groups.commit([put("b")]).then(() => order.push("queued"));
 		const alone = groups.alone(async () => {
 			expect(store.version).toBe("2");
-			told.push("alone");
+			order.push("alone");
 			return "done";
 		});
-		const after = groups.commit([put("c")]).then(() => told.push("after"));
+		const after = groups.commit([put("c")]).then(() => order.push("after"));
 		for (let step = 0; step < 4; step++) {
 			await succeed();
 		}
 		expect(await alone).toBe("done");
 		await Promise.all([before, queued, after]);
-		expect(told).toHaveLength(4);
-		expect(told.indexOf("alone")).toBeGreaterThan(told.indexOf("before"));
-		expect(told.at(-1)).toBe("after");
+		expect(order).toHaveLength(4);
+		expect(order.indexOf("alone")).toBeGreaterThan(order.indexOf("before"));
+		expect(order.at(-1)).toBe("after");
 	});
 
 	it("fails by itself, or with the storage", async () => {
@@ -307,8 +307,8 @@ describe("what runs alone", () => {
 	});
 });
 
-describe("what is measured of groups", () => {
-	it("is how many were written, how long the first waited, and how long the disk took", async () => {
+describe("the measurements of a group", () => {
+	it("are the number of commits, the wait of the first, and the time of the disk", async () => {
 		const first = groups.commit([put("a")]);
 		await settle();
 		await clock.advance(5);
@@ -330,7 +330,7 @@ describe("what is measured of groups", () => {
 		]);
 	});
 
-	it("leaves out what is not written", async () => {
+	it("exclude commits that are not written", async () => {
 		await groups.settled();
 		const failed = groups.commit([put("a")]).catch((failure: unknown) => failure);
 		await settle();

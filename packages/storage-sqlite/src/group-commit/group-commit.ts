@@ -21,39 +21,39 @@ import { WriteFailure } from "../thread/storage-thread.ts";
 import type { CommitBatch } from "./commit-batch.ts";
 import { PendingState } from "./pending-state.ts";
 
-/** What group commits are made of. */
+/** The dependencies of group commits. */
 export interface GroupCommitContext {
-	/** What commits are decided against and applied to: another one after a restore. */
+	/** The state that commits are decided against and applied to; replaced by a restore. */
 	store(): StateStore;
 	readonly scheduler: Scheduler;
-	/** For what is measured. */
+	/** For measurements. */
 	readonly clock: Clock;
-	/** Called with each group that was written, before its commits are answered. */
+	/** Called after each group is written, before its commits resolve. */
 	readonly onBatch?: (batch: CommitBatch) => void;
 	readonly limits: StorageLimits;
-	/** Reports a disk that is full, and that has room again. */
+	/** Logs that the disk is full, and that it has room again. */
 	readonly log?: Pick<Logger, "warn" | "info">;
-	/** Called once, when no commit is accepted any more. */
+	/** Called once, when commits are no longer accepted. */
 	readonly onBroken?: (failure: Inconsistent) => void;
-	/** Whether the fence is that of the lease's holder. */
+	/** Whether the fence belongs to the current holder of its lease. */
 	isCurrent(fence: Fence): boolean;
-	/** Puts rows on disk in one transaction; see `StorageThread.write`. */
+	/** Writes rows to disk in one transaction; see `StorageThread.write`. */
 	write(revision: number, rows: readonly RowWrite[]): Promise<void>;
 }
 
 interface Waiting {
 	readonly kind: "commit";
 	readonly mutations: readonly Mutation[];
-	/** Per put, the serialized message without a version: made while the disk is busy with others. */
+	/** Per put, the serialized message without a version, prepared while another group is written. */
 	readonly bodies: readonly Uint8Array[];
 	readonly fence: Fence | undefined;
-	/** Since when it waits, on the monotonic clock. */
+	/** When it began to wait, on the monotonic clock. */
 	readonly sinceMs: number;
 	resolve(commit: Commit): void;
 	reject(error: unknown): void;
 }
 
-/** What runs alone, between two groups. */
+/** An action that runs alone, between two groups. */
 interface Turn {
 	readonly kind: "turn";
 	/** Never rejects. */
@@ -61,7 +61,7 @@ interface Turn {
 	reject(error: unknown): void;
 }
 
-/** What becomes of a commit. Nobody may know before the group is on disk. */
+/** The outcome of a commit, which must not be visible before the group is on disk. */
 type Outcome =
 	| {
 			readonly kind: "decided";
@@ -72,37 +72,36 @@ type Outcome =
 	  }
 	| { readonly kind: "refused"; readonly waiting: Waiting; readonly error: unknown };
 
-/** Commits of one transaction at most; 20 ms of the worker's time. */
+/** The maximum of commits per transaction: 20 ms of the worker's time. */
 const groupCommits = 1024;
-/** A group ends with the commit that takes its rows over this. */
+/** A group ends with the commit that exceeds this size of rows. */
 const groupBytes = 8 * 1024 * 1024;
-/** Commits that may wait at the same time. */
+/** The maximum of commits waiting at the same time. */
 const waitingCommits = 16_384;
-/** Bytes of the resources of commits that may wait at the same time: eight groups. */
+/** The maximum of bytes of commits waiting at the same time: eight groups. */
 const waitingBytes = 64 * 1024 * 1024;
 
 /**
- * Commits that wait at the same time share one transaction, and each gets its own revision.
+ * Group commit: commits that wait at the same time share one transaction, each with its own revision.
  *
  * ```
  *   commit() ──▶ waiting ──▶ decide one by one ──▶ write all ──▶ apply one by one ──▶ resolve
  *                            (this thread)         (worker)      (this thread)
  * ```
  *
- * One group is under way at a time; what comes in meanwhile is the next. A commit is decided against
- * the state store and what the commits before it in its group do, so that within a group, too, each
- * comes after the other. Nothing is applied before all of the group is on disk, and nobody is
- * answered before that: not even a commit that failed, which may have failed because of another
- * one's change that nobody can read yet.
+ * One group is written at a time; commits that arrive meanwhile form the next. A commit is decided against
+ * the state store and the commits before it in its group, so that the commits of a group are serialized
+ * too. Nothing is applied before the whole group is on disk, and no commit settles before that: not even
+ * a failed one, which may have failed because of a change that is not readable yet.
  *
- * A commit that is fenced is decided with the group as well: it is before or after a change of the
- * lease's holder. `settled` waits for all that came before, so that who catches up after getting a
- * lease has seen the last of its former holder.
+ * Fences are checked with the group as well, so that a commit comes before or after a change of the lease's
+ * holder. `settled` waits for all earlier commits, so that a new holder that catches up has seen all
+ * commits of the former one.
  *
  * A full disk fails the group, and the next one may succeed: SQLite could not write to its log, and nothing
- * of the group is there. After any other failure what is on disk is not known. That includes a sync that
- * failed because the disk is full: the kernel may have dropped what it could not write, and reports that
- * once. Then no commit is accepted any more, until the storage is opened again.
+ * of the group was stored. After any other failure the content of the disk is unknown. That includes a
+ * sync that failed because the disk is full: the kernel may have dropped the data, and reports that only
+ * once. Then no commit is accepted until the storage is opened again.
  */
 export class GroupCommit {
 	readonly #context: GroupCommitContext;
@@ -110,7 +109,7 @@ export class GroupCommit {
 	#waitingBytes = 0;
 	#underWay = false;
 	#broken: Inconsistent | undefined;
-	/** Commits that a full disk has failed since the last one that was written. */
+	/** The number of commits that failed because of a full disk since the last successful write. */
 	#failedByFullDisk = 0;
 
 	constructor(context: GroupCommitContext) {
@@ -124,7 +123,7 @@ export class GroupCommit {
 		}
 		if (this.#waiting.length >= waitingCommits) {
 			throw new Exhausted(
-				`${waitingCommits} commits wait for the disk already, which is the limit: try again later`,
+				`${waitingCommits} commits are already waiting for the disk, which is the limit: try again later`,
 			);
 		}
 		const bodies = mutations.flatMap((mutation) =>
@@ -136,23 +135,22 @@ export class GroupCommit {
 		// One commit may always wait.
 		if (this.#waitingBytes > 0 && this.#waitingBytes + bytes > waitingBytes) {
 			throw new Exhausted(
-				`commits of ${this.#waitingBytes} bytes wait for the disk already, and ${waitingBytes} is the limit: try again later`,
+				`commits of ${this.#waitingBytes} bytes are already waiting for the disk, and the limit is ${waitingBytes}: try again later`,
 			);
 		}
 		return this.#enqueue(mutations, bodies, fence);
 	}
 
-	/** Resolves when all commits that were made before are settled. */
+	/** Resolves when all earlier commits have settled. */
 	async settled(): Promise<void> {
 		if (this.#underWay) {
-			// Where the storage breaks meanwhile, all before it are settled as well.
+			// If the storage breaks meanwhile, all earlier commits have settled as well.
 			await Promise.allSettled([this.#enqueue([], [], undefined)]);
 		}
 	}
 
 	/**
-	 * Runs something alone: after all commits that were made before, and before all that are made from
-	 * now on, which wait.
+	 * Runs an action alone: after all earlier commits, and before all later ones, which wait for it.
 	 */
 	async alone<T>(action: () => Promise<T>): Promise<T> {
 		if (this.#broken !== undefined) {
@@ -163,16 +161,16 @@ export class GroupCommit {
 		});
 	}
 
-	/** Accepts no commits any more; those that wait fail. Of several failures, the first one counts. */
+	/** Stops accepting commits and fails those that wait. Only the first call has an effect. */
 	break(failure: Inconsistent): void {
 		if (this.#broken !== undefined) {
 			return;
 		}
 		this.#broken = failure;
-		const unanswered = this.#waiting;
+		const rejected = this.#waiting;
 		this.#waiting = [];
 		this.#waitingBytes = 0;
-		for (const { reject } of unanswered) {
+		for (const { reject } of rejected) {
 			reject(failure);
 		}
 		this.#context.onBroken?.(failure);
@@ -198,7 +196,7 @@ export class GroupCommit {
 		});
 	}
 
-	/** Works through what waits, group by group. Never rejects. */
+	/** Processes waiting commits, group by group. Never rejects. */
 	async #run(): Promise<void> {
 		for (let [first] = this.#waiting; first !== undefined; [first] = this.#waiting) {
 			if (first.kind === "turn") {
@@ -263,7 +261,7 @@ export class GroupCommit {
 		const written = outcomes.filter(
 			(outcome) => outcome.kind === "decided" && outcome.changes.length > 0,
 		);
-		// They are in the order in which they came.
+		// They are in order of arrival.
 		const [first] = written;
 		if (onBatch !== undefined && first !== undefined) {
 			onBatch({
@@ -274,14 +272,14 @@ export class GroupCommit {
 		}
 	}
 
-	/** Answers a group that was not written. */
+	/** Rejects the commits of a group that was not written. */
 	#fail(outcomes: readonly Outcome[], error: unknown): void {
 		const why = error instanceof Error ? error.message : String(error);
 		const diskFull = error instanceof WriteFailure && error.diskFull;
 		const failure = diskFull
 			? new Exhausted(`the disk of the storage is full: ${why}`)
 			: new Inconsistent(
-					`the storage failed to write, and takes no commits until it is opened again: ${why}`,
+					`the storage failed to write, and accepts no commits until it is opened again: ${why}`,
 				);
 		for (const { waiting } of outcomes) {
 			waiting.reject(failure);

@@ -3,7 +3,7 @@ import { nameKey, type ResourceName } from "@plinth/resource";
 import type { Change, StateStore, StateView } from "@plinth/storage";
 import type { RowWrite } from "../file/row-table.ts";
 
-/** The state as it will be when the commits of a group are applied that were decided so far. */
+/** The state after applying the commits of a group that are decided so far. */
 export class PendingState implements StateView {
 	readonly #store: StateStore;
 	readonly #changed = new Map<string, { readonly stored: Resource | undefined }>();
@@ -18,7 +18,7 @@ export class PendingState implements StateView {
 		this.#stateBytes = store.bytes;
 	}
 
-	/** The newest revision that was given. */
+	/** The newest revision that was assigned. */
 	get revision(): number {
 		return this.#revision;
 	}
@@ -28,7 +28,7 @@ export class PendingState implements StateView {
 		return this.#stateBytes;
 	}
 
-	/** The bytes of all rows, those included that later commits replaced. */
+	/** The bytes of all rows, including those that later commits of the group replace. */
 	get bytes(): number {
 		return this.#bytes;
 	}
@@ -39,7 +39,7 @@ export class PendingState implements StateView {
 	}
 
 	/**
-	 * Adds what a commit does.
+	 * Adds the changes of a commit.
 	 *
 	 * @param bodies The serialized messages of its puts, in their order.
 	 */
@@ -61,7 +61,7 @@ export class PendingState implements StateView {
 		}
 	}
 
-	/** What the group does to the rows: where several commits change one, the last of them. */
+	/** The row writes of the group: for each row, the last change. */
 	rows(): readonly RowWrite[] {
 		return [...this.#rows.values()];
 	}

@@ -4,9 +4,9 @@ import { freezeInDevelopment, gvkKey } from "@plinth/resource";
 import { type Page, rowsOf } from "./page.ts";
 
 /**
- * Makes resources of rows, at about a third less memory than decoding alone: resources of one type
- * or tenancy share these parts, and the data of one page shares a buffer of its own, since the
- * decoder's would keep all of the page alive.
+ * Decodes rows to resources with about a third less memory than decoding alone: resources of one type or
+ * tenancy share these objects, and the data of one page is copied to a shared buffer, since the buffer of
+ * the decoder would keep the whole page alive.
  */
 export class PageDecoder {
 	readonly #types = new Map<string, Type>();

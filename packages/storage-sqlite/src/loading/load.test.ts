@@ -7,7 +7,7 @@ import { createSqliteBackend } from "../sqlite-backend.ts";
 import { StorageThread } from "../thread/storage-thread.ts";
 import { load } from "./load.ts";
 
-it("a load that is stopped before it begins leaves no rejection unhandled", async () => {
+it("a load that is aborted before it begins leaves no unhandled rejection", async () => {
 	await using directory = await testDirectory();
 	const path = directory.file("storage.db");
 	await (await createSqliteBackend({ path })).close();
@@ -21,7 +21,7 @@ it("a load that is stopped before it begins leaves no rejection unhandled", asyn
 		capacity: new LoadCapacity(defaultLimits),
 		signal: AbortSignal.abort(new Error("the storage was closed")),
 	});
-	// The thread ends, and so fails what still waits for it.
+	// The thread ends, and so rejects pending requests.
 	const ended = Promise.allSettled([stopped]).then(() => thread.abandon());
 	await expect(stopped).rejects.toThrow("the storage was closed");
 	await ended;

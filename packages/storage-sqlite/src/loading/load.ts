@@ -7,22 +7,22 @@ import { PageDecoder } from "./decode-page.ts";
 /** How often progress is logged. */
 const progressEveryMs = 1000;
 
-/** What loading makes use of. */
+/** The dependencies of loading. */
 export interface LoadContext {
 	readonly clock: Clock;
-	/** Hears how far it has come, once a second. */
+	/** Logs the progress, once a second. */
 	readonly log: Logger;
-	/** Checks that what is loaded fits. */
+	/** Checks that the state fits into memory. */
 	readonly capacity: LoadCapacity;
-	/** Stops it at once. */
+	/** Aborts loading at once. */
 	readonly signal?: AbortSignal;
 }
 
 /**
- * Fills a state store with what is stored. The thread reads and checks a page while the one before
- * it is decoded here; between pages, which take a millisecond or two, the event loop is free.
+ * Loads the stored resources into a state store. The thread reads and checks a page while the previous one is
+ * decoded here; between pages, which take a millisecond or two, the event loop is free.
  *
- * @returns What the file says of itself.
+ * @returns The revision, size and identity of the file.
  * @throws StorageFileError; StateTooLarge; the signal's reason.
  */
 export async function load(
@@ -43,14 +43,14 @@ export async function load(
 	let loggedMs = startMs;
 	const decoder = new PageDecoder();
 	let next = thread.nextPage();
-	// The last page takes as long as the checks of all of the file.
+	// The last page takes as long as the final checks of the whole file.
 	for (;;) {
 		const page = await unlessAborted(next, signal);
 		if (page === undefined) {
 			break;
 		}
 		next = thread.nextPage();
-		// A failure is thrown where it is awaited, after this page.
+		// A failure is thrown when it is awaited, after this page.
 		next.catch(() => {});
 		for (const resource of decoder.decode(page)) {
 			store.load(resource);
@@ -61,7 +61,7 @@ export async function load(
 			loggedMs = nowMs;
 			log.info({ path, loaded: store.size, resources }, "loading the storage");
 		}
-		// Messages of the thread are handled one after the other as long as there are any.
+		// Otherwise the messages of the thread would keep the event loop from other work.
 		await setImmediate();
 	}
 	store.begin(revision);

@@ -1,4 +1,4 @@
-/** Rows on their way from the thread that reads them: in three buffers, however many there are. */
+/** Rows sent by the thread that reads them: three buffers, however many rows there are. */
 export interface Page {
 	/** The revision of each row. */
 	readonly revisions: Float64Array<ArrayBuffer>;
@@ -15,9 +15,9 @@ export interface LoadedRow {
 	readonly body: Uint8Array;
 }
 
-/** Rows of one page at most: a millisecond or two of decoding. */
+/** The maximum of rows per page: a millisecond or two of decoding. */
 const pageRows = 128;
-/** A page ends with the row that takes it over this. */
+/** A page ends with the row that exceeds this size. */
 const pageBytes = 256 * 1024;
 
 /** Collects rows until they are a page. */
@@ -25,14 +25,14 @@ export class PageBuilder {
 	#rows: LoadedRow[] = [];
 	#bytes = 0;
 
-	/** Adds a row, and says whether the page is full. */
+	/** Adds a row, and returns whether the page is full. */
 	add(row: LoadedRow): boolean {
 		this.#rows.push(row);
 		this.#bytes += row.body.byteLength;
 		return this.#rows.length >= pageRows || this.#bytes >= pageBytes;
 	}
 
-	/** The page, if there are rows in it; the next one begins. */
+	/** Returns the page, if it has rows, and begins the next one. */
 	take(): Page | undefined {
 		const rows = this.#rows;
 		if (rows.length === 0) {

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type TestDirectory, testDirectory } from "../directory.fixture.ts";
 import { createSqliteBackend, type SqliteBackend } from "../sqlite-backend.ts";
 
-/** The threads that were started: real ones, to be ended from outside. */
+/** The started worker threads, so that a test can end them. */
 const threads = vi.hoisted((): Worker[] => []);
 
 vi.mock("node:worker_threads", async (original) => {
@@ -51,7 +51,7 @@ function write(name: string) {
 }
 
 describe("a storage whose thread dies", () => {
-	it("reports it at once, once, and accepts no commit; reads go on", async () => {
+	it("reports it once and immediately, accepts no commit, and serves reads", async () => {
 		await write("miles");
 		await threads[0]?.terminate();
 		await failed;
@@ -62,7 +62,7 @@ describe("a storage whose thread dies", () => {
 		expect(failures).toHaveLength(1);
 	});
 
-	it("fails the commits that it had not written", async () => {
+	it("fails unwritten commits", async () => {
 		const commits = ["a", "b", "c"].map((name) => write(name));
 		const outcomes = Promise.allSettled(commits);
 		void threads[0]?.terminate();
@@ -75,7 +75,7 @@ describe("a storage whose thread dies", () => {
 		expect(failures).toHaveLength(1);
 	});
 
-	it("reports nothing where it was closed", async () => {
+	it("reports nothing if it was closed", async () => {
 		await write("miles");
 		await backend.close();
 		expect(failures).toEqual([]);

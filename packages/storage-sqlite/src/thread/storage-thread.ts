@@ -18,13 +18,13 @@ const workerFile = new URL(
 	import.meta.url,
 );
 
-/** How long a thread gets to close its file, once nobody needs it any more. */
+/** How long an abandoned thread may take to close its file. */
 const abandonAfterMs = 300;
 
-/** A write did not happen, or is not known to have happened. */
+/** A write failed, or its outcome is unknown. */
 export class WriteFailure extends Error {
 	override readonly name = "WriteFailure";
-	/** Whether it certainly did not, and another one may. */
+	/** Whether nothing was written because the disk is full, so that another write may succeed. */
 	readonly diskFull: boolean;
 
 	constructor(why: string, diskFull: boolean) {
@@ -33,10 +33,10 @@ export class WriteFailure extends Error {
 	}
 }
 
-/** The file was not replaced; or was, and can't be opened. */
+/** The file was not replaced, or was replaced and can't be opened. */
 export class ReplaceFailure extends Error {
 	override readonly name = "ReplaceFailure";
-	/** Whether the old one is still in place, and open. */
+	/** Whether the old file is still in place, and open. */
 	readonly undone: boolean;
 
 	constructor(why: string, undone: boolean) {
@@ -45,7 +45,7 @@ export class ReplaceFailure extends Error {
 	}
 }
 
-/** What a file says of itself when it is opened. */
+/** The properties of an opened file. */
 export interface Opened {
 	readonly revision: number;
 	readonly resources: number;
@@ -57,14 +57,14 @@ export interface Opened {
 type PlainReply = Exclude<Reply, BackupReply>;
 
 /**
- * The worker thread, as its one user sees it: a request at a time, each answered once; and beside
- * these at most one backup.
+ * The client of the worker thread: one request at a time, each with one reply, and concurrently at most one
+ * backup.
  */
 export class StorageThread {
 	readonly #path: string;
 	readonly #worker: Worker;
 	readonly #ended: Promise<void>;
-	#answer: { resolve(reply: PlainReply): void; reject(error: Error): void } | undefined;
+	#pending: { resolve(reply: PlainReply): void; reject(error: Error): void } | undefined;
 	#backup: { take(reply: BackupReply): void; reject(error: Error): void } | undefined;
 	#failure: Error | undefined;
 	#closing = false;
@@ -78,9 +78,9 @@ export class StorageThread {
 				this.#backup?.take(reply);
 				return;
 			}
-			const answer = this.#answer;
-			this.#answer = undefined;
-			answer?.resolve(reply);
+			const pending = this.#pending;
+			this.#pending = undefined;
+			pending?.resolve(reply);
 		});
 		this.#worker.on("error", (error) =>
 			this.#fail(error instanceof Error ? error : new Error(String(error))),
@@ -93,7 +93,7 @@ export class StorageThread {
 		});
 	}
 
-	/** Resolves with the reason when the thread ends although nobody closed it; never otherwise. */
+	/** Resolves with the reason if the thread ends without being closed; otherwise never. */
 	get died(): Promise<Error> {
 		return this.#died.promise;
 	}
@@ -129,7 +129,7 @@ export class StorageThread {
 	}
 
 	/**
-	 * Writes rows in one transaction. When it has resolved, they are on disk.
+	 * Writes rows in one transaction. When it resolves, they are on disk.
 	 *
 	 * @throws WriteFailure
 	 */
@@ -144,9 +144,9 @@ export class StorageThread {
 	}
 
 	/**
-	 * Puts the file that a restore has built in the place of this one, which is kept.
+	 * Replaces the file by the one that a restore has built, and keeps the old one.
 	 *
-	 * @returns The name under which it is.
+	 * @returns The path of the old file.
 	 * @throws ReplaceFailure
 	 */
 	async replace(): Promise<string | undefined> {
@@ -160,7 +160,7 @@ export class StorageThread {
 		return reply.replaced;
 	}
 
-	/** Takes a backup, while writes go on. Settles soon after the signal. */
+	/** Takes a backup while writes continue. Settles soon after the signal aborts. */
 	async backup(
 		order: LiveBackupOrder,
 		signal: AbortSignal,
@@ -208,8 +208,8 @@ export class StorageThread {
 	}
 
 	/**
-	 * Ends the thread without waiting for what it is doing, which is reading: it is told to close, and
-	 * ended by force where it does not come to that soon. What is on disk stands that, as it stands a kill.
+	 * Ends the thread while it is reading: asks it to close, and terminates it if it does not do so soon. The
+	 * file survives that, as it survives a killed process.
 	 */
 	async abandon(): Promise<void> {
 		const forced = setTimeout(() => void this.#worker.terminate(), abandonAfterMs);
@@ -236,7 +236,7 @@ export class StorageThread {
 				reject(this.#failure);
 				return;
 			}
-			this.#answer = { resolve, reject };
+			this.#pending = { resolve, reject };
 		});
 	}
 
@@ -245,8 +245,8 @@ export class StorageThread {
 		if (!this.#closing) {
 			this.#died.resolve(this.#failure);
 		}
-		this.#answer?.reject(this.#failure);
-		this.#answer = undefined;
+		this.#pending?.reject(this.#failure);
+		this.#pending = undefined;
 		this.#backup?.reject(this.#failure);
 		this.#backup = undefined;
 	}

@@ -10,7 +10,7 @@ import { type Ownership, takeOwnership } from "../file-access/ownership.ts";
 import { tightenFiles } from "../file-access/private-files.ts";
 import type { Reply, Request, WorkerInput } from "./thread-protocol.ts";
 
-// The thread that owns the file: the event loop of the server never waits for the disk.
+// The worker thread that owns the file, so that the event loop of the server never waits for the disk.
 
 const port = parentPort;
 if (port === null) {
@@ -35,7 +35,7 @@ async function close(): Promise<void> {
 	port?.close();
 }
 
-/** Answers what opening or loading throws, and ends. */
+/** Reports an error of opening or loading, and ends the thread. */
 function opening(step: () => void): void {
 	try {
 		step();
@@ -64,9 +64,9 @@ function open(): void {
 	});
 }
 
-/** Takes an older file through the migrations, once all of it was found well. */
+/** Migrates an older file, after checking all of it. */
 function bringUpToDate(): void {
-	const { version, identity } = glance();
+	const { version, identity } = inspect();
 	refuseBackup(path, identity);
 	if (version < schemaVersion) {
 		checkWhole(path);
@@ -79,11 +79,11 @@ function bringUpToDate(): void {
 	}
 }
 
-/** What the file says of itself. */
-function glance(): StorageReader {
-	const glancing = new StorageReader(path);
-	glancing.close();
-	return glancing;
+/** The version, head and identity of the file. */
+function inspect(): StorageReader {
+	const inspected = new StorageReader(path);
+	inspected.close();
+	return inspected;
 }
 
 function nextPage(from: StorageReader): void {
@@ -114,7 +114,7 @@ function write({ revision, rows }: Extract<Request, { kind: "write" }>): void {
 	backups.follow(rows);
 }
 
-/** Puts the built file in the place of this one. */
+/** Replaces this file by the built one. */
 function replace(old: StorageWriter): void {
 	backups.abort();
 	let undone = true;
@@ -129,7 +129,7 @@ function replace(old: StorageWriter): void {
 		}
 		undone = false;
 		const replaced = completeRestore(path);
-		writer = new StorageWriter(path, glance().head);
+		writer = new StorageWriter(path, inspect().head);
 		send({ kind: "replaced", replaced });
 	} catch (error) {
 		const { why } = fileError(path, error);

@@ -6,23 +6,23 @@ import type { Page } from "../loading/page.ts";
 import type { StorageFileProblem } from "../storage-file-error.ts";
 
 /**
- * What the backend and its worker say to each other:
+ * The protocol between the backend and its worker:
  *
  * ```
  *   backend                                worker
  *      │  ◀── opened (revision, count) ───── │   or open-failed, and the worker ends
  *      │ ──── next-page ───────────────────▶ │   until
  *      │  ◀── page        ────────────────── │
- *      │  ◀── loaded ─────────────────────── │   all was read, and the file is open for writing
+ *      │  ◀── loaded ─────────────────────── │   all rows were read, and the file is open for writing
  *      │ ──── write (revision, rows) ──────▶ │   one at a time
  *      │  ◀── written, or write-failed ───── │
- *      │ ──── replace ─────────────────────▶ │   between writes: a built file takes the place
+ *      │ ──── replace ─────────────────────▶ │   between writes: a built file replaces this one
  *      │  ◀── replaced, or replace-failed ── │
  *      │ ──── close ───────────────────────▶ │   the worker ends
  *
- *      │ ──── backup ──────────────────────▶ │   beside all that, one at a time
- *      │  ◀── backup-progress ────────────── │   now and then
- *      │ ──── abort-backup ────────────────▶ │   perhaps
+ *      │ ──── backup ──────────────────────▶ │   concurrently, one at a time
+ *      │  ◀── backup-progress ────────────── │   periodically
+ *      │ ──── abort-backup ────────────────▶ │   optional
  *      │  ◀── backup-ended ───────────────── │
  * ```
  */
@@ -34,23 +34,23 @@ export type Request =
 	| { readonly kind: "abort-backup" }
 	| { readonly kind: "close" };
 
-/** What a backup of an open storage is to do. */
+/** The parameters of a backup of an open storage. */
 export interface LiveBackupOrder {
 	/** The name of the backup. */
 	readonly to: string;
-	/** The clock, in milliseconds since 1970. */
+	/** The current time, in milliseconds since 1970. */
 	readonly nowMs: number;
-	/** Nobody else uses these ULIDs. */
+	/** New ULIDs. */
 	readonly fresh: FreshIds;
 }
 
-/** What the worker answers. */
+/** A reply of the worker. */
 export type Reply =
 	| {
 			readonly kind: "opened";
 			readonly revision: number;
 			readonly resources: number;
-			/** Absent only where nothing is written, in files of schema version 1. */
+			/** Absent only in files of schema version 1 that are opened for reading. */
 			readonly identity: StoredIdentity | undefined;
 			/** Files of the storage whose permissions could not be tightened. */
 			readonly readableByOthers: readonly string[];
@@ -67,7 +67,7 @@ export type Reply =
 	| {
 			readonly kind: "write-failed";
 			readonly why: string;
-			/** Nothing of it was written, and the next write may succeed. */
+			/** Nothing was written, and the next write may succeed. */
 			readonly diskFull: boolean;
 	  }
 	| { readonly kind: "replaced"; readonly replaced: string | undefined }
@@ -79,12 +79,12 @@ export type Reply =
 	  }
 	| BackupReply;
 
-/** What the worker says of a backup, whatever else it is asked. */
+/** A message of the worker about a backup, independent of other requests. */
 export type BackupReply =
 	| { readonly kind: "backup-progress"; readonly resources: number; readonly of: number }
 	| { readonly kind: "backup-ended"; readonly outcome: BackupOutcome };
 
-/** How a backup has ended. Unless it is done, nothing is left of it. */
+/** The outcome of a backup. Unless it is done, nothing is left of it. */
 export type BackupOutcome =
 	| { readonly kind: "done"; readonly result: FileJobResult }
 	| { readonly kind: "aborted" }
@@ -95,12 +95,12 @@ export type BackupOutcome =
 			readonly why: string;
 	  };
 
-/** What the worker is started with. */
+/** The input of the worker. */
 export interface WorkerInput {
 	/** See `realPathOf`. */
 	readonly path: string;
-	/** Whether to own the file and write to it, or only to read one that nobody else knows. */
+	/** Whether to own the file and write to it, or only to read a private file. */
 	readonly mode: "own" | "read";
-	/** For a file that is made, or has no identity yet. */
+	/** For a new file, or one without an identity. */
 	readonly fresh: FreshIds;
 }
