@@ -152,7 +152,7 @@ export class EtcdProcess {
 	}
 
 <<<<<<< HEAD
-	/** Stops it, as a machine is that hangs. */
+	/** Stops it, like a machine that hangs. */
 	suspend(): Promise<void> {
 		return suspendProcess(this.#process);
 =======

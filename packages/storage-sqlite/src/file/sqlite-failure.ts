@@ -1,7 +1,7 @@
 import { StorageFileError, type StorageFileProblem } from "../storage-file-error.ts";
 
-/** SQLite's result codes, as far as they tell what to do. */
-const busy = 5;
+/** The result codes of SQLite that need different handling. */
+const databaseBusy = 5;
 const locked = 6;
 const permission = 3;
 const outOfMemory = 7;
@@ -11,21 +11,21 @@ const full = 13;
 const cantOpen = 14;
 const shortRead = ioError | (2 << 8);
 
-/** SQLite's extended result code of an error; `undefined` for errors of others. */
+/** SQLite's extended result code of an error; `undefined` for other errors. */
 function sqliteCode(error: unknown): number | undefined {
 	return error instanceof Error && "errcode" in error && typeof error.errcode === "number"
 		? error.errcode
 		: undefined;
 }
 
-/** What an error says, with SQLite's extended result code, which tells a failed sync from a failed write. */
+/** The message of an error, with the extended result code of SQLite, which distinguishes a failed sync from a failed write. */
 export function reasonOf(error: unknown): string {
 	const code = sqliteCode(error);
 	const message = error instanceof Error ? error.message : String(error);
 	return code === undefined ? message : `${message} (SQLite error ${code})`;
 }
 
-/** Whether it failed for want of room on the disk. */
+/** Whether the error means that the disk is full. */
 export function isDiskFull(error: unknown): boolean {
 	const code = sqliteCode(error);
 	return code === undefined
@@ -35,14 +35,14 @@ export function isDiskFull(error: unknown): boolean {
 		: (code & 0xff) === full;
 }
 
-/** What an error of opening or reading a file says about it. What nothing else explains is damage. */
+/** Classifies an error of opening or reading a file. An error with no other explanation means damage. */
 function problemOf(error: unknown): StorageFileProblem {
 	const code = sqliteCode(error);
 	if (code === undefined) {
 		return error instanceof Error && "syscall" in error ? "unreachable" : "damaged";
 	}
 	switch (code & 0xff) {
-		case busy:
+		case databaseBusy:
 		case locked:
 			return "in-use";
 		case permission:
@@ -52,7 +52,7 @@ function problemOf(error: unknown): StorageFileProblem {
 		case cantOpen:
 			return "unreachable";
 		case ioError:
-			// A file that ends early is cut off; other failures are the disk's.
+			// A short read means that the file is truncated; other failures are those of the disk.
 			return code === shortRead ? "damaged" : "unreachable";
 		default:
 			return "damaged";
@@ -62,11 +62,11 @@ function problemOf(error: unknown): StorageFileProblem {
 const advice: Partial<Readonly<Record<StorageFileProblem, string>>> = {
 	"in-use": "another process has the file open: stop it, and try again",
 	unreachable:
-		"the system does not let the file be opened or read, which says nothing about its content",
+		"the system does not allow the file to be opened or read, which says nothing about its content",
 	damaged: "the file is damaged. It has been left as it is: restore it from a backup",
 };
 
-/** Turns what opening or reading a file has thrown into what is wrong with the file. */
+/** Converts an error of opening or reading a file to a `StorageFileError`. */
 export function fileError(path: string, cause: unknown): StorageFileError {
 	if (cause instanceof StorageFileError) {
 		return cause;
