@@ -151,24 +151,21 @@ export class EtcdProcess {
 		);
 	}
 
-<<<<<<< HEAD
 	/** Stops it, like a machine that hangs. */
 	suspend(): Promise<void> {
 		return suspendProcess(this.#process);
-=======
-	/** Stops it, like a machine that hangs. */
-	suspend(): void 
-		this.#process?.kill("SIGSTOP");
->>>>>>> 5f83f82 (storage-etcd: history, leases and the client in the words of the field)
+	}
 
 	/** Continues it. */
-	resume(): void 
+	resume(): void {
 		this.#process?.kill("SIGCONT");
+	}
 
 	/** Kills it, and deletes its directory. */
-	async dispose(): Promise<void> 
+	async dispose(): Promise<void> {
 		await this.kill();
 		await rm(this.#directory, { recursive: true });
+	}
 }
 
 function peerUrl({ peerPort }: Member): string {

@@ -45,7 +45,7 @@ describeWith("etcd")("three servers on three members of etcd", () => {
 		console.log({ faults, ...summary(history), leaseHolds: holdCount(record) });
 		const errors = errorsLogged(cluster.servers.map(({ stderr }) => stderr));
 		const [revisions, effects] = [record.revisions, record.effects.length];
-		console.log({ revisions, effects, watchesAnew: restarts.length, errors });
+		console.log({ revisions, effects, watchRestarts: restarts.length, errors });
 		expect(problemsOf(history, record)).toEqual(noProblems);
 		const completed = history.sessions.filter(({ complete }) => complete);
 		expect(completed.length).toBeGreaterThanOrEqual(cluster.servers.length);

@@ -61,7 +61,7 @@ async function problemsOfRun(seed: number, fault?: PlantedFault): Promise<Proble
 	return problemsOf(history, record);
 }
 
-/** All changes of registers, as the storage itself tells them. */
+/** All changes of registers, from a watch on the storage. */
 async function recordOf(backend: StorageBackend, signal: AbortSignal): Promise<RegisterChange[]> {
 	const changes: RegisterChange[] = [];
 	const tenancy = { partition: "*", namespace: "*" };
@@ -96,7 +96,7 @@ const findsIt: Readonly<Record<PlantedFault, keyof Problems>> = {
 };
 
 describe("the checks of histories", () => {
-	it("find nothing where nothing is wrong", async () => {
+	it("find nothing in a correct run", async () => {
 		for (let seed = 1; seed <= 10; seed += 1) {
 			expect(await problemsOfRun(seed)).toEqual(noProblems);
 		}

@@ -103,7 +103,7 @@ describeWith("etcd")("etcd's own restore, of three members under two servers", (
 		await expectAgree(cluster, { kept: "1" }, old);
 	});
 
-	it("takes the command where the restored cluster has the token of the one before", async () => {
+	it("needs the command if the restored cluster has the token of the former one", async () => {
 		const cluster = await start();
 		const [one] = await livesOf(cluster);
 		if (one === undefined) {

@@ -13,22 +13,22 @@ export interface RunOptions {
 	readonly random: Random;
 	/** Waits between two operations of a client. */
 	pause(): Promise<void>;
-	/** How long watches may take to tell everything once all is calm, in milliseconds; a minute by default. */
+	/** How long watches may take to deliver everything after the faults, in milliseconds; a minute by default. */
 	readonly settleMs?: number;
 	/** What happens meanwhile; the clients end after it. */
 	meanwhile(workload: Workload): Promise<void>;
 }
 
-/** What clients of a run saw. */
+/** The observations of the clients of a run. */
 export interface ClientRun {
 	readonly history: History;
-	/** Watches that had to begin anew, with what the server said. */
+	/** Watches that had to start again, with the error of the server. */
 	readonly restarts: readonly string[];
 }
 
 const writersPerServer = 2;
 
-/** Lets clients write, read and watch at all servers. */
+/** Runs clients that write, read and watch at all servers. */
 export async function runClients(options: RunOptions): Promise<ClientRun> {
 	const { targets, random, pause, meanwhile, settleMs = 60_000 } = options;
 	const operations: Workload["operations"] = [];
@@ -62,7 +62,7 @@ export async function runClients(options: RunOptions): Promise<ClientRun> {
 	};
 }
 
-/** Writes and reads once more at each server. Answers the newest version. */
+/** Writes and reads once more at each server. Returns the newest version. */
 async function writeLast(
 	targets: readonly Target[],
 	{ registers, operations }: Workload,

@@ -23,7 +23,7 @@ describeWith("etcd")("a server that is stopped while it runs the singletons", ()
 	});
 	afterAll(() => cluster?.dispose());
 
-	it("changes nothing when it goes on after another has taken over", async () => {
+	it("changes nothing when it continues after another has taken over", async () => {
 		const pair = await pairOf(cluster);
 		await writeTasks(pair.lives[0], [""]);
 		const { process: oldProcess } = await effectWhere(pair.lives[0].client, () => true);

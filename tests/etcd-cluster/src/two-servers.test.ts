@@ -11,7 +11,7 @@ import { Presence, Register } from "./module/types.ts";
 
 /** How long etcd keeps the lease of a holder that is gone, and how late it may notice, in seconds. */
 const leaseSeconds = 10;
-/** A busy machine may take longer than the lease alone. */
+/** A loaded machine may take longer than the lease alone. */
 const slackSeconds = 180;
 
 describeWith("etcd")("two servers on one etcd", () => {
@@ -23,7 +23,7 @@ describeWith("etcd")("two servers on one etcd", () => {
 	});
 	afterAll(() => cluster?.dispose());
 
-	it("tell a watch on one what is written on the other", async () => {
+	it("send a watch on one server what is written on the other", async () => {
 		const [writer, reader] = pair.lives;
 		const texts: string[] = [];
 		for await (const { event } of reader.client.watchList({ type: Register.type })) {

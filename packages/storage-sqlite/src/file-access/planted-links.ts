@@ -60,7 +60,7 @@ export function refusePlantedLinks(path: string): void {
 			throw new StorageFileError(
 				path,
 				"unreachable",
-				`${each} is a symbolic link of user ${link.uid}, in a directory writable by others: ${remedy}`,
+				`${each} is a symbolic link of user ${link.uid}, in a directory that others may write to: ${remedy}`,
 			);
 		}
 	}

@@ -113,7 +113,7 @@ describe("the files of a storage", () => {
 			const target = directory.file("elsewhere");
 			await symlink(target, path + suffix);
 			await expect(createSqliteBackend({ path })).rejects.toThrow(
-				`storage ${path}: ${path}${suffix} is a symbolic link to "${target}", which the server has not made: remove it,`,
+				`storage ${path}: ${path}${suffix} is a symbolic link to "${target}", which the server did not create: remove it,`,
 			);
 			expect(await readdir(directory.path)).toEqual([`storage.db${suffix}`]);
 		},

@@ -265,7 +265,7 @@ describe("commits that wait", () => {
 		const first = groups.commit([put("first")]);
 		await settle();
 		const waiting = Array.from({ length: 16_384 }, () => groups.commit([]));
-		await expect(groups.commit([])).rejects.toThrow("16384 commits wait");
+		await expect(groups.commit([])).rejects.toThrow("16384 commits are already waiting");
 		writes[0]?.succeed();
 		await first;
 		await Promise.all(waiting);

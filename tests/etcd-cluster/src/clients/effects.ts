@@ -2,7 +2,7 @@ import { decode } from "@plinth/resource";
 import { Effect, type EffectData, effectData } from "../module/types.ts";
 import type { ResourceClient } from "./life.ts";
 
-/** The first effect that a watch tells, from now on, that is as asked for. */
+/** The first matching effect that a new watch sends. */
 export async function effectWhere(
 	client: ResourceClient,
 	isIt: (effect: EffectData) => boolean,

@@ -9,7 +9,7 @@ import {
 import type { Random } from "@plinth/runtime";
 import type { ResourceClient } from "./life.ts";
 
-/** What can be wrong with what clients see, and must not go unnoticed. */
+/** The faults in what clients observe, which the checks must detect. */
 export const plantedFaults = [
 	"dropped event",
 	"doubled event",
@@ -23,37 +23,37 @@ export const plantedFaults = [
 /** One of them. */
 export type PlantedFault = (typeof plantedFaults)[number];
 
-/** How often an occasion to go wrong is taken: a few times a run. */
+/** The chance of a fault at each occasion: a few times per run. */
 const share = 0.02;
 
-/** The client, but that it goes wrong in one way now and then, as the seed decides. */
+/** The client with one kind of fault, at random moments decided by the seed. */
 export function withFault(
 	client: ResourceClient,
 	fault: PlantedFault,
 	random: Random,
 ): ResourceClient {
-	const strikes = () => random.next() < share;
+	const occurs = () => random.next() < share;
 	switch (fault) {
 		case "dropped event":
-			return withEvents(client, (event) => (isChange(event) && strikes() ? [] : [event]));
+			return withEvents(client, (event) => (isChange(event) && occurs() ? [] : [event]));
 		case "doubled event":
 			return withEvents(client, (event) =>
-				isChange(event) && strikes() ? [event, event] : [event],
+				isChange(event) && occurs() ? [event, event] : [event],
 			);
 		case "swapped events":
-			return withSwappedEvents(client, strikes);
+			return withSwappedEvents(client, occurs);
 		case "stale strong read":
-			return withStaleReads(client, true, strikes);
+			return withStaleReads(client, true, occurs);
 		case "stale eventual read":
-			return withStaleReads(client, false, strikes);
+			return withStaleReads(client, false, occurs);
 		case "lost write":
-			return withLostWrites(client, strikes);
+			return withLostWrites(client, occurs);
 		case "conflict that was none":
-			return withFalseConflicts(client, strikes);
+			return withFalseConflicts(client, occurs);
 	}
 }
 
-/** Its methods are no properties of its own. */
+/** The methods of a client as properties, for spreading. */
 function partsOf(client: ResourceClient): ResourceClient {
 	return {
 		read: (request, options) => client.read(request, options),
@@ -83,13 +83,13 @@ function withEvents(
 }
 
 /** Two neighbours change places; within a snapshot, whose order says nothing, none do. */
-function withSwappedEvents(client: ResourceClient, strikes: () => boolean): ResourceClient {
+function withSwappedEvents(client: ResourceClient, occurs: () => boolean): ResourceClient {
 	return {
 		...partsOf(client),
 		async *watchList(request, options) {
 			let held: WatchEvent | undefined;
 			for await (const event of client.watchList(request, options)) {
-				if (held === undefined && isChange(event) && event.version !== "" && strikes()) {
+				if (held === undefined && isChange(event) && event.version !== "" && occurs()) {
 					held = event;
 					continue;
 				}
@@ -103,58 +103,58 @@ function withSwappedEvents(client: ResourceClient, strikes: () => boolean): Reso
 	};
 }
 
-/** A read answers what the one before it was answered. */
+/** A read returns the response of the previous one. */
 function withStaleReads(
 	client: ResourceClient,
 	strong: boolean,
-	strikes: () => boolean,
+	occurs: () => boolean,
 ): ResourceClient {
-	const answers = new Map<string, ReadResponse>();
+	const responses = new Map<string, ReadResponse>();
 	return {
 		...partsOf(client),
 		async read(request, options) {
 			const name = request.id?.name ?? "";
-			const before = answers.get(name);
+			const before = responses.get(name);
 			const isStrong = new Headers(options?.headers).has("x-plinth-consistency-mode");
-			if (isStrong === strong && before !== undefined && strikes()) {
+			if (isStrong === strong && before !== undefined && occurs()) {
 				return before;
 			}
-			const answer = await client.read(request, options);
-			answers.set(name, answer);
-			return answer;
+			const response = await client.read(request, options);
+			responses.set(name, response);
+			return response;
 		},
 	};
 }
 
-/** A write is answered as if it had been done, and was not. */
-function withLostWrites(client: ResourceClient, strikes: () => boolean): ResourceClient {
+/** A write succeeds without being executed. */
+function withLostWrites(client: ResourceClient, occurs: () => boolean): ResourceClient {
 	return {
 		...partsOf(client),
 		async write(request, options) {
-			if (request.resource?.version && strikes()) {
+			if (request.resource?.version && occurs()) {
 				const { resource } = await client.read({ id: request.resource.id ?? {} }, options);
 				const version = String(Number(resource?.version) + 1);
-				const answered = create(ResourceSchema, request.resource);
-				return create(WriteResponseSchema, { resource: { ...answered, version } });
+				const written = create(ResourceSchema, request.resource);
+				return create(WriteResponseSchema, { resource: { ...written, version } });
 			}
 			return client.write(request, options);
 		},
 	};
 }
 
-/** A write is done, and its caller is told that it conflicted. */
-function withFalseConflicts(client: ResourceClient, strikes: () => boolean): ResourceClient {
+/** A write is executed, but fails with a conflict. */
+function withFalseConflicts(client: ResourceClient, occurs: () => boolean): ResourceClient {
 	return {
 		...partsOf(client),
 		async write(request, options) {
-			const answer = await client.write(request, options);
-			if (strikes()) {
+			const response = await client.write(request, options);
+			if (occurs()) {
 				throw new ConnectError(
 					"CAS operation failed because the given version doesn't match what is stored",
 					Code.Aborted,
 				);
 			}
-			return answer;
+			return response;
 		},
 	};
 }

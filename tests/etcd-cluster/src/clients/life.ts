@@ -7,15 +7,15 @@ export type ResourceClient = Pick<
 	"read" | "write" | "delete" | "list" | "watchList"
 >;
 
-/** A server from one start to the next end: what it tells is of one memory. */
+/** A server process from its start to its end, with one memory. */
 export interface Life {
-	/** Tells it from all others. */
+	/** Unique among all lives. */
 	readonly number: number;
 	readonly client: ResourceClient;
 }
 
 /** A server that may be down for a while. */
 export interface Target {
-	/** The life that it has, or has next; `undefined` if the signal aborts first. */
+	/** The current or next life; `undefined` if the signal aborts first. */
 	life(signal: AbortSignal): Promise<Life | undefined>;
 }

@@ -7,7 +7,7 @@ import type { Call, Operation, Outcome } from "../history/history.ts";
 import { Register } from "../module/types.ts";
 import type { Life, ResourceClient } from "./life.ts";
 
-/** How long a client waits for an answer, in milliseconds: longer than a server waits for etcd. */
+/** How long a client waits for a response, in milliseconds: longer than a server waits for etcd. */
 const timeoutMs = 7_000;
 const consistent = { "x-plinth-consistency-mode": "consistent" };
 

@@ -15,7 +15,7 @@ export interface WatcherOptions {
 	readonly moveAfterMs?: number;
 }
 
-/** A client that watches all registers, and resumes where it was whatever becomes of its streams. */
+/** A client that watches all registers, and resumes after its streams break. */
 export class Watcher {
 	readonly sessions: WatchSession[] = [];
 	/** Streams that ended because the server said that they can't go on, or not from there. */
@@ -91,14 +91,14 @@ export class Watcher {
 			throw error;
 		}
 		const { code, rawMessage } = error;
-		const mustBeginAnew =
+		const mustRestart =
 			code === Code.OutOfRange || (code === Code.Aborted && rawMessage.includes("watch again"));
-		if (mustBeginAnew) {
+		if (mustRestart) {
 			this.restarts.push(`${Code[code]}: ${rawMessage}`);
 			this.#version = "";
 			this.#reached = 0;
 		}
-		// Half a snapshot is no place to resume from, but then it has no version either.
+		// A watch can't resume after half a snapshot, which has no version.
 		if (afterVersion === "" && !events.some(({ kind }) => kind === "end-of-snapshot")) {
 			this.#version = "";
 		}

@@ -6,9 +6,9 @@ import { ServerProcess } from "./server-process.ts";
 export interface Cluster {
 	readonly members: readonly EtcdProcess[];
 	readonly servers: readonly ServerProcess[];
-	/** What all keys of the servers begin with. */
+	/** The prefix of all keys of the servers. */
 	readonly prefix: string;
-	/** Ends all processes, and removes what they stored. */
+	/** Ends all processes, and deletes their data. */
 	dispose(): Promise<void>;
 }
 

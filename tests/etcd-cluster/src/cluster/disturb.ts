@@ -2,14 +2,14 @@ import { setTimeout } from "node:timers/promises";
 import type { Random } from "@plinth/runtime";
 import type { Cluster } from "./cluster.ts";
 
-/** How often each fault was made. */
+/** The number of injected faults of each kind. */
 export interface FaultCounts {
 	membersKilled: number;
 	membersStopped: number;
 	/** Two of the members at a time, so that there is no quorum. */
 	quorumsStopped: number;
 	serversKilled: number;
-	/** For longer than the lease of singletons lasts. */
+	/** For longer than the time to live of the lease of singletons. */
 	serversStopped: number;
 }
 

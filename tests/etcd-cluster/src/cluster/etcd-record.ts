@@ -20,19 +20,19 @@ import { Effect, effectData, Register } from "../module/types.ts";
 /** A transaction of a server: each puts the head key, whether or not it changes anything else. */
 export interface TransactionMark {
 	readonly revision: number;
-	/** The server's memory that it came from. */
+	/** The server process that sent it. */
 	readonly instance: string;
 	/** The resources that it changed: type family and name. */
 	readonly changed: readonly string[];
 }
 
-/** Everything that etcd knows of a cluster's servers, from the first revision to the newest. */
+/** Everything that the servers of a cluster have written to etcd, from the first revision to the newest. */
 export interface EtcdRecord extends StorageRecord {
 	readonly revisions: number;
 	readonly transactions: readonly TransactionMark[];
 }
 
-/** Where a cluster's servers store. */
+/** The storage of the servers of a cluster. */
 export interface RecordSource {
 	readonly members: readonly { readonly url: string }[];
 	readonly prefix: string;
@@ -153,7 +153,7 @@ function leaseChange(
 	return { kind: "put", ...change, createRevision, process: Number(holder) };
 }
 
-/** What versions are above revisions, as the identity of the store says. */
+/** The difference between versions and revisions, from the identity of the store. */
 function versionOffsetOf(identity: KeyValue | undefined): number {
 	const { versionOffset }: { versionOffset: number } = JSON.parse(
 		Buffer.from(identity?.value ?? []).toString(),

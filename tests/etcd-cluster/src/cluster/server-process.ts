@@ -11,7 +11,7 @@ import type { Life, Target } from "../clients/life.ts";
 const main = fileURLToPath(new URL("../../../../apps/server/src/main.ts", import.meta.url));
 const moduleFile = fileURLToPath(new URL("../module/module.ts", import.meta.url));
 
-/** What a server needs to know of its cluster. */
+/** Options of a server process. */
 export interface ServerProcessOptions {
 	/** The members of etcd, the one to ask first in front. */
 	readonly endpoints: readonly string[];
@@ -20,10 +20,10 @@ export interface ServerProcessOptions {
 	readonly flags?: readonly string[];
 }
 
-/** How often a server is started in a row that ends before it listens. */
+/** The maximum of consecutive starts that end before the server listens. */
 const mostAttempts = 20;
 
-/** Without the variables of the tests: a server takes those that begin so for its own. */
+/** Without the variables of the tests, since a server reads variables with that prefix. */
 const serverEnvironment = Object.fromEntries(
 	Object.entries(process.env).filter(([name]) => !name.startsWith("PLINTH_")),
 );
@@ -32,9 +32,9 @@ let lives = 0;
 
 /** A Plinth server in its own process, which can be killed and started again. */
 export class ServerProcess implements Target {
-	/** Everything that it has ever said on standard error. */
+	/** Its whole standard error. */
 	stderr = "";
-	/** Where it listens now. */
+	/** Its current address. */
 	address = "";
 	readonly #arguments: readonly string[];
 	#child: ChildProcess | undefined;
@@ -71,9 +71,9 @@ export class ServerProcess implements Target {
 	}
 
 	/**
-	 * Starts it, and again where etcd was not there to start with. Resolves when it listens.
+	 * Starts it, and again if etcd was not reachable. Resolves when it listens.
 	 *
-	 * @throws Error with what it said, if it does not start time after time.
+	 * @throws Error with its log, if it repeatedly fails to start.
 	 */
 	async start(): Promise<Life> {
 		for (let attempt = 1; ; attempt += 1) {
@@ -96,7 +96,7 @@ export class ServerProcess implements Target {
 		}
 	}
 
-	/** Ends it as a power failure would. */
+	/** Kills it, as a power failure would. */
 	async kill(): Promise<void> {
 		const child = this.#child;
 		this.#child = undefined;

@@ -16,14 +16,14 @@ function problems(leases: readonly LeaseChange[], effects: readonly EffectChange
 }
 
 describe("the check of leases", () => {
-	it("finds nothing where one holder follows another, and each writes in its own time", () => {
+	it("finds nothing if one holder follows another, and each writes only while it holds the lease", () => {
 		const effects = [wrote(1, 11, "a"), wrote(1, 12, "b"), wrote(2, 31, "c")];
 		expect(problems([took(1, 10), ended(20), took(2, 30)], effects)).toEqual([]);
 	});
 
 	it.each([
 		["a lease that is taken from its holder", [took(1, 10), took(2, 20)], []],
-		["a key that was there already", [took(1, 10, 5)], []],
+		["a key that existed before", [took(1, 10, 5)], []],
 		["an end of what nobody held", [took(1, 10), ended(20), ended(21)], []],
 		["a write before the first holder", [took(1, 10)], [wrote(1, 9, "a")]],
 		["a write between two holders", [took(1, 10), ended(20)], [wrote(1, 21, "a")]],

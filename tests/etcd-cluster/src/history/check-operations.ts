@@ -11,8 +11,7 @@ type Step =
 	| { readonly kind: "refused"; readonly other: string; readonly orAbsent: boolean };
 
 /**
- * What is wrong with the answers to strong operations: that no order of them explains what the callers
- * of one register were told.
+ * The problems of strong operations: registers for which no order of the operations explains the responses.
  */
 export function linearizabilityProblems(operations: readonly Operation[]): readonly string[] {
 	const problems: string[] = [];
@@ -34,7 +33,7 @@ export function linearizabilityProblems(operations: readonly Operation[]): reado
 	return problems;
 }
 
-/** The text of each version that anybody was told of, or what is wrong with that. */
+/** The text of each version in the responses, or a contradiction. */
 function textsOf(operations: readonly Operation[]): ReadonlyMap<string, string> | string {
 	const texts = new Map<string, string>();
 	const versions = new Map<string, string>();
@@ -55,7 +54,7 @@ function textsOf(operations: readonly Operation[]): ReadonlyMap<string, string> 
 	return texts;
 }
 
-/** The operation as a step, or none where it says nothing. */
+/** The operation as a step, or none if it proves nothing. */
 function timed(
 	{ call, outcome, startMs, endMs }: Operation,
 	texts: ReadonlyMap<string, string>,
@@ -66,7 +65,7 @@ function timed(
 		return [];
 	}
 	if (outcome.kind === "unknown") {
-		// A read that nobody knows the answer of says nothing.
+		// A read without a response proves nothing.
 		return call.kind === "read" ? [] : [{ call: wrote(call, textOf), startMs }];
 	}
 	if (outcome.kind === "conflict") {

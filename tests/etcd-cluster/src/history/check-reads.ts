@@ -2,39 +2,39 @@ import type { History, Operation } from "./history.ts";
 import { type Phase, RegisterPhases } from "./register-phases.ts";
 import type { StorageRecord } from "./storage-record.ts";
 
-/** Something that a server has let a client know of a register. */
-interface Told {
+/** An observation of a register by a client: a response or an event. */
+interface Observation {
 	readonly what: string;
 	readonly startMs: number;
 	readonly endMs: number;
-	/** Whether it must be no older than what was told before it began. */
+	/** Whether it must be no older than what was observed before it began. */
 	readonly isRead: boolean;
 	readonly version: string | "absent";
 }
 
 /**
- * What is wrong with eventual reads: that a server answered one with what was there before something
- * that it had told earlier in the same life, be it in an answer or in an event of a watch.
+ * The problems of eventual reads: responses of a server that are older than an earlier response or event of
+ * the same life.
  */
 export function monotonicityProblems(history: History, record: StorageRecord): readonly string[] {
 	const phases = new RegisterPhases(record.registers);
-	const told = Map.groupBy(everythingTold(history), ({ place }) => place);
-	return [...told].flatMap(([place, each]) => {
+	const observations = Map.groupBy(allObservations(history), ({ place }) => place);
+	return [...observations].flatMap(([place, each]) => {
 		const register = each[0]?.register ?? "";
 		return goingBack(
 			phases.of(register),
-			each.map((one) => one.told),
+			each.map((one) => one.observation),
 		).map((why) => `${place}: ${why}`);
 	});
 }
 
-function* everythingTold({ operations, sessions }: History) {
+function* allObservations({ operations, sessions }: History) {
 	const placeOf = (life: number, register: string) => `life ${life}, ${register}`;
 	for (const operation of operations) {
 		const { life, register } = operation;
-		const told = toldBy(operation);
-		if (told !== undefined) {
-			yield { place: placeOf(life, register), register, told };
+		const observation = observationOf(operation);
+		if (observation !== undefined) {
+			yield { place: placeOf(life, register), register, observation };
 		}
 	}
 	for (const { life, events } of sessions) {
@@ -42,21 +42,27 @@ function* everythingTold({ operations, sessions }: History) {
 			// An event within a snapshot, or of a deletion, is known by other means.
 			if (event.kind === "upsert") {
 				const { register, stored, atMs } = event;
-				const told: Told = {
+				const observation: Observation = {
 					what: "event",
 					startMs: atMs,
 					endMs: atMs,
 					isRead: false,
 					version: stored.version,
 				};
-				yield { place: placeOf(life, register), register, told };
+				yield { place: placeOf(life, register), register, observation };
 			}
 		}
 	}
 }
 
-function toldBy({ call, outcome, strong, startMs, endMs }: Operation): Told | undefined {
-	const told = {
+function observationOf({
+	call,
+	outcome,
+	strong,
+	startMs,
+	endMs,
+}: Operation): Observation | undefined {
+	const common = {
 		what: strong ? "strong" : "eventual",
 		startMs,
 		endMs,
@@ -65,21 +71,21 @@ function toldBy({ call, outcome, strong, startMs, endMs }: Operation): Told | un
 	switch (outcome.kind) {
 		case "value":
 		case "deleted":
-			return { ...told, version: outcome.version };
+			return { ...common, version: outcome.version };
 		case "absent":
-			return { ...told, version: "absent" };
+			return { ...common, version: "absent" };
 		default:
 			return undefined;
 	}
 }
 
 /**
- * Places everything by the time at which it began, behind all that had ended by then; what was absent
- * goes to the first place where that is so, which is never worse for what follows.
+ * Assigns each observation to a phase of the register, in order of start, not before those that had ended by
+ * then; "absent" gets the first possible phase, which is never worse for later observations.
  */
-function goingBack(phases: readonly Phase[], told: readonly Told[]): string[] {
+function goingBack(phases: readonly Phase[], observations: readonly Observation[]): string[] {
 	const problems: string[] = [];
-	const byStart = told.toSorted((a, b) => a.startMs - b.startMs);
+	const byStart = observations.toSorted((a, b) => a.startMs - b.startMs);
 	const ended: { readonly endMs: number; readonly place: number }[] = [];
 	for (const { what, version, isRead, startMs, endMs } of byStart) {
 		const known = ended.filter((each) => each.endMs < startMs).map(({ place }) => place);

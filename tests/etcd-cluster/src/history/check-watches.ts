@@ -12,8 +12,8 @@ interface Due {
 }
 
 /**
- * What is wrong with watches, by the storage's own record: each must begin with what was there as of its
- * version, or behind the version that it resumed after, and then tell every change in order, once.
+ * The problems of watches, compared with the record of the storage: each must begin with the state of its
+ * version, or after the version that it resumed from, and then send every change in order, once.
  */
 export function watchProblems(
 	sessions: readonly WatchSession[],
@@ -65,7 +65,7 @@ function sessionProblem(
 	for (const [index, event] of live.entries()) {
 		const next = expected[index];
 		if (next === undefined || !isDue(event, next)) {
-			return `after ${after}, event ${index} is ${describe(event)} where ${describe(next)} is due`;
+			return `after ${after}, event ${index} is ${describe(event)} instead of ${describe(next)}`;
 		}
 	}
 	return session.complete && live.length < expected.length

@@ -3,9 +3,9 @@ import { RegisterPhases } from "./register-phases.ts";
 import type { StorageRecord } from "./storage-record.ts";
 
 /**
- * What is wrong with writes, by the storage's own record: acknowledged ones that are not there at
- * their version, failed ones that are, what is there twice, and what nobody wrote. And with reads: what
- * they answered and was never there.
+ * The problems of writes, compared with the record of the storage: acknowledged writes missing at their
+ * version, failed writes that were stored, duplicates, and values that nobody wrote. And of reads: values
+ * that were never stored.
  */
 export function writeProblems(
 	operations: readonly Operation[],
@@ -23,7 +23,9 @@ export function writeProblems(
 		}
 		if (isWrite && (outcome.kind === "conflict" || outcome.kind === "not-done")) {
 			if (stored.has(call.text)) {
-				problems.push(`${register}: ${call.text} was stored, its writer was told ${outcome.kind}`);
+				problems.push(
+					`${register}: ${call.text} was stored, but its writer received ${outcome.kind}`,
+				);
 			}
 		}
 		if (outcome.kind !== "value" && outcome.kind !== "deleted") {

@@ -1,28 +1,28 @@
 /*
- * What clients of a cluster did and were told. All of it is about registers: resources that are
- * written with texts of which none is used twice.
+ * The operations of the clients of a cluster and their responses, all on registers: resources that are written
+ * with unique texts.
  */
 
-/** What a client asks of a register. Versions are those that it was told before. */
+/** An operation on a register. Versions are those that the client received before. */
 export type Call =
 	| { readonly kind: "read" }
-	/** Whatever is there. */
+	/** Whatever is stored. */
 	| { readonly kind: "put"; readonly text: string }
 	| { readonly kind: "compare-and-swap"; readonly text: string; readonly version: string }
 	| { readonly kind: "delete"; readonly version: string };
 
-/** What a client was told. */
+/** The outcome of an operation. */
 export type Outcome =
-	/** Of a read: what is there. Of a write: what is there from now on. */
+	/** Of a read: the stored value. Of a write: the new value. */
 	| { readonly kind: "value"; readonly version: string; readonly text: string }
-	/** Of a read or a deletion: there is nothing. */
+	/** Of a read or a deletion: the register does not exist. */
 	| { readonly kind: "absent" }
 	| { readonly kind: "deleted"; readonly version: string }
-	/** The version is not that of what is there. */
+	/** The version is not the stored one. */
 	| { readonly kind: "conflict" }
-	/** Nothing was done, and that says nothing about what is there. */
+	/** The operation was not executed; the stored value is unknown. */
 	| { readonly kind: "not-done" }
-	/** It may have been done, or may still be done. */
+	/** It may have been executed, or may still be. */
 	| { readonly kind: "unknown"; readonly why: string };
 
 /** A call and what came of it. Times are of the monotonic clock of the clients, in milliseconds. */
@@ -54,7 +54,7 @@ export type SeenEvent =
 /** One stream of a watch of all registers. */
 export interface WatchSession {
 	readonly life: number;
-	/** Where it resumed; empty if it began with a snapshot. */
+	/** The version that it resumed after; empty if it began with a snapshot. */
 	readonly afterVersion: string;
 	readonly events: readonly SeenEvent[];
 	/** Whether it was read until there was nothing left to come. */

@@ -63,7 +63,7 @@ describe("the search for an order", () => {
 		expect(found).toBeLessThan((runs * 19) / 20);
 	});
 
-	it("says where it got stuck", () => {
+	it("reports the first call that can't be ordered", () => {
 		const finding = findOrder(
 			[
 				{ call: { kind: "swapped", from: 0, to: 1 }, startMs: 0, endMs: 1 },

@@ -1,25 +1,25 @@
 /*
- * A search for an order of calls that explains what their callers were told, after Wing and Gong (1993),
- * with the memory of dead ends that Lowe (2017) added.
+ * Searches for an order of calls that explains their responses, after Wing and Gong (1993), with the cache of
+ * dead ends by Lowe (2017).
  *
- * Calls and returns stand in a list by time. What is called before anything returns may come first:
+ * Calls and returns are in a list by time. Calls before the first return are candidates for the next step:
  *
  *   head ⇄ call a ⇄ call b ⇄ return a ⇄ call c ⇄ return b ⇄ return c
  *          └── candidates ─┘
  *
- * A candidate whose answer the model gives is taken out of the list with its return, and the search
- * goes on with the state after it. Where the first return is reached, nothing fits: the last
- * candidate goes back to its place, and the next one is tried. A set of calls that left a state once
- * without success is not tried with that state again.
+ * A candidate whose response matches the model is removed from the list with its return, and the search
+ * continues with the state after it. If the first return is reached, no candidate fits: the last one is
+ * put back, and the next one is tried. A set of calls that failed with a state is not tried with that state
+ * again.
  *
- * A call whose outcome nobody knows has no return: it may come anywhere after its call, or never.
+ * A call of unknown outcome has no return: it may take effect at any time after its call, or never.
  */
 
 /** A call, on the clock of those who call. */
 export interface Timed<Call> {
 	readonly call: Call;
 	readonly startMs: number;
-	/** Absent if nobody knows what came of it. */
+	/** Absent if its outcome is unknown. */
 	readonly endMs?: number;
 }
 
@@ -27,16 +27,16 @@ export interface Timed<Call> {
 export interface Model<Call, State extends string | number> {
 	readonly initial: State;
 	/**
-	 * The state after the call, or `undefined` if the call could not be answered so in this one.
-	 * For a call of unknown outcome it is the state where it was done.
+	 * The state after the call, or `undefined` if the call could not have this response.
+	 * For a call of unknown outcome, the state after its execution.
 	 */
 	step(state: State, call: Call): State | undefined;
 }
 
-/** What the search found. */
+/** The result of the search. */
 export type Finding<Call> =
 	| { readonly kind: "linearizable" }
-	/** The first call whose return the longest attempt did not get past. */
+	/** The first call that the longest attempt could not order. */
 	| { readonly kind: "violation"; readonly stuckAt: Timed<Call> };
 
 /** Steps after which the search gives up: histories are meant to be short. */

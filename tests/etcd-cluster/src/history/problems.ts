@@ -9,7 +9,7 @@ import type { StorageRecord } from "./storage-record.ts";
 /** The lease that all singleton controllers of a server run under. */
 const lease = "controllers";
 
-/** What contradicts the promises of the storage, by the promise. */
+/** The violations of the guarantees of the storage, by guarantee. */
 export interface Problems {
 	readonly linearizable: readonly string[];
 	readonly monotonic: readonly string[];
@@ -18,7 +18,7 @@ export interface Problems {
 	readonly leases: readonly string[];
 }
 
-/** All that is wrong with what clients saw, given what the storage says has happened. */
+/** All problems of the history of clients, compared with the record of the storage. */
 export function problemsOf(history: History, record: StorageRecord): Problems {
 	return {
 		linearizable: linearizabilityProblems(history.operations),
@@ -29,7 +29,7 @@ export function problemsOf(history: History, record: StorageRecord): Problems {
 	};
 }
 
-/** Where nothing is wrong. */
+/** No problems. */
 export const noProblems: Problems = {
 	linearizable: [],
 	monotonic: [],

@@ -22,7 +22,7 @@ export type LeaseChange =
 			readonly kind: "put";
 			readonly lease: string;
 			readonly revision: number;
-			/** The revision at which the key came to be: it differs where it was there already. */
+			/** The revision that created the key, which is earlier if the key existed before. */
 			readonly createRevision: number;
 			/** The process that holds it. */
 			readonly process: number;
