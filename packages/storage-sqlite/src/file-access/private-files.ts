@@ -31,7 +31,7 @@ export function makePrivate(path: string): void {
 			throw error;
 		}
 		refuseLink(path);
-		throw new StorageFileError(path, "exists", "the file is there already", { cause: error });
+		throw new StorageFileError(path, "exists", "the file already exists", { cause: error });
 	}
 }
 
