@@ -122,7 +122,7 @@ class ModelServer {
 	}
 
 	/**
-	 * Sends a transaction; answers whether it landed, whatever the client made of the response.
+	 * Sends a transaction; returns whether it was applied, whatever response the client received.
 	 *
 	 * @throws HistoryLost
 	 */
@@ -150,7 +150,7 @@ class ModelServer {
 	}
 }
 
-/** Runs the steps; answers what went wrong, and how often something was proven or refused. */
+/** Runs the steps; returns the first problem, and how often a proof or a refusal occurred. */
 async function run(steps: readonly Step[], random: Random, guard: Guard) {
 	const etcd = new ModelEtcd();
 	etcd.transaction(
