@@ -11,7 +11,7 @@ const compileCache = fileURLToPath(new URL("node_modules/.cache/node-compile", i
 const included = {
 	test: ["**/*.test.ts"],
 	deep: ["**/*.deep.test.ts"],
-	soak: ["**/*.{deep,soak}.test.ts"],
+	soak: ["**/*.{deep,soak,property}.test.ts"],
 };
 
 /** Gives tests the seeded fast-check, and that one the real one. */

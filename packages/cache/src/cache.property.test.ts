@@ -281,7 +281,7 @@ it("behaves like an array with filters under any sequence of operations", () => 
 			sameItems(run.cache.list(Album), run.model.list([]));
 			expect(run.cache.size(Album)).toBe(run.model.all.length);
 		}),
-		{ numRuns: 1_000 },
+		{ numRuns: 300 },
 	);
 });
 

@@ -111,7 +111,7 @@ it("behaves like an array with filters if keys have hundreds of entries", () => 
 				expect(items.next().done).toBe(true);
 			}
 		}),
-		{ numRuns: 50 },
+		{ numRuns: 15 },
 	);
 });
 

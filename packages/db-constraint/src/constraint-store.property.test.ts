@@ -15,7 +15,7 @@ import { NaiveModel } from "./naive-model.fixture.ts";
 import { type DrawnSchema, typesOf } from "./random-schema.fixture.ts";
 import { SoleDeployment } from "./sole-deployment.fixture.ts";
 
-const numRuns = 150;
+const numRuns = 50;
 const quick = { requeryMs: 20, pauseMs: 5, resolveRetryMs: 50 };
 
 /** Takes a step. Returns whether it was allowed. */
@@ -127,7 +127,7 @@ describe("the constraint store with generated schemas", () => {
 				files += 1;
 				await onSqlite(join(folder, `${files}.db`), work);
 			});
-			await fc.assert(property, { numRuns: 8 });
+			await fc.assert(property, { numRuns: 4 });
 		} finally {
 			await rm(folder, { recursive: true, force: true });
 		}

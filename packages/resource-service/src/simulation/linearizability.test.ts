@@ -6,7 +6,7 @@ import { createSimulation } from "./simulation.fixture.ts";
 
 describe("concurrent calls on a few resources", () => {
 	it("are told what the history that watches saw explains", () =>
-		forEachSeed(60, async (seed) => {
+		forEachSeed(30, async (seed) => {
 			const { operations, events } = await recordHistory(await createSimulation({ seed }));
 			checkLinearizable(events, operations);
 		}));

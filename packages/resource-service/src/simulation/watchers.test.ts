@@ -5,14 +5,14 @@ import { runWatchers } from "./watchers.fixture.ts";
 
 describe("watchers that start, stall, stop and resume while writers write", () => {
 	it("see each change once, in order, and end with what is stored", () =>
-		forEachSeed(40, async (seed) => {
+		forEachSeed(20, async (seed) => {
 			const fellBehind = await runWatchers(await createSimulation({ seed }));
 			expect(fellBehind).toBe(0);
 		}));
 
 	it("start a new watch if they fell further behind than the log reaches", async () => {
 		let fellBehind = 0;
-		await forEachSeed(40, async (seed) => {
+		await forEachSeed(20, async (seed) => {
 			const simulation = await createSimulation({ seed, limits: { logEvents: 4 } });
 			fellBehind += await runWatchers(simulation);
 		});
