@@ -124,7 +124,7 @@ describeWith("etcd")("etcd's own restore, of three members under two servers", (
 			],
 			{ encoding: "utf8" },
 		);
-		expect(stdout).toMatch(/^began incarnation \w+ of the storage in etcd/);
+		expect(stdout).toMatch(/^started incarnation \w+ of the storage in etcd/);
 		expect(status).toBe(0);
 		await Promise.all(cluster.servers.map((server) => server.start()));
 		await expectAgree(cluster, { kept: "1" }, old);

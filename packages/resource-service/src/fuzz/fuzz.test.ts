@@ -4,7 +4,7 @@ import { fuzz } from "./run-fuzz.fixture.ts";
 
 it("handles random and malformed requests over a port without an internal error", async () => {
 	await forEachSeed(1, async (seed) => {
-		const { answers, faults } = await fuzz(seed, 400);
+		const { responses, faults } = await fuzz(seed, 400);
 		expect(faults).toEqual([]);
 		expect([...responses.keys()]).toEqual(expect.arrayContaining(["ok", "invalid_argument"]));
 	});
