@@ -18,5 +18,5 @@ export const Catalogue = defineType(CatalogueSchema);
 /** Computed for each catalogue. */
 export const Summary = defineType(SummarySchema);
 
-/** All of them. */
+/** All types of the market. */
 export const marketTypes = [Shop, Item, Quote, Catalogue, Summary] as const;

@@ -23,7 +23,7 @@ const root = join(import.meta.dirname, "../../..");
 
 type ResourceClient = Client<typeof ResourceService>;
 
-/** A real server in a process of its own, over a file. */
+/** A real server in a separate process, with a file as its storage. */
 class ServerProcess {
 	readonly #dataDir = mkdtempSync(join(tmpdir(), "plinth-cascade-"));
 	#child: ChildProcess | undefined;
@@ -142,7 +142,7 @@ describe("a real server, killed and restarted in the middle", () => {
 		}
 	}
 
-	it("deletes an owner of 10,000 resources in 3 levels with all of them, and nothing else", async () => {
+	it("deletes an owner with all of its 10,000 resources in 3 levels, and nothing else", async () => {
 		const owner = await write("owner");
 		const others = Array.from({ length: 50 }, (_, n) => write(`other-${n}`));
 		await Promise.all(others);
@@ -171,7 +171,7 @@ describe("a real server, killed and restarted in the middle", () => {
 		expect(await names(Workload)).toHaveLength(50);
 	});
 
-	it("deletes a namespace into which others write at full speed, and leaves nothing behind", async () => {
+	it("deletes a namespace with all its contents during concurrent writes", async () => {
 		const namespace = idOf(Namespace, "busy");
 		await client.write({
 			resource: resourceOf(Namespace, { id: namespace, data: create(NamespaceSchema) }),

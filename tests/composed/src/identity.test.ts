@@ -15,7 +15,7 @@ import { expect, it } from "vitest";
 
 const id = idOf(Namespace, "music");
 
-it("shares one object between store, event and all caches, and gives reconcilers copies at every depth", async () => {
+it("shares one object between store, event and all caches, and gives reconcilers deep copies", async () => {
 	const backend = createMemoryBackend();
 	await ensureDefaultTenancy(backend, systemRuntime);
 	const service = createResourceService({
@@ -28,7 +28,7 @@ it("shares one object between store, event and all caches, and gives reconcilers
 		createInProcessTransport((router) => router.service(ResourceService, service)),
 	);
 
-	// A mapper that reads only is given what is in its controller's cache.
+	// A read-only mapper receives the objects of its controller's cache.
 	const cached = new Map<string, Resource>();
 	const reconciled = Promise.withResolvers<Resource>();
 	const controllerOf = (name: string) =>
@@ -98,7 +98,7 @@ it("shares one object between store, event and all caches, and gives reconcilers
 	await backend.close();
 });
 
-/** An object and every one that can be reached from it. */
+/** An object and all objects that can be reached from it. */
 function objectsIn(value: object, found = new Set<object>()): Set<object> {
 	if (!found.has(value)) {
 		found.add(value);

@@ -12,7 +12,7 @@ import { systemRuntime } from "@plinth/runtime";
 import { createMemoryBackend } from "@plinth/storage";
 import { expect, it } from "vitest";
 
-it("runs no mapper and no reconciler before the last of the N+1 priming watches has ended, and forgets what was deleted in between", async () => {
+it("runs no mapper and no reconciler before the last of the N+1 priming watches has ended, and drops resources deleted in between", async () => {
 	const backend = createMemoryBackend();
 	await ensureDefaultTenancy(backend, systemRuntime);
 	const service = createResourceService({
@@ -23,12 +23,12 @@ it("runs no mapper and no reconciler before the last of the N+1 priming watches 
 	const transportOf = (implementation: typeof service) =>
 		createInProcessTransport((router) => router.service(ResourceService, implementation));
 	const client = createClient(ResourceService, transportOf(service));
-	// Put there as deletions do; the API takes none.
+	// Stored as deletions do it; the API does not accept tombstones.
 	const doomed = idOf(Tombstone, "doomed", {}, "uid-of-doomed");
 	const tombstone = resourceOf(Tombstone, { id: doomed });
 	await backend.commit([{ op: "put", resource: tombstone, expectedVersion: "" }]);
 
-	// Priming watches have no version to resume after. That of namespaces is held at its end.
+	// Priming watches have no version to resume after. The one of namespaces is held at its end.
 	const log: string[] = [];
 	const held = Promise.withResolvers<void>();
 	const othersPrimed = Promise.withResolvers<void>();
@@ -87,7 +87,7 @@ it("runs no mapper and no reconciler before the last of the N+1 priming watches 
 
 	await othersPrimed.promise;
 	expect(log).toEqual(["primed Partition", "primed Tombstone"]);
-	// Between the snapshot of this type and the run: the run must learn of it all the same.
+	// Between the snapshot of this type and the run: the run must receive it nevertheless.
 	await client.delete({ id: doomed });
 	expect(log).toHaveLength(2);
 	held.resolve();

@@ -131,7 +131,7 @@ export async function simulate(
 			clock.advance(random.next() * 2_000);
 		}
 	}
-	user.relent();
+	user.openGates();
 	for (let quiet = 0, round = 0; quiet < 3; round++) {
 		if (round > 1_000) {
 			violations.push("the controller did not become idle");
@@ -264,7 +264,7 @@ class User {
 		}
 	}
 
-	relent(): void {
+	openGates(): void {
 		for (const gate of this.#gates) {
 			gate.open();
 		}

@@ -11,32 +11,29 @@ export type UnaryMethod =
 	| "writeStatus"
 	| "delete";
 
-/** Which calls a fault is for; what is left out is any. */
+/** The calls that a fault applies to; omitted fields match any call. */
 export interface CallSelector {
 	readonly method?: UnaryMethod;
 	readonly type?: ResourceType;
 }
 
-/** Which watches a fault is for; what is left out is any. */
+/** The watches that a fault applies to; omitted fields match any watch. */
 export interface WatchSelector {
 	readonly type?: ResourceType;
 }
 
-/** Where calls or watches stand still. */
+/** A point at which calls or watches are stalled. */
 export interface Stall {
-	/** How many stand here now. */
+	/** How many are stalled now. */
 	readonly waiting: number;
-	/** Lets them go on, and those that come later as well. Releasing twice does nothing. */
+	/** Resumes them, and stalls no later ones. Releasing twice has no effect. */
 	release(): void;
 }
 
-/**
- * Where a call stands: before it reaches the server, or when the server has done what was asked and
- * the caller does not know yet.
- */
-export type CallPoint = "request" | "answer";
+/** A point of a call: before the request reaches the server, or before the response reaches the caller. */
+export type CallPoint = "request" | "response";
 
-/** Where a watch stands: before it has been opened, or before it hands on its next event. */
+/** A point of a watch: before it is opened, or before it delivers its next event. */
 export type WatchPoint = "open" | "event";
 
 interface Gate extends Stall {
@@ -50,7 +47,7 @@ interface Failure {
 	left: number;
 }
 
-/** Something that a fault may be for, as the faulty client sees it. */
+/** A point at which a fault may apply, as the faulty client reports it. */
 export interface Place {
 	readonly point: CallPoint | WatchPoint | "resume";
 	readonly method: UnaryMethod | "watchList";
@@ -60,36 +57,36 @@ export interface Place {
 /** A watch that can be broken. */
 export interface BreakableWatch {
 	readonly type: TypeLike | undefined;
-	/** Takes the place of the next event. */
+	/** The error that replaces the next event. */
 	broken: ConnectError | undefined;
-	/** Whether the next two events that are there together change places. */
+	/** Whether to swap the next two events that are available together. */
 	swapsNext: boolean;
-	/** Makes a watch that waits look whether it has been broken. */
+	/** Wakes a waiting watch, so that it notices that it has been broken. */
 	wake(): void;
 }
 
 /**
- * The faults of a client, on cue: those of a network and of a server that is slow, fails or has
- * forgotten. Nothing is wrong until a method is called; `relent` ends all that has been asked for.
+ * Injects the faults of a network, and of a server that is slow, fails or has compacted its log, into a
+ * client. There are no faults until a method is called; `clear` ends all of them.
  */
 export class ClientFaults {
 	readonly #gates = new Set<Gate>();
 	readonly #failures: Failure[] = [];
 	readonly #watches = new Set<BreakableWatch>();
 
-	/** Makes unary calls stand still. */
+	/** Stalls unary calls. */
 	stallCalls(point: CallPoint, calls: CallSelector = {}): Stall {
 		return this.#stall((place) => place.point === point && isFor(calls, place));
 	}
 
-	/** Makes watches stand still, those that are open as well. */
+	/** Stalls watches, including open ones. */
 	stallWatches(point: WatchPoint, watches: WatchSelector = {}): Stall {
 		return this.#stall((place) => place.point === point && isFor(watches, place));
 	}
 
 	/**
-	 * Makes the next calls fail: before they reach the server, or, as `answer`, after it has done what
-	 * was asked.
+	 * Fails the next calls: before they reach the server or, with `response`, after the server has executed
+	 * them.
 	 */
 	failCalls(
 		point: CallPoint,
@@ -111,7 +108,7 @@ export class ClientFaults {
 		}
 	}
 
-	/** Refuses the next watches that would resume after a version, with that error. */
+	/** Refuses the next watches that resume after a version, with that error. */
 	refuseResumption(
 		error: ConnectError,
 		watches: WatchSelector & { readonly times?: number } = {},
@@ -122,8 +119,8 @@ export class ClientFaults {
 	}
 
 	/**
-	 * Makes open watches hand on their next two events in the wrong order, as no server may: to see
-	 * that a test would notice.
+	 * Makes open watches deliver their next two events in the wrong order, which no server may do, to verify
+	 * that a test detects it.
 	 */
 	swapEvents(watches: WatchSelector = {}): void {
 		for (const watch of this.#watches) {
@@ -131,8 +128,8 @@ export class ClientFaults {
 		}
 	}
 
-	/** Lets everything go on, and forgets all failures that have not come yet. */
-	relent(): void {
+	/** Releases all stalls, and drops all failures that have not occurred yet. */
+	clear(): void {
 		this.#failures.length = 0;
 		for (const gate of this.#gates) {
 			gate.release();
@@ -142,7 +139,7 @@ export class ClientFaults {
 		}
 	}
 
-	/** For the faulty client: resolves when nothing stalls the place; throws where it is to fail. */
+	/** For the faulty client: resolves when nothing stalls the place; rejects if it is to fail. */
 	async pass(place: Place): Promise<void> {
 		for (let gate = this.#gateAt(place); gate !== undefined; gate = this.#gateAt(place)) {
 			await gate.pass();
@@ -157,7 +154,7 @@ export class ClientFaults {
 		}
 	}
 
-	/** For the faulty client: whether `pass` would do anything. */
+	/** For the faulty client: whether `pass` would have an effect. */
 	isClear(): boolean {
 		return this.#gates.size === 0 && this.#failures.length === 0;
 	}

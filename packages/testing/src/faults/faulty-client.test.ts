@@ -57,7 +57,7 @@ describe("a faulty client", () => {
 		return { seen, ended };
 	}
 
-	it("is as its client while nothing is asked for", async () => {
+	it("behaves like its client without faults", async () => {
 		const { seen } = watchItems();
 		await server.settle();
 		await run(client.write(item("pen")));
@@ -83,8 +83,8 @@ describe("a faulty client", () => {
 		expect(await outcome(client.write(item("ink")))).toBe("resolved");
 	});
 
-	it("stalls answers of what has been done", async () => {
-		const stall = faults.stallCalls("answer");
+	it("stalls responses of executed calls", async () => {
+		const stall = faults.stallCalls("response");
 		const write = client.write(item("pen"));
 		expect(await outcome(write)).toBe("pending");
 		expect(await names()).toEqual(["pen"]);
@@ -92,9 +92,9 @@ describe("a faulty client", () => {
 		expect(await outcome(write)).toBe("resolved");
 	});
 
-	it("fails calls before or after they are done, as often as asked for", async () => {
+	it("fails calls before or after they are executed, as often as requested", async () => {
 		faults.failCalls("request", unavailable, { method: "write", times: 2 });
-		faults.failCalls("answer", compacted, { method: "write" });
+		faults.failCalls("response", compacted, { method: "write" });
 		expect(await outcome(client.write(item("pen")))).toBe("out of reach");
 		expect(await outcome(client.write(item("pen")))).toBe("out of reach");
 		expect(await names()).toEqual([]);
@@ -103,7 +103,7 @@ describe("a faulty client", () => {
 		expect(await outcome(client.write(item("pen")))).toBe("resolved");
 	});
 
-	it("stalls watches, and hands on nothing out of order or twice", async () => {
+	it("stalls watches, and delivers no event out of order or twice", async () => {
 		const opening = faults.stallWatches("open", { type: Item });
 		const { seen } = watchItems();
 		await server.settle();
@@ -121,7 +121,7 @@ describe("a faulty client", () => {
 		expect(seen).toEqual(["endOfSnapshot", "upsert pen", "upsert ink"]);
 	});
 
-	it("breaks open watches, also those that wait or stand still, and no later ones", async () => {
+	it("breaks open watches, including waiting and stalled ones, and no later ones", async () => {
 		const waiting = watchItems();
 		await server.settle();
 		faults.stallWatches("open");
@@ -130,13 +130,13 @@ describe("a faulty client", () => {
 		faults.breakWatches(unavailable, { type: Item });
 		expect(await outcome(waiting.ended)).toBe("out of reach");
 		expect(await outcome(stalled.ended)).toBe("out of reach");
-		faults.relent();
+		faults.clear();
 		const later = watchItems();
 		expect(await outcome(later.ended)).toBe("pending");
 		expect(later.seen).toEqual(["endOfSnapshot"]);
 	});
 
-	it("refuses resumption, and lets a watch from a snapshot through", async () => {
+	it("refuses resumption, but no watch that starts with a snapshot", async () => {
 		faults.refuseResumption(compacted, { type: Item });
 		expect(await outcome(watchItems().ended)).toBe("pending");
 		expect(await outcome(watchItems("1").ended)).toBe("compacted");
@@ -154,18 +154,18 @@ describe("a faulty client", () => {
 		expect(seen.slice(1)).toEqual(["upsert ink", "upsert pen", "upsert cup"]);
 	});
 
-	it("forgets all faults at once", async () => {
+	it("clears all faults", async () => {
 		faults.failCalls("request", unavailable, { times: 100 });
 		faults.refuseResumption(unavailable, { times: 100 });
 		faults.stallCalls("request");
 		const write = client.write(item("pen"));
 		await server.settle();
-		faults.relent();
+		faults.clear();
 		expect(await outcome(write)).toBe("resolved");
 		expect(await outcome(watchItems("1").ended)).toBe("pending");
 	});
 
-	it("ends a watch that stands still when its signal aborts", async () => {
+	it("ends a stalled watch when its signal aborts", async () => {
 		const ending = new AbortController();
 		faults.stallWatches("event");
 		const events = client.watchList({ type: { ...Item.type } }, { signal: ending.signal });

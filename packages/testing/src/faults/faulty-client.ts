@@ -5,10 +5,10 @@ import type { TypeLike } from "@plinth/resource";
 import type { ClientFaults, UnaryMethod } from "./client-faults.ts";
 import { FaultyWatch } from "./faulty-watch.ts";
 
-/** A type as a request may name it. */
+/** A type in a request. */
 type GivenType = Partial<TypeLike> | undefined;
 
-/** A client whose calls and watches have the faults that they are told to have. */
+/** A client with injected faults in its calls and watches. */
 export function faultyClient(client: ResourceClient, faults: ClientFaults): ResourceClient {
 	const call = async <Answer>(
 		method: UnaryMethod,
@@ -21,7 +21,7 @@ export function faultyClient(client: ResourceClient, faults: ClientFaults): Reso
 		}
 		const answered = await answer();
 		if (!faults.isClear()) {
-			await faults.pass({ point: "answer", method, type });
+			await faults.pass({ point: "response", method, type });
 		}
 		return answered;
 	};
@@ -51,7 +51,7 @@ export function faultyClient(client: ResourceClient, faults: ClientFaults): Reso
 	};
 }
 
-/** A watch that can stand still, break, and hand on events in the wrong order. */
+/** A watch that can be stalled, be broken, and deliver events in the wrong order. */
 async function* watched(
 	faults: ClientFaults,
 	type: TypeLike | undefined,

@@ -28,7 +28,7 @@ export class FaultyWatch implements BreakableWatch {
 		}
 	}
 
-	/** The promise, unless the watch is aborted or broken before: then a rejection. */
+	/** The promise; rejects if the watch is aborted or broken before. */
 	unlessAborted<T>(promise: Promise<T>): Promise<T> {
 		return new Promise((resolve, reject) => {
 			const stop = () => {
@@ -51,7 +51,7 @@ export class FaultyWatch implements BreakableWatch {
 		});
 	}
 
-	/** The events, until the watch is aborted or broken; two in the wrong order where it is told to. */
+	/** The events, until the watch is aborted or broken; swaps two of them if requested. */
 	async *events(source: AsyncIterable<WatchEvent>): AsyncGenerator<WatchEvent> {
 		const events = source[Symbol.asyncIterator]();
 		const next = async () => this.unlessAborted(events.next());

@@ -1,9 +1,9 @@
 import type { Fence, LeaseManager } from "@plinth/runtime";
 
-/** Leases of a test server: those of `LocalLeases`, or any that can do as much. */
+/** Leases of a test server: `LocalLeases`, or others with the same operations. */
 export interface TestLeases extends LeaseManager {
-	/** Whether a write that carries the fence may land. */
+	/** Whether a write that carries the fence may be committed. */
 	isCurrent(fence: Fence): boolean;
-	/** Takes the lease away from its holder, or sees to it that it is lost. */
+	/** Revokes the lease from its holder, or makes sure that it expires. */
 	revoke(name: string): void;
 }

@@ -32,7 +32,7 @@ describe("TimedLeases", () => {
 		]).toEqual([false, true]);
 	});
 
-	it("grant it to another only after a holder that is cut off has given it up", async () => {
+	it("grant it to another only after a disconnected holder has given it up", async () => {
 		const { engine, scheduler, clock } = world();
 		const hold = await scheduler.run(engine.client(clock).acquire("l", forever));
 		const other = engine.client(new SkewedClock(clock, {})).acquire("l", forever);
@@ -43,7 +43,7 @@ describe("TimedLeases", () => {
 		expect(engine.client(clock).isCurrent(hold.fence)).toBe(false);
 	});
 
-	it("stop asking when the signal aborts", async () => {
+	it("stop requesting when the signal aborts", async () => {
 		const { engine, scheduler, clock } = world();
 		await scheduler.run(engine.client(clock).acquire("l", forever));
 		const stop = new AbortController();
@@ -52,7 +52,7 @@ describe("TimedLeases", () => {
 		await expect(scheduler.run(other)).rejects.toThrow("enough");
 	});
 
-	it("hold nothing for who stopped asking while the grant was on its way", async () => {
+	it("hold no lease for a client that stopped requesting while the grant was in flight", async () => {
 		const { engine, scheduler, clock } = world();
 		const stop = new AbortController();
 		const asked = engine.client(clock).acquire("l", stop.signal);
@@ -98,13 +98,13 @@ describe("TimedLeases", () => {
 		return overlap;
 	}
 
-	it("are never held by two at once, however clocks differ within what is left untrusted", async () => {
+	it("are never held by two clients at a time, for any clocks within the allowed difference", async () => {
 		for (let seed = 1; seed <= 100; seed++) {
 			expect({ seed, overlap: await twoAtOnce(seed) }).toEqual({ seed, overlap: false });
 		}
 	});
 
-	it("would be, if holders trusted a grant for longer than it lasts", async () => {
+	it("would be held by two, if holders relied on a grant for longer than it lasts", async () => {
 		const overlaps = [];
 		for (let seed = 1; seed <= 20; seed++) {
 			overlaps.push(await twoAtOnce(seed, 1.5));

@@ -1,17 +1,17 @@
 import { type Clock, type Fence, type LeaseHold, type Scheduler, sleep } from "@plinth/runtime";
 import type { TestLeases } from "./test-leases.ts";
 
-/** What the engine is made with. */
+/** The options of the engine. */
 export interface TimedLeasesOptions {
-	/** The engine's own clock. */
+	/** The engine's clock. */
 	readonly clock: Clock;
-	/** Messages between the engine and its clients travel by it. */
+	/** Delivers messages between the engine and its clients. */
 	readonly scheduler: Scheduler;
-	/** How long a lease is granted for, on the engine's clock, in milliseconds; 10 s by default. */
+	/** The duration of a lease on the engine's clock, in milliseconds; 10 s by default. */
 	readonly grantMs?: number;
 	/**
-	 * What part of that time a holder counts on, by its own clock, from when it asked: less than 1, by
-	 * as much as clocks may differ in rate; 0.8 by default.
+	 * The fraction of that time that a holder relies on, by its own clock, starting when it sent the request:
+	 * less than 1, by as much as the rates of clocks may differ; 0.8 by default.
 	 */
 	readonly trusted?: number;
 }
@@ -23,9 +23,10 @@ interface Grant {
 }
 
 /**
- * Leases as storage engines grant them: for a time, to be renewed. The engine counts on its clock and
- * each client on its own; a client that could not renew gives up its hold before the engine grants it
- * to another, as long as their clocks' rates differ by no more than what the client leaves untrusted.
+ * Leases as storage engines grant them: for a limited time, to be renewed. The engine and each client use
+ * their own clocks; a client that could not renew a lease gives up its hold before the engine grants it to
+ * another, as long as the rates of their clocks differ by no more than the fraction that the client does not
+ * rely on.
  */
 export class TimedLeases {
 	readonly #clock: Clock;
@@ -44,7 +45,7 @@ export class TimedLeases {
 		this.#trusted = trusted;
 	}
 
-	/** The leases as the client with that clock sees them. */
+	/** The leases for the client with that clock. */
 	client(clock: Clock): TestLeases {
 		return {
 			acquire: (name, signal) => this.#acquire(name, clock, signal),
@@ -53,17 +54,17 @@ export class TimedLeases {
 		};
 	}
 
-	/** Lets no message of the client with that clock through, until it is reconnected. */
+	/** Drops all messages of the client with that clock, until it is reconnected. */
 	cutOff(clock: Clock): void {
 		this.#cutOff.add(clock);
 	}
 
-	/** Lets the messages of that client through again. */
+	/** Delivers the messages of that client again. */
 	reconnect(clock: Clock): void {
 		this.#cutOff.delete(clock);
 	}
 
-	/** Lets everyone's messages through again. */
+	/** Delivers the messages of all clients again. */
 	reconnectAll(): void {
 		this.#cutOff.clear();
 	}
@@ -97,7 +98,7 @@ export class TimedLeases {
 		};
 		const expire = () => end(new Error(`lease ${name} could not be renewed`));
 		let expiry = clock.setTimer(Number.POSITIVE_INFINITY, expire);
-		/** Live for as long as what was asked for then is trusted; an answer may be too late for that. */
+		/** Extends the hold, counted from when the request was sent; the response may be too late for that. */
 		const liveFrom = (sentMs: number) => {
 			expiry.cancel();
 			const leftMs = sentMs + trustedMs - clock.monotonic();
@@ -157,7 +158,7 @@ export class TimedLeases {
 		}
 	}
 
-	/** There and back again; `undefined` where the message or the answer does not get through. */
+	/** Sends a message and receives the response; `undefined` if either is lost. */
 	async #ask<Answer>(clock: Clock, answer: () => Answer): Promise<Answer | undefined> {
 		await this.#hop();
 		if (this.#cutOff.has(clock)) {

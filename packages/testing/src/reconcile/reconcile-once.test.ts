@@ -57,7 +57,7 @@ const quoter = defineController({
 describe("reconcileOnce", () => {
 	const types = [Catalogue, Quote, Shop];
 
-	it("answers what the reconciler returned, wrote and deleted", async () => {
+	it("returns the result, writes and deletions of the reconciler", async () => {
 		const { requeue, changes } = await reconcileOnce(counter, {
 			id: idOf(Shop, "a"),
 			resources: [shop],
@@ -75,7 +75,7 @@ describe("reconcileOnce", () => {
 		expect(changes).toHaveLength(2);
 	});
 
-	it("reconciles what is not there, as after a deletion", async () => {
+	it("reconciles a missing resource, as after a deletion", async () => {
 		const { changes } = await reconcileOnce(counter, {
 			id: idOf(Shop, "a"),
 			resources: [resourceOf(Catalogue, { id: idOf(Catalogue, "a") })],
@@ -86,7 +86,7 @@ describe("reconcileOnce", () => {
 		]);
 	});
 
-	it("has stored what the controller does not cache, and gives owners the uid of the given one", async () => {
+	it("stores resources that the controller does not cache, and fills in the uids of owners", async () => {
 		const { changes } = await reconcileOnce(quoter, {
 			id: idOf(Item, "pen"),
 			resources: [shop, item],
@@ -96,7 +96,7 @@ describe("reconcileOnce", () => {
 		expect(quote?.kind === "put" && decode(Quote, quote.resource).data.price).toBe(-1);
 	});
 
-	it("fails with what the reconciler throws, and names an owner that is missing", async () => {
+	it("fails with the error of the reconciler, and names a missing owner", async () => {
 		const failing = defineController({
 			name: "failing",
 			manages: Shop,
@@ -107,6 +107,8 @@ describe("reconcileOnce", () => {
 		await expect(reconcileOnce(failing, { id: idOf(Shop, "a") })).rejects.toThrow("no");
 		await expect(
 			reconcileOnce(quoter, { id: idOf(Item, "pen"), resources: [item], types }),
-		).rejects.toThrow("must be given too, or have a uid: market.v1.Shop default/default/a");
+		).rejects.toThrow(
+			"must be among the resources or have a uid: market.v1.Shop default/default/a",
+		);
 	});
 });

@@ -27,33 +27,33 @@ import { recordedBackend, type StoredChange } from "@plinth/storage/testing";
 import { TestLog } from "../server/log.ts";
 import { storeResources } from "./stored-resources.ts";
 
-/** What one reconcile is called with. */
+/** The options of one reconcile. */
 export interface ReconcileOnceOptions {
-	/** What to reconcile. It need not be among the resources: then it has been deleted. */
+	/** The resource to reconcile. If it is not among `resources`, it has been deleted. */
 	readonly id: ID;
-	/** What is stored and, as far as the controller caches its type, cached. Statuses are kept. */
+	/** The stored resources; also cached if the controller caches their type. Statuses are kept. */
 	readonly resources?: readonly Resource[];
-	/** The types that it reads or writes and doesn't cache. */
+	/** The types that it reads or writes without caching them. */
 	readonly types?: readonly ResourceType[];
-	/** Decides what little is left to chance; 1 by default. */
+	/** The seed of the few random decisions; 1 by default. */
 	readonly seed?: number;
 }
 
-/** What came of one reconcile. */
+/** The outcome of one reconcile. */
 export interface ReconcileOutcome {
-	/** What it returned. */
+	/** The return value. */
 	readonly requeue: Requeue | undefined;
-	/** What it changed, in order; tombstones aside. */
+	/** Its changes in order, without tombstones. */
 	readonly changes: readonly StoredChange[];
 	readonly log: TestLog;
 }
 
 /**
- * Calls the reconciler of a controller once, with a cache and a storage that hold the given resources
- * and nothing else. Its client reaches a resource service, with all of its rules; time passes as it is
- * waited for.
+ * Calls the reconciler of a controller once, with a cache and a storage that contain exactly the given
+ * resources. Its client calls a real resource service, with all of its rules; the clock advances when the
+ * reconciler waits.
  *
- * @throws what the reconciler throws.
+ * @throws the error of the reconciler.
  */
 export async function reconcileOnce(
 	controller: Controller,

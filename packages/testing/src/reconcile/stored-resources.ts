@@ -4,11 +4,10 @@ import type { Runtime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
 
 /**
- * Puts resources into a storage as they are, past all rules, statuses included; what a stored
- * resource can't lack (uid, generation) is filled in, and so is the uid of an owner that is one of
- * them.
+ * Stores resources unchanged, including their statuses and without applying any rules; required fields (uid,
+ * generation) are filled in, and so is the uid of an owner that is one of them.
  *
- * @throws Error where one has no ID.
+ * @throws Error if one has no ID.
  */
 export async function storeResources(
 	backend: StorageBackend,
@@ -18,7 +17,7 @@ export async function storeResources(
 	const stored = resources.map((given) => {
 		const resource = cloneResource(given);
 		if (resource.id === undefined) {
-			throw new Error("a resource for a test's cache needs an id");
+			throw new Error("a resource for the cache of a test needs an id");
 		}
 		resource.id.uid ||= newUlid(runtime);
 		resource.generation ||= newUlid(runtime);
@@ -30,7 +29,7 @@ export async function storeResources(
 			const found = stored.find(({ id }) => sameName(id, owner));
 			if (found === undefined) {
 				throw new Error(
-					`the owner of a given resource must be given too, or have a uid: ${displayName(owner)}`,
+					`the owner of a resource must be among the resources or have a uid: ${displayName(owner)}`,
 				);
 			}
 			owner.uid = found.id?.uid ?? "";

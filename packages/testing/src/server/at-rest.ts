@@ -1,27 +1,26 @@
 import type { ControllerState, ManagerState, QueueState } from "@plinth/controller";
 
-/** What rest is. */
+/** When a server is considered at rest. */
 export interface RestOptions {
 	/**
-	 * The names of controllers that ask to be called again for ever: their requests which wait for
-	 * their time don't count.
+	 * The names of controllers that always request a requeue: their delayed requests are ignored.
 	 */
 	readonly requeueing?: readonly string[];
 }
 
 /**
- * What the controllers of a cluster's managers still have to do, in words; empty where all of them
- * run, or leave it to the server that holds the lease, and nothing is queued or under way anywhere.
+ * Descriptions of the pending work of all controllers of a cluster; empty if all of them are running, or wait
+ * for the lease that another server holds, and nothing is queued or being processed.
  */
-export function unrest(
+export function pendingWork(
 	managers: readonly ManagerState[],
 	{ requeueing = [] }: RestOptions = {},
 ): readonly string[] {
 	const isLed = managers.some(({ holdsLease }) => holdsLease);
 	return managers.flatMap(({ controllers }) =>
 		controllers.flatMap((controller) => {
-			const busy = busyness(controller, isLed, requeueing.includes(controller.name));
-			return busy === undefined ? [] : [`${controller.name} ${busy}`];
+			const pending = busyness(controller, isLed, requeueing.includes(controller.name));
+			return pending === undefined ? [] : [`${controller.name} ${pending}`];
 		}),
 	);
 }

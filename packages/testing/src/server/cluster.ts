@@ -3,12 +3,12 @@ import type { SeededRuntime } from "@plinth/runtime/testing";
 import type { StorageBackend } from "@plinth/storage";
 import type { TestLeases } from "../leases/test-leases.ts";
 
-/** What the servers of one cluster share. */
+/** The parts that all servers of a cluster share. */
 export interface Cluster {
 	readonly runtime: SeededRuntime;
 	/** The storage, without delays. */
 	readonly backend: StorageBackend;
 	readonly leases: TestLeases;
-	/** Each with what its controllers do, unless they are stopped. */
+	/** The servers, each with the state of its controllers unless they are stopped. */
 	readonly servers: Set<{ readonly state: ManagerState | undefined }>;
 }

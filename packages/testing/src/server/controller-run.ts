@@ -5,16 +5,16 @@ import {
 	type ManagerState,
 } from "@plinth/controller";
 
-/** A life of a server's controllers. */
+/** One run of a server's controllers, from start to stop. */
 export interface ControllerRun {
 	/** Resolves when all have ended. */
 	readonly ended: Promise<void>;
-	/** Tells all to stop. */
+	/** Stops all of them. */
 	stop(): void;
 	state(): ManagerState;
 }
 
-/** Starts controllers under a manager of their own. */
+/** Starts controllers with their own manager. */
 export function runControllers(
 	controllers: readonly Controller[],
 	options: ControllerManagerOptions,

@@ -3,9 +3,9 @@ import type { WatchEvent } from "@plinth/proto";
 import type { SeededScheduler } from "@plinth/runtime/testing";
 
 /**
- * A client for the test itself: whoever awaits one of its calls runs the world meanwhile. Unary calls
- * move the clock where nothing else is left, as a write that met a conflict waits a while; the events
- * of a watch don't: without one, they wait for what the test does next.
+ * A client for the test itself: awaiting one of its calls runs the scheduler. A unary call also advances the
+ * clock if nothing else is left to run, since a write may wait before it retries after a conflict. Reading a
+ * watch does not: if there is no event, it waits for the next action of the test.
  */
 export function drivenClient(client: ResourceClient, scheduler: SeededScheduler): ResourceClient {
 	return {

@@ -1,16 +1,16 @@
 import type { Logger } from "@plinth/runtime";
 
-/** A line of a log. */
+/** A log line. */
 export interface LoggedLine {
 	readonly level: "debug" | "info" | "warn" | "error";
 	readonly message: string;
 	readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** Past this many lines the oldest are dropped. */
+/** Beyond this many lines, the oldest are dropped. */
 const maxLines = 10_000;
 
-/** A log that is kept, for tests to look at. */
+/** A logger that keeps its lines for assertions. */
 export class TestLog implements Logger {
 	readonly #lines: LoggedLine[] = [];
 	readonly debug = this.#keep("debug");
@@ -23,7 +23,7 @@ export class TestLog implements Logger {
 		return this.#lines;
 	}
 
-	/** What was logged at a level, as text: the message, and the error if there is one. */
+	/** The lines of a level as text: the message, and the error if any. */
 	messages(level: LoggedLine["level"]): readonly string[] {
 		return this.#lines
 			.filter((line) => line.level === level)

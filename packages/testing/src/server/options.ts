@@ -6,32 +6,32 @@ import type { StorageBackend } from "@plinth/storage";
 import type { TestLeases } from "../leases/test-leases.ts";
 import type { TestServer } from "./test-server.ts";
 
-/** What a test server is made with. */
+/** The options of a test server. */
 export interface TestServerOptions {
-	/** The types that it serves, besides Partition, Namespace and Tombstone, which it always does. */
+	/** The types that it serves, in addition to Partition, Namespace and Tombstone. */
 	readonly types?: readonly ResourceType[];
-	/** What it runs; to have what is owned and what is in a namespace deleted, the system controllers too. */
+	/** The controllers that it runs. Cascading deletion of owned resources and of the contents of namespaces requires the system controllers. */
 	readonly controllers?: readonly Controller[];
-	/** Decides the order of everything; 1 by default. The same seed, the same run. */
+	/** Determines the order of all events; 1 by default. Runs with the same seed are identical. */
 	readonly seed?: number;
-	/** The world to run in, where the test makes it; it has its own seed. */
+	/** The scheduler to run on, if the test creates it; it has its own seed. */
 	readonly runtime?: SeededRuntime;
-	/** What part of the storage's steps waits a turn: from 0 on, below 1. 0 by default. */
+	/** The probability that a step of the storage is delayed by a turn: at least 0, less than 1. 0 by default. */
 	readonly storageDelays?: number;
-	/** Decorates the in-memory storage, inside of its delays. */
+	/** Decorates the in-memory storage, inside the delays. */
 	readonly decorateBackend?: (backend: StorageBackend) => StorageBackend;
 	/**
-	 * Makes it another server of the same cluster: of the same storage, the same leases and the same
-	 * seed. It is to be stopped before the one that it joins.
+	 * Makes it another server of the same cluster, with the same storage, leases and seed. It must be stopped
+	 * before the server that it joins.
 	 */
 	readonly joins?: TestServer;
-	/** What it takes for the time: a `SkewedClock`, say. That of the runtime by default. */
+	/** Its clock, for example a `SkewedClock`. The clock of the runtime by default. */
 	readonly clock?: Clock;
-	/** Where it gets the lease of singletons from; `LocalLeases` by default, or those it joins. */
+	/** Grants the lease of singletons; `LocalLeases` by default, or those of the server that it joins. */
 	readonly leases?: TestLeases;
 	/** Limits of its controllers that differ from the default. */
 	readonly limits?: Partial<ControllerLimits>;
-	/** Where it logs; by default the server's `log`. */
+	/** Its logger; by default the server's `log`. */
 	readonly logger?: Logger;
 	/** Wraps the client that controllers watch through. */
 	readonly wrapWatching?: (client: ResourceClient) => ResourceClient;

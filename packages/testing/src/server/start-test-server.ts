@@ -19,7 +19,7 @@ import type { TestServerOptions } from "./options.ts";
 import { TestServer } from "./test-server.ts";
 
 /**
- * Starts a server in memory, with its controllers:
+ * Starts an in-memory server with its controllers:
  *
  * ```
  *   test ─▶ driven client ─┐
@@ -28,7 +28,7 @@ import { TestServer } from "./test-server.ts";
  *        └── each queue ────────────────────────────▶ SeededScheduler ◀── each watch ─────┘
  * ```
  *
- * @throws Error of a controller that can't be run, or of a type that can't be served.
+ * @throws Error if a controller or a type is invalid.
  */
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
 	const { types = [], controllers = [], storageDelays = 0 } = options;

@@ -30,7 +30,7 @@ const allItems = {
 const unavailable = () => new ConnectError("out of reach", Code.Unavailable);
 
 describe("a test server", () => {
-	it("runs controllers while the test awaits something, and not otherwise", async () => {
+	it("runs controllers only while the test awaits something", async () => {
 		await using server = await startTestServer({ types: marketTypes, controllers: [quotes] });
 		await server.write(Item, "pen", { price: 3 });
 		await server.quiesce();
@@ -45,7 +45,7 @@ describe("a test server", () => {
 		expect(await server.backend.list(allItems)).toMatchObject({ resources: [{}, {}] });
 	});
 
-	it("does the same with the same seed", async () => {
+	it("behaves identically with the same seed", async () => {
 		const run = async (seed: number) => {
 			await using server = await startTestServer({
 				types: marketTypes,
@@ -65,7 +65,7 @@ describe("a test server", () => {
 		expect(await run(2)).not.toEqual(first);
 	});
 
-	it("answers reads as of now, of one tenancy or all", async () => {
+	it("returns current resources, of one tenancy or of all", async () => {
 		await using server = await startTestServer({ types: marketTypes });
 		expect(await server.read(Item, "pen")).toBeUndefined();
 		const { resource } = await server.write(Item, "pen", { price: 1 }, { metadata: { a: "b" } });
@@ -78,7 +78,7 @@ describe("a test server", () => {
 		expect(await server.list(Item)).toEqual([]);
 	});
 
-	it("hands on the events of a watch as they come", async () => {
+	it("delivers the events of a watch as they happen", async () => {
 		await using server = await startTestServer({ types: marketTypes });
 		const stop = new AbortController();
 		const seen: (string | undefined)[] = [];
@@ -99,7 +99,7 @@ describe("a test server", () => {
 		await expect(server.runtime.scheduler.run(watching)).rejects.toThrow();
 	});
 
-	it("is at rest only when failed work has been done again", async () => {
+	it("is at rest only after failed work has been retried", async () => {
 		await using server = await startTestServer({ types: marketTypes, controllers: [quotes] });
 		server.faults.failCalls("request", unavailable(), { method: "write", type: Quote, times: 5 });
 		await server.write(Item, "pen", { price: 3 });
@@ -111,7 +111,7 @@ describe("a test server", () => {
 		).toHaveLength(5);
 	});
 
-	it("says who is not at rest, unless that is what it is for", async () => {
+	it("names controllers that are not at rest, unless they always requeue", async () => {
 		const ticker = defineController({
 			name: "ticker",
 			manages: Item,
@@ -126,7 +126,7 @@ describe("a test server", () => {
 		await server.quiesce({ requeueing: ["ticker"] });
 	});
 
-	it("says which controller does not run, and why", async () => {
+	it("reports which controller is not running, and why", async () => {
 		const failing = defineController({
 			name: "failing",
 			manages: Item,
@@ -141,7 +141,7 @@ describe("a test server", () => {
 		);
 	});
 
-	it("restarts its controllers, which start from what is stored", async () => {
+	it("restarts its controllers, which start from the stored resources", async () => {
 		await using server = await startTestServer({ types: marketTypes, controllers: [quotes] });
 		await server.write(Item, "pen", { price: 3 });
 		await server.stopControllers();
@@ -150,7 +150,7 @@ describe("a test server", () => {
 		await server.settle();
 		expect((await server.read(Quote, "pen"))?.data.price).not.toBe(4);
 		server.startControllers();
-		expect(() => server.startControllers()).toThrow("run already");
+		expect(() => server.startControllers()).toThrow("already running");
 		await server.quiesce();
 		expect((await server.read(Quote, "pen"))?.data.price).toBe(4);
 	});

@@ -18,50 +18,50 @@ import type { SeededRuntime } from "@plinth/runtime/testing";
 import type { StorageBackend } from "@plinth/storage";
 import type { ClientFaults } from "../faults/client-faults.ts";
 import type { TestLeases } from "../leases/test-leases.ts";
-import { type RestOptions, unrest } from "./at-rest.ts";
+import { pendingWork, type RestOptions } from "./at-rest.ts";
 import type { Cluster } from "./cluster.ts";
 import type { ControllerRun } from "./controller-run.ts";
 import { drivenClient } from "./driven-client.ts";
 import type { TestLog } from "./log.ts";
 
-/** What a resource is to be, besides its type and name. */
+/** The content of a resource, besides its type and name. */
 export interface WriteOptions {
-	/** Units that are left out are `default`. */
+	/** Omitted units are `default`. */
 	readonly tenancy?: TenancyLike;
 	readonly owner?: ID;
 	readonly metadata?: Readonly<Record<string, string>>;
-	/** The version that it must replace; without it, whichever is there. */
+	/** The version to be replaced; without it, any version is replaced. */
 	readonly version?: string;
 }
 
-/** What a server consists of. */
+/** The parts of a server. */
 export interface TestServerParts {
 	readonly cluster: Cluster;
 	readonly clock: Clock;
 	readonly leases: TestLeases;
 	readonly log: TestLog;
 	readonly faults: ClientFaults;
-	/** Drives nothing. */
+	/** A client that does not run the scheduler. */
 	readonly background: ResourceClient;
 	/** Starts its controllers. */
 	readonly startControllers: () => ControllerRun;
 }
 
 /**
- * A whole server in memory: storage, resource service, in-process transport and controllers, under
- * one seeded scheduler and on a clock that stands still. Nothing happens but while a method of the
- * server, or a call of its client, is awaited; then everything does, in an order that the seed decides.
+ * An in-memory server with storage, resource service, in-process transport and controllers, on one seeded
+ * scheduler and a fake clock. It only runs while a method of the server, or a call of its client, is awaited,
+ * in an order that the seed determines.
  */
 export class TestServer implements AsyncDisposable {
-	/** The resource service, with full rights; it clones. Calls move the clock only where they must. */
+	/** A cloning client of the resource service, with full rights. Calls advance the clock only if necessary. */
 	readonly client: ResourceClient;
-	/** The same for code that runs beside the test: its calls go on while something else is awaited. */
+	/** The same for code that runs concurrently with the test: its calls proceed while something else is awaited. */
 	readonly background: ResourceClient;
-	/** What goes wrong between the controllers and the resource service, on cue. */
+	/** Injects faults between the controllers and the resource service. */
 	readonly faults: ClientFaults;
 	readonly log: TestLog;
 	readonly leases: TestLeases;
-	/** What this server takes for the time. */
+	/** The clock of this server. */
 	readonly clock: Clock;
 	readonly #cluster: Cluster;
 	readonly #startControllers: () => ControllerRun;
@@ -90,32 +90,32 @@ export class TestServer implements AsyncDisposable {
 		return this.#cluster.backend;
 	}
 
-	/** What servers of one cluster share; for `joins`. */
+	/** The parts shared by the servers of a cluster, for `joins`. */
 	get cluster(): Cluster {
 		return this.#cluster;
 	}
 
-	/** Runs everything that needs no time. */
+	/** Runs everything that can run without advancing the clock. */
 	settle(): Promise<void> {
 		return this.runtime.scheduler.drain();
 	}
 
-	/** Lets that many milliseconds pass, and everything happen that comes of it. */
+	/** Advances the clock by that many milliseconds, and runs everything that becomes due. */
 	advance(byMs: number): Promise<void> {
 		return this.runtime.scheduler.advance(byMs);
 	}
 
 	/**
-	 * Lets time pass until the controllers of the cluster have nothing to do: all of them run, and none
-	 * has anything queued, under way, or to be tried again.
+	 * Advances the clock until the controllers of the cluster are idle: all of them are running, and none has
+	 * queued, running or failed requests.
 	 *
-	 * @param options - `limitMs` is how much time may pass at most; an hour by default.
-	 * @throws Error that says who is not at rest.
+	 * @param options - `limitMs` limits the time that may pass; an hour by default.
+	 * @throws Error that names the controllers that are not idle.
 	 */
 	async quiesce(options: RestOptions & { readonly limitMs?: number } = {}): Promise<void> {
 		const { limitMs } = options;
 		const busy = () =>
-			unrest(
+			pendingWork(
 				[...this.#cluster.servers].flatMap((server) => server.state ?? []),
 				options,
 			);
@@ -125,12 +125,12 @@ export class TestServer implements AsyncDisposable {
 		});
 	}
 
-	/** What its controllers do; absent while they are stopped. */
+	/** The state of its controllers; absent while they are stopped. */
 	get state(): ManagerState | undefined {
 		return this.#controllers?.state();
 	}
 
-	/** Writes a resource, new or over the stored one; answers it as it was stored. */
+	/** Creates or replaces a resource, and returns it as stored. */
 	async write<Desc extends DescMessage>(
 		type: ResourceType<Desc>,
 		name: string,
@@ -146,12 +146,12 @@ export class TestServer implements AsyncDisposable {
 		});
 		const { resource } = await this.client.write({ resource: { ...init, version } });
 		if (resource === undefined) {
-			throw new Error("the write was answered without a resource");
+			throw new Error("the response to the write lacks the resource");
 		}
 		return decode(type, resource);
 	}
 
-	/** The stored resource, or `undefined` where there is none. */
+	/** The stored resource; `undefined` if it does not exist. */
 	async read<Desc extends DescMessage>(
 		type: ResourceType<Desc>,
 		name: string,
@@ -168,7 +168,7 @@ export class TestServer implements AsyncDisposable {
 		}
 	}
 
-	/** All stored resources of a type, of one tenancy or, by default, of all; by tenancy and name. */
+	/** All stored resources of a type, of one tenancy or, by default, of all, ordered by tenancy and name. */
 	async list<Desc extends DescMessage>(
 		type: ResourceType<Desc>,
 		tenancy: TenancyLike = { partition: "*", namespace: "*" },
@@ -180,20 +180,20 @@ export class TestServer implements AsyncDisposable {
 		return resources.map((resource) => decode(type, resource));
 	}
 
-	/** Deletes a resource, or marks it where it has finalizers. A missing one is no error. */
+	/** Deletes a resource, or marks it for deletion if it has finalizers. Deleting a missing one is not an error. */
 	async delete(type: ResourceType, name: string, tenancy?: TenancyLike): Promise<void> {
 		await this.client.delete({ id: idOf(type, name, tenancy) });
 	}
 
-	/** Starts the controllers; they have been told to run when it returns, and not yet done so. */
+	/** Starts the controllers; they have not run yet when it returns. */
 	startControllers(): void {
 		if (this.#controllers !== undefined) {
-			throw new Error("the controllers of the test server run already");
+			throw new Error("the controllers of the test server are already running");
 		}
 		this.#controllers = this.#startControllers();
 	}
 
-	/** Stops the controllers as a server that is stopped does, and resolves when all have ended. */
+	/** Stops the controllers like a server that shuts down, and resolves when all have ended. */
 	async stopControllers(): Promise<void> {
 		const controllers = this.#controllers;
 		if (controllers !== undefined) {
@@ -205,15 +205,15 @@ export class TestServer implements AsyncDisposable {
 		}
 	}
 
-	/** Stops the controllers, and starts them with nothing in their memory. */
+	/** Stops the controllers, and starts them again without any in-memory state. */
 	async restartControllers(): Promise<void> {
 		await this.stopControllers();
 		this.startControllers();
 	}
 
-	/** Ends all faults, then the controllers; and with the last server of a cluster its storage. */
+	/** Ends all faults, stops the controllers and, for the last server of a cluster, closes the storage. */
 	async [Symbol.asyncDispose](): Promise<void> {
-		this.faults.relent();
+		this.faults.clear();
 		await this.stopControllers();
 		this.#cluster.servers.delete(this);
 		if (this.#cluster.servers.size === 0) {

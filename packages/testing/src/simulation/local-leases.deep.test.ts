@@ -4,8 +4,8 @@ import { simulateAll } from "./seeds.fixture.ts";
 
 const chosen = seeds(1_500).filter((seed) => seed % 2 === 0);
 
-describe.skipIf(chosen.length === 0)("controllers whose lease is taken away", () => {
-	it(`keep their promises over ${chosen.length} seeds`, async () => {
+describe.skipIf(chosen.length === 0)("controllers whose lease is revoked", () => {
+	it(`keep their guarantees over ${chosen.length} seeds`, async () => {
 		const counts = await simulateAll(chosen);
 		expect(counts.reconciles).toBeGreaterThan(0);
 	});

@@ -20,7 +20,7 @@ import {
 } from "../../testdata/gen/acme/market/v1/market_pb.ts";
 import { Catalogue, Item, Quote, Shop, Summary } from "../market-types.fixture.ts";
 
-/** Told of each reconcile that begins; answers what to call when it ends. */
+/** Called when a reconcile begins; returns a function to be called when it ends. */
 export type OnReconcile = (controller: string, id: ID, signal: AbortSignal) => () => void;
 
 const itemsByShop = index("shop", Item, {
@@ -36,7 +36,7 @@ const itemsOfShop: Mapper<typeof Shop.schema> = ({ cache }, { resource }) =>
 const shopOfItem: Mapper<typeof Item.schema> = (_, { data }) => [idOf(Shop, data.shop)];
 
 /**
- * Three controllers that feed each other:
+ * Three controllers whose outputs are inputs of the others:
  *
  * ```
  *   Shop ──┬──────────────▶ catalogues ──▶ Catalogue ──▶ summaries ──▶ Summary
@@ -44,9 +44,9 @@ const shopOfItem: Mapper<typeof Item.schema> = (_, { data }) => [idOf(Shop, data
  *   Item ─▶ quotes ──▶ Quote ───┘
  * ```
  *
- * What they write says what their caches held then. They write only where the content differs from
- * what their cache has, and, but for summaries, over whatever is stored: nothing but the runner keeps
- * them from undoing what they have done.
+ * Their writes contain the versions that their caches contained. They write only if the content differs from
+ * the cached one, and, except for summaries, without compare-and-swap: only the guarantees of the runner
+ * prevent them from undoing their own writes.
  */
 export function marketControllers(onReconcile: OnReconcile): readonly Controller[] {
 	return [quotes(onReconcile), catalogues(onReconcile), summaries(onReconcile)];
@@ -151,7 +151,7 @@ async function deleteExisting(ctx: ReconcileContext, id: ID | undefined): Promis
 	}
 }
 
-/** What the cache holds of the types. */
+/** The cached versions of the types. */
 function originOf(cache: Reader, types: readonly ResourceType[]): Origin {
 	const origin = create(OriginSchema);
 	for (const type of types) {

@@ -5,7 +5,7 @@ import type { StorageBackend } from "@plinth/storage";
 import type { Origin } from "../../testdata/gen/acme/market/v1/market_pb.ts";
 import { Catalogue, Item, Quote, Shop, Summary } from "../market-types.fixture.ts";
 
-/** What a computed resource says that it was computed of; absent where a user wrote it. */
+/** The inputs recorded in a computed resource; `undefined` if a user wrote it. */
 export function originIn(resource: Resource): Origin | undefined {
 	switch (resource.id?.type?.kind) {
 		case "Quote":
@@ -19,7 +19,7 @@ export function originIn(resource: Resource): Origin | undefined {
 	}
 }
 
-/** What is computed, as a pure function of what users declare, beside what is stored of it. */
+/** The expected computed resources, as a pure function of the users' declarations, and the stored ones. */
 export async function compareWithModel(
 	backend: StorageBackend,
 ): Promise<{ readonly expected: object; readonly actual: object }> {

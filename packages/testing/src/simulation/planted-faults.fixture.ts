@@ -2,8 +2,7 @@ import type { CallOptions } from "@connectrpc/connect";
 import type { ResourceClient } from "@plinth/controller";
 
 /**
- * A client whose snapshots are empty, so that nothing is primed: what there is comes as live events,
- * from the first one on.
+ * A client whose snapshots are empty, so that nothing is primed: existing resources arrive as live events.
  */
 export function withoutPriming(client: ResourceClient): ResourceClient {
 	return {
@@ -22,7 +21,7 @@ export function withoutPriming(client: ResourceClient): ResourceClient {
 	};
 }
 
-/** A client whose answers don't say which version was written, so that there is none to wait for. */
+/** A client whose responses lack the written version, so that there is nothing to wait for. */
 export function withoutOwnWrites(client: ResourceClient): ResourceClient {
 	return {
 		...client,

@@ -2,9 +2,9 @@ import { replay } from "@plinth/test-support";
 import { type SimulationOptions, type SimulationResult, simulate } from "./simulation.fixture.ts";
 
 /**
- * Simulates each seed, and adds up how often things happened.
+ * Simulates each seed, and adds up the counts.
  *
- * @throws Error of the first seed that violates a promise, which says how to replay it.
+ * @throws Error for the first seed that violates a guarantee, with instructions to replay it.
  */
 export async function simulateAll(chosen: Iterable<number>): Promise<SimulationResult["counts"]> {
 	const sums = { reconciles: 0, restarts: 0, waits: 0, fenced: 0, leaders: 0 };
@@ -12,7 +12,7 @@ export async function simulateAll(chosen: Iterable<number>): Promise<SimulationR
 		const { violations, counts } = await simulate(seed);
 		if (violations.length > 0) {
 			throw new Error(
-				`seed ${seed} violates a promise (${replay(seed)}):\n${violations.join("\n")}`,
+				`seed ${seed} violates a guarantee (${replay(seed)}):\n${violations.join("\n")}`,
 			);
 		}
 		for (const name of Object.keys(sums) as (keyof typeof sums)[]) {
@@ -22,7 +22,7 @@ export async function simulateAll(chosen: Iterable<number>): Promise<SimulationR
 	return sums;
 }
 
-/** The first of 200 seeds that violates a promise, with the violation; `undefined` where none does. */
+/** The first of 200 seeds that violates a guarantee, with the violation; `undefined` where none does. */
 export async function firstViolation(
 	options: SimulationOptions,
 ): Promise<{ readonly seed: number; readonly violation: string } | undefined> {

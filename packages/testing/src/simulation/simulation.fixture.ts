@@ -17,47 +17,47 @@ import { SoleLeader } from "./sole-leader.fixture.ts";
 import { StoredHistory } from "./stored-history.fixture.ts";
 import { Troublemaker } from "./troublemaker.fixture.ts";
 
-/** How a simulation differs from the real thing, to show that its checks can see. */
+/** Faults to plant, to verify that the checks of the simulation detect them. */
 export interface SimulationOptions {
 	readonly wrapWatching?: (client: ResourceClient) => ResourceClient;
 	readonly wrapWriting?: (client: ResourceClient) => ResourceClient;
-	/** Whether watches hand on events in the wrong order. */
+	/** Whether watches deliver events in the wrong order. */
 	readonly reorders?: boolean;
-	/** What the clients of timed leases trust of a grant; beyond 1 they hold on to what is not theirs. */
+	/** The fraction of a lease's duration that clients rely on; above 1 they hold expired leases. */
 	readonly trusted?: number;
 }
 
-/** What a simulation found. */
+/** The result of a simulation. */
 export interface SimulationResult {
-	/** What went against a promise, in words. */
+	/** Descriptions of violated guarantees. */
 	readonly violations: readonly string[];
-	/** How often things happened that a simulation is about. */
+	/** How often the events happened that the simulation is meant to cover. */
 	readonly counts: {
 		readonly reconciles: number;
 		readonly restarts: number;
 		readonly waits: number;
-		/** Commits refused because the lease had another holder. */
+		/** Commits refused because another server held the lease. */
 		readonly fenced: number;
-		/** How often another server, or the same one anew, began to lead. */
+		/** How often a server acquired the lease. */
 		readonly leaders: number;
 	};
-	/** Everything that was stored, in order: what tells one run from another. */
-	readonly story: string;
+	/** All stored changes in order, which identify a run. */
+	readonly transcript: string;
 }
 
 const steps = 50;
 
 /**
- * A cluster of two servers whose clocks differ, over one storage, with three controllers that feed
- * each other, while users, networks and the cluster make trouble; then all trouble ends, and what is
- * stored must be what follows from what users declared. With an even seed the leases are local and
- * taken away; with an odd one they are timed, and their holder is cut off.
+ * Simulates a cluster of two servers with different clocks on one storage, with three controllers whose outputs
+ * are inputs of the others, under faults of users, networks and the cluster. Then all faults end, and the
+ * stored resources must follow from the users' declarations. With an even seed, the leases are local and
+ * revoked; with an odd one, they are timed, and their holder is disconnected.
  */
 export async function simulate(
 	seed: number,
 	options: SimulationOptions = {},
 ): Promise<SimulationResult> {
-	// Calls are ended by errors all the time, and nobody looks at where those were made.
+	// Many calls end with errors, whose stack traces are never read.
 	const { stackTraceLimit } = Error;
 	Error.stackTraceLimit = 0;
 	try {
@@ -98,8 +98,8 @@ async function simulateCluster(
 			logger: silentLogger,
 			wrapWatching: options.wrapWatching ?? ((client) => client),
 			wrapWriting: (client) => {
-				const told = acknowledging(client, history);
-				return options.wrapWriting?.(told) ?? told;
+				const observed = acknowledging(client, history);
+				return options.wrapWriting?.(observed) ?? observed;
 			},
 			...(joins && { joins }),
 		});
@@ -128,7 +128,7 @@ async function simulateCluster(
 				clock.advance(random.next() * (isTimed ? 5_000 : 2_000));
 			}
 		}
-		trouble.relent();
+		trouble.end();
 		timed.reconnectAll();
 		await scheduler.run(Promise.all(trouble.pending));
 		await first.quiesce();
@@ -142,7 +142,7 @@ async function simulateCluster(
 		await second[Symbol.asyncDispose]();
 		await first[Symbol.asyncDispose]();
 	} catch (error) {
-		violations.push(`it did not come to its end: ${error}`);
+		violations.push(`the simulation did not end: ${error}`);
 	}
 	const controllers = states.flatMap((state) => state?.controllers ?? []);
 	return {
@@ -154,11 +154,11 @@ async function simulateCluster(
 			fenced: fences.refused,
 			leaders: leads.granted,
 		},
-		story: history.story,
+		transcript: history.transcript,
 	};
 }
 
-/** A clock of a machine: another time of day, and up to 5 % faster or slower. */
+/** The clock of a machine: a different time of day, and up to 5 % faster or slower. */
 function skewed(clock: Clock, random: Random): SkewedClock {
 	return new SkewedClock(clock, {
 		offsetMs: Math.floor((random.next() - 0.5) * 86_400_000),
@@ -166,7 +166,7 @@ function skewed(clock: Clock, random: Random): SkewedClock {
 	});
 }
 
-/** Tells the history what the controllers learn of their writes. */
+/** Records in the history which writes were acknowledged to the controllers. */
 function acknowledging(client: ResourceClient, history: StoredHistory): ResourceClient {
 	const tell = (id: ResourceName | undefined, version: string | undefined) => {
 		if (id !== undefined && version) {

@@ -8,8 +8,8 @@ interface Reconcile {
 }
 
 /**
- * Watches over who reconciles: singletons run on one server at a time, and no key is reconciled twice
- * at once by one controller. Work that has been told to abort does not count as running.
+ * Checks that singletons run on one server at a time, and that no key is reconciled twice at a time by one
+ * controller. Aborted work does not count as running.
  */
 export class SoleLeader {
 	readonly violations: string[] = [];
@@ -29,7 +29,7 @@ export class SoleLeader {
 						`${begun.key} is reconciled on ${server} while ${other.key} is on ${other.server}`,
 					);
 				} else if (other.key === begun.key) {
-					this.violations.push(`${begun.key} is reconciled twice at once`);
+					this.violations.push(`${begun.key} is reconciled twice at a time`);
 				}
 			}
 			this.#running.add(begun);

@@ -4,7 +4,7 @@ import { recordedBackend, type StoredChange } from "@plinth/storage/testing";
 import type { Origin } from "../../testdata/gen/acme/market/v1/market_pb.ts";
 import { originIn } from "./market-model.fixture.ts";
 
-/** At which revisions a type was in one state: first and last; that of now lasts for ever. */
+/** The first and last revision at which a type was in one state; the current state has no end. */
 interface Span {
 	readonly first: number;
 	last: number;
@@ -47,25 +47,24 @@ function stateOf(versions: Iterable<readonly [string, string]>): string {
 }
 
 /**
- * The rewind check. Each computed resource says what its controller's cache held of each type when
- * it was computed. From the history of what was stored follows when that was:
+ * The rewind check. Each computed resource records the versions of each type that its controller's cache
+ * contained. The history of all stored versions determines at which revision the type was in that state:
  *
- * - what no type ever was like was computed from a cache with holes in it;
- * - what was older than what the same resource was computed from before is a rewind;
- * - so is what did not know a write of the controller's own, to that resource, which had been
- *   acknowledged.
+ * - if it never was, the cache was incomplete;
+ * - if the state is older than the one that the same resource was computed from before, it is a rewind;
+ * - if the state lacks an acknowledged write of the controller to that resource, it is a rewind, too.
  */
 export class StoredHistory {
 	readonly violations: string[] = [];
-	/** What was stored, in order. */
-	story = "";
+	/** All stored changes, in order. */
+	transcript = "";
 	readonly #types = new Map<string, TypeHistory>();
-	/** By computed resource and type, the revision that it has certainly been computed from. */
+	/** By computed resource and type, the revision that it has been computed from at least. */
 	readonly #reached = new Map<string, number>();
-	/** By computed resource, the newest revision at which the controller knows to have written it. */
+	/** By computed resource, the newest revision of an acknowledged write to it. */
 	readonly #acknowledged = new Map<string, number>();
 
-	/** The storage, with all that it stores from now on in the history. */
+	/** Decorates the storage so that all later changes are recorded in the history. */
 	record(backend: StorageBackend): StorageBackend {
 		return recordedBackend(backend, (change) => this.#onChange(change));
 	}
@@ -77,7 +76,7 @@ export class StoredHistory {
 		if (id === undefined || kind === undefined) {
 			return;
 		}
-		this.story += `${change.version} ${change.kind} ${kind} ${id.name} ${id.uid}\n`;
+		this.transcript += `${change.version} ${change.kind} ${kind} ${id.name} ${id.uid}\n`;
 		if (change.kind === "put") {
 			const origin = originIn(change.resource);
 			if (origin !== undefined) {
@@ -88,7 +87,7 @@ export class StoredHistory {
 		this.#type(kind).set(id.name, version, revision);
 	}
 
-	/** The controller has learnt that what it wrote or deleted was stored. */
+	/** A write or deletion was acknowledged to the controller. */
 	onAcknowledged(key: string, version: string): void {
 		this.#acknowledged.set(key, Math.max(this.#acknowledged.get(key) ?? 0, Number(version)));
 	}
@@ -98,14 +97,16 @@ export class StoredHistory {
 			const span = this.#type(kind).find(versions);
 			const view = JSON.stringify(versions);
 			if (span === undefined) {
-				this.violations.push(`${key} was computed of ${kind} ${view}, which never was`);
+				this.violations.push(
+					`${key} was computed from ${kind} ${view}, a state that never existed`,
+				);
 				continue;
 			}
 			const reachedKey = `${key} ${kind}`;
 			const reached = this.#reached.get(reachedKey) ?? 0;
 			if (span.last < reached) {
 				this.violations.push(
-					`${key} went back: computed of ${kind} ${view}, as of ${span.last} at the latest, after ${reached}`,
+					`${key} went back: computed from ${kind} ${view}, as of ${span.last} at the latest, after ${reached}`,
 				);
 			}
 			this.#reached.set(reachedKey, Math.max(reached, span.first));

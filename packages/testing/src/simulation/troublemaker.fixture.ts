@@ -6,13 +6,13 @@ import type { Stall } from "../faults/client-faults.ts";
 import { Catalogue, Item, marketTypes, Quote, Shop, Summary } from "../market-types.fixture.ts";
 import type { TestServer } from "../server/test-server.ts";
 
-/** Where it makes trouble. */
+/** The targets of its faults. */
 export interface TroubleOptions {
 	readonly servers: readonly [TestServer, ...TestServer[]];
 	readonly random: Random;
-	/** Takes the lease away from whoever holds it. */
+	/** Revokes the lease from its holder. */
 	readonly changeLeader: () => void;
-	/** Whether watches hand on events in the wrong order as well, as no server may. */
+	/** Whether watches also deliver events in the wrong order, which no server may do. */
 	readonly reorders: boolean;
 }
 
@@ -22,7 +22,7 @@ const computed = [Quote, Catalogue, Summary] as const;
 
 type Deed = readonly [weight: number, act: () => void];
 
-/** Does what users, networks and clusters do, as the randomness says. */
+/** Performs random actions of users, and random faults of networks and clusters. */
 export class Troublemaker {
 	readonly #options: TroubleOptions;
 	readonly #stalls: Stall[] = [];
@@ -32,7 +32,7 @@ export class Troublemaker {
 	#value = 0;
 	/** Calls and restarts that have not ended. */
 	readonly pending = new Set<Promise<void>>();
-	/** Calls that ended as no call may. */
+	/** Calls that ended with an unexpected error. */
 	readonly violations: string[] = [];
 
 	constructor(options: TroubleOptions) {
@@ -41,7 +41,7 @@ export class Troublemaker {
 		this.#weights = this.#deeds.reduce((sum, [weight]) => sum + weight, 0);
 	}
 
-	/** Does one thing. */
+	/** Performs one random action. */
 	act(): void {
 		let at = this.#options.random.next() * this.#weights;
 		for (const [weight, act] of this.#deeds) {
@@ -53,10 +53,10 @@ export class Troublemaker {
 		}
 	}
 
-	/** Ends all trouble. */
-	relent(): void {
+	/** Ends all faults. */
+	end(): void {
 		for (const server of this.#options.servers) {
-			server.faults.relent();
+			server.faults.clear();
 		}
 	}
 
@@ -76,12 +76,12 @@ export class Troublemaker {
 			[6, () => this.#stalls.push(faults().stallWatches("event", { type: type() }))],
 			[4, () => this.#stalls.push(faults().stallWatches("open", { type: type() }))],
 			[3, () => this.#stalls.push(faults().stallCalls("request", { method: method() }))],
-			[2, () => this.#stalls.push(faults().stallCalls("answer", { method: method() }))],
+			[2, () => this.#stalls.push(faults().stallCalls("response", { method: method() }))],
 			[14, () => this.#release()],
 			[2, () => faults().breakWatches(unavailable(), { type: type() })],
 			[4, () => faults().refuseResumption(compacted(), { type: type() })],
 			[2, () => faults().failCalls("request", unavailable(), { method: method() })],
-			[1, () => faults().failCalls("answer", unavailable(), { method: method() })],
+			[1, () => faults().failCalls("response", unavailable(), { method: method() })],
 			[this.#options.reorders ? 8 : 0, () => faults().swapEvents({ type: type() })],
 			[4, () => this.#options.changeLeader()],
 			[1, () => this.#restart(this.#pick(this.#options.servers))],
@@ -123,7 +123,7 @@ export class Troublemaker {
 		const ended = call.then(
 			() => {},
 			(error: unknown) => {
-				// A user may lose against others again and again.
+				// A user's write may conflict with others repeatedly.
 				if (!(error instanceof ConnectError && error.code === Code.Aborted)) {
 					this.violations.push(`a call or a restart failed: ${error}`);
 				}
