@@ -569,9 +569,9 @@ describe("the scheduler", () => {
 			},
 		});
 		const call = client.unary({});
-		order.push("caller goes on");
+		order.push("caller continues");
 		await call;
-		expect(order).toEqual(["caller goes on", "handler"]);
+		expect(order).toEqual(["caller continues", "handler"]);
 	});
 
 	it("carries the call, each message and each end", async () => {

@@ -1,5 +1,5 @@
 // The messages of backups and controllers have names of everyday use: import them from
-// `@plinth/proto/gen/plinth/controller/v1/controller_service_pb.js`, and likewise all of
+// `@plinth/proto/gen/plinth/controller/v1/controller_service_pb.js`, as are all of
 // `plinth/backup/v1`, `plinth/meta/v1` and `plinth/schema/v1`.
 export { BackupService } from "./gen/plinth/backup/v1/backup_service_pb.ts";
 export { ControllerService } from "./gen/plinth/controller/v1/controller_service_pb.ts";

@@ -26,7 +26,7 @@ import { sharedObject } from "./testing/object-graph.ts";
 type TortureClient = Client<typeof TortureService>;
 type LeafInit = MessageInitShape<typeof LeafSchema>;
 
-/** A client that keeps what it is given and answers what it is told to, all by reference. */
+/** A client that records requests and returns prepared responses, all by reference. */
 function byReference() {
 	const requests: unknown[] = [];
 	const options: (CallOptions | undefined)[] = [];
@@ -285,7 +285,7 @@ describe("a cloning client over a transport", () => {
 	const transport = createRouterTransport(({ service }) => {
 		service(TortureService, {
 			unary(request, context) {
-				context.responseHeader.set("answer", String(context.requestHeader.get("ask")));
+				context.responseHeader.set("response", String(context.requestHeader.get("ask")));
 				context.responseTrailer.set("end", "true");
 				return { mixed: { case: "number", value: request.fInt64 } };
 			},
@@ -326,7 +326,7 @@ describe("a cloning client over a transport", () => {
 			{},
 			{
 				headers: { ask: "why" },
-				onHeader: (headers) => seen.push(headers.get("answer")),
+				onHeader: (headers) => seen.push(headers.get("response")),
 				onTrailer: (trailers) => seen.push(trailers.get("end")),
 			},
 		);

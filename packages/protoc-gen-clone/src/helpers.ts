@@ -32,8 +32,8 @@ function printMapStream({ output, own, type }: FileScope): void {
 	const promiseOf = (item: string) =>
 		type(": ", own("Promise"), "<", own("IteratorResult"), `<${item}>>`);
 	const streamOf = (item: string) => type(": ", own("AsyncIterable"), `<${item}>`);
-	output.print`${output.jsDoc(`Applies a function to each message of a stream. Iterators can be closed where the stream's can, and
-the stream is closed where the function throws.`)}
+	output.print`${output.jsDoc(`Applies a function to each message of a stream. Iterators can be closed if the stream's can, and
+the stream is closed if the function throws.`)}
 function ${own("mapStream")}${type("<From, To>")}(stream${streamOf("From")}, map${type(": (message: From) => To")})${streamOf("To")} {
   return {
     [${own("Symbol")}.asyncIterator]() {

@@ -76,7 +76,7 @@ describe("hooks", () => {
 		defineType(PartitionSchema, { validate: ({ data }) => fetch(data.description) });
 		// @ts-expect-error an asynchronous decision
 		defineType(PartitionSchema, { authorize: { read: async () => allowed } });
-		// @ts-expect-error likewise
+		// @ts-expect-error for the same reason
 		defineType(PartitionSchema, { authorize: { write: () => Promise.resolve(allowed) } });
 		// @ts-expect-error an asynchronous cloner
 		defineType(PartitionSchema, { clone: async (message) => message });
@@ -98,7 +98,7 @@ describe("hooks", () => {
 		const onUnhandled = (reason: unknown) => unhandled.push(reason);
 		process.on("unhandledRejection", onUnhandled);
 		const fail = async () => {
-			throw new Error("nobody hears this");
+			throw new Error("dropped");
 		};
 		const hooks: object = {
 			...{ mutate: fail, validate: fail, clone: fail },

@@ -91,7 +91,7 @@ describe("a real server, killed and restarted in the middle", () => {
 			}),
 		});
 		if (resource?.id === undefined) {
-			throw new Error("the write answered no resource");
+			throw new Error("the response to the write lacks the resource");
 		}
 		return resource.id;
 	}
@@ -172,11 +172,11 @@ describe("a real server, killed and restarted in the middle", () => {
 	});
 
 	it("deletes a namespace with all its contents during concurrent writes", async () => {
-		const namespace = idOf(Namespace, "busy");
+		const namespace = idOf(Namespace, "loaded");
 		await client.write({
 			resource: resourceOf(Namespace, { id: namespace, data: create(NamespaceSchema) }),
 		});
-		const tenancy = { namespace: "busy" };
+		const tenancy = { namespace: "loaded" };
 		await write("held", { tenancy, finalizers: "test" });
 		let stop = false;
 		let written = 0;

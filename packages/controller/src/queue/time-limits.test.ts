@@ -18,7 +18,7 @@ interface Found {
 	readonly aborts: number;
 }
 
-/** A pool that takes work for ended when it has been told to abort: the fault that must be found. */
+/** A pool that treats aborted work as ended: the fault that must be detected. */
 const releasesOnAbort: Wrap = (work) => (task) =>
 	Promise.race([
 		work(task),

@@ -209,7 +209,7 @@ describe("WorkerPool", () => {
 		expect(started).toBe(101);
 	});
 
-	it("waits with a key for as long as it is told to, without a slot", async () => {
+	it("holds a key until it is released, without occupying a slot", async () => {
 		const waiting = new Set(["a"]);
 		const worked: string[] = [];
 		const { pool } = poolOf({

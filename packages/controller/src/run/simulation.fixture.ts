@@ -36,7 +36,7 @@ const albumNames = ["one", "two", "three", "four"] as const;
 const watched = ["demo.v1.Artist", "demo.v1.Album", "demo.v1.Label"] as const;
 const albumsByOwner = ownerIndex(Album);
 
-/** What a label of an artist's name says: how often it was written, and of what. */
+/** The content of an artist's label: how often it was written, and from which inputs. */
 interface Summary {
 	readonly sequence: number;
 	readonly content: string;
@@ -198,7 +198,7 @@ class History {
 	}
 }
 
-/** Where the stored labels are not what the stored artists and albums say. */
+/** The stored labels that do not follow from the stored artists and albums. */
 function differences(service: FakeService): string[] {
 	const found: string[] = [];
 	for (const name of names) {

@@ -77,7 +77,7 @@ export const callerInterceptorBehaviours: readonly Behaviour[] = [
 		does: "tells interceptors of both sides what is called",
 		async play(connect) {
 			const saw: string[] = [];
-			const telling: Interceptor = (next) => (request) => {
+			const recording: Interceptor = (next) => (request) => {
 				const { service, method, url, requestMethod } = request;
 				saw.push(
 					`${service.typeName} ${method.name} ${requestMethod} ${new URL(url).pathname.split("/").pop()}`,
@@ -86,8 +86,8 @@ export const callerInterceptorBehaviours: readonly Behaviour[] = [
 			};
 			const { client } = await connect({
 				handlers: { unary: () => ({}) },
-				caller: [telling],
-				server: [telling],
+				caller: [recording],
+				server: [recording],
 			});
 			await client.unary({});
 			return saw;

@@ -125,7 +125,7 @@ export const cancellationBehaviours: readonly Behaviour[] = [
 						running.resolve();
 						await abortOf(signal);
 						thrown.resolve("thrown into the void");
-						throw new Error("nobody hears this");
+						throw new Error("dropped");
 					},
 				},
 			});

@@ -126,7 +126,7 @@ export const headerBehaviours: readonly Behaviour[] = [
 		outcome: [false, false],
 	},
 	{
-		does: "keeps a response as it was when its handler goes on to change the headers",
+		does: "does not change a response when its handler changes the headers later",
 		async play(connect) {
 			const late = happening();
 			const changed = happening();

@@ -390,7 +390,7 @@ export const serverStreamBehaviours: readonly Behaviour[] = [
 				handlers: {
 					async *serverStream() {
 						yield { text: "first" };
-						throw new ConnectError("as told", Code.Aborted);
+						throw new ConnectError("as planned", Code.Aborted);
 					},
 				},
 			});
@@ -401,7 +401,7 @@ export const serverStreamBehaviours: readonly Behaviour[] = [
 		},
 		outcome: [
 			"first",
-			"Aborted: as told",
+			"Aborted: as planned",
 			[
 				{ done: true, value: undefined },
 				{ done: true, value: undefined },
@@ -415,7 +415,7 @@ export const serverStreamBehaviours: readonly Behaviour[] = [
 				handlers: {
 					// biome-ignore lint/correctness/useYield: it fails before that
 					async *serverStream() {
-						throw new ConnectError("as told", Code.Aborted);
+						throw new ConnectError("as planned", Code.Aborted);
 					},
 				},
 			});
@@ -423,7 +423,7 @@ export const serverStreamBehaviours: readonly Behaviour[] = [
 			return [await errorOf(reader.next()), await reader.next(), await reader.next()];
 		},
 		outcome: [
-			"Aborted: as told",
+			"Aborted: as planned",
 			{ done: true, value: undefined },
 			{ done: true, value: undefined },
 		],

@@ -28,7 +28,7 @@ describe("a faulty client", () => {
 	const run = <T>(call: Promise<T>) => server.runtime.scheduler.run(call);
 	const names = async () => (await server.list(Item)).map(({ resource }) => resource.id?.name);
 
-	/** What comes of a promise, in one word, once nothing goes on by itself. */
+	/** The outcome of a promise in one word, once nothing can proceed by itself. */
 	async function outcome(promise: Promise<unknown>): Promise<string> {
 		let state = "pending";
 		promise.then(
@@ -43,7 +43,7 @@ describe("a faulty client", () => {
 		return state;
 	}
 
-	/** Watches items; answers what it has seen so far, and its end. */
+	/** Watches items; returns the events received so far, and the end of the watch. */
 	function watchItems(afterVersion = "") {
 		const seen: string[] = [];
 		const ended = (async () => {

@@ -10,20 +10,20 @@ type GivenType = Partial<TypeLike> | undefined;
 
 /** A client with injected faults in its calls and watches. */
 export function faultyClient(client: ResourceClient, faults: ClientFaults): ResourceClient {
-	const call = async <Answer>(
+	const call = async <Response>(
 		method: UnaryMethod,
 		given: GivenType,
-		answer: () => Promise<Answer>,
-	): Promise<Answer> => {
+		send: () => Promise<Response>,
+	): Promise<Response> => {
 		const type = typeLike(given);
 		if (!faults.isClear()) {
 			await faults.pass({ point: "request", method, type });
 		}
-		const answered = await answer();
+		const response = await send();
 		if (!faults.isClear()) {
 			await faults.pass({ point: "response", method, type });
 		}
-		return answered;
+		return response;
 	};
 	return {
 		read: (request, options) => call("read", request.id?.type, () => client.read(request, options)),

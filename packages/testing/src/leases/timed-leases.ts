@@ -77,9 +77,9 @@ export class TimedLeases {
 		for (;;) {
 			signal.throwIfAborted();
 			const askedMs = clock.monotonic();
-			const grant = await this.#ask(clock, () => this.#grant(name));
+			const grant = await this.#send(clock, () => this.#grant(name));
 			if (signal.aborted && grant !== undefined) {
-				await this.#ask(clock, () => this.#release(name, grant));
+				await this.#send(clock, () => this.#release(name, grant));
 			}
 			signal.throwIfAborted();
 			if (grant !== undefined) {
@@ -113,7 +113,7 @@ export class TimedLeases {
 			while (!ended.signal.aborted) {
 				await sleep(clock, this.#grantMs / 5, ended.signal);
 				const sentMs = clock.monotonic();
-				const renewed = await this.#ask(clock, () => this.#renew(name, grant));
+				const renewed = await this.#send(clock, () => this.#renew(name, grant));
 				if (renewed === true && !ended.signal.aborted) {
 					liveFrom(sentMs);
 				}
@@ -125,7 +125,7 @@ export class TimedLeases {
 			signal: ended.signal,
 			release: async () => {
 				end(new Error(`lease ${name} was released`));
-				await this.#ask(clock, () => this.#release(name, grant));
+				await this.#send(clock, () => this.#release(name, grant));
 			},
 		};
 	}
@@ -159,14 +159,14 @@ export class TimedLeases {
 	}
 
 	/** Sends a message and receives the response; `undefined` if either is lost. */
-	async #ask<Answer>(clock: Clock, answer: () => Answer): Promise<Answer | undefined> {
+	async #send<Response>(clock: Clock, respond: () => Response): Promise<Response | undefined> {
 		await this.#hop();
 		if (this.#cutOff.has(clock)) {
 			return undefined;
 		}
-		const answered = answer();
+		const response = respond();
 		await this.#hop();
-		return this.#cutOff.has(clock) ? undefined : answered;
+		return this.#cutOff.has(clock) ? undefined : response;
 	}
 
 	#hop(): Promise<void> {

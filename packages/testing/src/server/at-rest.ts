@@ -19,13 +19,13 @@ export function pendingWork(
 	const isLed = managers.some(({ holdsLease }) => holdsLease);
 	return managers.flatMap(({ controllers }) =>
 		controllers.flatMap((controller) => {
-			const pending = busyness(controller, isLed, requeueing.includes(controller.name));
+			const pending = pendingWorkOf(controller, isLed, requeueing.includes(controller.name));
 			return pending === undefined ? [] : [`${controller.name} ${pending}`];
 		}),
 	);
 }
 
-function busyness(
+function pendingWorkOf(
 	{ phase, run, lastError, name }: ControllerState,
 	isLed: boolean,
 	requeues: boolean,

@@ -114,14 +114,14 @@ export class TestServer implements AsyncDisposable {
 	 */
 	async quiesce(options: RestOptions & { readonly limitMs?: number } = {}): Promise<void> {
 		const { limitMs } = options;
-		const busy = () =>
+		const pending = () =>
 			pendingWork(
 				[...this.#cluster.servers].flatMap((server) => server.state ?? []),
 				options,
 			);
-		await this.runtime.scheduler.until(() => busy().length === 0, {
+		await this.runtime.scheduler.until(() => pending().length === 0, {
 			...(limitMs !== undefined && { limitMs }),
-			describe: () => busy().join("; "),
+			describe: () => pending().join("; "),
 		});
 	}
 

@@ -150,7 +150,7 @@ export const ProbeService: GenService<{
  */
 export const AbsentService: GenService<{
   /**
-   * Never answered.
+   * Never called successfully.
    *
    * @generated from rpc plinth.inprocess.probe.v1.AbsentService.Unary
    */
@@ -160,7 +160,7 @@ export const AbsentService: GenService<{
     output: typeof PongSchema;
   },
   /**
-   * Never answered.
+   * Never called successfully.
    *
    * @generated from rpc plinth.inprocess.probe.v1.AbsentService.ServerStream
    */

@@ -109,8 +109,8 @@ export function createBackupServiceCloningClient(client: Client<typeof BackupSer
 const cloningClient: symbol = /*@__PURE__*/ Symbol.for("protoc-gen-clone.cloning-client");
 
 /**
- * Applies a function to each message of a stream. Iterators can be closed where the stream's can, and
- * the stream is closed where the function throws.
+ * Applies a function to each message of a stream. Iterators can be closed if the stream's can, and
+ * the stream is closed if the function throws.
  */
 function mapStream<From, To>(stream: AsyncIterable<From>, map: (message: From) => To): AsyncIterable<To> {
   return {
