@@ -18,7 +18,7 @@ import { filesWith, type Package, readPackage, readPackages } from "./workspace.
 
 /** From the bottom up. */
 const layers: readonly (readonly string[])[] = [
-	["runtime", "protoc-gen-clone", "proto", "test-support"],
+	["runtime", "protoc-gen-clone", "proto", "test-support", "bench"],
 	["resource", "in-process"],
 	["cache", "storage"],
 	["resource-service", "controller", "storage-sqlite", "storage-etcd"],

@@ -1,5 +1,6 @@
 /* The resource service behind Connect's own adapter: no tokens, limits, metrics or audit. */
 import { createServer } from "node:http2";
+import { createRegistry } from "@bufbuild/protobuf";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { ResourceService } from "@plinth/proto";
 import { Namespace, Partition, Tombstone, TypeRegistry } from "@plinth/resource";
@@ -10,6 +11,7 @@ import {
 } from "@plinth/resource-service";
 import { systemRuntime } from "@plinth/runtime";
 import { createMemoryBackend } from "@plinth/storage";
+import { ArtistSchema } from "../testdata/gen/music/v1/music_pb.ts";
 import { Artist } from "../testdata/music.ts";
 
 const backend = createMemoryBackend();
@@ -20,7 +22,10 @@ const service = createResourceService({
 	authorizer: insecureAllowAll,
 });
 const server = createServer(
-	connectNodeAdapter({ routes: (router) => router.service(ResourceService, service) }),
+	connectNodeAdapter({
+		routes: (router) => router.service(ResourceService, service),
+		jsonOptions: { registry: createRegistry(ArtistSchema) },
+	}),
 );
 server.listen(0, "127.0.0.1", () => {
 	const address = server.address();

@@ -4,16 +4,16 @@
  * service behind Connect's own adapter, or the server of another checkout:
  *
  *   pnpm bench
- *   node bench/call.bench.ts --against ../../../plinth-before
+ *   pnpm bench --against=../../../plinth-before
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 import { createRegistry } from "@bufbuild/protobuf";
 import { type Client, createClient } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
+import { ComparisonTable, numberOption, textOption } from "@plinth/bench";
 import { ResourceService } from "@plinth/proto";
 import { idOf, typeOf } from "@plinth/resource";
 import { tokenHash } from "@plinth/resource-service";
@@ -21,15 +21,8 @@ import { ArtistSchema } from "../testdata/gen/music/v1/music_pb.ts";
 import { Artist, artist } from "../testdata/music.ts";
 import { type MeasuredServer, startMeasured } from "./measured-server.ts";
 
-const { values: flags } = parseArgs({
-	options: {
-		against: { type: "string" },
-		rounds: { type: "string", default: "15" },
-		calls: { type: "string", default: "4000" },
-	},
-});
-const rounds = Number(flags.rounds);
-const callsPerRound = Number(flags.calls);
+const against = textOption("against");
+const callsPerRound = numberOption("calls", 4_000, 80);
 const callers = 16;
 const listed = 100;
 
@@ -49,9 +42,9 @@ const product = (app: string) => [
 	...["--limits-calls-per-second", "1000000", "--limits-call-burst", "1000000"],
 ];
 const alternative =
-	flags.against === undefined
+	against === undefined
 		? { name: "Connect's adapter", args: [join(here, "bench/bare-server.ts")] }
-		: { name: flags.against, args: product(resolve(flags.against, "apps/server")) };
+		: { name: against, args: product(resolve(against, "apps/server")) };
 
 const servers = [
 	await startMeasured(product(here)),
@@ -77,44 +70,29 @@ const transports = {
 		}),
 } as const;
 
-const table: Record<string, unknown>[] = [];
-for (const [protocol, transportOf] of Object.entries(transports)) {
-	const clients = servers.map(({ address }) => createClient(ResourceService, transportOf(address)));
-	for (const [method, call] of Object.entries(calls)) {
-		const count = method.startsWith("List") ? Math.ceil(callsPerRound / 8) : callsPerRound;
-		const measured: (readonly [ours: number, theirs: number])[] = [];
-		for (let round = 0; round < rounds + 2; round += 1) {
-			const costs: [number, number] = [0, 0];
-			for (const index of round % 2 === 0 ? ([0, 1] as const) : ([1, 0] as const)) {
-				const client = clients[index];
-				if (client !== undefined) {
-					costs[index] = await costOf(servers[index], count, (turn) => call(client, turn));
-				}
-			}
-			// The first two rounds warm both up.
-			if (round >= 2) {
-				measured.push(costs);
-			}
-		}
-		const ratios = measured.map(([ours, theirs]) => ours / theirs).sort((a, b) => a - b);
-		table.push({
-			call: method,
-			over: protocol,
-			µs: median(measured.map(([ours]) => ours)).toFixed(1),
-			"alternative µs": median(measured.map(([, theirs]) => theirs)).toFixed(1),
-			"ratio (median)": median(ratios).toFixed(3),
-			quartiles: [0.25, 0.75]
-				.map((share) => (ratios[Math.floor(share * (ratios.length - 1))] ?? Number.NaN).toFixed(3))
-				.join(" to "),
-		});
-	}
-}
-console.log(
-	`processor time of the server per call; ${callers} callers on one connection; the alternative is ${alternative.name}`,
+const table = new ComparisonTable(
+	`processor time of the server per call; ${callers} callers on one connection`,
+	"µs",
 );
-console.table(table);
-await Promise.all(servers.map((server) => server.stop()));
-rmSync(folder, { recursive: true });
+try {
+	for (const [protocol, transportOf] of Object.entries(transports)) {
+		for (const [method, call] of Object.entries(calls)) {
+			const count = method.startsWith("List") ? Math.ceil(callsPerRound / 8) : callsPerRound;
+			const round = (server: MeasuredServer) => {
+				const client = createClient(ResourceService, transportOf(server.address));
+				return () => costOf(server, count, (turn) => call(client, turn));
+			};
+			await table.measure(`${method}, ${protocol}`, {
+				plinth: round(servers[0]),
+				[alternative.name]: round(servers[1]),
+			});
+		}
+	}
+	table.print();
+} finally {
+	await Promise.all(servers.map((server) => server.stop()));
+	rmSync(folder, { recursive: true });
+}
 process.exit(0);
 
 async function costOf(
@@ -133,9 +111,4 @@ async function costOf(
 		}),
 	);
 	return (server.cpuMicroseconds() - before) / turn;
-}
-
-function median(numbers: readonly number[]): number {
-	const sorted = [...numbers].sort((a, b) => a - b);
-	return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
 }

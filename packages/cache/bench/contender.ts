@@ -8,11 +8,11 @@ export type IndexCount = 0 | 1 | 5;
 export interface Contender {
 	insertAll(items: readonly AlbumItem[]): void;
 	deleteAll(ids: readonly ID[]): void;
-	/** Answers how many were found. */
+	/** Returns how many were found. */
 	getAll(ids: readonly ID[]): number;
-	/** Answers how many were listed: all albums of each label. */
+	/** Returns how many were listed: all albums of each label. */
 	listLabels(labels: readonly Reference[]): number;
 	listGenres(genres: readonly Reference[]): number;
-	/** Answers how many were found. */
+	/** Returns how many were found. */
 	parents(paths: readonly string[]): number;
 }

@@ -1,3 +1,4 @@
+import { heapUsed } from "@plinth/bench";
 import type { Resource } from "@plinth/proto";
 import { Album } from "../src/demo-types.fixture.ts";
 import type { IndexCount } from "./contender.ts";
@@ -16,20 +17,20 @@ export interface HeapUse {
 	readonly furtherCache: number;
 }
 
-/** Fills two caches with the same resources. Needs `--expose-gc`. */
-export function measureHeap(size: number, indexes: IndexCount): HeapUse {
-	const start = heapUsed();
+/** Fills two caches with the same resources. */
+export async function measureHeap(size: number, indexes: IndexCount): Promise<HeapUse> {
+	const start = await heapUsed();
 	const resources = Array.from({ length: size }, (_, i) => makeAlbum(i, size));
-	const withResources = heapUsed();
+	const withResources = await heapUsed();
 	const first = fill(resources, indexes);
-	const withFirst = heapUsed();
+	const withFirst = await heapUsed();
 	for (const item of first.cache.iterate(Album)) {
 		// Reading it decodes it.
 		void item.data;
 	}
-	const withDecoded = heapUsed();
+	const withDecoded = await heapUsed();
 	const further = fill(resources, indexes);
-	const withFurther = heapUsed();
+	const withFurther = await heapUsed();
 	const each = (bytes: number) => Math.round(bytes / further.cache.size(Album));
 	return {
 		size,
@@ -47,11 +48,4 @@ function fill(resources: readonly Resource[], indexes: IndexCount): PlinthCache 
 		filled.cache.insert(resource);
 	}
 	return filled;
-}
-
-/** In bytes, after a collection. */
-export function heapUsed(): number {
-	globalThis.gc?.();
-	globalThis.gc?.();
-	return process.memoryUsage().heapUsed;
 }

@@ -1,8 +1,7 @@
-import { performance } from "node:perf_hooks";
+import { type Figures, unlessQuick } from "@plinth/bench";
 import { BareMaps } from "./bare-maps.ts";
 import type { Contender, IndexCount } from "./contender.ts";
 import { type DataSet, makeDataSet, perGenre, perLabel } from "./data-set.ts";
-import { LibraryBTree } from "./library-btree.ts";
 import { PlinthCache } from "./plinth-cache.ts";
 
 export const operations = [
@@ -17,41 +16,35 @@ export const operations = [
 	"delete",
 ] as const;
 
-export type Operation = (typeof operations)[number];
+type Operation = (typeof operations)[number];
 
-/** The nanoseconds of one operation. */
-export interface Speed {
-	readonly size: number;
-	readonly indexes: IndexCount;
-	readonly contender: string;
-	readonly operation: Operation;
-	readonly ns: number;
-}
+/** The nanoseconds of an operation, by contender, in interleaved rounds. */
+export type Speeds = Partial<Record<Operation, Record<string, Figures>>>;
+
+type Figured = Map<Operation, Map<string, number[]>>;
 
 type Make = (indexes: IndexCount) => Contender;
 
+/** The one that is compared with the others comes first. */
 const contenders: ReadonlyMap<string, Make> = new Map<string, Make>([
-	["bare maps", (indexes) => new BareMaps(indexes)],
 	["cache", (indexes) => new PlinthCache(indexes)],
-	["sorted-btree", (indexes) => new LibraryBTree(indexes)],
+	["bare maps", (indexes) => new BareMaps(indexes)],
 ]);
 
 /**
- * All contenders at one size with so many indexes. Each round does one operation after the other, with all contenders in
- * turn, so that what slows the machine down for a while slows all of them down. Each number is the
- * best of all rounds.
+ * All contenders at one size with so many indexes. Each round does one operation after the other, with all
+ * contenders in turn, so that whatever slows the machine down for a while slows all of them down.
  */
-export function measureSpeed(size: number, indexes: IndexCount): Speed[] {
+export function measureSpeed(size: number, indexes: IndexCount): Speeds {
 	alive.push(...warmUp(indexes));
 	const data = makeDataSet(size);
-	const best = new Map<string, number>();
+	const figured: Figured = new Map();
 	for (let round = 0; round < roundsOf(size); round++) {
-		runRound(data, indexes, round, best);
+		runRound(data, indexes, round, figured);
 	}
-	return [...best].map(([key, ns]) => {
-		const [contender, operation] = JSON.parse(key);
-		return { size, indexes, contender, operation, ns };
-	});
+	return Object.fromEntries(
+		[...figured].map(([operation, figures]) => [operation, Object.fromEntries(figures)]),
+	);
 }
 
 /**
@@ -68,7 +61,7 @@ const alive: Contender[] = [];
  */
 function warmUp(indexes: IndexCount): Contender[] {
 	const data = makeDataSet(1000);
-	for (let round = 0; round < 300; round++) {
+	for (let round = 0; round < unlessQuick(300, 2); round++) {
 		runRound(data, indexes, round, new Map());
 	}
 	return [...contenders.values()].map((make) => {
@@ -81,15 +74,10 @@ function warmUp(indexes: IndexCount): Contender[] {
 
 /** A multiple of the number of contenders, so that each comes first equally often. */
 function roundsOf(size: number): number {
-	return size <= 1000 ? 600 : size <= 100_000 ? 9 : 3;
+	return unlessQuick(size <= 1000 ? 600 : size <= 100_000 ? 10 : 4, 2);
 }
 
-function runRound(
-	data: DataSet,
-	indexes: IndexCount,
-	round: number,
-	best: Map<string, number>,
-): void {
+function runRound(data: DataSet, indexes: IndexCount, round: number, figured: Figured): void {
 	const { size, items, newer, ids, labels, genres, paths } = data;
 	if (size > 1000) {
 		globalThis.gc?.();
@@ -104,8 +92,11 @@ function runRound(
 			const start = performance.now();
 			run(contender);
 			const ns = ((performance.now() - start) * 1e6) / count;
-			const key = JSON.stringify([name, operation]);
-			best.set(key, Math.min(ns, best.get(key) ?? Number.POSITIVE_INFINITY));
+			const ofOperation = figured.get(operation) ?? new Map<string, number[]>();
+			figured.set(operation, ofOperation);
+			const ofContender = ofOperation.get(name) ?? [];
+			ofOperation.set(name, ofContender);
+			ofContender.push(ns);
 		}
 	};
 	const getAll = () => time("get", size, (c) => expectCount(c.getAll(ids), size));

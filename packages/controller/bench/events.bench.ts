@@ -8,12 +8,22 @@
 import { EventEmitter, setMaxListeners } from "node:events";
 import { create } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
+import {
+	ComparisonTable,
+	format,
+	heapUsed,
+	interleave,
+	numberOption,
+	printTable,
+	quantile,
+	type Row,
+	unlessQuick,
+} from "@plinth/bench";
 import { createInProcessTransport } from "@plinth/in-process";
 import { type Resource, ResourceService, type WatchEvent, WatchEventSchema } from "@plinth/proto";
 import { nameKey } from "@plinth/resource";
 import { Artist, demo } from "../src/demo-types.fixture.ts";
 import { createControllerManager, defineController } from "../src/index.ts";
-import { heapUsed, printTable, type Row } from "./table.ts";
 
 setMaxListeners(0);
 
@@ -84,14 +94,9 @@ function resources(count: number, version: number): Resource[] {
 	});
 }
 
-function percentile(sorted: Float64Array, part: number): number {
-	return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0;
-}
-
 interface Measured {
-	readonly perSecond: number;
-	readonly p50Ms: number;
-	readonly p99Ms: number;
+	readonly microseconds: number;
+	readonly latenciesMs: readonly number[];
 }
 
 /** Announces all events in slices, as a busy server would, and waits until all have been handled. */
@@ -114,9 +119,8 @@ async function drive(
 	while (handled.count < expected) {
 		await new Promise((resolve) => setImmediate(resolve));
 	}
-	const perSecond = (expected / (performance.now() - startMs)) * 1000;
-	const sorted = Float64Array.from(handled.latencies).sort();
-	return { perSecond, p50Ms: percentile(sorted, 0.5), p99Ms: percentile(sorted, 0.99) };
+	const microseconds = ((performance.now() - startMs) * 1000) / expected;
+	return { microseconds, latenciesMs: handled.latencies };
 }
 
 async function controllers(count: number, events: readonly Resource[]): Promise<Measured> {
@@ -176,29 +180,31 @@ async function emitter(count: number, events: readonly Resource[]): Promise<Meas
 	return drive(events, count, (event) => emitter.emit("event", event), handled, announcedAt);
 }
 
-const eventCount = Number(process.env.PLINTH_BENCH_EVENTS ?? 50_000);
-const rows: Row[] = [];
-let single = 0;
+const eventCount = numberOption("events", 50_000, 500);
+const table = new ComparisonTable("From event to reconcile", "µs");
 for (const count of [1, 10, 50]) {
-	const events = resources(Math.max(2_000, Math.floor(eventCount / count)), 2);
-	await controllers(count, events.slice(0, 1_000));
-	const ours = await controllers(count, events);
-	const floor = await emitter(count, events);
-	single ||= ours.perSecond;
-	rows.push({
-		controllers: `${count}`,
-		"reconciles/s": ours.perSecond,
-		"p50 ms": ours.p50Ms.toFixed(2),
-		"p99 ms": ours.p99Ms.toFixed(2),
-		"cost per event ÷ that of 1": (single / ours.perSecond).toFixed(2),
-		"EventEmitter/s": floor.perSecond,
-		"its p99 ms": floor.p99Ms.toFixed(2),
+	const events = resources(Math.max(unlessQuick(2_000, 100), Math.floor(eventCount / count)), 2);
+	let latenciesMs: readonly number[] = [];
+	const figures = await interleave(
+		{
+			controllers: async () => {
+				const measured = await controllers(count, events);
+				({ latenciesMs } = measured);
+				return measured.microseconds;
+			},
+			EventEmitter: async () => (await emitter(count, events)).microseconds,
+		},
+		{ rounds: unlessQuick(5, 1), warmUpRounds: 1 },
+	);
+	table.add(`${count} controllers`, figures, {
+		"p50 ms": format(quantile(latenciesMs, 0.5)),
+		"p99 ms": format(quantile(latenciesMs, 0.99)),
 	});
 }
-printTable("From event to reconcile", rows);
+table.print();
 
 /** Another controller at work meanwhile: an event every 5 ms, and how long each took. */
-function workBesides(): { stop(): Promise<Float64Array> } {
+function workBesides(): { stop(): Promise<readonly number[]> } {
 	const source = new Source([]);
 	const announcedAt = new Map<string, number>();
 	const latencies: number[] = [];
@@ -234,7 +240,7 @@ function workBesides(): { stop(): Promise<Float64Array> } {
 			}
 			stop.abort();
 			await running;
-			return Float64Array.from(latencies).sort();
+			return latencies;
 		},
 	};
 }
@@ -276,16 +282,16 @@ async function primed(count: number): Promise<Row> {
 	await running;
 	return {
 		resources: count.toLocaleString("en-US"),
-		"primed ms": primedMs,
-		"all reconciled ms": allMs,
-		"heap of cache, B each": (after - before) / count,
+		"primed ms": format(primedMs),
+		"all reconciled ms": format(allMs),
+		"heap of cache, B each": format((after - before) / count),
 		"peak ÷ final heap": (peak / after).toFixed(2),
-		"p99 besides, ms": percentile(latencies, 0.99).toFixed(1),
+		"p99 besides, ms": format(quantile(latencies, 0.99)),
 	};
 }
 
 const primeRows: Row[] = [];
-for (const count of (process.env.PLINTH_BENCH_PRIME ?? "100000,1000000").split(",").map(Number)) {
+for (const count of unlessQuick([100_000, 1_000_000], [1_000])) {
 	primeRows.push(await primed(count));
 }
 printTable("Priming (snapshot, cache, then one reconcile each)", primeRows);

@@ -1,18 +1,19 @@
 /**
  * A cascade of many resources over two regions, and its effect on other clients:
- * `node --expose-gc bench/cascade.bench.ts [resources]`. Prints the latency of writes of another client
+ * `pnpm bench cascade --resources=100000`. Prints the latency of writes of another client
  * before and during the cascade, the duration, and the heap size before and after.
  */
 import { create } from "@bufbuild/protobuf";
+import { heapUsed, latencyCells, numberOption, unlessQuick } from "@plinth/bench";
 import { idOf, referenceTo, resourceOf } from "@plinth/resource";
 import { sleep, systemClock } from "@plinth/runtime";
 import { Thing, ThingSchema } from "../testdata/types.ts";
 import { type BenchServer, twoRegions } from "./servers.ts";
 
-const resources = Number(process.argv[2] ?? 100_000);
+const resources = numberOption("resources", 100_000, 500);
 const concurrency = 32;
 /** The number of resources that the other client writes, which stay. */
-const others = 1_000;
+const others = unlessQuick(1_000, 50);
 
 const thing = (name: string, region?: string) => {
 	const belongsTo = region === undefined ? undefined : { ...referenceTo({ name: "root" }), region };
@@ -46,18 +47,13 @@ function otherTraffic(server: BenchServer): { stop(): Promise<readonly number[]>
 		stop: async () => {
 			stopped = true;
 			await running;
-			return latencies.sort((a, b) => a - b);
+			return latencies;
 		},
 	};
 }
 
-const at = (sorted: readonly number[], share: number) =>
-	(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0).toFixed(2);
-
-function heapMiB(): number {
-	globalThis.gc?.();
-	globalThis.gc?.();
-	return process.memoryUsage().heapUsed / 2 ** 20;
+async function heapMiB(): Promise<number> {
+	return (await heapUsed()) / 2 ** 20;
 }
 
 // Plinth's timers do not keep a process alive.
@@ -65,12 +61,12 @@ const alive = setInterval(() => {}, 1_000);
 const { first, second } = await twoRegions();
 // The first round fills bounded structures (event logs, pools). The second one shows whether anything leaks.
 for (const round of [1, 2]) {
-	const heapBefore = heapMiB();
+	const heapBefore = await heapMiB();
 	await first.client.write({ resource: thing("root") });
 	await writeAll(first, resources / 2, "r1");
 	await writeAll(second, resources / 2, "r1");
 	const quiet = otherTraffic(first);
-	await sleep(systemClock, 5_000);
+	await sleep(systemClock, unlessQuick(5_000, 200));
 	const before = await quiet.stop();
 
 	const concurrent = otherTraffic(first);
@@ -87,18 +83,10 @@ for (const round of [1, 2]) {
 	}
 	const seconds = (performance.now() - start) / 1000;
 	const during = await concurrent.stop();
-	console.table([
-		{ writes: "before", p50: at(before, 0.5), p99: at(before, 0.99), max: at(before, 1) },
-		{
-			writes: "during the cascade",
-			p50: at(during, 0.5),
-			p99: at(during, 0.99),
-			max: at(during, 1),
-		},
-	]);
+	console.table({ before: latencyCells(before), "during the cascade": latencyCells(during) });
 	await first.bury();
 	await second.bury();
-	const heap = heapMiB();
+	const heap = await heapMiB();
 	console.log(
 		`${resources} resources gone in ${seconds.toFixed(1)} s; heap ${heapBefore.toFixed(1)} MiB before, ${heap.toFixed(1)} MiB after`,
 	);

@@ -1,15 +1,22 @@
 /**
  * The cost of constraints for writes and deletions, through the in-process client over the in-memory storage,
- * compared with the same storage without constraints: `node bench/commit.bench.ts`.
+ * compared with the same storage without constraints.
  */
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { ComparisonTable, unlessQuick } from "@plinth/bench";
 import type { Resource } from "@plinth/proto";
 import { idOf, Partition, type ResourceType, referenceTo, resourceOf } from "@plinth/resource";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../testdata/types.ts";
 import { type BenchServer, bareServer, twoDeployments } from "./servers.ts";
 
-const count = 2_000;
-const rounds = 7;
+const count = unlessQuick(2_000, 20);
+const many = unlessQuick(10_000, 200);
+const rounds = unlessQuick(7, 1);
+
+/** How many resources are deleted that have so many referrers. */
+function targetsOf(referrers: number): number {
+	return referrers === 0 ? count : referrers === 100 ? unlessQuick(20, 2) : 1;
+}
 
 interface Servers {
 	readonly alpha: BenchServer;
@@ -70,12 +77,12 @@ const cases: readonly Case[] = [
 			return (i) => write(beta, widget(`w-${i}`, `target-${i % 100}`));
 		},
 	},
-	...[0, 100, 10_000].map(
+	...[0, 100, many].map(
 		(referrers): Case => ({
 			name: `delete, once referenced by ${referrers}`,
-			count: referrers === 10_000 ? 1 : referrers === 100 ? 20 : count,
+			count: targetsOf(referrers),
 			async prepare({ alpha }) {
-				const targets = referrers === 10_000 ? 1 : referrers === 100 ? 20 : count;
+				const targets = targetsOf(referrers);
 				await makeTargets(alpha, targets);
 				for (let target = 0; target < targets; target++) {
 					for (let i = 0; i < referrers; i++) {
@@ -112,18 +119,12 @@ async function constrained(each: Case): Promise<number> {
 	return await measure({ alpha, beta }, each);
 }
 
-const rows = [];
+const table = new ComparisonTable("Calls, in process and in memory", "µs");
 for (const each of cases) {
-	const best = { bare: Number.POSITIVE_INFINITY, constrained: Number.POSITIVE_INFINITY };
-	for (let round = 0; round < (each.count === 1 ? 2 : rounds); round++) {
-		best.bare = Math.min(best.bare, await bare(each));
-		best.constrained = Math.min(best.constrained, await constrained(each));
-	}
-	rows.push({
-		operation: each.name,
-		"bare storage µs": best.bare.toFixed(1),
-		"with constraints µs": best.constrained.toFixed(1),
-		ratio: (best.constrained / best.bare).toFixed(2),
-	});
+	await table.measure(
+		each.name,
+		{ "with constraints": () => constrained(each), "bare storage": () => bare(each) },
+		{ rounds: each.count === 1 ? unlessQuick(2, 1) : rounds, warmUpRounds: 0 },
+	);
 }
-console.table(rows);
+table.print();

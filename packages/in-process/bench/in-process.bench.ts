@@ -5,13 +5,13 @@ import {
 	createClient,
 	createRouterTransport,
 } from "@connectrpc/connect";
+import { ComparisonTable, interleave, nanosecondsPer, unlessQuick } from "@plinth/bench";
 import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
 import { PingSchema, PongSchema, ProbeService } from "../testdata/src/gen/probe_pb.ts";
 
 /*
  * What a call costs, in one run: through the library's own router transport, and by reference, with
  * the library's client and with this package's.
- * Usage: node bench/in-process.bench.ts
  */
 
 const ping = create(PingSchema, { text: "ping", number: 1 });
@@ -25,6 +25,7 @@ interface Case {
 	readonly work: Work;
 	/** How many operations a round has: on the library's transport, and here. */
 	readonly counts: { readonly router: number; readonly inProcess: number };
+	/** How many times as fast as the router transport it is meant to be. */
 	readonly aim: number | undefined;
 }
 
@@ -86,41 +87,23 @@ function routes(router: ConnectRouter): void {
 	});
 }
 
-/** Nanoseconds an operation, in one round. */
-async function round(client: Client<typeof ProbeService>, work: Work, count: number) {
-	const before = process.hrtime.bigint();
-	await work(client, count);
-	return Number(process.hrtime.bigint() - before) / count;
-}
-
 const transport = createInProcessTransport(routes);
 const routerClient = createClient(ProbeService, createRouterTransport(routes));
 const libraryClient = createClient(ProbeService, transport);
 const ownClient = createInProcessClient(ProbeService, transport);
 
-const rows: Record<string, Record<string, string>> = {};
+const table = new ComparisonTable("Calls by transport", "µs");
 for (const { name, work, counts, aim } of cases) {
-	// The rounds alternate, so that what else the machine does meets all; the best of each counts.
-	let router = Number.POSITIVE_INFINITY;
-	let library = Number.POSITIVE_INFINITY;
-	let own = Number.POSITIVE_INFINITY;
-	for (let rounds = 0; rounds < 12; rounds++) {
-		router = Math.min(router, await round(routerClient, work, counts.router));
-		library = Math.min(library, await round(libraryClient, work, counts.inProcess));
-		own = Math.min(own, await round(ownClient, work, counts.inProcess));
-	}
-	rows[name] = {
-		"router transport": microseconds(router),
-		"in-process, createClient": microseconds(library),
-		"times as fast": (router / library).toFixed(1),
-		"in-process, createInProcessClient": microseconds(own),
-		"per second": Math.round(1e9 / own).toLocaleString("en"),
-		"times as fast ": (router / own).toFixed(1),
-		aim: aim === undefined ? "" : `≥ ${aim}`,
+	const round = (client: Client<typeof ProbeService>, full: number) => async () => {
+		const count = unlessQuick(full, Math.ceil(full / 1_000));
+		return (await nanosecondsPer(count, () => work(client, count))) / 1000;
 	};
+	const contenders = {
+		"in-process, createInProcessClient": round(ownClient, counts.inProcess),
+		"in-process, createClient": round(libraryClient, counts.inProcess),
+		"router transport": round(routerClient, counts.router),
+	};
+	const figures = await interleave(contenders, { rounds: unlessQuick(12, 2), warmUpRounds: 1 });
+	table.add(name, figures, aim === undefined ? {} : { aim: `÷ router ≤ ${(1 / aim).toFixed(3)}` });
 }
-console.table(rows);
-
-function microseconds(nanoseconds: number): string {
-	return `${(nanoseconds / 1000).toFixed(2)} µs`;
-}
+table.print();

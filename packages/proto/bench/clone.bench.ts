@@ -4,7 +4,7 @@
  * and for a mix of both with other fields set, where the engine meets many shapes of objects.
  */
 import { clone, create, fromBinary, toBinary } from "@bufbuild/protobuf";
-import { Bench } from "tinybench";
+import { ComparisonTable, nanosecondsPer, unlessQuick } from "@plinth/bench";
 import { Condition_State, cloneResource, type Resource, ResourceSchema } from "../src/index.ts";
 
 const WAYS: Readonly<Record<string, (resource: Resource) => Resource>> = {
@@ -56,29 +56,20 @@ function mixedResources(): Resource[] {
 /** Where every clone goes, so that the engine cannot do without making it. */
 let latest: Resource | undefined;
 
+const table = new ComparisonTable("Clones of a typical resource", "ns");
+
 async function measure(name: string, resources: readonly Resource[]): Promise<void> {
-	const bench = new Bench({ time: 1_000, warmupTime: 300 });
-	for (const [way, cloneOne] of Object.entries(WAYS)) {
-		bench.add(way, () => {
-			for (let i = 0; i < 1_000; i++) {
-				latest = cloneOne(resources[i % resources.length] ?? fail());
-			}
-		});
-	}
-	await bench.run();
-	const costs = bench.tasks.map(({ name: way, result }) => {
-		const microseconds = "latency" in result ? result.latency.p50 : Number.NaN;
-		return { way, microseconds };
-	});
-	const generated = costs[0]?.microseconds ?? Number.NaN;
-	console.log(`\n${name}`);
-	console.table(
-		costs.map(({ way, microseconds }) => ({
-			way,
-			"median µs": microseconds.toFixed(2),
-			"times the generated cloner's": (microseconds / generated).toFixed(1),
-		})),
-	);
+	const count = unlessQuick(20_000, 100);
+	const rounds = Object.entries(WAYS).map(([way, cloneOne]) => [
+		way,
+		() =>
+			nanosecondsPer(count, () => {
+				for (let i = 0; i < count; i++) {
+					latest = cloneOne(resources[i % resources.length] ?? fail());
+				}
+			}),
+	]);
+	await table.measure(name, Object.fromEntries(rounds));
 }
 
 function fail(): never {
@@ -88,6 +79,7 @@ function fail(): never {
 await measure("created by `create`", [typicalResource()]);
 await measure("decoded by `fromBinary`", [decode(typicalResource())]);
 await measure("of 16 shapes", mixedResources());
+table.print();
 if (latest?.$typeName !== ResourceSchema.typeName) {
 	throw new Error("nothing was cloned");
 }

@@ -2,6 +2,15 @@
 // one per call, through the same client with the same concurrency, in the same run.
 import { create, toBinary } from "@bufbuild/protobuf";
 import { AnySchema } from "@bufbuild/protobuf/wkt";
+import {
+	ComparisonTable,
+	interleave,
+	type Load,
+	latencyCells,
+	numberOption,
+	runCallers,
+	unlessQuick,
+} from "@plinth/bench";
 import { type Resource, ResourceSchema } from "@plinth/proto";
 import { EtcdClient } from "../src/client/etcd-client.ts";
 import { EtcdProcess } from "../src/etcd-process.fixture.ts";
@@ -9,7 +18,7 @@ import { Compare_CompareTarget, TxnRequestSchema } from "../src/gen/etcdserverpb
 import { createEtcdBackend } from "../src/index.ts";
 import { Keys } from "../src/keys.ts";
 
-const seconds = Number(process.argv[2] ?? 3);
+const seconds = numberOption("seconds", 1, 0.1);
 
 function artist(name: string): Resource {
 	return create(ResourceSchema, {
@@ -28,46 +37,13 @@ function artist(name: string): Resource {
 	});
 }
 
-interface Measurement {
-	readonly perSecond: number;
-	readonly p50Ms: number;
-	readonly p99Ms: number;
-}
-
-async function measure(
-	writers: number,
-	commit: (writer: number, step: number) => Promise<void>,
-): Promise<Measurement> {
-	const latenciesMs: number[] = [];
-	const startMs = performance.now();
-	const endMs = startMs + seconds * 1000;
-	await Promise.all(
-		Array.from({ length: writers }, async (_, writer) => {
-			for (let step = 0; performance.now() < endMs; step++) {
-				const beginMs = performance.now();
-				await commit(writer, step);
-				latenciesMs.push(performance.now() - beginMs);
-			}
-		}),
-	);
-	const tookMs = performance.now() - startMs;
-	latenciesMs.sort((a, b) => a - b);
-	const percentile = (share: number) =>
-		latenciesMs[Math.floor((latenciesMs.length - 1) * share)] ?? 0;
-	return {
-		perSecond: (latenciesMs.length * 1000) / tookMs,
-		p50Ms: percentile(0.5),
-		p99Ms: percentile(0.99),
-	};
-}
-
 /** Each writer creates a hundred resources, and then replaces them in turn. */
 const names = 100;
 
-async function throughBackend(url: string, writers: number): Promise<Measurement> {
-	const backend = await createEtcdBackend({ endpoints: [url], prefix: `/grouped-${writers}` });
+async function throughBackend(url: string, prefix: string, writers: number): Promise<Load> {
+	const backend = await createEtcdBackend({ endpoints: [url], prefix });
 	const versions = new Map<string, string>();
-	const measured = await measure(writers, async (writer, step) => {
+	const measured = await runCallers(writers, seconds, async (writer, step) => {
 		const name = `artist-${writer}-${step % names}`;
 		const resource = artist(name);
 		const expectedVersion = versions.get(name) ?? "";
@@ -78,11 +54,11 @@ async function throughBackend(url: string, writers: number): Promise<Measurement
 	return measured;
 }
 
-async function bare(url: string, writers: number): Promise<Measurement> {
+async function bare(url: string, prefix: string, writers: number): Promise<Load> {
 	const client = new EtcdClient({ endpoints: [url] });
-	const keys = new Keys(`/bare-${writers}`);
+	const keys = new Keys(prefix);
 	const versions = new Map<string, bigint>();
-	const measured = await measure(writers, async (writer, step) => {
+	const measured = await runCallers(writers, seconds, async (writer, step) => {
 		const resource = artist(`artist-${writer}-${step % names}`);
 		const name = keys.resource(resource.id ?? { name: "" });
 		const key = Buffer.from(name);
@@ -115,21 +91,22 @@ async function bare(url: string, writers: number): Promise<Measurement> {
 }
 
 const etcd = await EtcdProcess.start();
-const rows: Record<string, object> = {};
+const table = new ComparisonTable("Time per commit of all writers together", "µs");
 for (const writers of [1, 16, 64, 256]) {
-	const alternative = await bare(etcd.url, writers);
-	const grouped = await throughBackend(etcd.url, writers);
-	for (const [name, measured] of [
-		["bare transactions", alternative],
-		["group commit", grouped],
-	] as const) {
-		rows[`${writers} writers, ${name}`] = {
-			"commits a second": Math.round(measured.perSecond),
-			"p50 ms": measured.p50Ms.toFixed(2),
-			"p99 ms": measured.p99Ms.toFixed(2),
-			"times bare": (measured.perSecond / alternative.perSecond).toFixed(2),
-		};
-	}
+	let last: Load | undefined;
+	let turn = 0;
+	const figures = await interleave(
+		{
+			"group commit": async () => {
+				last = await throughBackend(etcd.url, `/grouped-${writers}-${turn++}`, writers);
+				return 1e6 / last.perSecond;
+			},
+			"bare transactions": async () =>
+				1e6 / (await bare(etcd.url, `/bare-${writers}-${turn++}`, writers)).perSecond,
+		},
+		{ rounds: unlessQuick(5, 1), warmUpRounds: 0 },
+	);
+	table.add(`${writers} writers`, figures, latencyCells(last?.latenciesMs ?? []));
 }
 await etcd.dispose();
-console.table(rows);
+table.print();

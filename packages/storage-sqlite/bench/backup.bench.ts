@@ -1,15 +1,15 @@
 // Backup and restore of an open storage while 16 writers commit: how long they take, and what they do to
-// the latency of commits, next to commits alone in the same run. `[resources] [seconds]`
+// the latency of commits, next to commits alone in the same run. `--resources=200000 --seconds=3`
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { format, latencyCells, numberOption } from "@plinth/bench";
 import { CasFailure } from "@plinth/storage";
 import { createSqliteBackend } from "../src/index.ts";
 import { fill, nthArtist } from "./fill.ts";
-import { summary } from "./measure-commits.ts";
 
-const size = Number(process.argv[2] ?? 200_000);
-const seconds = Number(process.argv[3] ?? 3);
+const size = numberOption("resources", 200_000, 2_000);
+const seconds = numberOption("seconds", 3, 0.2);
 const writers = 16;
 
 const directory = await mkdtemp(join(tmpdir(), "plinth-bench-"));
@@ -45,11 +45,10 @@ async function commitDuring(done: Promise<unknown>) {
 	);
 	const tookMs = performance.now() - startMs;
 	await done;
-	latenciesMs.sort((a, b) => a - b);
 	return {
 		"took ms": Math.round(tookMs),
-		...summary({ commits: latenciesMs.length, latenciesMs, tookMs }),
-		"max ms": (latenciesMs.at(-1) ?? 0).toFixed(1),
+		"commits a second": format((latenciesMs.length * 1000) / tookMs),
+		...latencyCells(latenciesMs),
 	};
 }
 

@@ -5,14 +5,22 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { AnySchema } from "@bufbuild/protobuf/wkt";
+import {
+	ComparisonTable,
+	interleave,
+	type Load,
+	latencyCells,
+	numberOption,
+	runCallers,
+	unlessQuick,
+} from "@plinth/bench";
 import { type Resource, ResourceSchema } from "@plinth/proto";
 import { nameKey } from "@plinth/resource";
 import { createIfMissing } from "../src/file/create-storage.ts";
 import { StorageWriter } from "../src/file/storage-writer.ts";
 import { createSqliteBackend } from "../src/index.ts";
-import { type Measurement, measure, summary } from "./measure-commits.ts";
 
-const seconds = Number(process.argv[2] ?? 3);
+const seconds = numberOption("seconds", 1, 0.1);
 
 function artist(name: string): Resource {
 	return create(ResourceSchema, {
@@ -43,11 +51,11 @@ async function inDirectory<T>(body: (path: string) => Promise<T>): Promise<T> {
 /** Each writer creates a hundred resources, and then replaces them in turn. */
 const names = 100;
 
-async function grouped(writers: number): Promise<Measurement> {
+async function grouped(writers: number): Promise<Load> {
 	return inDirectory(async (path) => {
 		const backend = await createSqliteBackend({ path });
 		const versions = new Map<string, string>();
-		const measured = await measure(writers, seconds, async (writer, step) => {
+		const measured = await runCallers(writers, seconds, async (writer, step) => {
 			const name = `artist-${writer}-${step % names}`;
 			const resource = artist(name);
 			const expectedVersion = versions.get(name) ?? "";
@@ -59,13 +67,13 @@ async function grouped(writers: number): Promise<Measurement> {
 	});
 }
 
-async function oneByOne(writers: number): Promise<Measurement> {
+async function oneByOne(writers: number): Promise<Load> {
 	return inDirectory(async (path) => {
 		createIfMissing(path, { uid: "bench", incarnation: "bench" });
 		const storage = new StorageWriter(path, { revision: 0, resources: 0, digest: 0 });
 		let revision = 0;
 		let last: Promise<void> = Promise.resolve();
-		const measured = await measure(writers, seconds, (writer, step) => {
+		const measured = await runCallers(writers, seconds, (writer, step) => {
 			last = last.then(() => {
 				const resource = artist(`artist-${writer}-${step % names}`);
 				const key = nameKey(resource.id ?? { name: "" });
@@ -80,9 +88,19 @@ async function oneByOne(writers: number): Promise<Measurement> {
 	});
 }
 
-const rows: Record<string, object> = {};
+const table = new ComparisonTable("Time per durable commit of all writers together", "µs");
 for (const writers of [1, 16, 64, 256]) {
-	rows[`${writers} writers, one transaction per commit`] = summary(await oneByOne(writers));
-	rows[`${writers} writers, group commit`] = summary(await grouped(writers));
+	let last: Load | undefined;
+	const figures = await interleave(
+		{
+			"group commit": async () => {
+				last = await grouped(writers);
+				return 1e6 / last.perSecond;
+			},
+			"one transaction per commit": async () => 1e6 / (await oneByOne(writers)).perSecond,
+		},
+		{ rounds: unlessQuick(5, 1), warmUpRounds: 0 },
+	);
+	table.add(`${writers} writers`, figures, latencyCells(last?.latenciesMs ?? []));
 }
-console.table(rows);
+table.print();

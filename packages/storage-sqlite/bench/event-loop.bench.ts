@@ -1,7 +1,7 @@
 // How long the event loop is held up at a million resources, with a steady rate of commits, watches and
 // paged lists: during the load, and after it. Pauses of the garbage collector are told apart, and so is
 // what the thread has computed between two turns: what is over that, it has waited for a processor.
-// `node bench/event-loop.bench.ts [resources] [commits a second] [seconds]`
+// `--resources=1000000 --commits-per-second=3000 --seconds=20`
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -9,13 +9,14 @@ import { join } from "node:path";
 import { constants, monitorEventLoopDelay, PerformanceObserver } from "node:perf_hooks";
 import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
+import { numberOption } from "@plinth/bench";
 import type { StorageBackend } from "@plinth/storage";
 import { createSqliteBackend } from "../src/index.ts";
 import { fill, nthArtist } from "./fill.ts";
 
-const size = Number(process.argv[2] ?? 1_000_000);
-const commitsPerSecond = Number(process.argv[3] ?? 3000);
-const seconds = Number(process.argv[4] ?? 20);
+const size = numberOption("resources", 1_000_000, 2_000);
+const commitsPerSecond = numberOption("commits-per-second", 3000, 300);
+const seconds = numberOption("seconds", 20, 1);
 const watches = 100;
 const pageSize = 500;
 

@@ -5,6 +5,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { create, toBinary } from "@bufbuild/protobuf";
+import { ComparisonTable, type Load, numberOption, runCallers, unlessQuick } from "@plinth/bench";
 import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
 import { NamespaceSchema, type Resource, ResourceSchema, ResourceService } from "@plinth/proto";
 import {
@@ -27,14 +28,8 @@ import { decorateBackend, type StorageBackend } from "@plinth/storage";
 import { createIfMissing } from "../src/file/create-storage.ts";
 import { StorageWriter } from "../src/file/storage-writer.ts";
 import { createSqliteBackend } from "../src/index.ts";
-import { type Measurement, measure, summary } from "./measure-commits.ts";
 
-if (process.env.NODE_ENV !== "production") {
-	throw new Error("run it with NODE_ENV=production: pnpm bench");
-}
-
-const seconds = Number(process.argv[2] ?? 3);
-const rounds = Number(process.argv[3] ?? 3);
+const seconds = numberOption("seconds", 3, 0.1);
 const writers = 64;
 /** Each writer creates a hundred resources, and then replaces them in turn. */
 const names = 100;
@@ -62,7 +57,7 @@ function oneAtATime(backend: StorageBackend): StorageBackend {
 	});
 }
 
-function validated(decorate: (backend: StorageBackend) => StorageBackend): Promise<Measurement> {
+function validated(decorate: (backend: StorageBackend) => StorageBackend): Promise<Load> {
 	return inDirectory(async (path) => {
 		const backend = decorate(await createSqliteBackend({ path }));
 		await ensureDefaultTenancy(backend, systemRuntime);
@@ -79,7 +74,7 @@ function validated(decorate: (backend: StorageBackend) => StorageBackend): Promi
 		await client.write({
 			resource: resourceOf(Namespace, { id: idOf(Namespace, "written"), data }),
 		});
-		const measured = await measure(writers, seconds, async (writer, step) => {
+		const measured = await runCallers(writers, seconds, async (writer, step) => {
 			await client.write({ resource: artist(`a${writer}-${step % names}`, tenancy) });
 		});
 		await backend.close();
@@ -87,7 +82,7 @@ function validated(decorate: (backend: StorageBackend) => StorageBackend): Promi
 	});
 }
 
-function oneByOne(): Promise<Measurement> {
+function oneByOne(): Promise<Load> {
 	return inDirectory(async (path) => {
 		createIfMissing(path, { uid: "bench", incarnation: "bench" });
 		const storage = new StorageWriter(path, { revision: 0, resources: 0, digest: 0 });
@@ -98,7 +93,7 @@ function oneByOne(): Promise<Measurement> {
 			revision += 1;
 			storage.write(revision, [{ key, revision, body: toBinary(ResourceSchema, resource) }]);
 		};
-		const measured = await measure(writers, seconds, (writer, step) => {
+		const measured = await runCallers(writers, seconds, (writer, step) => {
 			last = last.then(() => write(artist(`a${writer}-${step % names}`, tenancy)));
 			return last;
 		});
@@ -107,18 +102,17 @@ function oneByOne(): Promise<Measurement> {
 	});
 }
 
-const table: Record<string, object> = {};
-const factors: number[] = [];
-for (let round = 1; round <= rounds; round++) {
-	const bare = summary(await oneByOne());
-	const alone = summary(await validated(oneAtATime));
-	const grouped = summary(await validated((backend) => backend));
-	table[`${round}: one transaction per commit, no service`] = bare;
-	table[`${round}: one transaction per commit, service and client`] = alone;
-	table[`${round}: group commit, service and client`] = grouped;
-	factors.push(grouped["commits a second"] / alone["commits a second"]);
-}
-console.table(table);
-console.log(
-	`times as many, service and client: ${factors.map((factor) => factor.toFixed(1)).join(", ")}`,
+const perCommit = (load: Load) => 1e6 / load.perSecond;
+const table = new ComparisonTable("Time per durable write of all writers together", "µs");
+await table.measure(
+	`${writers} writers`,
+	{
+		"group commit, service and client": async () =>
+			perCommit(await validated((backend) => backend)),
+		"one transaction per commit, service and client": async () =>
+			perCommit(await validated(oneAtATime)),
+		"one transaction per commit, no service": async () => perCommit(await oneByOne()),
+	},
+	{ rounds: unlessQuick(3, 1), warmUpRounds: 0 },
 );
+table.print();

@@ -31,10 +31,3 @@ export function artist(index: number): Resource {
 		}),
 	});
 }
-
-/** Runs a body and returns how long it took, in milliseconds. */
-export async function timed(body: () => unknown): Promise<number> {
-	const startMs = performance.now();
-	await body();
-	return performance.now() - startMs;
-}

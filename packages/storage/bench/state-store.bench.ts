@@ -1,155 +1,130 @@
-// The state store against the structures that it could have been: reads, writes, snapshots, lists.
+// The state store against the structure that it could have been: reads, writes, snapshots, lists.
+import {
+	ComparisonTable,
+	interleaveSteps,
+	nanosecondsPer,
+	numberOption,
+	type Steps,
+	unlessQuick,
+} from "@plinth/bench";
 import { systemRuntime } from "@plinth/runtime";
 import { defaultLimits, StateStore } from "../src/index.ts";
 import { orderKey } from "../src/state-store/resource-key.ts";
-import { artist, artists, timed } from "./fixtures.ts";
+import { artist, artists } from "./fixtures.ts";
 
-const size = Number(process.argv[2] ?? 200_000);
+const size = numberOption("resources", 200_000, 1_000);
+const reads = unlessQuick(200_000, 1_000);
+const writes = unlessQuick(100_000, 500);
+const lists = unlessQuick(5_000, 50);
+const perNamespace = 100;
 const resources = Array.from({ length: size }, (_, index) => artist((index * 7919) % size));
+const some = (count: number) => resources[(count * 31) % size];
 
-const rows: Record<string, Record<string, string>> = {};
-function report(what: string, store: string, operations: number, tookMs: number): void {
-	rows[what] ??= {};
-	rows[what][store] = `${((tookMs * 1e6) / operations).toFixed(0)} ns`;
+function storeSteps(): Steps {
+	const store = new StateStore(systemRuntime, defaultLimits);
+	return {
+		load: () =>
+			nanosecondsPer(size, () => {
+				for (const resource of resources) {
+					store.load(resource);
+				}
+				store.begin(1);
+			}),
+		read: () =>
+			nanosecondsPer(reads, () => {
+				for (let count = 0; count < reads; count++) {
+					const id = some(count)?.id;
+					if (id !== undefined) {
+						store.read(id);
+					}
+				}
+			}),
+		apply: () =>
+			nanosecondsPer(writes, () => {
+				for (let count = 0; count < writes; count++) {
+					const resource = some(count);
+					if (resource !== undefined) {
+						store.apply(store.revision + 1, [{ op: "put", resource }]);
+					}
+				}
+			}),
+		"apply, each after a snapshot": () =>
+			nanosecondsPer(writes, () => {
+				for (let count = 0; count < writes; count++) {
+					const resource = some(count);
+					if (resource !== undefined) {
+						store.snapshot(artists());
+						store.apply(store.revision + 1, [{ op: "put", resource }]);
+					}
+				}
+			}),
+		"list of 100 in a namespace": () =>
+			nanosecondsPer(lists, () => {
+				for (let count = 0; count < lists; count++) {
+					const namespace = `team-${count % (size / perNamespace)}`;
+					const found = [...store.snapshot(artists(namespace)).resources()];
+					if (found.length !== perNamespace) {
+						throw new Error(`expected ${perNamespace}, found ${found.length}`);
+					}
+				}
+			}),
+		"page of 100, whole state": () =>
+			nanosecondsPer(lists, () => {
+				const snapshot = store.snapshot(artists());
+				for (let count = 0; count < lists; count++) {
+					let taken = 0;
+					for (const _ of snapshot.resources(some(count)?.id)) {
+						taken += 1;
+						if (taken === perNamespace) {
+							break;
+						}
+					}
+				}
+			}),
+		"list of everything, a resource": () =>
+			nanosecondsPer(size, () => [...store.snapshot(artists()).resources()]),
+	};
 }
 
-const store = new StateStore(systemRuntime, defaultLimits);
-report(
-	"load",
-	"state store",
-	size,
-	await timed(() => {
-		for (const resource of resources) {
-			store.load(resource);
-		}
-		store.begin(1);
-	}),
-);
-const map = new Map<string, unknown>();
-report(
-	"load",
-	"Map, sorted for lists",
-	size,
-	await timed(() => {
-		for (const resource of resources) {
-			map.set(orderKey(resource.id ?? { name: "" }), resource);
-		}
-	}),
-);
-
-const reads = 200_000;
-report(
-	"read",
-	"state store",
-	reads,
-	await timed(() => {
-		for (let count = 0; count < reads; count++) {
-			const id = resources[(count * 31) % size]?.id;
-			if (id !== undefined) {
-				store.read(id);
-			}
-		}
-	}),
-);
-report(
-	"read",
-	"Map, sorted for lists",
-	reads,
-	await timed(() => {
-		for (let count = 0; count < reads; count++) {
-			map.get(orderKey(resources[(count * 31) % size]?.id ?? { name: "" }));
-		}
-	}),
-);
-
-const writes = 100_000;
-report(
-	"apply",
-	"state store",
-	writes,
-	await timed(() => {
-		for (let count = 0; count < writes; count++) {
-			const resource = resources[(count * 31) % size];
-			if (resource !== undefined) {
-				store.apply(store.revision + 1, [{ op: "put", resource }]);
-			}
-		}
-	}),
-);
-report(
-	"apply, each after a snapshot",
-	"state store",
-	writes,
-	await timed(() => {
-		for (let count = 0; count < writes; count++) {
-			const resource = resources[(count * 31) % size];
-			if (resource !== undefined) {
-				store.snapshot(artists());
-				store.apply(store.revision + 1, [{ op: "put", resource }]);
-			}
-		}
-	}),
-);
-const copies = 20;
-report(
-	"apply, each after a snapshot",
-	"Map, sorted for lists",
-	copies,
-	await timed(() => {
-		for (let count = 0; count < copies; count++) {
-			new Map(map);
-		}
-	}),
-);
-
-const lists = 5000;
-report(
-	"list of 100 in a namespace",
-	"state store",
-	lists,
-	await timed(() => {
-		for (let count = 0; count < lists; count++) {
-			const found = [...store.snapshot(artists(`team-${count % (size / 100)}`)).resources()];
-			if (found.length !== 100) {
-				throw new Error(`expected 100, found ${found.length}`);
-			}
-		}
-	}),
-);
-report(
-	"list of 100 in a namespace",
-	"Map, sorted for lists",
-	3,
-	await timed(() => {
-		for (let count = 0; count < 3; count++) {
-			const prefix = `default\0team-${count}\0`;
-			[...map].filter(([key]) => key.startsWith(prefix)).sort();
-		}
-	}),
-);
-report(
-	"page of 100, whole state",
-	"state store",
-	lists,
-	await timed(() => {
-		const snapshot = store.snapshot(artists());
-		for (let count = 0; count < lists; count++) {
-			const id = resources[(count * 31) % size]?.id;
-			let taken = 0;
-			for (const _ of snapshot.resources(id)) {
-				taken += 1;
-				if (taken === 100) {
-					break;
+/** A map that is copied for each snapshot, and sorted for each list. */
+function mapSteps(): Steps {
+	const map = new Map<string, unknown>();
+	const copies = 20;
+	return {
+		load: () =>
+			nanosecondsPer(size, () => {
+				for (const resource of resources) {
+					map.set(orderKey(resource.id ?? { name: "" }), resource);
 				}
-			}
-		}
-	}),
+			}),
+		read: () =>
+			nanosecondsPer(reads, () => {
+				for (let count = 0; count < reads; count++) {
+					map.get(orderKey(some(count)?.id ?? { name: "" }));
+				}
+			}),
+		"apply, each after a snapshot": () =>
+			nanosecondsPer(copies, () => {
+				for (let count = 0; count < copies; count++) {
+					new Map(map);
+				}
+			}),
+		"list of 100 in a namespace": () =>
+			nanosecondsPer(3, () => {
+				for (let count = 0; count < 3; count++) {
+					const prefix = `default\0team-${count}\0`;
+					[...map].filter(([key]) => key.startsWith(prefix)).sort();
+				}
+			}),
+	};
+}
+
+const table = new ComparisonTable(`The state of ${size.toLocaleString("en-US")} resources`, "ns");
+const figures = await interleaveSteps(
+	{ "state store": storeSteps, Map: mapSteps },
+	{ rounds: unlessQuick(4, 1), warmUpRounds: 1 },
 );
-report(
-	"list of everything, a resource",
-	"state store",
-	size,
-	await timed(() => [...store.snapshot(artists()).resources()]),
-);
-console.log(`${size} resources`);
-console.table(rows);
+for (const [step, ofStep] of Object.entries(figures)) {
+	table.add(step, ofStep);
+}
+table.print();

@@ -1,8 +1,9 @@
 // Delivery of events to many watches: cursors in one log, against a queue of its own for each watch.
+import { ComparisonTable, nanosecondsPer, unlessQuick } from "@plinth/bench";
 import { createMemoryBackend } from "../src/index.ts";
-import { artist, artists, timed } from "./fixtures.ts";
+import { artist, artists } from "./fixtures.ts";
 
-const events = 2000;
+const events = unlessQuick(2000, 50);
 
 async function cursors(watches: number): Promise<number> {
 	const backend = createMemoryBackend();
@@ -19,7 +20,7 @@ async function cursors(watches: number): Promise<number> {
 		delivered += own;
 	});
 	await new Promise((resolve) => setImmediate(resolve));
-	const tookMs = await timed(async () => {
+	const figure = await nanosecondsPer(events * watches, async () => {
 		for (let index = 0; index < events; index++) {
 			await backend.commit([{ op: "put", resource: artist(index), expectedVersion: "" }]);
 			if (index % 16 === 15) {
@@ -32,7 +33,7 @@ async function cursors(watches: number): Promise<number> {
 		throw new Error(`${delivered} events were delivered`);
 	}
 	await backend.close();
-	return tookMs;
+	return figure;
 }
 
 interface Queue {
@@ -54,7 +55,7 @@ async function queues(watches: number): Promise<number> {
 		}
 	});
 	const backend = createMemoryBackend();
-	const tookMs = await timed(async () => {
+	const figure = await nanosecondsPer(events * watches, async () => {
 		for (let index = 0; index < events; index++) {
 			const resource = artist(index);
 			const { version } = await backend.commit([{ op: "put", resource, expectedVersion: "" }]);
@@ -69,20 +70,15 @@ async function queues(watches: number): Promise<number> {
 		}
 		await Promise.all(consumers);
 	});
-	return tookMs;
+	return figure;
 }
 
-const rows = [];
-await cursors(10);
-await queues(10);
-for (const watches of [1, 10, 100, 1000]) {
-	const withCursors = await cursors(watches);
-	const withQueues = await queues(watches);
-	rows.push({
-		watches,
-		"cursors: ns per event and watch": Math.round((withCursors * 1e6) / (events * watches)),
-		"queues: ns per event and watch": Math.round((withQueues * 1e6) / (events * watches)),
-		"cursors: deliveries a second": Math.round((events * watches * 1000) / withCursors),
-	});
+const table = new ComparisonTable("Delivery of an event to one of many watches", "ns");
+for (const watches of unlessQuick([1, 10, 100, 1000], [1, 10])) {
+	await table.measure(
+		`${watches} watches`,
+		{ cursors: () => cursors(watches), queues: () => queues(watches) },
+		{ rounds: unlessQuick(3, 1), warmUpRounds: 1 },
+	);
 }
-console.table(rows);
+table.print();

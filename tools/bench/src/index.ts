@@ -1,0 +1,21 @@
+if (process.env.NODE_ENV !== "production") {
+	throw new Error("benches run in production mode: use `pnpm bench`");
+}
+
+export {
+	ComparisonTable,
+	type Figures,
+	interleave,
+	interleaveSteps,
+	type Steps,
+} from "./comparison.ts";
+export {
+	heapUsed,
+	type Load,
+	latencyCells,
+	nanosecondsPer,
+	runCallers,
+} from "./measure.ts";
+export { numberOption, textOption, unlessQuick } from "./options.ts";
+export { printTable, type Row } from "./print-table.ts";
+export { format, quantile } from "./statistics.ts";
