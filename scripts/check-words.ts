@@ -2,7 +2,7 @@
  * Fails on words that this project does not use (banned-words.json), with what to write instead: in identifiers,
  * messages, comments and pages, and in the names of files.
  *
- * - `words` are searched in everything, also as parts of identifiers (`fooAnswered`), in any case.
+ * - `words` are searched in everything, also as parts of identifiers (`bar` in `fooBarBaz`), in any case.
  * - `identifiers` are searched in TypeScript only, outside of comments and strings: prose may use these words.
  * - `exempt` lists files (patterns), and of a file, if it has `text`, only the lines that contain this.
  *

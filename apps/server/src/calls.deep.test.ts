@@ -29,7 +29,7 @@ const MB = (bytes: number) => Math.round(bytes / 1_000_000);
 const resident = "plinth_process_memory_bytes";
 
 describe("a server process", () => {
-	it("of 512 MB survives 10,000 health watches, takes 1,000, and answers probes", async () => {
+	it("of 512 MB survives 10,000 health watches, takes 1,000, and responds to probes", async () => {
 		const server = await startLoaded([], {}, ["--max-old-space-size=512"]);
 		const { address } = server;
 		const before = await server.heap();
@@ -37,14 +37,14 @@ describe("a server process", () => {
 		for (let connection = 0; connection < 100; connection += 1) {
 			const session = openSession(address);
 			const first = Promise.withResolvers<void>();
-			let answered = 0;
+			let responses = 0;
 			for (let stream = 0; stream < 100; stream += 1) {
 				const call = post(session, "/grpc.health.v1.Health/Watch", enveloped(""), {
 					contentType: "application/grpc",
 				});
 				const settle = () => {
-					answered += 1;
-					if (answered === 100) {
+					responses += 1;
+					if (responses === 100) {
 						first.resolve();
 					}
 				};

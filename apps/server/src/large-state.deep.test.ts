@@ -16,10 +16,10 @@ const perCommit = 100;
 
 /** Puts 500,000 artists into a storage. */
 async function fill(backend: StorageBackend): Promise<void> {
-	const atOnce = 20_000;
-	for (let begun = 0; begun < total; begun += atOnce) {
+	const batchSize = 20_000;
+	for (let begun = 0; begun < total; begun += batchSize) {
 		await Promise.all(
-			Array.from({ length: atOnce / perCommit }, (_, commit) =>
+			Array.from({ length: batchSize / perCommit }, (_, commit) =>
 				backend.commit(
 					Array.from({ length: perCommit }, (_, each) => {
 						const resource = artist(`artist-${begun + commit * perCommit + each}`);

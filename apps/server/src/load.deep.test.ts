@@ -191,10 +191,10 @@ describe("the heap stays, and others are served, under", () => {
 				},
 			});
 			call.on("error", () => {});
-			const answered = once(call, "response");
+			const received = once(call, "response");
 			call.flushHeaders();
 			call.end(body);
-			const [response] = await answered;
+			const [response] = await received;
 			response.resume();
 			expect(response.statusCode).toBe(429);
 			call.destroy();

@@ -9,7 +9,7 @@ import { PlinthCache } from "./plinth-cache.ts";
 export interface HeapUse {
 	readonly size: number;
 	readonly indexes: IndexCount;
-	/** The resources themselves, which the cache shares with whoever made them. */
+	/** The resources themselves, which the cache shares with their creator. */
 	readonly resource: number;
 	readonly firstCache: number;
 	/** Decoded forms, once a process; those that indexers asked for are counted with the first cache. */

@@ -56,7 +56,7 @@ const alive: Contender[] = [];
 
 /**
  * Has the engine compile all contenders as it does what has run for a while. Without it, what is
- * measured at a large size is how soon that happens. Answers contenders that hold all kinds of what
+ * measured at a large size is how soon that happens. Returns contenders that hold all kinds of what
  * they are made of.
  */
 function warmUp(indexes: IndexCount): Contender[] {
@@ -83,7 +83,7 @@ function runRound(data: DataSet, indexes: IndexCount, round: number, figured: Fi
 		globalThis.gc?.();
 	}
 	const made = [...contenders].map(([name, make]) => ({ name, contender: make(indexes) }));
-	// Whoever comes first in a round finds the data in no processor's cache.
+	// The first contender of a round finds the data in no processor's cache.
 	const all = made
 		.map((_, i) => made[(i + round) % made.length])
 		.filter((one) => one !== undefined);

@@ -103,7 +103,7 @@ describe("the packages as they are published, in an empty npm project", () => {
 		expect(stdout).toBe("");
 	});
 
-	it("are not found well by publint and attw whatever they are", async () => {
+	it("do not pass publint and attw whatever they contain", async () => {
 		const manifest = {
 			name: "wrong",
 			version: "1.0.0",

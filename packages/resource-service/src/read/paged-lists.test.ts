@@ -134,7 +134,7 @@ describe("the share of a subject", () => {
 		return { list, token: lists.tokenAfter(list, resource, "") };
 	}
 
-	it("is a quarter of the lists: who has more loses one where there are too many, others none", () => {
+	it("is a quarter of the lists: a caller with more loses one if there are too many, others lose none", () => {
 		const lists = new PagedLists({ ...systemRuntime, clock: new FakeClock() });
 		const quiet = open(lists, "quiet");
 		const own = open(lists, undefined);

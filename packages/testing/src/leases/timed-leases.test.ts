@@ -63,7 +63,7 @@ describe("TimedLeases", () => {
 	});
 
 	/** Whether two ever held it at once, with clients that are cut off now and then. */
-	async function twoAtOnce(seed: number, trusted?: number): Promise<boolean> {
+	async function twoHolders(seed: number, trusted?: number): Promise<boolean> {
 		const { engine, scheduler, clock } = world({ seed, ...(trusted && { trusted }) });
 		const random = seededRandom(seed);
 		const stop = new AbortController();
@@ -100,14 +100,14 @@ describe("TimedLeases", () => {
 
 	it("are never held by two clients at a time, for any clocks within the allowed difference", async () => {
 		for (let seed = 1; seed <= 100; seed++) {
-			expect({ seed, overlap: await twoAtOnce(seed) }).toEqual({ seed, overlap: false });
+			expect({ seed, overlap: await twoHolders(seed) }).toEqual({ seed, overlap: false });
 		}
 	});
 
 	it("would be held by two, if holders relied on a grant for longer than it lasts", async () => {
 		const overlaps = [];
 		for (let seed = 1; seed <= 20; seed++) {
-			overlaps.push(await twoAtOnce(seed, 1.5));
+			overlaps.push(await twoHolders(seed, 1.5));
 		}
 		expect(overlaps).toContain(true);
 	});
