@@ -1,22 +1,16 @@
 import { once } from "node:events";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { temporaryFolder } from "@plinth/test-support";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { plinthMain, runServer, startCatalogServer, TestProcess } from "./process.fixture.ts";
 
 const catalogYaml = fileURLToPath(
 	new URL("../../../examples/catalog/catalog.yaml", import.meta.url),
 );
-
-async function temporaryFolder(): Promise<string> {
-	const folder = await mkdtemp(join(tmpdir(), "plinth-cli-"));
-	onTestFinished(() => rm(folder, { recursive: true, force: true }));
-	return folder;
-}
 
 /** A server that responds to HTTP. */
 async function startProbed(port = 0): Promise<Server> {

@@ -1,14 +1,13 @@
 import { execFile } from "node:child_process";
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { ResourceService } from "@plinth/proto";
 import { idOf, typeOf } from "@plinth/resource";
-import { itWith } from "@plinth/test-support";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { itWith, temporaryFolder } from "@plinth/test-support";
+import { describe, expect, it } from "vitest";
 import { JukeboxService } from "../testdata/gen/music/v1/music_pb.ts";
 import { Artist, artist } from "../testdata/music.ts";
 import { musicModuleFile, ServerProcess, stuckModuleFile } from "./server-process.fixture.ts";
@@ -16,12 +15,6 @@ import { musicModuleFile, ServerProcess, stuckModuleFile } from "./server-proces
 const anyPort = ["--listen", "127.0.0.1:0"];
 const inMemory = [...anyPort, "--storage", "memory"];
 const music = ["--module", musicModuleFile];
-
-async function temporaryFolder(): Promise<string> {
-	const folder = await mkdtemp(join(tmpdir(), "plinth-server-"));
-	onTestFinished(() => rm(folder, { recursive: true, force: true }));
-	return folder;
-}
 
 async function failure(call: Promise<unknown>): Promise<unknown> {
 	const error = await call.catch((reason: unknown) => reason);

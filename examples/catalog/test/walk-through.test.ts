@@ -1,10 +1,9 @@
 import { once } from "node:events";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { createServer } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { itWith } from "@plinth/test-support";
+import { itWith, temporaryFolder } from "@plinth/test-support";
 import { describe, expect, onTestFinished } from "vitest";
 import { type Block, blocksOf, isAsShown, Terminal } from "./walk-through.fixture.ts";
 
@@ -41,12 +40,6 @@ async function freePorts(): Promise<{ readonly plinth: number; readonly stem: nu
 			return { plinth, stem };
 		}
 	}
-}
-
-async function temporaryFolder(): Promise<string> {
-	const folder = await mkdtemp(join(tmpdir(), "plinth-catalog-"));
-	onTestFinished(() => rm(folder, { recursive: true, force: true }));
-	return folder;
 }
 
 /**

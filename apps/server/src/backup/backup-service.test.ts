@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
-import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Code, ConnectError, createClient, createHandlerContext } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
@@ -10,19 +9,14 @@ import { insecureAllowAll, tokenHash } from "@plinth/resource-service";
 import { silentLogger } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
 import { createSqliteBackend, restoreFile } from "@plinth/storage-sqlite";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { temporaryFolder } from "@plinth/test-support";
+import { describe, expect, it } from "vitest";
 import { artist, musicModule } from "../../testdata/music.ts";
 import { filesOf } from "../certificates.fixture.ts";
 import type { ServerOptions } from "../server-options.ts";
 import { startServer } from "../started-server.fixture.ts";
 import { createBackupService } from "./backup-service.ts";
 import type { StorageCopy } from "./storage-copies.ts";
-
-async function temporaryFolder(): Promise<string> {
-	const folder = await mkdtemp(join(tmpdir(), "plinth-backup-"));
-	onTestFinished(() => rm(folder, { recursive: true, force: true }));
-	return folder;
-}
 
 /** A server with its data in a folder, some artists in it, and a client of its backups. */
 async function startStoring(artists: number, options: Partial<ServerOptions> = {}) {
