@@ -23,7 +23,7 @@ const memoryLimitBytes = 1_280 * 1024 ** 2;
 /** How many times longer than where another server is attacked calls of others may take. */
 const slowdown = 10;
 
-const holdsLease = /holds the lease of singleton controllers/;
+const holdsLease = /acquired the lease of singleton controllers/;
 
 const policies = `policies:
   all: [{ operations: ["*"] }]

@@ -25,7 +25,7 @@ export async function startLeaderWithoutModule() {
 	onTestFinished(() => etcd.dispose());
 	const args = ["--listen", "127.0.0.1:0", "--storage", "etcd", "--etcd-endpoints", etcd.url];
 	const leader = new ServerProcess(...args);
-	await leader.logs(/holds the lease of singleton controllers/);
+	await leader.logs(/acquired the lease of singleton controllers/);
 	const startOther = () => new ServerProcess(...args, "--module", musicModuleFile);
 	return { leader: await clientOf(leader), startOther };
 }

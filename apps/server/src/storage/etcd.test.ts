@@ -8,7 +8,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { Artist, artist } from "../../testdata/music.ts";
 import { musicModuleFile, ServerProcess } from "../server-process.fixture.ts";
 
-const holdsLease = /holds the lease of singleton controllers/;
+const holdsLease = /acquired the lease of singleton controllers/;
 
 async function clientOf(server: ServerProcess) {
 	const transport = createGrpcTransport({ baseUrl: await server.listening() });
@@ -29,7 +29,7 @@ describeWith("etcd")("plinth-server, two of them on one etcd", () => {
 	it("tell a watch on one what is written on the other", async () => {
 		const { one, other } = await startTwo();
 		const [writer, reader] = [await clientOf(one), await clientOf(other)];
-		expect(other.stdout).toContain("in etcd at http://");
+		expect(other.stdout).toContain("etcd at http://");
 		const seen: string[] = [];
 		for await (const { event } of reader.watchList({ type: typeOf(Artist.type) })) {
 			seen.push(event.case === "upsert" ? (event.value.resource?.id?.name ?? "") : "");

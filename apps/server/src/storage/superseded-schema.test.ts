@@ -50,7 +50,7 @@ async function startOn(etcd: EtcdProcess, modules: readonly Module[]) {
 	};
 }
 
-const holdsLease = /^holds the lease of singleton controllers/;
+const holdsLease = /^acquired the lease of singleton controllers/;
 const lostLease = /^lost the lease of singleton controllers/;
 const notReady = /^server not ready/;
 const readyAgain = /^server ready again/;
