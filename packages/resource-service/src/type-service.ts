@@ -11,7 +11,7 @@ import {
 	type TypeRegistry,
 	typeOf,
 } from "@plinth/resource";
-import { authenticateCall } from "./access/authenticate-token.ts";
+import { authenticateCall } from "./access/authenticate-call.ts";
 import { decideList } from "./access/authorization.ts";
 import { malformed } from "./errors/refusal.ts";
 import { limits } from "./requests/limits.ts";

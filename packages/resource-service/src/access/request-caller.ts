@@ -20,7 +20,7 @@ import {
 	tenancyOf,
 	typeOf,
 } from "@plinth/resource";
-import { tokenOf } from "./authenticate-token.ts";
+import { tokenOf } from "./authenticate-call.ts";
 import { decideRead, decideReference, mayRead, noDecision } from "./authorization.ts";
 
 /** The caller of a request, with the access that its token gives. */

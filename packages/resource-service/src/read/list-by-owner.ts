@@ -1,7 +1,7 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import type { ListByOwnerRequest, Resource } from "@plinth/proto";
 import { operatorRead } from "@plinth/resource";
-import { authenticateCall } from "../access/authenticate-token.ts";
+import { authenticateCall } from "../access/authenticate-call.ts";
 import { decideList, decideRead, enforce } from "../access/authorization.ts";
 import { ReadFilter } from "../access/read-filter.ts";
 import { invalidArgument, missing } from "../errors/refusal.ts";

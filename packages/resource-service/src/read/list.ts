@@ -2,7 +2,7 @@ import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import type { ListRequest, ListResponse, Resource } from "@plinth/proto";
 import { type Access, namePrefixProblem, type ResourceType } from "@plinth/resource";
 import type { Consistency, ListQuery } from "@plinth/storage";
-import { authenticateCall } from "../access/authenticate-token.ts";
+import { authenticateCall } from "../access/authenticate-call.ts";
 import { decideList, enforce } from "../access/authorization.ts";
 import { ReadFilter } from "../access/read-filter.ts";
 import { malformed, malformedValue, missing } from "../errors/refusal.ts";

@@ -1,7 +1,7 @@
 import { Code, type HandlerContext } from "@connectrpc/connect";
 import type { ReadRequest, Resource } from "@plinth/proto";
 import { NotFound } from "@plinth/storage";
-import { authenticateCall } from "../access/authenticate-token.ts";
+import { authenticateCall } from "../access/authenticate-call.ts";
 import {
 	decideOnStored,
 	decideRead,

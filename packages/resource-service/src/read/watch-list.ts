@@ -2,7 +2,7 @@ import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import type { Resource, WatchEvent, WatchListRequest } from "@plinth/proto";
 import { namePrefixProblem, type ResourceType } from "@plinth/resource";
 import type { WatchEvent as StoredEvent } from "@plinth/storage";
-import { authenticateCall } from "../access/authenticate-token.ts";
+import { authenticateCall } from "../access/authenticate-call.ts";
 import { decideList, enforce } from "../access/authorization.ts";
 import { ReadFilter } from "../access/read-filter.ts";
 import { malformedValue } from "../errors/refusal.ts";

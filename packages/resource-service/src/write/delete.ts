@@ -1,7 +1,7 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import type { DeleteRequest } from "@plinth/proto";
 import { type Consistency, NotFound } from "@plinth/storage";
-import { authenticateCall } from "../access/authenticate-token.ts";
+import { authenticateCall } from "../access/authenticate-call.ts";
 import {
 	decideOnStored,
 	decideWrite,

@@ -14,7 +14,7 @@ import {
 } from "@plinth/proto";
 import { hasNamespace, hasPartition, isUlid, labelProblem } from "@plinth/resource";
 import { type Consistency, NotFound } from "@plinth/storage";
-import { authenticateCall } from "../access/authenticate-token.ts";
+import { authenticateCall } from "../access/authenticate-call.ts";
 import {
 	decideOnStored,
 	decideWrite,

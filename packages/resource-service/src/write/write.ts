@@ -2,7 +2,7 @@ import type { HandlerContext } from "@connectrpc/connect";
 import type { Resource, WriteRequest } from "@plinth/proto";
 import type { Access } from "@plinth/resource";
 import { CasFailure, type Commit, type CommitOptions, WrongUid } from "@plinth/storage";
-import { authenticateCall } from "../access/authenticate-token.ts";
+import { authenticateCall } from "../access/authenticate-call.ts";
 import { mayRead, storedType } from "../access/authorization.ts";
 import { callerOf } from "../access/request-caller.ts";
 import { shownToWriter } from "../access/shown-to-writer.ts";
