@@ -26,7 +26,9 @@ const stopGraceMs = 5_000;
 /** The exit codes of the process. */
 const exitCodes = { stopped: 0, failed: 1, usage: 2 } as const;
 
-process.exit(await main(process.argv.slice(2)));
+const [, , ...words] = process.argv;
+// The help is the same for all commands.
+process.exit(await main(words.includes("--help") ? ["--help"] : words));
 
 async function main(args: readonly string[]): Promise<number> {
 	// The timers of a stop do not keep the process alive. This one does, until the stop is done.
@@ -54,10 +56,7 @@ async function main(args: readonly string[]): Promise<number> {
 				return exitCodes.stopped;
 			}
 		}
-		const command = parseCommandLine(
-			isCopyCommand(first) || first === "etcd-restored" ? ["--help"] : args,
-			process.env,
-		);
+		const command = parseCommandLine(args, process.env);
 		if (command.kind === "help") {
 			process.stdout.write(help);
 			return exitCodes.stopped;

@@ -145,7 +145,7 @@ describe.each(transports)("a watch over a socket, by %s", (_name, transportOf) =
 		await server.stop();
 		expect(await end).toEqual({
 			code: "Unavailable",
-			message: "the server stops: watch again",
+			message: "the server is stopping: watch again",
 		});
 	});
 });

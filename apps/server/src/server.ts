@@ -133,7 +133,7 @@ class ComposedServer implements Server {
 			);
 			return;
 		}
-		this.#logger.error({ err: failure }, "a part of the server failed: the server stops");
+		this.#logger.error({ err: failure }, "a part of the server failed: the server is stopping");
 		this.#startEnd.abort(failure);
 		this.#stopping = this.#stop(failure);
 		// `ended` reports the result.
@@ -162,7 +162,9 @@ class ComposedServer implements Server {
 		}
 		this.#phase = "stopping";
 		this.#logger.info({}, "server stopping");
-		this.#streamsEnd.abort(new ConnectError("the server stops: watch again", Code.Unavailable));
+		this.#streamsEnd.abort(
+			new ConnectError("the server is stopping: watch again", Code.Unavailable),
+		);
 		try {
 			await running.parts.disposeAsync();
 		} catch (error) {

@@ -190,7 +190,7 @@ async function call<T>(
 		context.logger.debug({ err: error, where }, "references could not be established");
 		throw new Refused(
 			Code.Unavailable,
-			`${paths}: ${where} can't be reached, nothing was written: ${error.rawMessage}`,
+			`${paths}: ${where} can't be reached, and nothing was written: ${error.rawMessage}`,
 		);
 	}
 }

@@ -56,7 +56,7 @@ describe("references between deployments", () => {
 		);
 		alpha1.crash();
 		await expect(lab.run(beta1.write(widget("w", { needs: to("x") })))).rejects.toThrow(
-			"alpha in r1 can't be reached, nothing was written",
+			"alpha in r1 can't be reached, and nothing was written",
 		);
 		expect(await beta1.read(beta1.id(Widget, "w"))).toBeUndefined();
 	});

@@ -42,7 +42,7 @@ export async function receivedCaller(
 			return undefined;
 		}
 		throw new ConnectError(
-			`${displayDeployed(from)} runs a version that does not say on whose behalf it references: update it`,
+			`${displayDeployed(from)} runs a version that does not name the caller of a reference: update it`,
 			Code.Unavailable,
 		);
 	}

@@ -77,7 +77,7 @@ export class HintsChannel implements Hints {
 			} catch (failure) {
 				this.#logger.debug(
 					{ err: ConnectError.from(failure), deployment: uid },
-					"hints of released references were lost",
+					"dropped reports of released references",
 				);
 			}
 		}

@@ -315,7 +315,7 @@ describe("a target of another deployment that a caller names", () => {
 			);
 		await expect(establish()).rejects.toMatchObject({
 			code: Code.Unavailable,
-			rawMessage: "beta runs a version that does not say on whose behalf it references: update it",
+			rawMessage: "beta runs a version that does not name the caller of a reference: update it",
 		});
 		alpha.callers = { ...acceptsAlice(may("a")), isOpen: true };
 		alpha.crash();

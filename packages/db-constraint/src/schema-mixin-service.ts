@@ -107,7 +107,10 @@ function senderOf(
 		);
 	}
 	if (count > requestLimit) {
-		throw new ConnectError(`at most ${requestLimit} entries a request`, Code.InvalidArgument);
+		throw new ConnectError(
+			`a request can have at most ${requestLimit} entries`,
+			Code.InvalidArgument,
+		);
 	}
 	return route.from;
 }

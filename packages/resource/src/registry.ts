@@ -25,7 +25,7 @@ export class TypeRegistry {
 		for (const other of this.#types.values()) {
 			if (other.family === type.family && other.scope !== type.scope) {
 				throw new Error(
-					`resource type ${type.key} has another scope than ${other.key}: they share one stored family`,
+					`resource type ${type.key} has a different scope from ${other.key}: they share one stored family`,
 				);
 			}
 			if (other.schema.typeName === type.schema.typeName) {

@@ -81,7 +81,7 @@ export function defineType<Desc extends DescMessage>(
 ): ResourceType<Desc> {
 	if (!hasOption(schema, spec)) {
 		throw new Error(
-			`message ${schema.typeName} is no resource type: it lacks the option (plinth.resource.v1.spec)`,
+			`message ${schema.typeName} is not a resource type: it lacks the option (plinth.resource.v1.spec)`,
 		);
 	}
 	const option = getOption(schema, spec);

@@ -7,9 +7,7 @@ export class AsynchronousHook extends TypeError {
 
 	/** @param what as `hook validate of resource type demo.v2.Artist`. */
 	constructor(what: string) {
-		super(
-			`${what} returned a promise: hooks are synchronous, and what a promise comes to is not awaited`,
-		);
+		super(`${what} returned a promise: hooks are synchronous, and promises are not awaited`);
 	}
 }
 

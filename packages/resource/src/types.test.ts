@@ -39,7 +39,7 @@ describe("defineType", () => {
 
 	it("refuses a message that is not a resource type", () => {
 		expect(() => defineType(ResourceSchema)).toThrow(
-			"message plinth.resource.v1.Resource is no resource type: it lacks the option (plinth.resource.v1.spec)",
+			"message plinth.resource.v1.Resource is not a resource type: it lacks the option (plinth.resource.v1.spec)",
 		);
 	});
 
@@ -164,7 +164,7 @@ describe("TypeRegistry", () => {
 			key: "tenancy.v2.Partition",
 			scope: Scope.NAMESPACE,
 		};
-		expect(() => registry.register(other)).toThrow("another scope than tenancy.v1.Partition");
+		expect(() => registry.register(other)).toThrow("a different scope from tenancy.v1.Partition");
 	});
 
 	it("resolves the messages of its types for JSON", () => {

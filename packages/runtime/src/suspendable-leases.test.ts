@@ -51,9 +51,9 @@ describe("SuspendableLeases", () => {
 		one.suspend(new Error("away"));
 		const stop = new AbortController();
 		const waiting = one.acquire("controllers", stop.signal);
-		stop.abort(new Error("the server stops"));
-		await expect(waiting).rejects.toThrow("the server stops");
-		await expect(one.acquire("controllers", stop.signal)).rejects.toThrow("the server stops");
+		stop.abort(new Error("the server is stopping"));
+		await expect(waiting).rejects.toThrow("the server is stopping");
+		await expect(one.acquire("controllers", stop.signal)).rejects.toThrow("the server is stopping");
 	});
 
 	it("never have a live hold while they are suspended, nor two servers one, in any order of events", async () => {

@@ -84,7 +84,7 @@ local           http://127.0.0.1:7575   default    default
 		[["context", "set", "x"], "context x requires an address: --server URL"],
 		[["context", "set", "x", "--server", "ftp://a"], "ftp://a is not a server address"],
 		[["get", "Film", "--server", "http://me:pw@a"], "can't contain a user: set a token"],
-		[["get", "Film", "--token", "a", "--token-file", "b"], "exclude each other"],
+		[["get", "Film", "--token", "a", "--token-file", "b"], "can't be used together"],
 		[["get", "Film", "--token-file", "/nowhere"], "can't read the token from /nowhere"],
 		[["get", "Film", "--token", "a b"], "has characters that are not allowed in a header"],
 		[["get", "Film", "--request-timeout", "5"], '"5" is not a duration'],

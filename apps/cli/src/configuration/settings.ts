@@ -99,7 +99,7 @@ export function tokenOf(
 	env: Readonly<Record<string, string | undefined>>,
 ): string | undefined {
 	if (flags.token !== undefined && flags.tokenFile !== undefined) {
-		throw usageFailure("--token and --token-file exclude each other");
+		throw usageFailure("--token and --token-file can't be used together");
 	}
 	if (flags.tokenFile !== undefined) {
 		return checkToken(readToken(flags.tokenFile));

@@ -110,7 +110,7 @@ describe("parseCommandLine", () => {
 		[["--storage", "disk"], '--storage "disk" is not one of sqlite, memory, etcd'],
 		[["--storage", "etcd"], "--storage etcd needs --etcd-endpoints"],
 		[["--storage=etcd", "--etcd-endpoints=localhost"], '"localhost" is not the URL'],
-		[["--storage=etcd", "--etcd-endpoints=http://a", "--etcd-user=x"], "need each other"],
+		[["--storage=etcd", "--etcd-endpoints=http://a", "--etcd-user=x"], "must be set together"],
 		[["--etcd-prefix", "/music"], "--etcd-prefix needs --storage etcd"],
 		[["--listen", "7575"], '--listen "7575" is not <host>:<port>'],
 		[["--listen", "0.0.0.0:7575"], "--listen 0.0.0.0:7575 is reachable from other machines"],

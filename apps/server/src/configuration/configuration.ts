@@ -173,7 +173,7 @@ function jwtOptions(config: ResolvedConfig): JwtOptions | undefined {
 	}
 	if (file !== undefined && address !== undefined) {
 		throw new UsageError(
-			`${config.nameOf(settings.jwtJwksFile)} and ${config.nameOf(settings.jwtJwksUrl)} exclude each other: set one of them`,
+			`${config.nameOf(settings.jwtJwksFile)} and ${config.nameOf(settings.jwtJwksUrl)} can't be used together: set one of them`,
 		);
 	}
 	if (issuer === undefined || audience === undefined) {

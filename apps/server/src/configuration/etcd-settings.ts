@@ -75,7 +75,7 @@ export function refuseEtcdSettings(config: ResolvedConfig): void {
 export function requireBoth(config: ResolvedConfig, one: AnySetting, other: AnySetting): void {
 	if (config.has(one) !== config.has(other)) {
 		throw new UsageError(
-			`${config.nameOf(one)} and ${config.nameOf(other)} need each other: set both or neither`,
+			`${config.nameOf(one)} and ${config.nameOf(other)} must be set together: set both or neither`,
 		);
 	}
 }

@@ -119,7 +119,7 @@ describe("a file that is wrong stops the start with the line", () => {
 		["listen:\n", /:1: listen needs a single value/],
 		["listen: a\nlisten: b\n", /:2: Map keys must be unique/],
 		["listen: 'a\n", /plinth\.yaml:\d: /],
-		["tls:\n  certFile: a.pem\n", /:2: tls\.certFile and --tls-key-file need each other/],
+		["tls:\n  certFile: a.pem\n", /:2: tls\.certFile and --tls-key-file must be set together/],
 		["jwt:\n  issuer: x\n", /:2: jwt\.issuer needs --jwt-jwks-file or --jwt-jwks-url/],
 	])("%j", (content, message) => {
 		expect(() => configured(["--config", file(content)])).toThrow(message);

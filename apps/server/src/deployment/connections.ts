@@ -29,7 +29,7 @@ export class Connections {
 	/** Ends all calls and connections. */
 	close(): void {
 		for (const session of this.#sessions.values()) {
-			session.abort(new ConnectError("the server stops", Code.Unavailable));
+			session.abort(new ConnectError("the server is stopping", Code.Unavailable));
 		}
 		this.#sessions.clear();
 	}

@@ -181,7 +181,7 @@ describe("a reference to a resource of another deployment", () => {
 		const route = { from: { uid: "old", service: "tours", region: "r1" }, toUid: musicUid };
 		const targets = [{ key, rules: [OnDelete.BLOCK] }];
 		expect(await outcome(mixin.establishReferences({ route, targets }))).toBe(
-			"Unavailable: tours in r1 runs a version that does not say on whose behalf it references: update it",
+			"Unavailable: tours in r1 runs a version that does not name the caller of a reference: update it",
 		);
 	});
 });

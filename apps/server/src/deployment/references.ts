@@ -192,7 +192,7 @@ export class References {
 
 	/** Stops everything that runs, and waits until it has stopped. */
 	async close(): Promise<void> {
-		this.#end.abort(new Error("the server stops"));
+		this.#end.abort(new Error("the server is stopping"));
 		await Promise.allSettled(this.#running);
 	}
 

@@ -434,7 +434,7 @@ export class Exchange {
 		this.#keeper.removed(this, bytes);
 		this.#keeper.closed(this);
 		if (!this.#isSettled) {
-			this.#reason = reason ?? new ConnectError("the client went away", Code.Canceled);
+			this.#reason = reason ?? new ConnectError("the client disconnected", Code.Canceled);
 			this.#flush?.reject(this.#reason);
 			this.#controller?.abort(this.#reason);
 		}
@@ -459,7 +459,7 @@ export class Exchange {
 
 	#throwIfClosed(): void {
 		if (this.#isClosed) {
-			throw this.#reason ?? new ConnectError("the client went away", Code.Canceled);
+			throw this.#reason ?? new ConnectError("the client disconnected", Code.Canceled);
 		}
 	}
 

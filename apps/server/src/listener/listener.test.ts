@@ -103,11 +103,11 @@ describe.each(transports)("a listener, by %s", (_name, transportOf) => {
 		const client = createClient(ResourceService, transportOf(url));
 		const events = client.watchList({})[Symbol.asyncIterator]();
 		await events.next();
-		streamsEnd.abort(new ConnectError("the server stops", Code.Unavailable));
+		streamsEnd.abort(new ConnectError("the server is stopping", Code.Unavailable));
 		const closed = listener.close(60_000);
 		const failure = await events.next().catch((error: unknown) => error);
 		expect(failure).toBeInstanceOf(ConnectError);
-		expect(String(failure)).toBe("ConnectError: [unavailable] the server stops");
+		expect(String(failure)).toBe("ConnectError: [unavailable] the server is stopping");
 		await closed;
 	});
 

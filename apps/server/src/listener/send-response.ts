@@ -68,7 +68,7 @@ export function writeHead(
 	header: UniversalServerResponse["header"],
 ): void {
 	if (exchange.isClosed) {
-		throw new ConnectError("the client went away", Code.Canceled);
+		throw new ConnectError("the client disconnected", Code.Canceled);
 	}
 	if (response.headersSent) {
 		return;

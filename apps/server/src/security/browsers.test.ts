@@ -331,7 +331,7 @@ describe("a server", () => {
 		const address = `http://127.0.0.1:${port}`;
 		const refused = await rawHttp1(address, ["GET / HTTP/1.1", "host: plinth.internal"]);
 		expect(refused.status).toBe(403);
-		expect(refused.body).toContain("also with --allow-anonymous");
+		expect(refused.body).toContain("even with --allow-anonymous");
 		expect(refused.body).toContain("--allowed-hosts plinth.internal");
 	});
 

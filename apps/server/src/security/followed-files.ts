@@ -60,7 +60,7 @@ export async function followFiles<Names extends string>(
 		try {
 			await read();
 			if (last !== before) {
-				logger.info({ files: Object.values(files) }, "files changed, and were read again");
+				logger.info({ files: Object.values(files) }, "reloaded changed files");
 			}
 		} catch (failure) {
 			const message = failure instanceof Error ? failure.message : String(failure);

@@ -49,7 +49,7 @@ describe.each([
 		await server.stop();
 		expect(await next).toMatchObject({
 			code: Code.Unavailable,
-			rawMessage: "the server stops: watch again",
+			rawMessage: "the server is stopping: watch again",
 		});
 	});
 });

@@ -76,7 +76,7 @@ export async function openPublicListener(
 		.addCallback((result) => result.observe(listener.connections));
 	started.defer(async () => {
 		const tooLong = new ConnectError(
-			"the server stops, and the call took too long",
+			"the server is stopping, and the call took too long",
 			Code.Unavailable,
 		);
 		const abortCalls = clock.setTimer(stopLimitMs, () => callsEnd.abort(tooLong));

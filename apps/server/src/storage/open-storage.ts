@@ -67,7 +67,7 @@ export async function openStorage(
 		case "memory": {
 			const leases = new LocalLeases();
 			const copies = takenElsewhere(
-				"the server stores in memory, which has no backup: start it with --storage sqlite, or export resources with plinth get -o yaml",
+				"the memory storage has no backups: start the server with --storage sqlite, or export resources with plinth get -o yaml",
 			);
 			return { ...owned(createMemoryBackend({ runtime, leases, limits }), leases), copies };
 		}
@@ -106,7 +106,7 @@ export async function openStorage(
 				await backend.close();
 			};
 			const copies = takenElsewhere(
-				"the server stores in etcd, which takes its own backups: etcdctl snapshot save <file>",
+				"the server stores its data in etcd: back up etcd with etcdctl snapshot save <file>",
 			);
 			const { uid, incarnation, restores } = backend.identity;
 			// A storage that was never restored is identified by its records alone.

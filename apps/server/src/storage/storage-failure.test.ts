@@ -149,7 +149,7 @@ describeWith("strace")("a server whose disk is full for a while", () => {
 			}
 			expect(failure.code).toBe(Code.ResourceExhausted);
 		}
-		await server.logs(/the disk of the storage has room again/);
+		await server.logs(/the disk of the storage has space again/);
 		expect(server.stderr.match(/the disk of the storage is full/g)).toHaveLength(1);
 		expect((await resources.read({ id: idOf(Artist, "later") })).resource).toBeDefined();
 	});

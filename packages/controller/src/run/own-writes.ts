@@ -203,6 +203,6 @@ export class OwnWrites {
 				);
 			}
 		}
-		return new Error(`the cache has not seen what was written for ${key} in time`);
+		return new Error(`the cache did not receive the writes for ${key} in time`);
 	}
 }

@@ -88,7 +88,7 @@ export async function openIdentity(
 		if (written !== undefined && identity !== undefined) {
 			context.log.warn(
 				{ from: identity.cluster, to: cluster, versionsAbove: next.versionOffset },
-				"etcd is another cluster than before: began a new incarnation of the store",
+				"etcd is a different cluster than before: began a new incarnation of the store",
 			);
 		}
 		if (written !== undefined) {
@@ -184,7 +184,7 @@ function nextIncarnation(
 	]);
 	if (versionOffset === undefined) {
 		throw new Inconsistent(
-			`the clock says ${new Date(nowMs).toISOString()}: versions derived from it would run out. Set the clock`,
+			`the clock is at ${new Date(nowMs).toISOString()}: versions derived from it would run out. Set the clock`,
 		);
 	}
 	return {

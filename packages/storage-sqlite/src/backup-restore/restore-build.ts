@@ -98,7 +98,7 @@ function raise(
 	if (trustsClock && nowMs < latestMs) {
 		throw clockError(
 			path,
-			`the clock says ${new Date(nowMs).toISOString()}, but the backup or the storage was written at ${new Date(latestMs).toISOString()}. Set the clock, since new versions are derived from it, or give the newest version that the storage is known to have issued`,
+			`the clock is at ${new Date(nowMs).toISOString()}, but the backup or the storage was written at ${new Date(latestMs).toISOString()}. Set the clock, since new versions are derived from it, or give the newest version that the storage is known to have issued`,
 		);
 	}
 	const known = [backup.head.revision, replaced?.revision, newestRevision];
@@ -109,7 +109,7 @@ function raise(
 	if (raised === undefined) {
 		throw clockError(
 			path,
-			`the clock says ${new Date(nowMs).toISOString()}: versions derived from it would run out`,
+			`the clock is at ${new Date(nowMs).toISOString()}: versions derived from it would run out`,
 		);
 	}
 	return raised;

@@ -121,9 +121,7 @@ export class StorageReader {
 			yield { key, revision, body };
 		}
 		if (resources !== head.resources || digest !== head.digest) {
-			throw new Error(
-				`it holds ${resources} resources that do not match the ${head.resources} of its head`,
-			);
+			throw new Error(`it has ${resources} resources, but its head counts ${head.resources}`);
 		}
 		this.#checkIndex(keys);
 		this.#checkPages();

@@ -210,10 +210,10 @@ describe("a full disk", () => {
 		}
 		expect(logged).toEqual([
 			[
-				"the disk of the storage is full: commits are refused until it has room",
+				"the disk of the storage is full: commits are refused until it has space",
 				{ why: "database or disk is full" },
 			],
-			["the disk of the storage has room again", { refused: 2 }],
+			["the disk of the storage has space again", { refused: 2 }],
 		]);
 	});
 });

@@ -238,7 +238,7 @@ export class GroupCommit {
 		if (this.#failedByFullDisk > 0) {
 			this.#context.log?.info(
 				{ refused: this.#failedByFullDisk },
-				"the disk of the storage has room again",
+				"the disk of the storage has space again",
 			);
 			this.#failedByFullDisk = 0;
 		}
@@ -288,7 +288,7 @@ export class GroupCommit {
 			if (this.#failedByFullDisk === 0) {
 				this.#context.log?.warn(
 					{ why },
-					"the disk of the storage is full: commits are refused until it has room",
+					"the disk of the storage is full: commits are refused until it has space",
 				);
 			}
 			this.#failedByFullDisk += outcomes.length;

@@ -30,7 +30,7 @@ const noSource: WatchSource = {
 	log: new EventLog(0, { logEvents: 0, logBytes: 0 }),
 	revision: () => 0,
 	snapshot: () => {
-		throw new Error("the watch is over");
+		throw new Error("the watch has ended");
 	},
 };
 

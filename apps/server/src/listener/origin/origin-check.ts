@@ -141,7 +141,7 @@ function refuseHost(
 	const name = JSON.stringify(shortened(host.name));
 	return {
 		code: Code.PermissionDenied,
-		message: `host ${name} is not allowed: a server without tokens accepts localhost, IP addresses and the names in allowedHosts, also with --allow-anonymous. If the name is this server's, start it with --allowed-hosts ${shortened(host.name)}`,
+		message: `host ${name} is not allowed: a server without tokens accepts localhost, IP addresses and the names in allowedHosts, even with --allow-anonymous. If the name is this server's, start it with --allowed-hosts ${shortened(host.name)}`,
 	};
 }
 
