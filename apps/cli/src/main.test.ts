@@ -90,7 +90,7 @@ describe("plinth, a process of its own, with a server of its own", () => {
 		expect(await start(["apply", "-f", "-"], {}, port).ended).toEqual({
 			code: 1,
 			out: "",
-			err: 'standard input:3:31 (document 1): resource.data.ports["http"] invalid: 70000 is not from 1 to 65535\n',
+			err: 'standard input:3:31 (document 1): resource.data.ports["http"] invalid: 70000 is not between 1 and 65535\n',
 		});
 
 		const piped = new TestProcess(

@@ -154,7 +154,7 @@ describe("the type service", () => {
 		await expectRefusal(
 			clientOf().listTypes({ pageSize }),
 			Code.InvalidArgument,
-			`page_size invalid: ${pageSize} is not from 0 to 1000`,
+			`page_size invalid: ${pageSize} is not between 0 and 1000`,
 		);
 	});
 

@@ -38,7 +38,7 @@ export function createTypeService(options: TypeServiceOptions): ServiceImpl<type
 	return {
 		async listTypes({ pageSize, pageToken }, call) {
 			if (pageSize < 0 || pageSize > limits.pageSize) {
-				throw malformed("page_size", `${pageSize} is not from 0 to ${limits.pageSize}`);
+				throw malformed("page_size", `${pageSize} is not between 0 and ${limits.pageSize}`);
 			}
 			const access = await authenticateCall(options.authorizer, call);
 			const types = options.registry

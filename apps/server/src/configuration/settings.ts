@@ -112,7 +112,8 @@ export const settings = {
 	}),
 	tlsClientCaFile: one("tls.clientCaFile", {
 		placeholder: "<file>",
-		description: "mutual TLS: accept only clients with a certificate of these authorities, PEM",
+		description:
+			"mutual TLS: accept only clients whose certificate is issued by one of these authorities, PEM",
 		parse: text,
 	}),
 
@@ -255,20 +256,20 @@ export const settings = {
 	pendingBytesPerConnection: one("limits.pendingBytesPerConnection", {
 		placeholder: "<size>",
 		description:
-			"the maximum of unread response bytes per connection; a single response may exceed it",
+			"the maximum number of unread response bytes per connection; a single response may exceed it",
 		defaultText: "64MiB",
 		parse: size,
 	}),
 	pendingBytes: one("limits.pendingBytes", {
 		placeholder: "<size>",
-		description: "the maximum of unread response bytes in total",
+		description: "the maximum number of unread response bytes in total",
 		defaultText: "256MiB",
 		parse: size,
 	}),
 	incompleteBytes: one("limits.incompleteBytes", {
 		placeholder: "<size>",
 		description:
-			"the maximum of bytes of incomplete request messages in total, at least 4 times --limits-message-bytes",
+			"the maximum number of bytes of incomplete request messages in total, at least 4 times --limits-message-bytes",
 		defaultText: "256MiB",
 		parse: size,
 	}),

@@ -29,7 +29,7 @@ export const HealthCheck = defineType(HealthCheckSchema, {
 		checkProbe(data.probe);
 		if (data.intervalMs < minIntervalMs || data.intervalMs > maxIntervalMs) {
 			throw new Error(
-				`resource.data.interval_ms invalid: ${data.intervalMs} is not from ${minIntervalMs} to ${maxIntervalMs}`,
+				`resource.data.interval_ms invalid: ${data.intervalMs} is not between ${minIntervalMs} and ${maxIntervalMs}`,
 			);
 		}
 		if (data.timeoutMs > data.intervalMs) {

@@ -24,7 +24,9 @@ export const Workload = defineType(WorkloadSchema, {
 		for (const [name, port] of ports) {
 			checkPortName("resource.data.ports", name);
 			if (port < 1 || port > 65_535) {
-				throw new Error(`resource.data.ports["${name}"] invalid: ${port} is not from 1 to 65535`);
+				throw new Error(
+					`resource.data.ports["${name}"] invalid: ${port} is not between 1 and 65535`,
+				);
 			}
 		}
 	},

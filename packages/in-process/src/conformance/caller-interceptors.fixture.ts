@@ -74,7 +74,7 @@ export const callerInterceptorBehaviours: readonly Behaviour[] = [
 		outcome: ["(acs1)sc", "(acs2)sc"],
 	},
 	{
-		does: "tells interceptors of both sides what is called",
+		does: "shows interceptors of both sides what is called",
 		async play(connect) {
 			const saw: string[] = [];
 			const recording: Interceptor = (next) => (request) => {

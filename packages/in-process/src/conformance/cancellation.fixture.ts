@@ -76,7 +76,7 @@ export const cancellationBehaviours: readonly Behaviour[] = [
 		outcome: "Canceled",
 	},
 	{
-		does: "keeps the caller's reason from the handler",
+		does: "does not show the handler the caller's reason",
 		async play(connect) {
 			const { client, running, aborted } = await connectHanging(connect);
 			const controller = new AbortController();
@@ -115,7 +115,7 @@ export const cancellationBehaviours: readonly Behaviour[] = [
 		outcome: ["Canceled: This operation was aborted", "ended later"],
 	},
 	{
-		does: "drops the error of a handler whose caller has gone",
+		does: "drops the error of a handler whose caller has left",
 		async play(connect) {
 			const running = happening();
 			const thrown = happening<string>();

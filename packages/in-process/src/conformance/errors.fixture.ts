@@ -23,7 +23,7 @@ function thrownBy(handler: (context: HandlerContext) => never) {
 /** How errors reach the caller of a handler. */
 export const errorBehaviours: readonly Behaviour[] = [
 	{
-		does: "brings the code and the message of a ConnectError",
+		does: "delivers the code and the message of a ConnectError",
 		async play(connect) {
 			const call = thrownBy(() => {
 				throw new ConnectError("no such thing", Code.NotFound);
@@ -33,7 +33,7 @@ export const errorBehaviours: readonly Behaviour[] = [
 		outcome: "NotFound: no such thing",
 	},
 	{
-		does: "brings every code",
+		does: "delivers every code",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: {
@@ -51,7 +51,7 @@ export const errorBehaviours: readonly Behaviour[] = [
 		outcome: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16],
 	},
 	{
-		does: "brings an error that a promise rejected with",
+		does: "delivers an error that a promise rejected with",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: { unary: () => Promise.reject(new ConnectError("overloaded", Code.Aborted)) },
@@ -61,7 +61,7 @@ export const errorBehaviours: readonly Behaviour[] = [
 		outcome: "Aborted: overloaded",
 	},
 	{
-		does: "brings a message with any character, or none",
+		does: "delivers a message with any character, or none",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: {
@@ -135,7 +135,7 @@ export const errorBehaviours: readonly Behaviour[] = [
 		outcome: undefined,
 	},
 	{
-		does: "brings the metadata of an error",
+		does: "delivers the metadata of an error",
 		async play(connect) {
 			const call = thrownBy(() => {
 				throw new ConnectError("wait", Code.ResourceExhausted, { "X-Retry": "5" });
@@ -145,7 +145,7 @@ export const errorBehaviours: readonly Behaviour[] = [
 		outcome: "5",
 	},
 	{
-		does: "brings repeated metadata of an error, joined",
+		does: "delivers repeated metadata of an error, joined",
 		async play(connect) {
 			const call = thrownBy(() => {
 				const error = new ConnectError("wait", Code.Aborted);
@@ -158,7 +158,7 @@ export const errorBehaviours: readonly Behaviour[] = [
 		outcome: "one, two",
 	},
 	{
-		does: "brings the headers and trailers that were set before an error in its metadata",
+		does: "delivers the headers and trailers that were set before an error in its metadata",
 		async play(connect) {
 			const call = thrownBy((context) => {
 				context.responseHeader.set("x-head", "1");
@@ -171,7 +171,7 @@ export const errorBehaviours: readonly Behaviour[] = [
 		outcome: ["1", "2"],
 	},
 	{
-		does: "brings headers and trailers with an internal error too",
+		does: "delivers headers and trailers with an internal error too",
 		async play(connect) {
 			const call = thrownBy((context) => {
 				context.responseHeader.set("x-head", "1");
@@ -184,7 +184,7 @@ export const errorBehaviours: readonly Behaviour[] = [
 		outcome: ["1", "2"],
 	},
 	{
-		does: "brings the details of an error",
+		does: "delivers the details of an error",
 		async play(connect) {
 			const call = thrownBy(() => {
 				throw new ConnectError("see details", Code.InvalidArgument, undefined, [

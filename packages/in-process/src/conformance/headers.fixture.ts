@@ -3,7 +3,7 @@ import { type Behaviour, happening } from "./behaviour.fixture.ts";
 /** Headers and trailers of a unary call. */
 export const headerBehaviours: readonly Behaviour[] = [
 	{
-		does: "brings the caller's headers, whose names have no case",
+		does: "delivers the caller's headers, whose names are case-insensitive",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: {
@@ -50,7 +50,7 @@ export const headerBehaviours: readonly Behaviour[] = [
 		outcome: "at the call",
 	},
 	{
-		does: "keeps what a handler does to the request headers on its side",
+		does: "does not show the caller what a handler changes in the request headers",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: {
@@ -68,7 +68,7 @@ export const headerBehaviours: readonly Behaviour[] = [
 		outcome: ["mine", "mine"],
 	},
 	{
-		does: "brings response headers and trailers, each in their place",
+		does: "delivers response headers and trailers separately",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: {

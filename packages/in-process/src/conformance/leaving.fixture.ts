@@ -232,7 +232,7 @@ export const leavingBehaviours: readonly Behaviour[] = [
 		],
 	},
 	{
-		does: "brings no trailers to a reader that has left",
+		does: "delivers no trailers to a reader that has left",
 		clients: "createInProcessClient",
 		async play(connect) {
 			const seen: string[] = [];

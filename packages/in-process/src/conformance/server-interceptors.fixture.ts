@@ -73,7 +73,7 @@ export const serverInterceptorBehaviours: readonly Behaviour[] = [
 		outcome: "put put true Unary POST ",
 	},
 	{
-		does: "brings headers and trailers that a server's interceptor sets on the response",
+		does: "delivers headers and trailers that a server's interceptor sets on the response",
 		async play(connect) {
 			const saw: unknown[] = [];
 			const { client } = await connect({
@@ -104,7 +104,7 @@ export const serverInterceptorBehaviours: readonly Behaviour[] = [
 		outcome: ["handler, interceptor", "interceptor"],
 	},
 	{
-		does: "brings the headers and trailers that a server's interceptor sets on a stream",
+		does: "delivers the headers and trailers that a server's interceptor sets on a stream",
 		async play(connect) {
 			const saw: unknown[] = [];
 			const { client } = await connect({
@@ -175,7 +175,7 @@ export const serverInterceptorBehaviours: readonly Behaviour[] = [
 		outcome: ["Internal: internal error", ["Internal: internal error"]],
 	},
 	{
-		does: "brings the ConnectError of a server's interceptor, and runs no handler",
+		does: "delivers the ConnectError of a server's interceptor, and runs no handler",
 		async play(connect) {
 			let ran = false;
 			const { client } = await connect({

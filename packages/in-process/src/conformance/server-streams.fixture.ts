@@ -16,7 +16,7 @@ import {
 /** Server-streaming calls. */
 export const serverStreamBehaviours: readonly Behaviour[] = [
 	{
-		does: "brings the messages of a handler in order",
+		does: "delivers the messages of a handler in order",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: {
@@ -40,7 +40,7 @@ export const serverStreamBehaviours: readonly Behaviour[] = [
 		outcome: [],
 	},
 	{
-		does: "brings the messages of an iterable that is not a generator",
+		does: "delivers the messages of an iterable that is not a generator",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: {
@@ -81,7 +81,7 @@ export const serverStreamBehaviours: readonly Behaviour[] = [
 		outcome: "started",
 	},
 	{
-		does: "brings headers with the first message and trailers after the last",
+		does: "delivers headers with the first message and trailers after the last",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: {
@@ -109,7 +109,7 @@ export const serverStreamBehaviours: readonly Behaviour[] = [
 		outcome: ["h", "1", "2", "t"],
 	},
 	{
-		does: "brings the headers and trailers of a stream without messages",
+		does: "delivers the headers and trailers of a stream without messages",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: {
@@ -135,7 +135,7 @@ export const serverStreamBehaviours: readonly Behaviour[] = [
 		outcome: ["h", "t"],
 	},
 	{
-		does: "does not bring headers that are set after the first message",
+		does: "does not deliver headers that are set after the first message",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: {
@@ -162,7 +162,7 @@ export const serverStreamBehaviours: readonly Behaviour[] = [
 		outcome: null,
 	},
 	{
-		does: "brings the messages before an error, then the error",
+		does: "delivers the messages before an error, then the error",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: {
@@ -178,7 +178,7 @@ export const serverStreamBehaviours: readonly Behaviour[] = [
 		outcome: ["1", "2", "OutOfRange: no third"],
 	},
 	{
-		does: "brings headers even when a stream fails before its first message",
+		does: "delivers headers even when a stream fails before its first message",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: {
@@ -203,7 +203,7 @@ export const serverStreamBehaviours: readonly Behaviour[] = [
 		outcome: ["h", ["Aborted: at once"]],
 	},
 	{
-		does: "brings headers and trailers in the metadata of a stream's error",
+		does: "delivers headers and trailers in the metadata of a stream's error",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: {
@@ -236,7 +236,7 @@ export const serverStreamBehaviours: readonly Behaviour[] = [
 		outcome: ["1", "Internal: internal error"],
 	},
 	{
-		does: "brings an error that a handler throws instead of returning a stream",
+		does: "delivers an error that a handler throws instead of returning a stream",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: {

@@ -78,7 +78,7 @@ export const unaryBehaviours: readonly Behaviour[] = [
 		outcome: "from this",
 	},
 	{
-		does: "tells a handler which method was called, and how",
+		does: "shows a handler which method was called, and how",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: {
