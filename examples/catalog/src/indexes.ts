@@ -1,4 +1,4 @@
-import { index, ownerIndex, type ReferenceLike } from "@plinth/cache";
+import { defineIndex, ownerIndex, type ReferenceLike } from "@plinth/cache";
 import { HealthCheck } from "./types/health-check.ts";
 import { Service } from "./types/service.ts";
 
@@ -14,7 +14,7 @@ export const checksByWorkload = ownerIndex("workload", HealthCheck);
  * workload "web-1"    default / default / w / e / b / - / 1
  * ```
  */
-export const servicesByWorkload = index("workload-prefix", Service, {
+export const servicesByWorkload = defineIndex("workload-prefix", Service, {
 	keys: ({ resource, data }) => [letters(resource.id?.tenancy, data.workloadPrefix)],
 	key: (workload: ReferenceLike) => letters(workload.tenancy, workload.name ?? ""),
 });

@@ -132,7 +132,7 @@ describe("the controllers of the catalogue together", () => {
 		return {
 			server,
 			/** Awaits rest; probing goes on for ever. */
-			rest: () => server.quiesce({ requeueing: ["catalog-prober"] }),
+			rest: () => server.quiesce({ alwaysRequeueing: ["catalog-prober"] }),
 			hosts: async () =>
 				(await server.read(ServiceEndpoints, "web"))?.data.endpoints.map(({ host }) => host),
 			[Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),

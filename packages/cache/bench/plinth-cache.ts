@@ -3,7 +3,7 @@ import { Album } from "../src/demo-types.fixture.ts";
 import {
 	type Cache,
 	createCache,
-	index,
+	defineIndex,
 	ownerIndex,
 	type Queries,
 	referenceIndex,
@@ -15,11 +15,11 @@ import type { AlbumItem } from "./data-set.ts";
 const byLabel = referenceIndex("label", Album, (album) => album.data.label);
 const byGenre = referencesIndex("genre", Album, (album) => album.data.artists);
 const byOwner = ownerIndex(Album);
-const byPath = index("path", Album, {
+const byPath = defineIndex("path", Album, {
 	keys: (album) => [album.data.path.split("/")],
 	key: (path: string) => path.split("/"),
 });
-const byTitle = index("title", Album, {
+const byTitle = defineIndex("title", Album, {
 	keys: (album) => [[album.data.title]],
 	key: (title: string) => [title],
 });

@@ -19,8 +19,8 @@ export class IndexError extends CacheError {
 	/** The key of the indexed type: `demo.v2.Album`. */
 	readonly type: string;
 
-	constructor(index: NamedIndex, why: string, options?: ErrorOptions) {
-		super(`index "${index.name}" of ${index.type.key}: ${why}`, options);
+	constructor(index: NamedIndex, reason: string, options?: ErrorOptions) {
+		super(`index "${index.name}" of ${index.type.key}: ${reason}`, options);
 		this.index = index.name;
 		this.type = index.type.key;
 	}

@@ -7,10 +7,10 @@ import { AlbumSchema } from "../testdata/src/gen/demo/v2/demo_pb.ts";
 import { Album, Artist, Label } from "./demo-types.fixture.ts";
 import {
 	type Cache,
-	cloning,
+	cloningView,
 	createCache,
+	defineIndex,
 	IndexError,
-	index,
 	type Key,
 	type KeyQuery,
 	ownerIndex,
@@ -20,19 +20,19 @@ import {
 	referenceKey,
 	referencesIndex,
 } from "./index.ts";
-import { isOpen } from "./key.ts";
+import { isKeyPrefix } from "./key.ts";
 import { ModelCache } from "./model.fixture.ts";
 
 const byLabel = referenceIndex("label", Album, (album) => album.data.label);
 const byArtist = referencesIndex("artist", Album, (album) => album.data.artists);
 const byOwner = ownerIndex(Album);
-const byPath = index("path", Album, {
+const byPath = defineIndex("path", Album, {
 	keys: (album) => (album.data.path === "none" ? [] : [album.data.path.split("/")]),
 	key: (path: KeyQuery) => path,
 	required: true,
 });
 /** Several keys, of which one may be a prefix of another; and one title that it fails on. */
-const byWord = index("word", Album, {
+const byWord = defineIndex("word", Album, {
 	keys: (album) => {
 		if (album.data.title === "fails") {
 			throw new Error("can't read this");
@@ -92,7 +92,7 @@ const idPart: fc.Arbitrary<ReferenceLike> = fc.record({
 const segment = fc.constantFrom("a", "ab", "b", "one", "two", "t", "", "o");
 const keyQuery: fc.Arbitrary<KeyQuery> = fc.oneof(
 	fc.array(segment, { maxLength: 3 }),
-	fc.record({ segments: fc.array(segment, { maxLength: 2 }), open: segment }),
+	fc.record({ segments: fc.array(segment, { maxLength: 2 }), segmentPrefix: segment }),
 );
 
 type Step = (run: Run) => void;
@@ -180,7 +180,7 @@ const getOrParents = question.map(
 			if (index === undefined) {
 				return;
 			}
-			if (isOpen(key)) {
+			if (isKeyPrefix(key)) {
 				expect(() => asked.get(cache)).toThrow(IndexError);
 				expect(() => asked.parents(cache)).toThrow(IndexError);
 			} else {
@@ -228,8 +228,8 @@ const query = target.map(
 const clones = question.map(
 	({ index, key }): Step =>
 		({ cache, model }) => {
-			if (index === undefined && !isOpen(key)) {
-				const copies = cloning(cache).list(Album);
+			if (index === undefined && !isKeyPrefix(key)) {
+				const copies = cloningView(cache).list(Album);
 				const originals = model.list([]);
 				expect(copies.map(resourceOfItem)).toEqual(originals);
 				expect(copies.some(({ resource }) => originals.includes(resource))).toBe(false);
@@ -304,7 +304,7 @@ function idQuery({ tenancy, namePrefix = "" }: ReferenceLike): KeyQuery {
 	}
 	return namespace === "" || namespace === "*"
 		? [partition]
-		: { segments: [partition, namespace], open: namePrefix };
+		: { segments: [partition, namespace], segmentPrefix: namePrefix };
 }
 
 function idKey({ id }: Resource): Key {

@@ -7,8 +7,8 @@ import { Album, AlbumV1, Artist, Label, Region } from "./demo-types.fixture.ts";
 import {
 	CacheError,
 	createCache,
+	defineIndex,
 	IndexError,
-	index,
 	ownerIndex,
 	type Queries,
 	type ReferenceLike,
@@ -17,11 +17,11 @@ import {
 } from "./index.ts";
 
 const byLabel = referenceIndex("label", Album, ({ data }) => data.label);
-const byPath = index("path", Album, {
+const byPath = defineIndex("path", Album, {
 	keys: ({ data }) => [data.path.split("/")],
 	key: (path: string) => path.split("/"),
 });
-const byTitle = index("title", Album, {
+const byTitle = defineIndex("title", Album, {
 	keys: ({ data }) => (data.title === "" ? [] : [[data.title]]),
 	key: (title: string) => [title],
 	required: true,
@@ -101,7 +101,7 @@ describe("insert", () => {
 
 describe("an index that fails", () => {
 	it("is named in the error, with its type, and leaves the cache unchanged", () => {
-		const failing = index("failing", Album, {
+		const failing = defineIndex("failing", Album, {
 			keys: ({ data }) => {
 				if (data.title === "bad") {
 					throw new Error("no such luck");
@@ -144,7 +144,7 @@ describe("an index that fails", () => {
 		["segments that are no strings", () => [["a", 1]]],
 		["undefined", () => undefined],
 	])("is named in the error when it returns %s", (_, keys) => {
-		const cache = albums(index("odd", Album, { keys: keys as () => [], key: () => [] }));
+		const cache = albums(defineIndex("odd", Album, { keys: keys as () => [], key: () => [] }));
 		expect(() => cache.insert(album("kind"))).toThrow(
 			'index "odd" of demo.v2.Album: keys of demo.v2.Album default/default/kind are not an array',
 		);
@@ -382,9 +382,9 @@ describe("a read of something undeclared", () => {
 	});
 
 	it("is refused: a prefix instead of a key", () => {
-		const open = index("open", Album, {
+		const open = defineIndex("open", Album, {
 			keys: ({ data }) => [[data.title]],
-			key: (title: string) => ({ segments: [], open: title }),
+			key: (title: string) => ({ segments: [], segmentPrefix: title }),
 		});
 		const cache = albums(open);
 		expect(() => cache.get(open, "a")).toThrow(IndexError);
@@ -395,15 +395,17 @@ describe("a read of something undeclared", () => {
 describe("a declaration", () => {
 	it("refuses missing or duplicate names and functions", () => {
 		const functions = { keys: () => [], key: () => [] };
-		expect(() => index("", Album, functions)).toThrow("an index of demo.v2.Album has no name");
-		expect(() => index("id", Album, functions)).toThrow('index "id" of demo.v2.Album');
-		expect(() => index("x", Album, { ...functions, key: undefined as never })).toThrow(
+		expect(() => defineIndex("", Album, functions)).toThrow(
+			"an index of demo.v2.Album has no name",
+		);
+		expect(() => defineIndex("id", Album, functions)).toThrow('index "id" of demo.v2.Album');
+		expect(() => defineIndex("x", Album, { ...functions, key: undefined as never })).toThrow(
 			"the function `key` is missing",
 		);
-		expect(() => index("x", Album, { ...functions, keys: undefined as never })).toThrow(
+		expect(() => defineIndex("x", Album, { ...functions, keys: undefined as never })).toThrow(
 			"the function `keys` is missing",
 		);
-		expect(() => albums(byPath, index("path", Album, functions))).toThrow(
+		expect(() => albums(byPath, defineIndex("path", Album, functions))).toThrow(
 			'index "path" of demo.v2.Album: its name is declared twice',
 		);
 		expect(() => createCache({ types: [Album], queries: { "": () => 1 } })).toThrow(CacheError);

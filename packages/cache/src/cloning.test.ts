@@ -4,7 +4,14 @@ import { expect, it, vi } from "vitest";
 import { type Album as AlbumMessage, AlbumSchema } from "../testdata/src/gen/demo/v2/demo_pb.ts";
 import { album, labelReference, names, undecodable } from "./albums.fixture.ts";
 import { Album } from "./demo-types.fixture.ts";
-import { cloning, createCache, ownerIndex, type Queries, referenceIndex, shared } from "./index.ts";
+import {
+	cloningView,
+	createCache,
+	ownerIndex,
+	type Queries,
+	referenceIndex,
+	sharedView,
+} from "./index.ts";
 
 const byLabel = referenceIndex("label", Album, ({ data }) => data.label);
 const blue = labelReference("blue");
@@ -23,7 +30,7 @@ function filled() {
 
 it("gives each reader its own copies", () => {
 	const cache = filled();
-	const view = cloning(cache);
+	const view = cloningView(cache);
 	const read = [
 		view.get(Album, idOf(Album, "a")),
 		view.get(byLabel, blue),
@@ -52,21 +59,21 @@ it("copies with the cloner of the type, one at a time in iterators", () => {
 	const cache = createCache({ types: [Cloned] });
 	cache.insert(album("a"));
 	cache.insert(album("b"));
-	const iterator = cloning(cache).iterate(Cloned);
+	const iterator = cloningView(cache).iterate(Cloned);
 	expect(cloner).not.toHaveBeenCalled();
 	iterator.next();
 	expect(cloner).toHaveBeenCalledTimes(1);
 });
 
 it("returns undefined or nothing like the cache", () => {
-	const view = cloning(filled());
+	const view = cloningView(filled());
 	expect(view.get(Album, idOf(Album, "x"))).toBeUndefined();
 	expect(view.list(byLabel, labelReference("x"))).toEqual([]);
 });
 
 it("reads the cache as it was when an iterator was opened", () => {
 	const cache = filled();
-	const iterator = cloning(cache).iterate(Album);
+	const iterator = cloningView(cache).iterate(Album);
 	cache.delete(idOf(Album, "a"));
 	cache.insert(album("c"));
 	expect(names(iterator)).toEqual(["a", "b"]);
@@ -77,7 +84,7 @@ it("copies a resource that can't be decoded, and throws when its data is read", 
 	const broken = undecodable("a");
 	cache.insert(broken);
 	cache.insert(album("b"));
-	const [first, second] = cloning(cache).iterate(Album);
+	const [first, second] = cloningView(cache).iterate(Album);
 	expect(first?.resource).toEqual(broken);
 	expect(first?.resource).not.toBe(broken);
 	expect(() => first?.data).toThrow(DecodeError);
@@ -86,9 +93,9 @@ it("copies a resource that can't be decoded, and throws when its data is read", 
 
 it("returns the cached objects, typed as read-only", () => {
 	const cache = filled();
-	const view = shared(cache);
+	const view = sharedView(cache);
 	expect(view.get(Album, idOf(Album, "a"))).toBe(cache.get(Album, idOf(Album, "a")));
 	expect(view.query("all")[0]).toBe(view.list(Album)[0]);
 	expect(view).not.toHaveProperty("insert");
-	expect(cloning(cache)).not.toHaveProperty("insert");
+	expect(cloningView(cache)).not.toHaveProperty("insert");
 });

@@ -11,7 +11,7 @@ import { Entry } from "./tree/node.ts";
  * A view of the cache for code that may modify the items: each item is a copy that belongs to the caller;
  * iterators copy one item at a time. Queries run on this view, so that they read copies, too.
  */
-export function cloning<Q extends Queries>(cache: Cache<Q>): Reader<Q> {
+export function cloningView<Q extends Queries>(cache: Cache<Q>): Reader<Q> {
 	return new SourceReader<Q, "plain">({
 		queries: cache.queries,
 		source: (what) => cloningSource(cache.source(what), "keys" in what ? what.type : what),

@@ -38,7 +38,7 @@ const idIndexName = "id";
  *
  * @throws CacheError if the name is empty or `id`, or a function is missing.
  */
-export function index<Desc extends DescMessage, Args extends readonly unknown[]>(
+export function defineIndex<Desc extends DescMessage, Args extends readonly unknown[]>(
 	name: string,
 	type: ResourceType<Desc>,
 	functions: IndexFunctions<Desc, Args>,

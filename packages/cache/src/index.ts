@@ -1,18 +1,18 @@
 export type { Cache, CacheOptions, IndexStats, OnUndecodable, TypeStats } from "./cache.ts";
 export { CacheError, IndexError } from "./cache-error.ts";
-export { cloning } from "./cloning.ts";
+export { cloningView } from "./cloning.ts";
 export { createCache } from "./create-cache.ts";
 export type { DeepReadonly } from "./deep-readonly.ts";
-export { type AnyIndex, type Index, type IndexFunctions, index } from "./index-definition.ts";
+export { type AnyIndex, defineIndex, type Index, type IndexFunctions } from "./index-definition.ts";
 export {
+	type ExactReference,
 	isKey,
 	type Key,
+	type KeyPrefix,
 	type KeyQuery,
-	type OpenKey,
 	type ReferenceLike,
 	referenceKey,
 	referenceKeyWithUid,
-	type WholeReference,
 } from "./key.ts";
 export type {
 	Queries,
@@ -31,4 +31,4 @@ export {
 	referenceIndex,
 	referencesIndex,
 } from "./ready-indexes.ts";
-export { shared } from "./shared.ts";
+export { sharedView } from "./shared.ts";

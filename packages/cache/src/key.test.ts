@@ -48,7 +48,7 @@ describe("the key of a reference", () => {
 		[
 			"the beginning of a name",
 			{ type: Artist.type, tenancy, namePrefix: "mi" },
-			{ segments: ["demo", "Artist", "p", "n"], open: "mi" },
+			{ segments: ["demo", "Artist", "p", "n"], segmentPrefix: "mi" },
 		],
 		[
 			"the beginning of no name",

@@ -6,14 +6,14 @@ import type { TenancyLike, TypeLike } from "@plinth/resource";
  */
 export type Key = readonly string[];
 
-/** All keys that begin with the segments and whose next segment begins with `open`. */
-export interface OpenKey {
+/** All keys that begin with the segments and whose next segment begins with `segmentPrefix`. */
+export interface KeyPrefix {
 	readonly segments: Key;
-	readonly open: string;
+	readonly segmentPrefix: string;
 }
 
 /** The key or prefix that a reader looks up in an index. */
-export type KeyQuery = Key | OpenKey;
+export type KeyQuery = Key | KeyPrefix;
 
 /** A reference, an ID, or the part of one that is known. */
 export interface ReferenceLike {
@@ -25,7 +25,7 @@ export interface ReferenceLike {
 }
 
 /** A reference to one resource, not a prefix. */
-export type WholeReference = ReferenceLike & { readonly namePrefix?: never };
+export type ExactReference = ReferenceLike & { readonly namePrefix?: never };
 
 /** The unit of tenancy that matches all. */
 const wildcard = "*";
@@ -38,7 +38,7 @@ const wildcard = "*";
  * Without a name, the key ends before the first empty unit, and is a prefix of the keys of all resources
  * that the reference can match. A `*` always ends the key.
  */
-export function referenceKey(reference: WholeReference): Key;
+export function referenceKey(reference: ExactReference): Key;
 export function referenceKey(reference: ReferenceLike): KeyQuery;
 export function referenceKey(reference: ReferenceLike): KeyQuery {
 	const { type, tenancy, name, namePrefix } = reference;
@@ -62,7 +62,7 @@ export function referenceKey(reference: ReferenceLike): KeyQuery {
  * Like `referenceKey`, with the uid as the last segment. Without a uid it is a prefix of the keys of all
  * incarnations.
  */
-export function referenceKeyWithUid(reference: WholeReference & { readonly uid?: string }): Key {
+export function referenceKeyWithUid(reference: ExactReference & { readonly uid?: string }): Key {
 	const key = referenceKey(reference);
 	return key.length === 5 && reference.uid ? [...key, reference.uid] : key;
 }
@@ -81,7 +81,7 @@ function partialKey(type: Key, tenancy: Key, namePrefix: string | undefined): Ke
 		}
 		segments.push(unit);
 	}
-	return namePrefix ? { segments, open: namePrefix } : segments;
+	return namePrefix ? { segments, segmentPrefix: namePrefix } : segments;
 }
 
 /** Whether a part of a reference is neither empty nor a wildcard. */
@@ -90,7 +90,7 @@ export function isUnit(unit: string | undefined): unit is string {
 }
 
 /** Whether the query is for the beginning of a segment. */
-export function isOpen(query: KeyQuery): query is OpenKey {
+export function isKeyPrefix(query: KeyQuery): query is KeyPrefix {
 	return !Array.isArray(query);
 }
 
@@ -107,7 +107,7 @@ export function isKey(value: unknown): value is Key {
 	return true;
 }
 
-/** Whether it is a key or an open key. */
+/** Whether it is a key or a key prefix. */
 export function isKeyQuery(value: unknown): value is KeyQuery {
 	if (Array.isArray(value)) {
 		return isKey(value);
@@ -117,8 +117,8 @@ export function isKeyQuery(value: unknown): value is KeyQuery {
 		value !== null &&
 		"segments" in value &&
 		isKey(value.segments) &&
-		"open" in value &&
-		typeof value.open === "string"
+		"segmentPrefix" in value &&
+		typeof value.segmentPrefix === "string"
 	);
 }
 

@@ -59,9 +59,11 @@ const listPrefix = fc.nat(30).map(
 	(i): Step =>
 		({ cache, model }) => {
 			const tenancy = { partition: "default", namespace: "n" };
-			const open = `a-${i}`;
-			const expected = model.list({ segments: ["default", "n"], open });
-			expect(sameItems(cache.list(Album, { tenancy, namePrefix: open }), expected)).toBe(true);
+			const segmentPrefix = `a-${i}`;
+			const expected = model.list({ segments: ["default", "n"], segmentPrefix });
+			expect(sameItems(cache.list(Album, { tenancy, namePrefix: segmentPrefix }), expected)).toBe(
+				true,
+			);
 		},
 );
 

@@ -1,7 +1,7 @@
 import type { Resource } from "@plinth/proto";
 import { decode, type ResourceType } from "@plinth/resource";
 import type { AnyIndex } from "./index-definition.ts";
-import { isOpen, type KeyQuery } from "./key.ts";
+import { isKeyPrefix, type KeyQuery } from "./key.ts";
 
 /** A model of a cache: an array and filters over strings, slow and obviously correct. */
 export class ModelCache {
@@ -63,8 +63,10 @@ function compare(a: string, b: string): number {
 
 /** Segments that end in a separator, and the beginning of one that does not. */
 function queryString(query: KeyQuery): string {
-	const { segments, open } = isOpen(query) ? query : { segments: query, open: "" };
-	return segments.map((segment) => `${segment}\0`).join("") + open;
+	const { segments, segmentPrefix } = isKeyPrefix(query)
+		? query
+		: { segments: query, segmentPrefix: "" };
+	return segments.map((segment) => `${segment}\0`).join("") + segmentPrefix;
 }
 
 /** Resources of a namespaced type by ID. */

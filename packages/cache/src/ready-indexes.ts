@@ -1,8 +1,8 @@
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import type { Reference } from "@plinth/proto";
 import type { Decoded, ResourceType } from "@plinth/resource";
-import { type Index, index } from "./index-definition.ts";
-import { type ReferenceLike, referenceKey, type WholeReference } from "./key.ts";
+import { defineIndex, type Index } from "./index-definition.ts";
+import { type ExactReference, type ReferenceLike, referenceKey } from "./key.ts";
 
 /** An index that is read with a reference, an ID, or a part of one. */
 export type ReferenceIndex<Desc extends DescMessage> = Index<Desc, [reference: ReferenceLike]>;
@@ -26,9 +26,9 @@ export function ownerIndex<Desc extends DescMessage>(
 export function referenceIndex<Desc extends DescMessage>(
 	name: string,
 	type: ResourceType<Desc>,
-	reference: (item: Decoded<Desc>) => WholeReference | undefined,
+	reference: (item: Decoded<Desc>) => ExactReference | undefined,
 ): ReferenceIndex<Desc> {
-	return index(name, type, {
+	return defineIndex(name, type, {
 		keys: (item) => {
 			const target = reference(item);
 			return target === undefined ? [] : [referenceKey(target)];
@@ -41,9 +41,9 @@ export function referenceIndex<Desc extends DescMessage>(
 export function referencesIndex<Desc extends DescMessage>(
 	name: string,
 	type: ResourceType<Desc>,
-	references: (item: Decoded<Desc>) => Iterable<WholeReference>,
+	references: (item: Decoded<Desc>) => Iterable<ExactReference>,
 ): ReferenceIndex<Desc> {
-	return index(name, type, {
+	return defineIndex(name, type, {
 		keys: (item) => Array.from(references(item), (target) => referenceKey(target)),
 		key: (target: ReferenceLike) => referenceKey(target),
 	});
@@ -64,7 +64,7 @@ export function boundReferencesIndex<Desc extends DescMessage>(
 	return referencesIndex<Desc>(name, type, (item) => boundReferencesOf(item.data));
 }
 
-function boundReferencesOf(data: object): readonly WholeReference[] {
+function boundReferencesOf(data: object): readonly ExactReference[] {
 	return "boundReferences" in data && Array.isArray(data.boundReferences)
 		? data.boundReferences
 		: [];

@@ -5,24 +5,25 @@ import { type Album as AlbumMessage, AlbumSchema } from "../testdata/src/gen/dem
 import { Album, Artist, Label } from "./demo-types.fixture.ts";
 import {
 	boundReferencesIndex,
-	cloning,
+	cloningView,
 	createCache,
 	type DeepReadonly,
-	index,
+	defineIndex,
 	ownerIndex,
 	type Reader,
 	type ReferenceLike,
 	referenceKey,
-	shared,
+	sharedView,
 } from "./index.ts";
 
-const byLabel = index("label", Album, {
+const byLabel = defineIndex("label", Album, {
 	keys: (album) => (album.data.label ? [referenceKey(album.data.label)] : []),
 	key: (label: ReferenceLike) => referenceKey(label),
 });
-const byTitle = index("title", Album, {
+const byTitle = defineIndex("title", Album, {
 	keys: (album) => [[album.data.title]],
-	key: (title: string, exact: boolean) => (exact ? [title] : { segments: [], open: title }),
+	key: (title: string, exact: boolean) =>
+		exact ? [title] : { segments: [], segmentPrefix: title },
 });
 
 function makeCache() {
@@ -54,12 +55,12 @@ it("infers the types of items, arguments and results", () => {
 	expect(cache.list(byLabel, bluenote)[0]).toBe(got);
 	expectTypeOf(cache.query("titles", bluenote)).toEqualTypeOf<AlbumMessage[]>();
 	expect(cache.query("titles", bluenote)).toHaveLength(1);
-	expectTypeOf(shared(cache).query("titles", bluenote)).toEqualTypeOf<
+	expectTypeOf(sharedView(cache).query("titles", bluenote)).toEqualTypeOf<
 		DeepReadonly<AlbumMessage[]>
 	>();
-	expectTypeOf(cloning(cache)).toExtend<Reader>();
-	expect(cloning(cache).get(byTitle, "Kind of Blue", true)).not.toBe(got);
-	expect(cloning(cache).get(byTitle, "Kind of Blue", true)?.data).toEqual(got?.data);
+	expectTypeOf(cloningView(cache)).toExtend<Reader>();
+	expect(cloningView(cache).get(byTitle, "Kind of Blue", true)).not.toBe(got);
+	expect(cloningView(cache).get(byTitle, "Kind of Blue", true)?.data).toEqual(got?.data);
 	for (const album of cache.iterate(byTitle, "Kind", false)) {
 		expectTypeOf(album.data).toEqualTypeOf<AlbumMessage>();
 	}
@@ -73,7 +74,7 @@ it("infers the types of items, arguments and results", () => {
 		cache.query("nope");
 		// @ts-expect-error artists have no bound references
 		boundReferencesIndex("bound", Artist);
-		const item = shared(cache).get(Album, bluenote);
+		const item = sharedView(cache).get(Album, bluenote);
 		// @ts-expect-error shared items are read-only
 		if (item) item.data.title = "";
 	};

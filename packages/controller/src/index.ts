@@ -20,7 +20,7 @@ export {
 	type Placement,
 	type ReconcileRequest,
 } from "./define/controller.ts";
-export { type Mapper, type MapResult, readsOnly } from "./define/mapper.ts";
+export { type Mapper, type MapResult, readOnly } from "./define/mapper.ts";
 export { type Requeue, requeueAfter, requeueNow } from "./define/requeue.ts";
 export {
 	type CustomWatch,
@@ -51,7 +51,7 @@ export { type IdModifier, inTenancy, named, ofType } from "./mappers/id-modifier
 export { mapOwner, ownerOfType } from "./mappers/owner.ts";
 export { sameNameAs } from "./mappers/same-name.ts";
 export type { QueueState } from "./queue/merging-queue.ts";
-export { type ControllerLimits, defaultLimits } from "./run/limits.ts";
+export { type ControllerLimits, defaultControllerLimits } from "./run/limits.ts";
 export type { OwnWritesMetrics } from "./run/own-writes.ts";
 export type { Phase } from "./run/phase.ts";
 export type { ReconcileCounts } from "./run/reconcile-tally.ts";

@@ -142,7 +142,7 @@ async function references(
 		return true;
 	}
 	const version = await context.guards.change(ownee);
-	await context.index.reachedWithin(version, context.limits.callMs);
+	await context.index.reachedWithin(version, context.limits.callTimeoutMs);
 	return hasReference(context, owner, ownerUid, ownee);
 }
 

@@ -3,8 +3,8 @@ import { Lifecycle, type Shadow } from "@plinth/proto/gen/plinth/schema/v1/shado
 import { addFinalizer, hasFinalizer, isMarkedForDeletion } from "@plinth/resource";
 import {
 	CasFailure,
-	type Commit,
 	type CommitOptions,
+	type CommitResult,
 	type Mutation,
 	WrongUid,
 } from "@plinth/storage";
@@ -68,7 +68,7 @@ export class CommitAttempt {
 	}
 
 	/** @throws RetryableConflict, or the errors of the storage: see `isInternalConflict`. */
-	async run(): Promise<Commit> {
+	async run(): Promise<CommitResult> {
 		for (const mutation of this.#mutations) {
 			if (mutation.op === "put" && mutation.expectedVersion === "") {
 				this.#created.set(this.#keyString(mutation.resource.id), mutation.resource);
@@ -131,7 +131,7 @@ export class CommitAttempt {
 		return failure.mutations.flatMap((index) => this.#positions[index] ?? []);
 	}
 
-	async #commit(): Promise<Commit> {
+	async #commit(): Promise<CommitResult> {
 		const own = this.#own.flatMap((mutation, at) => (mutation ? [{ mutation, at }] : []));
 		this.#positions = own.map(({ at }) => at);
 		const mutations = [...own.map(({ mutation }) => mutation), ...this.#plan.mutations()];

@@ -16,7 +16,7 @@ import { type DrawnSchema, typesOf } from "./random-schema.fixture.ts";
 import { SoleDeployment } from "./sole-deployment.fixture.ts";
 
 const numRuns = 50;
-const quick = { requeryMs: 20, pauseMs: 5, resolveRetryMs: 50 };
+const quick = { requeryMs: 20, maxRetryDelayMs: 5, resolveRetryMs: 50 };
 
 /** Takes a step. Returns whether it was allowed. */
 async function attempt(sole: SoleDeployment, step: DrawnStep): Promise<boolean> {

@@ -3,8 +3,8 @@ import type { Resource } from "@plinth/proto";
 import { hasFinalizer, isMarkedForDeletion } from "@plinth/resource";
 import { Backoff } from "@plinth/runtime";
 import {
-	type Commit,
 	type CommitOptions,
+	type CommitResult,
 	decorateBackend,
 	Inconsistent,
 	type Mutation,
@@ -48,7 +48,7 @@ async function commit(
 	holderQuery: HolderQuery,
 	mutations: readonly Mutation[],
 	options: CommitOptions = {},
-): Promise<Commit> {
+): Promise<CommitResult> {
 	if (mutations.every(isUnconstrained)) {
 		return context.backend.commit(mutations, options);
 	}
@@ -62,10 +62,10 @@ async function commit(
 	const backoff = new Backoff({
 		clock: runtime.clock,
 		random: runtime.random,
-		baseMs: limits.pauseMs / 50,
-		maxMs: limits.pauseMs,
+		baseMs: limits.maxRetryDelayMs / 50,
+		maxMs: limits.maxRetryDelayMs,
 	});
-	for (let left = limits.attempts; ; left--) {
+	for (let left = limits.maxAttempts; ; left--) {
 		const attempt = new CommitAttempt(context, holderQuery, mutations, options);
 		try {
 			return await attempt.run();
@@ -130,7 +130,7 @@ async function commitPlain(
 	context: ConstraintContext,
 	mutations: readonly Mutation[],
 	options: CommitOptions,
-): Promise<Commit | undefined> {
+): Promise<CommitResult | undefined> {
 	const descriptor = await assertDescriptor(context);
 	try {
 		const { version, resources } = await context.backend.commit(

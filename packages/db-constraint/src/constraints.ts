@@ -9,7 +9,7 @@ import type { Environment } from "./environment.ts";
 import { Guards } from "./guards.ts";
 import { HintsChannel } from "./hints-channel.ts";
 import { HolderQuery } from "./holder-query.ts";
-import { type ConstraintLimits, defaultLimits } from "./limits.ts";
+import { type ConstraintLimits, defaultConstraintLimits } from "./limits.ts";
 import { MeasuredReferences, type ReferenceMetrics } from "./metrics.ts";
 import { createSchemaMixinService } from "./schema-mixin-service.ts";
 import { SchemaPass } from "./schema-pass.ts";
@@ -28,7 +28,7 @@ export interface ConstraintsOptions {
 	readonly runtime?: Runtime;
 	/** Default: no logging. */
 	readonly logger?: Logger;
-	/** Overrides of `defaultLimits`. */
+	/** Overrides of `defaultConstraintLimits`. */
 	readonly limits?: Partial<ConstraintLimits>;
 }
 
@@ -54,7 +54,7 @@ export function createConstraints(options: ConstraintsOptions): Constraints {
 	const { backend, descriptor, environment } = options;
 	const runtime = options.runtime ?? systemRuntime;
 	const logger = options.logger ?? silentLogger;
-	const limits = { ...defaultLimits, ...options.limits };
+	const limits = { ...defaultConstraintLimits, ...options.limits };
 	const index = new ShadowIndex(backend, runtime, logger);
 	const guards = new Guards(backend, runtime);
 	const hints = new HintsChannel(logger, () => ({ environment, limits }));

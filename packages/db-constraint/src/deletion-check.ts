@@ -5,7 +5,7 @@ import { isConflict } from "./conflict.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
 import type { HolderDecision } from "./holder-decision.ts";
 import type { HolderQuery, HolderResponse } from "./holder-query.ts";
-import { blocks, isReleased } from "./holder-query.ts";
+import { blocksDeletion, isReleased } from "./holder-query.ts";
 import { displayKey } from "./resource-key.ts";
 import { RetryableConflict } from "./retryable-conflict.ts";
 import { displayDeployed, withoutDeployment } from "./shadow.ts";
@@ -42,7 +42,7 @@ export async function checkDeletion(
 		await revertCheck(context, checking, stored.shadow);
 		throw failure;
 	}
-	const blockers = responses.filter(blocks);
+	const blockers = responses.filter(blocksDeletion);
 	if (blockers.length > 0) {
 		await revertCheck(context, checking, stored.shadow);
 		throw refusal(stored, blockers);

@@ -39,12 +39,12 @@ export async function deriveReferences(
 	const backoff = new Backoff({
 		clock: runtime.clock,
 		random: runtime.random,
-		baseMs: limits.pauseMs / 50,
-		maxMs: limits.pauseMs,
+		baseMs: limits.maxRetryDelayMs / 50,
+		maxMs: limits.maxRetryDelayMs,
 	});
 	const found = new Set<string>();
 	const isLeft = (target: KeyLike) => reestablish(target) && !found.has(keyString(target));
-	for (let left = limits.attempts; ; left--) {
+	for (let left = limits.maxAttempts; ; left--) {
 		const resource = await lookup(backend, name);
 		if (resource?.id === undefined) {
 			return;
@@ -60,7 +60,7 @@ export async function deriveReferences(
 			for (const target of references.handled) {
 				found.add(target);
 			}
-			left = limits.attempts + 1;
+			left = limits.maxAttempts + 1;
 			continue;
 		} catch (failure) {
 			if (!(failure instanceof RetryableConflict || isConflict(failure))) {

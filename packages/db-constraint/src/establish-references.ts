@@ -78,7 +78,7 @@ export async function establish(
 						),
 						caller: forwarded(caller),
 					},
-					{ timeoutMs: context.limits.callMs },
+					{ timeoutMs: context.limits.callTimeoutMs },
 				),
 			);
 			for (const [i, [key, same]] of targets.entries()) {
@@ -141,7 +141,7 @@ export async function authorize(
 							})),
 							caller: forwarded(caller),
 						},
-						{ timeoutMs: context.limits.callMs },
+						{ timeoutMs: context.limits.callTimeoutMs },
 					);
 				} catch (failure) {
 					if (ConnectError.from(failure).code !== Code.Unimplemented) {

@@ -52,7 +52,7 @@ async function establishSome(
 	decide: DecideWithStored,
 ): Promise<EstablishReferencesResponse_Established[]> {
 	const { runtime, limits } = context;
-	for (let left = limits.attempts; left > 0; left--) {
+	for (let left = limits.maxAttempts; left > 0; left--) {
 		try {
 			return await tryToEstablish(context, from, targets, decide);
 		} catch (failure) {
@@ -60,7 +60,7 @@ async function establishSome(
 				throw failure;
 			}
 		}
-		await sleep(runtime.clock, (limits.pauseMs / 20) * (0.5 + runtime.random.next()));
+		await sleep(runtime.clock, (limits.maxRetryDelayMs / 20) * (0.5 + runtime.random.next()));
 	}
 	throw new ConnectError("the targets kept changing: try again", Code.Unavailable);
 }

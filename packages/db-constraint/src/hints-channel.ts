@@ -72,7 +72,7 @@ export class HintsChannel implements Hints {
 							targetUid,
 						})),
 					},
-					{ timeoutMs: context.limits.callMs },
+					{ timeoutMs: context.limits.callTimeoutMs },
 				);
 			} catch (failure) {
 				this.#logger.debug(

@@ -37,7 +37,7 @@ export function isReleased(response: HolderResponse): boolean {
 }
 
 /** Whether the response prevents a deletion from starting. */
-export function blocks(response: HolderResponse): boolean {
+export function blocksDeletion(response: HolderResponse): boolean {
 	return response.kind === "unknown" || response.decision.rules.includes(OnDelete.BLOCK);
 }
 
@@ -91,7 +91,7 @@ export class HolderQuery {
 		for (const own of deployments.filter(isOwn)) {
 			const response = await this.#own(stored, own, options);
 			responses.push(response);
-			if (blocks(response) && !options.deleting) {
+			if (blocksDeletion(response) && !options.deleting) {
 				return responses;
 			}
 		}
@@ -149,7 +149,7 @@ export class HolderQuery {
 		}
 		const { resource, uid } = stored.shadow;
 		try {
-			await index.reachedWithin(stored.version, limits.callMs);
+			await index.reachedWithin(stored.version, limits.callTimeoutMs);
 		} catch {
 			return { kind: "unknown", deployment, reason: "its own index is behind its storage" };
 		}
@@ -196,7 +196,7 @@ export class HolderQuery {
 				.client(uid)
 				.checkReferences(
 					{ route: routeTo(this.#context, uid), questions: [...questions], dryRun },
-					{ timeoutMs: limits.callMs },
+					{ timeoutMs: limits.callTimeoutMs },
 				);
 			hasResponse = true;
 			return response.answers;

@@ -1,8 +1,8 @@
 export type { ConstraintContext, Hints, Release } from "./constraint-context.ts";
 export { type Constraints, type ConstraintsOptions, createConstraints } from "./constraints.ts";
 export type { DeploymentInfo, Environment } from "./environment.ts";
-export { blocks, HolderQuery, type HolderResponse, isReleased } from "./holder-query.ts";
-export { type ConstraintLimits, defaultLimits } from "./limits.ts";
+export { blocksDeletion, HolderQuery, type HolderResponse, isReleased } from "./holder-query.ts";
+export { type ConstraintLimits, defaultConstraintLimits } from "./limits.ts";
 export { localEnvironment } from "./local-environment.ts";
 export { openLocalUid } from "./local-uid.ts";
 export type { HolderQueryCount, ReferenceMetrics, WaitingState } from "./metrics.ts";

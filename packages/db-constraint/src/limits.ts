@@ -1,11 +1,11 @@
 /** The limits of the protocol. Times are in milliseconds on the monotonic clock. */
 export interface ConstraintLimits {
 	/** The timeout of one call to another deployment. */
-	readonly callMs: number;
+	readonly callTimeoutMs: number;
 	/** The number of attempts of a write whose targets change concurrently. */
-	readonly attempts: number;
+	readonly maxAttempts: number;
 	/** The longest pause between two attempts. The first one is a fiftieth of it. */
-	readonly pauseMs: number;
+	readonly maxRetryDelayMs: number;
 	/** The time after which a tentative source is queried, since it was first seen. */
 	readonly tentativeMs: number;
 	/** The time after which the server of a deletion that is still CHECKING is considered dead. */
@@ -23,10 +23,10 @@ export interface ConstraintLimits {
 }
 
 /** The default limits. */
-export const defaultLimits: ConstraintLimits = {
-	callMs: 5_000,
-	attempts: 20,
-	pauseMs: 250,
+export const defaultConstraintLimits: ConstraintLimits = {
+	callTimeoutMs: 5_000,
+	maxAttempts: 20,
+	maxRetryDelayMs: 250,
 	tentativeMs: 30_000,
 	checkingMs: 30_000,
 	requeryMs: 2_000,

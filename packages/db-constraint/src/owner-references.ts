@@ -5,7 +5,7 @@ import {
 	MetaOwnerSchema,
 	type ResourceKey,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
-import { defaultUnit, hasNamespace, hasPartition } from "@plinth/resource";
+import { defaultTenancyUnit, hasNamespace, hasPartition } from "@plinth/resource";
 import { compareApiVersions } from "./api-versions.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
 import { keyOf, keyString } from "./resource-key.ts";
@@ -29,8 +29,8 @@ export function ownerKey(
 		{
 			...(type && { type }),
 			tenancy: {
-				partition: partition || (inPartition ? defaultUnit : ""),
-				namespace: namespace || (inNamespace ? defaultUnit : ""),
+				partition: partition || (inPartition ? defaultTenancyUnit : ""),
+				namespace: namespace || (inNamespace ? defaultTenancyUnit : ""),
 			},
 			name,
 		},

@@ -68,7 +68,10 @@ export async function establishWithSuccessor(
 	);
 	await environment
 		.client(successor.uid)
-		.reportEstablished({ route: routeTo(context, successor.uid) }, { timeoutMs: limits.callMs });
+		.reportEstablished(
+			{ route: routeTo(context, successor.uid) },
+			{ timeoutMs: limits.callTimeoutMs },
+		);
 }
 
 async function reestablish(

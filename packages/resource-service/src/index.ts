@@ -11,7 +11,7 @@ export {
 export { type CallerAuthenticator, createCallerAuthenticator } from "./access/request-caller.ts";
 export { correctConnectErrors } from "./errors/sendable-errors.ts";
 export { consistencyHeader, fenceHeader } from "./requests/headers.ts";
-export { limits } from "./requests/limits.ts";
+export { resourceServiceLimits } from "./requests/limits.ts";
 export { createResourceService, type ResourceServiceOptions } from "./resource-service.ts";
 export { ensureDefaultTenancy } from "./tenancy/tenancy-defaults.ts";
 export { createTypeService, type TypeServiceOptions } from "./type-service.ts";

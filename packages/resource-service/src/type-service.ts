@@ -14,7 +14,7 @@ import {
 import { authenticateCall } from "./access/authenticate-call.ts";
 import { decideList } from "./access/authorization.ts";
 import { malformed } from "./errors/refusal.ts";
-import { limits } from "./requests/limits.ts";
+import { resourceServiceLimits } from "./requests/limits.ts";
 import { filesOf } from "./validation/rules-registry.ts";
 
 const defaultPageSize = 100;
@@ -37,8 +37,11 @@ export function createTypeService(options: TypeServiceOptions): ServiceImpl<type
 	const files = new DescriptorFiles();
 	return {
 		async listTypes({ pageSize, pageToken }, call) {
-			if (pageSize < 0 || pageSize > limits.pageSize) {
-				throw malformed("page_size", `${pageSize} is not between 0 and ${limits.pageSize}`);
+			if (pageSize < 0 || pageSize > resourceServiceLimits.pageSize) {
+				throw malformed(
+					"page_size",
+					`${pageSize} is not between 0 and ${resourceServiceLimits.pageSize}`,
+				);
 			}
 			const access = await authenticateCall(options.authorizer, call);
 			const types = options.registry

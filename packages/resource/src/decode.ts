@@ -19,8 +19,11 @@ export class DecodeError extends Error {
 	override readonly name = "DecodeError";
 	readonly id: ID | undefined;
 
-	constructor(id: ID | undefined, why: string, options?: ErrorOptions) {
-		super(`${id === undefined ? "resource" : displayName(id)} can't be decoded: ${why}`, options);
+	constructor(id: ID | undefined, reason: string, options?: ErrorOptions) {
+		super(
+			`${id === undefined ? "resource" : displayName(id)} can't be decoded: ${reason}`,
+			options,
+		);
 		this.id = id;
 	}
 }

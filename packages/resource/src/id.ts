@@ -12,7 +12,7 @@ import {
 } from "@plinth/proto";
 import { familyKey, type TypeLike } from "./gvk.ts";
 import type { ResourceType } from "./resource-type.ts";
-import { defaultUnit, type TenancyLike } from "./scope.ts";
+import { defaultTenancyUnit, type TenancyLike } from "./scope.ts";
 
 /** The name of a resource: an ID, a reference, or anything similar. */
 export interface ResourceName {
@@ -54,8 +54,8 @@ export function idOf(
 		name,
 		type: typeOf(type.type),
 		tenancy: tenancyOf({
-			partition: scope === Scope.CLUSTER ? "" : tenancy.partition || defaultUnit,
-			namespace: scope === Scope.NAMESPACE ? tenancy.namespace || defaultUnit : "",
+			partition: scope === Scope.CLUSTER ? "" : tenancy.partition || defaultTenancyUnit,
+			namespace: scope === Scope.NAMESPACE ? tenancy.namespace || defaultTenancyUnit : "",
 		}),
 	});
 }

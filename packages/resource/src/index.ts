@@ -56,7 +56,7 @@ export {
 	type TypeHooks,
 } from "./resource-type.ts";
 export {
-	defaultUnit,
+	defaultTenancyUnit,
 	hasNamespace,
 	hasPartition,
 	scopeName,

@@ -4,7 +4,7 @@ import { Scope, type Tenancy } from "@plinth/proto";
 export type TenancyLike = Partial<Pick<Tenancy, "partition" | "namespace">>;
 
 /** The name of the partition that always exists, and of the namespace that every partition has. */
-export const defaultUnit = "default";
+export const defaultTenancyUnit = "default";
 
 /** Whether resources of the scope live in a partition. */
 export function hasPartition(scope: Scope): boolean {

@@ -8,7 +8,7 @@ export {
 	type LeaseManager,
 } from "./lease.ts";
 export { LocalLeases } from "./local-leases.ts";
-export { type Logger, type LogLine, silentLogger } from "./logger.ts";
+export { type Logger, type LogMethod, silentLogger } from "./logger.ts";
 export { type Random, systemRandom } from "./random.ts";
 export { type Runtime, systemRuntime } from "./runtime.ts";
 export { type Scheduler, systemScheduler } from "./scheduler.ts";

@@ -1,12 +1,12 @@
 /** Writes one log line: fields for machines, a message for people. The methods of a pino logger fit. */
-export type LogLine = (fields: Readonly<Record<string, unknown>>, message: string) => void;
+export type LogMethod = (fields: Readonly<Record<string, unknown>>, message: string) => void;
 
 /** The logger of components. Tokens and the data of resources are never logged. */
 export interface Logger {
-	readonly debug: LogLine;
-	readonly info: LogLine;
-	readonly warn: LogLine;
-	readonly error: LogLine;
+	readonly debug: LogMethod;
+	readonly info: LogMethod;
+	readonly warn: LogMethod;
+	readonly error: LogMethod;
 }
 
 /** Logs nothing. */

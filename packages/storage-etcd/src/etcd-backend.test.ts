@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
-import { type LogLine, silentLogger } from "@plinth/runtime";
+import { type LogMethod, silentLogger } from "@plinth/runtime";
 import {
 	CasFailure,
 	Exhausted,
@@ -20,7 +20,7 @@ import {
 import { describeWith } from "@plinth/test-support";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { EtcdClient } from "./client/etcd-client.ts";
-import { createEtcdBackend, type EtcdBackendOptions, type EtcdStorage } from "./etcd-backend.ts";
+import { createEtcdBackend, type EtcdBackend, type EtcdBackendOptions } from "./etcd-backend.ts";
 import { EtcdProcess } from "./etcd-process.fixture.ts";
 import { TxnRequestSchema } from "./gen/etcdserverpb/rpc_pb.ts";
 import { Keys } from "./keys.ts";
@@ -28,7 +28,7 @@ import { ForeignData } from "./state/decode-resource.ts";
 import { TcpProxy } from "./tcp-proxy.fixture.ts";
 
 /** The revision of etcd that a version stands for. */
-function revisionOf({ identity }: EtcdStorage, version: string): bigint {
+function revisionOf({ identity }: EtcdBackend, version: string): bigint {
 	return BigInt(Number(version) - identity.versionOffset);
 }
 
@@ -46,7 +46,7 @@ describeWith("etcd")("the etcd backend", () => {
 	afterAll(() => etcd.dispose());
 
 	/** Servers of one new cluster: each call opens one more. */
-	function cluster(): (options?: Partial<EtcdBackendOptions>) => Promise<EtcdStorage> {
+	function cluster(): (options?: Partial<EtcdBackendOptions>) => Promise<EtcdBackend> {
 		const prefix = `/${randomUUID()}`;
 		return async (options = {}) => {
 			const backend = await createEtcdBackend({ endpoints: [etcd.url], prefix, ...options });
@@ -268,13 +268,13 @@ describeWith("etcd")("the etcd backend", () => {
 		const writer = await open();
 		await writer.commit([putArtist("a")]);
 		const noticed = Promise.withResolvers<void>();
-		const info: LogLine = (_, message) => {
+		const info: LogMethod = (_, message) => {
 			if (message.includes("nothing was missed")) {
 				noticed.resolve();
 			}
 		};
-		const log = { ...silentLogger, info };
-		const backend = await open({ endpoints: [way.url], log });
+		const logger = { ...silentLogger, info };
+		const backend = await open({ endpoints: [way.url], logger });
 		const watch = new ArtistWatch(backend);
 		await watch.snapshot();
 		way.cut();

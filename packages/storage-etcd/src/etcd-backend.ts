@@ -6,12 +6,13 @@ import {
 	unlessAborted,
 } from "@plinth/runtime";
 import {
-	type Commit,
+	assignVersion,
 	type CommitOptions,
+	type CommitResult,
 	checkCommitLimits,
 	checkGrowth,
-	defaultLimits,
-	evaluate,
+	defaultStorageLimits,
+	evaluateMutations,
 	Inconsistent,
 	LoadCapacity,
 	type Mutation,
@@ -19,7 +20,6 @@ import {
 	StateStore,
 	type StorageBackend,
 	type StorageLimits,
-	stamp,
 } from "@plinth/storage";
 import { deadline } from "./client/deadline.ts";
 import { EtcdClient } from "./client/etcd-client.ts";
@@ -35,7 +35,7 @@ import {
 import { keepProving } from "./history/keep-proving.ts";
 import { replaceIncarnation } from "./history/replace-incarnation.ts";
 import { type HistoryLost, StoreHistory } from "./history/store-history.ts";
-import { openIdentity, type StoreIdentity } from "./history/store-identity.ts";
+import { type EtcdStorageIdentity, openIdentity } from "./history/store-identity.ts";
 import { Keys } from "./keys.ts";
 import { CatchUp } from "./state/catch-up.ts";
 import { ResourceDecoder } from "./state/decode-resource.ts";
@@ -45,7 +45,7 @@ import { VersionOffset } from "./state/version-offset.ts";
 
 /** Options of the etcd backend. */
 export interface EtcdBackendOptions extends EtcdOptions {
-	/** Limits that differ from the defaults: `defaultLimits`, reduced to what a request to etcd can hold. */
+	/** Limits that differ from the defaults: `defaultStorageLimits`, reduced to what a request to etcd can hold. */
 	readonly limits?: Partial<StorageLimits>;
 	/** The values of etcd's flags, if they differ from their defaults. */
 	readonly requestLimits?: Partial<EtcdRequestLimits>;
@@ -59,11 +59,11 @@ export interface EtcdBackendOptions extends EtcdOptions {
 }
 
 /** A storage in etcd. */
-export interface EtcdStorage extends StorageBackend {
+export interface EtcdBackend extends StorageBackend {
 	/** The identity of the store. */
-	readonly identity: StoreIdentity;
+	readonly identity: EtcdStorageIdentity;
 	/** Aborts when etcd has lost history that this storage has seen. */
-	readonly lost: AbortSignal;
+	readonly historyLost: AbortSignal;
 }
 
 /**
@@ -74,8 +74,8 @@ export interface EtcdStorage extends StorageBackend {
  *   limit exceeds what a request to etcd can hold; StateTooLarge if the state needs more memory than the
  *   limit or the heap allows.
  */
-export async function createEtcdBackend(options: EtcdBackendOptions): Promise<EtcdStorage> {
-	const { runtime = systemRuntime, log = silentLogger } = options;
+export async function createEtcdBackend(options: EtcdBackendOptions): Promise<EtcdBackend> {
+	const { runtime = systemRuntime, logger = silentLogger } = options;
 	const requestLimits = { ...etcdRequestLimits, ...options.requestLimits };
 	const limits = checkedLimits(options.limits, requestLimits);
 	const keys = new Keys(options.prefix ?? defaultPrefix);
@@ -86,7 +86,7 @@ export async function createEtcdBackend(options: EtcdBackendOptions): Promise<Et
 	signal?.throwIfAborted();
 	const onAbort = () => closing.abort(signal?.reason);
 	signal?.addEventListener("abort", onAbort, { once: true });
-	const base = { client, keys, runtime, clock: runtime.clock, log };
+	const base = { client, keys, runtime, clock: runtime.clock, logger };
 	try {
 		const identity = await openIdentity(base, closing.signal);
 		const offset = new VersionOffset(identity.versionOffset);
@@ -109,7 +109,7 @@ export async function createEtcdBackend(options: EtcdBackendOptions): Promise<Et
 		);
 		const catchUp = new CatchUp({ ...context, state });
 		const groups = new GroupCommit({ ...context, state, catchUp });
-		return new EtcdBackend({ ...context, state, catchUp, groups, closing, options });
+		return new OpenEtcdBackend({ ...context, state, catchUp, groups, closing, options });
 	} catch (error) {
 		client.close();
 		signal?.throwIfAborted();
@@ -127,9 +127,9 @@ function checkedLimits(
 ): StorageLimits {
 	const mostBytes = Math.floor(requestLimits.maxRequestBytes * 0.8);
 	const limits = {
-		...defaultLimits,
-		commitBytes: Math.min(defaultLimits.commitBytes, mostBytes),
-		resourceBytes: Math.min(defaultLimits.resourceBytes, mostBytes),
+		...defaultStorageLimits,
+		commitBytes: Math.min(defaultStorageLimits.commitBytes, mostBytes),
+		resourceBytes: Math.min(defaultStorageLimits.resourceBytes, mostBytes),
 		...overrides,
 	};
 	if (limits.mutations > mostMutations(requestLimits)) {
@@ -144,7 +144,7 @@ interface Parts {
 	readonly client: EtcdClient;
 	readonly keys: Keys;
 	readonly runtime: Runtime;
-	readonly log: Logger;
+	readonly logger: Logger;
 	readonly history: StoreHistory;
 	readonly offset: VersionOffset;
 	readonly state: FollowedState;
@@ -156,7 +156,7 @@ interface Parts {
 	readonly options: EtcdBackendOptions;
 }
 
-class EtcdBackend implements EtcdStorage {
+class OpenEtcdBackend implements EtcdBackend {
 	readonly #parts: Parts;
 	/** The background work until the storage is closed. */
 	readonly #work: Promise<unknown>;
@@ -172,11 +172,11 @@ class EtcdBackend implements EtcdStorage {
 		history.lost.addEventListener("abort", () => this.#fail(history.lost.reason), { once: true });
 	}
 
-	get identity(): StoreIdentity {
+	get identity(): EtcdStorageIdentity {
 		return this.#parts.history.identity;
 	}
 
-	get lost(): AbortSignal {
+	get historyLost(): AbortSignal {
 		return this.#parts.history.lost;
 	}
 
@@ -204,7 +204,7 @@ class EtcdBackend implements EtcdStorage {
 	async commit(
 		mutations: readonly Mutation[],
 		{ fence, dryRun }: CommitOptions = {},
-	): Promise<Commit> {
+	): Promise<CommitResult> {
 		this.#assertOpen();
 		const { limits, groups, catchUp, state } = this.#parts;
 		checkCommitLimits(mutations, limits);
@@ -212,9 +212,9 @@ class EtcdBackend implements EtcdStorage {
 			return groups.commit(mutations, fence);
 		}
 		await (fence === undefined ? catchUp.newest() : catchUp.newestWithin(fence));
-		const steps = evaluate(mutations, state.store);
+		const steps = evaluateMutations(mutations, state.store);
 		checkGrowth(state.store.bytes, steps, limits);
-		return stamp(steps, state.store.version).commit;
+		return assignVersion(steps, state.store.version).commit;
 	}
 
 	async catchUp(signal: AbortSignal): Promise<string> {

@@ -5,8 +5,8 @@ export {
 	type EtcdUser,
 } from "./client/etcd-options.ts";
 export { type EtcdRequestLimits, etcdRequestLimits } from "./commit/request-limits.ts";
-export { createEtcdBackend, type EtcdBackendOptions, type EtcdStorage } from "./etcd-backend.ts";
+export { createEtcdBackend, type EtcdBackend, type EtcdBackendOptions } from "./etcd-backend.ts";
 export { declareRestored } from "./history/declare-restored.ts";
-export type { StoreIdentity } from "./history/store-identity.ts";
+export type { EtcdStorageIdentity } from "./history/store-identity.ts";
 export { EtcdLeases, type EtcdLeasesOptions } from "./leases/etcd-leases.ts";
 export { ForeignData } from "./state/decode-resource.ts";

@@ -151,8 +151,8 @@ describe("a storage that is being opened", () => {
 		// Time passes with each turn of the event loop.
 		const turns = setInterval(() => clock.advance(1000), 0);
 		try {
-			const log = { ...silentLogger, info };
-			const opening = createSqliteBackend({ path, runtime, log, signal: stop.signal });
+			const logger = { ...silentLogger, info };
+			const opening = createSqliteBackend({ path, runtime, logger, signal: stop.signal });
 			await expect(opening).rejects.toThrow("enough");
 		} finally {
 			clearInterval(turns);

@@ -7,12 +7,13 @@ import {
 	systemRuntime,
 } from "@plinth/runtime";
 import {
-	type Commit,
+	assignVersion,
 	type CommitOptions,
+	type CommitResult,
 	checkCommitLimits,
 	checkGrowth,
-	defaultLimits,
-	evaluate,
+	defaultStorageLimits,
+	evaluateMutations,
 	Fenced,
 	Inconsistent,
 	LoadCapacity,
@@ -22,7 +23,6 @@ import {
 	type StorageBackend,
 	type StorageIdentity,
 	type StorageLimits,
-	stamp,
 	WatchClosed,
 } from "@plinth/storage";
 import {
@@ -48,10 +48,10 @@ export interface SqliteBackendOptions {
 	readonly runtime?: Runtime;
 	/** The lease manager that issued the fences of commits. Without it, every fence is stale. */
 	readonly leases?: Pick<LocalLeases, "isCurrent">;
-	/** Limits that differ from `defaultLimits`. */
+	/** Limits that differ from `defaultStorageLimits`. */
 	readonly limits?: Partial<StorageLimits>;
 	/** Logs the progress of loading. */
-	readonly log?: Logger;
+	readonly logger?: Logger;
 	/** Called after each batch of commits is written, before they resolve. Must not throw. */
 	readonly onBatch?: (batch: CommitBatch) => void;
 	/**
@@ -97,8 +97,8 @@ export interface SqliteBackend extends StorageBackend {
  *   StateTooLarge if it needs more memory than the limit or the heap allows.
  */
 export async function createSqliteBackend(options: SqliteBackendOptions): Promise<SqliteBackend> {
-	const { runtime = systemRuntime, leases = new LocalLeases(), log = silentLogger } = options;
-	const limits = { ...defaultLimits, ...options.limits };
+	const { runtime = systemRuntime, leases = new LocalLeases(), logger = silentLogger } = options;
+	const limits = { ...defaultStorageLimits, ...options.limits };
 	const store = new StateStore(runtime, limits);
 	const { signal } = options;
 	signal?.throwIfAborted();
@@ -107,17 +107,17 @@ export async function createSqliteBackend(options: SqliteBackendOptions): Promis
 	try {
 		const { identity } = await load(thread, store, path, {
 			clock: runtime.clock,
-			log,
+			logger,
 			capacity: new LoadCapacity(limits),
 			...(signal && { signal }),
 		});
 		if (identity === undefined) {
 			throw new Error("a storage that is open for writing has an identity");
 		}
-		const backups = new OnlineBackups({ path, thread, runtime, limits, log });
+		const backups = new OnlineBackups({ path, thread, runtime, limits, logger });
 		const { onBatch, onFailed } = options;
 		return new Backend({
-			...{ store, thread, backups, identity, leases, limits, runtime, log },
+			...{ store, thread, backups, identity, leases, limits, runtime, logger },
 			...(onBatch && { onBatch }),
 			...(onFailed && { onFailed }),
 		});
@@ -135,7 +135,7 @@ interface Parts {
 	readonly leases: Pick<LocalLeases, "isCurrent">;
 	readonly limits: StorageLimits;
 	readonly runtime: Runtime;
-	readonly log: Logger;
+	readonly logger: Logger;
 	readonly onBatch?: (batch: CommitBatch) => void;
 	readonly onFailed?: (failure: Error) => void;
 }
@@ -160,7 +160,7 @@ class Backend implements SqliteBackend {
 			limits: parts.limits,
 			isCurrent: (fence) => parts.leases.isCurrent(fence),
 			write: (revision, rows) => parts.thread.write(revision, rows),
-			log: parts.log,
+			log: parts.logger,
 			...(parts.onFailed && { onBroken: parts.onFailed }),
 		});
 		// It may die while no commit is in progress; that must not be discovered by the next commit.
@@ -201,7 +201,7 @@ class Backend implements SqliteBackend {
 	async commit(
 		mutations: readonly Mutation[],
 		{ fence, dryRun }: CommitOptions = {},
-	): Promise<Commit> {
+	): Promise<CommitResult> {
 		this.#assertOpen();
 		checkCommitLimits(mutations, this.#parts.limits);
 		return dryRun ? this.#dryRun(mutations, fence) : this.#groups.commit(mutations, fence);
@@ -274,15 +274,15 @@ class Backend implements SqliteBackend {
 	}
 
 	/** A dry run is decided against the state that can be read now. */
-	#dryRun(mutations: readonly Mutation[], fence: Fence | undefined): Commit {
+	#dryRun(mutations: readonly Mutation[], fence: Fence | undefined): CommitResult {
 		const { leases, limits } = this.#parts;
 		const store = this.#store;
 		if (fence !== undefined && !leases.isCurrent(fence)) {
 			throw new Fenced(fence.lease);
 		}
-		const steps = evaluate(mutations, store);
+		const steps = evaluateMutations(mutations, store);
 		checkGrowth(store.bytes, steps, limits);
-		return stamp(steps, store.version).commit;
+		return assignVersion(steps, store.version).commit;
 	}
 
 	/**

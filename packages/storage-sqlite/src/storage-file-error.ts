@@ -27,12 +27,12 @@ export class StorageFileError extends Error {
 	readonly path: string;
 	readonly problem: StorageFileProblem;
 	/** The message without the path. */
-	readonly why: string;
+	readonly reason: string;
 
-	constructor(path: string, problem: StorageFileProblem, why: string, options?: ErrorOptions) {
-		super(`storage ${path}: ${why}`, options);
+	constructor(path: string, problem: StorageFileProblem, reason: string, options?: ErrorOptions) {
+		super(`storage ${path}: ${reason}`, options);
 		this.path = path;
 		this.problem = problem;
-		this.why = why;
+		this.reason = reason;
 	}
 }

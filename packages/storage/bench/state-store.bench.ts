@@ -8,7 +8,7 @@ import {
 	unlessQuick,
 } from "@plinth/bench";
 import { systemRuntime } from "@plinth/runtime";
-import { defaultLimits, StateStore } from "../src/index.ts";
+import { defaultStorageLimits, StateStore } from "../src/index.ts";
 import { orderKey } from "../src/state-store/resource-key.ts";
 import { artist, artists } from "./fixtures.ts";
 
@@ -21,7 +21,7 @@ const resources = Array.from({ length: size }, (_, index) => artist((index * 791
 const some = (count: number) => resources[(count * 31) % size];
 
 function storeSteps(): Steps {
-	const store = new StateStore(systemRuntime, defaultLimits);
+	const store = new StateStore(systemRuntime, defaultStorageLimits);
 	return {
 		load: () =>
 			nanosecondsPer(size, () => {

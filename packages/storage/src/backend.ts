@@ -1,7 +1,7 @@
 import type { ID, Resource } from "@plinth/proto";
 import type { Caller } from "@plinth/resource";
 import type { Fence } from "@plinth/runtime";
-import type { Commit, Mutation } from "./mutation.ts";
+import type { CommitResult, Mutation } from "./mutation.ts";
 import type { ListQuery } from "./query.ts";
 import type { Snapshot, SnapshotOwner } from "./snapshot.ts";
 import type { TenancyUnit } from "./tenancy-census.ts";
@@ -35,7 +35,7 @@ export interface WatchOptions extends ReadOptions {
 	/** Skips the snapshot and sends the changes after this version. */
 	readonly afterVersion?: string | undefined;
 	/** Interval of bookmarks, sent when there is nothing else to send. No bookmarks if absent. */
-	readonly bookmarkEveryMs?: number | undefined;
+	readonly bookmarkIntervalMs?: number | undefined;
 	/** Ends the watch: the iterator throws the signal's reason. */
 	readonly signal: AbortSignal;
 }
@@ -120,7 +120,7 @@ export interface StorageBackend {
 	 * @throws CasFailure or WrongUid, naming the mutations that failed; Fenced; Exhausted; Refused;
 	 *   Inconsistent, after which the commit may have been applied or may still be.
 	 */
-	commit(mutations: readonly Mutation[], options?: CommitOptions): Promise<Commit>;
+	commit(mutations: readonly Mutation[], options?: CommitOptions): Promise<CommitResult>;
 
 	/**
 	 * Resolves to the newest version of the storage as of the call, once this server has applied it.

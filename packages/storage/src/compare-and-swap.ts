@@ -1,7 +1,7 @@
 import type { ID, Resource } from "@plinth/proto";
 import { displayName, freezeInDevelopment, nameKey, type ResourceName } from "@plinth/resource";
 import { CasFailure, WrongUid } from "./errors.ts";
-import type { Commit, Mutation } from "./mutation.ts";
+import type { CommitResult, Mutation } from "./mutation.ts";
 import { requireNamed } from "./state-store/resource-key.ts";
 
 /** Looks up stored resources by name: a state store, or one with pending commits on top. */
@@ -22,7 +22,7 @@ export type Step =
 	| { readonly kind: "none" };
 
 /** A change of the state. */
-export type Change =
+export type StateChange =
 	| { readonly op: "put"; readonly resource: Resource }
 	/** With the last stored resource. */
 	| { readonly op: "delete"; readonly resource: Resource };
@@ -35,7 +35,10 @@ export type Change =
  * @throws CasFailure or WrongUid (if both apply, WrongUid: retrying can't fix it); TypeError if
  *   an id lacks type or name, or two mutations write one name, which are bugs of the caller.
  */
-export function evaluate(mutations: readonly Mutation[], state: StateView): readonly Step[] {
+export function evaluateMutations(
+	mutations: readonly Mutation[],
+	state: StateView,
+): readonly Step[] {
 	const steps: Step[] = [];
 	const failures: { readonly index: number; readonly kind: "cas" | "uid" }[] = [];
 	const written = new Set<string>();
@@ -155,11 +158,11 @@ export function changesNothing(steps: readonly Step[]): boolean {
  * The result of the steps at a version: the response to the commit, and the changes to apply. The
  * resources in both are the same objects, frozen in development.
  */
-export function stamp(
+export function assignVersion(
 	steps: readonly Step[],
 	version: string,
-): { readonly commit: Commit; readonly changes: readonly Change[] } {
-	const changes: Change[] = [];
+): { readonly commit: CommitResult; readonly changes: readonly StateChange[] } {
+	const changes: StateChange[] = [];
 	const resources: (Resource | undefined)[] = [];
 	for (const step of steps) {
 		let stored: Resource | undefined;

@@ -111,8 +111,8 @@ export class SnapshotEnded extends StorageError {}
 export class VersionCompacted extends StorageError {
 	readonly version: string;
 
-	constructor(version: string, why: string) {
-		super(`can't watch after version ${version}: ${why}`);
+	constructor(version: string, reason: string) {
+		super(`can't watch after version ${version}: ${reason}`);
 		this.version = version;
 	}
 }

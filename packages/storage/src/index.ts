@@ -8,12 +8,12 @@ export type {
 	WatchOptions,
 } from "./backend.ts";
 export {
-	type Change,
+	assignVersion,
 	changesNothing,
-	evaluate,
+	evaluateMutations,
+	type StateChange,
 	type StateView,
 	type Step,
-	stamp,
 } from "./compare-and-swap.ts";
 export { decorateBackend } from "./decorate-backend.ts";
 export {
@@ -32,17 +32,17 @@ export {
 	WatchClosed,
 	WrongUid,
 } from "./errors.ts";
+export { firstRevisionAfterRestore } from "./first-revision-after-restore.ts";
 export {
 	checkCommitLimits,
 	checkGrowth,
-	defaultLimits,
+	defaultStorageLimits,
 	growthOf,
 	type StorageLimits,
 } from "./limits.ts";
 export { createMemoryBackend, type MemoryBackendOptions } from "./memory-backend.ts";
-export type { Commit, Mutation } from "./mutation.ts";
+export type { CommitResult, Mutation } from "./mutation.ts";
 export { type ListQuery, matches, wildcard } from "./query.ts";
-export { raisedRevision } from "./raised-revision.ts";
 export type { Snapshot } from "./snapshot.ts";
 export { LoadCapacity } from "./state-store/load-capacity.ts";
 export { resourceSize } from "./state-store/resource-size.ts";

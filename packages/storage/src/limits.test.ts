@@ -2,9 +2,9 @@ import { create } from "@bufbuild/protobuf";
 import { type Resource, ResourceSchema } from "@plinth/proto";
 import { describe, expect, it } from "vitest";
 import { Exhausted } from "./errors.ts";
-import { checkGrowth, defaultLimits } from "./limits.ts";
+import { checkGrowth, defaultStorageLimits } from "./limits.ts";
 
-const limits = { ...defaultLimits, memoryBytes: 10_000 };
+const limits = { ...defaultStorageLimits, memoryBytes: 10_000 };
 
 function resource(size: number): Resource {
 	return create(ResourceSchema, { metadata: { text: "x".repeat(size) } });

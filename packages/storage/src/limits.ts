@@ -34,7 +34,7 @@ export interface StorageLimits {
 const mebibyte = 1024 * 1024;
 
 /** The default limits. */
-export const defaultLimits: StorageLimits = Object.freeze({
+export const defaultStorageLimits: StorageLimits = Object.freeze({
 	mutations: 100,
 	commitBytes: 8 * mebibyte,
 	resourceBytes: mebibyte + 64 * 1024,

@@ -1,9 +1,14 @@
 import { type Fence, LocalLeases, type Runtime, systemRuntime } from "@plinth/runtime";
 import type { CommitOptions, StorageBackend } from "./backend.ts";
-import { changesNothing, evaluate, stamp } from "./compare-and-swap.ts";
+import { assignVersion, changesNothing, evaluateMutations } from "./compare-and-swap.ts";
 import { Fenced, Inconsistent, WatchClosed } from "./errors.ts";
-import { checkCommitLimits, checkGrowth, defaultLimits, type StorageLimits } from "./limits.ts";
-import type { Commit, Mutation } from "./mutation.ts";
+import {
+	checkCommitLimits,
+	checkGrowth,
+	defaultStorageLimits,
+	type StorageLimits,
+} from "./limits.ts";
+import type { CommitResult, Mutation } from "./mutation.ts";
 import { StateStore } from "./state-store/state-store.ts";
 
 /** Options of the in-memory backend. */
@@ -12,14 +17,14 @@ export interface MemoryBackendOptions {
 	readonly runtime?: Runtime;
 	/** The lease manager that issued the fences of commits. Without it, every fence is stale. */
 	readonly leases?: Pick<LocalLeases, "isCurrent">;
-	/** Limits that differ from `defaultLimits`. */
+	/** Limits that differ from `defaultStorageLimits`. */
 	readonly limits?: Partial<StorageLimits>;
 }
 
 /** A storage in memory only: for tests, and for servers whose state may be lost. */
 export function createMemoryBackend(options: MemoryBackendOptions = {}): StorageBackend {
 	const { runtime = systemRuntime, leases = new LocalLeases() } = options;
-	const limits = { ...defaultLimits, ...options.limits };
+	const limits = { ...defaultStorageLimits, ...options.limits };
 	const store = new StateStore(runtime, limits);
 	let closed = false;
 
@@ -36,20 +41,20 @@ export function createMemoryBackend(options: MemoryBackendOptions = {}): Storage
 		}
 	}
 
-	function commit(mutations: readonly Mutation[], { fence, dryRun }: CommitOptions): Commit {
+	function commit(mutations: readonly Mutation[], { fence, dryRun }: CommitOptions): CommitResult {
 		open();
 		checkCommitLimits(mutations, limits);
 		checkFence(fence);
-		const steps = evaluate(mutations, store);
+		const steps = evaluateMutations(mutations, store);
 		checkGrowth(store.bytes, steps, limits);
 		if (dryRun) {
-			return stamp(steps, store.version).commit;
+			return assignVersion(steps, store.version).commit;
 		}
 		if (changesNothing(steps)) {
-			return stamp(steps, "").commit;
+			return assignVersion(steps, "").commit;
 		}
 		const revision = store.revision + 1;
-		const stamped = stamp(steps, String(revision));
+		const stamped = assignVersion(steps, String(revision));
 		store.apply(revision, stamped.changes);
 		return stamped.commit;
 	}

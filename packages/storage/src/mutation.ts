@@ -33,7 +33,7 @@ export type Mutation =
 	  };
 
 /** The result of a commit. */
-export interface Commit {
+export interface CommitResult {
 	/**
 	 * The revision of the commit; empty if nothing changed. For a dry run, the newest revision.
 	 */

@@ -1,15 +1,15 @@
 export {
 	createLocalReaper,
 	createReaper,
-	firstPassDone,
-	ownedDeleted,
+	firstPassDoneCondition,
+	ownedDeletedCondition,
 	type ReaperOptions,
 	reaperName,
 } from "./owner-deletion.ts";
 export {
 	createLocalTenancyDeletion,
 	createTenancyDeletion,
-	emptied,
+	emptiedCondition,
 	type TenancyDeletionOptions,
 } from "./tenancy-deletion.ts";
-export { resourcesLeft, unregisteredTypes } from "./unregistered-types.ts";
+export { resourcesLeftReason, unregisteredTypesReason } from "./unregistered-types.ts";

@@ -1,7 +1,7 @@
 import { finalizersKey, Tombstone } from "@plinth/resource";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Thing } from "../testdata/thing.ts";
-import { firstPassDone, reaperName } from "./owner-deletion.ts";
+import { firstPassDoneCondition, reaperName } from "./owner-deletion.ts";
 import { all, type System, startSystem, writeThing } from "./system.fixture.ts";
 
 describe("the reaper", () => {
@@ -53,7 +53,7 @@ describe("the reaper", () => {
 		await s.clock.advanceAsync(20_000);
 		const [tombstone] = await tombstones();
 		expect(tombstone?.status[reaperName]?.conditions.map(({ type }) => type)).toEqual([
-			firstPassDone,
+			firstPassDoneCondition,
 		]);
 		await s.restart();
 		await s.clock.advanceAsync(9_000);

@@ -34,10 +34,10 @@ export interface ReaperOptions {
 export const reaperName = "reaper";
 
 /** The type of the condition: the first pass over the owned resources is complete. */
-export const firstPassDone = "FirstPassDone";
+export const firstPassDoneCondition = "FirstPassDone";
 
 /** The type of the condition: all owned resources are deleted. False if their types are not registered here. */
-export const ownedDeleted = "OwnedDeleted";
+export const ownedDeletedCondition = "OwnedDeleted";
 
 /** The longest pause between two passes of a tombstone that waits for a server with more types. */
 const longestPauseMs = 2 * 60_000;
@@ -136,7 +136,8 @@ export function createReaper(options: ReaperOptions = {}): Controller {
 		let passedAt = passedAtMs.get(uid);
 		if (passedAt === undefined) {
 			const { conditions, updatedAt } = tombstone.status[reaperName] ?? {};
-			if (updatedAt === undefined || !conditions?.some(({ type }) => type === firstPassDone)) {
+			const isDone = conditions?.some(({ type }) => type === firstPassDoneCondition) ?? false;
+			if (updatedAt === undefined || !isDone) {
 				return undefined;
 			}
 			// Count on the monotonic clock from now on: the wall clock may have jumped in either direction.
@@ -157,8 +158,10 @@ async function report(
 ): Promise<void> {
 	const isWaiting = unregistered.size > 0;
 	const conditions = [
-		...(isPassDone ? [{ type: firstPassDone, state: Condition_State.TRUE }] : []),
-		...(isWaiting ? [resourcesLeftCondition(ownedDeleted, unregistered, unregistered)] : []),
+		...(isPassDone ? [{ type: firstPassDoneCondition, state: Condition_State.TRUE }] : []),
+		...(isWaiting
+			? [resourcesLeftCondition(ownedDeletedCondition, unregistered, unregistered)]
+			: []),
 	];
 	if (conditions.length === 0) {
 		return;

@@ -11,7 +11,7 @@ import {
 	writePartition,
 	writeThing,
 } from "./system.fixture.ts";
-import { emptied } from "./tenancy-deletion.ts";
+import { emptiedCondition } from "./tenancy-deletion.ts";
 
 describe("the deletion of tenancies", () => {
 	let s: System;
@@ -56,7 +56,7 @@ describe("the deletion of tenancies", () => {
 		const { resource: namespace } = await s.client.read({ id });
 		const [condition] = namespace?.status["namespace-deletion"]?.conditions ?? [];
 		expect(condition).toMatchObject({
-			type: emptied,
+			type: emptiedCondition,
 			reason: "ResourcesLeft",
 			message: "still there: 1 thing.v1.Thing",
 		});

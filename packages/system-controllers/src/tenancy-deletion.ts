@@ -38,13 +38,13 @@ export interface TenancyDeletionOptions {
 		readonly namespace?: string;
 	}) => Promise<CountedTypes>;
 	/** The interval between two passes over a marked unit, in milliseconds. Default: 1 s. */
-	readonly everyMs?: number;
+	readonly intervalMs?: number;
 	/** The same if only resources of unregistered types are left. Default: 10 s. */
-	readonly unregisteredEveryMs?: number;
+	readonly unregisteredIntervalMs?: number;
 }
 
 /** The type of the condition of a marked partition or namespace: nothing is left in it. */
-export const emptied = "Emptied";
+export const emptiedCondition = "Emptied";
 
 /** A kind of tenancy unit: partitions or namespaces. */
 interface UnitKind<Desc extends DescMessage> {
@@ -113,7 +113,7 @@ function deletionOf<Desc extends DescMessage>(
 	kind: UnitKind<Desc>,
 	options: TenancyDeletionOptions,
 ): Controller {
-	const { everyMs = 1_000, unregisteredEveryMs = 10_000 } = options;
+	const { intervalMs = 1_000, unregisteredIntervalMs = 10_000 } = options;
 	return defineController({
 		name: kind.controller,
 		manages: kind.manages,
@@ -133,12 +133,12 @@ function deletionOf<Desc extends DescMessage>(
 			const registered = new Set(options.types().map(({ key }) => key));
 			const unregistered = countsOf(left, (key) => !registered.has(key));
 			await context.writeStatusIfChanged(unit, {
-				conditions: [resourcesLeftCondition(emptied, left, unregistered)],
+				conditions: [resourcesLeftCondition(emptiedCondition, left, unregistered)],
 			});
 			if (failure !== undefined) {
 				throw failure;
 			}
-			return requeueAfter(unregistered.size === left.size ? unregisteredEveryMs : everyMs);
+			return requeueAfter(unregistered.size === left.size ? unregisteredIntervalMs : intervalMs);
 		},
 	});
 }

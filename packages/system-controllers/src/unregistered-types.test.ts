@@ -3,7 +3,7 @@ import { type ID, NamespaceSchema, type Resource } from "@plinth/proto";
 import { idOf, Namespace, resourceOf, Tombstone } from "@plinth/resource";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Thing } from "../testdata/thing.ts";
-import { ownedDeleted, reaperName } from "./owner-deletion.ts";
+import { ownedDeletedCondition, reaperName } from "./owner-deletion.ts";
 import {
 	all,
 	isGone,
@@ -13,8 +13,8 @@ import {
 	writePartition,
 	writeThing,
 } from "./system.fixture.ts";
-import { emptied } from "./tenancy-deletion.ts";
-import { unregisteredTypes } from "./unregistered-types.ts";
+import { emptiedCondition } from "./tenancy-deletion.ts";
+import { unregisteredTypesReason } from "./unregistered-types.ts";
 
 const everything = {
 	type: Thing.type,
@@ -53,8 +53,8 @@ describe("with two servers, whose leader lacks a module of the other", () => {
 			const { resource } = await leader.client.read({ id });
 			expect(conditionsOf(resource, "namespace-deletion")).toMatchObject([
 				{
-					type: emptied,
-					reason: unregisteredTypes,
+					type: emptiedCondition,
+					reason: unregisteredTypesReason,
 					message:
 						"still there: 1 thing.v1.Thing. No module of this server registers thing.v1.Thing. A server that registers a type deletes its resources: start one with the module, or restart this one with it",
 				},
@@ -110,7 +110,7 @@ describe("with two servers, whose leader lacks a module of the other", () => {
 			const [tombstone] = await all(leader.client, Tombstone);
 			expect(conditionsOf(tombstone, reaperName)).toMatchObject([
 				{},
-				{ type: ownedDeleted, reason: unregisteredTypes },
+				{ type: ownedDeletedCondition, reason: unregisteredTypesReason },
 			]);
 			await leader.clock.advanceAsync(30 * 60_000);
 			expect((await all(leader.client, Tombstone)).map(({ version }) => version)).toEqual([

@@ -8,10 +8,10 @@ import {
 import { type CountedTypes, describeCounts, describeTypes } from "./counted-types.ts";
 
 /** The reason of a condition: resources of unregistered types are left. */
-export const unregisteredTypes = "UnregisteredTypes";
+export const unregisteredTypesReason = "UnregisteredTypes";
 
 /** The reason of a condition: only resources of registered types are left. */
-export const resourcesLeft = "ResourcesLeft";
+export const resourcesLeftReason = "ResourcesLeft";
 
 /**
  * A false condition with the number of resources left of each type. If this server does not register some of
@@ -24,11 +24,11 @@ export function resourcesLeftCondition(
 ): MessageInitShape<typeof ConditionSchema> {
 	const counts = `still there: ${describeCounts(left)}`;
 	return unregistered.size === 0
-		? { type, state: Condition_State.FALSE, reason: resourcesLeft, message: counts }
+		? { type, state: Condition_State.FALSE, reason: resourcesLeftReason, message: counts }
 		: {
 				type,
 				state: Condition_State.FALSE,
-				reason: unregisteredTypes,
+				reason: unregisteredTypesReason,
 				message: `${counts}. No module of this server registers ${describeTypes(unregistered)}. A server that registers a type deletes its resources: start one with the module, or restart this one with it`,
 			};
 }
@@ -37,6 +37,6 @@ export function resourcesLeftCondition(
 export function waitsForTypes(resource: Resource, statusKey: string): boolean {
 	const status = Object.hasOwn(resource.status, statusKey) ? resource.status[statusKey] : undefined;
 	const isWaiting = ({ state, reason }: Condition) =>
-		state === Condition_State.FALSE && reason === unregisteredTypes;
+		state === Condition_State.FALSE && reason === unregisteredTypesReason;
 	return status?.conditions.some(isWaiting) ?? false;
 }

@@ -3,7 +3,7 @@ export {
 	type CallPoint,
 	type CallSelector,
 	ClientFaults,
-	type Place,
+	type FaultPoint,
 	type Stall,
 	type UnaryMethod,
 	type WatchPoint,
@@ -17,7 +17,7 @@ export {
 	type ReconcileOutcome,
 	reconcileOnce,
 } from "./reconcile/reconcile-once.ts";
-export type { RestOptions } from "./server/at-rest.ts";
+export type { QuiesceOptions } from "./server/at-rest.ts";
 export type { Cluster } from "./server/cluster.ts";
 export { drivenClient } from "./server/driven-client.ts";
 export { type LoggedLine, TestLog } from "./server/log.ts";

@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
-import { createControllerManager, defineController, readsOnly, watch } from "@plinth/controller";
+import { createControllerManager, defineController, readOnly, watch } from "@plinth/controller";
 import { createInProcessTransport } from "@plinth/in-process";
 import { NamespaceSchema, type Resource, ResourceService } from "@plinth/proto";
 import { idOf, Namespace, Partition, resourceOf, Tombstone, TypeRegistry } from "@plinth/resource";
@@ -37,7 +37,7 @@ it("shares one object between store, event and all caches, and gives reconcilers
 			manages: Partition,
 			watches: [
 				watch(Namespace, {
-					map: readsOnly((_, { resource }) => {
+					map: readOnly((_, { resource }) => {
 						if (resource.id?.name === id.name) {
 							cached.set(name, resource);
 						}

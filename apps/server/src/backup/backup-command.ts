@@ -50,7 +50,7 @@ function explainRunning(failure: unknown): never {
 		throw new StorageFileError(
 			failure.path,
 			failure.problem,
-			`${failure.why}. To back up a running server, use plinth backup <file>`,
+			`${failure.reason}. To back up a running server, use plinth backup <file>`,
 			{ cause: failure },
 		);
 	}

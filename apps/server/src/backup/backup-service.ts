@@ -92,10 +92,10 @@ async function* parts(
 		end.abort(new ConnectError("the stream has ended", Code.Canceled));
 		return release();
 	});
-	for await (const { resources, of } of progress) {
+	for await (const { resources, total } of progress) {
 		yield* send({
 			case: "progress",
-			value: { resources: BigInt(resources), of: BigInt(of) },
+			value: { resources: BigInt(resources), of: BigInt(total) },
 		});
 	}
 	const copy = await completed(taking);
@@ -125,10 +125,10 @@ async function completed(taking: Promise<StorageCopy>): Promise<StorageCopy> {
 		if (!(failure instanceof StorageFileError)) {
 			throw failure;
 		}
-		const { problem, why } = failure;
+		const { problem, reason } = failure;
 		const isExhausted = problem === "in-use" || problem === "disk-full";
 		throw new ConnectError(
-			`no backup was taken: ${why}`,
+			`no backup was taken: ${reason}`,
 			isExhausted
 				? Code.ResourceExhausted
 				: problem === "damaged"

@@ -4,7 +4,7 @@ import { Deployment } from "@plinth/db-constraint";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import { idOf, Namespace, newUlid, referenceTo, resourceOf } from "@plinth/resource";
-import { type Logger, type LogLine, systemRuntime } from "@plinth/runtime";
+import { type Logger, type LogMethod, systemRuntime } from "@plinth/runtime";
 import { describe, expect, it, vi } from "vitest";
 import { TourSchema } from "../../testdata/gen/tours/v1/tours_pb.ts";
 import { Artist, musicModule, Tour, toursModule } from "../../testdata/music.ts";
@@ -81,7 +81,7 @@ async function startBoth() {
 }
 
 function capturing(lines: string[]): Logger {
-	const log: LogLine = (fields, message) => {
+	const log: LogMethod = (fields, message) => {
 		lines.push(message, JSON.stringify(fields), String(fields.err ?? ""));
 	};
 	return { debug: log, info: log, warn: log, error: log };

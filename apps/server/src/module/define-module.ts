@@ -9,7 +9,7 @@ import { typeProblems } from "./type-problems.ts";
 /** The context of a module's services. */
 export interface ModuleContext {
 	/** The resource service with full rights, for calls on the module's own behalf. */
-	readonly trusted: Client<typeof ResourceService>;
+	readonly privilegedClient: Client<typeof ResourceService>;
 	readonly logger: Logger;
 }
 

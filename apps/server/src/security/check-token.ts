@@ -23,7 +23,7 @@ export interface AccessAuthorizer extends Authorizer {
  */
 export async function createAccessAuthorizer(
 	options: AccessOptions,
-	context: { readonly clock: Clock; readonly logger: Logger; readonly everyMs?: number },
+	context: { readonly clock: Clock; readonly logger: Logger; readonly pollIntervalMs?: number },
 ): Promise<AccessAuthorizer> {
 	const { clock } = context;
 	const tokens = new ExpiringTokens(clock);

@@ -13,7 +13,7 @@ export interface FollowOptions<Names extends string> {
 	/** Paths by purpose. */
 	readonly files: Readonly<Record<Names, string>>;
 	/** How often to check the files, in milliseconds; 2 s by default. */
-	readonly everyMs?: number;
+	readonly pollIntervalMs?: number;
 	readonly clock: Clock;
 	readonly logger: Logger;
 	/**
@@ -34,7 +34,7 @@ const defaultEveryMs = 2_000;
 export async function followFiles<Names extends string>(
 	options: FollowOptions<Names>,
 ): Promise<FollowedFiles> {
-	const { files, clock, logger, apply, everyMs = defaultEveryMs } = options;
+	const { files, clock, logger, apply, pollIntervalMs = defaultEveryMs } = options;
 	const names = Object.keys(files).filter((name): name is Names => Object.hasOwn(files, name));
 	let last = "";
 	let problem = "";
@@ -83,7 +83,7 @@ export async function followFiles<Names extends string>(
 	const arm = () => {
 		if (!closed) {
 			// Errors are logged, and do not end the checks.
-			timer = clock.setTimer(everyMs, () => void check().then(arm));
+			timer = clock.setTimer(pollIntervalMs, () => void check().then(arm));
 		}
 	};
 

@@ -109,7 +109,7 @@ export function registerServices(options: InterfacesOptions): Interfaces {
 	external.service(TypeService, createTypeService({ registry, authorizer }));
 	registerOperations(external, options);
 	for (const module of options.modules) {
-		module.services(external, { trusted: trustedCloned, logger });
+		module.services(external, { privilegedClient: trustedCloned, logger });
 	}
 	return { external, trustedShared, trustedCloned };
 }

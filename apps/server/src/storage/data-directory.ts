@@ -83,7 +83,7 @@ async function createBelow(directory: string): Promise<void> {
 
 async function explain(directory: string, cause: unknown): Promise<string> {
 	if (cause instanceof StorageFileError) {
-		return cause.why;
+		return cause.reason;
 	}
 	const why = cause instanceof Error ? cause.message : String(cause);
 	const target = await readlink(directory).catch(() => undefined);

@@ -60,7 +60,7 @@ const copiesDirectory = "plinth.backups";
 export async function openStorage(
 	options: StorageOptions,
 	runtime: Runtime,
-	log: Logger,
+	logger: Logger,
 	{ limits = {}, onBatch, onFailed, signal }: OpenStorageOptions = {},
 ): Promise<OpenStorage> {
 	switch (options.kind) {
@@ -72,11 +72,11 @@ export async function openStorage(
 			return { ...owned(createMemoryBackend({ runtime, leases, limits }), leases), copies };
 		}
 		case "sqlite": {
-			await openDataDirectory(options.directory, log);
+			await openDataDirectory(options.directory, logger);
 			const leases = new LocalLeases();
 			const path = join(options.directory, databaseFile);
 			const backend = await createSqliteBackend({
-				...{ path, runtime, leases, limits, log },
+				...{ path, runtime, leases, limits, logger },
 				...(onBatch && { onBatch }),
 				...(onFailed && { onFailed }),
 				...(signal && { signal }),
@@ -90,7 +90,7 @@ export async function openStorage(
 			}
 		}
 		case "etcd": {
-			const etcd = await etcdOptions(options, runtime, log);
+			const etcd = await etcdOptions(options, runtime, logger);
 			const backend = await createEtcdBackend({
 				...{ ...etcd, limits },
 				...(onFailed && { onFailed }),
@@ -98,7 +98,7 @@ export async function openStorage(
 			});
 			const leases = new EtcdLeases({
 				...etcd,
-				until: backend.lost,
+				signal: backend.historyLost,
 				holder: `${hostname()}, process ${process.pid}`,
 			});
 			const close = async () => {
@@ -130,14 +130,14 @@ function takenElsewhere(instead: string): StorageCopies {
 export async function etcdOptions(
 	{ endpoints, prefix, tls, auth }: EtcdSettings,
 	runtime: Runtime,
-	log: Logger,
+	logger: Logger,
 ): Promise<EtcdOptions> {
 	const read = async (path: string | undefined) => path && (await readFile(path, "utf8"));
 	const [ca, cert, key] = await Promise.all([tls?.caFile, tls?.certFile, tls?.keyFile].map(read));
 	return {
 		endpoints,
 		runtime,
-		log,
+		logger,
 		...(prefix !== undefined && { prefix }),
 		tls: { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) },
 		...(auth && {

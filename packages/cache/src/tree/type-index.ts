@@ -2,7 +2,7 @@ import { type Decoded, DecodeError } from "@plinth/resource";
 import type { OnUndecodable } from "../cache.ts";
 import { describe, IndexError, reason } from "../cache-error.ts";
 import type { AnyIndex } from "../index-definition.ts";
-import { compareKeys, isKey, isKeyQuery, isOpen, type Key, type KeyQuery } from "../key.ts";
+import { compareKeys, isKey, isKeyPrefix, isKeyQuery, type Key, type KeyQuery } from "../key.ts";
 import { type Entry, isAt, type Node, type Place } from "./node.ts";
 import type { Scope } from "./scope.ts";
 import { Tree } from "./tree.ts";
@@ -77,7 +77,7 @@ export class TypeIndex {
 	 */
 	exactQuery(args: readonly unknown[]): Key {
 		const key = this.query(args);
-		if (isOpen(key)) {
+		if (isKeyPrefix(key)) {
 			throw this.#error("bad argument: expected a key, got a prefix of a segment");
 		}
 		return key;
@@ -86,12 +86,16 @@ export class TypeIndex {
 	/** The part of the tree that the arguments match; `undefined` if there is none. */
 	scope(args: readonly unknown[]): Scope | undefined {
 		const query = this.query(args);
-		const { segments, open } = isOpen(query) ? query : { segments: query, open: "" };
+		const { segments, segmentPrefix } = isKeyPrefix(query)
+			? query
+			: { segments: query, segmentPrefix: "" };
 		const top = this.tree.find(segments);
 		if (top === undefined) {
 			return undefined;
 		}
-		return open === "" ? { kind: "subtree", top } : { kind: "children", top, open };
+		return segmentPrefix === ""
+			? { kind: "subtree", top }
+			: { kind: "children", top, open: segmentPrefix };
 	}
 
 	/** Adds an entry under its keys and returns its place. Never fails. */

@@ -39,12 +39,12 @@ export interface ControllerOptions<Desc extends DescMessage, Q extends Queries> 
 	/** How many resources it reconciles concurrently, never the same one twice; 1 by default. */
 	readonly concurrency?: number;
 	/** After how many milliseconds a reconcile is reported as still running; 1 minute by default. */
-	readonly reconcileReportMs?: number;
+	readonly slowReconcileMs?: number;
 	/**
 	 * The time limit of one reconcile in milliseconds; 5 minutes by default. When it is exceeded, the
 	 * signal of the reconcile aborts and it counts as failed.
 	 */
-	readonly reconcileLimitMs?: number;
+	readonly reconcileTimeoutMs?: number;
 	/** The interval at which each managed resource is reconciled again, in milliseconds; 8 hours by default. */
 	readonly resyncMs?: number | "never";
 	/** Delays of requests that fail; 5 ms to 1000 s by default. */
@@ -64,8 +64,8 @@ export interface Controller extends ControllerOptions<DescMessage, Queries> {
 	readonly watches: readonly (ResourceWatch | CustomWatch)[];
 	readonly placement: Placement;
 	readonly concurrency: number;
-	readonly reconcileReportMs: number;
-	readonly reconcileLimitMs: number;
+	readonly slowReconcileMs: number;
+	readonly reconcileTimeoutMs: number;
 	readonly resyncMs: number | "never";
 	readonly backoff: BackoffPolicy;
 }
@@ -77,8 +77,8 @@ const defaults = {
 	watches: [],
 	placement: "singleton",
 	concurrency: 1,
-	reconcileReportMs: 60_000,
-	reconcileLimitMs: 5 * 60_000,
+	slowReconcileMs: 60_000,
+	reconcileTimeoutMs: 5 * 60_000,
 	resyncMs: 8 * 3_600_000,
 	backoff: { baseMs: 5, maxMs: 1_000_000 },
 } as const;

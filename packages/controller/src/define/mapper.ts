@@ -24,12 +24,12 @@ const readers = new WeakSet<object>();
  * Declares that a mapper, or a part of one, neither modifies nor keeps the objects that it receives, so
  * that it can be passed the shared resources, and its cache can return them, without copies.
  */
-export function readsOnly<Part extends object>(part: Part): Part {
+export function readOnly<Part extends object>(part: Part): Part {
 	readers.add(part);
 	return part;
 }
 
 /** Whether it was declared as read-only. */
-export function isReadsOnly(part: object): boolean {
+export function isReadOnly(part: object): boolean {
 	return readers.has(part);
 }

@@ -5,7 +5,7 @@ import type { Clock, Logger } from "@plinth/runtime";
 import type { ResourceClient } from "../client/resource-client.ts";
 import { anyChange, type ChangePredicate } from "./change.ts";
 import type { MapperContext } from "./context.ts";
-import { isReadsOnly, type Mapper, type MapResult } from "./mapper.ts";
+import { isReadOnly, type Mapper, type MapResult } from "./mapper.ts";
 
 /** A watch of a resource type: it is cached, and its changes are mapped to requests. */
 export interface ResourceWatch {
@@ -13,7 +13,7 @@ export interface ResourceWatch {
 	readonly type: ResourceType;
 	readonly when: ChangePredicate;
 	/** Whether the mapper receives the shared resources of the cache instead of copies. */
-	readonly readsOnly: boolean;
+	readonly readOnly: boolean;
 	/** Maps a shared resource; the mapper receives a copy unless it is read-only. */
 	readonly map: (context: MapperContext, resource: Resource) => MapResult;
 }
@@ -31,15 +31,15 @@ export function watch<Desc extends DescMessage>(
 	options: WatchOptions<Desc>,
 ): ResourceWatch {
 	const { map, when = anyChange } = options;
-	const readsOnly = isReadsOnly(map);
-	const decoded = readsOnly
+	const readOnly = isReadOnly(map);
+	const decoded = readOnly
 		? (resource: Resource) => new SharedDecoded(type, resource)
 		: (resource: Resource) => new OwnDecoded(type, cloneResource(resource));
 	return Object.freeze({
 		kind: "resources",
 		type,
 		when,
-		readsOnly,
+		readOnly,
 		map: (context: MapperContext, resource: Resource) => map(context, decoded(resource)),
 	});
 }

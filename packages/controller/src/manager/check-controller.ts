@@ -72,15 +72,15 @@ function eventsProblem(controller: Controller): string | undefined {
 
 function numberProblem(controller: Controller): string | undefined {
 	const { concurrency, resyncMs, backoff, placement } = controller;
-	const { reconcileReportMs, reconcileLimitMs } = controller;
+	const { slowReconcileMs, reconcileTimeoutMs } = controller;
 	if (!Number.isInteger(concurrency) || concurrency < 1) {
 		return `concurrency must be a whole number of 1 or more, got ${concurrency}`;
 	}
-	if (!(reconcileReportMs > 0)) {
-		return `reconcileReportMs must be more than 0, got ${reconcileReportMs}`;
+	if (!(slowReconcileMs > 0)) {
+		return `slowReconcileMs must be more than 0, got ${slowReconcileMs}`;
 	}
-	if (!(reconcileLimitMs > 0)) {
-		return `reconcileLimitMs must be more than 0, got ${reconcileLimitMs}`;
+	if (!(reconcileTimeoutMs > 0)) {
+		return `reconcileTimeoutMs must be more than 0, got ${reconcileTimeoutMs}`;
 	}
 	if (resyncMs !== "never" && !(resyncMs > 0)) {
 		return `resyncMs must be more than 0 or "never", got ${resyncMs}`;

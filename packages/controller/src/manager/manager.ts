@@ -8,7 +8,7 @@ import {
 } from "@plinth/runtime";
 import type { ResourceClient } from "../client/resource-client.ts";
 import type { Controller } from "../define/controller.ts";
-import { type ControllerLimits, defaultLimits } from "../run/limits.ts";
+import { type ControllerLimits, defaultControllerLimits } from "../run/limits.ts";
 import { withFields } from "../run/log-fields.ts";
 import { ReconcileTally } from "../run/reconcile-tally.ts";
 import { checkController } from "./check-controller.ts";
@@ -72,7 +72,7 @@ export function createControllerManager(options: ControllerManagerOptions): Cont
 	const cloningClient = options.cloningClient ?? createResourceServiceCloningClient(client);
 	const runtime = options.runtime ?? systemRuntime;
 	const logger = options.logger ?? silentLogger;
-	const limits = { ...defaultLimits, ...options.limits };
+	const limits = { ...defaultControllerLimits, ...options.limits };
 	const lease =
 		leases && new SharedLease(leases, { name: leaseName, clock: runtime.clock, logger });
 	const controllers: Controller[] = [];

@@ -3,7 +3,7 @@ import type { ReferenceIndex } from "@plinth/cache";
 import type { ID } from "@plinth/proto";
 import type { Decoded, ResourceType } from "@plinth/resource";
 import type { MapperContext } from "../define/context.ts";
-import { type Mapper, readsOnly } from "../define/mapper.ts";
+import { type Mapper, readOnly } from "../define/mapper.ts";
 import { type IdModifier, modified } from "./id-modifier.ts";
 
 /** Where to look up: an index of references, or the IDs of a type. */
@@ -50,7 +50,7 @@ function lookupMapper<Desc extends DescMessage>(
 	modifiers: readonly IdModifier[],
 	find: (context: MapperContext, id: ID) => readonly Decoded<Desc>[],
 ): Mapper {
-	return readsOnly((context, { resource: { id } }) => {
+	return readOnly((context, { resource: { id } }) => {
 		const requests: ID[] = [];
 		if (id !== undefined) {
 			for (const { resource } of find(context, modified(id, modifiers))) {

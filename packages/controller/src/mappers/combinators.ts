@@ -2,7 +2,7 @@ import type { DescMessage } from "@bufbuild/protobuf";
 import type { ID } from "@plinth/proto";
 import { type Decoded, familyKey, type ResourceType } from "@plinth/resource";
 import type { MapperContext } from "../define/context.ts";
-import { isReadsOnly, type Mapper, readsOnly } from "../define/mapper.ts";
+import { isReadOnly, type Mapper, readOnly } from "../define/mapper.ts";
 
 /** Combines the results of several mappers. If one fails, there are no requests at all. */
 export function merge<Desc extends DescMessage>(...mappers: readonly Mapper<Desc>[]): Mapper<Desc> {
@@ -64,5 +64,5 @@ function readsOnlyIf<Combined extends object>(
 	parts: readonly object[],
 	combined: Combined,
 ): Combined {
-	return parts.every(isReadsOnly) ? readsOnly(combined) : combined;
+	return parts.every(isReadOnly) ? readOnly(combined) : combined;
 }

@@ -1,10 +1,10 @@
-import { cloning, createCache, ownerIndex, referenceIndex } from "@plinth/cache";
+import { cloningView, createCache, ownerIndex, referenceIndex } from "@plinth/cache";
 import type { ID } from "@plinth/proto";
 import { type Decoded, decode, idOf, nameKey } from "@plinth/resource";
 import { silentLogger } from "@plinth/runtime";
 import { describe, expect, it } from "vitest";
 import type { MapperContext } from "../define/context.ts";
-import { isReadsOnly, type Mapper } from "../define/mapper.ts";
+import { isReadOnly, type Mapper } from "../define/mapper.ts";
 import { Album, Artist, type DemoType, demo, Label } from "../demo-types.fixture.ts";
 import { cacheGet, cacheList, cacheParents } from "./cache-lookup.ts";
 import { chain, merge, transform } from "./combinators.ts";
@@ -32,7 +32,7 @@ function context(): MapperContext {
 	for (const resource of resources) {
 		cache.insert(resource);
 	}
-	return { cache: cloning(cache), logger: silentLogger, signal: new AbortController().signal };
+	return { cache: cloningView(cache), logger: silentLogger, signal: new AbortController().signal };
 }
 
 async function mapped(
@@ -120,9 +120,9 @@ describe("mappers", () => {
 	});
 
 	it("receive shared resources only if all parts are read-only", () => {
-		expect(isReadsOnly(merge(mapOwner, cacheList(artistsByLabel)))).toBe(true);
-		expect(isReadsOnly(chain(mapOwner, Artist, cacheGet(albumsByOwner)))).toBe(true);
-		expect(isReadsOnly(merge(mapOwner, () => []))).toBe(false);
-		expect(isReadsOnly(transform(() => [], mapOwner))).toBe(false);
+		expect(isReadOnly(merge(mapOwner, cacheList(artistsByLabel)))).toBe(true);
+		expect(isReadOnly(chain(mapOwner, Artist, cacheGet(albumsByOwner)))).toBe(true);
+		expect(isReadOnly(merge(mapOwner, () => []))).toBe(false);
+		expect(isReadOnly(transform(() => [], mapOwner))).toBe(false);
 	});
 });

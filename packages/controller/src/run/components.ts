@@ -1,4 +1,4 @@
-import { type Cache, cloning, createCache } from "@plinth/cache";
+import { type Cache, cloningView, createCache } from "@plinth/cache";
 import { cachedTypes } from "../define/cached-types.ts";
 import type { MapperContext } from "../define/context.ts";
 import type { Task } from "../queue/task.ts";
@@ -81,11 +81,11 @@ function mappingScope(
 ): MappingScope {
 	const { environment } = scope;
 	const { logger, controller } = environment;
-	const view = cloning(cache);
+	const view = cloningView(cache);
 	return {
 		environment,
-		context: (task: Task, readsOnly: boolean): MapperContext => ({
-			cache: readsOnly ? cache : view,
+		context: (task: Task, readOnly: boolean): MapperContext => ({
+			cache: readOnly ? cache : view,
 			logger,
 			get signal() {
 				return task.signal;

@@ -15,7 +15,7 @@ export interface ControllerLimits {
 }
 
 /** The default limits. */
-export const defaultLimits: ControllerLimits = {
+export const defaultControllerLimits: ControllerLimits = {
 	stopFinishMs: 5_000,
 	stopAbortMs: 5_000,
 	ownWritesMs: 30_000,

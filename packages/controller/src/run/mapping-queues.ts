@@ -14,7 +14,7 @@ import type { RunEnvironment } from "./run-environment.ts";
 export interface MappingScope {
 	readonly environment: RunEnvironment;
 	/** Creates the context of one mapping, with the shared cache if the mapper is read-only. */
-	readonly context: (task: Task, readsOnly: boolean) => MapperContext;
+	readonly context: (task: Task, readOnly: boolean) => MapperContext;
 	readonly request: (id: ID, priority: Priority) => void;
 	/** Queues all managed resources. */
 	readonly requestAll: () => void;
@@ -93,7 +93,7 @@ export class MappingQueue {
 			versions.hasGaps = false;
 			this.#scope.requestAll();
 		}
-		const context = this.#scope.context(task, this.#watch.readsOnly);
+		const context = this.#scope.context(task, this.#watch.readOnly);
 		return requestEach(
 			versions.kept.map((version) => () => this.#mapVersion(context, version)),
 			(id) => this.#scope.request(id, priority),
@@ -143,8 +143,8 @@ function poolOptions(scope: MappingScope, fields: Readonly<Record<string, string
 		runtime,
 		concurrency,
 		backoff: controller.backoff,
-		reportAfterMs: controller.reconcileReportMs,
-		timeLimitMs: controller.reconcileLimitMs,
+		reportAfterMs: controller.slowReconcileMs,
+		timeLimitMs: controller.reconcileTimeoutMs,
 		onFailure: (failure: { key: string; error: unknown; failures: number; delayMs: number }) => {
 			const { error: err, ...more } = failure;
 			logger.warn({ ...fields, ...more, err }, "mapper failed");

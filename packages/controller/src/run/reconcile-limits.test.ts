@@ -55,9 +55,9 @@ describe("the time limits of reconciles", () => {
 	it("can be set per controller, and must be more than 0", async () => {
 		await using bench = new TestBench();
 		const controller = { name: "odd", manages: Artist, async reconcile() {} };
-		const refused = bench.start([defineController({ ...controller, reconcileReportMs: 0 })]);
+		const refused = bench.start([defineController({ ...controller, slowReconcileMs: 0 })]);
 		await expect(refused).rejects.toThrow(
-			"controller odd: reconcileReportMs must be more than 0, got 0",
+			"controller odd: slowReconcileMs must be more than 0, got 0",
 		);
 	});
 });

@@ -1,4 +1,4 @@
-import { type Cache, cloning } from "@plinth/cache";
+import { type Cache, cloningView } from "@plinth/cache";
 import { cloneID, type ID } from "@plinth/proto";
 import { DecodeError, displayName, familyKey, idOf, nameKey } from "@plinth/resource";
 import type { Priority } from "../queue/queue-entry.ts";
@@ -27,7 +27,7 @@ export interface ReconcilerOptions {
 export class Reconciler {
 	readonly #scope: WorkScope;
 	readonly #cache: Cache;
-	readonly #views: { readonly cache: ReturnType<typeof cloning>; readonly shared: Cache };
+	readonly #views: { readonly cache: ReturnType<typeof cloningView>; readonly shared: Cache };
 	readonly #ownWrites: OwnWrites;
 	readonly #undecodable: Pick<UndecodableResources, "note">;
 	readonly #pool: WorkerPool<ID>;
@@ -36,15 +36,15 @@ export class Reconciler {
 		const { controller, runtime, logger, tally } = scope.environment;
 		this.#scope = scope;
 		this.#cache = cache;
-		this.#views = { cache: cloning(cache), shared: cache };
+		this.#views = { cache: cloningView(cache), shared: cache };
 		this.#ownWrites = ownWrites;
 		this.#undecodable = undecodable;
 		this.#pool = new WorkerPool<ID>({
 			runtime,
 			backoff: controller.backoff,
 			concurrency: controller.concurrency,
-			reportAfterMs: controller.reconcileReportMs,
-			timeLimitMs: controller.reconcileLimitMs,
+			reportAfterMs: controller.slowReconcileMs,
+			timeLimitMs: controller.reconcileTimeoutMs,
 			merge: newestId,
 			mustWait: (key) => ownWrites.mustWait(key),
 			work: (id, task) => (this.#canBeDecoded(id) ? this.#reconcile(id, task) : skipped),
@@ -52,7 +52,7 @@ export class Reconciler {
 				logger.warn({ key, err: error, failures, delayMs }, "reconcile failed");
 			},
 			onStillRunning: ({ key, runningMs }) => {
-				const limitMs = controller.reconcileLimitMs;
+				const limitMs = controller.reconcileTimeoutMs;
 				logger.warn(
 					{ key, runningMs: Math.round(runningMs), limitMs },
 					"reconcile is still running",
@@ -60,7 +60,7 @@ export class Reconciler {
 			},
 			onOverdue: (key) => {
 				tally.overdue();
-				const limitMs = controller.reconcileLimitMs;
+				const limitMs = controller.reconcileTimeoutMs;
 				logger.error({ key, limitMs }, "reconcile exceeded its time limit and was aborted");
 			},
 		});

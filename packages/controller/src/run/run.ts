@@ -43,7 +43,7 @@ export interface RunState {
 	/** The mapping queues, by watched type or by name of a custom watch. */
 	readonly mappings: Readonly<Record<string, QueueState>>;
 	readonly cached: readonly TypeStats[];
-	/** Reconciles that have been running for longer than `reconcileReportMs`, the longest-running first. */
+	/** Reconciles that have been running for longer than `slowReconcileMs`, the longest-running first. */
 	readonly stillRunning: readonly RunningWork[];
 	/** Keys whose reconcile has exceeded its time limit and has not ended. */
 	readonly overdue: readonly string[];

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { AnySchema } from "@bufbuild/protobuf/wkt";
 import { createClient } from "@connectrpc/connect";
-import { index } from "@plinth/cache";
+import { defineIndex } from "@plinth/cache";
 import { createInProcessTransport } from "@plinth/in-process";
 import { ControllerService, type Resource } from "@plinth/proto";
 import { idOf } from "@plinth/resource";
@@ -19,7 +19,7 @@ function undecodable(type: DemoType, name: string): Resource {
 	return { ...resource, data: create(AnySchema, { typeUrl, value: Uint8Array.of(0x0a, 0x7f, 1) }) };
 }
 
-const albumsByTitle = index("title", Album, {
+const albumsByTitle = defineIndex("title", Album, {
 	keys: ({ data }) => [[data.value]],
 	key: (title: string) => [title],
 	required: true,

@@ -1,4 +1,4 @@
-import { type Cache, cloning } from "@plinth/cache";
+import { type Cache, cloningView } from "@plinth/cache";
 import type { ID } from "@plinth/proto";
 import { idOf, nameKey } from "@plinth/resource";
 import type { Logger, Runtime } from "@plinth/runtime";
@@ -6,7 +6,7 @@ import type { ResourceClient } from "../client/resource-client.ts";
 import type { Controller } from "../define/controller.ts";
 import type { Requeue } from "../define/requeue.ts";
 import { Task } from "../queue/task.ts";
-import { defaultLimits } from "../run/limits.ts";
+import { defaultControllerLimits } from "../run/limits.ts";
 import { ReconcileTally } from "../run/reconcile-tally.ts";
 import { WorkContext } from "../run/work-context.ts";
 
@@ -38,13 +38,18 @@ export async function callReconcile(
 		cloningClient: client,
 		runtime,
 		logger,
-		limits: defaultLimits,
+		limits: defaultControllerLimits,
 		tally: new ReconcileTally(),
 	};
 	const scope = { environment, fence: undefined, refusal: () => undefined };
 	const asked = idOf(manages, id.name, id.tenancy, id.uid);
 	const task = new Task(nameKey(asked));
-	const context = new WorkContext(scope, task, { cache: cloning(cache), shared: cache }, () => {});
+	const context = new WorkContext(
+		scope,
+		task,
+		{ cache: cloningView(cache), shared: cache },
+		() => {},
+	);
 	try {
 		const cached = cache.get(manages, asked)?.resource.id;
 		return (await controller.reconcile(context, { id: cached ?? asked })) ?? undefined;

@@ -56,7 +56,7 @@ export const mutants: readonly Mutant[] = [
 		file: "node/owned-pending-handler.ts",
 		find: `const next = withoutDeployment(stored.shadow, deployment.uid);
 			const replaced = await replaceShadow(this.#context, stored, next);
-			return replaced === "conflict" ? { requeueAfterMs: limits.pauseMs } : done;`,
+			return replaced === "conflict" ? { requeueAfterMs: limits.maxRetryDelayMs } : done;`,
 		replace: `await updateShadow(this.#context, stored.name, ({ shadow }) =>
 				sourceOf(shadow, deployment.uid) && shadow.lifecycle === Lifecycle.ACTIVE
 					? withoutDeployment(shadow, deployment.uid)

@@ -255,7 +255,7 @@ export class MetaOwners {
 					.client(uid)
 					.checkMetaOwners(
 						{ route: routeTo(this.#context, uid), ownerships: [...ownerships] },
-						{ timeoutMs: limits.callMs },
+						{ timeoutMs: limits.callTimeoutMs },
 					);
 				return verdicts;
 			}, limits.batchSize);
@@ -305,7 +305,7 @@ export class MetaOwners {
 			return done;
 		}
 		if (!equals(MetaOwnerSchema, asChecked, owner)) {
-			return { requeueAfterMs: limits.pauseMs };
+			return { requeueAfterMs: limits.maxRetryDelayMs };
 		}
 		const resource = await lookup(backend, nameOfKey(keyOfShadow(stored.shadow)));
 		if (resource === undefined || resource.id?.uid !== stored.shadow.uid) {
@@ -319,7 +319,7 @@ export class MetaOwners {
 		}
 		const missing = await this.#missingReference(stored, owner);
 		if (missing === undefined) {
-			return { requeueAfterMs: limits.pauseMs };
+			return { requeueAfterMs: limits.maxRetryDelayMs };
 		}
 		const asBefore: readonly Mutation[] = [
 			{ op: "assert", id: recordId(stored.name), expectedVersion: seen.version },
@@ -338,7 +338,7 @@ export class MetaOwners {
 			return done;
 		} catch (failure) {
 			if (isConflict(failure)) {
-				return { requeueAfterMs: limits.pauseMs };
+				return { requeueAfterMs: limits.maxRetryDelayMs };
 			}
 			if (failure instanceof Refused) {
 				this.#refused.set(stored.name, runtime.clock.monotonic() + limits.requeryMs);

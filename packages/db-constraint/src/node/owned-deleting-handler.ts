@@ -88,7 +88,7 @@ export class OwnedDeletingHandler {
 				return left === stored.shadow ? stored : replaceShadow(this.#context, stored, left);
 			});
 			if (replaced === "conflict") {
-				return { requeueAfterMs: limits.pauseMs };
+				return { requeueAfterMs: limits.maxRetryDelayMs };
 			}
 			if (!isHeld(next)) {
 				return { requeueAfterMs: 0 };
@@ -154,7 +154,7 @@ export class OwnedDeletingHandler {
 			return done;
 		} catch (failure) {
 			if (isConflict(failure)) {
-				return { requeueAfterMs: this.#context.limits.pauseMs };
+				return { requeueAfterMs: this.#context.limits.maxRetryDelayMs };
 			}
 			throw failure;
 		}

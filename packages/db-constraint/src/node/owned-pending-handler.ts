@@ -187,7 +187,10 @@ export class OwnedPendingHandler {
 				const route = routeTo(this.#context, uid);
 				await environment
 					.client(uid)
-					.confirmBlockades({ route, blockades: [...blockades] }, { timeoutMs: limits.callMs });
+					.confirmBlockades(
+						{ route, blockades: [...blockades] },
+						{ timeoutMs: limits.callTimeoutMs },
+					);
 				return blockades.map(() => true as const);
 			}, limits.batchSize);
 			this.#confirming.set(uid, batcher);
@@ -218,7 +221,7 @@ export class OwnedPendingHandler {
 		if (isReleased(response)) {
 			const next = withoutDeployment(stored.shadow, deployment.uid);
 			const replaced = await replaceShadow(this.#context, stored, next);
-			return replaced === "conflict" ? { requeueAfterMs: limits.pauseMs } : done;
+			return replaced === "conflict" ? { requeueAfterMs: limits.maxRetryDelayMs } : done;
 		}
 		await this.#markConfirmed(stored, source);
 		return done;

@@ -18,13 +18,13 @@ export async function describeService(
 	{ client }: MetaSource,
 	{ service, region, domain = "" }: DeploymentConfiguration,
 	descriptor: ServiceDescriptor,
-	callMs: number,
+	callTimeoutMs: number,
 ): Promise<void> {
-	if ((await readStrongly(client, Region, region, callMs)) === undefined) {
-		await createResource(client, Region, region, create(RegionSchema), callMs);
+	if ((await readStrongly(client, Region, region, callTimeoutMs)) === undefined) {
+		await createResource(client, Region, region, create(RegionSchema), callTimeoutMs);
 	}
 	for (;;) {
-		const stored = await readStrongly(client, Service, service, callMs);
+		const stored = await readStrongly(client, Service, service, callTimeoutMs);
 		const before = stored && decodeShared(Service, stored).data;
 		const next = mergedDescription(before ?? create(ServiceSchema), domain, descriptor);
 		if (before !== undefined && equals(ServiceSchema, before, next)) {
@@ -32,8 +32,8 @@ export async function describeService(
 		}
 		try {
 			const written = await (stored === undefined
-				? createResource(client, Service, service, next, callMs)
-				: replaceData(client, Service, stored, next, callMs));
+				? createResource(client, Service, service, next, callTimeoutMs)
+				: replaceData(client, Service, stored, next, callTimeoutMs));
 			if (written !== undefined) {
 				return;
 			}

@@ -49,7 +49,7 @@ function registerAlpha(
 		identity: { backend, runtime: systemRuntime },
 		metas,
 		logger: silentLogger,
-		callMs: 500,
+		callTimeoutMs: 500,
 	});
 }
 

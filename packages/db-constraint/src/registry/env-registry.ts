@@ -29,7 +29,7 @@ export interface EnvRegistryOptions {
 	readonly runtime: Runtime;
 	readonly logger?: Logger;
 	/** The timeout of a call to a meta deployment, in milliseconds. Default: 5 s. */
-	readonly callMs?: number;
+	readonly callTimeoutMs?: number;
 }
 
 /** The state of the own registration. */
@@ -60,7 +60,7 @@ const registerAgain = { baseMs: 250, maxMs: 5_000 } as const;
 export class EnvRegistry implements Environment {
 	readonly #options: EnvRegistryOptions;
 	readonly #logger: Logger;
-	readonly #callMs: number;
+	readonly #callTimeoutMs: number;
 	readonly #picture = new MetaPicture();
 	readonly #sources = new Map<string, Source>();
 	readonly #listeners = new Set<() => void>();
@@ -79,7 +79,7 @@ export class EnvRegistry implements Environment {
 	constructor(options: EnvRegistryOptions) {
 		this.#options = options;
 		this.#logger = options.logger ?? silentLogger;
-		this.#callMs = options.callMs ?? 5_000;
+		this.#callTimeoutMs = options.callTimeoutMs ?? 5_000;
 		if (options.ownMeta === undefined && options.metaAddresses.length === 0) {
 			throw new Error("a deployment needs the address of a meta deployment");
 		}
@@ -153,7 +153,10 @@ export class EnvRegistry implements Environment {
 	}
 
 	isDeleted(uid: string): Promise<boolean> {
-		return isDeletedAt({ metas: [...this.#sources.values()], callMs: this.#callMs }, uid);
+		return isDeletedAt(
+			{ metas: [...this.#sources.values()], callTimeoutMs: this.#callTimeoutMs },
+			uid,
+		);
 	}
 
 	onChange(listener: () => void): () => void {
@@ -196,7 +199,7 @@ export class EnvRegistry implements Environment {
 		}
 		const { predecessorUid } = this.#registration.registered;
 		const fields = { currentVersion: version, established: predecessorUid !== "" };
-		await updateDeployment(this.#registration, fields, this.#callMs);
+		await updateDeployment(this.#registration, fields, this.#callTimeoutMs);
 		this.#announced = version;
 		this.#established = true;
 		this.#changed();
@@ -288,7 +291,7 @@ export class EnvRegistry implements Environment {
 					identity: { backend, runtime, ...(storageIncarnation && { storageIncarnation }) },
 					metas: ownMeta === undefined ? all : all.slice(0, 1),
 					logger: this.#logger,
-					callMs: this.#callMs,
+					callTimeoutMs: this.#callTimeoutMs,
 				});
 				this.#state = { kind: "registered" };
 				this.#changed();

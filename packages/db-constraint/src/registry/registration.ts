@@ -30,7 +30,7 @@ export interface RegistrationOptions {
 	readonly metas: readonly MetaSource[];
 	readonly logger: Logger;
 	/** The timeout of one call, in milliseconds. */
-	readonly callMs: number;
+	readonly callTimeoutMs: number;
 }
 
 /** A valid registration. */
@@ -82,12 +82,12 @@ export async function register(options: RegistrationOptions): Promise<Registrati
 
 /** Whether any meta deployment has the record of a deletion. Reads all of them strongly. */
 export async function isDeletedAt(
-	{ metas, callMs }: Pick<RegistrationOptions, "metas" | "callMs">,
+	{ metas, callTimeoutMs }: Pick<RegistrationOptions, "metas" | "callTimeoutMs">,
 	uid: string,
 ): Promise<boolean> {
 	const results = await Promise.allSettled(
 		metas.map(({ client }) =>
-			readStrongly(client, DeletedDeployment, deletedDeploymentName(uid), callMs),
+			readStrongly(client, DeletedDeployment, deletedDeploymentName(uid), callTimeoutMs),
 		),
 	);
 	if (results.some((each) => each.status === "fulfilled" && each.value !== undefined)) {
@@ -111,10 +111,10 @@ export async function isDeletedAt(
 export async function updateDeployment(
 	{ keeper, registered: { name, uid } }: Registration,
 	fields: Partial<Pick<DeploymentData, "address" | "currentVersion" | "established">>,
-	callMs: number,
+	callTimeoutMs: number,
 ): Promise<RegisteredDeployment> {
 	for (;;) {
-		const stored = await readStrongly(keeper.client, Deployment, name, callMs);
+		const stored = await readStrongly(keeper.client, Deployment, name, callTimeoutMs);
 		if (stored?.id?.uid !== uid) {
 			throw new ConnectError(`${keeper.address} has no Deployment ${name} (${uid})`, Code.NotFound);
 		}
@@ -124,7 +124,7 @@ export async function updateDeployment(
 			return deploymentOf(stored);
 		}
 		try {
-			const written = await replaceData(keeper.client, Deployment, stored, next, callMs);
+			const written = await replaceData(keeper.client, Deployment, stored, next, callTimeoutMs);
 			return deploymentOf(written);
 		} catch (failure) {
 			if (ConnectError.from(failure).code !== Code.Aborted) {
@@ -136,7 +136,7 @@ export async function updateDeployment(
 
 async function listRegistrations({
 	metas,
-	callMs,
+	callTimeoutMs,
 	deployment,
 }: RegistrationOptions): Promise<{ found: readonly Found[]; missing: readonly string[] }> {
 	const found: Found[] = [];
@@ -146,7 +146,7 @@ async function listRegistrations({
 			try {
 				const { resources } = await meta.client.list(
 					{ type: typeOf(Deployment.type), tenancy: tenancyOf() },
-					{ headers: strongly, timeoutMs: callMs },
+					{ headers: strongly, timeoutMs: callTimeoutMs },
 				);
 				const own = resources
 					.map(deploymentOf)
@@ -181,13 +181,13 @@ function findRegistration(
 }
 
 async function refresh(
-	{ deployment, descriptor, callMs }: RegistrationOptions,
+	{ deployment, descriptor, callTimeoutMs }: RegistrationOptions,
 	registration: Registration,
 ): Promise<Registration> {
 	const { keeper } = registration;
-	await describeService(keeper, deployment, descriptor, callMs);
+	await describeService(keeper, deployment, descriptor, callTimeoutMs);
 	const { address } = deployment;
-	return { keeper, registered: await updateDeployment(registration, { address }, callMs) };
+	return { keeper, registered: await updateDeployment(registration, { address }, callTimeoutMs) };
 }
 
 async function admit(
@@ -196,16 +196,16 @@ async function admit(
 	found: readonly Found[],
 	missing: readonly string[],
 ): Promise<Registration> {
-	const { deployment, descriptor, callMs, logger } = options;
+	const { deployment, descriptor, callTimeoutMs, logger } = options;
 	const keeper = found[0]?.meta;
 	if (keeper === undefined) {
 		throw unavailable(`no meta deployment is reachable: ${missing.join(", ") || "none is known"}`);
 	}
-	const { name, taken } = await freeName(keeper, nameOf(deployment), identity, callMs);
+	const { name, taken } = await freeName(keeper, nameOf(deployment), identity, callTimeoutMs);
 	if (taken !== undefined) {
 		return refresh(options, await keep(options, { registered: taken, keeper }, found));
 	}
-	await describeService(keeper, deployment, descriptor, callMs);
+	await describeService(keeper, deployment, descriptor, callTimeoutMs);
 	const { service, region, version, address } = deployment;
 	const data = create(DeploymentSchema, {
 		service,
@@ -215,7 +215,7 @@ async function admit(
 		predecessorUid: identity.predecessorUid,
 		storageIncarnation: identity.storageIncarnation,
 	});
-	const created = await createResource(keeper.client, Deployment, name, data, callMs);
+	const created = await createResource(keeper.client, Deployment, name, data, callTimeoutMs);
 	if (created === undefined) {
 		throw unavailable(`another server registered ${name} at the same time`);
 	}
@@ -251,7 +251,7 @@ async function keep(
  * be deleted now, or are not visible yet, are deleted by the next start.
  */
 async function removeDuplicates(
-	{ callMs, logger }: RegistrationOptions,
+	{ callTimeoutMs, logger }: RegistrationOptions,
 	identity: OwnIdentity,
 	found: readonly Found[],
 ): Promise<void> {
@@ -267,7 +267,7 @@ async function removeDuplicates(
 			}
 			try {
 				const id = { ...idOf(Deployment, name), uid };
-				await meta.client.delete({ id }, { timeoutMs: callMs });
+				await meta.client.delete({ id }, { timeoutMs: callTimeoutMs });
 				logger.warn(
 					{ deployment: name, uid },
 					"this storage was registered twice: deleted the duplicate",
@@ -287,11 +287,11 @@ async function freeName(
 	keeper: MetaSource,
 	name: string,
 	identity: OwnIdentity,
-	callMs: number,
+	callTimeoutMs: number,
 ): Promise<{ readonly name: string; readonly taken?: RegisteredDeployment }> {
 	for (let at = 1; ; at++) {
 		const next = at === 1 ? name : `${name}-${at}`;
-		const stored = await readStrongly(keeper.client, Deployment, next, callMs);
+		const stored = await readStrongly(keeper.client, Deployment, next, callTimeoutMs);
 		if (stored === undefined) {
 			return { name: next };
 		}

@@ -66,14 +66,14 @@ export class RegistryLab {
 			connect: (address) => this.#connect(address),
 			...(options.storageIncarnation && { storageIncarnation: options.storageIncarnation }),
 			runtime,
-			callMs: 500,
+			callTimeoutMs: 500,
 		});
 		const constraints = createConstraints({
 			backend,
 			descriptor,
 			environment: registry,
 			runtime,
-			limits: { callMs: 60_000 },
+			limits: { callTimeoutMs: 60_000 },
 		});
 		await constraints.schemaPass.begin();
 		const resources = createResourceService({

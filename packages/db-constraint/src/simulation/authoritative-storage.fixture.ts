@@ -1,17 +1,17 @@
 import type { Resource } from "@plinth/proto";
 import { nameKey } from "@plinth/resource";
 import {
-	type Change,
-	type Commit,
+	assignVersion,
 	type CommitOptions,
+	type CommitResult,
 	changesNothing,
 	checkCommitLimits,
-	defaultLimits,
-	evaluate,
+	defaultStorageLimits,
+	evaluateMutations,
 	type Mutation,
+	type StateChange,
 	StateStore,
 	type StorageBackend,
-	stamp,
 } from "@plinth/storage";
 import type { Lifetime } from "./server-lifetime.fixture.ts";
 import type { SimulationContext } from "./simulation-context.fixture.ts";
@@ -19,8 +19,8 @@ import type { SimulationContext } from "./simulation-context.fixture.ts";
 /** Called synchronously with each commit that changes something. */
 type Listener = (
 	mutations: readonly Mutation[],
-	commit: Commit,
-	changes: readonly Change[],
+	commit: CommitResult,
+	changes: readonly StateChange[],
 ) => void;
 
 /** The stored state of a deployment, independent of what its servers have seen of it. */
@@ -30,7 +30,7 @@ export class AuthoritativeStorage {
 	readonly #all = new Map<string, Resource>();
 
 	constructor({ runtime }: SimulationContext) {
-		this.store = new StateStore(runtime, defaultLimits);
+		this.store = new StateStore(runtime, defaultStorageLimits);
 	}
 
 	/** All resources. */
@@ -45,15 +45,15 @@ export class AuthoritativeStorage {
 	}
 
 	/** Commits like any storage. */
-	commit(mutations: readonly Mutation[], { dryRun }: CommitOptions = {}): Commit {
+	commit(mutations: readonly Mutation[], { dryRun }: CommitOptions = {}): CommitResult {
 		const { store } = this;
-		checkCommitLimits(mutations, defaultLimits);
-		const steps = evaluate(mutations, store);
+		checkCommitLimits(mutations, defaultStorageLimits);
+		const steps = evaluateMutations(mutations, store);
 		if (dryRun || changesNothing(steps)) {
-			return stamp(steps, dryRun ? store.version : "").commit;
+			return assignVersion(steps, dryRun ? store.version : "").commit;
 		}
 		const revision = store.revision + 1;
-		const { commit, changes } = stamp(steps, String(revision));
+		const { commit, changes } = assignVersion(steps, String(revision));
 		store.apply(revision, changes);
 		for (const { op, resource } of changes) {
 			if (resource.id !== undefined) {
@@ -76,13 +76,13 @@ export class AuthoritativeStorage {
 class Replica {
 	readonly store: StateStore;
 	readonly #sim: SimulationContext;
-	readonly #pending: (readonly [number, readonly Change[]])[] = [];
+	readonly #pending: (readonly [number, readonly StateChange[]])[] = [];
 	readonly #waiting = new Set<() => void>();
 	#isCatchingUp = false;
 
 	constructor(sim: SimulationContext, authoritative: AuthoritativeStorage, lifetime: Lifetime) {
 		this.#sim = sim;
-		this.store = new StateStore(sim.runtime, defaultLimits);
+		this.store = new StateStore(sim.runtime, defaultStorageLimits);
 		for (const resource of authoritative.all()) {
 			this.store.load(resource);
 		}

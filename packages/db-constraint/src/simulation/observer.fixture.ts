@@ -6,7 +6,7 @@ import {
 	type Shadow,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { decodeShared, finalizersOf, isMarkedForDeletion, Namespace } from "@plinth/resource";
-import type { Commit, Mutation } from "@plinth/storage";
+import type { CommitResult, Mutation } from "@plinth/storage";
 import { keyOfShadow } from "../commit-plan.ts";
 import { isPastRecall } from "../holder-decision.ts";
 import { locateReferences } from "../locate-references.ts";
@@ -72,7 +72,7 @@ export class Observer {
 	onCommit(
 		deployment: SimulatedDeployment,
 		mutations: readonly Mutation[],
-		{ version, resources }: Commit,
+		{ version, resources }: CommitResult,
 	): void {
 		const changes: Change[] = [];
 		const touched = new Set<string>();

@@ -55,10 +55,10 @@ export class InterceptedStream<I extends DescMessage, O extends DescMessage>
 		this.response = this.#run(interceptors, contextValues);
 	}
 
-	leave(): void {
+	cancel(): void {
 		this.#left = canceledBy("the caller reads no further");
 		for (const call of this.#calls) {
-			call.leave();
+			call.cancel();
 		}
 		this.#scope.end(this.#left);
 	}

@@ -65,7 +65,7 @@ export class LeavableMessages<I extends DescMessage, O extends DescMessage>
 	async return(): Promise<Result<MessageShape<O>>> {
 		if (!this.#isOver) {
 			this.#isOver = true;
-			this.#stream.leave();
+			this.#stream.cancel();
 			this.#opening?.resolve({ kind: "left" });
 			// Interceptors may have wrapped the stream in their own.
 			await this.#messages?.return?.();
@@ -82,7 +82,7 @@ export class LeavableMessages<I extends DescMessage, O extends DescMessage>
 				resolve({ kind: "messages", messages: this.#messagesOf(response) });
 			}
 		} catch (error) {
-			this.#stream.leave();
+			this.#stream.cancel();
 			resolve({ kind: "failed", error });
 		}
 	}

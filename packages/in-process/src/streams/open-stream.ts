@@ -12,7 +12,7 @@ export interface OpenStream<I extends DescMessage, O extends DescMessage> {
 	 * Cancels the call: the handler's signal aborts after a hop, and pending reads end. Has no effect
 	 * on a stream that has ended.
 	 */
-	leave(): void;
+	cancel(): void;
 }
 
 /** The transport of this package. */
@@ -32,5 +32,5 @@ export interface InProcessTransport extends Transport {
 export function failedStream<I extends DescMessage, O extends DescMessage>(
 	error: unknown,
 ): OpenStream<I, O> {
-	return { response: Promise.reject(error), leave: () => {} };
+	return { response: Promise.reject(error), cancel: () => {} };
 }

@@ -86,7 +86,7 @@ export class StreamCall<I extends DescMessage, O extends DescMessage>
 		return this.#call.isOpen;
 	}
 
-	leave(): void {
+	cancel(): void {
 		void this.#responses.return();
 	}
 

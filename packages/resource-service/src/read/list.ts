@@ -7,7 +7,7 @@ import { decideList, enforce } from "../access/authorization.ts";
 import { ReadFilter } from "../access/read-filter.ts";
 import { malformed, malformedValue, missing } from "../errors/refusal.ts";
 import { consistencyOf } from "../requests/headers.ts";
-import { approximateSize, limits } from "../requests/limits.ts";
+import { approximateSize, resourceServiceLimits } from "../requests/limits.ts";
 import { queryTenancy, requireType, resolveType } from "../requests/request-checks.ts";
 import type { ServiceContext } from "../service-context.ts";
 import type { PagedList } from "./paged-lists.ts";
@@ -99,8 +99,8 @@ function checkListRequest(
 	if (problem !== undefined) {
 		throw malformedValue("name_prefix", problem, request.namePrefix);
 	}
-	if (request.pageSize < 0 || request.pageSize > limits.pageSize) {
-		throw malformed("page_size", `must be from 0 to ${limits.pageSize}`);
+	if (request.pageSize < 0 || request.pageSize > resourceServiceLimits.pageSize) {
+		throw malformed("page_size", `must be from 0 to ${resourceServiceLimits.pageSize}`);
 	}
 	return { type, query: { type: type.type, tenancy, namePrefix: request.namePrefix } };
 }
@@ -118,13 +118,16 @@ function takePage(
 			continue;
 		}
 		bytes += approximateSize(resource);
-		if (bytes > limits.listBytes && pageSize === 0) {
+		if (bytes > resourceServiceLimits.listBytes && pageSize === 0) {
 			throw new ConnectError(
-				`the list is larger than ${limits.listBytes} bytes: set page_size to read it in pages`,
+				`the list is larger than ${resourceServiceLimits.listBytes} bytes: set page_size to read it in pages`,
 				Code.ResourceExhausted,
 			);
 		}
-		if (resources.length > 0 && (resources.length === pageSize || bytes > limits.listBytes)) {
+		if (
+			resources.length > 0 &&
+			(resources.length === pageSize || bytes > resourceServiceLimits.listBytes)
+		) {
 			return { resources, more: true };
 		}
 		resources.push(resource);

@@ -3,7 +3,7 @@ import { systemRuntime } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Album, Artist, artist } from "../demo.fixture.ts";
-import { limits } from "../requests/limits.ts";
+import { resourceServiceLimits } from "../requests/limits.ts";
 import { expectRefusal, startService, type TestService } from "../service.fixture.ts";
 import { type PagedList, PagedLists } from "./paged-lists.ts";
 
@@ -30,10 +30,10 @@ describe("lists that are read page by page", () => {
 
 	it("can be gone on with for five minutes, and no longer", async () => {
 		const { next } = await page();
-		clock.advance(limits.pageTokenMs - 1);
+		clock.advance(resourceServiceLimits.pageTokenMs - 1);
 		expect((await page(next)).names).toEqual(["b"]);
 		const second = await page();
-		clock.advance(limits.pageTokenMs);
+		clock.advance(resourceServiceLimits.pageTokenMs);
 		await expectRefusal(page(second.next), Code.OutOfRange, runOut);
 	});
 
@@ -44,7 +44,7 @@ describe("lists that are read page by page", () => {
 			const taken = await page(next);
 			names.push(...taken.names);
 			next = taken.next;
-			clock.advance(limits.pageTokenMs - 1);
+			clock.advance(resourceServiceLimits.pageTokenMs - 1);
 		}
 		expect(names).toEqual(["a", "b", "c", "d"]);
 		expect(next).toBe("");
@@ -53,7 +53,7 @@ describe("lists that are read page by page", () => {
 	it("are bounded in number: the one that was used least recently gives way", async () => {
 		const oldest = await page();
 		const used = await page();
-		for (let count = 2; count < limits.pagedLists; count += 1) {
+		for (let count = 2; count < resourceServiceLimits.pagedLists; count += 1) {
 			await page();
 		}
 		const kept = await page(used.next);
@@ -138,7 +138,9 @@ describe("the share of a subject", () => {
 		const lists = new PagedLists({ ...systemRuntime, clock: new FakeClock() });
 		const quiet = open(lists, "quiet");
 		const own = open(lists, undefined);
-		const greedy = Array.from({ length: limits.pagedLists + 10 }, () => open(lists, "greedy"));
+		const greedy = Array.from({ length: resourceServiceLimits.pagedLists + 10 }, () =>
+			open(lists, "greedy"),
+		);
 		expect(quiet.list.snapshot.ended).toBe(false);
 		expect(own.list.snapshot.ended).toBe(false);
 		expect(lists.resume(quiet.token, "").list).toBe(quiet.list);
@@ -149,7 +151,7 @@ describe("the share of a subject", () => {
 
 	it("is no matter where nobody has more: the one that was used least recently gives way", () => {
 		const lists = new PagedLists({ ...systemRuntime, clock: new FakeClock() });
-		const held = Array.from({ length: limits.pagedLists + 1 }, (_, index) =>
+		const held = Array.from({ length: resourceServiceLimits.pagedLists + 1 }, (_, index) =>
 			open(lists, `subject-${index % 8}`),
 		);
 		expect(held.map(({ list }) => list.snapshot.ended)).toEqual(held.map((_, index) => index < 1));
@@ -158,7 +160,9 @@ describe("the share of a subject", () => {
 	it("takes no room for lists that the storage has ended", () => {
 		const lists = new PagedLists({ ...systemRuntime, clock: new FakeClock() });
 		const quiet = open(lists, "quiet");
-		const greedy = Array.from({ length: limits.pagedLists - 1 }, () => open(lists, "greedy"));
+		const greedy = Array.from({ length: resourceServiceLimits.pagedLists - 1 }, () =>
+			open(lists, "greedy"),
+		);
 		for (const { list } of greedy.slice(500)) {
 			list.snapshot.release();
 			lists.forget(list);

@@ -4,7 +4,7 @@ import { newUlid, type ResourceName } from "@plinth/resource";
 import type { Runtime, Timer } from "@plinth/runtime";
 import type { Snapshot } from "@plinth/storage";
 import { malformed } from "../errors/refusal.ts";
-import { limits } from "../requests/limits.ts";
+import { resourceServiceLimits } from "../requests/limits.ts";
 
 /** A list that a caller reads in pages. */
 export interface PagedList {
@@ -27,7 +27,7 @@ interface HeldList {
 }
 
 /** A subject with more lists than this loses one first when the limit is reached. */
-const share = limits.pagedLists / 4;
+const share = resourceServiceLimits.pagedLists / 4;
 
 /**
  * The lists that are being read in pages. Each retains its snapshot until its newest token expires. When the
@@ -52,11 +52,13 @@ export class PagedLists {
 	tokenAfter(list: PagedList, last: Resource, token: string): string {
 		const key = token === "" ? newUlid(this.#runtime) : keyOf(token);
 		this.#take(key);
-		const timer = this.#runtime.clock.setTimer(limits.pageTokenMs, () => this.#drop(key));
+		const timer = this.#runtime.clock.setTimer(resourceServiceLimits.pageTokenMs, () =>
+			this.#drop(key),
+		);
 		this.#held.set(key, { list, timer });
 		list.key = key;
 		this.#count(key, list.subject);
-		if (this.#held.size > limits.pagedLists) {
+		if (this.#held.size > resourceServiceLimits.pagedLists) {
 			this.#makeRoom();
 		}
 		const { tenancy, name } = last.id ?? {};

@@ -11,7 +11,7 @@ import { queryTenancy, requireType, resolveType } from "../requests/request-chec
 import type { ServiceContext } from "../service-context.ts";
 
 /** The interval of bookmarks on a stream that sends nothing else. */
-const bookmarkEveryMs = 5_000;
+const bookmarkIntervalMs = 5_000;
 
 /** The stream of one WatchList call: the current resources, then each change that the caller may see. */
 export class WatchList implements AsyncIterableIterator<WatchEvent, undefined> {
@@ -146,7 +146,7 @@ async function open(
 			consistency,
 			heldBy: context.isInternal ? {} : { subject: access.subject },
 			...(request.afterVersion && { afterVersion: request.afterVersion }),
-			...(request.bookmarks && { bookmarkEveryMs }),
+			...(request.bookmarks && { bookmarkIntervalMs }),
 		},
 	);
 	const readFilter = new ReadFilter(context.registry, access);

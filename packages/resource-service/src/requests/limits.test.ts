@@ -6,7 +6,7 @@ import { typeOf } from "@plinth/resource";
 import { afterEach, beforeEach, describe, it } from "vitest";
 import { Artist, artist } from "../demo.fixture.ts";
 import { connections, expectRefusal, startService, type TestService } from "../service.fixture.ts";
-import { limits } from "./limits.ts";
+import { resourceServiceLimits } from "./limits.ts";
 
 describe.each(connections)("the size of a resource, %s", (connection) => {
 	let t: TestService;
@@ -16,7 +16,7 @@ describe.each(connections)("the size of a resource, %s", (connection) => {
 	afterEach(() => t[Symbol.asyncDispose]());
 
 	const tooLarge = /^resource is too large: \d+ bytes, more than 1048576$/;
-	const huge = "x".repeat(limits.resourceBytes);
+	const huge = "x".repeat(resourceServiceLimits.resourceBytes);
 
 	it.each<[part: string, resource: Resource]>([
 		["data", artist("miles", {}, huge)],
@@ -44,7 +44,7 @@ describe.each(connections)("the size of a resource, %s", (connection) => {
 		const stored = (await t.client.write({ resource: artist("miles") })).resource;
 		const bytes = toBinary(ResourceSchema, stored ?? artist("miles")).byteLength;
 		// The genre was "jazz", and its length and those around it take more bytes when it is long.
-		const room = limits.resourceBytes - bytes;
+		const room = resourceServiceLimits.resourceBytes - bytes;
 		await t.client.write({ resource: artist("miles", {}, "x".repeat(room - 20)) });
 		const over = t.client.write({ resource: artist("miles", {}, "x".repeat(room + 20)) });
 		await expectRefusal(over, Code.InvalidArgument, tooLarge);

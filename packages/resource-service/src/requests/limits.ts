@@ -11,7 +11,7 @@ import { isMarkedForDeletion } from "@plinth/resource";
 import { invalidArgument, malformed } from "../errors/refusal.ts";
 
 /** The limits on requests, resources and responses. */
-export const limits = {
+export const resourceServiceLimits = {
 	resourceBytes: 1024 * 1024,
 	metadataEntries: 64,
 	metadataValueBytes: 4 * 1024,
@@ -36,10 +36,10 @@ export function checkPartLimits(resource: Resource, path: string): void {
 	const metadata = Object.entries(resource.metadata);
 	// A deletion may add its mark to a resource that has the maximum number of entries.
 	const mark = Number(isMarkedForDeletion(resource));
-	if (metadata.length - mark > limits.metadataEntries) {
+	if (metadata.length - mark > resourceServiceLimits.metadataEntries) {
 		throw malformed(
 			`${path}.metadata`,
-			`has ${metadata.length} entries, more than ${limits.metadataEntries}`,
+			`has ${metadata.length} entries, more than ${resourceServiceLimits.metadataEntries}`,
 		);
 	}
 	for (const [key, value] of metadata) {
@@ -51,32 +51,35 @@ export function checkPartLimits(resource: Resource, path: string): void {
 		}
 		// A string has at most three bytes for each of its code units.
 		if (
-			value.length * 3 > limits.metadataValueBytes &&
-			Buffer.byteLength(value) > limits.metadataValueBytes
+			value.length * 3 > resourceServiceLimits.metadataValueBytes &&
+			Buffer.byteLength(value) > resourceServiceLimits.metadataValueBytes
 		) {
 			throw malformed(
 				`${path}.metadata`,
-				`the value of ${key} is larger than ${limits.metadataValueBytes} bytes`,
+				`the value of ${key} is larger than ${resourceServiceLimits.metadataValueBytes} bytes`,
 			);
 		}
 	}
-	if (resource.ownerReferences.length > limits.ownerReferences) {
+	if (resource.ownerReferences.length > resourceServiceLimits.ownerReferences) {
 		throw malformed(
 			`${path}.owner_references`,
-			`has ${resource.ownerReferences.length} entries, more than ${limits.ownerReferences}`,
+			`has ${resource.ownerReferences.length} entries, more than ${resourceServiceLimits.ownerReferences}`,
 		);
 	}
 }
 
 /** Checks the size of a resource before it is stored. */
 export function checkSize(resource: Resource): void {
-	if (approximateSize(resource) <= limits.resourceBytes / 8 && !holdsUnknownFields(resource)) {
+	if (
+		approximateSize(resource) <= resourceServiceLimits.resourceBytes / 8 &&
+		!holdsUnknownFields(resource)
+	) {
 		return;
 	}
 	const bytes = toBinary(ResourceSchema, resource).byteLength;
-	if (bytes > limits.resourceBytes) {
+	if (bytes > resourceServiceLimits.resourceBytes) {
 		throw invalidArgument(
-			`resource is too large: ${bytes} bytes, more than ${limits.resourceBytes}`,
+			`resource is too large: ${bytes} bytes, more than ${resourceServiceLimits.resourceBytes}`,
 		);
 	}
 }
@@ -86,9 +89,9 @@ export function checkSize(resource: Resource): void {
  * headers.
  */
 export function sendableMessage(message: string): string {
-	return message.length <= limits.errorMessageLength
+	return message.length <= resourceServiceLimits.errorMessageLength
 		? message.toWellFormed()
-		: `${message.slice(0, limits.errorMessageLength - 1).toWellFormed()}…`;
+		: `${message.slice(0, resourceServiceLimits.errorMessageLength - 1).toWellFormed()}…`;
 }
 
 /** The error itself, or a copy with a sendable message if its own can't be sent. */

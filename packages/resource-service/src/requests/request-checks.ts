@@ -1,6 +1,6 @@
 import type { ID, Tenancy, Type } from "@plinth/proto";
 import {
-	defaultUnit,
+	defaultTenancyUnit,
 	hasNamespace,
 	hasPartition,
 	labelProblem,
@@ -124,8 +124,8 @@ function fitTenancy(type: ResourceType, tenancy: Tenancy | undefined): Tenancy {
 	}
 	checkScope(type, partition, namespace);
 	return tenancyOf({
-		partition: hasPartition(type.scope) ? partition || defaultUnit : "",
-		namespace: hasNamespace(type.scope) ? namespace || defaultUnit : "",
+		partition: hasPartition(type.scope) ? partition || defaultTenancyUnit : "",
+		namespace: hasNamespace(type.scope) ? namespace || defaultTenancyUnit : "",
 	});
 }
 
@@ -170,7 +170,7 @@ export function queryTenancy(
 		namespace === wildcard ? "" : namespace,
 	);
 	return {
-		partition: hasPartition(type.scope) ? partition || defaultUnit : "",
-		namespace: hasNamespace(type.scope) ? namespace || defaultUnit : "",
+		partition: hasPartition(type.scope) ? partition || defaultTenancyUnit : "",
+		namespace: hasNamespace(type.scope) ? namespace || defaultTenancyUnit : "",
 	};
 }

@@ -2,7 +2,7 @@ import type { Resource } from "@plinth/proto";
 import { nameKey } from "@plinth/resource";
 import type { Random } from "@plinth/runtime";
 import {
-	type Commit,
+	type CommitResult,
 	decorateBackend,
 	type Mutation,
 	type StorageBackend,
@@ -148,7 +148,7 @@ function withReusedVersions(backend: StorageBackend, strikes: () => boolean): St
 		async read(id, options) {
 			return tellOf(await backend.read(id, options));
 		},
-		async commit(mutations, options): Promise<Commit> {
+		async commit(mutations, options): Promise<CommitResult> {
 			const commit = await backend.commit(mutations.map(meant), options);
 			if (commit.version !== "" && !options?.dryRun && strikes()) {
 				const reused = String(Number(commit.version) - 1);

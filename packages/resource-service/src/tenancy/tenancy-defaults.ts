@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { type ID, NamespaceSchema, PartitionSchema } from "@plinth/proto";
 import {
-	defaultUnit,
+	defaultTenancyUnit,
 	idOf,
 	Namespace,
 	newUlid,
@@ -14,8 +14,8 @@ import { CasFailure, type StorageBackend } from "@plinth/storage";
 import { invalidArgument } from "../errors/refusal.ts";
 import { readStored } from "../read/read-stored.ts";
 
-const defaultPartition = Object.freeze(idOf(Partition, defaultUnit));
-const defaultNamespace = Object.freeze(idOf(Namespace, defaultUnit));
+const defaultPartition = Object.freeze(idOf(Partition, defaultTenancyUnit));
+const defaultNamespace = Object.freeze(idOf(Namespace, defaultTenancyUnit));
 
 /** Checks that a resource can be deleted: the partition `default` and its namespace `default` can't. */
 export function checkDeletable(id: ID): void {

@@ -16,7 +16,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { insecureAllowAll } from "../access/open-access.ts";
 import { openPort } from "../fuzz/port.fixture.ts";
 import { gigType } from "../gig.fixture.ts";
-import { limits } from "../requests/limits.ts";
+import { resourceServiceLimits } from "../requests/limits.ts";
 import { createResourceService } from "../resource-service.ts";
 import { connections, startService, type TestService } from "../service.fixture.ts";
 import { ensureDefaultTenancy } from "../tenancy/tenancy-defaults.ts";
@@ -78,7 +78,7 @@ describe.each(connections)("the rules in a type's descriptor, %s", (connection) 
 		const tags = Array.from({ length: 5_000 }, (_, index) => `tag number ${index}`);
 		const error = await refusalOf({ title: "live", seats: 1, tags });
 		expect(error.code).toBe(Code.InvalidArgument);
-		expect(error.rawMessage.length).toBeLessThanOrEqual(limits.errorMessageLength);
+		expect(error.rawMessage.length).toBeLessThanOrEqual(resourceServiceLimits.errorMessageLength);
 		const [details] = error.findDetails(ViolationsSchema);
 		expect(details?.violations.length).toBeGreaterThan(10);
 	});

@@ -7,7 +7,7 @@ import {
 } from "@bufbuild/protovalidate";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { TypeRegistry } from "@plinth/resource";
-import { limits } from "../requests/limits.ts";
+import { resourceServiceLimits } from "../requests/limits.ts";
 import { rulesRegistry } from "./rules-registry.ts";
 
 /** Field number of the options `(buf.validate.message)`, `(buf.validate.oneof)` and `(buf.validate.field)`. */
@@ -44,7 +44,7 @@ export class MessageRules {
 			});
 		}
 		const [value, desc] = violationsToProto(result.violations);
-		while (toBinary(desc, value).byteLength > limits.errorDetailBytes) {
+		while (toBinary(desc, value).byteLength > resourceServiceLimits.errorDetailBytes) {
 			value.violations.length >>= 1;
 		}
 		throw new ConnectError(

@@ -3,7 +3,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { type ID, NamespaceSchema, type Resource } from "@plinth/proto";
 import {
 	addFinalizer,
-	defaultUnit,
+	defaultTenancyUnit,
 	deletionTimestampKey,
 	finalizersOf,
 	idOf,
@@ -171,7 +171,7 @@ async function defaultNamespaceOf(
 	if (candidate.type.key !== Partition.key) {
 		return [];
 	}
-	const id = idOf(Namespace, defaultUnit, { partition: candidate.id.name });
+	const id = idOf(Namespace, defaultTenancyUnit, { partition: candidate.id.name });
 	try {
 		await context.backend.read(id);
 		return [];

@@ -25,7 +25,7 @@ import { callerOf } from "../access/request-caller.ts";
 import { shownToWriter } from "../access/shown-to-writer.ts";
 import { got, invalidArgument, malformed, malformedValue, missing } from "../errors/refusal.ts";
 import { fenceOf } from "../requests/headers.ts";
-import { checkSize, limits } from "../requests/limits.ts";
+import { checkSize, resourceServiceLimits } from "../requests/limits.ts";
 import { checkId, requireName, requireType, resolveType } from "../requests/request-checks.ts";
 import type { ServiceContext } from "../service-context.ts";
 import { notFoundError } from "../tenancy/tenancy-check.ts";
@@ -108,10 +108,10 @@ function checkStatusRequest(context: ServiceContext, request: WriteStatusRequest
 	if (status.updatedAt !== undefined) {
 		throw invalidArgument("status.updated_at is automatically set and cannot be provided");
 	}
-	if (status.conditions.length > limits.conditionsPerStatus) {
+	if (status.conditions.length > resourceServiceLimits.conditionsPerStatus) {
 		throw malformed(
 			"status.conditions",
-			`has ${status.conditions.length} entries, more than ${limits.conditionsPerStatus}`,
+			`has ${status.conditions.length} entries, more than ${resourceServiceLimits.conditionsPerStatus}`,
 		);
 	}
 	for (const [position, condition] of status.conditions.entries()) {
@@ -165,10 +165,10 @@ function checkReference(context: ServiceContext, reference: Reference, path: str
 
 function checkStatusCount(resource: Resource): void {
 	const count = Object.keys(resource.status).length;
-	if (count > limits.statuses) {
+	if (count > resourceServiceLimits.statuses) {
 		throw malformed(
 			"key",
-			`the resource would have ${count} statuses, more than ${limits.statuses}`,
+			`the resource would have ${count} statuses, more than ${resourceServiceLimits.statuses}`,
 		);
 	}
 }

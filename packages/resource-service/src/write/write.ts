@@ -1,7 +1,7 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import type { Resource, WriteRequest } from "@plinth/proto";
 import type { Access } from "@plinth/resource";
-import { CasFailure, type Commit, type CommitOptions, WrongUid } from "@plinth/storage";
+import { CasFailure, type CommitOptions, type CommitResult, WrongUid } from "@plinth/storage";
 import { authenticateCall } from "../access/authenticate-call.ts";
 import { mayRead, storedType } from "../access/authorization.ts";
 import { callerOf } from "../access/request-caller.ts";
@@ -58,7 +58,7 @@ interface TriedWrite {
 	readonly candidate: Candidate;
 	readonly access: Access;
 	readonly plan: WritePlan;
-	readonly commit: Commit;
+	readonly commit: CommitResult;
 	/** The resource as stored before. */
 	readonly stored: Resource | undefined;
 }
@@ -88,7 +88,7 @@ async function commitPlan(
 	context: ServiceContext,
 	plan: WritePlan,
 	options: CommitOptions,
-): Promise<Commit> {
+): Promise<CommitResult> {
 	try {
 		return await context.backend.commit(plan.mutations, options);
 	} catch (failure) {

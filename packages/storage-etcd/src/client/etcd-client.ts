@@ -37,7 +37,7 @@ export class EtcdClient {
 	readonly position = new StorePosition();
 	readonly #token: Token;
 	readonly #clock: Clock;
-	readonly #log: Logger;
+	readonly #logger: Logger;
 	readonly #closed = new AbortController();
 	readonly #requestTimeoutMs: number;
 	/** The index of the member that calls go to. */
@@ -46,14 +46,14 @@ export class EtcdClient {
 	readonly #failing = new Set<Endpoint>();
 
 	constructor(options: EtcdOptions) {
-		const { endpoints, tls, auth, runtime = systemRuntime, log = silentLogger } = options;
+		const { endpoints, tls, auth, runtime = systemRuntime, logger = silentLogger } = options;
 		if (endpoints.length === 0) {
 			throw new RangeError("etcd needs at least one endpoint, as in http://127.0.0.1:2379");
 		}
 		this.#endpoints = endpoints.map((url) => new Endpoint(url, tls));
 		this.#token = new Token(auth, runtime.clock);
 		this.#clock = runtime.clock;
-		this.#log = log;
+		this.#logger = logger;
 		this.#requestTimeoutMs = options.requestTimeoutMs ?? defaultRequestTimeoutMs;
 	}
 
@@ -318,13 +318,13 @@ export class EtcdClient {
 		if (!this.#failing.has(endpoint)) {
 			this.#failing.add(endpoint);
 			const why = error instanceof Error ? error.message : String(error);
-			this.#log.warn({ endpoint: endpoint.url, why }, "etcd does not respond");
+			this.#logger.warn({ endpoint: endpoint.url, why }, "etcd does not respond");
 		}
 	}
 
 	#responded(endpoint: Endpoint): void {
 		if (this.#failing.delete(endpoint)) {
-			this.#log.info({ endpoint: endpoint.url }, "etcd responds again");
+			this.#logger.info({ endpoint: endpoint.url }, "etcd responds again");
 		}
 	}
 }

@@ -15,7 +15,7 @@ export interface EtcdOptions {
 	/** `systemRuntime` if absent. */
 	readonly runtime?: Runtime;
 	/** Logs lost and restored connections. */
-	readonly log?: Logger;
+	readonly logger?: Logger;
 }
 
 /** Certificates and keys, in PEM. */

@@ -1,16 +1,16 @@
 import type { Clock, Fence, Scheduler } from "@plinth/runtime";
 import {
-	type Commit,
+	assignVersion,
+	type CommitResult,
 	changesNothing,
 	checkGrowth,
 	Exhausted,
-	evaluate,
+	evaluateMutations,
 	growthOf,
 	Inconsistent,
 	type Mutation,
 	type Step,
 	type StorageLimits,
-	stamp,
 } from "@plinth/storage";
 import type { EtcdClient } from "../client/etcd-client.ts";
 import type { HistoryLost, StoreHistory } from "../history/store-history.ts";
@@ -62,7 +62,7 @@ type Decision =
  *                  └────── catch up ◀─────────────────┘
  * ```
  *
- * - A commit is decided by `evaluate` against the state of this server, and sent with the condition that each
+ * - A commit is decided by `evaluateMutations` against the state of this server, and sent with the condition that each
  *   key that it writes or asserts still has the version of that state. So etcd does not need the rules, and
  *   a decision holds if etcd accepts it.
  * - A commit that fails by the state of this server, or would change nothing, is decided again after catching
@@ -89,7 +89,7 @@ export class GroupCommit {
 	}
 
 	/** Decides and stores a commit. The failures are those of `StorageBackend.commit`. */
-	async commit(mutations: readonly Mutation[], fence?: Fence): Promise<Commit> {
+	async commit(mutations: readonly Mutation[], fence?: Fence): Promise<CommitResult> {
 		this.#context.history.lost.throwIfAborted();
 		if (this.#pending.size >= pendingCommits) {
 			throw new Exhausted(
@@ -196,12 +196,12 @@ export class GroupCommit {
 	#decide(pending: PendingCommit, growthBefore: number): Decision {
 		const { state, limits } = this.#context;
 		try {
-			const steps = evaluate(pending.mutations, state.store);
+			const steps = evaluateMutations(pending.mutations, state.store);
 			if (changesNothing(steps)) {
 				if (!pending.fresh) {
 					return { kind: "refresh" };
 				}
-				pending.resolve(stamp(steps, "").commit);
+				pending.resolve(assignVersion(steps, "").commit);
 				return { kind: "settled" };
 			}
 			checkGrowth(state.store.bytes + growthBefore, steps, limits);

@@ -1,7 +1,7 @@
 import { toBinary } from "@bufbuild/protobuf";
 import { type ID, ResourceSchema } from "@plinth/proto";
 import type { Fence } from "@plinth/runtime";
-import type { Commit, Mutation } from "@plinth/storage";
+import type { CommitResult, Mutation } from "@plinth/storage";
 import type { Keys } from "../keys.ts";
 
 /** A commit that has not settled. */
@@ -21,9 +21,9 @@ export interface PendingCommit {
 	/** Whether it has settled. */
 	readonly settled: boolean;
 	/** Settles with the result. */
-	readonly result: Promise<Commit>;
+	readonly result: Promise<CommitResult>;
 	/** Does nothing if it has settled. */
-	resolve(commit: Commit): void;
+	resolve(commit: CommitResult): void;
 	/** Does nothing if it has settled. */
 	reject(error: unknown): void;
 }
@@ -43,7 +43,7 @@ export function createPendingCommit(
 	keys: Keys,
 	onSettled: (pending: PendingCommit) => void,
 ): PendingCommit {
-	const { promise, resolve, reject } = Promise.withResolvers<Commit>();
+	const { promise, resolve, reject } = Promise.withResolvers<CommitResult>();
 	const names = mutations.map((mutation) => keys.resource(idOf(mutation)));
 	const bodies = mutations.flatMap((mutation) =>
 		mutation.op === "put" ? [toBinary(ResourceSchema, { ...mutation.resource, version: "" })] : [],

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import type { Resource } from "@plinth/proto";
 import { freezeInDevelopment } from "@plinth/resource";
-import type { Change, Commit, Step } from "@plinth/storage";
+import type { CommitResult, StateChange, Step } from "@plinth/storage";
 import {
 	atRevision,
 	type Condition,
@@ -76,7 +76,7 @@ export class Transaction {
 	}
 
 	/** Resolves the commits whose changes a revision has, after it was applied. */
-	delivered(revision: number, changes: ReadonlyMap<string, Change>): void {
+	delivered(revision: number, changes: ReadonlyMap<string, StateChange>): void {
 		for (const { pending, steps } of this.commits) {
 			const done = steps.some(
 				(step, index) => step.kind !== "none" && changes.has(pending.keys[index] ?? ""),
@@ -112,7 +112,7 @@ export function resultOf(
 	steps: readonly Step[],
 	revision: number,
 	stored: (key: string) => Resource | undefined,
-): Commit {
+): CommitResult {
 	const version = String(revision);
 	const resources = steps.map((step, index) => {
 		if (step.kind !== "put") {

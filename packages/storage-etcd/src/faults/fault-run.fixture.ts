@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout } from "node:timers/promises";
-import type { LogLine, Random } from "@plinth/runtime";
+import type { LogMethod, Random } from "@plinth/runtime";
 import { silentLogger } from "@plinth/runtime";
 import { CasFailure, Inconsistent, NotFound, type StorageBackend } from "@plinth/storage";
 import { allArtists, idOfArtist, putArtist, textOf } from "@plinth/storage/testing";
@@ -37,10 +37,10 @@ export async function runUnderFaults(
 	const cluster = { prefix: `/${randomUUID()}`, requestTimeoutMs: 2000 };
 	const urls = members.map(({ url }) => url);
 	const rotated = urls.map((_, index) => [...urls.slice(index), ...urls.slice(0, index)]);
-	const error: LogLine = (fields, message) => console.error(message, fields);
-	const log = { ...silentLogger, error };
+	const error: LogMethod = (fields, message) => console.error(message, fields);
+	const logger = { ...silentLogger, error };
 	const backends = await Promise.all(
-		rotated.map((endpoints) => createEtcdBackend({ ...cluster, endpoints, log })),
+		rotated.map((endpoints) => createEtcdBackend({ ...cluster, endpoints, logger })),
 	);
 	const leases = rotated.map(
 		(endpoints) => new EtcdLeases({ ...cluster, endpoints, ttlSeconds: 3 }),

@@ -4,7 +4,7 @@ import { EtcdClient } from "../client/etcd-client.ts";
 import { EtcdError } from "../client/etcd-error.ts";
 import { defaultPrefix, type EtcdOptions } from "../client/etcd-options.ts";
 import { Keys } from "../keys.ts";
-import { beginIncarnation, type StoreIdentity } from "./store-identity.ts";
+import { beginIncarnation, type EtcdStorageIdentity } from "./store-identity.ts";
 
 /**
  * Declares that etcd was restored while no server ran: begins a new incarnation of the store, whose versions are
@@ -12,11 +12,11 @@ import { beginIncarnation, type StoreIdentity } from "./store-identity.ts";
  *
  * @throws Inconsistent if etcd can't be reached; ForeignData if the prefix holds other data.
  */
-export async function declareRestored(options: EtcdOptions): Promise<StoreIdentity> {
-	const { runtime = systemRuntime, log = silentLogger, prefix = defaultPrefix } = options;
+export async function declareRestored(options: EtcdOptions): Promise<EtcdStorageIdentity> {
+	const { runtime = systemRuntime, logger = silentLogger, prefix = defaultPrefix } = options;
 	const client = new EtcdClient(options);
 	try {
-		const context = { client, keys: new Keys(prefix), runtime, log };
+		const context = { client, keys: new Keys(prefix), runtime, logger };
 		const begun = await beginIncarnation(context);
 		if (begun === undefined) {
 			throw new TypeError("an unconditional replacement always succeeds");

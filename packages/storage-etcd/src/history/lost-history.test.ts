@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import {
-	type LogLine,
+	type LogMethod,
 	type Runtime,
 	silentLogger,
 	systemRandom,
@@ -20,7 +20,7 @@ import {
 import { describeWith } from "@plinth/test-support";
 import { afterEach, expect, it } from "vitest";
 import { EtcdClient } from "../client/etcd-client.ts";
-import { createEtcdBackend, type EtcdBackendOptions, type EtcdStorage } from "../etcd-backend.ts";
+import { createEtcdBackend, type EtcdBackend, type EtcdBackendOptions } from "../etcd-backend.ts";
 import { EtcdProcess } from "../etcd-process.fixture.ts";
 import { TxnRequestSchema } from "../gen/etcdserverpb/rpc_pb.ts";
 import { Keys } from "../keys.ts";
@@ -51,7 +51,7 @@ async function proxyTo(url: string): Promise<TcpProxy> {
 
 /** A server, and how often it reported that its storage failed. */
 interface Opened {
-	readonly backend: EtcdStorage;
+	readonly backend: EtcdBackend;
 	readonly failures: readonly Error[];
 }
 
@@ -72,7 +72,7 @@ async function open(
 
 /** Commits one after the other; returns the version of the last one. */
 async function commitMany(
-	backend: EtcdStorage,
+	backend: EtcdBackend,
 	prefix: string,
 	count: number,
 	text = "",
@@ -85,13 +85,13 @@ async function commitMany(
 }
 
 /** Commits until one goes through: the members may have to elect a leader. */
-async function commitOnce(backend: EtcdStorage, prefix: string): Promise<void> {
+async function commitOnce(backend: EtcdBackend, prefix: string): Promise<void> {
 	for (let attempt = 0; ; attempt++) {
 		try {
 			await backend.commit([putArtist(`${prefix}-${attempt}`)]);
 			return;
 		} catch (error) {
-			if (!(error instanceof Inconsistent) || backend.lost.aborted) {
+			if (!(error instanceof Inconsistent) || backend.historyLost.aborted) {
 				throw error;
 			}
 		}
@@ -107,7 +107,7 @@ async function expectLatched({ backend, failures }: Opened): Promise<void> {
 		"lost history",
 	);
 	expect(await new ArtistWatch(backend).failure()).toBeInstanceOf(WatchClosed);
-	expect(backend.lost.aborted).toBe(true);
+	expect(backend.historyLost.aborted).toBe(true);
 	expect(failures.map(({ message }) => message)).toEqual([
 		expect.stringContaining("this server must start again"),
 	]);
@@ -278,7 +278,7 @@ describeWith("etcd")("an etcd that went back in time under running servers", () 
 		await client.compact(BigInt(Number(newest.version) - other.backend.identity.versionOffset));
 		way.mend();
 		await server.backend.catchUp(new AbortController().signal);
-		expect(server.backend.lost.aborted).toBe(false);
+		expect(server.backend.historyLost.aborted).toBe(false);
 		expect(await listArtists(server.backend)).toEqual(["kept=", "other=", "same=new"]);
 	});
 
@@ -288,13 +288,13 @@ describeWith("etcd")("an etcd that went back in time under running servers", () 
 		const client = new EtcdClient({ endpoints: [etcd.url] });
 		cleanups.push(async () => client.close());
 		const noticed = Promise.withResolvers<void>();
-		const info: LogLine = (_, message) => {
+		const info: LogMethod = (_, message) => {
 			if (message.includes("nothing was missed")) {
 				noticed.resolve();
 			}
 		};
 		const server = await open([way.url], {
-			log: { ...silentLogger, info },
+			logger: { ...silentLogger, info },
 			runtime: withoutPeriodicProof,
 		});
 		await server.backend.commit([putArtist("kept")]);
@@ -315,7 +315,7 @@ describeWith("etcd")("an etcd that went back in time under running servers", () 
 		expect((await newcomer.backend.commit([putArtist("same", "new")])).version).toBe(version);
 		await commitMany(newcomer.backend, "new", 9);
 		way.mend();
-		while (!server.backend.lost.aborted) {
+		while (!server.backend.historyLost.aborted) {
 			expect(await listArtists(server.backend)).not.toContain("new-8=");
 			await new Promise((resolve) => setImmediate(resolve));
 		}
@@ -329,7 +329,7 @@ describeWith("etcd")("an etcd that went back in time under running servers", () 
 		await commitMany(server.backend, "kept", 1);
 		await etcd.kill();
 		// A commit that was sent on the connection that broke is unknown, until its time is over.
-		while (!server.backend.lost.aborted) {
+		while (!server.backend.historyLost.aborted) {
 			await expect(server.backend.commit([putArtist("late")])).rejects.toThrow(Inconsistent);
 		}
 		await expect(server.backend.commit([putArtist("late")])).rejects.toThrow("two clusters");
@@ -351,7 +351,7 @@ describeWith("etcd")("an etcd that went back in time under running servers", () 
 		await watch.snapshot();
 		await etcd.bringBack();
 		await etcd.restart();
-		while (!idle.backend.lost.aborted) {
+		while (!idle.backend.historyLost.aborted) {
 			await clock.advanceAsync(100);
 			await new Promise((resolve) => setImmediate(resolve));
 		}
@@ -361,7 +361,7 @@ describeWith("etcd")("an etcd that went back in time under running servers", () 
 	it("ends leases, and grants none to a server that noticed", async () => {
 		const etcd = await startEtcd();
 		const server = await open([etcd.url]);
-		const leases = new EtcdLeases({ endpoints: [etcd.url], until: server.backend.lost });
+		const leases = new EtcdLeases({ endpoints: [etcd.url], signal: server.backend.historyLost });
 		cleanups.push(() => leases.close());
 		await etcd.copy();
 		const hold = await leases.acquire("singletons", new AbortController().signal);
@@ -400,7 +400,10 @@ describeWith("etcd")("an etcd that went back in time under running servers", () 
 		await one.backend.commit([putArtist("last")]);
 		await other.backend.catchUp(new AbortController().signal);
 		expect(await listArtists(other.backend)).toEqual(await listArtists(one.backend));
-		expect([one.backend.lost.aborted, other.backend.lost.aborted]).toEqual([false, false]);
+		expect([one.backend.historyLost.aborted, other.backend.historyLost.aborted]).toEqual([
+			false,
+			false,
+		]);
 	});
 });
 
@@ -430,7 +433,11 @@ describeWith("etcd")("the identity of a store", () => {
 		expect(await second?.backend.catchUp(new AbortController().signal)).toBe(beside);
 		await second?.backend.commit([putArtist("b")]);
 		await first?.backend.commit([putArtist("c")]);
-		expect(servers.map(({ backend }) => backend.lost.aborted)).toEqual([false, false, false]);
+		expect(servers.map(({ backend }) => backend.historyLost.aborted)).toEqual([
+			false,
+			false,
+			false,
+		]);
 	});
 
 	it("stops servers when it is deleted, or replaced by one that is none", async () => {

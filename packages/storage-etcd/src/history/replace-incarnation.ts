@@ -24,7 +24,7 @@ export async function replaceIncarnation(
 	options: EtcdOptions,
 	signal: AbortSignal,
 ): Promise<void> {
-	const { runtime, log } = context;
+	const { runtime, logger } = context;
 	// A separate client: the existing one refuses responses older than those it has seen.
 	const client = new EtcdClient(options);
 	try {
@@ -32,7 +32,7 @@ export async function replaceIncarnation(
 			try {
 				const begun = await beginIncarnation({ ...context, client }, lost, signal);
 				const { incarnation, versionOffset } = begun ?? {};
-				log.warn(
+				logger.warn(
 					begun === undefined ? {} : { incarnation, versionsAbove: versionOffset },
 					begun === undefined
 						? "another server has begun a new incarnation of the store"
@@ -41,7 +41,7 @@ export async function replaceIncarnation(
 				return;
 			} catch (error) {
 				const why = error instanceof Error ? error.message : String(error);
-				log.warn({ why }, "could not begin a new incarnation of the store");
+				logger.warn({ why }, "could not begin a new incarnation of the store");
 				await sleep(runtime.clock, retryAfterMs, signal);
 			}
 		}

@@ -88,7 +88,7 @@ class ModelServer {
 	constructor(etcd: ModelEtcd, random: Random) {
 		this.#etcd = etcd;
 		this.#client = modelClient(etcd);
-		const context = { client: this.#client, keys, random, log: silentLogger };
+		const context = { client: this.#client, keys, random, logger: silentLogger };
 		this.history = new StoreHistory(identity, context);
 		for (const revision of etcd.history) {
 			this.#apply(revision);

@@ -47,7 +47,7 @@ export interface HistoryContext {
 	readonly client: EtcdClient;
 	readonly keys: Keys;
 	readonly random: Random;
-	readonly log: Logger;
+	readonly logger: Logger;
 }
 
 /** The number of slots. History stays provable for about as many transactions of other servers. */
@@ -218,7 +218,7 @@ export class StoreHistory {
 		const { signal } = this.#lost;
 		if (!signal.aborted) {
 			const error = new HistoryLost(why, { cause });
-			this.#context.log.error(
+			this.#context.logger.error(
 				{
 					why,
 					incarnation: this.identity.incarnation,

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { newUlid } from "@plinth/resource";
 import type { Logger, Runtime } from "@plinth/runtime";
-import { Inconsistent, raisedRevision } from "@plinth/storage";
+import { firstRevisionAfterRestore, Inconsistent } from "@plinth/storage";
 import { hasValue, isMissing, keyOf, operation } from "../client/conditions.ts";
 import type { EtcdClient } from "../client/etcd-client.ts";
 import { TxnRequestSchema } from "../gen/etcdserverpb/rpc_pb.ts";
@@ -16,7 +16,7 @@ import { ForeignData } from "../state/decode-resource.ts";
  * of them begins a new *incarnation*, whose versions are above all earlier ones (`versionOffset`). Servers of
  * the former incarnation can no longer write, since each transaction compares the record.
  *
- * Versions begin above 1,024 times the milliseconds since 1970 (see `raisedRevision`), even in an empty
+ * Versions begin above 1,024 times the milliseconds since 1970 (see `firstRevisionAfterRestore`), even in an empty
  * store, which may have been wiped. So no version is issued twice while etcd commits less than 1,024 times a millisecond,
  * clocks are right, and two incarnations begin further apart than the milliseconds that etcd's revision at the
  * first of them, divided by 1,024, comes to: 98 s for 100 million revisions.
@@ -24,7 +24,7 @@ import { ForeignData } from "../state/decode-resource.ts";
  * A store of an older Plinth has no record until the first server of this version starts. Its versions remain
  * the revisions of etcd.
  */
-export interface StoreIdentity {
+export interface EtcdStorageIdentity {
 	/** A ULID, generated when the record was first written. */
 	readonly uid: string;
 	/** A ULID, generated for each incarnation. */
@@ -38,7 +38,7 @@ export interface StoreIdentity {
 }
 
 /** An identity, and the value that it was read from. */
-export interface StoredIdentity extends StoreIdentity {
+export interface StoredIdentity extends EtcdStorageIdentity {
 	readonly value: Uint8Array;
 }
 
@@ -47,7 +47,7 @@ export interface IdentityContext {
 	readonly client: EtcdClient;
 	readonly keys: Keys;
 	readonly runtime: Pick<Runtime, "clock" | "random">;
-	readonly log: Logger;
+	readonly logger: Logger;
 }
 
 interface IdentityRead {
@@ -86,7 +86,7 @@ export async function openIdentity(
 				: nextIncarnation(context, read, []);
 		const written = await replaceIdentity(context, identity, next, signal);
 		if (written !== undefined && identity !== undefined) {
-			context.log.warn(
+			context.logger.warn(
 				{ from: identity.cluster, to: cluster, versionsAbove: next.versionOffset },
 				"etcd is a different cluster than before: began a new incarnation of the store",
 			);
@@ -176,9 +176,9 @@ function nextIncarnation(
 	{ runtime }: IdentityContext,
 	{ identity, cluster, revision }: IdentityRead,
 	versions: readonly number[],
-): StoreIdentity {
+): EtcdStorageIdentity {
 	const nowMs = runtime.clock.now();
-	const versionOffset = raisedRevision(nowMs, [
+	const versionOffset = firstRevisionAfterRestore(nowMs, [
 		...versions,
 		(identity?.versionOffset ?? 0) + Number(revision),
 	]);
@@ -200,7 +200,7 @@ function nextIncarnation(
 async function replaceIdentity(
 	{ client, keys }: IdentityContext,
 	replaced: StoredIdentity | undefined,
-	next: StoreIdentity,
+	next: EtcdStorageIdentity,
 	signal?: AbortSignal,
 ): Promise<StoredIdentity | undefined> {
 	const value = Buffer.from(JSON.stringify(next));
@@ -231,9 +231,9 @@ function parseIdentity(keys: Keys, value: Uint8Array): StoredIdentity {
 	return { ...parsed, value };
 }
 
-function isIdentity(value: unknown): value is StoreIdentity {
+function isIdentity(value: unknown): value is EtcdStorageIdentity {
 	const { uid, incarnation, cluster, versionOffset, restores } = (value ?? {}) as Partial<
-		Record<keyof StoreIdentity, unknown>
+		Record<keyof EtcdStorageIdentity, unknown>
 	>;
 	return (
 		[uid, incarnation, cluster].every((text) => typeof text === "string") &&

@@ -27,9 +27,9 @@ export interface EtcdLeasesOptions extends EtcdOptions {
 	/** The name of the holder, stored with the lease for people to read. */
 	readonly holder?: string;
 	/**
-	 * When it aborts, all holds end and no lease is granted: pass `lost` of the storage that checks the fences.
+	 * When it aborts, all holds end and no lease is granted: pass `historyLost` of the storage that checks the fences.
 	 */
-	readonly until?: AbortSignal;
+	readonly signal?: AbortSignal;
 }
 
 const defaultTtlSeconds = 10;
@@ -51,15 +51,19 @@ export class EtcdLeases implements LeaseManager {
 	readonly #keys: Keys;
 	readonly #clock: Clock;
 	readonly #random: Random;
-	readonly #log: Logger;
+	readonly #logger: Logger;
 	readonly #ttlSeconds: number;
 	readonly #holder: string;
 	readonly #closing = new AbortController();
-	readonly #until: AbortSignal;
+	readonly #signal: AbortSignal;
 	readonly #holds = new Set<HeldLease>();
 
 	constructor(options: EtcdLeasesOptions) {
-		const { runtime = systemRuntime, log = silentLogger, ttlSeconds = defaultTtlSeconds } = options;
+		const {
+			runtime = systemRuntime,
+			logger = silentLogger,
+			ttlSeconds = defaultTtlSeconds,
+		} = options;
 		if (!(Number.isInteger(ttlSeconds) && ttlSeconds >= leastTtlSeconds)) {
 			throw new RangeError(
 				`the time of a lease must be whole seconds, ${leastTtlSeconds} or more: got ${ttlSeconds}`,
@@ -71,20 +75,20 @@ export class EtcdLeases implements LeaseManager {
 		this.#keys = new Keys(options.prefix ?? defaultPrefix);
 		this.#clock = runtime.clock;
 		this.#random = runtime.random;
-		this.#log = log;
+		this.#logger = logger;
 		this.#ttlSeconds = ttlSeconds;
 		this.#holder = options.holder ?? `process ${process.pid}`;
-		this.#until = options.until ?? new AbortController().signal;
-		this.#until.addEventListener("abort", () => void this.#releaseAll(), { once: true });
+		this.#signal = options.signal ?? new AbortController().signal;
+		this.#signal.addEventListener("abort", () => void this.#releaseAll(), { once: true });
 	}
 
 	/** Waits without a limit, even while etcd is unreachable. */
 	async acquire(name: string, signal: AbortSignal): Promise<LeaseHold> {
 		const closed = AbortSignal.any([signal, this.#closing.signal]);
 		try {
-			return await this.#acquire(name, AbortSignal.any([closed, this.#until]));
+			return await this.#acquire(name, AbortSignal.any([closed, this.#signal]));
 		} catch (error) {
-			if (this.#until.aborted) {
+			if (this.#signal.aborted) {
 				// No lease is granted any more, which is not an error of the caller.
 				await aborted(closed);
 			}
@@ -108,7 +112,7 @@ export class EtcdLeases implements LeaseManager {
 			} catch (error) {
 				either.throwIfAborted();
 				const why = error instanceof Error ? error.message : String(error);
-				this.#log.warn({ lease: name, why }, "could not request a lease from etcd");
+				this.#logger.warn({ lease: name, why }, "could not request a lease from etcd");
 				await sleep(this.#clock, retryAfterMs * (0.5 + this.#random.next()), either);
 			}
 		}
@@ -175,7 +179,7 @@ export class EtcdLeases implements LeaseManager {
 			ttlMs: this.#ttlSeconds * 1000,
 			grantedMs,
 			clock: this.#clock,
-			log: this.#log,
+			logger: this.#logger,
 			renew: (signal) => this.#client.keepLeaseAlive(lease, signal),
 			gone: (signal) => this.#gone(key, { createRevision: revision }, revision, signal),
 			revoke: () => this.#client.revokeLease(lease),
@@ -211,12 +215,12 @@ export class EtcdLeases implements LeaseManager {
 			} catch (error) {
 				signal.throwIfAborted();
 				const why = error instanceof Error ? error.message : String(error);
-				this.#log.debug({ why }, "lost the watch on a lease");
+				this.#logger.debug({ why }, "lost the watch on a lease");
 				await sleep(this.#clock, retryAfterMs * (0.5 + this.#random.next()), signal);
 			}
 			const read = await this.#client.range({ key }, signal).catch((error: unknown) => {
 				signal.throwIfAborted();
-				this.#log.debug({ err: error }, "could not read a lease");
+				this.#logger.debug({ err: error }, "could not read a lease");
 				return undefined;
 			});
 			if (read !== undefined) {

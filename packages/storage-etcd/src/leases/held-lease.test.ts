@@ -59,7 +59,7 @@ function hold(clock: FakeClock, lease: ModelLease, ttlMs: number) {
 		ttlMs,
 		grantedMs: clock.monotonic(),
 		clock,
-		log: silentLogger,
+		logger: silentLogger,
 		renew: (signal) => lease.renew(signal),
 		gone: (signal) => {
 			signal.addEventListener("abort", () => gone.reject(signal.reason));

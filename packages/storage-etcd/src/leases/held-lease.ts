@@ -8,7 +8,7 @@ export interface HeldLeaseContext {
 	/** When it was requested, on the monotonic clock. */
 	readonly grantedMs: number;
 	readonly clock: Clock;
-	readonly log: Logger;
+	readonly logger: Logger;
 	/** Renews the etcd lease; returns whether it still existed. */
 	renew(signal: AbortSignal): Promise<boolean>;
 	/** Resolves when etcd no longer has the lease. */
@@ -76,7 +76,7 @@ export class HeldLease implements LeaseHold {
 			await this.#context.revoke();
 		} catch (error) {
 			const why = error instanceof Error ? error.message : String(error);
-			this.#context.log.warn(
+			this.#context.logger.warn(
 				{ lease: this.fence.lease, why },
 				"could not revoke a lease: it will expire",
 			);
@@ -86,7 +86,7 @@ export class HeldLease implements LeaseHold {
 	}
 
 	async #renew(): Promise<void> {
-		const { clock, ttlMs, renew, log } = this.#context;
+		const { clock, ttlMs, renew, logger } = this.#context;
 		const { signal } = this;
 		let delayMs = ttlMs / renewals;
 		while (!signal.aborted) {
@@ -102,7 +102,7 @@ export class HeldLease implements LeaseHold {
 			} catch (error) {
 				signal.throwIfAborted();
 				const why = error instanceof Error ? error.message : String(error);
-				log.warn({ lease: this.fence.lease, why }, "could not renew a lease");
+				logger.warn({ lease: this.fence.lease, why }, "could not renew a lease");
 				delayMs = ttlMs / attempts;
 			}
 		}

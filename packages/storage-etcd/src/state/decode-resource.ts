@@ -7,9 +7,9 @@ import type { VersionOffset } from "./version-offset.ts";
 
 /** A key under the prefix has a value that no server has written. */
 export class ForeignData extends Error {
-	constructor(key: string, why: string, options?: ErrorOptions) {
+	constructor(key: string, reason: string, options?: ErrorOptions) {
 		super(
-			`etcd key ${JSON.stringify(key)} is not a resource: ${why}. Delete it, or use another prefix`,
+			`etcd key ${JSON.stringify(key)} is not a resource: ${reason}. Delete it, or use another prefix`,
 			options,
 		);
 		this.name = "ForeignData";

@@ -1,5 +1,5 @@
 import { Backoff, type Runtime } from "@plinth/runtime";
-import { type Change, type StateStore, WatchClosed } from "@plinth/storage";
+import { type StateChange, type StateStore, WatchClosed } from "@plinth/storage";
 import { EtcdError, RevisionCompacted } from "../client/etcd-error.ts";
 import type { Transaction } from "../commit/transaction.ts";
 import type { WatchResponse } from "../gen/etcdserverpb/rpc_pb.ts";
@@ -67,7 +67,7 @@ export class FollowedState {
 
 	/** Follows until the signal aborts. */
 	async follow(signal: AbortSignal): Promise<void> {
-		const { runtime, log } = this.#context;
+		const { runtime, logger } = this.#context;
 		const { clock, random } = runtime;
 		const backoff = new Backoff({ ...restart, clock, random });
 		while (!signal.aborted) {
@@ -82,9 +82,9 @@ export class FollowedState {
 					return;
 				}
 				if (error instanceof EtcdError) {
-					log.warn({ why: error.message, revision }, "lost the watch on etcd");
+					logger.warn({ why: error.message, revision }, "lost the watch on etcd");
 				} else {
-					log.error({ err: error, revision }, "could not follow etcd");
+					logger.error({ err: error, revision }, "could not follow etcd");
 				}
 			}
 			await backoff.wait(signal).catch(() => {});
@@ -124,13 +124,13 @@ export class FollowedState {
 	}
 
 	async #reload(signal: AbortSignal): Promise<void> {
-		const { history, offset, log } = this.#context;
+		const { history, offset, logger } = this.#context;
 		const { mark } = history;
 		const { head, newest, isProven } = await history.head(signal);
 		if (isProven && offset.versionOf(head) === this.#store.revision) {
 			this.#next = newest + 1n;
 			this.#compactedMark = mark?.revision;
-			log.info({ revision: this.#store.revision }, "etcd was compacted, and nothing was missed");
+			logger.info({ revision: this.#store.revision }, "etcd was compacted, and nothing was missed");
 			return;
 		}
 		const old = this.#store;
@@ -141,7 +141,7 @@ export class FollowedState {
 		if (loaded.head !== undefined) {
 			history.seen(loaded.head.modRevision, loaded.head.value);
 		}
-		log.warn(
+		logger.warn(
 			{ from: old.revision, to: loaded.store.revision },
 			"etcd was compacted beyond what was followed: loaded the state again, and closed all watches",
 		);
@@ -175,8 +175,8 @@ export class FollowedState {
 		const { history, offset, ownTransaction, keys } = this.#context;
 		const own = head && ownTransaction(head);
 		const version = offset.versionOf(revision);
-		const changes: Change[] = [];
-		const changed = new Map<string, Change>();
+		const changes: StateChange[] = [];
+		const changed = new Map<string, StateChange>();
 		for (const event of events) {
 			if (event.kv !== undefined && isKey(event.kv.key, keys.identity)) {
 				history.checkIdentity(event.type === Event_EventType.PUT ? event.kv.value : undefined);
@@ -208,7 +208,7 @@ export class FollowedState {
 		key: string,
 		revision: number,
 		own: Transaction | undefined,
-	): Change | undefined {
+	): StateChange | undefined {
 		const name = this.#context.keys.parse(key);
 		if (name === undefined || kv === undefined) {
 			return undefined;
@@ -225,7 +225,7 @@ export class FollowedState {
 			return { op: "put", resource: this.#context.decoder.decode(kv) };
 		} catch (error) {
 			// The state keeps the former value of the key, and commits to the key fail by their conditions.
-			this.#context.log.error({ err: error, revision }, "skipped a foreign change in etcd");
+			this.#context.logger.error({ err: error, revision }, "skipped a foreign change in etcd");
 			return undefined;
 		}
 	}

@@ -15,7 +15,7 @@ export interface LoadContext {
 	readonly decoder: ResourceDecoder;
 	readonly offset: VersionOffset;
 	readonly clock: Clock;
-	readonly log: Logger;
+	readonly logger: Logger;
 	/** Creates an empty state. */
 	makeStore(): StateStore;
 }
@@ -67,7 +67,7 @@ export async function load(
 }
 
 async function loadOnce(
-	{ client, keys, decoder, offset, clock, log, makeStore }: LoadContext,
+	{ client, keys, decoder, offset, clock, logger, makeStore }: LoadContext,
 	signal: AbortSignal,
 	{ known, capacity }: LoadFrom,
 ): Promise<Loaded> {
@@ -105,12 +105,12 @@ async function loadOnce(
 		const nowMs = clock.monotonic();
 		if (nowMs - loggedMs >= progressEveryMs) {
 			loggedMs = nowMs;
-			log.info({ loaded: store.size }, "loading the storage");
+			logger.info({ loaded: store.size }, "loading the storage");
 		}
 		await setImmediate();
 	}
 	store.begin(offset.versionOf(newest));
 	const tookMs = Math.round(clock.monotonic() - startMs);
-	log.info({ resources: store.size, revision: store.revision, tookMs }, "storage loaded");
+	logger.info({ resources: store.size, revision: store.revision, tookMs }, "storage loaded");
 	return { store, revision, head };
 }

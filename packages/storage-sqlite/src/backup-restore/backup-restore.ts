@@ -73,7 +73,7 @@ export async function backupFile(options: ClosedStorage & BackupOptions): Promis
  * another name.
  *
  * All resources get a new version, later than any that the storage, or the storage of the backup, has
- * issued; see `raisedRevision`.
+ * issued; see `firstRevisionAfterRestore`.
  *
  * @throws StorageFileError
  */

@@ -52,8 +52,8 @@ export class BackupRunner {
 		try {
 			outcome = await this.#outcome(writer, order);
 		} catch (error) {
-			const { path, problem, why } = fileError(order.to, error);
-			outcome = { kind: "failed", path, problem, why };
+			const { path, problem, reason } = fileError(order.to, error);
+			outcome = { kind: "failed", path, problem, reason };
 		}
 		this.#send({ kind: "backup-ended", outcome });
 	}
@@ -75,7 +75,7 @@ export class BackupRunner {
 				this.#send({
 					kind: "backup-progress",
 					resources: backup.resources,
-					of: writer.head.resources,
+					total: writer.head.resources,
 				});
 				await setImmediate();
 				if (this.#aborted) {

@@ -101,8 +101,8 @@ describe("a backup of an open storage", () => {
 			const progress: number[] = [];
 			const report = await backend.backup({
 				to,
-				progress: ({ resources, of }) => {
-					expect(of).toBe(1000);
+				progress: ({ resources, total }) => {
+					expect(total).toBe(1000);
 					progress.push(resources);
 				},
 			});

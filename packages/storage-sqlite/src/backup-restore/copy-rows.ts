@@ -8,7 +8,7 @@ export interface Steps {
 	/** Checked between steps. */
 	readonly signal: AbortSignal;
 	/** Called after each step, with the copied resources and the total. */
-	progress(resources: number, of: number): void;
+	progress(resources: number, total: number): void;
 }
 
 /** The number of rows per step. */

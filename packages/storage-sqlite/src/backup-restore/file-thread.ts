@@ -4,14 +4,14 @@ import type { FileJob, FileJobResult } from "./file-jobs.ts";
 
 /** A message from the thread of a job. */
 export type FileJobReply =
-	| { readonly kind: "progress"; readonly resources: number; readonly of: number }
+	| { readonly kind: "progress"; readonly resources: number; readonly total: number }
 	| { readonly kind: "done"; readonly result: FileJobResult }
 	| { readonly kind: "aborted" }
 	| {
 			readonly kind: "failed";
 			readonly path: string;
 			readonly problem: StorageFileProblem;
-			readonly why: string;
+			readonly reason: string;
 	  };
 
 /** The progress of a backup or a restore. */
@@ -19,7 +19,7 @@ export interface CopyProgress {
 	/** The number of copied resources. */
 	readonly resources: number;
 	/** The total number of resources; commits may still change it. */
-	readonly of: number;
+	readonly total: number;
 }
 
 /** Common options of backups and restores. */
@@ -52,7 +52,7 @@ export async function inFileThread(job: FileJob, options: CopyOptions): Promise<
 	worker.on("message", (message: FileJobReply) => {
 		if (message.kind === "progress") {
 			try {
-				progress?.({ resources: message.resources, of: message.of });
+				progress?.({ resources: message.resources, total: message.total });
 			} catch (error) {
 				failure ??= error;
 				onAbort();
@@ -72,7 +72,7 @@ export async function inFileThread(job: FileJob, options: CopyOptions): Promise<
 		case "done":
 			return reply.result;
 		case "failed":
-			throw new StorageFileError(reply.path, reply.problem, reply.why);
+			throw new StorageFileError(reply.path, reply.problem, reply.reason);
 		default:
 			if (failure === undefined) {
 				signal?.throwIfAborted();

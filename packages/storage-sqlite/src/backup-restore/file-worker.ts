@@ -21,15 +21,15 @@ function send(reply: FileJobReply): void {
 try {
 	const result = await runFileJob(job, {
 		signal: abort.signal,
-		progress: (resources, of) => send({ kind: "progress", resources, of }),
+		progress: (resources, total) => send({ kind: "progress", resources, total }),
 	});
 	send({ kind: "done", result });
 } catch (error) {
 	if (abort.signal.aborted && error === abort.signal.reason) {
 		send({ kind: "aborted" });
 	} else {
-		const { path, problem, why } = fileError(job.path, error);
-		send({ kind: "failed", path, problem, why });
+		const { path, problem, reason } = fileError(job.path, error);
+		send({ kind: "failed", path, problem, reason });
 	}
 } finally {
 	port.close();

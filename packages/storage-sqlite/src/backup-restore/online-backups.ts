@@ -25,7 +25,7 @@ export interface OnlineBackupsContext {
 	readonly thread: StorageThread;
 	readonly runtime: Runtime;
 	readonly limits: StorageLimits;
-	readonly log: Logger;
+	readonly logger: Logger;
 }
 
 /** The state that a restore has loaded, which replaces that of the storage. */
@@ -52,13 +52,14 @@ export class OnlineBackups {
 		return this.#exclusively("backup", options.signal, async (signal) => {
 			const to = realPathOf(options.to);
 			const { thread, runtime } = this.#context;
-			const progress = (resources: number, of: number) => options.progress?.({ resources, of });
+			const progress = (resources: number, total: number) =>
+				options.progress?.({ resources, total });
 			const outcome = await thread.backup({ to, ...timeAndIds(runtime) }, signal, progress);
 			switch (outcome.kind) {
 				case "done":
 					return backupReport(to, outcome.result);
 				case "failed":
-					throw new StorageFileError(outcome.path, outcome.problem, outcome.why);
+					throw new StorageFileError(outcome.path, outcome.problem, outcome.reason);
 				case "aborted":
 					throw signal.reason ?? new Inconsistent("the backup was interrupted");
 			}
@@ -77,7 +78,7 @@ export class OnlineBackups {
 		exchange: (swap: Swap) => Promise<RestoreReport>,
 	): Promise<RestoreReport> {
 		return this.#exclusively("restore", options.signal, async (signal) => {
-			const { path, thread, runtime, log, limits } = this.#context;
+			const { path, thread, runtime, logger, limits } = this.#context;
 			const { progress } = options;
 			const now = timeAndIds(runtime);
 			const order = {
@@ -95,7 +96,7 @@ export class OnlineBackups {
 				const reading = new StorageThread({ path: restoringPath(path), mode: "read", fresh });
 				try {
 					const capacity = new LoadCapacity(limits);
-					await load(reading, store, path, { clock: runtime.clock, log, capacity, signal });
+					await load(reading, store, path, { clock: runtime.clock, logger, capacity, signal });
 				} finally {
 					await reading.abandon();
 				}

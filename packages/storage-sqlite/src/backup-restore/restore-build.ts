@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { raisedRevision } from "@plinth/storage";
+import { firstRevisionAfterRestore } from "@plinth/storage";
 import type { Head } from "../file/checksum.ts";
 import type { StoredIdentity } from "../file/identity.ts";
 import type { FreshIds } from "../file/migrations.ts";
@@ -102,7 +102,7 @@ function raise(
 		);
 	}
 	const known = [backup.head.revision, replaced?.revision, newestRevision];
-	const raised = raisedRevision(
+	const raised = firstRevisionAfterRestore(
 		nowMs,
 		known.filter((revision) => revision !== undefined),
 	);

@@ -30,12 +30,12 @@ export function takeOwnership(path: string): Ownership {
 		return { release: () => held.close() };
 	} catch (cause) {
 		lock?.close();
-		const { problem, why } = fileError(`${path}.lock`, cause);
+		const { problem, reason } = fileError(`${path}.lock`, cause);
 		if (problem !== "in-use") {
 			throw new StorageFileError(
 				path,
 				"unreachable",
-				`its lock can't be acquired, so it is unknown whether it is in use: ${why}`,
+				`its lock can't be acquired, so it is unknown whether it is in use: ${reason}`,
 				{ cause },
 			);
 		}

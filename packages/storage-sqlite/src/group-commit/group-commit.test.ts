@@ -2,7 +2,7 @@ import { systemRuntime } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
 import {
 	CasFailure,
-	defaultLimits,
+	defaultStorageLimits,
 	Exhausted,
 	Fenced,
 	Inconsistent,
@@ -34,7 +34,7 @@ let broken: Error[];
 let logged: (readonly [string, unknown])[];
 
 beforeEach(() => {
-	store = new StateStore(systemRuntime, defaultLimits);
+	store = new StateStore(systemRuntime, defaultStorageLimits);
 	writes = [];
 	fenced = false;
 	clock = new FakeClock();
@@ -51,7 +51,7 @@ beforeEach(() => {
 			warn: (fields, message) => logged.push([message, fields]),
 			info: (fields, message) => logged.push([message, fields]),
 		},
-		limits: defaultLimits,
+		limits: defaultStorageLimits,
 		isCurrent: () => !fenced,
 		write: (revision, rows) =>
 			new Promise((resolve, reject) => {

@@ -2,19 +2,19 @@ import { toBinary } from "@bufbuild/protobuf";
 import { ResourceSchema } from "@plinth/proto";
 import type { Clock, Fence, Logger, Scheduler } from "@plinth/runtime";
 import {
-	type Change,
-	type Commit,
+	assignVersion,
+	type CommitResult,
 	changesNothing,
 	checkGrowth,
 	Exhausted,
-	evaluate,
+	evaluateMutations,
 	Fenced,
 	growthOf,
 	Inconsistent,
 	type Mutation,
+	type StateChange,
 	type StateStore,
 	type StorageLimits,
-	stamp,
 } from "@plinth/storage";
 import type { RowWrite } from "../file/row-table.ts";
 import { WriteFailure } from "../thread/storage-thread.ts";
@@ -49,7 +49,7 @@ interface Waiting {
 	readonly fence: Fence | undefined;
 	/** When it began to wait, on the monotonic clock. */
 	readonly sinceMs: number;
-	resolve(commit: Commit): void;
+	resolve(commit: CommitResult): void;
 	reject(error: unknown): void;
 }
 
@@ -66,9 +66,9 @@ type Outcome =
 	| {
 			readonly kind: "decided";
 			readonly waiting: Waiting;
-			readonly commit: Commit;
+			readonly commit: CommitResult;
 			readonly revision: number;
-			readonly changes: readonly Change[];
+			readonly changes: readonly StateChange[];
 	  }
 	| { readonly kind: "refused"; readonly waiting: Waiting; readonly error: unknown };
 
@@ -117,7 +117,7 @@ export class GroupCommit {
 	}
 
 	/** Decides, writes and applies a commit. The failures are those of `StorageBackend.commit`. */
-	async commit(mutations: readonly Mutation[], fence?: Fence): Promise<Commit> {
+	async commit(mutations: readonly Mutation[], fence?: Fence): Promise<CommitResult> {
 		if (this.#broken !== undefined) {
 			throw this.#broken;
 		}
@@ -188,7 +188,7 @@ export class GroupCommit {
 		mutations: readonly Mutation[],
 		bodies: readonly Uint8Array[],
 		fence: Fence | undefined,
-	): Promise<Commit> {
+	): Promise<CommitResult> {
 		return new Promise((resolve, reject) => {
 			this.#waitingBytes += bytesOf(bodies);
 			const sinceMs = this.#context.clock.monotonic();
@@ -312,11 +312,11 @@ export class GroupCommit {
 		if (fence !== undefined && !isCurrent(fence)) {
 			throw new Fenced(fence.lease);
 		}
-		const steps = evaluate(mutations, group);
+		const steps = evaluateMutations(mutations, group);
 		checkGrowth(group.stateBytes, steps, limits);
 		const idle = changesNothing(steps);
 		const revision = idle ? group.revision : group.revision + 1;
-		const { commit, changes } = stamp(steps, idle ? "" : String(revision));
+		const { commit, changes } = assignVersion(steps, idle ? "" : String(revision));
 		group.add(revision, changes, bodies, growthOf(steps));
 		return { kind: "decided", waiting, commit, revision, changes };
 	}

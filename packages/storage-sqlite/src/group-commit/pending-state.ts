@@ -1,6 +1,6 @@
 import type { ID, Resource } from "@plinth/proto";
 import { nameKey, type ResourceName } from "@plinth/resource";
-import type { Change, StateStore, StateView } from "@plinth/storage";
+import type { StateChange, StateStore, StateView } from "@plinth/storage";
 import type { RowWrite } from "../file/row-table.ts";
 
 /** The state after applying the commits of a group that are decided so far. */
@@ -45,7 +45,7 @@ export class PendingState implements StateView {
 	 */
 	add(
 		revision: number,
-		changes: readonly Change[],
+		changes: readonly StateChange[],
 		bodies: readonly Uint8Array[],
 		growth: number,
 	): void {

@@ -1,5 +1,5 @@
 import { silentLogger, systemRuntime } from "@plinth/runtime";
-import { defaultLimits, LoadCapacity, StateStore } from "@plinth/storage";
+import { defaultStorageLimits, LoadCapacity, StateStore } from "@plinth/storage";
 import { expect, it } from "vitest";
 import { freshIds } from "../backup-restore/backup-restore.ts";
 import { testDirectory } from "../directory.fixture.ts";
@@ -15,10 +15,10 @@ it("a load that is aborted before it begins leaves no unhandled rejection", asyn
 	const onUnhandled = (reason: unknown) => unhandled.push(reason);
 	process.on("unhandledRejection", onUnhandled);
 	const thread = new StorageThread({ path, mode: "read", fresh: freshIds(systemRuntime) });
-	const stopped = load(thread, new StateStore(systemRuntime, defaultLimits), path, {
+	const stopped = load(thread, new StateStore(systemRuntime, defaultStorageLimits), path, {
 		clock: systemRuntime.clock,
-		log: silentLogger,
-		capacity: new LoadCapacity(defaultLimits),
+		logger: silentLogger,
+		capacity: new LoadCapacity(defaultStorageLimits),
 		signal: AbortSignal.abort(new Error("the storage was closed")),
 	});
 	// The thread ends, and so rejects pending requests.

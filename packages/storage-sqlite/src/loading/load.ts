@@ -11,7 +11,7 @@ const progressEveryMs = 1000;
 export interface LoadContext {
 	readonly clock: Clock;
 	/** Logs the progress, once a second. */
-	readonly log: Logger;
+	readonly logger: Logger;
 	/** Checks that the state fits into memory. */
 	readonly capacity: LoadCapacity;
 	/** Aborts loading at once. */
@@ -29,12 +29,12 @@ export async function load(
 	thread: StorageThread,
 	store: StateStore,
 	path: string,
-	{ clock, log, capacity, signal }: LoadContext,
+	{ clock, logger, capacity, signal }: LoadContext,
 ): Promise<Opened> {
 	const opened = await unlessAborted(thread.opened(), signal);
 	const { revision, resources, readableByOthers } = opened;
 	if (readableByOthers.length > 0) {
-		log.warn(
+		logger.warn(
 			{ files: readableByOthers },
 			"files of the storage are readable by others, and this process may not change that: set their mode to 0600",
 		);
@@ -55,17 +55,17 @@ export async function load(
 		for (const resource of decoder.decode(page)) {
 			store.load(resource);
 		}
-		capacity.check({ bytes: store.bytes, size: store.size, of: resources });
+		capacity.check({ bytes: store.bytes, size: store.size, total: resources });
 		const nowMs = clock.monotonic();
 		if (nowMs - loggedMs >= progressEveryMs) {
 			loggedMs = nowMs;
-			log.info({ path, loaded: store.size, resources }, "loading the storage");
+			logger.info({ path, loaded: store.size, resources }, "loading the storage");
 		}
 		// Otherwise the messages of the thread would keep the event loop from other work.
 		await setImmediate();
 	}
 	store.begin(revision);
 	const tookMs = Math.round(clock.monotonic() - startMs);
-	log.info({ path, resources: store.size, revision, tookMs }, "storage loaded");
+	logger.info({ path, resources: store.size, revision, tookMs }, "storage loaded");
 	return opened;
 }

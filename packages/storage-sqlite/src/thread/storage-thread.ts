@@ -27,8 +27,8 @@ export class WriteFailure extends Error {
 	/** Whether nothing was written because the disk is full, so that another write may succeed. */
 	readonly diskFull: boolean;
 
-	constructor(why: string, diskFull: boolean) {
-		super(why);
+	constructor(reason: string, diskFull: boolean) {
+		super(reason);
 		this.diskFull = diskFull;
 	}
 }
@@ -39,8 +39,8 @@ export class ReplaceFailure extends Error {
 	/** Whether the old file is still in place, and open. */
 	readonly undone: boolean;
 
-	constructor(why: string, undone: boolean) {
-		super(why);
+	constructor(reason: string, undone: boolean) {
+		super(reason);
 		this.undone = undone;
 	}
 }
@@ -136,7 +136,7 @@ export class StorageThread {
 	async write(revision: number, rows: readonly RowWrite[]): Promise<void> {
 		const reply = await this.#request({ kind: "write", revision, rows });
 		if (reply.kind === "write-failed") {
-			throw new WriteFailure(reply.why, reply.diskFull);
+			throw new WriteFailure(reply.reason, reply.diskFull);
 		}
 		if (reply.kind !== "written") {
 			throw unexpected(reply);
@@ -152,7 +152,7 @@ export class StorageThread {
 	async replace(): Promise<string | undefined> {
 		const reply = await this.#request({ kind: "replace" });
 		if (reply.kind === "replace-failed") {
-			throw new ReplaceFailure(reply.why, reply.undone);
+			throw new ReplaceFailure(reply.reason, reply.undone);
 		}
 		if (reply.kind !== "replaced") {
 			throw unexpected(reply);
@@ -164,7 +164,7 @@ export class StorageThread {
 	async backup(
 		order: LiveBackupOrder,
 		signal: AbortSignal,
-		progress: (resources: number, of: number) => void,
+		progress: (resources: number, total: number) => void,
 	): Promise<BackupOutcome> {
 		const abort = () => this.#post({ kind: "abort-backup" });
 		let failure: unknown;
@@ -180,7 +180,7 @@ export class StorageThread {
 						return;
 					}
 					try {
-						progress(reply.resources, reply.of);
+						progress(reply.resources, reply.total);
 					} catch (error) {
 						failure ??= error;
 						abort();
@@ -254,7 +254,7 @@ export class StorageThread {
 
 function opening(reply: PlainReply): PlainReply {
 	if (reply.kind === "open-failed") {
-		throw new StorageFileError(reply.path, reply.problem, reply.why);
+		throw new StorageFileError(reply.path, reply.problem, reply.reason);
 	}
 	return reply;
 }

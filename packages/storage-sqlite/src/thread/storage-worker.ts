@@ -40,8 +40,8 @@ function opening(step: () => void): void {
 	try {
 		step();
 	} catch (error) {
-		const { path: at, problem, why } = fileError(path, error);
-		send({ kind: "open-failed", path: at, problem, why });
+		const { path: at, problem, reason } = fileError(path, error);
+		send({ kind: "open-failed", path: at, problem, reason });
 		void close();
 	}
 }
@@ -107,7 +107,7 @@ function write({ revision, rows }: Extract<Request, { kind: "write" }>): void {
 		}
 		writer.write(revision, rows);
 	} catch (error) {
-		send({ kind: "write-failed", why: reasonOf(error), diskFull: isDiskFull(error) });
+		send({ kind: "write-failed", reason: reasonOf(error), diskFull: isDiskFull(error) });
 		return;
 	}
 	send({ kind: "written" });
@@ -132,8 +132,8 @@ function replace(old: StorageWriter): void {
 		writer = new StorageWriter(path, inspect().head);
 		send({ kind: "replaced", replaced });
 	} catch (error) {
-		const { why } = fileError(path, error);
-		send({ kind: "replace-failed", why, undone: undone && writer !== undefined });
+		const { reason } = fileError(path, error);
+		send({ kind: "replace-failed", reason, undone: undone && writer !== undefined });
 	}
 }
 

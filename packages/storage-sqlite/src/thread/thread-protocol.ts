@@ -59,21 +59,21 @@ export type Reply =
 			readonly kind: "open-failed";
 			readonly path: string;
 			readonly problem: StorageFileProblem;
-			readonly why: string;
+			readonly reason: string;
 	  }
 	| { readonly kind: "page"; readonly page: Page }
 	| { readonly kind: "loaded" }
 	| { readonly kind: "written" }
 	| {
 			readonly kind: "write-failed";
-			readonly why: string;
+			readonly reason: string;
 			/** Nothing was written, and the next write may succeed. */
 			readonly diskFull: boolean;
 	  }
 	| { readonly kind: "replaced"; readonly replaced: string | undefined }
 	| {
 			readonly kind: "replace-failed";
-			readonly why: string;
+			readonly reason: string;
 			/** The old storage is still in place, and open. */
 			readonly undone: boolean;
 	  }
@@ -81,7 +81,7 @@ export type Reply =
 
 /** A message of the worker about a backup, independent of other requests. */
 export type BackupReply =
-	| { readonly kind: "backup-progress"; readonly resources: number; readonly of: number }
+	| { readonly kind: "backup-progress"; readonly resources: number; readonly total: number }
 	| { readonly kind: "backup-ended"; readonly outcome: BackupOutcome };
 
 /** The outcome of a backup. Unless it is done, nothing is left of it. */
@@ -92,7 +92,7 @@ export type BackupOutcome =
 			readonly kind: "failed";
 			readonly path: string;
 			readonly problem: StorageFileProblem;
-			readonly why: string;
+			readonly reason: string;
 	  };
 
 /** The input of the worker. */

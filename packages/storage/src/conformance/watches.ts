@@ -292,7 +292,7 @@ export const watchBehaviours: readonly Behaviour[] = [
 	{
 		name: "sends bookmarks when there is nothing else to send",
 		async run({ backend, elapse }) {
-			const watch = new WatchReader(backend, query({ prefix: "a" }), { bookmarkEveryMs: 1000 });
+			const watch = new WatchReader(backend, query({ prefix: "a" }), { bookmarkIntervalMs: 1000 });
 			await watch.snapshot();
 			const { version } = await store(backend, resource("b"));
 			const bookmark = watch.next();

@@ -6,7 +6,7 @@ import { type Resource, ResourceSchema } from "@plinth/proto";
 import { systemRuntime } from "@plinth/runtime";
 import { describe, expect, it } from "vitest";
 import { Exhausted, SnapshotEnded, WatchClosed } from "../errors.ts";
-import { defaultLimits, type StorageLimits } from "../limits.ts";
+import { defaultStorageLimits, type StorageLimits } from "../limits.ts";
 import { createMemoryBackend } from "../memory-backend.ts";
 import type { ListQuery } from "../query.ts";
 import type { FamilySnapshot, SnapshotOwner } from "../snapshot.ts";
@@ -30,7 +30,7 @@ function artist(name: string, bytes: number, version = ""): Resource {
 }
 
 function makeStore(limits: Partial<StorageLimits> = {}) {
-	const store = new StateStore(systemRuntime, { ...defaultLimits, ...limits });
+	const store = new StateStore(systemRuntime, { ...defaultStorageLimits, ...limits });
 	/** Writes resources in one revision. */
 	function write(bytes: number, ...names: readonly string[]): readonly Resource[] {
 		const revision = store.revision + 1;
@@ -201,7 +201,7 @@ describe("held snapshots", () => {
 	});
 
 	it("have a budget that the state's growth takes away, but for a tenth of the memory limit", () => {
-		const limits = (memoryBytes: number) => ({ ...defaultLimits, memoryBytes });
+		const limits = (memoryBytes: number) => ({ ...defaultStorageLimits, memoryBytes });
 		expect(retainedBudget(limits(Number.POSITIVE_INFINITY), 10 * 1024 * mebibyte)).toBe(
 			256 * mebibyte,
 		);
@@ -215,7 +215,7 @@ describe("held snapshots", () => {
 describe("logs of many types", () => {
 	it("share half of the budget, and the quiet ones keep theirs", () => {
 		const store = new StateStore(systemRuntime, {
-			...defaultLimits,
+			...defaultStorageLimits,
 			retainedBytes: 64 * mebibyte,
 		});
 		const write = (kind: string) => {

@@ -24,8 +24,8 @@ function heap(liveMebibytes: number, garbageMebibytes: number) {
 describe("LoadCapacity", () => {
 	it("refuses a state over the memory limit, and says how large it is and what to do", () => {
 		const capacity = new LoadCapacity({ memoryBytes: 1_000_000 }, heap(10, 0).probe);
-		capacity.check({ bytes: 1_000_000, size: 400, of: 5000 });
-		expect(() => capacity.check({ bytes: 1_000_001, size: 401, of: 5000 })).toThrow(
+		capacity.check({ bytes: 1_000_000, size: 400, total: 5000 });
+		expect(() => capacity.check({ bytes: 1_000_001, size: 401, total: 5000 })).toThrow(
 			new StateTooLarge(
 				"the state does not fit into the memory limit: 401 of 5000 resources take 1000001 bytes, and the limit is 1000000 bytes; raise it (--memory-limit)",
 			),
@@ -36,7 +36,7 @@ describe("LoadCapacity", () => {
 		const { probe, state } = heap(10, 0);
 		const capacity = new LoadCapacity(unlimited, probe);
 		state.live = 851;
-		expect(() => capacity.check({ bytes: 300_000_000, size: 250_000, of: 500_000 })).toThrow(
+		expect(() => capacity.check({ bytes: 300_000_000, size: 250_000, total: 500_000 })).toThrow(
 			new StateTooLarge(
 				"the state does not fit into the heap of Node: 250000 of 500000 resources take 300000000 bytes and fill 851 MiB of a heap of 1000 MiB; give Node a larger heap, as with NODE_OPTIONS=--max-old-space-size=2560",
 			),

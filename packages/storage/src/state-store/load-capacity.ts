@@ -39,13 +39,13 @@ export class LoadCapacity {
 	/**
 	 * Call it after each part of the state, including the last.
 	 *
-	 * @param loaded What was loaded so far; `of` is the total number of resources, if known.
+	 * @param loaded What was loaded so far; `total` is the number of resources, if known.
 	 * @throws StateTooLarge, which names the limit and what to do.
 	 */
 	check(loaded: {
 		readonly bytes: number;
 		readonly size: number;
-		readonly of?: number | undefined;
+		readonly total?: number | undefined;
 	}): void {
 		if (loaded.bytes > this.#memoryBytes) {
 			throw new StateTooLarge(
@@ -66,17 +66,17 @@ export class LoadCapacity {
 	}
 }
 
-function progress({ size, of }: { readonly size: number; readonly of?: number | undefined }) {
-	return of === undefined ? `the first ${size} resources` : `${size} of ${of} resources`;
+function progress({ size, total }: { readonly size: number; readonly total?: number | undefined }) {
+	return total === undefined ? `the first ${size} resources` : `${size} of ${total} resources`;
 }
 
 /** A heap size for the whole state, with room to work with it. */
 function suggestedMebibytes(
 	usedBytes: number,
 	limitBytes: number,
-	{ size, of = size }: { readonly size: number; readonly of?: number | undefined },
+	{ size, total = size }: { readonly size: number; readonly total?: number | undefined },
 ): number {
-	const wholeBytes = (usedBytes * Math.max(of, size)) / Math.max(1, size);
+	const wholeBytes = (usedBytes * Math.max(total, size)) / Math.max(1, size);
 	const step = 256;
 	return Math.ceil(Math.max(wholeBytes * 1.5, limitBytes * 2) / mebibyte / step) * step;
 }

@@ -4,7 +4,7 @@ import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/p
 import { type Resource, ResourceSchema } from "@plinth/proto";
 import { systemRuntime } from "@plinth/runtime";
 import { describe, expect, it } from "vitest";
-import { checkGrowth, defaultLimits } from "../limits.ts";
+import { checkGrowth, defaultStorageLimits } from "../limits.ts";
 import { memorySize } from "./resource-size.ts";
 import { StateStore } from "./state-store.ts";
 
@@ -59,7 +59,7 @@ function resourceOf(index: number, parts: Parts): Resource {
 }
 
 function load(count: number, partsOf: (index: number) => Parts): StateStore {
-	const store = new StateStore(systemRuntime, defaultLimits);
+	const store = new StateStore(systemRuntime, defaultStorageLimits);
 	for (let index = 0; index < count; index += 1) {
 		store.load(resourceOf(index, partsOf(index)));
 	}
@@ -90,7 +90,7 @@ describe("the memory of a resource", () => {
 
 	it("counts for the memory limit, once for each resource", () => {
 		const resource = resourceOf(1, {});
-		const limits = { ...defaultLimits, memoryBytes: 1_000_000 };
+		const limits = { ...defaultStorageLimits, memoryBytes: 1_000_000 };
 		const put = { kind: "put", resource, replaced: undefined } as const;
 		const most = 800_000 - memorySize(resource);
 		expect(() => checkGrowth(most, [put], limits)).not.toThrow();
@@ -100,7 +100,7 @@ describe("the memory of a resource", () => {
 	});
 
 	it("counts for what logs retain", () => {
-		const store = new StateStore(systemRuntime, defaultLimits);
+		const store = new StateStore(systemRuntime, defaultStorageLimits);
 		const resource = resourceOf(1, {});
 		store.apply(1, [{ op: "put", resource }]);
 		const before = store.retainedBytes;

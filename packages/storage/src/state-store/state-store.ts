@@ -2,7 +2,7 @@ import type { ID, Resource } from "@plinth/proto";
 import { type FamilyLike, familyKey, type ResourceName } from "@plinth/resource";
 import type { Runtime } from "@plinth/runtime";
 import type { WatchOptions } from "../backend.ts";
-import type { Change, StateView } from "../compare-and-swap.ts";
+import type { StateChange, StateView } from "../compare-and-swap.ts";
 import { GroupVersionMismatch, NotFound, type WatchClosed } from "../errors.ts";
 import type { StorageLimits } from "../limits.ts";
 import type { ListQuery } from "../query.ts";
@@ -185,7 +185,7 @@ export class StateStore implements StateView {
 	 * Applies all changes of a revision, which must be newer than all before. Each change has a different
 	 * name.
 	 */
-	apply(revision: number, changes: readonly Change[]): void {
+	apply(revision: number, changes: readonly StateChange[]): void {
 		if (revision <= this.#revision) {
 			throw new RangeError(`revision ${revision} is not newer than ${this.#revision}`);
 		}
@@ -218,7 +218,7 @@ export class StateStore implements StateView {
 	}
 
 	/** Updates the indexes for a change, and returns the resource that was stored before. */
-	#store({ op, resource }: Change): Resource | undefined {
+	#store({ op, resource }: StateChange): Resource | undefined {
 		const id = resource.id ?? unnamed(resource);
 		const { index } = this.#family(typeOf(resource));
 		const key = orderKey(id);

@@ -4,7 +4,7 @@ import { type Resource, ResourceSchema } from "@plinth/proto";
 import { type Runtime, systemRandom, systemScheduler } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
 import { beforeEach, describe, expect, it } from "vitest";
-import { defaultLimits } from "../limits.ts";
+import { defaultStorageLimits } from "../limits.ts";
 import type { ListQuery } from "../query.ts";
 import { StateStore } from "../state-store/state-store.ts";
 import type { WatchEvent } from "../watch-event.ts";
@@ -33,7 +33,7 @@ beforeEach(() => {
 			},
 		},
 	};
-	store = new StateStore(runtime, defaultLimits);
+	store = new StateStore(runtime, defaultStorageLimits);
 });
 
 function artist(name: string): Resource {
@@ -45,9 +45,9 @@ function apply(...names: string[]): void {
 	store.apply(store.revision + 1, changes);
 }
 
-function watch(of = query, bookmarkEveryMs?: number): AsyncIterator<WatchEvent> {
+function watch(of = query, bookmarkIntervalMs?: number): AsyncIterator<WatchEvent> {
 	const { signal } = new AbortController();
-	const watching = store.watch(of, { signal, bookmarkEveryMs }, async () => {});
+	const watching = store.watch(of, { signal, bookmarkIntervalMs }, async () => {});
 	return watching[Symbol.asyncIterator]();
 }
 

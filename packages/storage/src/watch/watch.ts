@@ -247,8 +247,8 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 	 */
 	#planBookmark(): void {
 		const { options, runtime } = this.#context;
-		if (options.bookmarkEveryMs !== undefined) {
-			this.#bookmarkDueMs = runtime.clock.monotonic() + options.bookmarkEveryMs;
+		if (options.bookmarkIntervalMs !== undefined) {
+			this.#bookmarkDueMs = runtime.clock.monotonic() + options.bookmarkIntervalMs;
 		}
 	}
 
@@ -268,7 +268,7 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 		const { options, runtime } = this.#context;
 		this.#waiter = waiter;
 		this.#source.log.addWaiting(this.#wake);
-		if (options.bookmarkEveryMs !== undefined) {
+		if (options.bookmarkIntervalMs !== undefined) {
 			const delayMs = this.#bookmarkDueMs - runtime.clock.monotonic();
 			this.#bookmark = runtime.clock.setTimer(delayMs, () => this.#deliver(true));
 		}

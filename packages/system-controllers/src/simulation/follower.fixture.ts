@@ -3,12 +3,12 @@ import { nameKey } from "@plinth/resource";
 import { sleep } from "@plinth/runtime";
 import type { SeededRuntime } from "@plinth/runtime/testing";
 import {
-	type Change,
-	type Commit,
+	type CommitResult,
 	createMemoryBackend,
-	defaultLimits,
+	defaultStorageLimits,
 	type Mutation,
 	type ReadOptions,
+	type StateChange,
 	StateStore,
 	type StorageBackend,
 	WatchClosed,
@@ -17,7 +17,7 @@ import {
 /** The changes of one commit. */
 export interface Revision {
 	readonly version: number;
-	readonly changes: readonly Change[];
+	readonly changes: readonly StateChange[];
 	/** The previously stored resources, in the order of the changes. */
 	readonly replaced: readonly (Resource | undefined)[];
 }
@@ -52,7 +52,7 @@ export class Origin {
 		this.#listeners.push(listener);
 	}
 
-	async commit(mutations: readonly Mutation[]): Promise<Commit> {
+	async commit(mutations: readonly Mutation[]): Promise<CommitResult> {
 		const commit = await this.#backend.commit(mutations);
 		if (commit.version === "") {
 			return commit;
@@ -75,7 +75,7 @@ export class Origin {
 		return commit;
 	}
 
-	#changeOf(mutation: Mutation, { resources }: Commit, at: number): readonly Change[] {
+	#changeOf(mutation: Mutation, { resources }: CommitResult, at: number): readonly StateChange[] {
 		const resource = resources[at];
 		if (mutation.op === "put" && resource !== undefined) {
 			return [{ op: "put", resource }];
@@ -95,7 +95,7 @@ function keyOf({ id }: Resource): string {
  */
 export function followerOf(origin: Origin, runtime: SeededRuntime): StorageBackend {
 	const { scheduler, random, clock } = runtime;
-	const store = new StateStore(runtime, defaultLimits);
+	const store = new StateStore(runtime, defaultStorageLimits);
 	store.begin(0);
 	const revisions: Revision[] = [];
 	let waiting: (() => void)[] = [];

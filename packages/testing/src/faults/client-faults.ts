@@ -37,18 +37,18 @@ export type CallPoint = "request" | "response";
 export type WatchPoint = "open" | "event";
 
 interface Gate extends Stall {
-	readonly matches: (place: Place) => boolean;
+	readonly matches: (place: FaultPoint) => boolean;
 	pass(): Promise<void>;
 }
 
 interface Failure {
-	readonly matches: (place: Place) => boolean;
+	readonly matches: (place: FaultPoint) => boolean;
 	readonly error: ConnectError;
 	left: number;
 }
 
 /** A point at which a fault may apply, as the faulty client reports it. */
-export interface Place {
+export interface FaultPoint {
 	readonly point: CallPoint | WatchPoint | "resume";
 	readonly method: UnaryMethod | "watchList";
 	readonly type: TypeLike | undefined;
@@ -94,7 +94,7 @@ export class ClientFaults {
 		calls: CallSelector & { readonly times?: number } = {},
 	): void {
 		const { times = 1, ...selector } = calls;
-		const matches = (place: Place) => place.point === point && isFor(selector, place);
+		const matches = (place: FaultPoint) => place.point === point && isFor(selector, place);
 		this.#failures.push({ matches, error, left: times });
 	}
 
@@ -114,7 +114,7 @@ export class ClientFaults {
 		watches: WatchSelector & { readonly times?: number } = {},
 	): void {
 		const { times = 1, ...selector } = watches;
-		const matches = (place: Place) => place.point === "resume" && isFor(selector, place);
+		const matches = (place: FaultPoint) => place.point === "resume" && isFor(selector, place);
 		this.#failures.push({ matches, error, left: times });
 	}
 
@@ -140,7 +140,7 @@ export class ClientFaults {
 	}
 
 	/** For the faulty client: resolves when nothing stalls the place; rejects if it is to fail. */
-	async pass(place: Place): Promise<void> {
+	async pass(place: FaultPoint): Promise<void> {
 		for (let gate = this.#gateAt(place); gate !== undefined; gate = this.#gateAt(place)) {
 			await gate.pass();
 		}
@@ -169,7 +169,7 @@ export class ClientFaults {
 		this.#watches.delete(watch);
 	}
 
-	#gateAt(place: Place): Gate | undefined {
+	#gateAt(place: FaultPoint): Gate | undefined {
 		for (const gate of this.#gates) {
 			if (gate.matches(place)) {
 				return gate;
@@ -178,7 +178,7 @@ export class ClientFaults {
 		return undefined;
 	}
 
-	#stall(matches: (place: Place) => boolean): Stall {
+	#stall(matches: (place: FaultPoint) => boolean): Stall {
 		const { promise, resolve } = Promise.withResolvers<void>();
 		let waiting = 0;
 		const gate: Gate = {
@@ -201,7 +201,7 @@ export class ClientFaults {
 	}
 }
 
-function isFor({ method, type }: CallSelector, place: Place): boolean {
+function isFor({ method, type }: CallSelector, place: FaultPoint): boolean {
 	return (method === undefined || method === place.method) && isOfType(type, place.type);
 }
 

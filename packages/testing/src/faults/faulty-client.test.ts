@@ -20,7 +20,7 @@ describe("a faulty client", () => {
 	beforeEach(async () => {
 		server = await startTestServer({ types: marketTypes });
 		faults = new ClientFaults();
-		client = faultyClient(server.background, faults);
+		client = faultyClient(server.backgroundClient, faults);
 	});
 	afterEach(() => server[Symbol.asyncDispose]());
 

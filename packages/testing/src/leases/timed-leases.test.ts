@@ -5,10 +5,14 @@ import { TimedLeases } from "./timed-leases.ts";
 
 const forever = new AbortController().signal;
 
-function world(options: { readonly seed?: number; readonly trusted?: number } = {}) {
-	const { seed = 1, trusted } = options;
+function world(options: { readonly seed?: number; readonly safeFraction?: number } = {}) {
+	const { seed = 1, safeFraction } = options;
 	const runtime = seededRuntime({ seed });
-	const engine = new TimedLeases({ ...runtime, grantMs: 10_000, ...(trusted && { trusted }) });
+	const engine = new TimedLeases({
+		...runtime,
+		ttlMs: 10_000,
+		...(safeFraction && { safeFraction }),
+	});
 	return { ...runtime, engine };
 }
 
@@ -63,8 +67,8 @@ describe("TimedLeases", () => {
 	});
 
 	/** Whether two ever held it at once, with clients that are cut off now and then. */
-	async function twoHolders(seed: number, trusted?: number): Promise<boolean> {
-		const { engine, scheduler, clock } = world({ seed, ...(trusted && { trusted }) });
+	async function twoHolders(seed: number, safeFraction?: number): Promise<boolean> {
+		const { engine, scheduler, clock } = world({ seed, ...(safeFraction && { safeFraction }) });
 		const random = seededRandom(seed);
 		const stop = new AbortController();
 		const holds = new Set<LeaseHold>();

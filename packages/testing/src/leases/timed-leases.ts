@@ -8,12 +8,12 @@ export interface TimedLeasesOptions {
 	/** Delivers messages between the engine and its clients. */
 	readonly scheduler: Scheduler;
 	/** The duration of a lease on the engine's clock, in milliseconds; 10 s by default. */
-	readonly grantMs?: number;
+	readonly ttlMs?: number;
 	/**
 	 * The fraction of that time that a holder relies on, by its own clock, starting when it sent the request:
 	 * less than 1, by as much as the rates of clocks may differ; 0.8 by default.
 	 */
-	readonly trusted?: number;
+	readonly safeFraction?: number;
 }
 
 interface Grant {
@@ -31,18 +31,18 @@ interface Grant {
 export class TimedLeases {
 	readonly #clock: Clock;
 	readonly #scheduler: Scheduler;
-	readonly #grantMs: number;
-	readonly #trusted: number;
+	readonly #ttlMs: number;
+	readonly #safeFraction: number;
 	readonly #grants = new Map<string, Grant>();
 	readonly #lastTokens = new Map<string, number>();
 	readonly #cutOff = new Set<Clock>();
 
 	constructor(options: TimedLeasesOptions) {
-		const { clock, scheduler, grantMs = 10_000, trusted = 0.8 } = options;
+		const { clock, scheduler, ttlMs = 10_000, safeFraction = 0.8 } = options;
 		this.#clock = clock;
 		this.#scheduler = scheduler;
-		this.#grantMs = grantMs;
-		this.#trusted = trusted;
+		this.#ttlMs = ttlMs;
+		this.#safeFraction = safeFraction;
 	}
 
 	/** The leases for the client with that clock. */
@@ -85,13 +85,13 @@ export class TimedLeases {
 			if (grant !== undefined) {
 				return this.#hold(name, clock, grant, askedMs);
 			}
-			await sleep(clock, this.#grantMs / 10, signal);
+			await sleep(clock, this.#ttlMs / 10, signal);
 		}
 	}
 
 	#hold(name: string, clock: Clock, grant: Grant, askedMs: number): LeaseHold {
 		const ended = new AbortController();
-		const trustedMs = this.#grantMs * this.#trusted;
+		const safeMs = this.#ttlMs * this.#safeFraction;
 		const end = (reason: Error) => {
 			expiry.cancel();
 			ended.abort(reason);
@@ -101,7 +101,7 @@ export class TimedLeases {
 		/** Extends the hold, counted from when the request was sent; the response may be too late for that. */
 		const liveFrom = (sentMs: number) => {
 			expiry.cancel();
-			const leftMs = sentMs + trustedMs - clock.monotonic();
+			const leftMs = sentMs + safeMs - clock.monotonic();
 			if (leftMs <= 0) {
 				expire();
 			} else {
@@ -111,7 +111,7 @@ export class TimedLeases {
 		liveFrom(askedMs);
 		const renew = async () => {
 			while (!ended.signal.aborted) {
-				await sleep(clock, this.#grantMs / 5, ended.signal);
+				await sleep(clock, this.#ttlMs / 5, ended.signal);
 				const sentMs = clock.monotonic();
 				const renewed = await this.#send(clock, () => this.#renew(name, grant));
 				if (renewed === true && !ended.signal.aborted) {
@@ -137,7 +137,7 @@ export class TimedLeases {
 			return undefined;
 		}
 		const token = (this.#lastTokens.get(name) ?? 0) + 1;
-		const grant = { token, untilMs: nowMs + this.#grantMs };
+		const grant = { token, untilMs: nowMs + this.#ttlMs };
 		this.#lastTokens.set(name, token);
 		this.#grants.set(name, grant);
 		return grant;
@@ -148,7 +148,7 @@ export class TimedLeases {
 		if (this.#grants.get(name) !== grant || nowMs >= grant.untilMs) {
 			return false;
 		}
-		grant.untilMs = nowMs + this.#grantMs;
+		grant.untilMs = nowMs + this.#ttlMs;
 		return true;
 	}
 

@@ -1,11 +1,11 @@
 import type { ControllerState, ManagerState, QueueState } from "@plinth/controller";
 
 /** When a server is considered at rest. */
-export interface RestOptions {
+export interface QuiesceOptions {
 	/**
 	 * The names of controllers that always request a requeue: their delayed requests are ignored.
 	 */
-	readonly requeueing?: readonly string[];
+	readonly alwaysRequeueing?: readonly string[];
 }
 
 /**
@@ -14,12 +14,12 @@ export interface RestOptions {
  */
 export function pendingWork(
 	managers: readonly ManagerState[],
-	{ requeueing = [] }: RestOptions = {},
+	{ alwaysRequeueing = [] }: QuiesceOptions = {},
 ): readonly string[] {
 	const isLed = managers.some(({ holdsLease }) => holdsLease);
 	return managers.flatMap(({ controllers }) =>
 		controllers.flatMap((controller) => {
-			const pending = pendingWorkOf(controller, isLed, requeueing.includes(controller.name));
+			const pending = pendingWorkOf(controller, isLed, alwaysRequeueing.includes(controller.name));
 			return pending === undefined ? [] : [`${controller.name} ${pending}`];
 		}),
 	);

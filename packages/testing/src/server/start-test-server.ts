@@ -62,7 +62,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
 		leases,
 		log,
 		faults,
-		background: createResourceServiceCloningClient(direct),
+		backgroundClient: createResourceServiceCloningClient(direct),
 		startControllers: () =>
 			runControllers(controllers, {
 				client: wrapWatching(faulty),

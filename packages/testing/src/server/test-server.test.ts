@@ -36,7 +36,7 @@ describe("a test server", () => {
 		await server.quiesce();
 		expect((await server.read(Quote, "pen"))?.data.price).toBe(3);
 
-		const write = server.background.write({
+		const write = server.backgroundClient.write({
 			resource: resourceOf(Item, { id: idOf(Item, "ink") }),
 		});
 		expect(await server.backend.list(allItems)).toMatchObject({ resources: [{}] });
@@ -123,7 +123,7 @@ describe("a test server", () => {
 			"seed 1: 10000 ms have passed, and what was waited for has not happened: " +
 				"ticker has in its queue of ticker: 1 delayed",
 		);
-		await server.quiesce({ requeueing: ["ticker"] });
+		await server.quiesce({ alwaysRequeueing: ["ticker"] });
 	});
 
 	it("reports which controller is not running, and why", async () => {

@@ -18,7 +18,7 @@ import type { SeededRuntime } from "@plinth/runtime/testing";
 import type { StorageBackend } from "@plinth/storage";
 import type { ClientFaults } from "../faults/client-faults.ts";
 import type { TestLeases } from "../leases/test-leases.ts";
-import { pendingWork, type RestOptions } from "./at-rest.ts";
+import { pendingWork, type QuiesceOptions } from "./at-rest.ts";
 import type { Cluster } from "./cluster.ts";
 import type { ControllerRun } from "./controller-run.ts";
 import { drivenClient } from "./driven-client.ts";
@@ -42,7 +42,7 @@ export interface TestServerParts {
 	readonly log: TestLog;
 	readonly faults: ClientFaults;
 	/** A client that does not run the scheduler. */
-	readonly background: ResourceClient;
+	readonly backgroundClient: ResourceClient;
 	/** Starts its controllers. */
 	readonly startControllers: () => ControllerRun;
 }
@@ -56,7 +56,7 @@ export class TestServer implements AsyncDisposable {
 	/** A cloning client of the resource service, with full rights. Calls advance the clock only if necessary. */
 	readonly client: ResourceClient;
 	/** The same for code that runs concurrently with the test: its calls proceed while something else is awaited. */
-	readonly background: ResourceClient;
+	readonly backgroundClient: ResourceClient;
 	/** Injects faults between the controllers and the resource service. */
 	readonly faults: ClientFaults;
 	readonly log: TestLog;
@@ -69,8 +69,8 @@ export class TestServer implements AsyncDisposable {
 
 	/** Use `startTestServer`. */
 	constructor(parts: TestServerParts) {
-		this.client = drivenClient(parts.background, parts.cluster.runtime.scheduler);
-		this.background = parts.background;
+		this.client = drivenClient(parts.backgroundClient, parts.cluster.runtime.scheduler);
+		this.backgroundClient = parts.backgroundClient;
 		this.faults = parts.faults;
 		this.log = parts.log;
 		this.leases = parts.leases;
@@ -112,7 +112,7 @@ export class TestServer implements AsyncDisposable {
 	 * @param options - `limitMs` limits the time that may pass; an hour by default.
 	 * @throws Error that names the controllers that are not idle.
 	 */
-	async quiesce(options: RestOptions & { readonly limitMs?: number } = {}): Promise<void> {
+	async quiesce(options: QuiesceOptions & { readonly limitMs?: number } = {}): Promise<void> {
 		const { limitMs } = options;
 		const pending = () =>
 			pendingWork(

@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { index, type Reader } from "@plinth/cache";
+import { defineIndex, type Reader } from "@plinth/cache";
 import {
 	type Controller,
 	chain,
@@ -23,7 +23,7 @@ import { Catalogue, Item, Quote, Shop, Summary } from "../market-types.fixture.t
 /** Called when a reconcile begins; returns a function to be called when it ends. */
 export type OnReconcile = (controller: string, id: ID, signal: AbortSignal) => () => void;
 
-const itemsByShop = index("shop", Item, {
+const itemsByShop = defineIndex("shop", Item, {
 	keys: ({ data }) => [[data.shop]],
 	key: (shop: string) => [shop],
 });

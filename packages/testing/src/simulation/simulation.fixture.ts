@@ -24,7 +24,7 @@ export interface SimulationOptions {
 	/** Whether watches deliver events in the wrong order. */
 	readonly reorders?: boolean;
 	/** The fraction of a lease's duration that clients rely on; above 1 they hold expired leases. */
-	readonly trusted?: number;
+	readonly safeFraction?: number;
 }
 
 /** The result of a simulation. */
@@ -81,7 +81,7 @@ async function simulateCluster(
 	const timed = new TimedLeases({
 		clock,
 		scheduler,
-		...(options.trusted !== undefined && { trusted: options.trusted }),
+		...(options.safeFraction !== undefined && { safeFraction: options.safeFraction }),
 	});
 	const local = new LocalLeases();
 	const leads = new GrantedLeases();

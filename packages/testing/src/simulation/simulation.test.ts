@@ -44,7 +44,7 @@ describe("the checks of the simulation", () => {
 	});
 
 	it("detect two leaders, if one relies on a lease for longer than it was granted", async () => {
-		const found = await firstViolation({ trusted: 1.5 });
+		const found = await firstViolation({ safeFraction: 1.5 });
 		expect(found?.violation).toMatch(/is reconciled on (first|second) while/);
 	});
 });

@@ -112,11 +112,13 @@ export class Troublemaker {
 	): void {
 		const data = create(type.schema, init);
 		const resource = resourceOf(type, { id: idOf(type, name), data });
-		this.#begin(this.#pick(this.#options.servers).background.write({ resource }));
+		this.#begin(this.#pick(this.#options.servers).backgroundClient.write({ resource }));
 	}
 
 	#delete(type: ResourceType, name: string): void {
-		this.#begin(this.#pick(this.#options.servers).background.delete({ id: idOf(type, name) }));
+		this.#begin(
+			this.#pick(this.#options.servers).backgroundClient.delete({ id: idOf(type, name) }),
+		);
 	}
 
 	#begin(call: Promise<unknown>): void {

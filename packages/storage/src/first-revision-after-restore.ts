@@ -24,7 +24,10 @@ const highest = Number.MAX_SAFE_INTEGER - 2 ** 50;
  * @param known Revisions that are known to have been issued.
  * @returns `undefined` if the clock is so far ahead that revisions would run out.
  */
-export function raisedRevision(nowMs: number, known: readonly number[]): number | undefined {
+export function firstRevisionAfterRestore(
+	nowMs: number,
+	known: readonly number[],
+): number | undefined {
 	const raised = Math.max(
 		Math.ceil(nowMs) * revisionsPerMs,
 		...known.map((revision) => revision + reserve),

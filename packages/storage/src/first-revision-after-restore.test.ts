@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { raisedRevision } from "./raised-revision.ts";
+import { firstRevisionAfterRestore } from "./first-revision-after-restore.ts";
 
 /** A part of the life of a storage and of its backups. */
 type Event =
@@ -37,7 +37,7 @@ describe("the revision of a restored storage", () => {
 						// A restore takes longer than a second of the clock is worth of reserve.
 						nowMs += 1025;
 						const from = backups[event.of % backups.length] ?? 0;
-						const raised = raisedRevision(nowMs, event.lost ? [from] : [from, revision]);
+						const raised = firstRevisionAfterRestore(nowMs, event.lost ? [from] : [from, revision]);
 						expect(raised).toBeGreaterThan(newest);
 						revision = raised ?? 0;
 					}
@@ -48,7 +48,7 @@ describe("the revision of a restored storage", () => {
 	});
 
 	it("is undefined if the clock is so far ahead that revisions would run out", () => {
-		expect(raisedRevision(Date.UTC(2200, 0, 1), [])).toBeDefined();
-		expect(raisedRevision(Date.UTC(2300, 0, 1), [])).toBeUndefined();
+		expect(firstRevisionAfterRestore(Date.UTC(2200, 0, 1), [])).toBeDefined();
+		expect(firstRevisionAfterRestore(Date.UTC(2300, 0, 1), [])).toBeUndefined();
 	});
 });
