@@ -1,25 +1,13 @@
 import type { Worker } from "node:worker_threads";
 import { Inconsistent } from "@plinth/storage";
 import { allArtists, artist } from "@plinth/storage/testing";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type TestDirectory, testDirectory } from "../directory.fixture.ts";
 import { createSqliteBackend, type SqliteBackend } from "../sqlite-backend.ts";
 
 /** The started worker threads, so that a test can end them. */
-const threads = vi.hoisted((): Worker[] => []);
-
-vi.mock("node:worker_threads", async (original) => {
-	const real = await original<typeof import("node:worker_threads")>();
-	return {
-		...real,
-		Worker: class extends real.Worker {
-			constructor(...args: ConstructorParameters<typeof real.Worker>) {
-				super(...args);
-				threads.push(this);
-			}
-		},
-	};
-});
+const threads: Worker[] = [];
+const onWorker = (worker: Worker) => threads.push(worker);
 
 let directory: TestDirectory;
 let backend: SqliteBackend;
@@ -27,6 +15,7 @@ let failures: Error[];
 let failed: Promise<void>;
 
 beforeEach(async () => {
+	process.on("worker", onWorker);
 	directory = await testDirectory();
 	failures = [];
 	const { promise, resolve } = Promise.withResolvers<void>();
@@ -43,6 +32,7 @@ beforeEach(async () => {
 afterEach(async () => {
 	await backend.close();
 	await directory[Symbol.asyncDispose]();
+	process.off("worker", onWorker);
 	threads.length = 0;
 });
 
