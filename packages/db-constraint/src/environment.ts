@@ -39,7 +39,7 @@ export interface Environment {
 	 * The deployment that stores the resources of a group in a region. For owners, whose services need not be
 	 * imported.
 	 *
-	 * @param service - if the descriptor knows it; empty for the own service.
+	 * @param service - if the descriptor knows it; empty for the service of this deployment.
 	 */
 	findOwner(group: string, service: string | undefined, region: string): DeploymentInfo | undefined;
 	/**

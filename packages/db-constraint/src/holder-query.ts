@@ -59,7 +59,7 @@ export interface HolderQueryOptions {
 /** Receives the number of queries that another deployment was sent in one call, and whether it responded. */
 export type HolderQueryListener = (uid: string, queries: number, hasResponse: boolean) => void;
 
-/** Asks deployments whether they hold resources of this one, before and during deletions. */
+/** Queries deployments whether they hold resources of this one, before and during deletions. */
 export class HolderQuery {
 	readonly #context: ConstraintContext;
 	readonly #onQueried: HolderQueryListener;
@@ -77,7 +77,7 @@ export class HolderQuery {
 	/**
 	 * Queries all holders of a resource. The stored shadow decides who they are; the responses also cover
 	 * writes that began before that version of the shadow. Stops after this deployment if it blocks and
-	 * `deleting` is not set. Rejects only if the own storage fails.
+	 * `deleting` is not set. Rejects only if the storage of this deployment fails.
 	 */
 	async all(
 		stored: StoredShadow,

@@ -2,9 +2,9 @@
 export interface ConstraintLimits {
 	/** The timeout of one call to another deployment. */
 	readonly callTimeoutMs: number;
-	/** The number of attempts of a write whose targets change concurrently. */
+	/** The maximum number of attempts of a write whose targets change concurrently. */
 	readonly maxAttempts: number;
-	/** The longest pause between two attempts. The first one is a fiftieth of it. */
+	/** The maximum delay between two attempts of a write. The first delay is a fiftieth of it. */
 	readonly maxRetryDelayMs: number;
 	/** The time after which a tentative source is queried, since it was first seen. */
 	readonly tentativeMs: number;
@@ -14,7 +14,7 @@ export interface ConstraintLimits {
 	readonly requeryMs: number;
 	/** The interval between two lookups of a missing target. */
 	readonly resolveRetryMs: number;
-	/** The period over which an owner must be found not valid three times before its ownee gives it up. */
+	/** The period over which an owner must be found invalid three times before the owned resource drops it. */
 	readonly ownerGraceMs: number;
 	/** The number of resources that one pass of a cascade deletes or clears. */
 	readonly pageSize: number;

@@ -17,7 +17,7 @@ export interface LocatedReference {
 	readonly rule: DeclaredReference["rule"];
 	/** The version of the target's type that the field names; empty if the field is not known. */
 	readonly groupVersion: string;
-	/** Empty for the own service. */
+	/** Empty for the service of this deployment. */
 	readonly service: string;
 	/** The type that the reference names, if its field may not reference that type. */
 	readonly wrongType?: string;

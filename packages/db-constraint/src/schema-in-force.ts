@@ -1,7 +1,7 @@
 import type { ConstraintContext } from "./constraint-context.ts";
 import type { DescriptorInForce } from "./shadow-index.ts";
 
-/** Whether this server's schema of references is in force. Only then it can write. */
+/** Whether this server's schema of references is in force. It can write only then. */
 export type SchemaInForce =
 	| { readonly kind: "own" }
 	| {

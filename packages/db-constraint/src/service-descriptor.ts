@@ -31,7 +31,7 @@ export interface DeclaredReference {
 	/** With the default partition and namespace filled in; the region is as written. */
 	readonly target: KeyLike;
 	readonly rule: OnDelete;
-	/** The service that stores the target; empty for the own one. */
+	/** The service that stores the target; empty for this service. */
 	readonly service: string;
 	/** The type that the reference names, if its field may not reference that type. */
 	readonly wrongType?: string;
@@ -130,7 +130,7 @@ export class ServiceDescriptor {
 			: (this.#imports.get(version) ?? []);
 	}
 
-	/** The service that owns a group: empty for the own one, `undefined` if it is not known. */
+	/** The service that owns a group: empty for this service, `undefined` if it is not known. */
 	serviceOfGroup(group: string): string | undefined {
 		if (this.#own.has(group)) {
 			return "";

@@ -52,7 +52,7 @@ export class CallerToken {
 	}
 }
 
-/** Whether a resource of the one tenancy is in another namespace or partition than one of the other. */
+/** Whether a resource of tenancy `target` is in another namespace or partition than a resource of tenancy `from`. */
 export function isElsewhere(target: TenancyLike, from: TenancyLike): boolean {
 	return (
 		isOtherUnit(target.partition, from.partition) || isOtherUnit(target.namespace, from.namespace)

@@ -155,7 +155,7 @@ export function changesNothing(steps: readonly Step[]): boolean {
 }
 
 /**
- * The result of the steps at a version: the response to the commit, and the changes to apply. The
+ * Assigns the version to the steps. Returns the result of the commit, and the changes to apply. The
  * resources in both are the same objects, frozen in development.
  */
 export function assignVersion(

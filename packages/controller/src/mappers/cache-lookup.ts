@@ -10,8 +10,8 @@ import { type IdModifier, modified } from "./id-modifier.ts";
 export type Lookup<Desc extends DescMessage> = ReferenceIndex<Desc> | ResourceType<Desc>;
 
 /**
- * Maps to the cached resource with the changed resource's ID as its key, after the modifiers, if there is
- * one.
+ * Maps to the cached resource whose key is the changed resource's ID, after the modifiers; to nothing if
+ * there is none.
  */
 export function cacheGet<Desc extends DescMessage>(
 	lookup: Lookup<Desc>,

@@ -16,13 +16,13 @@ import { isDeletedAt, type Registration, register, updateDeployment } from "./re
 export interface EnvRegistryOptions {
 	readonly deployment: DeploymentConfiguration;
 	readonly descriptor: ServiceDescriptor;
-	/** The own storage, without constraints. It keeps the identity. */
+	/** The storage of this deployment, without constraints. It keeps the identity. */
 	readonly backend: StorageBackend;
 	/** The incarnation that the storage reports. It changes with each restore. */
 	readonly storageIncarnation?: string;
 	/** The addresses of meta deployments, in the order of preference for the registration. */
 	readonly metaAddresses: readonly string[];
-	/** The own resource service, if this is a meta deployment, which registers with itself. */
+	/** The resource service of this server, if this is a meta deployment, which registers with itself. */
 	readonly ownMeta?: () => Client<typeof ResourceService>;
 	/** Creates a transport to the internal listener of a deployment. */
 	readonly connect: (address: string) => Transport;
@@ -32,7 +32,7 @@ export interface EnvRegistryOptions {
 	readonly callTimeoutMs?: number;
 }
 
-/** The state of the own registration. */
+/** The state of the registration of this deployment. */
 export type RegistryState =
 	| { readonly kind: "registering"; readonly lastProblem: string }
 	| { readonly kind: "registered" }
@@ -85,7 +85,7 @@ export class EnvRegistry implements Environment {
 		}
 	}
 
-	/** The state of the own registration. */
+	/** The state of the registration of this deployment. */
 	get state(): RegistryState {
 		return this.#state;
 	}

@@ -7,7 +7,7 @@ export const tokenHeader = "x-plinth-token";
 /**
  * Authenticates a call by its token.
  *
- * @returns what the caller may do.
+ * @returns the rights of the caller.
  * @throws ConnectError Unauthenticated if the token is missing, malformed or unknown.
  */
 export function authenticateCall(

@@ -25,7 +25,7 @@ export interface PolicyRule {
 	readonly namePrefix?: string;
 }
 
-/** What the bearer of a token may do: everything that any of the rules allows, and nothing else. */
+/** The rights of the bearer of a token: everything that any of the rules allows, and nothing else. */
 export interface Policy {
 	/** The bearer's name in audit records and messages. */
 	readonly subject: string;

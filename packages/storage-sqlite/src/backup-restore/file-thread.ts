@@ -24,7 +24,7 @@ export interface CopyProgress {
 
 /** Common options of backups and restores. */
 export interface CopyOptions {
-	/** Aborts it and removes what it created; it rejects with the signal's reason. */
+	/** Aborts the copy and removes the files that it created; it rejects with the signal's reason. */
 	readonly signal?: AbortSignal;
 	/** Called periodically with the progress. */
 	readonly progress?: (progress: CopyProgress) => void;

@@ -13,7 +13,7 @@ export interface Harness {
 	dispose(): Promise<void>;
 }
 
-/** Creates a harness. Limits that are not given default to those of the backend. */
+/** Creates a harness. Omitted limits are those of the backend. */
 export type HarnessFactory = (options: {
 	readonly limits: Partial<StorageLimits>;
 }) => Promise<Harness>;

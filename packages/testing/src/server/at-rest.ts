@@ -1,6 +1,6 @@
 import type { ControllerState, ManagerState, QueueState } from "@plinth/controller";
 
-/** When a server is considered at rest. */
+/** Options of `quiesce`. */
 export interface QuiesceOptions {
 	/**
 	 * The names of controllers that always request a requeue: their delayed requests are ignored.
