@@ -4,7 +4,7 @@ import type { RowWrite } from "../file/row-table.ts";
 import { fileError } from "../file/sqlite-failure.ts";
 import type { StorageWriter } from "../file/storage-writer.ts";
 import type { BackupOutcome, BackupReply, LiveBackupOrder } from "../thread/thread-protocol.ts";
-import { backupIdentity, partialPath } from "./file-jobs.ts";
+import { backupIdentity, partialPath } from "./backup-order.ts";
 import { LiveBackup } from "./live-backup.ts";
 import { publish, refuseExisting } from "./new-storage-file.ts";
 

@@ -1,10 +1,9 @@
 import { existsSync } from "node:fs";
-import type { StoredIdentity } from "../file/identity.ts";
-import type { FreshIds } from "../file/migrations.ts";
 import { checkWhole, refuseBackup, StorageReader } from "../file/storage-reader.ts";
 import { takeOwnership } from "../file-access/ownership.ts";
 import { tightenFiles } from "../file-access/private-files.ts";
 import { StorageFileError } from "../storage-file-error.ts";
+import { type BackupOrder, backupIdentity, partialPath } from "./backup-order.ts";
 import { copyRows, type Steps } from "./copy-rows.ts";
 import { NewStorageFile, publish, refuseExisting } from "./new-storage-file.ts";
 import { type Built, buildRestored, type RestoreOrder } from "./restore-build.ts";
@@ -23,18 +22,6 @@ export type FileJob =
 	/** The first part of a restore of an open storage, which does not change it. */
 	| ({ readonly kind: "build" } & RestoreOrder);
 
-/** The parameters of a backup. */
-export interface BackupOrder {
-	/** The storage; see `realPathOf`. */
-	readonly path: string;
-	/** The name of the backup. */
-	readonly to: string;
-	/** The current time, in milliseconds since 1970. */
-	readonly nowMs: number;
-	/** New ids; one is part of the temporary name of the backup. */
-	readonly fresh: FreshIds;
-}
-
 /** The result of a job. */
 export interface FileJobResult extends Built {
 	/** The path of the replaced storage. */
@@ -51,19 +38,6 @@ export function runFileJob(job: FileJob, steps: Steps): Promise<FileJobResult> {
 		case "build":
 			return buildRestored(job, steps);
 	}
-}
-
-/** The temporary name of a backup. */
-export function partialPath({ to, fresh }: Pick<BackupOrder, "to" | "fresh">): string {
-	return `${to}.partial-${fresh.incarnation}`;
-}
-
-/** The identity of a backup of a storage. */
-export function backupIdentity(
-	of: StoredIdentity | undefined,
-	{ fresh, nowMs }: Pick<BackupOrder, "fresh" | "nowMs">,
-): StoredIdentity {
-	return { ...(of ?? { ...fresh, restores: 0 }), backupMs: nowMs };
 }
 
 async function backup(order: BackupOrder, steps: Steps): Promise<FileJobResult> {
