@@ -90,7 +90,7 @@ describe("backup", () => {
 		const server = await startStoring({ kind: "memory" });
 		const result = await runPlinth(["backup", join(folder, "copy"), "--server", server]);
 		expect(result.code).toBe(1);
-		expect(result.err).toContain("start it with --storage sqlite");
+		expect(result.err).toContain("start the server with --storage sqlite");
 		expect(await readdir(folder)).toEqual([]);
 	});
 
