@@ -11,10 +11,10 @@ import { artist } from "../testdata/music.ts";
 import { musicModuleFile, ServerProcess } from "./server-process.fixture.ts";
 import { databaseFile } from "./storage/open-storage.ts";
 
-const total = 500_000;
+const total = 300_000;
 const perCommit = 100;
 
-/** Puts 500,000 artists into a storage. */
+/** Puts the artists into a storage. */
 async function fill(backend: StorageBackend): Promise<void> {
 	const batchSize = 20_000;
 	for (let begun = 0; begun < total; begun += batchSize) {
@@ -75,7 +75,7 @@ describe(`a state of ${total} resources in a file`, () => {
 			`${stderr.split("\n").find((line) => line.startsWith("plinth-server"))}\n`,
 		);
 		expect(stderr).toMatch(
-			/^plinth-server: the state does not fit into the heap of Node: \d+ of 500\d+ resources take \d+ bytes and fill \d+ MiB of a heap of 25\d MiB; give Node a larger heap, as with NODE_OPTIONS=--max-old-space-size=\d+$/m,
+			/^plinth-server: the state does not fit into the heap of Node: \d+ of 300\d+ resources take \d+ bytes and fill \d+ MiB of a heap of 25\d MiB; give Node a larger heap, as with NODE_OPTIONS=--max-old-space-size=\d+$/m,
 		);
 		expect(stderr).not.toContain("FATAL ERROR");
 		expect({ code, signal }).toEqual({ code: 1, signal: null });

@@ -58,7 +58,7 @@ export interface Figures {
 	readonly longestMs: number;
 }
 
-const rounds = 6;
+const rounds = 4;
 
 /**
  * Runs a load in rounds while another client reads, and compares the heap at the end with the largest of the

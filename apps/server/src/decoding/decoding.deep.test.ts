@@ -9,7 +9,7 @@ import { ServerProcess } from "../server-process.fixture.ts";
 import { type RawCall, rawCall } from "./raw-call.fixture.ts";
 
 /** How often each attack is repeated. */
-const rounds = 2;
+const rounds = 1;
 
 const path = "/plinth.resource.v1.ResourceService/Write";
 

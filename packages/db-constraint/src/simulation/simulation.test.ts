@@ -4,7 +4,7 @@ import { simulate } from "./simulation.fixture.ts";
 
 describe("deployments with crashing servers and lost messages", () => {
 	it("keep the promises, and settle", () =>
-		forEachSeed(25, async (seed) => {
+		forEachSeed(15, async (seed) => {
 			expect((await simulate(seed)).violation).toBeUndefined();
 		}));
 

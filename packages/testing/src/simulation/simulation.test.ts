@@ -3,7 +3,7 @@ import { withoutFences, withoutOwnWrites, withoutPriming } from "./planted-fault
 import { firstViolation, simulateAll } from "./seeds.fixture.ts";
 import { simulate } from "./simulation.fixture.ts";
 
-const everySeed = Array.from({ length: 30 }, (_, at) => at + 1);
+const everySeed = Array.from({ length: 20 }, (_, at) => at + 1);
 
 describe("controllers that depend on each other, under a seeded scheduler", () => {
 	it("compute the results of the users' declarations, never rewind, and end", async () => {
