@@ -365,11 +365,11 @@ export const errorBehaviours: readonly Behaviour[] = [
 		async play(connect) {
 			const { client } = await connect({
 				handlers: { unary: () => ({ text: "fine" }) },
-				maxTimeoutMs: 1_000,
+				maxTimeoutMs: 300_000,
 			});
 			return [
-				codeOf(await caught(client.unary({}, { timeoutMs: 60_000 }))),
-				(await client.unary({}, { timeoutMs: 1_000 })).text,
+				codeOf(await caught(client.unary({}, { timeoutMs: 600_000 }))),
+				(await client.unary({}, { timeoutMs: 300_000 })).text,
 			];
 		},
 		outcome: ["InvalidArgument", "fine"],

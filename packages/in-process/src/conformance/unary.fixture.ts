@@ -137,11 +137,11 @@ export const unaryBehaviours: readonly Behaviour[] = [
 				handlers: {
 					unary: (_, { timeoutMs }) => {
 						const leftMs = timeoutMs() ?? Number.NaN;
-						return { text: leftMs > 0 && leftMs <= 5_000 ? "some" : `${leftMs}` };
+						return { text: leftMs > 0 && leftMs <= 300_000 ? "some" : `${leftMs}` };
 					},
 				},
 			});
-			return (await client.unary({}, { timeoutMs: 5_000 })).text;
+			return (await client.unary({}, { timeoutMs: 300_000 })).text;
 		},
 		outcome: "some",
 	},
