@@ -3,17 +3,13 @@ import { systemRandom, systemScheduler } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
 import { describeConformance } from "@plinth/storage/conformance";
 import { describeWith } from "@plinth/test-support";
-import { afterAll, beforeAll, describe, it } from "vitest";
+import { describe, it } from "vitest";
 import { createEtcdBackend } from "./etcd-backend.ts";
-import { EtcdProcess } from "./etcd-process.fixture.ts";
 import { EtcdLeases } from "./leases/etcd-leases.ts";
+import { useEtcd } from "./use-etcd.fixture.ts";
 
 describeWith("etcd")("on a real etcd", () => {
-	let etcd: EtcdProcess;
-	beforeAll(async () => {
-		etcd = await EtcdProcess.start();
-	});
-	afterAll(() => etcd.dispose());
+	const etcd = useEtcd();
 
 	describeConformance(
 		"the etcd backend",

@@ -18,14 +18,12 @@ import {
 	textOf,
 } from "@plinth/storage/testing";
 import { describeWith } from "@plinth/test-support";
-import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { EtcdClient } from "./client/etcd-client.ts";
-import { createEtcdBackend, type EtcdBackend, type EtcdBackendOptions } from "./etcd-backend.ts";
-import { EtcdProcess } from "./etcd-process.fixture.ts";
+import { expect, it } from "vitest";
+import { createEtcdBackend, type EtcdBackend } from "./etcd-backend.ts";
 import { TxnRequestSchema } from "./gen/etcdserverpb/rpc_pb.ts";
 import { Keys } from "./keys.ts";
 import { ForeignData } from "./state/decode-resource.ts";
-import { TcpProxy } from "./tcp-proxy.fixture.ts";
+import { useEtcd } from "./use-etcd.fixture.ts";
 
 /** The revision of etcd that a version stands for. */
 function revisionOf({ identity }: EtcdBackend, version: string): bigint {
@@ -33,43 +31,10 @@ function revisionOf({ identity }: EtcdBackend, version: string): bigint {
 }
 
 describeWith("etcd")("the etcd backend", () => {
-	let etcd: EtcdProcess;
-	const cleanups: (() => Promise<void>)[] = [];
-	beforeAll(async () => {
-		etcd = await EtcdProcess.start();
-	});
-	afterEach(async () => {
-		for (const cleanup of cleanups.splice(0).reverse()) {
-			await cleanup();
-		}
-	});
-	afterAll(() => etcd.dispose());
-
-	/** Servers of one new cluster: each call opens one more. */
-	function cluster(): (options?: Partial<EtcdBackendOptions>) => Promise<EtcdBackend> {
-		const prefix = `/${randomUUID()}`;
-		return async (options = {}) => {
-			const backend = await createEtcdBackend({ endpoints: [etcd.url], prefix, ...options });
-			cleanups.push(() => backend.close());
-			return backend;
-		};
-	}
-
-	async function proxy(): Promise<TcpProxy> {
-		const way = await TcpProxy.to(etcd.url);
-		cleanups.push(() => way.dispose());
-		return way;
-	}
-
-	/** Writes to etcd as nobody of the cluster would. */
-	async function etcdClient(): Promise<EtcdClient> {
-		const client = new EtcdClient({ endpoints: [etcd.url] });
-		cleanups.push(async () => client.close());
-		return client;
-	}
+	const etcd = useEtcd();
 
 	it("stops loading at its signal, with the signal's reason", async () => {
-		const open = cluster();
+		const { backend: open } = etcd.cluster();
 		const first = await open();
 		await Promise.all(
 			Array.from({ length: 350 }, (_, index) =>
@@ -84,7 +49,7 @@ describeWith("etcd")("the etcd backend", () => {
 	});
 
 	it("refuses to load a state over the memory limit", async () => {
-		const open = cluster();
+		const { backend: open } = etcd.cluster();
 		const first = await open();
 		await Promise.all(
 			Array.from({ length: 50 }, (_, index) =>
@@ -97,7 +62,7 @@ describeWith("etcd")("the etcd backend", () => {
 	});
 
 	it("loads what another one has stored, page by page, at the same versions", async () => {
-		const open = cluster();
+		const { backend: open } = etcd.cluster();
 		const first = await open();
 		await Promise.all(
 			Array.from({ length: 350 }, (_, index) =>
@@ -111,15 +76,15 @@ describeWith("etcd")("the etcd backend", () => {
 	});
 
 	it("keeps clusters of different prefixes apart", async () => {
-		const here = await cluster()();
-		const there = await cluster()();
+		const here = await etcd.cluster().backend();
+		const there = await etcd.cluster().backend();
 		await here.commit([putArtist("a")]);
 		expect(await listArtists(there)).toEqual([]);
 		await there.commit([putArtist("a")]);
 	});
 
 	it("tells a watch on one server what another one commits", async () => {
-		const open = cluster();
+		const { backend: open } = etcd.cluster();
 		const [writer, reader] = [await open(), await open()];
 		const watch = new ArtistWatch(reader);
 		await watch.snapshot();
@@ -134,7 +99,7 @@ describeWith("etcd")("the etcd backend", () => {
 	});
 
 	it("reads strongly what another server has acknowledged", async () => {
-		const open = cluster();
+		const { backend: open } = etcd.cluster();
 		const [writer, reader] = [await open(), await open()];
 		for (let version = "", round = 0; round < 30; round++) {
 			({ version } = await writer.commit([putArtist("a", String(round), version)]));
@@ -144,7 +109,7 @@ describeWith("etcd")("the etcd backend", () => {
 	});
 
 	it("gives commits that wait at the same time one revision, unless they depend on each other", async () => {
-		const backend = await cluster()();
+		const backend = await etcd.cluster().backend();
 		await backend.commit([putArtist("warm")]);
 		// The first two groups leave at once; what is made meanwhile waits together.
 		const commits = await Promise.all(
@@ -160,7 +125,7 @@ describeWith("etcd")("the etcd backend", () => {
 	});
 
 	it("fits as many commits and mutations into a transaction as etcd takes", async () => {
-		const backend = await cluster()();
+		const backend = await etcd.cluster().backend();
 		await Promise.all(
 			Array.from({ length: 1000 }, (_, index) => backend.commit([putArtist(`a-${index}`)])),
 		);
@@ -171,8 +136,8 @@ describeWith("etcd")("the etcd backend", () => {
 	});
 
 	it("decides by the state of etcd if its own is behind", async () => {
-		const open = cluster();
-		const way = await proxy();
+		const { backend: open } = etcd.cluster();
+		const way = await etcd.proxy();
 		const writer = await open();
 		const behind = await open({ endpoints: [way.url] });
 		const { version } = await writer.commit([putArtist("a", "1")]);
@@ -197,8 +162,8 @@ describeWith("etcd")("the etcd backend", () => {
 	});
 
 	it("learns from the watch the outcome of a commit whose response was lost", async () => {
-		const open = cluster();
-		const way = await proxy();
+		const { backend: open } = etcd.cluster();
+		const way = await etcd.proxy();
 		const observer = await open();
 		const backend = await open({ endpoints: [way.url] });
 		const there = await backend.commit([putArtist("there")]);
@@ -221,8 +186,8 @@ describeWith("etcd")("the etcd backend", () => {
 	});
 
 	it("goes on with its watches after a broken connection, without a gap", async () => {
-		const open = cluster();
-		const way = await proxy();
+		const { backend: open } = etcd.cluster();
+		const way = await etcd.proxy();
 		const writer = await open();
 		const backend = await open({ endpoints: [way.url] });
 		const watch = new ArtistWatch(backend);
@@ -238,8 +203,8 @@ describeWith("etcd")("the etcd backend", () => {
 	});
 
 	it("loads again and closes its watches if etcd has compacted the missed revisions", async () => {
-		const open = cluster();
-		const way = await proxy();
+		const { backend: open } = etcd.cluster();
+		const way = await etcd.proxy();
 		const writer = await open();
 		const { version } = await writer.commit([putArtist("goes"), putArtist("stays")]);
 		const backend = await open({ endpoints: [way.url] });
@@ -249,7 +214,7 @@ describeWith("etcd")("the etcd backend", () => {
 		way.cut();
 		await writer.commit([{ op: "delete", id: idOfArtist("goes"), expectedVersion: version }]);
 		const comes = await writer.commit([putArtist("comes")]);
-		await (await etcdClient()).compact(revisionOf(backend, comes.version));
+		await etcd.client().compact(revisionOf(backend, comes.version));
 		way.mend();
 		expect(await watch.failure()).toBeInstanceOf(WatchClosed);
 		expect(await listArtists(backend)).toEqual(["comes=", "stays="]);
@@ -263,8 +228,8 @@ describeWith("etcd")("the etcd backend", () => {
 	});
 
 	it("keeps its watches if etcd was compacted and nothing was missed", async () => {
-		const open = cluster();
-		const way = await proxy();
+		const { backend: open } = etcd.cluster();
+		const way = await etcd.proxy();
 		const writer = await open();
 		await writer.commit([putArtist("a")]);
 		const noticed = Promise.withResolvers<void>();
@@ -278,8 +243,8 @@ describeWith("etcd")("the etcd backend", () => {
 		const watch = new ArtistWatch(backend);
 		await watch.snapshot();
 		way.cut();
-		const client = await etcdClient();
-		const elsewhere = await cluster()();
+		const client = etcd.client();
+		const elsewhere = await etcd.cluster().backend();
 		const other = await elsewhere.commit([putArtist("elsewhere")]);
 		await client.compact(revisionOf(elsewhere, other.version));
 		way.mend();
@@ -290,8 +255,8 @@ describeWith("etcd")("the etcd backend", () => {
 	});
 
 	it("tells a deletion at the very revision that etcd was compacted at", async () => {
-		const open = cluster();
-		const way = await proxy();
+		const { backend: open } = etcd.cluster();
+		const way = await etcd.proxy();
 		const writer = await open();
 		const { version } = await writer.commit([putArtist("a")]);
 		const backend = await open({ endpoints: [way.url] });
@@ -299,14 +264,14 @@ describeWith("etcd")("the etcd backend", () => {
 		const deletion = await writer.commit([
 			{ op: "delete", id: idOfArtist("a"), expectedVersion: version },
 		]);
-		await (await etcdClient()).compact(revisionOf(backend, deletion.version));
+		await etcd.client().compact(revisionOf(backend, deletion.version));
 		way.mend();
 		await backend.catchUp(new AbortController().signal);
 		expect(await listArtists(backend)).toEqual([]);
 	});
 
 	it("refuses what is more than a request can hold, and says so", async () => {
-		const backend = await cluster()();
+		const backend = await etcd.cluster().backend();
 		const half = "x".repeat(800 * 1024);
 		await expect(backend.commit([putArtist("a", half), putArtist("b", half)])).rejects.toThrow(
 			Exhausted,
@@ -319,7 +284,7 @@ describeWith("etcd")("the etcd backend", () => {
 	});
 
 	it("lets a commit that etcd refuses fail alone", async () => {
-		const backend = await cluster()({
+		const backend = await etcd.cluster().backend({
 			requestLimits: { maxRequestBytes: 16 * 1024 * 1024 },
 			limits: { resourceBytes: 8 * 1024 * 1024 },
 		});
@@ -337,7 +302,7 @@ describeWith("etcd")("the etcd backend", () => {
 
 	it("refuses to load what no server has stored, and names the key", async () => {
 		const prefix = `/${randomUUID()}`;
-		const client = await etcdClient();
+		const client = etcd.client();
 		const key = new Keys(prefix).resource(artist("a").id);
 		const value = { key: Buffer.from(key), value: Buffer.from("nonsense") };
 		const request = { success: [{ request: { case: "requestPut" as const, value } }] };
@@ -348,10 +313,9 @@ describeWith("etcd")("the etcd backend", () => {
 	});
 
 	it("ignores foreign keys and values under its prefix", async () => {
-		const prefix = `/${randomUUID()}`;
-		const backend = await createEtcdBackend({ endpoints: [etcd.url], prefix });
-		cleanups.push(() => backend.close());
-		const client = await etcdClient();
+		const { prefix, backend: open } = etcd.cluster();
+		const backend = await open();
+		const client = etcd.client();
 		const key = Buffer.from(new Keys(prefix).resource(artist("a").id));
 		const value = { key, value: Buffer.from("nonsense") };
 		const request = { success: [{ request: { case: "requestPut" as const, value } }] };
@@ -361,7 +325,7 @@ describeWith("etcd")("the etcd backend", () => {
 	});
 
 	it("names the endpoint that does not respond if it can't load", async () => {
-		const way = await proxy();
+		const way = await etcd.proxy();
 		way.cut();
 		const opening = createEtcdBackend({ endpoints: [way.url], requestTimeoutMs: 300 });
 		await expect(opening).rejects.toThrow(Inconsistent);

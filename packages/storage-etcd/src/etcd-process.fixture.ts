@@ -4,7 +4,7 @@ import { cp, mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { suspendProcess } from "@plinth/test-support";
+import { suspendProcess } from "@plinth/test-support/processes";
 import { EtcdClient } from "./client/etcd-client.ts";
 import { EtcdError } from "./client/etcd-error.ts";
 import type { EtcdTls } from "./client/etcd-options.ts";

@@ -3,9 +3,9 @@ import { CasFailure, type StorageBackend, WrongUid } from "@plinth/storage";
 import { allArtists, idOfArtist, listArtists, putArtist } from "@plinth/storage/testing";
 import { describeWith } from "@plinth/test-support";
 import fc from "fast-check";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { createEtcdBackend } from "./etcd-backend.ts";
-import { EtcdProcess } from "./etcd-process.fixture.ts";
+import { useEtcd } from "./use-etcd.fixture.ts";
 
 /** A commit that a writer makes: it writes some names, and relies on others staying as they are. */
 interface Plan {
@@ -82,11 +82,7 @@ function expectSerial(accepted: readonly Accepted[]): void {
 }
 
 describeWith("etcd")("two servers on one etcd", () => {
-	let etcd: EtcdProcess;
-	beforeAll(async () => {
-		etcd = await EtcdProcess.start();
-	});
-	afterAll(() => etcd.dispose());
+	const etcd = useEtcd();
 
 	it("order the commits of all their writers, none of which relied on what another one changed", async () => {
 		const writers = fc.array(fc.array(plan, { minLength: 3, maxLength: 10 }), {

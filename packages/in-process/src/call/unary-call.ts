@@ -9,7 +9,7 @@ import { Code, ConnectError, type UnaryResponse } from "@connectrpc/connect";
 import { Call, type CallEnds, type CallRequest, type Environment } from "./call.ts";
 import { respondUnary } from "./handlers.ts";
 import { copyOfHeaders } from "./header-copies.ts";
-import { UnaryResult } from "./responses.ts";
+import { CallResponse } from "./responses.ts";
 import { asWireError } from "./wire-errors.ts";
 
 /** Sends one message to the handler and returns its response. */
@@ -39,7 +39,7 @@ export function callUnary<I extends DescMessage, O extends DescMessage>(
 				context.abort();
 				const header = copyOfHeaders(context.touchedHeader);
 				const trailer = copyOfHeaders(context.touchedTrailer);
-				const response = new UnaryResult(method, output, header, trailer);
+				const response = new CallResponse(false as const, method, output, header, trailer);
 				respond(() => call.close() && resolve(response));
 			} catch (thrown) {
 				context.abort(thrown);

@@ -8,8 +8,8 @@ import {
 import { Code, ConnectError, type StreamResponse } from "@connectrpc/connect";
 import { Call, type CallEnds, type CallRequest, type Environment } from "../call/call.ts";
 import { openStream, type Response } from "../call/handlers.ts";
-import { copyOfHeaders } from "../call/header-copies.ts";
-import { StreamResult } from "../call/responses.ts";
+import { appendHeaders, copyOfHeaders } from "../call/header-copies.ts";
+import { CallResponse } from "../call/responses.ts";
 import type { Route } from "../call/route-table.ts";
 import { asWireError, canceledBy } from "../call/wire-errors.ts";
 import type { OpenStream } from "./open-stream.ts";
@@ -56,7 +56,7 @@ export class StreamCall<I extends DescMessage, O extends DescMessage>
 	readonly #call: Call;
 	/** The implementation's iterator, once it has returned one. */
 	#outputs: AsyncIterator<Response, unknown> | undefined;
-	#result: StreamResult<I, O> | undefined;
+	#result: StreamResponse<I, O> | undefined;
 	/** The trailers that the handler had set when its stream ended. */
 	#trailer: Headers | undefined;
 
@@ -101,10 +101,10 @@ export class StreamCall<I extends DescMessage, O extends DescMessage>
 		}
 	}
 
-	#begin(): StreamResult<I, O> {
+	#begin(): StreamResponse<I, O> {
 		const header = copyOfHeaders(this.#call.context.touchedHeader);
 		const trailer = this.#call.isOpen ? undefined : this.#trailer;
-		this.#result = new StreamResult(this.#method, this.#responses, header, trailer);
+		this.#result = new CallResponse(true, this.#method, this.#responses, header, trailer);
 		return this.#result;
 	}
 
@@ -125,8 +125,9 @@ export class StreamCall<I extends DescMessage, O extends DescMessage>
 			},
 			arrived: (error?: unknown) => {
 				this.#call.close();
-				if (error === undefined && this.#trailer !== undefined) {
-					this.#result?.fillTrailer(this.#trailer);
+				if (error === undefined && this.#trailer !== undefined && this.#result !== undefined) {
+					// Code that already holds the empty trailers sees them filled.
+					appendHeaders(this.#result.trailer, this.#trailer);
 				}
 			},
 			abandoned: () => this.#call.cancel(canceledBy("the caller reads no further")),

@@ -8,12 +8,11 @@ import {
 	type StorageBackend,
 	type WatchEvent,
 } from "@plinth/storage";
+import { isStreamFault, streamFaults, withStreamFault } from "@plinth/test-support";
 
 /** The faults of a storage that the checks must detect. */
 export const plantedFaults = [
-	"dropped event",
-	"doubled event",
-	"swapped events",
+	...streamFaults,
 	"stale read",
 	"lost write",
 	"version reused",
@@ -32,26 +31,18 @@ export function withFault(
 	random: Random,
 ): StorageBackend {
 	const strikes = () => random.next() < share;
+	if (isStreamFault(fault)) {
+		const occurs = fault === "swapped events" ? isLive : isChange;
+		return decorateBackend(backend, {
+			watchList: (query, options) =>
+				withStreamFault(
+					backend.watchList(query, options),
+					fault,
+					(event) => occurs(event) && strikes(),
+				),
+		});
+	}
 	switch (fault) {
-		case "dropped event":
-			return withEvents(backend, async function* (events) {
-				for await (const event of events) {
-					if (!(isChange(event) && strikes())) {
-						yield event;
-					}
-				}
-			});
-		case "doubled event":
-			return withEvents(backend, async function* (events) {
-				for await (const event of events) {
-					yield event;
-					if (isChange(event) && strikes()) {
-						yield event;
-					}
-				}
-			});
-		case "swapped events":
-			return withEvents(backend, (events) => swapped(events, strikes));
 		case "stale read":
 			return withStaleReads(backend, strikes);
 		case "lost write":
@@ -65,33 +56,9 @@ function isChange(event: WatchEvent): boolean {
 	return event.kind === "upsert" || event.kind === "delete";
 }
 
-function withEvents(
-	backend: StorageBackend,
-	change: (events: AsyncIterable<WatchEvent>) => AsyncIterable<WatchEvent>,
-): StorageBackend {
-	return decorateBackend(backend, {
-		watchList: (query, options) => change(backend.watchList(query, options)),
-	});
-}
-
-/** Two adjacent events are swapped, except within a snapshot, which is unordered. */
-async function* swapped(
-	events: AsyncIterable<WatchEvent>,
-	strikes: () => boolean,
-): AsyncGenerator<WatchEvent> {
-	let held: WatchEvent | undefined;
-	for await (const event of events) {
-		const live = isChange(event) && event.version !== undefined;
-		if (held === undefined && live && strikes()) {
-			held = event;
-			continue;
-		}
-		yield event;
-		if (held !== undefined) {
-			yield held;
-			held = undefined;
-		}
-	}
+/** Not within a snapshot, which is unordered. */
+function isLive(event: WatchEvent): boolean {
+	return isChange(event) && event.version !== undefined;
 }
 
 /** A read returns what the resource was before its newest change. */

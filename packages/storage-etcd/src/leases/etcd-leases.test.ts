@@ -1,57 +1,19 @@
-import { randomUUID } from "node:crypto";
 import { setImmediate, setTimeout } from "node:timers/promises";
 import type { LeaseHold } from "@plinth/runtime";
 import { Fenced } from "@plinth/storage";
 import { listArtists, putArtist } from "@plinth/storage/testing";
 import { describeWith } from "@plinth/test-support";
-import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { EtcdClient } from "../client/etcd-client.ts";
-import { createEtcdBackend } from "../etcd-backend.ts";
-import { EtcdProcess } from "../etcd-process.fixture.ts";
+import { expect, it } from "vitest";
 import { Keys } from "../keys.ts";
-import { TcpProxy } from "../tcp-proxy.fixture.ts";
-import { EtcdLeases } from "./etcd-leases.ts";
+import { useEtcd } from "../use-etcd.fixture.ts";
 
 const never = new AbortController().signal;
 
 describeWith("etcd")("leases from etcd", () => {
-	let etcd: EtcdProcess;
-	const cleanups: (() => Promise<void>)[] = [];
-	beforeAll(async () => {
-		etcd = await EtcdProcess.start();
-	});
-	afterEach(async () => {
-		for (const cleanup of cleanups.splice(0).reverse()) {
-			await cleanup();
-		}
-	});
-	afterAll(() => etcd.dispose());
-
-	function cluster() {
-		const prefix = `/${randomUUID()}`;
-		return {
-			prefix,
-			join: (url = etcd.url, ttlSeconds = 2) => {
-				const leases = new EtcdLeases({ endpoints: [url], prefix, ttlSeconds });
-				cleanups.push(() => leases.close());
-				return leases;
-			},
-			backend: async () => {
-				const backend = await createEtcdBackend({ endpoints: [etcd.url], prefix });
-				cleanups.push(() => backend.close());
-				return backend;
-			},
-		};
-	}
-
-	async function proxy(): Promise<TcpProxy> {
-		const way = await TcpProxy.to(etcd.url);
-		cleanups.push(() => way.dispose());
-		return way;
-	}
+	const etcd = useEtcd();
 
 	it("are held by one at a time, across servers", async () => {
-		const { join } = cluster();
+		const { leases: join } = etcd.cluster();
 		const servers = [join(), join(), join()];
 		let holders = 0;
 		let most = 0;
@@ -72,13 +34,13 @@ describeWith("etcd")("leases from etcd", () => {
 	});
 
 	it("are granted under different names at the same time", async () => {
-		const leases = cluster().join();
+		const leases = etcd.cluster().leases();
 		const holds = await Promise.all(["a", "b"].map((name) => leases.acquire(name, never)));
 		expect(holds.map(({ signal }) => signal.aborted)).toEqual([false, false]);
 	});
 
 	it("outlive their time while they are renewed", async () => {
-		const { join } = cluster();
+		const { leases: join } = etcd.cluster();
 		const hold = await join().acquire("singletons", never);
 		const waiting = new AbortController();
 		const other = join().acquire("singletons", waiting.signal);
@@ -89,8 +51,8 @@ describeWith("etcd")("leases from etcd", () => {
 	});
 
 	it("move to another server within their time when the holder loses etcd, who notices before", async () => {
-		const { join } = cluster();
-		const way = await proxy();
+		const { leases: join } = etcd.cluster();
+		const way = await etcd.proxy();
 		const hold = await join(way.url).acquire("singletons", never);
 		const waiting = join().acquire("singletons", never);
 		way.cut();
@@ -104,18 +66,17 @@ describeWith("etcd")("leases from etcd", () => {
 	});
 
 	it("end if the key is deleted at etcd", async () => {
-		const { join, prefix } = cluster();
+		const { leases: join, prefix } = etcd.cluster();
 		const hold = await join().acquire("singletons", never);
-		const client = new EtcdClient({ endpoints: [etcd.url] });
+		const client = etcd.client();
 		const { kvs } = await client.range({ key: new Keys(prefix).lease("singletons") });
 		await client.revokeLease(kvs[0]?.lease ?? 0n);
-		client.close();
 		// It may have ended before the response to the revocation arrived.
 		await expect.poll(() => hold.signal.aborted, { timeout: 300_000 }).toBe(true);
 	});
 
 	it("are not held by one who gave up, whenever that was", async () => {
-		const { join } = cluster();
+		const { leases: join } = etcd.cluster();
 		const [one, other] = [join(), join()];
 		for (let turns = 0; turns < 20; turns++) {
 			const impatient = new AbortController();
@@ -135,7 +96,7 @@ describeWith("etcd")("leases from etcd", () => {
 	});
 
 	it("are given back when the leases are closed", async () => {
-		const { join } = cluster();
+		const { leases: join } = etcd.cluster();
 		const leaving = join();
 		const hold = await leaving.acquire("singletons", never);
 		const next = join().acquire("singletons", never);
@@ -145,8 +106,8 @@ describeWith("etcd")("leases from etcd", () => {
 	});
 
 	it("refuse late writes of a former holder that has not noticed its loss", async () => {
-		const { join, backend } = cluster();
-		const way = await proxy();
+		const { leases: join, backend } = etcd.cluster();
+		const way = await etcd.proxy();
 		const storage = await backend();
 		const former = await join(way.url).acquire("singletons", never);
 		await storage.commit([putArtist("before")], { fence: former.fence });

@@ -7,13 +7,12 @@ import {
 	WriteResponseSchema,
 } from "@plinth/proto";
 import type { Random } from "@plinth/runtime";
+import { isStreamFault, streamFaults, withStreamFault } from "@plinth/test-support";
 import type { ResourceClient } from "./life.ts";
 
 /** The faults in what clients observe, which the checks must detect. */
 export const plantedFaults = [
-	"dropped event",
-	"doubled event",
-	"swapped events",
+	...streamFaults,
 	"stale strong read",
 	"stale eventual read",
 	"lost write",
@@ -33,15 +32,19 @@ export function withFault(
 	random: Random,
 ): ResourceClient {
 	const occurs = () => random.next() < share;
+	if (isStreamFault(fault)) {
+		const struck = fault === "swapped events" ? isLive : isChange;
+		return {
+			...partsOf(client),
+			watchList: (request, options) =>
+				withStreamFault(
+					client.watchList(request, options),
+					fault,
+					(event) => struck(event) && occurs(),
+				),
+		};
+	}
 	switch (fault) {
-		case "dropped event":
-			return withEvents(client, (event) => (isChange(event) && occurs() ? [] : [event]));
-		case "doubled event":
-			return withEvents(client, (event) =>
-				isChange(event) && occurs() ? [event, event] : [event],
-			);
-		case "swapped events":
-			return withSwappedEvents(client, occurs);
 		case "stale strong read":
 			return withStaleReads(client, true, occurs);
 		case "stale eventual read":
@@ -68,39 +71,9 @@ function isChange({ event }: WatchEvent): boolean {
 	return event.case === "upsert" || event.case === "delete";
 }
 
-function withEvents(
-	client: ResourceClient,
-	change: (event: WatchEvent) => readonly WatchEvent[],
-): ResourceClient {
-	return {
-		...partsOf(client),
-		async *watchList(request, options) {
-			for await (const event of client.watchList(request, options)) {
-				yield* change(event);
-			}
-		},
-	};
-}
-
-/** Two neighbours change places; within a snapshot, whose order says nothing, none do. */
-function withSwappedEvents(client: ResourceClient, occurs: () => boolean): ResourceClient {
-	return {
-		...partsOf(client),
-		async *watchList(request, options) {
-			let held: WatchEvent | undefined;
-			for await (const event of client.watchList(request, options)) {
-				if (held === undefined && isChange(event) && event.version !== "" && occurs()) {
-					held = event;
-					continue;
-				}
-				yield event;
-				if (held !== undefined) {
-					yield held;
-					held = undefined;
-				}
-			}
-		},
-	};
+/** Not within a snapshot, which is unordered. */
+function isLive(event: WatchEvent): boolean {
+	return isChange(event) && event.version !== "";
 }
 
 /** A read returns the response of the previous one. */

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { ResourceService } from "@plinth/proto";
-import { suspendProcess } from "@plinth/test-support";
+import { suspendProcess } from "@plinth/test-support/processes";
 import type { Life, Target } from "../clients/life.ts";
 
 const main = fileURLToPath(new URL("../../../../apps/server/src/main.ts", import.meta.url));
