@@ -48,7 +48,7 @@ describe("one port", () => {
 	);
 
 	itWith("curl")(
-		"refuses misspelt fields, unknown types in data and messages that are too large",
+		"refuses misspelled fields, unknown types in data and messages that are too large",
 		async () => {
 			const { address } = await startServer({
 				modules: [musicModule()],

@@ -7,7 +7,7 @@ import { Service } from "./types/service.ts";
 import { ServiceEndpoints } from "./types/service-endpoints.ts";
 import { Workload } from "./types/workload.ts";
 
-/** Creates the catalogue module. Its checks use the given prober. */
+/** Creates the catalog module. Its checks use the given prober. */
 export function createCatalogModule(prober: Prober): Module {
 	return defineModule({
 		name: "catalog",

@@ -21,7 +21,7 @@ export interface WorkloadInit {
 	readonly ports?: Readonly<Record<string, number>>;
 }
 
-/** A catalogue in memory, on a clock that stands still, with a network that the test makes up. */
+/** A catalog in memory, on a clock that stands still, with a network that the test makes up. */
 export class TestCatalog implements AsyncDisposable {
 	readonly clock = new FakeClock();
 	/** The addresses that respond. */

@@ -125,7 +125,7 @@ describe("one reconcile of the probe controller", () => {
 	});
 });
 
-describe("the controllers of the catalogue together", () => {
+describe("the controllers of the catalog together", () => {
 	async function startCatalog(up: ReadonlySet<string>, seed = 1) {
 		const controllers = [createProbeController(proberOf(up)), endpointsController];
 		const server = await startTestServer({ types, controllers, seed, storageDelays: 0.2 });

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { HealthCheck, Service, ServiceEndpoints, Workload } from "../src/index.ts";
 import { TestCatalog } from "./catalog.fixture.ts";
 
-/** One thing that someone does to the catalogue, or to the network. */
+/** One thing that someone does to the catalog, or to the network. */
 type Step = (catalog: TestCatalog) => unknown;
 
 const services = ["s", "t"] as const;
@@ -117,7 +117,7 @@ async function actual(catalog: TestCatalog): Promise<Record<string, readonly str
 	return result;
 }
 
-describe("the catalogue", () => {
+describe("the catalog", () => {
 	it("converges to what is declared and up, whatever was done to it", async () => {
 		await fc.assert(
 			fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {

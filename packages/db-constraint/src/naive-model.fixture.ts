@@ -16,7 +16,7 @@ export interface ModelResource {
 }
 
 /**
- * The specified behaviour of references, implemented naively: repeats all rules until nothing changes.
+ * The specified behavior of references, implemented naively: repeats all rules until nothing changes.
  */
 export class NaiveModel {
 	readonly resources = new Map<string, ModelResource>();

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { ProbeService } from "../testdata/src/gen/probe_pb.ts";
 import { createInProcessClient } from "./client.ts";
-import { seen } from "./conformance/behaviour.fixture.ts";
+import { seen } from "./conformance/behavior.fixture.ts";
 import { createInProcessTransport } from "./transport.ts";
 
 /*

@@ -30,7 +30,7 @@ import {
 	seen,
 	texts,
 	textsOf,
-} from "./conformance/behaviour.fixture.ts";
+} from "./conformance/behavior.fixture.ts";
 import type { InProcessTransportOptions } from "./options.ts";
 import { createInProcessTransport } from "./transport.ts";
 

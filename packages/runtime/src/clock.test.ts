@@ -36,7 +36,7 @@ describe("systemClock", () => {
 		expect(fired).toHaveBeenCalledTimes(1);
 	});
 
-	it("never fires after Infinity, nor what was cancelled, in the middle of a chain too", () => {
+	it("never fires after Infinity, nor what was canceled, in the middle of a chain too", () => {
 		const fired = vi.fn();
 		systemClock.setTimer(Number.POSITIVE_INFINITY, fired);
 		const timer = systemClock.setTimer(2 ** 31 * 2, fired);

@@ -1,4 +1,4 @@
-/** A timer that was set. Cancelling it after it has fired, or twice, does nothing. */
+/** A timer that was set. Canceling it after it has fired, or twice, does nothing. */
 export interface Timer {
 	cancel(): void;
 }

@@ -27,7 +27,7 @@ describe("seededRandom", () => {
 		return [random.next(), random.next(), random.next()];
 	};
 
-	it("replays a seed, and differs between neighbouring ones", () => {
+	it("replays a seed, and differs between neighboring ones", () => {
 		expect(draw(1)).toEqual(draw(1));
 		expect(draw(1)).not.toEqual(draw(2));
 		expect(draw(0)).not.toEqual(draw(-1));

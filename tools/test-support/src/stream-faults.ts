@@ -10,7 +10,7 @@ export function isStreamFault(fault: string): fault is StreamFault {
 }
 
 /**
- * The stream with one kind of fault. Two neighbours are swapped by holding the first one back until after the second.
+ * The stream with one kind of fault. Two neighbors are swapped by holding the first one back until after the second.
  *
  * @param occurs - decides whether an item suffers the fault. Called at most once per item.
  */

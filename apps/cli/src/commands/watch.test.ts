@@ -192,10 +192,10 @@ describe("wait", () => {
 		expect(err).toContain(
 			"plinth: cinema.v1.Film default/default/alien is not yet Shown after 30s: Shown is False (Said, so)\n",
 		);
-		const misspelt = start("wait", "film", "alien", "--for=condition=Shwon");
-		await misspelt.prints("no condition Shwon is reported; did you mean Shown?");
-		misspelt.interrupt();
-		expect(await misspelt.ended).toMatchObject({ code: 130 });
+		const misspelled = start("wait", "film", "alien", "--for=condition=Shwon");
+		await misspelled.prints("no condition Shwon is reported; did you mean Shown?");
+		misspelled.interrupt();
+		expect(await misspelled.ended).toMatchObject({ code: 130 });
 		expect(await start("wait", "film", "alien", "--for=condition=Shown=False").ended).toMatchObject(
 			{ code: 0 },
 		);

@@ -120,7 +120,7 @@ function createExternalRouter(options: InterfacesOptions): ConnectRouter {
 	const { streamsEnd, callsEnd } = options;
 	return createConnectRouter({
 		readMaxBytes: limits.messageBytes,
-		// A misspelt field must not be ignored.
+		// A misspelled field must not be ignored.
 		jsonOptions: { registry: registry.messages(), ignoreUnknownFields: false },
 		shutdownSignal: callsEnd,
 		requestGate: (call) => {

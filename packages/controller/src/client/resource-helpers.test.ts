@@ -57,7 +57,7 @@ describe("writeIfDifferent", () => {
 	it("keeps fields that the caller omits", async () => {
 		const { service, client } = setUp();
 		const owner = service.put(demo(Artist, "owner")).id!;
-		const metadata = { finalizers: "a b", colour: "blue" };
+		const metadata = { finalizers: "a b", color: "blue" };
 		const stored = service.put(demo(Album, "blue", "1", { owner, metadata }));
 		const init = { id: idOf(Album, "blue"), data: text("2") };
 		await writeIfDifferent(client, Album, decode(Album, stored), init);
@@ -70,11 +70,11 @@ describe("writeIfDifferent", () => {
 	it("replaces the metadata that is given, but for finalizers and the deletion mark", async () => {
 		const { service, client } = setUp();
 		const stored = service.put(
-			demo(Artist, "miles", "", { metadata: { finalizers: "a", colour: "blue" } }),
+			demo(Artist, "miles", "", { metadata: { finalizers: "a", color: "blue" } }),
 		);
-		const init = { id, metadata: { colour: "green" } };
+		const init = { id, metadata: { color: "green" } };
 		const result = await writeIfDifferent(client, Artist, decode(Artist, stored), init);
-		expect(result.resource.metadata).toEqual({ finalizers: "a", colour: "green" });
+		expect(result.resource.metadata).toEqual({ finalizers: "a", color: "green" });
 		const again = await writeIfDifferent(client, Artist, decode(Artist, result.resource), init);
 		expect(again.changed).toBe(false);
 	});

@@ -159,13 +159,13 @@ describe("WorkerPool", () => {
 		const { clock, pool, failures } = poolOf({
 			work: (_, task) =>
 				new Promise((_resolve, reject) =>
-					task.signal.addEventListener("abort", () => reject(new Error("query cancelled"))),
+					task.signal.addEventListener("abort", () => reject(new Error("query canceled"))),
 				),
 		});
 		pool.add("a", "a", "live");
 		await clock.advanceAsync(1_000);
 		expect(failures[0]?.error).toBeInstanceOf(TimeLimitError);
-		expect(failures[0]?.error).toHaveProperty("cause.message", "query cancelled");
+		expect(failures[0]?.error).toHaveProperty("cause.message", "query canceled");
 	});
 
 	it("sets one timer, however much work is under way, and none once it is stopped", async () => {

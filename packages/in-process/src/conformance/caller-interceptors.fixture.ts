@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError, createContextValues, type Interceptor } from "@connectrpc/connect";
 import { PongSchema } from "../../testdata/src/gen/probe_pb.ts";
 import {
-	type Behaviour,
+	type Behavior,
 	caught,
 	errorOf,
 	forever,
@@ -10,11 +10,11 @@ import {
 	seen,
 	textsOf,
 	throwOnAbort,
-} from "./behaviour.fixture.ts";
+} from "./behavior.fixture.ts";
 import { marking, throwing, tracing, user } from "./interceptors.fixture.ts";
 
 /** What interceptors of the caller, alone and with those of the server, can observe and change. */
-export const callerInterceptorBehaviours: readonly Behaviour[] = [
+export const callerInterceptorBehaviors: readonly Behavior[] = [
 	{
 		does: "runs the interceptors of both sides, each first one outermost",
 		async play(connect) {

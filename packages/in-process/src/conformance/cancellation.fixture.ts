@@ -1,7 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import {
 	abortOf,
-	type Behaviour,
+	type Behavior,
 	type Connect,
 	codeOf,
 	connectHanging,
@@ -9,7 +9,7 @@ import {
 	forever,
 	happening,
 	seen,
-} from "./behaviour.fixture.ts";
+} from "./behavior.fixture.ts";
 
 /** Aborts a running unary call with the given reason, and returns the caller's error. */
 async function abortedWith(connect: Connect, reason?: unknown): Promise<unknown> {
@@ -22,7 +22,7 @@ async function abortedWith(connect: Connect, reason?: unknown): Promise<unknown>
 }
 
 /** How callers cancel unary calls. */
-export const cancellationBehaviours: readonly Behaviour[] = [
+export const cancellationBehaviors: readonly Behavior[] = [
 	{
 		does: "fails a call whose signal has aborted already, without running its handler",
 		async play(connect) {

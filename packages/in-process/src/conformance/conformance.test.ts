@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { Behaviour } from "./behaviour.fixture.ts";
-import { behaviours } from "./behaviours.fixture.ts";
+import type { Behavior } from "./behavior.fixture.ts";
+import { behaviors } from "./behaviors.fixture.ts";
 import {
 	connectOverSocket,
 	grpcOverSocket,
@@ -23,14 +23,14 @@ const sides: readonly Side[] = [
 ];
 
 for (const side of sides) {
-	for (const [about, table] of Object.entries(behaviours)) {
+	for (const [about, table] of Object.entries(behaviors)) {
 		const relevant = table.filter(({ clients = side.clients }) => clients === side.clients);
 		describe.skipIf(relevant.length === 0)(`the transport ${side.name}: ${about}`, () => {
-			for (const behaviour of relevant) {
-				it(behaviour.does, async () => {
+			for (const behavior of relevant) {
+				it(behavior.does, async () => {
 					const { connect, close } = side.open();
 					try {
-						expect(await behaviour.play(connect)).toEqual(expectedOn(side, behaviour));
+						expect(await behavior.play(connect)).toEqual(expectedOn(side, behavior));
 					} finally {
 						await close();
 					}
@@ -40,11 +40,11 @@ for (const side of sides) {
 	}
 }
 
-it("is described in docs/behaviours.md", async () => {
-	await expect(asMarkdown()).toMatchFileSnapshot("../../docs/behaviours.md");
+it("is described in docs/behaviors.md", async () => {
+	await expect(asMarkdown()).toMatchFileSnapshot("../../docs/behaviors.md");
 });
 
-function expectedOn(side: Side, { outcome, deviation }: Behaviour): unknown {
+function expectedOn(side: Side, { outcome, deviation }: Behavior): unknown {
 	if (deviation === undefined || side.kind === "in-process") {
 		return outcome;
 	}
@@ -52,11 +52,11 @@ function expectedOn(side: Side, { outcome, deviation }: Behaviour): unknown {
 }
 
 function asMarkdown(): string {
-	const all = Object.values(behaviours).flat();
+	const all = Object.values(behaviors).flat();
 	const lines = [
 		"# What a caller can rely on",
 		"",
-		`The ${all.length} behaviours of the conformance suite (\`src/conformance\`), which runs against this`,
+		`The ${all.length} behaviors of the conformance suite (\`src/conformance\`), which runs against this`,
 		"transport, also with its hops in shuffled order, with the library's clients and with those of",
 		"`createInProcessClient`, and against connect-node over a socket, with gRPC and with Connect. The",
 		"outcome must be the same on all. This file is written by the suite (`vitest --update`).",
@@ -67,12 +67,12 @@ function asMarkdown(): string {
 			deviation ? [`- on ${deviation.on}: "${does}" does not hold: ${deviation.why}.`] : [],
 		),
 	];
-	for (const [about, table] of Object.entries(behaviours)) {
+	for (const [about, table] of Object.entries(behaviors)) {
 		lines.push("", `## ${about}`, "", "The transport", "", ...table.map(asItem));
 	}
 	return `${lines.join("\n")}\n`;
 }
 
-function asItem({ does, clients }: Behaviour): string {
+function asItem({ does, clients }: Behavior): string {
 	return clients === undefined ? `- ${does}` : `- with clients of \`${clients}\`: ${does}`;
 }

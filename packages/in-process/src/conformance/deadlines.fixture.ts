@@ -2,7 +2,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { FakeClock } from "@plinth/runtime/testing";
 import {
 	abortOf,
-	type Behaviour,
+	type Behavior,
 	caught,
 	codeOf,
 	connectHanging,
@@ -11,19 +11,19 @@ import {
 	happening,
 	textsOf,
 	throwOnAbort,
-} from "./behaviour.fixture.ts";
+} from "./behavior.fixture.ts";
 
 /** Short, because it passes in real time. */
 const timeoutMs = 30;
 
 /**
- * For behaviours in which something must happen before the deadline. In-process it passes on a fake
+ * For behaviors in which something must happen before the deadline. In-process it passes on a fake
  * clock; over a socket it leaves room for a slow machine.
  */
 const ampleTimeoutMs = 1_000;
 
 /** How calls end at their deadline. */
-export const deadlineBehaviours: readonly Behaviour[] = [
+export const deadlineBehaviors: readonly Behavior[] = [
 	{
 		does: "fails a call at its deadline",
 		async play(connect) {
@@ -174,7 +174,7 @@ export const deadlineBehaviours: readonly Behaviour[] = [
 ];
 
 /** How calls end when their server shuts down. */
-export const shutdownBehaviours: readonly Behaviour[] = [
+export const shutdownBehaviors: readonly Behavior[] = [
 	{
 		does: "fails calls whose handlers stop at a shutdown, with its error",
 		async play(connect) {

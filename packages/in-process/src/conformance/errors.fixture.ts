@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import { NestedSchema, PingSchema } from "../../testdata/src/gen/probe_pb.ts";
 import {
-	type Behaviour,
+	type Behavior,
 	type Connect,
 	caught,
 	codeOf,
@@ -10,7 +10,7 @@ import {
 	errorOf,
 	seen,
 	textsOf,
-} from "./behaviour.fixture.ts";
+} from "./behavior.fixture.ts";
 
 /** Plays a unary call whose handler throws. */
 function thrownBy(handler: (context: HandlerContext) => never) {
@@ -21,7 +21,7 @@ function thrownBy(handler: (context: HandlerContext) => never) {
 }
 
 /** How errors reach the caller of a handler. */
-export const errorBehaviours: readonly Behaviour[] = [
+export const errorBehaviors: readonly Behavior[] = [
 	{
 		does: "delivers the code and the message of a ConnectError",
 		async play(connect) {

@@ -1,7 +1,7 @@
-import { type Behaviour, happening } from "./behaviour.fixture.ts";
+import { type Behavior, happening } from "./behavior.fixture.ts";
 
 /** Headers and trailers of a unary call. */
-export const headerBehaviours: readonly Behaviour[] = [
+export const headerBehaviors: readonly Behavior[] = [
 	{
 		does: "delivers the caller's headers, whose names are case-insensitive",
 		async play(connect) {

@@ -1,14 +1,14 @@
 import type { HandlerContext, Interceptor } from "@connectrpc/connect";
 import {
 	abortOf,
-	type Behaviour,
+	type Behavior,
 	type Connect,
 	codeOf,
 	drained,
 	errorOf,
 	forever,
 	happening,
-} from "./behaviour.fixture.ts";
+} from "./behavior.fixture.ts";
 
 /** A stream of one message that stays open and reports how its handler ends. */
 async function connectLeavable(connect: Connect, caller: Interceptor[] = []) {
@@ -45,7 +45,7 @@ async function connectLeavable(connect: Connect, caller: Interceptor[] = []) {
 const passing: Interceptor = (next) => (request) => next(request);
 
 /** How a stream ends when its reader leaves it. */
-export const leavingBehaviours: readonly Behaviour[] = [
+export const leavingBehaviors: readonly Behavior[] = [
 	{
 		does: "ends a stream that its reader leaves by break, on both sides",
 		clients: "createInProcessClient",
@@ -255,16 +255,16 @@ export const leavingBehaviours: readonly Behaviour[] = [
 		async play(connect) {
 			const { client, aborted } = await connectLeavable(connect);
 			const controller = new AbortController();
-			const neighbour = client
+			const neighbor = client
 				.serverStream({}, { signal: controller.signal })
 				[Symbol.asyncIterator]();
-			const { value: first } = await neighbour.next();
+			const { value: first } = await neighbor.next();
 			for await (const _ of client.serverStream({})) {
 				break;
 			}
 			await aborted;
 			const { text } = await client.unary({});
-			const waiting = errorOf(neighbour.next());
+			const waiting = errorOf(neighbor.next());
 			controller.abort();
 			return [first?.text, text, await waiting];
 		},

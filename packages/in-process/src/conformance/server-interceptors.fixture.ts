@@ -1,10 +1,10 @@
 import type { Message } from "@bufbuild/protobuf";
 import { Code, ConnectError, createContextValues } from "@connectrpc/connect";
-import { type Behaviour, errorOf, texts, textsOf } from "./behaviour.fixture.ts";
+import { type Behavior, errorOf, texts, textsOf } from "./behavior.fixture.ts";
 import { textIn, throwing, user } from "./interceptors.fixture.ts";
 
 /** What interceptors of the server can observe and change. */
-export const serverInterceptorBehaviours: readonly Behaviour[] = [
+export const serverInterceptorBehaviors: readonly Behavior[] = [
 	{
 		does: "shows a server's interceptor the request's headers and messages",
 		async play(connect) {

@@ -2,7 +2,7 @@ import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { ProbeService } from "../../testdata/src/gen/probe_pb.ts";
 import {
 	abortOf,
-	type Behaviour,
+	type Behavior,
 	caught,
 	codeOf,
 	drained,
@@ -11,10 +11,10 @@ import {
 	happening,
 	texts,
 	textsOf,
-} from "./behaviour.fixture.ts";
+} from "./behavior.fixture.ts";
 
 /** Server-streaming calls. */
-export const serverStreamBehaviours: readonly Behaviour[] = [
+export const serverStreamBehaviors: readonly Behavior[] = [
 	{
 		does: "delivers the messages of a handler in order",
 		async play(connect) {

@@ -1,6 +1,6 @@
 import {
 	abortOf,
-	type Behaviour,
+	type Behavior,
 	codeOf,
 	drained,
 	errorOf,
@@ -8,10 +8,10 @@ import {
 	happening,
 	textsOf,
 	throwOnAbort,
-} from "./behaviour.fixture.ts";
+} from "./behavior.fixture.ts";
 
 /** How callers cancel streams. */
-export const streamCancellationBehaviours: readonly Behaviour[] = [
+export const streamCancellationBehaviors: readonly Behavior[] = [
 	{
 		does: "fails a stream whose signal has aborted already, without running its handler",
 		async play(connect) {

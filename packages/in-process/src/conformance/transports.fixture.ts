@@ -17,7 +17,7 @@ import { seededRandom } from "@plinth/runtime/testing";
 import { AbsentService, ProbeService } from "../../testdata/src/gen/probe_pb.ts";
 import { createInProcessClient } from "../client.ts";
 import { createInProcessTransport } from "../transport.ts";
-import type { Connect, Setup } from "./behaviour.fixture.ts";
+import type { Connect, Setup } from "./behavior.fixture.ts";
 
 /** A transport under test. `close` ends the connections that it opened. */
 export interface Side {

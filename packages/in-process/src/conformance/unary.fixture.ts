@@ -1,12 +1,12 @@
 import { create } from "@bufbuild/protobuf";
 import { createContextKey, createContextValues } from "@connectrpc/connect";
 import { NestedSchema, PongSchema } from "../../testdata/src/gen/probe_pb.ts";
-import { type Behaviour, happening } from "./behaviour.fixture.ts";
+import { type Behavior, happening } from "./behavior.fixture.ts";
 
 const user = createContextKey("nobody");
 
 /** Messages and context of a unary call that succeeds. */
-export const unaryBehaviours: readonly Behaviour[] = [
+export const unaryBehaviors: readonly Behavior[] = [
 	{
 		does: "passes a request to its handler and the response back",
 		async play(connect) {

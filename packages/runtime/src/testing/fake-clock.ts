@@ -11,7 +11,7 @@ interface FakeTimer extends Timer {
 export interface FakeClockOptions {
 	/** The initial wall-clock time, in milliseconds since the epoch; 2026-01-01 by default. */
 	readonly nowMs?: number;
-	/** Runs the callback of a timer that is due; at once by default. A timer cancelled before that is not called. */
+	/** Runs the callback of a timer that is due; at once by default. A timer canceled before that is not called. */
 	readonly deliver?: (callback: () => void) => void;
 }
 

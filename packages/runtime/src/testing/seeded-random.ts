@@ -2,7 +2,7 @@ import type { Random } from "../random.ts";
 
 /**
  * Random numbers determined by a seed. The generator is Marsaglia's 32-bit xorshift; the seed is
- * scrambled so that neighbouring seeds give unrelated sequences.
+ * scrambled so that neighboring seeds give unrelated sequences.
  */
 export function seededRandom(seed: number): Random {
 	let state = scramble(seed | 0) || 1;

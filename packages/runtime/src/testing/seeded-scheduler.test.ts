@@ -94,7 +94,7 @@ describe("SeededScheduler", () => {
 		expect(clock.monotonic()).toBe(1_000);
 	});
 
-	it("draws the order of timers that come due at once, and calls none that was cancelled", async () => {
+	it("draws the order of timers that come due at once, and calls none that was canceled", async () => {
 		const orders = new Set<string>();
 		for (let seed = 0; seed < 20; seed++) {
 			const scheduler = new SeededScheduler({ seed });

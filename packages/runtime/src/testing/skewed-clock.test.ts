@@ -18,16 +18,16 @@ describe("SkewedClock", () => {
 		expect(firedAt).toBeLessThan(100.1);
 	});
 
-	it("holds back timers while suspended, and drops those cancelled meanwhile", () => {
+	it("holds back timers while suspended, and drops those canceled meanwhile", () => {
 		const clock = new FakeClock();
 		const skewed = new SkewedClock(clock, {});
 		const fired: string[] = [];
 		skewed.setTimer(10, () => fired.push("late"));
-		const cancelled = skewed.setTimer(10, () => fired.push("cancelled"));
+		const canceled = skewed.setTimer(10, () => fired.push("canceled"));
 		skewed.suspend();
 		clock.advance(1_000);
 		expect(fired).toEqual([]);
-		cancelled.cancel();
+		canceled.cancel();
 		skewed.resume();
 		expect(fired).toEqual(["late"]);
 	});

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { typeOf } from "@plinth/resource";
 import type { StorageBackend } from "../backend.ts";
 import type { TenancyUnit } from "../tenancy-census.ts";
-import type { Behaviour } from "./behaviour.ts";
+import type { Behavior } from "./behavior.ts";
 import { albumType, artistType, idFor, put, remove, resource, store } from "./test-resources.ts";
 
 const v1 = typeOf({ ...artistType, groupVersion: "v1" });
@@ -15,7 +15,7 @@ async function countIn(
 	return Object.fromEntries(await backend.countByTypeIn(unit, { consistency: "strong" }));
 }
 
-export const censusBehaviours: readonly Behaviour[] = [
+export const censusBehaviors: readonly Behavior[] = [
 	{
 		name: "counts the resources of each namespace and each partition, by type",
 		async run({ backend }) {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { CasFailure, WrongUid } from "../errors.ts";
 import type { Mutation } from "../mutation.ts";
-import type { Behaviour } from "./behaviour.ts";
+import type { Behavior } from "./behavior.ts";
 import {
 	albumType,
 	describeEvent,
@@ -25,7 +25,7 @@ function failsAt(kind: typeof CasFailure | typeof WrongUid, mutations: readonly 
 	};
 }
 
-export const commitBehaviours: readonly Behaviour[] = [
+export const commitBehaviors: readonly Behavior[] = [
 	{
 		name: "applies all mutations at one version",
 		async run({ backend }) {

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { typeOf } from "@plinth/resource";
 import { CasFailure, NotFound, WrongUid } from "../errors.ts";
-import type { Behaviour } from "./behaviour.ts";
+import type { Behavior } from "./behavior.ts";
 import { artistType, idFor, idOf, put, remove, resource, store, textOf } from "./test-resources.ts";
 
-export const compareAndSwapBehaviours: readonly Behaviour[] = [
+export const compareAndSwapBehaviors: readonly Behavior[] = [
 	{
 		name: "creates a resource if none is expected and none exists",
 		async run({ backend }) {

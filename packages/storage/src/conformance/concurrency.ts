@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { CasFailure } from "../errors.ts";
-import type { Behaviour } from "./behaviour.ts";
+import type { Behavior } from "./behavior.ts";
 import {
 	idFor,
 	names,
@@ -13,7 +13,7 @@ import {
 } from "./test-resources.ts";
 
 /** Increments the number in the data of a resource, retrying until the commit succeeds. */
-async function increment({ backend }: Parameters<Behaviour["run"]>[0], name: string) {
+async function increment({ backend }: Parameters<Behavior["run"]>[0], name: string) {
 	for (;;) {
 		const current = await backend.read(idFor(name));
 		try {
@@ -25,7 +25,7 @@ async function increment({ backend }: Parameters<Behaviour["run"]>[0], name: str
 	}
 }
 
-export const concurrencyBehaviours: readonly Behaviour[] = [
+export const concurrencyBehaviors: readonly Behavior[] = [
 	{
 		name: "loses no update of competing writers",
 		async run(harness) {

@@ -1,35 +1,35 @@
-import type { Behaviour, BehaviourGroup, HarnessFactory } from "./behaviour.ts";
-import { censusBehaviours } from "./census.ts";
-import { commitBehaviours } from "./commits.ts";
-import { compareAndSwapBehaviours } from "./compare-and-swap.ts";
-import { concurrencyBehaviours } from "./concurrency.ts";
-import { fenceBehaviours } from "./fences.ts";
-import { lifecycleBehaviours } from "./lifecycle.ts";
-import { limitBehaviours } from "./limits.ts";
-import { listBehaviours } from "./lists.ts";
-import { ownerBehaviours } from "./owners.ts";
+import type { Behavior, BehaviorGroup, HarnessFactory } from "./behavior.ts";
+import { censusBehaviors } from "./census.ts";
+import { commitBehaviors } from "./commits.ts";
+import { compareAndSwapBehaviors } from "./compare-and-swap.ts";
+import { concurrencyBehaviors } from "./concurrency.ts";
+import { fenceBehaviors } from "./fences.ts";
+import { lifecycleBehaviors } from "./lifecycle.ts";
+import { limitBehaviors } from "./limits.ts";
+import { listBehaviors } from "./lists.ts";
+import { ownerBehaviors } from "./owners.ts";
 import { randomOperations } from "./random-operations.ts";
-import { readBehaviours } from "./reads.ts";
-import { resumeBehaviours } from "./resume.ts";
-import { snapshotBehaviours } from "./snapshots.ts";
-import { watchBehaviours } from "./watches.ts";
+import { readBehaviors } from "./reads.ts";
+import { resumeBehaviors } from "./resume.ts";
+import { snapshotBehaviors } from "./snapshots.ts";
+import { watchBehaviors } from "./watches.ts";
 
-/** All behaviours that a backend must have. */
-export const behaviourGroups: readonly BehaviourGroup[] = [
-	{ subject: "reads", behaviours: readBehaviours },
-	{ subject: "compare-and-swap", behaviours: compareAndSwapBehaviours },
-	{ subject: "commits", behaviours: commitBehaviours },
-	{ subject: "fences", behaviours: fenceBehaviours },
-	{ subject: "lists", behaviours: listBehaviours },
-	{ subject: "snapshots", behaviours: snapshotBehaviours },
-	{ subject: "watches", behaviours: watchBehaviours },
-	{ subject: "resuming and falling behind", behaviours: resumeBehaviours },
-	{ subject: "owners", behaviours: ownerBehaviours },
-	{ subject: "census", behaviours: censusBehaviours },
-	{ subject: "limits", behaviours: limitBehaviours },
-	{ subject: "concurrency", behaviours: concurrencyBehaviours },
-	{ subject: "random operations", behaviours: randomOperations },
-	{ subject: "lifecycle", behaviours: lifecycleBehaviours },
+/** All behaviors that a backend must have. */
+export const behaviorGroups: readonly BehaviorGroup[] = [
+	{ subject: "reads", behaviors: readBehaviors },
+	{ subject: "compare-and-swap", behaviors: compareAndSwapBehaviors },
+	{ subject: "commits", behaviors: commitBehaviors },
+	{ subject: "fences", behaviors: fenceBehaviors },
+	{ subject: "lists", behaviors: listBehaviors },
+	{ subject: "snapshots", behaviors: snapshotBehaviors },
+	{ subject: "watches", behaviors: watchBehaviors },
+	{ subject: "resuming and falling behind", behaviors: resumeBehaviors },
+	{ subject: "owners", behaviors: ownerBehaviors },
+	{ subject: "census", behaviors: censusBehaviors },
+	{ subject: "limits", behaviors: limitBehaviors },
+	{ subject: "concurrency", behaviors: concurrencyBehaviors },
+	{ subject: "random operations", behaviors: randomOperations },
+	{ subject: "lifecycle", behaviors: lifecycleBehaviors },
 ];
 
 /** The test runner: the functions of these names of vitest and node:test fit. */
@@ -38,26 +38,26 @@ export interface TestRunner {
 	describe(name: string, body: () => void): void | unknown;
 	// biome-ignore lint/suspicious/noConfusingVoidType: runners differ in what these return.
 	it(name: string, body: () => Promise<void>): void | unknown;
-	/** The number of seeds for each behaviour with random input; 5 by default. */
+	/** The number of seeds for each behavior with random input; 5 by default. */
 	readonly seeds?: number;
 	/** The first seed; 1 by default. */
 	readonly firstSeed?: number;
 }
 
-/** Declares a test for each behaviour, against a backend that the factory makes for it. */
+/** Declares a test for each behavior, against a backend that the factory makes for it. */
 export function describeConformance(
 	name: string,
 	factory: HarnessFactory,
 	{ describe, it, seeds = 5, firstSeed = 1 }: TestRunner,
 ): void {
 	describe(`${name} conforms`, () => {
-		for (const { subject, behaviours } of behaviourGroups) {
+		for (const { subject, behaviors } of behaviorGroups) {
 			describe(subject, () => {
-				for (const behaviour of behaviours) {
-					const runs = behaviour.seeded ? seeds : 1;
+				for (const behavior of behaviors) {
+					const runs = behavior.seeded ? seeds : 1;
 					for (let seed = firstSeed; seed < firstSeed + runs; seed++) {
-						const suffix = behaviour.seeded ? ` (seed ${seed})` : "";
-						it(`${behaviour.name}${suffix}`, () => check(behaviour, factory, seed));
+						const suffix = behavior.seeded ? ` (seed ${seed})` : "";
+						it(`${behavior.name}${suffix}`, () => check(behavior, factory, seed));
 					}
 				}
 			});
@@ -65,10 +65,10 @@ export function describeConformance(
 	});
 }
 
-async function check(behaviour: Behaviour, factory: HarnessFactory, seed: number): Promise<void> {
-	const harness = await factory({ limits: behaviour.limits ?? {} });
+async function check(behavior: Behavior, factory: HarnessFactory, seed: number): Promise<void> {
+	const harness = await factory({ limits: behavior.limits ?? {} });
 	try {
-		await behaviour.run(harness, seed);
+		await behavior.run(harness, seed);
 	} finally {
 		await harness.dispose();
 	}

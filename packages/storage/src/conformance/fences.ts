@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { Fenced } from "../errors.ts";
-import type { Behaviour } from "./behaviour.ts";
+import type { Behavior } from "./behavior.ts";
 import { names, put, resource } from "./test-resources.ts";
 
 const { signal } = new AbortController();
 
-export const fenceBehaviours: readonly Behaviour[] = [
+export const fenceBehaviors: readonly Behavior[] = [
 	{
 		name: "commits with the fence of a lease that is held",
 		async run({ backend, leases }) {

@@ -1,2 +1,2 @@
-export type { Behaviour, BehaviourGroup, Harness, HarnessFactory } from "./behaviour.ts";
-export { behaviourGroups, describeConformance, type TestRunner } from "./describe-conformance.ts";
+export type { Behavior, BehaviorGroup, Harness, HarnessFactory } from "./behavior.ts";
+export { behaviorGroups, describeConformance, type TestRunner } from "./describe-conformance.ts";

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { WatchClosed } from "../errors.ts";
-import type { Behaviour } from "./behaviour.ts";
+import type { Behavior } from "./behavior.ts";
 import { idFor, put, resource, store, WatchReader } from "./test-resources.ts";
 
-export const lifecycleBehaviours: readonly Behaviour[] = [
+export const lifecycleBehaviors: readonly Behavior[] = [
 	{
 		name: "catches up to the newest version",
 		async run({ backend }) {

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { Exhausted } from "../errors.ts";
-import type { Behaviour } from "./behaviour.ts";
+import type { Behavior } from "./behavior.ts";
 import { idFor, names, put, remove, resource, store, WatchReader } from "./test-resources.ts";
 
 function namesLimit(limit: number) {
 	return (error: unknown) => error instanceof Exhausted && error.message.includes(` ${limit} `);
 }
 
-export const limitBehaviours: readonly Behaviour[] = [
+export const limitBehaviors: readonly Behavior[] = [
 	{
 		name: "refuses a commit of too many mutations, and names the limit",
 		limits: { mutations: 3 },

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { typeOf } from "@plinth/resource";
 import { matches } from "../query.ts";
-import type { Behaviour, Harness } from "./behaviour.ts";
+import type { Behavior, Harness } from "./behavior.ts";
 import {
 	albumType,
 	artistType,
@@ -45,7 +45,7 @@ export async function fill({ backend }: Pick<Harness, "backend">): Promise<void>
 	await Promise.all(writes);
 }
 
-export const listBehaviours: readonly Behaviour[] = [
+export const listBehaviors: readonly Behavior[] = [
 	{
 		name: "lists nothing if there is nothing, at a version",
 		async run({ backend }) {

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import type { Behaviour } from "./behaviour.ts";
+import type { Behavior } from "./behavior.ts";
 import { albumType, idFor, nameOf, remove, resource, store } from "./test-resources.ts";
 
 const owner = idFor("owner", { uid: "one" });
 
-export const ownerBehaviours: readonly Behaviour[] = [
+export const ownerBehaviors: readonly Behavior[] = [
 	{
 		name: "lists what an incarnation owns, of all types and tenancies, in order",
 		async run({ backend }) {

@@ -8,7 +8,7 @@ import { CasFailure, WrongUid } from "../errors.ts";
 import type { Mutation } from "../mutation.ts";
 import { matches } from "../query.ts";
 import type { WatchEvent } from "../watch-event.ts";
-import type { Behaviour } from "./behaviour.ts";
+import type { Behavior } from "./behavior.ts";
 import { ModelStorage } from "./model-storage.ts";
 import {
 	albumType,
@@ -28,7 +28,7 @@ const uids = ["one", "two"];
 const types = [artistType, albumType];
 const owners = [undefined, idFor("owner", { uid: "one" }), idFor("owner", { uid: "two" })];
 
-export const randomOperations: readonly Behaviour[] = [
+export const randomOperations: readonly Behavior[] = [
 	{
 		name: "agrees with a naive model, commit by commit",
 		seeded: true,

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { typeOf } from "@plinth/resource";
 import { GroupVersionMismatch, NotFound } from "../errors.ts";
-import type { Behaviour } from "./behaviour.ts";
+import type { Behavior } from "./behavior.ts";
 import { albumType, artistType, idFor, resource, store, textOf } from "./test-resources.ts";
 
 const v1 = typeOf({ ...artistType, groupVersion: "v1" });
 
-export const readBehaviours: readonly Behaviour[] = [
+export const readBehaviors: readonly Behavior[] = [
 	{
 		name: "reads by name and uid what was stored",
 		async run({ backend }) {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { VersionCompacted, WatchClosed } from "../errors.ts";
-import type { Behaviour } from "./behaviour.ts";
+import type { Behavior } from "./behavior.ts";
 import {
 	describeEvent,
 	idFor,
@@ -13,7 +13,7 @@ import {
 	WatchReader,
 } from "./test-resources.ts";
 
-export const resumeBehaviours: readonly Behaviour[] = [
+export const resumeBehaviors: readonly Behavior[] = [
 	{
 		name: "resumes after the end of a snapshot without another one",
 		async run({ backend }) {

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import type { Resource } from "@plinth/proto";
-import type { Behaviour } from "./behaviour.ts";
+import type { Behavior } from "./behavior.ts";
 import { allQueries, fill } from "./lists.ts";
 import { idFor, idOf, nameOf, query, remove, resource, store } from "./test-resources.ts";
 
-export const snapshotBehaviours: readonly Behaviour[] = [
+export const snapshotBehaviors: readonly Behavior[] = [
 	{
 		name: "takes a snapshot that later commits do not change",
 		async run({ backend }) {

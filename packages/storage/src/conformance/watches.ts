@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { nameKey, typeOf } from "@plinth/resource";
 import { matches } from "../query.ts";
-import type { Behaviour } from "./behaviour.ts";
+import type { Behavior } from "./behavior.ts";
 import { allQueries, fill } from "./lists.ts";
 import {
 	albumType,
@@ -18,7 +18,7 @@ import {
 	WatchReader,
 } from "./test-resources.ts";
 
-export const watchBehaviours: readonly Behaviour[] = [
+export const watchBehaviors: readonly Behavior[] = [
 	{
 		name: "ends the snapshot of an empty type at once",
 		async run({ backend }) {

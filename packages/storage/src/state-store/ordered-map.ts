@@ -13,8 +13,8 @@
  * snapshot costs one object, the first write after it copies one page per level, and unused pages are
  * left to the garbage collector.
  *
- * All leaves have the same depth. Full pages are split, and a small page is merged with a neighbour if both
- * fit into one page. Pages are never rebalanced otherwise: the neighbour of a small page that can't be
+ * All leaves have the same depth. Full pages are split, and a small page is merged with a neighbor if both
+ * fit into one page. Pages are never rebalanced otherwise: the neighbor of a small page that can't be
  * merged is at least half full itself.
  */
 export class OrderedMap<V> {
@@ -159,7 +159,7 @@ export class OrderedMap<V> {
 		return page;
 	}
 
-	/** Merges a small child with a neighbour, or drops it if it is empty. */
+	/** Merges a small child with a neighbor, or drops it if it is empty. */
 	#shrink(branch: Branch<V>, index: number): void {
 		const size = count(at(branch.children, index));
 		if (size === 0) {

@@ -95,7 +95,7 @@ export const NestedSchema: GenMessage<Nested> = /*@__PURE__*/
   messageDesc(file_probe, 2);
 
 /**
- * Methods of every kind, whose behaviour the tests choose.
+ * Methods of every kind, whose behavior the tests choose.
  *
  * @generated from service plinth.inprocess.probe.v1.ProbeService
  */

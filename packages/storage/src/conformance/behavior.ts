@@ -18,20 +18,20 @@ export type HarnessFactory = (options: {
 	readonly limits: Partial<StorageLimits>;
 }) => Promise<Harness>;
 
-/** A behaviour that every backend must have, with its test. */
-export interface Behaviour {
+/** A behavior that every backend must have, with its test. */
+export interface Behavior {
 	/** Reads as a sentence about the backend: "keeps …". */
 	readonly name: string;
 	/** Limits of the harness. */
 	readonly limits?: Partial<StorageLimits>;
-	/** Rejects if the backend behaves differently. The seed is for behaviours with random input. */
+	/** Rejects if the backend behaves differently. The seed is for behaviors with random input. */
 	run(harness: Harness, seed: number): Promise<void>;
 	/** Run once per seed. */
 	readonly seeded?: boolean;
 }
 
-/** Behaviours on one subject. */
-export interface BehaviourGroup {
+/** Behaviors on one subject. */
+export interface BehaviorGroup {
 	readonly subject: string;
-	readonly behaviours: readonly Behaviour[];
+	readonly behaviors: readonly Behavior[];
 }

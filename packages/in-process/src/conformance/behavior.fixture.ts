@@ -12,7 +12,7 @@ import type { Clock } from "@plinth/runtime";
 import type { AbsentService, ProbeService } from "../../testdata/src/gen/probe_pb.ts";
 
 /** One thing that a caller can rely on, whatever the transport. */
-export interface Behaviour {
+export interface Behavior {
 	/** Completes "the transport …". */
 	readonly does: string;
 	/** Runs a scenario and returns what its caller and its handler observed, as plain values. */
@@ -70,7 +70,7 @@ export function seen(error: unknown): string {
 		: `not a ConnectError: ${String(error)}`;
 }
 
-/** The code of an error whose message says how it travelled. */
+/** The code of an error whose message says how it traveled. */
 export function codeOf(error: unknown): string {
 	return error instanceof ConnectError ? (Code[error.code] ?? "?") : "not a ConnectError";
 }
