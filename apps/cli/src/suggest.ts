@@ -2,10 +2,10 @@ import leven from "leven";
 
 /** The most similar known word, if any is similar. Ignores case, and differences between `-` and `_`. */
 export function nearest(word: string, known: Iterable<string>): string | undefined {
-	const asked = plain(word);
+	const requested = plain(word);
 	let best: { readonly word: string; readonly distance: number } | undefined;
 	for (const candidate of known) {
-		const distance = leven(asked, plain(candidate));
+		const distance = leven(requested, plain(candidate));
 		if (distance < (best?.distance ?? Number.POSITIVE_INFINITY)) {
 			best = { word: candidate, distance };
 		}

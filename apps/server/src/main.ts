@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import process from "node:process";
-import { Inconsistent, StateTooLarge } from "@plinth/storage";
+import { StateTooLarge, StorageUnavailable } from "@plinth/storage";
 import { ForeignData } from "@plinth/storage-etcd";
 import { StorageFileError } from "@plinth/storage-sqlite";
 import { copyStorage, isCopyCommand } from "./backup/backup-command.ts";
@@ -156,7 +156,7 @@ function explain(failure: unknown): string {
 	}
 	const expected = [
 		...[UsageError, FileError, ModuleError, ListenError],
-		...[StorageFileError, StateTooLarge, ForeignData, Inconsistent],
+		...[StorageFileError, StateTooLarge, ForeignData, StorageUnavailable],
 	];
 	return expected.some((kind) => failure instanceof kind)
 		? `plinth-server: ${failure.message}`

@@ -18,7 +18,7 @@ import {
 	followDeletions,
 	ServiceDescriptor,
 } from "../src/index.ts";
-import { NodeLoop } from "../src/node-loop.fixture.ts";
+import { ShadowLoop } from "../src/shadow-loop.fixture.ts";
 import { Thing, Widget } from "../testdata/types.ts";
 
 /** An in-process resource service over a storage with or without constraints. */
@@ -141,7 +141,7 @@ async function deploy(...specs: readonly [Spec, Spec]): Promise<[BenchServer, Be
 		await constraints.schemaPass.complete(new AbortController().signal);
 		mixins.set(self.uid, constraints.service);
 		const stop = new AbortController();
-		const loop = new NodeLoop({ constraints, ...systemRuntime });
+		const loop = new ShadowLoop({ constraints, ...systemRuntime });
 		const follows = infos
 			.filter(({ uid }) => uid !== self.uid)
 			.map(({ uid }) =>

@@ -6,7 +6,7 @@
 import { Code } from "@connectrpc/connect";
 import type { Resource } from "@plinth/proto";
 import type { Caller, Decision, NamedTarget, TenancyLike } from "@plinth/resource";
-import { denialOf, isElsewhere } from "@plinth/resource";
+import { denialOf, isCrossTenancy } from "@plinth/resource";
 import { Refused } from "@plinth/storage";
 import { type KeyLike, keyString } from "./resource-key.ts";
 
@@ -14,14 +14,14 @@ import { type KeyLike, keyString } from "./resource-key.ts";
 export function namedTarget(
 	key: KeyLike,
 	groupVersion: string,
-	from: TenancyLike | { readonly isElsewhere: boolean },
+	from: TenancyLike | { readonly isCrossTenancy: boolean },
 ): NamedTarget {
 	const { group, kind, partition, namespace, name } = key;
 	return {
 		type: { group, groupVersion, kind },
 		tenancy: { partition, namespace },
 		name,
-		isElsewhere: "isElsewhere" in from ? from.isElsewhere : isElsewhere(key, from),
+		isCrossTenancy: "isCrossTenancy" in from ? from.isCrossTenancy : isCrossTenancy(key, from),
 	};
 }
 
@@ -56,7 +56,7 @@ export function decideTargets(
 		if (caller === undefined || key === undefined) {
 			continue;
 		}
-		const target = namedTarget(key, groupVersion, { isElsewhere: elsewhere });
+		const target = namedTarget(key, groupVersion, { isCrossTenancy: elsewhere });
 		const decision = caller.decideReference(target);
 		enforce(decision);
 		if (decision.kind === "needs-resource") {

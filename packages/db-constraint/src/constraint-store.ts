@@ -6,10 +6,10 @@ import {
 	type CommitOptions,
 	type CommitResult,
 	decorateBackend,
-	Inconsistent,
 	type Mutation,
 	Refused,
 	type StorageBackend,
+	StorageUnavailable,
 } from "@plinth/storage";
 import { CommitAttempt } from "./commit-attempt.ts";
 import { isConflict } from "./conflict.ts";
@@ -71,11 +71,11 @@ async function commit(
 			return await attempt.run();
 		} catch (failure) {
 			const again = failure instanceof RetryableConflict || attempt.isInternalConflict(failure);
-			if (!(failure instanceof Inconsistent)) {
+			if (!(failure instanceof StorageUnavailable)) {
 				await attempt.revertCheck();
 			}
 			if (!again || left <= 1) {
-				if (!(failure instanceof Inconsistent)) {
+				if (!(failure instanceof StorageUnavailable)) {
 					attempt.abandon();
 				}
 				throw again ? contended(failure) : attempt.inTermsOfCaller(failure);
@@ -125,7 +125,7 @@ function isUnrelated(resource: Resource): boolean {
 	);
 }
 
-/** Returns `undefined` if another schema has come into force, or may have. */
+/** Returns `undefined` if another schema has become active, or may have. */
 async function commitPlain(
 	context: ConstraintContext,
 	mutations: readonly Mutation[],

@@ -41,7 +41,7 @@ export interface Constraints {
 	readonly context: ConstraintContext;
 	readonly holderQuery: HolderQuery;
 	readonly hints: HintsChannel;
-	/** Brings the schema of references into force. Must be begun before the first commit. */
+	/** Activates the schema of references. Must be begun before the first commit. */
 	readonly schemaPass: SchemaPass;
 	/** The current measurements. The cost does not grow with the number of resources. */
 	metrics(): ReferenceMetrics;

@@ -106,7 +106,7 @@ function refusal({ shadow }: StoredShadow, blockers: readonly HolderResponse[]):
 	const reasons = blockers.map((each) => {
 		const where = displayDeployed(each.deployment);
 		if (each.kind === "unknown") {
-			return `${where} may reference it and can't be asked (${each.reason})`;
+			return `${where} may reference it and can't be queried (${each.reason})`;
 		}
 		return `it is referenced by ${displayBlockers(each.decision, where)}`;
 	});

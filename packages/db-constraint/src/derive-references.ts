@@ -23,7 +23,7 @@ import { RetryableConflict } from "./retryable-conflict.ts";
 import { lookup } from "./shadow-records.ts";
 
 /**
- * Derives the references of a stored resource by the schema in force, and establishes those that its shadow
+ * Derives the references of a stored resource by the active schema, and establishes those that its shadow
  * lacks. A missing target is recorded without a uid, and reported in the resource's status. Does nothing
  * if the resource does not exist. If it can't be decoded, it keeps the references of its shadow.
  *

@@ -11,7 +11,7 @@ const descriptorId = Object.freeze(recordId(descriptorRecord));
 /**
  * The assert that fails a commit once code with another schema has taken over.
  *
- * @throws Refused Unavailable if that has happened, or the schema is not in force yet.
+ * @throws Refused Unavailable if that has happened, or the schema is not active yet.
  */
 export async function assertDescriptor({
 	backend,
@@ -28,7 +28,7 @@ export async function assertDescriptor({
 	if (stored === undefined || record?.fingerprint !== descriptor.fingerprint) {
 		throw new Refused(
 			Code.Unavailable,
-			"another schema of references is in force: this server's is older, or not in force yet",
+			"another schema of references is active: this server's is older, or not active yet",
 		);
 	}
 	return { op: "assert", id: descriptorId, expectedVersion: stored.resource.version };

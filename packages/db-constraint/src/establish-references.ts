@@ -19,7 +19,7 @@ export interface ForeignTarget {
 	/** The version of its type that the field names. */
 	readonly groupVersion: string;
 	/** Whether the resource that names it is in another namespace or partition. */
-	readonly isElsewhere: boolean;
+	readonly isCrossTenancy: boolean;
 	readonly deployment: DeploymentInfo;
 }
 
@@ -72,7 +72,7 @@ export async function establish(
 											key: same[0].target,
 											rules: mergeRules(same.map(({ rule }) => rule)),
 											groupVersion: same[0].groupVersion,
-											elsewhere: same[0].isElsewhere,
+											elsewhere: same[0].isCrossTenancy,
 										},
 									],
 						),
@@ -134,10 +134,10 @@ export async function authorize(
 					await context.environment.client(uid).authorizeReferences(
 						{
 							route: routeTo(context, uid),
-							targets: group.map(({ target, groupVersion, isElsewhere }) => ({
+							targets: group.map(({ target, groupVersion, isCrossTenancy }) => ({
 								key: target,
 								groupVersion,
-								elsewhere: isElsewhere,
+								elsewhere: isCrossTenancy,
 							})),
 							caller: forwarded(caller),
 						},

@@ -88,7 +88,7 @@ describe("references between deployments", () => {
 		await lab.pass(1_000);
 		beta1.crash();
 		await expect(lab.run(alpha1.delete(a))).rejects.toThrow(
-			"beta in r1 may reference it and can't be asked",
+			"beta in r1 may reference it and can't be queried",
 		);
 		expect((await alpha1.shadow(a))?.lifecycle).toBe(1);
 		await lab.run(beta1.start());

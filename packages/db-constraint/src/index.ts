@@ -1,17 +1,21 @@
+export { type ActiveSchema, followActiveSchema } from "./active-schema.ts";
 export type { ConstraintContext, Hints, Release } from "./constraint-context.ts";
 export { type Constraints, type ConstraintsOptions, createConstraints } from "./constraints.ts";
+export { followDeletions } from "./controller/follow-deletions.ts";
+export type { PassResult } from "./controller/pass-result.ts";
+export { ReferenceManager, type ReferenceManagerOptions } from "./controller/reference-manager.ts";
+export { ShadowHandlers, type ShadowHandlersOptions } from "./controller/shadow-handlers.ts";
+export type { Deletion } from "./controller/subscribed-deleting-handler.ts";
+export {
+	startVersionControllers,
+	type VersionControllers,
+} from "./controller/version-controllers.ts";
 export type { DeploymentInfo, Environment } from "./environment.ts";
 export { blocksDeletion, HolderQuery, type HolderResponse, isReleased } from "./holder-query.ts";
 export { type ConstraintLimits, defaultConstraintLimits } from "./limits.ts";
 export { localEnvironment } from "./local-environment.ts";
 export { openLocalUid } from "./local-uid.ts";
 export type { HolderQueryCount, ReferenceMetrics, WaitingState } from "./metrics.ts";
-export { ControllerNode, type NodeOptions } from "./node/controller-node.ts";
-export { followDeletions } from "./node/follow-deletions.ts";
-export { type InnerManager, startInnerManager } from "./node/inner-manager.ts";
-export { NodeManager, type NodeManagerOptions } from "./node/node-manager.ts";
-export type { PassResult } from "./node/pass-result.ts";
-export type { Deletion } from "./node/subscribed-deleting-handler.ts";
 export { type FoundReference, type ReferenceRule, referenceProblems } from "./reference-fields.ts";
 export { recordDeletedDeployments } from "./registry/deleted-deployments.ts";
 export type { DeploymentConfiguration } from "./registry/deployment-configuration.ts";
@@ -28,7 +32,6 @@ export {
 	Region,
 	Service,
 } from "./registry/meta-types.ts";
-export { followSchema, type SchemaInForce } from "./schema-in-force.ts";
 export {
 	type DeclaredReference,
 	DescriptorError,

@@ -166,7 +166,7 @@ describe("concurrent writes and deletions", () => {
 		await lab.run(beta.write(widget("w", { likes: [to("a")] })));
 		await lab.pass(1_000);
 		beta.crash();
-		await expect(lab.run(alpha.delete(a))).rejects.toThrow("can't be asked");
+		await expect(lab.run(alpha.delete(a))).rejects.toThrow("can't be queried");
 		await lab.run(beta.start());
 		await lab.run(alpha.delete(a));
 		beta.crash();

@@ -15,15 +15,15 @@ import { type SeededRuntime, seededRuntime } from "@plinth/runtime/testing";
 import { createMemoryBackend, type StorageBackend } from "@plinth/storage";
 import { createConstraintStore } from "./constraint-store.ts";
 import { type Constraints, createConstraints } from "./constraints.ts";
+import { followDeletions } from "./controller/follow-deletions.ts";
 import { updateDeploymentRecord } from "./deployment-record.ts";
 import type { DeploymentInfo, Environment } from "./environment.ts";
 import type { ConstraintLimits } from "./limits.ts";
-import { followDeletions } from "./node/follow-deletions.ts";
-import { NodeLoop } from "./node-loop.fixture.ts";
 import { deletion } from "./removals.ts";
 import { keyOf } from "./resource-key.ts";
 import { ServiceDescriptor } from "./service-descriptor.ts";
 import { shadowName } from "./shadow.ts";
+import { ShadowLoop } from "./shadow-loop.fixture.ts";
 import { lookup, readShadow } from "./shadow-records.ts";
 
 /** A deployment of a lab. */
@@ -153,7 +153,7 @@ export class Lab {
 
 interface Running {
 	readonly constraints: Constraints;
-	readonly loop: NodeLoop;
+	readonly loop: ShadowLoop;
 	readonly transport: Transport;
 	readonly stop: AbortController;
 	readonly ended: Promise<unknown>;
@@ -221,7 +221,7 @@ export class LabDeployment {
 		await constraints.schemaPass.begin();
 		await constraints.schemaPass.complete(new AbortController().signal);
 		const stop = new AbortController();
-		const loop = new NodeLoop({
+		const loop = new ShadowLoop({
 			constraints,
 			...runtime,
 			onFailure: (failure) => this.failures.push(failure),
@@ -252,7 +252,7 @@ export class LabDeployment {
 
 	follow(
 		other: LabDeployment,
-		loop: NodeLoop,
+		loop: ShadowLoop,
 		constraints: Constraints,
 		signal: AbortSignal,
 	): Promise<void> {

@@ -54,12 +54,12 @@ describe("a target that a caller names", () => {
 	it("is authorized once when it is new, by name", async () => {
 		const { lab, alpha } = await oneDeployment();
 		const asked: string[] = [];
-		const caller = callerWho(({ name, type, tenancy, isElsewhere }) => {
+		const caller = callerWho(({ name, type, tenancy, isCrossTenancy }) => {
 			asked.push(name);
-			expect({ type, tenancy, isElsewhere }).toEqual({
+			expect({ type, tenancy, isCrossTenancy }).toEqual({
 				type: { group: "alpha", groupVersion: "v1", kind: "Thing" },
 				tenancy: { partition: "default", namespace: "default" },
-				isElsewhere: false,
+				isCrossTenancy: false,
 			});
 			return allowed;
 		});
@@ -220,7 +220,7 @@ describe("a target of another deployment that a caller names", () => {
 				type: { group: "alpha", groupVersion: "v1", kind: "Thing" },
 				tenancy: { partition: "default", namespace: "default" },
 				name: "a",
-				isElsewhere: false,
+				isCrossTenancy: false,
 			},
 		]);
 	});
@@ -295,7 +295,7 @@ describe("a target of another deployment that a caller names", () => {
 		expect(await write("other")).toBe(refused);
 		expect(await write("nobody")).toBe(refused);
 		expect(await write("mine", uids.mine, "r9")).toBe(
-			"FailedPrecondition: resource.owner_references: no deployment is known that keeps alpha.Thing default/default/mine (r9)",
+			"FailedPrecondition: resource.owner_references: no deployment is known that stores alpha.Thing default/default/mine (r9)",
 		);
 		expect(await write("mine", uids.mine)).toBe("ok");
 		await lab.pass(120_000);

@@ -9,7 +9,7 @@ import {
 	allowed,
 	type Caller,
 	type Decision,
-	isElsewhere,
+	isCrossTenancy,
 	type TenancyLike,
 } from "@plinth/resource";
 import { Refused } from "@plinth/storage";
@@ -92,8 +92,8 @@ export class ReferenceAuthorization {
 	}
 
 	/** Whether a target is in another namespace or partition. */
-	isElsewhere(target: ResourceKey): boolean {
-		return isElsewhere(target, this.#tenancy);
+	isCrossTenancy(target: ResourceKey): boolean {
+		return isCrossTenancy(target, this.#tenancy);
 	}
 
 	/**
@@ -111,17 +111,17 @@ export class ReferenceAuthorization {
 		}
 		const { backend, descriptor, environment } = this.#context;
 		const service = descriptor.serviceOfGroup(owner.group);
-		const keeper = environment.findOwner(owner.group, service, owner.region);
-		if (keeper === undefined && environment.self.name !== "") {
-			throw this.#noKeeper(owner);
+		const ownerDeployment = environment.findOwner(owner.group, service, owner.region);
+		if (ownerDeployment === undefined && environment.self.name !== "") {
+			throw this.#unknownOwnerDeployment(owner);
 		}
-		if (keeper !== undefined && keeper.uid !== environment.self.uid) {
+		if (ownerDeployment !== undefined && ownerDeployment.uid !== environment.self.uid) {
 			return {
 				path: "resource.owner_references",
 				target: owner,
 				groupVersion: version,
-				isElsewhere: this.isElsewhere(owner),
-				deployment: keeper,
+				isCrossTenancy: this.isCrossTenancy(owner),
+				deployment: ownerDeployment,
 			};
 		}
 		const target = namedTarget(owner, version, this.#tenancy);
@@ -143,8 +143,8 @@ export class ReferenceAuthorization {
 		);
 	}
 
-	#noKeeper(owner: ResourceKey): Refused {
-		const problem = `resource.owner_references: no deployment is known that keeps ${displayKey(owner)}`;
+	#unknownOwnerDeployment(owner: ResourceKey): Refused {
+		const problem = `resource.owner_references: no deployment is known that stores ${displayKey(owner)}`;
 		return this.#context.environment.isComplete === false
 			? new Refused(Code.Unavailable, `${problem} yet: a meta deployment can't be reached`)
 			: new Refused(Code.FailedPrecondition, problem);

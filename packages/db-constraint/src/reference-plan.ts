@@ -185,8 +185,8 @@ export class ReferencePlan {
 			const planned = await this.#planOne(reference, shadow, authorization);
 			if (planned === "foreign") {
 				const deployment = deploymentOf(this.#context, reference);
-				const isElsewhere = authorization.isElsewhere(reference.target);
-				this.#foreign.push({ ...reference, isElsewhere, deployment, edit });
+				const isCrossTenancy = authorization.isCrossTenancy(reference.target);
+				this.#foreign.push({ ...reference, isCrossTenancy, deployment, edit });
 			} else {
 				outgoing.push(planned);
 			}
@@ -338,7 +338,7 @@ export class ReferencePlan {
 
 	/**
 	 * A target that is already referenced with another rule, and whose deployment is missing from the registry
-	 * picture. That does not mean that the target is gone: the reference waits for the deployment, unless
+	 * registry view. That does not mean that the target is gone: the reference waits for the deployment, unless
 	 * the deployment was deleted.
 	 */
 	async #planAbsent(

@@ -9,7 +9,7 @@ import {
 	WatchImportedServiceDeletionsResponseSchema,
 } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import type { Deployed } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
-import { Exhausted, Inconsistent, Refused } from "@plinth/storage";
+import { Exhausted, Refused, StorageUnavailable } from "@plinth/storage";
 import { decideTargets } from "./authorize-targets.ts";
 import { checkOwnerships } from "./check-ownership.ts";
 import { confirmSource } from "./confirm-sources.ts";
@@ -195,7 +195,7 @@ async function withConnectErrors<T>(run: () => Promise<T>): Promise<T> {
 	try {
 		return await run();
 	} catch (failure) {
-		if (failure instanceof Inconsistent) {
+		if (failure instanceof StorageUnavailable) {
 			throw new ConnectError(failure.message, Code.Unavailable);
 		}
 		if (failure instanceof Refused) {

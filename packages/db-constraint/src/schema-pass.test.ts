@@ -3,8 +3,8 @@ import { newUlid, referenceTo } from "@plinth/resource";
 import {
 	createMemoryBackend,
 	decorateBackend,
-	Inconsistent,
 	type StorageBackend,
+	StorageUnavailable,
 } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema } from "../testdata/types.ts";
@@ -45,7 +45,7 @@ async function olderStorage(
 	return { lab, alpha, id: (name: string) => alpha.id(Thing, name) };
 }
 
-describe("a schema of references that comes into force over existing resources", () => {
+describe("a schema of references that becomes active over existing resources", () => {
 	it("records their references without changing the resources", async () => {
 		const { lab, alpha, id } = await olderStorage({ a: {}, user: { needs: to("a") } });
 		const before = await alpha.read(id("user"));
@@ -80,7 +80,7 @@ describe("a schema of references that comes into force over existing resources",
 				commit: (mutations, options) => {
 					commits += 1;
 					return commits === failsAt
-						? Promise.reject(new Inconsistent("the storage is unavailable"))
+						? Promise.reject(new StorageUnavailable("the storage is unavailable"))
 						: backend.commit(mutations, options);
 				},
 			}),
@@ -96,7 +96,7 @@ describe("a schema of references that comes into force over existing resources",
 		}
 	});
 
-	it("comes into force although a resource can't be decoded, which keeps its previous references", async () => {
+	it("becomes active although a resource can't be decoded, which keeps its previous references", async () => {
 		const { lab, alpha, id } = await olderStorage({ a: {}, b: {}, user: { needs: to("a") } });
 		const user = await alpha.read(id("user"));
 		if (user?.data === undefined) {
@@ -136,6 +136,6 @@ describe("a schema of references that comes into force over existing resources",
 					{ op: "put", resource: make(Thing, "x", create(ThingSchema)), expectedVersion: "" },
 				]),
 			),
-		).rejects.toThrow("another schema of references is in force");
+		).rejects.toThrow("another schema of references is active");
 	});
 });

@@ -14,7 +14,7 @@ import { displayKey, type KeyLike, keyOf, localKeyString, nameOfKey } from "./re
 import { putRecord, ResourceShadow, readRecord, shadowOf } from "./shadow-records.ts";
 
 /**
- * Brings a schema of references into force.
+ * Activates a schema of references.
  *
  *     another schema ──begin: change the record that all commits assert──▶ ours, incomplete
  *     ours, incomplete ──derive every shadow again, family by family──▶ ours, complete
@@ -92,10 +92,10 @@ export class SchemaPass {
 		}
 	}
 
-	/** @throws Refused Unavailable if another schema has come into force, which has its own pass. */
+	/** @throws Refused Unavailable if another schema has become active, which has its own pass. */
 	#ours(record: DescriptorRecord): DescriptorRecord {
 		if (record.fingerprint !== this.#context.descriptor.fingerprint) {
-			throw new Refused(Code.Unavailable, "another schema of references has come into force");
+			throw new Refused(Code.Unavailable, "another schema of references has become active");
 		}
 		return record;
 	}

@@ -12,8 +12,8 @@ export type ShadowListener = (
 	before: StoredShadow | undefined,
 ) => void;
 
-/** The schema in force, and the version of its record. */
-export interface DescriptorInForce {
+/** The active schema, and the version of its record. */
+export interface ActiveDescriptor {
 	readonly fingerprint: string;
 	readonly version: string;
 }
@@ -36,8 +36,8 @@ export class ShadowIndex {
 	readonly #listeners = new Set<ShadowListener>();
 	readonly #waiting = new Set<{ readonly version: string; readonly resolve: () => void }>();
 	#version = "";
-	readonly #descriptorListeners = new Set<(descriptor: DescriptorInForce) => void>();
-	#descriptor: DescriptorInForce | undefined;
+	readonly #descriptorListeners = new Set<(descriptor: ActiveDescriptor) => void>();
+	#descriptor: ActiveDescriptor | undefined;
 
 	constructor(backend: StorageBackend, runtime: Runtime, logger: Logger) {
 		this.#backend = backend;
@@ -50,8 +50,8 @@ export class ShadowIndex {
 		return this.#version;
 	}
 
-	/** The schema in force, and the version of its record. */
-	get descriptor(): DescriptorInForce | undefined {
+	/** The active schema, and the version of its record. */
+	get descriptor(): ActiveDescriptor | undefined {
 		return this.#descriptor;
 	}
 
@@ -142,7 +142,7 @@ export class ShadowIndex {
 	}
 
 	/** Calls the listener with each stored descriptor, until the returned function is called. */
-	onDescriptor(listener: (descriptor: DescriptorInForce) => void): () => void {
+	onDescriptor(listener: (descriptor: ActiveDescriptor) => void): () => void {
 		this.#descriptorListeners.add(listener);
 		return () => this.#descriptorListeners.delete(listener);
 	}

@@ -21,10 +21,10 @@ import { isPastRecall } from "./holder-decision.ts";
 import type { ConstraintLimits } from "./limits.ts";
 import { localEnvironment } from "./local-environment.ts";
 import { type ModelReference, NaiveModel } from "./naive-model.fixture.ts";
-import { NodeLoop } from "./node-loop.fixture.ts";
 import type { DrawnSchema } from "./random-schema.fixture.ts";
 import { deletion } from "./removals.ts";
 import { ServiceDescriptor } from "./service-descriptor.ts";
+import { ShadowLoop } from "./shadow-loop.fixture.ts";
 import { lookup, ResourceShadow, shadowOf } from "./shadow-records.ts";
 
 /** The finalizer of users. */
@@ -45,7 +45,7 @@ export class SoleDeployment {
 	readonly #options: SoleOptions;
 	readonly #constraints: Constraints;
 	readonly #stop = new AbortController();
-	readonly #loop: NodeLoop;
+	readonly #loop: ShadowLoop;
 
 	constructor(options: SoleOptions) {
 		const { backend, runtime, types, limits = {} } = options;
@@ -57,14 +57,14 @@ export class SoleDeployment {
 			runtime,
 			limits,
 		});
-		this.#loop = new NodeLoop({
+		this.#loop = new ShadowLoop({
 			constraints: this.#constraints,
 			...runtime,
 			onFailure: (failure) => this.failures.push(failure),
 		});
 	}
 
-	/** Brings the schema into force and starts to follow the storage. */
+	/** Activates the schema and starts to follow the storage. */
 	async start(): Promise<void> {
 		void this.#constraints.run(this.#stop.signal);
 		await this.#constraints.schemaPass.begin();

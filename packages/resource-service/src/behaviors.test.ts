@@ -322,7 +322,7 @@ describe.each(connections)("the resource API, %s", (connection) => {
 			]);
 			expect(third.nextPageToken).toBe("");
 			expect(new Set([first, second, third].map((page) => page.version)).size).toBe(1);
-			// A page can be asked for again.
+			// A page can be requested again.
 			const repeated = await t.client.list({ ...request, pageToken: first.nextPageToken });
 			expect(repeated.resources).toEqual(second.resources);
 		});

@@ -9,7 +9,7 @@ export interface NamedTarget {
 	readonly tenancy: TenancyLike;
 	readonly name: string;
 	/** Whether the resource that names it is in another namespace or partition. */
-	readonly isElsewhere: boolean;
+	readonly isCrossTenancy: boolean;
 }
 
 /** The caller of a commit, whose rights decide which resources the commit may name without writing them. */
@@ -53,7 +53,7 @@ export class CallerToken {
 }
 
 /** Whether a resource of tenancy `target` is in another namespace or partition than a resource of tenancy `from`. */
-export function isElsewhere(target: TenancyLike, from: TenancyLike): boolean {
+export function isCrossTenancy(target: TenancyLike, from: TenancyLike): boolean {
 	return (
 		isOtherUnit(target.partition, from.partition) || isOtherUnit(target.namespace, from.namespace)
 	);

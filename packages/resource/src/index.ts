@@ -13,7 +13,7 @@ export {
 	operatorWrite,
 } from "./access.ts";
 export { Namespace, Partition, Tombstone, tenancyFinalizer } from "./builtin-types.ts";
-export { type Caller, CallerToken, isElsewhere, type NamedTarget } from "./caller.ts";
+export { type Caller, CallerToken, isCrossTenancy, type NamedTarget } from "./caller.ts";
 export {
 	DecodeError,
 	decode,

@@ -13,9 +13,9 @@ describe("SuspendableLeases", () => {
 		const [one, other] = [new SuspendableLeases(etcd), new SuspendableLeases(etcd)];
 		const hold = await one.acquire("controllers", never);
 		const next = other.acquire("controllers", never);
-		one.suspend(new Error("another schema is in force"));
+		one.suspend(new Error("another schema is active"));
 		expect(hold.signal.aborted).toBe(true);
-		expect(hold.signal.reason).toEqual(new Error("another schema is in force"));
+		expect(hold.signal.reason).toEqual(new Error("another schema is active"));
 		const taken = await next;
 		expect(taken.signal.aborted).toBe(false);
 

@@ -4,7 +4,7 @@ import { type LogMethod, silentLogger } from "@plinth/runtime";
 import {
 	CasFailure,
 	Exhausted,
-	Inconsistent,
+	StorageUnavailable,
 	VersionCompacted,
 	WatchClosed,
 } from "@plinth/storage";
@@ -328,7 +328,7 @@ describeWith("etcd")("the etcd backend", () => {
 		const way = await etcd.proxy();
 		way.cut();
 		const opening = createEtcdBackend({ endpoints: [way.url], requestTimeoutMs: 300 });
-		await expect(opening).rejects.toThrow(Inconsistent);
+		await expect(opening).rejects.toThrow(StorageUnavailable);
 		await expect(opening).rejects.toThrow(/load/);
 	});
 });

@@ -13,13 +13,13 @@ import {
 	checkGrowth,
 	defaultStorageLimits,
 	evaluateMutations,
-	Inconsistent,
 	LoadCapacity,
 	type Mutation,
 	type ReadOptions,
 	StateStore,
 	type StorageBackend,
 	type StorageLimits,
+	StorageUnavailable,
 } from "@plinth/storage";
 import { deadline } from "./client/deadline.ts";
 import { EtcdClient } from "./client/etcd-client.ts";
@@ -51,7 +51,7 @@ export interface EtcdBackendOptions extends EtcdOptions {
 	readonly requestLimits?: Partial<EtcdRequestLimits>;
 	/**
 	 * Called once, when etcd has lost history that this storage has seen. From then on commits and strong
-	 * reads fail as Inconsistent, and watches have ended; eventual reads still work, for inspection.
+	 * reads fail as StorageUnavailable, and watches have ended; eventual reads still work, for inspection.
 	 */
 	readonly onFailed?: (failure: Error) => void;
 	/** Aborts opening, which rejects with the signal's reason; has no effect once it is open. */
@@ -70,7 +70,7 @@ export interface EtcdBackend extends StorageBackend {
  * Opens a storage in etcd and loads it. Eventual reads and watches are served from memory, which a watch on
  * etcd keeps up to date; a commit resolves when etcd and this memory have it.
  *
- * @throws Inconsistent if etcd can't be reached; ForeignData if the prefix has other data; RangeError if a
+ * @throws StorageUnavailable if etcd can't be reached; ForeignData if the prefix has other data; RangeError if a
  *   limit exceeds what a request to etcd can hold; StateTooLarge if the state needs more memory than the
  *   limit or the heap allows.
  */
@@ -114,7 +114,7 @@ export async function createEtcdBackend(options: EtcdBackendOptions): Promise<Et
 		client.close();
 		signal?.throwIfAborted();
 		throw error instanceof EtcdError || error instanceof WentBack || error instanceof OtherCluster
-			? new Inconsistent(`can't load the storage: ${error.message}`, { cause: error })
+			? new StorageUnavailable(`can't load the storage: ${error.message}`, { cause: error })
 			: error;
 	} finally {
 		signal?.removeEventListener("abort", onAbort);
@@ -266,7 +266,7 @@ class OpenEtcdBackend implements EtcdBackend {
 
 	#assertOpen(): void {
 		if (this.#closing !== undefined) {
-			throw new Inconsistent("the storage is closed");
+			throw new StorageUnavailable("the storage is closed");
 		}
 	}
 }

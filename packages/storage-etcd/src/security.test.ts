@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Inconsistent } from "@plinth/storage";
+import { StorageUnavailable } from "@plinth/storage";
 import { listArtists, putArtist } from "@plinth/storage/testing";
 import { describeWith } from "@plinth/test-support";
 import { afterEach, expect, it } from "vitest";
@@ -67,7 +67,7 @@ describeWith("etcd", "openssl")("TLS", () => {
 				tls: refused,
 				requestTimeoutMs: 500,
 			});
-			await expect(opening).rejects.toThrow(Inconsistent);
+			await expect(opening).rejects.toThrow(StorageUnavailable);
 		}
 	});
 });
@@ -103,7 +103,7 @@ describeWith("etcd", "etcdctl")("a user and password", () => {
 			backend.commit([putArtist("d")]),
 		]);
 		for (const commit of commits) {
-			expect(commit).toMatchObject({ status: "rejected", reason: expect.any(Inconsistent) });
+			expect(commit).toMatchObject({ status: "rejected", reason: expect.any(StorageUnavailable) });
 			expect(commit).toMatchObject({ reason: { message: expect.stringContaining('"plinth"') } });
 		}
 		current.password = "changed";
@@ -120,7 +120,7 @@ describeWith("etcd", "etcdctl")("a user and password", () => {
 			endpoints: [etcd.url],
 			auth: { user: "plinth", password },
 		});
-		await expect(opening).rejects.toThrow(Inconsistent);
+		await expect(opening).rejects.toThrow(StorageUnavailable);
 		await expect(opening).rejects.toThrow("no such file");
 	});
 
@@ -141,7 +141,7 @@ describeWith("etcd", "etcdctl")("a user and password", () => {
 		expect(await listArtists(backend)).toEqual(["a=", "b="]);
 		const wrong = createEtcdBackend({ endpoints, auth: { ...auth, password: "guess" } });
 		await expect(wrong).rejects.toThrow("password");
-		await expect(createEtcdBackend({ endpoints })).rejects.toThrow(Inconsistent);
+		await expect(createEtcdBackend({ endpoints })).rejects.toThrow(StorageUnavailable);
 		await expect(createEtcdBackend({ endpoints, auth, prefix: "/other" })).rejects.toThrow(
 			"permission denied",
 		);

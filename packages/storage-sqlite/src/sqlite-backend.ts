@@ -15,7 +15,6 @@ import {
 	defaultStorageLimits,
 	evaluateMutations,
 	Fenced,
-	Inconsistent,
 	LoadCapacity,
 	type Mutation,
 	type ReadOptions,
@@ -23,6 +22,7 @@ import {
 	type StorageBackend,
 	type StorageIdentity,
 	type StorageLimits,
+	StorageUnavailable,
 	WatchClosed,
 } from "@plinth/storage";
 import {
@@ -73,7 +73,7 @@ export interface SqliteBackend extends StorageBackend {
 	 * Backs the storage up while commits continue. The backup has the state as of one version, the newest
 	 * when it is complete. Only one backup or restore can run at a time.
 	 *
-	 * @throws StorageFileError; Inconsistent if the storage is closed meanwhile; the signal's reason.
+	 * @throws StorageFileError; StorageUnavailable if the storage is closed meanwhile; the signal's reason.
 	 */
 	backup(options: BackupOptions): Promise<BackupReport>;
 
@@ -83,7 +83,7 @@ export interface SqliteBackend extends StorageBackend {
 	 * watches end as WatchClosed, `identity` changes, and all resources get a version later than any ever
 	 * issued. Waiting commits are decided after that. The replaced file is kept under another name.
 	 *
-	 * @throws StorageFileError, after which the storage stays in use; Inconsistent if it is closed meanwhile
+	 * @throws StorageFileError, after which the storage stays in use; StorageUnavailable if it is closed meanwhile
 	 *   or has to be opened again; the signal's reason.
 	 */
 	restore(options: RestoreOptions): Promise<RestoreReport>;
@@ -166,7 +166,7 @@ class Backend implements SqliteBackend {
 		// It may die while no commit is in progress; that must not be discovered by the next commit.
 		void parts.thread.died.then((error) =>
 			this.#groups.break(
-				new Inconsistent(
+				new StorageUnavailable(
 					`the storage thread has died, and no commit is accepted until the storage is opened again: ${error.message}`,
 				),
 			),
@@ -239,9 +239,11 @@ class Backend implements SqliteBackend {
 			return error;
 		}
 		if (error.undone) {
-			return new Inconsistent(`the storage was not restored, and stays in use: ${error.message}`);
+			return new StorageUnavailable(
+				`the storage was not restored, and stays in use: ${error.message}`,
+			);
 		}
-		const failure = new Inconsistent(
+		const failure = new StorageUnavailable(
 			`the storage is being replaced, and accepts no commits until it is opened again, which completes the restore: ${error.message}`,
 		);
 		this.#groups.break(failure);
@@ -299,7 +301,7 @@ class Backend implements SqliteBackend {
 
 	#assertOpen(): void {
 		if (this.#closing !== undefined) {
-			throw new Inconsistent("the storage is closed");
+			throw new StorageUnavailable("the storage is closed");
 		}
 	}
 }

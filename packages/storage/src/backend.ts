@@ -68,14 +68,14 @@ export interface StorageBackend {
 	/**
 	 * The resource of that name, and of that uid if the ID has one.
 	 *
-	 * @throws NotFound; GroupVersionMismatch, which carries the stored resource; Inconsistent.
+	 * @throws NotFound; GroupVersionMismatch, which carries the stored resource; StorageUnavailable.
 	 */
 	read(id: ID, options?: ReadOptions): Promise<Resource>;
 
 	/**
 	 * The resources of a query, all at once.
 	 *
-	 * @throws Inconsistent.
+	 * @throws StorageUnavailable.
 	 */
 	list(query: ListQuery, options?: ReadOptions): Promise<Listing>;
 
@@ -84,7 +84,7 @@ export interface StorageBackend {
 	 * lists. Taking it costs nothing; while it is held, it keeps replaced resources in memory. If held
 	 * snapshots retain more than `StorageLimits.retainedBytes`, some of them end.
 	 *
-	 * @throws Inconsistent.
+	 * @throws StorageUnavailable.
 	 */
 	snapshot(query: ListQuery, options?: SnapshotOptions): Promise<Snapshot>;
 
@@ -100,7 +100,7 @@ export interface StorageBackend {
 	/**
 	 * Like `countByType`, for one namespace or partition. Types without resources there are left out.
 	 *
-	 * @throws Inconsistent.
+	 * @throws StorageUnavailable.
 	 */
 	countByTypeIn(unit: TenancyUnit, options?: ReadOptions): Promise<ReadonlyMap<string, number>>;
 
@@ -110,7 +110,7 @@ export interface StorageBackend {
 	 * after an event, reads on this server return nothing older. The watch ends only with an error.
 	 *
 	 * @throws VersionCompacted if `afterVersion` is too old or not reached yet; WatchClosed if
-	 *   the consumer fell too far behind or the storage was restored or closed; Inconsistent.
+	 *   the consumer fell too far behind or the storage was restored or closed; StorageUnavailable.
 	 */
 	watchList(query: ListQuery, options: WatchOptions): AsyncIterable<WatchEvent>;
 
@@ -118,14 +118,14 @@ export interface StorageBackend {
 	 * Applies all mutations, or none. Once it resolves, eventual reads on this server include it.
 	 *
 	 * @throws CasFailure or WrongUid, naming the mutations that failed; Fenced; Exhausted; Refused;
-	 *   Inconsistent, after which the commit may have been applied or may still be.
+	 *   StorageUnavailable, after which the commit may have been applied or may still be.
 	 */
 	commit(mutations: readonly Mutation[], options?: CommitOptions): Promise<CommitResult>;
 
 	/**
 	 * Resolves to the newest version of the storage as of the call, once this server has applied it.
 	 *
-	 * @throws Inconsistent.
+	 * @throws StorageUnavailable.
 	 */
 	catchUp(signal: AbortSignal): Promise<string>;
 

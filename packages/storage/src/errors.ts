@@ -49,7 +49,7 @@ export class WrongUid extends StorageError {
 	}
 }
 
-/** The resource is stored under another group version than the one that was asked for. */
+/** The resource is stored under another group version than the requested one. */
 export class GroupVersionMismatch extends StorageError {
 	readonly requested: TypeLike;
 	readonly stored: Resource;
@@ -63,8 +63,11 @@ export class GroupVersionMismatch extends StorageError {
 	}
 }
 
-/** The storage can't be reached. A commit may have been applied, or may still be. */
-export class Inconsistent extends StorageError {}
+/**
+ * The storage can't be reached, has failed permanently, or is closed; the message says which. A commit that fails
+ * with it may have been applied, or may still be.
+ */
+export class StorageUnavailable extends StorageError {}
 
 /** The lease whose fence a commit carries has another holder. */
 export class Fenced extends StorageError {

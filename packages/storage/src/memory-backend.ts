@@ -1,7 +1,7 @@
 import { type Fence, LocalLeases, type Runtime, systemRuntime } from "@plinth/runtime";
 import type { CommitOptions, StorageBackend } from "./backend.ts";
 import { assignVersion, changesNothing, evaluateMutations } from "./compare-and-swap.ts";
-import { Fenced, Inconsistent, WatchClosed } from "./errors.ts";
+import { Fenced, StorageUnavailable, WatchClosed } from "./errors.ts";
 import {
 	checkCommitLimits,
 	checkGrowth,
@@ -30,7 +30,7 @@ export function createMemoryBackend(options: MemoryBackendOptions = {}): Storage
 
 	function open(): StateStore {
 		if (closed) {
-			throw new Inconsistent("the storage is closed");
+			throw new StorageUnavailable("the storage is closed");
 		}
 		return store;
 	}

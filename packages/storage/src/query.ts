@@ -29,6 +29,6 @@ export function matches(query: ListQuery, resource: Resource): boolean {
 	);
 }
 
-function unitMatches(asked: string, unit = ""): boolean {
-	return asked === wildcard || asked === unit;
+function unitMatches(requested: string, unit = ""): boolean {
+	return requested === wildcard || requested === unit;
 }

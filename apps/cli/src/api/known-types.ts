@@ -51,8 +51,8 @@ export class KnownTypes {
 		if (exact !== undefined) {
 			return exact;
 		}
-		const asked = word.toLowerCase();
-		const found = this.all.filter((type) => namesOf(type).includes(asked));
+		const requested = word.toLowerCase();
+		const found = this.all.filter((type) => namesOf(type).includes(requested));
 		const [only, ...others] = found;
 		if (only === undefined) {
 			throw usageFailure(`unknown type ${word}${this.#hint(word)}`);

@@ -63,15 +63,19 @@ function parseGoal(text: string): Goal {
 		return { kind: text };
 	}
 	const [kind, type, state = "True", ...more] = text.split("=");
-	const asked = ["True", "False", "Unknown"].find(
+	const requested = ["True", "False", "Unknown"].find(
 		(one) => one.toLowerCase() === state.toLowerCase(),
 	);
-	if (kind !== "condition" || !type || more.length > 0 || asked === undefined) {
+	if (kind !== "condition" || !type || more.length > 0 || requested === undefined) {
 		throw usageFailure(
 			`can't wait for ${JSON.stringify(text)}: --for must be condition=TYPE, condition=TYPE=False, delete or create`,
 		);
 	}
-	return { kind, type, state: asked === "True" || asked === "False" ? asked : "Unknown" };
+	return {
+		kind,
+		type,
+		state: requested === "True" || requested === "False" ? requested : "Unknown",
+	};
 }
 
 interface Deadline {

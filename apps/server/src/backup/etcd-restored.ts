@@ -7,7 +7,7 @@ import { etcdOptions } from "../storage/open-storage.ts";
 /**
  * Declares that etcd was restored while no server was running. Returns a line that describes the result.
  *
- * @throws UsageError; Inconsistent if etcd can't be reached.
+ * @throws UsageError; StorageUnavailable if etcd can't be reached.
  */
 export async function declareEtcdRestored({ etcd }: Pick<Configuration, "etcd">): Promise<string> {
 	if (etcd === undefined) {

@@ -1,18 +1,18 @@
 import { type Client, ConnectError, type ServiceImpl } from "@connectrpc/connect";
 import type { ManagerState } from "@plinth/controller";
 import {
+	type ActiveSchema,
 	type Constraints,
 	createConstraints,
 	EnvRegistry,
-	followSchema,
+	followActiveSchema,
 	localEnvironment,
 	metaService,
-	NodeManager,
 	openLocalUid,
+	ReferenceManager,
 	type ReferenceMetrics,
 	recordDeletedDeployments,
 	reestablishOwnReferences,
-	type SchemaInForce,
 	ServiceDescriptor,
 } from "@plinth/db-constraint";
 import type { ResourceService } from "@plinth/proto";
@@ -49,7 +49,7 @@ export interface ReferencesOptions {
 	readonly callers: CallerAuthenticator;
 	/** The server's own resource service, with which a meta deployment registers itself. */
 	readonly ownService: () => Client<typeof ResourceService>;
-	/** Suspended while a schema other than this server's is in force. */
+	/** Suspended while a schema other than this server's is active. */
 	readonly leases: Pick<SuspendableLeases, "suspend" | "resume">;
 	readonly readiness: Pick<Readiness, "block" | "clear">;
 	readonly runtime: Runtime;
@@ -65,9 +65,9 @@ export interface ControlOptions {
 	readonly leases: LeaseManager;
 }
 
-function supersededBy(schema: SchemaInForce & { readonly kind: "other" }): string {
+function supersededBy(schema: ActiveSchema & { readonly kind: "other" }): string {
 	const { fingerprint, ownFingerprint } = schema;
-	return `another server has brought another schema of references into force ("${fingerprint}", this server's is "${ownFingerprint}"): this server refuses all writes and holds no leases. Stop it, or start it with the modules of the other servers; if its schema is right, restart it. It continues by itself once its own schema is in force again`;
+	return `another server has activated another schema of references ("${fingerprint}", this server's is "${ownFingerprint}"): this server refuses all writes and holds no leases. Stop it, or start it with the modules of the other servers; if its schema is right, restart it. It continues by itself once its own schema is active again`;
 }
 
 /** The references of a server: its storage, and the work that keeps references consistent. */
@@ -78,7 +78,7 @@ export class References {
 	readonly #version: string;
 	readonly #end = new AbortController();
 	readonly #running: Promise<unknown>[] = [];
-	#nodes: NodeManager | undefined;
+	#manager: ReferenceManager | undefined;
 
 	private constructor(
 		options: ReferencesOptions,
@@ -91,12 +91,12 @@ export class References {
 		this.#registry = registry;
 		this.#version = version;
 		this.#running.push(constraints.run(this.#end.signal));
-		const unfollow = followSchema(constraints.context, (schema) => this.#onSchema(schema));
+		const unfollow = followActiveSchema(constraints.context, (schema) => this.#onSchema(schema));
 		this.#end.signal.addEventListener("abort", unfollow, { once: true });
 	}
 
 	/**
-	 * Puts the constraints around the storage, and their schema in force.
+	 * Puts the constraints around the storage, and activates their schema.
 	 *
 	 * @throws Error if the options of types contradict each other.
 	 */
@@ -143,7 +143,7 @@ export class References {
 
 	/** The names of the deployments with which this one shares references. */
 	get interesting(): readonly string[] {
-		return this.#nodes?.interesting.map(({ name }) => name).sort() ?? [];
+		return this.#manager?.interesting.map(({ name }) => name).sort() ?? [];
 	}
 
 	/** The current measurements. */
@@ -153,7 +153,7 @@ export class References {
 
 	/** A report on the controllers. */
 	state(): ManagerState | undefined {
-		return this.#nodes?.state();
+		return this.#manager?.state();
 	}
 
 	/**
@@ -181,13 +181,13 @@ export class References {
 
 	/** Starts the controllers of references. */
 	control(options: ControlOptions): void {
-		const nodes = new NodeManager({
+		const manager = new ReferenceManager({
 			...options,
 			constraints: this.#constraints,
 			onFailure: this.#options.onFailure,
 		});
-		this.#nodes = nodes;
-		this.#running.push(nodes.run(this.#end.signal));
+		this.#manager = manager;
+		this.#running.push(manager.run(this.#end.signal));
 	}
 
 	/** Stops everything that runs, and waits until it has stopped. */
@@ -196,14 +196,14 @@ export class References {
 		await Promise.allSettled(this.#running);
 	}
 
-	/** Aborts when a schema other than this server's comes into force. */
+	/** Aborts when a schema other than this server's becomes active. */
 	#superseded = new AbortController();
 
 	/**
-	 * While another schema is in force, this server can't write: it is not ready, and leaves the leases to servers
-	 * that can. It never brings its own schema into force again by itself, because two servers would alternate.
+	 * While another schema is active, this server can't write: it is not ready, and leaves the leases to servers
+	 * that can. It never activates its own schema again by itself, because two servers would alternate.
 	 */
-	#onSchema(schema: SchemaInForce): void {
+	#onSchema(schema: ActiveSchema): void {
 		const { leases, readiness } = this.#options;
 		if (schema.kind === "other") {
 			const reason = supersededBy(schema);
@@ -215,7 +215,7 @@ export class References {
 		this.#superseded = new AbortController();
 		readiness.clear("references");
 		leases.resume();
-		// The server that brought it into force again may have stopped before the schema was complete.
+		// The server that activated it again may have stopped before the schema was complete.
 		const ends = AbortSignal.any([this.#superseded.signal, this.#end.signal]);
 		const completing = this.#retry("complete the schema of references", ends, () =>
 			this.#constraints.schemaPass.complete(ends),

@@ -29,23 +29,23 @@ export function browserFetch(origin: string): typeof globalThis.fetch {
 				fail("the origin is not allowed");
 			}
 		};
-		const asked = [...request.headers.keys()].filter(
+		const requested = [...request.headers.keys()].filter(
 			(name) =>
 				!safeRequestHeaders.has(name) &&
 				(name !== "content-type" || !safeContentTypes.test(request.headers.get(name) ?? "")),
 		);
-		if (asked.length > 0) {
+		if (requested.length > 0) {
 			const preflight = await fetch(request.url, {
 				method: "OPTIONS",
 				headers: {
 					origin,
 					"access-control-request-method": request.method,
-					"access-control-request-headers": asked.sort().join(","),
+					"access-control-request-headers": requested.sort().join(","),
 				},
 			});
 			checkAllowed(preflight);
 			const allowed = listOf(preflight.headers, "access-control-allow-headers");
-			const refused = asked.filter((name) => !allowed.includes(name));
+			const refused = requested.filter((name) => !allowed.includes(name));
 			if (!preflight.ok || refused.length > 0) {
 				fail(`the preflight got ${preflight.status}, without ${refused}`);
 			}

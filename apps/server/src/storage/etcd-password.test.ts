@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { silentLogger, systemRuntime } from "@plinth/runtime";
-import { Inconsistent } from "@plinth/storage";
+import { StorageUnavailable } from "@plinth/storage";
 import { EtcdProcess, etcdctl } from "@plinth/storage-etcd/testing";
 import { describeWith } from "@plinth/test-support";
 import { expect, it, onTestFinished } from "vitest";
@@ -33,7 +33,7 @@ describeWith("etcd")("the password of etcd's user", () => {
 		etcdctl(...root, "user", "add", "plinth:changed");
 		etcdctl(...root, "user", "grant-role", "plinth", "root");
 		const refused = storage.backend.catchUp(new AbortController().signal);
-		await expect(refused).rejects.toThrow(Inconsistent);
+		await expect(refused).rejects.toThrow(StorageUnavailable);
 		await expect(refused).rejects.toThrow('etcd rejects user "plinth"');
 		await writeFile(passwordFile, "changed\n");
 		await storage.backend.catchUp(new AbortController().signal);

@@ -59,7 +59,7 @@ const thing = (name: string) =>
 	resourceOf(Thing, { id: idOf(Thing, name), data: create(ThingSchema) });
 
 describeWith("etcd")("a server whose schema of references is superseded", () => {
-	it("is not ready and gives up its leases until its own schema is in force again", async () => {
+	it("is not ready and gives up its leases until its own schema is active again", async () => {
 		const etcd = await EtcdProcess.start();
 		onTestFinished(() => etcd.dispose());
 		const old = await startOn(etcd, [thingsModule]);
@@ -74,7 +74,7 @@ describeWith("etcd")("a server whose schema of references is superseded", () => 
 		const next = await startOn(etcd, [musicModule()]);
 		const line = await blocked;
 		expect(line).toContain('"part":"references"');
-		expect(line).toContain("has brought another schema of references into force");
+		expect(line).toContain("has activated another schema of references");
 		await lost;
 		await expect
 			.poll(() => next.lines.some((each) => holdsLease.test(each)), { timeout: 300_000 })

@@ -42,8 +42,8 @@ export async function callReconcile(
 		tally: new ReconcileTally(),
 	};
 	const scope = { environment, fence: undefined, refusal: () => undefined };
-	const asked = idOf(manages, id.name, id.tenancy, id.uid);
-	const task = new Task(nameKey(asked));
+	const requested = idOf(manages, id.name, id.tenancy, id.uid);
+	const task = new Task(nameKey(requested));
 	const context = new WorkContext(
 		scope,
 		task,
@@ -51,8 +51,8 @@ export async function callReconcile(
 		() => {},
 	);
 	try {
-		const cached = cache.get(manages, asked)?.resource.id;
-		return (await controller.reconcile(context, { id: cached ?? asked })) ?? undefined;
+		const cached = cache.get(manages, requested)?.resource.id;
+		return (await controller.reconcile(context, { id: cached ?? requested })) ?? undefined;
 	} finally {
 		await context.client.close();
 	}

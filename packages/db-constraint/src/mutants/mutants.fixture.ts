@@ -53,7 +53,7 @@ export const mutants: readonly Mutant[] = [
 	{
 		name: "drop a source without compare-and-swap",
 		seed: 14,
-		file: "node/owned-pending-handler.ts",
+		file: "controller/owned-pending-handler.ts",
 		find: `const next = withoutDeployment(stored.shadow, deployment.uid);
 			const replaced = await replaceShadow(this.#context, stored, next);
 			return replaced === "conflict" ? { requeueAfterMs: limits.maxRetryDelayMs } : done;`,
@@ -67,7 +67,7 @@ export const mutants: readonly Mutant[] = [
 	{
 		name: "drop on expiry without a query",
 		seed: 96,
-		file: "node/owned-pending-handler.ts",
+		file: "controller/owned-pending-handler.ts",
 		find: "const response = await this.#holderQuery.one(stored, deployment);",
 		replace: `if (!isHinted) {
 			const without = withoutDeployment(stored.shadow, deployment.uid);
@@ -86,14 +86,14 @@ export const mutants: readonly Mutant[] = [
 	{
 		name: "revert DELETING",
 		seed: 5,
-		file: "node/owned-pending-handler.ts",
+		file: "controller/owned-pending-handler.ts",
 		find: "if (stored.shadow.lifecycle === Lifecycle.CHECKING) {",
 		replace: "if (stored.shadow.lifecycle !== Lifecycle.ACTIVE) {",
 	},
 	{
 		name: "act on a deletion by name instead of uid",
 		seed: 305,
-		file: "node/subscribed-deleting-handler.ts",
+		file: "controller/subscribed-deleting-handler.ts",
 		find: "sameTarget(each.target, target) && each.targetUid === uid",
 		replace: "sameTarget(each.target, target) && uid !== each.path",
 	},
@@ -107,7 +107,7 @@ export const mutants: readonly Mutant[] = [
 	{
 		name: "remove the last owner reference before deleting",
 		seed: 7,
-		file: "node/meta-owners.ts",
+		file: "controller/meta-owners.ts",
 		find: "await this.#store.commit([...deletion(runtime, resource), ...asBefore]);",
 		replace: `const free = { ...resource, ownerReferences: left, generation: newUlid(runtime) };
 				const { resources } = await this.#store.commit([
@@ -118,22 +118,22 @@ export const mutants: readonly Mutant[] = [
 	{
 		name: "treat not known as not valid",
 		seed: 1,
-		file: "node/meta-owners.ts",
+		file: "controller/meta-owners.ts",
 		find: "if (verdict === Verdict.UNSPECIFIED) {",
 		replace: "if (limits.requeryMs < 0) {",
 	},
 	{
-		name: "drop a source because its deployment is absent from the picture",
+		name: "drop a source that is absent from the registry view",
 		seed: 2,
 		file: "holder-query.ts",
 		find: "if (await this.#context.environment.isDeleted(deployment.uid)) {",
-		replace: `const picture = this.#context.environment.deployments();
-			if (!picture.some(({ uid }) => uid === deployment.uid)) {`,
+		replace: `const known = this.#context.environment.deployments();
+			if (!known.some(({ uid }) => uid === deployment.uid)) {`,
 	},
 	{
 		name: "drop the own source outside CHECKING",
 		seed: 14,
-		file: "node/owned-pending-handler.ts",
+		file: "controller/owned-pending-handler.ts",
 		find: `if (deployment === undefined || deployment.uid === environment.self.uid) {
 			return done;
 		}`,
@@ -173,7 +173,7 @@ export const mutants: readonly Mutant[] = [
 		replace: "left.next = { ...shadow, lifecycle: Lifecycle.ACTIVE };",
 	},
 	{
-		name: "leave BLOCK in force in a marked namespace",
+		name: "still enforce BLOCK in a marked namespace ",
 		seed: 93,
 		file: "holder-decision.ts",
 		find: "isBlocking && (await isInMarkedTenancy(backend, resource))",

@@ -104,7 +104,7 @@ describe("a registry", () => {
 		expect(beta.registry.findOwner("alpha", undefined, "")?.name).toBe("alpha-r1");
 	});
 
-	it("finds the deployments of all meta deployments through the picture of one", async () => {
+	it("finds the deployments of all meta deployments through the registry view of one", async () => {
 		const lab = new RegistryLab();
 		await lab.start("meta", "r1", { metas: [] });
 		await lab.start("meta", "r2", { metas: ["meta-r1"] });
@@ -115,7 +115,7 @@ describe("a registry", () => {
 		expect(beta.registry.find("alpha", "r2")?.uid).toBe(alpha.registry.self.uid);
 	});
 
-	it("keeps its uid across restarts, and its picture while the meta service is unreachable", async () => {
+	it("keeps its uid across restarts, and its registry view while the meta service is unreachable", async () => {
 		const lab = new RegistryLab();
 		const meta = await lab.start("meta", "r1");
 		await lab.start("alpha", "r1");

@@ -7,10 +7,10 @@ import type { DeploymentInfo, Environment } from "../environment.ts";
 import type { ServiceDescriptor } from "../service-descriptor.ts";
 import type { DeploymentConfiguration } from "./deployment-configuration.ts";
 import { unavailable } from "./meta-calls.ts";
-import { MetaPicture, type RegisteredDeployment } from "./meta-picture.ts";
 import { followedTypes, followMeta, type MetaSource } from "./meta-source.ts";
 import { metaService } from "./meta-types.ts";
 import { isDeletedAt, type Registration, register, updateDeployment } from "./registration.ts";
+import { type RegisteredDeployment, RegistryView } from "./registry-view.ts";
 
 /** Options of an `EnvRegistry`. */
 export interface EnvRegistryOptions {
@@ -50,18 +50,18 @@ const registerAgain = { baseMs: 250, maxMs: 5_000 } as const;
 
 /**
  * Service discovery: registers this deployment with the meta service, and follows all meta deployments that
- * it knows, from its configuration or from the picture itself.
+ * it knows, from its configuration or from the registry view itself.
  *
- *     run ──▶ follow the sources ──▶ picture ──▶ listeners
- *         └─▶ register, with retries ──▶ `ready`, once the keeper's picture is complete too
+ *     run ──▶ follow the sources ──▶ view ──▶ listeners
+ *         └─▶ register, with retries ──▶ `ready`, once the registrar's snapshots are complete too
  *
- * If the meta service is unreachable, the last picture stays.
+ * If the meta service is unreachable, the last registry view stays.
  */
 export class EnvRegistry implements Environment {
 	readonly #options: EnvRegistryOptions;
 	readonly #logger: Logger;
 	readonly #callTimeoutMs: number;
-	readonly #picture = new MetaPicture();
+	readonly #view = new RegistryView();
 	readonly #sources = new Map<string, Source>();
 	readonly #listeners = new Set<() => void>();
 	readonly #clients = new Map<
@@ -116,7 +116,7 @@ export class EnvRegistry implements Environment {
 
 	deployments(): readonly DeploymentInfo[] {
 		const { self } = this;
-		const others = [...this.#picture.deployments().values()].filter(({ uid }) => uid !== self.uid);
+		const others = [...this.#view.deployments().values()].filter(({ uid }) => uid !== self.uid);
 		return self.uid === "" ? others : [self, ...others];
 	}
 
@@ -124,7 +124,7 @@ export class EnvRegistry implements Environment {
 		const { self } = this;
 		return service === self.service && region === self.region
 			? self
-			: this.#picture.find(service, region);
+			: this.#view.find(service, region);
 	}
 
 	findOwner(
@@ -133,12 +133,12 @@ export class EnvRegistry implements Environment {
 		region: string,
 	): DeploymentInfo | undefined {
 		const { self } = this;
-		const name = service === "" ? self.service : (service ?? this.#picture.serviceOfGroup(group));
+		const name = service === "" ? self.service : (service ?? this.#view.serviceOfGroup(group));
 		return name === undefined ? undefined : this.find(name, region || self.region);
 	}
 
 	client(uid: string): Client<typeof SchemaMixinService> {
-		const known = this.#picture.deployments().get(uid);
+		const known = this.#view.deployments().get(uid);
 		if (known === undefined || known.disabled) {
 			const what = known === undefined ? "is not known" : `(${known.name}) is disabled`;
 			throw new ConnectError(`deployment ${uid} ${what}`, Code.Unavailable);
@@ -165,8 +165,8 @@ export class EnvRegistry implements Environment {
 	}
 
 	/**
-	 * Resolves once this deployment is registered and the first picture is complete: it contains the snapshots
-	 * of the keeper of the registration and of every other reachable meta deployment. Rejects when the signal
+	 * Resolves once this deployment is registered and the first registry view is complete: it contains the snapshots
+	 * of the registrar of this deployment and of every other reachable meta deployment. Rejects when the signal
 	 * aborts.
 	 */
 	async ready(signal: AbortSignal): Promise<void> {
@@ -191,7 +191,7 @@ export class EnvRegistry implements Environment {
 	 * Announces the version that this deployment serves from now on, and that it has established the references
 	 * of its predecessor.
 	 *
-	 * @throws ConnectError if the keeper of its registration does not accept it. Retry.
+	 * @throws ConnectError if its registrar does not accept it. Retry.
 	 */
 	async announce(version: string): Promise<void> {
 		if (this.#registration === undefined) {
@@ -213,7 +213,7 @@ export class EnvRegistry implements Environment {
 			const follow = followMeta(
 				{
 					source,
-					picture: this.#picture,
+					view: this.#view,
 					runtime,
 					logger: this.#logger,
 					onChange: () => this.#changed(),
@@ -238,19 +238,19 @@ export class EnvRegistry implements Environment {
 		this.#follow = undefined;
 	}
 
-	/** This deployment in the picture; before it appears there, the result of the registration. */
+	/** This deployment in the registry view; before it appears there, the result of the registration. */
 	get #own(): RegisteredDeployment | undefined {
 		const registered = this.#registration?.registered;
-		return registered && (this.#picture.deployments().get(registered.uid) ?? registered);
+		return registered && (this.#view.deployments().get(registered.uid) ?? registered);
 	}
 
 	#isReady(): boolean {
-		const keeper = this.#registration?.keeper.address;
+		const registrar = this.#registration?.registrar.address;
 		return (
-			keeper !== undefined &&
+			registrar !== undefined &&
 			[...this.#sources.values()].every(
 				({ address, complete, broken }) =>
-					complete >= followedTypes || (broken && address !== keeper),
+					complete >= followedTypes || (broken && address !== registrar),
 			)
 		);
 	}
@@ -308,13 +308,13 @@ export class EnvRegistry implements Environment {
 	}
 
 	#changed(): void {
-		for (const { service, address, disabled } of this.#picture.deployments().values()) {
+		for (const { service, address, disabled } of this.#view.deployments().values()) {
 			if (service === metaService && !disabled) {
 				this.#addAddress(address);
 			}
 		}
 		for (const uid of this.#clients.keys()) {
-			if (!this.#picture.deployments().has(uid)) {
+			if (!this.#view.deployments().has(uid)) {
 				this.#clients.delete(uid);
 			}
 		}
@@ -324,17 +324,18 @@ export class EnvRegistry implements Environment {
 		}
 	}
 
-	/** Absence from the picture proves nothing, but is a reason to read the permanent record. Never rejects. */
+	/** Absence from the registry view proves nothing, but is a reason to read the permanent record. Never rejects. */
 	async #checkOwnDeletion(): Promise<void> {
-		const { registered, keeper } = this.#registration ?? {};
-		const isComplete = (this.#sources.get(keeper?.address ?? "")?.complete ?? 0) >= followedTypes;
+		const { registered, registrar } = this.#registration ?? {};
+		const isComplete =
+			(this.#sources.get(registrar?.address ?? "")?.complete ?? 0) >= followedTypes;
 		if (
 			registered === undefined ||
-			keeper === undefined ||
+			registrar === undefined ||
 			this.#isCheckingDeletion ||
 			this.#state.kind !== "registered" ||
 			!isComplete ||
-			this.#picture.isReportedBy(keeper.address, registered.uid)
+			this.#view.isReportedBy(registrar.address, registered.uid)
 		) {
 			return;
 		}

@@ -1,12 +1,12 @@
 import { type Client, Code, ConnectError } from "@connectrpc/connect";
 import type { ResourceService } from "@plinth/proto";
 import { Backoff, type Logger, type Runtime } from "@plinth/runtime";
-import type { MetaPicture } from "./meta-picture.ts";
 import { Deployment, Service } from "./meta-types.ts";
+import type { RegistryView } from "./registry-view.ts";
 
 /** A meta deployment that is known by its address. */
 export interface MetaSource {
-	/** Identifies it in the picture and in messages. */
+	/** Identifies it in the registry view and in messages. */
 	readonly address: string;
 	readonly client: Client<typeof ResourceService>;
 }
@@ -14,10 +14,10 @@ export interface MetaSource {
 /** Options of `followMeta`. */
 export interface FollowMetaOptions {
 	readonly source: MetaSource;
-	readonly picture: MetaPicture;
+	readonly view: RegistryView;
 	readonly runtime: Runtime;
 	readonly logger: Logger;
-	/** Called after each change of the picture. */
+	/** Called after each change of the registry view. */
 	readonly onChange: () => void;
 	/** Called when the snapshot of a type is complete, and when a watch breaks. */
 	readonly onStep: (step: "complete" | "broken") => void;
@@ -74,7 +74,7 @@ class TypeWatch {
 	}
 
 	async run(signal: AbortSignal, onEvent: () => void): Promise<void> {
-		const { source, picture, onChange, onStep } = this.#options;
+		const { source, view, onChange, onStep } = this.#options;
 		const type = this.#name === "deployments" ? Deployment.type : Service.type;
 		const seen = new Set<string>();
 		const isFresh = this.#version === "";
@@ -91,18 +91,14 @@ class TypeWatch {
 						const { resource } = event.value;
 						if (resource !== undefined) {
 							seen.add(resource.id?.uid ?? "");
-							picture.apply(
-								source.address,
-								resource,
-								event.case === "upsert" ? "stored" : "removed",
-							);
+							view.apply(source.address, resource, event.case === "upsert" ? "stored" : "removed");
 							onChange();
 						}
 						break;
 					}
 					case "endOfSnapshot":
 						if (isFresh) {
-							picture.retain(source.address, this.#name, seen);
+							view.retain(source.address, this.#name, seen);
 							onChange();
 						}
 						onStep("complete");

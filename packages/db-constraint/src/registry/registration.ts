@@ -10,7 +10,6 @@ import type { ServiceDescriptor } from "../service-descriptor.ts";
 import type { DeploymentConfiguration } from "./deployment-configuration.ts";
 import { describeService } from "./describe-service.ts";
 import { createResource, readStrongly, replaceData, strongly, unavailable } from "./meta-calls.ts";
-import { deploymentOf, type RegisteredDeployment } from "./meta-picture.ts";
 import type { MetaSource } from "./meta-source.ts";
 import { DeletedDeployment, Deployment, deletedDeploymentName } from "./meta-types.ts";
 import {
@@ -20,6 +19,7 @@ import {
 	type OwnIdentity,
 	openIdentity,
 } from "./own-identity.ts";
+import { deploymentOf, type RegisteredDeployment } from "./registry-view.ts";
 
 /** Options of `register`. */
 export interface RegistrationOptions {
@@ -37,7 +37,7 @@ export interface RegistrationOptions {
 export interface Registration {
 	readonly registered: RegisteredDeployment;
 	/** The meta deployment that keeps it. */
-	readonly keeper: MetaSource;
+	readonly registrar: MetaSource;
 }
 
 /** The Deployments of this service and region at one meta deployment. */
@@ -109,14 +109,17 @@ export async function isDeletedAt(
  * @throws ConnectError NotFound if it no longer exists, even if another one has its name.
  */
 export async function updateDeployment(
-	{ keeper, registered: { name, uid } }: Registration,
+	{ registrar, registered: { name, uid } }: Registration,
 	fields: Partial<Pick<DeploymentData, "address" | "currentVersion" | "established">>,
 	callTimeoutMs: number,
 ): Promise<RegisteredDeployment> {
 	for (;;) {
-		const stored = await readStrongly(keeper.client, Deployment, name, callTimeoutMs);
+		const stored = await readStrongly(registrar.client, Deployment, name, callTimeoutMs);
 		if (stored?.id?.uid !== uid) {
-			throw new ConnectError(`${keeper.address} has no Deployment ${name} (${uid})`, Code.NotFound);
+			throw new ConnectError(
+				`${registrar.address} has no Deployment ${name} (${uid})`,
+				Code.NotFound,
+			);
 		}
 		const { data } = decodeShared(Deployment, stored);
 		const next = { ...data, ...fields };
@@ -124,7 +127,7 @@ export async function updateDeployment(
 			return deploymentOf(stored);
 		}
 		try {
-			const written = await replaceData(keeper.client, Deployment, stored, next, callTimeoutMs);
+			const written = await replaceData(registrar.client, Deployment, stored, next, callTimeoutMs);
 			return deploymentOf(written);
 		} catch (failure) {
 			if (ConnectError.from(failure).code !== Code.Aborted) {
@@ -173,7 +176,7 @@ function findRegistration(
 			const isOwn =
 				identity.uid === "" ? isOfStorage(identity, registered) : registered.uid === identity.uid;
 			if (isOwn) {
-				return { registered, keeper: meta };
+				return { registered, registrar: meta };
 			}
 		}
 	}
@@ -184,10 +187,13 @@ async function refresh(
 	{ deployment, descriptor, callTimeoutMs }: RegistrationOptions,
 	registration: Registration,
 ): Promise<Registration> {
-	const { keeper } = registration;
-	await describeService(keeper, deployment, descriptor, callTimeoutMs);
+	const { registrar } = registration;
+	await describeService(registrar, deployment, descriptor, callTimeoutMs);
 	const { address } = deployment;
-	return { keeper, registered: await updateDeployment(registration, { address }, callTimeoutMs) };
+	return {
+		registrar,
+		registered: await updateDeployment(registration, { address }, callTimeoutMs),
+	};
 }
 
 async function admit(
@@ -197,15 +203,15 @@ async function admit(
 	missing: readonly string[],
 ): Promise<Registration> {
 	const { deployment, descriptor, callTimeoutMs, logger } = options;
-	const keeper = found[0]?.meta;
-	if (keeper === undefined) {
+	const registrar = found[0]?.meta;
+	if (registrar === undefined) {
 		throw unavailable(`no meta deployment is reachable: ${missing.join(", ") || "none is known"}`);
 	}
-	const { name, taken } = await freeName(keeper, nameOf(deployment), identity, callTimeoutMs);
+	const { name, taken } = await freeName(registrar, nameOf(deployment), identity, callTimeoutMs);
 	if (taken !== undefined) {
-		return refresh(options, await keep(options, { registered: taken, keeper }, found));
+		return refresh(options, await keep(options, { registered: taken, registrar }, found));
 	}
-	await describeService(keeper, deployment, descriptor, callTimeoutMs);
+	await describeService(registrar, deployment, descriptor, callTimeoutMs);
 	const { service, region, version, address } = deployment;
 	const data = create(DeploymentSchema, {
 		service,
@@ -215,13 +221,13 @@ async function admit(
 		predecessorUid: identity.predecessorUid,
 		storageIncarnation: identity.storageIncarnation,
 	});
-	const created = await createResource(keeper.client, Deployment, name, data, callTimeoutMs);
+	const created = await createResource(registrar.client, Deployment, name, data, callTimeoutMs);
 	if (created === undefined) {
 		throw unavailable(`another server registered ${name} at the same time`);
 	}
-	const registration = await keep(options, { registered: deploymentOf(created), keeper }, found);
+	const registration = await keep(options, { registered: deploymentOf(created), registrar }, found);
 	const { uid } = registration.registered;
-	logger.info({ deployment: name, uid, meta: keeper.address }, "registered");
+	logger.info({ deployment: name, uid, meta: registrar.address }, "registered");
 	return registration;
 }
 
@@ -284,14 +290,14 @@ async function removeDuplicates(
  * storage has just registered: both are one deployment.
  */
 async function freeName(
-	keeper: MetaSource,
+	registrar: MetaSource,
 	name: string,
 	identity: OwnIdentity,
 	callTimeoutMs: number,
 ): Promise<{ readonly name: string; readonly taken?: RegisteredDeployment }> {
 	for (let at = 1; ; at++) {
 		const next = at === 1 ? name : `${name}-${at}`;
-		const stored = await readStrongly(keeper.client, Deployment, next, callTimeoutMs);
+		const stored = await readStrongly(registrar.client, Deployment, next, callTimeoutMs);
 		if (stored === undefined) {
 			return { name: next };
 		}

@@ -13,13 +13,13 @@ export interface Faults {
 	readonly repeated: number;
 	/** That a commit of the last deployment takes seconds to apply. */
 	readonly held: number;
-	/** That a commit fails with Inconsistent: it was applied, is applied later, or never is. */
+	/** That a commit fails with StorageUnavailable: it was applied, is applied later, or never is. */
 	readonly unknown: number;
 	/** That a watch breaks, at each of its events. */
 	readonly broken: number;
 	/** The mean time between two crashes, in milliseconds; `Infinity` for no crashes. */
 	readonly crashEveryMs: number;
-	/** That a deployment is missing from the registry picture with which a server starts. */
+	/** That a deployment is missing from the registry view with which a server starts. */
 	readonly missing: number;
 }
 

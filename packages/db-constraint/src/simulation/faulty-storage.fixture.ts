@@ -1,10 +1,15 @@
-import { Inconsistent, type Mutation, type StorageBackend, WatchClosed } from "@plinth/storage";
+import {
+	type Mutation,
+	type StorageBackend,
+	StorageUnavailable,
+	WatchClosed,
+} from "@plinth/storage";
 import { type Lifetime, never } from "./server-lifetime.fixture.ts";
 import type { SimulationContext } from "./simulation-context.fixture.ts";
 
 /**
  * The storage of a deployment as one server process reaches it: each step is delayed before it takes effect
- * and before its result arrives, commits may fail with Inconsistent, watches break, and no results arrive
+ * and before its result arrives, commits may fail with StorageUnavailable, watches break, and no results arrive
  * after the end of the lifetime. A commit that was sent before may still be applied.
  */
 export function faultyStorage(
@@ -68,7 +73,7 @@ export function faultyStorage(
 			}
 			if (!options?.dryRun && sim.happens(sim.faults.unknown)) {
 				const outcome = sim.pick(["applied", "applied later", "never applied"]);
-				sim.trace.add(name, () => `a commit fails with Inconsistent: ${outcome}`);
+				sim.trace.add(name, () => `a commit fails with StorageUnavailable: ${outcome}`);
 				if (outcome === "applied") {
 					await applyUnseen(mutations, false);
 				} else if (outcome === "applied later") {
@@ -78,7 +83,7 @@ export function faultyStorage(
 				if (lifetime.isOver) {
 					return never();
 				}
-				throw new Inconsistent("whether the commit was applied is not known");
+				throw new StorageUnavailable("whether the commit was applied is not known");
 			}
 			return step(() => backend.commit(mutations, options));
 		},

@@ -5,8 +5,8 @@ import { decodeShared, encodeData, idOf, newUlid, TypeRegistry } from "@plinth/r
 import { createResourceService, insecureAllowAll } from "@plinth/resource-service";
 import { NotFound } from "@plinth/storage";
 import { recordDeletedDeployments } from "../registry/deleted-deployments.ts";
-import { deploymentOf } from "../registry/meta-picture.ts";
 import { Deployment, metaTypes } from "../registry/meta-types.ts";
+import { deploymentOf } from "../registry/registry-view.ts";
 import { AuthoritativeStorage, backendOf } from "./authoritative-storage.fixture.ts";
 import { faultyStorage } from "./faulty-storage.fixture.ts";
 import type { SimulatedMetaDeployment, SimulatedMetaServer } from "./participants.fixture.ts";

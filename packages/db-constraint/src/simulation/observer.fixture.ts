@@ -154,10 +154,10 @@ export class Observer {
 			this.violation(4, `${deployment.info.name} has a schema in ${id.name} that no server has`);
 			return [];
 		}
-		const before = this.records.inForce.get(deployment);
+		const before = this.records.activeSchemas.get(deployment);
 		const hasChanged = before !== undefined && (before.hasChanged || before.schema !== schema);
-		this.records.inForce.set(deployment, { schema, complete, hasChanged });
-		const what = complete ? "is complete" : "comes into force";
+		this.records.activeSchemas.set(deployment, { schema, complete, hasChanged });
+		const what = complete ? "is complete" : "becomes active";
 		this.#trace.add(deployment.info.name, () => `schema "${schema.name}" ${what}`);
 		return complete
 			? [...this.records.resources.values()]
@@ -166,12 +166,12 @@ export class Observer {
 			: [];
 	}
 
-	#inForce(deployment: SimulatedDeployment): SimulatedSchema {
-		return this.records.inForce.get(deployment)?.schema ?? deployment.service.schemas[0];
+	#activeSchema(deployment: SimulatedDeployment): SimulatedSchema {
+		return this.records.activeSchemas.get(deployment)?.schema ?? deployment.service.schemas[0];
 	}
 
 	/**
-	 * Switches a resource to the schema in force once its shadow has been derived, or all must be derived. A
+	 * Switches a resource to the active schema once its shadow has been derived, or all must be derived. A
 	 * reference without a target gets one once the shadow names it.
 	 */
 	#follow(text: string): void {
@@ -179,8 +179,8 @@ export class Observer {
 		if (before === undefined) {
 			return;
 		}
-		const isComplete = this.records.inForce.get(before.deployment)?.complete ?? false;
-		const derived = derivedBy(before, this.#inForce(before.deployment));
+		const isComplete = this.records.activeSchemas.get(before.deployment)?.complete ?? false;
+		const derived = derivedBy(before, this.#activeSchema(before.deployment));
 		const isDerived = isComplete || this.#isRecorded(derived);
 		if (before.schema !== derived.schema && isDerived) {
 			this.#resolved({ text, before, after: derived });
@@ -218,7 +218,7 @@ export class Observer {
 			return { text, before, after: undefined };
 		}
 		const isSame = before !== undefined && before.resource.data === stored.data;
-		const schema = isSame ? before.schema : this.#inForce(deployment);
+		const schema = isSame ? before.schema : this.#activeSchema(deployment);
 		const references = isSame
 			? before.references
 			: referencesOf(deployment, schema, stored, before);

@@ -32,7 +32,7 @@ export interface SimulatedServer {
 	/** The storage with its constraints. */
 	readonly store: StorageBackend;
 	readonly service: ServiceImpl<typeof SchemaMixinService>;
-	/** Whether its schema is in force, so that it serves. */
+	/** Whether its schema is active, so that it serves. */
 	readonly isOpen: boolean;
 	crash(): void;
 }

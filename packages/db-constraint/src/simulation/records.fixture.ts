@@ -22,7 +22,7 @@ export interface TrackedReference {
 	readonly uid: string;
 }
 
-/** The uid of a target that did not exist when a schema came into force. */
+/** The uid of a target that did not exist when a schema became active. */
 export const unresolved = "unresolved";
 
 /** A stored resource. */
@@ -32,13 +32,13 @@ export interface TrackedResource {
 	readonly text: string;
 	readonly uid: string;
 	readonly resource: Resource;
-	/** The schema of its references: the one in force, once they are derived by it. */
+	/** The schema of its references: the active one, once they are derived by it. */
 	readonly schema: SimulatedSchema;
 	readonly references: readonly TrackedReference[];
 }
 
-/** A schema that has come into force. */
-export interface SchemaInForce {
+/** A schema that has become active. */
+export interface ActiveSchema {
 	readonly schema: SimulatedSchema;
 	/** Whether all references are derived by it. */
 	readonly complete: boolean;
@@ -59,7 +59,7 @@ export class Records {
 	/** The versions that deployments have announced, by their names. */
 	readonly announced = new Map<string, string>();
 	/** The schema that every commit asserts, by deployment. */
-	readonly inForce = new Map<SimulatedDeployment, SchemaInForce>();
+	readonly activeSchemas = new Map<SimulatedDeployment, ActiveSchema>();
 
 	/** Creates or replaces a resource. */
 	store(tracked: TrackedResource): void {

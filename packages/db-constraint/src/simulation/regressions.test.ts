@@ -9,9 +9,9 @@ import {
 	CasFailure,
 	createMemoryBackend,
 	decorateBackend,
-	Inconsistent,
 	type Mutation,
 	type StorageBackend,
+	StorageUnavailable,
 } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
@@ -206,8 +206,8 @@ describe("an ownee that its owner must reference, and does until it is deleted",
 	});
 });
 
-describe("a schema that comes into force", () => {
-	it("waits for a deployment that is missing from the picture, if its resources are already referenced", async () => {
+describe("a schema that becomes active", () => {
+	it("waits for a deployment that is missing from the registry view, if its resources are already referenced", async () => {
 		const [first, , strict] = schemasOf("beta");
 		const lab = new Lab(1);
 		const alpha = await lab.add({ name: "alpha", service: "alpha", region: "r1", types: [Thing] });
@@ -231,7 +231,7 @@ describe("a schema that comes into force", () => {
 		]);
 	});
 
-	it("stays in force if a delayed commit of a crashed server with another schema arrives", async () => {
+	it("stays active if a delayed commit of a crashed server with another schema arrives", async () => {
 		const [first, lenient] = schemasOf("alpha");
 		const { runtime } = new Lab(1);
 		const memory = createMemoryBackend({ runtime });
@@ -242,7 +242,7 @@ describe("a schema that comes into force", () => {
 		const dying: StorageBackend = decorateBackend(memory, {
 			commit: async (mutations) => {
 				applyLater = async () => void (await memory.commit(mutations));
-				throw new Inconsistent("whether the commit was applied is not known");
+				throw new StorageUnavailable("whether the commit was applied is not known");
 			},
 		});
 		await expect(serverOf(lenient, dying).schemaPass.begin()).rejects.toThrow("is not known");
@@ -252,7 +252,7 @@ describe("a schema that comes into force", () => {
 });
 
 describe("references to a deleted deployment", () => {
-	it("do not prevent a schema from coming into force, although their target was being deleted", async () => {
+	it("do not prevent a schema from becoming active, although their target was being deleted", async () => {
 		const [first, lenient, strict] = schemasOf("beta");
 		const lab = new Lab(1);
 		const alpha = await lab.add({ name: "alpha", service: "alpha", region: "r1", types: [Thing] });

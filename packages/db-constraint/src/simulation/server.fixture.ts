@@ -4,11 +4,11 @@ import { type Runtime, silentLogger, sleep } from "@plinth/runtime";
 import { SkewedClock } from "@plinth/runtime/testing";
 import type { StorageBackend } from "@plinth/storage";
 import { type Constraints, createConstraints } from "../constraints.ts";
+import { followDeletions } from "../controller/follow-deletions.ts";
+import type { Deletion } from "../controller/subscribed-deleting-handler.ts";
 import type { DeploymentInfo, Environment } from "../environment.ts";
-import { followDeletions } from "../node/follow-deletions.ts";
-import type { Deletion } from "../node/subscribed-deleting-handler.ts";
-import { NodeLoop } from "../node-loop.fixture.ts";
 import { EnvRegistry } from "../registry/env-registry.ts";
+import { ShadowLoop } from "../shadow-loop.fixture.ts";
 import { type AuthoritativeStorage, backendOf } from "./authoritative-storage.fixture.ts";
 import { faultyStorage } from "./faulty-storage.fixture.ts";
 import { metaTransport } from "./meta-transport.fixture.ts";
@@ -28,12 +28,12 @@ export class Server implements SimulatedServer {
 	readonly deployment: SimulatedDeployment;
 	readonly schema: SimulatedSchema;
 	readonly #sim: SimulationContext;
-	readonly #loop: NodeLoop;
+	readonly #loop: ShadowLoop;
 	readonly #registry: EnvRegistry;
 	/** The uids of the deployments whose deletions it follows. */
 	readonly #followed = new Set<string>();
 	readonly #stop = new AbortController();
-	/** The names of the deployments that are missing from this server's registry picture. */
+	/** The names of the deployments that are missing from this server's registry view. */
 	readonly #missing = new Set<string>();
 	isOpen = false;
 
@@ -76,7 +76,7 @@ export class Server implements SimulatedServer {
 			runtime: this.runtime,
 			logger: silentLogger,
 		});
-		this.#loop = new NodeLoop({
+		this.#loop = new ShadowLoop({
 			constraints: this.constraints,
 			...this.runtime,
 			onFailure: (failure) => sim.observer.failed(this.name, failure),
@@ -129,7 +129,7 @@ export class Server implements SimulatedServer {
 		}
 	}
 
-	/** Follows the deletions of all deployments in the registry picture. */
+	/** Follows the deletions of all deployments in the registry view. */
 	#follow(signal: AbortSignal): void {
 		const { info, service } = this.deployment;
 		for (const other of this.#registry.deployments()) {
@@ -143,7 +143,7 @@ export class Server implements SimulatedServer {
 		}
 	}
 
-	/** The registry, without the deployments that are missing from the picture. */
+	/** The registry, without the deployments that are missing from the registry view. */
 	#environment(): Environment {
 		const registry = this.#registry;
 		const isSeen = ({ name }: DeploymentInfo) => !this.#missing.has(name);

@@ -15,7 +15,7 @@ import { describeShadow } from "./trace-format.fixture.ts";
 
 /** A description of state that should have settled, or `undefined`: promise 3. */
 export function unsettled(records: Records): string | undefined {
-	for (const [{ info, schema: wanted }, { schema, complete }] of records.inForce) {
+	for (const [{ info, schema: wanted }, { schema, complete }] of records.activeSchemas) {
 		if (schema !== wanted || !complete) {
 			return `${info.name} has the schema "${schema.name}"${complete ? "" : ", incomplete,"} and should have "${wanted.name}"`;
 		}
@@ -83,11 +83,11 @@ function blocksLate(
 	referrer: TrackedResource,
 	{ rule }: TrackedReference,
 ): boolean {
-	const { hasChanged = false } = records.inForce.get(referrer.deployment) ?? {};
+	const { hasChanged = false } = records.activeSchemas.get(referrer.deployment) ?? {};
 	return hasChanged && rule === OnDelete.BLOCK && !records.isInMarkedNamespace(referrer);
 }
 
-/** Whether a reference that had no target when its schema came into force has one now. */
+/** Whether a reference that had no target when its schema became active has one now. */
 function isMissed(records: Records, { text, uid }: TrackedReference): boolean {
 	const target = records.resources.get(text);
 	return (

@@ -163,7 +163,7 @@ function restart(deployment: SimulatedDeployment, server: SimulatedServer | unde
 	}
 }
 
-/** Crashes the meta deployment: for a while no deployment can register, and registry pictures are stale. */
+/** Crashes the meta deployment: for a while no deployment can register, and registry views are stale. */
 async function crashMeta(sim: SimulationContext, isRunning: () => boolean): Promise<void> {
 	const { meta } = sim;
 	const [server] = meta.servers;

@@ -185,17 +185,17 @@ export const unaryBehaviors: readonly Behavior[] = [
 	{
 		does: "gives a handler that reads it late an aborted signal",
 		async play(connect) {
-			const asked = happening<boolean>();
+			const requested = happening<boolean>();
 			const { client } = await connect({
 				handlers: {
 					unary: (_, context) => {
-						setImmediate(() => asked.resolve(context.signal.aborted));
+						setImmediate(() => requested.resolve(context.signal.aborted));
 						return {};
 					},
 				},
 			});
 			await client.unary({});
-			return asked.promise;
+			return requested.promise;
 		},
 		outcome: true,
 	},

@@ -158,7 +158,7 @@ function unitMatches(
 	{ tenancy, name }: AccessTarget,
 	which: "partition" | "namespace",
 ): boolean {
-	const asked = tenancy?.[which] ?? "";
+	const requested = tenancy?.[which] ?? "";
 	// A list over all tenancies includes this one.
-	return unit === undefined || unit === asked || (name === undefined && asked === "*");
+	return unit === undefined || unit === requested || (name === undefined && requested === "*");
 }

@@ -6,7 +6,7 @@ import {
 	defineType,
 	denied,
 	idOf,
-	isElsewhere,
+	isCrossTenancy,
 	needsResource,
 	resourceOf,
 	TypeRegistry,
@@ -23,7 +23,7 @@ const target = {
 	type: Artist.type,
 	tenancy: { partition: "default", namespace: "n" },
 	name: "miles",
-	isElsewhere: true,
+	isCrossTenancy: true,
 };
 
 async function callerWith(rules: readonly PolicyRule[], registry = new TypeRegistry([Artist])) {
@@ -51,7 +51,7 @@ describe("who may name a target", () => {
 		["everything", [{ operations: ["*"] }], true, undefined],
 	] as const)("by policies: %s", async (_, rules, elsewhere, message) => {
 		const caller = await callerWith(rules);
-		const decision = caller.decideReference({ ...target, isElsewhere: elsewhere });
+		const decision = caller.decideReference({ ...target, isCrossTenancy: elsewhere });
 		expect(decision).toEqual(
 			message === undefined ? { kind: "allowed" } : { kind: "denied", message },
 		);
@@ -63,7 +63,7 @@ describe("who may name a target", () => {
 		});
 		const caller = await callerWith([{ operations: ["*"] }], new TypeRegistry([Hooked]));
 		expect(caller.decideReference(target)).toEqual({ kind: "denied", message: "alice and miles" });
-		expect(caller.decideReference({ ...target, isElsewhere: false }).kind).toBe("allowed");
+		expect(caller.decideReference({ ...target, isCrossTenancy: false }).kind).toBe("allowed");
 	});
 
 	it("can't get around the hooks of a type by a version that is not registered", async () => {
@@ -101,7 +101,7 @@ describe("who may name a target", () => {
 	it("takes the plain rights where the type is not registered", async () => {
 		const { type } = defineType(AlbumSchema);
 		const caller = await callerWith([read]);
-		expect(caller.decideReference({ ...target, type, isElsewhere: false }).kind).toBe("allowed");
+		expect(caller.decideReference({ ...target, type, isCrossTenancy: false }).kind).toBe("allowed");
 		expect(caller.decideReference({ ...target, type })).toEqual({
 			kind: "denied",
 			message: "alice lacks operator:reference on demo.v2.Album",
@@ -138,7 +138,7 @@ describe("whether a target is in another namespace or partition", () => {
 		["a namespace, from none", inA, { partition: "p", namespace: "" }, true],
 		["a partition, from none", { partition: "p" }, {}, true],
 	])("%s", (_, to, from, elsewhere) => {
-		expect(isElsewhere(to, from)).toBe(elsewhere);
+		expect(isCrossTenancy(to, from)).toBe(elsewhere);
 	});
 });
 

@@ -55,7 +55,7 @@ class RequestCaller implements Caller {
 			return noDecision(id);
 		}
 		const read = decideRead(type, this.#access, id, decoded);
-		if (denialOf(read) !== undefined || !target.isElsewhere) {
+		if (denialOf(read) !== undefined || !target.isCrossTenancy) {
 			return decided(read, id, stored);
 		}
 		const reference = decideReference(type, this.#access, id, decoded);
@@ -79,11 +79,11 @@ class RequestCaller implements Caller {
 		type,
 		tenancy,
 		name,
-		isElsewhere,
+		isCrossTenancy,
 	}: Partial<NamedTarget> & Named): Decision {
 		const target = { type, tenancy, name };
 		const read = this.#access.check(operatorRead, target);
-		return denialOf(read) !== undefined || !isElsewhere
+		return denialOf(read) !== undefined || !isCrossTenancy
 			? read
 			: this.#access.check(operatorReference, target);
 	}
@@ -99,7 +99,7 @@ class RequestCaller implements Caller {
 	}
 }
 
-type Named = Omit<NamedTarget, "isElsewhere">;
+type Named = Omit<NamedTarget, "isCrossTenancy">;
 
 function idOf(type: ResourceType, { tenancy, name }: NamedTarget): ID {
 	return {

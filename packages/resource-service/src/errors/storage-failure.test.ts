@@ -10,9 +10,9 @@ import {
 	decorateBackend,
 	Exhausted,
 	Fenced,
-	Inconsistent,
 	Refused,
 	type StorageBackend,
+	StorageUnavailable,
 	VersionCompacted,
 	WatchClosed,
 } from "@plinth/storage";
@@ -43,7 +43,7 @@ const failures = [
 	},
 	{
 		rule: "storage that can't be reached is Unavailable",
-		failure: new Inconsistent("no quorum"),
+		failure: new StorageUnavailable("no quorum"),
 		code: Code.Unavailable,
 		message: "no quorum",
 	},

@@ -4,10 +4,10 @@ import {
 	Exhausted,
 	Fenced,
 	GroupVersionMismatch,
-	Inconsistent,
 	NotFound,
 	Refused,
 	SnapshotEnded,
+	StorageUnavailable,
 	VersionCompacted,
 	WatchClosed,
 } from "@plinth/storage";
@@ -55,7 +55,7 @@ export function toConnectError(failure: unknown): ConnectError | undefined {
 	if (failure instanceof VersionCompacted) {
 		return new ConnectError(`${failure.message}: watch again without a version`, Code.OutOfRange);
 	}
-	if (failure instanceof Inconsistent) {
+	if (failure instanceof StorageUnavailable) {
 		return new ConnectError(failure.message, Code.Unavailable);
 	}
 	return undefined;

@@ -3,7 +3,7 @@ import { decodeFence, type Fence } from "@plinth/runtime";
 import type { Consistency } from "@plinth/storage";
 import { malformed } from "../errors/refusal.ts";
 
-/** The header that asks for a linearizable read. */
+/** The header that requests a linearizable read. */
 export const consistencyHeader = "x-plinth-consistency-mode";
 
 /** The header that carries the fence of a lease into a commit. */

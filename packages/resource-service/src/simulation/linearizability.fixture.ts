@@ -128,7 +128,7 @@ function checkResource(phases: readonly Phase[], operations: readonly Operation[
 	}
 	for (const { revision } of phases) {
 		if (!explained.has(revision)) {
-			throw new Violation(`nobody asked for what changed at revision ${revision}`);
+			throw new Violation(`nothing requested the change at revision ${revision}`);
 		}
 	}
 	checkFreshness(phases);

@@ -105,13 +105,13 @@ describe("an authorizer whose check returns a promise", () => {
 			);
 		});
 
-		it.each([true, false])("lets nobody name a target, elsewhere: %s", async (isElsewhere) => {
+		it.each([true, false])("lets nobody name a target, elsewhere: %s", async (isCrossTenancy) => {
 			const Gig = gigType();
 			const caller = await createCallerAuthenticator(
 				new TypeRegistry([Gig]),
 				authorizer,
 			).authenticate("x");
-			const target = { type: Gig.type, tenancy: {}, name: "gig", isElsewhere };
+			const target = { type: Gig.type, tenancy: {}, name: "gig", isCrossTenancy };
 			expect(() => caller.decideReference(target)).toThrow(AsynchronousHook);
 		});
 

@@ -7,7 +7,7 @@ import {
 	deletionTimestampKey,
 	finalizersOf,
 	idOf,
-	isElsewhere,
+	isCrossTenancy,
 	isMarkedForDeletion,
 	Namespace,
 	newUlid,
@@ -152,7 +152,7 @@ function authorizeOwner({ caller, id }: Candidate, owner: ID, stored?: Resource)
 		return true;
 	}
 	const { type, tenancy = {}, name } = owner;
-	const target = { type, tenancy, name, isElsewhere: isElsewhere(tenancy, id.tenancy ?? {}) };
+	const target = { type, tenancy, name, isCrossTenancy: isCrossTenancy(tenancy, id.tenancy ?? {}) };
 	const decision = caller.decideReference(target, stored);
 	enforce(decision);
 	return decision.kind === "allowed";

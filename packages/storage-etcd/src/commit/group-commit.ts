@@ -7,10 +7,10 @@ import {
 	Exhausted,
 	evaluateMutations,
 	growthOf,
-	Inconsistent,
 	type Mutation,
 	type Step,
 	type StorageLimits,
+	StorageUnavailable,
 } from "@plinth/storage";
 import type { EtcdClient } from "../client/etcd-client.ts";
 import type { HistoryLost, StoreHistory } from "../history/store-history.ts";
@@ -73,7 +73,7 @@ type Decision =
  * - A commit resolves when the state has it. The state then has the objects of the commit itself: the events of
  *   a server's own transactions are not decoded.
  * - A transaction without a response may have been applied. If so, the watch delivers it; if nothing arrives
- *   in time, its commits fail as Inconsistent. It is never sent twice.
+ *   in time, its commits fail as StorageUnavailable. It is never sent twice.
  */
 export class GroupCommit {
 	readonly #context: GroupCommitContext;
@@ -109,7 +109,7 @@ export class GroupCommit {
 		}
 		const timer = clock.setTimer(timeoutMs, () =>
 			pending.reject(
-				new Inconsistent(
+				new StorageUnavailable(
 					`etcd has not confirmed the commit within ${timeoutMs} ms: it may have been applied, or may still be`,
 				),
 			),

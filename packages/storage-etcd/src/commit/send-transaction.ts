@@ -1,6 +1,6 @@
 import { Code } from "@connectrpc/connect";
 import type { Clock } from "@plinth/runtime";
-import { Exhausted, Fenced, Inconsistent } from "@plinth/storage";
+import { Exhausted, Fenced, StorageUnavailable } from "@plinth/storage";
 import { deadline } from "../client/deadline.ts";
 import type { EtcdClient } from "../client/etcd-client.ts";
 import { EtcdError } from "../client/etcd-error.ts";
@@ -120,7 +120,7 @@ function refused(
 	for (const { pending } of commits) {
 		if (error.code === Code.Unauthenticated) {
 			// No commit is at fault, and no attempt succeeds until the password is correct.
-			pending.reject(new Inconsistent(error.message, { cause: error }));
+			pending.reject(new StorageUnavailable(error.message, { cause: error }));
 		} else if (commits.length > 1) {
 			// etcd does not report which commit caused it.
 			pending.alone = true;
@@ -128,7 +128,7 @@ function refused(
 		} else if (error.code === Code.ResourceExhausted || error.code === Code.InvalidArgument) {
 			pending.reject(new Exhausted(error.message, { cause: error }));
 		} else {
-			pending.reject(new Inconsistent(error.message, { cause: error }));
+			pending.reject(new StorageUnavailable(error.message, { cause: error }));
 		}
 	}
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { Inconsistent, type StorageBackend } from "@plinth/storage";
+import { type StorageBackend, StorageUnavailable } from "@plinth/storage";
 import { ArtistWatch, idOfArtist, listArtists, putArtist } from "@plinth/storage/testing";
 import { describeWith } from "@plinth/test-support";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
@@ -33,7 +33,7 @@ describeWith("etcd")("the etcd backend, while etcd is away", () => {
 				await backend.commit([putArtist(name)]);
 				return;
 			} catch (error) {
-				if (!(error instanceof Inconsistent)) {
+				if (!(error instanceof StorageUnavailable)) {
 					throw error;
 				}
 			}
@@ -46,10 +46,10 @@ describeWith("etcd")("the etcd backend, while etcd is away", () => {
 		await watch.snapshot();
 		await backend.commit([putArtist("before")]);
 		await etcd.kill();
-		await expect(backend.commit([putArtist("a")])).rejects.toThrow(Inconsistent);
+		await expect(backend.commit([putArtist("a")])).rejects.toThrow(StorageUnavailable);
 		const strong = { consistency: "strong" } as const;
-		await expect(backend.read(idOfArtist("before"), strong)).rejects.toThrow(Inconsistent);
-		await expect(backend.catchUp(new AbortController().signal)).rejects.toThrow(Inconsistent);
+		await expect(backend.read(idOfArtist("before"), strong)).rejects.toThrow(StorageUnavailable);
+		await expect(backend.catchUp(new AbortController().signal)).rejects.toThrow(StorageUnavailable);
 		expect(await listArtists(backend)).toEqual(["before="]);
 		await etcd.restart();
 		await commitSoon(backend, "after");
@@ -65,7 +65,9 @@ describeWith("etcd")("the etcd backend, while etcd is away", () => {
 		const { version } = await backend.commit([putArtist("a", "1")]);
 		const watch = new ArtistWatch(backend, version);
 		await etcd.suspend();
-		await expect(backend.commit([putArtist("a", "2", version)])).rejects.toThrow(Inconsistent);
+		await expect(backend.commit([putArtist("a", "2", version)])).rejects.toThrow(
+			StorageUnavailable,
+		);
 		expect(await listArtists(backend)).toEqual(["a=1"]);
 		etcd.resume();
 		await commitSoon(backend, "b");
@@ -99,7 +101,7 @@ describeWith("etcd")("the etcd backend, while etcd is away", () => {
 		await etcd.kill();
 		const commit = backend.commit([putArtist("a")]);
 		const closing = backend.close();
-		await expect(commit).rejects.toThrow(Inconsistent);
+		await expect(commit).rejects.toThrow(StorageUnavailable);
 		await closing;
 		await etcd.restart();
 	});

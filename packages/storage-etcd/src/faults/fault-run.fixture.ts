@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout } from "node:timers/promises";
 import type { LogMethod, Random } from "@plinth/runtime";
 import { silentLogger } from "@plinth/runtime";
-import { CasFailure, Inconsistent, NotFound, type StorageBackend } from "@plinth/storage";
+import { CasFailure, NotFound, type StorageBackend, StorageUnavailable } from "@plinth/storage";
 import { allArtists, idOfArtist, putArtist, textOf } from "@plinth/storage/testing";
 import { createEtcdBackend } from "../etcd-backend.ts";
 import type { EtcdProcess } from "../etcd-process.fixture.ts";
@@ -163,7 +163,7 @@ async function write(
 			version = Number((await backend.commit([putArtist(key, text, expectedVersion)])).version);
 		} catch (error) {
 			failed = error instanceof CasFailure;
-			if (!failed && !(error instanceof Inconsistent)) {
+			if (!failed && !(error instanceof StorageUnavailable)) {
 				throw error;
 			}
 		}
@@ -204,7 +204,7 @@ async function read(
 		} catch (error) {
 			if (error instanceof NotFound) {
 				reads.push({ ...common, endMs: performance.now(), version: 0, text: "" });
-			} else if (!(error instanceof Inconsistent)) {
+			} else if (!(error instanceof StorageUnavailable)) {
 				throw error;
 			}
 		}

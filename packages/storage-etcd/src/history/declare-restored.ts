@@ -1,5 +1,5 @@
 import { silentLogger, systemRuntime } from "@plinth/runtime";
-import { Inconsistent } from "@plinth/storage";
+import { StorageUnavailable } from "@plinth/storage";
 import { EtcdClient } from "../client/etcd-client.ts";
 import { EtcdError } from "../client/etcd-error.ts";
 import { defaultPrefix, type EtcdOptions } from "../client/etcd-options.ts";
@@ -10,7 +10,7 @@ import { beginIncarnation, type EtcdStorageIdentity } from "./store-identity.ts"
  * Declares that etcd was restored while no server ran: begins a new incarnation of the store, whose versions are
  * above all earlier ones. Running servers refuse all writes from then on and must be restarted.
  *
- * @throws Inconsistent if etcd can't be reached; ForeignData if the prefix holds other data.
+ * @throws StorageUnavailable if etcd can't be reached; ForeignData if the prefix holds other data.
  */
 export async function declareRestored(options: EtcdOptions): Promise<EtcdStorageIdentity> {
 	const { runtime = systemRuntime, logger = silentLogger, prefix = defaultPrefix } = options;
@@ -24,7 +24,7 @@ export async function declareRestored(options: EtcdOptions): Promise<EtcdStorage
 		return begun;
 	} catch (error) {
 		throw error instanceof EtcdError
-			? new Inconsistent(`can't declare the restore: ${error.message}`, { cause: error })
+			? new StorageUnavailable(`can't declare the restore: ${error.message}`, { cause: error })
 			: error;
 	} finally {
 		client.close();

@@ -9,7 +9,7 @@ import {
 	systemScheduler,
 } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
-import { CasFailure, Inconsistent, VersionCompacted, WatchClosed } from "@plinth/storage";
+import { CasFailure, StorageUnavailable, VersionCompacted, WatchClosed } from "@plinth/storage";
 import {
 	ArtistWatch,
 	allArtists,
@@ -91,7 +91,7 @@ async function commitOnce(backend: EtcdBackend, prefix: string): Promise<void> {
 			await backend.commit([putArtist(`${prefix}-${attempt}`)]);
 			return;
 		} catch (error) {
-			if (!(error instanceof Inconsistent) || backend.historyLost.aborted) {
+			if (!(error instanceof StorageUnavailable) || backend.historyLost.aborted) {
 				throw error;
 			}
 		}
@@ -102,7 +102,7 @@ async function commitOnce(backend: EtcdBackend, prefix: string): Promise<void> {
 async function expectLatched({ backend, failures }: Opened): Promise<void> {
 	await expect(backend.commit([putArtist("late")])).rejects.toThrow("lost history");
 	await expect(backend.read(idOfArtist("late"), strong)).rejects.toThrow("lost history");
-	await expect(backend.commit([putArtist("late")])).rejects.toThrow(Inconsistent);
+	await expect(backend.commit([putArtist("late")])).rejects.toThrow(StorageUnavailable);
 	await expect(backend.commit([putArtist("late")], { dryRun: true })).rejects.toThrow(
 		"lost history",
 	);
@@ -330,7 +330,7 @@ describeWith("etcd")("an etcd that went back in time under running servers", () 
 		await etcd.kill();
 		// A commit that was sent on the connection that broke is unknown, until its time is over.
 		while (!server.backend.historyLost.aborted) {
-			await expect(server.backend.commit([putArtist("late")])).rejects.toThrow(Inconsistent);
+			await expect(server.backend.commit([putArtist("late")])).rejects.toThrow(StorageUnavailable);
 		}
 		await expect(server.backend.commit([putArtist("late")])).rejects.toThrow("two clusters");
 		await expectLatched(server);
@@ -393,7 +393,7 @@ describeWith("etcd")("an etcd that went back in time under running servers", () 
 			await etcd.kill();
 			await etcd.restart();
 			await commitMany(other.backend, `other-${round}`, 5).catch((error: unknown) => {
-				expect(error).toBeInstanceOf(Inconsistent);
+				expect(error).toBeInstanceOf(StorageUnavailable);
 				expect(String(error)).not.toContain("lost history");
 			});
 		}

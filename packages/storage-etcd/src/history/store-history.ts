@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Code } from "@connectrpc/connect";
 import type { Fence, Logger, Random } from "@plinth/runtime";
-import { Fenced, Inconsistent } from "@plinth/storage";
+import { Fenced, StorageUnavailable } from "@plinth/storage";
 import { type Condition, hasValue, heldBy, keyOf, operation } from "../client/conditions.ts";
 import type { EtcdClient } from "../client/etcd-client.ts";
 import { EtcdError, RevisionCompacted } from "../client/etcd-error.ts";
@@ -10,7 +10,7 @@ import { type Keys, keyText } from "../keys.ts";
 import { isSame, type StoredIdentity } from "./store-identity.ts";
 
 /** etcd no longer has the history that this server has seen. The server stops reading from it and writing to it. */
-export class HistoryLost extends Inconsistent {
+export class HistoryLost extends StorageUnavailable {
 	constructor(why: string, options?: ErrorOptions) {
 		super(
 			`etcd has lost history: ${why}. It was restored from a backup, wiped or rebuilt: this server must start again`,

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { newUlid } from "@plinth/resource";
 import type { Logger, Runtime } from "@plinth/runtime";
-import { firstRevisionAfterRestore, Inconsistent } from "@plinth/storage";
+import { firstRevisionAfterRestore, StorageUnavailable } from "@plinth/storage";
 import { hasValue, isMissing, keyOf, operation } from "../client/conditions.ts";
 import type { EtcdClient } from "../client/etcd-client.ts";
 import { TxnRequestSchema } from "../gen/etcdserverpb/rpc_pb.ts";
@@ -67,7 +67,7 @@ const attempts = 10;
  * Returns the identity of the store. Creates it if it is missing, and begins a new incarnation if it names
  * another etcd cluster, which means that etcd was restored.
  *
- * @throws EtcdError; ForeignData; Inconsistent.
+ * @throws EtcdError; ForeignData; StorageUnavailable.
  */
 export async function openIdentity(
 	context: IdentityContext,
@@ -95,7 +95,7 @@ export async function openIdentity(
 			return written;
 		}
 	}
-	throw new Inconsistent("other servers keep replacing the identity of the store in etcd");
+	throw new StorageUnavailable("other servers keep replacing the identity of the store in etcd");
 }
 
 /**
@@ -105,7 +105,7 @@ export async function openIdentity(
  * @param known The store as known to the caller; if the store is another one by now, nothing is done. If
  *   absent, the current store is replaced.
  * @returns the new identity; `undefined` if the store is not the known one.
- * @throws EtcdError; ForeignData; Inconsistent.
+ * @throws EtcdError; ForeignData; StorageUnavailable.
  */
 export async function beginIncarnation(
 	context: IdentityContext,
@@ -129,7 +129,7 @@ export async function beginIncarnation(
 			return written;
 		}
 	}
-	throw new Inconsistent("other servers keep replacing the identity of the store in etcd");
+	throw new StorageUnavailable("other servers keep replacing the identity of the store in etcd");
 }
 
 /**
@@ -183,7 +183,7 @@ function nextIncarnation(
 		(identity?.versionOffset ?? 0) + Number(revision),
 	]);
 	if (versionOffset === undefined) {
-		throw new Inconsistent(
+		throw new StorageUnavailable(
 			`the clock is at ${new Date(nowMs).toISOString()}: versions derived from it would run out. Set the clock`,
 		);
 	}

@@ -1,5 +1,5 @@
 import { type Clock, type Fence, unlessAborted } from "@plinth/runtime";
-import { Fenced, Inconsistent } from "@plinth/storage";
+import { Fenced, StorageUnavailable } from "@plinth/storage";
 import { deadline } from "../client/deadline.ts";
 import type { HeadRead, StoreHistory } from "../history/store-history.ts";
 import type { FollowedState } from "./followed-state.ts";
@@ -33,7 +33,7 @@ export class CatchUp {
 	/**
 	 * Resolves when the state has everything that etcd had when this was called.
 	 *
-	 * @throws Inconsistent; the signal's reason.
+	 * @throws StorageUnavailable; the signal's reason.
 	 */
 	async newest(signal?: AbortSignal): Promise<void> {
 		await this.#reach(() => this.#head(), signal);
@@ -42,7 +42,7 @@ export class CatchUp {
 	/**
 	 * Like `newest`, if the fence belongs to the holder of its lease.
 	 *
-	 * @throws Fenced; Inconsistent.
+	 * @throws Fenced; StorageUnavailable.
 	 */
 	async newestWithin(fence: Fence): Promise<void> {
 		await this.#reach((signal) => this.#context.history.head(signal, fence));
@@ -65,11 +65,11 @@ export class CatchUp {
 		} catch (error) {
 			signal?.throwIfAborted();
 			history.lost.throwIfAborted();
-			if (error instanceof Fenced || error instanceof Inconsistent) {
+			if (error instanceof Fenced || error instanceof StorageUnavailable) {
 				throw error;
 			}
 			const why = error instanceof Error ? error.message : String(error);
-			throw new Inconsistent(`can't catch up with etcd: ${why}`, { cause: error });
+			throw new StorageUnavailable(`can't catch up with etcd: ${why}`, { cause: error });
 		}
 	}
 

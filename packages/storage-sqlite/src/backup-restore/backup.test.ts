@@ -1,6 +1,6 @@
 import { chmod, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { setImmediate } from "node:timers/promises";
-import { Inconsistent, type Mutation, type StorageBackend } from "@plinth/storage";
+import { type Mutation, type StorageBackend, StorageUnavailable } from "@plinth/storage";
 import { allArtists, artist, textOf } from "@plinth/storage/testing";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { fileFailure, type TestDirectory, testDirectory } from "../directory.fixture.ts";
@@ -169,7 +169,7 @@ describe("a backup of an open storage", () => {
 				closing ??= backend.close();
 			},
 		});
-		await expect(backup).rejects.toBeInstanceOf(Inconsistent);
+		await expect(backup).rejects.toBeInstanceOf(StorageUnavailable);
 		await closing;
 		expect(await files()).toEqual([]);
 	});

@@ -1,5 +1,5 @@
 import type { Logger, Runtime } from "@plinth/runtime";
-import { Inconsistent, LoadCapacity, StateStore, type StorageLimits } from "@plinth/storage";
+import { LoadCapacity, StateStore, type StorageLimits, StorageUnavailable } from "@plinth/storage";
 import { realPathOf } from "../file-access/file-system.ts";
 import { load } from "../loading/load.ts";
 import { StorageFileError } from "../storage-file-error.ts";
@@ -61,7 +61,7 @@ export class OnlineBackups {
 				case "failed":
 					throw new StorageFileError(outcome.path, outcome.problem, outcome.reason);
 				case "aborted":
-					throw signal.reason ?? new Inconsistent("the backup was interrupted");
+					throw signal.reason ?? new StorageUnavailable("the backup was interrupted");
 			}
 		});
 	}
@@ -119,7 +119,7 @@ export class OnlineBackups {
 
 	/** Aborts the current backup or restore. */
 	async close(): Promise<void> {
-		this.#closing.abort(new Inconsistent("the storage was closed"));
+		this.#closing.abort(new StorageUnavailable("the storage was closed"));
 		await this.#job?.ended;
 	}
 

@@ -3,8 +3,8 @@ import { systemRandom, systemScheduler } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
 import {
 	CasFailure,
-	Inconsistent,
 	type StorageBackend,
+	StorageUnavailable,
 	VersionCompacted,
 	WatchClosed,
 } from "@plinth/storage";
@@ -387,7 +387,7 @@ describe("a restore of an open storage", () => {
 				closing ??= backend.close();
 			},
 		});
-		await expect(restore).rejects.toBeInstanceOf(Inconsistent);
+		await expect(restore).rejects.toBeInstanceOf(StorageUnavailable);
 		await closing;
 		await opened(async (again) => expect(await text(again, "a")).toBe("new 19"));
 	});

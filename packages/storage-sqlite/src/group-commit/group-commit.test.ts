@@ -5,9 +5,9 @@ import {
 	defaultStorageLimits,
 	Exhausted,
 	Fenced,
-	Inconsistent,
 	type Mutation,
 	StateStore,
+	StorageUnavailable,
 } from "@plinth/storage";
 import { artist, textOf } from "@plinth/storage/testing";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -220,20 +220,20 @@ describe("a full disk", () => {
 
 describe("a disk that fails", () => {
 	it("fails all commits from then on, since its content is unknown", async () => {
-		const failed = expect(groups.commit([put("a")])).rejects.toBeInstanceOf(Inconsistent);
+		const failed = expect(groups.commit([put("a")])).rejects.toBeInstanceOf(StorageUnavailable);
 		await settle();
-		const waiting = expect(groups.commit([put("b")])).rejects.toBeInstanceOf(Inconsistent);
+		const waiting = expect(groups.commit([put("b")])).rejects.toBeInstanceOf(StorageUnavailable);
 		writes[0]?.fail(new WriteFailure("disk I/O error", false));
 		await failed;
 		await waiting;
-		await expect(groups.commit([put("c")])).rejects.toBeInstanceOf(Inconsistent);
+		await expect(groups.commit([put("c")])).rejects.toBeInstanceOf(StorageUnavailable);
 		await groups.settled();
 		expect(store.size).toBe(0);
 		expect(writes).toHaveLength(1);
 		expect(broken.map((error) => error.message)).toEqual([
 			expect.stringContaining("the storage failed to write"),
 		]);
-		groups.break(new Inconsistent("again"));
+		groups.break(new StorageUnavailable("again"));
 		expect(broken).toHaveLength(1);
 	});
 });
@@ -297,13 +297,13 @@ describe("an exclusive action", () => {
 	it("fails by itself, or with the storage", async () => {
 		const failing = groups.alone(() => Promise.reject(new RangeError("its own")));
 		await expect(failing).rejects.toThrow("its own");
-		const commit = expect(groups.commit([put("a")])).rejects.toBeInstanceOf(Inconsistent);
-		const waiting = expect(groups.alone(async () => {})).rejects.toBeInstanceOf(Inconsistent);
+		const commit = expect(groups.commit([put("a")])).rejects.toBeInstanceOf(StorageUnavailable);
+		const waiting = expect(groups.alone(async () => {})).rejects.toBeInstanceOf(StorageUnavailable);
 		await settle();
 		writes[0]?.fail(new WriteFailure("disk I/O error", false));
 		await commit;
 		await waiting;
-		await expect(groups.alone(async () => {})).rejects.toBeInstanceOf(Inconsistent);
+		await expect(groups.alone(async () => {})).rejects.toBeInstanceOf(StorageUnavailable);
 	});
 });
 

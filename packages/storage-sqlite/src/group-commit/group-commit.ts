@@ -10,11 +10,11 @@ import {
 	evaluateMutations,
 	Fenced,
 	growthOf,
-	Inconsistent,
 	type Mutation,
 	type StateChange,
 	type StateStore,
 	type StorageLimits,
+	StorageUnavailable,
 } from "@plinth/storage";
 import type { RowWrite } from "../file/row-table.ts";
 import { WriteFailure } from "../thread/storage-thread.ts";
@@ -34,7 +34,7 @@ export interface GroupCommitContext {
 	/** Logs that the disk is full, and that it has room again. */
 	readonly log?: Pick<Logger, "warn" | "info">;
 	/** Called once, when commits are no longer accepted. */
-	readonly onBroken?: (failure: Inconsistent) => void;
+	readonly onBroken?: (failure: StorageUnavailable) => void;
 	/** Whether the fence belongs to the current holder of its lease. */
 	isCurrent(fence: Fence): boolean;
 	/** Writes rows to disk in one transaction; see `StorageThread.write`. */
@@ -108,7 +108,7 @@ export class GroupCommit {
 	#waiting: (Waiting | Turn)[] = [];
 	#waitingBytes = 0;
 	#underWay = false;
-	#broken: Inconsistent | undefined;
+	#broken: StorageUnavailable | undefined;
 	/** The number of commits that failed because of a full disk since the last successful write. */
 	#failedByFullDisk = 0;
 
@@ -162,7 +162,7 @@ export class GroupCommit {
 	}
 
 	/** Stops accepting commits and fails those that wait. Only the first call has an effect. */
-	break(failure: Inconsistent): void {
+	break(failure: StorageUnavailable): void {
 		if (this.#broken !== undefined) {
 			return;
 		}
@@ -278,7 +278,7 @@ export class GroupCommit {
 		const diskFull = error instanceof WriteFailure && error.diskFull;
 		const failure = diskFull
 			? new Exhausted(`the disk of the storage is full: ${why}`)
-			: new Inconsistent(
+			: new StorageUnavailable(
 					`the storage failed to write, and accepts no commits until it is opened again: ${why}`,
 				);
 		for (const { waiting } of outcomes) {
@@ -293,7 +293,7 @@ export class GroupCommit {
 			}
 			this.#failedByFullDisk += outcomes.length;
 		}
-		if (failure instanceof Inconsistent) {
+		if (failure instanceof StorageUnavailable) {
 			this.break(failure);
 		}
 	}

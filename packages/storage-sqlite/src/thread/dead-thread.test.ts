@@ -1,5 +1,5 @@
 import type { Worker } from "node:worker_threads";
-import { Inconsistent } from "@plinth/storage";
+import { StorageUnavailable } from "@plinth/storage";
 import { allArtists, artist } from "@plinth/storage/testing";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type TestDirectory, testDirectory } from "../directory.fixture.ts";
@@ -45,7 +45,7 @@ describe("a storage whose thread dies", () => {
 		await write("miles");
 		await threads[0]?.terminate();
 		await failed;
-		expect(failures[0]).toBeInstanceOf(Inconsistent);
+		expect(failures[0]).toBeInstanceOf(StorageUnavailable);
 		expect(failures[0]?.message).toContain("the storage thread has died");
 		await expect(write("nina")).rejects.toBe(failures[0]);
 		expect((await backend.list(allArtists)).resources).toHaveLength(1);
@@ -59,7 +59,7 @@ describe("a storage whose thread dies", () => {
 		await failed;
 		for (const outcome of await outcomes) {
 			if (outcome.status === "rejected") {
-				expect(outcome.reason).toBeInstanceOf(Inconsistent);
+				expect(outcome.reason).toBeInstanceOf(StorageUnavailable);
 			}
 		}
 		expect(failures).toHaveLength(1);

@@ -82,7 +82,7 @@ export const listBehaviors: readonly Behavior[] = [
 		},
 	},
 	{
-		name: "lists only the family that was asked for, in all of its group versions",
+		name: "lists only the requested family, in all of its group versions",
 		async run(harness) {
 			const { backend } = harness;
 			await fill(harness);

@@ -142,9 +142,9 @@ async function compareReads(backend: StorageBackend, model: ModelStorage): Promi
 	for (const type of types) {
 		for (const namespace of ["*", ...namespaces]) {
 			for (const prefix of ["", "a", "b"]) {
-				const asked = query({ type, namespace, prefix });
-				const { resources } = await backend.list(asked);
-				const expected = all.filter((each) => matches(asked, each));
+				const requested = query({ type, namespace, prefix });
+				const { resources } = await backend.list(requested);
+				const expected = all.filter((each) => matches(requested, each));
 				assert.deepEqual(describeState(resources), describeState(expected));
 			}
 		}

@@ -56,7 +56,7 @@ export const readBehaviors: readonly Behavior[] = [
 		},
 	},
 	{
-		name: "says what is stored when it is asked for another group version",
+		name: "reports the stored group version when another one is requested",
 		async run({ backend }) {
 			const stored = await store(backend, resource("miles"));
 			await assert.rejects(backend.read(idFor("miles", { type: v1 })), (error) => {

@@ -35,7 +35,7 @@ function deletionProblem(
 	}
 	const blockers = namedIn(reasons);
 	const unreachable = [
-		...reasons.matchAll(/(\w+) in ([\w-]+) may reference it and can't be asked/g),
+		...reasons.matchAll(/(\w+) in ([\w-]+) may reference it and can't be queried/g),
 	];
 	if (blockers.length + unreachable.length === 0 || /referenced by resources of/.test(reasons)) {
 		return "a refusal does not name its blockers";

@@ -57,7 +57,7 @@ const fine: Readonly<Record<string, (script: Script) => void>> = {
 		script.writes(project);
 		script.isKept(
 			project,
-			"iam.Project default/default/p (us-west2) can't be deleted: devices in eu-north1 may reference it and can't be asked (unavailable)",
+			"iam.Project default/default/p (us-west2) can't be deleted: devices in eu-north1 may reference it and can't be queried (unavailable)",
 		);
 	},
 	"a cascade, and all that follows": (script) => {
@@ -294,7 +294,7 @@ const planted: Readonly<Record<string, [keyof Problems, (script: Script) => void
 			script.writes(project);
 			script.isKept(
 				project,
-				"iam.Project default/default/p (us-west2) can't be deleted: devices in nowhere may reference it and can't be asked (unavailable)",
+				"iam.Project default/default/p (us-west2) can't be deleted: devices in nowhere may reference it and can't be queried (unavailable)",
 			);
 		},
 	],

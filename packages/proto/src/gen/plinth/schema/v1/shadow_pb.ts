@@ -223,7 +223,7 @@ export type OutgoingReference = Message<"plinth.schema.v1.OutgoingReference"> & 
   target?: ResourceKey | undefined;
 
   /**
-   * The referenced incarnation; empty if there was none when the schema came into force.
+   * The referenced incarnation; empty if there was none when the schema became active.
    *
    * @generated from field: string target_uid = 3;
    */
@@ -454,7 +454,7 @@ export const ConfirmBlockadeSchema: GenMessage<ConfirmBlockade> = /*@__PURE__*/
   messageDesc(file_plinth_schema_v1_shadow, 9);
 
 /**
- * ResolveTarget looks up a target again that was missing when the schema came into force.
+ * ResolveTarget looks up a target again that was missing when the schema became active.
  *
  * @generated from message plinth.schema.v1.ResolveTarget
  */

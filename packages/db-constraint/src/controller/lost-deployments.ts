@@ -1,11 +1,11 @@
 /**
  * Handles references to deployments that were deleted:
  *
- *     not in the picture ──read the permanent record──┬─ absent, or not known ─▶ nothing
+ *     not in the registry view ──read the permanent record──┬─ absent, or not known ─▶ nothing
  *                                                     └─ deleted ──┬─ UNSET ─▶ cleared
  *                                                                  └─ BLOCK, CASCADE ─▶ reported, kept
  *
- * Absence from the picture is only a reason to read the record. A deployment with a successor is not lost:
+ * Absence from the registry view is only a reason to read the record. A deployment with a successor is not lost:
  * references to it are re-established with the successor. Tasks for a deleted deployment are dropped.
  */
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
@@ -57,7 +57,7 @@ export class LostDeployments {
 			: { requeueAfterMs: limits.resolveRetryMs };
 	}
 
-	/** The deployments that the shadow needs and that are missing from the picture. */
+	/** The deployments that the shadow needs and that are missing from the registry view. */
 	#absent({ shadow }: StoredShadow): readonly string[] {
 		const { environment } = this.#context;
 		const needed = [

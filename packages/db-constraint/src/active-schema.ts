@@ -1,27 +1,27 @@
 import type { ConstraintContext } from "./constraint-context.ts";
-import type { DescriptorInForce } from "./shadow-index.ts";
+import type { ActiveDescriptor } from "./shadow-index.ts";
 
-/** Whether this server's schema of references is in force. It can write only then. */
-export type SchemaInForce =
+/** Whether this server's schema of references is active. It can write only then. */
+export type ActiveSchema =
 	| { readonly kind: "own" }
 	| {
 			readonly kind: "other";
-			/** The fingerprints of the schema in force and of this server's own. */
+			/** The fingerprints of the active schema and of this server's own. */
 			readonly fingerprint: string;
 			readonly ownFingerprint: string;
 	  };
 
 /**
- * Calls the listener whenever the schema in force changes from the server's own to another one or back, as
+ * Calls the listener whenever the active schema changes from the server's own to another one or back, as
  * soon as the index has seen the change. Returns a function that stops it.
  */
-export function followSchema(
+export function followActiveSchema(
 	{ index, descriptor }: Pick<ConstraintContext, "index" | "descriptor">,
-	listener: (schema: SchemaInForce) => void,
+	listener: (schema: ActiveSchema) => void,
 ): () => void {
 	const ownFingerprint = descriptor.fingerprint;
 	let last = ownFingerprint;
-	const onDescriptor = ({ fingerprint }: DescriptorInForce) => {
+	const onDescriptor = ({ fingerprint }: ActiveDescriptor) => {
 		if (fingerprint !== last) {
 			last = fingerprint;
 			listener(

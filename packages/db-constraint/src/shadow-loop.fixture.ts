@@ -1,12 +1,12 @@
 import { backoffDelayMs, type Clock, type Scheduler, type Timer } from "@plinth/runtime";
 import type { Constraints } from "./constraints.ts";
-import { ControllerNode } from "./node/controller-node.ts";
-import type { PassResult } from "./node/pass-result.ts";
-import type { Deletion } from "./node/subscribed-deleting-handler.ts";
+import type { PassResult } from "./controller/pass-result.ts";
+import { ShadowHandlers } from "./controller/shadow-handlers.ts";
+import type { Deletion } from "./controller/subscribed-deleting-handler.ts";
 import { keyString } from "./resource-key.ts";
 
 /** Options of a loop. */
-export interface NodeLoopOptions {
+export interface ShadowLoopOptions {
 	readonly constraints: Constraints;
 	readonly clock: Clock;
 	readonly scheduler: Scheduler;
@@ -15,11 +15,11 @@ export interface NodeLoopOptions {
 }
 
 /**
- * Runs a node without the controller runtime: never one key concurrently, and failures are retried with
+ * Runs the handlers of shadows without the controller runtime: never one key concurrently, and failures are retried with
  * backoff. For simulations, which start thousands of servers.
  */
-export class NodeLoop {
-	readonly #node: ControllerNode;
+export class ShadowLoop {
+	readonly #handlers: ShadowHandlers;
 	readonly #clock: Clock;
 	readonly #scheduler: Scheduler;
 	readonly #onFailure: (failure: unknown) => void;
@@ -31,19 +31,19 @@ export class NodeLoop {
 	readonly #stops: (() => void)[];
 	#stopped = false;
 
-	constructor({ constraints, clock, scheduler, onFailure = () => {} }: NodeLoopOptions) {
+	constructor({ constraints, clock, scheduler, onFailure = () => {} }: ShadowLoopOptions) {
 		this.#clock = clock;
 		this.#scheduler = scheduler;
 		this.#onFailure = onFailure;
 		const { context, holderQuery, store, hints } = constraints;
-		this.#node = new ControllerNode({
+		this.#handlers = new ShadowHandlers({
 			context,
 			holderQuery,
 			store,
 			queue: (name) => this.#queueShadow(name),
 		});
 		this.#stops = [
-			this.#node.followEnvironment(),
+			this.#handlers.followEnvironment(),
 			context.index.onChange(({ name, shadow }) => {
 				this.#queueShadow(name);
 				const own = context.environment.self.uid;
@@ -53,7 +53,7 @@ export class NodeLoop {
 			}),
 			hints.addListener({
 				queryHolderSoon: (name, uid) => {
-					this.#node.hint(name, uid);
+					this.#handlers.hint(name, uid);
 					this.#queueShadow(name);
 				},
 				deleting: (deploymentUid, target, targetUid) =>
@@ -65,7 +65,7 @@ export class NodeLoop {
 	/** Queues the deletion of a target. */
 	deletion(deletion: Deletion): void {
 		const key = `deletion ${keyString(deletion.target)} ${deletion.targetUid}`;
-		this.#queue(key, () => this.#node.handleDeletion(deletion));
+		this.#queue(key, () => this.#handlers.handleDeletion(deletion));
 	}
 
 	/** Whether a pass is running or queued. */
@@ -85,7 +85,7 @@ export class NodeLoop {
 	}
 
 	#queueShadow(name: string): void {
-		this.#queue(`shadow ${name}`, () => this.#node.handleShadow(name));
+		this.#queue(`shadow ${name}`, () => this.#handlers.handleShadow(name));
 	}
 
 	#queue(key: string, pass: () => Promise<PassResult>): void {

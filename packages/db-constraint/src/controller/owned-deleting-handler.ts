@@ -164,7 +164,7 @@ export class OwnedDeletingHandler {
 function reasonOf(response: HolderResponse): string {
 	const where = displayDeployed(response.deployment);
 	return response.kind === "unknown"
-		? `${where} can't be asked: ${response.reason}`
+		? `${where} can't be queried: ${response.reason}`
 		: `${where} still references it`;
 }
 

@@ -8,8 +8,8 @@ import { OwnedPendingHandler } from "./owned-pending-handler.ts";
 import { type PassResult, soonest } from "./pass-result.ts";
 import { type Deletion, SubscribedDeletingHandler } from "./subscribed-deleting-handler.ts";
 
-/** Options of a node. */
-export interface NodeOptions {
+/** Options of `ShadowHandlers`. */
+export interface ShadowHandlersOptions {
 	readonly context: ConstraintContext;
 	readonly holderQuery: HolderQuery;
 	/** The storage with its constraints. */
@@ -22,14 +22,14 @@ export interface NodeOptions {
  * Handles a share of the shadows with three handlers. It has no loop: the caller passes it keys, never the
  * same key concurrently, and retries failed ones with backoff.
  */
-export class ControllerNode {
+export class ShadowHandlers {
 	readonly #pending: OwnedPendingHandler;
 	readonly #deleting: OwnedDeletingHandler;
 	readonly #subscribed: SubscribedDeletingHandler;
 	readonly #context: ConstraintContext;
 	readonly #queue: (shadowName: string) => void;
 
-	constructor({ context, holderQuery, store, queue }: NodeOptions) {
+	constructor({ context, holderQuery, store, queue }: ShadowHandlersOptions) {
 		this.#context = context;
 		this.#queue = queue;
 		const owners = new MetaOwners(context, store);

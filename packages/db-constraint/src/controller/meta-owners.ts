@@ -102,7 +102,7 @@ export class MetaOwners {
 			const isDue =
 				all ||
 				!valid ||
-				this.#keeper(owner) === undefined ||
+				this.#ownerDeployment(owner) === undefined ||
 				(recheckMs === 0 && requiresOwnerReference);
 			// Shadows written by older versions may have several records of one owner.
 			return isDue && find(stored.shadow, each) === each;
@@ -156,13 +156,17 @@ export class MetaOwners {
 		}
 		let rewritten = false;
 		const ownerReferences = resource.ownerReferences.map((reference) => {
-			const keeper = this.#keeper(this.#ownerKey(reference));
+			const ownerDeployment = this.#ownerDeployment(this.#ownerKey(reference));
 			const { type } = reference;
-			if (!keeper || !type || compareApiVersions(keeper.version, type.groupVersion) <= 0) {
+			if (
+				!ownerDeployment ||
+				!type ||
+				compareApiVersions(ownerDeployment.version, type.groupVersion) <= 0
+			) {
 				return reference;
 			}
 			rewritten = true;
-			return { ...reference, type: { ...type, groupVersion: keeper.version } };
+			return { ...reference, type: { ...type, groupVersion: ownerDeployment.version } };
 		});
 		if (!rewritten) {
 			return;
@@ -184,7 +188,7 @@ export class MetaOwners {
 	}
 
 	/** The deployment that stores an owner, if it is known. */
-	#keeper(owner: KeyLike | undefined) {
+	#ownerDeployment(owner: KeyLike | undefined) {
 		const { descriptor, environment } = this.#context;
 		const service = owner && descriptor.serviceOfGroup(owner.group);
 		return environment.findOwner(owner?.group ?? "", service, owner?.region ?? "");
@@ -207,8 +211,11 @@ export class MetaOwners {
 			return { owner, requeueAfterMs: limits.requeryMs };
 		}
 		if (verdict === Verdict.VALID) {
-			const keptBy = this.#keeper(owner.owner)?.uid ?? deploymentUid;
-			return { owner, known: { valid: true, notValidAnswers: 0, deploymentUid: keptBy } };
+			const ownerDeploymentUid = this.#ownerDeployment(owner.owner)?.uid ?? deploymentUid;
+			return {
+				owner,
+				known: { valid: true, notValidAnswers: 0, deploymentUid: ownerDeploymentUid },
+			};
 		}
 		if (count === 0) {
 			// The grace period begins with the first negative verdict, not when the owner was first seen.
@@ -225,14 +232,14 @@ export class MetaOwners {
 
 	async #query(stored: StoredShadow, owner: MetaOwner): Promise<Verdict> {
 		const { environment } = this.#context;
-		const keeper = this.#keeper(owner.owner);
-		if (keeper === undefined) {
+		const ownerDeployment = this.#ownerDeployment(owner.owner);
+		if (ownerDeployment === undefined) {
 			// Only the permanent record proves that an owner was deleted with its deployment.
 			return owner.deploymentUid !== "" && (await environment.isDeleted(owner.deploymentUid))
 				? Verdict.NOT_VALID
 				: Verdict.UNSPECIFIED;
 		}
-		return this.#batcher(keeper.uid).submit(
+		return this.#batcher(ownerDeployment.uid).submit(
 			create(CheckMetaOwnersRequest_OwnershipSchema, {
 				ownee: keyOfShadow(stored.shadow),
 				owneeUid: stored.shadow.uid,
@@ -357,7 +364,11 @@ export class MetaOwners {
 		{ owner, ownerUid, requiresOwnerReference }: MetaOwner,
 	): Promise<readonly Mutation[] | undefined> {
 		const { backend, environment } = this.#context;
-		if (!requiresOwnerReference || !owner || this.#keeper(owner)?.uid !== environment.self.uid) {
+		if (
+			!requiresOwnerReference ||
+			!owner ||
+			this.#ownerDeployment(owner)?.uid !== environment.self.uid
+		) {
 			return [];
 		}
 		const resource = await lookup(backend, nameOfKey(owner), { consistency: "strong" });

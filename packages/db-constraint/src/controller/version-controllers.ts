@@ -8,7 +8,7 @@ import { createDbConstraintController } from "./db-constraint-controller.ts";
 import type { Deletion } from "./subscribed-deleting-handler.ts";
 
 /** The controllers of one version of the service. */
-export interface InnerManager {
+export interface VersionControllers {
 	readonly version: string;
 	/** The state of its controllers. */
 	state(): ManagerState;
@@ -16,8 +16,8 @@ export interface InnerManager {
 	stop(): Promise<void>;
 }
 
-/** Options of `startInnerManager`. */
-export interface InnerManagerOptions
+/** Options of `startVersionControllers`. */
+export interface VersionControllersOptions
 	extends Pick<ControllerManagerOptions, "client" | "cloningClient" | "leases"> {
 	readonly constraints: Constraints;
 	/**
@@ -30,7 +30,10 @@ export interface InnerManagerOptions
 }
 
 /** Starts the controllers of a version. */
-export function startInnerManager(version: string, options: InnerManagerOptions): InnerManager {
+export function startVersionControllers(
+	version: string,
+	options: VersionControllersOptions,
+): VersionControllers {
 	const { constraints, whileRunning, onFailure, ...clients } = options;
 	const { runtime, logger } = constraints.context;
 	const manager = createControllerManager({

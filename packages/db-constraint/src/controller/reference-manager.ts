@@ -2,38 +2,42 @@ import type { ManagerState } from "@plinth/controller";
 import type { DeploymentInfo } from "../environment.ts";
 import { responsibleUid } from "../successors.ts";
 import { followDeletions } from "./follow-deletions.ts";
-import { type InnerManager, type InnerManagerOptions, startInnerManager } from "./inner-manager.ts";
 import type { Deletion } from "./subscribed-deleting-handler.ts";
 import { SuccessorReports } from "./successor-reports.ts";
 import { TargetLocations } from "./target-locations.ts";
+import {
+	startVersionControllers,
+	type VersionControllers,
+	type VersionControllersOptions,
+} from "./version-controllers.ts";
 
-/** Options of a node manager. */
-export type NodeManagerOptions = Omit<InnerManagerOptions, "whileRunning">;
+/** Options of a reference manager. */
+export type ReferenceManagerOptions = Omit<VersionControllersOptions, "whileRunning">;
 
 /**
  * Maintains the set of interesting deployments, and what depends on it:
  *
- *     picture changes ─────┐                ┌─▶ a subscription for each other deployment in it
+ *     registry changes ────┐                ┌─▶ a subscription for each other deployment in it
  *     references change ───┼─▶ the set ─────┤
- *     version switches ────┘                └─▶ one inner manager, for the current version
+ *     version switches ────┘                └─▶ the controllers of the current version
  *
  * Interesting are all deployments of this service and of those that its current version imports, in
  * every region, unless they are disabled; and all those that outgoing references name.
  */
-export class NodeManager {
-	readonly #options: NodeManagerOptions;
+export class ReferenceManager {
+	readonly #options: ReferenceManagerOptions;
 	readonly #locations: TargetLocations;
 	/** By uid. Referenced deployments stay in it with their last known state. */
 	#interesting: ReadonlyMap<string, DeploymentInfo> = new Map();
 	readonly #subscriptions = new Map<string, AbortController>();
 	/** Subscriptions that have not ended, including stopped ones. */
 	readonly #following = new Set<Promise<void>>();
-	#inner: InnerManager | undefined;
+	#controllers: VersionControllers | undefined;
 	/** Accepts deletions, while a controller of this server runs. */
 	#accept: ((deletion: Deletion) => void) | undefined;
 	#wake = Promise.withResolvers<void>();
 
-	constructor(options: NodeManagerOptions) {
+	constructor(options: ReferenceManagerOptions) {
 		this.#options = options;
 		this.#locations = new TargetLocations(options.constraints.context, () => this.#wake.resolve());
 	}
@@ -50,12 +54,12 @@ export class NodeManager {
 
 	/** The version of the running inner manager; `undefined` if none is running. */
 	get version(): string | undefined {
-		return this.#inner?.version;
+		return this.#controllers?.version;
 	}
 
 	/** The state of the controllers of the inner manager. */
 	state(): ManagerState | undefined {
-		return this.#inner?.state();
+		return this.#controllers?.state();
 	}
 
 	/** Runs until the signal aborts, and resolves when all work has ended. */
@@ -77,8 +81,8 @@ export class NodeManager {
 		for (const stop of stops) {
 			stop();
 		}
-		await this.#inner?.stop();
-		this.#inner = undefined;
+		await this.#controllers?.stop();
+		this.#controllers = undefined;
 		for (const stop of this.#subscriptions.values()) {
 			stop.abort();
 		}
@@ -109,13 +113,16 @@ export class NodeManager {
 
 	async #switchVersion(): Promise<void> {
 		const { version } = this.#options.constraints.context.environment.self;
-		if (this.#inner?.version === version) {
+		if (this.#controllers?.version === version) {
 			return;
 		}
 		const { logger } = this.#options.constraints.context;
-		logger.info({ from: this.#inner?.version, to: version }, "starting the reference controllers");
-		await this.#inner?.stop();
-		this.#inner = startInnerManager(version, {
+		logger.info(
+			{ from: this.#controllers?.version, to: version },
+			"starting the reference controllers",
+		);
+		await this.#controllers?.stop();
+		this.#controllers = startVersionControllers(version, {
 			...this.#options,
 			whileRunning: (accept) => {
 				this.#accept = accept;

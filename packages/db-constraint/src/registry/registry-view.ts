@@ -29,11 +29,11 @@ interface MetaContents {
  * The merged contents of all meta deployments. Each keeps the deployments that registered with it:
  *
  *     meta in us-west2 ── iam-us-west2, devices-us-west2 ─┐
- *     meta in us-east1 ── iam-us-east1 ───────────────────┴─▶ the picture
+ *     meta in us-east1 ── iam-us-east1 ───────────────────┴─▶ the view
  *
  * The contents of a meta deployment stay until it reports a change. Absence proves nothing.
  */
-export class MetaPicture {
+export class RegistryView {
 	readonly #contents = new Map<string, MetaContents>();
 	#all: ReadonlyMap<string, RegisteredDeployment> | undefined;
 

@@ -15,10 +15,10 @@ import type { Constraints } from "../constraints.ts";
 import { holders } from "../shadow.ts";
 import { ResourceShadow, recordId, type StoredShadow } from "../shadow-records.ts";
 import { ConcurrencyLimiter } from "./concurrency-limiter.ts";
-import { ControllerNode } from "./controller-node.ts";
 import { DeletionInbox } from "./deletion-inbox.ts";
 import { NameQueue } from "./name-queue.ts";
 import { type PassResult, soonest } from "./pass-result.ts";
+import { ShadowHandlers } from "./shadow-handlers.ts";
 import type { Deletion } from "./subscribed-deleting-handler.ts";
 
 /** The number of concurrent passes, in total and per deployment. They mostly wait for responses. */
@@ -37,12 +37,11 @@ export interface DbConstraintOptions {
 }
 
 /**
- * `DbConstraintCtrl`: a node on the controller runtime. It manages shadows. Every other trigger is the name
- * of a shadow in one queue:
+ * The controller of references. It manages shadows; every other trigger is the name of a shadow in one queue:
  *
  *     shadow changed ─────────────────────────────────────────────────────────┐
  *     deletion received ──▶ inbox, by the name of the target's shadow ─┐      ▼
- *     hint, owner to be checked ───────────────────────────────────────┼─▶ names ─▶ reconcile ─▶ limiter ─▶ node
+ *     hint, owner to be checked ───────────────────────────────────────┼─▶ names ─▶ reconcile ─▶ limiter ─▶ handlers
  *     free slot of the limiter ────────────────────────────────────────┘                           └─▶ parked
  *
  * The target of a deletion may be stored by another deployment. Then this deployment has no shadow of that
@@ -80,13 +79,13 @@ class ShadowReconciler {
 	readonly #inbox = new DeletionInbox();
 	readonly #names = new NameQueue();
 	readonly #limiter = new ConcurrencyLimiter(passes.perDeployment, (name) => this.#names.put(name));
-	readonly #node: ControllerNode;
+	readonly #handlers: ShadowHandlers;
 
 	constructor(constraints: Constraints) {
 		this.#constraints = constraints;
 		const { context, holderQuery, store } = constraints;
 		const queue = (name: string) => this.#names.put(name);
-		this.#node = new ControllerNode({ context, holderQuery, store, queue });
+		this.#handlers = new ShadowHandlers({ context, holderQuery, store, queue });
 	}
 
 	/** The names of the shadows to reconcile, until the signal aborts. */
@@ -106,13 +105,13 @@ class ShadowReconciler {
 			}),
 			hints.addListener({
 				queryHolderSoon: (shadow, deploymentUid) => {
-					this.#node.hint(shadow, deploymentUid);
+					this.#handlers.hint(shadow, deploymentUid);
 					this.#names.put(shadow);
 				},
 				deleting: (deploymentUid, target, targetUid) =>
 					accept({ deploymentUid, target, targetUid }),
 			}),
-			this.#node.followEnvironment(),
+			this.#handlers.followEnvironment(),
 			whileRunning(accept),
 		];
 		for (const stored of context.index.all()) {
@@ -144,9 +143,9 @@ class ShadowReconciler {
 	}
 
 	async #pass(name: string, deletions: readonly Deletion[]): Promise<PassResult> {
-		const results = [await this.#node.handleShadow(name)];
+		const results = [await this.#handlers.handleShadow(name)];
 		for (const deletion of deletions) {
-			const result = await this.#node.handleDeletion(deletion);
+			const result = await this.#handlers.handleDeletion(deletion);
 			if (result.requeueAfterMs === undefined) {
 				this.#inbox.remove(deletion);
 			}
@@ -189,8 +188,8 @@ function awaitedDeployments(
 		for (const { owner } of shadow.metaOwners) {
 			if (owner !== undefined) {
 				const service = descriptor.serviceOfGroup(owner.group);
-				const keeper = environment.findOwner(owner.group, service, owner.region);
-				uids.add(keeper?.uid ?? "");
+				const ownerDeployment = environment.findOwner(owner.group, service, owner.region);
+				uids.add(ownerDeployment?.uid ?? "");
 			}
 		}
 	}

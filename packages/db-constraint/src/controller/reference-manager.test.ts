@@ -5,11 +5,11 @@ import { systemRuntime } from "@plinth/runtime";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
 import { RegistryLab, type Started } from "../registry/registry-lab.fixture.ts";
-import { NodeManager } from "./node-manager.ts";
+import { ReferenceManager } from "./reference-manager.ts";
 
-/** Starts the node manager of a deployment. */
-function manage({ constraints, client }: Started): NodeManager {
-	const manager = new NodeManager({
+/** Starts the reference manager of a deployment. */
+function manage({ constraints, client }: Started): ReferenceManager {
+	const manager = new ReferenceManager({
 		constraints,
 		client,
 		onFailure: (failure) => {
@@ -25,7 +25,7 @@ function manage({ constraints, client }: Started): NodeManager {
 	return manager;
 }
 
-function shows(manager: NodeManager, names: readonly string[]): Promise<void> {
+function shows(manager: ReferenceManager, names: readonly string[]): Promise<void> {
 	return vi.waitFor(
 		() => {
 			expect(manager.interesting.map(({ name }) => name).sort()).toEqual(names);
@@ -48,7 +48,7 @@ async function seed() {
 
 const four = ["alpha-r1", "alpha-r2", "beta-r1", "beta-r2"];
 
-describe("the node manager of a service that imports another, in two regions", () => {
+describe("the reference manager of a service that imports another, in two regions", () => {
 	it("follows four deployments, six with another region, and drops disabled and deleted ones", async () => {
 		const { lab, meta, beta } = await seed();
 		const manager = manage(beta);

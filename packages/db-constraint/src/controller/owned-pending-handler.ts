@@ -123,7 +123,7 @@ export class OwnedPendingHandler {
 		return done;
 	}
 
-	/** Looks up targets that were missing when the schema came into force. */
+	/** Looks up targets that were missing when the schema became active. */
 	async #resolve({ name, shadow }: StoredShadow): Promise<PassResult> {
 		if (
 			shadow.resource === undefined ||
