@@ -21,6 +21,7 @@ import { Failure } from "./failure.ts";
 import type { Io } from "./io.ts";
 import { printable } from "./output/table.ts";
 import { Session } from "./session.ts";
+import { explainUsage } from "./usage-error.ts";
 
 /** All commands, in the order of the help text. Add a new command here. */
 const commands: readonly AddCommand[] = [
@@ -87,7 +88,17 @@ export function createProgram(io: Io, run: Runner): Command {
 	for (const add of commands) {
 		add(program, run);
 	}
+	explainErrors(program);
 	return program;
+}
+
+function explainErrors(command: Command): void {
+	command.configureOutput({
+		outputError: (text, write) => write(explainUsage(text, command)),
+	});
+	for (const each of command.commands) {
+		explainErrors(each);
+	}
 }
 
 function ownVersion(): string {

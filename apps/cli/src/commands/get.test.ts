@@ -159,12 +159,12 @@ describe("get", () => {
 		[
 			["gte", "Film"],
 			2,
-			"error: unknown command 'gte'\n(Did you mean get?)\n(run it with --help for usage)\n",
+			"plinth: unknown command 'gte': did you mean get?\n(run it with --help for usage)\n",
 		],
 		[
 			["get", "Film", "-o", "xml"],
 			2,
-			"error: option '-o, --output <format>' argument 'xml' is invalid. Allowed choices are table, yaml, json, name.\n(run it with --help for usage)\n",
+			'plinth: invalid value "xml" of -o, --output <format>: Allowed choices are table, yaml, json, name.\n(run it with --help for usage)\n',
 		],
 	])("refuses %j", async (args, code, err) => {
 		expect(await run(args)).toEqual({ code, out: "", err });
