@@ -1,4 +1,5 @@
 import { isMap, isScalar, isSeq, type Node } from "yaml";
+import { didYouMean } from "./did-you-mean.ts";
 import { type LocatedYaml, readYaml } from "./located-yaml.ts";
 import type { ResolvedValue, Source } from "./resolved-config.ts";
 import type { AnySetting } from "./setting.ts";
@@ -51,7 +52,10 @@ function readSection(
 				throw yaml.errorAt(here, `${name} is a section: write its keys indented under it`);
 			}
 		} else {
-			throw yaml.errorAt(here, `unknown key ${name}: known keys are ${knownIn(path)}`);
+			const meant = didYouMean("path", name);
+			const advice =
+				meant === undefined ? `known keys are ${knownIn(path)}` : `did you mean ${meant}?`;
+			throw yaml.errorAt(here, `unknown key ${name}: ${advice}`);
 		}
 	}
 }

@@ -99,7 +99,7 @@ describe("parseCommandLine", () => {
 	});
 
 	it.each([
-		[["--lisen", "x:1"], "unknown flag --lisen: known flags are --config, --listen, --data-dir"],
+		[["--lisen", "x:1"], "unknown flag --lisen: did you mean --listen?"],
 		[["-l"], "unknown flag -l"],
 		[["serve"], 'unexpected argument "serve"'],
 		[["--listen"], "--listen needs a value"],

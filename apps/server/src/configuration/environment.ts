@@ -1,3 +1,4 @@
+import { didYouMean } from "./did-you-mean.ts";
 import type { ResolvedValue, Source } from "./resolved-config.ts";
 import type { AnySetting } from "./setting.ts";
 import { allSettings } from "./settings.ts";
@@ -24,8 +25,9 @@ export function readEnvironment(environment: Readonly<Record<string, string | un
 			const texts = setting.kind === "list" ? text.split(",") : [text];
 			source.set(setting, { name: variable, texts });
 		} else if (!foreignVariable.test(variable)) {
+			const meant = didYouMean("variable", variable);
 			throw new UsageError(
-				`unknown variable ${variable} in the environment: see --help for those that exist`,
+				`unknown variable ${variable} in the environment: ${meant === undefined ? "see --help for those that exist" : `did you mean ${meant}?`}`,
 			);
 		}
 	}

@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { didYouMean, nearest } from "./did-you-mean.ts";
 import type { ResolvedValue, Source } from "./resolved-config.ts";
 import type { AnySetting } from "./setting.ts";
 import { allSettings } from "./settings.ts";
@@ -14,6 +15,9 @@ const byFlag: ReadonlyMap<string, AnySetting> = new Map(
 	allSettings.map((setting) => [setting.flag, setting]),
 );
 
+/** The words that `plinth-server` accepts before any flags. */
+const commands = ["new-token", "backup", "restore", "etcd-restored"] as const;
+
 const options = Object.fromEntries([
 	...allSettings.map(({ flag, kind }) => [
 		flag,
@@ -28,7 +32,7 @@ const options = Object.fromEntries([
  * @throws UsageError that names the argument which is unknown, is repeated or lacks a value.
  */
 export function readFlags(args: readonly string[]): Flags {
-	// Not strict: the messages of parseArgs name neither the known flags nor what to do.
+	// Not strict: the messages of parseArgs do not say what to do.
 	const { tokens } = parseArgs({ args: [...args], options, strict: false, tokens: true });
 	const source = new Map<AnySetting, ResolvedValue>();
 	let help = false;
@@ -37,14 +41,12 @@ export function readFlags(args: readonly string[]): Flags {
 			continue;
 		}
 		if (token.kind === "positional") {
-			throw new UsageError(
-				`unexpected argument ${JSON.stringify(token.value)}: all other arguments are flags, see --help`,
-			);
+			throw new UsageError(unexpectedArgument(token.value, token.index));
 		}
 		const { name, rawName, value } = token;
 		const setting = byFlag.get(name);
 		if (setting === undefined && name !== "help") {
-			throw new UsageError(`unknown flag ${rawName}: ${knownFlags()}`);
+			throw new UsageError(`unknown flag ${rawName}: ${advice(name)}`);
 		}
 		if (setting === undefined || setting.kind === "switch") {
 			if (value !== undefined) {
@@ -87,6 +89,16 @@ interface FlagToken {
 	readonly inlineValue: boolean | undefined;
 }
 
-function knownFlags(): string {
-	return `known flags are ${[...allSettings.map(({ flag }) => `--${flag}`), "--help"].join(", ")}`;
+function advice(flag: string): string {
+	const meant = didYouMean("flag", flag);
+	return meant === undefined ? "see --help for those that exist" : `did you mean --${meant}?`;
+}
+
+/** The first argument may have been meant as a command, and an argument without hyphens as a flag. */
+function unexpectedArgument(argument: string, index: number): string {
+	const command = index === 0 ? nearest(argument, commands) : undefined;
+	if (command !== undefined) {
+		return `unknown command ${argument}: did you mean ${command}?`;
+	}
+	return `unexpected argument ${JSON.stringify(argument)}: all other arguments are flags, see --help`;
 }

@@ -3,14 +3,18 @@ export class BadValue extends Error {
 	override readonly name = "BadValue";
 }
 
-/** One setting, whichever source its value comes from. */
-export interface Setting<Value> {
+/** The names of a setting in the three sources. */
+export interface SettingNames {
 	/** Its key in a configuration file, such as `etcd.caFile`. The other names are derived from it. */
 	readonly path: string;
 	/** Such as `etcd-ca-file`, without the leading hyphens. */
 	readonly flag: string;
 	/** Such as `PLINTH_ETCD_CA_FILE`. */
 	readonly variable: string;
+}
+
+/** One setting, whichever source its value comes from. */
+export interface Setting<Value> extends SettingNames {
 	/** A list is a repeated flag, values separated by commas, or a list in the file. */
 	readonly kind: "one" | "list" | "switch";
 	/** The form of a value in the help text, such as `<host:port>`. */
@@ -39,10 +43,16 @@ interface SettingParts<Value> {
 function setting<Value>(
 	kind: Setting<Value>["kind"],
 	path: string,
-	{ flag = flagOf(path), defaultText = "", placeholder, description, parse }: SettingParts<Value>,
+	{ flag, defaultText = "", placeholder, description, parse }: SettingParts<Value>,
 ): Setting<Value> {
-	const variable = `PLINTH_${flagOf(path).replaceAll("-", "_").toUpperCase()}`;
-	return { path, flag, variable, kind, placeholder, description, defaultText, parse };
+	const names = namesOf(path);
+	return { ...names, flag: flag ?? names.flag, kind, placeholder, description, defaultText, parse };
+}
+
+/** The names that are derived from a path. */
+export function namesOf(path: string): SettingNames {
+	const flag = path.replaceAll(".", "-").replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+	return { path, flag, variable: `PLINTH_${flag.replaceAll("-", "_").toUpperCase()}` };
 }
 
 /** A setting with one value. */
@@ -65,9 +75,4 @@ function parseBoolean(text: string): boolean {
 		throw new BadValue("is neither true nor false");
 	}
 	return text === "true";
-}
-
-/** `etcd-ca-file` for `etcd.caFile`. */
-function flagOf(path: string): string {
-	return path.replaceAll(".", "-").replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }

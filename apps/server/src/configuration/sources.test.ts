@@ -98,13 +98,14 @@ describe("what is configured", () => {
 
 describe("a file that is wrong stops the start with the line", () => {
 	it.each([
-		[
-			"listen: 127.0.0.1:1\nlisen: x\n",
-			/plinth\.yaml:2: unknown key lisen: known keys are listen, /,
-		],
+		["listen: 127.0.0.1:1\nlisen: x\n", /plinth\.yaml:2: unknown key lisen: did you mean listen\?/],
 		[
 			"etcd:\n  prefix: /a\n  peers: x\n",
 			/:3: unknown key etcd\.peers: known keys are endpoints, /,
+		],
+		[
+			"limits:\n  watchesPerToken: 5\n",
+			/:2: unknown key .*: did you mean limits.streamsPerSubject\?/,
 		],
 		["config: other.yaml\n", /:1: unknown key config/],
 		["\n\nlisten: here\n", /:3: listen "here" is not <host>:<port>/],
@@ -132,7 +133,15 @@ describe("a file that is wrong stops the start with the line", () => {
 
 describe("a variable that is wrong stops the start with its name", () => {
 	it.each([
-		[{ PLINTH_LISEN: "x" }, "unknown variable PLINTH_LISEN in the environment"],
+		[
+			{ PLINTH_LISEN: "x" },
+			"unknown variable PLINTH_LISEN in the environment: did you mean PLINTH_LISTEN?",
+		],
+		[
+			{ PLINTH_LIMITS_WATCHES_PER_TOKEN: "5" },
+			"in the environment: did you mean PLINTH_LIMITS_STREAMS_PER_SUBJECT?",
+		],
+		[{ PLINTH_QUITE_DIFFERENT: "x" }, "PLINTH_QUITE_DIFFERENT in the environment: see --help"],
 		[{ PLINTH_STORAGE: "disk" }, 'PLINTH_STORAGE "disk" is not one of sqlite, memory, etcd'],
 		[{ PLINTH_ETCD_PREFIX: "/a" }, "PLINTH_ETCD_PREFIX needs --storage etcd"],
 		[
