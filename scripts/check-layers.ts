@@ -20,7 +20,7 @@ import { filesWith, type Package, readPackage, readPackages } from "./workspace.
 const layers: readonly (readonly string[])[] = [
 	["runtime", "protoc-gen-clone", "proto", "test-support", "bench"],
 	["resource", "in-process"],
-	["cache", "storage"],
+	["cache", "storage", "rpc-server"],
 	["resource-service", "controller", "storage-sqlite", "storage-etcd"],
 	["system-controllers", "db-constraint", "testing"],
 	["server", "cli"],

@@ -1,4 +1,4 @@
-import type { ConnectRouter } from "@connectrpc/connect";
+import type { RpcRouter } from "@plinth/rpc-server";
 import { silentLogger, systemClock } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
 import { onTestFinished } from "vitest";
@@ -19,7 +19,7 @@ export interface StartedListener {
 
 /** Serves a router on a free port, and text on all other paths, until the test is over. */
 export async function startListener(
-	router: ConnectRouter,
+	router: RpcRouter,
 	options: Pick<RpcHandlerOptions, "special"> &
 		Partial<Pick<ExchangesOptions, "logger" | "streamsMayStall">> & {
 			readonly clock?: FakeClock;

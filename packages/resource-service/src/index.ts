@@ -9,7 +9,7 @@ export {
 	tokenHash,
 } from "./access/policy-authorizer.ts";
 export { type CallerAuthenticator, createCallerAuthenticator } from "./access/request-caller.ts";
-export { correctConnectErrors } from "./errors/sendable-errors.ts";
+export { correctConnectError, correctConnectErrors } from "./errors/sendable-errors.ts";
 export { consistencyHeader, fenceHeader } from "./requests/headers.ts";
 export { resourceServiceLimits } from "./requests/limits.ts";
 export { createResourceService, type ResourceServiceOptions } from "./resource-service.ts";

@@ -51,7 +51,7 @@ export interface RequestMeterOptions {
 /** A request whose body is metered. */
 export interface MeteredRequest {
 	readonly method: DescMethod;
-	readonly header: Headers;
+	readonly header: Pick<Headers, "get" | "delete">;
 	readonly body: AsyncIterable<Uint8Array>;
 	/** Contains the caller when the body is read, which is after the gate has admitted the call. */
 	readonly contextValues: ContextValues;
@@ -103,6 +103,40 @@ export class RequestMeter {
 		return {
 			[Symbol.asyncIterator]: () => new MeteredBody(this.#options, request, length),
 		};
+	}
+
+	/**
+	 * The size below which a body is read as it arrives, and is metered when it has ended; 0 if it must be read through
+	 * `bodyOf`. The bytes of such a body count for no limit but bytes per second.
+	 */
+	freeBytesOf(method: DescMethod, contextValues: ContextValues): number {
+		const { unaryOnly, pacer, fields } = this.#options;
+		if (unaryOnly === true && method.methodKind !== "unary") {
+			return 0;
+		}
+		const subject = callerOf(contextValues)?.subject;
+		return pacer === undefined || subject === undefined || pacer.isOpen(subject)
+			? Math.min(leastBytes, fields.of(method).freeBytes)
+			: 0;
+	}
+
+	/**
+	 * Meters a body below `freeBytesOf` that has ended: its call takes a turn of the event loop. Returns `undefined` if it
+	 * may continue now.
+	 *
+	 * @param request - its signal is only accessed if the call has to wait.
+	 */
+	meterFree(
+		bytes: number,
+		request: Pick<MeteredRequest, "contextValues" | "signal">,
+	): Promise<void> | undefined {
+		const { pacer, turns } = this.#options;
+		const subject = callerOf(request.contextValues)?.subject;
+		if (pacer !== undefined && subject !== undefined) {
+			pacer.charge(subject, bytes);
+		}
+		const taker = takerOf(request.contextValues);
+		return turns.takeNow(taker) ? undefined : turns.take(taker, request.signal);
 	}
 
 	/** A turn of the event loop for a call that continues; `undefined` if it may continue now. */

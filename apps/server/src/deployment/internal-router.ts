@@ -1,21 +1,17 @@
-import {
-	type ConnectRouter,
-	createConnectRouter,
-	type HandlerContext,
-	type Interceptor,
-	type ServiceImpl,
-} from "@connectrpc/connect";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { metaTypes } from "@plinth/db-constraint";
 import { ResourceService } from "@plinth/proto";
 import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import { TypeRegistry } from "@plinth/resource";
 import {
-	correctConnectErrors,
+	correctConnectError,
 	createResourceService,
 	deploymentAuthorizer,
 } from "@plinth/resource-service";
+import { createRpcRouter, type RpcRouter } from "@plinth/rpc-server";
 import type { Logger, Runtime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
+import { logFaults } from "../listener/log-faults.ts";
 
 /** Options of `createInternalRouter`. */
 export interface InternalRouterOptions {
@@ -28,7 +24,9 @@ export interface InternalRouterOptions {
 	readonly messageBytes: number;
 	/** Throws if a call does not carry the credential. */
 	readonly check: (call: HandlerContext) => void;
-	readonly interceptors: readonly Interceptor[];
+	/** Ends streams with its reason. */
+	readonly streamsEnd: AbortSignal;
+	/** Ends all calls with its reason. */
 	readonly callsEnd: AbortSignal;
 }
 
@@ -36,16 +34,16 @@ export interface InternalRouterOptions {
  * The interface for other deployments: the mixin service and, at meta deployments, the resource service for the
  * meta types. The credential grants all rights on it.
  */
-export function createInternalRouter(options: InternalRouterOptions): ConnectRouter {
+export function createInternalRouter(options: InternalRouterOptions): RpcRouter {
 	const { mixin, isMeta, store, runtime, logger, check } = options;
-	const router = createConnectRouter({
+	const router = createRpcRouter({
+		clock: runtime.clock,
 		readMaxBytes: options.messageBytes,
 		shutdownSignal: options.callsEnd,
-		requestGate: (call) => {
-			correctConnectErrors(call);
-			check(call);
-		},
-		interceptors: [...options.interceptors],
+		streamsEnd: options.streamsEnd,
+		requestGate: check,
+		onFault: logFaults(logger),
+		correctError: correctConnectError,
 	});
 	router.service(SchemaMixinService, mixin);
 	if (isMeta) {

@@ -2,8 +2,6 @@ import { metaService } from "@plinth/db-constraint";
 import type { RequestMeter } from "../decoding/request-meter.ts";
 import { exchangeOf } from "../listener/exchange.ts";
 import { Exchanges, type ExchangesOptions } from "../listener/exchanges.ts";
-import { endStreams } from "../listener/interceptors/end-streams.ts";
-import { reportFaults } from "../listener/interceptors/report-faults.ts";
 import type { ListenerLimits } from "../listener/limits.ts";
 import { type Listener, openListener } from "../listener/listener.ts";
 import { checkOrigin } from "../listener/origin/origin-check.ts";
@@ -33,14 +31,13 @@ export async function openInternal(options: InternalOptions): Promise<Listener> 
 	const { deployment, peers, limits, tls, logger, runtime, streamsEnd } = options;
 	const { mixin, store, callsEnd, onCut } = options;
 	const router = createInternalRouter({
-		...{ mixin, store, runtime, logger, callsEnd },
+		...{ mixin, store, runtime, logger, streamsEnd, callsEnd },
 		isMeta: deployment.service === metaService,
 		messageBytes: limits.messageBytes,
 		check: (call) => {
 			peers.credential.check(call);
 			exchangeOf(call.values).admit({ leave: () => {} });
 		},
-		interceptors: [endStreams(streamsEnd), reportFaults(logger)],
 	});
 	const listener = await openListener({
 		address: deployment.internalListen,

@@ -229,10 +229,16 @@ export class EventLoopTurns {
 	 */
 	take(taker: TurnTaker, signal: AbortSignal): Promise<void> | undefined {
 		signal.throwIfAborted();
+		return this.takeNow(taker) ? undefined : this.#takeLater(taker, signal);
+	}
+
+	/** Begins the turn of the taker, if it is immediately. Returns whether it has begun. */
+	takeNow(taker: TurnTaker): boolean {
+		return this.#startsImmediately(this.#accountOf(taker.caller));
+	}
+
+	#takeLater(taker: TurnTaker, signal: AbortSignal): Promise<void> {
 		const account = this.#accountOf(taker.caller);
-		if (this.#startsImmediately(account)) {
-			return undefined;
-		}
 		return new Promise((resolve, reject) => {
 			const leave = () => {
 				if (account.begun.remove(waiter)) {

@@ -1,9 +1,5 @@
-import {
-	type ConnectRouter,
-	type ConnectRouterOptions,
-	createConnectRouter,
-} from "@connectrpc/connect";
 import { ResourceService } from "@plinth/proto";
+import { createRpcRouter, type RpcRouter, type RpcRouterOptions } from "@plinth/rpc-server";
 import { sleep, systemClock } from "@plinth/runtime";
 
 /**
@@ -11,10 +7,10 @@ import { sleep, systemClock } from "@plinth/runtime";
  * whose WatchList sends one EndOfSnapshot and then nothing until its signal aborts.
  */
 export function echoRouter(
-	options: ConnectRouterOptions,
+	options: Omit<RpcRouterOptions, "clock">,
 	release: Promise<void> = Promise.resolve(),
-): ConnectRouter {
-	return createConnectRouter(options).service(ResourceService, {
+): RpcRouter {
+	return createRpcRouter({ ...options, clock: systemClock }).service(ResourceService, {
 		read: (request) => ({ resource: { id: { name: request.id?.name ?? "" } } }),
 		write: async (request) => {
 			await release;

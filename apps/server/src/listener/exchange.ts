@@ -1,12 +1,7 @@
 import { constants, type Http2Stream } from "node:http2";
 import type { DescMethod } from "@bufbuild/protobuf";
-import {
-	Code,
-	ConnectError,
-	type ContextValues,
-	createContextKey,
-	createContextValues,
-} from "@connectrpc/connect";
+import { Code, ConnectError, type ContextValues, createContextKey } from "@connectrpc/connect";
+import { CallValues } from "@plinth/rpc-server";
 import type { Connection, Usage } from "./connection.ts";
 import { RequestBody } from "./request-body.ts";
 import { pathOf, type RequestHandler } from "./request-handler.ts";
@@ -59,7 +54,7 @@ export interface ExchangeLimits {
  * The size of a single write. A client makes progress when it has read one piece. The HTTP implementation never
  * buffers more than this of a response, which it can't drop.
  */
-const pieceBytes = 64 * 1024;
+export const pieceBytes = 64 * 1024;
 
 /** How long a client has to end its request after it has read its response, before the stream is reset. */
 const unreadRequestMs = 5_000;
@@ -118,6 +113,8 @@ export class Exchange {
 	pendingBytes = 0;
 	/** The received part of a request message that is not decoded yet. */
 	incomplete: { end(): void } | undefined;
+	/** Called when the signal would abort. */
+	onClosed: ((reason: ConnectError) => void) | undefined;
 	readonly #keeper: ExchangeKeeper;
 	readonly #request: Parameters<RequestHandler>[0];
 	readonly #response: Parameters<RequestHandler>[1];
@@ -126,6 +123,8 @@ export class Exchange {
 	#reason: ConnectError | undefined;
 	/** Bytes that were passed to the HTTP implementation and not sent. */
 	#unflushedBytes = 0;
+	/** Of these, the bytes that were passed together with the end. */
+	#lastBytes = 0;
 	#activeMs: number;
 	#progressMs: number;
 	/** The whole response was written. */
@@ -172,6 +171,10 @@ export class Exchange {
 	/** The client has all of the response. */
 	finished(): void {
 		this.#hasFinished = true;
+		if (this.#lastBytes > 0) {
+			this.#sent(this.#lastBytes);
+			this.#lastBytes = 0;
+		}
 		this.#activeMs = this.#keeper.nowMs;
 		// The rest of the request is discarded: a connection of HTTP/1.1 and a stream of HTTP/2 end only when all of
 		// it was read.
@@ -218,7 +221,7 @@ export class Exchange {
 
 	/** Context values of a call, with this exchange. */
 	contextValues(): ContextValues {
-		return createContextValues().set(exchangeKey, this);
+		return new CallValues().set(exchangeKey, this);
 	}
 
 	/** Counts the exchange for a limit instead of the short responses, until it is released or dismissed. */
@@ -266,14 +269,30 @@ export class Exchange {
 		return this.#writePiece(data) || isWhole ? undefined : this.#flushed();
 	}
 
-	/** The whole response was written. */
-	end(): void {
-		if (!this.#hasEnded && !this.#isClosed) {
+	/**
+	 * The whole response was written.
+	 *
+	 * @param last - the last part of it, of at most `pieceBytes`.
+	 */
+	end(last?: Uint8Array): void {
+		if (this.#hasEnded || this.#isClosed) {
+			return;
+		}
+		if (this.pendingBytes === 0) {
+			this.#progressMs = this.#keeper.nowMs;
+		}
+		if (last === undefined) {
 			this.#hasEnded = true;
-			if (this.pendingBytes === 0) {
-				this.#progressMs = this.#keeper.nowMs;
-			}
 			this.#response.end();
+			return;
+		}
+		this.pendingBytes += last.length;
+		this.#unflushedBytes += last.length;
+		this.#keeper.added(this, last.length);
+		if (!this.#isClosed) {
+			this.#hasEnded = true;
+			this.#lastBytes = last.length;
+			this.#response.end(last);
 		}
 	}
 
@@ -437,6 +456,7 @@ export class Exchange {
 			this.#reason = reason ?? new ConnectError("the client disconnected", Code.Canceled);
 			this.#flush?.reject(this.#reason);
 			this.#controller?.abort(this.#reason);
+			this.onClosed?.(this.#reason);
 		}
 		this.#release();
 	}

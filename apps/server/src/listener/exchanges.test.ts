@@ -1,9 +1,10 @@
 import { once } from "node:events";
 import { constants } from "node:http2";
 import { create, toBinary } from "@bufbuild/protobuf";
-import { createConnectRouter, type HandlerContext } from "@connectrpc/connect";
+import type { HandlerContext } from "@connectrpc/connect";
 import { ResourceService } from "@plinth/proto";
-import { silentLogger } from "@plinth/runtime";
+import { createRpcRouter } from "@plinth/rpc-server";
+import { silentLogger, systemClock } from "@plinth/runtime";
 import { describe, expect, it } from "vitest";
 import {
 	ServerReflection,
@@ -92,13 +93,16 @@ describe("a handler that ignores its signal", () => {
 		const { left, gate } = admitted();
 		const started = Promise.withResolvers<void>();
 		const aborted = Promise.withResolvers<void>();
-		const router = createConnectRouter({ requestGate: gate }).service(ResourceService, {
-			write: (_request, { signal }) => {
-				signal.addEventListener("abort", () => aborted.resolve());
-				started.resolve();
-				return new Promise(() => {});
+		const router = createRpcRouter({ clock: systemClock, requestGate: gate }).service(
+			ResourceService,
+			{
+				write: (_request, { signal }) => {
+					signal.addEventListener("abort", () => aborted.resolve());
+					started.resolve();
+					return new Promise(() => {});
+				},
 			},
-		});
+		);
 		const { address, clock, exchanges, cuts } = await startListener(router, { logger });
 		const { stream } = post(openSession(address), write, "{}");
 		await started.promise;
@@ -126,16 +130,19 @@ describe("a stream that its client can still write to", () => {
 
 	/** Responds to each request, or reads none. */
 	function reflectionRouter(reads: boolean) {
-		return createConnectRouter({ requestGate: admitted().gate }).service(ServerReflection, {
-			async *serverReflectionInfo(requests) {
-				if (!reads) {
-					await new Promise(() => {});
-				}
-				for await (const { host } of requests) {
-					yield { validHost: host };
-				}
+		return createRpcRouter({ clock: systemClock, requestGate: admitted().gate }).service(
+			ServerReflection,
+			{
+				async *serverReflectionInfo(requests) {
+					if (!reads) {
+						await new Promise(() => {});
+					}
+					for await (const { host } of requests) {
+						yield { validHost: host };
+					}
+				},
 			},
-		});
+		);
 	}
 
 	it("is ended after five minutes without a message", async () => {

@@ -2,24 +2,18 @@ import { once } from "node:events";
 import { Agent, request as httpRequest } from "node:http";
 import { connect as connectHttp2 } from "node:http2";
 import { connect, type Socket } from "node:net";
-import {
-	Code,
-	ConnectError,
-	createClient,
-	createConnectRouter,
-	type Transport,
-} from "@connectrpc/connect";
+import { Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
 import {
 	createConnectTransport,
 	createGrpcTransport,
 	createGrpcWebTransport,
 } from "@connectrpc/connect-node";
 import { ResourceService } from "@plinth/proto";
+import { createRpcRouter } from "@plinth/rpc-server";
 import { silentLogger, systemClock } from "@plinth/runtime";
 import { afterEach, describe, expect, it } from "vitest";
 import { echoRouter } from "./echo-router.fixture.ts";
 import { Exchanges } from "./exchanges.ts";
-import { endStreams } from "./interceptors/end-streams.ts";
 import { defaultListenerLimits, type ListenerLimits } from "./limits.ts";
 import { type Listener, openListener } from "./listener.ts";
 import { createPlainEndpoints } from "./plain-endpoints.ts";
@@ -52,7 +46,7 @@ function exchangesOf(limits: Partial<ListenerLimits>): Exchanges {
 async function start(limits: Partial<ListenerLimits> = {}): Promise<Started> {
 	const streamsEnd = new AbortController();
 	const released = Promise.withResolvers<void>();
-	const router = echoRouter({ interceptors: [endStreams(streamsEnd.signal)] }, released.promise);
+	const router = echoRouter({ streamsEnd: streamsEnd.signal }, released.promise);
 	const listener = await openListener({
 		address: { host: "127.0.0.1", port: 0 },
 		handler: createRpcHandler({
@@ -256,7 +250,7 @@ describe("a client that stops reading and then vanishes", () => {
 	async function startFlood() {
 		const ended = Promise.withResolvers<void>();
 		const resource = { id: { name: "x".repeat(1_000_000) } };
-		const router = createConnectRouter().service(ResourceService, {
+		const router = createRpcRouter({ clock: systemClock }).service(ResourceService, {
 			async *watchList() {
 				try {
 					for (;;) {
@@ -332,7 +326,7 @@ describe("a request that is not a call", () => {
 
 	it("for readiness lists the reasons why the server is not ready", async () => {
 		const problems = ["storage: the disk failed", "references: another schema is in force"];
-		const router = createConnectRouter();
+		const router = createRpcRouter({ clock: systemClock });
 		const listener = await openListener({
 			address: { host: "127.0.0.1", port: 0 },
 			handler: createPlainEndpoints(router, () => problems),

@@ -27,25 +27,42 @@ export class RequestBody implements AsyncIterableIterator<Uint8Array> {
 	}
 
 	async next(): Promise<IteratorResult<Uint8Array, undefined>> {
-		this.#listen();
 		for (;;) {
-			if (this.#failure !== undefined) {
-				throw this.#failure;
+			const chunk = this.take();
+			if (chunk === "end") {
+				return { done: true, value: undefined };
 			}
-			if (!this.#isPaused) {
-				const chunk: Uint8Array | null = this.#request.read();
-				if (chunk !== null) {
-					this.#onChunk();
-					return { done: false, value: chunk };
-				}
-				if (this.#hasEnded || this.#request.readableEnded) {
-					return { done: true, value: undefined };
-				}
+			if (chunk !== undefined) {
+				return { done: false, value: chunk };
 			}
-			await new Promise<void>((resolve) => {
-				this.#wake = resolve;
-			});
+			await new Promise<void>((resolve) => this.wait(resolve));
 		}
+	}
+
+	/**
+	 * The next chunk if it has arrived; `undefined` if not.
+	 *
+	 * @throws ConnectError if the body can't be read.
+	 */
+	take(): Uint8Array | "end" | undefined {
+		this.#listen();
+		if (this.#failure !== undefined) {
+			throw this.#failure;
+		}
+		if (this.#isPaused) {
+			return undefined;
+		}
+		const chunk: Uint8Array | null = this.#request.read();
+		if (chunk !== null) {
+			this.#onChunk();
+			return chunk;
+		}
+		return this.#hasEnded || this.#request.readableEnded ? "end" : undefined;
+	}
+
+	/** Calls `wake` once, when `take` may have a result. Only one reader may wait. */
+	wait(wake: () => void): void {
+		this.#wake = wake;
 	}
 
 	async return(): Promise<IteratorResult<Uint8Array, undefined>> {

@@ -1,10 +1,13 @@
 import type { DescMethod } from "@bufbuild/protobuf";
-import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
+import { Code, ConnectError } from "@connectrpc/connect";
 import type { UniversalHandler, UniversalServerRequest } from "@connectrpc/connect/protocol";
+import type { RpcRouter } from "@plinth/rpc-server";
 import type { Logger } from "@plinth/runtime";
 import type { MeteredRequest, RequestMeter } from "../decoding/request-meter.ts";
 import type { Exchange } from "./exchange.ts";
+import { ExchangeCarrier } from "./exchange-carrier.ts";
 import type { Exchanges } from "./exchanges.ts";
+import { NodeHead, urlOf } from "./node-head.ts";
 import { headersOf, pathOf, type RequestHandler, sendText } from "./request-handler.ts";
 import { sendResponse } from "./send-response.ts";
 
@@ -17,7 +20,7 @@ export type ExchangeHandler = (
 
 /** Options of `createRpcHandler`. */
 export interface RpcHandlerOptions {
-	readonly router: ConnectRouter;
+	readonly router: RpcRouter;
 	/** Handles requests to paths that are not of methods. */
 	readonly fallback: RequestHandler;
 	readonly exchanges: Exchanges;
@@ -25,7 +28,7 @@ export interface RpcHandlerOptions {
 	readonly special?: ReadonlyMap<string, ExchangeHandler>;
 	readonly logger: Logger;
 	/** Meters the bodies of requests. */
-	readonly meter?: Pick<RequestMeter, "bodyOf" | "turnOf">;
+	readonly meter?: Pick<RequestMeter, "bodyOf" | "turnOf" | "freeBytesOf" | "meterFree">;
 }
 
 /**
@@ -50,6 +53,13 @@ export function createRpcHandler(options: RpcHandlerOptions): RequestHandler {
 		const serve = special?.get(path);
 		if (serve !== undefined) {
 			serve(exchange, request, response);
+			return;
+		}
+		const head = new NodeHead(request);
+		const plan = head.hasAuthority ? router.plan(path, head) : undefined;
+		if (plan !== undefined) {
+			const { method } = handler;
+			router.serve(plan, new ExchangeCarrier({ head, method, exchange, response, meter }));
 			return;
 		}
 		const call = universalRequest(exchange, request, handler.method, meter);
@@ -107,18 +117,7 @@ export function requestHead(
 		: {
 				httpVersion: request.httpVersion,
 				method: request.method ?? "",
-				url,
+				url: url.toString(),
 				header: headersOf(request),
 			};
-}
-
-function urlOf(request: Parameters<RequestHandler>[0]): string | undefined {
-	const authority = "authority" in request ? request.authority : request.headers.host;
-	// For HTTP/2 not the request's socket, which is a proxy that is created on each access.
-	const transport = "stream" in request ? request.stream.session : request.socket;
-	const isEncrypted = transport !== undefined && "encrypted" in transport && transport.encrypted;
-	const scheme = isEncrypted === true ? "https" : "http";
-	return authority === undefined
-		? undefined
-		: URL.parse(request.url ?? "", `${scheme}://${authority}`)?.toString();
 }

@@ -1,8 +1,9 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
-import { Code, ConnectError, type HandlerContext, type Interceptor } from "@connectrpc/connect";
+import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import { type ID, ResourceService } from "@plinth/proto";
 import { gvkKey } from "@plinth/resource";
+import type { CallObserver } from "@plinth/rpc-server";
 import type { Clock, Logger } from "@plinth/runtime";
 import { callerOf, type RefusedCall } from "../limits/call-gate.ts";
 import { type Rate, RateLimiter } from "../limits/rate-limiter.ts";
@@ -23,25 +24,21 @@ function isWrite(method: DescMethod): boolean {
  * Logs one line per write: the caller, the target and the result. Never the token, the written data, or messages of
  * errors, which may repeat the data.
  */
-export function auditWrites(logger: Logger): Interceptor {
-	return (next) => async (request) => {
-		if (request.stream || !isWrite(request.method)) {
-			return next(request);
-		}
-		const subject = callerOf(request.contextValues)?.subject;
-		const log = (result: string) =>
-			logger.info(
-				{ audit: { subject, method: nameOf(request.method), ...target(request.message), result } },
-				"write",
-			);
-		try {
-			const response = await next(request);
-			log("ok");
-			return response;
-		} catch (failure) {
-			log(resultOf(failure));
-			throw failure;
-		}
+export function auditWrites(logger: Logger): CallObserver {
+	return {
+		started({ method, values }, message) {
+			if (message === undefined || !isWrite(method)) {
+				return undefined;
+			}
+			return {
+				ended(failure) {
+					const subject = callerOf(values)?.subject;
+					const result = failure === undefined ? "ok" : resultOf(failure);
+					const audit = { subject, method: nameOf(method), ...target(message), result };
+					logger.info({ audit }, "write");
+				},
+			};
+		},
 	};
 }
 

@@ -1,5 +1,6 @@
-import type { Interceptor } from "@connectrpc/connect";
+import type { DescMethod } from "@bufbuild/protobuf";
 import type { Meter } from "@opentelemetry/api";
+import type { CallObserver } from "@plinth/rpc-server";
 import type { Clock } from "@plinth/runtime";
 import type { IncompleteMessages } from "../decoding/incomplete-messages.ts";
 import type { CallGate, RefusedCall } from "../limits/call-gate.ts";
@@ -16,7 +17,7 @@ const latencyBuckets = [
 
 /** Measures the calls of a listener. */
 export interface CallMetrics {
-	readonly interceptor: Interceptor;
+	readonly observer: CallObserver;
 	/** Counts a call that the gate refused. */
 	refused(call: RefusedCall): void;
 	/** Counts an audit line that was suppressed: see `auditRefusals`. */
@@ -59,7 +60,7 @@ export function createCallMetrics(meter: Meter, clock: Clock): CallMetrics {
 		"Calls and streams that the server ended because their client was too slow, by reason",
 	);
 	return {
-		interceptor: measureCalls(meter, clock),
+		observer: measureCalls(meter, clock),
 		auditSuppressed: () => suppressedLines.add(1),
 		requestRefused: (reason) => requestRefusals.add(1, { reason }),
 		refused: ({ why }) => refusals.add(1, { why }),
@@ -101,7 +102,7 @@ export function createCallMetrics(meter: Meter, clock: Clock): CallMetrics {
 }
 
 /** Measures how long calls take, and how streams end. */
-function measureCalls(meter: Meter, clock: Clock): Interceptor {
+function measureCalls(meter: Meter, clock: Clock): CallObserver {
 	const latency = meter.createHistogram("plinth.call.duration.seconds", {
 		description: "How long calls took, excluding streams",
 		advice: { explicitBucketBoundaries: latencyBuckets },
@@ -110,26 +111,28 @@ function measureCalls(meter: Meter, clock: Clock): Interceptor {
 		description: "Streams that have ended, by result",
 	});
 	const streams = new StreamMetrics(meter, clock);
-	return (next) => async (request) => {
-		const method = `${request.service.typeName}/${request.method.name}`;
-		const startMs = clock.monotonic();
-		const ended = (code: string) => {
-			if (request.stream) {
-				streamsEnded.add(1, { method, code });
-			} else {
-				latency.record((clock.monotonic() - startMs) / 1_000, { method, code });
-			}
-		};
-		try {
-			const response = await next(request);
-			if (!response.stream) {
-				ended("ok");
-				return response;
-			}
-			return { ...response, message: streams.measured(response.message, method, ended) };
-		} catch (failure) {
-			ended(resultOf(failure));
-			throw failure;
+	const names = new Map<DescMethod, string>();
+	const nameOf = (method: DescMethod): string => {
+		let name = names.get(method);
+		if (name === undefined) {
+			name = `${method.parent.typeName}/${method.name}`;
+			names.set(method, name);
 		}
+		return name;
+	};
+	return {
+		started({ method: called }) {
+			const method = nameOf(called);
+			if (called.methodKind !== "unary") {
+				return streams.begin(method, (code) => streamsEnded.add(1, { method, code }));
+			}
+			const startMs = clock.monotonic();
+			return {
+				ended(failure) {
+					const code = failure === undefined ? "ok" : resultOf(failure);
+					latency.record((clock.monotonic() - startMs) / 1_000, { method, code });
+				},
+			};
+		},
 	};
 }

@@ -1,11 +1,12 @@
 import type { Counter, Meter, ObservableResult } from "@opentelemetry/api";
+import type { ObservedCall } from "@plinth/rpc-server";
 import type { Clock } from "@plinth/runtime";
 import { resultOf } from "./audit.ts";
 
 /** An open stream, as metrics see it. */
 interface OpenStream {
 	readonly method: string;
-	/** When its latest message was handed over, on the monotonic clock, until the client is ready for the next. */
+	/** Since when messages wait for the client, on the monotonic clock; `undefined` while it is ready for the next one. */
 	stalledSinceMs: number | undefined;
 }
 
@@ -35,56 +36,25 @@ export class StreamMetrics {
 	}
 
 	/**
-	 * Measures one stream. It is no generator: one would cost as much per message as the rest of a watch.
+	 * Measures one stream.
 	 *
 	 * @param ended called once with the result, when the stream has ended.
 	 */
-	measured<T>(
-		messages: AsyncIterable<T>,
-		method: string,
-		ended: (code: string) => void,
-	): AsyncIterable<T> {
+	begin(method: string, ended: (code: string) => void): ObservedCall {
 		this.#methods.add(method);
-		return { [Symbol.asyncIterator]: () => this.#iterator(messages, method, ended) };
-	}
-
-	#iterator<T>(
-		messages: AsyncIterable<T>,
-		method: string,
-		ended: (code: string) => void,
-	): AsyncIterator<T> {
-		const clock = this.#clock;
-		const iterator = messages[Symbol.asyncIterator]();
 		const stream: OpenStream = { method, stalledSinceMs: undefined };
 		this.#streams.add(stream);
-		const end = (code: string) => {
-			if (this.#streams.delete(stream)) {
-				ended(code);
-			}
-		};
-		const sent = () => {
-			this.#messages.add(1, { method });
-			stream.stalledSinceMs = clock.monotonic();
-		};
 		return {
-			async next() {
-				stream.stalledSinceMs = undefined;
-				try {
-					const result = await iterator.next();
-					if (result.done) {
-						end("ok");
-					} else {
-						sent();
-					}
-					return result;
-				} catch (failure) {
-					end(resultOf(failure));
-					throw failure;
-				}
+			sent: () => {
+				this.#messages.add(1, { method });
+				stream.stalledSinceMs ??= this.#clock.monotonic();
 			},
-			async return(value) {
-				end("canceled");
-				return (await iterator.return?.(value)) ?? { done: true, value };
+			ready: () => {
+				stream.stalledSinceMs = undefined;
+			},
+			ended: (failure) => {
+				this.#streams.delete(stream);
+				ended(failure === undefined ? "ok" : resultOf(failure));
 			},
 		};
 	}

@@ -1,7 +1,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { Interceptor } from "@connectrpc/connect";
+import { Code, ConnectError } from "@connectrpc/connect";
 import {
 	type Context,
+	ProxyTracerProvider,
 	ROOT_CONTEXT,
 	type Span,
 	SpanKind,
@@ -12,6 +13,7 @@ import {
 	trace,
 } from "@opentelemetry/api";
 import { W3CTraceContextPropagator } from "@opentelemetry/core";
+import type { CallObserver } from "@plinth/rpc-server";
 import { resultOf } from "./audit.ts";
 
 /** The traces of a server. */
@@ -19,7 +21,7 @@ export interface Tracing {
 	/** Creates spans below the span of the current call, if any. */
 	readonly tracer: Pick<Tracer, "startSpan">;
 	/** Creates a span per call, below that of the caller if it sends a `traceparent`. */
-	readonly interceptor: Interceptor;
+	readonly observer: CallObserver;
 }
 
 const propagator = new W3CTraceContextPropagator();
@@ -33,37 +35,33 @@ const getter: TextMapGetter<Headers> = {
 export function createTracing(provider: TracerProvider): Tracing {
 	const tracer = provider.getTracer("plinth");
 	const current = new AsyncLocalStorage<Context>();
-	const interceptor: Interceptor = (next) => async (request) => {
-		const parent = propagator.extract(ROOT_CONTEXT, request.header, getter);
-		const span = tracer.startSpan(
-			`${request.service.typeName}/${request.method.name}`,
-			{
-				kind: SpanKind.SERVER,
-				attributes: {
-					"rpc.system": "connect_rpc",
-					"rpc.service": request.service.typeName,
-					"rpc.method": request.method.name,
-				},
-			},
-			parent,
-		);
-		return current.run(trace.setSpan(parent, span), async () => {
-			try {
-				const response = await next(request);
-				if (response.stream) {
-					request.signal.addEventListener("abort", () => span.end(), { once: true });
-				} else {
-					span.end();
-				}
-				return response;
-			} catch (failure) {
-				failed(span, failure);
-				throw failure;
+	const observer: CallObserver = {
+		started({ service, method, requestHeader }) {
+			if (isIdle(provider)) {
+				return undefined;
 			}
-		});
+			const parent = propagator.extract(ROOT_CONTEXT, requestHeader, getter);
+			const span = tracer.startSpan(
+				`${service.typeName}/${method.name}`,
+				{
+					kind: SpanKind.SERVER,
+					attributes: {
+						"rpc.system": "connect_rpc",
+						"rpc.service": service.typeName,
+						"rpc.method": method.name,
+					},
+				},
+				parent,
+			);
+			const context = trace.setSpan(parent, span);
+			return {
+				run: (implementation) => current.run(context, implementation),
+				ended: (failure) => end(span, failure, method.methodKind !== "unary"),
+			};
+		},
 	};
 	return {
-		interceptor,
+		observer,
 		tracer: {
 			startSpan: (name, options, context) =>
 				tracer.startSpan(name, options, context ?? current.getStore() ?? ROOT_CONTEXT),
@@ -71,10 +69,21 @@ export function createTracing(provider: TracerProvider): Tracing {
 	};
 }
 
-/** Records the code of a failure, without its message, which may repeat written data. */
-function failed(span: Span, failure: unknown): void {
-	const code = resultOf(failure);
-	span.setAttribute("rpc.connect_rpc.error_code", code);
-	span.setStatus({ code: SpanStatusCode.ERROR, message: code });
+/** The provider of a process in which nobody has registered one. */
+const idle = new ProxyTracerProvider().getDelegate();
+
+/** Whether all spans of a provider are dropped. */
+function isIdle(provider: TracerProvider): boolean {
+	return provider instanceof ProxyTracerProvider && provider.getDelegate() === idle;
+}
+
+/** Records the code of a failure, without its message, which may repeat written data. Clients leave streams at will. */
+function end(span: Span, failure: unknown, isStream: boolean): void {
+	const isLeft = isStream && failure instanceof ConnectError && failure.code === Code.Canceled;
+	if (failure !== undefined && !isLeft) {
+		const code = resultOf(failure);
+		span.setAttribute("rpc.connect_rpc.error_code", code);
+		span.setStatus({ code: SpanStatusCode.ERROR, message: code });
+	}
 	span.end();
 }

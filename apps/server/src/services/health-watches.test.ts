@@ -1,9 +1,10 @@
-import { Code, ConnectError, createClient, createConnectRouter } from "@connectrpc/connect";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import {
 	createConnectTransport,
 	createGrpcTransport,
 	createGrpcWebTransport,
 } from "@connectrpc/connect-node";
+import { createRpcRouter } from "@plinth/rpc-server";
 import { silentLogger } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
 import { describe, expect, it } from "vitest";
@@ -67,7 +68,7 @@ describe("watches of the health", () => {
 			logger: silentLogger,
 			streamsEnd: new AbortController().signal,
 		});
-		const router = createConnectRouter().service(Health, createHealthService(options));
+		const router = createRpcRouter({ clock }).service(Health, createHealthService(options));
 		const { address } = await startListener(router, {
 			special: new Map([[watches.path, watches.serve]]),
 			clock,

@@ -28,7 +28,7 @@ async function interfaces(options: Partial<InterfacesOptions> = {}): Promise<Int
 		acceptsCalls: () => true,
 		isReady: () => true,
 		enter: () => {},
-		interceptors: [],
+		observers: [],
 		streamsEnd: new AbortController().signal,
 		callsEnd: new AbortController().signal,
 		...options,

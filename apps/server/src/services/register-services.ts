@@ -3,9 +3,7 @@ import {
 	Code,
 	ConnectError,
 	type ConnectRouter,
-	createConnectRouter,
 	type HandlerContext,
-	type Interceptor,
 } from "@connectrpc/connect";
 import { type ControllerManager, createControllerService } from "@plinth/controller";
 import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
@@ -18,11 +16,12 @@ import {
 } from "@plinth/proto";
 import type { Authorizer, TypeLike, TypeRegistry } from "@plinth/resource";
 import {
-	correctConnectErrors,
+	correctConnectError,
 	createResourceService,
 	createTypeService,
 	deploymentAuthorizer,
 } from "@plinth/resource-service";
+import { type CallObserver, createRpcRouter, type RpcRouter } from "@plinth/rpc-server";
 import type { Logger, Runtime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
 import { createBackupService } from "../backup/backup-service.ts";
@@ -30,11 +29,9 @@ import type { StorageCopies } from "../backup/storage-copies.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { ServerReflection } from "../gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as ServerReflectionV1Alpha } from "../gen/grpc/reflection/v1alpha/reflection_pb.ts";
-import { endCalls } from "../listener/interceptors/end-calls.ts";
-import { endStreams } from "../listener/interceptors/end-streams.ts";
-import { reportFaults } from "../listener/interceptors/report-faults.ts";
 import { requireRead } from "../listener/interceptors/require-read.ts";
 import type { ListenerLimits } from "../listener/limits.ts";
+import { logFaults } from "../listener/log-faults.ts";
 import type { Module } from "../module/define-module.ts";
 import { createHealthService } from "./health-service.ts";
 import { createReflectionService } from "./reflection-service.ts";
@@ -51,7 +48,7 @@ import { createReflectionV1Alpha } from "./reflection-v1alpha.ts";
  * | `createInternalRouter` | other deployments, on the internal listener (`deployment/internal-router.ts`) | their credential; SchemaMixinService and meta types only | serialized |
  */
 export interface Interfaces {
-	readonly external: ConnectRouter;
+	readonly external: RpcRouter;
 	readonly trustedShared: Client<typeof ResourceService>;
 	readonly trustedCloned: Client<typeof ResourceService>;
 }
@@ -75,8 +72,8 @@ export interface InterfacesOptions {
 	readonly isReady: () => boolean;
 	/** Admits external calls: it checks their token and the limits. */
 	readonly enter: (call: HandlerContext) => void | Promise<void>;
-	/** Further interceptors of external calls, the outermost first. */
-	readonly interceptors: readonly Interceptor[];
+	/** Observe external calls, the outermost first. */
+	readonly observers: readonly CallObserver[];
 	/** Ends the streams of the external interface with its reason. */
 	readonly streamsEnd: AbortSignal;
 	/** Aborts external calls that did not finish in time, with its reason. */
@@ -115,25 +112,24 @@ export function registerServices(options: InterfacesOptions): Interfaces {
 }
 
 /** The router of the public listener, without services. */
-function createExternalRouter(options: InterfacesOptions): ConnectRouter {
-	const { registry, logger, limits, acceptsCalls, enter, interceptors } = options;
-	const { streamsEnd, callsEnd } = options;
-	return createConnectRouter({
+function createExternalRouter(options: InterfacesOptions): RpcRouter {
+	const { registry, runtime, logger, limits, acceptsCalls, enter, observers } = options;
+	return createRpcRouter({
+		clock: runtime.clock,
 		readMaxBytes: limits.messageBytes,
 		// A misspelled field must not be ignored.
 		jsonOptions: { registry: registry.messages(), ignoreUnknownFields: false },
-		shutdownSignal: callsEnd,
+		shutdownSignal: options.callsEnd,
+		streamsEnd: options.streamsEnd,
 		requestGate: (call) => {
-			correctConnectErrors(call);
 			if (!acceptsCalls() && call.service.typeName !== Health.typeName) {
 				throw new ConnectError("the server is starting or stopping: try again", Code.Unavailable);
 			}
 			return enter(call);
 		},
-		interceptors: [
-			...interceptors,
-			...[endStreams(streamsEnd), endCalls(callsEnd), reportFaults(logger)],
-		],
+		observers,
+		onFault: logFaults(logger),
+		correctError: correctConnectError,
 	});
 }
 

@@ -100,7 +100,7 @@ function createInterfaces(
 		},
 		isReady: () => acceptsCalls() && readiness.isReady,
 		enter: meter.after(gate.enter),
-		interceptors: [tracing.interceptor, calls.interceptor, auditWrites(logger)],
+		observers: [tracing.observer, calls.observer, auditWrites(logger)],
 		callsEnd: callsEnd.signal,
 	});
 }

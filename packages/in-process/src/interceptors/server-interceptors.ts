@@ -12,17 +12,21 @@ import type {
 	StreamRequest,
 	UnaryRequest,
 } from "@connectrpc/connect";
-import type { CallContext } from "../call/call-context.ts";
 import { replaceHeaders } from "../call/header-copies.ts";
 import { mapResults } from "../streams/map-results.ts";
 import { onlyMessage, streamOfOne } from "../streams/single-message.ts";
 import { chained } from "./interceptor-chain.ts";
 
-/** Runs `handler` inside the interceptors of its side. */
+/**
+ * Runs the handler of a unary method inside the interceptors of its side. Their changes to the headers and trailers of
+ * the response are made in the context.
+ *
+ * @throws whatever the handler or an interceptor throws.
+ */
 export async function interceptUnary(
 	interceptors: readonly Interceptor[],
 	method: DescMethodUnary,
-	context: CallContext,
+	context: HandlerContext,
 	message: Message,
 	handler: (message: Message, context: HandlerContext) => Promise<Message>,
 ): Promise<Message> {
@@ -62,7 +66,7 @@ export async function interceptUnary(
 export async function interceptStream(
 	interceptors: readonly Interceptor[],
 	method: DescMethodServerStreaming,
-	context: CallContext,
+	context: HandlerContext,
 	message: Message,
 	handler: (message: Message, context: HandlerContext) => AsyncIterable<Message>,
 ): Promise<AsyncIterable<Message>> {
@@ -104,7 +108,7 @@ export async function interceptStream(
 	});
 }
 
-function requestOf(context: CallContext) {
+function requestOf(context: HandlerContext) {
 	return {
 		service: context.service,
 		requestMethod: context.requestMethod,
@@ -124,17 +128,17 @@ function changedKind(method: DescMethod): Error {
 function contextOf(
 	forwarded: UnaryRequest | StreamRequest,
 	original: UnaryRequest | StreamRequest,
-	context: CallContext,
+	context: HandlerContext,
 ): HandlerContext {
 	return forwarded === original ? context : new InterceptedContext(context, forwarded);
 }
 
 /** A context with the fields of the request that interceptors passed on. */
 class InterceptedContext implements HandlerContext {
-	readonly #context: CallContext;
+	readonly #context: HandlerContext;
 	readonly #request: UnaryRequest | StreamRequest;
 
-	constructor(context: CallContext, request: UnaryRequest | StreamRequest) {
+	constructor(context: HandlerContext, request: UnaryRequest | StreamRequest) {
 		this.#context = context;
 		this.#request = request;
 	}

@@ -17,7 +17,9 @@ export function correctConnectErrors(call: HandlerContext): void {
 	if (isEndable(call)) {
 		const { abort } = call;
 		call.abort = (reason) => {
-			correct(reason);
+			if (reason instanceof ConnectError) {
+				correctConnectError(reason);
+			}
 			abort(reason ?? ended);
 		};
 	}
@@ -36,12 +38,11 @@ function isEndable(call: object): call is Endable {
 
 const malformed = /^(parse binary: |received compressed envelope)/;
 
-function correct(error: unknown): void {
-	if (error instanceof ConnectError) {
-		const isCallersFault = error.code === Code.Internal && malformed.test(error.rawMessage);
-		Object.assign(error, {
-			rawMessage: sendableMessage(error.rawMessage),
-			code: isCallersFault ? Code.InvalidArgument : error.code,
-		});
-	}
+/** Corrects one error, as `correctConnectErrors` does. */
+export function correctConnectError(error: ConnectError): void {
+	const isCallersFault = error.code === Code.Internal && malformed.test(error.rawMessage);
+	Object.assign(error, {
+		rawMessage: sendableMessage(error.rawMessage),
+		code: isCallersFault ? Code.InvalidArgument : error.code,
+	});
 }

@@ -1,17 +1,18 @@
-import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
-import type { Logger } from "@plinth/runtime";
+import { Code, ConnectError, type HandlerContext, type Interceptor } from "@connectrpc/connect";
 
 /**
- * Logs errors of handlers that are not ConnectErrors, which only a bug explains. The caller receives Internal
- * without details.
+ * Reports errors of handlers that are not ConnectErrors, which only a bug explains. The caller receives Internal without
+ * details.
  */
-export function reportFaults(logger: Logger): Interceptor {
+export function reportFaults(
+	onFault: ((call: Pick<HandlerContext, "method">, failure: unknown) => void) | undefined,
+): Interceptor {
 	return (next) => async (request) => {
 		const explain = (failure: unknown): unknown => {
 			if (failure instanceof ConnectError || request.signal.aborted) {
 				return failure;
 			}
-			logger.error({ method: request.method.name, err: failure }, "a handler failed");
+			onFault?.(request, failure);
 			return new ConnectError("internal error", Code.Internal);
 		};
 		try {

@@ -1,0 +1,200 @@
+import type { DescMethod } from "@bufbuild/protobuf";
+import type { ConnectError, ContextValues } from "@connectrpc/connect";
+import type { BodySink, Carrier, HeaderFields, RequestHead } from "@plinth/rpc-server";
+import type { RequestMeter } from "../decoding/request-meter.ts";
+import { type Exchange, pieceBytes } from "./exchange.ts";
+import type { RequestHandler } from "./request-handler.ts";
+
+/** Options of `ExchangeCarrier`. */
+export interface ExchangeCarrierOptions {
+	readonly head: RequestHead;
+	readonly method: DescMethod;
+	readonly exchange: Exchange;
+	readonly response: Parameters<RequestHandler>[1];
+	/** Meters the body of the request. */
+	readonly meter: Pick<RequestMeter, "bodyOf" | "turnOf" | "freeBytesOf" | "meterFree"> | undefined;
+}
+
+/** Carries a call on a request and a response of Node, whose bytes the exchange counts. */
+export class ExchangeCarrier implements Carrier {
+	readonly head: RequestHead;
+	readonly values: ContextValues;
+	readonly #options: ExchangeCarrierOptions;
+	#sink: BodySink | undefined;
+	/** The chunks of a small body that were passed on. */
+	#chunks: Uint8Array[] = [];
+	#received = 0;
+	#freeBytes = 0;
+	#hasHead = false;
+
+	constructor(options: ExchangeCarrierOptions) {
+		this.head = options.head;
+		this.values = options.exchange.contextValues();
+		this.#options = options;
+	}
+
+	set onClose(listener: ((reason: ConnectError) => void) | undefined) {
+		this.#options.exchange.onClosed = listener;
+	}
+
+	read(sink: BodySink): void {
+		const { meter, method } = this.#options;
+		this.#sink = sink;
+		this.#freeBytes =
+			meter === undefined ? Number.POSITIVE_INFINITY : meter.freeBytesOf(method, this.values);
+		this.#readSmall();
+	}
+
+	/** Passes on what has arrived, without promises, as long as the body is small. */
+	readonly #readSmall = (): void => {
+		const sink = this.#sink;
+		const { body } = this.#options.exchange;
+		if (sink === undefined) {
+			return;
+		}
+		try {
+			for (;;) {
+				if (this.#received >= this.#freeBytes) {
+					void this.#readMetered(sink);
+					return;
+				}
+				const chunk = body.take();
+				if (chunk === undefined) {
+					body.wait(this.#readSmall);
+					return;
+				}
+				if (chunk === "end") {
+					this.#end(sink);
+					return;
+				}
+				this.#received += chunk.byteLength;
+				this.#chunks.push(chunk);
+				if (this.#received < this.#freeBytes && !sink.data(chunk)) {
+					return;
+				}
+			}
+		} catch (failure) {
+			sink.fail(failure);
+		}
+	};
+
+	#end(sink: BodySink): void {
+		const { meter, exchange } = this.#options;
+		const { values } = this;
+		this.#sink = undefined;
+		this.#chunks = [];
+		const turn = meter?.meterFree(this.#received, {
+			contextValues: values,
+			get signal() {
+				return exchange.signal;
+			},
+		});
+		if (turn === undefined) {
+			sink.end();
+		} else {
+			turn.then(
+				() => sink.end(),
+				(failure: unknown) => sink.fail(failure),
+			);
+		}
+	}
+
+	/** Reads a body that is not small through the meter, which sees it from its beginning. */
+	async #readMetered(sink: BodySink): Promise<void> {
+		const { meter, method, exchange } = this.#options;
+		const passed =
+			this.#chunks.length === 0 ? 0 : this.#received - (this.#chunks.at(-1)?.byteLength ?? 0);
+		try {
+			const body = resumed(this.#chunks, exchange.body);
+			const metered = meter?.bodyOf({
+				...{ method, body, exchange },
+				header: { get: (name) => this.head.header(name) ?? null, delete: () => {} },
+				contextValues: this.values,
+				signal: exchange.signal,
+			});
+			let seen = 0;
+			for await (const chunk of metered ?? body) {
+				const known = Math.max(0, Math.min(chunk.byteLength, passed - seen));
+				seen += chunk.byteLength;
+				if (known < chunk.byteLength && !sink.data(chunk.subarray(known))) {
+					return;
+				}
+			}
+		} catch (failure) {
+			sink.fail(failure);
+			return;
+		}
+		sink.end();
+	}
+
+	respond(status: number, headers: HeaderFields): void {
+		const { response, exchange } = this.#options;
+		if (this.#hasHead || exchange.isClosed) {
+			return;
+		}
+		this.#hasHead = true;
+		// The two kinds of response share this signature, but not a type that says so.
+		if ("stream" in response) {
+			response.writeHead(status, headers);
+		} else {
+			response.writeHead(status, headers);
+		}
+	}
+
+	write(data: Uint8Array): Promise<void> | undefined {
+		const { exchange, meter } = this.#options;
+		return exchange
+			.write(data)
+			?.then(() => meter?.turnOf({ contextValues: this.values, signal: exchange.signal }));
+	}
+
+	end(data: Uint8Array | undefined, trailers: HeaderFields | undefined): void {
+		const { exchange } = this.#options;
+		if (exchange.isClosed) {
+			exchange.settled();
+		} else if (data === undefined || data.byteLength <= pieceBytes) {
+			this.#finish(data, trailers);
+		} else {
+			this.#writeLast(data, trailers);
+		}
+	}
+
+	#writeLast(data: Uint8Array, trailers: HeaderFields | undefined): void {
+		const finish = () => this.#finish(undefined, trailers);
+		try {
+			const written = this.#options.exchange.write(data);
+			if (written === undefined) {
+				finish();
+			} else {
+				written.then(finish, () => this.cancel());
+			}
+		} catch {
+			// It was ended because too many bytes are unread.
+			this.cancel();
+		}
+	}
+
+	#finish(data: Uint8Array | undefined, trailers: HeaderFields | undefined): void {
+		const { exchange, response } = this.#options;
+		if (trailers !== undefined && !exchange.isClosed) {
+			response.addTrailers(trailers);
+		}
+		exchange.end(data);
+		exchange.settled();
+	}
+
+	cancel(): void {
+		const { exchange } = this.#options;
+		exchange.destroy();
+		exchange.settled();
+	}
+}
+
+/** A body of which some chunks were read already. */
+async function* resumed(
+	chunks: readonly Uint8Array[],
+	rest: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array, undefined> {
+	yield* chunks;
+	yield* rest;
+}

@@ -1,0 +1,17 @@
+import type { ConnectError, HandlerContext } from "@connectrpc/connect";
+import type { Clock } from "@plinth/runtime";
+import type { Deadlines } from "../deadlines.ts";
+import type { CallObserver } from "../observers.ts";
+import type { RunningCalls } from "./running-calls.ts";
+
+/** What all calls of a router share. */
+export interface CallEnvironment {
+	readonly clock: Clock;
+	readonly deadlines: Deadlines;
+	readonly observers: readonly CallObserver[];
+	readonly running: RunningCalls;
+	/** Reports a failure of an implementation that is no ConnectError, which only a bug explains. */
+	readonly onFault: ((call: Pick<HandlerContext, "method">, failure: unknown) => void) | undefined;
+	/** Corrects an error before it is sent. */
+	readonly correctError: ((error: ConnectError) => void) | undefined;
+}

@@ -1,0 +1,128 @@
+import type { DescMessage, Message, MessageInitShape } from "@bufbuild/protobuf";
+import type { MethodImplSpec } from "@connectrpc/connect";
+import { stopIterator } from "@plinth/in-process";
+import type { ObservedCall } from "../observers.ts";
+import type { Serve, ServedCall } from "./served-call.ts";
+
+type StreamSpec = Extract<MethodImplSpec, { kind: "server_streaming" }>;
+type Outputs = AsyncIterable<MessageInitShape<DescMessage>>;
+
+/** Serves a server-streaming method. */
+export function serveStream({ impl }: StreamSpec): Serve {
+	return (call, message) => {
+		const { observed } = call;
+		const open = () => impl(message, call.context);
+		const within = observed?.run === undefined ? open : () => observed.run?.(open) ?? open();
+		void new ResponseStream(call, observed).send(within);
+	};
+}
+
+/** As many messages as are ready are written at once, up to this many bytes. */
+const batchBytes = 64 * 1024;
+
+/**
+ * The messages of a response, on their way from the implementation to the carrier:
+ *
+ * ```
+ * next() ──▶ envelope ──▶ batch ──▶ write, when nothing more is ready in this turn of the event loop
+ *   ▲                                or the batch is full
+ *   └────────── not while the client has to read
+ * ```
+ */
+class ResponseStream {
+	readonly #call: ServedCall;
+	readonly #observed: ObservedCall | undefined;
+	#batch: Uint8Array[] = [];
+	#bytes = 0;
+	#isScheduled = false;
+	/** Resolves when the client has read enough; rejects when it is gone. */
+	#blocked: Promise<void> | undefined;
+
+	constructor(call: ServedCall, observed: ObservedCall | undefined) {
+		this.#call = call;
+		this.#observed = observed;
+	}
+
+	async send(open: () => Outputs): Promise<void> {
+		const call = this.#call;
+		let iterator: AsyncIterator<MessageInitShape<DescMessage>> | undefined;
+		try {
+			iterator = open()[Symbol.asyncIterator]();
+			const opened = iterator;
+			call.onClosed = (reason) => stopIterator(opened, reason);
+			for (;;) {
+				const result = await iterator.next();
+				if (result.done === true) {
+					call.endStream(this.#take());
+					return;
+				}
+				if (call.isOver) {
+					break;
+				}
+				this.#add(call.codec.complete(result.value));
+				if (this.#blocked !== undefined) {
+					await this.#blocked;
+				}
+			}
+			stopIterator(iterator);
+			call.failed(call.context.signal.reason);
+		} catch (thrown) {
+			if (iterator !== undefined) {
+				stopIterator(iterator);
+			}
+			call.failed(thrown, this.#take());
+		}
+	}
+
+	#add(message: Message): void {
+		const envelope = this.#call.codec.envelope(message);
+		this.#batch.push(envelope);
+		this.#bytes += envelope.byteLength;
+		this.#observed?.sent?.();
+		if (this.#bytes >= batchBytes) {
+			this.#write();
+		} else if (!this.#isScheduled) {
+			this.#isScheduled = true;
+			// It runs when no microtask is left, and so nothing more is ready.
+			process.nextTick(this.#onTick);
+		}
+	}
+
+	readonly #onTick = (): void => {
+		this.#isScheduled = false;
+		try {
+			this.#write();
+		} catch {
+			// The client is gone, of which the call is notified.
+		}
+	};
+
+	#write(): void {
+		const data = this.#take();
+		if (data === undefined || this.#call.isOver) {
+			return;
+		}
+		this.#call.sendHead();
+		const written = this.#call.carrier.write(data);
+		if (written === undefined) {
+			this.#observed?.ready?.();
+			return;
+		}
+		this.#blocked = written.then(() => {
+			this.#blocked = undefined;
+			this.#observed?.ready?.();
+		});
+		// It is awaited before the next message, if there is one.
+		this.#blocked.catch(() => {});
+	}
+
+	#take(): Uint8Array | undefined {
+		const batch = this.#batch;
+		if (batch.length === 0) {
+			return undefined;
+		}
+		this.#batch = [];
+		this.#bytes = 0;
+		return batch.length === 1 ? batch[0] : Buffer.concat(batch);
+	}
+}

@@ -1,0 +1,34 @@
+import { FakeClock, seededRandom } from "@plinth/runtime/testing";
+import { forEachSeed } from "@plinth/test-support";
+import { describe, expect, it } from "vitest";
+import { Deadlines } from "./deadlines.ts";
+
+describe("deadlines", () => {
+	it("expire within 4 ms and never early, unless they are canceled, in any order", async () => {
+		await forEachSeed(50, async (seed) => {
+			const random = seededRandom(seed);
+			const clock = new FakeClock();
+			const deadlines = new Deadlines(clock);
+			const expired = new Map<number, number>();
+			const set = Array.from({ length: 100 }, (_, index) => {
+				const atMs = clock.monotonic() + 2 ** (random.next() * 22) - 1;
+				const deadline = deadlines.set(atMs, () => expired.set(index, clock.monotonic()));
+				return { atMs, deadline, isCanceled: random.next() < 0.3 };
+			});
+			for (const { deadline, isCanceled } of set) {
+				if (isCanceled) {
+					deadline.cancel();
+				}
+			}
+			clock.advance(2 ** 23);
+			for (const [index, { atMs, isCanceled }] of set.entries()) {
+				const firedMs = expired.get(index);
+				expect(firedMs === undefined).toBe(isCanceled);
+				if (firedMs !== undefined) {
+					expect(firedMs).toBeGreaterThanOrEqual(atMs);
+					expect(firedMs).toBeLessThanOrEqual(atMs + 4);
+				}
+			}
+		});
+	});
+});

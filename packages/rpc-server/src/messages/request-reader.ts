@@ -1,0 +1,198 @@
+import type { Message } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { Codec } from "./codec.ts";
+import { envelopeHeadBytes } from "./envelope.ts";
+
+/** Reads the one message of a request from the parts of its body. */
+export interface RequestReader {
+	/** @throws ConnectError if the message is too large, before all of it has arrived. */
+	add(chunk: Uint8Array): void;
+	/** The message, after the whole body was added. @throws ConnectError if there is not exactly one, or it is malformed. */
+	finish(): Message;
+}
+
+/** Options of the readers. */
+export interface RequestReaderOptions {
+	readonly codec: Codec;
+	readonly readMaxBytes: number;
+}
+
+/** Bytes that arrive in parts. */
+class Parts {
+	#first: Uint8Array | undefined;
+	#rest: Uint8Array[] | undefined;
+	length = 0;
+
+	add(chunk: Uint8Array): void {
+		this.length += chunk.byteLength;
+		if (this.#first === undefined) {
+			this.#first = chunk;
+		} else {
+			this.#rest ??= [];
+			this.#rest.push(chunk);
+		}
+	}
+
+	/** All bytes. They may share their memory with other requests. */
+	get all(): Uint8Array {
+		if (this.#rest !== undefined) {
+			this.#first = Buffer.concat([this.#first ?? empty, ...this.#rest]);
+			this.#rest = undefined;
+		}
+		return this.#first ?? empty;
+	}
+}
+
+const empty = new Uint8Array();
+
+/** A copy in its own memory: fields of a decoded message are views of the bytes, and may be kept for long. */
+function copied(bytes: Uint8Array): Uint8Array {
+	const copy = new Uint8Array(bytes.byteLength);
+	copy.set(bytes);
+	return copy;
+}
+
+/** Reads a message that is the whole body. */
+export class WholeBodyReader implements RequestReader {
+	readonly #options: RequestReaderOptions;
+	readonly #parts = new Parts();
+	/** The announced length; NaN if there is none. */
+	readonly #length: number;
+
+	/** @throws ConnectError if the announced length is too large. */
+	constructor(options: RequestReaderOptions, contentLength: string | undefined) {
+		this.#options = options;
+		this.#length = lengthOf(contentLength);
+		if (this.#length > options.readMaxBytes) {
+			throw tooLarge(options.readMaxBytes, this.#length);
+		}
+	}
+
+	add(chunk: Uint8Array): void {
+		this.#parts.add(chunk);
+		const { length } = this.#parts;
+		if (length > this.#length) {
+			throw wrongLength(this.#length, length);
+		}
+		if (length > this.#options.readMaxBytes) {
+			throw tooLarge(this.#options.readMaxBytes, undefined);
+		}
+	}
+
+	finish(): Message {
+		const { length, all } = this.#parts;
+		if (length < this.#length) {
+			throw wrongLength(this.#length, length);
+		}
+		return this.#options.codec.decode(copied(all));
+	}
+}
+
+/** Anything but a positive number is no length. */
+function lengthOf(contentLength: string | undefined): number {
+	const length = contentLength === undefined ? Number.NaN : Number.parseInt(contentLength, 10);
+	return Number.isSafeInteger(length) && length >= 0 ? length : Number.NaN;
+}
+
+function wrongLength(promised: number, received: number): ConnectError {
+	return new ConnectError(
+		`protocol error: promised ${promised} bytes, received ${received}`,
+		Code.InvalidArgument,
+	);
+}
+
+function tooLarge(limit: number, length: number | undefined): ConnectError {
+	const size = length === undefined ? "message size is" : `message size ${length} is`;
+	return new ConnectError(
+		`${size} larger than configured readMaxBytes ${limit}`,
+		Code.ResourceExhausted,
+	);
+}
+
+/** Options of `EnvelopeReader`. */
+export interface EnvelopeReaderOptions extends RequestReaderOptions {
+	readonly methodKind: "unary" | "server-streaming";
+	/** The flag of envelopes that end a stream, which are ignored in requests. */
+	readonly endFlag: number | undefined;
+}
+
+const compressedFlag = 1;
+
+/** Reads a message in an envelope. */
+export class EnvelopeReader implements RequestReader {
+	readonly #options: EnvelopeReaderOptions;
+	readonly #parts = new Parts();
+	/** The offset of the first envelope whose length was not checked. */
+	#checked = 0;
+
+	constructor(options: EnvelopeReaderOptions) {
+		this.#options = options;
+	}
+
+	add(chunk: Uint8Array): void {
+		this.#parts.add(chunk);
+		const { length } = this.#parts;
+		while (length >= this.#checked + envelopeHeadBytes) {
+			const size = sizeAt(this.#parts.all, this.#checked);
+			if (size > this.#options.readMaxBytes) {
+				throw tooLarge(this.#options.readMaxBytes, size);
+			}
+			this.#checked += envelopeHeadBytes + size;
+		}
+	}
+
+	finish(): Message {
+		const { all } = this.#parts;
+		let message: Message | undefined;
+		let offset = 0;
+		while (all.byteLength - offset >= envelopeHeadBytes) {
+			const end = offset + envelopeHeadBytes + sizeAt(all, offset);
+			if (end > all.byteLength) {
+				break;
+			}
+			const next = this.#read(all[offset] ?? 0, all.subarray(offset + envelopeHeadBytes, end));
+			if (message !== undefined && next !== undefined) {
+				throw this.#protocolError("received extra");
+			}
+			message ??= next;
+			offset = end;
+		}
+		if (offset < all.byteLength) {
+			throw new ConnectError("protocol error: incomplete envelope", Code.InvalidArgument);
+		}
+		if (message === undefined) {
+			throw this.#protocolError("missing");
+		}
+		return message;
+	}
+
+	/** The message in an envelope; `undefined` if it is no message. */
+	#read(flags: number, data: Uint8Array): Message | undefined {
+		const { endFlag, codec } = this.#options;
+		if ((flags & compressedFlag) !== 0) {
+			throw new ConnectError(
+				"received compressed envelope, but do not know how to decompress",
+				Code.Internal,
+			);
+		}
+		return endFlag !== undefined && (flags & endFlag) === endFlag
+			? undefined
+			: codec.decode(copied(data));
+	}
+
+	#protocolError(what: "missing" | "received extra"): ConnectError {
+		return new ConnectError(
+			`protocol error: ${what} input message for ${this.#options.methodKind} method`,
+			Code.Unimplemented,
+		);
+	}
+}
+
+/** The size of the message in the envelope at an offset, of which at least the head has arrived. */
+function sizeAt(bytes: Uint8Array, offset: number): number {
+	const high = (bytes[offset + 1] ?? 0) * 2 ** 24;
+	return (
+		high +
+		(((bytes[offset + 2] ?? 0) << 16) | ((bytes[offset + 3] ?? 0) << 8) | (bytes[offset + 4] ?? 0))
+	);
+}

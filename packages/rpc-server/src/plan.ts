@@ -1,0 +1,11 @@
+import type { Protocol } from "./protocols/protocol.ts";
+import type { Route } from "./route.ts";
+
+/** A call that this package serves itself, as its head determines. */
+export interface PlannedCall {
+	readonly route: Route;
+	readonly protocol: Protocol;
+	readonly timeoutMs: number | undefined;
+	/** Returns the bytes of the message in the query of a GET; absent if the message is in the body. */
+	readonly query: (() => Uint8Array) | undefined;
+}
