@@ -7,6 +7,8 @@ export interface MeasuredServer {
 	readonly address: string;
 	/** The processor time of all threads of the process so far, in microseconds. */
 	cpuMicroseconds(): number;
+	/** The resident memory of the process, in bytes. */
+	residentBytes(): number;
 	stop(): Promise<void>;
 }
 
@@ -28,6 +30,7 @@ export async function startMeasured(args: readonly string[]): Promise<MeasuredSe
 	return {
 		address: await addressOf(child),
 		cpuMicroseconds: () => cpuMicroseconds(pid),
+		residentBytes: () => residentBytes(pid),
 		async stop() {
 			const closed = once(child, "close");
 			child.kill("SIGKILL");
@@ -58,4 +61,10 @@ function cpuMicroseconds(pid: number): number {
 		nanoseconds += Number(onCpu);
 	}
 	return nanoseconds / 1_000;
+}
+
+function residentBytes(pid: number): number {
+	const [, kibibytes] =
+		/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+	return Number(kibibytes) * 1_024;
 }

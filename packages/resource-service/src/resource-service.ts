@@ -4,6 +4,7 @@ import type { Authorizer, TypeRegistry } from "@plinth/resource";
 import { type Logger, type Runtime, silentLogger, systemRuntime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
 import { toConnectError } from "./errors/storage-failure.ts";
+import { EventEncoding } from "./read/event-encoding.ts";
 import { JsonForms } from "./read/json-forms.ts";
 import { list } from "./read/list.ts";
 import { listByOwner } from "./read/list-by-owner.ts";
@@ -50,6 +51,7 @@ export function createResourceService(
 		rules: new MessageRules(options.registry),
 		pagedLists: new PagedLists(runtime),
 		jsonForms: new JsonForms(options.registry),
+		eventEncoding: new EventEncoding(),
 	};
 	const boundary = new ErrorBoundary(logger);
 	const { jsonForms } = context;

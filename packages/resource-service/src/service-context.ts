@@ -1,6 +1,7 @@
 import type { Authorizer, TypeRegistry } from "@plinth/resource";
 import type { Logger, Runtime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
+import type { EventEncoding } from "./read/event-encoding.ts";
 import type { JsonForms } from "./read/json-forms.ts";
 import type { PagedLists } from "./read/paged-lists.ts";
 import type { MessageRules } from "./validation/message-rules.ts";
@@ -17,4 +18,5 @@ export interface ServiceContext {
 	readonly rules: MessageRules;
 	readonly pagedLists: PagedLists;
 	readonly jsonForms: JsonForms;
+	readonly eventEncoding: EventEncoding;
 }

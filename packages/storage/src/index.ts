@@ -49,4 +49,5 @@ export { resourceSize } from "./state-store/resource-size.ts";
 export { StateStore } from "./state-store/state-store.ts";
 export type { StorageIdentity, StorageRestored } from "./storage-identity.ts";
 export type { TenancyUnit } from "./tenancy-census.ts";
+export type { DerivedData } from "./watch/derived-data.ts";
 export type { WatchEvent } from "./watch-event.ts";

@@ -9,6 +9,7 @@ import { malformedValue } from "../errors/refusal.ts";
 import { consistencyOf } from "../requests/headers.ts";
 import { queryTenancy, requireType, resolveType } from "../requests/request-checks.ts";
 import type { ServiceContext } from "../service-context.ts";
+import { bookmark, type EventEncoding, endOfSnapshot } from "./event-encoding.ts";
 
 /** The interval of bookmarks on a stream that sends nothing else. */
 const bookmarkIntervalMs = 5_000;
@@ -92,8 +93,8 @@ export class WatchList implements AsyncIterableIterator<WatchEvent, undefined> {
 				return undefined;
 			}
 			this.#held = undefined;
-			held.version = event.version;
-			return held;
+			// Other watches may have received the same message without a version.
+			return { ...held, version: event.version };
 		}
 		this.#held = undefined;
 		if (event.version === undefined && !this.#inSnapshot) {
@@ -150,7 +151,8 @@ async function open(
 		},
 	);
 	const readFilter = new ReadFilter(context.registry, access);
-	const view = new View(type, readFilter, context.jsonForms.formFor(call));
+	const { jsonForms, eventEncoding } = context;
+	const view = new View(type, readFilter, jsonForms.formFor(call), eventEncoding);
 	return { view, events: events[Symbol.asyncIterator](), ended };
 }
 
@@ -162,30 +164,37 @@ class View {
 	readonly #type: ResourceType;
 	readonly #readFilter: ReadFilter;
 	readonly #show: (resource: Resource) => Resource;
+	readonly #encoding: EventEncoding;
 
-	constructor(type: ResourceType, readFilter: ReadFilter, show: (resource: Resource) => Resource) {
+	constructor(
+		type: ResourceType,
+		readFilter: ReadFilter,
+		show: (resource: Resource) => Resource,
+		encoding: EventEncoding,
+	) {
 		this.#type = type;
 		this.#readFilter = readFilter;
 		this.#show = show;
+		this.#encoding = encoding;
 	}
 
 	/** The event for the caller; `undefined` if it is filtered out. */
 	see(event: StoredEvent): WatchEvent | undefined {
 		switch (event.kind) {
 			case "end-of-snapshot":
-				return message({ case: "endOfSnapshot", value: endOfSnapshot }, event.version);
+				return endOfSnapshot(event.version);
 			case "bookmark":
-				return message({ case: "bookmark", value: bookmark }, event.version);
+				return bookmark(event.version);
 			case "delete":
 				return this.#has(event.resource)
-					? deletion(this.#show(event.resource), event.version)
+					? this.#encoding.deletion(event, this.#show(event.resource))
 					: undefined;
 			case "upsert":
 				if (this.#has(event.resource)) {
-					return upsert(this.#show(event.resource), event.version);
+					return this.#encoding.upsert(event, this.#show(event.resource));
 				}
 				return event.previous !== undefined && this.#has(event.previous)
-					? deletion(this.#show(event.previous), event.version)
+					? this.#encoding.deletion(event, this.#show(event.previous))
 					: undefined;
 		}
 	}
@@ -196,28 +205,4 @@ class View {
 			this.#readFilter.allows(resource)
 		);
 	}
-}
-
-const endOfSnapshot = Object.freeze({
-	$typeName: "plinth.resource.v1.WatchEvent.EndOfSnapshot" as const,
-});
-
-const bookmark = Object.freeze({ $typeName: "plinth.resource.v1.WatchEvent.Bookmark" as const });
-
-function upsert(resource: Resource, version: string | undefined): WatchEvent {
-	return message(
-		{ case: "upsert", value: { $typeName: "plinth.resource.v1.WatchEvent.Upsert", resource } },
-		version,
-	);
-}
-
-function deletion(resource: Resource, version: string | undefined): WatchEvent {
-	return message(
-		{ case: "delete", value: { $typeName: "plinth.resource.v1.WatchEvent.Delete", resource } },
-		version,
-	);
-}
-
-function message(event: WatchEvent["event"], version = ""): WatchEvent {
-	return { $typeName: "plinth.resource.v1.WatchEvent", event, version };
 }

@@ -14,6 +14,8 @@ const logsCutTo = 7 / 8;
  * watches and in held snapshots. Each is counted once: in the log while the log has it, then in the
  * ledger of snapshots if one of them has seen it.
  *
+ * Logs also retain what consumers derive from their events, such as encodings.
+ *
  * Invariant, after `enforce`: logs retain at most half of `retainedBudget`, or 16 MiB if that is more, and
  * snapshots at most the rest, which is at least half. Readers lose their snapshots and positions; writers
  * never fail because of them.
@@ -23,6 +25,8 @@ export class RetainedMemory {
 	readonly #limits: StorageLimits;
 	readonly #logs = new Set<EventLog>();
 	#logBytes = 0;
+	/** What logs may retain, as of the latest call of `enforce`. */
+	#mostLogBytes = leastLogBytes;
 
 	constructor(limits: StorageLimits) {
 		this.#limits = limits;
@@ -35,12 +39,16 @@ export class RetainedMemory {
 
 	/** Creates the log of a family. It may replace a former log that is still unused. */
 	openLog(revision: number, holds: FamilyHolds, former?: EventLog): EventLog {
+		const hasRoom = () => this.#logBytes <= this.#mostLogBytes;
 		if (former !== undefined) {
 			this.#logs.delete(former);
 		}
 		const log = new EventLog(revision, this.#limits, {
 			changed: (bytes) => {
 				this.#logBytes += bytes;
+			},
+			get hasRoom() {
+				return hasRoom();
 			},
 			dropped: ({ replaced, revision: diedAt, bytes }) => {
 				if (replaced !== undefined) {
@@ -59,6 +67,7 @@ export class RetainedMemory {
 	enforce(stateBytes: number): void {
 		const budget = retainedBudget(this.#limits, stateBytes);
 		const most = Math.max(leastLogBytes, budget / 2);
+		this.#mostLogBytes = most;
 		if (this.#logBytes > most) {
 			this.#shrinkLogs(most * logsCutTo);
 		}

@@ -5,6 +5,7 @@ import { VersionCompacted, WatchClosed } from "../errors.ts";
 import type { StorageLimits } from "../limits.ts";
 import { memorySize } from "../state-store/resource-size.ts";
 import type { WatchEvent } from "../watch-event.ts";
+import { type DataAccount, EventData, LogData } from "./derived-data.ts";
 
 /**
  * An event of one type family, stored once for all watches. Immutable except for its link in the chain.
@@ -20,6 +21,9 @@ export class LogEntry {
 	cut = false;
 	/** The bytes retained by this entry: those of the replaced resource; its own resource is in the state. */
 	readonly bytes: number;
+	/** That of the log, while the entry is in one. */
+	#logData: LogData | undefined;
+	#data: EventData | undefined;
 	#last: WatchEvent | undefined;
 	#inner: WatchEvent | undefined;
 
@@ -55,13 +59,26 @@ export class LogEntry {
 		return this.#inner;
 	}
 
+	/** The entry was added to a log. */
+	enter(data: LogData): void {
+		this.#logData = data;
+	}
+
+	/** The log has dropped the entry. */
+	leave(): void {
+		this.#logData = undefined;
+		this.#data?.leave();
+	}
+
 	#event(version: string | undefined): WatchEvent {
 		const { kind, resource, previous } = this;
-		const place = version === undefined ? {} : { version };
+		this.#data ??= new EventData(this.#logData);
+		const shared =
+			version === undefined ? { derived: this.#data } : { derived: this.#data, version };
 		return freezeInDevelopment(
 			kind === "upsert" && previous !== undefined
-				? { kind, resource, previous, ...place }
-				: { kind, resource, ...place },
+				? { kind, resource, previous, ...shared }
+				: { kind, resource, ...shared },
 		);
 	}
 }
@@ -70,7 +87,10 @@ export class LogEntry {
 const before = freezeInDevelopment(create(ResourceSchema));
 
 /** The approximate size of an entry with its two events. */
-const entryBytes = 200;
+const entryBytes = 256;
+
+/** The share of the maximum size of a log that may be derived data. */
+const derivedShare = 1 / 8;
 
 /** Entries between two signposts. */
 const signpostEvery = 256;
@@ -89,14 +109,12 @@ export interface Cursor {
 }
 
 /** Accounts for the memory that a log retains. */
-export interface LogAccount {
-	/** The retained bytes have changed by this amount. */
-	changed(bytes: number): void;
+export interface LogAccount extends DataAccount {
 	/** The log no longer retains the entry and the resource that it replaced. */
 	dropped(entry: LogEntry): void;
 }
 
-const uncounted: LogAccount = { changed() {}, dropped() {} };
+const uncounted: LogAccount = { hasRoom: true, changed() {}, dropped() {} };
 
 /**
  * The events of one type family: a chain of entries, linked forward.
@@ -140,6 +158,7 @@ export class EventLog {
 	#droppedEvents = 0;
 	#droppedBytes = 0;
 	#closed: WatchClosed | undefined;
+	readonly #data: LogData;
 
 	/** @param revision The revision of the state, whose events and earlier ones are not in the log. */
 	constructor(
@@ -149,6 +168,7 @@ export class EventLog {
 	) {
 		this.#limits = limits;
 		this.#account = account;
+		this.#data = new LogData(limits.logBytes * derivedShare, account);
 		this.#floor = revision;
 		// Represents everything before: no cursor reads it, they start after it.
 		this.#base = new LogEntry(revision, "delete", before, undefined);
@@ -162,7 +182,7 @@ export class EventLog {
 
 	/** The bytes retained only by the log. */
 	get bytes(): number {
-		return this.#bytes;
+		return this.#bytes + this.#data.bytes;
 	}
 
 	/** The position of a cursor at the end of the log. */
@@ -201,6 +221,7 @@ export class EventLog {
 
 	/** Adds an event. Wakes no watch: a revision is added completely first. */
 	append(entry: LogEntry): void {
+		entry.enter(this.#data);
 		this.#tail.next = entry;
 		this.#tail = entry;
 		this.#events += 1;
@@ -247,7 +268,7 @@ export class EventLog {
 	}
 
 	#dropOver(maxEvents: number, maxBytes: number): void {
-		while (this.#events > maxEvents || this.#bytes > maxBytes) {
+		while (this.#events > maxEvents || this.bytes > maxBytes) {
 			const dropped = this.#base.next;
 			if (dropped === undefined) {
 				return;
@@ -255,6 +276,7 @@ export class EventLog {
 			this.#base.next = undefined;
 			this.#base.cut = true;
 			this.#base = dropped;
+			dropped.leave();
 			this.#floor = dropped.revision;
 			this.#events -= 1;
 			this.#bytes -= dropped.bytes;

@@ -1,0 +1,136 @@
+/*
+ * The cost of an event of a watch for the server, in microseconds of processor time per watcher: what writes cost with
+ * watchers, beyond what they cost without. The watchers count envelopes and decode nothing. The alternative is the
+ * resource service behind Connect's own adapter, or the server of another checkout, as in call.bench.ts.
+ *
+ * After that, the growth of the server's resident memory per idle watch (`--idle=20000` watches).
+ */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { ComparisonTable, format, numberOption, printTable, textOption } from "@plinth/bench";
+import { ResourceService } from "@plinth/proto";
+import { tokenHash } from "@plinth/resource-service";
+import { artist } from "../testdata/music.ts";
+import { type MeasuredServer, startMeasured } from "./measured-server.ts";
+import { WatcherGroup } from "./watcher-group.ts";
+
+const against = textOption("against");
+const writesPerRound = numberOption("writes", 2_000, 40);
+const idleWatches = numberOption("idle", 20_000, 50);
+const rounds = numberOption("rounds", 7, 1);
+const watchers = (textOption("watchers") ?? "1,10,1000").split(",").map(Number);
+/** Concurrent writers: more of them make events arrive together. */
+const writers = numberOption("writers", 16, 4);
+const names = 100;
+
+const here = fileURLToPath(new URL("..", import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), "plinth-bench-"));
+const token = "bench-token-that-is-long-enough";
+const accessFile = join(folder, "access.yaml");
+writeFileSync(
+	accessFile,
+	`policies: { all: [{ operations: ["*"] }] }\ntokens:\n  - { subject: bench, sha256: ${tokenHash(token)}, policies: [all] }\n`,
+);
+
+const product = (app: string) => [
+	join(app, "src/main.ts"),
+	...["--listen", "127.0.0.1:0", "--storage", "memory", "--log-level", "error"],
+	...["--module", join(app, "testdata/modules/module.ts"), "--access-file", accessFile],
+	...["--limits-calls-per-second", "1000000", "--limits-call-burst", "1000000"],
+	...["--limits-streams-in-flight", "100000", "--limits-streams-per-subject", "100000"],
+];
+const alternative =
+	against === undefined
+		? { name: "Connect's adapter", args: [join(here, "bench/bare-server.ts")] }
+		: { name: against, args: product(resolve(against, "apps/server")) };
+const contenders = { plinth: product(here), [alternative.name]: alternative.args };
+const headers = { authorization: `Bearer ${token}` };
+
+try {
+	await measureEvents();
+	await measureIdle();
+} finally {
+	rmSync(folder, { recursive: true });
+}
+process.exit(0);
+
+async function measureEvents(): Promise<void> {
+	const table = new ComparisonTable(
+		`processor time of the server per event and watcher; ${writers} writers`,
+		"µs",
+	);
+	for (const [format, contentType] of [
+		["gRPC", "application/grpc"],
+		["Connect, JSON", "application/connect+json"],
+	] as const) {
+		for (const count of watchers) {
+			const servers = await Promise.all(Object.values(contenders).map(startMeasured));
+			const rounds_: Record<string, () => Promise<number>> = {};
+			for (const [index, name] of Object.keys(contenders).entries()) {
+				const server = servers[index];
+				if (server !== undefined) {
+					rounds_[name] = () => costPerEvent(server, count, contentType);
+				}
+			}
+			await table.measure(`${count} watchers, ${format}`, rounds_, { rounds, warmUpRounds: 1 });
+			await Promise.all(servers.map((server) => server.stop()));
+		}
+	}
+	table.print();
+}
+
+/** Microseconds per event and watcher. */
+async function costPerEvent(
+	server: MeasuredServer,
+	count: number,
+	contentType: string,
+): Promise<number> {
+	const writes = Math.max(2 * writers, Math.ceil(writesPerRound / count));
+	const before = await costOfWrites(server, writes);
+	const group = await WatcherGroup.open(server.address, { count, contentType, headers });
+	const during = await costOfWrites(server, writes, group);
+	group.close();
+	return (during - before) / writes / count;
+}
+
+/** Microseconds of some writes, until all watchers have received all events. */
+async function costOfWrites(
+	server: MeasuredServer,
+	writes: number,
+	group?: WatcherGroup,
+): Promise<number> {
+	const client = createClient(ResourceService, createGrpcTransport({ baseUrl: server.address }));
+	const start = server.cpuMicroseconds();
+	const received = group?.receive(writes);
+	let turn = 0;
+	await Promise.all(
+		Array.from({ length: writers }, async () => {
+			while (turn < writes) {
+				turn += 1;
+				await client.write({ resource: artist(`r${turn % names}`) }, { headers });
+			}
+		}),
+	);
+	await received;
+	return server.cpuMicroseconds() - start;
+}
+
+async function measureIdle(): Promise<void> {
+	const rows = [];
+	for (const [name, args] of Object.entries(contenders)) {
+		const server = await startMeasured(args);
+		// The first watches make the server load and compile what the others use.
+		const first = { contentType: "application/grpc", headers };
+		await WatcherGroup.open(server.address, { count: Math.ceil(idleWatches / 20), ...first });
+		const before = server.residentBytes();
+		await WatcherGroup.open(server.address, { count: idleWatches, ...first });
+		const bytes = server.residentBytes() - before;
+		rows.push({ server: name, "kB per idle watch": format(bytes / idleWatches / 1_000) });
+		await server.stop();
+	}
+	printTable(`Resident memory of ${idleWatches} idle watches, gRPC`, rows);
+}
