@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { AnySchema } from "@bufbuild/protobuf/wkt";
-import { type Resource, ResourceSchema } from "@plinth/proto";
+import { type Resource, ResourceSchema, TypeSchema } from "@plinth/proto";
 import type { ListQuery } from "../src/index.ts";
 
 const type = { group: "demo", groupVersion: "v2", kind: "Artist" };
@@ -30,4 +30,19 @@ export function artist(index: number): Resource {
 			value: new Uint8Array(300),
 		}),
 	});
+}
+
+/** How many albums an artist owns. */
+export const perOwner = 10;
+
+/** An album, one of ten of its owner. */
+export function album(index: number): Resource {
+	const resource = artist(index);
+	const { id } = resource;
+	const owner = artist(Math.floor(index / perOwner)).id;
+	return {
+		...resource,
+		...(id && { id: { ...id, type: create(TypeSchema, { ...type, kind: "Album" }) } }),
+		...(owner && { owner }),
+	};
 }

@@ -1,37 +1,59 @@
-// The state store against the structure that it could have been: reads, writes, snapshots, lists.
+/*
+ * The state store against the structure that it could have been, and against that of another checkout: reads, writes,
+ * snapshots, lists.
+ *
+ *   pnpm bench state-store
+ *   pnpm bench state-store --against=../../../plinth-before
+ */
+import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import {
 	ComparisonTable,
+	computedNanosecondsPer,
 	interleaveSteps,
-	nanosecondsPer,
 	numberOption,
+	otherCheckout,
 	type Steps,
 	unlessQuick,
 } from "@plinth/bench";
+import { type ID, IDSchema } from "@plinth/proto";
 import { systemRuntime } from "@plinth/runtime";
 import { defaultStorageLimits, StateStore } from "../src/index.ts";
 import { orderKey } from "../src/state-store/resource-key.ts";
-import { artist, artists } from "./fixtures.ts";
+import { album, artist, artists, perOwner } from "./fixtures.ts";
 
 const size = numberOption("resources", 200_000, 1_000);
-const reads = unlessQuick(200_000, 1_000);
-const writes = unlessQuick(100_000, 500);
-const lists = unlessQuick(5_000, 50);
+const reads = Math.min(size, 200_000);
+const writes = size / 2;
+const lists = Math.min(size / 20, 5_000);
 const perNamespace = 100;
 const resources = Array.from({ length: size }, (_, index) => artist((index * 7919) % size));
 const some = (count: number) => resources[(count * 31) % size];
+/** The IDs of some resources as a request has them: other objects, other strings. */
+const requested = Array.from({ length: reads }, (_, count) => received(some(count)?.id));
+const albums = Array.from({ length: size / 2 }, (_, index) => album((index * 7919) % (size / 2)));
+const owners = Array.from({ length: lists }, (_, count) =>
+	received(albums[(count * 31) % albums.length]?.owner),
+);
 
-function storeSteps(): Steps {
-	const store = new StateStore(systemRuntime, defaultStorageLimits);
+function received(id: ID | undefined): ID {
+	if (id === undefined) {
+		throw new Error("a resource without an ID");
+	}
+	return fromBinary(IDSchema, toBinary(IDSchema, id));
+}
+
+function storeSteps(Store: typeof StateStore): Steps {
+	const store = new Store(systemRuntime, defaultStorageLimits);
 	return {
 		load: () =>
-			nanosecondsPer(size, () => {
+			computedNanosecondsPer(size, () => {
 				for (const resource of resources) {
 					store.load(resource);
 				}
 				store.begin(1);
 			}),
 		read: () =>
-			nanosecondsPer(reads, () => {
+			computedNanosecondsPer(reads, () => {
 				for (let count = 0; count < reads; count++) {
 					const id = some(count)?.id;
 					if (id !== undefined) {
@@ -39,8 +61,26 @@ function storeSteps(): Steps {
 					}
 				}
 			}),
+		"read, by the ID of a request": () =>
+			computedNanosecondsPer(reads, () => {
+				for (const id of requested) {
+					store.read(id);
+				}
+			}),
+		"read of what does not exist": () =>
+			computedNanosecondsPer(reads, () => {
+				let found = 0;
+				for (const { type, tenancy, uid } of requested) {
+					found += Number(
+						store.lookup({ ...(type && { type }), tenancy, name: uid }) !== undefined,
+					);
+				}
+				if (found > 0) {
+					throw new Error(`${found} were found`);
+				}
+			}),
 		apply: () =>
-			nanosecondsPer(writes, () => {
+			computedNanosecondsPer(writes, () => {
 				for (let count = 0; count < writes; count++) {
 					const resource = some(count);
 					if (resource !== undefined) {
@@ -49,7 +89,7 @@ function storeSteps(): Steps {
 				}
 			}),
 		"apply, each after a snapshot": () =>
-			nanosecondsPer(writes, () => {
+			computedNanosecondsPer(writes, () => {
 				for (let count = 0; count < writes; count++) {
 					const resource = some(count);
 					if (resource !== undefined) {
@@ -59,7 +99,7 @@ function storeSteps(): Steps {
 				}
 			}),
 		"list of 100 in a namespace": () =>
-			nanosecondsPer(lists, () => {
+			computedNanosecondsPer(lists, () => {
 				for (let count = 0; count < lists; count++) {
 					const namespace = `team-${count % (size / perNamespace)}`;
 					const found = [...store.snapshot(artists(namespace)).resources()];
@@ -69,7 +109,7 @@ function storeSteps(): Steps {
 				}
 			}),
 		"page of 100, whole state": () =>
-			nanosecondsPer(lists, () => {
+			computedNanosecondsPer(lists, () => {
 				const snapshot = store.snapshot(artists());
 				for (let count = 0; count < lists; count++) {
 					let taken = 0;
@@ -82,7 +122,37 @@ function storeSteps(): Steps {
 				}
 			}),
 		"list of everything, a resource": () =>
-			nanosecondsPer(size, () => [...store.snapshot(artists()).resources()]),
+			computedNanosecondsPer(size, () => [...store.snapshot(artists()).resources()]),
+		"load of what has an owner": () =>
+			computedNanosecondsPer(albums.length, () => {
+				for (const resource of albums) {
+					store.load(resource);
+				}
+			}),
+		"list of 10 by owner": () =>
+			computedNanosecondsPer(lists, () => {
+				for (const owner of owners) {
+					const { length } = store.listByOwner(owner);
+					if (length !== perOwner) {
+						throw new Error(`expected ${perOwner}, found ${length}`);
+					}
+				}
+			}),
+		"apply of what has an owner": () =>
+			computedNanosecondsPer(writes, () => {
+				for (let count = 0; count < writes; count++) {
+					const resource = albums[(count * 31) % albums.length];
+					if (resource !== undefined) {
+						store.apply(store.revision + 1, [{ op: "put", resource }]);
+					}
+				}
+			}),
+		"delete, each a commit": () =>
+			computedNanosecondsPer(albums.length, () => {
+				for (const resource of albums) {
+					store.apply(store.revision + 1, [{ op: "delete", resource }]);
+				}
+			}),
 	};
 }
 
@@ -92,25 +162,25 @@ function mapSteps(): Steps {
 	const copies = 20;
 	return {
 		load: () =>
-			nanosecondsPer(size, () => {
+			computedNanosecondsPer(size, () => {
 				for (const resource of resources) {
 					map.set(orderKey(resource.id ?? { name: "" }), resource);
 				}
 			}),
 		read: () =>
-			nanosecondsPer(reads, () => {
+			computedNanosecondsPer(reads, () => {
 				for (let count = 0; count < reads; count++) {
 					map.get(orderKey(some(count)?.id ?? { name: "" }));
 				}
 			}),
 		"apply, each after a snapshot": () =>
-			nanosecondsPer(copies, () => {
+			computedNanosecondsPer(copies, () => {
 				for (let count = 0; count < copies; count++) {
 					new Map(map);
 				}
 			}),
 		"list of 100 in a namespace": () =>
-			nanosecondsPer(3, () => {
+			computedNanosecondsPer(3, () => {
 				for (let count = 0; count < 3; count++) {
 					const prefix = `default\0team-${count}\0`;
 					[...map].filter(([key]) => key.startsWith(prefix)).sort();
@@ -119,11 +189,18 @@ function mapSteps(): Steps {
 	};
 }
 
+const contenders: Record<string, () => Steps> = { "state store": () => storeSteps(StateStore) };
+const other = otherCheckout("packages/storage/src/index.ts");
+if (other !== undefined) {
+	const before: { readonly StateStore: typeof StateStore } = await import(other);
+	contenders.other = () => storeSteps(before.StateStore);
+}
+contenders.Map = mapSteps;
 const table = new ComparisonTable(`The state of ${size.toLocaleString("en-US")} resources`, "ns");
-const figures = await interleaveSteps(
-	{ "state store": storeSteps, Map: mapSteps },
-	{ rounds: unlessQuick(4, 1), warmUpRounds: 1 },
-);
+const figures = await interleaveSteps(contenders, {
+	rounds: unlessQuick(6, 1),
+	warmUpRounds: 1,
+});
 for (const [step, ofStep] of Object.entries(figures)) {
 	table.add(step, ofStep);
 }

@@ -10,12 +10,13 @@ export {
 	type Steps,
 } from "./comparison.ts";
 export {
+	computedNanosecondsPer,
 	heapUsed,
 	type Load,
 	latencyCells,
 	nanosecondsPer,
 	runCallers,
 } from "./measure.ts";
-export { numberOption, textOption, unlessQuick } from "./options.ts";
+export { numberOption, otherCheckout, textOption, unlessQuick } from "./options.ts";
 export { printTable, type Row } from "./print-table.ts";
 export { format, quantile } from "./statistics.ts";

@@ -33,11 +33,6 @@ export class OrderedMap<V> {
 		return this.#size;
 	}
 
-	/** The value of a key, or `undefined`. */
-	get(key: string): V | undefined {
-		return lookup(this.#root, key);
-	}
-
 	/** Sets the value of a key, and returns the replaced value. */
 	set(key: string, value: V): V | undefined {
 		const root = this.#writable(this.#root);
@@ -70,6 +65,13 @@ export class OrderedMap<V> {
 		this.#size -= 1;
 		this.#root = this.#lowered(root);
 		return removed;
+	}
+
+	/** All values, in the order of their keys. */
+	values(): V[] {
+		const values: V[] = [];
+		appendValues(this.#root, values);
+		return values;
 	}
 
 	/** An immutable snapshot of the map. */
@@ -223,11 +225,6 @@ export class OrderedSnapshot<V> {
 		return found;
 	}
 
-	/** The value of a key, or `undefined`. */
-	get(key: string): V | undefined {
-		return lookup(this.#root, key);
-	}
-
 	/**
 	 * The values of all keys that begin with `prefix`, in the order of the keys; with `after`, only
 	 * those of greater keys. Lazy: reads only what is consumed.
@@ -318,6 +315,18 @@ function lookup<V>(root: Page<V>, key: string): V | undefined {
 	}
 	const index = firstNotBelow(page.keys, key);
 	return page.keys[index] === key ? page.values[index] : undefined;
+}
+
+function appendValues<V>(page: Page<V>, values: V[]): void {
+	if (page.leaf) {
+		for (const value of page.values) {
+			values.push(value);
+		}
+	} else {
+		for (const child of page.children) {
+			appendValues(child, values);
+		}
+	}
 }
 
 function nextLeaf<V>(above: { readonly branch: Branch<V>; next: number }[]): Leaf<V> | undefined {

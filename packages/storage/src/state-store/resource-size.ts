@@ -43,7 +43,7 @@ export function resourceSize(resource: Resource): number {
  */
 
 /** A resource, with its id and its index entries. */
-const objectBytes = 1_152;
+const objectBytes = 1_200;
 /** An owner, or another id within a resource. */
 const idBytes = 512;
 /** A status or a condition. */

@@ -1,5 +1,5 @@
 import type { ID, Resource } from "@plinth/proto";
-import { type FamilyLike, familyKey, type ResourceName } from "@plinth/resource";
+import type { FamilyLike, ResourceName } from "@plinth/resource";
 import type { Runtime } from "@plinth/runtime";
 import type { WatchOptions } from "../backend.ts";
 import type { StateChange, StateView } from "../compare-and-swap.ts";
@@ -13,16 +13,16 @@ import { TenancyCensus, type TenancyUnit } from "../tenancy-census.ts";
 import { type EventLog, LogEntry } from "../watch/event-log.ts";
 import { Watch } from "../watch/watch.ts";
 import type { WatchEvent } from "../watch-event.ts";
-import { OrderedMap } from "./ordered-map.ts";
+import { FamilyIndex } from "./family-index.ts";
+import { FamilyMap } from "./family-map.ts";
 import { OwnerIndex } from "./owner-index.ts";
-import { orderKey } from "./resource-key.ts";
 import { memorySize } from "./resource-size.ts";
 
 /**
  * The read side of every backend: the current state in memory, and the recent events.
  *
  * ```
- *   family "demo.Artist" ─┬─ index: (partition, namespace, name) → resource     OrderedMap
+ *   family "demo.Artist" ─┬─ index: (partition, namespace, name) → resource     FamilyIndex
  *                         └─ log:   base ─▶ event ─▶ event ─▶ tail              EventLog
  *   family "demo.Album"  ─┬─ index
  *                         └─ log
@@ -48,7 +48,7 @@ import { memorySize } from "./resource-size.ts";
  */
 export class StateStore implements StateView {
 	readonly #runtime: Runtime;
-	readonly #families = new Map<string, Family>();
+	readonly #families = new FamilyMap<Family>();
 	readonly #owners = new OwnerIndex();
 	readonly #census = new TenancyCensus();
 	readonly #retained: RetainedMemory;
@@ -90,9 +90,7 @@ export class StateStore implements StateView {
 	}
 
 	lookup(id: ResourceName): Resource | undefined {
-		return id.type === undefined
-			? undefined
-			: this.#families.get(familyKey(id.type))?.index.get(orderKey(id));
+		return id.type === undefined ? undefined : this.#families.get(id.type)?.index.get(id);
 	}
 
 	/**
@@ -175,9 +173,8 @@ export class StateStore implements StateView {
 	begin(revision: number): void {
 		this.#revision = revision;
 		this.#firstRevision = revision;
-		for (const [key, family] of this.#families) {
-			const log = this.#retained.openLog(revision, family.holds, family.log);
-			this.#families.set(key, { ...family, log });
+		for (const family of this.#families.values()) {
+			family.log = this.#retained.openLog(revision, family.holds, family.log);
 		}
 	}
 
@@ -194,10 +191,11 @@ export class StateStore implements StateView {
 		const touched = new Set<EventLog>();
 		for (const [index, { op, resource }] of changes.entries()) {
 			const { log } = this.#family(typeOf(resource));
+			const { previous, bytes } = replaced[index] ?? nothing;
 			log.append(
 				op === "put"
-					? new LogEntry(revision, "upsert", resource, replaced[index])
-					: new LogEntry(revision, "delete", resource, undefined),
+					? new LogEntry(revision, "upsert", resource, previous, bytes)
+					: new LogEntry(revision, "delete", resource, undefined, bytes),
 			);
 			touched.add(log);
 		}
@@ -217,40 +215,47 @@ export class StateStore implements StateView {
 		this.#retained.ledger.endAll();
 	}
 
-	/** Updates the indexes for a change, and returns the resource that was stored before. */
-	#store({ op, resource }: StateChange): Resource | undefined {
+	/** Updates the indexes for a change, and returns what was stored before. */
+	#store({ op, resource }: StateChange): Replaced {
 		const id = resource.id ?? unnamed(resource);
 		const { index } = this.#family(typeOf(resource));
-		const key = orderKey(id);
 		const next = op === "put" ? resource : undefined;
-		const previous = next === undefined ? index.delete(key) : index.set(key, next);
+		const previous = next === undefined ? index.delete(id) : index.set(id, next);
 		this.#owners.update(previous, next);
 		this.#census.update(previous, next);
-		this.#bytes += memorySize(next) - memorySize(previous);
+		const bytes = memorySize(previous);
+		this.#bytes += memorySize(next) - bytes;
 		this.#size += Number(next !== undefined) - Number(previous !== undefined);
-		return previous;
+		return previous === undefined ? nothing : { previous, bytes };
 	}
 
 	#family(type: FamilyLike): Family {
-		const key = familyKey(type);
-		let family = this.#families.get(key);
+		let family = this.#families.get(type);
 		if (family === undefined) {
 			const holds = this.#retained.ledger.family();
 			const log = this.#retained.openLog(this.#firstRevision, holds);
 			if (this.#closed !== undefined) {
 				log.close(this.#closed);
 			}
-			const index = new OrderedMap<Resource>((epoch, bytes) => holds.pageDied(epoch, bytes));
+			const index = new FamilyIndex<Resource>((epoch, bytes) => holds.pageDied(epoch, bytes));
 			family = { index, log, holds };
-			this.#families.set(key, family);
+			this.#families.set(type, family);
 		}
 		return family;
 	}
 }
 
+/** A resource that a change has replaced or deleted, if there was one, with its `memorySize`. */
+interface Replaced {
+	readonly previous: Resource | undefined;
+	readonly bytes: number;
+}
+
+const nothing: Replaced = { previous: undefined, bytes: 0 };
+
 interface Family {
-	readonly index: OrderedMap<Resource>;
-	readonly log: EventLog;
+	readonly index: FamilyIndex<Resource>;
+	log: EventLog;
 	readonly holds: FamilyHolds;
 }
 
