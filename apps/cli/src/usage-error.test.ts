@@ -37,12 +37,13 @@ describe("an unknown flag", () => {
 describe("another mistake in the command line", () => {
 	it.each([
 		[["gte"], "unknown command 'gte': did you mean get?"],
+		[["completion", "tcsh"], 'invalid value "tcsh" of <shell>: allowed are bash, zsh, fish'],
 		[["get"], "missing required argument 'type'"],
 		[["apply"], "missing required flag -f, --filename <file...>"],
 		[["wait", "film", "--for"], "--for <what> needs a value"],
 		[
 			["get", "film", "-o", "xml"],
-			'invalid value "xml" of -o, --output <format>: Allowed choices are table, yaml, json, name.',
+			'invalid value "xml" of -o, --output <format>: allowed are table, yaml, json, name',
 		],
 	])("is reported: %j", async (args, expected) => {
 		expect(await usageError(...args)).toBe(`plinth: ${expected}`);

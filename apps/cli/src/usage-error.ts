@@ -37,7 +37,14 @@ function renamed(message: string): string {
 	return message
 		.replace(/^required option '(.*)' not specified$/, "missing required flag $1")
 		.replace(/^option '(.*)' argument missing$/, "$1 needs a value")
-		.replace(/^option '(.*)' argument '(.*)' is invalid\. (.*)$/, 'invalid value "$2" of $1: $3')
+		.replace(
+			/^option '(.*)' argument '(.*)' is invalid\. Allowed choices are (.*)\.$/,
+			'invalid value "$2" of $1: allowed are $3',
+		)
+		.replace(
+			/^command-argument value '(.*)' is invalid for argument '(.*)'\. Allowed choices are (.*)\.$/,
+			'invalid value "$1" of <$2>: allowed are $3',
+		)
 		.replace(/^option /, "flag ");
 }
 

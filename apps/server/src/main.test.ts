@@ -40,6 +40,7 @@ describe("plinth-server, started", () => {
 
 	it.each([
 		[["--prot", "1"], 2, "unknown flag --prot"],
+		[["--memory-limit", "2", "--storage", "memory"], 1, "the state holds 0 bytes and would grow"],
 		[["--module", "./nowhere.ts"], 1, "module ./nowhere.ts: no such file"],
 		[[...inMemory, ...music, ...music], 1, "two modules are named music"],
 	])("with %j exits immediately and names the problem", async (args, expected, message) => {

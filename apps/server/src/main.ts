@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import process from "node:process";
-import { StateTooLarge, StorageUnavailable } from "@plinth/storage";
+import { StorageError } from "@plinth/storage";
 import { ForeignData } from "@plinth/storage-etcd";
 import { StorageFileError } from "@plinth/storage-sqlite";
 import { copyStorage, isCopyCommand } from "./backup/backup-command.ts";
@@ -156,9 +156,9 @@ function explain(failure: unknown): string {
 	}
 	const expected = [
 		...[UsageError, FileError, ModuleError, ListenError],
-		...[StorageFileError, StateTooLarge, ForeignData, StorageUnavailable],
+		...[StorageFileError, ForeignData],
 	];
-	return expected.some((kind) => failure instanceof kind)
+	return failure instanceof StorageError || expected.some((kind) => failure instanceof kind)
 		? `plinth-server: ${failure.message}`
 		: `plinth-server: ${failure.stack ?? failure.message}`;
 }

@@ -164,7 +164,7 @@ describe("get", () => {
 		[
 			["get", "Film", "-o", "xml"],
 			2,
-			'plinth: invalid value "xml" of -o, --output <format>: Allowed choices are table, yaml, json, name.\n(run it with --help for usage)\n',
+			'plinth: invalid value "xml" of -o, --output <format>: allowed are table, yaml, json, name\n(run it with --help for usage)\n',
 		],
 	])("refuses %j", async (args, code, err) => {
 		expect(await run(args)).toEqual({ code, out: "", err });
@@ -215,7 +215,7 @@ owns:
 		expect((await run(["describe", "Hall/one"])).out).toMatch(/^type: +cinema\.v1\.Hall\n/);
 		expect(await run(["describe", "Hall"])).toMatchObject({
 			code: 2,
-			err: "plinth: specify the resources: Hall NAME…\n",
+			err: "plinth: name at least one resource: Hall NAME…\n",
 		});
 	});
 

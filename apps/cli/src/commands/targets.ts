@@ -38,7 +38,7 @@ export function parseTargets(words: readonly string[], types: KnownTypes): reado
 export function parseNamedTargets(words: readonly string[], types: KnownTypes): readonly Target[] {
 	const targets = parseTargets(words, types);
 	if (targets.some(({ names }) => names.length === 0)) {
-		throw usageFailure(`specify the resources: ${words[0]} NAME…`);
+		throw usageFailure(`name at least one resource: ${words[0]} NAME…`);
 	}
 	return targets;
 }
@@ -51,7 +51,7 @@ export function parseTarget(
 	const [target, ...others] = parseNamedTargets(words, types);
 	const [name, ...names] = target?.names ?? [];
 	if (target === undefined || name === undefined || others.length > 0 || names.length > 0) {
-		throw usageFailure("specify one resource: TYPE NAME");
+		throw usageFailure("name exactly one resource: TYPE NAME");
 	}
 	return { type: target.type, name };
 }

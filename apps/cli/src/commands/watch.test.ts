@@ -216,7 +216,7 @@ describe("wait", () => {
 
 	it.each([
 		[["film", "nope", "--for=condition=Shown"], 3, "cinema.v1.Film default/default/nope not found"],
-		[["film", "--for=delete"], 2, "specify the resources: film NAME…"],
+		[["film", "--for=delete"], 2, "name at least one resource: film NAME…"],
 		[["film", "a", "--for=Shown"], 2, 'can\'t wait for "Shown": --for must be condition=TYPE'],
 		[
 			["film", "a", "--for=delete", "--timeout=soon"],
@@ -277,7 +277,7 @@ describe("delete", () => {
 	it("refuses to guess what", async () => {
 		expect((await start("delete").ended).code).toBe(2);
 		expect((await start("delete", "film").ended).err).toContain(
-			"specify the resources: film NAME…",
+			"name at least one resource: film NAME…",
 		);
 	});
 });

@@ -14,6 +14,7 @@ it.each([
 	["--etcd-servers", "did you mean --etcd-endpoints?"],
 	["--port=80", "did you mean --listen?"],
 	["--quite-different", "see --help for those that exist"],
+	["-h", "did you mean --help?"],
 	["-v", "see --help for those that exist"],
 ])("an unknown flag is reported with the one that was meant: %s", (flag, expected) => {
 	const [name] = flag.split("=");
@@ -23,6 +24,7 @@ it.each([
 it.each([
 	[["bakcup", "file"], "unknown command bakcup: did you mean backup?"],
 	[["new_token"], "unknown command new_token: did you mean new-token?"],
+	[["new-token", "a"], "new-token has unexpected arguments, see --help"],
 	[["serve"], 'unexpected argument "serve": all other arguments are flags'],
 ])("an unknown command is reported: %j", (args, expected) => {
 	expect(() => parseCommandLine(args)).toThrow(expected);

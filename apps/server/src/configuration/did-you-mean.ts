@@ -15,6 +15,7 @@ const otherFlags: ReadonlyMap<string, string> = new Map([
 	["etcd-certfile", "etcd-cert-file"],
 	["etcd-keyfile", "etcd-key-file"],
 	["etcd-servers", "etcd-endpoints"],
+	["h", "help"],
 	["key-file", "tls-key-file"],
 	["listen-client-urls", "listen"],
 	["port", "listen"],

@@ -97,6 +97,9 @@ function advice(flag: string): string {
 /** The first argument may have been meant as a command, and an argument without hyphens as a flag. */
 function unexpectedArgument(argument: string, index: number): string {
 	const command = index === 0 ? nearest(argument, commands) : undefined;
+	if (command === argument) {
+		return `${command} has unexpected arguments, see --help`;
+	}
 	if (command !== undefined) {
 		return `unknown command ${argument}: did you mean ${command}?`;
 	}
