@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 
 /** A program that some tests run and npm does not install. */
-export type Tool = "curl" | "etcd" | "etcdctl" | "openssl" | "strace";
+export type Tool = "curl" | "etcd" | "etcdctl" | "go" | "openssl" | "strace";
 
 /** The arguments that print a tool's version, and the Debian package that contains the tool. */
 export const tools: Readonly<Record<Tool, { readonly version: string; readonly package: string }>> =
@@ -9,6 +9,7 @@ export const tools: Readonly<Record<Tool, { readonly version: string; readonly p
 		curl: { version: "--version", package: "curl" },
 		etcd: { version: "--version", package: "etcd-server" },
 		etcdctl: { version: "version", package: "etcd-client" },
+		go: { version: "version", package: "golang-go" },
 		openssl: { version: "version", package: "openssl" },
 		strace: { version: "-V", package: "strace" },
 	};

@@ -1,0 +1,480 @@
+import type { Duplex } from "node:stream";
+import { type Clock, systemClock, type Timer } from "@plinth/runtime";
+import { ConnectionError, errorCode } from "../error-code.ts";
+import { flag, frameType, initialWindow, maxInt31, setting } from "../frames/frame.ts";
+import { FrameReader } from "../frames/frame-reader.ts";
+import { FrameWriter } from "../frames/frame-writer.ts";
+import { HpackDecoder } from "../hpack/decoder.ts";
+import type {
+	Http2CloseReason,
+	Http2Connection,
+	Http2Counters,
+	Http2Limits,
+	RequestHandler,
+	ServeOptions,
+} from "../http2.ts";
+import { defaultHttp2Limits } from "../limits.ts";
+import { PeerSettings } from "./peer-settings.ts";
+import { Pings } from "./pings.ts";
+import { Streams } from "./streams.ts";
+import { TokenBucket } from "./token-bucket.ts";
+
+/**
+ * The server's side of one connection.
+ *
+ *     socket ──▶ FrameReader ──▶ #onFrame ──▶ Streams ──▶ handlers
+ *     socket ◀── #flush, once a turn ◀── FrameWriter ◀── Sender, control frames
+ *
+ * Everything runs in the events of the socket, in calls of the handlers, and in `#flush`, which `setImmediate` calls
+ * after all events of a turn. Nothing is asynchronous in between, so that the order of calls is the order of frames.
+ */
+export class Connection implements Http2Connection {
+	readonly counters: Http2Counters = {
+		streamsOpened: 0,
+		streamsRefused: 0,
+		resetsReceived: 0,
+		resetsSent: 0,
+		framesReceived: 0,
+		bytesReceived: 0,
+		bytesSent: 0,
+		socketWrites: 0,
+		cachedHeads: 0,
+		readPauses: 0,
+	};
+	readonly closed: Promise<Http2CloseReason>;
+	readonly #limits: Http2Limits;
+	readonly #socket: Duplex;
+	readonly #clock: Clock;
+	readonly #reader: FrameReader;
+	readonly #writer = new FrameWriter();
+	readonly #decoder: HpackDecoder;
+	readonly #peer = new PeerSettings();
+	readonly #streams: Streams;
+	readonly #pings: Pings;
+	/** `draining` after `close`; `ending` when nothing more is read. */
+	#state: "open" | "draining" | "ending" | "closed" = "open";
+	#reason: Http2CloseReason = { code: errorCode.noError, message: "" };
+	#hasPeerSettings = false;
+	#isSettingsAcknowledged = false;
+	#isFlushScheduled = false;
+	#isReadingPaused = false;
+	/** Of the preface, later of the closing socket. */
+	#deadline: Timer | undefined;
+	#stallTimer: Timer | undefined;
+	#drains = 0;
+	/** `#drains` when the progress was last checked; -1 if the socket was not blocked. */
+	#drainsBefore = -1;
+	#resolveClosed: (reason: Http2CloseReason) => void = () => {};
+
+	constructor(socket: Duplex, options: ServeOptions, onRequest: RequestHandler) {
+		const limits = { ...defaultHttp2Limits, ...options.limits };
+		const clock = options.clock ?? systemClock;
+		this.#limits = limits;
+		this.#clock = clock;
+		this.#socket = socket;
+		this.closed = new Promise((resolve) => {
+			this.#resolveClosed = resolve;
+		});
+		this.#reader = new FrameReader(limits.maxFrameBytes, this.#onFrame);
+		this.#decoder = new HpackDecoder(limits.headerTableBytes);
+		this.#streams = new Streams({
+			connection: this,
+			limits,
+			counters: this.counters,
+			writer: this.#writer,
+			decoder: this.#decoder,
+			peer: this.#peer,
+			controlFrames: new TokenBucket(limits.controlFrames, clock),
+			streamErrors: new TokenBucket(limits.streamErrors, clock),
+			onRequest,
+			onHandlerError: options.onHandlerError ?? (() => {}),
+			scheduleFlush: () => this.#scheduleFlush(),
+		});
+		this.#pings = new Pings(this.#writer, clock);
+		this.#start(options.head);
+	}
+
+	get activeStreams(): number {
+		return this.#streams.count;
+	}
+
+	get unsentBytes(): number {
+		return this.#streams.sender.unsentBytes;
+	}
+
+	// ── What the application calls ──
+
+	async ping(): Promise<number> {
+		if (this.#isEnded) {
+			throw new Error("the connection is closed");
+		}
+		const { promise, resolve, reject } = Promise.withResolvers<number>();
+		this.#pings.send(resolve, reject);
+		this.#scheduleFlush();
+		return promise;
+	}
+
+	goaway(code: number, lastStreamId = this.#streams.highestId): void {
+		if (!this.#isEnded) {
+			const lastId = Math.min(this.#streams.lastAcceptedId, lastStreamId);
+			this.#streams.lastAcceptedId = lastId;
+			this.#writer.goaway(lastId, code, "");
+			this.#scheduleFlush();
+		}
+	}
+
+	async close(): Promise<Http2CloseReason> {
+		if (this.#state === "open") {
+			this.#state = "draining";
+			this.goaway(errorCode.noError, maxInt31);
+			const timer = this.#clock.setTimer(this.#limits.closeTimeoutMs, () => this.#drain());
+			const finish = () => {
+				timer.cancel();
+				this.#drain();
+			};
+			this.#pings.send(finish, () => timer.cancel());
+		}
+		return this.closed;
+	}
+
+	destroy(code: number = errorCode.noError): void {
+		this.#fail(code, "");
+	}
+
+	/** All requests that the client sent before it knew of the end have come. */
+	#drain(): void {
+		if (this.#state === "draining") {
+			this.goaway(errorCode.noError);
+			this.#endIfIdle();
+		}
+	}
+
+	#endIfIdle(): void {
+		if (
+			this.#state === "draining" &&
+			this.#streams.lastAcceptedId < maxInt31 &&
+			this.#streams.isIdle
+		) {
+			this.#end();
+		}
+	}
+
+	// ── The socket ──
+
+	#start(head: Uint8Array | undefined): void {
+		const limits = this.#limits;
+		this.#writer.settings([
+			[setting.headerTableSize, limits.headerTableBytes],
+			[setting.maxConcurrentStreams, limits.maxConcurrentStreams],
+			[setting.initialWindowSize, limits.streamWindowBytes],
+			[setting.maxFrameSize, limits.maxFrameBytes],
+			[setting.maxHeaderListSize, limits.maxHeaderListBytes],
+		]);
+		const increment = limits.connectionWindowBytes - initialWindow;
+		if (increment > 0) {
+			this.#writer.windowUpdate(0, increment);
+			this.#streams.receiveWindow.resize(increment);
+		}
+		this.#scheduleFlush();
+		this.#deadline = this.#clock.setTimer(limits.prefaceTimeoutMs, () => {
+			this.#fail(errorCode.protocolError, "the client has not sent its preface in time");
+		});
+		this.#socket.on("drain", this.#onDrain);
+		this.#socket.on("end", () => this.#onEnd());
+		this.#socket.on("error", (error) => this.#onError(error));
+		this.#socket.on("close", () => this.#onClose());
+		if (head !== undefined && head.length > 0) {
+			this.#onChunk(Buffer.from(head.buffer, head.byteOffset, head.byteLength));
+		}
+		this.#socket.on("data", this.#onChunk);
+	}
+
+	readonly #onChunk = (chunk: Buffer): void => {
+		if (this.#isEnded) {
+			return;
+		}
+		this.counters.bytesReceived += chunk.length;
+		try {
+			this.#reader.read(chunk);
+		} catch (error) {
+			if (!(error instanceof ConnectionError)) {
+				this.#fail(errorCode.internalError, "internal error");
+				throw error;
+			}
+			this.#fail(error.code, error.message);
+		}
+		const buffered = this.#writer.output.length + this.#socket.writableLength;
+		if (buffered > this.#limits.maxBufferedBytes && !this.#isReadingPaused && !this.#isEnded) {
+			this.#isReadingPaused = true;
+			this.counters.readPauses++;
+			this.#socket.pause();
+		}
+	};
+
+	#scheduleFlush(): void {
+		if (!this.#isFlushScheduled) {
+			this.#isFlushScheduled = true;
+			setImmediate(this.#flush);
+		}
+	}
+
+	/** Passes to the socket what was written in this turn, in one write. */
+	readonly #flush = (): void => {
+		this.#isFlushScheduled = false;
+		if (this.#state === "closed" || this.#streams.sender.isBlocked) {
+			return;
+		}
+		this.#streams.sender.pump();
+		this.#writeToSocket();
+		this.#streams.notify();
+		this.#endIfIdle();
+		if (this.#streams.sender.hasReady) {
+			this.#scheduleFlush();
+		}
+		this.#watchStalls();
+	};
+
+	#writeToSocket(): void {
+		const { length } = this.#writer.output;
+		if (length === 0) {
+			return;
+		}
+		const chunks = this.#writer.output.take();
+		this.counters.bytesSent += length;
+		this.counters.socketWrites++;
+		const [first] = chunks;
+		if (chunks.length === 1) {
+			this.#socket.write(first);
+		} else {
+			this.#socket.cork();
+			for (const chunk of chunks) {
+				this.#socket.write(chunk);
+			}
+			this.#socket.uncork();
+		}
+		this.#streams.sender.isBlocked = this.#socket.writableNeedDrain;
+	}
+
+	readonly #onDrain = (): void => {
+		this.#drains++;
+		this.#streams.sender.isBlocked = false;
+		if (this.#isReadingPaused) {
+			this.#isReadingPaused = false;
+			this.#socket.resume();
+		}
+		this.#flush();
+	};
+
+	/** The client sends nothing more: neither credit for open responses. */
+	#onEnd(): void {
+		this.#end();
+	}
+
+	#onError(error: Error): void {
+		if (!this.#isEnded) {
+			this.#reason = { code: errorCode.noError, message: error.message };
+		}
+	}
+
+	#onClose(): void {
+		if (this.#state !== "closed") {
+			this.#streams.resetAll(this.#reason.code);
+			this.#state = "closed";
+			this.#reader.stop();
+			this.#deadline?.cancel();
+			this.#stallTimer?.cancel();
+			this.#pings.rejectAll();
+			this.#resolveClosed(this.#reason);
+		}
+	}
+
+	get #isEnded(): boolean {
+		return this.#state === "ending" || this.#state === "closed";
+	}
+
+	/** Ends the connection because of an error. */
+	#fail(code: number, message: string): void {
+		if (!this.#isEnded) {
+			this.#reason = { code, message };
+			this.#writer.goaway(
+				Math.min(this.#streams.highestId, this.#streams.lastAcceptedId),
+				code,
+				message,
+			);
+			this.#end();
+		}
+	}
+
+	/** Sends what was written, and closes the socket. Until the client has closed it too, its bytes are dropped. */
+	#end(): void {
+		if (this.#isEnded) {
+			return;
+		}
+		this.#state = "ending";
+		this.#reader.stop();
+		this.#streams.resetAll(this.#reason.code);
+		this.#pings.rejectAll();
+		this.#writeToSocket();
+		this.#socket.end();
+		// Bytes that nobody has read would make the system reset the connection, and drop the GOAWAY.
+		this.#socket.resume();
+		this.#stallTimer?.cancel();
+		this.#deadline?.cancel();
+		this.#deadline = this.#clock.setTimer(this.#limits.closeTimeoutMs, () =>
+			this.#socket.destroy(),
+		);
+	}
+
+	/** Checks from time to time whether what waits makes progress, while something waits. */
+	#watchStalls(): void {
+		const waits = this.#streams.sender.unsentBytes > 0 || this.#streams.sender.isBlocked;
+		if (waits && this.#stallTimer === undefined && !this.#isEnded) {
+			this.#stallTimer = this.#clock.setTimer(this.#limits.stallTimeoutMs / 2, () => {
+				this.#stallTimer = undefined;
+				this.#checkProgress();
+				this.#watchStalls();
+			});
+		}
+	}
+
+	/** Called twice in a stall's time: what has not moved since the call before has stalled for half of it. */
+	#checkProgress(): void {
+		if (this.#streams.sender.isBlocked && this.#drains === this.#drainsBefore) {
+			this.#fail(errorCode.enhanceYourCalm, "the client does not read");
+			this.#socket.destroy();
+			return;
+		}
+		this.#drainsBefore = this.#streams.sender.isBlocked ? this.#drains : -1;
+		for (const stream of this.#streams.openStreams()) {
+			if (stream.unsentBytes > 0 && stream.sentBytes === stream.sentBytesBefore) {
+				stream.reset(errorCode.cancel);
+			}
+			stream.sentBytesBefore = stream.unsentBytes > 0 ? stream.sentBytes : -1;
+		}
+	}
+
+	// ── Frames ──
+
+	readonly #onFrame = (
+		type: number,
+		flags: number,
+		id: number,
+		bytes: Buffer,
+		start: number,
+		end: number,
+	): void => {
+		this.counters.framesReceived++;
+		const streams = this.#streams;
+		if (!this.#hasPeerSettings && (type !== frameType.settings || (flags & flag.ack) !== 0)) {
+			throw new ConnectionError(errorCode.protocolError, "the first frame must be SETTINGS");
+		}
+		if (
+			streams.blockedBy !== undefined &&
+			(type !== frameType.continuation || id !== streams.blockedBy)
+		) {
+			throw new ConnectionError(errorCode.protocolError, "a header block is interrupted");
+		}
+		switch (type) {
+			case frameType.data:
+				streams.onData(flags, id, bytes, start, end);
+				break;
+			case frameType.headers:
+				streams.onHeaders(flags, id, bytes, start, end);
+				break;
+			case frameType.priority:
+				streams.onPriority(id, end - start);
+				break;
+			case frameType.rstStream:
+				checkLength("RST_STREAM", end - start, 4);
+				streams.onRstStream(id, bytes.readUInt32BE(start));
+				break;
+			case frameType.windowUpdate:
+				checkLength("WINDOW_UPDATE", end - start, 4);
+				streams.onWindowUpdate(id, bytes.readUInt32BE(start) & maxInt31);
+				break;
+			case frameType.continuation:
+				streams.onContinuation(flags, id, bytes, start, end);
+				break;
+			case frameType.pushPromise:
+				throw new ConnectionError(errorCode.protocolError, "a client has sent PUSH_PROMISE");
+			default:
+				this.#onConnectionFrame(type, flags, id, bytes, start, end);
+		}
+	};
+
+	/** A frame that does nothing for a stream. */
+	#onConnectionFrame(
+		type: number,
+		flags: number,
+		id: number,
+		bytes: Buffer,
+		start: number,
+		end: number,
+	): void {
+		this.#streams.takeControlFrame();
+		const isKnown =
+			type === frameType.settings || type === frameType.ping || type === frameType.goaway;
+		if (isKnown && id !== 0) {
+			throw new ConnectionError(
+				errorCode.protocolError,
+				"a frame of the connection has a stream identifier",
+			);
+		}
+		if (type === frameType.settings) {
+			this.#onSettings(flags, bytes, start, end);
+		} else if (type === frameType.ping) {
+			checkLength("PING", end - start, 8);
+			if ((flags & flag.ack) !== 0) {
+				this.#pings.acknowledge(bytes, start);
+			} else {
+				this.#writer.ping(bytes, start, true);
+				this.#scheduleFlush();
+			}
+		} else if (type === frameType.goaway && end - start < 8) {
+			throw new ConnectionError(errorCode.frameSizeError, "a GOAWAY frame is too short");
+		}
+	}
+
+	#onSettings(flags: number, bytes: Buffer, start: number, end: number): void {
+		if ((flags & flag.ack) !== 0) {
+			checkLength("SETTINGS with ACK", end - start, 0);
+			this.#onSettingsAcknowledged();
+			return;
+		}
+		if ((end - start) % 6 !== 0) {
+			throw new ConnectionError(errorCode.frameSizeError, "a SETTINGS frame has a wrong size");
+		}
+		for (let position = start; position < end; position += 6) {
+			const windowBefore = this.#peer.initialWindowSize;
+			const identifier = bytes.readUInt16BE(position);
+			this.#peer.apply(identifier, bytes.readUInt32BE(position + 2));
+			if (identifier === setting.headerTableSize) {
+				// In order: a table that was 0 in between has lost its entries.
+				this.#streams.setEncoderLimit(this.#peer.headerTableSize);
+			} else if (identifier === setting.initialWindowSize) {
+				this.#streams.changeSendWindows(this.#peer.initialWindowSize - windowBefore);
+			}
+		}
+		this.#writer.settingsAck();
+		this.#scheduleFlush();
+		if (!this.#hasPeerSettings) {
+			this.#hasPeerSettings = true;
+			this.#deadline?.cancel();
+		}
+	}
+
+	#onSettingsAcknowledged(): void {
+		if (this.#isSettingsAcknowledged) {
+			throw new ConnectionError(errorCode.protocolError, "no SETTINGS frame is unacknowledged");
+		}
+		this.#isSettingsAcknowledged = true;
+		this.#decoder.setLimit(this.#limits.headerTableBytes);
+		this.#streams.onSettingsAcknowledged();
+	}
+}
+
+function checkLength(name: string, length: number, expected: number): void {
+	if (length !== expected) {
+		throw new ConnectionError(errorCode.frameSizeError, `${name} has a wrong size`);
+	}
+}

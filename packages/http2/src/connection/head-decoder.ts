@@ -1,0 +1,88 @@
+import { ConnectionError, errorCode } from "../error-code.ts";
+import type { DecodedBlock, HpackDecoder } from "../hpack/decoder.ts";
+import { HpackError } from "../hpack/hpack-error.ts";
+import type { Http2Counters, RequestHead } from "../http2.ts";
+import { type MalformedHead, parseRequestHead } from "../message/request-head.ts";
+
+/** A head whose fields are larger than allowed. */
+export interface TooLargeHead {
+	readonly listBytes: number;
+}
+
+export type DecodedHead = RequestHead | MalformedHead | TooLargeHead;
+
+interface CachedHead {
+	readonly block: Buffer;
+	readonly generation: number;
+	readonly head: DecodedHead;
+}
+
+/** Blocks that are remembered, and the largest of them in bytes: 8 KiB a connection. */
+const cachedHeads = 16;
+const maxCachedBytes = 512;
+
+/** A header list this many times as large as allowed is an attack. */
+const bombFactor = 64;
+
+/**
+ * Decodes the header blocks of a connection. Clients send the same requests again: a block that changed nothing in
+ * the table means the same as long as nothing else does, and is found by its bytes.
+ *
+ * Invariant: an entry is only used in the generation of the table in which it was decoded, and was decoded without
+ * changing it.
+ */
+export class HeadDecoder {
+	readonly #decoder: HpackDecoder;
+	readonly #maxListBytes: number;
+	readonly #counters: Http2Counters;
+	readonly #cache: CachedHead[] = [];
+	#nextCached = 0;
+
+	constructor(decoder: HpackDecoder, maxListBytes: number, counters: Http2Counters) {
+		this.#decoder = decoder;
+		this.#maxListBytes = maxListBytes;
+		this.#counters = counters;
+	}
+
+	/** @throws ConnectionError if the block is wrong. */
+	head(bytes: Buffer, start: number, end: number): DecodedHead {
+		const length = end - start;
+		const { generation } = this.#decoder;
+		if (length <= maxCachedBytes) {
+			for (const entry of this.#cache) {
+				if (
+					entry.generation === generation &&
+					entry.block.length === length &&
+					entry.block.compare(bytes, start, end) === 0
+				) {
+					this.#counters.cachedHeads++;
+					return entry.head;
+				}
+			}
+		}
+		const { fields, listBytes } = this.decode(bytes, start, end);
+		const head = listBytes > this.#maxListBytes ? { listBytes } : parseRequestHead(fields);
+		if (length <= maxCachedBytes && generation === this.#decoder.generation) {
+			const block = Buffer.from(bytes.subarray(start, end));
+			this.#cache[this.#nextCached] = { block, generation, head };
+			this.#nextCached = (this.#nextCached + 1) % cachedHeads;
+		}
+		return head;
+	}
+
+	/** @throws ConnectionError if the block is wrong. */
+	decode(bytes: Buffer, start: number, end: number): DecodedBlock {
+		try {
+			const decoded = this.#decoder.decode(bytes, start, end, this.#maxListBytes);
+			if (decoded.listBytes > this.#maxListBytes * bombFactor) {
+				throw new ConnectionError(errorCode.enhanceYourCalm, "a header list is far too large");
+			}
+			return decoded;
+		} catch (error) {
+			if (error instanceof HpackError) {
+				throw new ConnectionError(errorCode.compressionError, error.message);
+			}
+			throw error;
+		}
+	}
+}

@@ -1,0 +1,172 @@
+import { errorCode } from "../error-code.ts";
+import { initialWindow } from "../frames/frame.ts";
+import type { FrameWriter } from "../frames/frame-writer.ts";
+import type { HpackEncoder } from "../hpack/encoder.ts";
+import type { Http2Limits } from "../http2.ts";
+import type { PeerSettings } from "./peer-settings.ts";
+import type { ServerStream } from "./stream.ts";
+
+/** Bytes that are passed to the socket in one turn, so that a large response does not delay small ones. */
+const turnBytes = 256 * 1024;
+
+/**
+ * Sends the bodies and ends of responses as far as the peer's credit and the socket allow.
+ *
+ *     write ──▶ queue of the stream ──▶ ready ──▶ output ──▶ socket
+ *                 waits for credit       waits for credit of the connection, for the socket, or for the next turn
+ *
+ * Ready streams send one frame each in turn. Invariants: a stream is ready if it wants to send and its own window
+ * allows it; `unsentBytes` is the sum of the streams'; neither window is ever used below 0.
+ */
+export class Sender {
+	/** The connection's credit. */
+	window = initialWindow;
+	unsentBytes = 0;
+	/** The socket takes no more, until it has drained. */
+	isBlocked = false;
+	readonly #writer: FrameWriter;
+	readonly #encoder: HpackEncoder;
+	readonly #peer: PeerSettings;
+	readonly #limits: Http2Limits;
+	readonly #onLocalEnd: (stream: ServerStream) => void;
+	#ready: ServerStream[] = [];
+	#drained: ServerStream[] = [];
+
+	constructor(
+		writer: FrameWriter,
+		encoder: HpackEncoder,
+		peer: PeerSettings,
+		limits: Http2Limits,
+		onLocalEnd: (stream: ServerStream) => void,
+	) {
+		this.#writer = writer;
+		this.#encoder = encoder;
+		this.#peer = peer;
+		this.#limits = limits;
+		this.#onLocalEnd = onLocalEnd;
+	}
+
+	/** Whether streams could send more in the next turn. */
+	get hasReady(): boolean {
+		return this.#ready.length > 0 && this.window > 0 && !this.isBlocked;
+	}
+
+	/**
+	 * Sends a stream's bytes and its end, if it has ended; what can't be sent now waits.
+	 *
+	 * @returns an error code with which to reset the stream instead.
+	 */
+	send(stream: ServerStream, bytes: Uint8Array | undefined): number | undefined {
+		if (stream.unsentBytes === 0 && this.#mayFrame(stream, bytes?.length ?? 0)) {
+			this.#frame(stream, bytes);
+			return undefined;
+		}
+		if (bytes !== undefined) {
+			if (this.unsentBytes + bytes.length > this.#limits.maxUnsentBytes) {
+				return errorCode.enhanceYourCalm;
+			}
+			stream.enqueue(bytes);
+			this.unsentBytes += bytes.length;
+		}
+		this.check(stream);
+		return undefined;
+	}
+
+	/** Adds a stream to the ready ones if it is: after it has got credit or bytes. */
+	check(stream: ServerStream): void {
+		const hasCredit = stream.sendWindow > 0 || stream.unsentBytes === 0;
+		if (!stream.isReady && !stream.isClosed && stream.wantsToSend && hasCredit) {
+			stream.isReady = true;
+			this.#ready.push(stream);
+		}
+	}
+
+	/** Fills the output with frames of the ready streams. */
+	pump(): void {
+		let waiting = 0;
+		while (waiting < this.#ready.length && this.#hasRoom()) {
+			const stream = this.#ready.shift();
+			if (stream === undefined) {
+				return;
+			}
+			const isStuck = stream.unsentBytes > 0 && this.window <= 0;
+			if (isStuck && stream.sendWindow > 0) {
+				this.#ready.push(stream);
+				waiting++;
+				continue;
+			}
+			stream.isReady = false;
+			if (!stream.isClosed && (stream.unsentBytes === 0 || stream.sendWindow > 0)) {
+				waiting = 0;
+				this.#sendOne(stream);
+				this.check(stream);
+			}
+		}
+	}
+
+	/** Drops what a closed stream wanted to send. */
+	drop(stream: ServerStream): void {
+		this.unsentBytes -= stream.dropQueue();
+	}
+
+	/** Returns the streams whose bytes have all been sent since the last call. */
+	takeDrained(): readonly ServerStream[] {
+		if (this.#drained.length === 0) {
+			return this.#drained;
+		}
+		const drained = this.#drained;
+		this.#drained = [];
+		return drained;
+	}
+
+	#hasRoom(): boolean {
+		return !this.isBlocked && this.#writer.output.length < turnBytes;
+	}
+
+	/** Whether a whole piece can be sent in one frame, ahead of no other stream. */
+	#mayFrame(stream: ServerStream, length: number): boolean {
+		return (
+			this.#ready.length === 0 &&
+			length <= this.window &&
+			length <= Math.max(0, stream.sendWindow) &&
+			length <= this.#peer.maxFrameBytes &&
+			this.#hasRoom()
+		);
+	}
+
+	#sendOne(stream: ServerStream): void {
+		if (stream.unsentBytes === 0) {
+			this.#frame(stream, undefined);
+			return;
+		}
+		const limit = Math.min(this.window, stream.sendWindow, this.#peer.maxFrameBytes);
+		const bytes = stream.dequeue(limit);
+		this.unsentBytes -= bytes.length;
+		this.#frame(stream, bytes);
+		if (stream.unsentBytes === 0 && stream.needsDrain) {
+			this.#drained.push(stream);
+		}
+	}
+
+	/** Writes a DATA frame if there are bytes, and the stream's end if nothing else waits. */
+	#frame(stream: ServerStream, bytes: Uint8Array | undefined): void {
+		const isLast = stream.hasEnd && stream.unsentBytes === 0;
+		const endsWithData = isLast && stream.trailers === undefined;
+		if (bytes !== undefined || endsWithData) {
+			const length = bytes?.length ?? 0;
+			this.#writer.data(stream.id, bytes ?? noBytes, endsWithData);
+			this.window -= length;
+			stream.sendWindow -= length;
+			stream.sentBytes += length;
+		}
+		if (isLast && stream.trailers !== undefined) {
+			const block = this.#encoder.encode(0, stream.trailers);
+			this.#writer.headers(stream.id, block, true, this.#peer.maxFrameBytes);
+		}
+		if (isLast) {
+			this.#onLocalEnd(stream);
+		}
+	}
+}
+
+const noBytes: Uint8Array = new Uint8Array(0);

@@ -1,0 +1,192 @@
+import type { Clock } from "@plinth/runtime";
+
+/**
+ * Header fields in their order: name, value, name, value, … Names are lowercase. Bytes of values are
+ * characters (Latin-1).
+ */
+export type Fields = readonly string[];
+
+/** The head of a request. Requests with the same header block share one: it must not be changed. */
+export interface RequestHead {
+	readonly method: string;
+	/** Empty for CONNECT. */
+	readonly scheme: string;
+	/** From `:authority`, or else `host`; empty if there is neither. */
+	readonly authority: string;
+	/** Empty for CONNECT. */
+	readonly path: string;
+	/** All fields but the pseudo-header fields. */
+	readonly fields: Fields;
+	/** The value of `content-length` in bytes; -1 if there is none. */
+	readonly contentLength: number;
+}
+
+/** Who ended a stream before both sides were done. */
+export type ResetOrigin = "peer" | "local" | "connection";
+
+/**
+ * Receives the events of one stream, in this order: `onData` any number of times, `onEnd`, and last either
+ * `onReset` or `onFinish`, one of which is called exactly once. `onReset` may come at any time, also within a
+ * call of the stream's methods. An error that a method throws resets the stream with INTERNAL_ERROR.
+ */
+export interface StreamHandler {
+	/**
+	 * Some bytes of the body. They belong to the handler. Each byte uses up credit of the stream and of the
+	 * connection, until the handler returns it by `consume`.
+	 */
+	onData(bytes: Uint8Array): void;
+	/** The request is complete. `trailers` is empty if it has none. */
+	onEnd(trailers: Fields): void;
+	/** All bytes that waited for the peer have been passed to the socket, after `write` had returned false. */
+	onDrain?(): void;
+	/** Both sides are done, and the whole response has been passed to the socket. */
+	onFinish?(): void;
+	/** The stream has ended early. Bytes that were not sent are dropped, and further calls do nothing. */
+	onReset(code: number, origin: ResetOrigin): void;
+}
+
+/**
+ * One request and its response. Calls on a stream that was reset do nothing; so that a handler needs no check.
+ *
+ * All methods throw an Error on wrong use: a second `respond`, bytes before it, bytes after the end.
+ */
+export interface Http2Stream {
+	readonly id: number;
+	/** Bytes of the response that were written, and wait for credit of the peer or for the socket. */
+	readonly unsentBytes: number;
+	/**
+	 * Bytes of the response that were passed to the socket, and whose credit the peer has not returned: it has not
+	 * received or not processed them. Exact as long as the peer does not raise a stream's window.
+	 */
+	readonly unacknowledgedBytes: number;
+	/** Whether the stream has ended, early or not. */
+	readonly isClosed: boolean;
+
+	/** Sends the head of the response: a status from 200 on, and fields without pseudo-header fields. */
+	respond(status: number, fields: Fields, endStream?: boolean): void;
+	/**
+	 * Sends bytes. They belong to the connection after the call. Returns whether more may be written now; otherwise
+	 * `onDrain` follows. Bytes beyond `maxUnsentBytes` of the connection reset the stream.
+	 */
+	write(bytes: Uint8Array): boolean;
+	/** Ends the response, with last bytes and trailers. */
+	end(bytes?: Uint8Array, trailers?: Fields): void;
+	/** Returns credit for bytes that `onData` has delivered, so that the peer may send as many. */
+	consume(byteCount: number): void;
+	/** Ends the stream at once, with an error code of `errorCode`. */
+	reset(code: number): void;
+}
+
+/** Called for each request with a valid head, before its body. */
+export type RequestHandler = (
+	stream: Http2Stream,
+	head: RequestHead,
+	connection: Http2Connection,
+) => StreamHandler;
+
+/** One connection of a client. */
+export interface Http2Connection {
+	readonly counters: Readonly<Http2Counters>;
+	/** Streams that have not ended. */
+	readonly activeStreams: number;
+	/** Bytes of all responses that wait for credit or for the socket. */
+	readonly unsentBytes: number;
+	/** Resolves when the socket has closed; never rejects. */
+	readonly closed: Promise<Http2CloseReason>;
+
+	/**
+	 * Resolves with the round trip in milliseconds.
+	 *
+	 * @throws Error if the connection closes first, or if 16 pings are outstanding.
+	 */
+	ping(): Promise<number>;
+	/**
+	 * Sends GOAWAY: requests above `lastStreamId` are dropped from now on; the others go on. A later call can only
+	 * lower it. By default, it is the last stream that was accepted.
+	 */
+	goaway(code: number, lastStreamId?: number): void;
+	/**
+	 * Ends in order: announces the end by a GOAWAY that accepts all requests, after a round trip sends one with the last
+	 * request, lets the streams finish, and ends the socket. Resolves with `closed`.
+	 */
+	close(): Promise<Http2CloseReason>;
+	/** Sends GOAWAY, resets all streams, and ends the socket. */
+	destroy(code?: number): void;
+}
+
+/** Why a connection closed. */
+export interface Http2CloseReason {
+	/** The code of the GOAWAY that this side sent; NO_ERROR also if it sent none. */
+	readonly code: number;
+	/** What was wrong, for logs; empty if nothing was. */
+	readonly message: string;
+}
+
+/** What a connection has done so far. */
+export interface Http2Counters {
+	streamsOpened: number;
+	streamsRefused: number;
+	/** RST_STREAM frames by direction. */
+	resetsReceived: number;
+	resetsSent: number;
+	framesReceived: number;
+	bytesReceived: number;
+	bytesSent: number;
+	/** Calls of the socket's `write` or `writev`. */
+	socketWrites: number;
+	/** Requests whose header block was not decoded, because an equal one had been. */
+	cachedHeads: number;
+	/** Times at which reading stopped because the peer did not read. */
+	readPauses: number;
+}
+
+/** The limits of a connection. Each is enforced; none can be reached by a client that follows the protocol. */
+export interface Http2Limits {
+	/** Streams that a client may have open; more are refused. */
+	readonly maxConcurrentStreams: number;
+	/** The size of a request's header fields, as SETTINGS_MAX_HEADER_LIST_SIZE counts it. Larger ones get status 431. */
+	readonly maxHeaderListBytes: number;
+	/** CONTINUATION frames of one header block. */
+	readonly maxContinuations: number;
+	/** The HPACK table that clients may use, in bytes. */
+	readonly headerTableBytes: number;
+	/** The credit for bodies that a handler has not consumed, by stream and in all. */
+	readonly streamWindowBytes: number;
+	readonly connectionWindowBytes: number;
+	/** The largest frame that clients may send, in bytes. */
+	readonly maxFrameBytes: number;
+	/** Bytes of a stream's response from which on `write` returns false. */
+	readonly streamHighWaterMark: number;
+	/** Bytes of all responses that wait. A stream that writes beyond is reset with ENHANCE_YOUR_CALM. */
+	readonly maxUnsentBytes: number;
+	/** Bytes that wait for the socket from which on nothing more is read, until the peer reads. */
+	readonly maxBufferedBytes: number;
+	/** Frames that do nothing useful (PING, SETTINGS, empty DATA, PRIORITY, tiny credit): at once and per second. */
+	readonly controlFrames: Budget;
+	/** Streams that the client resets or that break the protocol: at once and per second. */
+	readonly streamErrors: Budget;
+	/** Milliseconds until the client's preface and SETTINGS must have arrived. */
+	readonly prefaceTimeoutMs: number;
+	/** Milliseconds after which a response that makes no progress is reset, and a socket that takes nothing is closed. */
+	readonly stallTimeoutMs: number;
+	/** Milliseconds that a closing connection waits for the peer. */
+	readonly closeTimeoutMs: number;
+}
+
+/** How much of something is tolerated: `burst` at once, then `perSecond` on average. */
+export interface Budget {
+	readonly burst: number;
+	readonly perSecond: number;
+}
+
+/** Options of `serveHttp2`. */
+export interface ServeOptions {
+	/** Those that differ from `defaultHttp2Limits`. */
+	readonly limits?: Partial<Http2Limits>;
+	/** The system's by default. */
+	readonly clock?: Clock;
+	/** Bytes of the client that were already read from the socket, such as the preface. */
+	readonly head?: Uint8Array;
+	/** Receives what handlers throw. */
+	readonly onHandlerError?: (error: unknown) => void;
+}

@@ -1,0 +1,74 @@
+import type { Fields } from "../http2.ts";
+
+/** The first value of a field; the name is lowercase. */
+export function fieldValue(fields: Fields, name: string): string | undefined {
+	for (let index = 0; index < fields.length; index += 2) {
+		if (fields[index] === name) {
+			return fields[index + 1];
+		}
+	}
+	return undefined;
+}
+
+/** A token of RFC 9110, without uppercase letters. */
+const fieldName = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
+
+/** Neither NUL, CR nor LF, and no white space at either end, RFC 9113, section 8.2.1. */
+const badValue = /[\0\r\n]|^[ \t]|[ \t]$/;
+
+/** Fields that concern a connection of HTTP/1.1, RFC 9113, section 8.2.2. */
+const connectionFields = new Set([
+	"connection",
+	"keep-alive",
+	"proxy-connection",
+	"transfer-encoding",
+	"upgrade",
+]);
+
+/** What is wrong with a field that is not a pseudo-header field; undefined if nothing is. */
+export function problemOfField(name: string, value: string): string | undefined {
+	if (!fieldName.test(name)) {
+		return "a field has an invalid name";
+	}
+	if (badValue.test(value)) {
+		return `field ${name} has an invalid value`;
+	}
+	if (connectionFields.has(name)) {
+		return `field ${name} is not allowed in HTTP/2`;
+	}
+	if (name === "te" && value.toLowerCase() !== "trailers") {
+		return "field te has another value than trailers";
+	}
+	return undefined;
+}
+
+/** What is wrong with trailers; undefined if nothing is. */
+export function problemOfTrailers(fields: Fields): string | undefined {
+	for (let index = 0; index < fields.length; index += 2) {
+		const problem = problemOfField(fields[index] ?? "", fields[index + 1] ?? "");
+		if (problem !== undefined) {
+			return problem;
+		}
+	}
+	return undefined;
+}
+
+/**
+ * Checks what this side is about to send.
+ *
+ * @throws Error if it would be malformed.
+ */
+export function checkResponseFields(fields: Fields): void {
+	if (fields.length % 2 !== 0) {
+		throw new Error("fields must be pairs of a name and a value");
+	}
+	const problem = problemOfTrailers(fields);
+	if (problem !== undefined) {
+		throw new Error(problem);
+	}
+	for (let index = 1; index < fields.length; index += 2) {
+		if (!/^[\0-\xff]*$/.test(fields[index] ?? "")) {
+			throw new Error(`field ${fields[index - 1]} has characters beyond Latin-1`);
+		}
+	}
+}

@@ -1,0 +1,145 @@
+import type { Fields, RequestHead } from "../http2.ts";
+import { fieldValue, problemOfField } from "./fields.ts";
+
+/** A head that breaks the rules of RFC 9113, section 8. */
+export interface MalformedHead {
+	readonly problem: string;
+}
+
+/** Makes a request's head of its decoded fields: RFC 9113, sections 8.2, 8.3 and 8.5. */
+export function parseRequestHead(decoded: Fields): RequestHead | MalformedHead {
+	const pseudo: PseudoFields = {};
+	let index = 0;
+	for (; (decoded[index] ?? "").startsWith(":"); index += 2) {
+		const problem = takePseudoField(pseudo, decoded[index] ?? "", decoded[index + 1] ?? "");
+		if (problem !== undefined) {
+			return { problem };
+		}
+	}
+	const fields = decoded.slice(index);
+	for (let field = 0; field < fields.length; field += 2) {
+		const problem = problemOfField(fields[field] ?? "", fields[field + 1] ?? "");
+		if (problem !== undefined) {
+			return { problem };
+		}
+	}
+	const problem = problemOfPseudoFields(pseudo) ?? problemOfHost(pseudo.authority, fields);
+	if (problem !== undefined) {
+		return { problem };
+	}
+	const contentLength = contentLengthOf(fields);
+	if (contentLength === undefined) {
+		return { problem: "content-length is no number, or is there twice" };
+	}
+	return {
+		method: pseudo.method ?? "",
+		scheme: pseudo.scheme ?? "",
+		authority: pseudo.authority ?? fieldValue(fields, "host") ?? "",
+		path: pseudo.path ?? "",
+		fields,
+		contentLength,
+	};
+}
+
+interface PseudoFields {
+	method?: string;
+	scheme?: string;
+	authority?: string;
+	path?: string;
+}
+
+/** The characters of each pseudo-header field. */
+const methodSyntax = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+const schemeSyntax = /^[A-Za-z][A-Za-z0-9+\-.]*$/;
+const authoritySyntax = /^[^\0- @/?#\\\x7f-\xff]*$/;
+const pathSyntax = /^[^\0- \x7f#]+$/;
+
+function takePseudoField(pseudo: PseudoFields, name: string, value: string): string | undefined {
+	switch (name) {
+		case ":method":
+			return takeOnce(pseudo, "method", value, methodSyntax);
+		case ":scheme":
+			return takeOnce(pseudo, "scheme", value, schemeSyntax);
+		case ":authority":
+			return takeOnce(pseudo, "authority", value, authoritySyntax);
+		case ":path":
+			return takeOnce(pseudo, "path", value, pathSyntax);
+		default:
+			return "a request has an unknown pseudo-header field";
+	}
+}
+
+function takeOnce(
+	pseudo: PseudoFields,
+	key: keyof PseudoFields,
+	value: string,
+	syntax: RegExp,
+): string | undefined {
+	if (pseudo[key] !== undefined) {
+		return `:${key} is there twice`;
+	}
+	if (!syntax.test(value)) {
+		return `:${key} has an invalid value`;
+	}
+	pseudo[key] = value;
+	return undefined;
+}
+
+function problemOfPseudoFields({
+	method,
+	scheme,
+	authority,
+	path,
+}: PseudoFields): string | undefined {
+	if (method === undefined) {
+		return ":method is missing";
+	}
+	if (method === "CONNECT") {
+		if (scheme !== undefined || path !== undefined) {
+			return "CONNECT has neither :scheme nor :path";
+		}
+		return authority ? undefined : "CONNECT needs :authority";
+	}
+	if (scheme === undefined) {
+		return ":scheme is missing";
+	}
+	if (path === undefined) {
+		return ":path is missing";
+	}
+	if (!path.startsWith("/") && !(path === "*" && method === "OPTIONS")) {
+		return ":path must begin with a slash";
+	}
+	return undefined;
+}
+
+function problemOfHost(authority: string | undefined, fields: Fields): string | undefined {
+	const host = fieldValue(fields, "host");
+	if (host === undefined) {
+		return undefined;
+	}
+	if (authority !== undefined && authority.toLowerCase() !== host.toLowerCase()) {
+		return "host differs from :authority";
+	}
+	return countOf(fields, "host") === 1 && authoritySyntax.test(host)
+		? undefined
+		: "host is there twice, or has an invalid value";
+}
+
+/** -1 if there is none; undefined if it is wrong. */
+function contentLengthOf(fields: Fields): number | undefined {
+	const text = fieldValue(fields, "content-length");
+	if (text === undefined) {
+		return -1;
+	}
+	return /^\d{1,15}$/.test(text) && countOf(fields, "content-length") === 1
+		? Number(text)
+		: undefined;
+}
+
+function countOf(fields: Fields, name: string): number {
+	let count = 0;
+	for (let index = 0; index < fields.length; index += 2) {
+		count += fields[index] === name ? 1 : 0;
+	}
+	return count;
+}

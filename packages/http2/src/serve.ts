@@ -1,0 +1,20 @@
+import { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { Connection } from "./connection/connection.ts";
+import type { Http2Connection, RequestHandler, ServeOptions } from "./http2.ts";
+
+/**
+ * Serves HTTP/2 to one client: over TLS after ALPN has chosen `h2`, or on a plain socket with prior knowledge. The
+ * connection owns the socket from now on.
+ */
+export function serveHttp2(
+	socket: Duplex,
+	options: ServeOptions,
+	onRequest: RequestHandler,
+): Http2Connection {
+	if (socket instanceof Socket) {
+		// What belongs together is written together: nothing is gained by waiting for more.
+		socket.setNoDelay(true);
+	}
+	return new Connection(socket, options, onRequest);
+}
