@@ -22,6 +22,8 @@ const service = createResourceService({
 	authorizer: insecureAllowAll,
 });
 const server = createServer(
+	// As the product allows; 64 lists on one connection exceed the default.
+	{ maxSessionMemory: 64 },
 	connectNodeAdapter({
 		routes: (router) => router.service(ResourceService, service),
 		jsonOptions: { registry: createRegistry(ArtistSchema) },

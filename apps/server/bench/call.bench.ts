@@ -1,114 +1,61 @@
 /*
- * The cost of a call for the server, in microseconds of processor time: the product with tokens, limits,
- * metrics and audit, next to an alternative that serves the same calls in the same run. The alternative is the resource
- * service behind Connect's own adapter, or the server of another checkout:
+ * The cost of calls over the network: the product with tokens, limits, metrics and audit, next to other servers of the
+ * same calls in the same run, above all one in grpc-go. docs/server-load.md describes how to read it.
  *
- *   pnpm bench
- *   pnpm bench --against=../../../plinth-before
+ *   pnpm bench call
+ *   pnpm bench call --only=read,write --callers=16 --connections=1
+ *   pnpm bench call --against=../../../plinth-before --contenders=plinth,against
+ *   pnpm bench call --json
  */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
-import { createRegistry } from "@bufbuild/protobuf";
-import { type Client, createClient } from "@connectrpc/connect";
-import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
-import { ComparisonTable, numberOption, textOption } from "@plinth/bench";
-import { ResourceService } from "@plinth/proto";
-import { idOf, typeOf } from "@plinth/resource";
-import { tokenHash } from "@plinth/resource-service";
-import { ArtistSchema } from "../testdata/gen/music/v1/music_pb.ts";
-import { Artist, artist } from "../testdata/music.ts";
-import { type MeasuredServer, startMeasured } from "./measured-server.ts";
+import { interleave, numberOption, unlessQuick } from "@plinth/bench";
+import { startContenders } from "./harness/contenders.ts";
+import { buildGoPrograms } from "./harness/go-programs.ts";
+import { type Protocol, startClient } from "./harness/load-client.ts";
+import { processors } from "./harness/processors.ts";
+import { Report, type Rounds } from "./harness/report.ts";
+import { chosenWorkloads, type Round, type Workload } from "./harness/workloads.ts";
 
-const against = textOption("against");
-const callsPerRound = numberOption("calls", 4_000, 80);
-const callers = 16;
-const listed = 100;
+const rounds = numberOption("rounds", 5, 1);
 
-const here = fileURLToPath(new URL("..", import.meta.url));
-const folder = mkdtempSync(join(tmpdir(), "plinth-bench-"));
-const token = "bench-token-that-is-long-enough";
-const accessFile = join(folder, "access.yaml");
-writeFileSync(
-	accessFile,
-	`policies: { all: [{ operations: ["*"] }] }\ntokens:\n  - { subject: bench, sha256: ${tokenHash(token)}, policies: [all] }\n`,
-);
-
-const product = (app: string) => [
-	join(app, "src/main.ts"),
-	...["--listen", "127.0.0.1:0", "--storage", "memory", "--log-level", "error"],
-	...["--module", join(app, "testdata/modules/module.ts"), "--access-file", accessFile],
-	...["--limits-calls-per-second", "1000000", "--limits-call-burst", "1000000"],
-];
-const alternative =
-	against === undefined
-		? { name: "Connect's adapter", args: [join(here, "bench/bare-server.ts")] }
-		: { name: against, args: product(resolve(against, "apps/server")) };
-
-const servers = [
-	await startMeasured(product(here)),
-	await startMeasured(alternative.args),
-] as const;
-
-const headers = { authorization: `Bearer ${token}` };
-const name = (turn: number) => `r${turn % listed}`;
-type Call = (client: Client<typeof ResourceService>, turn: number) => Promise<unknown>;
-const calls: Readonly<Record<string, Call>> = {
-	Write: (client, turn) => client.write({ resource: artist(name(turn)) }, { headers }),
-	Read: (client, turn) => client.read({ id: idOf(Artist, name(turn)) }, { headers }),
-	"List of 100": (client) => client.list({ type: typeOf(Artist.type), tenancy: {} }, { headers }),
-};
-const transports = {
-	gRPC: (baseUrl: string) => createGrpcTransport({ baseUrl }),
-	"Connect, JSON": (baseUrl: string) =>
-		createConnectTransport({
-			baseUrl,
-			httpVersion: "2",
-			useBinaryFormat: false,
-			jsonOptions: { registry: createRegistry(ArtistSchema) },
-		}),
-} as const;
-
-const table = new ComparisonTable(
-	`processor time of the server per call; ${callers} callers on one connection`,
-	"µs",
-);
+/** Connect's JSON instead of gRPC, between the contenders that speak it. */
+const protocol: Protocol = process.argv.includes("--json") ? "Connect, JSON" : "gRPC";
+const workloads = chosenWorkloads();
+const go = protocol === "gRPC" ? buildGoPrograms() : undefined;
+const contenders = await startContenders(protocol, go);
+const client = startClient(protocol, go);
+if (processors === undefined) {
+	console.log("Servers and client share all processors: there is no taskset, or one processor.");
+}
 try {
-	for (const [protocol, transportOf] of Object.entries(transports)) {
-		for (const [method, call] of Object.entries(calls)) {
-			const count = method.startsWith("List") ? Math.ceil(callsPerRound / 8) : callsPerRound;
-			const round = (server: MeasuredServer) => {
-				const client = createClient(ResourceService, transportOf(server.address));
-				return () => costOf(server, count, (turn) => call(client, turn));
-			};
-			await table.measure(`${method}, ${protocol}`, {
-				plinth: round(servers[0]),
-				[alternative.name]: round(servers[1]),
-			});
-		}
+	const report = new Report(contenders.baseline);
+	// All code of a server is compiled for all workloads before anything counts.
+	for (const workload of unlessQuick(workloads, [])) {
+		await roundsOf(workload, 1);
 	}
-	table.print();
+	for (const workload of workloads) {
+		report.add(workload, await roundsOf(workload, rounds));
+	}
+	report.print();
 } finally {
-	await Promise.all(servers.map((server) => server.stop()));
-	rmSync(folder, { recursive: true });
+	client.stop();
+	await contenders.stop();
 }
 process.exit(0);
 
-async function costOf(
-	server: MeasuredServer,
-	count: number,
-	run: (turn: number) => Promise<unknown>,
-): Promise<number> {
-	const before = server.cpuMicroseconds();
-	let turn = 0;
-	await Promise.all(
-		Array.from({ length: callers }, async () => {
-			while (turn < count) {
-				turn += 1;
-				await run(turn);
-			}
-		}),
-	);
-	return (server.cpuMicroseconds() - before) / turn;
+async function roundsOf(workload: Workload, count: number): Promise<Rounds> {
+	const done = new Map<string, Round[]>();
+	const runs = [...contenders.servers].map(([name, server]) => {
+		const own: Round[] = [];
+		done.set(name, own);
+		const run = async () => {
+			const round = await workload.run(client, server).catch((cause: unknown) => {
+				throw new Error(`${workload.name} failed at ${name}`, { cause });
+			});
+			own.push(round);
+			return round.cost;
+		};
+		return [name, run] as const;
+	});
+	await interleave(Object.fromEntries(runs), { rounds: count, warmUpRounds: 0 });
+	return done;
 }

@@ -5,7 +5,7 @@
  *
  * After that, the growth of the server's resident memory per idle watch (`--idle=20000` watches).
  */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -13,9 +13,10 @@ import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { ComparisonTable, format, numberOption, printTable, textOption } from "@plinth/bench";
 import { ResourceService } from "@plinth/proto";
-import { tokenHash } from "@plinth/resource-service";
 import { artist } from "../testdata/music.ts";
-import { type MeasuredServer, startMeasured } from "./measured-server.ts";
+import { headers } from "./harness/content.ts";
+import { type MeasuredServer, startMeasured } from "./harness/measured-process.ts";
+import { plinthServer } from "./harness/plinth-server.ts";
 import { WatcherGroup } from "./watcher-group.ts";
 
 const against = textOption("against");
@@ -29,26 +30,19 @@ const names = 100;
 
 const here = fileURLToPath(new URL("..", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "plinth-bench-"));
-const token = "bench-token-that-is-long-enough";
-const accessFile = join(folder, "access.yaml");
-writeFileSync(
-	accessFile,
-	`policies: { all: [{ operations: ["*"] }] }\ntokens:\n  - { subject: bench, sha256: ${tokenHash(token)}, policies: [all] }\n`,
-);
+const logFile = join(folder, "server.log");
 
-const product = (app: string) => [
-	join(app, "src/main.ts"),
-	...["--listen", "127.0.0.1:0", "--storage", "memory", "--log-level", "error"],
-	...["--module", join(app, "testdata/modules/module.ts"), "--access-file", accessFile],
-	...["--limits-calls-per-second", "1000000", "--limits-call-burst", "1000000"],
-	...["--limits-streams-in-flight", "100000", "--limits-streams-per-subject", "100000"],
-];
 const alternative =
 	against === undefined
-		? { name: "Connect's adapter", args: [join(here, "bench/bare-server.ts")] }
-		: { name: against, args: product(resolve(against, "apps/server")) };
-const contenders = { plinth: product(here), [alternative.name]: alternative.args };
-const headers = { authorization: `Bearer ${token}` };
+		? {
+				name: "Connect's adapter",
+				command: [process.execPath, join(here, "bench/bare-server.ts")],
+			}
+		: { name: against, command: plinthServer(resolve(against, "apps/server"), folder) };
+const contenders = {
+	plinth: plinthServer(here, folder),
+	[alternative.name]: alternative.command,
+};
 
 try {
 	await measureEvents();
@@ -68,7 +62,9 @@ async function measureEvents(): Promise<void> {
 		["Connect, JSON", "application/connect+json"],
 	] as const) {
 		for (const count of watchers) {
-			const servers = await Promise.all(Object.values(contenders).map(startMeasured));
+			const servers = await Promise.all(
+				Object.values(contenders).map((command) => startMeasured(command, logFile)),
+			);
 			const rounds_: Record<string, () => Promise<number>> = {};
 			for (const [index, name] of Object.keys(contenders).entries()) {
 				const server = servers[index];
@@ -121,15 +117,20 @@ async function costOfWrites(
 
 async function measureIdle(): Promise<void> {
 	const rows = [];
-	for (const [name, args] of Object.entries(contenders)) {
-		const server = await startMeasured(args);
+	for (const [name, command] of Object.entries(contenders)) {
+		const server = await startMeasured(command, logFile);
 		// The first watches make the server load and compile what the others use.
 		const first = { contentType: "application/grpc", headers };
-		await WatcherGroup.open(server.address, { count: Math.ceil(idleWatches / 20), ...first });
+		const some = await WatcherGroup.open(server.address, {
+			count: Math.ceil(idleWatches / 20),
+			...first,
+		});
 		const before = server.residentBytes();
-		await WatcherGroup.open(server.address, { count: idleWatches, ...first });
+		const all = await WatcherGroup.open(server.address, { count: idleWatches, ...first });
 		const bytes = server.residentBytes() - before;
 		rows.push({ server: name, "kB per idle watch": format(bytes / idleWatches / 1_000) });
+		some.close();
+		all.close();
 		await server.stop();
 	}
 	printTable(`Resident memory of ${idleWatches} idle watches, gRPC`, rows);

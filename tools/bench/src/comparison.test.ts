@@ -68,6 +68,17 @@ describe("a table of comparisons", () => {
 		]);
 	});
 
+	it("has the ratio of each contender to the baseline, if there is one", () => {
+		const table = new ComparisonTable("Calls", "µs", { baseline: "floor" });
+		table.add("read", { ours: [20, 40], theirs: [30, 60], floor: [10, 10] });
+		expect(printed(table)).toEqual([
+			"\nCalls\n",
+			"      ours µs  theirs µs  floor µs         ours ÷ floor       theirs ÷ floor",
+			"----  -------  ---------  --------  -------------------  -------------------",
+			"read     30.0       45.0      10.0  3.00 (2.50 to 3.50)  4.50 (3.75 to 5.25)",
+		]);
+	});
+
 	it("compares figures of the same round, so that a slow moment of the machine cancels out", () => {
 		const table = new ComparisonTable("Calls", "µs");
 		table.add("read", { ours: [20, 2_000, 20], theirs: [10, 1_000, 10] }, { note: "ok" });

@@ -64,21 +64,29 @@ export async function interleaveSteps(
 	return figures;
 }
 
+export interface TableOptions {
+	/** The contender that each of the others is divided by; by default, the first one is divided by each of them. */
+	readonly baseline?: string;
+}
+
 /**
  * A table of comparisons. Its rows are what is measured; its columns the median of each contender, and the
- * ratio of the first contender to each of the others: the median over the rounds, with its quartiles.
+ * ratio of the first contender to each of the others, or of the others to a baseline: the median over the rounds, with
+ * its quartiles.
  */
 export class ComparisonTable {
 	readonly #title: string;
 	readonly #unit: string;
+	readonly #baseline: string | undefined;
 	readonly #rows: Row[] = [];
 
-	constructor(title: string, unit: string) {
+	constructor(title: string, unit: string, { baseline }: TableOptions = {}) {
 		this.#title = title;
 		this.#unit = unit;
+		this.#baseline = baseline;
 	}
 
-	/** Measures contenders, and adds their row. The first one is compared with each of the others. */
+	/** Measures contenders, and adds their row. */
 	async measure(
 		name: string,
 		contenders: Readonly<Record<string, Round>>,
@@ -93,23 +101,32 @@ export class ComparisonTable {
 		figures: Readonly<Record<string, Figures>>,
 		further: Readonly<Record<string, string>> = {},
 	): void {
-		const [subject, ...alternatives] = Object.entries(figures);
-		if (subject === undefined) {
+		const contenders = Object.entries(figures);
+		if (contenders.length === 0) {
 			throw new Error(`nothing was measured of ${name}`);
 		}
 		this.#rows.push({
 			"": name,
 			...Object.fromEntries(
-				[subject, ...alternatives].map(([contender, own]) => [
+				contenders.map(([contender, own]) => [
 					`${contender} ${this.#unit}`,
 					format(quantile(own, 0.5)),
 				]),
 			),
-			...Object.fromEntries(
-				alternatives.map(([contender, own]) => [`÷ ${contender}`, ratio(subject[1], own)]),
-			),
+			...Object.fromEntries(this.#ratios(contenders)),
 			...further,
 		});
+	}
+
+	#ratios(contenders: readonly (readonly [string, Figures])[]): readonly [string, string][] {
+		const baseline = contenders.find(([name]) => name === this.#baseline);
+		if (baseline !== undefined) {
+			return contenders
+				.filter((each) => each !== baseline)
+				.map(([name, own]) => [`${name} ÷ ${baseline[0]}`, ratio(own, baseline[1])]);
+		}
+		const [subject, ...alternatives] = contenders;
+		return alternatives.map(([name, own]) => [`÷ ${name}`, ratio(subject?.[1] ?? [], own)]);
 	}
 
 	print(): void {

@@ -1,9 +1,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync, readFileSync } from "node:fs";
+import { closeSync, openSync, readdirSync, readFileSync } from "node:fs";
+import { pinned, processors } from "./processors.ts";
 
-/** A server in its own process, whose processor time is read from the kernel. */
+/** A server in its own process, whose costs are read from the kernel. */
 export interface MeasuredServer {
+	/** As a URL. */
 	readonly address: string;
 	/** The processor time of all threads of the process so far, in microseconds. */
 	cpuMicroseconds(): number;
@@ -15,20 +17,31 @@ export interface MeasuredServer {
 /**
  * Starts a program that prints its address.
  *
- * @param args - the program and its arguments, for Node.
+ * @param logFile - receives what it writes to standard error, as the log of a server does.
  * @throws Error if it ends before it prints one.
  */
-export async function startMeasured(args: readonly string[]): Promise<MeasuredServer> {
-	const child = spawn(process.execPath, [...args], {
-		stdio: ["ignore", "pipe", "inherit"],
+export async function startMeasured(
+	command: readonly string[],
+	logFile: string,
+): Promise<MeasuredServer> {
+	const [program = "", ...args] = pinned(command, processors?.server);
+	const log = openSync(logFile, "a");
+	const child = spawn(program, args, {
+		stdio: ["ignore", "pipe", log],
 		env: { ...process.env, NODE_ENV: "production" },
 	});
+	closeSync(log);
 	const { pid } = child;
 	if (pid === undefined) {
-		throw new Error(`could not start node ${args.join(" ")}`);
+		throw new Error(`could not start ${command.join(" ")}`);
+	}
+	process.on("exit", () => child.kill("SIGKILL"));
+	const address = await addressOf(child);
+	if (address === undefined) {
+		throw new Error(`${command.join(" ")} ended:\n${readFileSync(logFile, "utf8")}`);
 	}
 	return {
-		address: await addressOf(child),
+		address,
 		cpuMicroseconds: () => cpuMicroseconds(pid),
 		residentBytes: () => residentBytes(pid),
 		async stop() {
@@ -39,7 +52,7 @@ export async function startMeasured(args: readonly string[]): Promise<MeasuredSe
 	};
 }
 
-async function addressOf(child: ChildProcess): Promise<string> {
+async function addressOf(child: ChildProcess): Promise<string | undefined> {
 	let text = "";
 	for await (const chunk of child.stdout ?? []) {
 		text += chunk;
@@ -50,7 +63,7 @@ async function addressOf(child: ChildProcess): Promise<string> {
 			return address;
 		}
 	}
-	throw new Error(`the server ended before it printed an address: ${text}`);
+	return undefined;
 }
 
 /** The first number of a thread's schedstat is the time on a processor, in nanoseconds. */
@@ -64,7 +77,6 @@ function cpuMicroseconds(pid: number): number {
 }
 
 function residentBytes(pid: number): number {
-	const [, kibibytes] =
-		/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+	const kibibytes = /^VmRSS:\s*(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
 	return Number(kibibytes) * 1_024;
 }

@@ -1,0 +1,60 @@
+// Command client makes calls as fast as it can. It reads commands from standard input and writes a result for each,
+// one line of JSON each; see harness/load-client.ts.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"log"
+	"os"
+)
+
+// command tells what to do; operations use the fields that they need.
+type command struct {
+	// Operation is a name of calls, or openWatches, closeWatches or fanOut.
+	Operation   string `json:"operation"`
+	Address     string `json:"address"`
+	Token       string `json:"token"`
+	Connections int    `json:"connections"`
+	Callers     int    `json:"callers"`
+	Count       int64  `json:"count"`
+	Watches     int    `json:"watches"`
+}
+
+// result is what was done, or why it failed.
+type result struct {
+	Count   int64   `json:"count"`
+	Seconds float64 `json:"seconds"`
+	Error   string  `json:"error,omitempty"`
+}
+
+func execute(cmd command) (result, error) {
+	switch cmd.Operation {
+	case "openWatches":
+		return openWatches(cmd)
+	case "closeWatches":
+		return closeWatches()
+	case "fanOut":
+		return fanOut(cmd)
+	default:
+		return run(cmd)
+	}
+}
+
+func main() {
+	commands := bufio.NewScanner(os.Stdin)
+	results := json.NewEncoder(os.Stdout)
+	for commands.Scan() {
+		var next command
+		if err := json.Unmarshal(commands.Bytes(), &next); err != nil {
+			log.Fatal(err)
+		}
+		done, err := execute(next)
+		if err != nil {
+			done = result{Error: err.Error()}
+		}
+		if err := results.Encode(done); err != nil {
+			log.Fatal(err)
+		}
+	}
+}
