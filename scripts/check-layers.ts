@@ -19,7 +19,8 @@ import { filesWith, type Package, readPackage, readPackages } from "./workspace.
 /** From the bottom up. */
 const layers: readonly (readonly string[])[] = [
 	["runtime", "protoc-gen-clone", "proto", "test-support", "bench"],
-	["resource", "in-process", "http2"],
+	["transport"],
+	["resource", "in-process", "rpc-client", "http2"],
 	["cache", "storage", "rpc-server"],
 	["resource-service", "controller", "storage-sqlite", "storage-etcd"],
 	["system-controllers", "db-constraint", "testing"],

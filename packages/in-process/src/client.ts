@@ -1,15 +1,7 @@
-import type {
-	DescMessage,
-	DescMethodServerStreaming,
-	DescMethodUnary,
-	DescService,
-	MessageInitShape,
-	MessageShape,
-} from "@bufbuild/protobuf";
-import { type CallOptions, type Client, makeAnyClient } from "@connectrpc/connect";
-import { unsupportedKind } from "./call/route-table.ts";
-import { LeavableMessages } from "./streams/leavable-messages.ts";
-import type { InProcessTransport } from "./streams/open-stream.ts";
+import type { DescService } from "@bufbuild/protobuf";
+import type { Client } from "@connectrpc/connect";
+import { createLeavableClient } from "@plinth/transport";
+import type { InProcessTransport } from "./transport.ts";
 
 /**
  * A client of a service, like those of Connect's `createClient`, with less overhead. It also cancels a
@@ -20,56 +12,5 @@ export function createInProcessClient<S extends DescService>(
 	service: S,
 	transport: InProcessTransport,
 ): Client<S> {
-	const client = makeAnyClient(service, (method) => {
-		switch (method.methodKind) {
-			case "unary":
-				return unary(transport, method);
-			case "server_streaming":
-				return serverStreaming(transport, method);
-			case "client_streaming":
-			case "bidi_streaming":
-				return () => {
-					throw unsupportedKind(method);
-				};
-		}
-	});
-	// The type of the descriptor lists the methods; its value does not.
-	return client as Client<S>;
-}
-
-function unary<I extends DescMessage, O extends DescMessage>(
-	transport: InProcessTransport,
-	method: DescMethodUnary<I, O>,
-) {
-	return async (input: MessageInitShape<I>, options?: CallOptions): Promise<MessageShape<O>> => {
-		const response = await transport.unary(
-			method,
-			options?.signal,
-			options?.timeoutMs,
-			options?.headers,
-			input,
-			options?.contextValues,
-		);
-		options?.onHeader?.(response.header);
-		options?.onTrailer?.(response.trailer);
-		return response.message;
-	};
-}
-
-function serverStreaming<I extends DescMessage, O extends DescMessage>(
-	transport: InProcessTransport,
-	method: DescMethodServerStreaming<I, O>,
-) {
-	return (input: MessageInitShape<I>, options?: CallOptions): AsyncIterable<MessageShape<O>> =>
-		new LeavableMessages(
-			transport.openStream(
-				method,
-				options?.signal,
-				options?.timeoutMs,
-				options?.headers,
-				input,
-				options?.contextValues,
-			),
-			options,
-		);
+	return createLeavableClient(service, transport);
 }

@@ -1,21 +1,27 @@
-import {
-	create,
-	type DescMessage,
-	type DescMethodServerStreaming,
-	type MessageInitShape,
-} from "@bufbuild/protobuf";
+import { create, type DescMessage, type DescMethodServerStreaming } from "@bufbuild/protobuf";
 import type { ConnectRouter, ContextValues } from "@connectrpc/connect";
 import { systemClock, systemScheduler } from "@plinth/runtime";
-import type { CallRequest, Environment } from "./call/call.ts";
+import {
+	beginRequest,
+	type CallerSide,
+	type CallRequest,
+	failedStream,
+	InterceptedStream,
+	interceptUnary,
+	type LeavableTransport,
+	type OpenStream,
+	onlyMessage,
+	type RequestMessages,
+} from "@plinth/transport";
+import type { Environment } from "./call/call.ts";
 import { hopsThrough } from "./call/hops.ts";
-import { RouteTable, unsupportedKind } from "./call/route-table.ts";
+import { baseUrl, RouteTable, unsupportedKind } from "./call/route-table.ts";
 import { callUnary } from "./call/unary-call.ts";
-import { interceptUnaryCall } from "./interceptors/client-interceptors.ts";
-import { InterceptedStream } from "./interceptors/intercepted-stream.ts";
 import type { InProcessTransportOptions } from "./options.ts";
-import { failedStream, type InProcessTransport, type OpenStream } from "./streams/open-stream.ts";
-import { onlyMessage } from "./streams/single-message.ts";
 import { callStream } from "./streams/stream-call.ts";
+
+/** The transport of this package. */
+export type InProcessTransport = LeavableTransport;
 
 /**
  * A transport to the services that `routes` registers, within this process. The handler receives the
@@ -42,64 +48,54 @@ export function createInProcessTransport(
 		routes: table,
 	};
 
-	function requestOf(
-		signal: AbortSignal | undefined,
-		ownTimeoutMs: number | undefined,
-		header: ConstructorParameters<typeof Headers>[0],
-	): CallRequest {
-		const timeoutMs = effectiveTimeout(ownTimeoutMs, options.defaultTimeoutMs);
-		return {
-			signal,
-			header: header === undefined ? undefined : new Headers(header),
-			timeoutMs,
-			deadlineMs: timeoutMs === undefined ? undefined : clock.monotonic() + timeoutMs,
-		};
-	}
-
-	const interceptors = options.interceptors ?? [];
-	const isIntercepted = interceptors.length > 0;
+	const caller: CallerSide = {
+		clock,
+		interceptors: options.interceptors ?? [],
+		baseUrl,
+		defaultTimeoutMs: options.defaultTimeoutMs,
+	};
+	const isIntercepted = caller.interceptors.length > 0;
 	const open = <I extends DescMessage, O extends DescMessage>(
 		method: DescMethodServerStreaming<I, O>,
 		request: CallRequest,
-		input: MessageInitShape<I>,
+		messages: RequestMessages<I>,
 		contextValues: ContextValues | undefined,
 	): OpenStream<I, O> => {
-		const message = create(method.input, input);
+		const call = (inner: CallRequest, sent: RequestMessages<I>) => {
+			if (sent.kind === "many") {
+				throw unsupportedKind(method);
+			}
+			return callStream(environment, method, inner, sent.message);
+		};
 		return isIntercepted
-			? new InterceptedStream(environment, interceptors, method, request, contextValues, message)
-			: callStream(environment, method, request, message);
+			? new InterceptedStream(caller, method, request, contextValues, messages, call)
+			: call(request, messages);
 	};
 	return {
 		unary: async (method, signal, timeoutMs, header, input, contextValues) => {
-			const request = requestOf(signal, timeoutMs, header);
+			const request = beginRequest(caller, signal, timeoutMs, header);
 			return isIntercepted
-				? interceptUnaryCall(environment, interceptors, method, request, contextValues, input)
+				? interceptUnary(caller, method, request, contextValues, input, (inner, message) =>
+						callUnary(environment, method, inner, message),
+					)
 				: callUnary(environment, method, request, input);
 		},
 		stream: async (method, signal, timeoutMs, header, input, contextValues) => {
 			if (method.methodKind !== "server_streaming") {
 				throw unsupportedKind(method);
 			}
-			const request = requestOf(signal, timeoutMs, header);
-			return open(method, request, await onlyMessage(input), contextValues).response;
+			const request = beginRequest(caller, signal, timeoutMs, header);
+			const message = create(method.input, await onlyMessage(input));
+			return open(method, request, { kind: "one", message }, contextValues).response;
 		},
 		openStream: (method, signal, timeoutMs, header, input, contextValues) => {
 			try {
-				return open(method, requestOf(signal, timeoutMs, header), input, contextValues);
+				const request = beginRequest(caller, signal, timeoutMs, header);
+				const message = create(method.input, input);
+				return open(method, request, { kind: "one", message }, contextValues);
 			} catch (error) {
 				return failedStream(error);
 			}
 		},
 	};
-}
-
-/** As on the wire, a timeout of 0 or less means no timeout. */
-function effectiveTimeout(
-	timeoutMs: number | undefined,
-	defaultTimeoutMs: number | undefined,
-): number | undefined {
-	if (timeoutMs === undefined) {
-		return defaultTimeoutMs;
-	}
-	return timeoutMs > 0 ? timeoutMs : undefined;
 }

@@ -13,12 +13,11 @@ import {
 	type ServiceImpl,
 } from "@connectrpc/connect";
 import { validateUniversalHandlerOptions } from "@connectrpc/connect/protocol";
-import type { Clock } from "@plinth/runtime";
+import { type Clock, Deadlines } from "@plinth/runtime";
 import { Call } from "./call/call.ts";
 import type { CallEnvironment } from "./call/environment.ts";
 import { RunningCalls } from "./call/running-calls.ts";
 import type { Carrier, RequestHead } from "./carrier.ts";
-import { Deadlines } from "./deadlines.ts";
 import { correctingGate } from "./fallback/correcting-gate.ts";
 import { endCalls } from "./fallback/end-calls.ts";
 import { endStreams } from "./fallback/end-streams.ts";

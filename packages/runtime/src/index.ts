@@ -1,5 +1,6 @@
 export { Backoff, type BackoffOptions, type BackoffPolicy, backoffDelayMs } from "./backoff.ts";
 export { type Clock, sleep, systemClock, type Timer } from "./clock.ts";
+export { type Deadline, Deadlines } from "./deadlines.ts";
 export {
 	decodeFence,
 	encodeFence,

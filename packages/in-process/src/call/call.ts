@@ -1,32 +1,23 @@
 import type { ConnectError } from "@connectrpc/connect";
 import type { Clock, Timer } from "@plinth/runtime";
-import { type AbortObserver, observeAbort, unobserveAbort } from "./abort-observers.ts";
+import {
+	type AbortObserver,
+	type CallRequest,
+	canceledBy,
+	deadlineExceeded,
+	observeAbort,
+	unobserveAbort,
+} from "@plinth/transport";
 import { CallContext } from "./call-context.ts";
 import type { Hops } from "./hops.ts";
 import type { Route, RouteTable } from "./route-table.ts";
-import {
-	asWireError,
-	callerGone,
-	canceledBy,
-	deadlineExceeded,
-	shutDownBy,
-} from "./wire-errors.ts";
+import { asWireError, callerGone, shutDownBy } from "./wire-errors.ts";
 
 /** The parts that all calls of a transport share. */
 export interface Environment {
 	readonly clock: Clock;
 	readonly hops: Hops;
 	readonly routes: RouteTable;
-}
-
-/** The metadata of a call. */
-export interface CallRequest {
-	/** A private copy of the caller's headers, if any. */
-	readonly header: Headers | undefined;
-	readonly signal: AbortSignal | undefined;
-	readonly timeoutMs: number | undefined;
-	/** When the timeout ends, on the clock's monotonic scale. */
-	readonly deadlineMs: number | undefined;
 }
 
 /** The two ends of a call, notified when it is broken off. Neither method may throw. */

@@ -1,8 +1,8 @@
 import { create, type DescMessage, type Message, type MessageInitShape } from "@bufbuild/protobuf";
 import { Code, ConnectError, type MethodImplSpec } from "@connectrpc/connect";
+import { mapResults } from "@plinth/transport";
 import { interceptStream, interceptUnary } from "../interceptors/server-interceptors.ts";
 import type { RouterOptions } from "../options.ts";
-import { mapResults } from "../streams/map-results.ts";
 import type { CallContext } from "./call-context.ts";
 import type { Route } from "./route-table.ts";
 

@@ -97,9 +97,11 @@ export function unsupportedKind(method: DescMethod): ConnectError {
 	);
 }
 
-/** The URL that interceptors and handlers see. Nothing is ever sent to it. */
-export function urlOf(method: DescMethod): string {
-	return `http://in-process${pathOf(method)}`;
+/** What the URLs begin with that interceptors and handlers see. Nothing is ever sent to them. */
+export const baseUrl = "http://in-process";
+
+function urlOf(method: DescMethod): string {
+	return `${baseUrl}${pathOf(method)}`;
 }
 
 function pathOf(method: DescMethod): string {

@@ -6,10 +6,9 @@ import {
 	type MessageInitShape,
 } from "@bufbuild/protobuf";
 import { Code, ConnectError, type UnaryResponse } from "@connectrpc/connect";
-import { Call, type CallEnds, type CallRequest, type Environment } from "./call.ts";
+import { type CallRequest, CallResponse, copyOfHeaders } from "@plinth/transport";
+import { Call, type CallEnds, type Environment } from "./call.ts";
 import { respondUnary } from "./handlers.ts";
-import { copyOfHeaders } from "./header-copies.ts";
-import { CallResponse } from "./responses.ts";
 import { asWireError } from "./wire-errors.ts";
 
 /** Sends one message to the handler and returns its response. */

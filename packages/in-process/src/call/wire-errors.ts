@@ -36,19 +36,9 @@ export function asWireError(thrown: unknown, context: CallContext): ConnectError
 	return error;
 }
 
-/** The error of a call whose signal aborted with the given reason. */
-export function canceledBy(reason: unknown): ConnectError {
-	return ConnectError.from(reason, Code.Canceled);
-}
-
 /** The reason of a handler's signal after its caller canceled the call. */
 export function callerGone(): ConnectError {
 	return new ConnectError("the caller canceled the call", Code.Canceled);
-}
-
-/** The error of a call that reached its deadline. */
-export function deadlineExceeded(): ConnectError {
-	return new ConnectError("the operation timed out", Code.DeadlineExceeded);
 }
 
 /** The error of a call that a shutdown ended. */

@@ -1,13 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Behavior } from "./behavior.fixture.ts";
 import { behaviors } from "./behaviors.fixture.ts";
-import {
-	connectOverSocket,
-	grpcOverSocket,
-	inProcess,
-	type Side,
-	shufflingScheduler,
-} from "./transports.fixture.ts";
+import { inProcess, overSockets, type Side, shufflingScheduler } from "./transports.fixture.ts";
 
 const sides: readonly Side[] = [
 	...(["createClient", "createInProcessClient"] as const).flatMap((clients) => [
@@ -18,8 +12,7 @@ const sides: readonly Side[] = [
 			),
 		),
 	]),
-	grpcOverSocket,
-	connectOverSocket,
+	...overSockets,
 ];
 
 for (const side of sides) {

@@ -12,12 +12,13 @@ import {
 	createGrpcTransport,
 	Http2SessionManager,
 } from "@connectrpc/connect-node";
+import { createPlinthTransport } from "@plinth/rpc-client";
 import type { Scheduler } from "@plinth/runtime";
 import { seededRandom } from "@plinth/runtime/testing";
+import { createLeavableClient, type LeavableTransport } from "@plinth/transport";
 import { AbsentService, ProbeService } from "../../testdata/src/gen/probe_pb.ts";
-import { createInProcessClient } from "../client.ts";
 import { createInProcessTransport } from "../transport.ts";
-import type { Connect, Setup } from "./behavior.fixture.ts";
+import type { Connect, Connection, Setup } from "./behavior.fixture.ts";
 
 /** A transport under test. `close` ends the connections that it opened. */
 export interface Side {
@@ -54,13 +55,7 @@ export function inProcess(
 						...(maxTimeoutMs && { maxTimeoutMs }),
 					},
 				});
-				return clients === "createClient"
-					? connectionOver(transport)
-					: {
-							transport,
-							client: createInProcessClient(ProbeService, transport),
-							absent: createInProcessClient(AbsentService, transport),
-						};
+				return clients === "createClient" ? connectionOver(transport) : leavableOver(transport);
 			},
 			close: async () => {},
 		}),
@@ -69,17 +64,25 @@ export function inProcess(
 
 interface WireOptions {
 	readonly baseUrl: string;
-	readonly sessionManager: Http2SessionManager;
 	readonly interceptors: Interceptor[];
 	readonly defaultTimeoutMs?: number;
 }
 
-/** connect-node on both ends of a socket, HTTP/2 without TLS. */
-function overSocket(kind: "gRPC" | "Connect", create: (options: WireOptions) => Transport): Side {
+/** A transport to a socket, and what closes its connections. */
+interface WireTransport {
+	readonly connection: Connection;
+	close(): void;
+}
+
+/** A transport to connect-node's server over a socket, HTTP/2 without TLS. */
+function overSocket(
+	name: string,
+	side: Pick<Side, "kind" | "clients">,
+	create: (options: WireOptions) => WireTransport,
+): Side {
 	return {
-		name: `${kind} over a socket`,
-		kind,
-		clients: "createClient",
+		name,
+		...side,
 		open: () => {
 			const closers: (() => Promise<void>)[] = [];
 			const connect: Connect = async (setup) => {
@@ -100,21 +103,17 @@ function overSocket(kind: "gRPC" | "Connect", create: (options: WireOptions) => 
 				if (address === null || typeof address === "string") {
 					throw new Error("the listener has no port");
 				}
-				const baseUrl = `http://127.0.0.1:${address.port}`;
-				const sessionManager = new Http2SessionManager(baseUrl);
+				const { connection, close } = create({
+					baseUrl: `http://127.0.0.1:${address.port}`,
+					interceptors: setup.caller ?? [],
+					...(setup.defaultTimeoutMs && { defaultTimeoutMs: setup.defaultTimeoutMs }),
+				});
 				closers.push(async () => {
-					sessionManager.abort();
+					close();
 					listener.close();
 					await once(listener, "close");
 				});
-				return connectionOver(
-					create({
-						baseUrl,
-						sessionManager,
-						interceptors: setup.caller ?? [],
-						...(setup.defaultTimeoutMs && { defaultTimeoutMs: setup.defaultTimeoutMs }),
-					}),
-				);
+				return connection;
 			};
 			return {
 				connect,
@@ -128,11 +127,47 @@ function overSocket(kind: "gRPC" | "Connect", create: (options: WireOptions) => 
 	};
 }
 
-export const grpcOverSocket = overSocket("gRPC", (options) => createGrpcTransport(options));
+function ofLibrary(
+	create: (options: WireOptions & { readonly sessionManager: Http2SessionManager }) => Transport,
+) {
+	return (options: WireOptions): WireTransport => {
+		const sessionManager = new Http2SessionManager(options.baseUrl);
+		return {
+			connection: connectionOver(create({ ...options, sessionManager })),
+			close: () => sessionManager.abort(),
+		};
+	};
+}
 
-export const connectOverSocket = overSocket("Connect", (options) =>
-	createConnectTransport({ ...options, httpVersion: "2" }),
-);
+/** The transports over a socket: connect-node's, and those of `@plinth/rpc-client`. */
+export const overSockets: readonly Side[] = [
+	overSocket(
+		"gRPC over a socket",
+		{ kind: "gRPC", clients: "createClient" },
+		ofLibrary((options) => createGrpcTransport(options)),
+	),
+	overSocket(
+		"Connect over a socket",
+		{ kind: "Connect", clients: "createClient" },
+		ofLibrary((options) => createConnectTransport({ ...options, httpVersion: "2" })),
+	),
+	overSocket(
+		"of createPlinthTransport over a socket, with createClient",
+		{ kind: "gRPC", clients: "createClient" },
+		(options) => {
+			const transport = createPlinthTransport(options);
+			return { connection: connectionOver(transport), close: () => transport.close() };
+		},
+	),
+	overSocket(
+		"of createPlinthTransport over a socket, with createLeavableClient",
+		{ kind: "gRPC", clients: "createInProcessClient" },
+		(options) => {
+			const transport = createPlinthTransport(options);
+			return { connection: leavableOver(transport), close: () => transport.close() };
+		},
+	),
+];
 
 /** Runs scheduled tasks in an order that the seed determines, each in its own turn of the event loop. */
 export function shufflingScheduler(seed: number): Scheduler {
@@ -156,7 +191,15 @@ function routesOf(setup: Setup) {
 	};
 }
 
-function connectionOver(transport: Transport) {
+function leavableOver(transport: LeavableTransport): Connection {
+	return {
+		transport,
+		client: createLeavableClient(ProbeService, transport),
+		absent: createLeavableClient(AbsentService, transport),
+	};
+}
+
+function connectionOver(transport: Transport): Connection {
 	return {
 		transport,
 		client: createClient(ProbeService, transport),

@@ -12,10 +12,7 @@ import type {
 	StreamRequest,
 	UnaryRequest,
 } from "@connectrpc/connect";
-import { replaceHeaders } from "../call/header-copies.ts";
-import { mapResults } from "../streams/map-results.ts";
-import { onlyMessage, streamOfOne } from "../streams/single-message.ts";
-import { chained } from "./interceptor-chain.ts";
+import { chained, mapResults, onlyMessage, replaceHeaders, streamOfOne } from "@plinth/transport";
 
 /**
  * Runs the handler of a unary method inside the interceptors of its side. Their changes to the headers and trailers of

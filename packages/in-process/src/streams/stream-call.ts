@@ -6,13 +6,17 @@ import {
 	type MessageShape,
 } from "@bufbuild/protobuf";
 import { Code, ConnectError, type StreamResponse } from "@connectrpc/connect";
-import { Call, type CallEnds, type CallRequest, type Environment } from "../call/call.ts";
+import {
+	type CallRequest,
+	CallResponse,
+	copyOfHeaders,
+	type OpenCall,
+	readerLeft,
+} from "@plinth/transport";
+import { Call, type CallEnds, type Environment } from "../call/call.ts";
 import { openStream, type Response } from "../call/handlers.ts";
-import { appendHeaders, copyOfHeaders } from "../call/header-copies.ts";
-import { CallResponse } from "../call/responses.ts";
 import type { Route } from "../call/route-table.ts";
-import { asWireError, canceledBy } from "../call/wire-errors.ts";
-import type { OpenStream } from "./open-stream.ts";
+import { asWireError } from "../call/wire-errors.ts";
 import { PulledStream } from "./pulled-stream.ts";
 import { stopIterator } from "./stop-iterator.ts";
 
@@ -44,7 +48,7 @@ export function callStream<I extends DescMessage, O extends DescMessage>(
  * and the handler's iterator is stopped on the handler's side.
  */
 export class StreamCall<I extends DescMessage, O extends DescMessage>
-	implements CallEnds, OpenStream<I, O>
+	implements CallEnds, OpenCall<I, O>
 {
 	readonly response: Promise<StreamResponse<I, O>>;
 	readonly #method: DescMethodServerStreaming<I, O>;
@@ -56,7 +60,9 @@ export class StreamCall<I extends DescMessage, O extends DescMessage>
 	readonly #call: Call;
 	/** The implementation's iterator, once it has returned one. */
 	#outputs: AsyncIterator<Response, unknown> | undefined;
-	#result: StreamResponse<I, O> | undefined;
+	#result:
+		| CallResponse<true, DescMethodServerStreaming<I, O>, AsyncIterable<MessageShape<O>>>
+		| undefined;
 	/** The trailers that the handler had set when its stream ended. */
 	#trailer: Headers | undefined;
 
@@ -125,12 +131,11 @@ export class StreamCall<I extends DescMessage, O extends DescMessage>
 			},
 			arrived: (error?: unknown) => {
 				this.#call.close();
-				if (error === undefined && this.#trailer !== undefined && this.#result !== undefined) {
-					// Code that already holds the empty trailers sees them filled.
-					appendHeaders(this.#result.trailer, this.#trailer);
+				if (error === undefined && this.#trailer !== undefined) {
+					this.#result?.fillTrailer(this.#trailer);
 				}
 			},
-			abandoned: () => this.#call.cancel(canceledBy("the caller reads no further")),
+			abandoned: () => this.#call.cancel(readerLeft()),
 		};
 	}
 

@@ -1,6 +1,5 @@
 import type { ConnectError, HandlerContext } from "@connectrpc/connect";
-import type { Clock } from "@plinth/runtime";
-import type { Deadlines } from "../deadlines.ts";
+import type { Clock, Deadlines } from "@plinth/runtime";
 import type { CallObserver } from "../observers.ts";
 import type { RunningCalls } from "./running-calls.ts";
 

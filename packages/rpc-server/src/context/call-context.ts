@@ -1,8 +1,7 @@
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ContextValues, type HandlerContext } from "@connectrpc/connect";
-import type { Clock } from "@plinth/runtime";
+import type { Clock, Deadline, Deadlines } from "@plinth/runtime";
 import type { HeaderFields, RequestHead } from "../carrier.ts";
-import type { Deadline, Deadlines } from "../deadlines.ts";
 import { LazyHeaders } from "./lazy-headers.ts";
 
 /** What a context is made of. */

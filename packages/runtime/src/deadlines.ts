@@ -1,4 +1,4 @@
-import type { Clock, Timer } from "@plinth/runtime";
+import type { Clock, Timer } from "./clock.ts";
 
 /** A deadline that was set. */
 export interface Deadline {

@@ -1,7 +1,7 @@
-import { FakeClock, seededRandom } from "@plinth/runtime/testing";
 import { forEachSeed } from "@plinth/test-support";
 import { describe, expect, it } from "vitest";
 import { Deadlines } from "./deadlines.ts";
+import { FakeClock, seededRandom } from "./testing/index.ts";
 
 describe("deadlines", () => {
 	it("expire within 4 ms and never early, unless they are canceled, in any order", async () => {

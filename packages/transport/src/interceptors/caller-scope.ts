@@ -1,8 +1,8 @@
 import { ConnectError } from "@connectrpc/connect";
 import type { Clock, Timer } from "@plinth/runtime";
-import { type AbortObserver, observeAbort, unobserveAbort } from "../call/abort-observers.ts";
-import type { CallRequest } from "../call/call.ts";
-import { canceledBy, deadlineExceeded } from "../call/wire-errors.ts";
+import { type AbortObserver, observeAbort, unobserveAbort } from "../abort-observers.ts";
+import { canceledBy, deadlineExceeded } from "../call-errors.ts";
+import type { CallRequest } from "../call-request.ts";
 
 /**
  * The scope of a call for the interceptors of the caller's side. They may turn one call into none, one or

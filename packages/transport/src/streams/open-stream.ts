@@ -15,8 +15,8 @@ export interface OpenStream<I extends DescMessage, O extends DescMessage> {
 	cancel(): void;
 }
 
-/** The transport of this package. */
-export interface InProcessTransport extends Transport {
+/** A transport whose streams can be left by their readers. */
+export interface LeavableTransport extends Transport {
 	/** Like `stream`, and the call can be left. Never throws: `response` rejects if the call fails. */
 	openStream<I extends DescMessage, O extends DescMessage>(
 		method: DescMethodServerStreaming<I, O>,

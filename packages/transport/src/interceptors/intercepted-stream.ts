@@ -1,62 +1,75 @@
-import type {
-	DescMessage,
-	DescMethodServerStreaming,
-	Message,
-	MessageShape,
-} from "@bufbuild/protobuf";
+import type { DescMessage, DescMethodStreaming, Message, MessageShape } from "@bufbuild/protobuf";
 import type {
 	ConnectError,
 	ContextValues,
-	Interceptor,
 	StreamRequest,
 	StreamResponse,
 } from "@connectrpc/connect";
-import type { CallRequest, Environment } from "../call/call.ts";
-import { canceledBy } from "../call/wire-errors.ts";
+import { readerLeft } from "../call-errors.ts";
+import type { CallRequest } from "../call-request.ts";
 import { mapResults } from "../streams/map-results.ts";
 import type { OpenStream } from "../streams/open-stream.ts";
+import type { RequestMessages } from "../streams/request-messages.ts";
 import { onlyMessage, streamOfOne } from "../streams/single-message.ts";
-import { callStream, type StreamCall } from "../streams/stream-call.ts";
 import { CallerScope } from "./caller-scope.ts";
-import { changedKind, expectMessage, forwardedRequest, requestOf } from "./client-interceptors.ts";
+import type { CallerSide } from "./caller-side.ts";
+import {
+	changedKind,
+	expectMessage,
+	expectMessageIn,
+	forwardedRequest,
+	requestOf,
+} from "./forwarded-request.ts";
 import { chained } from "./interceptor-chain.ts";
 
+/** A call that an interceptor made. */
+export interface OpenCall<I extends DescMessage, O extends DescMessage> extends OpenStream<I, O> {
+	/** False once it has ended, in whatever way. */
+	readonly isOpen: boolean;
+}
+
+/** Makes the call that is inside of the interceptors. */
+export type CallStream<I extends DescMessage, O extends DescMessage> = (
+	request: CallRequest,
+	messages: RequestMessages<I>,
+) => OpenCall<I, O>;
+
 /**
- * A server-streaming call inside the interceptors of the caller's side. They may make no call, one or
+ * A streaming call inside the interceptors of the caller's side. They may make no call, one or
  * several; leaving this one leaves all of them.
  */
 export class InterceptedStream<I extends DescMessage, O extends DescMessage>
 	implements OpenStream<I, O>
 {
 	readonly response: Promise<StreamResponse<I, O>>;
-	readonly #environment: Environment;
-	readonly #method: DescMethodServerStreaming<I, O>;
+	readonly #caller: CallerSide;
+	readonly #method: DescMethodStreaming<I, O>;
+	readonly #callStream: CallStream<I, O>;
 	readonly #callRequest: CallRequest;
 	readonly #scope: CallerScope;
-	readonly #message: MessageShape<I>;
 	/** Calls made by interceptors that may still be open. */
-	readonly #calls = new Set<StreamCall<I, O>>();
+	readonly #calls = new Set<OpenCall<I, O>>();
 	/** Set if the caller has left: the error of calls that interceptors make after that. */
 	#left: ConnectError | undefined;
 
 	constructor(
-		environment: Environment,
-		interceptors: readonly Interceptor[],
-		method: DescMethodServerStreaming<I, O>,
+		caller: CallerSide,
+		method: DescMethodStreaming<I, O>,
 		callRequest: CallRequest,
 		contextValues: ContextValues | undefined,
-		message: MessageShape<I>,
+		messages: RequestMessages<I>,
+		callStream: CallStream<I, O>,
 	) {
-		this.#environment = environment;
+		this.#caller = caller;
 		this.#method = method;
+		this.#callStream = callStream;
 		this.#callRequest = callRequest;
-		this.#scope = new CallerScope(environment.clock, callRequest);
-		this.#message = message;
-		this.response = this.#run(interceptors, contextValues);
+		this.#scope = new CallerScope(caller.clock, callRequest);
+		this.response = this.#run(contextValues, messages);
 	}
 
 	cancel(): void {
-		this.#left = canceledBy("the caller reads no further");
+		this.#left = readerLeft();
 		for (const call of this.#calls) {
 			call.cancel();
 		}
@@ -64,22 +77,22 @@ export class InterceptedStream<I extends DescMessage, O extends DescMessage>
 	}
 
 	async #run(
-		interceptors: readonly Interceptor[],
 		contextValues: ContextValues | undefined,
+		messages: RequestMessages<I>,
 	): Promise<StreamResponse<I, O>> {
 		try {
 			const scope = this.#scope;
 			const method = this.#method;
 			const request: StreamRequest<I, O> = {
-				...requestOf(method, this.#callRequest, contextValues),
+				...requestOf(this.#caller, method, this.#callRequest, contextValues),
 				get signal() {
 					return scope.signal;
 				},
 				stream: true,
 				method,
-				message: streamOfOne(this.#message),
+				message: messages.kind === "one" ? streamOfOne(messages.message) : messages.messages,
 			};
-			const call = chained(interceptors, async (forwarded) => {
+			const call = chained(this.#caller.interceptors, async (forwarded) => {
 				if (!forwarded.stream) {
 					throw changedKind(method);
 				}
@@ -90,8 +103,7 @@ export class InterceptedStream<I extends DescMessage, O extends DescMessage>
 				throw changedKind(method);
 			}
 			const { service, header, trailer, message } = response;
-			const messages = this.#messagesOf(message);
-			return { stream: true, service, method, header, trailer, message: messages };
+			return { stream: true, service, method, header, trailer, message: this.#messagesOf(message) };
 		} catch (thrown) {
 			throw this.#scope.fail(thrown);
 		}
@@ -99,7 +111,7 @@ export class InterceptedStream<I extends DescMessage, O extends DescMessage>
 
 	/** The innermost call, without interceptors. */
 	async #call(forwarded: StreamRequest, original: StreamRequest): Promise<StreamResponse<I, O>> {
-		const message = expectMessage(await onlyMessage(forwarded.message), this.#method.input);
+		const messages = await this.#requestMessages(forwarded.message);
 		if (this.#left !== undefined) {
 			throw this.#left;
 		}
@@ -110,10 +122,20 @@ export class InterceptedStream<I extends DescMessage, O extends DescMessage>
 				this.#calls.delete(earlier);
 			}
 		}
-		const call = callStream(this.#environment, method, request, message);
+		const call = this.#callStream(request, messages);
 		this.#calls.add(call);
-		const { message: messages, header, trailer } = await call.response;
-		return { stream: true, service: method.parent, method, message: messages, header, trailer };
+		const { message, header, trailer } = await call.response;
+		return { stream: true, service: method.parent, method, message, header, trailer };
+	}
+
+	/** What an interceptor passed on. */
+	async #requestMessages(forwarded: AsyncIterable<Message>): Promise<RequestMessages<I>> {
+		const { input, methodKind } = this.#method;
+		if (methodKind === "server_streaming") {
+			return { kind: "one", message: expectMessage(await onlyMessage(forwarded), input) };
+		}
+		const messages = mapResults(forwarded, (result) => expectMessageIn(result, input));
+		return { kind: "many", messages };
 	}
 
 	/** The messages for the reader: their end ends the call, and an error is thrown once. */
@@ -122,7 +144,7 @@ export class InterceptedStream<I extends DescMessage, O extends DescMessage>
 			if (result.done === true) {
 				this.#scope.end();
 			}
-			return expectIn(result, this.#method.output);
+			return expectMessageIn(result, this.#method.output);
 		})[Symbol.asyncIterator]();
 		let hasFailed = false;
 		const iterator: AsyncIterator<MessageShape<O>> = {
@@ -144,11 +166,4 @@ export class InterceptedStream<I extends DescMessage, O extends DescMessage>
 		};
 		return { [Symbol.asyncIterator]: () => iterator };
 	}
-}
-
-function expectIn<Desc extends DescMessage>(
-	result: IteratorResult<Message, unknown>,
-	desc: Desc,
-): IteratorResult<MessageShape<Desc>, unknown> {
-	return result.done === true ? result : { done: false, value: expectMessage(result.value, desc) };
 }

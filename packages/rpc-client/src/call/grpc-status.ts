@@ -1,0 +1,61 @@
+import type { IncomingHttpHeaders } from "node:http2";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
+import { appendFields, fieldOf, toHeaders } from "./wire-headers.ts";
+
+const detailsField = "grpc-status-details-bin";
+
+/** Whether headers or trailers have a status. */
+export function hasStatus(fields: IncomingHttpHeaders): boolean {
+	return fields["grpc-status"] !== undefined;
+}
+
+/**
+ * The error in trailers, or in the headers of a response without messages. `undefined` if the status is OK or
+ * missing. Its metadata are the fields and `further` ones.
+ */
+export function statusError(
+	fields: IncomingHttpHeaders,
+	further?: IncomingHttpHeaders,
+): ConnectError | undefined {
+	const status = fieldOf(fields, "grpc-status");
+	if (status === undefined || status === "0") {
+		return undefined;
+	}
+	const metadata = toHeaders(fields);
+	const error = errorWithDetails(metadata) ?? errorOfStatus(status, metadata);
+	if (further !== undefined) {
+		appendFields(error.metadata, further);
+	}
+	error.isWireError = true;
+	return error;
+}
+
+/** With the details, if they can be decoded and are of an error. */
+function errorWithDetails(metadata: Headers): ConnectError | undefined {
+	if (!metadata.has(detailsField)) {
+		return undefined;
+	}
+	try {
+		const error = findTrailerError(metadata);
+		return error !== undefined && error.code in Code ? error : undefined;
+	} catch {
+		return undefined;
+	}
+}
+
+function errorOfStatus(status: string, metadata: Headers): ConnectError {
+	const code = /^\d{1,3}$/.test(status) ? Number(status) : -1;
+	return code in Code
+		? new ConnectError(decodeMessage(metadata.get("grpc-message") ?? ""), code, metadata)
+		: new ConnectError(`invalid grpc-status: ${status}`, Code.Internal, metadata);
+}
+
+/** As the specification of gRPC asks, a message with malformed escapes is shown as it is. */
+function decodeMessage(message: string): string {
+	try {
+		return decodeURIComponent(message);
+	} catch {
+		return message;
+	}
+}

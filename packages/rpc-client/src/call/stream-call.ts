@@ -1,0 +1,236 @@
+import type { ClientHttp2Stream, IncomingHttpHeaders } from "node:http2";
+import type { DescMessage, DescMethodStreaming, MessageShape } from "@bufbuild/protobuf";
+import { Code, ConnectError, type StreamResponse } from "@connectrpc/connect";
+import {
+	type CallRequest,
+	CallResponse,
+	type OpenCall,
+	type RequestMessages,
+} from "@plinth/transport";
+import { decodeMessage, incompleteMessage } from "../framing/decode-message.ts";
+import { encodeMessage } from "../framing/encode-message.ts";
+import { MessageReader } from "../framing/message-reader.ts";
+import { sendMessages } from "./send-messages.ts";
+import type { Wire } from "./wire.ts";
+import { type CallReader, WireCall } from "./wire-call.ts";
+import { toHeaders } from "./wire-headers.ts";
+
+type Result<T> = IteratorResult<T, undefined>;
+
+/** Shared by all streams, so frozen. */
+const done: IteratorReturnResult<undefined> = Object.freeze({ done: true, value: undefined });
+
+/** How the messages end, after those that have arrived. */
+type End = { readonly error: ConnectError | undefined };
+
+/**
+ * A streaming call, and the messages of its response for their reader.
+ *
+ * ```
+ *   stream ──chunk──▶ MessageReader ──bytes──▶ next() decodes one message
+ *      ◀──pause, if messages are left───┘           │
+ *      ◀──resume, if none is left───────────────────┘
+ * ```
+ *
+ * So no more is read ahead than one chunk and the buffers of HTTP/2: a reader that is slow slows the server.
+ * Overlapping calls of `next()` are queued. As with a generator, an error is thrown once, and then the stream
+ * has ended. Messages that arrived before the server failed the call are read first; if this side ended it,
+ * they are dropped.
+ */
+export class StreamCall<I extends DescMessage, O extends DescMessage>
+	implements OpenCall<I, O>, CallReader, AsyncIterableIterator<MessageShape<O>, undefined>
+{
+	readonly response: Promise<StreamResponse<I, O>>;
+	readonly #wire: Wire;
+	readonly #method: DescMethodStreaming<I, O>;
+	readonly #call: WireCall;
+	readonly #bytes: MessageReader;
+	readonly #begin: (response: StreamResponse<I, O>) => void;
+	readonly #failResponse: (error: ConnectError) => void;
+	#result: CallResponse<true, DescMethodStreaming<I, O>, this> | undefined;
+	#end: End | undefined;
+	#isPaused = false;
+	/** The `next()` that waits for a message. */
+	#resolve:
+		| ((result: Result<MessageShape<O>> | Promise<Result<MessageShape<O>>>) => void)
+		| undefined;
+	#waiting: Promise<Result<MessageShape<O>>> | undefined;
+	/** The promise of the last `next()` that has not settled. */
+	#last: Promise<Result<MessageShape<O>>> | undefined;
+
+	/** Makes the call. */
+	constructor(
+		wire: Wire,
+		method: DescMethodStreaming<I, O>,
+		request: CallRequest,
+		messages: RequestMessages<I>,
+	) {
+		this.#wire = wire;
+		this.#method = method;
+		this.#bytes = new MessageReader(wire.messages.readMaxBytes);
+		const { promise, resolve, reject } = Promise.withResolvers<StreamResponse<I, O>>();
+		this.response = promise;
+		this.#begin = resolve;
+		this.#failResponse = reject;
+		this.#call = new WireCall(wire, method, request, this);
+		this.#call.start(this.#sender(messages));
+	}
+
+	get isOpen(): boolean {
+		return this.#call.isOpen;
+	}
+
+	cancel(): void {
+		void this.return();
+	}
+
+	begun(header: IncomingHttpHeaders): void {
+		this.#result = new CallResponse(
+			true as const,
+			this.#method,
+			this,
+			() => toHeaders(header),
+			undefined,
+		);
+		this.#begin(this.#result);
+	}
+
+	received(chunk: Buffer): void {
+		this.#bytes.push(chunk);
+		if (this.#resolve !== undefined) {
+			const message = this.#decodeNext();
+			if (message === undefined) {
+				return;
+			}
+			this.#stopWaiting()?.({ done: false, value: message });
+		}
+		if (this.#bytes.hasRest && !this.#isPaused) {
+			this.#isPaused = true;
+			this.#call.pause();
+		}
+	}
+
+	completed(trailer: IncomingHttpHeaders): void {
+		this.#result?.fillTrailer(() => toHeaders(trailer));
+		this.#ended({ error: undefined });
+	}
+
+	failed(error: ConnectError, isLocal: boolean): void {
+		this.#failResponse(error);
+		if (isLocal) {
+			this.#bytes.clear();
+		}
+		this.#ended({ error });
+	}
+
+	[Symbol.asyncIterator](): this {
+		return this;
+	}
+
+	next(): Promise<Result<MessageShape<O>>> {
+		const last = this.#last;
+		if (last === undefined) {
+			return this.#take();
+		}
+		const next = last.then(this.#take, this.#take);
+		this.#last = next;
+		const clear = () => {
+			if (this.#last === next) {
+				this.#last = undefined;
+			}
+		};
+		next.then(clear, clear);
+		return next;
+	}
+
+	/** Leaves the stream: the call is canceled, and pending reads receive the end. */
+	return(): Promise<Result<MessageShape<O>>> {
+		this.#call.leave();
+		this.#bytes.clear();
+		this.#end = { error: undefined };
+		this.#settleWithEnd(this.#end);
+		return Promise.resolve(done);
+	}
+
+	#sender(messages: RequestMessages<I>): (stream: ClientHttp2Stream) => void {
+		const { writeMaxBytes, binary } = this.#wire.messages;
+		const { input } = this.#method;
+		const encode = (message: MessageShape<I>) =>
+			encodeMessage(input, message, writeMaxBytes, binary);
+		if (messages.kind === "one") {
+			const body = encode(messages.message);
+			return (stream) => {
+				stream.end(body);
+			};
+		}
+		return (stream) => void sendMessages(stream, messages.messages, encode, this.#call);
+	}
+
+	/** Never within a `next()` that waits. */
+	readonly #take = (): Promise<Result<MessageShape<O>>> => {
+		try {
+			const message = this.#decodeNext();
+			if (message !== undefined) {
+				return Promise.resolve({ done: false, value: message });
+			}
+		} catch (thrown) {
+			// This ends the stream.
+			this.#call.fail(ConnectError.from(thrown, Code.Internal));
+			this.#end ??= { error: ConnectError.from(thrown, Code.Internal) };
+		}
+		if (this.#end !== undefined) {
+			return this.#takeEnd(this.#end);
+		}
+		if (this.#isPaused) {
+			this.#isPaused = false;
+			this.#call.resume();
+		}
+		const waiting = new Promise<Result<MessageShape<O>>>(this.#wait);
+		this.#waiting = waiting;
+		this.#last ??= waiting;
+		return waiting;
+	};
+
+	// Created once per stream, not once per message.
+	readonly #wait = (
+		resolve: (result: Result<MessageShape<O>> | Promise<Result<MessageShape<O>>>) => void,
+	): void => {
+		this.#resolve = resolve;
+	};
+
+	#decodeNext(): MessageShape<O> | undefined {
+		const bytes = this.#bytes.next();
+		return bytes && decodeMessage(this.#method.output, bytes, this.#wire.messages.binary);
+	}
+
+	#takeEnd({ error }: End): Promise<Result<MessageShape<O>>> {
+		this.#end = { error: undefined };
+		const reason = error ?? (this.#bytes.hasRest ? incompleteMessage() : undefined);
+		this.#bytes.clear();
+		return reason === undefined ? Promise.resolve(done) : Promise.reject(reason);
+	}
+
+	#ended(end: End): void {
+		this.#end = end;
+		this.#settleWithEnd(end);
+	}
+
+	#settleWithEnd(end: End): void {
+		const resolve = this.#stopWaiting();
+		if (resolve !== undefined) {
+			// The promise of `takeEnd` may be rejected: so is the one that waits.
+			resolve(this.#takeEnd(end));
+		}
+	}
+
+	/** The function that settles the `next()` that waits, if one does. */
+	#stopWaiting() {
+		const resolve = this.#resolve;
+		this.#resolve = undefined;
+		if (this.#last === this.#waiting) {
+			this.#last = undefined;
+		}
+		this.#waiting = undefined;
+		return resolve;
+	}
+}

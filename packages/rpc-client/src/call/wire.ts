@@ -1,0 +1,12 @@
+import type { Clock, Deadlines } from "@plinth/runtime";
+import type { MessageOptions } from "../framing/message-options.ts";
+import type { Connection } from "../session/connection.ts";
+import type { RequestHead } from "./request-head.ts";
+/** The parts that all calls of a transport share. */
+export interface Wire {
+	readonly connection: Connection;
+	readonly deadlines: Deadlines;
+	readonly head: RequestHead;
+	readonly messages: MessageOptions;
+	readonly clock: Clock;
+}

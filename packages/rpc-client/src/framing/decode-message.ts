@@ -1,0 +1,26 @@
+import {
+	type BinaryReadOptions,
+	type DescMessage,
+	fromBinary,
+	type MessageShape,
+} from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+
+/** @throws ConnectError Internal if the bytes are not such a message. */
+export function decodeMessage<Desc extends DescMessage>(
+	desc: Desc,
+	bytes: Uint8Array,
+	options: Partial<BinaryReadOptions> | undefined,
+): MessageShape<Desc> {
+	try {
+		return fromBinary(desc, bytes, options);
+	} catch (thrown) {
+		const what = thrown instanceof Error ? thrown.message : String(thrown);
+		throw new ConnectError(`parse binary: ${what}`, Code.Internal);
+	}
+}
+
+/** The error of a response that ends within a message. */
+export function incompleteMessage(): ConnectError {
+	return new ConnectError("protocol error: incomplete message", Code.Internal);
+}

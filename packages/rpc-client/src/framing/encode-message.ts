@@ -1,0 +1,49 @@
+import { Buffer } from "node:buffer";
+import {
+	type BinaryWriteOptions,
+	type DescMessage,
+	type MessageShape,
+	toBinary,
+} from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+
+/** What precedes every message: a byte of flags and four of its length. */
+export const prefixBytes = 5;
+
+/**
+ * A message with its prefix, as gRPC sends it.
+ *
+ * @throws ConnectError ResourceExhausted if the message is larger than `maxBytes`, Internal if a field has a value of
+ *   the wrong type.
+ */
+export function encodeMessage<Desc extends DescMessage>(
+	desc: Desc,
+	message: MessageShape<Desc>,
+	maxBytes: number,
+	options: Partial<BinaryWriteOptions> | undefined,
+): Buffer {
+	const bytes = serialize(desc, message, options);
+	if (bytes.length > maxBytes) {
+		throw new ConnectError(
+			`message size ${bytes.length} is larger than configured writeMaxBytes ${maxBytes}`,
+			Code.ResourceExhausted,
+		);
+	}
+	const framed = Buffer.allocUnsafe(prefixBytes + bytes.length);
+	framed[0] = 0;
+	framed.writeUInt32BE(bytes.length, 1);
+	framed.set(bytes, prefixBytes);
+	return framed;
+}
+
+function serialize<Desc extends DescMessage>(
+	desc: Desc,
+	message: MessageShape<Desc>,
+	options: Partial<BinaryWriteOptions> | undefined,
+): Uint8Array {
+	try {
+		return toBinary(desc, message, options);
+	} catch (thrown) {
+		throw ConnectError.from(thrown, Code.Internal);
+	}
+}

@@ -1,0 +1,2 @@
+export type { ConnectionOptions, PlinthTransportOptions } from "./options.ts";
+export { createPlinthTransport, type PlinthTransport } from "./transport.ts";

@@ -1,0 +1,170 @@
+import type { ClientHttp2Session } from "node:http2";
+import { connect as connectHttp2 } from "node:http2";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { Backoff, type Clock, type Random, sleep } from "@plinth/runtime";
+import type { ConnectionOptions } from "../options.ts";
+import type { KeepAliveOptions } from "./keep-alive.ts";
+import { Session, type SessionOwner } from "./session.ts";
+import { connectionError, lostConnection } from "./session-errors.ts";
+
+/** Between attempts to connect that fail. */
+const delays = { baseMs: 10, maxMs: 1_000 };
+
+const connectTimeoutMs = 20_000;
+
+/**
+ * The connection to one server: one session that takes calls, opened when there is a call and replaced when
+ * it has ended, and those that are draining.
+ *
+ * Attempts to connect are shared: calls that find no session wait for the current one. After an attempt has
+ * failed the next one begins after a delay, so that a server that is down gets one attempt a second rather
+ * than one for each call; every call waits for an attempt that began after it.
+ */
+export class Connection implements SessionOwner {
+	readonly #authority: string;
+	readonly #nodeOptions: ConnectionOptions["nodeOptions"];
+	readonly #clock: Clock;
+	readonly #backoff: Backoff;
+	readonly #sessions = new Set<Session>();
+	#keepAlive: KeepAliveOptions;
+	#session: Session | undefined;
+	#opening: Promise<Session> | undefined;
+	/** No attempt begins before that time. */
+	#retryAtMs = Number.NEGATIVE_INFINITY;
+	readonly #closing = new AbortController();
+
+	/** @param authority - scheme, host and port. */
+	constructor(authority: string, options: ConnectionOptions, clock: Clock, random: Random) {
+		this.#authority = authority;
+		this.#nodeOptions = options.nodeOptions;
+		this.#clock = clock;
+		this.#backoff = new Backoff({ ...delays, clock, random });
+		this.#keepAlive = {
+			pingIntervalMs: options.pingIntervalMs ?? Number.POSITIVE_INFINITY,
+			pingTimeoutMs: options.pingTimeoutMs ?? 15_000,
+			pingIdleConnection: options.pingIdleConnection ?? false,
+			idleConnectionTimeoutMs: options.idleConnectionTimeoutMs ?? 15 * 60_000,
+		};
+	}
+
+	/** The session for a call now. `undefined` if there is none or it is to be verified first: see `ready`. */
+	get current(): Session | undefined {
+		const session = this.#session;
+		return session?.isReady && !session.needsVerification ? session : undefined;
+	}
+
+	/**
+	 * A session that takes calls.
+	 *
+	 * @throws ConnectError Unavailable if the server can't be reached.
+	 */
+	ready(): Promise<Session> {
+		if (this.#opening === undefined) {
+			const opening = this.#open().finally(() => {
+				this.#opening = undefined;
+			});
+			this.#opening = opening;
+		}
+		return this.#opening;
+	}
+
+	/** Ends all sessions. Their calls, and later ones, fail with `reason`. */
+	close(reason: ConnectError): void {
+		this.#closing.abort(reason);
+		for (const session of this.#sessions) {
+			session.close(reason);
+		}
+	}
+
+	spoke(): void {
+		this.#backoff.reset();
+	}
+
+	ended(session: Session): void {
+		if (!this.#sessions.delete(session)) {
+			return;
+		}
+		if (!session.hasSpoken) {
+			this.#delayNext();
+		}
+		if (this.#session === session) {
+			this.#session = undefined;
+		}
+	}
+
+	pingsLess(): void {
+		const pingIntervalMs = this.#keepAlive.pingIntervalMs * 2;
+		this.#keepAlive = { ...this.#keepAlive, pingIntervalMs };
+	}
+
+	async #open(): Promise<Session> {
+		const { signal } = this.#closing;
+		signal.throwIfAborted();
+		const former = this.#session;
+		if (former?.isReady && (!former.needsVerification || (await former.verify()))) {
+			return former;
+		}
+		await this.#delay(signal);
+		try {
+			const connected = await this.#connect(signal);
+			const session = new Session(connected, this.#authority, this, this.#clock, this.#keepAlive);
+			this.#sessions.add(session);
+			this.#session = session;
+			return session;
+		} catch (thrown) {
+			this.#delayNext();
+			throw thrown;
+		}
+	}
+
+	#delayNext(): void {
+		this.#retryAtMs = this.#clock.monotonic() + this.#backoff.nextDelayMs();
+	}
+
+	async #delay(signal: AbortSignal): Promise<void> {
+		const delayMs = this.#retryAtMs - this.#clock.monotonic();
+		if (delayMs > 0) {
+			// Timers of a clock don't keep the process alive, but calls that wait do.
+			const alive = setInterval(() => {}, 60_000);
+			try {
+				await sleep(this.#clock, delayMs, signal);
+			} finally {
+				clearInterval(alive);
+			}
+		}
+	}
+
+	#connect(signal: AbortSignal): Promise<ClientHttp2Session> {
+		return new Promise((resolve, reject) => {
+			const session = connectHttp2(this.#authority, {
+				...this.#nodeOptions,
+				settings: { enablePush: false, ...this.#nodeOptions?.settings },
+			});
+			const settle = (error?: ConnectError) => {
+				timer.cancel();
+				session.off("connect", onConnect);
+				session.off("close", onClose);
+				signal.removeEventListener("abort", onAbort);
+				if (error === undefined) {
+					session.off("error", onError);
+					resolve(session);
+				} else {
+					// It still listens to errors, of which there may be more.
+					session.destroy();
+					reject(error);
+				}
+			};
+			const onConnect = () => settle();
+			const onError = (error: Error) => settle(connectionError(this.#authority, error, false));
+			const onClose = () => settle(lostConnection(this.#authority, "closed the connection"));
+			const onAbort = () => settle(ConnectError.from(signal.reason, Code.Unavailable));
+			const timer = this.#clock.setTimer(connectTimeoutMs, () =>
+				settle(lostConnection(this.#authority, `could not be reached in ${connectTimeoutMs} ms`)),
+			);
+			session.once("connect", onConnect);
+			session.on("error", onError);
+			session.once("close", onClose);
+			signal.addEventListener("abort", onAbort, { once: true });
+		});
+	}
+}

@@ -1,0 +1,29 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+
+/**
+ * The error of calls on a connection that could not be opened or has failed. Always Unavailable.
+ *
+ * @param hasSpoken - whether the server has spoken HTTP/2 on it.
+ */
+export function connectionError(
+	authority: string,
+	error: Error & { readonly code?: unknown },
+	hasSpoken: boolean,
+): ConnectError {
+	const isProtocolError = error.code === "ERR_HTTP2_ERROR";
+	const what =
+		isProtocolError && !hasSpoken
+			? `the server does not speak HTTP/2, which gRPC needs: ${error.message}`
+			: error.message;
+	return new ConnectError(`${authority}: ${what}`, Code.Unavailable, undefined, undefined, error);
+}
+
+/** Whether it is the error of a stream that the server has reset. */
+export function isReset(error: Error & { readonly code?: unknown }): boolean {
+	return error.code === "ERR_HTTP2_STREAM_ERROR";
+}
+
+/** The error of calls whose connection has ended without an error. */
+export function lostConnection(authority: string, what: string): ConnectError {
+	return new ConnectError(`${authority} ${what}`, Code.Unavailable);
+}

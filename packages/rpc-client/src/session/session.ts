@@ -1,0 +1,189 @@
+import {
+	type ClientHttp2Session,
+	type ClientHttp2Stream,
+	constants,
+	type OutgoingHttpHeaders,
+} from "node:http2";
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { Clock } from "@plinth/runtime";
+import { nameOf } from "../call/stream-errors.ts";
+import { KeepAlive, type KeepAliveOptions } from "./keep-alive.ts";
+import { connectionError, isReset, lostConnection } from "./session-errors.ts";
+
+/** The identifiers of streams are odd numbers below 2³¹: before they run out there is a new session. */
+const maxCalls = 1_000_000_000;
+
+/** What a session reports to the connection that it belongs to. Nothing may throw. */
+export interface SessionOwner {
+	/** The server speaks HTTP/2: its settings have arrived. */
+	spoke(session: Session): void;
+	/** It has ended, and so have its calls. */
+	ended(session: Session): void;
+	/** The server asks for fewer pings. */
+	pingsLess(): void;
+}
+
+/**
+ * One HTTP/2 session.
+ *
+ *   connecting ──▶ ready ──GOAWAY, too many calls──▶ draining ──last call ends──▶ ended
+ *       └────────────┴──────────error, dead, idle, close()───────┴──────────────────▲
+ *
+ * While it is draining, its calls go on, and new ones are made on another session.
+ */
+export class Session {
+	/** Why it ended, and with it its calls. */
+	#failure: ConnectError | undefined;
+	readonly #session: ClientHttp2Session;
+	readonly #owner: SessionOwner;
+	readonly #authority: string;
+	readonly #keepAlive: KeepAlive;
+	/** The calls that are open, and all that were made. */
+	#open = 0;
+	#made = 0;
+	#hasSpoken = false;
+	#isDraining = false;
+
+	/** @param session - connected. */
+	constructor(
+		session: ClientHttp2Session,
+		authority: string,
+		owner: SessionOwner,
+		clock: Clock,
+		options: KeepAliveOptions,
+	) {
+		this.#session = session;
+		this.#authority = authority;
+		this.#owner = owner;
+		this.#keepAlive = new KeepAlive(session, clock, options, {
+			openCalls: () => this.#open,
+			dead: () => this.#end(lostConnection(authority, "did not respond to a ping")),
+			idle: () => this.#drain(),
+		});
+		// Only calls keep the process alive.
+		session.unref();
+		session.once("remoteSettings", () => {
+			this.#hasSpoken = true;
+			owner.spoke(this);
+		});
+		session.on("goaway", (code, _lastStream, data) => this.#onGoaway(code, data));
+		session.on("error", (error) => this.#onError(error));
+		session.once("close", () => this.#onClose());
+		session.socket.once("close", () => this.#onClose());
+	}
+
+	/** Whether it takes new calls. */
+	get isReady(): boolean {
+		return !(this.#isDraining || this.#session.closed || this.#session.destroyed);
+	}
+
+	get hasSpoken(): boolean {
+		return this.#hasSpoken;
+	}
+
+	/** Whether it was unused for so long that it is to be pinged before a call. */
+	get needsVerification(): boolean {
+		return this.#keepAlive.isStale;
+	}
+
+	/** Makes a call. @throws Error if the session has just ended, or if a header is invalid. */
+	open(headers: OutgoingHttpHeaders): ClientHttp2Stream {
+		const stream = this.#session.request(headers);
+		this.#made += 1;
+		if (this.#made === maxCalls) {
+			this.#isDraining = true;
+		}
+		this.#open += 1;
+		if (this.#open === 1) {
+			this.#session.ref();
+			this.#keepAlive.used();
+		}
+		return stream;
+	}
+
+	/** A stream of `open` has closed. */
+	closed(): void {
+		this.#open -= 1;
+		if (this.#open > 0) {
+			return;
+		}
+		if (this.#isDraining) {
+			this.#session.close();
+			return;
+		}
+		this.#session.unref();
+		this.#keepAlive.unused();
+	}
+
+	/**
+	 * Why a stream has closed, if the reason is that the session has ended.
+	 *
+	 * @param error - of the stream, whose event may precede that of the session.
+	 */
+	failureOf(error: Error | undefined): ConnectError | undefined {
+		if (this.#failure === undefined && this.#session.destroyed && error !== undefined) {
+			return isReset(error) ? undefined : connectionError(this.#authority, error, this.#hasSpoken);
+		}
+		return this.#failure;
+	}
+
+	/** Bytes have arrived. */
+	arrived(): void {
+		this.#keepAlive.arrived();
+	}
+
+	/** Pings the server. Resolves when it has responded, or with false when the session is dead. */
+	verify(): Promise<boolean> {
+		return this.#keepAlive.verify();
+	}
+
+	/** Ends it and its calls, which fail with `reason`. */
+	close(reason: ConnectError): void {
+		this.#end(reason);
+	}
+
+	#onGoaway(code: number, data: Buffer | undefined): void {
+		this.#isDraining = true;
+		if (code === constants.NGHTTP2_NO_ERROR) {
+			return;
+		}
+		// The session is destroyed next, by the library.
+		const isCalm = code === constants.NGHTTP2_ENHANCE_YOUR_CALM;
+		const text = data === undefined || data.length === 0 ? "" : `: ${data.toString("latin1")}`;
+		this.#failure ??= new ConnectError(
+			`${this.#authority} closed the connection with error code ${nameOf(code)}${text}`,
+			isCalm ? Code.ResourceExhausted : Code.Unavailable,
+		);
+		if (isCalm && text === ": too_many_pings") {
+			this.#owner.pingsLess();
+		}
+	}
+
+	#onError(error: Error): void {
+		this.#failure ??= connectionError(this.#authority, error, this.#hasSpoken);
+		this.#owner.ended(this);
+	}
+
+	#onClose(): void {
+		this.#failure ??= lostConnection(
+			this.#authority,
+			this.#hasSpoken ? "closed the connection" : "closed the connection: does it speak HTTP/2?",
+		);
+		this.#keepAlive.stop();
+		this.#owner.ended(this);
+	}
+
+	/** Unused for too long. */
+	#drain(): void {
+		this.#isDraining = true;
+		this.#session.close();
+	}
+
+	#end(reason: ConnectError): void {
+		this.#failure ??= reason;
+		this.#isDraining = true;
+		this.#keepAlive.stop();
+		this.#session.destroy(undefined, constants.NGHTTP2_CANCEL);
+		this.#owner.ended(this);
+	}
+}

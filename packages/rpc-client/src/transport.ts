@@ -1,0 +1,113 @@
+import { create, type DescMessage, type DescMethodStreaming } from "@bufbuild/protobuf";
+import { Code, ConnectError, type ContextValues } from "@connectrpc/connect";
+import { Deadlines, systemClock, systemRandom } from "@plinth/runtime";
+import {
+	beginRequest,
+	type CallerSide,
+	type CallRequest,
+	failedStream,
+	InterceptedStream,
+	interceptUnary,
+	type LeavableTransport,
+	mapResults,
+	type OpenStream,
+	onlyMessage,
+	type RequestMessages,
+} from "@plinth/transport";
+import { RequestHead } from "./call/request-head.ts";
+import { StreamCall } from "./call/stream-call.ts";
+import { callUnary } from "./call/unary-call.ts";
+import type { Wire } from "./call/wire.ts";
+import type { PlinthTransportOptions } from "./options.ts";
+import { Connection } from "./session/connection.ts";
+
+/** The transport of this package. */
+export interface PlinthTransport extends LeavableTransport {
+	/** Closes the connection. Open calls, and later ones, fail with `reason`: Canceled by default. */
+	close(reason?: ConnectError): void;
+}
+
+/** The largest message that a prefix of gRPC can announce. */
+const maxMessageBytes = 0xffff_ffff;
+
+/**
+ * A transport to a server that speaks gRPC over HTTP/2, with TLS or without. It connects when there is a call,
+ * and shares one connection between all calls.
+ *
+ * Responses are lean: headers, trailers and signals are only made if somebody looks at them.
+ *
+ * @throws TypeError if `baseUrl` is not a URL.
+ */
+export function createPlinthTransport(options: PlinthTransportOptions): PlinthTransport {
+	const wire = wireOf(options);
+	const caller: CallerSide = {
+		clock: wire.clock,
+		interceptors: options.interceptors ?? [],
+		baseUrl: options.baseUrl.replace(/\/+$/, ""),
+		defaultTimeoutMs: options.defaultTimeoutMs,
+	};
+	const isIntercepted = caller.interceptors.length > 0;
+	const open = <I extends DescMessage, O extends DescMessage>(
+		method: DescMethodStreaming<I, O>,
+		request: CallRequest,
+		messages: RequestMessages<I>,
+		contextValues: ContextValues | undefined,
+	): OpenStream<I, O> => {
+		const call = (inner: CallRequest, sent: RequestMessages<I>) =>
+			new StreamCall(wire, method, inner, sent);
+		return isIntercepted
+			? new InterceptedStream(caller, method, request, contextValues, messages, call)
+			: call(request, messages);
+	};
+	return {
+		unary: async (method, signal, timeoutMs, header, input, contextValues) => {
+			const request = beginRequest(caller, signal, timeoutMs, header);
+			return isIntercepted
+				? interceptUnary(caller, method, request, contextValues, input, (inner, message) =>
+						callUnary(wire, method, inner, message),
+					)
+				: callUnary(wire, method, request, create(method.input, input));
+		},
+		stream: async (method, signal, timeoutMs, header, input, contextValues) => {
+			const request = beginRequest(caller, signal, timeoutMs, header);
+			const { input: desc } = method;
+			const messages: RequestMessages<typeof desc> =
+				method.methodKind === "server_streaming"
+					? { kind: "one", message: create(desc, await onlyMessage(input)) }
+					: {
+							kind: "many",
+							messages: mapResults(input, (result) =>
+								result.done === true ? result : { done: false, value: create(desc, result.value) },
+							),
+						};
+			return open(method, request, messages, contextValues).response;
+		},
+		openStream: (method, signal, timeoutMs, header, input, contextValues) => {
+			try {
+				const request = beginRequest(caller, signal, timeoutMs, header);
+				const message = create(method.input, input);
+				return open(method, request, { kind: "one", message }, contextValues);
+			} catch (error) {
+				return failedStream(error);
+			}
+		},
+		close: (reason = new ConnectError("the transport was closed", Code.Canceled)) =>
+			wire.connection.close(reason),
+	};
+}
+
+function wireOf(options: PlinthTransportOptions): Wire {
+	const { clock = systemClock, random = systemRandom } = options;
+	const url = new URL(options.baseUrl);
+	return {
+		clock,
+		connection: new Connection(url.origin, options, clock, random),
+		deadlines: new Deadlines(clock),
+		head: new RequestHead(url, clock),
+		messages: {
+			readMaxBytes: options.readMaxBytes ?? maxMessageBytes,
+			writeMaxBytes: options.writeMaxBytes ?? maxMessageBytes,
+			binary: options.binaryOptions,
+		},
+	};
+}

@@ -1,0 +1,34 @@
+import type { Clock } from "@plinth/runtime";
+
+/** The metadata of a call. */
+export interface CallRequest {
+	/** A private copy of the caller's headers, if any. */
+	readonly header: Headers | undefined;
+	readonly signal: AbortSignal | undefined;
+	readonly timeoutMs: number | undefined;
+	/** When the timeout ends, on the clock's monotonic scale. */
+	readonly deadlineMs: number | undefined;
+}
+
+/**
+ * The metadata of a call that begins now, of the arguments of a transport's methods. As on the wire, a
+ * timeout of 0 or less means no timeout.
+ */
+export function beginRequest(
+	{ clock, defaultTimeoutMs }: { clock: Clock; defaultTimeoutMs?: number | undefined },
+	signal: AbortSignal | undefined,
+	ownTimeoutMs: number | undefined,
+	header: ConstructorParameters<typeof Headers>[0],
+): CallRequest {
+	const timeoutMs = ownTimeoutMs === undefined ? defaultTimeoutMs : positive(ownTimeoutMs);
+	return {
+		signal,
+		header: header === undefined ? undefined : new Headers(header),
+		timeoutMs,
+		deadlineMs: timeoutMs === undefined ? undefined : clock.monotonic() + timeoutMs,
+	};
+}
+
+function positive(timeoutMs: number): number | undefined {
+	return timeoutMs > 0 ? timeoutMs : undefined;
+}

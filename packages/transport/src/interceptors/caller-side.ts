@@ -1,0 +1,14 @@
+import type { Interceptor } from "@connectrpc/connect";
+import type { Clock } from "@plinth/runtime";
+
+/** The caller's side of a transport: what its calls have in common. */
+export interface CallerSide {
+	/** The clock of deadlines. */
+	readonly clock: Clock;
+	/** The first one outermost. */
+	readonly interceptors: readonly Interceptor[];
+	/** What the URLs begin with that interceptors see, without a slash at its end. */
+	readonly baseUrl: string;
+	/** The timeout of calls that set none, in milliseconds. */
+	readonly defaultTimeoutMs?: number | undefined;
+}
