@@ -1,6 +1,5 @@
 import type { Logger } from "@plinth/runtime";
 import { type DestinationStream, type LevelWithSilent, pino } from "pino";
-import pretty from "pino-pretty";
 
 /** Options of a logger. */
 export interface LoggerOptions {
@@ -12,6 +11,9 @@ export interface LoggerOptions {
 
 const standardError = 2;
 
+/** The readable form; not loaded where nobody reads it. */
+const readable = process.stderr.isTTY ? await import("pino-pretty") : undefined;
+
 /**
  * Creates a logger that writes one line of JSON per call to standard error, or a readable form if that is a
  * terminal.
@@ -21,7 +23,7 @@ export function createLogger(options: LoggerOptions = {}): Logger {
 }
 
 function defaultDestination(): DestinationStream {
-	return process.stderr.isTTY
-		? pretty({ destination: standardError, sync: true, ignore: "pid,hostname" })
-		: pino.destination({ dest: standardError, sync: true });
+	return readable === undefined
+		? pino.destination({ dest: standardError, sync: true })
+		: readable.default({ destination: standardError, sync: true, ignore: "pid,hostname" });
 }

@@ -4,9 +4,8 @@ import { PolicyAuthorizer, tokenHash } from "@plinth/resource-service";
 import type { Clock, Logger, Timer } from "@plinth/runtime";
 import { parseAccessFile, type TokenGrant } from "./access-file.ts";
 import type { AccessOptions } from "./access-options.ts";
-import { JwtAuthorizer } from "./check-jwt.ts";
+import type { JwtAuthorizer, JwtAuthorizerOptions } from "./check-jwt.ts";
 import { type FollowedFiles, followFiles } from "./followed-files.ts";
-import { keysAt, keysOf } from "./jwt-keys.ts";
 
 /** An authorizer that follows files. */
 export interface AccessAuthorizer extends Authorizer {
@@ -27,7 +26,8 @@ export async function createAccessAuthorizer(
 ): Promise<AccessAuthorizer> {
 	const { clock } = context;
 	const tokens = new ExpiringTokens(clock);
-	const jwts = options.jwt && new JwtAuthorizer({ ...options.jwt, ...context });
+	// The library for JWTs is not loaded where none are accepted.
+	const jwts = options.jwt && (await createJwtAuthorizer({ ...options.jwt, ...context }));
 	const followed: FollowedFiles[] = [];
 	const close = () => {
 		for (const files of followed) {
@@ -48,17 +48,20 @@ export async function createAccessAuthorizer(
 				},
 			}),
 		);
-		const keys = options.jwt?.keys;
-		if (keys !== undefined && "url" in keys) {
-			jwts?.setKeys(keysAt(keys.url, clock));
-		} else if (keys !== undefined) {
-			followed.push(
-				await followFiles({
-					...context,
-					files: { keys: keys.file },
-					apply: (contents) => jwts?.setKeys(keysOf(keys.file, contents.keys)),
-				}),
-			);
+		if (options.jwt !== undefined) {
+			const { keys } = options.jwt;
+			const { keysAt, keysOf } = await import("./jwt-keys.ts");
+			if ("url" in keys) {
+				jwts?.setKeys(keysAt(keys.url, clock));
+			} else {
+				followed.push(
+					await followFiles({
+						...context,
+						files: { keys: keys.file },
+						apply: (contents) => jwts?.setKeys(keysOf(keys.file, contents.keys)),
+					}),
+				);
+			}
 		}
 	} catch (failure) {
 		close();
@@ -74,6 +77,12 @@ export async function createAccessAuthorizer(
 		},
 		close,
 	};
+}
+
+/** Loads the library for JWTs only in servers that accept them. */
+async function createJwtAuthorizer(options: JwtAuthorizerOptions): Promise<JwtAuthorizer> {
+	const { JwtAuthorizer } = await import("./check-jwt.ts");
+	return new JwtAuthorizer(options);
 }
 
 /** Whether a token has three parts of base64url. Tokens that `new-token` creates have no dots. */
