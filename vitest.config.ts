@@ -1,6 +1,10 @@
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { takeTestLength } from "@plinth/test-support/length";
 import { defineConfig, type Plugin } from "vitest/config";
+
+/** The package whose tests run. */
+const folder = process.cwd();
 
 const seededFastCheck = fileURLToPath(
 	new URL("tools/test-support/src/seeded-fast-check.ts", import.meta.url),
@@ -31,8 +35,12 @@ export default defineConfig(({ mode }) => {
 	const tier = mode === "deep" || mode === "soak" ? mode : "test";
 	const long = ["**/*.deep.test.ts", "**/*.soak.test.ts"];
 	return {
+		// Not the package: what vitest has transformed is found again by all runs with the same root.
+		root: fileURLToPath(new URL(".", import.meta.url)),
+		cacheDir: join(folder, "node_modules/.vite"),
 		plugins: [seededProperties],
 		test: {
+			dir: folder,
 			include: included[tier],
 			provide: { testLength: takeTestLength(process.env, tier === "soak") },
 			exclude: ["**/node_modules/**", "**/dist/**", ...(tier === "test" ? long : [])],
@@ -47,7 +55,7 @@ export default defineConfig(({ mode }) => {
 			// Processes that tests start (servers, command lines, workers) load what is compiled already.
 			env: { NODE_COMPILE_CACHE: compileCache },
 			reporters: ["default", "json"],
-			outputFile: { json: `.reports/${tier}.json` },
+			outputFile: { json: join(folder, `.reports/${tier}.json`) },
 		},
 	};
 });

@@ -29,16 +29,17 @@ for (const file of reportFiles(tier)) {
 	rmSync(join(root, file));
 }
 // Servers that tests start refuse variables with this prefix that they don't know.
-const { PLINTH_NO_SKIPS, ...environment } = process.env;
+const { PLINTH_NO_SKIPS, ...inherited } = process.env;
+// vitest itself and its workers, too, load what is compiled already.
+const environment = {
+	...inherited,
+	NODE_COMPILE_CACHE: join(root, "node_modules/.cache/node-compile"),
+};
 const names = Object.keys(tools) as Tool[];
 const installed = names.map((tool) => `${tool}: ${toolVersion(tool) ?? "missing"}`).join("\n");
 // Most tests of servers and of the command line kill what they start, so it never writes the compile cache.
 for (const main of ["apps/server/src/main.ts", "apps/cli/src/main.ts"]) {
-	const env = {
-		...environment,
-		NODE_COMPILE_CACHE: join(root, "node_modules/.cache/node-compile"),
-	};
-	spawnSync(process.execPath, [main, "--help"], { cwd: root, stdio: "ignore", env });
+	spawnSync(process.execPath, [main, "--help"], { cwd: root, stdio: "ignore", env: environment });
 }
 const { status } = spawnSync("turbo", ["run", task, "--continue", ...options], {
 	cwd: root,

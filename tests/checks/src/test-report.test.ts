@@ -67,7 +67,7 @@ describe("a machine with Node and bash alone", () => {
 		await promisify(execFile)(
 			process.execPath,
 			[
-				...[vitest, "run", "--root", ".", "--config", "../../vitest.config.ts"],
+				...[vitest, "run", "--config", "../../vitest.config.ts"],
 				...[
 					"--reporter",
 					"json",
