@@ -41,7 +41,7 @@ async function start(
 	...flags: readonly string[]
 ): Promise<Started> {
 	const log = join(directory, "plinth.sqlite-wal");
-	const traced = ["strace", "-D", "-f", "-qq", "-o", "/dev/null", "-P", log];
+	const traced = ["strace", "-D", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-P", log];
 	const calls = fault?.split(":", 1)[0] ?? "";
 	const server = new ServerProcess(
 		{ tracer: fault === undefined ? [] : [...traced, "-e", calls, "-e", `inject=${fault}`] },
