@@ -11,6 +11,7 @@ import { describe, expect, it } from "vitest";
 import { Artist, artist } from "../testdata/music.ts";
 import { filesOf } from "./certificates.fixture.ts";
 import { open, startLoaded, underLoad, watchRequest } from "./load.fixture.ts";
+import { metricReaches } from "./raw-calls.fixture.ts";
 
 const type = typeOf(Artist.type);
 const typeJson = { group: "music", groupVersion: "v1", kind: "Artist" };
@@ -51,7 +52,7 @@ describe("the heap stays, and others are served, under", () => {
 		await Promise.all(opened);
 		let written = 0;
 		await underLoad("2,000 open watches", server, async () => {
-			for (let write = 0; write < 10; write += 1) {
+			for (let write = 0; write < 5; write += 1) {
 				await server.client.write({ resource: artist(`artist-${written % 50}`) });
 				written += 1;
 			}
@@ -84,17 +85,15 @@ describe("the heap stays, and others are served, under", () => {
 			await write();
 		}
 		await underLoad("a reader that stops", server, async () => {
-			const untilMs = performance.now() + 3_000;
-			while (performance.now() < untilMs) {
+			for (let each = 0; each < 500; each += 1) {
 				await write();
 			}
 		});
 		// It has lost the watch meanwhile, and can't be told so behind what it has not read.
+		await metricReaches(server.address, "plinth_calls_cut_total", 1, 'why="write_stall"');
 		const closed = once(socket, "close");
 		socket.resume();
 		await closed;
-		const metrics = await (await fetch(`${server.address}/metrics`)).text();
-		expect(metrics).toMatch(/plinth_calls_cut_total\{[^}]*why="write_stall"[^}]*\} 1\n/);
 	});
 
 	it("clients that open streams and vanish", async () => {
@@ -148,7 +147,7 @@ describe("the heap stays, and others are served, under", () => {
 		const server = await startLoaded(
 			[
 				...["--access-file", access],
-				...["--limits-calls-per-second", "200", "--limits-call-burst", "200"],
+				...["--limits-calls-per-second", "100", "--limits-call-burst", "100"],
 			],
 			as("heap"),
 		);
@@ -158,7 +157,7 @@ describe("the heap stays, and others are served, under", () => {
 			server,
 			async () => {
 				const flood = async () => {
-					for (let call = 0; call < 100; call += 1) {
+					for (let call = 0; call < 40; call += 1) {
 						const outcome = await server.client
 							.list({ type, tenancy: {} }, { headers: as("flooder") })
 							.then(() => "ok" as const, ConnectError.from);

@@ -3,13 +3,14 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { ResourceService } from "@plinth/proto";
 import { idOf, Namespace } from "@plinth/resource";
 import { tokenHash } from "@plinth/resource-service";
+import { runs } from "@plinth/test-support";
 import { describe, expect, it } from "vitest";
 import { filesOf } from "../certificates.fixture.ts";
 import { ServerProcess } from "../server-process.fixture.ts";
 import { type RawCall, rawCall } from "./raw-call.fixture.ts";
 
 /** How often each attack is repeated. */
-const rounds = 1;
+const rounds = runs(1);
 
 const path = "/plinth.resource.v1.ResourceService/Write";
 
