@@ -1,3 +1,4 @@
+export { type ReadyMessages, readyMessages } from "./call/ready-messages.ts";
 export type { BodySink, Carrier, HeaderFields, RequestHead } from "./carrier.ts";
 export { CallValues } from "./context/call-values.ts";
 export { shareEncodings } from "./messages/shared-encodings.ts";

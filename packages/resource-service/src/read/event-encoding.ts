@@ -1,5 +1,6 @@
 import type { Resource, WatchEvent } from "@plinth/proto";
 import { freezeInDevelopment } from "@plinth/resource";
+import { shareEncodings } from "@plinth/rpc-server";
 import type { DerivedData } from "@plinth/storage";
 
 /** An upsert or a delete as the storage announces it. */
@@ -40,7 +41,8 @@ export class EventEncoding {
 		if (derived === undefined) {
 			return undefined;
 		}
-		const messages = this.#messagesOf(derived.key);
+		const { key } = derived;
+		const messages = this.#messagesOf(key);
 		for (const message of messages) {
 			const { event } = message;
 			if (
@@ -54,7 +56,11 @@ export class EventEncoding {
 		const message = action === "upsert" ? upsert(resource, version) : deletion(resource, version);
 		messages.push(freezeInDevelopment(message));
 		derived.retain(messageBytes);
-		return message;
+		return shareEncodings(message, (bytes) => {
+			if (derived.key === key) {
+				derived.retain(bytes);
+			}
+		});
 	}
 
 	#messagesOf(key: object): WatchEvent[] {

@@ -1,6 +1,7 @@
 import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import type { Resource, WatchEvent, WatchListRequest } from "@plinth/proto";
 import { namePrefixProblem, type ResourceType } from "@plinth/resource";
+import { type ReadyMessages, readyMessages } from "@plinth/rpc-server";
 import type { WatchEvent as StoredEvent } from "@plinth/storage";
 import { authenticateCall } from "../access/authenticate-call.ts";
 import { decideList, enforce } from "../access/authorization.ts";
@@ -15,7 +16,9 @@ import { bookmark, type EventEncoding, endOfSnapshot } from "./event-encoding.ts
 const bookmarkIntervalMs = 5_000;
 
 /** The stream of one WatchList call: the current resources, then each change that the caller may see. */
-export class WatchList implements AsyncIterableIterator<WatchEvent, undefined> {
+export class WatchList
+	implements AsyncIterableIterator<WatchEvent, undefined>, ReadyMessages<WatchEvent>
+{
 	readonly #context: ServiceContext;
 	readonly #request: WatchListRequest;
 	readonly #call: HandlerContext;
@@ -52,10 +55,9 @@ export class WatchList implements AsyncIterableIterator<WatchEvent, undefined> {
 	async next(): Promise<IteratorResult<WatchEvent, undefined>> {
 		try {
 			this.#opened ??= await open(this.#context, this.#request, this.#call);
-			const { view, events, ended } = this.#opened;
+			const { view, events } = this.#opened;
 			for (;;) {
-				let message = this.#ready;
-				this.#ready = undefined;
+				let message = this.#takeReady();
 				if (message === undefined) {
 					const { done, value } = await events.next();
 					if (done) {
@@ -63,18 +65,58 @@ export class WatchList implements AsyncIterableIterator<WatchEvent, undefined> {
 					}
 					message = this.#follow(value, view.see(value));
 				}
-				// Events that the storage has already returned must not be sent after the token has ended.
-				if (ended?.aborted) {
-					await events.return?.();
-					throw tokenEnded();
-				}
+				this.#throwIfEnded();
 				if (message !== undefined) {
 					return { done: false, value: message };
 				}
 			}
 		} catch (failure) {
-			throw this.#explain(this.#opened?.ended?.aborted ? tokenEnded() : failure);
+			throw this.#failed(failure);
 		}
+	}
+
+	/** The next message if it is available; `undefined` if `next` would wait, or if the stream has ended. */
+	nextReady(): WatchEvent | undefined {
+		const opened = this.#opened;
+		if (opened === undefined) {
+			return undefined;
+		}
+		try {
+			for (;;) {
+				let message = this.#takeReady();
+				if (message === undefined) {
+					const event = opened.nextReady();
+					if (event === undefined) {
+						return undefined;
+					}
+					message = this.#follow(event, opened.view.see(event));
+				}
+				this.#throwIfEnded();
+				if (message !== undefined) {
+					return message;
+				}
+			}
+		} catch (failure) {
+			throw this.#failed(failure);
+		}
+	}
+
+	#takeReady(): WatchEvent | undefined {
+		const message = this.#ready;
+		this.#ready = undefined;
+		return message;
+	}
+
+	/** Events that the storage has already returned must not be sent after the token has ended. */
+	#throwIfEnded(): void {
+		if (this.#opened?.ended?.aborted) {
+			void this.#opened.events.return?.();
+			throw tokenEnded();
+		}
+	}
+
+	#failed(failure: unknown): unknown {
+		return this.#explain(this.#opened?.ended?.aborted ? tokenEnded() : failure);
 	}
 
 	async return(): Promise<IteratorResult<WatchEvent, undefined>> {
@@ -120,6 +162,8 @@ function tokenEnded(): ConnectError {
 interface Opened {
 	readonly view: View;
 	readonly events: AsyncIterator<StoredEvent>;
+	/** The next event if it is available without waiting. */
+	readonly nextReady: () => StoredEvent | undefined;
 	/** Aborts when the caller's token expires or is revoked. */
 	readonly ended: AbortSignal | undefined;
 }
@@ -153,7 +197,10 @@ async function open(
 	const readFilter = new ReadFilter(context.registry, access);
 	const { jsonForms, eventEncoding } = context;
 	const view = new View(type, readFilter, jsonForms.formFor(call), eventEncoding);
-	return { view, events: events[Symbol.asyncIterator](), ended };
+	const iterator = events[Symbol.asyncIterator]();
+	// Decorated backends have iterators that can't tell.
+	const nextReady = readyMessages(iterator) ?? (() => undefined);
+	return { view, events: iterator, nextReady, ended };
 }
 
 /**

@@ -1,7 +1,9 @@
-import type { DescMessage, Message, MessageInitShape } from "@bufbuild/protobuf";
+import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
 import type { MethodImplSpec } from "@connectrpc/connect";
 import { stopIterator } from "@plinth/in-process";
 import type { ObservedCall } from "../observers.ts";
+import { endOfTurn } from "./end-of-turn.ts";
+import { readyMessages } from "./ready-messages.ts";
 import type { Serve, ServedCall } from "./served-call.ts";
 
 type StreamSpec = Extract<MethodImplSpec, { kind: "server_streaming" }>;
@@ -17,7 +19,7 @@ export function serveStream({ impl }: StreamSpec): Serve {
 	};
 }
 
-/** As many messages as are ready are written at once, up to this many bytes. */
+/** As many messages as are ready are written together, up to this many bytes. */
 const batchBytes = 64 * 1024;
 
 /**
@@ -28,6 +30,9 @@ const batchBytes = 64 * 1024;
  *   ▲                                or the batch is full
  *   └────────── not while the client has to read
  * ```
+ *
+ * An implementation whose iterator has `nextReady` is asked for one message, and at the end of the turn for all others
+ * that have become available: a burst of changes costs each of many watches one wait and one write.
  */
 class ResponseStream {
 	readonly #call: ServedCall;
@@ -50,6 +55,7 @@ class ResponseStream {
 			iterator = open()[Symbol.asyncIterator]();
 			const opened = iterator;
 			call.onClosed = (reason) => stopIterator(opened, reason);
+			const nextReady = readyMessages(iterator);
 			for (;;) {
 				const result = await iterator.next();
 				if (result.done === true) {
@@ -59,7 +65,12 @@ class ResponseStream {
 				if (call.isOver) {
 					break;
 				}
-				this.#add(call.codec.complete(result.value));
+				this.#add(result.value);
+				if (nextReady === undefined) {
+					this.#writeSoon();
+				} else {
+					await this.#sendReady(nextReady);
+				}
 				if (this.#blocked !== undefined) {
 					await this.#blocked;
 				}
@@ -74,11 +85,35 @@ class ResponseStream {
 		}
 	}
 
-	#add(message: Message): void {
-		const envelope = this.#call.codec.envelope(message);
+	/** Sends the batch, and all messages that are ready at the end of this turn, a full batch each turn. */
+	async #sendReady(nextReady: () => MessageInitShape<DescMessage> | undefined): Promise<void> {
+		for (let isFull = true; isFull; ) {
+			await endOfTurn();
+			if (this.#blocked !== undefined) {
+				await this.#blocked;
+			}
+			isFull = this.#bytes >= batchBytes;
+			while (!isFull && !this.#call.isOver) {
+				const output = nextReady();
+				if (output === undefined) {
+					break;
+				}
+				this.#add(output);
+				isFull = this.#bytes >= batchBytes;
+			}
+			this.#write();
+		}
+	}
+
+	#add(output: MessageInitShape<DescMessage>): void {
+		const { codec } = this.#call;
+		const envelope = codec.envelope(codec.complete(output));
 		this.#batch.push(envelope);
 		this.#bytes += envelope.byteLength;
 		this.#observed?.sent?.();
+	}
+
+	#writeSoon(): void {
 		if (this.#bytes >= batchBytes) {
 			this.#write();
 		} else if (!this.#isScheduled) {

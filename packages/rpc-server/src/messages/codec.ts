@@ -7,7 +7,8 @@ import {
 } from "@bufbuild/protobuf";
 import type { ConnectRouterOptions } from "@connectrpc/connect";
 import { createMethodSerializationLookup } from "@connectrpc/connect/protocol";
-import { envelope } from "./envelope.ts";
+import { compileEncoder } from "../binary/compile-encoder.ts";
+import { envelope, envelopeHeadBytes, fillHead } from "./envelope.ts";
 import { type EncodingKey, sharedEnvelope } from "./shared-encodings.ts";
 
 /** Encodes and decodes the messages of one method in one format, within its limits. */
@@ -41,21 +42,64 @@ const defaultJson: EncodingKey = {};
 export function createCodecs(method: DescMethod, options: CodecOptions): Codecs {
 	const { binaryOptions, jsonOptions } = options;
 	const lookup = createMethodSerializationLookup(method, binaryOptions, jsonOptions, options);
-	const codec = (isBinary: boolean, key: EncodingKey): Codec => {
-		const { parse } = lookup.getI(isBinary);
-		const { serialize } = lookup.getO(isBinary);
-		const toEnvelope = (message: Message) => envelope(0, serialize(message));
-		// In memory of its own, because it is kept.
-		const toLasting = (message: Message) => new Uint8Array(toEnvelope(message));
-		return {
-			decode: parse,
-			complete: (output) => create(method.output, output),
-			encode: serialize,
-			envelope: (message) => sharedEnvelope(message, key, toLasting) ?? toEnvelope(message),
-		};
+	const codec = (isBinary: boolean, key: EncodingKey, encoding: Encoding): Codec => ({
+		decode: lookup.getI(isBinary).parse,
+		complete: (output) => create(method.output, output),
+		encode: encoding.encode,
+		envelope: (message) =>
+			sharedEnvelope(message, key, encoding.lastingEnvelope) ?? encoding.envelope(message),
+	});
+	const binary = lookup.getO(true).serialize;
+	return {
+		binary: codec(
+			true,
+			binaryOptions ?? defaultBinary,
+			binaryOptions === undefined
+				? compiledEncoding(method.output, binary, options.writeMaxBytes)
+				: encodingOf(binary),
+		),
+		json: codec(false, jsonOptions ?? defaultJson, encodingOf(lookup.getO(false).serialize)),
+	};
+}
+
+/** How the messages of a codec are encoded. */
+interface Encoding {
+	encode(message: Message): Uint8Array;
+	envelope(message: Message): Uint8Array;
+	/** An envelope in memory of its own, to be kept. */
+	lastingEnvelope(message: Message): Uint8Array;
+}
+
+function encodingOf(serialize: (message: Message) => Uint8Array): Encoding {
+	const toEnvelope = (message: Message) => envelope(0, serialize(message));
+	return {
+		encode: serialize,
+		envelope: toEnvelope,
+		lastingEnvelope: (message) => new Uint8Array(toEnvelope(message)),
+	};
+}
+
+/** Messages that the compiled encoder can't encode, and those that are too large, are left to `serialize`. */
+function compiledEncoding(
+	schema: DescMessage,
+	serialize: (message: Message) => Uint8Array,
+	writeMaxBytes: number,
+): Encoding {
+	const compiled = compileEncoder(schema);
+	const toEnvelope = (message: Message) => {
+		const bytes = compiled(message, envelopeHeadBytes);
+		if (bytes === undefined || bytes.byteLength - envelopeHeadBytes > writeMaxBytes) {
+			return new Uint8Array(envelope(0, serialize(message)));
+		}
+		fillHead(bytes, 0);
+		return bytes;
 	};
 	return {
-		binary: codec(true, binaryOptions ?? defaultBinary),
-		json: codec(false, jsonOptions ?? defaultJson),
+		encode: (message) => {
+			const bytes = compiled(message);
+			return bytes === undefined || bytes.byteLength > writeMaxBytes ? serialize(message) : bytes;
+		},
+		envelope: toEnvelope,
+		lastingEnvelope: toEnvelope,
 	};
 }

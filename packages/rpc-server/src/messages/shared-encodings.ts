@@ -3,8 +3,13 @@ import type { Message } from "@bufbuild/protobuf";
 /** Identifies an encoding: a message has the same bytes for all calls with the same key. */
 export type EncodingKey = object;
 
-/** The envelopes of shared messages, by encoding. */
-const envelopes = new WeakMap<object, Map<EncodingKey, Uint8Array>>();
+/** The envelopes of one message. A list, because few encodings are in use. */
+interface Shared {
+	readonly envelopes: { readonly key: EncodingKey; readonly bytes: Uint8Array }[];
+	readonly encoded: ((bytes: number) => void) | undefined;
+}
+
+const sharedMessages = new WeakMap<object, Shared>();
 
 /**
  * Declares that a message is sent to many calls, so that it is encoded once for all of them. The message must not be
@@ -17,11 +22,15 @@ const envelopes = new WeakMap<object, Map<EncodingKey, Uint8Array>>();
  * }
  * ```
  *
+ * @param encoded - called with the size of each new encoding, which is kept from now on.
  * @returns the message itself.
  */
-export function shareEncodings<T extends Message>(message: T): T {
-	if (!envelopes.has(message)) {
-		envelopes.set(message, new Map());
+export function shareEncodings<T extends Message>(
+	message: T,
+	encoded?: (bytes: number) => void,
+): T {
+	if (!sharedMessages.has(message)) {
+		sharedMessages.set(message, { envelopes: [], encoded });
 	}
 	return message;
 }
@@ -36,14 +45,17 @@ export function sharedEnvelope<T extends Message>(
 	key: EncodingKey,
 	encode: (message: T) => Uint8Array,
 ): Uint8Array | undefined {
-	const shared = envelopes.get(message);
+	const shared = sharedMessages.get(message);
 	if (shared === undefined) {
 		return undefined;
 	}
-	let envelope = shared.get(key);
-	if (envelope === undefined) {
-		envelope = encode(message);
-		shared.set(key, envelope);
+	for (const envelope of shared.envelopes) {
+		if (envelope.key === key) {
+			return envelope.bytes;
+		}
 	}
-	return envelope;
+	const bytes = encode(message);
+	shared.envelopes.push({ key, bytes });
+	shared.encoded?.(bytes.byteLength);
+	return bytes;
 }

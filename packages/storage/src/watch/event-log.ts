@@ -104,6 +104,8 @@ const sweepShare = 1 / 8;
 export interface Cursor {
 	/** The last entry that was consumed, or skipped. */
 	readonly position: LogEntry;
+	/** More was added to the log. Does nothing unless the consumer waits for it. */
+	wake(): void;
 	/** Drops all references to entries and snapshots, and fails with the reason from now on. */
 	lose(reason: WatchClosed): void;
 }
@@ -151,8 +153,6 @@ export class EventLog {
 	#bytes = 0;
 	#untilSignpost = signpostEvery;
 	#signposts: LogEntry[] = [];
-	/** Watches that have consumed everything. */
-	readonly #waiting = new Set<() => void>();
 	/** The cursors of all watches that have begun and not ended. */
 	readonly #cursors = new Set<Cursor>();
 	#droppedEvents = 0;
@@ -300,20 +300,10 @@ export class EventLog {
 		this.#cursors.delete(cursor);
 	}
 
-	/** Registers the wake-up of a watch that waits for events. */
-	addWaiting(wake: () => void): void {
-		this.#waiting.add(wake);
-	}
-
-	/** Unregisters a wake-up. */
-	removeWaiting(wake: () => void): void {
-		this.#waiting.delete(wake);
-	}
-
-	/** Wakes all waiting watches. */
+	/** Wakes all watches that wait. */
 	wake(): void {
-		for (const wake of this.#waiting) {
-			wake();
+		for (const cursor of this.#cursors) {
+			cursor.wake();
 		}
 	}
 

@@ -8,6 +8,7 @@ import { defaultStorageLimits } from "../limits.ts";
 import type { ListQuery } from "../query.ts";
 import { StateStore } from "../state-store/state-store.ts";
 import type { WatchEvent } from "../watch-event.ts";
+import { Watch } from "./watch.ts";
 
 const type = { group: "demo", groupVersion: "v1", kind: "Artist" };
 const query: ListQuery = {
@@ -45,10 +46,14 @@ function apply(...names: string[]): void {
 	store.apply(store.revision + 1, changes);
 }
 
-function watch(of = query, bookmarkIntervalMs?: number): AsyncIterator<WatchEvent> {
-	const { signal } = new AbortController();
+const { signal: never } = new AbortController();
+
+function watch(of = query, bookmarkIntervalMs?: number, signal = never): Watch {
 	const watching = store.watch(of, { signal, bookmarkIntervalMs }, async () => {});
-	return watching[Symbol.asyncIterator]();
+	if (!(watching instanceof Watch)) {
+		throw new TypeError("the store watches with a Watch");
+	}
+	return watching;
 }
 
 describe("a watch that waits", () => {
@@ -164,6 +169,9 @@ describe("bookmarks", () => {
 		expect(clock.nextTimerMs()).toBe(1);
 		apply("x");
 		expect((await second).value).toMatchObject({ kind: "upsert", version: "3" });
+		// The timer is not set again for each event.
+		expect(clock.nextTimerMs()).toBe(1);
+		await watching.return();
 		expect(clock.nextTimerMs()).toBeUndefined();
 	});
 
@@ -202,5 +210,36 @@ describe("bookmarks", () => {
 		apply("a");
 		clock.advance(1);
 		expect((await next).value).toMatchObject({ kind: "upsert", version: "1" });
+	});
+});
+
+describe("events that are available without waiting", () => {
+	it("are returned at once, and none after the watch has ended", async () => {
+		const watching = watch();
+		expect(watching.nextReady()).toBeUndefined();
+		await watching.next();
+		expect(watching.nextReady()).toBeUndefined();
+		apply("a", "b");
+		apply("c");
+		const ready = [watching.nextReady(), watching.nextReady(), watching.nextReady()];
+		expect(ready.map((event) => event?.version)).toEqual([undefined, "1", "2"]);
+		expect(watching.nextReady()).toBeUndefined();
+		const waiting = watching.next();
+		apply("d");
+		expect(watching.nextReady()).toBeUndefined();
+		expect((await waiting).value).toMatchObject({ version: "3" });
+		apply("e");
+		await watching.return();
+		expect(watching.nextReady()).toBeUndefined();
+	});
+
+	it("end with the reason of the signal", async () => {
+		const end = new AbortController();
+		const watching = watch(query, undefined, end.signal);
+		await watching.next();
+		apply("a");
+		end.abort(new Error("enough"));
+		expect(() => watching.nextReady()).toThrow("enough");
+		expect((await watching.next()).done).toBe(true);
 	});
 });

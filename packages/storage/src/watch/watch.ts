@@ -75,6 +75,8 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 	/** The next entry to be sent, found while looking ahead. */
 	#found: LogEntry | undefined;
 	#waiter: Waiter | undefined;
+	/** The call that waits, unless others overlap it. */
+	#waiting: Promise<unknown> | undefined;
 	#wakeScheduled = false;
 	#bookmark: Timer | undefined;
 	/** When the next bookmark is due, on the monotonic clock; `Infinity` without bookmarks. */
@@ -123,6 +125,26 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 		return this.#take();
 	}
 
+	/**
+	 * The next event if it is available; `undefined` if `next` would wait, or if the watch has ended. Only while no call
+	 * of `next` is pending.
+	 *
+	 * @throws what `next` would reject with.
+	 */
+	nextReady(): WatchEvent | undefined {
+		const { kind } = this.#phase;
+		if (kind === "new" || kind === "ended" || this.#unsettled !== undefined) {
+			return undefined;
+		}
+		try {
+			this.#context.options.signal.throwIfAborted();
+			return this.#poll() ?? this.#dueBookmark();
+		} catch (error) {
+			this.#end();
+			throw error;
+		}
+	}
+
 	/** Returns the next event at once, or waits for it. */
 	#take(): Promise<IteratorResult<WatchEvent, undefined>> {
 		if (this.#phase.kind === "ended") {
@@ -138,7 +160,15 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 			this.#end();
 			return Promise.reject(error);
 		}
-		return this.#settling(new Promise((resolve, reject) => this.#wait({ resolve, reject })));
+		const waiting = new Promise<IteratorResult<WatchEvent, undefined>>((resolve, reject) =>
+			this.#wait({ resolve, reject }),
+		);
+		// Otherwise this is a call that has overlapped others, and is already remembered.
+		if (this.#unsettled === undefined) {
+			this.#unsettled = waiting;
+			this.#waiting = waiting;
+		}
+		return waiting;
 	}
 
 	/** Remembers a call until it has settled, which is before its caller continues. */
@@ -265,12 +295,13 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 	}
 
 	#wait(waiter: Waiter): void {
-		const { options, runtime } = this.#context;
 		this.#waiter = waiter;
-		this.#source.log.addWaiting(this.#wake);
-		if (options.bookmarkIntervalMs !== undefined) {
-			const delayMs = this.#bookmarkDueMs - runtime.clock.monotonic();
-			this.#bookmark = runtime.clock.setTimer(delayMs, () => this.#deliver(true));
+		if (this.#bookmarkDueMs !== Number.POSITIVE_INFINITY && this.#bookmark === undefined) {
+			const { clock } = this.#context.runtime;
+			this.#bookmark = clock.setTimer(this.#bookmarkDueMs - clock.monotonic(), () => {
+				this.#bookmark = undefined;
+				this.#deliver(true);
+			});
 		}
 	}
 
@@ -278,20 +309,25 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 		const waiter = this.#waiter;
 		if (waiter !== undefined) {
 			this.#waiter = undefined;
-			this.#source.log.removeWaiting(this.#wake);
-			this.#bookmark?.cancel();
+			if (this.#unsettled === this.#waiting) {
+				this.#unsettled = undefined;
+			}
+			this.#waiting = undefined;
 		}
 		return waiter;
 	}
 
-	readonly #wake = (): void => {
-		if (!this.#wakeScheduled) {
+	/** For the log: more was added. */
+	wake(): void {
+		if (this.#waiter !== undefined && !this.#wakeScheduled) {
 			this.#wakeScheduled = true;
-			this.#context.runtime.scheduler.schedule(() => {
-				this.#wakeScheduled = false;
-				this.#deliver(false);
-			});
+			this.#context.runtime.scheduler.schedule(this.#onWake);
 		}
+	}
+
+	readonly #onWake = (): void => {
+		this.#wakeScheduled = false;
+		this.#deliver(false);
 	};
 
 	/** A consumer that is not waiting receives the reason on its next call. */
@@ -333,6 +369,8 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 			this.#phase.snapshot.release();
 		}
 		this.#phase = phase;
+		this.#bookmark?.cancel();
+		this.#bookmark = undefined;
 		this.#found = undefined;
 		this.#position = noSource.log.tail;
 		this.#source.log.removeCursor(this);
