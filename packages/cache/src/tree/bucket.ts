@@ -1,4 +1,4 @@
-import { entryBefore, sortEntries } from "./entry-order.ts";
+import { entryBefore, sortEntries, sortFew } from "./entry-order.ts";
 import { NameMap } from "./name-map.ts";
 import { Entry, type Node } from "./node.ts";
 import { type Chunks, SortedList } from "./sorted-list.ts";
@@ -138,6 +138,42 @@ export function entriesInOrder(node: Node): Chunks<Entry> {
 	return Array.isArray(bucket) ? [sorted(node, bucket)] : bucket.inOrder().chunks;
 }
 
+/** The entries in order, in a new array. */
+export function listEntries(node: Node): Entry[] {
+	const { bucket } = node;
+	if (bucket === undefined || bucket instanceof Entry) {
+		return bucket === undefined ? [] : [bucket];
+	}
+	if (Array.isArray(bucket)) {
+		return sorted(node, bucket).slice();
+	}
+	const [first = [], ...more] = bucket.inOrder().chunks;
+	return first.concat(...more);
+}
+
+/** Appends the entries in order. */
+export function appendEntries(node: Node, entries: Entry[]): void {
+	const { bucket } = node;
+	if (bucket === undefined) {
+		return;
+	}
+	if (bucket instanceof Entry) {
+		entries.push(bucket);
+		return;
+	}
+	if (Array.isArray(bucket)) {
+		for (const entry of sorted(node, bucket)) {
+			entries.push(entry);
+		}
+		return;
+	}
+	for (const chunk of bucket.inOrder().chunks) {
+		for (const entry of chunk) {
+			entries.push(entry);
+		}
+	}
+}
+
 /** Like `entriesInOrder`, but never changes. */
 export function shareEntries(node: Node): Chunks<Entry> {
 	const { bucket } = node;
@@ -163,7 +199,7 @@ export function firstOf(node: Node): Entry | undefined {
 /** The node's own array, sorted from now on. */
 function sorted(node: Node, entries: Entry[]): readonly Entry[] {
 	if (!node.isSorted) {
-		entries.sort((a, b) => (entryBefore(a, b) ? -1 : 1));
+		sortFew(entries);
 		node.isSorted = true;
 	}
 	return entries;

@@ -1,12 +1,12 @@
 import type { Decoded } from "@plinth/resource";
 import type { Source } from "../source.ts";
-import { entriesInOrder, firstOf } from "./bucket.ts";
+import { appendEntries, firstOf } from "./bucket.ts";
 import { findChild } from "./children.ts";
-import { type Node, placesOf } from "./node.ts";
-import { isFirstPlace } from "./scope.ts";
+import { type Entry, type Node, placesOf } from "./node.ts";
+import { isFirstOnPath, isFirstPlace } from "./scope.ts";
 import { SnapshotIterator } from "./snapshot-iterator.ts";
 import type { TypeIndex } from "./type-index.ts";
-import { visitScope } from "./visit.ts";
+import { listScope, visitScope } from "./visit.ts";
 
 /** A declared index, for readers. */
 export class IndexSource implements Source {
@@ -26,11 +26,14 @@ export class IndexSource implements Source {
 		if (scope === undefined) {
 			return [];
 		}
-		const items: Decoded[] = [];
 		const { at, hasSeveralKeys } = this.#index;
+		if (!hasSeveralKeys) {
+			return listScope(scope);
+		}
+		const items: Decoded[] = [];
 		visitScope(scope, (entries, node) => {
 			for (const entry of entries) {
-				if (!hasSeveralKeys || isFirstPlace(node, placesOf(entry)[at], scope)) {
+				if (isFirstPlace(node, placesOf(entry)[at], scope)) {
 					items.push(entry);
 				}
 			}
@@ -47,15 +50,33 @@ export class IndexSource implements Source {
 
 	parents(args: readonly unknown[]): Decoded[] {
 		const key = this.#index.exactQuery(args);
-		const items = new Set<Decoded>();
+		const { at, hasSeveralKeys } = this.#index;
+		const items: Entry[] = [];
 		let node: Node | undefined = this.#index.tree.root;
 		for (let i = 0; node !== undefined; i++) {
-			for (const entry of entriesInOrder(node).flat()) {
-				items.add(entry);
+			if (node.bucket !== undefined) {
+				const listed = items.length;
+				appendEntries(node, items);
+				if (hasSeveralKeys) {
+					keepFirstOnPath(items, listed, node, at);
+				}
 			}
 			const segment = key[i];
 			node = segment === undefined ? undefined : findChild(node, segment);
 		}
-		return [...items];
+		return items;
 	}
+}
+
+/** Removes, from `from` on, entries of a node that are at one of its ancestors too, where the path has met them. */
+function keepFirstOnPath(items: Entry[], from: number, node: Node, at: number): void {
+	let kept = from;
+	for (let i = from; i < items.length; i++) {
+		// `i` is less than the length.
+		const entry = items[i]!;
+		if (isFirstOnPath(node, placesOf(entry)[at])) {
+			items[kept++] = entry;
+		}
+	}
+	items.length = kept;
 }

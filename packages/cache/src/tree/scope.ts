@@ -20,6 +20,17 @@ export function isFirstPlace(node: Node, place: Place, scope: Scope): boolean {
 	return place.find((other) => isInScope(other, scope)) === node;
 }
 
+/**
+ * Whether the node is the first of an entry's nodes, by key, on the path from the root to the node. Ancestors come
+ * first in the order of keys.
+ */
+export function isFirstOnPath(node: Node, place: Place): boolean {
+	if (place === undefined || !("length" in place)) {
+		return true;
+	}
+	return place.find((other) => isWithin(node, other)) === node;
+}
+
 function isInScope(node: Node, scope: Scope): boolean {
 	if (scope.kind === "subtree") {
 		return isWithin(node, scope.top);
