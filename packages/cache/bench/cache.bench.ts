@@ -1,6 +1,6 @@
 /*
- * The cache against its floor (bare nested maps), each size in its own process. `--sizes=1000,100000`; by default
- * 1 k, 100 k and 1 M. Fails if the run is void: if the floor itself is slow at 1 k.
+ * The cache against its floor (bare nested maps), and against the cache of another checkout (`--against=path`), each
+ * size in its own process. `--sizes=1000,100000`; by default 1 k, 100 k and 1 M. Fails if the run is void: if the floor itself is slow at 1 k.
  */
 import { execFileSync } from "node:child_process";
 import { ComparisonTable, printTable, textOption, unlessQuick } from "@plinth/bench";
@@ -40,7 +40,7 @@ function inChild<T>(part: string, size: number, indexes: IndexCount): T {
 		[
 			...["--expose-gc", "--max-old-space-size=18000", import.meta.filename],
 			...[`--part=${part}`, `--size=${size}`, `--indexes=${indexes}`],
-			...process.argv.filter((each) => each === "--quick"),
+			...process.argv.filter((each) => each === "--quick" || each.startsWith("--against=")),
 		],
 		{ stdio: ["ignore", "pipe", "inherit"], maxBuffer: 1 << 28 },
 	);

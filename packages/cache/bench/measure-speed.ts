@@ -1,4 +1,4 @@
-import { type Figures, unlessQuick } from "@plinth/bench";
+import { type Figures, otherCheckout, unlessQuick } from "@plinth/bench";
 import { BareMaps } from "./bare-maps.ts";
 import type { Contender, IndexCount } from "./contender.ts";
 import { type DataSet, makeDataSet, perGenre, perLabel } from "./data-set.ts";
@@ -26,10 +26,15 @@ type Figured = Map<Operation, Map<string, number[]>>;
 type Make = (indexes: IndexCount) => Contender;
 
 /** The one that is compared with the others comes first. */
-const contenders: ReadonlyMap<string, Make> = new Map<string, Make>([
+const contenders = new Map<string, Make>([
 	["cache", (indexes) => new PlinthCache(indexes)],
 	["bare maps", (indexes) => new BareMaps(indexes)],
 ]);
+const other = otherCheckout("packages/cache/bench/plinth-cache.ts");
+if (other !== undefined) {
+	const before: { readonly PlinthCache: typeof PlinthCache } = await import(other);
+	contenders.set("other", (indexes) => new before.PlinthCache(indexes));
+}
 
 /**
  * All contenders at one size with so many indexes. Each round does one operation after the other, with all
