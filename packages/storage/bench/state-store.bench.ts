@@ -31,7 +31,7 @@ const some = (count: number) => resources[(count * 31) % size];
 /** The IDs of some resources as a request has them: other objects, other strings. */
 const requested = Array.from({ length: reads }, (_, count) => received(some(count)?.id));
 const albums = Array.from({ length: size / 2 }, (_, index) => album((index * 7919) % (size / 2)));
-const owners = Array.from({ length: lists }, (_, count) =>
+const owners = Array.from({ length: lists * 10 }, (_, count) =>
 	received(albums[(count * 31) % albums.length]?.owner),
 );
 
@@ -130,7 +130,7 @@ function storeSteps(Store: typeof StateStore): Steps {
 				}
 			}),
 		"list of 10 by owner": () =>
-			computedNanosecondsPer(lists, () => {
+			computedNanosecondsPer(owners.length, () => {
 				for (const owner of owners) {
 					const { length } = store.listByOwner(owner);
 					if (length !== perOwner) {

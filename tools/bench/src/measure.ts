@@ -9,7 +9,7 @@ export async function nanosecondsPer(count: number, run: () => unknown): Promise
 
 /**
  * As `nanosecondsPer`, in time that the process has computed, in all of its threads: what others do on the machine
- * does not count. For functions that take a millisecond or more.
+ * does not count. For functions that take tens of milliseconds: some systems count in steps of several.
  */
 export function computedNanosecondsPer(count: number, run: () => unknown): number {
 	const start = process.cpuUsage();
