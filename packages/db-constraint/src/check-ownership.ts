@@ -15,7 +15,7 @@ import { isConflict } from "./conflict.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
 import { type KeyLike, keyString, nameOfKey } from "./resource-key.ts";
 import { newShadow, sameTarget, shadowName } from "./shadow.ts";
-import { lookup, putRecord, readShadow } from "./shadow-records.ts";
+import { putRecord, readShadow } from "./shadow-records.ts";
 
 /**
  * Checks whether resources of this deployment own resources of the caller's, in the order of the request.
@@ -93,7 +93,7 @@ async function record(
 	ownerUid: string,
 	requires: boolean,
 ): Promise<Verdict> {
-	const resource = await lookup(backend, nameOfKey(owner), { consistency: "strong" });
+	const resource = await backend.lookup(nameOfKey(owner), { consistency: "strong" });
 	if (resource?.id === undefined || resource.id.uid !== ownerUid || isMarkedForDeletion(resource)) {
 		return Verdict.NOT_VALID;
 	}

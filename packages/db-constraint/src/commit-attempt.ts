@@ -26,7 +26,7 @@ import { referencesResolved, statusKey, targetsKept, withEndedReports } from "./
 import { displayKey, keyOf, keyString } from "./resource-key.ts";
 import { RetryableConflict } from "./retryable-conflict.ts";
 import { isHeld, newShadow, referencesFinalizer, shadowName } from "./shadow.ts";
-import { lookup, ResourceShadow, type StoredShadow } from "./shadow-records.ts";
+import { ResourceShadow, type StoredShadow } from "./shadow-records.ts";
 import { assertMayDelete } from "./succession.ts";
 
 /** One attempt at a commit: reads everything it depends on, and asserts that in the commit. */
@@ -318,10 +318,10 @@ export class CommitAttempt {
 	/** The stored resource; read strongly if its version is not the one that the caller expects. */
 	async #stored(id: NonNullable<Resource["id"]>, expected: string): Promise<Resource | undefined> {
 		const { backend } = this.#context;
-		const stored = await lookup(backend, id);
+		const stored = await backend.lookup(id);
 		return (stored?.version ?? "") === expected
 			? stored
-			: lookup(backend, id, { consistency: "strong" });
+			: backend.lookup(id, { consistency: "strong" });
 	}
 
 	#key(id: Resource["id"]) {

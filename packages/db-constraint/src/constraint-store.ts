@@ -19,7 +19,7 @@ import type { HolderQuery } from "./holder-query.ts";
 import { isTombstone } from "./removals.ts";
 import { RetryableConflict } from "./retryable-conflict.ts";
 import { referencesFinalizer } from "./shadow.ts";
-import { lookup, ResourceShadow } from "./shadow-records.ts";
+import { ResourceShadow } from "./shadow-records.ts";
 
 /**
  * The storage for all other packages: commits through it maintain the integrity of references.
@@ -107,7 +107,7 @@ async function isPlain(
 		if (expectedVersion === "" || resource.id === undefined) {
 			continue;
 		}
-		const stored = await lookup(backend, resource.id);
+		const stored = await backend.lookup(resource.id);
 		const isSeen = stored?.version === expectedVersion;
 		const isOther = stored?.id?.type?.groupVersion !== resource.id.type?.groupVersion;
 		if (!isSeen || isOther || !isUnrelated(stored)) {

@@ -20,7 +20,6 @@ import {
 } from "./reported-status.ts";
 import { displayKey, type KeyLike, keyOf, keyString } from "./resource-key.ts";
 import { RetryableConflict } from "./retryable-conflict.ts";
-import { lookup } from "./shadow-records.ts";
 
 /**
  * Derives the references of a stored resource by the active schema, and establishes those that its shadow
@@ -45,7 +44,7 @@ export async function deriveReferences(
 	const found = new Set<string>();
 	const isLeft = (target: KeyLike) => reestablish(target) && !found.has(keyString(target));
 	for (let left = limits.maxAttempts; ; left--) {
-		const resource = await lookup(backend, name);
+		const resource = await backend.lookup(name);
 		if (resource?.id === undefined) {
 			return;
 		}

@@ -15,7 +15,7 @@ import type { ConstraintContext } from "./constraint-context.ts";
 import { targetIsBeingChecked } from "./establish-references.ts";
 import { displayKey, type KeyLike, nameOfKey } from "./resource-key.ts";
 import { mergeRules, newShadow, shadowName, sourceOf, withSource } from "./shadow.ts";
-import { lookup, putRecord, ResourceShadow, shadowOf } from "./shadow-records.ts";
+import { putRecord, ResourceShadow, shadowOf } from "./shadow-records.ts";
 
 /** The maximum number of targets per commit. Each needs up to four mutations. */
 const batchSize = 24;
@@ -88,8 +88,8 @@ async function tryToEstablish(
 		});
 		const stored = snapshot.resources.map(shadowOf).find((each) => each?.name === name);
 		const target =
-			(await lookup(backend, nameOfKey(key))) ??
-			(await lookup(backend, nameOfKey(key), { consistency: "strong" }));
+			(await backend.lookup(nameOfKey(key))) ??
+			(await backend.lookup(nameOfKey(key), { consistency: "strong" }));
 		if (target !== undefined) {
 			decide(key, target);
 		}
@@ -136,7 +136,7 @@ async function tenancyAsserts(
 		key.partition && idOf(Partition, key.partition),
 		key.namespace && idOf(Namespace, key.namespace, { partition: key.partition }),
 	]) {
-		const stored = id ? await lookup(backend, id) : undefined;
+		const stored = id ? await backend.lookup(id) : undefined;
 		if (stored?.id === undefined) {
 			continue;
 		}

@@ -5,7 +5,7 @@ import { finalizersOf, isMarkedForDeletion, Namespace, Partition } from "@plinth
 import type { ConstraintContext } from "./constraint-context.ts";
 import { type KeyLike, nameOfKey } from "./resource-key.ts";
 import { mergeRules, referencesFinalizer } from "./shadow.ts";
-import { lookup, type StoredShadow } from "./shadow-records.ts";
+import type { StoredShadow } from "./shadow-records.ts";
 
 /** Whether this deployment holds a resource: the response to a holder query. */
 export interface HolderDecision {
@@ -126,7 +126,7 @@ async function holderOf(
 	backend: ConstraintContext["backend"],
 	shadow: StoredShadow["shadow"],
 ): Promise<Resource | undefined> {
-	const resource = shadow.resource && (await lookup(backend, nameOfKey(shadow.resource)));
+	const resource = shadow.resource && (await backend.lookup(nameOfKey(shadow.resource)));
 	return resource === undefined || resource.id?.uid !== shadow.uid || isPastRecall(resource)
 		? undefined
 		: resource;
@@ -156,7 +156,7 @@ export async function isInMarkedTenancy(
 			continue;
 		}
 		const tenancy = unit === Partition ? {} : { partition };
-		const stored = await lookup(backend, { type: unit.type, tenancy, name });
+		const stored = await backend.lookup({ type: unit.type, tenancy, name });
 		if (stored !== undefined && isMarkedForDeletion(stored)) {
 			return true;
 		}

@@ -12,9 +12,9 @@ describe("concurrent writes and deletions", () => {
 		let hook: (() => Promise<void>) | undefined;
 		const { lab, alpha, id } = await oneDeployment({}, (backend) =>
 			decorateBackend(backend, {
-				async read(requested, options) {
+				async lookup(requested, options) {
 					try {
-						return await backend.read(requested, options);
+						return await backend.lookup(requested, options);
 					} finally {
 						if (requested.name === "a" && hook !== undefined) {
 							const run = hook;

@@ -24,7 +24,7 @@ import { keyOf } from "./resource-key.ts";
 import { ServiceDescriptor } from "./service-descriptor.ts";
 import { shadowName } from "./shadow.ts";
 import { ShadowLoop } from "./shadow-loop.fixture.ts";
-import { lookup, readShadow } from "./shadow-records.ts";
+import { readShadow } from "./shadow-records.ts";
 
 /** A deployment of a lab. */
 export interface LabSpec {
@@ -271,7 +271,7 @@ export class LabDeployment {
 		dryRun = false,
 	): Promise<Resource> {
 		const { runtime } = this.lab;
-		const stored = resource.id && (await lookup(this.backend, resource.id));
+		const stored = resource.id && (await this.backend.lookup(resource.id));
 		const metadata = finalizers ? { finalizers } : { ...resource.metadata };
 		const next: Resource = {
 			...resource,
@@ -288,7 +288,7 @@ export class LabDeployment {
 
 	/** Deletes a resource, or marks it. */
 	async delete(id: ID, caller?: Caller): Promise<void> {
-		const stored = await lookup(this.backend, id);
+		const stored = await this.backend.lookup(id);
 		if (stored !== undefined) {
 			const mutations = deletion(this.lab.runtime, stored);
 			if (mutations.length > 0) {
@@ -299,7 +299,7 @@ export class LabDeployment {
 
 	/** The stored resource. */
 	read(id: ID): Promise<Resource | undefined> {
-		return lookup(this.backend, id);
+		return this.backend.lookup(id);
 	}
 
 	/** The shadow of a resource. */

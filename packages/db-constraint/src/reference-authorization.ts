@@ -20,7 +20,6 @@ import { type LocatedReference, locateReferences } from "./locate-references.ts"
 import { metaOwnersOf, sameOwner } from "./owner-references.ts";
 import { displayKey, keyString, nameOfKey } from "./resource-key.ts";
 import { sameReference } from "./shadow.ts";
-import { lookup } from "./shadow-records.ts";
 
 /**
  * Authorizes the caller of a commit to name the targets and owners of a resource: one decision for each one
@@ -128,7 +127,7 @@ export class ReferenceAuthorization {
 		const decision = caller.decideReference(target);
 		enforce(decision);
 		if (decision.kind === "needs-resource") {
-			const stored = await lookup(backend, nameOfKey(owner), { consistency: "strong" });
+			const stored = await backend.lookup(nameOfKey(owner), { consistency: "strong" });
 			if (stored?.id?.uid === ownerUid) {
 				enforce(caller.decideReference(target, stored));
 			}

@@ -45,7 +45,6 @@ import {
 	withoutDeployment,
 	withSource,
 } from "./shadow.ts";
-import { lookup } from "./shadow-records.ts";
 
 /** The maximum number of new references that one commit derives. Each needs up to three mutations. */
 const derivationBatchSize = 25;
@@ -402,7 +401,7 @@ export class ReferencePlan {
 	async #find(key: KeyLike): Promise<Resource | undefined> {
 		const { backend } = this.#context;
 		const name = nameOfKey(key);
-		return (await lookup(backend, name)) ?? lookup(backend, name, { consistency: "strong" });
+		return (await backend.lookup(name)) ?? backend.lookup(name, { consistency: "strong" });
 	}
 }
 

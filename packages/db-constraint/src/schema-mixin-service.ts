@@ -21,7 +21,6 @@ import { receivedCaller, shownTo } from "./forwarded-callers.ts";
 import { currentDecision, type HolderDecision } from "./holder-decision.ts";
 import { nameOfKey } from "./resource-key.ts";
 import { shadowName, strictest } from "./shadow.ts";
-import { lookup } from "./shadow-records.ts";
 import { recordEstablished } from "./succession.ts";
 
 /** The maximum number of questions, targets or hints per request. */
@@ -122,7 +121,7 @@ async function authorizeReferences(
 	const from = senderOf(context, route, targets.length);
 	const decide = decideTargets(await receivedCaller(context, from, caller), targets);
 	for (const { key } of targets) {
-		const stored = key && (await lookup(context.backend, nameOfKey(key)));
+		const stored = key && (await context.backend.lookup(nameOfKey(key)));
 		if (key !== undefined && stored !== undefined) {
 			decide(key, stored);
 		}

@@ -1,5 +1,5 @@
-import { create, isMessage, type MessageInitShape } from "@bufbuild/protobuf";
-import { type ID, IDSchema, type Resource, TypeSchema } from "@plinth/proto";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { ID, Resource } from "@plinth/proto";
 import {
 	type ResourceShadow as ResourceShadowMessage,
 	ResourceShadowSchema,
@@ -12,18 +12,10 @@ import {
 	encodeData,
 	idOf,
 	newUlid,
-	type ResourceName,
 	resourceOf,
-	tenancyOf,
 } from "@plinth/resource";
 import type { Runtime } from "@plinth/runtime";
-import {
-	GroupVersionMismatch,
-	type Mutation,
-	NotFound,
-	type ReadOptions,
-	type StorageBackend,
-} from "@plinth/storage";
+import type { Mutation, ReadOptions, StorageBackend } from "@plinth/storage";
 
 /** The type of shadows and of the other records of this package: `schema.v1.ResourceShadow`. */
 export const ResourceShadow = defineType(ResourceShadowSchema, {
@@ -54,45 +46,13 @@ export function recordId(name: string): ID {
 	return idOf(ResourceShadow, name);
 }
 
-/** The stored resource of a name, whatever its group version and uid; `undefined` if it does not exist. */
-export async function lookup(
-	backend: StorageBackend,
-	name: ResourceName,
-	options: ReadOptions = {},
-): Promise<Resource | undefined> {
-	try {
-		return await backend.read(isId(name) ? { ...name, uid: "" } : idFor(name), options);
-	} catch (failure) {
-		if (failure instanceof GroupVersionMismatch) {
-			return failure.stored;
-		}
-		if (failure instanceof NotFound) {
-			return undefined;
-		}
-		throw failure;
-	}
-}
-
-function isId(name: ResourceName): name is ID {
-	return isMessage(name, IDSchema);
-}
-
-/** An ID that matches any incarnation of the name. */
-function idFor(name: ResourceName): ID {
-	return create(IDSchema, {
-		name: name.name,
-		type: create(TypeSchema, name.type ?? {}),
-		tenancy: tenancyOf(name.tenancy),
-	});
-}
-
 /** A record, or `undefined` if it does not exist. */
 export async function readRecord(
 	backend: StorageBackend,
 	name: string,
 	options: ReadOptions = {},
 ): Promise<StoredRecord | undefined> {
-	const resource = await lookup(backend, recordId(name), options);
+	const resource = await backend.lookup(recordId(name), options);
 	return resource && recordOf(resource);
 }
 
@@ -107,7 +67,7 @@ export async function readShadow(
 	name: string,
 	options: ReadOptions = {},
 ): Promise<StoredShadow | undefined> {
-	const resource = await lookup(backend, recordId(name), options);
+	const resource = await backend.lookup(recordId(name), options);
 	return resource && shadowOf(resource);
 }
 

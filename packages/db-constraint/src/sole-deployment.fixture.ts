@@ -25,7 +25,7 @@ import type { DrawnSchema } from "./random-schema.fixture.ts";
 import { deletion } from "./removals.ts";
 import { ServiceDescriptor } from "./service-descriptor.ts";
 import { ShadowLoop } from "./shadow-loop.fixture.ts";
-import { lookup, ResourceShadow, shadowOf } from "./shadow-records.ts";
+import { ResourceShadow, shadowOf } from "./shadow-records.ts";
 
 /** The finalizer of users. */
 const held = "user/holds";
@@ -82,7 +82,7 @@ export class SoleDeployment {
 		const { runtime, backend } = this.#options;
 		const type = this.#typeOf(key);
 		const id = this.#id(key);
-		const stored = await lookup(backend, id);
+		const stored = await backend.lookup(id);
 		if (stored !== undefined && isMarkedForDeletion(stored)) {
 			throw new Error(`${key} is being deleted`);
 		}
@@ -109,7 +109,7 @@ export class SoleDeployment {
 	/** Deletes a resource, or marks it. */
 	async delete(key: string): Promise<void> {
 		const { runtime, backend } = this.#options;
-		const stored = await lookup(backend, this.#id(key));
+		const stored = await backend.lookup(this.#id(key));
 		const mutations = stored === undefined ? [] : deletion(runtime, stored);
 		if (mutations.length > 0) {
 			await this.#constraints.store.commit(mutations);
@@ -119,7 +119,7 @@ export class SoleDeployment {
 	/** Removes the user's finalizer from a resource that is being deleted. */
 	async release(key: string): Promise<void> {
 		const { runtime, backend } = this.#options;
-		const stored = await lookup(backend, this.#id(key));
+		const stored = await backend.lookup(this.#id(key));
 		if (!stored || !isMarkedForDeletion(stored) || !finalizersOf(stored).includes(held)) {
 			return;
 		}

@@ -33,7 +33,7 @@ const service = createResourceService({
 	authorizer: insecureAllowAll,
 });
 const local = clientOf(service);
-for (const namespace of ["calls", "watched"]) {
+for (const namespace of ["calls", "created", "watched"]) {
 	await local.write({
 		resource: resourceOf(Namespace, {
 			id: idOf(Namespace, namespace),
@@ -62,11 +62,19 @@ function nextName(): string {
 	return names[turn] ?? "";
 }
 
+let created = 0;
+function newName(): string {
+	created += 1;
+	return `c${created}`;
+}
+
 const calls = {
 	Read: (client: Client<typeof ResourceService>) =>
 		client.read({ id: idOf(Artist, nextName(), tenancy) }),
 	Write: (client: Client<typeof ResourceService>) =>
 		client.write({ resource: artist(nextName(), tenancy) }),
+	Create: (client: Client<typeof ResourceService>) =>
+		client.write({ resource: artist(newName(), { namespace: "created" }) }),
 	"List of 1,000": (client: Client<typeof ResourceService>) =>
 		client.list({ type: Artist.type, tenancy }),
 };

@@ -182,6 +182,9 @@ class OpenEtcdBackend implements EtcdBackend {
 
 	read: StorageBackend["read"] = async (id, options) => (await this.#store(options)).read(id);
 
+	lookup: StorageBackend["lookup"] = async (name, options) =>
+		(await this.#store(options)).lookup(name);
+
 	list: StorageBackend["list"] = async (query, options) => {
 		const snapshot = (await this.#store(options)).snapshot(query);
 		return { resources: [...snapshot.resources()], version: snapshot.version };

@@ -179,6 +179,9 @@ class Backend implements SqliteBackend {
 
 	read: StorageBackend["read"] = async (id, options) => (await this.#state(options)).read(id);
 
+	lookup: StorageBackend["lookup"] = async (name, options) =>
+		(await this.#state(options)).lookup(name);
+
 	list: StorageBackend["list"] = async (query, options) => {
 		const snapshot = (await this.#state(options)).snapshot(query);
 		return { resources: [...snapshot.resources()], version: snapshot.version };

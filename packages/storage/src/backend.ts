@@ -1,5 +1,5 @@
 import type { ID, Resource } from "@plinth/proto";
-import type { Caller } from "@plinth/resource";
+import type { Caller, ResourceName } from "@plinth/resource";
 import type { Fence } from "@plinth/runtime";
 import type { CommitResult, Mutation } from "./mutation.ts";
 import type { ListQuery } from "./query.ts";
@@ -71,6 +71,13 @@ export interface StorageBackend {
 	 * @throws NotFound; GroupVersionMismatch, which carries the stored resource; StorageUnavailable.
 	 */
 	read(id: ID, options?: ReadOptions): Promise<Resource>;
+
+	/**
+	 * The resource stored under the name, whatever its uid and group version, or `undefined`.
+	 *
+	 * @throws StorageUnavailable.
+	 */
+	lookup(name: ResourceName, options?: ReadOptions): Promise<Resource | undefined>;
 
 	/**
 	 * The resources of a query, all at once.

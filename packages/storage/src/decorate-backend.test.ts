@@ -10,6 +10,7 @@ import { createMemoryBackend } from "./memory-backend.ts";
 class ClassBackend implements StorageBackend {
 	readonly #inner = createMemoryBackend();
 	#backups = 0;
+	lookup: StorageBackend["lookup"] = (...args) => this.#inner.lookup(...args);
 	list: StorageBackend["list"] = (query, options) => this.#inner.list(query, options);
 	snapshot: StorageBackend["snapshot"] = (...args) => this.#inner.snapshot(...args);
 	listByOwner: StorageBackend["listByOwner"] = (...args) => this.#inner.listByOwner(...args);

@@ -62,6 +62,7 @@ export function createMemoryBackend(options: MemoryBackendOptions = {}): Storage
 	// The memory is always current: strong reads have nothing to wait for.
 	return {
 		read: async (id) => open().read(id),
+		lookup: async (name) => open().lookup(name),
 		list: async (query) => {
 			const snapshot = open().snapshot(query);
 			return { resources: [...snapshot.resources()], version: snapshot.version };

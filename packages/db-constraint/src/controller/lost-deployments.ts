@@ -16,7 +16,7 @@ import { isConflict } from "../conflict.ts";
 import type { ConstraintContext } from "../constraint-context.ts";
 import { condition, displayReferences, targetsKept, withCondition } from "../reported-status.ts";
 import { nameOfKey } from "../resource-key.ts";
-import { lookup, type StoredShadow } from "../shadow-records.ts";
+import type { StoredShadow } from "../shadow-records.ts";
 import { updateShadow } from "../shadow-update.ts";
 import { responsibleUid } from "../successors.ts";
 import { done, type PassResult } from "./pass-result.ts";
@@ -76,7 +76,7 @@ export class LostDeployments {
 			return tasks.length === now.shadow.tasks.length ? undefined : { ...now.shadow, tasks };
 		});
 		const resource =
-			shadow.resource && (await lookup(this.#context.backend, nameOfKey(shadow.resource)));
+			shadow.resource && (await this.#context.backend.lookup(nameOfKey(shadow.resource)));
 		if (resource === undefined || resource.id?.uid !== shadow.uid) {
 			return;
 		}

@@ -35,7 +35,7 @@ import { ownerKey, sameOwner } from "../owner-references.ts";
 import { deletion } from "../removals.ts";
 import { type KeyLike, nameOfKey } from "../resource-key.ts";
 import { deployedOf, sameTarget, shadowName } from "../shadow.ts";
-import { lookup, readShadow, recordId, type StoredShadow } from "../shadow-records.ts";
+import { readShadow, recordId, type StoredShadow } from "../shadow-records.ts";
 import { updateShadow } from "../shadow-update.ts";
 import { FirstSeen } from "./first-seen.ts";
 import { done, type PassResult, soonest } from "./pass-result.ts";
@@ -150,7 +150,7 @@ export class MetaOwners {
 	 */
 	async executeCheckMetaOwnees(stored: StoredShadow): Promise<void> {
 		const { backend, runtime } = this.#context;
-		const resource = await lookup(backend, nameOfKey(keyOfShadow(stored.shadow)));
+		const resource = await backend.lookup(nameOfKey(keyOfShadow(stored.shadow)));
 		if (resource?.id?.uid !== stored.shadow.uid || isMarkedForDeletion(resource)) {
 			return;
 		}
@@ -314,7 +314,7 @@ export class MetaOwners {
 		if (!equals(MetaOwnerSchema, asChecked, owner)) {
 			return { requeueAfterMs: limits.maxRetryDelayMs };
 		}
-		const resource = await lookup(backend, nameOfKey(keyOfShadow(stored.shadow)));
+		const resource = await backend.lookup(nameOfKey(keyOfShadow(stored.shadow)));
 		if (resource === undefined || resource.id?.uid !== stored.shadow.uid) {
 			return done;
 		}
@@ -371,7 +371,7 @@ export class MetaOwners {
 		) {
 			return [];
 		}
-		const resource = await lookup(backend, nameOfKey(owner), { consistency: "strong" });
+		const resource = await backend.lookup(nameOfKey(owner), { consistency: "strong" });
 		if (resource?.id?.uid !== ownerUid || isMarkedForDeletion(resource)) {
 			return [];
 		}

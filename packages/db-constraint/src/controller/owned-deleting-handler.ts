@@ -29,7 +29,7 @@ import { type HolderQuery, type HolderResponse, isReleased } from "../holder-que
 import { condition, withCondition } from "../reported-status.ts";
 import { nameOfKey } from "../resource-key.ts";
 import { displayDeployed, isHeld, referencesFinalizer, withoutDeployment } from "../shadow.ts";
-import { lookup, readShadow, recordId, type StoredShadow } from "../shadow-records.ts";
+import { readShadow, recordId, type StoredShadow } from "../shadow-records.ts";
 import { replaceShadow } from "../shadow-update.ts";
 import { done, type PassResult } from "./pass-result.ts";
 
@@ -106,7 +106,7 @@ export class OwnedDeletingHandler {
 	/** The mutation that reports in the status of the resource what its deletion waits for. */
 	async #report(stored: StoredShadow, waitingFor: readonly string[]): Promise<Mutation[]> {
 		const { backend, runtime } = this.#context;
-		const resource = await lookup(backend, nameOfKey(keyOfShadow(stored.shadow)));
+		const resource = await backend.lookup(nameOfKey(keyOfShadow(stored.shadow)));
 		if (resource === undefined || resource.id?.uid !== stored.shadow.uid) {
 			return [];
 		}
@@ -123,7 +123,7 @@ export class OwnedDeletingHandler {
 
 	async #release(stored: StoredShadow): Promise<PassResult> {
 		const { backend, runtime } = this.#context;
-		const resource = await lookup(backend, nameOfKey(keyOfShadow(stored.shadow)));
+		const resource = await backend.lookup(nameOfKey(keyOfShadow(stored.shadow)));
 		const deleteShadow: Mutation = {
 			op: "delete",
 			id: { ...recordId(stored.name), uid: stored.resource.id?.uid ?? "" },

@@ -22,7 +22,7 @@ import { isInMarkedTenancy, isPastRecall } from "../holder-decision.ts";
 import { deletion } from "../removals.ts";
 import { type KeyLike, keyString, nameOfKey } from "../resource-key.ts";
 import { mergeRules, sameTarget, strictest } from "../shadow.ts";
-import { lookup, readShadow, recordId, type StoredShadow } from "../shadow-records.ts";
+import { readShadow, recordId, type StoredShadow } from "../shadow-records.ts";
 import { done, type PassResult } from "./pass-result.ts";
 
 /** A target that is being deleted. */
@@ -102,7 +102,7 @@ export class SubscribedDeletingHandler {
 		targetUid: string,
 	): Promise<"done" | "waits"> {
 		const { backend, logger } = this.#context;
-		const resource = indexed.resource && (await lookup(backend, nameOfKey(indexed.resource)));
+		const resource = indexed.resource && (await backend.lookup(nameOfKey(indexed.resource)));
 		const stored = await readShadow(backend, name);
 		const shadow = stored?.shadow;
 		const isDeleted = resource === undefined || resource.id?.uid !== shadow?.uid;

@@ -4,7 +4,6 @@ import { DeletedDeploymentSchema } from "@plinth/proto/gen/plinth/meta/v1/meta_p
 import { decodeShared, idOf, newUlid, resourceOf } from "@plinth/resource";
 import type { Runtime } from "@plinth/runtime";
 import { decorateBackend, type Mutation, type StorageBackend } from "@plinth/storage";
-import { lookup } from "../shadow-records.ts";
 import { DeletedDeployment, Deployment, deletedDeploymentName } from "./meta-types.ts";
 
 /**
@@ -62,8 +61,8 @@ async function readVersion(
 	id: ID,
 	version: string,
 ): Promise<Resource | undefined> {
-	const seen = await lookup(backend, id);
+	const seen = await backend.lookup(id);
 	const stored =
-		seen?.version === version ? seen : await lookup(backend, id, { consistency: "strong" });
+		seen?.version === version ? seen : await backend.lookup(id, { consistency: "strong" });
 	return stored?.version === version ? stored : undefined;
 }

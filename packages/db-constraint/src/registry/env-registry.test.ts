@@ -312,10 +312,10 @@ describe("a registry", () => {
 					.resources
 			: [];
 		const lagging: StorageBackend = decorateBackend(memory, {
-			read: async (id, options) =>
+			lookup: async (id, options) =>
 				options?.consistency !== "strong" && first?.id?.name === id.name
 					? first
-					: memory.read(id, options),
+					: memory.lookup(id, options),
 		});
 		const meta = recordDeletedDeployments(lagging, systemRuntime);
 		const expectedVersion = last?.version ?? "";

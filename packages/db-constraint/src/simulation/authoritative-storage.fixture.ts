@@ -141,6 +141,7 @@ export function backendOf(
 	}
 	return {
 		read: async (id, options) => (await fresh(options)).read(id),
+		lookup: async (name, options) => (await fresh(options)).lookup(name),
 		list: async (query, options) => {
 			const snapshot = (await fresh(options)).snapshot(query);
 			return { resources: [...snapshot.resources()], version: snapshot.version };

@@ -53,6 +53,7 @@ export function faultyStorage(
 
 	return {
 		read: (id, options) => step(() => backend.read(id, options)),
+		lookup: (target, options) => step(() => backend.lookup(target, options)),
 		list: (query, options) => step(() => backend.list(query, options)),
 		snapshot: (query, options) => step(() => backend.snapshot(query, options)),
 		listByOwner: (owner) => step(() => backend.listByOwner(owner)),

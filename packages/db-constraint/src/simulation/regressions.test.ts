@@ -170,13 +170,13 @@ describe("an ownee that its owner must reference", () => {
 						);
 					return backend.commit(mutations, options);
 				},
-				read: async (id, options) => {
+				lookup: async (id, options) => {
 					const now = id.name === "ownee" && isAsked ? meanwhile : undefined;
 					if (now !== undefined) {
 						meanwhile = undefined;
 						await now();
 					}
-					return backend.read(id, options);
+					return backend.lookup(id, options);
 				},
 			}),
 		);
@@ -356,13 +356,13 @@ describe("an owner reference that changes while its owner is queried", () => {
 		const spec = { name: "alpha", service: "alpha", region: "r1", types: [Thing] };
 		const alpha = await lab.add(spec, (backend) =>
 			decorateBackend(backend, {
-				read: async (id, options) => {
+				lookup: async (id, options) => {
 					const now = id.name === "ownee" ? meanwhile : undefined;
 					if (now !== undefined) {
 						meanwhile = undefined;
 						await now();
 					}
-					return backend.read(id, options);
+					return backend.lookup(id, options);
 				},
 			}),
 		);
@@ -425,9 +425,9 @@ describe("a change of a shadow", () => {
 			putRecord(runtime, "s-a", old?.resource, { case: "shadow", value: next }),
 		]);
 		const late: StorageBackend = decorateBackend(memory, {
-			read: async (id, options) =>
+			lookup: async (id, options) =>
 				options?.consistency === "strong" || old === undefined
-					? memory.read(id, options)
+					? memory.lookup(id, options)
 					: old.resource,
 		});
 		const seen: string[] = [];

@@ -21,7 +21,6 @@ import {
 import { deletionWithTombstone } from "@plinth/resource-service";
 import type { Mutation } from "@plinth/storage";
 import { deletion } from "../removals.ts";
-import { lookup } from "../shadow-records.ts";
 import { alpha, namespaces, regions } from "./deployment.fixture.ts";
 import type { SimulatedDeployment, SimulatedServer } from "./participants.fixture.ts";
 import type { TrackedResource } from "./records.fixture.ts";
@@ -177,8 +176,8 @@ export class User {
 		const id = { ...idOf(type, name), tenancy: tenancyOf({ partition: "default", namespace }) };
 		const { storage } = server;
 		const [stored, unit] = await Promise.all([
-			lookup(storage, id),
-			lookup(storage, idOf(Namespace, namespace)),
+			storage.lookup(id),
+			storage.lookup(idOf(Namespace, namespace)),
 		]);
 		if (
 			unit?.id === undefined ||
@@ -274,7 +273,7 @@ export class User {
 	): Promise<void> {
 		const { type } = server.deployment.service;
 		const id = { ...idOf(type, name), tenancy: tenancyOf({ partition: "default", namespace }) };
-		const stored = await lookup(server.storage, id);
+		const stored = await server.storage.lookup(id);
 		const mutations = stored === undefined ? [] : deletion(this.#sim.runtime, stored);
 		if (mutations.length > 0) {
 			if (!dryRun) {
@@ -288,7 +287,7 @@ export class User {
 	async release(server: SimulatedServer, name: string, namespace: string): Promise<void> {
 		const { type } = server.deployment.service;
 		const id = { ...idOf(type, name), tenancy: tenancyOf({ partition: "default", namespace }) };
-		const stored = await lookup(server.storage, id);
+		const stored = await server.storage.lookup(id);
 		if (
 			stored === undefined ||
 			!isMarkedForDeletion(stored) ||
@@ -313,7 +312,7 @@ export class User {
 	/** Marks the namespace. Its janitor then empties it. */
 	async #deleteNamespace(server: SimulatedServer): Promise<void> {
 		const { runtime, observer } = this.#sim;
-		const stored = await lookup(server.storage, idOf(Namespace, namespaces[1]));
+		const stored = await server.storage.lookup(idOf(Namespace, namespaces[1]));
 		if (stored === undefined || isMarkedForDeletion(stored)) {
 			return;
 		}

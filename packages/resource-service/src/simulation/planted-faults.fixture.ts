@@ -1,5 +1,5 @@
 import type { Resource } from "@plinth/proto";
-import { nameKey } from "@plinth/resource";
+import { nameKey, type ResourceName } from "@plinth/resource";
 import type { Random } from "@plinth/runtime";
 import {
 	type CommitResult,
@@ -64,16 +64,20 @@ function isLive(event: WatchEvent): boolean {
 /** A read returns what the resource was before its newest change. */
 function withStaleReads(backend: StorageBackend, strikes: () => boolean): StorageBackend {
 	const versions = new Map<string, { readonly newest: Resource; readonly before?: Resource }>();
+	function stale(name: ResourceName, resource: Resource): Resource {
+		const key = nameKey(name);
+		const known = versions.get(key);
+		if (known?.newest !== resource) {
+			versions.set(key, { newest: resource, ...(known && { before: known.newest }) });
+		}
+		const before = versions.get(key)?.before;
+		return before !== undefined && strikes() ? before : resource;
+	}
 	return decorateBackend(backend, {
-		async read(id, options) {
-			const resource = await backend.read(id, options);
-			const key = nameKey(id);
-			const known = versions.get(key);
-			if (known?.newest !== resource) {
-				versions.set(key, { newest: resource, ...(known && { before: known.newest }) });
-			}
-			const before = versions.get(key)?.before;
-			return before !== undefined && strikes() ? before : resource;
+		read: async (id, options) => stale(id, await backend.read(id, options)),
+		async lookup(name, options) {
+			const resource = await backend.lookup(name, options);
+			return resource && stale(name, resource);
 		},
 	});
 }
@@ -114,6 +118,10 @@ function withReusedVersions(backend: StorageBackend, strikes: () => boolean): St
 	return decorateBackend(backend, {
 		async read(id, options) {
 			return tellOf(await backend.read(id, options));
+		},
+		async lookup(name, options) {
+			const resource = await backend.lookup(name, options);
+			return resource && tellOf(resource);
 		},
 		async commit(mutations, options): Promise<CommitResult> {
 			const commit = await backend.commit(mutations.map(meant), options);

@@ -9,7 +9,7 @@ import {
 	type ResourceType,
 	Tombstone,
 } from "@plinth/resource";
-import { type Consistency, type Mutation, NotFound, type StorageBackend } from "@plinth/storage";
+import type { Consistency, Mutation, StorageBackend } from "@plinth/storage";
 import { invalidArgument } from "../errors/refusal.ts";
 
 /** The partition and the namespace that a resource lives in, as far as its scope has them. */
@@ -35,14 +35,11 @@ async function readTenancy(
 		if (!name) {
 			continue;
 		}
-		try {
-			units.push(await backend.read(idOf(unit, name, { partition }), { consistency }));
-		} catch (failure) {
-			if (failure instanceof NotFound) {
-				return { units, missing: `${kind} not found: ${name}` };
-			}
-			throw failure;
+		const stored = await backend.lookup(idOf(unit, name, { partition }), { consistency });
+		if (stored === undefined) {
+			return { units, missing: `${kind} not found: ${name}` };
 		}
+		units.push(stored);
 	}
 	return { units };
 }

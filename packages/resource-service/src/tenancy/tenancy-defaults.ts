@@ -12,7 +12,6 @@ import {
 import type { Runtime } from "@plinth/runtime";
 import { CasFailure, type StorageBackend } from "@plinth/storage";
 import { invalidArgument } from "../errors/refusal.ts";
-import { readStored } from "../read/read-stored.ts";
 
 const defaultPartition = Object.freeze(idOf(Partition, defaultTenancyUnit));
 const defaultNamespace = Object.freeze(idOf(Namespace, defaultTenancyUnit));
@@ -36,7 +35,7 @@ export async function ensureDefaultTenancy(
 		{ type: Partition, id: defaultPartition, data: create(PartitionSchema) },
 		{ type: Namespace, id: defaultNamespace, data: create(NamespaceSchema) },
 	]) {
-		if ((await readStored(backend, init.id, "strong")) !== undefined) {
+		if ((await backend.lookup(init.id, { consistency: "strong" })) !== undefined) {
 			continue;
 		}
 		const resource = resourceOf<typeof PartitionSchema | typeof NamespaceSchema>(init.type, {

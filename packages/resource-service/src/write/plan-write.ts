@@ -15,10 +15,9 @@ import {
 	resourceOf,
 	tenancyFinalizer,
 } from "@plinth/resource";
-import { type Consistency, type Mutation, NotFound } from "@plinth/storage";
+import type { Consistency, Mutation } from "@plinth/storage";
 import { enforce } from "../access/authorization.ts";
 import { invalidArgument, uidMismatch } from "../errors/refusal.ts";
-import { readStored } from "../read/read-stored.ts";
 import { checkSize } from "../requests/limits.ts";
 import type { ServiceContext } from "../service-context.ts";
 import { assertTenancy } from "../tenancy/tenancy-check.ts";
@@ -131,7 +130,7 @@ async function resolveOwner(
 	if (owner.uid && isDecided) {
 		return owner;
 	}
-	const stored = await readStored(context.backend, owner, "strong");
+	const stored = await context.backend.lookup(owner, { consistency: "strong" });
 	if (stored?.id === undefined || (owner.uid && owner.uid !== stored.id.uid)) {
 		throw ownerDoesNotExist();
 	}
@@ -172,13 +171,8 @@ async function defaultNamespaceOf(
 		return [];
 	}
 	const id = idOf(Namespace, defaultTenancyUnit, { partition: candidate.id.name });
-	try {
-		await context.backend.read(id);
+	if ((await context.backend.lookup(id)) !== undefined) {
 		return [];
-	} catch (failure) {
-		if (!(failure instanceof NotFound)) {
-			throw failure;
-		}
 	}
 	id.uid = newUlid(context.runtime);
 	const namespace = resourceOf(Namespace, { id, data: create(NamespaceSchema) });

@@ -7,7 +7,6 @@ import { mayRead, storedType } from "../access/authorization.ts";
 import { callerOf } from "../access/request-caller.ts";
 import { shownToWriter } from "../access/shown-to-writer.ts";
 import { alreadyExists } from "../errors/refusal.ts";
-import { readStored } from "../read/read-stored.ts";
 import { fenceOf } from "../requests/headers.ts";
 import type { ServiceContext } from "../service-context.ts";
 import { Candidate } from "./candidate.ts";
@@ -74,7 +73,7 @@ async function tryWrite(
 	const candidate = new Candidate(context, access, caller, input);
 	const options = { fence: fenceOf(call), caller, dryRun };
 	return retryConflicts(context.runtime, call, async (consistency) => {
-		const stored = await readStored(context.backend, candidate.id, consistency);
+		const stored = await context.backend.lookup(candidate.id, { consistency });
 		if (createOnly && stored !== undefined) {
 			throw alreadyExists(candidate.id);
 		}

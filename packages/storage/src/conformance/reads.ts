@@ -49,6 +49,19 @@ export const readBehaviors: readonly Behavior[] = [
 		},
 	},
 	{
+		name: "looks up what is stored under a name, whatever its uid and group version",
+		async run({ backend }) {
+			const stored = await store(backend, resource("miles", { uid: "one" }));
+			for (const id of [idFor("miles"), idFor("miles", { uid: "two", type: v1 })]) {
+				assert.equal(await backend.lookup(id), stored);
+				assert.equal(await backend.lookup(id, { consistency: "strong" }), stored);
+			}
+			assert.equal(await backend.lookup(idFor("mile")), undefined);
+			assert.equal(await backend.lookup(idFor("miles", { namespace: "other" })), undefined);
+			assert.equal(await backend.lookup(idFor("miles", { type: albumType })), undefined);
+		},
+	},
+	{
 		name: "finds nothing under another uid",
 		async run({ backend }) {
 			await store(backend, resource("miles", { uid: "one" }));

@@ -32,6 +32,7 @@ export function delayedBackend(backend: StorageBackend, options: DelayOptions): 
 	}
 	return {
 		read: (id, readOptions) => step(() => backend.read(id, readOptions)),
+		lookup: (name, readOptions) => step(() => backend.lookup(name, readOptions)),
 		list: (query, readOptions) => step(() => backend.list(query, readOptions)),
 		snapshot: (query, readOptions) => step(() => backend.snapshot(query, readOptions)),
 		listByOwner: (owner) => step(() => backend.listByOwner(owner)),

@@ -143,6 +143,7 @@ export function followerOf(origin: Origin, runtime: SeededRuntime): StorageBacke
 
 	return {
 		read: async (id, options) => (await state(options)).read(id),
+		lookup: async (name, options) => (await state(options)).lookup(name),
 		list: async (query, options) => {
 			const snapshot = (await state(options)).snapshot(query);
 			return { resources: [...snapshot.resources()], version: snapshot.version };
