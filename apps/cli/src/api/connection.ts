@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import type { SecureClientSessionOptions } from "node:http2";
 import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
-import { createConnectTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { BackupService, ControllerService, ResourceService, TypeService } from "@plinth/proto";
+import { createPlinthTransport } from "@plinth/rpc-client";
 import { usageFailure } from "../failure.ts";
 
 /** The address of a server, and the credentials for it. */
@@ -29,26 +29,22 @@ export interface Connection extends Disposable {
 /** Idle connections are pinged, so that a watch detects a dead one. */
 const pings = { pingIntervalMs: 10_000, pingTimeoutMs: 10_000 };
 
-/** A connection to a server, opened by its first call: the Connect protocol over HTTP/2. */
+/** A connection to a server, opened by its first call: gRPC. */
 export function connect(endpoint: Endpoint): Connection {
 	const { server, requestTimeoutMs } = endpoint;
-	const sessions = new Http2SessionManager(server, pings, tlsOptions(endpoint));
-	const options = {
+	const transport = createPlinthTransport({
 		baseUrl: server,
-		httpVersion: "2" as const,
-		sessionManager: sessions,
 		interceptors: endpoint.token === undefined ? [] : [withToken(endpoint.token)],
 		defaultTimeoutMs: requestTimeoutMs,
-	};
-	const transport = createConnectTransport(options);
-	// Compressing a whole storage takes longer than most networks need to transfer it.
-	const uncompressed = createConnectTransport({ ...options, acceptCompression: [] });
+		nodeOptions: tlsOptions(endpoint),
+		...pings,
+	});
 	return {
 		resources: createClient(ResourceService, transport),
 		types: createClient(TypeService, transport),
 		controllers: createClient(ControllerService, transport),
-		backups: createClient(BackupService, uncompressed),
-		[Symbol.dispose]: () => sessions.abort(),
+		backups: createClient(BackupService, transport),
+		[Symbol.dispose]: () => transport.close(),
 	};
 }
 

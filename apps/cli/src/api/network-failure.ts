@@ -2,7 +2,7 @@ import type { ConnectError } from "@connectrpc/connect";
 
 /** Whether a call failed in the network, without a response of the server. */
 export function isNetworkFailure(error: ConnectError): boolean {
-	return codeOf(error) !== undefined || isClosedStream(error);
+	return codeOf(error) !== undefined;
 }
 
 /** Explains a network failure, and what to do about it. */
@@ -16,7 +16,10 @@ export function networkAdvice(error: ConnectError, server: string): string {
 		const hint = code.includes("WRONG_VERSION") ? ` Is it ${otherScheme(server)}?` : "";
 		return `TLS with ${server} failed: ${code}.${hint}`;
 	}
-	if (isClosedStream(error) && protocol === "http:") {
+	if (code === "ERR_HTTP2_ERROR") {
+		return `${server} does not speak HTTP/2, which gRPC needs. Is there a proxy that speaks HTTP/1.1 only?`;
+	}
+	if (isClosedSilently(error) && protocol === "http:") {
 		return `${server} closed the connection without a response. Is it ${otherScheme(server)}?`;
 	}
 	return `can't reach ${server}: ${causeOf(error)}. Is the server running, and is this its address? Set another one with --server, PLINTH_SERVER or a context`;
@@ -28,9 +31,9 @@ function codeOf({ cause }: ConnectError): string | undefined {
 		: undefined;
 }
 
-/** Connect creates this error if the stream is reset without a response. */
-function isClosedStream({ rawMessage }: ConnectError): boolean {
-	return rawMessage.startsWith("http/2 stream closed");
+/** Whether the server closed the connection before it said anything. */
+function isClosedSilently({ rawMessage }: ConnectError): boolean {
+	return rawMessage.endsWith("does it speak HTTP/2?");
 }
 
 function causeOf({ cause, rawMessage }: ConnectError): string {

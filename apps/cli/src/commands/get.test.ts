@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
 import { create } from "@bufbuild/protobuf";
 import { Condition_State, NamespaceSchema } from "@plinth/proto";
 import { idOf, Namespace, resourceOf } from "@plinth/resource";
@@ -289,6 +291,19 @@ describe("a server that refuses or is not there", () => {
 		expect(code).toBe(6);
 		expect(err).toBe(
 			`plinth: can't reach ${gone.address}: connect ECONNREFUSED ${new URL(gone.address).host}. Is the server running, and is this its address? Set another one with --server, PLINTH_SERVER or a context\n`,
+		);
+	});
+
+	it("is told that a server speaks HTTP/1.1 only", async () => {
+		const old = createServer((_request, response) => response.end()).listen(0, "127.0.0.1");
+		await once(old, "listening");
+		const port: unknown = Object(old.address()).port;
+		const address = `http://127.0.0.1:${port}`;
+		const { code, err } = await runPlinth(["get", "Film", "--server", address]);
+		old.close();
+		expect(code).toBe(6);
+		expect(err).toBe(
+			`plinth: ${address} does not speak HTTP/2, which gRPC needs. Is there a proxy that speaks HTTP/1.1 only?\n`,
 		);
 	});
 });

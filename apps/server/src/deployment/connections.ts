@@ -1,10 +1,10 @@
 import { Code, ConnectError, type Interceptor, type Transport } from "@connectrpc/connect";
-import { createConnectTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { createPlinthTransport, type PlinthTransport } from "@plinth/rpc-client";
 
 /** One connection to each of the other deployments, by address. */
 export class Connections {
 	readonly #interceptor: Interceptor;
-	readonly #sessions = new Map<string, Http2SessionManager>();
+	readonly #transports = new Map<string, PlinthTransport>();
 
 	/** @param interceptor - intercepts each call. */
 	constructor(interceptor: Interceptor) {
@@ -13,25 +13,21 @@ export class Connections {
 
 	/** A transport to an address. If the peer does not respond to pings, the connection is closed. */
 	readonly open = (address: string): Transport => {
-		let sessionManager = this.#sessions.get(address);
-		if (sessionManager === undefined) {
-			sessionManager = new Http2SessionManager(address, pings);
-			this.#sessions.set(address, sessionManager);
+		let transport = this.#transports.get(address);
+		if (transport === undefined) {
+			const interceptors = [this.#interceptor];
+			transport = createPlinthTransport({ baseUrl: address, interceptors, ...pings });
+			this.#transports.set(address, transport);
 		}
-		return createConnectTransport({
-			baseUrl: address,
-			httpVersion: "2",
-			sessionManager,
-			interceptors: [this.#interceptor],
-		});
+		return transport;
 	};
 
 	/** Ends all calls and connections. */
 	close(): void {
-		for (const session of this.#sessions.values()) {
-			session.abort(new ConnectError("the server is stopping", Code.Unavailable));
+		for (const transport of this.#transports.values()) {
+			transport.close(new ConnectError("the server is stopping", Code.Unavailable));
 		}
-		this.#sessions.clear();
+		this.#transports.clear();
 	}
 }
 

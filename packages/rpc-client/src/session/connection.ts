@@ -156,10 +156,17 @@ export class Connection implements SessionOwner {
 			};
 			const onConnect = () => settle();
 			const onError = (error: Error) => settle(connectionError(this.#authority, error, false));
-			const onClose = () => settle(lostConnection(this.#authority, "closed the connection"));
+			const onClose = () =>
+				settle(lostConnection(this.#authority, "closed the connection", "ECONNRESET"));
 			const onAbort = () => settle(ConnectError.from(signal.reason, Code.Unavailable));
 			const timer = this.#clock.setTimer(connectTimeoutMs, () =>
-				settle(lostConnection(this.#authority, `could not be reached in ${connectTimeoutMs} ms`)),
+				settle(
+					lostConnection(
+						this.#authority,
+						`could not be reached in ${connectTimeoutMs} ms`,
+						"ETIMEDOUT",
+					),
+				),
 			);
 			session.once("connect", onConnect);
 			session.on("error", onError);

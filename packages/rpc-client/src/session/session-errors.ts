@@ -23,7 +23,12 @@ export function isReset(error: Error & { readonly code?: unknown }): boolean {
 	return error.code === "ERR_HTTP2_STREAM_ERROR";
 }
 
-/** The error of calls whose connection has ended without an error. */
-export function lostConnection(authority: string, what: string): ConnectError {
-	return new ConnectError(`${authority} ${what}`, Code.Unavailable);
+/** The error of calls whose connection has ended without an error. Its cause has the code of such an error. */
+export function lostConnection(
+	authority: string,
+	what: string,
+	code: "ECONNRESET" | "ETIMEDOUT",
+): ConnectError {
+	const cause = Object.assign(new Error(what), { code });
+	return new ConnectError(`${authority} ${what}`, Code.Unavailable, undefined, undefined, cause);
 }

@@ -57,7 +57,7 @@ export class Session {
 		this.#owner = owner;
 		this.#keepAlive = new KeepAlive(session, clock, options, {
 			openCalls: () => this.#open,
-			dead: () => this.#end(lostConnection(authority, "did not respond to a ping")),
+			dead: () => this.#end(lostConnection(authority, "did not respond to a ping", "ETIMEDOUT")),
 			idle: () => this.#drain(),
 		});
 		// Only calls keep the process alive.
@@ -168,6 +168,7 @@ export class Session {
 		this.#failure ??= lostConnection(
 			this.#authority,
 			this.#hasSpoken ? "closed the connection" : "closed the connection: does it speak HTTP/2?",
+			"ECONNRESET",
 		);
 		this.#keepAlive.stop();
 		this.#owner.ended(this);
