@@ -11,7 +11,12 @@ describe("the command line", () => {
 	it("prints help where it is asked for, and where nothing is", async () => {
 		const help = await runPlinth(["--help"]);
 		expect(help).toMatchObject({ code: 0, err: "" });
-		expect(help.out).toMatch(/^Usage: plinth \[options\] \[command\]\n/);
+		expect(help.out).toMatch(/^Usage: plinth \[flags\] \[command\]\n/);
+		for (const words of [["--help"], ["get", "--help"]]) {
+			const { out } = await runPlinth(words);
+			expect(out).toMatch(/^Flags:$/m);
+			expect(out).not.toMatch(/option/i);
+		}
 		expect(await runPlinth([])).toMatchObject({ code: 2, out: "", err: help.out });
 		for (const line of help.out.split("\n")) {
 			expect(line.length).toBeLessThanOrEqual(80);
@@ -19,12 +24,15 @@ describe("the command line", () => {
 	});
 
 	it("prints its version", async () => {
-		expect((await runPlinth(["--version"])).out).toMatch(/^\d+\.\d+\.\d+\n$/);
+		const { code, out } = await runPlinth(["version"]);
+		expect(code).toBe(0);
+		expect(out).toMatch(/^\d+\.\d+\.\d+\n$/);
+		expect((await runPlinth(["--version"])).out).toBe(out);
 	});
 });
 
 describe("README.md", () => {
-	it("has all commands, global options and exit codes", () => {
+	it("has all commands, global flags and exit codes", () => {
 		const program = createProgram(processIo(), async () => {});
 		const names = program.commands.map((command) => command.name());
 		for (const name of names.filter((one) => !one.startsWith("_"))) {

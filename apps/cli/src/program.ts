@@ -1,5 +1,4 @@
-import { readFileSync } from "node:fs";
-import { Command, CommanderError } from "commander";
+import { Command, CommanderError, Help } from "commander";
 import { addApply } from "./commands/apply.ts";
 import { addBackup } from "./commands/backup.ts";
 import { addCompletion } from "./commands/completion.ts";
@@ -13,6 +12,7 @@ import { addRefs } from "./commands/refs.ts";
 import type { AddCommand, Runner } from "./commands/runner.ts";
 import { addStatus } from "./commands/status.ts";
 import { addTypes } from "./commands/types.ts";
+import { addVersion } from "./commands/version.ts";
 import { addWait } from "./commands/wait.ts";
 import { addWatch } from "./commands/watch.ts";
 import type { GlobalFlags } from "./configuration/settings.ts";
@@ -20,6 +20,7 @@ import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { Failure } from "./failure.ts";
 import type { Io } from "./io.ts";
 import { printable } from "./output/table.ts";
+import { ownVersion } from "./own-version.ts";
 import { Session } from "./session.ts";
 import { explainUsage } from "./usage-error.ts";
 
@@ -28,7 +29,7 @@ const commands: readonly AddCommand[] = [
 	...[addGet, addList, addWatch, addDescribe, addStatus],
 	...[addApply, addEdit, addDelete, addWait],
 	...[addRefs, addTypes, addControllers, addBackup],
-	...[addContext, addCompletion],
+	...[addContext, addCompletion, addVersion],
 ];
 
 /** Runs one command line, without the names of Node and the program, and returns its exit code. */
@@ -61,7 +62,7 @@ export async function runCommandLine(args: readonly string[], io: Io): Promise<E
 export function createProgram(io: Io, run: Runner): Command {
 	const program = new Command("plinth")
 		.description("command-line client of Plinth")
-		.version(ownVersion(), "--version", "print the version of plinth")
+		.version(ownVersion, "--version", "print the version of plinth")
 		.exitOverride()
 		.configureOutput({
 			writeOut: (text) => io.out(text),
@@ -69,7 +70,14 @@ export function createProgram(io: Io, run: Runner): Command {
 			getOutHelpWidth: () => io.width ?? 80,
 			getErrHelpWidth: () => io.width ?? 80,
 		})
-		.configureHelp({ showGlobalOptions: true })
+		.configureHelp({
+			showGlobalOptions: true,
+			// What commander calls options is called flags everywhere else.
+			styleTitle: (title) => title.replace("Options:", "Flags:"),
+			styleUsage: (usage) => usage.replace("[options]", "[flags]"),
+			subcommandTerm: (command) =>
+				new Help().subcommandTerm(command).replace("[options]", "[flags]"),
+		})
 		.showHelpAfterError("(run it with --help for usage)")
 		.option("--context <name>", "context of the configuration file to use (PLINTH_CONTEXT)")
 		.option(
@@ -79,7 +87,7 @@ export function createProgram(io: Io, run: Runner): Command {
 		.option("-p, --partition <name>", 'partition (PLINTH_PARTITION, default: "default")')
 		.option("-n, --namespace <name>", 'namespace (PLINTH_NAMESPACE, default: "default")')
 		.option("--token-file <file>", "file that contains the token")
-		.option("--token <token>", "token (PLINTH_TOKEN); the option is visible to other users")
+		.option("--token <token>", "token (PLINTH_TOKEN); the flag is visible to other users")
 		.option("--ca-file <file>", "trusted CA certificates, in PEM (PLINTH_CA_FILE)")
 		.option("--certificate-file <file>", "client certificate, in PEM (PLINTH_CERTIFICATE_FILE)")
 		.option("--key-file <file>", "key of the client certificate (PLINTH_KEY_FILE)")
@@ -99,11 +107,4 @@ function explainErrors(command: Command): void {
 	for (const each of command.commands) {
 		explainErrors(each);
 	}
-}
-
-function ownVersion(): string {
-	const manifest: { readonly version: string } = JSON.parse(
-		readFileSync(new URL("../package.json", import.meta.url), "utf8"),
-	);
-	return manifest.version;
 }

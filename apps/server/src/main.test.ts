@@ -38,6 +38,12 @@ describe("plinth-server, started", () => {
 		expect(stdout).toContain("--listen <host:port>");
 	});
 
+	it("prints its version", async () => {
+		const { code, stdout } = await new ServerProcess("--version").ended;
+		expect(code).toBe(0);
+		expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+	});
+
 	it.each([
 		[["--prot", "1"], 2, "unknown flag --prot"],
 		[["--memory-limit", "2", "--storage", "memory"], 1, "the state holds 0 bytes and would grow"],

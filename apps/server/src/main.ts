@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { readFileSync } from "node:fs";
 import process from "node:process";
 import type { Logger } from "@plinth/runtime";
 import { StorageError } from "@plinth/storage";
@@ -40,6 +41,10 @@ async function main(args: readonly string[]): Promise<number> {
 			process.stdout.write(`token   ${token}\nsha256  ${sha256}\n`);
 			return exitCodes.stopped;
 		}
+		if (args.includes("--version") || (args[0] === "version" && args.length === 1)) {
+			process.stdout.write(`${ownVersion()}\n`);
+			return exitCodes.stopped;
+		}
 		if (args[0] === "etcd-restored") {
 			const parsed = parseCommandLine(args.slice(1), process.env);
 			if (parsed.kind === "serve") {
@@ -71,6 +76,13 @@ async function main(args: readonly string[]): Promise<number> {
 	} finally {
 		clearInterval(keepAlive);
 	}
+}
+
+function ownVersion(): string {
+	const manifest: { readonly version: string } = JSON.parse(
+		readFileSync(new URL("../package.json", import.meta.url), "utf8"),
+	);
+	return manifest.version;
 }
 
 /** Runs a server until it stops. Returns the exit code. */

@@ -1,6 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Resource } from "@plinth/proto";
-import { displayName, tenancyOf, typeOf } from "@plinth/resource";
+import { displayName, idOf, Namespace, Partition, tenancyOf, typeOf } from "@plinth/resource";
 import { exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
 import type { Session } from "../session.ts";
@@ -32,6 +32,36 @@ export async function readResource(
 		}
 	}
 	throw new Failure(exitCodes.notFound, `${displayName(id)} not found`);
+}
+
+/**
+ * What a list of the type finds nothing in, because it does not exist: `namespace not found: <name>`, or the same for
+ * the partition. `undefined` if the tenancy exists, or the caller may not know.
+ */
+export async function missingTenancy(
+	session: Session,
+	type: KnownType,
+): Promise<string | undefined> {
+	const { partition, namespace } = tenancyAt(type, session.place, false);
+	const [kind, unit, name] =
+		namespace === ""
+			? (["partition", Partition, partition] as const)
+			: (["namespace", Namespace, namespace] as const);
+	if (name === "") {
+		return undefined;
+	}
+	try {
+		const id = idOf(unit, name, { partition });
+		await session.connection.resources.read({ id }, { signal: session.io.signal });
+		return undefined;
+	} catch (error) {
+		if (!(error instanceof ConnectError && error.code === Code.NotFound)) {
+			return undefined;
+		}
+		return error.rawMessage === "resource not found"
+			? `${kind} not found: ${name}`
+			: error.rawMessage;
+	}
 }
 
 /** The filters of a list. */

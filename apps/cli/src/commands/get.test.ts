@@ -136,6 +136,18 @@ describe("get", () => {
 		});
 	});
 
+	it("names a namespace or a partition that does not exist", async () => {
+		const none = "no resources of type cinema.v1.Film\n";
+		for (const [flags, missing] of [
+			[["-n", "nope"], "plinth: warning: namespace not found: nope\n"],
+			[["-p", "nope"], "plinth: warning: partition not found: nope\n"],
+			[["-n", "nope", "-A"], undefined],
+		] as const) {
+			const { code, err } = await run(["get", "film", ...flags]);
+			expect({ code, err }).toEqual({ code: 0, err: missing === undefined ? "" : missing + none });
+		}
+	});
+
 	it("looks where flags and the environment say", async () => {
 		const { out } = await run(["get", "film", "-n", "late", "-o", "name"]);
 		expect(out).toBe("cinema.v1.Film/solaris\n");

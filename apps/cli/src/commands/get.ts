@@ -1,4 +1,4 @@
-import { listResources, readResource } from "../api/read-resources.ts";
+import { listResources, missingTenancy, readResource } from "../api/read-resources.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { type OutputFormat, printResources } from "../output/print-resources.ts";
 import type { Session } from "../session.ts";
@@ -57,6 +57,12 @@ async function print(
 		names.length === 0
 			? await listResources(session, type, { namePrefix: flags.prefix ?? "", everywhere })
 			: await Promise.all(names.map((name) => readResource(session, type, name)));
+	if (resources.length === 0 && !everywhere) {
+		const missing = await missingTenancy(session, type);
+		if (missing !== undefined) {
+			session.warn(missing);
+		}
+	}
 	printResources(type, resources, {
 		io: session.io,
 		types: await session.types(),

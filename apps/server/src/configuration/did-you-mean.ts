@@ -35,7 +35,7 @@ export function didYouMean(kind: keyof SettingNames, unknown: string): string | 
 	}
 	const known = allSettings.map((setting) => setting[kind]);
 	const other = kind === "flag" ? otherFlags.get(unknown) : undefined;
-	return other ?? nearest(unknown, kind === "flag" ? [...known, "help"] : known);
+	return other ?? nearest(unknown, kind === "flag" ? [...known, "help", "version"] : known);
 }
 
 /** The most similar known name, if any is similar. Ignores case, and differences between `-` and `_`. */

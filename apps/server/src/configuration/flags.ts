@@ -16,7 +16,7 @@ const byFlag: ReadonlyMap<string, AnySetting> = new Map(
 );
 
 /** The words that `plinth-server` accepts before any flags. */
-const commands = ["new-token", "backup", "restore", "etcd-restored"] as const;
+const commands = ["new-token", "backup", "restore", "etcd-restored", "version"] as const;
 
 const options = Object.fromEntries([
 	...allSettings.map(({ flag, kind }) => [

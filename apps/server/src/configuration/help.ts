@@ -13,6 +13,7 @@ Usage:
   plinth-server backup <file>      back up the sqlite storage of a server that is not running
   plinth-server restore <file>     restore such a backup; the replaced storage is kept
   plinth-server etcd-restored      declare that etcd was restored while no server was running
+  plinth-server version            print the version of plinth-server, as --version does
 
 Each flag can also be set by an environment variable, such as PLINTH_ETCD_CA_FILE for --etcd-ca-file, or by
 a key in the file that --config names, such as caFile under etcd. Flags override environment variables, and

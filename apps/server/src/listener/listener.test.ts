@@ -324,8 +324,25 @@ describe("a request that is not a call", () => {
 		expect(await lost.text()).toMatch(/not found: .*\/Raed.*plinth\.resource\.v1\.ResourceService/);
 	});
 
+	it("to the path of a method gets told what to send", async () => {
+		const { url } = await start();
+		const service = `${url}/plinth.resource.v1.ResourceService`;
+		const text = await fetch(`${service}/Read`, { method: "POST", body: "{}" });
+		expect([text.status, await text.text()]).toEqual([
+			415,
+			"unsupported content type: send application/json, or another content type of Connect, gRPC or gRPC-Web\n",
+		]);
+		const get = await fetch(`${service}/Write`);
+		expect([get.status, await get.text()]).toEqual([
+			405,
+			"method not allowed: send POST, with a content type such as application/json\n",
+		]);
+		const head = await fetch(`${service}/Write`, { method: "HEAD" });
+		expect([head.status, await head.text()]).toEqual([405, ""]);
+	});
+
 	it("for readiness lists the reasons why the server is not ready", async () => {
-		const problems = ["storage: the disk failed", "references: another schema is in force"];
+		const problems = ["storage: the disk failed", "references: another schema is active"];
 		const router = createRpcRouter({ clock: systemClock });
 		const listener = await openListener({
 			address: { host: "127.0.0.1", port: 0 },
@@ -338,7 +355,7 @@ describe("a request that is not a call", () => {
 		const ready = await fetch(`http://127.0.0.1:${listener.address.port}/readyz`);
 		expect([ready.status, await ready.text()]).toEqual([
 			503,
-			"not ready\nstorage: the disk failed\nreferences: another schema is in force\n",
+			"not ready\nstorage: the disk failed\nreferences: another schema is active\n",
 		]);
 	});
 

@@ -9,7 +9,7 @@ import { ExchangeCarrier } from "./exchange-carrier.ts";
 import type { Exchanges } from "./exchanges.ts";
 import { NodeHead, urlOf } from "./node-head.ts";
 import { headersOf, pathOf, type RequestHandler, sendText } from "./request-handler.ts";
-import { sendResponse } from "./send-response.ts";
+import { sendResponse, withDirections } from "./send-response.ts";
 
 /** Serves a path instead of the router. */
 export type ExchangeHandler = (
@@ -69,6 +69,9 @@ export function createRpcHandler(options: RpcHandlerOptions): RequestHandler {
 			return;
 		}
 		handler(call)
+			.then((result) =>
+				request.method === "HEAD" ? result : withDirections(result, handler.method.methodKind),
+			)
 			.then((result) =>
 				sendResponse(result, exchange, response, meter && (() => meter.turnOf(call))),
 			)

@@ -1,6 +1,7 @@
 import type { OutgoingHttpHeaders } from "node:http";
+import type { DescMethod } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
-import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
+import { createAsyncIterable, type UniversalServerResponse } from "@connectrpc/connect/protocol";
 import type { Exchange } from "./exchange.ts";
 import type { RequestHandler } from "./request-handler.ts";
 
@@ -41,6 +42,33 @@ export async function sendResponse(
 		addTrailers(response, nodeHeaders(trailer));
 	}
 	exchange.end();
+}
+
+/** What to send instead, for a request that Connect refuses with a status alone. */
+const directions: ReadonlyMap<number | undefined, (example: string) => string> = new Map([
+	[405, (example) => `method not allowed: send POST, with a content type such as ${example}`],
+	[
+		415,
+		(example) =>
+			`unsupported content type: send ${example}, or another content type of Connect, gRPC or gRPC-Web`,
+	],
+]);
+
+/** The response to a call, with a text that says what to send if the request was none of a supported protocol. */
+export function withDirections(
+	result: UniversalServerResponse,
+	methodKind: DescMethod["methodKind"],
+): UniversalServerResponse {
+	const text = result.body === undefined ? directions.get(result.status) : undefined;
+	if (text === undefined) {
+		return result;
+	}
+	const example = methodKind === "unary" ? "application/json" : "application/connect+json";
+	const body = new TextEncoder().encode(`${text(example)}\n`);
+	const header = new Headers(result.header);
+	header.set("content-type", "text/plain; charset=utf-8");
+	header.set("content-length", String(body.length));
+	return { ...result, header, body: createAsyncIterable([body]) };
 }
 
 /** Ends the handler with an error, and waits until it has returned. */

@@ -19,11 +19,11 @@ describe("readiness", () => {
 		const readiness = new Readiness(silentLogger);
 		expect(readiness.isReady).toBe(true);
 		readiness.block("storage", "the disk failed");
-		readiness.block("references", "another schema is in force");
+		readiness.block("references", "another schema is active");
 		expect(readiness.isReady).toBe(false);
 		readiness.clear("storage");
 		expect(readiness.isReady).toBe(false);
-		expect([...readiness.reasons]).toEqual([["references", "another schema is in force"]]);
+		expect([...readiness.reasons]).toEqual([["references", "another schema is active"]]);
 		readiness.clear("references");
 		expect(readiness.isReady).toBe(true);
 	});
