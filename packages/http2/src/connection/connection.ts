@@ -318,7 +318,6 @@ export class Connection implements Http2Connection {
 		this.#socket.end();
 		// Bytes that nobody has read would make the system reset the connection, and drop the GOAWAY.
 		this.#socket.resume();
-		this.#stallTimer?.cancel();
 		this.#deadline?.cancel();
 		this.#deadline = this.#clock.setTimer(this.#limits.closeTimeoutMs, () =>
 			this.#socket.destroy(),

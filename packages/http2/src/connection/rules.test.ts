@@ -234,6 +234,7 @@ describe("errors of a stream", () => {
 		["a name with a colon", [...requestFields, "a:b", "c"]],
 		["a value with a line feed", [...requestFields, "a", "b\nc"]],
 		["a value with a carriage return", [...requestFields, "a", "b\rc"]],
+		["a value with a control character", [...requestFields, "a", "b\x1bc"]],
 		["a value with NUL", [...requestFields, "a", "b\0c"]],
 		["a value that begins with a space", [...requestFields, "a", " b"]],
 		["a value that ends with a tab", [...requestFields, "a", "b\t"]],

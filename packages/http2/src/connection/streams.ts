@@ -168,9 +168,8 @@ export class Streams implements StreamHost {
 			return;
 		}
 		const size = unpadded - begin;
-		if (size < length) {
-			this.returnCredit(stream, length - size);
-		}
+		// Also without padding: now that the peer has less credit left, it may be due to return some.
+		this.returnCredit(stream, length - size);
 		stream.receivedBytes += size;
 		const { contentLength } = stream.head;
 		const isWrongLength =

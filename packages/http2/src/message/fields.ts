@@ -13,8 +13,9 @@ export function fieldValue(fields: Fields, name: string): string | undefined {
 /** A token of RFC 9110, without uppercase letters. */
 const fieldName = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
 
-/** Neither NUL, CR nor LF, and no white space at either end, RFC 9113, section 8.2.1. */
-const badValue = /[\0\r\n]|^[ \t]|[ \t]$/;
+/** No control characters, RFC 9110, section 5.5, and no white space at either end, RFC 9113, section 8.2.1. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is excluded.
+const badValue = /[\0-\x08\x0a-\x1f\x7f]|^[ \t]|[ \t]$/;
 
 /** Fields that concern a connection of HTTP/1.1, RFC 9113, section 8.2.2. */
 const connectionFields = new Set([

@@ -1,0 +1,7 @@
+import { forEachSeed } from "@plinth/test-support";
+import { describe, it } from "vitest";
+import { compareHpack } from "./nghttp2-hpack.fixture.ts";
+
+describe("much HPACK", () => {
+	it("is decoded as by nghttp2, and refused with it", () => forEachSeed(10_000, compareHpack));
+});

@@ -1,0 +1,12 @@
+import { forEachSeed } from "@plinth/test-support";
+import { describe, it } from "vitest";
+import { checkFlowControl } from "./flow-model.fixture.ts";
+import { fuzz } from "./fuzz.fixture.ts";
+import { checkHpack } from "./hpack-model.fixture.ts";
+
+describe("many random sessions", () => {
+	it("keep the rules of flow control, and make progress", () =>
+		forEachSeed(1_000, checkFlowControl));
+	it("of changed bytes end in order", () => forEachSeed(10_000, fuzz));
+	it("of header blocks keep both tables the same", () => forEachSeed(5_000, checkHpack));
+});

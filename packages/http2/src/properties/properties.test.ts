@@ -1,0 +1,11 @@
+import { forEachSeed } from "@plinth/test-support";
+import { describe, it } from "vitest";
+import { checkFlowControl } from "./flow-model.fixture.ts";
+import { fuzz } from "./fuzz.fixture.ts";
+import { checkHpack } from "./hpack-model.fixture.ts";
+
+describe("random sessions", () => {
+	it("keep the rules of flow control, and make progress", () => forEachSeed(60, checkFlowControl));
+	it("of changed bytes end in order", () => forEachSeed(300, fuzz));
+	it("of header blocks keep both tables the same", () => forEachSeed(100, checkHpack));
+});
