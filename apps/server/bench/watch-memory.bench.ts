@@ -39,9 +39,10 @@ try {
 	await storeContent(server.address);
 	const connections = Math.ceil(watches / watchesPerConnection);
 	const load = { callers: 1, connections, count: 1, watches: watches / steps };
-	// The first watches of a process load and compile code.
-	await client.run(commandTo(server, { ...load, operation: "openWatches" }));
-	await client.run(commandTo(server, { ...load, operation: "closeWatches" }));
+	// The first watches of a process load and compile code. They are few: the process keeps the pages of more.
+	const first = { ...load, watches: Math.ceil(watches / 100) };
+	await client.run(commandTo(server, { ...first, operation: "openWatches" }));
+	await client.run(commandTo(server, { ...first, operation: "closeWatches" }));
 	const before = await memory();
 	addRow(0, before, before);
 	for (let step = 1; step <= steps; step++) {
