@@ -22,6 +22,7 @@ export function planCall(route: Route, head: RequestHead): PlannedCall | undefin
 	if (
 		protocol === undefined ||
 		isCompressed(protocol, head) ||
+		offersCompression(route, head.header(`${encodingPrefix(protocol)}accept-encoding`)) ||
 		(protocol.name === "connect" && lacksVersion(route, head))
 	) {
 		return undefined;
@@ -32,7 +33,9 @@ export function planCall(route: Route, head: RequestHead): PlannedCall | undefin
 function planGet(route: Route, head: RequestHead): PlannedCall | undefined {
 	if (
 		route.method.idempotency !== MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS ||
-		head.header("content-type") !== undefined
+		head.header("content-type") !== undefined ||
+		// A URL ends its query there.
+		head.target.includes("#")
 	) {
 		return undefined;
 	}
@@ -74,10 +77,14 @@ function withTimeout(
 	return error === undefined ? { route, protocol, timeoutMs, query } : undefined;
 }
 
-function isCompressed({ name, isEnveloped }: Protocol, head: RequestHead): boolean {
-	const prefix = name === "connect" ? (isEnveloped ? "connect-content-" : "content-") : "grpc-";
-	const encoding = head.header(`${prefix}encoding`);
+function isCompressed(protocol: Protocol, head: RequestHead): boolean {
+	const content = protocol.name === "connect" ? "content-" : "";
+	const encoding = head.header(`${encodingPrefix(protocol)}${content}encoding`);
 	return encoding !== undefined && encoding !== "identity";
+}
+
+function encodingPrefix({ name, isEnveloped }: Protocol): string {
+	return name === "connect" ? (isEnveloped ? "connect-" : "") : "grpc-";
 }
 
 function offersCompression({ options }: Route, accepted: string | undefined): boolean {

@@ -126,7 +126,9 @@ class Router implements RpcRouter {
 	/** As in Connect, options of a registration replace those of the router. */
 	#add(spec: MethodImplSpec, own: RegistrationOptions): void {
 		const { method } = spec;
-		const options = routeOptions({ ...this.#options, ...own });
+		const requestGate = own?.requestGate ?? this.#options.requestGate;
+		// A registration whose own gate is undefined has that of the router.
+		const options = routeOptions({ ...this.#options, ...own, ...(requestGate && { requestGate }) });
 		const served: ServedProtocols = own === undefined ? this.#options : {};
 		const path = `/${method.parent.typeName}/${method.name}`;
 		const route = routeOf(spec, options, served);

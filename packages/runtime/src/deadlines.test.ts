@@ -31,4 +31,16 @@ describe("deadlines", () => {
 			}
 		});
 	});
+
+	it("expires, like those after it, if it is reached while it is set", () => {
+		const clock = new FakeClock();
+		const deadlines = new Deadlines(clock);
+		const expired: string[] = [];
+		clock.advance(1);
+		deadlines.set(clock.monotonic() - 0.1, () => expired.push("reached"));
+		deadlines.set(clock.monotonic() + 10, () => expired.push("soon"));
+		deadlines.set(clock.monotonic() + 100, () => expired.push("later"));
+		clock.advance(200);
+		expect(expired).toEqual(["reached", "soon", "later"]);
+	});
 });

@@ -61,7 +61,8 @@ export class Deadlines {
 	}
 
 	#place(entry: Entry, nowMs: number): void {
-		const remainingMs = entry.atMs - nowMs;
+		// The clock may have passed it since the caller looked.
+		const remainingMs = Math.max(0, entry.atMs - nowMs);
 		const widthMs = Math.max(shortestSlotMs, 2 ** Math.floor(Math.log2(remainingMs * precision)));
 		const slots = entry.atMs / widthMs;
 		const atMs = (widthMs > shortestSlotMs ? Math.floor(slots) : Math.ceil(slots)) * widthMs;

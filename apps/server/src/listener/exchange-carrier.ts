@@ -132,13 +132,14 @@ export class ExchangeCarrier implements Carrier {
 		if (this.#hasHead || exchange.isClosed) {
 			return;
 		}
-		this.#hasHead = true;
 		// The two kinds of response share this signature, but not a type that says so.
 		if ("stream" in response) {
 			response.writeHead(status, headers);
 		} else {
 			response.writeHead(status, headers);
 		}
+		// Not before: a head that can't be sent must not become one without headers.
+		this.#hasHead = true;
 	}
 
 	write(data: Uint8Array): Promise<void> | undefined {
@@ -166,10 +167,11 @@ export class ExchangeCarrier implements Carrier {
 			if (written === undefined) {
 				finish();
 			} else {
-				written.then(finish, () => this.cancel());
+				// Trailers that can't be sent end it as well.
+				written.then(finish).catch(() => this.cancel());
 			}
 		} catch {
-			// It was ended because too many bytes are unread.
+			// It was ended because too many bytes are unread, or its trailers can't be sent.
 			this.cancel();
 		}
 	}

@@ -120,7 +120,8 @@ function nameOf(method: DescMethod): string {
 /** The code of a failure, as `permission_denied`. */
 export function resultOf(failure: unknown): string {
 	const code = failure instanceof ConnectError ? failure.code : Code.Internal;
-	return Code[code].replace(/(?<=.)[A-Z]/g, (letter) => `_${letter}`).toLowerCase();
+	// A handler may throw a number that is no code.
+	return (Code[code] ?? "Unknown").replace(/(?<=.)[A-Z]/g, (letter) => `_${letter}`).toLowerCase();
 }
 
 /** The name of the target. Names are truncated, because callers choose them. */

@@ -105,11 +105,11 @@ export class Call implements BodySink, Response, RunningCall, ServedCall {
 		if (this.#isOver) {
 			return;
 		}
-		if (this.isStream) {
-			this.#observed = observe(this.environment.observers, this.context, undefined);
-		}
 		const { query, protocol, route } = this.plan;
 		try {
+			if (this.isStream) {
+				this.#observed = observe(this.environment.observers, this.context, undefined);
+			}
 			if (query !== undefined) {
 				this.#received(this.codec.decode(query()));
 				return;
@@ -175,9 +175,9 @@ export class Call implements BodySink, Response, RunningCall, ServedCall {
 		if (this.#isOver) {
 			return;
 		}
-		this.#endObservation(undefined);
 		const { protocol } = this.plan;
 		try {
+			this.#endObservation(undefined);
 			const { codec } = this;
 			const bytes = protocol.isEnveloped ? codec.envelope(output) : codec.encode(output);
 			this.context.abort();
@@ -193,9 +193,11 @@ export class Call implements BodySink, Response, RunningCall, ServedCall {
 
 	endStream(pending: Uint8Array | undefined): void {
 		if (!this.#isOver) {
-			this.#endObservation(undefined);
-			this.context.abort();
-			this.#over(() => this.plan.protocol.sendEnd(this, pending, undefined));
+			this.#over(() => {
+				this.#endObservation(undefined);
+				this.context.abort();
+				this.plan.protocol.sendEnd(this, pending, undefined);
+			});
 		}
 	}
 
@@ -222,10 +224,12 @@ export class Call implements BodySink, Response, RunningCall, ServedCall {
 		if (this.#isOver) {
 			return;
 		}
-		this.#endObservation(error);
-		this.environment.correctError?.(error);
-		this.context.abort(error);
-		this.#over(() => this.plan.protocol.sendEnd(this, pending, error));
+		this.#over(() => {
+			this.#endObservation(error);
+			this.environment.correctError?.(error);
+			this.context.abort(error);
+			this.plan.protocol.sendEnd(this, pending, error);
+		});
 	}
 
 	#endObservation(failure: unknown): void {
@@ -240,7 +244,8 @@ export class Call implements BodySink, Response, RunningCall, ServedCall {
 		try {
 			send();
 		} catch (failure) {
-			// The details of an error, or headers that the implementation has set, can't be sent.
+			// The error itself, its details, or headers that the implementation has set, can't be sent.
+			this.context.abort();
 			this.environment.onFault?.(this.context, failure);
 			this.carrier.cancel();
 		}

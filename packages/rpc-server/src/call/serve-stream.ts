@@ -37,6 +37,7 @@ const batchBytes = 64 * 1024;
 class ResponseStream {
 	readonly #call: ServedCall;
 	readonly #observed: ObservedCall | undefined;
+	#iterator: AsyncIterator<MessageInitShape<DescMessage>> | undefined;
 	#batch: Uint8Array[] = [];
 	#bytes = 0;
 	#isScheduled = false;
@@ -50,20 +51,21 @@ class ResponseStream {
 
 	async send(open: () => Outputs): Promise<void> {
 		const call = this.#call;
-		let iterator: AsyncIterator<MessageInitShape<DescMessage>> | undefined;
+		call.onClosed = (reason) => this.#stop(reason);
 		try {
-			iterator = open()[Symbol.asyncIterator]();
-			const opened = iterator;
-			call.onClosed = (reason) => stopIterator(opened, reason);
+			const iterator = open()[Symbol.asyncIterator]();
+			this.#iterator = iterator;
 			const nextReady = readyMessages(iterator);
-			for (;;) {
+			// If the client is gone already, an iterator that ignores its signal would wait forever.
+			while (!call.isOver) {
 				const result = await iterator.next();
-				if (result.done === true) {
-					call.endStream(this.#take());
-					return;
-				}
 				if (call.isOver) {
 					break;
+				}
+				if (result.done === true) {
+					this.#iterator = undefined;
+					call.endStream(this.#take());
+					return;
 				}
 				this.#add(result.value);
 				if (nextReady === undefined) {
@@ -75,13 +77,20 @@ class ResponseStream {
 					await this.#blocked;
 				}
 			}
-			stopIterator(iterator);
+			this.#stop();
 			call.failed(call.context.signal.reason);
 		} catch (thrown) {
-			if (iterator !== undefined) {
-				stopIterator(iterator);
-			}
+			this.#stop();
 			call.failed(thrown, this.#take());
+		}
+	}
+
+	/** Stops the iterator, once: it releases what it holds. A reason is thrown into it. */
+	#stop(reason?: unknown): void {
+		const iterator = this.#iterator;
+		this.#iterator = undefined;
+		if (iterator !== undefined) {
+			stopIterator(iterator, reason);
 		}
 	}
 
@@ -127,8 +136,12 @@ class ResponseStream {
 		this.#isScheduled = false;
 		try {
 			this.#write();
-		} catch {
-			// The client is gone, of which the call is notified.
+		} catch (failure) {
+			// If the client is gone, the call was notified. If the head can't be sent, nothing else can.
+			if (!this.#call.isOver) {
+				this.#stop();
+				this.#call.failed(failure);
+			}
 		}
 	};
 

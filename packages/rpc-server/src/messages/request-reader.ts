@@ -13,7 +13,7 @@ export interface RequestReader {
 
 /** Options of the readers. */
 export interface RequestReaderOptions {
-	readonly codec: Codec;
+	readonly codec: Pick<Codec, "decode">;
 	readonly readMaxBytes: number;
 }
 
@@ -124,6 +124,9 @@ export class EnvelopeReader implements RequestReader {
 	readonly #parts = new Parts();
 	/** The offset of the first envelope whose length was not checked. */
 	#checked = 0;
+	/** The number of messages before that offset, and the bytes of envelopes that are ignored. */
+	#messages = 0;
+	#ignoredBytes = 0;
 
 	constructor(options: EnvelopeReaderOptions) {
 		this.#options = options;
@@ -132,12 +135,25 @@ export class EnvelopeReader implements RequestReader {
 	add(chunk: Uint8Array): void {
 		this.#parts.add(chunk);
 		const { length } = this.#parts;
-		while (length >= this.#checked + envelopeHeadBytes) {
+		const { readMaxBytes } = this.#options;
+		while (length >= this.#checked + envelopeHeadBytes && this.#messages < 2) {
 			const size = sizeAt(this.#parts.all, this.#checked);
-			if (size > this.#options.readMaxBytes) {
-				throw tooLarge(this.#options.readMaxBytes, size);
+			if (size > readMaxBytes) {
+				throw tooLarge(readMaxBytes, size);
+			}
+			if (this.#endsStream(this.#parts.all[this.#checked] ?? 0)) {
+				this.#ignoredBytes += envelopeHeadBytes + size;
+			} else {
+				this.#messages += 1;
 			}
 			this.#checked += envelopeHeadBytes + size;
+		}
+		if (this.#ignoredBytes > readMaxBytes + envelopeHeadBytes) {
+			throw tooLarge(readMaxBytes, undefined);
+		}
+		if (this.#messages > 1 && length >= this.#checked) {
+			// There is one too many, however many follow.
+			this.finish();
 		}
 	}
 
@@ -168,16 +184,18 @@ export class EnvelopeReader implements RequestReader {
 
 	/** The message in an envelope; `undefined` if it is no message. */
 	#read(flags: number, data: Uint8Array): Message | undefined {
-		const { endFlag, codec } = this.#options;
 		if ((flags & compressedFlag) !== 0) {
 			throw new ConnectError(
 				"received compressed envelope, but do not know how to decompress",
 				Code.Internal,
 			);
 		}
-		return endFlag !== undefined && (flags & endFlag) === endFlag
-			? undefined
-			: codec.decode(copied(data));
+		return this.#endsStream(flags) ? undefined : this.#options.codec.decode(copied(data));
+	}
+
+	#endsStream(flags: number): boolean {
+		const { endFlag } = this.#options;
+		return endFlag !== undefined && (flags & endFlag) === endFlag;
 	}
 
 	#protocolError(what: "missing" | "received extra"): ConnectError {
