@@ -49,9 +49,17 @@ async function drain(messages: AsyncIterable<{ readonly text: string }>, into: s
 
 it("ends a call to a server that never responds at its deadline, with CANCEL", async () => {
 	const reset = Promise.withResolvers<number | undefined>();
+	let calls = 0;
 	await using connection = await connect((stream) => {
+		calls += 1;
+		if (calls === 1) {
+			send(stream, framed({ text: "fine" }));
+			return;
+		}
 		stream.once("close", () => reset.resolve(stream.rstCode));
 	});
+	// A call whose deadline passes before there is a connection never reaches the server.
+	await connection.client.unary({});
 	expect(await errorOf(connection.client.unary({}, { timeoutMs: 50 }))).toBe(
 		"DeadlineExceeded: the operation timed out",
 	);

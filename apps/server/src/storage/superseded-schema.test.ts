@@ -84,7 +84,7 @@ describeWith("etcd")("a server whose schema of references is superseded", () => 
 		);
 		const refused = await old.readiness();
 		expect(refused.status).toBe(503);
-		expect(refused.text).toMatch(/references: another server has brought another schema/);
+		expect(refused.text).toMatch(/references: another server has activated another schema/);
 		expect((await next.readiness()).status).toBe(200);
 		const failure = await old.server.client
 			.write({ resource: thing("b") })
