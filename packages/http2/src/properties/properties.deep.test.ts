@@ -7,6 +7,6 @@ import { checkHpack } from "./hpack-model.fixture.ts";
 describe("many random sessions", () => {
 	it("keep the rules of flow control, and make progress", () =>
 		forEachSeed(1_000, checkFlowControl));
-	it("of changed bytes end in order", () => forEachSeed(10_000, fuzz));
+	it("of changed bytes end in order", () => forEachSeed(5_000, fuzz));
 	it("of header blocks keep both tables the same", () => forEachSeed(5_000, checkHpack));
 });
