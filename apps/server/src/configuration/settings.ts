@@ -269,7 +269,7 @@ export const settings = {
 	incompleteBytes: one("limits.incompleteBytes", {
 		placeholder: "<size>",
 		description:
-			"the maximum number of bytes of incomplete request messages in total, at least 4 times --limits-message-bytes",
+			"the maximum number of bytes of incomplete request messages in total; raised to 4 times --limits-message-bytes if lower",
 		defaultText: "256MiB",
 		parse: size,
 	}),
