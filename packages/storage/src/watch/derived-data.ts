@@ -14,6 +14,8 @@ export class EventData implements DerivedData {
 	#key: object | undefined;
 	#bytes = 0;
 	#log: LogData | undefined;
+	#isQueued = false;
+	#next: EventData | undefined;
 
 	constructor(log: LogData | undefined) {
 		this.#log = log;
@@ -33,6 +35,26 @@ export class EventData implements DerivedData {
 			this.#bytes += bytes;
 			this.#log.added(this, bytes);
 		}
+	}
+
+	/** For `LogData`: puts it behind the last one, unless it is in the queue. Returns the new last one. */
+	queueAfter(last: EventData | undefined): EventData | undefined {
+		if (this.#isQueued) {
+			return last;
+		}
+		this.#isQueued = true;
+		if (last !== undefined) {
+			last.#next = this;
+		}
+		return this;
+	}
+
+	/** For `LogData`: takes it from the front of the queue. Returns the one behind it. */
+	unqueue(): EventData | undefined {
+		const next = this.#next;
+		this.#isQueued = false;
+		this.#next = undefined;
+		return next;
 	}
 
 	/** For `LogData`: forgets the key and the bytes. */
@@ -56,12 +78,17 @@ export interface DataAccount {
 	readonly hasRoom: boolean;
 }
 
-/** The derived data of all events of a log. Within its limits, data that was counted last is kept. */
+/**
+ * The derived data of all events of a log. Within its limits, data that was counted last is kept.
+ *
+ * It is a queue, linked from the oldest to the newest. What is dropped within it stays until it is the oldest: nothing
+ * that the log has dropped is queued again, so that the queue is never longer than two logs.
+ */
 export class LogData {
 	readonly #maxBytes: number;
 	readonly #account: DataAccount;
-	/** Data with bytes, the oldest first. */
-	readonly #kept = new Set<EventData>();
+	#oldest: EventData | undefined;
+	#newest: EventData | undefined;
 	#bytes = 0;
 
 	constructor(maxBytes: number, account: DataAccount) {
@@ -75,23 +102,36 @@ export class LogData {
 
 	/** For `EventData`: more bytes of it are kept. */
 	added(data: EventData, bytes: number): void {
-		this.#kept.add(data);
+		this.#newest = data.queueAfter(this.#newest);
+		this.#oldest ??= data;
 		this.#bytes += bytes;
 		this.#account.changed(bytes);
-		for (const oldest of this.#kept) {
-			if (this.#bytes <= this.#maxBytes && this.#account.hasRoom) {
-				return;
-			}
-			this.remove(oldest);
+		while (this.#oldest !== undefined && (this.#bytes > this.#maxBytes || !this.#account.hasRoom)) {
+			this.#drop(this.#oldest);
+			this.#unqueueOldest();
 		}
 	}
 
 	/** Drops the data of an event. */
 	remove(data: EventData): void {
-		if (this.#kept.delete(data)) {
+		this.#drop(data);
+		while (this.#oldest?.bytes === 0) {
+			this.#unqueueOldest();
+		}
+	}
+
+	#drop(data: EventData): void {
+		if (data.bytes > 0) {
 			this.#bytes -= data.bytes;
 			this.#account.changed(-data.bytes);
 		}
 		data.drop();
+	}
+
+	#unqueueOldest(): void {
+		this.#oldest = this.#oldest?.unqueue();
+		if (this.#oldest === undefined) {
+			this.#newest = undefined;
+		}
 	}
 }
