@@ -88,11 +88,14 @@ export class CallContext implements HandlerContext {
 		return this.#controller.signal;
 	}
 
-	/** A standalone function, so that destructuring `{ timeoutMs }` works as it does on the wire. */
+	/**
+	 * A standalone function, so that destructuring `{ timeoutMs }` works as it does on the wire. In whole milliseconds,
+	 * rounded up: Connect's clients send what they are passed, and servers accept no fractions.
+	 */
 	get timeoutMs(): () => number | undefined {
 		const deadlineMs = this.#deadlineMs;
 		const clock = this.#clock;
-		return () => (deadlineMs === undefined ? undefined : deadlineMs - clock.monotonic());
+		return () => (deadlineMs === undefined ? undefined : Math.ceil(deadlineMs - clock.monotonic()));
 	}
 
 	/** The response headers, if the handler has accessed them. */

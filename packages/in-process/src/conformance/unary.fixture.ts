@@ -131,13 +131,14 @@ export const unaryBehaviors: readonly Behavior[] = [
 		outcome: ["nobody somebody", "nobody somebody"],
 	},
 	{
-		does: "tells a handler how much time is left until its deadline",
+		does: "tells a handler how much time is left until its deadline, in whole milliseconds that it can pass on",
 		async play(connect) {
 			const { client } = await connect({
 				handlers: {
 					unary: (_, { timeoutMs }) => {
 						const leftMs = timeoutMs() ?? Number.NaN;
-						return { text: leftMs > 0 && leftMs <= 300_000 ? "some" : `${leftMs}` };
+						const isWhole = Number.isInteger(leftMs);
+						return { text: leftMs > 0 && leftMs <= 300_000 && isWhole ? "some" : `${leftMs}` };
 					},
 				},
 			});

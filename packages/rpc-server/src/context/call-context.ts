@@ -96,11 +96,14 @@ export class CallContext implements HandlerContext {
 		return this.#responseTrailer;
 	}
 
-	/** A standalone function, so that destructuring `{ timeoutMs }` works. */
+	/**
+	 * A standalone function, so that destructuring `{ timeoutMs }` works. In whole milliseconds, rounded up: Connect's
+	 * clients send what they are passed, and servers accept no fractions.
+	 */
 	get timeoutMs(): () => number | undefined {
 		const deadlineMs = this.#deadlineMs;
 		const clock = this.#clock;
-		return () => (deadlineMs === undefined ? undefined : deadlineMs - clock.monotonic());
+		return () => (deadlineMs === undefined ? undefined : Math.ceil(deadlineMs - clock.monotonic()));
 	}
 
 	get signal(): AbortSignal {
