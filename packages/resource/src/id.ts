@@ -6,7 +6,6 @@ import {
 	ReferenceSchema,
 	Scope,
 	type Tenancy,
-	TenancySchema,
 	type Type,
 	TypeSchema,
 } from "@plinth/proto";
@@ -32,10 +31,12 @@ export function typeOf(type: TypeLike): Type {
 
 /** A new `Tenancy` message; absent units are empty. */
 export function tenancyOf(tenancy: TenancyLike = {}): Tenancy {
-	return create(TenancySchema, {
+	// A literal: `create` costs as much as the rest of a short request.
+	return {
+		$typeName: "plinth.resource.v1.Tenancy",
 		partition: tenancy.partition ?? "",
 		namespace: tenancy.namespace ?? "",
-	});
+	};
 }
 
 /**

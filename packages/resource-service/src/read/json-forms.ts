@@ -65,8 +65,8 @@ function errorData(data: Any | undefined, error: string): Any {
 }
 
 /** Connect and gRPC name the format in the content type, a Connect GET names it in its query. */
-function usesJson({ requestMethod, requestHeader, url }: HandlerContext): boolean {
-	return requestMethod === "GET"
-		? new URL(url).searchParams.get("encoding") === "json"
-		: (requestHeader.get("content-type")?.includes("json") ?? false);
+function usesJson(call: HandlerContext): boolean {
+	return call.requestMethod === "GET"
+		? new URL(call.url).searchParams.get("encoding") === "json"
+		: (call.requestHeader.get("content-type")?.includes("json") ?? false);
 }

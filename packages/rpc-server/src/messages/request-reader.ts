@@ -173,7 +173,9 @@ export class EnvelopeReader implements RequestReader {
 			message ??= next;
 			offset = end;
 		}
-		if (offset < all.byteLength) {
+		const rest = all.byteLength - offset;
+		// As in Connect, the mere head of an envelope is none.
+		if (rest > 0 && rest !== envelopeHeadBytes) {
 			throw new ConnectError("protocol error: incomplete envelope", Code.InvalidArgument);
 		}
 		if (message === undefined) {
