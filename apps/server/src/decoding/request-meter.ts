@@ -121,22 +121,20 @@ export class RequestMeter {
 	}
 
 	/**
-	 * Meters a body below `freeBytesOf` that has ended: its call takes a turn of the event loop. Returns `undefined` if it
-	 * may continue now.
-	 *
-	 * @param request - its signal is only accessed if the call has to wait.
+	 * Meters a body below `freeBytesOf` that has ended: calls `proceed` when it is the call's turn of the event loop, which
+	 * may be immediately. If it waits, returns a function that cancels the wait.
 	 */
 	meterFree(
 		bytes: number,
-		request: Pick<MeteredRequest, "contextValues" | "signal">,
-	): Promise<void> | undefined {
+		contextValues: ContextValues,
+		proceed: () => void,
+	): (() => void) | undefined {
 		const { pacer, turns } = this.#options;
-		const subject = callerOf(request.contextValues)?.subject;
+		const subject = callerOf(contextValues)?.subject;
 		if (pacer !== undefined && subject !== undefined) {
 			pacer.charge(subject, bytes);
 		}
-		const taker = takerOf(request.contextValues);
-		return turns.takeNow(taker) ? undefined : turns.take(taker, request.signal);
+		return turns.continue(takerOf(contextValues), proceed);
 	}
 
 	/** A turn of the event loop for a call that continues; `undefined` if it may continue now. */

@@ -6,7 +6,7 @@ import {
 	type HandlerContext,
 } from "@connectrpc/connect";
 import type { Access, Authorizer } from "@plinth/resource";
-import { authenticateCall } from "@plinth/resource-service";
+import { authenticateCall, rememberAccess } from "@plinth/resource-service";
 import type { Clock } from "@plinth/runtime";
 import type { Connection, Usage } from "../listener/connection.ts";
 import { exchangeOf } from "../listener/exchange.ts";
@@ -183,6 +183,7 @@ export class CallGate {
 		}
 		call.values.set(takerKey, { caller, connection: turnKey });
 		call.values.set(accessKey, access);
+		rememberAccess(call.values, authorizer, access);
 	}
 
 	/** @throws ConnectError ResourceExhausted if the server has its maximum of calls or streams. */

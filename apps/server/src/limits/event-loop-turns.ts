@@ -229,31 +229,43 @@ export class EventLoopTurns {
 	 */
 	take(taker: TurnTaker, signal: AbortSignal): Promise<void> | undefined {
 		signal.throwIfAborted();
-		return this.takeNow(taker) ? undefined : this.#takeLater(taker, signal);
-	}
-
-	/** Begins the turn of the taker, if it is immediately. Returns whether it has begun. */
-	takeNow(taker: TurnTaker): boolean {
-		return this.#startsImmediately(this.#accountOf(taker.caller));
-	}
-
-	#takeLater(taker: TurnTaker, signal: AbortSignal): Promise<void> {
-		const account = this.#accountOf(taker.caller);
+		if (this.#startsImmediately(this.#accountOf(taker.caller))) {
+			return undefined;
+		}
 		return new Promise((resolve, reject) => {
 			const leave = () => {
-				if (account.begun.remove(waiter)) {
-					this.#left(account);
-				}
+				cancel();
 				reject(signal.reason);
 			};
-			const proceed = () => {
+			const cancel = this.#await(taker, () => {
 				signal.removeEventListener("abort", leave);
 				resolve();
-			};
-			const waiter = { taker, proceed };
-			this.#wait(account, account.begun, waiter);
+			});
 			signal.addEventListener("abort", leave, { once: true });
 		});
+	}
+
+	/**
+	 * Like `run`, for a call that has started and continues: calls `proceed` when it is its turn, which may be immediately.
+	 * If it waits, returns a function that cancels the wait.
+	 */
+	continue(taker: TurnTaker, proceed: () => void): (() => void) | undefined {
+		if (this.#startsImmediately(this.#accountOf(taker.caller))) {
+			proceed();
+			return undefined;
+		}
+		return this.#await(taker, AsyncResource.bind(proceed));
+	}
+
+	#await(taker: TurnTaker, proceed: () => void): () => void {
+		const account = this.#accountOf(taker.caller);
+		const waiter = { taker, proceed };
+		this.#wait(account, account.begun, waiter);
+		return () => {
+			if (account.begun.remove(waiter)) {
+				this.#left(account);
+			}
+		};
 	}
 
 	#startsImmediately(account: Account): boolean {

@@ -3,6 +3,7 @@ import type { ConnectError, ContextValues } from "@connectrpc/connect";
 import type { BodySink, Carrier, HeaderFields, RequestHead } from "@plinth/rpc-server";
 import type { RequestMeter } from "../decoding/request-meter.ts";
 import { type Exchange, pieceBytes } from "./exchange.ts";
+import { CallResponse } from "./http2-call.ts";
 import type { RequestHandler } from "./request-handler.ts";
 
 /** Options of `ExchangeCarrier`. */
@@ -19,22 +20,34 @@ export interface ExchangeCarrierOptions {
 export class ExchangeCarrier implements Carrier {
 	readonly head: RequestHead;
 	readonly values: ContextValues;
+	onClose: ((reason: ConnectError) => void) | undefined;
 	readonly #options: ExchangeCarrierOptions;
 	#sink: BodySink | undefined;
 	/** The chunks of a small body that were passed on. */
 	#chunks: Uint8Array[] = [];
 	#received = 0;
 	#freeBytes = 0;
+	#head: { readonly status: number; readonly headers: HeaderFields } | undefined;
 	#hasHead = false;
+	/** Cancels the wait for a turn of the event loop. */
+	#leave: (() => void) | undefined;
 
 	constructor(options: ExchangeCarrierOptions) {
 		this.head = options.head;
 		this.values = options.exchange.contextValues();
 		this.#options = options;
+		options.exchange.carrier = this;
 	}
 
-	set onClose(listener: ((reason: ConnectError) => void) | undefined) {
-		this.#options.exchange.onClosed = listener;
+	/** The exchange was closed before the call has ended. */
+	clientIsGone(reason: ConnectError): void {
+		const leave = this.#leave;
+		this.#leave = undefined;
+		this.onClose?.(reason);
+		if (leave !== undefined) {
+			leave();
+			this.#sink?.fail(reason);
+		}
 	}
 
 	read(sink: BodySink): void {
@@ -79,24 +92,16 @@ export class ExchangeCarrier implements Carrier {
 	};
 
 	#end(sink: BodySink): void {
-		const { meter, exchange } = this.#options;
-		const { values } = this;
-		this.#sink = undefined;
+		const { meter } = this.#options;
 		this.#chunks = [];
-		const turn = meter?.meterFree(this.#received, {
-			contextValues: values,
-			get signal() {
-				return exchange.signal;
-			},
-		});
-		if (turn === undefined) {
+		if (meter === undefined) {
 			sink.end();
-		} else {
-			turn.then(
-				() => sink.end(),
-				(failure: unknown) => sink.fail(failure),
-			);
+			return;
 		}
+		this.#leave = meter.meterFree(this.#received, this.values, () => {
+			this.#leave = undefined;
+			sink.end();
+		});
 	}
 
 	/** Reads a body that is not small through the meter, which sees it from its beginning. */
@@ -128,15 +133,23 @@ export class ExchangeCarrier implements Carrier {
 	}
 
 	respond(status: number, headers: HeaderFields): void {
+		this.#head ??= { status, headers };
+	}
+
+	/** Sends the head, if it was not sent. */
+	#sendHead(mayHaveTrailers: boolean): void {
 		const { response, exchange } = this.#options;
-		if (this.#hasHead || exchange.isClosed) {
+		const head = this.#head;
+		if (head === undefined || this.#hasHead || exchange.isClosed) {
 			return;
 		}
 		// The two kinds of response share this signature, but not a type that says so.
-		if ("stream" in response) {
-			response.writeHead(status, headers);
+		if (response instanceof CallResponse) {
+			response.writeHead(head.status, head.headers, mayHaveTrailers);
+		} else if ("stream" in response) {
+			response.writeHead(head.status, head.headers);
 		} else {
-			response.writeHead(status, headers);
+			response.writeHead(head.status, head.headers);
 		}
 		// Not before: a head that can't be sent must not become one without headers.
 		this.#hasHead = true;
@@ -144,6 +157,7 @@ export class ExchangeCarrier implements Carrier {
 
 	write(data: Uint8Array): Promise<void> | undefined {
 		const { exchange, meter } = this.#options;
+		this.#sendHead(true);
 		return exchange
 			.write(data)
 			?.then(() => meter?.turnOf({ contextValues: this.values, signal: exchange.signal }));
@@ -162,6 +176,7 @@ export class ExchangeCarrier implements Carrier {
 
 	#writeLast(data: Uint8Array, trailers: HeaderFields | undefined): void {
 		const finish = () => this.#finish(undefined, trailers);
+		this.#sendHead(trailers !== undefined);
 		try {
 			const written = this.#options.exchange.write(data);
 			if (written === undefined) {
@@ -178,6 +193,7 @@ export class ExchangeCarrier implements Carrier {
 
 	#finish(data: Uint8Array | undefined, trailers: HeaderFields | undefined): void {
 		const { exchange, response } = this.#options;
+		this.#sendHead(trailers !== undefined);
 		if (trailers !== undefined && !exchange.isClosed) {
 			response.addTrailers(trailers);
 		}

@@ -113,8 +113,8 @@ export class Exchange {
 	pendingBytes = 0;
 	/** The received part of a request message that is not decoded yet. */
 	incomplete: { end(): void } | undefined;
-	/** Called when the signal would abort. */
-	onClosed: ((reason: ConnectError) => void) | undefined;
+	/** Notified when the signal aborts, without creating it. */
+	carrier: { clientIsGone(reason: ConnectError): void } | undefined;
 	readonly #keeper: ExchangeKeeper;
 	readonly #request: Parameters<RequestHandler>[0];
 	readonly #response: Parameters<RequestHandler>[1];
@@ -447,6 +447,8 @@ export class Exchange {
 			return;
 		}
 		this.#isClosed = true;
+		// Node keeps closed streams until its next full collection: what they refer to would be kept as well.
+		exchangesOf.delete(this.#stream ?? this.#response);
 		this.#activeMs = this.#keeper.nowMs;
 		const bytes = this.pendingBytes;
 		this.pendingBytes = 0;
@@ -456,7 +458,7 @@ export class Exchange {
 			this.#reason = reason ?? new ConnectError("the client disconnected", Code.Canceled);
 			this.#flush?.reject(this.#reason);
 			this.#controller?.abort(this.#reason);
-			this.onClosed?.(this.#reason);
+			this.carrier?.clientIsGone(this.#reason);
 		}
 		this.#release();
 	}
@@ -484,10 +486,10 @@ export class Exchange {
 	}
 
 	#reset(code: number): void {
-		if (this.#stream === undefined) {
-			this.#request.socket.destroy();
+		if ("stream" in this.#request) {
+			this.#stream?.close(code);
 		} else {
-			this.#stream.close(code);
+			this.#request.socket.destroy();
 		}
 	}
 }

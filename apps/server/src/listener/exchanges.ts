@@ -173,7 +173,7 @@ export class Exchanges implements ExchangeKeeper {
 		request: Parameters<RequestHandler>[0],
 		response: Parameters<RequestHandler>[1],
 	): Connection {
-		const key = "stream" in response ? response.stream.session : request.socket;
+		const key = "stream" in request ? request.stream.session : request.socket;
 		if (key === undefined) {
 			// The session was closed already.
 			return new Connection(undefined);

@@ -5,6 +5,7 @@ import type { Server as TlsServer } from "node:tls";
 import type { Clock, Logger } from "@plinth/runtime";
 import type { ListenAddress } from "../configuration/listen-address.ts";
 import { Http1Calls } from "./http1-calls.ts";
+import { serveStreams } from "./http2-call.ts";
 import { type Http2Connection, manageConnection } from "./http2-connection.ts";
 import type { ListenerLimits } from "./limits.ts";
 import { listenError } from "./listen-error.ts";
@@ -82,13 +83,10 @@ class PortListener implements Listener {
 		this.#options = options;
 		this.#silent = new SilentConnections(clock, limits.headersMs);
 		this.#address = options.address;
-		this.#http2 = createHttp2Server(
-			{
-				maxSessionMemory: limits.connectionMemoryMiB,
-				settings: { maxConcurrentStreams: limits.streamsPerConnection },
-			},
-			handler,
-		);
+		this.#http2 = createHttp2Server({
+			maxSessionMemory: limits.connectionMemoryMiB,
+			settings: { maxConcurrentStreams: limits.streamsPerConnection },
+		});
 		this.#http2.on("sessionError", (error) =>
 			logger.debug({ err: error }, "an HTTP/2 connection failed"),
 		);
@@ -218,12 +216,13 @@ class PortListener implements Listener {
 	}
 
 	#serveHttp2(socket: Socket): void {
-		const { clock, limits } = this.#options;
+		const { clock, limits, handler } = this.#options;
 		// Unlike the HTTP/1.1 server, which created this socket, an HTTP/2 session does not end its side when the
 		// peer ends the other.
 		socket.allowHalfOpen = false;
 		this.#http2.once("session", (session) => {
 			const connection = manageConnection(session, clock, limits.idleMs, () => socket.destroy());
+			serveStreams(session, handler);
 			this.#http2Connections.add(connection);
 			session.once("close", () => this.#http2Connections.delete(connection));
 			session.once("stream", () => this.#silent.headersArrived(socket));

@@ -1,19 +1,63 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
+import type {
+	IncomingHttpHeaders,
+	IncomingMessage,
+	OutgoingHttpHeaders,
+	ServerResponse,
+} from "node:http";
+import type { IncomingHttpHeaders as Http2Headers, ServerHttp2Stream } from "node:http2";
+
+/** Events of a request, without arguments. */
+export type RequestEvent = "readable" | "end" | "error" | "close";
+
+/** What handlers use of a request over HTTP/2. Node's own class is one, and `CallRequest`. */
+export interface Http2Request {
+	readonly stream: ServerHttp2Stream;
+	readonly httpVersion: string;
+	readonly method: string;
+	readonly url: string;
+	readonly authority: string;
+	readonly headers: IncomingHttpHeaders | Http2Headers;
+	readonly rawHeaders: string[];
+	readonly readableEnded: boolean;
+	readonly destroyed: boolean;
+	/** Bytes, since no encoding is set. */
+	read(): Uint8Array | string | null;
+	resume(): unknown;
+	on(event: RequestEvent, listener: () => void): unknown;
+	once(event: RequestEvent, listener: () => void): unknown;
+	off(event: RequestEvent, listener: () => void): unknown;
+}
+
+/** What handlers use of a response over HTTP/2. Node's own class is one, and `CallResponse`. */
+export interface Http2Response {
+	readonly stream: ServerHttp2Stream;
+	readonly headersSent: boolean;
+	statusCode: number;
+	setHeader(name: string, value: string): unknown;
+	writeHead(status: number, headers?: OutgoingHttpHeaders): unknown;
+	write(
+		data: Uint8Array,
+		encoding: BufferEncoding,
+		sent: (failure?: Error | null) => void,
+	): boolean;
+	addTrailers(trailers: OutgoingHttpHeaders): void;
+	end(data?: Uint8Array | string): unknown;
+	once(event: "close", listener: () => void): unknown;
+}
 
 /** Handles one HTTP request of either protocol. Must not throw. */
 export type RequestHandler = (
-	request: IncomingMessage | Http2ServerRequest,
-	response: ServerResponse | Http2ServerResponse,
+	request: IncomingMessage | Http2Request,
+	response: ServerResponse | Http2Response,
 ) => void;
 
 /** A request's path, without its query. */
-export function pathOf(request: IncomingMessage | Http2ServerRequest): string {
+export function pathOf(request: IncomingMessage | Http2Request): string {
 	return (request.url ?? "").split("?", 1)[0] ?? "";
 }
 
 /** A request's headers, without the pseudo-headers of HTTP/2. */
-export function headersOf(request: IncomingMessage | Http2ServerRequest): Headers {
+export function headersOf(request: IncomingMessage | Http2Request): Headers {
 	const headers = new Headers();
 	for (const [name, value] of Object.entries(request.headers)) {
 		if (!name.startsWith(":") && value !== undefined) {
@@ -25,7 +69,7 @@ export function headersOf(request: IncomingMessage | Http2ServerRequest): Header
 
 /** Sends a response of text, whose last line is terminated if it is not. */
 export function sendText(
-	response: ServerResponse | Http2ServerResponse,
+	response: ServerResponse | Http2Response,
 	status: number,
 	text: string,
 	contentType = "text/plain; charset=utf-8",

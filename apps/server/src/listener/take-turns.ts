@@ -49,7 +49,7 @@ export function takeTurns(options: TakeTurnsOptions, next: RequestHandler): Requ
 		const caller = isProbe(request) ? healthChecks : (connection.caller ?? unidentified);
 		const taker = { caller, connection: connection.turnKey };
 		if (turns.isCrowded(taker, waitingPerCaller, mostWaiting)) {
-			if (isGone(request, response)) {
+			if (isGone(request)) {
 				return;
 			}
 			onRefused();
@@ -70,7 +70,7 @@ export function takeTurns(options: TakeTurnsOptions, next: RequestHandler): Requ
 			return;
 		}
 		const leave = turns.run(taker, () => {
-			if (!isGone(request, response)) {
+			if (!isGone(request)) {
 				next(request, response);
 			}
 		});
@@ -91,8 +91,8 @@ function isProbe(request: Parameters<RequestHandler>[0]): boolean {
 	return url === "/healthz" || url === "/readyz" || url.startsWith(healthPath);
 }
 
-function isGone(...[request, response]: Parameters<RequestHandler>): boolean {
-	return "stream" in response
-		? response.stream === undefined || response.stream.destroyed || response.stream.closed
+function isGone(request: Parameters<RequestHandler>[0]): boolean {
+	return "stream" in request
+		? request.stream === undefined || request.stream.destroyed || request.stream.closed
 		: request.socket.destroyed;
 }

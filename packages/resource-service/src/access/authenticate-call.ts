@@ -1,8 +1,38 @@
-import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
+import {
+	Code,
+	ConnectError,
+	type ContextValues,
+	createContextKey,
+	type HandlerContext,
+} from "@connectrpc/connect";
 import type { Access, Authorizer } from "@plinth/resource";
 
 /** A header that carries a token, as an alternative to `authorization: Bearer …`. */
 export const tokenHeader = "x-plinth-token";
+
+/** An access, and the authorizer that gave it. */
+interface KnownAccess {
+	readonly authorizer: Authorizer;
+	readonly access: Access;
+}
+
+const knownAccess = createContextKey<KnownAccess | undefined>(undefined, {
+	description: "the access of the caller, as it was authenticated before",
+});
+
+/**
+ * Remembers the access of a call, so that `authenticateCall` does not check the token again. It still does if the access
+ * does not tell when it ends.
+ */
+export function rememberAccess(
+	values: ContextValues,
+	authorizer: Authorizer,
+	access: Access,
+): void {
+	if (access.ended !== undefined) {
+		values.set(knownAccess, { authorizer, access });
+	}
+}
 
 /**
  * Authenticates a call by its token.
@@ -12,9 +42,15 @@ export const tokenHeader = "x-plinth-token";
  */
 export function authenticateCall(
 	authorizer: Authorizer,
-	context: Pick<HandlerContext, "requestHeader">,
+	context: Pick<HandlerContext, "requestHeader"> & Partial<Pick<HandlerContext, "values">>,
 ): Access | Promise<Access> {
-	return authorizer.tokenless ?? authorizer.authenticate(tokenOf(context));
+	if (authorizer.tokenless !== undefined) {
+		return authorizer.tokenless;
+	}
+	const known = context.values?.get(knownAccess);
+	return known?.authorizer === authorizer && known.access.ended?.aborted === false
+		? known.access
+		: authorizer.authenticate(tokenOf(context));
 }
 
 /** The token of a call. @throws ConnectError Unauthenticated if the header is malformed. */
