@@ -173,8 +173,15 @@ export class CallResponse implements Http2Response {
 	}
 
 	readonly #onWantTrailers = (): void => {
-		if (!this.stream.destroyed) {
-			this.stream.sendTrailers(this.#trailers ?? {});
+		const { stream } = this;
+		if (stream.destroyed) {
+			return;
+		}
+		try {
+			stream.sendTrailers(this.#trailers ?? {});
+		} catch {
+			// They have names that HTTP/2 does not allow. The error would end the process.
+			stream.close(constants.NGHTTP2_INTERNAL_ERROR);
 		}
 	};
 }
