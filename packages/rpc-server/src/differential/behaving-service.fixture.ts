@@ -4,7 +4,7 @@ import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@conn
 import type { ResourceService, WatchEventSchema } from "@plinth/proto";
 
 /** What an implementation may do. Requests name one. */
-export const behaviours = [
+export const behaviors = [
 	...[
 		"respond",
 		"headers",
@@ -20,8 +20,8 @@ export const behaviours = [
 ] as const;
 
 /** Does what the request says, short of the response itself. */
-function behave(behaviour: string, call: HandlerContext): void {
-	switch (behaviour) {
+function behave(behavior: string, call: HandlerContext): void {
+	switch (behavior) {
 		case "headers":
 			call.responseHeader.set("x-header", "ü 1");
 			call.responseHeader.append("x-header", "2");
@@ -75,31 +75,31 @@ function seen(call: HandlerContext): string {
 /** A service whose requests say what it does: the name of an ID, or a prefix of names. */
 export const behavingService: Partial<ServiceImpl<typeof ResourceService>> = {
 	read: async ({ id }, call) => {
-		const behaviour = id?.name ?? "";
-		behave(behaviour, call);
-		const name = behaviour === "read" ? seen(call) : behaviour;
-		if (behaviour === "unencodable") {
+		const behavior = id?.name ?? "";
+		behave(behavior, call);
+		const name = behavior === "read" ? seen(call) : behavior;
+		if (behavior === "unencodable") {
 			return { resource: { data: create(AnySchema, { typeUrl: "type.googleapis.com/no.Such" }) } };
 		}
-		const metadata = behaviour === "large" ? { size: "x".repeat(100_000) } : {};
+		const metadata = behavior === "large" ? { size: "x".repeat(100_000) } : {};
 		return { resource: { id: { name }, metadata } };
 	},
 	async *watchList(
-		{ namePrefix: behaviour },
+		{ namePrefix: behavior },
 		call,
 	): AsyncGenerator<MessageInitShape<typeof WatchEventSchema>, undefined> {
-		const version = behaviour === "read" ? seen(call) : behaviour;
-		if (behaviour === "headers") {
-			behave(behaviour, call);
+		const version = behavior === "read" ? seen(call) : behavior;
+		if (behavior === "headers") {
+			behave(behavior, call);
 		}
 		yield { event: { case: "bookmark", value: {} }, version };
-		if (behaviour === "large") {
+		if (behavior === "large") {
 			for (let index = 0; index < 100; index += 1) {
 				yield { version: "x".repeat(2_000) };
 			}
 		}
-		behave(behaviour, call);
-		if (behaviour === "unencodable") {
+		behave(behavior, call);
+		if (behavior === "unencodable") {
 			const data = create(AnySchema, { typeUrl: "type.googleapis.com/no.Such" });
 			yield { event: { case: "upsert", value: { resource: { data } } } };
 		}

@@ -2,7 +2,7 @@ import { create, toBinary, toJsonString } from "@bufbuild/protobuf";
 import { encodeEnvelope } from "@connectrpc/connect/protocol";
 import { ReadRequestSchema, WatchListRequestSchema } from "@plinth/proto";
 import { seededRandom } from "@plinth/runtime/testing";
-import { behaviours } from "./behaving-service.fixture.ts";
+import { behaviors } from "./behaving-service.fixture.ts";
 
 /** A request, as it arrives. */
 export interface GeneratedCall {
@@ -49,7 +49,7 @@ export function generatedCall(seed: number): GeneratedCall {
 	};
 	const rarely = () => random.next() < 0.12;
 	const isStream = random.next() < 0.4;
-	const behaviour = pick(...behaviours);
+	const behavior = pick(...behaviors);
 	const faults: string[] = [];
 	const isOdd = rarely();
 	const contentType = isOdd
@@ -71,7 +71,7 @@ export function generatedCall(seed: number): GeneratedCall {
 	}
 	const httpVersion = pick("1.1", "2.0");
 	const isJson = contentType.includes("json") || contentType.includes("JSON");
-	const message = messageOf(isStream, behaviour, isJson);
+	const message = messageOf(isStream, behavior, isJson);
 	if (!isStream && random.next() < 0.2) {
 		const target = `${path}?${query(pick, message, isJson, rarely(), faults)}`;
 		return { httpVersion, method: "GET", target, headers, chunks: [], faults };
@@ -95,14 +95,14 @@ export function generatedCall(seed: number): GeneratedCall {
 	};
 }
 
-function messageOf(isStream: boolean, behaviour: string, isJson: boolean): Uint8Array {
+function messageOf(isStream: boolean, behavior: string, isJson: boolean): Uint8Array {
 	if (isStream) {
-		const request = create(WatchListRequestSchema, { namePrefix: behaviour });
+		const request = create(WatchListRequestSchema, { namePrefix: behavior });
 		return isJson
 			? Buffer.from(toJsonString(WatchListRequestSchema, request))
 			: toBinary(WatchListRequestSchema, request);
 	}
-	const request = create(ReadRequestSchema, { id: { name: behaviour } });
+	const request = create(ReadRequestSchema, { id: { name: behavior } });
 	return isJson
 		? Buffer.from(toJsonString(ReadRequestSchema, request))
 		: toBinary(ReadRequestSchema, request);
