@@ -46,7 +46,7 @@ export interface StreamHandler {
 }
 
 /**
- * One request and its response. Calls on a stream that was reset do nothing; so that a handler needs no check.
+ * One request and its response. Calls on a stream that was reset do nothing, so that a handler needs no check.
  *
  * All methods throw an Error on wrong use: a second `respond`, bytes before it, bytes after the end.
  */
@@ -101,13 +101,13 @@ export interface Http2Connection {
 	 */
 	ping(): Promise<number>;
 	/**
-	 * Sends GOAWAY: requests above `lastStreamId` are dropped from now on; the others go on. A later call can only
+	 * Sends GOAWAY: requests above `lastStreamId` are dropped from now on; the others continue. A later call can only
 	 * lower it. By default, it is the last stream that was accepted.
 	 */
 	goaway(code: number, lastStreamId?: number): void;
 	/**
-	 * Ends in order: announces the end by a GOAWAY that accepts all requests, after a round trip sends one with the last
-	 * request, lets the streams finish, and ends the socket. Resolves with `closed`.
+	 * Closes gracefully: sends a GOAWAY that still accepts all requests and, after a round trip, one with the last
+	 * request; lets the streams finish; then ends the socket. Resolves with `closed`.
 	 */
 	close(): Promise<Http2CloseReason>;
 	/** Sends GOAWAY, resets all streams, and ends the socket. */
@@ -155,11 +155,11 @@ export interface Http2Limits {
 	readonly connectionWindowBytes: number;
 	/** The largest frame that clients may send, in bytes. */
 	readonly maxFrameBytes: number;
-	/** Bytes of a stream's response from which on `write` returns false. */
+	/** `write` returns false while this many bytes of a stream's response, or more, are waiting. */
 	readonly streamHighWaterMark: number;
-	/** Bytes of all responses that wait. A stream that writes beyond is reset with ENHANCE_YOUR_CALM. */
+	/** Bytes of all responses that wait. A stream that writes more is reset with ENHANCE_YOUR_CALM. */
 	readonly maxUnsentBytes: number;
-	/** Bytes that wait for the socket from which on nothing more is read, until the peer reads. */
+	/** While this many bytes wait for the socket, nothing more is read from the peer. */
 	readonly maxBufferedBytes: number;
 	/** Frames that do nothing useful (PING, SETTINGS, empty DATA, PRIORITY, tiny credit): at once and per second. */
 	readonly controlFrames: Budget;

@@ -60,8 +60,8 @@ export interface Access {
 	 */
 	checkEveryName?(operation: string, target: AccessTarget): Decision | undefined;
 	/**
-	 * Whether the caller is the deployment itself: its references are not subject to authorization, neither
-	 * here nor at other deployments. False by default.
+	 * Whether the caller is the deployment itself, whose references are authorized neither here nor at other
+	 * deployments: they are allowed. False by default.
 	 */
 	readonly isDeployment?: boolean;
 	/** Aborts when the token has expired or its rights have changed: call the authorizer again. */

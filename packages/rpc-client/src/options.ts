@@ -35,6 +35,6 @@ export interface PlinthTransportOptions extends ConnectionOptions {
 	readonly binaryOptions?: Partial<BinaryReadOptions & BinaryWriteOptions>;
 	/** The clock of deadlines, pings and delays. The system clock by default. */
 	readonly clock?: Clock;
-	/** Of the jitter of delays before another attempt to connect. */
+	/** For the jitter of delays before another attempt to connect. */
 	readonly random?: Random;
 }

@@ -34,7 +34,7 @@ const maxMessageBytes = 0xffff_ffff;
  * A transport to a server that speaks gRPC over HTTP/2, with TLS or without. It connects when there is a call,
  * and shares one connection between all calls.
  *
- * Responses are lean: headers, trailers and signals are only made if somebody looks at them.
+ * The headers, trailers and signal of a response are created on first access.
  *
  * @throws TypeError if `baseUrl` is not a URL.
  */

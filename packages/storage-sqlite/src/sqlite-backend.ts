@@ -236,7 +236,7 @@ class Backend implements SqliteBackend {
 		);
 	}
 
-	/** What a failed swap is to who wanted it. After it, the storage goes on, or has to be reopened. */
+	/** The error of a failed swap, for the caller of the restore: the storage stays in use, or has to be opened again. */
 	#swapFailure(error: unknown): unknown {
 		if (!(error instanceof ReplaceFailure)) {
 			return error;

@@ -11,7 +11,7 @@ export interface CallRequest {
 }
 
 /**
- * The metadata of a call that begins now, of the arguments of a transport's methods. As on the wire, a
+ * The metadata of a call that begins now, from the arguments of a transport's method. As on the wire, a
  * timeout of 0 or less means no timeout.
  */
 export function beginRequest(

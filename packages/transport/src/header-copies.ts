@@ -1,4 +1,4 @@
-/** A copy; `undefined` of `undefined`, because headers that were never accessed are not created. */
+/** A copy of the headers. `undefined` stays `undefined`, because headers that were never accessed are not created. */
 export function copyOfHeaders(from: Headers | undefined): Headers | undefined {
 	return from === undefined ? undefined : new Headers(from);
 }

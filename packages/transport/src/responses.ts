@@ -1,7 +1,7 @@
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { appendHeaders } from "./header-copies.ts";
 
-/** Headers, or the function that creates them on first access. `undefined` are empty ones. */
+/** Headers, or the function that creates them on first access. `undefined` stands for empty headers. */
 export type HeaderSource = Headers | (() => Headers) | undefined;
 
 function headersOf(source: HeaderSource): Headers {

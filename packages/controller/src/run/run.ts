@@ -268,7 +268,7 @@ export class Run {
 		this.#refusal = "its run has ended";
 		const stuck = [...this.leftovers.keys()];
 		if (stuck.length > 0) {
-			logger.error({ keys: stuck }, "reconciles ignored their signal and were left behind");
+			logger.error({ keys: stuck }, "reconciles ignored their signal and did not end in time");
 		}
 	}
 }

@@ -172,7 +172,7 @@ export class EtcdClient {
 				this.#responded(endpoint);
 				yield response;
 			}
-			throw new TypeError("a watch ends by an error only");
+			throw new TypeError("a watch ends only with an error");
 		} catch (error) {
 			signal.throwIfAborted();
 			if (error instanceof EtcdError && isAboutToken(error)) {
@@ -192,7 +192,7 @@ export class EtcdClient {
 		}
 	}
 
-	/** The response of a call, after checking that the cluster has not gone back. */
+	/** The response of a call, after checking that the cluster is not at an earlier revision than before. */
 	async #checked<T extends { readonly header?: ResponseHeader | undefined }>(
 		call: Promise<T>,
 	): Promise<T> {

@@ -109,7 +109,7 @@ async function expectLatched({ backend, failures }: Opened): Promise<void> {
 	expect(await new ArtistWatch(backend).failure()).toBeInstanceOf(WatchClosed);
 	expect(backend.historyLost.aborted).toBe(true);
 	expect(failures.map(({ message }) => message)).toEqual([
-		expect.stringContaining("this server must start again"),
+		expect.stringContaining("this server must be restarted"),
 	]);
 }
 

@@ -13,7 +13,7 @@ import { isSame, type StoredIdentity } from "./store-identity.ts";
 export class HistoryLost extends StorageUnavailable {
 	constructor(why: string, options?: ErrorOptions) {
 		super(
-			`etcd has lost history: ${why}. It was restored from a backup, wiped or rebuilt: this server must start again`,
+			`etcd has lost history: ${why}. It was restored from a backup, wiped or rebuilt: this server must be restarted`,
 			options,
 		);
 	}
@@ -194,10 +194,12 @@ export class StoreHistory {
 	 */
 	checkIdentity(value: Uint8Array | undefined): void {
 		if (value === undefined) {
-			throw this.lose("the identity of the store is gone");
+			throw this.lose("the identity of the store is missing");
 		}
 		if (!isSame({ value }, this.identity)) {
-			throw this.lose("the store has another incarnation than the one that this server has loaded");
+			throw this.lose(
+				"the store has a different incarnation from the one that this server has loaded",
+			);
 		}
 	}
 
@@ -209,7 +211,7 @@ export class StoreHistory {
 	 */
 	checkBegin(mark: SeenMark, revision: bigint, head: Uint8Array | undefined): void {
 		if (revision !== mark.revision || head === undefined || keyText(head) !== mark.token) {
-			throw this.lose(`revision ${mark.revision} is of another transaction than before`);
+			throw this.lose(`revision ${mark.revision} now belongs to a different transaction`);
 		}
 	}
 
@@ -238,7 +240,7 @@ export class StoreHistory {
 		signal: AbortSignal | undefined,
 	): Promise<boolean> {
 		if (kept === undefined || kept.modRevision < mark.revision) {
-			throw this.lose(`the transaction of revision ${mark.revision} is gone`);
+			throw this.lose(`the transaction of revision ${mark.revision} is missing`);
 		}
 		if (kept.modRevision === mark.revision) {
 			this.checkBegin(mark, kept.modRevision, kept.value);

@@ -18,8 +18,8 @@ import { ForeignData } from "../state/decode-resource.ts";
  *
  * Versions begin above 1,024 times the milliseconds since 1970 (see `firstRevisionAfterRestore`), even in an empty
  * store, which may have been wiped. So no version is issued twice while etcd commits less than 1,024 times a millisecond,
- * clocks are right, and two incarnations begin further apart than the milliseconds that etcd's revision at the
- * first of them, divided by 1,024, comes to: 98 s for 100 million revisions.
+ * clocks are right, and the time between the beginnings of two incarnations is longer, in milliseconds, than etcd's
+ * revision at the first of them divided by 1,024: 98 s at revision 100 million.
  *
  * A store of an older Plinth has no record until the first server of this version starts. Its versions remain
  * the revisions of etcd.

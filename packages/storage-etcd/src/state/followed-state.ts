@@ -143,7 +143,7 @@ export class FollowedState {
 		}
 		logger.warn(
 			{ from: old.revision, to: loaded.store.revision },
-			"etcd was compacted beyond what was followed: loaded the state again, and closed all watches",
+			"etcd compacted revisions that this server had not received: loaded the state again, and closed all watches",
 		);
 		old.close(new WatchClosed("the storage has lost its position in etcd's history; watch again"));
 		this.gate.advance(loaded.store.revision);
@@ -225,7 +225,10 @@ export class FollowedState {
 			return { op: "put", resource: this.#context.decoder.decode(kv) };
 		} catch (error) {
 			// The state keeps the former value of the key, and commits to the key fail by their conditions.
-			this.#context.logger.error({ err: error, revision }, "skipped a foreign change in etcd");
+			this.#context.logger.error(
+				{ err: error, revision },
+				"skipped a change in etcd that no Plinth server has made",
+			);
 			return undefined;
 		}
 	}

@@ -7,7 +7,7 @@ export interface CallerSide {
 	readonly clock: Clock;
 	/** The first one outermost. */
 	readonly interceptors: readonly Interceptor[];
-	/** What the URLs begin with that interceptors see, without a slash at its end. */
+	/** The beginning of the URLs that interceptors see, without a trailing slash. */
 	readonly baseUrl: string;
 	/** The timeout of calls that set none, in milliseconds. */
 	readonly defaultTimeoutMs?: number | undefined;

@@ -1,6 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 
-/** A stream of one message: the library's types have requests as streams, also of methods that take one. */
+/** A stream of one message: in the library's types, requests are streams even for methods that take one message. */
 export async function* streamOfOne<T>(message: T): AsyncGenerator<T, undefined> {
 	yield message;
 }
