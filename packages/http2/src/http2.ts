@@ -167,7 +167,10 @@ export interface Http2Limits {
 	readonly streamErrors: Budget;
 	/** Milliseconds until the client's preface and SETTINGS must have arrived. */
 	readonly prefaceTimeoutMs: number;
-	/** Milliseconds after which a response that makes no progress is reset, and a socket that takes nothing is closed. */
+	/**
+	 * Milliseconds after which a response that makes no progress is reset, and a connection is ended whose socket takes
+	 * nothing, or whose client does not complete a header block.
+	 */
 	readonly stallTimeoutMs: number;
 	/** Milliseconds that a closing connection waits for the peer. */
 	readonly closeTimeoutMs: number;

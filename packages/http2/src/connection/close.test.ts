@@ -45,6 +45,20 @@ describe("the end of a connection", () => {
 		expect((await closed).code).toBe(errorCode.noError);
 	});
 
+	it("in order, although too many pings wait", async () => {
+		const client = new RawClient();
+		await settle();
+		const pings = Promise.allSettled(Array.from({ length: 16 }, () => client.connection.ping()));
+		const closed = client.connection.close();
+		client.clock.advance(2_000);
+		await settle();
+		expect(client.isEnded).toBe(true);
+		client.socket.end();
+		expect((await closed).code).toBe(errorCode.noError);
+		await pings;
+		expect(client.clock.nextTimerMs()).toBeUndefined();
+	});
+
 	it("at once: streams are reset, and handlers are notified", async () => {
 		const client = new RawClient();
 		await client.send(client.headers(1), client.headers(3));

@@ -60,10 +60,14 @@ export class Connection implements Http2Connection {
 	#isReadingPaused = false;
 	/** Of the preface, later of the closing socket. */
 	#deadline: Timer | undefined;
+	/** Of the wait for requests that are on their way when `close` is called. */
+	#drainTimer: Timer | undefined;
 	#stallTimer: Timer | undefined;
 	#drains = 0;
 	/** `#drains` when the progress was last checked; -1 if the socket was not blocked. */
 	#drainsBefore = -1;
+	/** The stream whose header block was not complete then. */
+	#blockedBefore: number | undefined;
 	#resolveClosed: (reason: Http2CloseReason) => void = () => {};
 
 	constructor(socket: Duplex, options: ServeOptions, onRequest: RequestHandler) {
@@ -127,12 +131,12 @@ export class Connection implements Http2Connection {
 		if (this.#state === "open") {
 			this.#state = "draining";
 			this.goaway(errorCode.noError, maxInt31);
-			const timer = this.#clock.setTimer(this.#limits.closeTimeoutMs, () => this.#drain());
-			const finish = () => {
-				timer.cancel();
-				this.#drain();
-			};
-			this.#pings.send(finish, () => timer.cancel());
+			this.#drainTimer = this.#clock.setTimer(this.#limits.closeTimeoutMs, () => this.#drain());
+			this.#pings.send(
+				() => this.#drain(),
+				// Too many pings: the timer ends the wait.
+				() => {},
+			);
 		}
 		return this.closed;
 	}
@@ -143,6 +147,7 @@ export class Connection implements Http2Connection {
 
 	/** All requests that the client sent before it knew of the end have come. */
 	#drain(): void {
+		this.#drainTimer?.cancel();
 		if (this.#state === "draining") {
 			this.goaway(errorCode.noError);
 			this.#endIfIdle();
@@ -202,6 +207,9 @@ export class Connection implements Http2Connection {
 				throw error;
 			}
 			this.#fail(error.code, error.message);
+		}
+		if (this.#streams.blockedBy !== undefined) {
+			this.#watchStalls();
 		}
 		const buffered = this.#writer.output.length + this.#socket.writableLength;
 		if (buffered > this.#limits.maxBufferedBytes && !this.#isReadingPaused && !this.#isEnded) {
@@ -282,6 +290,7 @@ export class Connection implements Http2Connection {
 			this.#state = "closed";
 			this.#reader.stop();
 			this.#deadline?.cancel();
+			this.#drainTimer?.cancel();
 			this.#stallTimer?.cancel();
 			this.#pings.rejectAll();
 			this.#resolveClosed(this.#reason);
@@ -326,7 +335,8 @@ export class Connection implements Http2Connection {
 
 	/** Checks from time to time whether what waits makes progress, while something waits. */
 	#watchStalls(): void {
-		const waits = this.#streams.sender.unsentBytes > 0 || this.#streams.sender.isBlocked;
+		const { sender, blockedBy } = this.#streams;
+		const waits = sender.unsentBytes > 0 || sender.isBlocked || blockedBy !== undefined;
 		if (waits && this.#stallTimer === undefined && !this.#isEnded) {
 			this.#stallTimer = this.#clock.setTimer(this.#limits.stallTimeoutMs / 2, () => {
 				this.#stallTimer = undefined;
@@ -338,6 +348,12 @@ export class Connection implements Http2Connection {
 
 	/** Called twice in a stall's time: what has not moved since the call before has stalled for half of it. */
 	#checkProgress(): void {
+		const { blockedBy } = this.#streams;
+		if (blockedBy !== undefined && blockedBy === this.#blockedBefore) {
+			this.#fail(errorCode.enhanceYourCalm, "a header block is not completed");
+			return;
+		}
+		this.#blockedBefore = blockedBy;
 		if (this.#streams.sender.isBlocked && this.#drains === this.#drainsBefore) {
 			this.#fail(errorCode.enhanceYourCalm, "the client does not read");
 			this.#socket.destroy();

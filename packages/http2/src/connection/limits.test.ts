@@ -158,6 +158,19 @@ describe("limits", () => {
 		expect(client.connection.unsentBytes).toBe(96);
 	});
 
+	it("end a connection whose header block is not completed in time", async () => {
+		const client = new RawClient();
+		await client.send(frame(headers, flag.endStream, 1, block));
+		client.clock.advance(30_000);
+		await client.send(frame(continuation, flag.endHeaders, 1));
+		client.clock.advance(60_000);
+		expect(client.requests).toHaveLength(1);
+		await client.send(frame(headers, flag.endStream, 3, block));
+		client.clock.advance(90_000);
+		await settle();
+		expect(client.goawayCode).toBe(errorCode.enhanceYourCalm);
+	});
+
 	it("stop reading from a client that does not read, and close it in the end", async () => {
 		const client = new RawClient({ begins: false });
 		client.socket.pause();
