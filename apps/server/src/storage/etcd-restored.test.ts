@@ -25,7 +25,7 @@ describe("plinth-server etcd-restored", () => {
 			onTestFinished(() => before.close());
 			expect(before.identity).toBeUndefined();
 			expect(await declareEtcdRestored({ etcd: choice })).toMatch(/^started incarnation \w{26} /);
-			expect((await failed.promise).message).toContain("another incarnation");
+			expect((await failed.promise).message).toContain("a different incarnation");
 			const after = await openStorage(choice, systemRuntime, silentLogger);
 			onTestFinished(() => after.close());
 			expect(after.identity).toMatchObject({ restores: 1 });

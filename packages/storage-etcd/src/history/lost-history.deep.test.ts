@@ -450,7 +450,7 @@ describeWith("etcd")("the identity of a store", () => {
 		await client.transaction(
 			create(TxnRequestSchema, { success: [{ request: { case: "requestPut", value } }] }),
 		);
-		await expect(backend.commit([putArtist("a")])).rejects.toThrow("another incarnation");
+		await expect(backend.commit([putArtist("a")])).rejects.toThrow("a different incarnation");
 		await expect(open([etcd.url])).rejects.toThrow("identity of a store");
 	});
 });
