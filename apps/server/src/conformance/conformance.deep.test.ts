@@ -1,0 +1,17 @@
+import { describeWith } from "@plinth/test-support";
+import { expect, it } from "vitest";
+import { runConformance } from "./run-conformance.fixture.ts";
+
+describeWith("go")("Connect's conformance runner", () => {
+	it("passes without compression, as the server has it", async () => {
+		const report = await runConformance({ compressions: ["IDENTITY"], tls: false });
+		expect(report).toMatchObject({ failures: "", failedHere: [], failedByBoth: [] });
+		expect(report.cases).toBeGreaterThan(900);
+	});
+
+	it("passes with compression", async () => {
+		const report = await runConformance({ compressions: ["GZIP"], tls: false });
+		expect(report).toMatchObject({ failures: "", failedHere: [], failedByBoth: [] });
+		expect(report.cases).toBeGreaterThan(800);
+	});
+});

@@ -1,0 +1,97 @@
+import { execFile } from "node:child_process";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { temporaryFolder } from "@plinth/test-support";
+
+const run = promisify(execFile);
+const moduleFolder = fileURLToPath(new URL("../../testdata/conformance", import.meta.url));
+const mainFile = fileURLToPath(new URL("./main.fixture.ts", import.meta.url));
+
+/**
+ * The cases with too large messages. Over HTTP/2, Connect's adapter leaves the rest of such a request unread, until other
+ * calls on the connection have no window left: the runner would wait forever.
+ */
+const unread = "Server Message Size/";
+
+/** What the runner tests. Left out are its defaults: all protocols, codecs and kinds of streams. */
+export interface ConformanceFeatures {
+	readonly compressions: readonly ("IDENTITY" | "GZIP" | "BR")[];
+	/** Over TLS too, with and without client certificates. */
+	readonly tls: boolean;
+}
+
+/** The outcome of the cases that were run. */
+export interface ConformanceReport {
+	readonly cases: number;
+	/** What the runner has printed about failed cases. */
+	readonly failures: string;
+	/** Cases that fail here, and pass with Connect's own adapter. */
+	readonly failedHere: readonly string[];
+	/** Cases that fail with both. */
+	readonly failedByBoth: readonly string[];
+}
+
+/**
+ * Runs the cases of the conformance runner that apply to some features against the listener of the server. Those that
+ * fail are run again against Connect's adapter, if it gives a response to all of them.
+ */
+export async function runConformance(features: ConformanceFeatures): Promise<ConformanceReport> {
+	const folder = await temporaryFolder();
+	const runner = join(folder, "connectconformance");
+	await run("go", ["build", "-o", runner, "connectrpc.com/conformance/cmd/connectconformance"], {
+		cwd: moduleFolder,
+	});
+	const config = join(folder, "config.yaml");
+	// JSON is YAML.
+	await writeFile(config, JSON.stringify(configOf(features)));
+	const accepted = features.compressions.some((name) => name !== "IDENTITY")
+		? "compressed"
+		: "identity";
+	const outputOf = async (server: "plinth" | "connect", ...cases: readonly string[]) => {
+		const selected = cases.flatMap((name) => ["--run", name]);
+		const command = [process.execPath, mainFile, server, accepted];
+		const all = ["--conf", config, "--mode", "server", "--max-servers", "2", ...selected];
+		// Its exit code is 1 if a case fails. A case that gets no response would wait forever.
+		const options = { maxBuffer: 1024 ** 3, timeout: 300_000 };
+		const { stdout } = await run(runner, [...all, "--", ...command], options).catch(outputOfFailed);
+		return stdout;
+	};
+	const here = await outputOf("plinth");
+	const failed = failedIn(here);
+	const comparable = failed.filter((name) => !name.startsWith(unread));
+	const failedThere = new Set(
+		comparable.length === 0 ? [] : failedIn(await outputOf("connect", ...comparable)),
+	);
+	return {
+		cases: Number(/^Total cases: (\d+)$/m.exec(here)?.[1] ?? 0),
+		failures: here.slice(0, here.indexOf("Total cases: ")).trim(),
+		failedHere: failed.filter((name) => !failedThere.has(name)),
+		failedByBoth: failed.filter((name) => failedThere.has(name)),
+	};
+}
+
+function configOf({ compressions, tls }: ConformanceFeatures) {
+	return {
+		features: {
+			versions: ["HTTP_VERSION_1", "HTTP_VERSION_2"],
+			compressions: compressions.map((name) => `COMPRESSION_${name}`),
+			supportsTls: tls,
+			supportsTlsClientCerts: tls,
+		},
+	};
+}
+
+function failedIn(output: string): readonly string[] {
+	return [...output.matchAll(/^FAILED: (.*):$/gm)].map(([, name = ""]) => name);
+}
+
+function outputOfFailed(failure: unknown): { readonly stdout: string } {
+	const stdout: unknown = Object(failure).stdout;
+	const code: unknown = Object(failure).code;
+	if (typeof stdout !== "string" || code !== 1) {
+		throw failure;
+	}
+	return { stdout };
+}
