@@ -46,6 +46,16 @@ export const exceptions: readonly Exception[] = [
 		reason: "a drawing; scripts/check-layers.ts checks what it shows",
 	},
 	{
+		page: "docs/design/wire.md",
+		line: /^ *pnpm bench /,
+		reason: "runs for minutes, and compares with another checkout",
+	},
+	{
+		page: "docs/design/wire.md",
+		line: /^NODE_ENV=production node --cpu-prof /,
+		reason: "runs until it is stopped, and writes a profile for a person to read",
+	},
+	{
 		page: "docs/server-load.md",
 		line: /^pnpm bench /,
 		reason: "runs for minutes, and compares with another checkout",
