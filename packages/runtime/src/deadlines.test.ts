@@ -43,4 +43,19 @@ describe("deadlines", () => {
 		clock.advance(200);
 		expect(expired).toEqual(["reached", "soon", "later"]);
 	});
+
+	it.each([Number.POSITIVE_INFINITY, Number.NaN, Number.MAX_VALUE])(
+		"are never reached at %d, and those beside it are",
+		(atMs) => {
+			const clock = new FakeClock();
+			const deadlines = new Deadlines(clock);
+			const expired: string[] = [];
+			deadlines.set(atMs, () => expired.push("never")).cancel();
+			deadlines.set(atMs, () => expired.push("never"));
+			deadlines.set(clock.monotonic() + 10, () => expired.push("soon"));
+			deadlines.set(clock.monotonic() + 1_000, () => expired.push("later"));
+			clock.advance(2_000);
+			expect(expired).toEqual(["soon", "later"]);
+		},
+	);
 });

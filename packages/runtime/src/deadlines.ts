@@ -53,10 +53,15 @@ export class Deadlines {
 		this.#clock = clock;
 	}
 
-	/** Calls `expire` when the monotonic clock has reached `atMs`, unless the deadline is canceled. */
+	/**
+	 * Calls `expire` when the monotonic clock has reached `atMs`, unless the deadline is canceled. `Infinity` and `NaN`
+	 * are never reached.
+	 */
 	set(atMs: number, expire: () => void): Deadline {
 		const entry = new Entry(atMs, expire);
-		this.#place(entry, this.#clock.monotonic());
+		if (atMs < Number.POSITIVE_INFINITY) {
+			this.#place(entry, this.#clock.monotonic());
+		}
 		return entry;
 	}
 

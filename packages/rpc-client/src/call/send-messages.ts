@@ -19,35 +19,38 @@ export async function sendMessages<T>(
 	call: SendingCall,
 ): Promise<void> {
 	const iterator = messages[Symbol.asyncIterator]();
+	const closing = new AbortController();
 	let isAtEnd = false;
 	stream.once("close", () => {
+		closing.abort();
 		if (!isAtEnd) {
 			void leave(iterator);
 		}
 	});
+	const next = async (): Promise<IteratorResult<T>> => {
+		try {
+			const result = await iterator.next();
+			isAtEnd = result.done === true;
+			return result;
+		} catch (thrown) {
+			isAtEnd = true;
+			throw thrown;
+		}
+	};
 	try {
 		while (call.isOpen) {
-			const result = await iterator.next();
+			const result = await next();
 			if (result.done === true) {
-				isAtEnd = true;
 				stream.end();
 				return;
 			}
 			if (call.isOpen && !stream.write(encode(result.value))) {
-				await once(stream, "drain", { signal: closing(stream) });
+				await once(stream, "drain", { signal: closing.signal });
 			}
 		}
 	} catch (thrown) {
-		isAtEnd = true;
 		call.fail(ConnectError.from(thrown, Code.Internal));
 	}
-}
-
-/** Aborts when the stream has closed. */
-function closing(stream: ClientHttp2Stream): AbortSignal {
-	const controller = new AbortController();
-	stream.once("close", () => controller.abort());
-	return controller.signal;
 }
 
 async function leave(iterator: AsyncIterator<unknown>): Promise<void> {

@@ -174,9 +174,11 @@ export class StreamCall<I extends DescMessage, O extends DescMessage>
 				return Promise.resolve({ done: false, value: message });
 			}
 		} catch (thrown) {
-			// This ends the stream.
-			this.#call.fail(ConnectError.from(thrown, Code.Internal));
-			this.#end ??= { error: ConnectError.from(thrown, Code.Internal) };
+			// This ends the stream, also if the server has completed the call since.
+			const error = ConnectError.from(thrown, Code.Internal);
+			this.#call.fail(error);
+			this.#bytes.clear();
+			this.#end = { error };
 		}
 		if (this.#end !== undefined) {
 			return this.#takeEnd(this.#end);

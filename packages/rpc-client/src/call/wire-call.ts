@@ -107,6 +107,8 @@ export class WireCall implements AbortObserver {
 			return false;
 		}
 		this.#stream?.close(constants.NGHTTP2_CANCEL);
+		// A stream that the server has closed stays until its buffer has been read.
+		this.#stream?.resume();
 		return true;
 	}
 
@@ -233,7 +235,10 @@ export class WireCall implements AbortObserver {
 
 	readonly #onEnd = (): void => {
 		this.#hasEnded = true;
-		if (this.#trailer !== undefined || (this.#header !== undefined && hasStatus(this.#header))) {
+		const isStatusHere =
+			this.#trailer !== undefined || (this.#header !== undefined && hasStatus(this.#header));
+		// Trailers precede the end. If the request has not ended, the stream does not close by itself.
+		if (isStatusHere || this.#stream?.closed === false) {
 			this.#finish();
 		}
 	};
