@@ -119,6 +119,22 @@ describe("a connection", () => {
 		expect(connection.server.sessions).toHaveLength(2);
 		transport.close();
 	});
+
+	it("is not opened again if it is closed while it is verified", async () => {
+		const clock = new FakeClock();
+		await using connection = await open(fine, {
+			clock,
+			pingIntervalMs: 10_000,
+			pingTimeoutMs: 5_000,
+		});
+		const { client, server, transport } = connection;
+		await client.unary({});
+		await clock.advanceAsync(20_000);
+		const call = codeOf(client.unary({}));
+		transport.close(new ConnectError("stopping", Code.Aborted));
+		expect(await call).toBe("Aborted");
+		expect(server.sessions).toHaveLength(1);
+	});
 });
 
 /** Passes bytes on between clients and a server, until it stalls for the connections that are open. */

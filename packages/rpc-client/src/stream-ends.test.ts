@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 import type { ServerHttp2Stream } from "node:http2";
-import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { Code, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
 import { FakeClock } from "@plinth/runtime/testing";
 import { createLeavableClient } from "@plinth/transport";
 import { expect, it } from "vitest";
@@ -160,4 +160,41 @@ it("leaves the messages of a call if one of them cannot be sent", async () => {
 	}
 	expect(await errorOf(connection.client.clientStream(messages()))).toMatch(/^ResourceExhausted/);
 	await expect.poll(() => hasLeft).toBe(true);
+});
+
+it("settles the call of an interceptor whose caller leaves before there is a response", async () => {
+	const called = Promise.withResolvers<void>();
+	const settled = Promise.withResolvers<string>();
+	const interceptor: Interceptor = (next) => async (request) => {
+		const response = next(request);
+		settled.resolve(errorOf(Promise.resolve(response)));
+		return response;
+	};
+	await using connection = await connect(() => called.resolve(), { interceptors: [interceptor] });
+	const client = createLeavableClient(ProbeService, connection.transport);
+	const reader = client.serverStream({})[Symbol.asyncIterator]();
+	const read = reader.next();
+	await called.promise;
+	await reader.return?.();
+	expect(await read).toMatchObject({ done: true });
+	expect(await settled.promise).toMatch(/^Canceled/);
+});
+
+it("ends the calls of interceptors that fail after their response has begun", async () => {
+	const closed = Promise.withResolvers<void>();
+	const interceptor: Interceptor = (next) => async (request) => {
+		await next(request);
+		throw new ConnectError("rejected", Code.FailedPrecondition);
+	};
+	await using connection = await connect(
+		(stream) => {
+			stream.once("close", closed.resolve);
+			stream.respond(head);
+			stream.write(framed({ text: "one" }));
+		},
+		{ interceptors: [interceptor] },
+	);
+	const reader = connection.client.serverStream({})[Symbol.asyncIterator]();
+	expect(await errorOf(Promise.resolve(reader.next()))).toBe("FailedPrecondition: rejected");
+	await closed.promise;
 });

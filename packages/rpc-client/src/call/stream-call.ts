@@ -6,6 +6,7 @@ import {
 	CallResponse,
 	type OpenCall,
 	type RequestMessages,
+	readerLeft,
 } from "@plinth/transport";
 import { decodeMessage, incompleteMessage } from "../framing/decode-message.ts";
 import { encodeMessage } from "../framing/encode-message.ts";
@@ -146,6 +147,8 @@ export class StreamCall<I extends DescMessage, O extends DescMessage>
 	/** Leaves the stream: the call is canceled, and pending reads receive the end. */
 	return(): Promise<Result<MessageShape<O>>> {
 		this.#call.leave();
+		// Interceptors may still wait for the response.
+		this.#failResponse(readerLeft());
 		this.#bytes.clear();
 		this.#end = { error: undefined };
 		this.#settleWithEnd(this.#end);

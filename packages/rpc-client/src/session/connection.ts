@@ -105,12 +105,10 @@ export class Connection implements SessionOwner {
 			return former;
 		}
 		await this.#delay(signal);
+		// It may have been closed meanwhile.
+		signal.throwIfAborted();
 		try {
-			const connected = await this.#connect(signal);
-			const session = new Session(connected, this.#authority, this, this.#clock, this.#keepAlive);
-			this.#sessions.add(session);
-			this.#session = session;
-			return session;
+			return await this.#connect(signal);
 		} catch (thrown) {
 			this.#delayNext();
 			throw thrown;
@@ -134,33 +132,46 @@ export class Connection implements SessionOwner {
 		}
 	}
 
-	#connect(signal: AbortSignal): Promise<ClientHttp2Session> {
+	/** Takes the session over as soon as it is connected: not even one of its events passes between. */
+	#adopt(connected: ClientHttp2Session): Session {
+		const session = new Session(connected, this.#authority, this, this.#clock, this.#keepAlive);
+		this.#sessions.add(session);
+		this.#session = session;
+		return session;
+	}
+
+	#connect(signal: AbortSignal): Promise<Session> {
 		return new Promise((resolve, reject) => {
 			const session = connectHttp2(this.#authority, {
 				...this.#nodeOptions,
 				settings: { enablePush: false, ...this.#nodeOptions?.settings },
 			});
-			const settle = (error?: ConnectError) => {
+			const unregister = () => {
 				timer.cancel();
 				session.off("connect", onConnect);
 				session.off("close", onClose);
 				signal.removeEventListener("abort", onAbort);
-				if (error === undefined) {
+			};
+			const fail = (error: ConnectError) => {
+				unregister();
+				// It still listens to errors, of which there may be more.
+				session.destroy();
+				reject(error);
+			};
+			const onConnect = () => {
+				// One that is destroyed while it connects emits this too, and then why.
+				if (!session.destroyed) {
+					unregister();
 					session.off("error", onError);
-					resolve(session);
-				} else {
-					// It still listens to errors, of which there may be more.
-					session.destroy();
-					reject(error);
+					resolve(this.#adopt(session));
 				}
 			};
-			const onConnect = () => settle();
-			const onError = (error: Error) => settle(connectionError(this.#authority, error, false));
+			const onError = (error: Error) => fail(connectionError(this.#authority, error, false));
 			const onClose = () =>
-				settle(lostConnection(this.#authority, "closed the connection", "ECONNRESET"));
-			const onAbort = () => settle(ConnectError.from(signal.reason, Code.Unavailable));
+				fail(lostConnection(this.#authority, "closed the connection", "ECONNRESET"));
+			const onAbort = () => fail(ConnectError.from(signal.reason, Code.Unavailable));
 			const timer = this.#clock.setTimer(connectTimeoutMs, () =>
-				settle(
+				fail(
 					lostConnection(
 						this.#authority,
 						`could not be reached in ${connectTimeoutMs} ms`,

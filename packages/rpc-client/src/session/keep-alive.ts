@@ -102,6 +102,8 @@ export class KeepAlive {
 
 	#pingIn(delayMs: number): void {
 		if (!this.#isStopped) {
+			// A call may have set it during a ping.
+			this.#pingTimer?.cancel();
 			this.#pingTimer = this.#clock.setTimer(delayMs, () => void this.#pingIfSilent());
 		}
 	}

@@ -107,11 +107,12 @@ export class Session {
 		if (this.#open > 0) {
 			return;
 		}
+		// Before it closes: a server that does not close its side would keep the process alive.
+		this.#session.unref();
 		if (this.#isDraining) {
 			this.#session.close();
 			return;
 		}
-		this.#session.unref();
 		this.#keepAlive.unused();
 	}
 
@@ -133,8 +134,16 @@ export class Session {
 	}
 
 	/** Pings the server. Resolves when it has responded, or with false when the session is dead. */
-	verify(): Promise<boolean> {
-		return this.#keepAlive.verify();
+	async verify(): Promise<boolean> {
+		// A call waits for it.
+		this.#session.ref();
+		try {
+			return await this.#keepAlive.verify();
+		} finally {
+			if (this.#open === 0) {
+				this.#session.unref();
+			}
+		}
 	}
 
 	/** Ends it and its calls, which fail with `reason`. */
@@ -184,6 +193,8 @@ export class Session {
 		this.#failure ??= reason;
 		this.#isDraining = true;
 		this.#keepAlive.stop();
+		// Its socket stays until the server has taken what was written, which it may never do.
+		this.#session.unref();
 		this.#session.destroy(undefined, constants.NGHTTP2_CANCEL);
 		this.#owner.ended(this);
 	}

@@ -105,7 +105,10 @@ export class InterceptedStream<I extends DescMessage, O extends DescMessage>
 			const { service, header, trailer, message } = response;
 			return { stream: true, service, method, header, trailer, message: this.#messagesOf(message) };
 		} catch (thrown) {
-			throw this.#scope.fail(thrown);
+			const error = this.#scope.fail(thrown);
+			// An interceptor may have failed after its call has begun.
+			this.cancel();
+			throw error;
 		}
 	}
 
