@@ -115,7 +115,9 @@ async function run({ start, piece, reads }: Attack) {
 	for (let index = 0; !isClosed && index < 1_000_000; index += 50) {
 		const pieces = Array.from({ length: 50 }, (_, offset) => piece(index + offset));
 		if (!socket.destroyed && !socket.write(Buffer.concat(pieces))) {
-			await Promise.race([once(socket, "drain"), once(socket, "close"), connection?.closed]);
+			const drained = Promise.race([once(socket, "drain"), once(socket, "close")]);
+			// A write that the closed connection did not take fails the socket, which is what an attack ends with.
+			await Promise.race([drained, connection?.closed]).catch(() => {});
 		}
 		await new Promise((resolve) => setImmediate(resolve));
 		mostUnsent = Math.max(mostUnsent, connection?.unsentBytes ?? 0);

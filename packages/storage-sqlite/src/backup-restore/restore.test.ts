@@ -276,15 +276,24 @@ describe("a restore of a closed storage", () => {
 			await backend.backup({ to: backup });
 			await put(backend, "a", "present");
 		});
-		const aborting = new AbortController();
-		const restore = restoreFile({
-			path,
-			from: backup,
-			runtime: world(),
-			signal: aborting.signal,
-			progress: () => aborting.abort(new Error("enough")),
-		});
-		await expect(restore).rejects.toThrow("enough");
+		const restore = async () => {
+			const aborting = new AbortController();
+			return restoreFile({
+				path,
+				from: backup,
+				runtime: world(),
+				signal: aborting.signal,
+				progress: () => aborting.abort(new Error("enough")),
+			});
+		};
+		let outcome = (await Promise.allSettled([restore()]))[0];
+		while (outcome.status === "fulfilled") {
+			// On a busy machine the signal may come when the restore is done: once more, from the same state.
+			await rm(outcome.value.replaced ?? "");
+			await opened(async (backend) => put(backend, "a", "present"));
+			outcome = (await Promise.allSettled([restore()]))[0];
+		}
+		expect(outcome.reason).toMatchObject({ message: "enough" });
 		expect(await files()).toEqual(["backup.db", "storage.db"]);
 		await opened(async (backend) => expect(await text(backend, "a")).toBe("present"));
 	});
