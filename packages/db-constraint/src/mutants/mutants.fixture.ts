@@ -15,7 +15,7 @@ export interface Mutant {
 export const mutants: readonly Mutant[] = [
 	{
 		name: "decide no without changing the guard",
-		seed: 0,
+		seed: 3,
 		file: "final-decisions.ts",
 		find: `const version = await context.guards.change(target);
 			await context.index.reached(version, signal);`,
@@ -23,7 +23,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "read the guard after establishing",
-		seed: 489,
+		seed: 3,
 		file: "reference-plan.ts",
 		find: `for (const guard of await guards.asserts(targets)) {
 			this.#plan.assert((guard.op === "put" ? guard.resource.id : guard.id)?.name ?? "", guard);
@@ -38,7 +38,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "skip the commit of the shadow when the source is already there",
-		seed: 115,
+		seed: 26,
 		file: "establish-sources.ts",
 		find: `		mutations.push(
 			{ op: "assert", id: target.id, uid },`,
@@ -52,7 +52,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "drop a source without compare-and-swap",
-		seed: 14,
+		seed: 71,
 		file: "controller/owned-pending-handler.ts",
 		find: `const next = withoutDeployment(stored.shadow, deployment.uid);
 			const replaced = await replaceShadow(this.#context, stored, next);
@@ -66,7 +66,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "drop on expiry without a query",
-		seed: 96,
+		seed: 29,
 		file: "controller/owned-pending-handler.ts",
 		find: "const response = await this.#holderQuery.one(stored, deployment);",
 		replace: `if (!isHinted) {
@@ -78,35 +78,35 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "announce CHECKING",
-		seed: 0,
+		seed: 3,
 		file: "deletion-feed.ts",
 		find: "shadow.lifecycle === Lifecycle.DELETING && shadow.resource",
 		replace: "shadow.lifecycle !== Lifecycle.ACTIVE && shadow.resource",
 	},
 	{
 		name: "revert DELETING",
-		seed: 5,
+		seed: 0,
 		file: "controller/owned-pending-handler.ts",
 		find: "if (stored.shadow.lifecycle === Lifecycle.CHECKING) {",
 		replace: "if (stored.shadow.lifecycle !== Lifecycle.ACTIVE) {",
 	},
 	{
 		name: "act on a deletion by name instead of uid",
-		seed: 305,
+		seed: 52,
 		file: "controller/subscribed-deleting-handler.ts",
 		find: "sameTarget(each.target, target) && each.targetUid === uid",
 		replace: "sameTarget(each.target, target) && uid !== each.path",
 	},
 	{
 		name: "count references of resources past recall",
-		seed: 23,
+		seed: 25,
 		file: "holder-decision.ts",
 		find: "resource.id?.uid !== shadow.uid || isPastRecall(resource)",
 		replace: "resource.id?.uid !== shadow.uid",
 	},
 	{
 		name: "remove the last owner reference before deleting",
-		seed: 7,
+		seed: 0,
 		file: "controller/meta-owners.ts",
 		find: "await this.#store.commit([...deletion(runtime, resource), ...asBefore]);",
 		replace: `const free = { ...resource, ownerReferences: left, generation: newUlid(runtime) };
@@ -117,14 +117,14 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "treat not known as not valid",
-		seed: 1,
+		seed: 96,
 		file: "controller/meta-owners.ts",
 		find: "if (verdict === Verdict.UNSPECIFIED) {",
 		replace: "if (limits.requeryMs < 0) {",
 	},
 	{
 		name: "drop a source that is absent from the registry view",
-		seed: 2,
+		seed: 14,
 		file: "holder-query.ts",
 		find: "if (await this.#context.environment.isDeleted(deployment.uid)) {",
 		replace: `const known = this.#context.environment.deployments();
@@ -132,7 +132,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "drop the own source outside CHECKING",
-		seed: 14,
+		seed: 6,
 		file: "controller/owned-pending-handler.ts",
 		find: `if (deployment === undefined || deployment.uid === environment.self.uid) {
 			return done;
@@ -152,14 +152,14 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "decide yes, CASCADE without changing the guard",
-		seed: 8,
+		seed: 518,
 		file: "final-decisions.ts",
 		find: "if (first.rules.includes(OnDelete.BLOCK)) {",
 		replace: "if (first.rules.length > 0 || OnDelete.BLOCK < 0) {",
 	},
 	{
 		name: "establish without asserting the uid of the target",
-		seed: 124,
+		seed: 81,
 		file: "establish-sources.ts",
 		find: `{ op: "assert", id: target.id, uid },
 `,
