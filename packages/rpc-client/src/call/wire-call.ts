@@ -182,8 +182,11 @@ export class WireCall implements AbortObserver {
 
 	/** The server has ended the call by its status. */
 	#finish(): void {
-		if (this.#stream?.writableEnded === false) {
-			// The server reads no further.
+		if (
+			this.#stream !== undefined &&
+			!(this.#stream.writableEnded && this.#stream.writableLength === 0)
+		) {
+			// The server reads no further: what is not sent yet would wait for its flow control credit.
 			this.#stream.close(constants.NGHTTP2_CANCEL);
 		}
 		const header = this.#header ?? {};
