@@ -7,6 +7,7 @@ import { createClient } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { ResourceService } from "@plinth/proto";
 import { idOf, Namespace, typeOf } from "@plinth/resource";
+import { createPlinthTransport } from "@plinth/rpc-client";
 import { describe, expect, it } from "vitest";
 import { type Authority, createAuthority, filesOf, type Issued } from "../certificates.fixture.ts";
 import { startServer } from "../started-server.fixture.ts";
@@ -54,6 +55,7 @@ function clientsOf(baseUrl: string, nodeOptions: ConnectionOptions) {
 		createConnectTransport({ baseUrl, httpVersion: "1.1", nodeOptions }),
 		createConnectTransport({ baseUrl, httpVersion: "2", nodeOptions }),
 		createGrpcTransport({ baseUrl, nodeOptions }),
+		createPlinthTransport({ baseUrl, nodeOptions }),
 	].map((transport) => createClient(ResourceService, transport));
 }
 
@@ -92,9 +94,12 @@ describe("a listener with TLS", () => {
 	});
 
 	it("is not trusted by clients of another authority", async () => {
-		const { port } = await startTls();
+		const { port, address } = await startTls();
 		const other = await createAuthority();
 		expect(await asked(port, { ca: other.cert })).toMatch(/CERT|ISSUER|SIGNATURE/);
+		for (const client of clientsOf(address, { ca: other.cert })) {
+			await expect(client.read({ id })).rejects.toThrow(/certificate/);
+		}
 	});
 
 	it("does not respond to clear text, nor old versions of TLS", async () => {
