@@ -1,18 +1,20 @@
-import { spawn } from "node:child_process";
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { create } from "@bufbuild/protobuf";
 import { idOf, resourceOf } from "@plinth/resource";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { FilmSchema } from "../../testdata/gen/cinema/v1/cinema_pb.ts";
 import { Film } from "../cinema.fixture.ts";
 import { type CinemaServer, startCinema } from "../cinema-server.fixture.ts";
+import { plinthMain } from "../process.fixture.ts";
 import { runPlinth } from "../run-plinth.fixture.ts";
+import { CompletingBash } from "./completing-bash.fixture.ts";
 
 let server: CinemaServer;
 let folder: string;
+let env: Readonly<Record<string, string>>;
 
 beforeAll(async () => {
 	server = await startCinema();
@@ -20,51 +22,27 @@ beforeAll(async () => {
 		const data = create(FilmSchema, { title: name });
 		await server.client.write({ resource: resourceOf(Film, { id: idOf(Film, name), data }) });
 	}
-	folder = mkdtempSync(join(tmpdir(), "plinth-completion-"));
-	const main = fileURLToPath(new URL("../main.ts", import.meta.url));
+	folder = await mkdtemp(join(tmpdir(), "plinth-completion-"));
 	mkdirSync(join(folder, "bin"));
 	const program = join(folder, "bin", "plinth");
-	writeFileSync(program, `#!/bin/sh\nexec "${process.execPath}" "${main}" "$@"\n`);
+	writeFileSync(program, `#!/bin/sh\nexec "${process.execPath}" "${plinthMain}" "$@"\n`);
 	chmodSync(program, 0o755);
 	writeFileSync(join(folder, "catalog.yaml"), "");
+	env = { PLINTH_SERVER: server.address, PLINTH_CONFIG: join(folder, "config.yaml") };
 });
 
 afterAll(async () => {
 	await server[Symbol.asyncDispose]();
-	rmSync(folder, { recursive: true });
+	await rm(folder, { recursive: true });
 });
 
-/** What a real bash completes the line to: its words are split as bash splits them. */
-async function bashCompletes(line: string): Promise<readonly string[]> {
-	const script = `
-source <(plinth completion bash)
-# Words as readline breaks them, with = as a word of its own.
-COMP_LINE=$1; COMP_POINT=\${#COMP_LINE}
-read -r -a COMP_WORDS <<< "\${1//=/ = }"
-[[ $1 == *[[:space:]] ]] && COMP_WORDS+=("")
-COMP_CWORD=$((\${#COMP_WORDS[@]} - 1))
-complete -p plinth > /dev/null || exit 1
-_plinth
-printf '%s\\n' "\${COMPREPLY[@]}"
-`;
-	const bash = spawn("bash", ["--norc", "-c", script, "bash", line], {
-		cwd: folder,
-		env: {
-			...process.env,
-			PATH: `${join(folder, "bin")}${delimiter}${process.env.PATH}`,
-			PLINTH_SERVER: server.address,
-			PLINTH_CONFIG: join(folder, "config.yaml"),
-		},
-		stdio: ["ignore", "pipe", "inherit"],
-	});
-	let out = "";
-	for await (const chunk of bash.stdout.setEncoding("utf8")) {
-		out += chunk;
-	}
-	return out.trim().split("\n");
-}
-
 describe("completion in bash", () => {
+	let bash: CompletingBash;
+	beforeAll(() => {
+		bash = new CompletingBash({ folder, plinth: (args) => runPlinth(args, { env }) });
+	});
+	afterAll(() => bash.close());
+
 	it.each([
 		["plinth ge", ["get"]],
 		["plinth get cinema.v1.", ["cinema.v1.Film", "cinema.v1.Hall"]],
@@ -79,7 +57,14 @@ describe("completion in bash", () => {
 		["plinth -n def", ["default"]],
 		["plinth context ", ["list", "set", "use", "delete"]],
 	])("completes %j", async (line, expected) => {
-		expect(await bashCompletes(line)).toEqual(expected);
+		expect(await bash.completes(line)).toEqual(expected);
+	});
+
+	it("runs the program that is in the PATH", async () => {
+		const path = `${join(folder, "bin")}${delimiter}${process.env.PATH}`;
+		const other = new CompletingBash({ folder, env: { ...env, PATH: path } });
+		expect(await other.completes("plinth get Film a")).toEqual(["alien", "aliens"]);
+		await other.close();
 	});
 });
 
