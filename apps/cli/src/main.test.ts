@@ -6,7 +6,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { temporaryFolder } from "@plinth/test-support";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { plinthMain, runServer, startCatalogServer, TestProcess } from "./process.fixture.ts";
+import { startCatalogServer } from "./catalog-server.fixture.ts";
+import { plinthMain, runServer, TestProcess } from "./process.fixture.ts";
+import { runEditor } from "./run-editor.ts";
+import { runPlinth, startPlinth } from "./run-plinth.fixture.ts";
 
 const catalogYaml = fileURLToPath(
 	new URL("../../../examples/catalog/catalog.yaml", import.meta.url),
@@ -26,14 +29,18 @@ async function startProbed(port = 0): Promise<Server> {
 
 const portOf = (server: Server) => (server.address() as AddressInfo).port;
 
-describe("plinth, a process of its own, with a server of its own", () => {
+/** The environment of commands for the server. */
+const envFor = (address: string, folder: string) => ({
+	PLINTH_SERVER: address,
+	PLINTH_CONFIG: join(folder, "config.yaml"),
+});
+
+describe("plinth, with a server of the catalog", () => {
 	it("takes a newcomer through the catalog, wrong input included", async () => {
 		const folder = await temporaryFolder();
 		const { address } = await startCatalogServer(join(folder, "data"));
-		const env = { PLINTH_SERVER: address, PLINTH_CONFIG: join(folder, "config.yaml") };
-		const start = (args: readonly string[], more: Record<string, string> = {}, stdin = "") =>
-			new TestProcess(process.execPath, [plinthMain, ...args], { ...env, ...more }, stdin);
-		const plinth = (...args: readonly string[]) => start(args).ended;
+		const env = envFor(address, folder);
+		const plinth = (...args: readonly string[]) => runPlinth(args, { env });
 
 		expect((await plinth("types", "-o", "name")).out).toContain("catalog.v1.Workload\n");
 
@@ -70,35 +77,25 @@ describe("plinth, a process of its own, with a server of its own", () => {
 			/^NAME {3}HOST {7}PORTS +STATUS {2}AGE\nweb-1 {2}127\.0\.0\.1 {2}http=\d+ /,
 		);
 
-		const watch = start(["watch", "HealthCheck", "web-2"]);
+		const watch = startPlinth(["watch", "HealthCheck", "web-2"], { env });
 		await watch.prints(/present +web-2/);
 		const second = probed[1];
 		second?.closeAllConnections();
 		second?.close();
 		await watch.prints(/changed +web-2 .*Healthy=False \(ConnectionRefused\)/);
-		watch.kill("SIGINT");
+		watch.interrupt();
 		expect((await watch.ended).code).toBe(130);
 		expect((await plinth("describe", "HealthCheck", "web-2")).out).toContain("refuses connections");
 		expect((await plinth("status", "HealthCheck")).out).toMatch(/web-2 +Healthy +False/);
 
-		const edit = start(["edit", "Workload", "web-1"], { EDITOR: "sed -i s/127.0.0.1/localhost/" });
-		expect((await edit.ended).out).toBe("catalog.v1.Workload/web-1 updated\n");
+		const edit = await runPlinth(["edit", "Workload", "web-1"], {
+			env: { ...env, EDITOR: "sed -i s/127.0.0.1/localhost/" },
+			runEditor,
+		});
+		expect(edit.out).toBe("catalog.v1.Workload/web-1 updated\n");
 		expect((await plinth("get", "Workload", "web-1", "-o", "yaml")).out).toContain(
 			"host: localhost\n",
 		);
-		const port = "type: Workload\nname: web-1\ndata: {host: a, ports: {http: 70000}}\n";
-		expect(await start(["apply", "-f", "-"], {}, port).ended).toEqual({
-			code: 1,
-			out: "",
-			err: 'standard input:3:31 (document 1): resource.data.ports["http"] invalid: 70000 is not between 1 and 65535\n',
-		});
-
-		const piped = new TestProcess(
-			"bash",
-			["-c", `"${process.execPath}" "${plinthMain}" list HealthCheck -o yaml | head -1`],
-			env,
-		);
-		expect(await piped.ended).toEqual({ code: 0, out: "type: catalog.v1.HealthCheck\n", err: "" });
 
 		// What it is now is backed up, and is there again in another server.
 		const copy = join(folder, "copy.sqlite");
@@ -116,28 +113,58 @@ describe("plinth, a process of its own, with a server of its own", () => {
 		const gone = await plinth("wait", "ServiceEndpoints", "web", "--for=delete");
 		expect(gone.code).toBe(0);
 	});
+});
 
-	it("watches across a restart of the server", async () => {
+describe("plinth, a process of its own", () => {
+	it("reads standard input, explains what is refused, and ends quietly with the reader of a pipe", async () => {
+		const folder = await temporaryFolder();
+		const { address } = await startCatalogServer(join(folder, "data"));
+		const env = envFor(address, folder);
+		const port = "type: Workload\nname: web-1\ndata: {host: a, ports: {http: 70000}}\n";
+		const apply = new TestProcess(process.execPath, [plinthMain, "apply", "-f", "-"], env, port);
+		expect(await apply.ended).toEqual({
+			code: 1,
+			out: "",
+			err: 'standard input:3:31 (document 1): resource.data.ports["http"] invalid: 70000 is not between 1 and 65535\n',
+		});
+
+		// The reader has long exited when the command writes. The pipe's exit code is that of the command.
+		const piped = new TestProcess(
+			"bash",
+			[
+				"-c",
+				`set -o pipefail; "${process.execPath}" "${plinthMain}" list Namespace -o yaml | true`,
+			],
+			env,
+		);
+		expect(await piped.ended).toEqual({ code: 0, out: "", err: "" });
+	});
+
+	it("watches across a restart of the server, until it is interrupted", async () => {
 		const folder = await temporaryFolder();
 		const data = join(folder, "data");
 		const first = await startCatalogServer(data);
-		const env = { PLINTH_SERVER: first.address, PLINTH_CONFIG: join(folder, "config.yaml") };
-		const plinth = (args: readonly string[], stdin = "") =>
-			new TestProcess(process.execPath, [plinthMain, ...args], env, stdin);
+		const env = envFor(first.address, folder);
 		const create = (name: string) =>
-			plinth(["apply", "-f", "-"], `{"type": "tenancy.v1.Namespace", "name": "${name}"}`).ended;
+			runPlinth(["apply", "-f", "-"], {
+				env,
+				stdin: `{"type": "tenancy.v1.Namespace", "name": "${name}"}`,
+			});
 		await create("before");
-		const watch = plinth(["watch", "Namespace", "-o", "name"]);
+		const watch = new TestProcess(
+			process.execPath,
+			[plinthMain, "watch", "Namespace", "-o", "name"],
+			env,
+		);
 		await watch.prints(/Namespace\/before/);
-		first.server.kill("SIGTERM");
+		await first.stop();
 		await watch.prints(/lost the connection/);
-		await first.server.ended;
-		const port = Number(new URL(first.address).port);
-		await startCatalogServer(data, port);
+		await startCatalogServer(data, Number(new URL(first.address).port));
 		await create("after");
 		await watch.prints(/Namespace\/after/);
 		watch.kill("SIGINT");
-		const { out, err } = await watch.ended;
+		const { code, out, err } = await watch.ended;
+		expect(code).toBe(130);
 		expect(err).toContain("reconnected to");
 		expect(out.match(/Namespace\/before/g)).toHaveLength(1);
 	});

@@ -7,9 +7,6 @@ import { onTestFinished } from "vitest";
 export const plinthMain = fileURLToPath(new URL("./main.ts", import.meta.url));
 
 const serverMain = fileURLToPath(new URL("../../server/src/main.ts", import.meta.url));
-const catalogModule = fileURLToPath(
-	new URL("../../../examples/catalog/src/module.ts", import.meta.url),
-);
 
 /** How a process ended, and all that it wrote. */
 export interface Ended {
@@ -54,10 +51,6 @@ export class TestProcess {
 		});
 	}
 
-	get out(): string {
-		return this.#out;
-	}
-
 	kill(signal: NodeJS.Signals): void {
 		this.#child.kill(signal);
 	}
@@ -81,15 +74,4 @@ export class TestProcess {
 /** Runs `plinth-server` to its end. */
 export function runServer(args: readonly string[]): Promise<Ended> {
 	return new TestProcess(process.execPath, [serverMain, ...args]).ended;
-}
-
-/** Starts a server with the catalog on a port, any where it is 0, and resolves to its address. */
-export async function startCatalogServer(dataFolder: string, port = 0) {
-	const server = new TestProcess(process.execPath, [
-		serverMain,
-		...["--listen", `127.0.0.1:${port}`, "--data-dir", dataFolder, "--module", catalogModule],
-	]);
-	await server.prints(/Try next/);
-	const address = /http:\/\/[\d.]+:\d+/.exec(server.out)?.[0] ?? "";
-	return { server, address };
 }

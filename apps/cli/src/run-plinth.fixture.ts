@@ -12,8 +12,8 @@ export interface PlinthRun {
 		readonly out: string;
 		readonly err: string;
 	}>;
-	/** Resolves once the text stands in what it has written, to either stream. */
-	prints(text: string): Promise<void>;
+	/** Resolves once what it has written, to either stream, contains the text or matches. */
+	prints(text: string | RegExp): Promise<void>;
 	interrupt(): void;
 }
 
@@ -65,7 +65,9 @@ export function startPlinth(args: readonly string[], options: RunOptions = {}): 
 		ended,
 		interrupt: () => interrupt.abort(),
 		async prints(text) {
-			while (!(out + err).includes(text)) {
+			const isPrinted = (all: string) =>
+				typeof text === "string" ? all.includes(text) : text.test(all);
+			while (!isPrinted(out + err)) {
 				if (isEnded) {
 					throw new Error(`it ended without printing ${text}: ${out}${err}`);
 				}
