@@ -69,10 +69,10 @@ function observeOne(
 	observe("longest", state.reconciles.longestMs / 1_000);
 	const { run } = state;
 	observe("aborted", state.reconciles.overdue);
-	observe("stillRunning", (run?.stillRunning.length ?? 0) + state.leftBehind.length);
+	observe("stillRunning", (run?.stillRunning.length ?? 0) + state.orphaned.length);
 	observe("running", (run?.stillRunning[0]?.runningMs ?? 0) / 1_000);
 	observe("undecodable", run?.undecodable.count ?? 0);
-	observe("overdue", (run?.overdue.length ?? 0) + state.leftBehind.length);
+	observe("overdue", (run?.overdue.length ?? 0) + state.orphaned.length);
 	if (run !== undefined) {
 		observeQueue(observe, "requests", run.requests);
 		for (const [name, queue] of Object.entries(run.mappings)) {

@@ -67,7 +67,7 @@ function controllerMessage(state: ControllerState): Controller {
 				indexes: Object.fromEntries(indexes.map(({ name, keys }) => [name, BigInt(keys)])),
 			})),
 		}),
-		overdue: [...(run?.overdue ?? []), ...state.leftBehind],
+		overdue: [...(run?.overdue ?? []), ...state.orphaned],
 		...(run && { undecodable: { ...run.undecodable, errors: [...run.undecodable.errors] } }),
 		stillRunning: (run?.stillRunning ?? [])
 			.slice(0, maxStillRunning)

@@ -8,7 +8,7 @@ import type { RunState } from "../run/run.ts";
 export interface RunError {
 	readonly message: string;
 	readonly stack: string | undefined;
-	/** When, in milliseconds since the epoch. */
+	/** When the run ended, in milliseconds since the epoch. */
 	readonly atMs: number;
 }
 
@@ -21,9 +21,9 @@ export interface ControllerState {
 	readonly watches: readonly string[];
 	readonly placement: Placement;
 	readonly phase: Phase;
-	/** For how long it has been in this phase, in milliseconds. */
+	/** How long it has been in this phase, in milliseconds. */
 	readonly inPhaseMs: number;
-	/** Runs that have failed. */
+	/** The number of failed runs. */
 	readonly restarts: number;
 	readonly lastError: RunError | undefined;
 	/** Queues and cache, from priming to the end of a run. */
@@ -32,8 +32,8 @@ export interface ControllerState {
 	readonly reconciles: ReconcileCounts;
 	/** How requests waited for the cache to contain their own writes, since the start. */
 	readonly ownWrites: OwnWritesMetrics;
-	/** Keys whose reconcile in an earlier run ignores its signal. */
-	readonly leftBehind: readonly string[];
+	/** Keys whose reconcile in an earlier run was aborted and is still running: it ignores its signal. */
+	readonly orphaned: readonly string[];
 }
 
 /** A report on a manager. */

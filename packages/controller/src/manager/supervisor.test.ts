@@ -154,7 +154,7 @@ describe("supervision", () => {
 		await bench.advance(5_000);
 		expect(ended).toBe(true);
 		expect(bench.log.at(-2)?.fields.keys).toEqual(["demo.Artist/default/default/stuck"]);
-		expect(bench.state("artist").leftBehind).toEqual(["demo.Artist/default/default/stuck"]);
+		expect(bench.state("artist").orphaned).toEqual(["demo.Artist/default/default/stuck"]);
 		await expect(context?.write(Label, { id: idOf(Label, "late") })).rejects.toThrow(
 			"its run has ended",
 		);

@@ -15,8 +15,8 @@ export class Supervisor {
 	readonly #environment: RunEnvironment;
 	readonly #lease: SharedLease | undefined;
 	readonly #ownWrites: OwnWrites;
-	/** Keys whose reconciles outlived their run. */
-	readonly #leftBehind = new Map<string, Promise<void>>();
+	/** The reconciles that have outlived their run, by key. */
+	readonly #orphaned = new Map<string, Promise<void>>();
 	#run: Run | undefined;
 	#phase: Phase = "created";
 	#phaseSinceMs: number;
@@ -76,7 +76,7 @@ export class Supervisor {
 			run: this.#run?.state(),
 			reconciles: this.#environment.tally.counts(),
 			ownWrites: this.#ownWrites.metrics(),
-			leftBehind: [...this.#leftBehind.keys()],
+			orphaned: [...this.#orphaned.keys()],
 		};
 	}
 
@@ -96,14 +96,14 @@ export class Supervisor {
 			ownWrites: this.#ownWrites,
 			stop,
 			lease,
-			locked: new Map(this.#leftBehind),
+			locked: new Map(this.#orphaned),
 			onPhase: (phase) => this.#enter(phase),
 		});
 		this.#run = run;
 		const end = await run.run();
 		this.#run = undefined;
 		this.#ownWrites.restart([]);
-		this.#leaveBehind(run);
+		this.#keepOrphans(run);
 		const lifeMs = (run.endedAtMs ?? runtime.clock.monotonic()) - startedMs;
 		if (end.kind === "failed") {
 			this.#restarts += 1;
@@ -116,12 +116,12 @@ export class Supervisor {
 		return end;
 	}
 
-	#leaveBehind(run: Run): void {
-		for (const [key, ended] of run.leftovers) {
-			this.#leftBehind.set(key, ended);
+	#keepOrphans(run: Run): void {
+		for (const [key, ended] of run.orphans) {
+			this.#orphaned.set(key, ended);
 			void ended.then(() => {
-				if (this.#leftBehind.get(key) === ended) {
-					this.#leftBehind.delete(key);
+				if (this.#orphaned.get(key) === ended) {
+					this.#orphaned.delete(key);
 				}
 			});
 		}

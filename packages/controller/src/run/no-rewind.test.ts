@@ -202,13 +202,13 @@ describe("a request whose own writes are not in the cache yet", () => {
 		unprimed.open();
 		await bench.advance(1_000);
 		expect(bench.state("counter").phase).toBe("running");
-		expect(bench.state("counter").leftBehind).toEqual(["demo.Artist/default/default/miles"]);
+		expect(bench.state("counter").orphaned).toEqual(["demo.Artist/default/default/miles"]);
 		expect(seen).toEqual(["miles:0"]);
 		unacknowledged.open();
 		stalled.open();
 		await bench.settle();
 		expect(seen).toEqual(["miles:0", "miles:1", "miles:2", "miles:3"]);
-		expect(bench.state("counter").leftBehind).toEqual([]);
+		expect(bench.state("counter").orphaned).toEqual([]);
 	});
 
 	it("does not wait if the cache keeps up", async () => {

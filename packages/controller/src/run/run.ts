@@ -63,8 +63,8 @@ export interface RunState {
  * 5. From then on, each event is applied to the cache and then enqueued.
  *
  * The first event that ends the run determines how: a stop lets reconciles finish; a failure aborts them; a
- * lost lease aborts them and refuses their writes. After `run` has resolved, only work that ignores its
- * signal (`leftovers`) may still be running, and its writes are refused.
+ * lost lease aborts them and refuses their writes. After `run` has resolved, only reconciles that ignore
+ * their signal (`orphans`) may still be running, and their writes are refused.
  */
 export class Run {
 	readonly #options: RunOptions;
@@ -127,7 +127,7 @@ export class Run {
 	}
 
 	/** The end of each reconcile that ignores its signal, by key. */
-	get leftovers(): ReadonlyMap<string, Promise<void>> {
+	get orphans(): ReadonlyMap<string, Promise<void>> {
 		return this.#components?.reconciler.pool.working ?? new Map();
 	}
 
@@ -266,7 +266,7 @@ export class Run {
 		const idle = pools.map((pool) => pool.idle());
 		await settlesWithin(clock, limits.stopAbortMs, Promise.all([...idle, ...this.#background]));
 		this.#refusal = "its run has ended";
-		const stuck = [...this.leftovers.keys()];
+		const stuck = [...this.orphans.keys()];
 		if (stuck.length > 0) {
 			logger.error({ keys: stuck }, "reconciles ignored their signal and did not end in time");
 		}
