@@ -119,7 +119,7 @@ function rulesInto(
 }
 
 /**
- * The resource of a shadow, if it still counts. A resource that is past recall counts as referencing nothing:
+ * The resource of a shadow, if it still counts. One whose deletion is irrevocable counts as referencing nothing:
  * otherwise two resources that reference each other would wait for each other forever.
  */
 async function holderOf(
@@ -127,13 +127,15 @@ async function holderOf(
 	shadow: StoredShadow["shadow"],
 ): Promise<Resource | undefined> {
 	const resource = shadow.resource && (await backend.lookup(nameOfKey(shadow.resource)));
-	return resource === undefined || resource.id?.uid !== shadow.uid || isPastRecall(resource)
+	return resource === undefined ||
+		resource.id?.uid !== shadow.uid ||
+		isDeletionIrrevocable(resource)
 		? undefined
 		: resource;
 }
 
 /** Whether a resource is marked and only the finalizer of references is left: its deletion is irrevocable. */
-export function isPastRecall(resource: Resource): boolean {
+export function isDeletionIrrevocable(resource: Resource): boolean {
 	const finalizers = finalizersOf(resource);
 	return (
 		isMarkedForDeletion(resource) &&

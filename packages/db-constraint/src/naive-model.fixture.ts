@@ -73,8 +73,8 @@ export class NaiveModel {
 	*#into(key: string): Generator<readonly [string, ModelResource, OnDelete]> {
 		for (const [other, resource] of this.resources) {
 			const rules = resource.references.filter(({ target }) => target === key);
-			const isPastRecall = resource.isMarked && !resource.isHeld;
-			if (other !== key && rules.length > 0 && !isPastRecall) {
+			const isDeletionIrrevocable = resource.isMarked && !resource.isHeld;
+			if (other !== key && rules.length > 0 && !isDeletionIrrevocable) {
 				yield [other, resource, strictest(rules.map(({ rule }) => rule))];
 			}
 		}

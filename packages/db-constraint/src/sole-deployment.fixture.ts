@@ -17,7 +17,7 @@ import { deletionWithTombstone } from "@plinth/resource-service";
 import type { Runtime } from "@plinth/runtime";
 import { type StorageBackend, wildcard } from "@plinth/storage";
 import { type Constraints, createConstraints } from "./constraints.ts";
-import { isPastRecall } from "./holder-decision.ts";
+import { isDeletionIrrevocable } from "./holder-decision.ts";
 import type { ConstraintLimits } from "./limits.ts";
 import { localEnvironment } from "./local-environment.ts";
 import { type ModelReference, NaiveModel } from "./naive-model.fixture.ts";
@@ -159,7 +159,7 @@ export class SoleDeployment {
 		for (const [at, type] of this.#options.types.entries()) {
 			for (const resource of await this.#list(type)) {
 				for (const { field, target } of this.#referencesOf(at, resource)) {
-					if (!all.has(target) && !isPastRecall(resource)) {
+					if (!all.has(target) && !isDeletionIrrevocable(resource)) {
 						problems.push(`T${at}/${resource.id?.name}.${field} -> ${target}`);
 					}
 				}

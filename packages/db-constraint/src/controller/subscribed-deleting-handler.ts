@@ -18,7 +18,7 @@ import { type Mutation, Refused, type StorageBackend } from "@plinth/storage";
 import { clearReferences } from "../clear-references.ts";
 import { isConflict } from "../conflict.ts";
 import type { ConstraintContext } from "../constraint-context.ts";
-import { isInMarkedTenancy, isPastRecall } from "../holder-decision.ts";
+import { isDeletionIrrevocable, isInMarkedTenancy } from "../holder-decision.ts";
 import { deletion } from "../removals.ts";
 import { type KeyLike, keyString, nameOfKey } from "../resource-key.ts";
 import { mergeRules, sameTarget, strictest } from "../shadow.ts";
@@ -106,7 +106,12 @@ export class SubscribedDeletingHandler {
 		const stored = await readShadow(backend, name);
 		const shadow = stored?.shadow;
 		const isDeleted = resource === undefined || resource.id?.uid !== shadow?.uid;
-		if (isDeleted || stored === undefined || shadow === undefined || isPastRecall(resource)) {
+		if (
+			isDeleted ||
+			stored === undefined ||
+			shadow === undefined ||
+			isDeletionIrrevocable(resource)
+		) {
 			return "done";
 		}
 		try {

@@ -98,11 +98,11 @@ export const mutants: readonly Mutant[] = [
 		replace: "sameTarget(each.target, target) && uid !== each.path",
 	},
 	{
-		name: "count references of resources past recall",
+		name: "count references of resources that are irrevocably deleted",
 		seed: 25,
 		file: "holder-decision.ts",
-		find: "resource.id?.uid !== shadow.uid || isPastRecall(resource)",
-		replace: "resource.id?.uid !== shadow.uid",
+		find: "isDeletionIrrevocable(resource)",
+		replace: "false",
 	},
 	{
 		name: "remove the last owner reference before deleting",

@@ -8,7 +8,7 @@ import {
 import { decodeShared, finalizersOf, isMarkedForDeletion, Namespace } from "@plinth/resource";
 import type { CommitResult, Mutation } from "@plinth/storage";
 import { keyOfShadow } from "../commit-plan.ts";
-import { isPastRecall } from "../holder-decision.ts";
+import { isDeletionIrrevocable } from "../holder-decision.ts";
 import { locateReferences } from "../locate-references.ts";
 import { keyOf, keyString } from "../resource-key.ts";
 import { referencesFinalizer, sourceOf } from "../shadow.ts";
@@ -104,7 +104,7 @@ export class Observer {
 		for (const text of touched) {
 			this.#checkTarget(text);
 			const tracked = this.records.resources.get(text);
-			if (tracked !== undefined && !isPastRecall(tracked.resource)) {
+			if (tracked !== undefined && !isDeletionIrrevocable(tracked.resource)) {
 				this.#checkReferences(tracked);
 			}
 		}

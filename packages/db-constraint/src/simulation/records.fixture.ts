@@ -6,7 +6,7 @@ import {
 	type Shadow,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { isMarkedForDeletion } from "@plinth/resource";
-import { isPastRecall } from "../holder-decision.ts";
+import { isDeletionIrrevocable } from "../holder-decision.ts";
 import { keyOf, keyString } from "../resource-key.ts";
 import type { SimulatedDeployment } from "./participants.fixture.ts";
 import type { SimulatedSchema } from "./schemas.fixture.ts";
@@ -84,11 +84,11 @@ export class Records {
 		}
 	}
 
-	/** All references to the target with this `keyString`, except those of resources past recall. */
+	/** All references to the target with this `keyString`, except those of resources whose deletion is irrevocable. */
 	*referencing(target: string): Generator<readonly [TrackedResource, TrackedReference]> {
 		for (const text of this.#referrers.get(target) ?? []) {
 			const tracked = this.resources.get(text);
-			if (tracked === undefined || isPastRecall(tracked.resource)) {
+			if (tracked === undefined || isDeletionIrrevocable(tracked.resource)) {
 				continue;
 			}
 			for (const held of tracked.references) {

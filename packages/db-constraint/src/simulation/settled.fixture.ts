@@ -3,7 +3,7 @@ import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { Lifecycle, type Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { finalizersOf, isMarkedForDeletion, Namespace } from "@plinth/resource";
 import { compareApiVersions } from "../api-versions.ts";
-import { isPastRecall } from "../holder-decision.ts";
+import { isDeletionIrrevocable } from "../holder-decision.ts";
 import { referencesFinalizer } from "../shadow.ts";
 import {
 	type Records,
@@ -117,7 +117,7 @@ function mayWait(records: Records, tracked: TrackedResource, seen: Set<string>):
 	}
 	for (const ownee of records.resources.values()) {
 		const owns = ownee.resource.ownerReferences.some(({ uid }) => uid === tracked.uid);
-		if (owns && !isPastRecall(ownee.resource) && mayStay(records, ownee, seen)) {
+		if (owns && !isDeletionIrrevocable(ownee.resource) && mayStay(records, ownee, seen)) {
 			return true;
 		}
 	}
