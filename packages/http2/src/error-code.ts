@@ -19,7 +19,7 @@ export const errorCode = {
 /**
  * Ends the connection: thrown while input is processed, and sent as GOAWAY with this code.
  *
- * An error of a single stream is no exception: it is sent as RST_STREAM where it is found.
+ * The error of a single stream is not thrown: RST_STREAM is sent where it is found.
  */
 export class ConnectionError extends Error {
 	override readonly name = "ConnectionError";

@@ -26,18 +26,18 @@ export type ResetOrigin = "peer" | "local" | "connection";
 
 /**
  * Receives the events of one stream, in this order: `onData` any number of times, `onEnd`, and last either
- * `onReset` or `onFinish`, one of which is called exactly once. `onReset` may come at any time, also within a
+ * `onReset` or `onFinish`, one of which is called exactly once. `onReset` may come at any time, even within a
  * call of the stream's methods. An error that a method throws resets the stream with INTERNAL_ERROR.
  */
 export interface StreamHandler {
 	/**
-	 * Some bytes of the body. They belong to the handler. Each byte uses up credit of the stream and of the
-	 * connection, until the handler returns it by `consume`.
+	 * A chunk of the body. It belongs to the handler. Each byte uses credit of the stream and of the connection,
+	 * until the handler returns the credit with `consume`.
 	 */
 	onData(bytes: Uint8Array): void;
 	/** The request is complete. `trailers` is empty if it has none. */
 	onEnd(trailers: Fields): void;
-	/** All bytes that waited for the peer have been passed to the socket, after `write` had returned false. */
+	/** After `write` returned false: all waiting bytes have been passed to the socket. */
 	onDrain?(): void;
 	/** Both sides are done, and the whole response has been passed to the socket. */
 	onFinish?(): void;
@@ -48,11 +48,11 @@ export interface StreamHandler {
 /**
  * One request and its response. Calls on a stream that was reset do nothing, so that a handler needs no check.
  *
- * All methods throw an Error on wrong use: a second `respond`, bytes before it, bytes after the end.
+ * All methods throw an Error if misused: a second `respond`, bytes before it, bytes after the end.
  */
 export interface Http2Stream {
 	readonly id: number;
-	/** Bytes of the response that were written, and wait for credit of the peer or for the socket. */
+	/** Bytes of the response that were written, and wait for credit from the peer or for the socket. */
 	readonly unsentBytes: number;
 	/**
 	 * Bytes of the response that were passed to the socket, and whose credit the peer has not returned: it has not
@@ -69,7 +69,7 @@ export interface Http2Stream {
 	 * `onDrain` follows. Bytes beyond `maxUnsentBytes` of the connection reset the stream.
 	 */
 	write(bytes: Uint8Array): boolean;
-	/** Ends the response, with last bytes and trailers. */
+	/** Ends the response, optionally with final bytes and trailers. */
 	end(bytes?: Uint8Array, trailers?: Fields): void;
 	/** Returns credit for bytes that `onData` has delivered, so that the peer may send as many. */
 	consume(byteCount: number): void;
@@ -116,13 +116,13 @@ export interface Http2Connection {
 
 /** Why a connection closed. */
 export interface Http2CloseReason {
-	/** The code of the GOAWAY that this side sent; NO_ERROR also if it sent none. */
+	/** The code of the GOAWAY that this side sent; NO_ERROR if it sent none. */
 	readonly code: number;
-	/** What was wrong, for logs; empty if nothing was. */
+	/** A description of the error, for logs; empty if there was none. */
 	readonly message: string;
 }
 
-/** What a connection has done so far. */
+/** Counts of what a connection has done so far. */
 export interface Http2Counters {
 	streamsOpened: number;
 	streamsRefused: number;
@@ -136,7 +136,7 @@ export interface Http2Counters {
 	socketWrites: number;
 	/** Requests whose header block was not decoded, because an equal one had been. */
 	cachedHeads: number;
-	/** Times at which reading stopped because the peer did not read. */
+	/** How often reading paused because the peer did not read. */
 	readPauses: number;
 }
 
@@ -146,18 +146,18 @@ export interface Http2Limits {
 	readonly maxConcurrentStreams: number;
 	/** The size of a request's header fields, as SETTINGS_MAX_HEADER_LIST_SIZE counts it. Larger ones get status 431. */
 	readonly maxHeaderListBytes: number;
-	/** CONTINUATION frames of one header block. */
+	/** The number of CONTINUATION frames in one header block. */
 	readonly maxContinuations: number;
 	/** The HPACK table that clients may use, in bytes. */
 	readonly headerTableBytes: number;
-	/** The credit for bodies that a handler has not consumed, by stream and in all. */
+	/** The credit for request bytes that handlers have not consumed: per stream, and for the connection. */
 	readonly streamWindowBytes: number;
 	readonly connectionWindowBytes: number;
 	/** The largest frame that clients may send, in bytes. */
 	readonly maxFrameBytes: number;
 	/** `write` returns false while this many bytes of a stream's response, or more, are waiting. */
 	readonly streamHighWaterMark: number;
-	/** Bytes of all responses that wait. A stream that writes more is reset with ENHANCE_YOUR_CALM. */
+	/** The waiting bytes of all responses together. A stream that writes more is reset with ENHANCE_YOUR_CALM. */
 	readonly maxUnsentBytes: number;
 	/** While this many bytes wait for the socket, nothing more is read from the peer. */
 	readonly maxBufferedBytes: number;
@@ -165,11 +165,11 @@ export interface Http2Limits {
 	readonly controlFrames: Budget;
 	/** Streams that the client resets or that break the protocol: at once and per second. */
 	readonly streamErrors: Budget;
-	/** Milliseconds until the client's preface and SETTINGS must have arrived. */
+	/** Milliseconds within which the client's preface and SETTINGS must arrive. */
 	readonly prefaceTimeoutMs: number;
 	/**
-	 * Milliseconds after which a response that makes no progress is reset, and a connection is ended whose socket takes
-	 * nothing, or whose client does not complete a header block.
+	 * Milliseconds after which a response that makes no progress is reset, and after which a connection is ended if its
+	 * socket accepts nothing, or if its client does not complete a header block.
 	 */
 	readonly stallTimeoutMs: number;
 	/** Milliseconds that a closing connection waits for the peer. */
@@ -184,12 +184,12 @@ export interface Budget {
 
 /** Options of `serveHttp2`. */
 export interface ServeOptions {
-	/** Those that differ from `defaultHttp2Limits`. */
+	/** The limits that differ from `defaultHttp2Limits`. */
 	readonly limits?: Partial<Http2Limits>;
-	/** The system's by default. */
+	/** The system clock by default. */
 	readonly clock?: Clock;
-	/** Bytes of the client that were already read from the socket, such as the preface. */
+	/** Bytes from the client that were already read from the socket, such as the preface. */
 	readonly head?: Uint8Array;
-	/** Receives what handlers throw. */
+	/** Called with the errors that handlers throw. */
 	readonly onHandlerError?: (error: unknown) => void;
 }

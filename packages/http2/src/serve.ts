@@ -13,7 +13,7 @@ export function serveHttp2(
 	onRequest: RequestHandler,
 ): Http2Connection {
 	if (socket instanceof Socket) {
-		// What belongs together is written together: nothing is gained by waiting for more.
+		// Related bytes are already written together: nothing is gained by waiting for more.
 		socket.setNoDelay(true);
 	}
 	return new Connection(socket, options, onRequest);

@@ -5,10 +5,10 @@ import {
 	beginRequest,
 	type CallerSide,
 	type CallRequest,
+	type CancelableTransport,
 	failedStream,
 	InterceptedStream,
 	interceptUnary,
-	type LeavableTransport,
 	type OpenStream,
 	onlyMessage,
 	type RequestMessages,
@@ -21,7 +21,7 @@ import type { InProcessTransportOptions } from "./options.ts";
 import { callStream } from "./streams/stream-call.ts";
 
 /** The transport of this package. */
-export type InProcessTransport = LeavableTransport;
+export type InProcessTransport = CancelableTransport;
 
 /**
  * A transport to the services that `routes` registers, within this process. The handler receives the

@@ -4,12 +4,12 @@ import { type Client, createClient, type Interceptor } from "@connectrpc/connect
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { ComparisonTable, unlessQuick } from "@plinth/bench";
 import { createPlinthTransport } from "@plinth/rpc-client";
-import { createLeavableClient } from "@plinth/transport";
+import { createCancelingClient } from "@plinth/transport";
 import { ProbeService } from "../testdata/src/gen/probe_pb.ts";
 
 /*
- * The processor time of a client, per call and per message of a stream, against the same server in another
- * process: with connect-node's gRPC transport, and with this package's.
+ * The processor time of a client, per call and per message of a stream, with connect-node's gRPC transport and with
+ * that of this package. The server is the same, in another process.
  */
 
 const streamLength = 10_000;
@@ -69,7 +69,7 @@ const libraryIntercepted = createClient(
 );
 const own = createClient(ProbeService, transport);
 const ownIntercepted = createClient(ProbeService, intercepted);
-const leavable = createLeavableClient(ProbeService, transport);
+const canceling = createCancelingClient(ProbeService, transport);
 
 const table = new ComparisonTable("Processor time of a client", "µs");
 const calls = unlessQuick(2_000, 20);
@@ -94,8 +94,8 @@ await table.measure("message of a server stream", {
 	"@plinth/rpc-client": stream(own),
 	"connect-node": stream(library),
 });
-await table.measure("message of a server stream, with createLeavableClient", {
-	"@plinth/rpc-client": stream(leavable),
+await table.measure("message of a server stream, with createCancelingClient", {
+	"@plinth/rpc-client": stream(canceling),
 	"connect-node": stream(library),
 });
 table.print();

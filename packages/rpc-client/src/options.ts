@@ -3,28 +3,28 @@ import type { BinaryReadOptions, BinaryWriteOptions } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import type { Clock, Random } from "@plinth/runtime";
 
-/** Options of the connections to a server, named as those of connect-node's `Http2SessionManager`. */
+/** Options of the connections to a server, with the names of connect-node's `Http2SessionManager` options. */
 export interface ConnectionOptions {
 	/**
-	 * A connection with open calls on which nothing has arrived for that long is pinged, and one that was
-	 * not used for longer is pinged before the next call. In milliseconds; without it there are no pings.
+	 * A connection with open calls on which nothing has arrived for this time is pinged, and one that was
+	 * unused for longer is pinged before the next call. In milliseconds; if absent, there are no pings.
 	 */
 	readonly pingIntervalMs?: number;
-	/** A connection that does not respond to a ping within that time is dead. 15 seconds by default. */
+	/** A connection that does not respond to a ping within this time is dead. In milliseconds; 15 seconds by default. */
 	readonly pingTimeoutMs?: number;
 	/** Whether connections without open calls are pinged too. They are not by default. */
 	readonly pingIdleConnection?: boolean;
-	/** Connections without open calls are closed after that time. 15 minutes by default. */
+	/** Connections without open calls are closed after this time. In milliseconds; 15 minutes by default. */
 	readonly idleConnectionTimeoutMs?: number;
-	/** For `http2.connect`: TLS certificates, HTTP/2 settings. */
+	/** Options for `http2.connect`, such as TLS certificates and HTTP/2 settings. */
 	readonly nodeOptions?: ClientSessionOptions | SecureClientSessionOptions;
 }
 
 /** The options of `createPlinthTransport`. */
 export interface PlinthTransportOptions extends ConnectionOptions {
-	/** The address of the server, such as `https://plinth.example:7575`. A path is prepended to those of methods. */
+	/** The address of the server, such as `https://plinth.example:7575`. If it has a path, methods are called below it. */
 	readonly baseUrl: string;
-	/** The first one outermost. */
+	/** The first is the outermost. */
 	readonly interceptors?: readonly Interceptor[];
 	/** The timeout of calls that set none, in milliseconds. None by default. */
 	readonly defaultTimeoutMs?: number;
@@ -35,6 +35,6 @@ export interface PlinthTransportOptions extends ConnectionOptions {
 	readonly binaryOptions?: Partial<BinaryReadOptions & BinaryWriteOptions>;
 	/** The clock of deadlines, pings and delays. The system clock by default. */
 	readonly clock?: Clock;
-	/** For the jitter of delays before another attempt to connect. */
+	/** The source of jitter in the delays between attempts to connect. */
 	readonly random?: Random;
 }

@@ -10,14 +10,14 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { type PongSchema as Pong, PongSchema } from "../testdata/src/gen/probe_pb.ts";
 
-/** Responds to one call, in whatever way. */
+/** Responds to one call, in any way. */
 export type Respond = (stream: ServerHttp2Stream, path: string) => void;
 
-/** A server of HTTP/2 that knows nothing of gRPC. */
+/** An HTTP/2 server that knows nothing about gRPC. */
 export interface RawServer extends AsyncDisposable {
 	readonly baseUrl: string;
 	readonly server: Http2Server;
-	/** Those that clients have opened. */
+	/** The sessions that clients have opened. */
 	readonly sessions: readonly ServerHttp2Session[];
 	/** The codes that clients have reset streams with, in order. */
 	readonly resets: readonly number[];
@@ -72,7 +72,7 @@ export function withPrefix(bytes: Uint8Array, flags = 0, length = bytes.length):
 	return Buffer.concat([prefix, bytes]);
 }
 
-/** The headers of a response that is well-formed. */
+/** The headers of a well-formed response. */
 export const head = { ":status": 200, "content-type": "application/grpc+proto" };
 
 /** Sends headers, bytes and trailers. */

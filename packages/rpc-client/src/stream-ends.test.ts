@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import type { ServerHttp2Stream } from "node:http2";
 import { Code, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
 import { FakeClock } from "@plinth/runtime/testing";
-import { createLeavableClient } from "@plinth/transport";
+import { createCancelingClient } from "@plinth/transport";
 import { expect, it } from "vitest";
 import { ProbeService } from "../testdata/src/gen/probe_pb.ts";
 import type { PlinthTransportOptions } from "./options.ts";
@@ -69,7 +69,7 @@ it("releases a stream that is left with unread messages after the server has end
 		clock,
 		idleConnectionTimeoutMs: 60_000,
 	});
-	const client = createLeavableClient(ProbeService, connection.transport);
+	const client = createCancelingClient(ProbeService, connection.transport);
 	const reader = client.serverStream({})[Symbol.asyncIterator]();
 	await reader.next();
 	await closed.promise;
@@ -171,7 +171,7 @@ it("settles the call of an interceptor whose caller leaves before there is a res
 		return response;
 	};
 	await using connection = await connect(() => called.resolve(), { interceptors: [interceptor] });
-	const client = createLeavableClient(ProbeService, connection.transport);
+	const client = createCancelingClient(ProbeService, connection.transport);
 	const reader = client.serverStream({})[Symbol.asyncIterator]();
 	const read = reader.next();
 	await called.promise;

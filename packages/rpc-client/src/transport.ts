@@ -5,10 +5,10 @@ import {
 	beginRequest,
 	type CallerSide,
 	type CallRequest,
+	type CancelableTransport,
 	failedStream,
 	InterceptedStream,
 	interceptUnary,
-	type LeavableTransport,
 	mapResults,
 	type OpenStream,
 	onlyMessage,
@@ -22,12 +22,12 @@ import type { PlinthTransportOptions } from "./options.ts";
 import { Connection } from "./session/connection.ts";
 
 /** The transport of this package. */
-export interface PlinthTransport extends LeavableTransport {
+export interface PlinthTransport extends CancelableTransport {
 	/** Closes the connection. Open calls, and later ones, fail with `reason`: Canceled by default. */
 	close(reason?: ConnectError): void;
 }
 
-/** The largest message that a prefix of gRPC can announce. */
+/** The largest message that a gRPC prefix can announce. */
 const maxMessageBytes = 0xffff_ffff;
 
 /**

@@ -1,7 +1,7 @@
 import type { ConnectError, ContextValues } from "@connectrpc/connect";
 
 /**
- * What carries a call: one request of some HTTP implementation, and its response. A call uses it in this order:
+ * The HTTP request and response that carry a call, in any implementation of HTTP. A call uses it in this order:
  *
  * ```
  * head ──▶ read(sink) ──▶ respond(status, headers) ──▶ write(data)* ──▶ end(data, trailers)
@@ -15,24 +15,24 @@ export interface Carrier {
 	readonly head: RequestHead;
 	/** Context values of the call. They are shared with the gate, interceptors and the implementation. */
 	readonly values: ContextValues;
-	/** Called at most once, when the client is gone or the carrier was cut off. Set before the call begins. */
+	/** Called at most once, when the client is gone or the server has cut it off. Set before the call begins. */
 	onClose: ((reason: ConnectError) => void) | undefined;
-	/** Reads the body of the request. Called at most once; a call that is refused before does not read it. */
+	/** Reads the body of the request. Called at most once, and not for calls that are refused by their head. */
 	read(sink: BodySink): void;
 	/**
-	 * Sets the head of the response. It is sent together with the first data, or with the end, and not
-	 * changed any more after that.
+	 * Sets the head of the response. It is sent together with the first data, or with the end, and does not change
+	 * after that.
 	 */
 	respond(status: number, headers: HeaderFields): void;
 	/**
-	 * Sends a part of the body. Returns a promise if the client must read before more is written.
+	 * Sends a part of the body. Returns a promise to wait for if the client must read before more is written.
 	 *
-	 * @throws ConnectError if the client is gone, as the promise rejects.
+	 * @throws ConnectError if the client is gone; the promise rejects with one, too.
 	 */
 	write(data: Uint8Array): Promise<void> | undefined;
-	/** Sends the last part of the body, if any, and trailers, if the protocol has some. Does nothing if the client is gone. */
+	/** Sends the last part of the body and the trailers, if any. Does nothing if the client is gone. */
 	end(data: Uint8Array | undefined, trailers: HeaderFields | undefined): void;
-	/** Ends the call without an end of its response: the client sees that the response is incomplete. */
+	/** Ends the call without completing its response, in a way that the client can detect. */
 	cancel(): void;
 }
 
@@ -56,7 +56,7 @@ export interface RequestHead {
 
 /** Receives the body of a request. */
 export interface BodySink {
-	/** A part of the body. Returns false if nothing more is needed; then nothing more is passed. */
+	/** A part of the body. Returns false if no more is needed; no more is passed then. */
 	data(chunk: Uint8Array): boolean;
 	/** The whole body has arrived. */
 	end(): void;

@@ -7,16 +7,16 @@ import type { HandlerContext } from "@connectrpc/connect";
  */
 export interface CallObserver {
 	/**
-	 * A call was admitted. A unary call has its message; a call that streams has none yet.
+	 * A call was admitted. The message of a unary call has arrived; that of a streaming call may not have, and is absent.
 	 *
-	 * @returns what observes this call; `undefined` if nothing does.
+	 * @returns the observer of this call; `undefined` if it is not observed.
 	 */
 	started(call: HandlerContext, message: Message | undefined): ObservedCall | undefined;
 }
 
 /** Observes one call. */
 export interface ObservedCall {
-	/** Calls the implementation, within a context of the observer. */
+	/** Calls the implementation, within the observer's context, such as a span. */
 	run?<T>(implementation: () => T): T;
 	/** A message of a stream was passed on to be sent. */
 	sent?(): void;
@@ -57,7 +57,7 @@ class ObservedCalls implements ObservedCall {
 	}
 
 	ended(failure: unknown): void {
-		// The last one is the innermost.
+		// The last is the innermost.
 		for (let index = this.#calls.length - 1; index >= 0; index -= 1) {
 			this.#calls[index]?.ended(failure);
 		}

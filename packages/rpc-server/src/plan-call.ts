@@ -34,7 +34,7 @@ function planGet(route: Route, head: RequestHead): PlannedCall | undefined {
 	if (
 		route.method.idempotency !== MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS ||
 		head.header("content-type") !== undefined ||
-		// A URL ends its query there.
+		// In a URL, the query ends there.
 		head.target.includes("#")
 	) {
 		return undefined;
@@ -58,7 +58,7 @@ function planGet(route: Route, head: RequestHead): PlannedCall | undefined {
 	return withTimeout(route, protocol, head, decode);
 }
 
-/** Both alphabets, of which decoders accept either, and optional padding. */
+/** Either alphabet, as decoders accept both, and optional padding. */
 const base64 = /^(?:[A-Za-z0-9+/_-]{4})*(?:[A-Za-z0-9+/_-]{2,3}={0,2})?$/;
 
 function withTimeout(

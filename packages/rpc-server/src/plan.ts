@@ -1,7 +1,7 @@
 import type { Protocol } from "./protocols/protocol.ts";
 import type { Route } from "./route.ts";
 
-/** A call that this package serves itself, as its head determines. */
+/** How this package serves a call, as determined by the call's head. */
 export interface PlannedCall {
 	readonly route: Route;
 	readonly protocol: Protocol;

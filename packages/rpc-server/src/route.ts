@@ -35,7 +35,7 @@ export interface Route {
 	readonly queryProtocols: ReadonlyMap<string, Protocol>;
 }
 
-/** Spellings of content types that clients use. Others are left to Connect. */
+/** The spellings of content types that clients use. Requests with others are left to Connect. */
 const charsets = ["", "; charset=utf-8", ";charset=utf-8"];
 
 /** The route of a method; `undefined` if its kind is left to Connect. */

@@ -28,28 +28,28 @@ import type { PlannedCall } from "./plan.ts";
 import { planCall } from "./plan-call.ts";
 import { type Route, type RouteOptions, routeOf, type ServedProtocols } from "./route.ts";
 
-/** Options of `createRpcRouter`: those of Connect's router, and these. */
+/** Options of `createRpcRouter`, in addition to those of Connect's router. */
 export interface RpcRouterOptions extends ConnectRouterOptions {
 	/** The clock of deadlines. */
 	readonly clock: Clock;
-	/** Observe all calls, outside of all interceptors; the first one is the outermost. */
+	/** Observers of all calls, outside all interceptors; the first is the outermost. */
 	readonly observers?: readonly CallObserver[];
-	/** Ends streams with its reason. `shutdownSignal` ends all calls. */
+	/** When it aborts, streams end with its reason. `shutdownSignal` ends all calls. */
 	readonly streamsEnd?: AbortSignal;
 	/**
-	 * Called with a failure of an implementation that is no ConnectError, which only a bug explains. The client receives
+	 * Called with a failure of an implementation that is not a ConnectError, and is therefore a bug. The client receives
 	 * Internal without details.
 	 */
 	readonly onFault?: (call: Pick<HandlerContext, "method">, failure: unknown) => void;
-	/** Corrects an error before it is sent; may change it. */
+	/** Corrects an error, in place, before it is sent. */
 	readonly correctError?: (error: ConnectError) => void;
 }
 
-/** A router that serves most calls itself. */
+/** A router that serves most calls itself, and leaves the rest to Connect. */
 export interface RpcRouter extends ConnectRouter {
 	/**
-	 * The plan for a call to one of the methods, from its head alone; `undefined` if its path is that of no method, or if
-	 * the call is left to Connect's handlers.
+	 * The plan for a call, from its head alone; `undefined` if no method has its path, or if the call is left to
+	 * Connect's handlers.
 	 */
 	plan(path: string, head: RequestHead): PlannedCall | undefined;
 	/** Serves a planned call. */
@@ -127,7 +127,7 @@ class Router implements RpcRouter {
 	#add(spec: MethodImplSpec, own: RegistrationOptions): void {
 		const { method } = spec;
 		const requestGate = own?.requestGate ?? this.#options.requestGate;
-		// A registration whose own gate is undefined has that of the router.
+		// A registration without a gate of its own has that of the router.
 		const options = routeOptions({ ...this.#options, ...own, ...(requestGate && { requestGate }) });
 		const served: ServedProtocols = own === undefined ? this.#options : {};
 		const path = `/${method.parent.typeName}/${method.name}`;
@@ -143,7 +143,7 @@ class Router implements RpcRouter {
 		return own === undefined ? undefined : { ...own, ...this.#forConnect(own) };
 	}
 
-	/** What the own path does without interceptors is done by interceptors around Connect's handlers. */
+	/** Around Connect's handlers, interceptors do what this package's own calls do without them. */
 	#forConnect({
 		interceptors,
 		requestGate,

@@ -10,7 +10,7 @@ export function deadlineExceeded(): ConnectError {
 	return new ConnectError("the operation timed out", Code.DeadlineExceeded);
 }
 
-/** The error of a call whose reader has left it. */
-export function readerLeft(): ConnectError {
-	return new ConnectError("the caller reads no further", Code.Canceled);
+/** The error of a call whose reader has stopped reading. */
+export function canceledByReader(): ConnectError {
+	return new ConnectError("the caller stopped reading", Code.Canceled);
 }

@@ -6,7 +6,7 @@ export interface CallRequest {
 	readonly header: Headers | undefined;
 	readonly signal: AbortSignal | undefined;
 	readonly timeoutMs: number | undefined;
-	/** When the timeout ends, on the clock's monotonic scale. */
+	/** The end of the timeout, on the clock's monotonic scale. */
 	readonly deadlineMs: number | undefined;
 }
 

@@ -7,17 +7,17 @@ import type {
 	MessageShape,
 } from "@bufbuild/protobuf";
 import { type CallOptions, type Client, createClient, makeAnyClient } from "@connectrpc/connect";
-import { LeavableMessages } from "./streams/leavable-messages.ts";
-import type { LeavableTransport } from "./streams/open-stream.ts";
+import { CancelableMessages } from "./streams/cancelable-messages.ts";
+import type { CancelableTransport } from "./streams/open-stream.ts";
 
 /**
  * A client of a service, like those of Connect's `createClient`, with less overhead. It also cancels a
- * stream when its reader leaves it: after a `break`, or `return()` on the iterator, the handler's
+ * stream when its reader stops reading: after a `break`, or `return()` on the iterator, the handler's
  * signal aborts at once.
  */
-export function createLeavableClient<S extends DescService>(
+export function createCancelingClient<S extends DescService>(
 	service: S,
-	transport: LeavableTransport,
+	transport: CancelableTransport,
 ): Client<S> {
 	const library = createClient<DescService>(service, transport);
 	const client = makeAnyClient(service, (method) => {
@@ -36,7 +36,7 @@ export function createLeavableClient<S extends DescService>(
 }
 
 function unary<I extends DescMessage, O extends DescMessage>(
-	transport: LeavableTransport,
+	transport: CancelableTransport,
 	method: DescMethodUnary<I, O>,
 ) {
 	return async (input: MessageInitShape<I>, options?: CallOptions): Promise<MessageShape<O>> => {
@@ -55,11 +55,11 @@ function unary<I extends DescMessage, O extends DescMessage>(
 }
 
 function serverStreaming<I extends DescMessage, O extends DescMessage>(
-	transport: LeavableTransport,
+	transport: CancelableTransport,
 	method: DescMethodServerStreaming<I, O>,
 ) {
 	return (input: MessageInitShape<I>, options?: CallOptions): AsyncIterable<MessageShape<O>> =>
-		new LeavableMessages(
+		new CancelableMessages(
 			transport.openStream(
 				method,
 				options?.signal,

@@ -1,4 +1,4 @@
-/** A copy of the headers. `undefined` stays `undefined`, because headers that were never accessed are not created. */
+/** A copy of the headers. `undefined`, for headers that were never accessed and so not created, stays `undefined`. */
 export function copyOfHeaders(from: Headers | undefined): Headers | undefined {
 	return from === undefined ? undefined : new Headers(from);
 }

@@ -1,7 +1,7 @@
 export { type AbortObserver, observeAbort, unobserveAbort } from "./abort-observers.ts";
-export { canceledBy, deadlineExceeded, readerLeft } from "./call-errors.ts";
+export { canceledBy, canceledByReader, deadlineExceeded } from "./call-errors.ts";
 export { beginRequest, type CallRequest } from "./call-request.ts";
-export { createLeavableClient } from "./client.ts";
+export { createCancelingClient } from "./client.ts";
 export { appendHeaders, copyOfHeaders, replaceHeaders } from "./header-copies.ts";
 export type { CallerSide } from "./interceptors/caller-side.ts";
 export { InterceptedStream, type OpenCall } from "./interceptors/intercepted-stream.ts";
@@ -9,6 +9,6 @@ export { interceptUnary } from "./interceptors/intercepted-unary.ts";
 export { chained, type InterceptedCall } from "./interceptors/interceptor-chain.ts";
 export { CallResponse, type HeaderSource } from "./responses.ts";
 export { mapResults } from "./streams/map-results.ts";
-export { failedStream, type LeavableTransport, type OpenStream } from "./streams/open-stream.ts";
+export { type CancelableTransport, failedStream, type OpenStream } from "./streams/open-stream.ts";
 export type { RequestMessages } from "./streams/request-messages.ts";
 export { onlyMessage, streamOfOne } from "./streams/single-message.ts";

@@ -10,7 +10,7 @@ function headersOf(source: HeaderSource): Headers {
 
 /**
  * The response of a call: a Connect `UnaryResponse` or `StreamResponse`. Its headers and trailers are created on
- * first access: pass it on as it is, since a spread copies neither.
+ * first access. Pass the response on as it is, since a spread would copy neither.
  *
  * The trailers of a stream are empty until its last message has been read.
  */
@@ -51,7 +51,7 @@ export class CallResponse<Stream extends boolean, Method extends DescMethod, Mes
 		return trailer;
 	}
 
-	/** Fills in the trailers, also for code that already holds the empty ones. */
+	/** Fills in the trailers, even for code that already holds the empty ones. */
 	fillTrailer(trailer: HeaderSource): void {
 		if (this.#trailer === undefined) {
 			this.#trailer = trailer;

@@ -1,4 +1,4 @@
-/** How a stream ended that is no longer known; `unknown` if it was never open, or too long ago. */
+/** How a stream that is no longer known ended; `unknown` if it was never open, or ended too long ago. */
 export type Ending = "finished" | "reset" | "forgotten" | "unknown";
 
 /**

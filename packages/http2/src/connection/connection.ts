@@ -58,15 +58,15 @@ export class Connection implements Http2Connection {
 	#isSettingsAcknowledged = false;
 	#isFlushScheduled = false;
 	#isReadingPaused = false;
-	/** Of the preface, later of the closing socket. */
+	/** The deadline for the preface; later, for the closing socket. */
 	#deadline: Timer | undefined;
-	/** Of the wait for requests that are on their way when `close` is called. */
+	/** Limits the wait for requests that are in flight when `close` is called. */
 	#drainTimer: Timer | undefined;
 	#stallTimer: Timer | undefined;
 	#drains = 0;
 	/** `#drains` when the progress was last checked; -1 if the socket was not blocked. */
 	#drainsBefore = -1;
-	/** The stream whose header block was not complete then. */
+	/** The stream whose header block was incomplete at that check. */
 	#blockedBefore: number | undefined;
 	#resolveClosed: (reason: Http2CloseReason) => void = () => {};
 
@@ -145,7 +145,7 @@ export class Connection implements Http2Connection {
 		this.#fail(code, "");
 	}
 
-	/** All requests that the client sent before it knew of the end have come. */
+	/** All requests that the client sent before it received the GOAWAY have arrived. */
 	#drain(): void {
 		this.#drainTimer?.cancel();
 		if (this.#state === "draining") {
@@ -182,7 +182,7 @@ export class Connection implements Http2Connection {
 		}
 		this.#scheduleFlush();
 		this.#deadline = this.#clock.setTimer(limits.prefaceTimeoutMs, () => {
-			this.#fail(errorCode.protocolError, "the client has not sent its preface in time");
+			this.#fail(errorCode.protocolError, "the client did not send its preface in time");
 		});
 		this.#socket.on("drain", this.#onDrain);
 		this.#socket.on("end", () => this.#onEnd());
@@ -226,7 +226,7 @@ export class Connection implements Http2Connection {
 		}
 	}
 
-	/** Passes to the socket what was written in this turn, in one write. */
+	/** Passes everything that was written in this turn to the socket, in one write. */
 	readonly #flush = (): void => {
 		this.#isFlushScheduled = false;
 		if (this.#state === "closed" || this.#streams.sender.isBlocked) {
@@ -273,7 +273,7 @@ export class Connection implements Http2Connection {
 		this.#flush();
 	};
 
-	/** The client sends nothing more: neither credit for open responses. */
+	/** The client sends nothing more, not even credit for open responses. */
 	#onEnd(): void {
 		this.#end();
 	}
@@ -314,7 +314,7 @@ export class Connection implements Http2Connection {
 		}
 	}
 
-	/** Sends what was written, and closes the socket. Until the client has closed it too, its bytes are dropped. */
+	/** Sends what was written, and closes the socket. Until the client has closed its side, its bytes are dropped. */
 	#end(): void {
 		if (this.#isEnded) {
 			return;
@@ -325,7 +325,7 @@ export class Connection implements Http2Connection {
 		this.#pings.rejectAll();
 		this.#writeToSocket();
 		this.#socket.end();
-		// Bytes that nobody has read would make the system reset the connection, and drop the GOAWAY.
+		// With unread bytes, the system would reset the connection and drop the GOAWAY.
 		this.#socket.resume();
 		this.#deadline?.cancel();
 		this.#deadline = this.#clock.setTimer(this.#limits.closeTimeoutMs, () =>
@@ -333,7 +333,7 @@ export class Connection implements Http2Connection {
 		);
 	}
 
-	/** Checks from time to time whether what waits makes progress, while something waits. */
+	/** While anything is waiting, checks periodically whether it makes progress. */
 	#watchStalls(): void {
 		const { sender, blockedBy } = this.#streams;
 		const waits = sender.unsentBytes > 0 || sender.isBlocked || blockedBy !== undefined;
@@ -346,16 +346,16 @@ export class Connection implements Http2Connection {
 		}
 	}
 
-	/** Called twice in a stall's time: what has not moved since the call before has stalled for half of it. */
+	/** Called twice per stall timeout: what has not moved since the previous call has stalled for half of it. */
 	#checkProgress(): void {
 		const { blockedBy } = this.#streams;
 		if (blockedBy !== undefined && blockedBy === this.#blockedBefore) {
-			this.#fail(errorCode.enhanceYourCalm, "a header block is not completed");
+			this.#fail(errorCode.enhanceYourCalm, "a header block was not completed in time");
 			return;
 		}
 		this.#blockedBefore = blockedBy;
 		if (this.#streams.sender.isBlocked && this.#drains === this.#drainsBefore) {
-			this.#fail(errorCode.enhanceYourCalm, "the client does not read");
+			this.#fail(errorCode.enhanceYourCalm, "the client is not reading");
 			this.#socket.destroy();
 			return;
 		}
@@ -387,7 +387,10 @@ export class Connection implements Http2Connection {
 			streams.blockedBy !== undefined &&
 			(type !== frameType.continuation || id !== streams.blockedBy)
 		) {
-			throw new ConnectionError(errorCode.protocolError, "a header block is interrupted");
+			throw new ConnectionError(
+				errorCode.protocolError,
+				"a header block was interrupted by another frame",
+			);
 		}
 		switch (type) {
 			case frameType.data:
@@ -417,7 +420,7 @@ export class Connection implements Http2Connection {
 		}
 	};
 
-	/** A frame that does nothing for a stream. */
+	/** A frame that belongs to no stream. */
 	#onConnectionFrame(
 		type: number,
 		flags: number,
@@ -432,7 +435,7 @@ export class Connection implements Http2Connection {
 		if (isKnown && id !== 0) {
 			throw new ConnectionError(
 				errorCode.protocolError,
-				"a frame of the connection has a stream identifier",
+				"a connection-level frame has a stream identifier",
 			);
 		}
 		if (type === frameType.settings) {
@@ -457,7 +460,7 @@ export class Connection implements Http2Connection {
 			return;
 		}
 		if ((end - start) % 6 !== 0) {
-			throw new ConnectionError(errorCode.frameSizeError, "a SETTINGS frame has a wrong size");
+			throw new ConnectionError(errorCode.frameSizeError, "a SETTINGS frame has the wrong size");
 		}
 		for (let position = start; position < end; position += 6) {
 			const windowBefore = this.#peer.initialWindowSize;
@@ -480,7 +483,7 @@ export class Connection implements Http2Connection {
 
 	#onSettingsAcknowledged(): void {
 		if (this.#isSettingsAcknowledged) {
-			throw new ConnectionError(errorCode.protocolError, "no SETTINGS frame is unacknowledged");
+			throw new ConnectionError(errorCode.protocolError, "the client acknowledged SETTINGS twice");
 		}
 		this.#isSettingsAcknowledged = true;
 		this.#decoder.setLimit(this.#limits.headerTableBytes);
@@ -490,6 +493,6 @@ export class Connection implements Http2Connection {
 
 function checkLength(name: string, length: number, expected: number): void {
 	if (length !== expected) {
-		throw new ConnectionError(errorCode.frameSizeError, `${name} has a wrong size`);
+		throw new ConnectionError(errorCode.frameSizeError, `${name} has the wrong size`);
 	}
 }

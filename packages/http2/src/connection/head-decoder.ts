@@ -17,16 +17,16 @@ interface CachedHead {
 	readonly head: DecodedHead;
 }
 
-/** Blocks that are remembered, and the largest of them in bytes: 8 KiB a connection. */
+/** The number of remembered blocks, and the largest in bytes: at most 8 KiB per connection. */
 const cachedHeads = 16;
 const maxCachedBytes = 512;
 
-/** A header list this many times as large as allowed is an attack. */
+/** A header list that exceeds the limit this many times is an attack. */
 const bombFactor = 64;
 
 /**
  * Decodes the header blocks of a connection. Clients send the same requests again: a block that changed nothing in
- * the table means the same as long as nothing else does, and is found by its bytes.
+ * the table keeps its meaning until another block changes it, and is found by its bytes.
  *
  * Invariant: an entry is only used in the generation of the table in which it was decoded, and was decoded without
  * changing it.
@@ -44,7 +44,7 @@ export class HeadDecoder {
 		this.#counters = counters;
 	}
 
-	/** @throws ConnectionError if the block is wrong. */
+	/** @throws ConnectionError if the block is malformed. */
 	head(bytes: Buffer, start: number, end: number): DecodedHead {
 		const length = end - start;
 		const { generation } = this.#decoder;
@@ -70,7 +70,7 @@ export class HeadDecoder {
 		return head;
 	}
 
-	/** @throws ConnectionError if the block is wrong. */
+	/** @throws ConnectionError if the block is malformed. */
 	decode(bytes: Buffer, start: number, end: number): DecodedBlock {
 		try {
 			const decoded = this.#decoder.decode(bytes, start, end, this.#maxListBytes);

@@ -1,15 +1,15 @@
 import { ConnectionError, errorCode } from "../error-code.ts";
 import type { Http2Limits } from "../http2.ts";
 
-/** A header block whose last frame has not come. While there is one, the peer may send nothing else. */
+/** A header block whose last frame has not arrived. While there is one, the peer may send nothing else. */
 export interface OpenBlock {
 	readonly streamId: number;
 	readonly endStream: boolean;
 }
 
 /**
- * Puts header blocks together that are spread over HEADERS and CONTINUATION frames. Both the frames and their bytes
- * are limited: a block may otherwise go on forever.
+ * Assembles header blocks that are spread over HEADERS and CONTINUATION frames. Both the frames and their bytes
+ * are limited: a block could otherwise go on forever.
  */
 export class HeaderBlockAssembly {
 	readonly #limits: Http2Limits;
@@ -47,7 +47,7 @@ export class HeaderBlockAssembly {
 		this.#parts.push(part);
 		this.#bytes += part.length;
 		const { maxContinuations, maxHeaderListBytes } = this.#limits;
-		// Twice as much as is allowed: up to there, the client gets a response instead of a broken connection.
+		// Twice as much as is allowed: up to this size, the client gets a response instead of a broken connection.
 		if (this.#parts.length > maxContinuations + 1 || this.#bytes > maxHeaderListBytes * 2) {
 			throw new ConnectionError(errorCode.enhanceYourCalm, "a header block is too long");
 		}

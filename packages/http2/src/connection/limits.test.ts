@@ -189,7 +189,7 @@ describe("limits", () => {
 		client.clock.advance(120_000);
 		expect(await client.connection.closed).toEqual({
 			code: errorCode.enhanceYourCalm,
-			message: "the client does not read",
+			message: "the client is not reading",
 		});
 	});
 

@@ -8,7 +8,7 @@ import {
 } from "../frames/frame.ts";
 import { initialTableSize } from "../hpack/decoder.ts";
 
-/** What the client has declared, RFC 9113, section 6.5.2. A server that pushes nothing needs no more of it. */
+/** What the client has declared, RFC 9113, section 6.5.2. A server that pushes nothing needs only these. */
 export class PeerSettings {
 	headerTableSize = initialTableSize;
 	initialWindowSize = initialWindow;
@@ -46,7 +46,7 @@ export class PeerSettings {
 				if (value < initialMaxFrameBytes || value > largestMaxFrameBytes) {
 					throw new ConnectionError(
 						errorCode.protocolError,
-						`frames of ${value} bytes are not allowed`,
+						`a maximum frame size of ${value} bytes is not allowed`,
 					);
 				}
 				this.maxFrameBytes = value;

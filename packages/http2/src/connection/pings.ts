@@ -9,7 +9,7 @@ interface Ping {
 	readonly onClose: (error: Error) => void;
 }
 
-/** The pings of this side that wait for their acknowledgement, by the number in their payload. */
+/** The pings of this side that await acknowledgement, by the number in their payload. */
 export class Pings {
 	readonly #writer: FrameWriter;
 	readonly #clock: Clock;
@@ -21,10 +21,10 @@ export class Pings {
 		this.#clock = clock;
 	}
 
-	/** Calls one of both, once. */
+	/** Sends a ping. Calls one of the two callbacks, once. */
 	send(onAck: (roundTripMs: number) => void, onClose: (error: Error) => void): void {
 		if (this.#waiting.size >= maxPings) {
-			onClose(new Error(`${maxPings} pings wait for the client`));
+			onClose(new Error(`${maxPings} pings are outstanding`));
 			return;
 		}
 		const number = this.#sent++ >>> 0;

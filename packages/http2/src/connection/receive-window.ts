@@ -1,14 +1,14 @@
 /**
- * The credit that this side has given to the peer, of a stream or of the connection, RFC 9113, section 6.9.
+ * The credit that this side has given to the peer, for a stream or for the connection, RFC 9113, section 6.9.
  *
  *     size = credit + unconsumed + consumed
  *
  *     credit        what the peer may still send; negative after the size was lowered
  *     unconsumed    what it has sent, and the handler has not processed
- *     consumed      what was processed, and the peer does not know
+ *     consumed      what was processed, but not yet returned to the peer
  *
- * Credit is returned when at least as much is to be returned as is left: in halves of the window to a handler that
- * consumes all, and at once to a peer that has none left.
+ * Credit is returned once it is at least as much as the peer has left: in halves of the window if the handler
+ * consumes everything, and at once if the peer has none left.
  */
 export class ReceiveWindow {
 	#credit: number;
@@ -53,7 +53,7 @@ export class ReceiveWindow {
 		return increment;
 	}
 
-	/** The peer knows of another size. */
+	/** The peer has been told of a different size. */
 	resize(bySize: number): void {
 		this.#credit += bySize;
 	}

@@ -6,7 +6,7 @@ import type { Http2Limits } from "../http2.ts";
 import type { PeerSettings } from "./peer-settings.ts";
 import type { ServerStream } from "./stream.ts";
 
-/** Bytes that are passed to the socket in one turn, so that a large response does not delay small ones. */
+/** The bytes passed to the socket in one turn, limited so that a large response does not delay small ones. */
 const turnBytes = 256 * 1024;
 
 /**
@@ -72,7 +72,7 @@ export class Sender {
 		return undefined;
 	}
 
-	/** Adds a stream to the ready ones if it is: after it has got credit or bytes. */
+	/** Adds a stream to the ready ones if it can send now. To be called after it received credit or bytes. */
 	check(stream: ServerStream): void {
 		const hasCredit = stream.sendWindow > 0 || stream.unsentBytes === 0;
 		if (!stream.isReady && !stream.isClosed && stream.wantsToSend && hasCredit) {
@@ -104,7 +104,7 @@ export class Sender {
 		}
 	}
 
-	/** Drops what a closed stream wanted to send. */
+	/** Drops the waiting bytes of a closed stream. */
 	drop(stream: ServerStream): void {
 		this.unsentBytes -= stream.dropQueue();
 	}

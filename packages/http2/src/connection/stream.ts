@@ -8,7 +8,7 @@ import type {
 } from "../http2.ts";
 import { ReceiveWindow } from "./receive-window.ts";
 
-/** What a stream needs of its connection. */
+/** What a stream needs from its connection. */
 export interface StreamHost {
 	readonly limits: Http2Limits;
 	/** @throws Error if the fields of a response, or of trailers (status 0), would be malformed. */
@@ -29,8 +29,8 @@ type Ended = { readonly code: number; readonly origin: ResetOrigin };
 const noBytes: Uint8Array = new Uint8Array(0);
 
 /**
- * A stream that the client has opened, RFC 9113, section 5.1. There are no pushed streams, so that these states
- * remain, as two flags:
+ * A stream that the client has opened, RFC 9113, section 5.1. There are no pushed streams, which leaves these
+ * states, kept as two flags:
  *
  *                       HEADERS
  *              idle ──────────────▶ open
@@ -49,21 +49,21 @@ export class ServerStream implements Http2Stream {
 	readonly id: number;
 	readonly head: RequestHead;
 	readonly receiveWindow: ReceiveWindow;
-	/** What the peer accepts; negative after it has lowered its initial window. */
+	/** The bytes that the peer accepts; negative after it has lowered its initial window. */
 	sendWindow: number;
 	isRemoteEnded: boolean;
 	isLocalEnded = false;
 	isClosed = false;
 	/** Whether the stream is in the connection's list of those that want to send. */
 	isReady = false;
-	/** Whether `write` has returned false, and no notice has followed. */
+	/** Whether `write` has returned false, and `onDrain` has not followed. */
 	needsDrain = false;
 	receivedBytes = 0;
 	unsentBytes = 0;
 	sentBytes = 0;
-	/** Of the time when progress was last checked. */
+	/** The number of bytes sent when progress was last checked. */
 	sentBytesBefore = -1;
-	/** The window that the stream began with, changed with the peer's setting. */
+	/** The window that the stream began with, adjusted when the peer changes its setting. */
 	initialSendWindow: number;
 	trailers: Fields | undefined;
 	#handler: StreamHandler | undefined;
@@ -98,7 +98,7 @@ export class ServerStream implements Http2Stream {
 
 	respond(status: number, fields: Fields, endStream = false): void {
 		if (this.#hasHead) {
-			throw new Error(`stream ${this.id} has a response already`);
+			throw new Error(`stream ${this.id} already has a response`);
 		}
 		if (!Number.isInteger(status) || status < 200 || status > 999) {
 			throw new Error(`the status must be from 200 to 999, got: ${status}`);
@@ -183,7 +183,7 @@ export class ServerStream implements Http2Stream {
 		this.unsentBytes += bytes.length;
 	}
 
-	/** Takes waiting bytes in a row: at least one if any wait, and at most `limit`. */
+	/** Takes consecutive waiting bytes: at least one if any are waiting, and at most `limit`. */
 	dequeue(limit: number): Uint8Array {
 		const first = this.#queue[this.#queueStart] ?? noBytes;
 		const end = Math.min(first.length, this.#queueOffset + limit);
@@ -215,7 +215,7 @@ export class ServerStream implements Http2Stream {
 		return dropped;
 	}
 
-	/** Sets the handler, which may have missed the end. */
+	/** Sets the handler. If the stream has already ended, the handler is notified of that. */
 	attach(handler: StreamHandler): void {
 		this.#handler = handler;
 		if (this.#ended !== undefined && this.#ended !== "finished") {

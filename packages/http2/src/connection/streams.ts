@@ -23,12 +23,12 @@ import { Sender } from "./sender.ts";
 import { ServerStream, type StreamHost } from "./stream.ts";
 import type { TokenBucket } from "./token-bucket.ts";
 
-/** Credit or bytes below are tiny: they count as useless, unless they end a body. */
+/** A smaller amount of credit or data counts as useless, unless the data ends a body. */
 const tinyBytes = 256;
 
 const noFields: Fields = [];
 
-/** What the streams need of their connection. */
+/** What the streams need from their connection. */
 export interface StreamsHost {
 	readonly connection: Http2Connection;
 	readonly limits: Http2Limits;
@@ -36,9 +36,9 @@ export interface StreamsHost {
 	readonly writer: FrameWriter;
 	readonly decoder: HpackDecoder;
 	readonly peer: PeerSettings;
-	/** Frames that do nothing useful. */
+	/** The budget for frames that do nothing useful. */
 	readonly controlFrames: TokenBucket;
-	/** Streams that the peer resets or breaks. */
+	/** The budget for streams that the peer resets, or on which it breaks the protocol. */
 	readonly streamErrors: TokenBucket;
 	readonly onRequest: RequestHandler;
 	readonly onHandlerError: (error: unknown) => void;
@@ -54,16 +54,16 @@ export interface StreamsHost {
  *   in the map are closed.
  * - The bytes that the connection's receive window counts as unconsumed are those of the open streams together.
  * - Header blocks are encoded when they are written to the output, and decoded when they are complete, whatever
- *   becomes of their stream, so that both ends have the same tables.
+ *   happens to their stream, so that both ends have the same tables.
  * - Errors of the connection are thrown as ConnectionError. Errors of a stream are sent by `#failStream` or `#refuse`,
  *   and count against a budget.
  */
 export class Streams implements StreamHost {
 	readonly limits: Http2Limits;
 	readonly sender: Sender;
-	/** The connection's. */
+	/** The receive window of the connection. */
 	readonly receiveWindow = new ReceiveWindow(initialWindow);
-	/** Streams above are dropped: a GOAWAY has said so. */
+	/** Streams above this identifier are dropped, as announced by a GOAWAY. */
 	lastAcceptedId = maxInt31;
 	highestId = 0;
 	readonly #host: StreamsHost;
@@ -74,7 +74,7 @@ export class Streams implements StreamHost {
 	readonly #closed: ClosedStreams;
 	/** Closed streams whose handlers are notified after the output was written. */
 	#finished: ServerStream[] = [];
-	/** The window of new streams: not smaller than the protocol's until the client knows of ours. */
+	/** The window of new streams: at least the protocol's default until the client has acknowledged ours. */
 	#streamWindowBytes: number;
 
 	constructor(host: StreamsHost) {
@@ -96,7 +96,7 @@ export class Streams implements StreamHost {
 		return this.#open.size;
 	}
 
-	/** Whether neither a stream is open nor a notice of one is due. */
+	/** Whether no stream is open and no notification of one is due. */
 	get isIdle(): boolean {
 		return this.#open.size === 0 && this.#finished.length === 0;
 	}
@@ -116,7 +116,7 @@ export class Streams implements StreamHost {
 		if (id % 2 === 0) {
 			throw new ConnectionError(
 				errorCode.protocolError,
-				"HEADERS of a stream that no client opens",
+				"HEADERS on a stream that a client can't open",
 			);
 		}
 		const unpadded = endWithoutPadding(flags, bytes, start, end);
@@ -149,10 +149,7 @@ export class Streams implements StreamHost {
 		const length = end - start;
 		const isEnd = (flags & flag.endStream) !== 0;
 		if (!this.receiveWindow.receive(length)) {
-			throw new ConnectionError(
-				errorCode.flowControlError,
-				"more bytes than the connection's window",
-			);
+			throw new ConnectionError(errorCode.flowControlError, "DATA exceeds the connection's window");
 		}
 		const unpadded = endWithoutPadding(flags, bytes, start, end);
 		const begin = start + ((flags & flag.padded) !== 0 ? 1 : 0);
@@ -168,7 +165,7 @@ export class Streams implements StreamHost {
 			return;
 		}
 		const size = unpadded - begin;
-		// Also without padding: now that the peer has less credit left, it may be due to return some.
+		// Even without padding: the peer has less credit left, so that some may be due to be returned.
 		this.returnCredit(stream, length - size);
 		stream.receivedBytes += size;
 		const { contentLength } = stream.head;
@@ -211,7 +208,7 @@ export class Streams implements StreamHost {
 			const window = this.sender.window + increment;
 			if (increment === 0 || window > maxInt31) {
 				const code = increment === 0 ? errorCode.protocolError : errorCode.flowControlError;
-				throw new ConnectionError(code, `credit of ${increment} bytes for the connection`);
+				throw new ConnectionError(code, `invalid credit for the connection: ${increment} bytes`);
 			}
 			this.sender.window = window;
 			this.#host.scheduleFlush();
@@ -235,24 +232,24 @@ export class Streams implements StreamHost {
 	onPriority(id: number, length: number): void {
 		this.takeControlFrame();
 		if (id === 0) {
-			throw new ConnectionError(errorCode.protocolError, "PRIORITY of no stream");
+			throw new ConnectionError(errorCode.protocolError, "PRIORITY without a stream");
 		}
 		if (length !== 5) {
 			const stream = this.#open.get(id);
 			if (stream === undefined) {
-				throw new ConnectionError(errorCode.frameSizeError, "a PRIORITY frame has a wrong size");
+				throw new ConnectionError(errorCode.frameSizeError, "a PRIORITY frame has the wrong size");
 			}
 			this.#failStream(stream, errorCode.frameSizeError);
 		}
 	}
 
-	/** The peer has changed the window that streams begin with. */
+	/** The peer has changed the initial window of streams. */
 	changeSendWindows(by: number): void {
 		for (const stream of this.#open.values()) {
 			if (stream.sendWindow + by > maxInt31) {
 				throw new ConnectionError(
 					errorCode.flowControlError,
-					"the initial window makes that of a stream too large",
+					"the new initial window makes a stream's window too large",
 				);
 			}
 			stream.sendWindow += by;
@@ -261,7 +258,7 @@ export class Streams implements StreamHost {
 		}
 	}
 
-	/** The client knows of the initial window of this side, which may be smaller than the protocol's. */
+	/** The client knows the initial window of this side, which may be smaller than the protocol's default. */
 	onSettingsAcknowledged(): void {
 		const by = this.limits.streamWindowBytes - this.#streamWindowBytes;
 		this.#streamWindowBytes += by;
@@ -275,11 +272,11 @@ export class Streams implements StreamHost {
 	/** Counts a frame that does nothing useful. */
 	takeControlFrame(): void {
 		if (!this.#host.controlFrames.take()) {
-			throw new ConnectionError(errorCode.enhanceYourCalm, "too many frames that do nothing");
+			throw new ConnectionError(errorCode.enhanceYourCalm, "too many frames without effect");
 		}
 	}
 
-	/** Notifies the handlers of streams that have sent what waited, or all. */
+	/** Notifies the handlers of streams whose waiting bytes, or whole responses, have been sent. */
 	notify(): void {
 		for (const stream of this.sender.takeDrained()) {
 			stream.needsDrain = false;
@@ -447,7 +444,7 @@ export class Streams implements StreamHost {
 		this.#host.scheduleFlush();
 	}
 
-	/** The peer's limit of the table that this side encodes with. */
+	/** Sets the peer's limit for the table that this side encodes with. */
 	setEncoderLimit(bytes: number): void {
 		this.#encoder.setPeerLimit(bytes);
 	}
@@ -510,7 +507,7 @@ export class Streams implements StreamHost {
 		this.#onClosedStream(id);
 	}
 
-	/** HEADERS or DATA have come on a closed stream. */
+	/** HEADERS or DATA have arrived on a closed stream. */
 	#onClosedStream(id: number): void {
 		if (id > this.lastAcceptedId) {
 			return;
@@ -520,7 +517,10 @@ export class Streams implements StreamHost {
 			throw new ConnectionError(errorCode.streamClosed, `stream ${id} has ended`);
 		}
 		if (ending === "unknown") {
-			throw new ConnectionError(errorCode.protocolError, `stream ${id} is below one that is open`);
+			throw new ConnectionError(
+				errorCode.protocolError,
+				`stream ${id} was skipped by a later one, or has ended`,
+			);
 		}
 		this.takeControlFrame();
 	}
@@ -533,7 +533,7 @@ export class Streams implements StreamHost {
 
 	#takeStreamError(): void {
 		if (!this.#host.streamErrors.take()) {
-			throw new ConnectionError(errorCode.enhanceYourCalm, "too many streams are reset");
+			throw new ConnectionError(errorCode.enhanceYourCalm, "too many streams were reset");
 		}
 	}
 

@@ -27,7 +27,7 @@ export class TokenBucket {
 		return true;
 	}
 
-	/** Tolerates one more, because of something useful. */
+	/** Tolerates one more event, because the peer did something useful. */
 	giveBack(): void {
 		if (this.#tokens < this.#budget.burst) {
 			this.#tokens++;

@@ -16,14 +16,14 @@ export type FrameListener = (
 
 /**
  * Cuts a client's bytes into frames, after its preface. A frame that lies within one chunk is not copied; one that
- * is spread over chunks is put together in a buffer of its own, of at most the allowed size.
+ * is spread over chunks is assembled in a buffer of its own, of at most the allowed size.
  */
 export class FrameReader {
 	readonly #maxFrameBytes: number;
 	readonly #listener: FrameListener;
 	#prefaceBytes = 0;
 	#isStopped = false;
-	/** The frame whose bytes have come in part: its header, or all of it once its length is known. */
+	/** A frame that has arrived in part: a buffer for its header or, once its length is known, for all of it. */
 	#partial: Buffer | undefined;
 	#filled = 0;
 
@@ -32,7 +32,7 @@ export class FrameReader {
 		this.#listener = listener;
 	}
 
-	/** Frames after this call are dropped, also those of the chunk that is being read. */
+	/** Frames after this call are dropped, including the rest of the chunk that is being read. */
 	stop(): void {
 		this.#isStopped = true;
 		this.#partial = undefined;
@@ -67,13 +67,13 @@ export class FrameReader {
 		const length = Math.min(clientPreface.length - this.#prefaceBytes, chunk.length);
 		const expected = clientPreface.subarray(this.#prefaceBytes, this.#prefaceBytes + length);
 		if (!expected.equals(chunk.subarray(0, length))) {
-			throw new ConnectionError(errorCode.protocolError, "the client's preface is wrong");
+			throw new ConnectionError(errorCode.protocolError, "the client's preface is invalid");
 		}
 		this.#prefaceBytes += length;
 		return length;
 	}
 
-	/** Returns the position after what it has used. */
+	/** Returns the position after the bytes that it has used. */
 	#fillPartial(chunk: Buffer, start: number): number {
 		let position = start;
 		while (this.#partial !== undefined && position < chunk.length) {
@@ -87,7 +87,7 @@ export class FrameReader {
 		return position;
 	}
 
-	/** The header has come, or the whole frame. */
+	/** The header, or the whole frame, has arrived. */
 	#completePartial(partial: Buffer): void {
 		const length = frameHeaderBytes + this.#lengthOf(partial, 0);
 		if (partial.length < length) {

@@ -61,7 +61,7 @@ export class FrameWriter {
 		slab.position += debugData.copy(slab.bytes, slab.position);
 	}
 
-	/** Of the connection, if the stream is 0. */
+	/** For the connection, if the stream is 0. */
 	windowUpdate(streamId: number, increment: number): void {
 		this.#uint32(this.#header(4, frameType.windowUpdate, 0, streamId, 4), increment);
 	}

@@ -47,5 +47,5 @@ export const initialMaxFrameBytes = 16_384;
 /** The largest payload that a peer can declare to accept, in bytes. */
 export const largestMaxFrameBytes = 2 ** 24 - 1;
 
-/** What a client sends first. */
+/** The bytes that a client sends first. */
 export const clientPreface: Buffer = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");

@@ -1,19 +1,19 @@
 const slabBytes = 64 * 1024;
 
-/** A slab with less room is left to the garbage collector. */
+/** A slab with less room than this is left to the garbage collector. */
 const leastRoom = 4 * 1024;
 
-/** Payloads from this size on are passed to the socket as they are. Smaller ones are copied: one write costs more. */
+/** Payloads of at least this size are passed to the socket as they are. Smaller ones are copied: a write costs more. */
 const copyBelow = 4 * 1024;
 
-/** Memory that is not written yet. */
+/** Memory to be written to. */
 interface Slab {
 	readonly bytes: Buffer;
 	position: number;
 }
 
 /**
- * Slabs that no connection holds. A connection takes one with the first byte of a turn and gives the rest back with
+ * Slabs that no connection holds. A connection takes one with the first byte of a turn and returns the rest with
  * the last, so that idle connections hold none.
  */
 const freeSlabs: Slab[] = [];
@@ -25,7 +25,7 @@ const maxFreeSlabs = 16;
  *     chunks       [ Buffer, Buffer, … ]           complete
  *     slab         ┊ used ┊ start … position ┊ room ┊    the chunk that is being written
  *
- * What was taken is not written to again.
+ * Bytes that were taken are not written to again.
  */
 export class OutputBuffer {
 	#chunks: Buffer[] = [];
@@ -33,12 +33,12 @@ export class OutputBuffer {
 	#slab: Slab | undefined;
 	#start = 0;
 
-	/** Bytes that were written and not taken. */
+	/** The number of bytes that were written and not yet taken. */
 	get length(): number {
 		return this.#chunkBytes + (this.#slab === undefined ? 0 : this.#slab.position - this.#start);
 	}
 
-	/** Makes room for some bytes in a row, to be written from the slab's position on. */
+	/** Makes room for consecutive bytes, to be written at the slab's position. */
 	reserve(byteCount: number): Slab {
 		if (this.#slab !== undefined && this.#slab.bytes.length - this.#slab.position >= byteCount) {
 			return this.#slab;
@@ -66,7 +66,7 @@ export class OutputBuffer {
 		this.#chunkBytes += bytes.length;
 	}
 
-	/** Returns what was written, in order. */
+	/** Takes the bytes that were written, in order. */
 	take(): readonly Buffer[] {
 		this.#completeChunk();
 		const slab = this.#slab;

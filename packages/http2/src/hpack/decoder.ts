@@ -3,14 +3,14 @@ import { HpackError } from "./hpack-error.ts";
 import { decodeHuffman } from "./huffman.ts";
 import { firstDynamicIndex, staticTable } from "./static-table.ts";
 
-/** The table size that both sides begin with, RFC 9113, section 6.5.2. */
+/** The initial table size of both sides, RFC 9113, section 6.5.2. */
 export const initialTableSize = 4096;
 
 /** The fields of a header block. */
 export interface DecodedBlock {
 	/** Name, value, name, value, …; those up to the limit. */
 	readonly fields: readonly string[];
-	/** The size of all fields, also of those that were dropped. */
+	/** The size of all fields, including those that were dropped. */
 	readonly listBytes: number;
 }
 
@@ -21,7 +21,7 @@ export interface DecodedBlock {
  */
 export class HpackDecoder {
 	readonly #table: DynamicTable;
-	/** What the peer may set the table to. */
+	/** The largest size that the peer may set the table to. */
 	#limit = initialTableSize;
 	/** The limit was lowered below the table's size: the next block must begin with a size update. */
 	#mustShrink = false;
@@ -35,7 +35,7 @@ export class HpackDecoder {
 		this.#table.resize(initialTableSize);
 	}
 
-	/** Changes whenever blocks may begin to mean something else. */
+	/** Changes whenever the meaning of a block may change. */
 	get generation(): number {
 		return this.#table.generation;
 	}
@@ -45,7 +45,7 @@ export class HpackDecoder {
 		return this.#table.size;
 	}
 
-	/** Our SETTINGS_HEADER_TABLE_SIZE, once the peer has acknowledged it. */
+	/** Sets the limit to our SETTINGS_HEADER_TABLE_SIZE, once the peer has acknowledged it. */
 	setLimit(bytes: number): void {
 		this.#limit = bytes;
 		this.#mustShrink = this.#table.maxSize > bytes;
@@ -99,7 +99,7 @@ export class HpackDecoder {
 			this.#mustShrink = false;
 		}
 		if (this.#mustShrink) {
-			throw new HpackError("the table must be made smaller first");
+			throw new HpackError("the block must begin with a table size update");
 		}
 	}
 

@@ -1,4 +1,4 @@
-/** What a table counts for each entry beyond its name and value, RFC 7541, section 4.1. */
+/** The size that a table adds for each entry to that of its name and value, RFC 7541, section 4.1. */
 const entryOverhead = 32;
 
 /** The size of a field in a table and in a header list. */
@@ -54,7 +54,7 @@ export class DynamicTable {
 		return this.#generation;
 	}
 
-	/** Entries that were ever inserted: the number of the next one. */
+	/** The number of entries inserted so far, which is the number of the next one. */
 	get inserted(): number {
 		return this.#inserted;
 	}
@@ -86,7 +86,7 @@ export class DynamicTable {
 		this.#size += size;
 	}
 
-	/** At most the limit of the constructor. */
+	/** Sets the maximum size, which must not exceed the limit of the constructor. */
 	resize(maxSize: number): void {
 		this.#generation++;
 		this.#maxSize = maxSize;

@@ -7,10 +7,10 @@ import { firstDynamicIndex, staticTable } from "./static-table.ts";
 /** Fields whose values must not be compared with guesses: they never enter a table, RFC 7541, section 7.1. */
 const neverIndexed = new Set(["authorization", "proxy-authorization", "set-cookie"]);
 
-/** Blocks that are remembered. */
+/** How many blocks are remembered. */
 const cachedBlocks = 8;
 
-/** Fields that are remembered as sent once. */
+/** How many fields are remembered as sent once. */
 const maxSentOnce = 64;
 
 interface CachedBlock {
@@ -35,13 +35,13 @@ function keyOf(name: string, value: string): string {
 /**
  * Encodes the header blocks of one direction of a connection, in the order in which they are sent.
  *
- * A field enters the dynamic table when it is sent for the second time, so that values which do not repeat do not
- * evict those that do. A block that consists of indexes only, and of literals that are never indexed, stays the same
+ * A field enters the dynamic table when it is sent for the second time, so that values that are sent once do not
+ * evict those that repeat. A block that consists of indexes only, and of literals that are never indexed, stays the same
  * until the table changes: it is remembered and not encoded again.
  */
 export class HpackEncoder {
 	readonly #table: DynamicTable;
-	/** Number of the newest entry, by field and by name. */
+	/** The number of the newest entry, by field and by name. */
 	readonly #fields = new Map<string, number>();
 	readonly #names = new Map<string, number>();
 	readonly #sentOnce = new Set<string>();
@@ -65,7 +65,7 @@ export class HpackEncoder {
 		return this.#table.size;
 	}
 
-	/** The peer's SETTINGS_HEADER_TABLE_SIZE. At most 4096 bytes of it are used. */
+	/** Sets the peer's SETTINGS_HEADER_TABLE_SIZE, of which at most 4096 bytes are used. */
 	setPeerLimit(bytes: number): void {
 		const size = Math.min(bytes, initialTableSize);
 		if (size === this.#table.maxSize) {

@@ -118,7 +118,7 @@ export function huffmanLength(text: string): number {
 /** Writes the Huffman-coded string, and returns the offset after it. */
 export function encodeHuffman(text: string, target: Uint8Array, offset: number): number {
 	let position = offset;
-	// At most 7 bits wait: with the longest code of a byte, these are 37, which a number holds exactly.
+	// At most 7 bits are pending: with the longest code of a byte they make 37, which a number holds exactly.
 	let waiting = 0;
 	let waitingBits = 0;
 	for (let index = 0; index < text.length; index++) {

@@ -38,7 +38,7 @@ export function problemOfField(name: string, value: string): string | undefined 
 		return `field ${name} is not allowed in HTTP/2`;
 	}
 	if (name === "te" && value.toLowerCase() !== "trailers") {
-		return "field te has another value than trailers";
+		return "field te has a value other than trailers";
 	}
 	return undefined;
 }

@@ -6,7 +6,7 @@ export interface MalformedHead {
 	readonly problem: string;
 }
 
-/** Makes a request's head of its decoded fields: RFC 9113, sections 8.2, 8.3 and 8.5. */
+/** Builds a request's head from its decoded fields: RFC 9113, sections 8.2, 8.3 and 8.5. */
 export function parseRequestHead(decoded: Fields): RequestHead | MalformedHead {
 	const pseudo: PseudoFields = {};
 	let index = 0;
@@ -29,7 +29,7 @@ export function parseRequestHead(decoded: Fields): RequestHead | MalformedHead {
 	}
 	const contentLength = contentLengthOf(fields);
 	if (contentLength === undefined) {
-		return { problem: "content-length is no number, or is there twice" };
+		return { problem: "content-length is not a number, or is repeated" };
 	}
 	return {
 		method: pseudo.method ?? "",
@@ -96,7 +96,7 @@ function problemOfPseudoFields({
 	}
 	if (method === "CONNECT") {
 		if (scheme !== undefined || path !== undefined) {
-			return "CONNECT has neither :scheme nor :path";
+			return "CONNECT must not have :scheme or :path";
 		}
 		return authority ? undefined : "CONNECT needs :authority";
 	}
@@ -122,7 +122,7 @@ function problemOfHost(authority: string | undefined, fields: Fields): string | 
 	}
 	return countOf(fields, "host") === 1 && authoritySyntax.test(host)
 		? undefined
-		: "host is there twice, or has an invalid value";
+		: "host is repeated, or has an invalid value";
 }
 
 /** -1 if there is none; undefined if it is wrong. */

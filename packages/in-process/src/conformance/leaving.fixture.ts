@@ -11,7 +11,7 @@ import {
 } from "./behavior.fixture.ts";
 
 /** A stream of one message that stays open and reports how its handler ends. */
-async function connectLeavable(connect: Connect, caller: Interceptor[] = []) {
+async function connectCanceling(connect: Connect, caller: Interceptor[] = []) {
 	const running = happening<HandlerContext>();
 	const aborted = happening<unknown>();
 	const cleaned = happening<boolean>();
@@ -50,7 +50,7 @@ export const leavingBehaviors: readonly Behavior[] = [
 		does: "ends a stream that its reader leaves by break, on both sides",
 		clients: "createInProcessClient",
 		async play(connect) {
-			const { client, aborted, cleaned } = await connectLeavable(connect);
+			const { client, aborted, cleaned } = await connectCanceling(connect);
 			for await (const _ of client.serverStream({})) {
 				break;
 			}
@@ -62,7 +62,7 @@ export const leavingBehaviors: readonly Behavior[] = [
 		does: "ends a stream whose reader throws",
 		clients: "createInProcessClient",
 		async play(connect) {
-			const { client, aborted, cleaned } = await connectLeavable(connect);
+			const { client, aborted, cleaned } = await connectCanceling(connect);
 			const reading = (async () => {
 				for await (const _ of client.serverStream({})) {
 					throw new Error("enough");
@@ -76,7 +76,7 @@ export const leavingBehaviors: readonly Behavior[] = [
 		does: "ends a stream behind interceptors that its reader leaves",
 		clients: "createInProcessClient",
 		async play(connect) {
-			const { client, aborted, cleaned } = await connectLeavable(connect, [passing, passing]);
+			const { client, aborted, cleaned } = await connectCanceling(connect, [passing, passing]);
 			for await (const _ of client.serverStream({})) {
 				break;
 			}
@@ -100,7 +100,7 @@ export const leavingBehaviors: readonly Behavior[] = [
 				const response = await next(request);
 				return response.stream ? { ...response, message: through(response.message) } : response;
 			};
-			const { client, aborted } = await connectLeavable(connect, [wrapping]);
+			const { client, aborted } = await connectCanceling(connect, [wrapping]);
 			for await (const _ of client.serverStream({})) {
 				break;
 			}
@@ -196,13 +196,13 @@ export const leavingBehaviors: readonly Behavior[] = [
 			release.resolve();
 			return [read, await outcome.promise, calls];
 		},
-		outcome: [{ done: true, value: undefined }, "Canceled: the caller reads no further", 0],
+		outcome: [{ done: true, value: undefined }, "Canceled: the caller stopped reading", 0],
 	},
 	{
 		does: "ends a stream that nobody has read when its reader leaves",
 		clients: "createInProcessClient",
 		async play(connect) {
-			const { client, running, aborted } = await connectLeavable(connect);
+			const { client, running, aborted } = await connectCanceling(connect);
 			const reader = client.serverStream({})[Symbol.asyncIterator]();
 			await running;
 			await reader.return?.();
@@ -214,7 +214,7 @@ export const leavingBehaviors: readonly Behavior[] = [
 		does: "ends a pending read when the reader leaves",
 		clients: "createInProcessClient",
 		async play(connect) {
-			const { client, aborted } = await connectLeavable(connect);
+			const { client, aborted } = await connectCanceling(connect);
 			const reader = client.serverStream({})[Symbol.asyncIterator]();
 			const first = await reader.next();
 			const waiting = [reader.next(), reader.next()];
@@ -236,7 +236,7 @@ export const leavingBehaviors: readonly Behavior[] = [
 		clients: "createInProcessClient",
 		async play(connect) {
 			const seen: string[] = [];
-			const { client, aborted } = await connectLeavable(connect);
+			const { client, aborted } = await connectCanceling(connect);
 			const stream = client.serverStream(
 				{},
 				{ onHeader: () => seen.push("header"), onTrailer: () => seen.push("trailer") },
@@ -253,7 +253,7 @@ export const leavingBehaviors: readonly Behavior[] = [
 		does: "ends one stream and not another when a reader leaves",
 		clients: "createInProcessClient",
 		async play(connect) {
-			const { client, aborted } = await connectLeavable(connect);
+			const { client, aborted } = await connectCanceling(connect);
 			const controller = new AbortController();
 			const neighbor = client
 				.serverStream({}, { signal: controller.signal })
@@ -294,7 +294,7 @@ export const leavingBehaviors: readonly Behavior[] = [
 		does: "leaves a stream whose reader's onHeader throws",
 		clients: "createInProcessClient",
 		async play(connect) {
-			const { client, aborted } = await connectLeavable(connect);
+			const { client, aborted } = await connectCanceling(connect);
 			const stream = client.serverStream(
 				{},
 				{

@@ -15,7 +15,7 @@ import {
 import { createPlinthTransport } from "@plinth/rpc-client";
 import type { Scheduler } from "@plinth/runtime";
 import { seededRandom } from "@plinth/runtime/testing";
-import { createLeavableClient, type LeavableTransport } from "@plinth/transport";
+import { type CancelableTransport, createCancelingClient } from "@plinth/transport";
 import { AbsentService, ProbeService } from "../../testdata/src/gen/probe_pb.ts";
 import { createInProcessTransport } from "../transport.ts";
 import type { Connect, Connection, Setup } from "./behavior.fixture.ts";
@@ -55,7 +55,7 @@ export function inProcess(
 						...(maxTimeoutMs && { maxTimeoutMs }),
 					},
 				});
-				return clients === "createClient" ? connectionOver(transport) : leavableOver(transport);
+				return clients === "createClient" ? connectionOver(transport) : cancelingOver(transport);
 			},
 			close: async () => {},
 		}),
@@ -160,11 +160,11 @@ export const overSockets: readonly Side[] = [
 		},
 	),
 	overSocket(
-		"of createPlinthTransport over a socket, with createLeavableClient",
+		"of createPlinthTransport over a socket, with createCancelingClient",
 		{ kind: "gRPC", clients: "createInProcessClient" },
 		(options) => {
 			const transport = createPlinthTransport(options);
-			return { connection: leavableOver(transport), close: () => transport.close() };
+			return { connection: cancelingOver(transport), close: () => transport.close() };
 		},
 	),
 ];
@@ -191,11 +191,11 @@ function routesOf(setup: Setup) {
 	};
 }
 
-function leavableOver(transport: LeavableTransport): Connection {
+function cancelingOver(transport: CancelableTransport): Connection {
 	return {
 		transport,
-		client: createLeavableClient(ProbeService, transport),
-		absent: createLeavableClient(AbsentService, transport),
+		client: createCancelingClient(ProbeService, transport),
+		absent: createCancelingClient(AbsentService, transport),
 	};
 }
 

@@ -117,7 +117,7 @@ function requestOf(context: HandlerContext) {
 
 function changedKind(method: DescMethod): Error {
 	return new Error(
-		`an interceptor of ${method.parent.typeName}.${method.name} changed whether it is a stream`,
+		`an interceptor of ${method.parent.typeName}.${method.name} responded to a unary call with a stream, or the reverse`,
 	);
 }
 

@@ -9,9 +9,9 @@ import { Code, ConnectError, type StreamResponse } from "@connectrpc/connect";
 import {
 	type CallRequest,
 	CallResponse,
+	canceledByReader,
 	copyOfHeaders,
 	type OpenCall,
-	readerLeft,
 } from "@plinth/transport";
 import { Call, type CallEnds, type Environment } from "../call/call.ts";
 import { openStream, type Response } from "../call/handlers.ts";
@@ -135,7 +135,7 @@ export class StreamCall<I extends DescMessage, O extends DescMessage>
 					this.#result?.fillTrailer(this.#trailer);
 				}
 			},
-			abandoned: () => this.#call.cancel(readerLeft()),
+			abandoned: () => this.#call.cancel(canceledByReader()),
 		};
 	}
 

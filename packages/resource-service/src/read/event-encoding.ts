@@ -3,7 +3,7 @@ import { freezeInDevelopment } from "@plinth/resource";
 import { shareEncodings } from "@plinth/rpc-server";
 import type { DerivedData } from "@plinth/storage";
 
-/** An upsert or a delete as the storage announces it. */
+/** An upsert or a delete, as received from the storage. */
 export interface Announced {
 	readonly version?: string | undefined;
 	readonly derived?: DerivedData | undefined;
@@ -12,16 +12,16 @@ export interface Announced {
 /**
  * The messages of events, each made once for all watches and encoded once per format.
  *
- * What a message says is a function of the event's version, of the action and of the resource in the form that the
- * caller receives. Watches share a message if they agree in all three, however they came to them: read filters and
- * forms are applied before, and nothing of a caller is part of a message.
+ * The content of a message is a function of the event's version, the action, and the resource in the form that the
+ * caller receives. Watches for which all three are equal share a message: read filters and forms are applied before,
+ * and a message contains nothing else about a caller.
  *
  * Messages are kept with the event in the log of the storage, which counts their bytes and drops them. Events of a
  * snapshot are in no log, and their messages are not shared.
  */
 export class EventEncoding {
 	readonly #messages = new WeakMap<object, WatchEvent[]>();
-	/** The messages of the event that was asked for last: usually, all watches ask for it in turn. */
+	/** The messages of the event that was requested last: usually, all watches request it in turn. */
 	#lastKey: object | undefined;
 	#last: WatchEvent[] = [];
 
@@ -77,7 +77,7 @@ export class EventEncoding {
 	}
 }
 
-/** The approximate size of a message without its resource, and of what keeps it. */
+/** The approximate size of a message without its resource, including the objects that hold it. */
 const messageBytes = 256;
 
 /** The message at the end of a snapshot. */

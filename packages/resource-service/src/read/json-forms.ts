@@ -64,7 +64,7 @@ function errorData(data: Any | undefined, error: string): Any {
 	return create(AnySchema, anyPack(StructSchema, fromJson(StructSchema, { type, error })));
 }
 
-/** Connect and gRPC name the format in the content type, a Connect GET names it in its query. */
+/** Connect and gRPC name the format in the content type; a Connect GET names it in its query. */
 function usesJson(call: HandlerContext): boolean {
 	return call.requestMethod === "GET"
 		? new URL(call.url).searchParams.get("encoding") === "json"

@@ -18,7 +18,7 @@ export interface PagedList {
 	key?: string;
 }
 
-/** Where a page begins: after the resource with that name. */
+/** The beginning of a page: after the resource with this name. */
 type Position = Pick<ResourceName, "tenancy" | "name">;
 
 interface HeldList {
@@ -26,7 +26,7 @@ interface HeldList {
 	readonly timer: Timer;
 }
 
-/** A subject with more lists than this loses one first when the limit is reached. */
+/** When the limit is reached, subjects with more lists than this lose one first. */
 const share = resourceServiceLimits.pagedLists / 4;
 
 /**
@@ -48,7 +48,7 @@ export class PagedLists {
 		this.#runtime = runtime;
 	}
 
-	/** A token for the resources after `last`, of a new list or of the list of `token`. */
+	/** Issues a token for the resources after `last`, for a new list or for the list of `token`. */
 	tokenAfter(list: PagedList, last: Resource, token: string): string {
 		const key = token === "" ? newUlid(this.#runtime) : keyOf(token);
 		this.#take(key);

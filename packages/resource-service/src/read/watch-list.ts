@@ -27,7 +27,7 @@ export class WatchList
 	#inSnapshot: boolean;
 	/**
 	 * A live event that does not end its revision. It is held back until the next event, which is already
-	 * available: if that one ends the revision but is filtered out, this one carries the version instead.
+	 * available: if the next one ends the revision but is filtered out, this one carries the version instead.
 	 */
 	#held: WatchEvent | undefined;
 	/** The next message, after an event that was held back. */
@@ -198,13 +198,13 @@ async function open(
 	const { jsonForms, eventEncoding } = context;
 	const view = new View(type, readFilter, jsonForms.formFor(call), eventEncoding);
 	const iterator = events[Symbol.asyncIterator]();
-	// Decorated backends have iterators that can't tell.
+	// The iterators of decorated backends have no `nextReady`.
 	const nextReady = readyMessages(iterator) ?? (() => undefined);
 	return { view, events: iterator, nextReady, ended };
 }
 
 /**
- * Filters the events of a kind for one caller: resources of one group version that the caller may read. A
+ * One caller's view of the events of a type family: resources of one group version that the caller may read. A
  * resource that leaves the view is reported as deleted.
  */
 class View {

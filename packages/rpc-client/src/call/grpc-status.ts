@@ -5,14 +5,14 @@ import { appendFields, fieldOf, toHeaders } from "./wire-headers.ts";
 
 const detailsField = "grpc-status-details-bin";
 
-/** Whether headers or trailers have a status. */
+/** Whether headers or trailers contain a status. */
 export function hasStatus(fields: IncomingHttpHeaders): boolean {
 	return fields["grpc-status"] !== undefined;
 }
 
 /**
  * The error in trailers, or in the headers of a response without messages. `undefined` if the status is OK or
- * missing. Its metadata are the fields and `further` ones.
+ * missing. Its metadata consists of `fields` and `further`.
  */
 export function statusError(
 	fields: IncomingHttpHeaders,
@@ -31,7 +31,7 @@ export function statusError(
 	return error;
 }
 
-/** With the details, if they can be decoded and are of an error. */
+/** The error with its details, if they can be decoded and describe an error. */
 function errorWithDetails(metadata: Headers): ConnectError | undefined {
 	if (!metadata.has(detailsField)) {
 		return undefined;
@@ -51,7 +51,7 @@ function errorOfStatus(status: string, metadata: Headers): ConnectError {
 		: new ConnectError(`invalid grpc-status: ${status}`, Code.Internal, metadata);
 }
 
-/** As the specification of gRPC asks, a message with malformed escapes is shown as it is. */
+/** As the gRPC specification requires, a message with malformed escapes is shown as it is. */
 function decodeMessage(message: string): string {
 	try {
 		return decodeURIComponent(message);

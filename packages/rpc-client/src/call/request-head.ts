@@ -18,7 +18,7 @@ export class RequestHead {
 	readonly #prefix: string;
 	readonly #clock: Clock;
 
-	/** @param baseUrl - whose path precedes the paths of methods. */
+	/** @param baseUrl - its path precedes the paths of methods. */
 	constructor(baseUrl: URL, clock: Clock) {
 		this.#prefix = baseUrl.pathname.replace(/\/+$/, "");
 		this.#clock = clock;

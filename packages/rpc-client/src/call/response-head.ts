@@ -6,7 +6,7 @@ import { fieldOf, toHeaders } from "./wire-headers.ts";
 
 const usualType = "application/grpc+proto";
 
-/** Why the headers of a response end its call. `undefined` if messages and trailers may follow. */
+/** The error if the headers of a response end its call; `undefined` if messages and trailers may follow. */
 export function responseError(
 	headers: IncomingHttpHeaders & IncomingHttpStatusHeader,
 ): ConnectError | undefined {

@@ -4,9 +4,9 @@ import { Code, ConnectError, type StreamResponse } from "@connectrpc/connect";
 import {
 	type CallRequest,
 	CallResponse,
+	canceledByReader,
 	type OpenCall,
 	type RequestMessages,
-	readerLeft,
 } from "@plinth/transport";
 import { decodeMessage, incompleteMessage } from "../framing/decode-message.ts";
 import { encodeMessage } from "../framing/encode-message.ts";
@@ -18,25 +18,25 @@ import { toHeaders } from "./wire-headers.ts";
 
 type Result<T> = IteratorResult<T, undefined>;
 
-/** Shared by all streams, so frozen. */
+/** Frozen, because all streams share it. */
 const done: IteratorReturnResult<undefined> = Object.freeze({ done: true, value: undefined });
 
-/** How the messages end, after those that have arrived. */
+/** How the stream ends, after the messages that have arrived. */
 type End = { readonly error: ConnectError | undefined };
 
 /**
- * A streaming call, and the messages of its response for their reader.
+ * A streaming call, and the messages of its response.
  *
  * ```
  *   stream ──chunk──▶ MessageReader ──bytes──▶ next() decodes one message
- *      ◀──pause, if messages are left───┘           │
- *      ◀──resume, if none is left───────────────────┘
+ *      ◀──pause, if more are buffered───┘           │
+ *      ◀──resume, if none is buffered───────────────┘
  * ```
  *
- * So no more is read ahead than one chunk and the buffers of HTTP/2: a reader that is slow slows the server.
+ * So at most one chunk and the buffers of HTTP/2 are read ahead: a slow reader slows the server down.
  * Overlapping calls of `next()` are queued. As with a generator, an error is thrown once, and then the stream
- * has ended. Messages that arrived before the server failed the call are read first; if this side ended it,
- * they are dropped.
+ * has ended. If the server fails the call, the messages that have arrived are read first; if this side ends
+ * it, they are dropped.
  */
 export class StreamCall<I extends DescMessage, O extends DescMessage>
 	implements OpenCall<I, O>, CallReader, AsyncIterableIterator<MessageShape<O>, undefined>
@@ -56,7 +56,7 @@ export class StreamCall<I extends DescMessage, O extends DescMessage>
 		| ((result: Result<MessageShape<O>> | Promise<Result<MessageShape<O>>>) => void)
 		| undefined;
 	#waiting: Promise<Result<MessageShape<O>>> | undefined;
-	/** The promise of the last `next()` that has not settled. */
+	/** The promise of the last `next()`, until it has settled. */
 	#last: Promise<Result<MessageShape<O>>> | undefined;
 
 	/** Makes the call. */
@@ -144,11 +144,11 @@ export class StreamCall<I extends DescMessage, O extends DescMessage>
 		return next;
 	}
 
-	/** Leaves the stream: the call is canceled, and pending reads receive the end. */
+	/** Cancels the call: pending reads receive the end. */
 	return(): Promise<Result<MessageShape<O>>> {
 		this.#call.leave();
 		// Interceptors may still wait for the response.
-		this.#failResponse(readerLeft());
+		this.#failResponse(canceledByReader());
 		this.#bytes.clear();
 		this.#end = { error: undefined };
 		this.#settleWithEnd(this.#end);
@@ -169,7 +169,7 @@ export class StreamCall<I extends DescMessage, O extends DescMessage>
 		return (stream) => void sendMessages(stream, messages.messages, encode, this.#call);
 	}
 
-	/** Never within a `next()` that waits. */
+	/** Must not be called while a `next()` is waiting. */
 	readonly #take = (): Promise<Result<MessageShape<O>>> => {
 		try {
 			const message = this.#decodeNext();
@@ -177,7 +177,7 @@ export class StreamCall<I extends DescMessage, O extends DescMessage>
 				return Promise.resolve({ done: false, value: message });
 			}
 		} catch (thrown) {
-			// This ends the stream, also if the server has completed the call since.
+			// This ends the stream, even if the server has completed the call since.
 			const error = ConnectError.from(thrown, Code.Internal);
 			this.#call.fail(error);
 			this.#bytes.clear();
@@ -223,12 +223,12 @@ export class StreamCall<I extends DescMessage, O extends DescMessage>
 	#settleWithEnd(end: End): void {
 		const resolve = this.#stopWaiting();
 		if (resolve !== undefined) {
-			// The promise of `takeEnd` may be rejected: so is the one that waits.
+			// The promise of `takeEnd` may be rejected; then the waiting one is too.
 			resolve(this.#takeEnd(end));
 		}
 	}
 
-	/** The function that settles the `next()` that waits, if one does. */
+	/** Returns the function that settles the waiting `next()`, if there is one. */
 	#stopWaiting() {
 		const resolve = this.#resolve;
 		this.#resolve = undefined;

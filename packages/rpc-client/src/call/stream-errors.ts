@@ -19,7 +19,7 @@ const names = [
 	"HTTP_1_1_REQUIRED",
 ];
 
-/** Those that are not Internal. */
+/** The HTTP/2 codes that do not map to Internal. */
 const codes: Readonly<Record<number, Code>> = {
 	[constants.NGHTTP2_REFUSED_STREAM]: Code.Unavailable,
 	[constants.NGHTTP2_CANCEL]: Code.Canceled,
@@ -28,7 +28,7 @@ const codes: Readonly<Record<number, Code>> = {
 	[constants.NGHTTP2_HTTP_1_1_REQUIRED]: Code.PermissionDenied,
 };
 
-/** The error of a call whose stream was closed with a code, as the specification of gRPC maps the codes. */
+/** The error of a call whose stream was closed with a code, mapped as in the gRPC specification. */
 export function resetError(code: number, cause: unknown): ConnectError {
 	const message =
 		code === constants.NGHTTP2_NO_ERROR
@@ -37,7 +37,7 @@ export function resetError(code: number, cause: unknown): ConnectError {
 	return new ConnectError(message, codes[code] ?? Code.Internal, undefined, undefined, cause);
 }
 
-/** `CANCEL (0x8)`. */
+/** The name and number of a code, as in `CANCEL (0x8)`. */
 export function nameOf(code: number): string {
 	return `${names[code] ?? "unknown"} (0x${code.toString(16)})`;
 }

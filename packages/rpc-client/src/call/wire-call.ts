@@ -17,9 +17,9 @@ import { responseError } from "./response-head.ts";
 import { resetError } from "./stream-errors.ts";
 import type { Wire } from "./wire.ts";
 
-/** Receives what arrives on a call. Nothing may throw, except `received`, whose error fails the call. */
+/** Receives the events of a call. Only `received` may throw; its error fails the call. */
 export interface CallReader {
-	/** The response has begun, and is gRPC without an error so far. */
+	/** The response has begun: it is gRPC, and without an error so far. */
 	begun(header: IncomingHttpHeaders): void;
 	received(chunk: Buffer): void;
 	/** All bytes have arrived, and the status is OK. */
@@ -27,25 +27,26 @@ export interface CallReader {
 	/**
 	 * The call has failed.
 	 *
-	 * @param isLocal - whether this side has ended it: the caller's signal, the deadline, a malformed message.
+	 * @param isLocal - whether this side ended it, because of the caller's signal, the deadline or a malformed message.
 	 */
 	failed(error: ConnectError, isLocal: boolean): void;
 }
 
 /**
- * The lifecycle of one call: an HTTP/2 stream, and what may end it.
+ * The lifecycle of one call: an HTTP/2 stream, and the events that may end it.
  *
- *   by                        the reader                  the stream
+ *   ended by                  the reader receives         the stream
  *   ───────────────────────   ─────────────────────────   ─────────────────
- *   its end                   completed, or the status    closes by itself
- *   a reset, a lost session   failed                      has closed
- *   signal, deadline, leave   failed (local), nothing     reset with CANCEL
+ *   end of the response       completed, or failed        closes by itself
+ *   reset, lost session       failed                      has closed
+ *   signal, deadline          failed (local)              is reset with CANCEL
+ *   `leave`                   nothing                     is reset with CANCEL
  *
  * Invariants:
  *
- * - The reader is told exactly one of `completed` and `failed`, or nothing if it has left.
+ * - The reader is told exactly one of `completed` and `failed`, or nothing after `leave`.
  * - A call that has ended has no deadline and observes no signal.
- * - The session counts a stream from `open` until its event `close`, which always comes.
+ * - The session counts a stream from `open` until its `close` event, which always comes.
  */
 export class WireCall implements AbortObserver {
 	readonly #wire: Wire;
@@ -73,7 +74,7 @@ export class WireCall implements AbortObserver {
 		return this.#isOpen;
 	}
 
-	/** Makes the call. @param send - writes the request, once there is a stream. */
+	/** Makes the call. @param send - writes the request once the stream is open. */
 	start(send: (stream: ClientHttp2Stream) => void): void {
 		const { signal, deadlineMs } = this.#request;
 		if (signal?.aborted) {
@@ -101,18 +102,18 @@ export class WireCall implements AbortObserver {
 		}
 	}
 
-	/** Ends the call without a report to the reader. Returns false if it has ended. */
+	/** Ends the call without notifying the reader. Returns false if it has already ended. */
 	leave(): boolean {
 		if (!this.#close()) {
 			return false;
 		}
 		this.#stream?.close(constants.NGHTTP2_CANCEL);
-		// A stream that the server has closed stays until its buffer has been read.
+		// A stream that the server has closed stays open until its buffer has been read.
 		this.#stream?.resume();
 		return true;
 	}
 
-	/** Stops reading: no more flow control credit is given than what is buffered. */
+	/** Stops reading: the server receives no more flow control credit. */
 	pause(): void {
 		this.#stream?.pause();
 	}
@@ -161,7 +162,7 @@ export class WireCall implements AbortObserver {
 		send(stream);
 	}
 
-	/** Returns false if the call has ended. */
+	/** Returns false if the call has already ended. */
 	#close(): boolean {
 		if (!this.#isOpen) {
 			return false;

@@ -18,7 +18,7 @@ export function appendFields(headers: Headers, fields: IncomingHttpHeaders): voi
 	}
 }
 
-/** The value of a field; the first one, if there are several. */
+/** The value of a field; the first if there are several. */
 export function fieldOf(fields: IncomingHttpHeaders, name: string): string | undefined {
 	const value = fields[name];
 	return Array.isArray(value) ? value[0] : value;

@@ -6,7 +6,7 @@ import {
 } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 
-/** @throws ConnectError Internal if the bytes are not such a message. */
+/** @throws ConnectError Internal if the bytes are not a message of this type. */
 export function decodeMessage<Desc extends DescMessage>(
 	desc: Desc,
 	bytes: Uint8Array,
@@ -20,7 +20,7 @@ export function decodeMessage<Desc extends DescMessage>(
 	}
 }
 
-/** The error of a response that ends within a message. */
+/** The error of a response that ends in the middle of a message. */
 export function incompleteMessage(): ConnectError {
 	return new ConnectError("protocol error: incomplete message", Code.Internal);
 }

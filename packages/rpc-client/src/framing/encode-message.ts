@@ -7,7 +7,7 @@ import {
 } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 
-/** What precedes every message: a byte of flags and four of its length. */
+/** The prefix of every message: a byte of flags and four bytes of length. */
 export const prefixBytes = 5;
 
 /**

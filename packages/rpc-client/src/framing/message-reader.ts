@@ -2,7 +2,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { prefixBytes } from "./encode-message.ts";
 
 /**
- * Splits the chunks of a response into messages, wherever they were cut:
+ * Reassembles messages from the chunks of a response, wherever those were cut:
  *
  * ```
  *   chunks    ├──────────────┼──────────┼──────┤
@@ -10,24 +10,24 @@ import { prefixBytes } from "./encode-message.ts";
  *                   ▲ #offset in the first chunk
  * ```
  *
- * Nothing is allocated for a message before all of its bytes are here, so that a prefix with a large length
+ * Nothing is allocated for a message before all of its bytes have arrived, so that a prefix with a large length
  * costs nothing.
  */
 export class MessageReader {
 	readonly #maxBytes: number;
 	#chunks: Buffer[] = [];
 	#offset = 0;
-	/** Bytes that were pushed and not read. */
+	/** The number of bytes that were pushed and not yet read. */
 	#available = 0;
-	/** Of the message whose prefix has been read. */
+	/** The length of the message whose prefix has been read. */
 	#length: number | undefined;
 
-	/** @param maxBytes - of a message. */
+	/** @param maxBytes - the maximum size of a message. */
 	constructor(maxBytes: number) {
 		this.#maxBytes = maxBytes;
 	}
 
-	/** Whether there are bytes that were not read, or a message of which a part was. */
+	/** Whether there are unread bytes, or a message of which only a part was read. */
 	get hasRest(): boolean {
 		return this.#available > 0 || this.#length !== undefined;
 	}
@@ -41,9 +41,9 @@ export class MessageReader {
 
 	/**
 	 * The bytes of the next message, as a copy: a chunk may be part of a large buffer, which messages with
-	 * fields of bytes would retain. `undefined` if not all of it is here.
+	 * bytes fields would retain. `undefined` if the message has not arrived completely.
 	 *
-	 * @throws ConnectError ResourceExhausted if it is too large, Internal if its prefix is malformed.
+	 * @throws ConnectError ResourceExhausted if the message is too large, Internal if its prefix is malformed.
 	 */
 	next(): Uint8Array | undefined {
 		if (this.#length === undefined) {
@@ -60,7 +60,7 @@ export class MessageReader {
 		return bytes;
 	}
 
-	/** Drops what was not read. */
+	/** Drops all unread bytes. */
 	clear(): void {
 		this.#chunks = [];
 		this.#offset = 0;
@@ -91,14 +91,14 @@ export class MessageReader {
 		return length;
 	}
 
-	/** There must be a byte. */
+	/** At least one byte must be available. */
 	#takeByte(): number {
 		const byte = this.#chunks[0]?.[this.#offset] ?? 0;
 		this.#advance(1);
 		return byte;
 	}
 
-	/** There must be that many bytes. */
+	/** At least `length` bytes must be available. */
 	#take(length: number): Uint8Array {
 		const bytes = new Uint8Array(length);
 		let taken = 0;
@@ -110,7 +110,7 @@ export class MessageReader {
 		return bytes;
 	}
 
-	/** Within the first chunk. */
+	/** Skips bytes of the first chunk. */
 	#advance(length: number): void {
 		this.#available -= length;
 		this.#offset += length;

@@ -7,18 +7,18 @@ import type { KeepAliveOptions } from "./keep-alive.ts";
 import { Session, type SessionOwner } from "./session.ts";
 import { connectionError, lostConnection } from "./session-errors.ts";
 
-/** Between attempts to connect that fail. */
+/** The delays after failed attempts to connect. */
 const delays = { baseMs: 10, maxMs: 1_000 };
 
 const connectTimeoutMs = 20_000;
 
 /**
- * The connection to one server: one session that takes calls, opened when there is a call and replaced when
- * it has ended, and those that are draining.
+ * The connection to one server: one session that accepts calls, opened when there is a call and replaced when
+ * it has ended, and the sessions that are draining.
  *
- * Attempts to connect are shared: calls that find no session wait for the current one. After an attempt has
- * failed the next one begins after a delay, so that a server that is down gets one attempt a second rather
- * than one for each call; every call waits for an attempt that began after it.
+ * Attempts to connect are shared: calls that find no session wait for the current attempt. After a failed
+ * attempt the next one begins after a delay, so that a server that is down receives one attempt a second
+ * rather than one per call; every call waits for an attempt that began after it.
  */
 export class Connection implements SessionOwner {
 	readonly #authority: string;
@@ -29,7 +29,7 @@ export class Connection implements SessionOwner {
 	#keepAlive: KeepAliveOptions;
 	#session: Session | undefined;
 	#opening: Promise<Session> | undefined;
-	/** No attempt begins before that time. */
+	/** No attempt begins before this time. */
 	#retryAtMs = Number.NEGATIVE_INFINITY;
 	readonly #closing = new AbortController();
 
@@ -47,14 +47,14 @@ export class Connection implements SessionOwner {
 		};
 	}
 
-	/** The session for a call now. `undefined` if there is none or it is to be verified first: see `ready`. */
+	/** The session for a call. `undefined` if there is none, or if it has to be verified first: see `ready`. */
 	get current(): Session | undefined {
 		const session = this.#session;
 		return session?.isReady && !session.needsVerification ? session : undefined;
 	}
 
 	/**
-	 * A session that takes calls.
+	 * A session that accepts calls.
 	 *
 	 * @throws ConnectError Unavailable if the server can't be reached.
 	 */
@@ -105,7 +105,7 @@ export class Connection implements SessionOwner {
 			return former;
 		}
 		await this.#delay(signal);
-		// It may have been closed meanwhile.
+		// The connection may have been closed in the meantime.
 		signal.throwIfAborted();
 		try {
 			return await this.#connect(signal);
@@ -132,7 +132,7 @@ export class Connection implements SessionOwner {
 		}
 	}
 
-	/** Takes the session over as soon as it is connected: not even one of its events passes between. */
+	/** Takes over the session as soon as it is connected, before any other of its events. */
 	#adopt(connected: ClientHttp2Session): Session {
 		const session = new Session(connected, this.#authority, this, this.#clock, this.#keepAlive);
 		this.#sessions.add(session);
@@ -154,12 +154,12 @@ export class Connection implements SessionOwner {
 			};
 			const fail = (error: ConnectError) => {
 				unregister();
-				// It still listens to errors, of which there may be more.
+				// The listener for errors stays: more of them may follow.
 				session.destroy();
 				reject(error);
 			};
 			const onConnect = () => {
-				// One that is destroyed while it connects emits this too, and then why.
+				// A session that is destroyed while connecting emits this too, followed by the reason.
 				if (!session.destroyed) {
 					unregister();
 					session.off("error", onError);

@@ -9,18 +9,18 @@ export interface KeepAliveOptions {
 	readonly idleConnectionTimeoutMs: number;
 }
 
-/** What a keep-alive needs from its session. */
+/** The notifications of a `KeepAlive` to its session. */
 export interface KeepAliveEvents {
 	openCalls(): number;
-	/** A ping was not responded to. */
+	/** The server has not responded to a ping. */
 	dead(): void;
-	/** There was no call for the idle timeout. */
+	/** There was no call during the idle timeout. */
 	idle(): void;
 }
 
 /**
- * Pings a silent session, and ends an unused one. Bytes and calls only note the time: the one timer checks
- * at its turn whether it is due, and is set again if it is not.
+ * Pings a silent session, and ends an unused one. Bytes and calls only record the time: a single timer checks,
+ * when it fires, whether a ping or the end is due, and is set again if not.
  */
 export class KeepAlive {
 	readonly #session: ClientHttp2Session;
@@ -92,7 +92,7 @@ export class KeepAlive {
 		this.#idleTimer?.cancel();
 	}
 
-	/** Pings; callers at the same time share one. False if the session is dead. */
+	/** Pings the server; concurrent callers share a ping. Resolves with false if the session is dead. */
 	verify(): Promise<boolean> {
 		this.#verifying ??= this.#ping().finally(() => {
 			this.#verifying = undefined;

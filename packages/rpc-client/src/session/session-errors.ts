@@ -18,12 +18,12 @@ export function connectionError(
 	return new ConnectError(`${authority}: ${what}`, Code.Unavailable, undefined, undefined, error);
 }
 
-/** Whether it is the error of a stream that the server has reset. */
+/** Whether this is the error of a stream that the server has reset. */
 export function isReset(error: Error & { readonly code?: unknown }): boolean {
 	return error.code === "ERR_HTTP2_STREAM_ERROR";
 }
 
-/** The error of calls whose connection has ended without an error. Its cause has the code of such an error. */
+/** The error of calls whose connection ended without an error. `code` becomes the code of its cause. */
 export function lostConnection(
 	authority: string,
 	what: string,

@@ -10,14 +10,14 @@ import { nameOf } from "../call/stream-errors.ts";
 import { KeepAlive, type KeepAliveOptions } from "./keep-alive.ts";
 import { connectionError, isReset, lostConnection } from "./session-errors.ts";
 
-/** The identifiers of streams are odd numbers below 2³¹: before they run out there is a new session. */
+/** Stream identifiers are odd numbers below 2³¹: a new session is opened before they run out. */
 const maxCalls = 1_000_000_000;
 
-/** What a session reports to the connection that it belongs to. Nothing may throw. */
+/** The notifications of a session to the connection that it belongs to. None may throw. */
 export interface SessionOwner {
 	/** The server speaks HTTP/2: its settings have arrived. */
 	spoke(session: Session): void;
-	/** It has ended, and so have its calls. */
+	/** The session and its calls have ended. */
 	ended(session: Session): void;
 	/** The server asks for fewer pings. */
 	pingsLess(): void;
@@ -32,19 +32,19 @@ export interface SessionOwner {
  * While it is draining, its calls go on, and new ones are made on another session.
  */
 export class Session {
-	/** Why it ended, and with it its calls. */
+	/** The error with which the session and its calls ended. */
 	#failure: ConnectError | undefined;
 	readonly #session: ClientHttp2Session;
 	readonly #owner: SessionOwner;
 	readonly #authority: string;
 	readonly #keepAlive: KeepAlive;
-	/** The calls that are open, and all that were made. */
+	/** The number of open calls, and of all calls that were made. */
 	#open = 0;
 	#made = 0;
 	#hasSpoken = false;
 	#isDraining = false;
 
-	/** @param session - connected. */
+	/** @param session - must be connected. */
 	constructor(
 		session: ClientHttp2Session,
 		authority: string,
@@ -72,7 +72,7 @@ export class Session {
 		session.socket.once("close", () => this.#onClose());
 	}
 
-	/** Whether it takes new calls. */
+	/** Whether it accepts new calls. */
 	get isReady(): boolean {
 		return !(this.#isDraining || this.#session.closed || this.#session.destroyed);
 	}
@@ -81,7 +81,7 @@ export class Session {
 		return this.#hasSpoken;
 	}
 
-	/** Whether it was unused for so long that it is to be pinged before a call. */
+	/** Whether it was unused for so long that it must be pinged before a call. */
 	get needsVerification(): boolean {
 		return this.#keepAlive.isStale;
 	}
@@ -101,7 +101,7 @@ export class Session {
 		return stream;
 	}
 
-	/** A stream of `open` has closed. */
+	/** A stream that `open` returned has closed. */
 	closed(): void {
 		this.#open -= 1;
 		if (this.#open > 0) {
@@ -117,7 +117,7 @@ export class Session {
 	}
 
 	/**
-	 * Why a stream has closed, if the reason is that the session has ended.
+	 * The reason why a stream closed, if it closed because the session ended.
 	 *
 	 * @param error - of the stream, whose event may precede that of the session.
 	 */
@@ -146,7 +146,7 @@ export class Session {
 		}
 	}
 
-	/** Ends it and its calls, which fail with `reason`. */
+	/** Ends the session. Its calls fail with `reason`. */
 	close(reason: ConnectError): void {
 		this.#end(reason);
 	}
@@ -193,7 +193,7 @@ export class Session {
 		this.#failure ??= reason;
 		this.#isDraining = true;
 		this.#keepAlive.stop();
-		// Its socket stays until the server has taken what was written, which it may never do.
+		// The socket stays open until the server has received what was written, which may never happen.
 		this.#session.unref();
 		this.#session.destroy(undefined, constants.NGHTTP2_CANCEL);
 		this.#owner.ended(this);

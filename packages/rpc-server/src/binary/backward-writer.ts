@@ -12,7 +12,7 @@ export class BackwardWriter {
 		return this.#buffer.length - this.#start;
 	}
 
-	/** A copy of all written bytes, after so many zeros; the writer is empty then. */
+	/** A copy of all written bytes, preceded by `zeros` zero bytes. The writer is empty afterwards. */
 	finish(zeros: number): Uint8Array<ArrayBuffer> {
 		const bytes = new Uint8Array(zeros + this.length);
 		bytes.set(this.#buffer.subarray(this.#start), zeros);
@@ -20,7 +20,7 @@ export class BackwardWriter {
 		return bytes;
 	}
 
-	/** Drops what was written, and a buffer that is large. */
+	/** Drops the written bytes and, if it is large, the buffer. */
 	clear(): void {
 		if (this.#buffer.length > keptBytes) {
 			this.#buffer = Buffer.allocUnsafeSlow(initialBytes);
@@ -63,7 +63,7 @@ export class BackwardWriter {
 		this.#buffer.set(value, this.#start);
 	}
 
-	/** The UTF-8 of a string, without its length. */
+	/** A string as UTF-8, without its length. */
 	string(value: string): void {
 		this.#reserve(value.length * 3);
 		if (value.length > longestAsciiLoop || !this.#ascii(value)) {
@@ -73,7 +73,7 @@ export class BackwardWriter {
 		}
 	}
 
-	/** Returns false, and writes nothing, if the string has other characters. */
+	/** Returns false, and writes nothing, if the string has non-ASCII characters. */
 	#ascii(value: string): boolean {
 		let at = this.#start;
 		for (let index = value.length - 1; index >= 0; index -= 1) {

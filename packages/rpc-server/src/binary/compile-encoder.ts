@@ -6,13 +6,13 @@ import { BackwardWriter } from "./backward-writer.ts";
  * Encodes a message.
  *
  * @param zeros - how many zeros to put before its bytes.
- * @returns `undefined` if only `toBinary` can encode the message, or tell why it can't be encoded.
+ * @returns `undefined` if the message must be passed to `toBinary`, which encodes it or throws a precise error.
  */
 export type Encoder = (message: Message, zeros?: number) => Uint8Array<ArrayBuffer> | undefined;
 
 /**
- * Returns a function with the same result as `toBinary(schema, message)`, in a third of the time: what depends on the
- * schema only is decided once.
+ * Returns a function with the same result as `toBinary(schema, message)`, in a third of the time: everything that
+ * depends only on the schema is decided once.
  *
  * It covers strings, bytes, booleans, integers, enums, messages, `oneof`, lists and maps with string keys. It leaves
  * other fields, unknown fields, and values of a wrong type to `toBinary`.
@@ -33,10 +33,10 @@ export function compileEncoder(schema: DescMessage): Encoder {
 	};
 }
 
-/** Used by one call at a time: encoding is synchronous, and calls no code of messages. */
+/** Shared by all calls: encoding is synchronous, and runs no code of messages. */
 const writer = new BackwardWriter();
 
-/** Thrown to leave a message to `toBinary`. Shared, since the stack trace of an error would cost more than that. */
+/** Thrown to leave a message to `toBinary`. Shared, since creating an error with its stack trace would cost more. */
 const notCovered = new Error("only toBinary can encode the message");
 
 interface MessageEncoder {
@@ -56,7 +56,7 @@ type Fields = Readonly<Record<string, unknown>>;
 const lengthDelimited = 2;
 const variableLength = 0;
 
-/** Encoders of messages, which may contain each other. */
+/** Compiles the encoders of messages that may contain each other. */
 class Compilation {
 	readonly #encoders = new Map<DescMessage, MessageEncoder>();
 
@@ -146,7 +146,7 @@ class Compilation {
 		};
 	}
 
-	/** How the values of a field are written; of each element of a list, and of each value of a map. */
+	/** How a value of the field is written: the field's own, an element of its list, or a value of its map. */
 	#valueOf(field: DescField): readonly [wireType: number, write: WriteValue] {
 		if (field.message !== undefined) {
 			const isSpecial = isWrapperDesc(field.message) || field.message === StructSchema;
@@ -202,7 +202,7 @@ function isObject(value: unknown): value is Fields {
 	return typeof value === "object" && value !== null;
 }
 
-/** Whether a field without presence has its zero value, or a message is absent. */
+/** Whether a field without presence has its zero value, or a message field is absent. */
 function isUnset(value: unknown): boolean {
 	return (
 		value === undefined ||

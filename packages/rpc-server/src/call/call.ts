@@ -19,8 +19,8 @@ import type { ServedCall } from "./served-call.ts";
  *   └───────┴─────────┴──────────────┴──▶ error, as the protocol sends it
  * ```
  *
- * Invariants: the response ends exactly once, by `#over`. What an implementation returns after that is dropped. The
- * signal of the context has aborted when the response has ended.
+ * Invariants: the response ends exactly once, by `#over`. Anything that an implementation returns after that is
+ * dropped. Once the response has ended, the signal of the context has aborted.
  */
 export class Call implements BodySink, Response, RunningCall, ServedCall {
 	readonly plan: PlannedCall;
@@ -155,7 +155,7 @@ export class Call implements BodySink, Response, RunningCall, ServedCall {
 		this.#received(message);
 	}
 
-	/** The call fails before its implementation was called, or for another reason than the implementation. */
+	/** Fails the call before its implementation was called, or for a reason other than the implementation. */
 	fail(failure: unknown): void {
 		this.#failWith(toConnectError(failure), undefined);
 	}
@@ -244,7 +244,7 @@ export class Call implements BodySink, Response, RunningCall, ServedCall {
 		try {
 			send();
 		} catch (failure) {
-			// The error itself, its details, or headers that the implementation has set, can't be sent.
+			// The error, its details, or headers that the implementation has set can't be sent.
 			this.context.abort();
 			this.environment.onFault?.(this.context, failure);
 			this.carrier.cancel();

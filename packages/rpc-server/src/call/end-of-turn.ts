@@ -1,6 +1,6 @@
 let pending: Promise<void> | undefined;
 
-/** Resolves when the input that is available in this turn of the event loop was handled. One promise for all. */
+/** Resolves when all input available in this turn of the event loop has been handled. All callers share one promise. */
 export function endOfTurn(): Promise<void> {
 	pending ??= new Promise((resolve) => {
 		setImmediate(() => {

@@ -5,11 +5,11 @@ export interface RunningCall {
 	shutDown(reason: unknown): void;
 }
 
-/** Signals that end the calls of a router. */
+/** The signals that end the calls of a router. */
 export interface CallsEnd {
-	/** Ends all calls with its reason. */
+	/** When it aborts, all calls end with its reason. */
 	readonly shutdownSignal: AbortSignal | undefined;
-	/** Ends streams with its reason. */
+	/** When it aborts, streams end with its reason. */
 	readonly streamsEnd: AbortSignal | undefined;
 }
 
@@ -27,7 +27,7 @@ export class RunningCalls {
 		});
 	}
 
-	/** The signal that has ended calls of this kind already, if any. */
+	/** The signal that has already ended calls of this kind, if any. */
 	endOf(call: RunningCall): AbortSignal | undefined {
 		const { shutdownSignal, streamsEnd } = this.#end;
 		if (shutdownSignal?.aborted) {

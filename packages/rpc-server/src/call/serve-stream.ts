@@ -19,7 +19,7 @@ export function serveStream({ impl }: StreamSpec): Serve {
 	};
 }
 
-/** As many messages as are ready are written together, up to this many bytes. */
+/** Messages that are ready are written together, up to this many bytes. */
 const batchBytes = 64 * 1024;
 
 /**
@@ -28,11 +28,11 @@ const batchBytes = 64 * 1024;
  * ```
  * next() ──▶ envelope ──▶ batch ──▶ write, when nothing more is ready in this turn of the event loop
  *   ▲                                or the batch is full
- *   └────────── not while the client has to read
+ *   └────────── not called until the client has read enough
  * ```
  *
  * An implementation whose iterator has `nextReady` is asked for one message, and at the end of the turn for all others
- * that have become available: a burst of changes costs each of many watches one wait and one write.
+ * that have become available: a burst of changes then costs each watch one wait and one write.
  */
 class ResponseStream {
 	readonly #call: ServedCall;
@@ -85,7 +85,7 @@ class ResponseStream {
 		}
 	}
 
-	/** Stops the iterator, once: it releases what it holds. A reason is thrown into it. */
+	/** Stops the iterator, once, so that it releases its resources. If there is a reason, it is thrown into the iterator. */
 	#stop(reason?: unknown): void {
 		const iterator = this.#iterator;
 		this.#iterator = undefined;
@@ -127,7 +127,7 @@ class ResponseStream {
 			this.#write();
 		} else if (!this.#isScheduled) {
 			this.#isScheduled = true;
-			// It runs when no microtask is left, and so nothing more is ready.
+			// It runs when no microtask is left, so that nothing more is ready.
 			process.nextTick(this.#onTick);
 		}
 	}
@@ -160,7 +160,7 @@ class ResponseStream {
 			this.#blocked = undefined;
 			this.#observed?.ready?.();
 		});
-		// It is awaited before the next message, if there is one.
+		// If this is a promise, it is awaited before the next message.
 		this.#blocked.catch(() => {});
 	}
 

@@ -4,19 +4,19 @@ import type { Clock, Deadline, Deadlines } from "@plinth/runtime";
 import type { HeaderFields, RequestHead } from "../carrier.ts";
 import { LazyHeaders } from "./lazy-headers.ts";
 
-/** What a context is made of. */
+/** The parts that a context is made of. */
 export interface CallContextInit {
 	readonly method: DescMethod;
 	readonly protocolName: string;
 	readonly head: RequestHead;
 	readonly values: ContextValues;
 	readonly timeoutMs: number | undefined;
-	/** The headers and trailers of the protocol in a response, which implementations see as well. */
+	/** The headers and trailers that the protocol sets in a response. Implementations see them, too. */
 	readonly responseHeader: HeaderFields;
 	readonly responseTrailer: HeaderFields;
 }
 
-/** Shared by all calls: an error per call would cost a stack trace. */
+/** Shared by all calls: creating an error per call would cost a stack trace. */
 const ended = new DOMException("the call has ended", "AbortError");
 
 /**
@@ -29,7 +29,7 @@ export class CallContext implements HandlerContext {
 	readonly #init: CallContextInit;
 	readonly #clock: Clock;
 	readonly #deadlines: Deadlines;
-	/** On the monotonic scale. */
+	/** The deadline on the clock's monotonic scale. */
 	readonly #deadlineMs: number | undefined;
 	#requestHeader: Headers | undefined;
 	#responseHeader: Headers | undefined;
@@ -118,7 +118,7 @@ export class CallContext implements HandlerContext {
 		return this.#controller.signal;
 	}
 
-	/** Whether the signal has aborted, or would have if it had been created. */
+	/** Whether the signal has aborted, or would have aborted if it had been created. */
 	get isAborted(): boolean {
 		return this.#isAborted || this.#hasExpired();
 	}

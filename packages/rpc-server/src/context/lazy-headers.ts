@@ -74,7 +74,7 @@ export class LazyHeaders implements Headers {
 
 const space = /^[\t ]|[\t ]$/;
 
-/** `Headers` have no spaces around values. */
+/** Removes spaces around a value, as `Headers` does. */
 function trimmed(value: string | undefined): string | undefined {
 	return value !== undefined && space.test(value) ? value.trim() : value;
 }

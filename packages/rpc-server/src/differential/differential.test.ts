@@ -41,7 +41,7 @@ interface Run {
 	readonly differences: readonly string[];
 }
 
-/** Serves generated calls on both paths. `alter` changes what the own path has sent. */
+/** Serves generated calls on both paths. `alter` changes what this package has sent. */
 async function run(
 	calls: readonly number[],
 	alter: (own: Received) => Received = (own) => own,

@@ -71,7 +71,7 @@ function headOf({ httpVersion, method, target, headers }: GeneratedCall): Reques
 	};
 }
 
-/** The response of the own path; `undefined` if the call is left to Connect. */
+/** The response of this package; `undefined` if the call is left to Connect. */
 export async function byOwnPath(
 	router: RpcRouter,
 	call: GeneratedCall,

@@ -50,7 +50,7 @@ function contextOf(request: UnaryRequest | StreamRequest): HandlerContext {
 	};
 }
 
-/** It is no generator: one would cost as much per message as the rest of a stream. */
+/** Not a generator: one would cost as much per message as all the rest of a stream. */
 function observedMessages(
 	messages: AsyncIterable<Message>,
 	observed: ObservedCall,
@@ -82,7 +82,7 @@ function observedMessages(
 					}
 				},
 				async return(value) {
-					end(new ConnectError("the stream was left", Code.Canceled));
+					end(new ConnectError("the caller stopped reading", Code.Canceled));
 					return (await iterator.return?.(value)) ?? { done: true, value };
 				},
 			};

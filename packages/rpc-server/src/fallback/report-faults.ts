@@ -1,7 +1,7 @@
 import { Code, ConnectError, type HandlerContext, type Interceptor } from "@connectrpc/connect";
 
 /**
- * Reports errors of handlers that are not ConnectErrors, which only a bug explains. The caller receives Internal without
+ * Reports errors of handlers that are not ConnectErrors, and are therefore bugs. The caller receives Internal without
  * details.
  */
 export function reportFaults(

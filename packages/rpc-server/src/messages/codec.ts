@@ -13,9 +13,9 @@ import { type EncodingKey, sharedEnvelope } from "./shared-encodings.ts";
 
 /** Encodes and decodes the messages of one method in one format, within its limits. */
 export interface Codec {
-	/** @throws ConnectError if the bytes are no message, or too many. */
+	/** @throws ConnectError if the bytes are not a message, or exceed the limit. */
 	decode(bytes: Uint8Array): Message;
-	/** The message for what an implementation has returned. */
+	/** Completes the output of an implementation to a message. */
 	complete(output: MessageInitShape<DescMessage>): Message;
 	/** @throws ConnectError if the message can't be encoded, or is too large. */
 	encode(message: Message): Uint8Array;
@@ -66,7 +66,7 @@ export function createCodecs(method: DescMethod, options: CodecOptions): Codecs 
 interface Encoding {
 	encode(message: Message): Uint8Array;
 	envelope(message: Message): Uint8Array;
-	/** An envelope in memory of its own, to be kept. */
+	/** An envelope in memory of its own, which may be kept. */
 	lastingEnvelope(message: Message): Uint8Array;
 }
 

@@ -1,7 +1,7 @@
-/** The length of the flags and the length of a message, before its bytes. */
+/** The bytes before a message: a byte of flags, and four bytes of length. */
 export const envelopeHeadBytes = 5;
 
-/** Puts a message, or the end of a stream, into an envelope: a byte of flags, four of length, the bytes. */
+/** Puts a message, or the end of a stream, into an envelope: a byte of flags, four bytes of length, the data. */
 export function envelope(flags: number, data: Uint8Array): Uint8Array {
 	const bytes = Buffer.allocUnsafe(envelopeHeadBytes + data.byteLength);
 	fillHead(bytes, flags);

@@ -7,7 +7,7 @@ import { envelopeHeadBytes } from "./envelope.ts";
 export interface RequestReader {
 	/** @throws ConnectError if the message is too large, before all of it has arrived. */
 	add(chunk: Uint8Array): void;
-	/** The message, after the whole body was added. @throws ConnectError if there is not exactly one, or it is malformed. */
+	/** The message of a complete body. @throws ConnectError if there is not exactly one, or if it is malformed. */
 	finish(): Message;
 }
 
@@ -88,7 +88,7 @@ export class WholeBodyReader implements RequestReader {
 	}
 }
 
-/** Anything but a positive number is no length. */
+/** The announced length, or NaN for anything but a positive number. */
 function lengthOf(contentLength: string | undefined): number {
 	const length = contentLength === undefined ? Number.NaN : Number.parseInt(contentLength, 10);
 	return Number.isSafeInteger(length) && length >= 0 ? length : Number.NaN;
@@ -112,7 +112,7 @@ function tooLarge(limit: number, length: number | undefined): ConnectError {
 /** Options of `EnvelopeReader`. */
 export interface EnvelopeReaderOptions extends RequestReaderOptions {
 	readonly methodKind: "unary" | "server-streaming";
-	/** The flag of envelopes that end a stream, which are ignored in requests. */
+	/** The flag of envelopes that end a stream. They are ignored in requests. */
 	readonly endFlag: number | undefined;
 }
 
@@ -152,7 +152,7 @@ export class EnvelopeReader implements RequestReader {
 			throw tooLarge(readMaxBytes, undefined);
 		}
 		if (this.#messages > 1 && length >= this.#checked) {
-			// There is one too many, however many follow.
+			// There already is one too many, however many follow.
 			this.finish();
 		}
 	}
@@ -174,7 +174,7 @@ export class EnvelopeReader implements RequestReader {
 			offset = end;
 		}
 		const rest = all.byteLength - offset;
-		// As in Connect, the mere head of an envelope is none.
+		// As in Connect, the head of an envelope alone does not count.
 		if (rest > 0 && rest !== envelopeHeadBytes) {
 			throw new ConnectError("protocol error: incomplete envelope", Code.InvalidArgument);
 		}
@@ -184,7 +184,7 @@ export class EnvelopeReader implements RequestReader {
 		return message;
 	}
 
-	/** The message in an envelope; `undefined` if it is no message. */
+	/** The message in an envelope; `undefined` if the envelope contains no message. */
 	#read(flags: number, data: Uint8Array): Message | undefined {
 		if ((flags & compressedFlag) !== 0) {
 			throw new ConnectError(

@@ -3,7 +3,7 @@ import type { Message } from "@bufbuild/protobuf";
 /** Identifies an encoding: a message has the same bytes for all calls with the same key. */
 export type EncodingKey = object;
 
-/** The envelopes of one message. A list, because few encodings are in use. */
+/** The envelopes of one message. They are in a list, because few encodings are in use. */
 interface Shared {
 	readonly envelopes: { readonly key: EncodingKey; readonly bytes: Uint8Array }[];
 	readonly encoded: ((bytes: number) => void) | undefined;
@@ -12,8 +12,8 @@ interface Shared {
 const sharedMessages = new WeakMap<object, Shared>();
 
 /**
- * Declares that a message is sent to many calls, so that it is encoded once for all of them. The message must not be
- * changed from now on. Its bytes are kept as long as the object; copies of it are not shared.
+ * Declares that a message is sent to many calls, so that it is encoded once for all of them. The message must not
+ * change from now on. Its bytes are kept for as long as the object lives; copies of the object do not share them.
  *
  * ```ts
  * const event = shareEncodings(eventOf(change));
@@ -22,7 +22,7 @@ const sharedMessages = new WeakMap<object, Shared>();
  * }
  * ```
  *
- * @param encoded - called with the size of each new encoding, which is kept from now on.
+ * @param encoded - called with the size of each new encoding in bytes, which is kept from then on.
  * @returns the message itself.
  */
 export function shareEncodings<T extends Message>(

@@ -12,7 +12,7 @@ import { fieldsOf, type Protocol, type Response } from "./protocol.ts";
 /** The trailers of a successful call. */
 export const statusOk: HeaderFields = { [headerGrpcStatus.toLowerCase()]: grpcStatusOk };
 
-/** gRPC over HTTP/2 (and, where trailers are supported, HTTP/1.1). */
+/** gRPC over HTTP/2 and, where trailers are supported, over HTTP/1.1. */
 export function grpcProtocol(isBinary: boolean): Protocol {
 	const responseHeader = { "content-type": isBinary ? contentTypeProto : contentTypeJson };
 	const sendHead = ({ carrier, context }: Response) =>

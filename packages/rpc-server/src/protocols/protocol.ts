@@ -9,20 +9,20 @@ export interface Protocol {
 	readonly isBinary: boolean;
 	/** Whether messages are in envelopes; if not, the message is the whole body. */
 	readonly isEnveloped: boolean;
-	/** The flag of envelopes that end a stream, if the protocol has such. */
+	/** The flag of envelopes that end a stream, if the protocol has one. */
 	readonly endFlag: number | undefined;
 	/** The headers and trailers of each response. */
 	readonly responseHeader: HeaderFields;
 	readonly responseTrailer: HeaderFields;
-	/** Sends the head of the response, if it was not sent. */
+	/** Sends the head of the response, unless it was sent already. */
 	sendHead(response: Response): void;
 	/** Sends the response of a unary call: its message, in an envelope if the protocol has them. */
 	sendMessage(response: Response, message: Uint8Array): void;
 	/**
 	 * Ends a response.
 	 *
-	 * @param pending - the envelopes that were not written yet.
-	 * @param error - why the call failed; `undefined` if a stream has ended well.
+	 * @param pending - envelopes that were not written yet.
+	 * @param error - the error of the call; `undefined` if a stream has ended without one.
 	 */
 	sendEnd(
 		response: Response,
@@ -42,12 +42,12 @@ export function codecOf({ isBinary }: Pick<Protocol, "isBinary">, codecs: Codecs
 	return isBinary ? codecs.binary : codecs.json;
 }
 
-/** The fields of headers that were accessed, or those of the protocol. */
+/** The fields of `touched`, the headers that an implementation accessed; without them, those of the protocol. */
 export function fieldsOf(touched: Headers | undefined, untouched: HeaderFields): HeaderFields {
 	return touched === undefined ? untouched : Object.fromEntries(touched);
 }
 
-/** Two parts as one. */
+/** Two parts, concatenated. */
 export function joined(first: Uint8Array | undefined, second: Uint8Array): Uint8Array {
 	return first === undefined ? second : Buffer.concat([first, second]);
 }

@@ -1,11 +1,11 @@
 /**
- * What consumers derive from an event once for all watches, such as its encodings. They keep it in a `WeakMap`, under
- * `key`, and count its bytes with `retain`. The log drops it with the event, or earlier if it has too much of it: then
- * the event has another key.
+ * Data that consumers derive from an event once for all watches, such as its encodings. They keep it in a `WeakMap`,
+ * under `key`, and count its bytes with `retain`. The log drops the data with the event, or earlier if there is too
+ * much of it, by giving the event another key.
  */
 export interface DerivedData {
 	readonly key: object;
-	/** Counts bytes that are kept under the current key. May drop them, and what was derived from other events. */
+	/** Counts bytes that are kept under the current key. May drop them, and data derived from other events. */
 	retain(bytes: number): void;
 }
 
@@ -37,7 +37,7 @@ export class EventData implements DerivedData {
 		}
 	}
 
-	/** For `LogData`: puts it behind the last one, unless it is in the queue. Returns the new last one. */
+	/** For `LogData`: appends it to the queue, after `last`, unless it is in the queue. Returns the new last element. */
 	queueAfter(last: EventData | undefined): EventData | undefined {
 		if (this.#isQueued) {
 			return last;
@@ -49,7 +49,7 @@ export class EventData implements DerivedData {
 		return this;
 	}
 
-	/** For `LogData`: takes it from the front of the queue. Returns the one behind it. */
+	/** For `LogData`: removes it from the front of the queue. Returns the next element. */
 	unqueue(): EventData | undefined {
 		const next = this.#next;
 		this.#isQueued = false;
@@ -81,8 +81,8 @@ export interface DataAccount {
 /**
  * The derived data of all events of a log. Within its limits, data that was counted last is kept.
  *
- * It is a queue, linked from the oldest to the newest. What is dropped within it stays until it is the oldest: nothing
- * that the log has dropped is queued again, so that the queue is never longer than two logs.
+ * It is a queue, linked from the oldest to the newest. Elements that are dropped inside it stay until they are the
+ * oldest. The data of an event that the log has dropped is not queued again, so the queue is never longer than two logs.
  */
 export class LogData {
 	readonly #maxBytes: number;
@@ -100,7 +100,7 @@ export class LogData {
 		return this.#bytes;
 	}
 
-	/** For `EventData`: more bytes of it are kept. */
+	/** For `EventData`: more of its bytes are kept. */
 	added(data: EventData, bytes: number): void {
 		this.#newest = data.queueAfter(this.#newest);
 		this.#oldest ??= data;

@@ -21,7 +21,7 @@ export class LogEntry {
 	cut = false;
 	/** The bytes retained by this entry: those of the replaced resource; its own resource is in the state. */
 	readonly bytes: number;
-	/** That of the log, while the entry is in one. */
+	/** The derived data of the log, while the entry is in one. */
 	#logData: LogData | undefined;
 	#data: EventData | undefined;
 	#last: WatchEvent | undefined;
@@ -130,18 +130,18 @@ const uncounted: LogAccount = { hasRoom: true, changed() {}, dropped() {} };
  * ```
  *
  * A cursor refers to the entry that it consumed last, and follows the links from there. An idle cursor
- * costs nothing and blocks nobody. When the chain exceeds its limits, the oldest entry becomes the base,
+ * costs nothing and blocks no other. When the chain exceeds its limits, the oldest entry becomes the base,
  * and the former base is cut off: its link is removed, so that a cursor at it (or before) retains one
  * entry and not the chain, and learns from `cut` that it has missed events.
  *
  * That one entry may be large, and many such cursors may have consumers that never call again. So the log
- * also knows its open cursors: after dropping a bounded part of the chain it sweeps them, and releases
+ * also keeps a set of its open cursors: after dropping a bounded part of the chain it sweeps them, and releases
  * the entries of those that have lost their position. The part grows with the number of cursors, so that
  * the cost of sweeps per event stays constant.
  *
  * `floor` is the newest revision with an entry that was dropped: a watch that has seen everything up to it
  * can continue from the rest without a gap. Signposts at every 256th entry find a revision without
- * walking the chain.
+ * walking the whole chain.
  */
 export class EventLog {
 	readonly #limits: Pick<StorageLimits, "logEvents" | "logBytes">;
@@ -170,7 +170,7 @@ export class EventLog {
 		this.#account = account;
 		this.#data = new LogData(limits.logBytes * derivedShare, account);
 		this.#floor = revision;
-		// Represents everything before: no cursor reads it, they start after it.
+		// Represents everything before: cursors start after it and never read it.
 		this.#base = new LogEntry(revision, "delete", before, undefined);
 		this.#tail = this.#base;
 	}

@@ -61,7 +61,7 @@ interface Waiter {
  * log. A wake-up is scheduled once, however many revisions arrive before it runs, and events that the
  * query does not match never wake the consumer.
  *
- * A slow consumer blocks nobody and retains no memory: if the log or the storage drops the position of
+ * A slow consumer blocks no other and retains no memory: if the log or the storage drops the position of
  * the watch, `lose` releases its snapshot and entries at once, and the next call throws the reason.
  */
 export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Cursor {
@@ -75,7 +75,7 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 	/** The next entry to be sent, found while looking ahead. */
 	#found: LogEntry | undefined;
 	#waiter: Waiter | undefined;
-	/** The call that waits, unless others overlap it. */
+	/** The call that is waiting, unless others overlap it. */
 	#waiting: Promise<unknown> | undefined;
 	#wakeScheduled = false;
 	#bookmark: Timer | undefined;
@@ -126,10 +126,10 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 	}
 
 	/**
-	 * The next event if it is available; `undefined` if `next` would wait, or if the watch has ended. Only while no call
-	 * of `next` is pending.
+	 * The next event if it is available; `undefined` if `next` would wait, or if the watch has ended. Must only be called
+	 * while no call of `next` is pending.
 	 *
-	 * @throws what `next` would reject with.
+	 * @throws the error that `next` would reject with.
 	 */
 	nextReady(): WatchEvent | undefined {
 		const { kind } = this.#phase;

@@ -6,7 +6,7 @@ import type { CallRequest } from "../call-request.ts";
 
 /**
  * The scope of a call for the interceptors of the caller's side. They may turn one call into none, one or
- * several (a retry), so the scope has its own signal, which aborts with the caller's, at the deadline,
+ * several (a retry), so the scope has its own signal, which aborts when the caller's does, at the deadline,
  * and when the call is over. The signal and its timer are created on first access.
  */
 export class CallerScope implements AbortObserver {
@@ -44,7 +44,7 @@ export class CallerScope implements AbortObserver {
 		this.#controller?.abort(reason);
 	}
 
-	/** The call has failed. Returns the error for the caller: why the call was aborted, if it was. */
+	/** The call has failed. Returns the error for the caller: if the call was aborted, the reason for that. */
 	fail(thrown: unknown): ConnectError {
 		const error = this.#abortion() ?? ConnectError.from(thrown);
 		this.end(error);

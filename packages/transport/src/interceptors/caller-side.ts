@@ -5,9 +5,9 @@ import type { Clock } from "@plinth/runtime";
 export interface CallerSide {
 	/** The clock of deadlines. */
 	readonly clock: Clock;
-	/** The first one outermost. */
+	/** The first is the outermost. */
 	readonly interceptors: readonly Interceptor[];
-	/** The beginning of the URLs that interceptors see, without a trailing slash. */
+	/** The base of the URLs that interceptors see, without a trailing slash. */
 	readonly baseUrl: string;
 	/** The timeout of calls that set none, in milliseconds. */
 	readonly defaultTimeoutMs?: number | undefined;

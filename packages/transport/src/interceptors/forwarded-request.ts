@@ -18,7 +18,7 @@ import type { CallerSide } from "./caller-side.ts";
 
 /*
  * Requests and responses of interceptors are plain objects, since interceptors spread them to change
- * a field. Only the signal is a getter: it alone costs more than the rest.
+ * a field. Only the signal is a getter, since creating it costs more than all the rest.
  */
 
 /** The request for interceptors, without its messages and its signal. */
@@ -45,7 +45,7 @@ export function forwardedRequest(
 	scope: CallerScope,
 ): CallRequest {
 	return {
-		// A retry sends the same headers again: changes by the first handler must not affect it.
+		// A retry sends the same headers again: changes made by the first attempt's handler must not affect it.
 		header: copyOfHeaders(forwarded.header),
 		signal: forwarded === original ? scope.innerSignal : forwarded.signal,
 		timeoutMs: callRequest.timeoutMs,
@@ -53,18 +53,18 @@ export function forwardedRequest(
 	};
 }
 
-/** Interceptors may replace messages by others of the same type. */
+/** Interceptors may replace a message with another one of the same type. */
 export function expectMessage<Desc extends DescMessage>(
 	message: Message,
 	desc: Desc,
 ): MessageShape<Desc> {
 	if (!isMessage(message, desc)) {
-		throw new Error(`an interceptor replaced a ${desc.typeName} by something else`);
+		throw new Error(`an interceptor replaced a ${desc.typeName} with something else`);
 	}
 	return message;
 }
 
-/** `expectMessage` of a result of an iterator. */
+/** Applies `expectMessage` to the result of an iterator. */
 export function expectMessageIn<Desc extends DescMessage>(
 	result: IteratorResult<Message, unknown>,
 	desc: Desc,
@@ -72,9 +72,9 @@ export function expectMessageIn<Desc extends DescMessage>(
 	return result.done === true ? result : { done: false, value: expectMessage(result.value, desc) };
 }
 
-/** The error if an interceptor responds to a stream with a message, or to a message with a stream. */
+/** The error of an interceptor that responds to a streaming call with a message, or to a unary call with a stream. */
 export function changedKind(method: DescMethod): Error {
 	return new Error(
-		`an interceptor of ${method.parent.typeName}.${method.name} changed whether it is a stream`,
+		`an interceptor of ${method.parent.typeName}.${method.name} responded to a unary call with a stream, or the reverse`,
 	);
 }

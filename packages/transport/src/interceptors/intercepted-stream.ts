@@ -5,7 +5,7 @@ import type {
 	StreamRequest,
 	StreamResponse,
 } from "@connectrpc/connect";
-import { readerLeft } from "../call-errors.ts";
+import { canceledByReader } from "../call-errors.ts";
 import type { CallRequest } from "../call-request.ts";
 import { mapResults } from "../streams/map-results.ts";
 import type { OpenStream } from "../streams/open-stream.ts";
@@ -22,21 +22,21 @@ import {
 } from "./forwarded-request.ts";
 import { chained } from "./interceptor-chain.ts";
 
-/** A call that an interceptor made. */
+/** A call that was made by an interceptor. */
 export interface OpenCall<I extends DescMessage, O extends DescMessage> extends OpenStream<I, O> {
-	/** False once it has ended, in whatever way. */
+	/** False once the call has ended, for whatever reason. */
 	readonly isOpen: boolean;
 }
 
-/** Makes the call that is inside of the interceptors. */
+/** Makes the call that the interceptors wrap. */
 export type CallStream<I extends DescMessage, O extends DescMessage> = (
 	request: CallRequest,
 	messages: RequestMessages<I>,
 ) => OpenCall<I, O>;
 
 /**
- * A streaming call inside the interceptors of the caller's side. They may make no call, one or
- * several; leaving this one leaves all of them.
+ * A streaming call, wrapped in the interceptors of the caller's side. They may make no call, one or
+ * several; canceling this one cancels all of them.
  */
 export class InterceptedStream<I extends DescMessage, O extends DescMessage>
 	implements OpenStream<I, O>
@@ -49,7 +49,7 @@ export class InterceptedStream<I extends DescMessage, O extends DescMessage>
 	readonly #scope: CallerScope;
 	/** Calls made by interceptors that may still be open. */
 	readonly #calls = new Set<OpenCall<I, O>>();
-	/** Set if the caller has left: the error of calls that interceptors make after that. */
+	/** Set once the caller has stopped reading: the error of calls that interceptors make after that. */
 	#left: ConnectError | undefined;
 
 	constructor(
@@ -69,7 +69,7 @@ export class InterceptedStream<I extends DescMessage, O extends DescMessage>
 	}
 
 	cancel(): void {
-		this.#left = readerLeft();
+		this.#left = canceledByReader();
 		for (const call of this.#calls) {
 			call.cancel();
 		}
@@ -106,7 +106,7 @@ export class InterceptedStream<I extends DescMessage, O extends DescMessage>
 			return { stream: true, service, method, header, trailer, message: this.#messagesOf(message) };
 		} catch (thrown) {
 			const error = this.#scope.fail(thrown);
-			// An interceptor may have failed after its call has begun.
+			// An interceptor may have failed after its call began.
 			this.cancel();
 			throw error;
 		}
@@ -131,7 +131,7 @@ export class InterceptedStream<I extends DescMessage, O extends DescMessage>
 		return { stream: true, service: method.parent, method, message, header, trailer };
 	}
 
-	/** What an interceptor passed on. */
+	/** The request messages that the interceptors passed on. */
 	async #requestMessages(forwarded: AsyncIterable<Message>): Promise<RequestMessages<I>> {
 		const { input, methodKind } = this.#method;
 		if (methodKind === "server_streaming") {

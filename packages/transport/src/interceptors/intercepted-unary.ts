@@ -12,13 +12,13 @@ import type { CallerSide } from "./caller-side.ts";
 import { changedKind, expectMessage, forwardedRequest, requestOf } from "./forwarded-request.ts";
 import { chained } from "./interceptor-chain.ts";
 
-/** Makes the call that is inside of the interceptors. */
+/** Makes the call that the interceptors wrap. */
 export type CallUnary<I extends DescMessage, O extends DescMessage> = (
 	request: CallRequest,
 	message: MessageShape<I>,
 ) => Promise<UnaryResponse<I, O>>;
 
-/** Runs a unary call inside the interceptors of the caller's side. */
+/** Runs a unary call, wrapped in the interceptors of the caller's side. */
 export async function interceptUnary<I extends DescMessage, O extends DescMessage>(
 	caller: CallerSide,
 	method: DescMethodUnary<I, O>,

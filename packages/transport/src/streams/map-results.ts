@@ -9,7 +9,7 @@ export function mapResults<S, T>(
 			const mapped: AsyncIterator<T, unknown> = {
 				next: () => iterator.next().then(map),
 			};
-			// These two are optional: the mapped iterator has them only if the original has.
+			// These two are optional: the mapped iterator has them only if the original does.
 			if (iterator.throw !== undefined) {
 				mapped.throw = (error) => iterator.throw?.(error).then(map) ?? Promise.reject(error);
 			}

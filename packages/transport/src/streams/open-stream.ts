@@ -1,7 +1,7 @@
 import type { DescMessage, DescMethodServerStreaming, MessageInitShape } from "@bufbuild/protobuf";
 import type { ContextValues, StreamResponse, Transport } from "@connectrpc/connect";
 
-/** A server-streaming call that its caller can leave, also before its response begins. */
+/** A server-streaming call that its caller can cancel, even before its response begins. */
 export interface OpenStream<I extends DescMessage, O extends DescMessage> {
 	/**
 	 * Resolves when the response begins. Its messages can be read once; as with a generator, an error
@@ -9,15 +9,15 @@ export interface OpenStream<I extends DescMessage, O extends DescMessage> {
 	 */
 	readonly response: Promise<StreamResponse<I, O>>;
 	/**
-	 * Cancels the call: the handler's signal aborts after a hop, and pending reads end. Has no effect
-	 * on a stream that has ended.
+	 * Cancels the call: the handler's signal aborts, and pending reads end. Has no effect on a stream
+	 * that has ended.
 	 */
 	cancel(): void;
 }
 
-/** A transport whose streams can be left by their readers. */
-export interface LeavableTransport extends Transport {
-	/** Like `stream`, and the call can be left. Never throws: `response` rejects if the call fails. */
+/** A transport whose streams can be canceled by their readers. */
+export interface CancelableTransport extends Transport {
+	/** Like `stream`, but the call can be canceled. Never throws: `response` rejects if the call fails. */
 	openStream<I extends DescMessage, O extends DescMessage>(
 		method: DescMethodServerStreaming<I, O>,
 		signal: AbortSignal | undefined,

@@ -21,9 +21,9 @@ type Opened<T> =
  *      └───────error, return()───────return()─────▲
  * ```
  *
- * While it is read, `next()` is that of the transport's stream: nothing is allocated per message.
+ * While the stream is read, `next()` is that of the transport's stream: nothing is allocated per message.
  */
-export class LeavableMessages<I extends DescMessage, O extends DescMessage>
+export class CancelableMessages<I extends DescMessage, O extends DescMessage>
 	implements AsyncIterableIterator<MessageShape<O>, undefined>
 {
 	readonly #stream: OpenStream<I, O>;
@@ -61,7 +61,7 @@ export class LeavableMessages<I extends DescMessage, O extends DescMessage>
 		return this.#opening.promise.then(this.#read);
 	}
 
-	/** Leaves the stream: pending reads receive the end, and the handler's signal aborts. */
+	/** Cancels the stream: pending reads receive the end, and the handler's signal aborts. */
 	async return(): Promise<Result<MessageShape<O>>> {
 		if (!this.#isOver) {
 			this.#isOver = true;
