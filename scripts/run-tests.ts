@@ -1,6 +1,6 @@
 /**
  * Runs a tier of the tests of all packages with turbo, and sums it up in the last lines: each test that
- * failed, and the tests that were skipped, with the tool that is missing for them.
+ * failed, each task that failed without one, and the tests that were skipped, with the tool that is missing for them.
  *
  *     node scripts/run-tests.ts test|test:deep|test:soak [options of turbo run]
  *
@@ -10,6 +10,7 @@ import { spawnSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { type Tool, tools, toolVersion } from "@plinth/test-support/tools";
+import { readFailedTasks, summariesFolder } from "./failed-tasks.ts";
 import { readReports, reportFiles, root, summarize } from "./test-report.ts";
 
 const [task = "", ...options] = process.argv.slice(2);
@@ -28,25 +29,26 @@ if (tier === undefined) {
 for (const file of reportFiles(tier)) {
 	rmSync(join(root, file));
 }
+rmSync(join(root, summariesFolder), { recursive: true, force: true });
 // Servers that tests start refuse variables with this prefix that they don't know.
 const { PLINTH_NO_SKIPS, ...inherited } = process.env;
-// vitest itself and its workers, too, load what is compiled already.
+// vitest itself and its workers, too, load what is compiled already. Most tests of servers and of the command line
+// kill what they start, so it never writes the cache: task `test:prepare` does.
 const environment = {
 	...inherited,
 	NODE_COMPILE_CACHE: join(root, "node_modules/.cache/node-compile"),
 };
 const names = Object.keys(tools) as Tool[];
 const installed = names.map((tool) => `${tool}: ${toolVersion(tool) ?? "missing"}`).join("\n");
-// Most tests of servers and of the command line kill what they start, so it never writes the compile cache.
-for (const main of ["apps/server/src/main.ts", "apps/cli/src/main.ts"]) {
-	spawnSync(process.execPath, [main, "--help"], { cwd: root, stdio: "ignore", env: environment });
-}
-const { status } = spawnSync("turbo", ["run", task, "--continue", ...options], {
+const { status } = spawnSync("turbo", ["run", task, "--continue", "--summarize", ...options], {
 	cwd: root,
 	stdio: "inherit",
 	// A part of turbo's cache key: a test that was skipped for a tool runs once that is installed.
 	env: { ...environment, TEST_TOOLS: installed },
 });
-const { text, passes } = summarize(readReports(tier), PLINTH_NO_SKIPS === "1");
+const { text, passes } = summarize(readReports(tier), {
+	failedTasks: readFailedTasks(root),
+	noSkips: PLINTH_NO_SKIPS === "1",
+});
 console.log(text);
 process.exit(passes && status === 0 ? 0 : 1);

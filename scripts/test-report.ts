@@ -3,6 +3,7 @@ import { globSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { missingTools, type Tool, tools } from "@plinth/test-support/tools";
+import type { FailedTask } from "./failed-tasks.ts";
 
 /** The parts of vitest's JSON report that are used here. */
 export interface Report {
@@ -39,10 +40,18 @@ export function readReports(tier: string): readonly Report[] {
 
 const slowest = 10;
 
-/** The last lines of a test run. It passes if tests ran and none failed; `noSkips`: and none was skipped. */
+/** What else decides on the result of a test run. */
+export interface RunResult {
+	/** The tasks of turbo that failed. */
+	readonly failedTasks?: readonly FailedTask[];
+	/** Whether a skipped test is a failure. */
+	readonly noSkips?: boolean;
+}
+
+/** The last lines of a test run. It passes if tests ran, and no test and no task failed. */
 export function summarize(
 	reports: readonly Report[],
-	noSkips: boolean,
+	{ failedTasks = [], noSkips = false }: RunResult = {},
 ): { readonly text: string; readonly passes: boolean } {
 	const failures: string[] = [];
 	const skippedFor = new Map<string, number>();
@@ -76,6 +85,15 @@ export function summarize(
 			}
 		}
 	}
+	// Such as one whose process crashed, or that has no test files.
+	const unexplained = failedTasks.filter(
+		({ directory }) => !failures.some((failure) => failure.startsWith(`${directory}/`)),
+	);
+	failures.push(
+		...unexplained.map(
+			({ name, exitCode }) => `${name}: ${describeExit(exitCode)}, and no test failed`,
+		),
+	);
 	times.sort((a, b) => b.seconds - a.seconds);
 	const lines = [
 		`The ${Math.min(slowest, times.length)} slowest of ${times.length} files:`,
@@ -96,6 +114,10 @@ export function summarize(
 		lines.push("no test ran");
 	}
 	return { text: lines.join("\n"), passes };
+}
+
+function describeExit(exitCode: number | undefined): string {
+	return exitCode === undefined ? "did not exit by itself" : `exited with ${exitCode}`;
 }
 
 function isFailed({ status }: { readonly status: string }): boolean {

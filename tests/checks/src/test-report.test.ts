@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { type Report, root, summarize } from "../../../scripts/test-report.ts";
+import { type Report, type RunResult, root, summarize } from "../../../scripts/test-report.ts";
 
 function reportOf(tests: Report["testResults"][number]["assertionResults"], message = ""): Report {
 	const status =
@@ -15,7 +15,7 @@ function reportOf(tests: Report["testResults"][number]["assertionResults"], mess
 	};
 }
 
-const summary = (report: Report, noSkips = false) => summarize([report], noSkips);
+const summary = (report: Report, result: RunResult = {}) => summarize([report], result);
 
 describe("the summary of a test run", () => {
 	it("names each test that failed, with its message", () => {
@@ -36,6 +36,25 @@ describe("the summary of a test run", () => {
 		expect(passes).toBe(false);
 	});
 
+	it("names a task that failed though none of its tests did", () => {
+		const passed = reportOf([{ fullName: "one", status: "passed" }]);
+		const task = { name: "@plinth/a#test", directory: "packages/a", exitCode: 1 };
+		const killed = { name: "@plinth/ab#test", directory: "packages/ab" };
+		const { text, passes } = summary(passed, { failedTasks: [task, killed] });
+		expect(text).toContain("FAILED  @plinth/a#test: exited with 1, and no test failed\n");
+		expect(text).toContain("FAILED  @plinth/ab#test: did not exit by itself, and no test failed\n");
+		expect(text).toContain("1 passed, 2 failed, 0 skipped");
+		expect(passes).toBe(false);
+	});
+
+	it("does not name a task whose tests failed", () => {
+		const failed = reportOf([{ fullName: "two", status: "failed" }]);
+		const task = { name: "@plinth/a#test", directory: "packages/a", exitCode: 1 };
+		const { text } = summary(failed, { failedTasks: [task] });
+		expect(text).not.toContain("@plinth/a#test");
+		expect(text).toContain("0 passed, 1 failed, 0 skipped");
+	});
+
 	it("counts the skipped tests for each tool, and fails for them only if told so", () => {
 		const report = reportOf([
 			{ fullName: "one", status: "passed" },
@@ -47,7 +66,7 @@ describe("the summary of a test run", () => {
 			"etcd is missing: 2 tests were skipped (Debian package etcd-server)\nopenssl is missing: 1 test was skipped (Debian package openssl)",
 		);
 		expect(passes).toBe(true);
-		expect(summary(report, true).passes).toBe(false);
+		expect(summary(report, { noSkips: true }).passes).toBe(false);
 	});
 
 	it("fails if no test ran", () => {
@@ -79,7 +98,7 @@ describe("a machine with Node and bash alone", () => {
 			],
 			{ cwd: join(root, "packages/storage-etcd"), env: { ...process.env, PATH: folder } },
 		);
-		const { text, passes } = summarize([JSON.parse(await readFile(report, "utf8"))], false);
+		const { text, passes } = summarize([JSON.parse(await readFile(report, "utf8"))]);
 		expect(passes, text).toBe(true);
 		expect(text).toMatch(/\d+ passed, 0 failed, [1-9]\d* skipped\n/);
 		expect(text).toMatch(/^etcd is missing: \d+ tests were skipped/m);

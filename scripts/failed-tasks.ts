@@ -1,0 +1,41 @@
+/** Reads the summaries of runs that turbo writes with `--summarize`. */
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** The parts of turbo's summary of a run that are used here. */
+interface RunSummary {
+	readonly tasks: readonly {
+		/** Such as `@plinth/cli#test`. */
+		readonly taskId: string;
+		/** The folder of the package, relative to the root. */
+		readonly directory: string;
+		/** Absent if the result came from the cache. */
+		readonly execution?: { readonly exitCode?: number | null } | null;
+	}[];
+}
+
+/** A task that ran and did not exit with 0. */
+export interface FailedTask {
+	/** Such as `@plinth/cli#test`. */
+	readonly name: string;
+	/** The folder of the package, relative to the root. */
+	readonly directory: string;
+	/** Absent if it could not be started, or was killed. */
+	readonly exitCode?: number;
+}
+
+/** The folder of the summaries, relative to the root of a repository. */
+export const summariesFolder = ".turbo/runs";
+
+/** The tasks that failed, by the summaries in the repository with this root. */
+export function readFailedTasks(root: string): readonly FailedTask[] {
+	return globSync(`${summariesFolder}/*.json`, { cwd: root }).flatMap((file) => {
+		const { tasks }: RunSummary = JSON.parse(readFileSync(join(root, file), "utf8"));
+		return tasks.flatMap(({ taskId, directory, execution }) => {
+			const exitCode = execution?.exitCode ?? undefined;
+			return execution && exitCode !== 0
+				? [{ name: taskId, directory, ...(exitCode !== undefined && { exitCode }) }]
+				: [];
+		});
+	});
+}
