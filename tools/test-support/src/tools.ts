@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 
 /** A program that some tests run and npm does not install. */
-export type Tool = "curl" | "etcd" | "etcdctl" | "go" | "openssl" | "strace";
+export type Tool = "curl" | "etcd" | "etcdctl" | "go" | "openssl" | "python3" | "strace";
 
 /** The arguments that print a tool's version, and the Debian package that contains the tool. */
 export const tools: Readonly<Record<Tool, { readonly version: string; readonly package: string }>> =
@@ -11,6 +11,7 @@ export const tools: Readonly<Record<Tool, { readonly version: string; readonly p
 		etcdctl: { version: "version", package: "etcd-client" },
 		go: { version: "version", package: "golang-go" },
 		openssl: { version: "version", package: "openssl" },
+		python3: { version: "--version", package: "python3-venv" },
 		strace: { version: "-V", package: "strace" },
 	};
 
@@ -32,5 +33,5 @@ export function needsText(missing: readonly Tool[]): string {
 
 /** The tools in such a name; empty if the test was skipped for another reason. */
 export function missingTools(testName: string): readonly string[] {
-	return /\(needs ([a-z, ]+)\)/.exec(testName)?.[1]?.split(", ") ?? [];
+	return /\(needs ([a-z0-9, ]+)\)/.exec(testName)?.[1]?.split(", ") ?? [];
 }

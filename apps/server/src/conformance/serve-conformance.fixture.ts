@@ -7,7 +7,7 @@ import { createServer as createHttp1TlsServer } from "node:https";
 import { createRegistry } from "@bufbuild/protobuf";
 import type { ConnectRouter, ConnectRouterOptions } from "@connectrpc/connect";
 import { compressionBrotli, compressionGzip, connectNodeAdapter } from "@connectrpc/connect-node";
-import { createRpcRouter } from "@plinth/rpc-server";
+import { createRpcRouter, type RpcRouter } from "@plinth/rpc-server";
 import { silentLogger, systemClock } from "@plinth/runtime";
 import {
 	ConformanceService,
@@ -57,13 +57,16 @@ function addService<R extends ConnectRouter>(router: R): R {
 	return router;
 }
 
-/** Serves the service as the product serves its own: the router, the meter and the listener. Returns the port. */
-export async function servePlinth(options: ConformanceServerOptions): Promise<number> {
+/** Serves services as the product serves its own: the router, the meter and the listener. Returns the port. */
+export async function servePlinth(
+	options: ConformanceServerOptions,
+	addServices: (router: RpcRouter) => RpcRouter = addService,
+): Promise<number> {
 	const { tls, messageBytes } = options;
 	const clock = systemClock;
 	const logger = silentLogger;
 	const limits = { ...defaultListenerLimits, messageBytes };
-	const router = addService(createRpcRouter({ ...routerOptions(options), clock }));
+	const router = addServices(createRpcRouter({ ...routerOptions(options), clock }));
 	const listener = await openListener({
 		address: { host, port: 0 },
 		handler: createRpcHandler({
