@@ -29,8 +29,8 @@ interface Break {
 	readonly isForgotten: boolean;
 }
 
-/** More than streams take to hand on what they hold; and than a plan has breaks. */
-const maxIdleRounds = 40;
+/** More than streams take to hand on what they hold; and than events until the break that is next. */
+const maxIdleRounds = 12;
 
 /** A server whose operations happen between events, and whose streams break as planned. */
 class BreakingServer {
@@ -41,7 +41,6 @@ class BreakingServer {
 	/** The oldest version that a watch can resume after. */
 	#floor = 0;
 	#version = 1;
-	#idleRounds = 0;
 	/** Aborts when everything has happened, and the watcher has had time to receive it. */
 	readonly quiet = new AbortController();
 
@@ -70,6 +69,7 @@ class BreakingServer {
 
 	async *#events(afterVersion: string): AsyncGenerator<Event> {
 		let at = Number(afterVersion);
+		let idleRounds = 0;
 		if (afterVersion === "") {
 			at = this.#version;
 			for (const resource of [...this.stored.values()]) {
@@ -87,8 +87,9 @@ class BreakingServer {
 				yield next.event;
 			} else if (!this.#operate()) {
 				yield { event: { case: "bookmark", value: {} }, version: String(at) };
-				this.#idleRounds += 1;
-				if (this.#idleRounds === maxIdleRounds) {
+				idleRounds += 1;
+				// The stream has not broken by now, so no break is left.
+				if (idleRounds === maxIdleRounds) {
 					this.quiet.abort();
 				}
 				await new Promise((resolve) => setImmediate(resolve));

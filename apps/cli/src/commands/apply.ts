@@ -8,7 +8,6 @@ import { locate, type WantedResource } from "../document/wanted-resource.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
 import { resourceName } from "../output/print-resources.ts";
-import { showDiff } from "../output/show-diff.ts";
 import { printable } from "../output/table.ts";
 import type { Session } from "../session.ts";
 import { type AddCommand, dryRunOption } from "./runner.ts";
@@ -66,6 +65,8 @@ async function applyOne(
 		dryRun: dryRun !== undefined,
 	});
 	if (diff && kind !== "unchanged") {
+		// Loaded only here: the differ would be a tenth of the start of every command.
+		const { showDiff } = await import("../output/show-diff.ts");
 		io.out(showDiff(before, after, await session.types(), io.color));
 	}
 	io.out(`${resourceName(after)} ${kind}${dryRun === undefined ? "" : " (server dry run)"}\n`);
