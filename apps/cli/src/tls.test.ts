@@ -22,7 +22,8 @@ function makeCertificate(name: string): { readonly key: string; readonly cert: s
 	execFileSync(
 		"openssl",
 		[
-			...["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"],
+			...["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"],
+			...["-nodes", "-days", "2", "-subj", "/CN=localhost"],
 			...["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert],
 		],
 		{ stdio: "ignore" },
