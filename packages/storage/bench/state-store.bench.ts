@@ -15,7 +15,7 @@ import {
 	type Steps,
 	unlessQuick,
 } from "@plinth/bench";
-import { type ID, IDSchema } from "@plinth/proto";
+import { type ID, IDSchema, type Resource } from "@plinth/proto";
 import { systemRuntime } from "@plinth/runtime";
 import { defaultStorageLimits, StateStore } from "../src/index.ts";
 import { orderKey } from "../src/state-store/resource-key.ts";
@@ -27,6 +27,7 @@ const writes = size / 2;
 const lists = Math.min(size / 20, 5_000);
 const perNamespace = 100;
 const resources = Array.from({ length: size }, (_, index) => artist((index * 7919) % size));
+const inOrder = resources.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
 const some = (count: number) => resources[(count * 31) % size];
 /** The IDs of some resources as a request has them: other objects, other strings. */
 const requested = Array.from({ length: reads }, (_, count) => received(some(count)?.id));
@@ -34,6 +35,14 @@ const albums = Array.from({ length: size / 2 }, (_, index) => album((index * 791
 const owners = Array.from({ length: lists * 10 }, (_, count) =>
 	received(albums[(count * 31) % albums.length]?.owner),
 );
+
+const firstOwners = Array.from({ length: albums.length / perOwner }, (_, index) =>
+	received(artist(index).id),
+);
+
+function nameOf({ id }: Resource): string {
+	return id === undefined ? "" : orderKey(id);
+}
 
 function received(id: ID | undefined): ID {
 	if (id === undefined) {
@@ -45,6 +54,15 @@ function received(id: ID | undefined): ID {
 function storeSteps(Store: typeof StateStore): Steps {
 	const store = new Store(systemRuntime, defaultStorageLimits);
 	return {
+		"load, in the order of names": () => {
+			const other = new Store(systemRuntime, defaultStorageLimits);
+			return computedNanosecondsPer(size, () => {
+				for (const resource of inOrder) {
+					other.load(resource);
+				}
+				other.begin(1);
+			});
+		},
 		load: () =>
 			computedNanosecondsPer(size, () => {
 				for (const resource of resources) {
@@ -127,6 +145,12 @@ function storeSteps(Store: typeof StateStore): Steps {
 			computedNanosecondsPer(albums.length, () => {
 				for (const resource of albums) {
 					store.load(resource);
+				}
+			}),
+		"first list by owner after the load": () =>
+			computedNanosecondsPer(firstOwners.length, () => {
+				for (const owner of firstOwners) {
+					store.listByOwner(owner);
 				}
 			}),
 		"list of 10 by owner": () =>

@@ -16,7 +16,7 @@ export interface TenancyUnit {
  * Counters and units that reach zero are removed, so that deleted tenants leave nothing behind.
  */
 export class TenancyCensus {
-	readonly #all = new Map<string, number>();
+	readonly #all: TypeCounts = new Map();
 	readonly #partitions = new Map<string, PartitionCounts>();
 	/** The type of the last change with its key: the next change usually has the same type. */
 	#last: { readonly type: Type; readonly key: string } | undefined;
@@ -38,13 +38,13 @@ export class TenancyCensus {
 
 	/** The number of resources of each type, by type key. */
 	all(): ReadonlyMap<string, number> {
-		return new Map(this.#all);
+		return copied(this.#all);
 	}
 
 	/** The number of resources of each type in the unit, by type key. */
 	in({ partition, namespace }: TenancyUnit): ReadonlyMap<string, number> {
 		const counts = this.#partitions.get(partition);
-		return new Map(namespace === undefined ? counts?.all : counts?.namespaces.get(namespace));
+		return copied(namespace === undefined ? counts?.all : counts?.namespaces.get(namespace));
 	}
 
 	#add(resource: Resource | undefined, type: Type, by: 1 | -1): void {
@@ -79,8 +79,8 @@ export class TenancyCensus {
 	}
 }
 
-/** Counters by the key of the type. */
-type TypeCounts = Map<string, number>;
+/** Counters by the key of the type: objects, so that counting finds an entry and does not write it. */
+type TypeCounts = Map<string, { count: number }>;
 
 interface PartitionCounts {
 	/** Of the partition itself and all its namespaces. */
@@ -89,10 +89,20 @@ interface PartitionCounts {
 }
 
 function add(counts: TypeCounts, key: string, by: 1 | -1): void {
-	const count = (counts.get(key) ?? 0) + by;
-	if (count === 0) {
+	const counter = counts.get(key);
+	if (counter === undefined) {
+		counts.set(key, { count: by });
+	} else if (counter.count + by === 0) {
 		counts.delete(key);
 	} else {
-		counts.set(key, count);
+		counter.count += by;
 	}
+}
+
+function copied(counts: TypeCounts | undefined): ReadonlyMap<string, number> {
+	const copy = new Map<string, number>();
+	for (const [key, { count }] of counts ?? []) {
+		copy.set(key, count);
+	}
+	return copy;
 }

@@ -89,6 +89,32 @@ describe("OrderedMap", () => {
 		expect([...map.snapshot().scan("")]).toEqual([1]);
 	});
 
+	it("grows in order, is filled up in between, and shrinks to nothing", () => {
+		const size = 30_000;
+		const keyOf = (number: number) => String(number).padStart(6, "0");
+		const map = new OrderedMap<number>();
+		for (let each = 0; each < size; each += 2) {
+			expect(map.set(keyOf(each), each)).toBeUndefined();
+		}
+		const even = map.snapshot();
+		// Pages that are filled in order are three quarters full, where halves of split ones would be more.
+		expect(even.pages().size).toBeLessThan(size / 2 / 40);
+		expect(map.set(keyOf(size - 2), -1)).toBe(size - 2);
+		for (let each = 1; each < size; each += 2) {
+			map.set(keyOf(each), each);
+		}
+		map.set(keyOf(size - 2), size - 2);
+		const full = map.snapshot();
+		for (let each = size - 1; each >= 0; each--) {
+			expect(map.delete(keyOf(each))).toBe(each);
+		}
+		map.set("000001", 1);
+		map.set("000000", 0);
+		expect(map.values()).toEqual([0, 1]);
+		expect([...full.scan("")]).toEqual(Array.from({ length: size }, (_, index) => index));
+		expect([...even.scan("")]).toEqual(Array.from({ length: size / 2 }, (_, index) => 2 * index));
+	});
+
 	it("reads no more of a scan than is consumed", () => {
 		const map = new OrderedMap<number>();
 		for (let index = 0; index < 1000; index++) {

@@ -22,6 +22,8 @@ export class OrderedMap<V> {
 	#root: Page<V> = { leaf: true, epoch: 0, keys: [], values: [] };
 	#epoch = 0;
 	#size = 0;
+	/** No key of the map is greater. */
+	#bound = "";
 
 	/** @param pageDied Called with each page that only snapshots still use. */
 	constructor(pageDied?: PageDied) {
@@ -37,9 +39,13 @@ export class OrderedMap<V> {
 	set(key: string, value: V): V | undefined {
 		const root = this.#writable(this.#root);
 		this.#root = root;
-		const replaced = this.#insert(root, key, value);
+		const isLast = key > this.#bound;
+		const replaced = isLast ? this.#append(root, key, value) : this.#insert(root, key, value);
+		if (isLast) {
+			this.#bound = key;
+		}
 		if (count(root) > pageSize) {
-			const right = this.#split(root);
+			const right = this.#split(root, isLast);
 			this.#root = {
 				leaf: false,
 				epoch: this.#epoch,
@@ -95,6 +101,23 @@ export class OrderedMap<V> {
 		return child;
 	}
 
+	/** Adds an entry whose key is greater than all others. */
+	#append(page: Page<V>, key: string, value: V): undefined {
+		if (page.leaf) {
+			page.keys.push(key);
+			page.values.push(value);
+			return;
+		}
+		const index = page.children.length - 1;
+		const child = this.#writableChild(page, index);
+		this.#append(child, key, value);
+		if (count(child) > pageSize) {
+			const right = this.#split(child, true);
+			page.keys.push(right.separator);
+			page.children.push(right.page);
+		}
+	}
+
 	#insert(page: Page<V>, key: string, value: V): V | undefined {
 		if (page.leaf) {
 			const index = firstNotBelow(page.keys, key);
@@ -111,17 +134,20 @@ export class OrderedMap<V> {
 		const child = this.#writableChild(page, index);
 		const replaced = this.#insert(child, key, value);
 		if (count(child) > pageSize) {
-			const right = this.#split(child);
+			const right = this.#split(child, false);
 			page.keys.splice(index, 0, right.separator);
 			page.children.splice(index + 1, 0, right.page);
 		}
 		return replaced;
 	}
 
-	/** Moves the upper half of a page, which is writable, to a new one. */
-	#split(page: Page<V>): { readonly separator: string; readonly page: Page<V> } {
-		// Keys mostly arrive in random order; halves leave both room to grow.
-		const middle = count(page) >> 1;
+	/** Moves the upper entries of a page, which is writable, to a new one. */
+	#split(
+		page: Page<V>,
+		hasGrownAtEnd: boolean,
+	): { readonly separator: string; readonly page: Page<V> } {
+		// Halves leave both room to grow. Keys that arrive in order, as in a load, only grow the last page.
+		const middle = hasGrownAtEnd ? filledPage : count(page) >> 1;
 		if (page.leaf) {
 			const keys = page.keys.splice(middle);
 			const values = page.values.splice(middle);
@@ -167,11 +193,11 @@ export class OrderedMap<V> {
 		if (size === 0) {
 			branch.children.splice(index, 1);
 			branch.keys.splice(Math.max(0, index - 1), 1);
-		} else if (index > 0 && size + count(at(branch.children, index - 1)) <= mergedPage) {
+		} else if (index > 0 && size + count(at(branch.children, index - 1)) <= filledPage) {
 			this.#merge(branch, index - 1);
 		} else if (
 			index + 1 < branch.children.length &&
-			size + count(at(branch.children, index + 1)) <= mergedPage
+			size + count(at(branch.children, index + 1)) <= filledPage
 		) {
 			this.#merge(branch, index);
 		}
@@ -265,8 +291,8 @@ export class OrderedSnapshot<V> {
 const pageSize = 64;
 /** A page with fewer is merged if possible. */
 const smallPage = 16;
-/** The maximum of a merged page, so that the next insertions do not split it again. */
-const mergedPage = 48;
+/** The maximum of a merged page, and the size of one that was filled in order: the next insertions do not split it. */
+const filledPage = 48;
 
 /** Reports that a page left the map; only snapshots of its epoch or a later one still use it. */
 export type PageDied = (epoch: number, bytes: number) => void;

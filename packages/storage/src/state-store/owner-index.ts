@@ -7,16 +7,17 @@ import { orderKey } from "./resource-key.ts";
  * Finds resources by the incarnation that owns them: the name and uid of the owner.
  *
  * ```
- *   owner ──hash──▶ [ resource, resource, … ]      at most `few`: an array in order
+ *   owner ──hash──▶ [ resource, resource, … ]      at most `few`: an array, in order once it was listed
  *   owner ──hash──▶ key ──in order──▶ resource     more: OrderedMap
  * ```
  *
- * Both are in order at each moment, so that a list is a copy. Most owners own a few resources, which an array holds
- * without keys; in an array of many, each insertion would move half of them. An owner that has owned many keeps
- * the map until it owns nothing.
+ * Most owners own a few resources, which an array holds without keys. It is sorted when it is listed, and the next list
+ * is a copy: while a storage is loaded, an addition compares nothing, since the resources that it would be compared with
+ * are all over the memory. An array of many would be searched from end to end for each change. An owner that has owned
+ * many keeps the map until it owns nothing.
  */
 export class OwnerIndex {
-	readonly #owned = new Map<string, Resource[] | OrderedMap<Resource>>();
+	readonly #owned = new Map<string, Resource[] | Unsorted | OrderedMap<Resource>>();
 
 	/** Updates the index for a change of the resource stored under one name. */
 	update(previous: Resource | undefined, resource: Resource | undefined): void {
@@ -36,42 +37,63 @@ export class OwnerIndex {
 
 	/** The resources that the incarnation owns, ordered by family, partition, namespace and name. */
 	list(owner: ID): readonly Resource[] {
-		const owned = this.#owned.get(ownerKey(owner) ?? "");
-		return owned === undefined ? [] : Array.isArray(owned) ? owned.slice() : owned.values();
+		const key = ownerKey(owner) ?? "";
+		const owned = this.#owned.get(key);
+		if (owned instanceof OrderedMap) {
+			return owned.values();
+		}
+		if (owned instanceof Unsorted) {
+			const sorted = owned.resources.sort(inOrder);
+			this.#owned.set(key, sorted);
+			return sorted.slice();
+		}
+		return owned?.slice() ?? [];
 	}
 
 	#add(owner: string, resource: Resource, id: ID): void {
 		const owned = this.#owned.get(owner);
 		if (owned === undefined) {
 			this.#owned.set(owner, [resource]);
-		} else if (!Array.isArray(owned)) {
+		} else if (owned instanceof OrderedMap) {
 			owned.set(ownedKey(id), resource);
-		} else if (owned.length < few) {
-			owned.splice(firstNotBefore(owned, id), 0, resource);
 		} else {
-			this.#owned.set(owner, mapOf([...owned, resource]));
+			const resources = arrayOf(owned);
+			resources.push(resource);
+			if (resources.length > few) {
+				this.#owned.set(owner, mapOf(resources));
+			} else if (owned === resources) {
+				this.#owned.set(owner, new Unsorted(resources));
+			}
 		}
 	}
 
 	/** Replaces a version of a resource by the next one. */
 	#replace(owner: string, previous: Resource, resource: Resource, id: ID): void {
 		const owned = this.#owned.get(owner);
-		if (Array.isArray(owned)) {
+		if (owned instanceof OrderedMap) {
+			owned.set(ownedKey(id), resource);
+		} else if (owned !== undefined) {
+			const resources = arrayOf(owned);
 			// Found by identity: comparing IDs would read all that are compared.
-			owned[owned.indexOf(previous)] = resource;
-		} else {
-			owned?.set(ownedKey(id), resource);
+			resources[resources.indexOf(previous)] = resource;
 		}
 	}
 
 	#remove(owner: string, previous: Resource, id: ID): void {
 		const owned = this.#owned.get(owner);
-		if (Array.isArray(owned)) {
-			owned.splice(owned.indexOf(previous), 1);
-		} else {
-			owned?.delete(ownedKey(id));
+		if (owned === undefined) {
+			return;
 		}
-		if ((Array.isArray(owned) ? owned.length : owned?.size) === 0) {
+		let left: number;
+		if (owned instanceof OrderedMap) {
+			owned.delete(ownedKey(id));
+			left = owned.size;
+		} else {
+			const resources = arrayOf(owned);
+			resources.splice(resources.indexOf(previous), 1);
+			left = resources.length;
+		}
+		if (left === 0) {
 			this.#owned.delete(owner);
 		}
 	}
@@ -79,6 +101,19 @@ export class OwnerIndex {
 
 /** The maximum of resources in an array. */
 const few = 64;
+
+/** An array that has to be sorted before it is listed. */
+class Unsorted {
+	readonly resources: Resource[];
+
+	constructor(resources: Resource[]) {
+		this.resources = resources;
+	}
+}
+
+function arrayOf(owned: Resource[] | Unsorted): Resource[] {
+	return owned instanceof Unsorted ? owned.resources : owned;
+}
 
 function mapOf(owned: readonly Resource[]): OrderedMap<Resource> {
 	const map = new OrderedMap<Resource>();
@@ -108,23 +143,12 @@ function familyOf({ type }: ID): string {
 	return type === undefined ? "" : familyKey(type);
 }
 
-/** The index of the first resource whose ID is not before the given one. */
-function firstNotBefore(owned: readonly Resource[], id: ID): number {
-	let low = 0;
-	let high = owned.length;
-	// The last one is compared first: a storage loads resources in order.
-	for (let middle = high - 1; low < high; middle = (low + high) >>> 1) {
-		const other = owned[middle]?.id;
-		if (other !== undefined && isBefore(other, id)) {
-			low = middle + 1;
-		} else {
-			high = middle;
-		}
-	}
-	return low;
+/** The order of two resources of one owner, which is that of their `ownedKey`; builds no key, except between families. */
+function inOrder({ id: a }: Resource, { id: b }: Resource): number {
+	return a === undefined || b === undefined || isBefore(a, b) ? -1 : 1;
 }
 
-/** Whether the `ownedKey` of `a` is below that of `b`; builds no key, except between families. */
+/** Whether the `ownedKey` of `a` is below that of `b`. */
 function isBefore(a: ID, b: ID): boolean {
 	if (a.type?.kind !== b.type?.kind || a.type?.group !== b.type?.group) {
 		return familyOf(a) < familyOf(b);
