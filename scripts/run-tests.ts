@@ -32,8 +32,8 @@ for (const file of reportFiles(tier)) {
 rmSync(join(root, summariesFolder), { recursive: true, force: true });
 // Servers that tests start refuse variables with this prefix that they don't know.
 const { PLINTH_NO_SKIPS, ...inherited } = process.env;
-// vitest itself and its workers, too, load what is compiled already. Most tests of servers and of the command line
-// kill what they start, so it never writes the cache: task `test:prepare` does.
+// vitest itself and its workers, too, load what is compiled already. Most processes of servers and of the command line
+// are killed by the tests that start them, and never write this cache: task `test:prepare` fills it.
 const environment = {
 	...inherited,
 	NODE_COMPILE_CACHE: join(root, "node_modules/.cache/node-compile"),

@@ -29,7 +29,7 @@ export interface Tracer {
 }
 
 /** Options of the runtime, such as `--max-old-space-size=512`. */
-export interface ShadowHandlersOptions {
+export interface RuntimeOptions {
 	readonly node: readonly string[];
 }
 
@@ -41,7 +41,7 @@ export class ServerProcess {
 	#stderr = "";
 
 	/** Starts `main.ts` with these arguments. It is killed when the test is over. */
-	constructor(...args: readonly (string | Tracer | ShadowHandlersOptions)[]) {
+	constructor(...args: readonly (string | Tracer | RuntimeOptions)[]) {
 		const flags = args.filter((each) => typeof each === "string");
 		const others = args.filter((each) => typeof each !== "string");
 		const tracer = others.flatMap((each) => ("tracer" in each ? each.tracer : []));

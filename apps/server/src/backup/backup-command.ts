@@ -9,11 +9,6 @@ import { databaseFile } from "../storage/open-storage.ts";
 /** The commands that back up and restore the sqlite storage of a server that is not running. */
 export type CopyCommand = "backup" | "restore";
 
-/** Whether the argument is one of them. */
-export function isCopyCommand(argument: string | undefined): argument is CopyCommand {
-	return argument === "backup" || argument === "restore";
-}
-
 /**
  * Backs the storage up to a file, or restores a backup. Returns a line that describes the result.
  *

@@ -1,10 +1,13 @@
-import { metaService } from "@plinth/db-constraint";
+import type { metaService as metaServiceOf } from "@plinth/db-constraint";
 import type { DeploymentOptions } from "../deployment/deployment-options.ts";
 import { formatListenAddress } from "./listen-address.ts";
 import type { ResolvedConfig } from "./resolved-config.ts";
 import type { AnySetting } from "./setting.ts";
 import { settings } from "./settings.ts";
 import { UsageError } from "./usage-error.ts";
+
+/** Not imported as a value: every command reads settings, and the package takes long to load. */
+const metaService: typeof metaServiceOf = "meta";
 
 const needService: readonly AnySetting[] = [
 	settings.internalListen,

@@ -2,7 +2,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import type { Access, Authorizer } from "@plinth/resource";
 import { PolicyAuthorizer, tokenHash } from "@plinth/resource-service";
 import type { Clock, Logger, Timer } from "@plinth/runtime";
-import { parseAccessFile, type TokenGrant } from "./access-file.ts";
+import type { TokenGrant } from "./access-file.ts";
 import type { AccessOptions } from "./access-options.ts";
 import type { JwtAuthorizer, JwtAuthorizerOptions } from "./check-jwt.ts";
 import { type FollowedFiles, followFiles } from "./followed-files.ts";
@@ -28,6 +28,8 @@ export async function createAccessAuthorizer(
 	const tokens = new ExpiringTokens(clock);
 	// The library for JWTs is not loaded where none are accepted.
 	const jwts = options.jwt && (await createJwtAuthorizer({ ...options.jwt, ...context }));
+	// The index of this package exports this function: only a server with an access file loads its parser.
+	const { parseAccessFile } = await import("./access-file.ts");
 	const followed: FollowedFiles[] = [];
 	const close = () => {
 		for (const files of followed) {

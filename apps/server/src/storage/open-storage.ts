@@ -8,8 +8,8 @@ import {
 	type StorageIdentity,
 	type StorageLimits,
 } from "@plinth/storage";
-import { createEtcdBackend, EtcdLeases, type EtcdOptions } from "@plinth/storage-etcd";
-import { type CommitBatch, createSqliteBackend } from "@plinth/storage-sqlite";
+import type { EtcdOptions } from "@plinth/storage-etcd";
+import type { CommitBatch } from "@plinth/storage-sqlite";
 import { type StorageCopies, sqliteCopies } from "../backup/storage-copies.ts";
 import type { EtcdSettings } from "../configuration/etcd-settings.ts";
 import { openDataDirectory } from "./data-directory.ts";
@@ -56,7 +56,7 @@ export const databaseFile = "plinth.sqlite";
 /** The subdirectory of backups that are being sent. */
 const copiesDirectory = "plinth.backups";
 
-/** Opens the storage. */
+/** Opens the storage. Loads only the package of that one. */
 export async function openStorage(
 	options: StorageOptions,
 	runtime: Runtime,
@@ -72,6 +72,7 @@ export async function openStorage(
 			return { ...owned(createMemoryBackend({ runtime, leases, limits }), leases), copies };
 		}
 		case "sqlite": {
+			const { createSqliteBackend } = await import("@plinth/storage-sqlite");
 			await openDataDirectory(options.directory, logger);
 			const leases = new LocalLeases();
 			const path = join(options.directory, databaseFile);
@@ -90,6 +91,7 @@ export async function openStorage(
 			}
 		}
 		case "etcd": {
+			const { createEtcdBackend, EtcdLeases } = await import("@plinth/storage-etcd");
 			const etcd = await etcdOptions(options, runtime, logger);
 			const backend = await createEtcdBackend({
 				...{ ...etcd, limits },

@@ -1,5 +1,5 @@
-import type { Configuration } from "./configuration/configuration.ts";
-import type { Module } from "./module/define-module.ts";
+import type { Configuration } from "../configuration/configuration.ts";
+import type { Module } from "../module/define-module.ts";
 
 /** The message of a server that has started: its address, its storage and modules, and a first call to try. */
 export function startupMessage(

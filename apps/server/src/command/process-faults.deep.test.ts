@@ -2,10 +2,10 @@ import { fileURLToPath } from "node:url";
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { describe, expect, it } from "vitest";
-import { JukeboxService } from "../testdata/gen/music/v1/music_pb.ts";
-import { ServerProcess } from "./server-process.fixture.ts";
+import { JukeboxService } from "../../testdata/gen/music/v1/music_pb.ts";
+import { ServerProcess } from "../server-process.fixture.ts";
 
-const module = fileURLToPath(new URL("../testdata/modules/faults/module.ts", import.meta.url));
+const module = fileURLToPath(new URL("../../testdata/modules/faults/module.ts", import.meta.url));
 
 /** A server that does damage to itself. */
 async function start(stopTimeout = "10s") {
