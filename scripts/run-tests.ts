@@ -43,8 +43,13 @@ const installed = names.map((tool) => `${tool}: ${toolVersion(tool) ?? "missing"
 const { status } = spawnSync("turbo", ["run", task, "--continue", "--summarize", ...options], {
 	cwd: root,
 	stdio: "inherit",
-	// A part of turbo's cache key: a test that was skipped for a tool runs once that is installed.
-	env: { ...environment, TEST_TOOLS: installed },
+	env: {
+		// Many deep tests wait for timers, disks and other processes: more packages at once keep the cores busy.
+		...(tier === "deep" && { TURBO_CONCURRENCY: "4" }),
+		...environment,
+		// A part of turbo's cache key: a test that was skipped for a tool runs once that is installed.
+		TEST_TOOLS: installed,
+	},
 });
 const { text, passes } = summarize(readReports(tier), {
 	failedTasks: readFailedTasks(root),

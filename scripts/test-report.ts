@@ -19,6 +19,8 @@ export interface Report {
 			readonly fullName: string;
 			readonly status: string;
 			readonly failureMessages?: readonly string[] | null;
+			/** See `addNote` of `@plinth/test-support`. */
+			readonly meta?: { readonly note?: string };
 		}[];
 	}[];
 }
@@ -101,6 +103,7 @@ export function summarize(
 			.slice(0, slowest)
 			.map(({ seconds, file }) => `${seconds.toFixed(1).padStart(7)} s  ${file}`),
 		"",
+		...notesOf(reports),
 		...failures.map((failure) => `FAILED  ${failure}`),
 		...otherSkips.map((test) => `SKIPPED  ${test}`),
 		`${passed} passed, ${failures.length} failed, ${skipped} skipped`,
@@ -118,6 +121,16 @@ export function summarize(
 
 function describeExit(exitCode: number | undefined): string {
 	return exitCode === undefined ? "did not exit by itself" : `exited with ${exitCode}`;
+}
+
+function notesOf(reports: readonly Report[]): readonly string[] {
+	return reports
+		.flatMap(({ testResults }) => testResults)
+		.flatMap(({ name, assertionResults }) =>
+			assertionResults
+				.flatMap(({ meta }) => meta?.note ?? [])
+				.map((note) => `NOTE  ${relative(root, name)}: ${note}`),
+		);
 }
 
 function isFailed({ status }: { readonly status: string }): boolean {

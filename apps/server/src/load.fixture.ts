@@ -60,7 +60,7 @@ export interface Figures {
 }
 
 /** At least two: the heap of the first half is what the end is compared with. */
-const rounds = Math.max(2, runs(4));
+const rounds = Math.max(2, runs(3));
 
 /**
  * Runs a load in rounds while another client reads, and compares the heap at the end with the largest of the

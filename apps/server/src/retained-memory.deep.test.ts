@@ -40,7 +40,7 @@ describe("a server whose resources of a megabyte are rewritten", () => {
 	it("holds 40 page tokens within its budget, and tells those that have ended to list again", async () => {
 		const { baseUrl, client } = await startServer();
 		// The log of the type is as long as it gets.
-		for (let round = 0; round < 8; round += 1) {
+		for (let round = 0; round < 5; round += 1) {
 			await rewriteAll(client);
 		}
 		const before = await residentMebibytes(baseUrl);
@@ -65,7 +65,7 @@ describe("a server whose resources of a megabyte are rewritten", () => {
 
 	it("holds little for a watch that nobody reads", async () => {
 		const { baseUrl, client } = await startServer();
-		for (let round = 0; round < 8; round += 1) {
+		for (let round = 0; round < 5; round += 1) {
 			await rewriteAll(client);
 		}
 		const before = await residentMebibytes(baseUrl);

@@ -30,6 +30,13 @@ describe("the summary of a test run", () => {
 		expect(passes).toBe(false);
 	});
 
+	it("shows the notes of tests that passed", () => {
+		const meta = { note: "seed 3 is no longer enough" };
+		const { text, passes } = summary(reportOf([{ fullName: "one", status: "passed", meta }]));
+		expect(text).toContain("NOTE  packages/a/src/a.test.ts: seed 3 is no longer enough\n");
+		expect(passes).toBe(true);
+	});
+
 	it("names a file that could not be loaded", () => {
 		const { text, passes } = summary(reportOf([], "Cannot find module x"));
 		expect(text).toContain("FAILED  packages/a/src/a.test.ts: Cannot find module x\n");

@@ -98,7 +98,7 @@ describe("six messages at once from a token without rights", () => {
 			"1.3 M, no limit",
 			"application/proto",
 			message,
-			6,
+			1,
 			withoutLimit,
 		);
 		expect([...before.keys()]).not.toContain("resource_exhausted");
@@ -108,7 +108,14 @@ describe("six messages at once from a token without rights", () => {
 
 	it("of a million empty objects in JSON are refused likewise", async () => {
 		const message = emptyMessagesJson(1_000_000);
-		await underAttack("1 M in JSON, no limit", "application/json", message, 6, withoutLimit);
+		const before = await underAttack(
+			"1 M in JSON, no limit",
+			"application/json",
+			message,
+			1,
+			withoutLimit,
+		);
+		expect([...before.keys()]).not.toContain("resource_exhausted");
 		const after = await underAttack("1 M in JSON", "application/json", message, 6);
 		expect([...after]).toEqual([["resource_exhausted", 6 * rounds]]);
 	});

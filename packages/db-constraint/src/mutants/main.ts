@@ -8,7 +8,7 @@ import { runMutant } from "./run-mutant.fixture.ts";
 
 const [word = ""] = process.argv.slice(2);
 for (const mutant of mutants.filter(({ name }) => name.includes(word))) {
-	const { isFound, output } = await runMutant(mutant, 500);
+	const { isFound, output } = await runMutant(mutant, 1_000);
 	console.log(`${isFound ? "found" : "NOT FOUND"}: ${mutant.name}\n    ${output.split("\n")[0]}`);
 	process.exitCode ||= isFound ? 0 : 1;
 }

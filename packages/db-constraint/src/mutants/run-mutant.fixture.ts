@@ -11,13 +11,15 @@ const packageFolder = fileURLToPath(new URL("../..", import.meta.url));
 export interface Verdict {
 	/** Whether the simulation has found a broken promise. */
 	readonly isFound: boolean;
+	/** The seed that found it, if the one that is recorded for the mutant did not. */
+	readonly otherSeed?: number;
 	/** The last lines of its output. */
 	readonly output: string;
 }
 
 /**
  * Copies the sources into a folder of the package that git ignores, applies the patch to the copy, and runs the
- * simulation of the copy: first with the mutant's own seed, then with `seeds` others until one finds a violation.
+ * simulation of the copy: first with the mutant's own seed, then with those below `seeds` until one finds a violation.
  *
  * @throws Error if the text that the patch replaces does not occur exactly once.
  */
@@ -33,7 +35,12 @@ export async function runMutant(mutant: Mutant, seeds: number): Promise<Verdict>
 		const file = join(folder, "src", mutant.file);
 		await writeFile(file, mutated(mutant, await readFile(file, "utf8")));
 		const verdict = await run(folder, mutant.seed, 1);
-		return verdict.isFound ? verdict : await run(folder, 0, seeds);
+		if (verdict.isFound) {
+			return verdict;
+		}
+		const search = await run(folder, 0, seeds);
+		const otherSeed = /^seed (\d+): promise /m.exec(search.output)?.[1];
+		return otherSeed === undefined ? search : { ...search, otherSeed: Number(otherSeed) };
 	} finally {
 		await rm(folder, { recursive: true, force: true });
 	}

@@ -13,7 +13,7 @@ describeWith("etcd")("three servers on three etcd members", () => {
 	afterAll(() => Promise.all(members.map((member) => member.dispose())));
 
 	it("keep all promises while members are killed and stopped", async () => {
-		const run = await runUnderFaults(members, seconds(20), seededRandom(seed));
+		const run = await runUnderFaults(members, seconds(15), seededRandom(seed));
 		const { history, faults, counts, holds, brokenWatches } = run;
 		const reads = history.reads.length;
 		console.log({ seed, faults, ...counts, reads, holds: holds.length });
