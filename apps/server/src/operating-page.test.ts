@@ -11,7 +11,7 @@ const ofOthers = ["--max-old-space-size", "--initial-cluster-token", "--force-ne
 describe("the page on operating", () => {
 	it("names flags, variables and keys that exist", () => {
 		const flags = allSettings.map(({ flag }) => `--${flag}`);
-		for (const [flag] of page.matchAll(/--[a-z][a-z-]+/g)) {
+		for (const [flag] of page.matchAll(/--[a-z][a-z0-9-]+/g)) {
 			expect([...flags, "--help", ...ofOthers]).toContain(flag);
 		}
 		const variables = allSettings.map(({ variable }) => variable);

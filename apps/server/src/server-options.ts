@@ -5,6 +5,7 @@ import type { Logger, Runtime } from "@plinth/runtime";
 import type { ListenAddress } from "./configuration/listen-address.ts";
 import type { DeploymentOptions } from "./deployment/deployment-options.ts";
 import type { CallLimits } from "./limits/call-limits.ts";
+import type { Http2Implementation } from "./listener/http2/http2-server.ts";
 import type { ListenerLimits } from "./listener/limits.ts";
 import type { TlsFiles } from "./listener/tls/tls-files.ts";
 import type { Module } from "./module/define-module.ts";
@@ -43,6 +44,8 @@ export interface ServerOptions {
 	 * rejects; `stay` keeps it running for inspection, not ready and without writes.
 	 */
 	readonly onStorageFailure?: "exit" | "stay";
+	/** What serves HTTP/2: `node`, the default, is `node:http2`; `plinth` is `@plinth/http2`. */
+	readonly http2?: Http2Implementation;
 	readonly runtime?: Runtime;
 	readonly logger?: Logger;
 	/** Limits that differ from `defaultListenerLimits`. */

@@ -2,6 +2,7 @@ import type { RpcRouter } from "@plinth/rpc-server";
 import { silentLogger, systemClock } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
 import { onTestFinished } from "vitest";
+import { http2OfTests } from "./http2.fixture.ts";
 import { Exchanges, type ExchangesOptions } from "./listener/exchanges.ts";
 import { defaultListenerLimits } from "./listener/limits.ts";
 import { openListener } from "./listener/listener.ts";
@@ -42,6 +43,7 @@ export async function startListener(
 			...(special && { special }),
 		}),
 		limits,
+		...http2OfTests(),
 		clock: systemClock,
 		logger,
 	});

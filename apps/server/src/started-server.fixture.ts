@@ -1,5 +1,6 @@
 import { FakeClock } from "@plinth/runtime/testing";
 import { onTestFinished } from "vitest";
+import { http2OfTests } from "./http2.fixture.ts";
 import { createServer, type Server } from "./server.ts";
 import type { ServerOptions } from "./server-options.ts";
 
@@ -9,6 +10,7 @@ export async function startServer(options: Partial<ServerOptions> = {}): Promise
 		storage: { kind: "memory" },
 		listen: { host: "127.0.0.1", port: 0 },
 		stopLimitMs: 5_000,
+		...http2OfTests(),
 		...options,
 	});
 	await server.start();

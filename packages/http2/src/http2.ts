@@ -37,9 +37,12 @@ export interface StreamHandler {
 	onData(bytes: Uint8Array): void;
 	/** The request is complete. `trailers` is empty if it has none. */
 	onEnd(trailers: Fields): void;
-	/** After `write` returned false: all waiting bytes have been passed to the socket. */
+	/**
+	 * The socket has taken all bytes that were written, after `write` had returned false; or it has taken the whole
+	 * response, and the request has not ended.
+	 */
 	onDrain?(): void;
-	/** Both sides are done, and the whole response has been passed to the socket. */
+	/** Both sides are done, and the socket has taken the whole response. */
 	onFinish?(): void;
 	/** The stream has ended early. Bytes that were not sent are dropped, and further calls do nothing. */
 	onReset(code: number, origin: ResetOrigin): void;
@@ -62,6 +65,8 @@ export interface Http2Stream {
 	/** Whether the stream has ended, early or not. */
 	readonly isClosed: boolean;
 
+	/** Sends an informational response with status 100, to a client that waits for it before it sends the body. */
+	continue(): void;
 	/** Sends the head of the response: a status from 200 on, and fields without pseudo-header fields. */
 	respond(status: number, fields: Fields, endStream?: boolean): void;
 	/**
@@ -155,7 +160,7 @@ export interface Http2Limits {
 	readonly connectionWindowBytes: number;
 	/** The largest frame that clients may send, in bytes. */
 	readonly maxFrameBytes: number;
-	/** `write` returns false while this many bytes of a stream's response, or more, are waiting. */
+	/** `write` returns false while this many bytes of a stream's response, or more, are waiting; if it is 0, always. */
 	readonly streamHighWaterMark: number;
 	/** The waiting bytes of all responses together. A stream that writes more is reset with ENHANCE_YOUR_CALM. */
 	readonly maxUnsentBytes: number;
@@ -167,9 +172,11 @@ export interface Http2Limits {
 	readonly streamErrors: Budget;
 	/** Milliseconds within which the client's preface and SETTINGS must arrive. */
 	readonly prefaceTimeoutMs: number;
+	/** Milliseconds after which a connection is ended whose client does not complete a header block. */
+	readonly headerBlockTimeoutMs: number;
 	/**
-	 * Milliseconds after which a response that makes no progress is reset, and after which a connection is ended if its
-	 * socket accepts nothing, or if its client does not complete a header block.
+	 * Milliseconds after which a response that makes no progress is reset, and a connection is ended whose socket takes
+	 * nothing; infinite if the caller does so.
 	 */
 	readonly stallTimeoutMs: number;
 	/** Milliseconds that a closing connection waits for the peer. */

@@ -15,6 +15,7 @@ export const defaultHttp2Limits: Http2Limits = {
 	controlFrames: { burst: 1000, perSecond: 200 },
 	streamErrors: { burst: 1000, perSecond: 100 },
 	prefaceTimeoutMs: 10_000,
+	headerBlockTimeoutMs: 60_000,
 	stallTimeoutMs: 60_000,
 	closeTimeoutMs: 2_000,
 };

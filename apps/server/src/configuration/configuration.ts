@@ -1,5 +1,6 @@
 import type { DeploymentOptions } from "../deployment/deployment-options.ts";
 import type { CallLimits } from "../limits/call-limits.ts";
+import type { Http2Implementation } from "../listener/http2/http2-server.ts";
 import type { ListenerLimits } from "../listener/limits.ts";
 import type { TlsFiles } from "../listener/tls/tls-files.ts";
 import type { AccessOptions, JwtOptions } from "../security/access-options.ts";
@@ -29,6 +30,8 @@ export interface Configuration {
 	/** The limit on the memory of all resources, in bytes. */
 	readonly memoryLimitBytes?: number;
 	readonly onStorageFailure?: "exit" | "stay";
+	/** What serves HTTP/2. */
+	readonly http2?: Http2Implementation;
 	/** Paths of module files, as configured. */
 	readonly modules: readonly string[];
 	readonly tls?: TlsFiles;
@@ -128,6 +131,7 @@ function configurationOf(config: ResolvedConfig): Configuration {
 			deployment: deploymentSettings(config),
 			memoryLimitBytes: config.get(settings.memoryLimit),
 			onStorageFailure: config.get(settings.onStorageFailure),
+			http2: config.get(settings.http2),
 			stopLimitMs: config.get(settings.stopTimeout),
 			otlpEndpoint: config.get(settings.otlpEndpoint),
 		}),

@@ -55,6 +55,13 @@ export const settings = {
 		defaultText: "exit",
 		parse: oneOf("exit", "stay"),
 	}),
+	http2: one("http2", {
+		placeholder: "node|plinth",
+		description:
+			"what serves HTTP/2: node:http2, or Plinth's own framing, which takes less processor time and is new",
+		defaultText: "node",
+		parse: oneOf("node", "plinth"),
+	}),
 	modules: list("modules", {
 		flag: "module",
 		placeholder: "<file>",

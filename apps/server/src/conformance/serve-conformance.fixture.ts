@@ -16,6 +16,7 @@ import {
 import { FieldLimits } from "../decoding/field-limits.ts";
 import { IncompleteMessages } from "../decoding/incomplete-messages.ts";
 import { RequestMeter } from "../decoding/request-meter.ts";
+import { http2OfTests } from "../http2.fixture.ts";
 import { EventLoopTurns } from "../limits/event-loop-turns.ts";
 import { Exchanges } from "../listener/exchanges.ts";
 import { defaultListenerLimits } from "../listener/limits.ts";
@@ -68,6 +69,7 @@ export async function servePlinth(
 	const limits = { ...defaultListenerLimits, messageBytes };
 	const router = addServices(createRpcRouter({ ...routerOptions(options), clock }));
 	const listener = await openListener({
+		...http2OfTests(),
 		address: { host, port: 0 },
 		handler: createRpcHandler({
 			router,

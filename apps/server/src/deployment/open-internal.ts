@@ -2,6 +2,7 @@ import { metaService } from "@plinth/db-constraint";
 import type { RequestMeter } from "../decoding/request-meter.ts";
 import { exchangeOf } from "../listener/exchange.ts";
 import { Exchanges, type ExchangesOptions } from "../listener/exchanges.ts";
+import type { Http2Implementation } from "../listener/http2/http2-server.ts";
 import type { ListenerLimits } from "../listener/limits.ts";
 import { type Listener, openListener } from "../listener/listener.ts";
 import { checkOrigin } from "../listener/origin/origin-check.ts";
@@ -18,6 +19,7 @@ export interface InternalOptions
 	readonly deployment: DeploymentOptions;
 	readonly peers: Pick<PeerConnections, "credential">;
 	readonly limits: ListenerLimits;
+	readonly http2: Http2Implementation | undefined;
 	readonly tls: FollowedTls | undefined;
 	readonly meter: RequestMeter;
 	/** Ends streams with its reason. */
@@ -29,7 +31,7 @@ export interface InternalOptions
 /** Opens the port for other deployments. @throws ListenError. */
 export async function openInternal(options: InternalOptions): Promise<Listener> {
 	const { deployment, peers, limits, tls, logger, runtime, streamsEnd } = options;
-	const { mixin, store, callsEnd, onCut } = options;
+	const { mixin, store, callsEnd, onCut, http2 } = options;
 	const router = createInternalRouter({
 		...{ mixin, store, runtime, logger, streamsEnd, callsEnd },
 		isMeta: deployment.service === metaService,
@@ -42,6 +44,7 @@ export async function openInternal(options: InternalOptions): Promise<Listener> 
 	const listener = await openListener({
 		address: deployment.internalListen,
 		limits,
+		...(http2 && { http2 }),
 		...(tls && { tls: tls.withoutClients }),
 		clock: runtime.clock,
 		logger,

@@ -1,24 +1,23 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError, ContextValues } from "@connectrpc/connect";
-import type { BodySink, Carrier, HeaderFields, RequestHead } from "@plinth/rpc-server";
+import type { BodySink, Carrier, HeaderFields } from "@plinth/rpc-server";
 import type { RequestMeter } from "../decoding/request-meter.ts";
 import { type Exchange, pieceBytes } from "./exchange.ts";
-import { CallResponse } from "./http2-call.ts";
-import type { RequestHandler } from "./request-handler.ts";
+import type { HttpRequest, HttpResponse } from "./request-handler.ts";
 
 /** Options of `ExchangeCarrier`. */
 export interface ExchangeCarrierOptions {
-	readonly head: RequestHead;
+	readonly head: HttpRequest;
 	readonly method: DescMethod;
 	readonly exchange: Exchange;
-	readonly response: Parameters<RequestHandler>[1];
+	readonly response: HttpResponse;
 	/** Meters the body of the request. */
 	readonly meter: Pick<RequestMeter, "bodyOf" | "turnOf" | "freeBytesOf" | "meterFree"> | undefined;
 }
 
-/** Carries a call on a request and a response of Node, whose bytes the exchange counts. */
+/** Carries a call on a request and its response, whose bytes the exchange counts. */
 export class ExchangeCarrier implements Carrier {
-	readonly head: RequestHead;
+	readonly head: HttpRequest;
 	readonly values: ContextValues;
 	onClose: ((reason: ConnectError) => void) | undefined;
 	readonly #options: ExchangeCarrierOptions;
@@ -143,14 +142,7 @@ export class ExchangeCarrier implements Carrier {
 		if (head === undefined || this.#hasHead || exchange.isClosed) {
 			return;
 		}
-		// The two kinds of response share this signature, but not a type that says so.
-		if (response instanceof CallResponse) {
-			response.writeHead(head.status, head.headers, mayHaveTrailers);
-		} else if ("stream" in response) {
-			response.writeHead(head.status, head.headers);
-		} else {
-			response.writeHead(head.status, head.headers);
-		}
+		response.writeHead(head.status, head.headers, mayHaveTrailers);
 		// Not before: a head that can't be sent must not become one without headers.
 		this.#hasHead = true;
 	}

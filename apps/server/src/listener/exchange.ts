@@ -1,10 +1,15 @@
-import { constants, type Http2Stream } from "node:http2";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ContextValues, createContextKey } from "@connectrpc/connect";
+import { errorCode } from "@plinth/http2";
 import { CallValues } from "@plinth/rpc-server";
 import type { Connection, Usage } from "./connection.ts";
 import { RequestBody } from "./request-body.ts";
-import { pathOf, type RequestHandler } from "./request-handler.ts";
+import {
+	type HttpRequest,
+	type HttpResponse,
+	pathOf,
+	type ResponseListener,
+} from "./request-handler.ts";
 
 /** Why the server ended an exchange before its response was read. */
 export type CutReason =
@@ -78,20 +83,6 @@ export function exchangeOf(values: ContextValues): Exchange {
 	return exchange;
 }
 
-/** Exchanges by the object that reports the end of their response. */
-const exchangesOf = new WeakMap<object, Exchange>();
-
-/** Shared by all exchanges: a closure for each would be a large part of the memory of an idle stream. */
-function onFinish(this: object): void {
-	exchangesOf.get(this)?.finished();
-}
-
-function onClose(this: object): void {
-	exchangesOf.get(this)?.closed();
-}
-
-function ignore(): void {}
-
 /** A limit that an exchange counts for. */
 export interface Admission {
 	/** The exchange does not count any more. */
@@ -103,7 +94,7 @@ export interface Admission {
  * returned. Invariant: `pendingBytes` is the number of bytes that were written and not read. It counts for the
  * connection, for `usage` and for the keeper, until the bytes are read or the exchange is closed.
  */
-export class Exchange {
+export class Exchange implements ResponseListener {
 	readonly kind: ExchangeKind;
 	readonly connection: Connection;
 	#body: RequestBody | undefined;
@@ -116,9 +107,8 @@ export class Exchange {
 	/** Notified when the signal aborts, without creating it. */
 	carrier: { clientIsGone(reason: ConnectError): void } | undefined;
 	readonly #keeper: ExchangeKeeper;
-	readonly #request: Parameters<RequestHandler>[0];
-	readonly #response: Parameters<RequestHandler>[1];
-	readonly #stream: Http2Stream | undefined;
+	readonly #request: HttpRequest;
+	readonly #response: HttpResponse;
 	#controller: AbortController | undefined;
 	#reason: ConnectError | undefined;
 	/** Bytes that were passed to the HTTP implementation and not sent. */
@@ -141,8 +131,8 @@ export class Exchange {
 		keeper: ExchangeKeeper,
 		connection: Connection,
 		kind: ExchangeKind,
-		request: Parameters<RequestHandler>[0],
-		response: Parameters<RequestHandler>[1],
+		request: HttpRequest,
+		response: HttpResponse,
 	) {
 		this.kind = kind;
 		this.connection = connection;
@@ -153,34 +143,21 @@ export class Exchange {
 		this.#keeper = keeper;
 		this.#request = request;
 		this.#response = response;
-		// A response of HTTP/2 reports its end only when the whole stream has ended.
-		if ("stream" in response) {
-			this.#stream = response.stream;
-			exchangesOf.set(response.stream, this);
-			response.stream.on("finish", onFinish);
-			response.stream.on("close", onClose);
-		} else {
-			this.#stream = undefined;
-			exchangesOf.set(response, this);
-			response.on("error", ignore);
-			response.on("finish", onFinish);
-			response.on("close", onClose);
-		}
+		response.listen(this);
 	}
 
-	/** The client has all of the response. */
 	finished(): void {
 		this.#hasFinished = true;
 		if (this.#lastBytes > 0) {
-			this.#sent(this.#lastBytes);
+			this.sent(this.#lastBytes);
 			this.#lastBytes = 0;
 		}
 		this.#activeMs = this.#keeper.nowMs;
 		// The rest of the request is discarded: a connection of HTTP/1.1 and a stream of HTTP/2 end only when all of
 		// it was read.
 		this.#body?.stop();
-		this.#request.resume();
-		if (this.#stream !== undefined && !this.#request.readableEnded) {
+		this.#request.discard();
+		if (this.#request.connection.isMultiplexed && !this.#request.isRead) {
 			this.dismiss();
 		}
 	}
@@ -321,18 +298,17 @@ export class Exchange {
 	cut(reason: CutReason): void {
 		if (!this.#isClosed) {
 			this.#keeper.cut(this, reason);
-			this.#reset(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+			this.#response.reset(errorCode.enhanceYourCalm);
 			this.#closed(new ConnectError(cutMessages[reason], Code.ResourceExhausted));
 		}
 	}
 
 	/** Ends the exchange without a response. */
 	destroy(): void {
-		this.#reset(constants.NGHTTP2_INTERNAL_ERROR);
+		this.#response.reset(errorCode.internalError);
 		this.#closed();
 	}
 
-	/** The response was read, or the connection is closed. */
 	closed(): void {
 		this.#closed();
 	}
@@ -350,14 +326,14 @@ export class Exchange {
 		}
 		const waits = this.pendingBytes > 0 || this.#hasEnded;
 		if (waits && !mayStall && nowMs - this.#progressMs > limits.writeStallMs) {
-			if (this.#hasFinished && !this.#request.readableEnded) {
-				this.#reset(constants.NGHTTP2_NO_ERROR);
+			if (this.#hasFinished && !this.#request.isRead) {
+				this.#response.reset(errorCode.noError);
 				this.#closed();
 			} else {
 				this.cut("write_stall");
 				this.connection.probe?.();
 			}
-		} else if (this.#stream !== undefined && !this.#request.readableEnded) {
+		} else if (this.#request.connection.isMultiplexed && !this.#request.isRead) {
 			this.#checkRequest(nowMs, limits, mayStall);
 		}
 		return undefined;
@@ -367,7 +343,7 @@ export class Exchange {
 	#checkRequest(nowMs: number, limits: ExchangeLimits, mayStall: boolean): void {
 		if (this.#hasFinished) {
 			if (nowMs - this.#activeMs > unreadRequestMs) {
-				this.#reset(constants.NGHTTP2_NO_ERROR);
+				this.#response.reset(errorCode.noError);
 				this.#closed();
 			}
 			return;
@@ -379,7 +355,7 @@ export class Exchange {
 		const overdueMs = isStream
 			? nowMs - this.#activeMs - limits.streamIdleMs
 			: nowMs - this.startedMs - limits.requestMs;
-		if (overdueMs <= 0 || this.#hasEnded || this.#clientHasEnded()) {
+		if (overdueMs <= 0 || this.#hasEnded || this.#request.hasArrived) {
 			return;
 		}
 		const reason = isStream ? "stream_idle" : "request_timeout";
@@ -390,11 +366,6 @@ export class Exchange {
 		} else {
 			this.body.fail(new ConnectError(cutMessages[reason], Code.DeadlineExceeded));
 		}
-	}
-
-	/** Whether all of the request has arrived, read or not. */
-	#clientHasEnded(): boolean {
-		return this.#stream?.state.state === constants.NGHTTP2_STREAM_STATE_HALF_CLOSED_REMOTE;
 	}
 
 	async #writePieces(data: Uint8Array): Promise<void> {
@@ -409,21 +380,10 @@ export class Exchange {
 	/** Returns whether more can be written immediately. */
 	#writePiece(piece: Uint8Array): boolean {
 		this.#unflushedBytes += piece.length;
-		const onSent = (failure?: Error | null) => {
-			if (failure) {
-				// The close event may come late, and writes would continue until then.
-				this.#closed();
-			} else {
-				this.#sent(piece.length);
-			}
-		};
-		// The two kinds of response share this signature, but not a type that says so.
-		return "stream" in this.#response
-			? this.#response.write(piece, "binary", onSent)
-			: this.#response.write(piece, onSent);
+		return this.#response.write(piece);
 	}
 
-	#sent(bytes: number): void {
+	sent(bytes: number): void {
 		if (this.#isClosed) {
 			return;
 		}
@@ -447,8 +407,7 @@ export class Exchange {
 			return;
 		}
 		this.#isClosed = true;
-		// Node keeps closed streams until its next full collection: what they refer to would be kept as well.
-		exchangesOf.delete(this.#stream ?? this.#response);
+		this.#response.listen(undefined);
 		this.#activeMs = this.#keeper.nowMs;
 		const bytes = this.pendingBytes;
 		this.pendingBytes = 0;
@@ -482,14 +441,6 @@ export class Exchange {
 	#throwIfClosed(): void {
 		if (this.#isClosed) {
 			throw this.#reason ?? new ConnectError("the client disconnected", Code.Canceled);
-		}
-	}
-
-	#reset(code: number): void {
-		if ("stream" in this.#request) {
-			this.#stream?.close(code);
-		} else {
-			this.#request.socket.destroy();
 		}
 	}
 }

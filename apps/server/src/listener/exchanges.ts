@@ -1,9 +1,14 @@
-import type { Http2Session } from "node:http2";
+import { errorCode } from "@plinth/http2";
 import type { Clock, Logger, Timer } from "@plinth/runtime";
 import { Connection } from "./connection.ts";
 import { type CutReason, Exchange, type ExchangeKeeper, type ExchangeKind } from "./exchange.ts";
 import type { ListenerLimits } from "./limits.ts";
-import type { RequestHandler } from "./request-handler.ts";
+import type {
+	HttpConnection,
+	HttpRequest,
+	HttpResponse,
+	RequestHandler,
+} from "./request-handler.ts";
 
 /** Options of `Exchanges`. */
 export interface ExchangesOptions {
@@ -40,7 +45,7 @@ const shortResponses = 1_000;
 export class Exchanges implements ExchangeKeeper {
 	readonly #options: ExchangesOptions;
 	readonly #sweepMs: number;
-	readonly #connections = new WeakMap<object, Connection>();
+	readonly #connections = new WeakMap<HttpConnection, Connection>();
 	readonly #all = new Set<Exchange>();
 	/** Exchanges that are not admitted, the oldest first. */
 	readonly #short = new Set<Exchange>();
@@ -71,12 +76,8 @@ export class Exchanges implements ExchangeKeeper {
 	}
 
 	/** A request has arrived. */
-	begin(
-		kind: ExchangeKind,
-		request: Parameters<RequestHandler>[0],
-		response: Parameters<RequestHandler>[1],
-	): Exchange {
-		const connection = this.connectionOf(request, response);
+	begin(kind: ExchangeKind, request: HttpRequest, response: HttpResponse): Exchange {
+		const connection = this.connectionOf(request);
 		const exchange = new Exchange(this, connection, kind, request, response);
 		connection.exchanges.add(exchange);
 		this.#all.add(exchange);
@@ -169,25 +170,15 @@ export class Exchanges implements ExchangeKeeper {
 	};
 
 	/** The connection of a request. */
-	connectionOf(
-		request: Parameters<RequestHandler>[0],
-		response: Parameters<RequestHandler>[1],
-	): Connection {
-		const key = "stream" in request ? request.stream.session : request.socket;
-		if (key === undefined) {
-			// The session was closed already.
-			return new Connection(undefined);
-		}
+	connectionOf({ connection: key }: Pick<HttpRequest, "connection">): Connection {
 		const known = this.#connections.get(key);
 		if (known !== undefined) {
 			return known;
 		}
-		const connection = new Connection(
-			"stream" in response ? this.#probe(response.stream.session) : undefined,
-		);
+		const connection = new Connection(key.isMultiplexed ? this.#probe(key) : undefined);
 		this.#connections.set(key, connection);
 		// Node reports the end of an HTTP/1.1 connection only to the first of several pipelined responses.
-		key.once("close", () => {
+		key.onceClosed(() => {
 			for (const exchange of [...connection.exchanges]) {
 				exchange.closed();
 			}
@@ -199,22 +190,19 @@ export class Exchanges implements ExchangeKeeper {
 	 * The client of a stalled stream may still read other streams. A client that does not acknowledge a PING reads
 	 * nothing at all, and its connection is closed.
 	 */
-	#probe(session: Http2Session | undefined): (() => void) | undefined {
-		if (session === undefined) {
-			return undefined;
-		}
+	#probe(connection: HttpConnection): () => void {
 		let isPending = false;
 		return () => {
-			if (isPending || session.destroyed) {
+			if (isPending) {
 				return;
 			}
 			isPending = true;
-			const timeout = this.#options.clock.setTimer(probeMs, () => session.destroy());
-			session.ping((failure) => {
+			const timeout = this.#options.clock.setTimer(probeMs, () =>
+				connection.destroy(errorCode.noError),
+			);
+			connection.ping(() => {
 				isPending = false;
-				if (failure === null) {
-					timeout.cancel();
-				}
+				timeout.cancel();
 			});
 		};
 	}

@@ -12,6 +12,7 @@ import { ResourceService } from "@plinth/proto";
 import { createRpcRouter } from "@plinth/rpc-server";
 import { silentLogger, systemClock } from "@plinth/runtime";
 import { afterEach, describe, expect, it } from "vitest";
+import { http2OfTests } from "../http2.fixture.ts";
 import { echoRouter } from "./echo-router.fixture.ts";
 import { Exchanges } from "./exchanges.ts";
 import { defaultListenerLimits, type ListenerLimits } from "./limits.ts";
@@ -48,6 +49,7 @@ async function start(limits: Partial<ListenerLimits> = {}): Promise<Started> {
 	const released = Promise.withResolvers<void>();
 	const router = echoRouter({ streamsEnd: streamsEnd.signal }, released.promise);
 	const listener = await openListener({
+		...http2OfTests(),
 		address: { host: "127.0.0.1", port: 0 },
 		handler: createRpcHandler({
 			router,
@@ -262,6 +264,7 @@ describe("a client that stops reading and then vanishes", () => {
 			},
 		});
 		const listener = await openListener({
+			...http2OfTests(),
 			address: { host: "127.0.0.1", port: 0 },
 			handler: createRpcHandler({
 				router,
@@ -345,6 +348,7 @@ describe("a request that is not a call", () => {
 		const problems = ["storage: the disk failed", "references: another schema is active"];
 		const router = createRpcRouter({ clock: systemClock });
 		const listener = await openListener({
+			...http2OfTests(),
 			address: { host: "127.0.0.1", port: 0 },
 			handler: createPlainEndpoints(router, () => problems),
 			limits: defaultListenerLimits,

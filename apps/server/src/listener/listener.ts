@@ -1,12 +1,12 @@
 import { createServer as createHttp1Server } from "node:http";
-import { createServer as createHttp2Server, type Http2Server } from "node:http2";
 import { type AddressInfo, Server as NetServer, type Socket } from "node:net";
 import type { Server as TlsServer } from "node:tls";
 import type { Clock, Logger } from "@plinth/runtime";
 import type { ListenAddress } from "../configuration/listen-address.ts";
-import { Http1Calls } from "./http1-calls.ts";
-import { serveStreams } from "./http2-call.ts";
-import { type Http2Connection, manageConnection } from "./http2-connection.ts";
+import { Http1Call } from "./http1/http1-call.ts";
+import { Http1Calls } from "./http1/http1-calls.ts";
+import { createHttp2Server } from "./http2/create-http2-server.ts";
+import type { Http2Implementation, Http2Server } from "./http2/http2-server.ts";
 import type { ListenerLimits } from "./limits.ts";
 import { listenError } from "./listen-error.ts";
 import { detectProtocol } from "./protocol.ts";
@@ -21,6 +21,8 @@ export interface ListenerOptions {
 	/** Handles all requests of both protocols. Must not throw. */
 	readonly handler: RequestHandler;
 	readonly limits: ListenerLimits;
+	/** What serves HTTP/2; `node` by default. */
+	readonly http2?: Http2Implementation;
 	/** Makes the port speak TLS; with a `ca`, only to clients with a certificate of it. */
 	readonly tls?: TlsMaterial;
 	readonly clock: Clock;
@@ -50,7 +52,7 @@ export interface Listener {
  * Opens a port that speaks HTTP/1.1 and HTTP/2, in clear text or over TLS:
  *
  * ```
- *                       ┌ first bytes are the HTTP/2 preface ─▶ HTTP/2 session ┐
+ *                       ┌ first bytes are the HTTP/2 preface ─▶ HTTP/2 server ─┐
  * connection ──▶ TLS? ──┤                                                     ├─▶ handler
  *                       └ anything else ──────────────────────▶ HTTP/1.1 server ┘
  * ```
@@ -73,23 +75,19 @@ class PortListener implements Listener {
 	/** Accepted connections, below TLS. */
 	readonly #sockets = new Set<Socket>();
 	readonly #silent: SilentConnections;
-	readonly #http2Connections = new Set<Http2Connection>();
 	readonly #calls = new Http1Calls();
 	readonly #serveHttp1: (socket: Socket) => void;
 	#address: ListenAddress;
 
 	constructor(options: ListenerOptions) {
-		const { limits, handler, logger, clock, tls } = options;
+		const { limits, handler, logger, clock, tls, http2 = "node" } = options;
 		this.#options = options;
 		this.#silent = new SilentConnections(clock, limits.headersMs);
 		this.#address = options.address;
-		this.#http2 = createHttp2Server({
-			maxSessionMemory: limits.connectionMemoryMiB,
-			settings: { maxConcurrentStreams: limits.streamsPerConnection },
+		this.#http2 = createHttp2Server(http2, {
+			...{ limits, handler, logger, clock },
+			onHeaders: (socket) => this.#silent.headersArrived(socket),
 		});
-		this.#http2.on("sessionError", (error) =>
-			logger.debug({ err: error }, "an HTTP/2 connection failed"),
-		);
 		this.#http1 = createHttp1Server({
 			headersTimeout: limits.headersMs,
 			requestTimeout: limits.requestMs,
@@ -99,7 +97,8 @@ class PortListener implements Listener {
 		this.#http1.on("request", (request, response) => {
 			this.#silent.headersArrived(request.socket);
 			this.#calls.add(request, response);
-			handler(request, response);
+			const call = new Http1Call(request, response);
+			handler(call, call);
 		});
 		this.#http1.maxConnections = limits.connections;
 		this.#tls =
@@ -166,9 +165,7 @@ class PortListener implements Listener {
 			NetServer.prototype.close.call(this.#http1, () => resolve()),
 		);
 		this.#silent.destroy();
-		for (const connection of this.#http2Connections) {
-			connection.close(limits.lingerMs);
-		}
+		this.#http2.close();
 		this.#calls.close();
 		const linger = clock.setTimer(limits.lingerMs, () => {
 			this.#calls.stopLingering();
@@ -206,28 +203,16 @@ class PortListener implements Listener {
 
 	/** @param socket in clear text, or decrypted. */
 	#detect(socket: Socket): void {
-		detectProtocol(socket, (protocol) => {
+		detectProtocol(socket, (protocol, head) => {
 			if (protocol === "http2") {
-				this.#serveHttp2(socket);
+				// Unlike HTTP/1.1, HTTP/2 has no use for a connection whose peer has ended its side.
+				socket.allowHalfOpen = false;
+				this.#http2.serve(socket, head);
 			} else {
+				socket.unshift(head);
 				this.#serveHttp1(socket);
 			}
 		});
-	}
-
-	#serveHttp2(socket: Socket): void {
-		const { clock, limits, handler } = this.#options;
-		// Unlike the HTTP/1.1 server, which created this socket, an HTTP/2 session does not end its side when the
-		// peer ends the other.
-		socket.allowHalfOpen = false;
-		this.#http2.once("session", (session) => {
-			const connection = manageConnection(session, clock, limits.idleMs, () => socket.destroy());
-			serveStreams(session, handler);
-			this.#http2Connections.add(connection);
-			session.once("close", () => this.#http2Connections.delete(connection));
-			session.once("stream", () => this.#silent.headersArrived(socket));
-		});
-		this.#http2.emit("connection", socket);
 	}
 }
 

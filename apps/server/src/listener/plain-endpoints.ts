@@ -1,5 +1,11 @@
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
-import { headersOf, pathOf, type RequestHandler, sendText } from "./request-handler.ts";
+import {
+	type HttpResponse,
+	headersOf,
+	pathOf,
+	type RequestHandler,
+	sendText,
+} from "./request-handler.ts";
 
 /** Serves `/metrics`. */
 export interface MetricsEndpoint {
@@ -49,7 +55,7 @@ export function createPlainEndpoints(
 	};
 }
 
-function sendReadiness(response: Parameters<RequestHandler>[1], problems: readonly string[]): void {
+function sendReadiness(response: HttpResponse, problems: readonly string[]): void {
 	if (problems.length === 0) {
 		sendText(response, 200, "ready");
 	} else {
@@ -62,7 +68,7 @@ async function readMetrics(metrics: MetricsEndpoint, header: Headers): Promise<s
 	return metrics.text();
 }
 
-function sendFailure(response: Parameters<RequestHandler>[1], failure: unknown): void {
+function sendFailure(response: HttpResponse, failure: unknown): void {
 	const { code, rawMessage } = ConnectError.from(failure, Code.Internal);
 	switch (code) {
 		case Code.Unauthenticated:

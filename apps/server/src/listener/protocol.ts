@@ -17,10 +17,13 @@ export function protocolOf(head: Buffer): Protocol | undefined {
 }
 
 /**
- * Reads from a new connection until its protocol is known, unshifts the bytes that it read, and calls `decided` once;
- * never, if the connection ends before that. Buffers at most one chunk and 24 bytes.
+ * Reads from a new connection until its protocol is known, and calls `decided` once with the bytes that it read; never,
+ * if the connection ends before that. Buffers at most one chunk and 24 bytes.
  */
-export function detectProtocol(socket: Socket, decided: (protocol: Protocol) => void): void {
+export function detectProtocol(
+	socket: Socket,
+	decided: (protocol: Protocol, head: Buffer) => void,
+): void {
 	let head: Buffer = Buffer.alloc(0);
 	const onReadable = () => {
 		const chunk: Buffer | null = socket.read();
@@ -32,8 +35,7 @@ export function detectProtocol(socket: Socket, decided: (protocol: Protocol) => 
 		if (protocol !== undefined) {
 			socket.off("readable", onReadable);
 			socket.off("end", onEnd);
-			socket.unshift(head);
-			decided(protocol);
+			decided(protocol, head);
 		}
 	};
 	const onEnd = () => socket.destroy();

@@ -8,7 +8,7 @@ import {
 } from "@connectrpc/connect/protocol-connect";
 import { contentTypeRegExp as grpcType, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { contentTypeRegExp as grpcWebType } from "@connectrpc/connect/protocol-grpc-web";
-import { type RequestHandler, sendText } from "./request-handler.ts";
+import { type HttpRequest, type HttpResponse, sendText } from "./request-handler.ts";
 
 /** A Connect call by GET, whose request is in the query. */
 const connectGet = /[?&]encoding=(?:json|proto)(?:&|$)/;
@@ -38,15 +38,15 @@ const statuses: Readonly<Record<RequestRefusal["code"], number>> = {
  * Clients of streaming Connect, gRPC and gRPC-Web read errors from nowhere else.
  */
 export function refuseRequest(
-	request: Parameters<RequestHandler>[0],
-	response: Parameters<RequestHandler>[1],
+	request: HttpRequest,
+	response: HttpResponse,
 	{ code, message }: RequestRefusal,
 ): void {
 	const error = new ConnectError(message, code);
 	const status = statuses[code];
-	const contentType = request.headers["content-type"] ?? "";
+	const contentType = request.header("content-type") ?? "";
 	// Drops the rest of the request.
-	request.resume();
+	request.discard();
 	response.setHeader("x-content-type-options", "nosniff");
 	if (grpcType.test(contentType) || grpcWebType.test(contentType)) {
 		response.setHeader("content-type", contentType);
@@ -56,7 +56,7 @@ export function refuseRequest(
 		response.end();
 		return;
 	}
-	const isGet = request.method === "GET" && connectGet.test(request.url ?? "");
+	const isGet = request.method === "GET" && connectGet.test(request.target);
 	const connect = isGet ? { stream: false } : connectType(contentType);
 	if (connect === undefined) {
 		sendText(response, status, message);

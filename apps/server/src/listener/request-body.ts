@@ -1,15 +1,14 @@
 import { Code, ConnectError } from "@connectrpc/connect";
-import type { RequestHandler } from "./request-handler.ts";
+import type { BodyListener, HttpRequest } from "./request-handler.ts";
 
 /**
  * The body of a request, read on demand. The request stays open when the iteration ends, because its response follows
  * and, over HTTP/1.1, further calls on the same connection.
  */
-export class RequestBody implements AsyncIterableIterator<Uint8Array> {
-	readonly #request: Parameters<RequestHandler>[0];
+export class RequestBody implements AsyncIterableIterator<Uint8Array>, BodyListener {
+	readonly #request: HttpRequest;
 	readonly #onChunk: () => void;
 	#isListening = false;
-	#hasEnded = false;
 	#isPaused = false;
 	#failure: ConnectError | undefined;
 	#failed: AbortController | undefined;
@@ -17,7 +16,7 @@ export class RequestBody implements AsyncIterableIterator<Uint8Array> {
 	#wake: (() => void) | undefined;
 
 	/** @param onChunk - called for each chunk that was received. */
-	constructor(request: Parameters<RequestHandler>[0], onChunk: () => void) {
+	constructor(request: HttpRequest, onChunk: () => void) {
 		this.#request = request;
 		this.#onChunk = onChunk;
 	}
@@ -52,12 +51,12 @@ export class RequestBody implements AsyncIterableIterator<Uint8Array> {
 		if (this.#isPaused) {
 			return undefined;
 		}
-		const chunk: Uint8Array | null = this.#request.read();
-		if (chunk !== null) {
+		const chunk = this.#request.read();
+		if (chunk !== undefined) {
 			this.#onChunk();
 			return chunk;
 		}
-		return this.#hasEnded || this.#request.readableEnded ? "end" : undefined;
+		return this.#request.isRead ? "end" : undefined;
 	}
 
 	/** Calls `wake` once, when `take` may have a result. Only one reader may wait. */
@@ -72,13 +71,7 @@ export class RequestBody implements AsyncIterableIterator<Uint8Array> {
 
 	/** Stops reading, so that the rest of the request can be discarded. */
 	stop(): void {
-		const request = this.#request;
-		request.off("readable", this.#notify);
-		request.off("end", this.#onEnd);
-		request.off("close", this.#onLost);
-		if (this.#hasEnded) {
-			request.off("error", this.#onLost);
-		}
+		this.#request.listenToBody(undefined);
 	}
 
 	/** Leaves further bytes on the socket: reads wait until the body is resumed or fails. */
@@ -117,30 +110,23 @@ export class RequestBody implements AsyncIterableIterator<Uint8Array> {
 			return;
 		}
 		this.#isListening = true;
-		const request = this.#request;
-		request.on("readable", this.#notify);
-		request.once("end", this.#onEnd);
-		request.once("error", this.#onLost);
-		request.once("close", this.#onLost);
-		if (request.destroyed && !request.readableEnded) {
-			this.#onLost();
+		this.#request.listenToBody(this);
+		if (this.#request.isLost) {
+			this.bodyChanged();
 		}
 	}
 
-	readonly #onEnd = (): void => {
-		this.#hasEnded = true;
-		this.#notify();
-	};
-
-	readonly #onLost = (): void => {
-		if (!this.#hasEnded) {
+	bodyChanged(): void {
+		if (this.#request.isLost) {
 			this.fail(new ConnectError("the request ended before its body was complete", Code.Canceled));
+		} else {
+			this.#notify();
 		}
-	};
+	}
 
-	readonly #notify = (): void => {
+	#notify(): void {
 		const wake = this.#wake;
 		this.#wake = undefined;
 		wake?.();
-	};
+	}
 }

@@ -1,90 +1,113 @@
-import type {
-	IncomingHttpHeaders,
-	IncomingMessage,
-	OutgoingHttpHeaders,
-	ServerResponse,
-} from "node:http";
-import type { IncomingHttpHeaders as Http2Headers, ServerHttp2Stream } from "node:http2";
+import type { HeaderFields, RequestHead } from "@plinth/rpc-server";
 
-/** Events of a request, without arguments. */
-export type RequestEvent = "readable" | "end" | "error" | "close";
-
-/** What handlers use of a request over HTTP/2. Node's own class is one, and `CallRequest`. */
-export interface Http2Request {
-	readonly stream: ServerHttp2Stream;
-	readonly httpVersion: string;
-	readonly method: string;
-	readonly url: string;
-	readonly authority: string;
-	readonly headers: IncomingHttpHeaders | Http2Headers;
-	readonly rawHeaders: string[];
-	readonly readableEnded: boolean;
-	readonly destroyed: boolean;
-	/** Bytes, since no encoding is set. */
-	read(): Uint8Array | string | null;
-	resume(): unknown;
-	on(event: RequestEvent, listener: () => void): unknown;
-	once(event: RequestEvent, listener: () => void): unknown;
-	off(event: RequestEvent, listener: () => void): unknown;
+/** A connection of any HTTP implementation. */
+export interface HttpConnection {
+	/** Whether it carries several requests at once, each of which can be reset (HTTP/2). */
+	readonly isMultiplexed: boolean;
+	readonly isEncrypted: boolean;
+	/** Calls `listener` once, when the connection has closed. */
+	onceClosed(listener: () => void): void;
+	/** Sends a PING, and calls `acknowledged` when the client has responded. Does nothing over HTTP/1.1. */
+	ping(acknowledged: () => void): void;
+	/** Closes the connection; over HTTP/2, with a GOAWAY of this code. */
+	destroy(code: number): void;
 }
 
-/** What handlers use of a response over HTTP/2. Node's own class is one, and `CallResponse`. */
-export interface Http2Response {
-	readonly stream: ServerHttp2Stream;
+/** Is notified of the body of a request. */
+export interface BodyListener {
+	/** More can be read, or all was read, or the rest is lost. */
+	bodyChanged(): void;
+}
+
+/** A request of any HTTP implementation: its head, and its body, which is read on demand. */
+export interface HttpRequest extends RequestHead {
+	readonly connection: HttpConnection;
+	/** The host to which the request was sent: `:authority`, or else Host. */
+	readonly authority: string | undefined;
+	/** Whether the request has at most one Host, which does not differ from `:authority`. */
+	readonly hasOneHost: boolean;
+	/** Whether the client is gone, or has reset the request. */
+	readonly isGone: boolean;
+	/** Whether the whole body has arrived, read or not. Not known over HTTP/1.1. */
+	readonly hasArrived: boolean;
+	/** Whether the whole body was read. */
+	readonly isRead: boolean;
+	/** Whether the rest of the body can't be read any more. */
+	readonly isLost: boolean;
+	/** The next part of the body, if it has arrived. Over HTTP/2, the client may send as much again. */
+	read(): Uint8Array | undefined;
+	/** Drops the rest of the body. */
+	discard(): void;
+	/** Sets the listener, or removes it. */
+	listenToBody(listener: BodyListener | undefined): void;
+}
+
+/** Is notified of what becomes of a response. */
+export interface ResponseListener {
+	/** Bytes that were passed to `write` have left the process. */
+	sent(byteCount: number): void;
+	/** The whole response has left the process. The request may not have ended. */
+	finished(): void;
+	/** The request and the response have ended, or their client is gone. The last notice. */
+	closed(): void;
+}
+
+/** The response to a request. What is written after the client is gone is dropped. */
+export interface HttpResponse {
 	readonly headersSent: boolean;
-	statusCode: number;
-	setHeader(name: string, value: string): unknown;
-	writeHead(status: number, headers?: OutgoingHttpHeaders): unknown;
-	write(
-		data: Uint8Array,
-		encoding: BufferEncoding,
-		sent: (failure?: Error | null) => void,
-	): boolean;
-	addTrailers(trailers: OutgoingHttpHeaders): void;
-	end(data?: Uint8Array | string): unknown;
-	once(event: "close", listener: () => void): unknown;
+	/** Adds a header to those that `writeHead` sends. */
+	setHeader(name: string, value: string): void;
+	/**
+	 * Sends the head, unless it was sent.
+	 *
+	 * @param mayHaveTrailers - false if no trailers follow, so that the last data ends the response.
+	 * @throws Error if a name or a value is invalid; then nothing was sent.
+	 */
+	writeHead(status: number, headers?: HeaderFields, mayHaveTrailers?: boolean): void;
+	/** Sends data, after the head. Returns whether more may be written before it was sent. */
+	write(data: Uint8Array): boolean;
+	/** Adds trailers, which are sent with the end. Invalid ones make `end` reset the request. */
+	addTrailers(trailers: HeaderFields): void;
+	/** Sends the last data, and the head if it was not sent. */
+	end(data?: Uint8Array): void;
+	/** Ends the request and the response with an error code of HTTP/2; over HTTP/1.1, closes the connection. */
+	reset(code: number): void;
+	/** Sets the listener, or removes it. */
+	listen(listener: ResponseListener | undefined): void;
+	/** Calls `listener` once, when the request and the response have ended or their client is gone. */
+	onceClosed(listener: () => void): void;
 }
 
-/** Handles one HTTP request of either protocol. Must not throw. */
-export type RequestHandler = (
-	request: IncomingMessage | Http2Request,
-	response: ServerResponse | Http2Response,
-) => void;
+/** Handles one HTTP request of any implementation. Must not throw. */
+export type RequestHandler = (request: HttpRequest, response: HttpResponse) => void;
 
 /** A request's path, without its query. */
-export function pathOf(request: IncomingMessage | Http2Request): string {
-	return (request.url ?? "").split("?", 1)[0] ?? "";
+export function pathOf({ target }: Pick<HttpRequest, "target">): string {
+	const end = target.indexOf("?");
+	return end === -1 ? target : target.slice(0, end);
 }
 
 /** A request's headers, without the pseudo-headers of HTTP/2. */
-export function headersOf(request: IncomingMessage | Http2Request): Headers {
+export function headersOf(request: Pick<HttpRequest, "headers">): Headers {
 	const headers = new Headers();
-	for (const [name, value] of Object.entries(request.headers)) {
-		if (!name.startsWith(":") && value !== undefined) {
-			headers.set(name, Array.isArray(value) ? value.join(", ") : value);
-		}
+	for (const [name, value] of request.headers()) {
+		headers.set(name, value);
 	}
 	return headers;
 }
 
 /** Sends a response of text, whose last line is terminated if it is not. */
 export function sendText(
-	response: ServerResponse | Http2Response,
+	response: HttpResponse,
 	status: number,
 	text: string,
 	contentType = "text/plain; charset=utf-8",
 ): void {
-	const body = text.endsWith("\n") ? text : `${text}\n`;
-	const headers = {
+	const body = Buffer.from(text.endsWith("\n") ? text : `${text}\n`);
+	response.writeHead(status, {
 		"content-type": contentType,
-		"content-length": Buffer.byteLength(body),
+		"content-length": String(body.byteLength),
 		"cache-control": "no-store",
-	};
-	// The two kinds of response share this signature, but not a type that says so.
-	if ("stream" in response) {
-		response.writeHead(status, headers);
-	} else {
-		response.writeHead(status, headers);
-	}
+	});
 	response.end(body);
 }

@@ -4,18 +4,25 @@ import type { UniversalHandler, UniversalServerRequest } from "@connectrpc/conne
 import type { RpcRouter } from "@plinth/rpc-server";
 import type { Logger } from "@plinth/runtime";
 import type { MeteredRequest, RequestMeter } from "../decoding/request-meter.ts";
+import { hasAuthority } from "./authority.ts";
 import type { Exchange } from "./exchange.ts";
 import { ExchangeCarrier } from "./exchange-carrier.ts";
 import type { Exchanges } from "./exchanges.ts";
-import { NodeHead, urlOf } from "./node-head.ts";
-import { headersOf, pathOf, type RequestHandler, sendText } from "./request-handler.ts";
+import {
+	type HttpRequest,
+	type HttpResponse,
+	headersOf,
+	pathOf,
+	type RequestHandler,
+	sendText,
+} from "./request-handler.ts";
 import { sendResponse, withDirections } from "./send-response.ts";
 
 /** Serves a path instead of the router. */
 export type ExchangeHandler = (
 	exchange: Exchange,
-	request: Parameters<RequestHandler>[0],
-	response: Parameters<RequestHandler>[1],
+	request: HttpRequest,
+	response: HttpResponse,
 ) => void;
 
 /** Options of `createRpcHandler`. */
@@ -55,11 +62,10 @@ export function createRpcHandler(options: RpcHandlerOptions): RequestHandler {
 			serve(exchange, request, response);
 			return;
 		}
-		const head = new NodeHead(request);
-		const plan = head.hasAuthority ? router.plan(path, head) : undefined;
+		const plan = hasAuthority(request) ? router.plan(path, request) : undefined;
 		if (plan !== undefined) {
 			const { method } = handler;
-			router.serve(plan, new ExchangeCarrier({ head, method, exchange, response, meter }));
+			router.serve(plan, new ExchangeCarrier({ head: request, method, exchange, response, meter }));
 			return;
 		}
 		const call = universalRequest(exchange, request, handler.method, meter);
@@ -91,7 +97,7 @@ export function createRpcHandler(options: RpcHandlerOptions): RequestHandler {
 /** The request in the form that Connect handles; `undefined` if its authority is missing or malformed. */
 function universalRequest(
 	exchange: Exchange,
-	request: Parameters<RequestHandler>[0],
+	request: HttpRequest,
 	method: DescMethod,
 	meter: Pick<RequestMeter, "bodyOf"> | undefined,
 ): (UniversalServerRequest & Pick<MeteredRequest, "contextValues">) | undefined {
@@ -112,15 +118,8 @@ function universalRequest(
 
 /** The head of a request in the form that Connect handles; `undefined` if its authority is missing or malformed. */
 export function requestHead(
-	request: Parameters<RequestHandler>[0],
+	request: HttpRequest,
 ): Pick<UniversalServerRequest, "httpVersion" | "method" | "url" | "header"> | undefined {
-	const url = urlOf(request);
-	return url === undefined
-		? undefined
-		: {
-				httpVersion: request.httpVersion,
-				method: request.method ?? "",
-				url: url.toString(),
-				header: headersOf(request),
-			};
+	const { httpVersion, method, url } = request;
+	return url === "" ? undefined : { httpVersion, method, url, header: headersOf(request) };
 }

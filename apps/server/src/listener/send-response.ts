@@ -1,9 +1,9 @@
-import type { OutgoingHttpHeaders } from "node:http";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { createAsyncIterable, type UniversalServerResponse } from "@connectrpc/connect/protocol";
+import type { HeaderFields } from "@plinth/rpc-server";
 import type { Exchange } from "./exchange.ts";
-import type { RequestHandler } from "./request-handler.ts";
+import type { HttpResponse } from "./request-handler.ts";
 
 /**
  * Sends the response of a handler as fast as the client reads it. Resolves when all of it was written and the handler
@@ -15,7 +15,7 @@ import type { RequestHandler } from "./request-handler.ts";
 export async function sendResponse(
 	{ status, header, body, trailer }: UniversalServerResponse,
 	exchange: Exchange,
-	response: Parameters<RequestHandler>[1],
+	response: HttpResponse,
 	takeTurn?: () => Promise<void> | undefined,
 ): Promise<void> {
 	const chunks = body?.[Symbol.asyncIterator]();
@@ -39,7 +39,8 @@ export async function sendResponse(
 		throw failure;
 	}
 	if (trailer !== undefined && !exchange.isClosed) {
-		addTrailers(response, nodeHeaders(trailer));
+		// Connect sets neither numbers nor lists, which HTTP/1.1 would not accept here.
+		response.addTrailers(fieldsOf(trailer));
 	}
 	exchange.end();
 }
@@ -90,7 +91,7 @@ async function endHandler(
 
 /** Sends the headers, unless they were sent. @throws ConnectError if the exchange is closed. */
 export function writeHead(
-	response: Parameters<RequestHandler>[1],
+	response: HttpResponse,
 	exchange: Exchange,
 	status: number,
 	header: UniversalServerResponse["header"],
@@ -101,23 +102,12 @@ export function writeHead(
 	if (response.headersSent) {
 		return;
 	}
-	// The two kinds of response share this signature, but not a type that says so.
-	if ("stream" in response) {
-		response.writeHead(status, nodeHeaders(header));
-	} else {
-		response.writeHead(status, nodeHeaders(header));
-	}
+	response.writeHead(status, fieldsOf(header));
 }
 
-/** Adds trailers to a response whose headers were sent. */
-function addTrailers(response: Parameters<RequestHandler>[1], trailers: OutgoingHttpHeaders): void {
-	// Connect sets neither numbers nor lists, which HTTP/1.1 would not accept here.
-	response.addTrailers(trailers);
-}
-
-/** Headers in the form that Node expects. */
-function nodeHeaders(headers: UniversalServerResponse["header"]): OutgoingHttpHeaders {
-	const result: OutgoingHttpHeaders = {};
+/** Headers as fields. */
+function fieldsOf(headers: UniversalServerResponse["header"]): HeaderFields {
+	const result: Record<string, string> = {};
 	if (headers !== undefined) {
 		for (const [name, value] of new Headers(headers)) {
 			result[name] = value;

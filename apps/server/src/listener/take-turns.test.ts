@@ -1,10 +1,10 @@
-import { once } from "node:events";
 import { constants } from "node:http2";
 import { createConnection } from "node:net";
 import { setImmediate as loopRound } from "node:timers/promises";
 import { silentLogger, systemClock } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
 import { expect, it, onTestFinished } from "vitest";
+import { http2OfTests } from "../http2.fixture.ts";
 import { healthChecks, type TurnTaker, unidentified } from "../limits/event-loop-turns.ts";
 import { openSession, post } from "../raw-calls.fixture.ts";
 import { Exchanges } from "./exchanges.ts";
@@ -23,6 +23,7 @@ async function start({ isCrowded = false } = {}) {
 	let refused = 0;
 	const exchanges = new Exchanges({ clock: systemClock, logger: silentLogger, limits });
 	const listener = await openListener({
+		...http2OfTests(),
 		address: { host: "127.0.0.1", port: 0 },
 		limits,
 		clock: systemClock,
@@ -36,7 +37,7 @@ async function start({ isCrowded = false } = {}) {
 					},
 					isCrowded: () => isCrowded,
 				},
-				connectionOf: (...exchange) => exchanges.connectionOf(...exchange),
+				connectionOf: (request) => exchanges.connectionOf(request),
 				waitingPerCaller: 10,
 				clock,
 				onRefused: () => {
@@ -106,7 +107,7 @@ it.each(["/healthz", "/readyz", "/grpc.health.v1.Health/Check"])(
 it("a connection whose requests keep being refused is closed", async () => {
 	const server = await start({ isCrowded: true });
 	const session = openSession(server.url);
-	const closed = once(session, "close");
+	const closed = new Promise((resolve) => session.once("close", resolve));
 	for (let call = 0; call < 1_100; call += 1) {
 		const { ended } = post(session, "/refused", "");
 		if (call % 100 === 0) {

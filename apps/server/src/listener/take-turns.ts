@@ -1,16 +1,16 @@
-import { constants, type Http2Session } from "node:http2";
 import { Code } from "@connectrpc/connect";
+import { errorCode } from "@plinth/http2";
 import type { Clock } from "@plinth/runtime";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { type EventLoopTurns, healthChecks, unidentified } from "../limits/event-loop-turns.ts";
 import type { Connection } from "./connection.ts";
 import { type RequestRefusal, refuseRequest } from "./refuse-request.ts";
-import type { RequestHandler } from "./request-handler.ts";
+import type { HttpConnection, HttpRequest, RequestHandler } from "./request-handler.ts";
 
 /** Options of `takeTurns`. */
 export interface TakeTurnsOptions {
 	readonly turns: Pick<EventLoopTurns, "run" | "isCrowded">;
-	readonly connectionOf: (...exchange: Parameters<RequestHandler>) => Connection;
+	readonly connectionOf: (request: HttpRequest) => Connection;
 	/** How many requests of one caller may wait. */
 	readonly waitingPerCaller: number;
 	readonly clock: Clock;
@@ -45,24 +45,24 @@ export function takeTurns(options: TakeTurnsOptions, next: RequestHandler): Requ
 	const { turns, connectionOf, waitingPerCaller, clock, onRefused, onResponse } = options;
 	const mostWaiting = fullCallers * waitingPerCaller;
 	return (request, response) => {
-		const connection = connectionOf(request, response);
+		const connection = connectionOf(request);
 		const caller = isProbe(request) ? healthChecks : (connection.caller ?? unidentified);
 		const taker = { caller, connection: connection.turnKey };
 		if (turns.isCrowded(taker, waitingPerCaller, mostWaiting)) {
-			if (isGone(request)) {
+			if (request.isGone) {
 				return;
 			}
 			onRefused();
-			if ("stream" in response) {
+			if (request.connection.isMultiplexed) {
 				const refusals = connection.refusals.add(clock.monotonic());
 				if (refusals > refusalsPerSecond) {
 					if (refusals === refusalsPerSecond + 1) {
-						closeLater(response.stream.session);
+						closeLater(request.connection);
 					}
 					return;
 				}
 				// This code says that nothing was done, so that clients retry.
-				response.stream.close(constants.NGHTTP2_REFUSED_STREAM);
+				response.reset(errorCode.refusedStream);
 			} else {
 				onResponse(request, response);
 				refuseRequest(request, response, tooMany);
@@ -70,29 +70,22 @@ export function takeTurns(options: TakeTurnsOptions, next: RequestHandler): Requ
 			return;
 		}
 		const leave = turns.run(taker, () => {
-			if (!isGone(request)) {
+			if (!request.isGone) {
 				next(request, response);
 			}
 		});
 		if (leave !== undefined) {
-			response.once("close", leave);
+			response.onceClosed(leave);
 		}
 	};
 }
 
 /** Not immediately: Node aborts the process if a session is destroyed while it reads received data. */
-function closeLater(session: Http2Session | undefined): void {
-	setImmediate(() => session?.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM));
+function closeLater(connection: HttpConnection): void {
+	setImmediate(() => connection.destroy(errorCode.enhanceYourCalm));
 }
 
 /** Whether a request checks the health, in one of the ways that need no token. */
-function isProbe(request: Parameters<RequestHandler>[0]): boolean {
-	const { url = "" } = request;
-	return url === "/healthz" || url === "/readyz" || url.startsWith(healthPath);
-}
-
-function isGone(request: Parameters<RequestHandler>[0]): boolean {
-	return "stream" in request
-		? request.stream === undefined || request.stream.destroyed || request.stream.closed
-		: request.socket.destroyed;
+function isProbe({ target }: HttpRequest): boolean {
+	return target === "/healthz" || target === "/readyz" || target.startsWith(healthPath);
 }

@@ -10,6 +10,7 @@ import { NamespaceSchema, ResourceService } from "@plinth/proto";
 import { idOf, Namespace } from "@plinth/resource";
 import { insecureAllowAll } from "@plinth/resource-service";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { http2OfTests } from "../http2.fixture.ts";
 import { createServer, type Server } from "../server.ts";
 import { startServer } from "../started-server.fixture.ts";
 import { browserFetch } from "./browser-fetch.fixture.ts";
@@ -53,6 +54,7 @@ describe("a server without tokens", () => {
 
 	beforeAll(async () => {
 		server = createServer({
+			...http2OfTests(),
 			storage: { kind: "memory" },
 			listen: { host: "127.0.0.1", port: 0 },
 			allowedHosts: ["Plinth.Example"],
@@ -126,7 +128,14 @@ describe("a server without tokens", () => {
 		const same = await rawHttp1(server.address, [get, "host: localhost", "host: localhost"]);
 		expect(same.status).toBe(400);
 		const other = { ":path": "/healthz", ":authority": "localhost", host: "evil.example" };
-		expect((await rawHttp2(server.address, other)).status).toBe(400);
+		const refused = await rawHttp2(server.address, other).then(
+			({ status }) => status,
+			(failure: unknown) => String(failure),
+		);
+		// Plinth's own framing resets a stream whose head is malformed.
+		expect(refused).toEqual(
+			http2OfTests().http2 === "node" ? 400 : expect.stringMatching(/PROTOCOL_ERROR/),
+		);
 		expect((await rawHttp2(server.address, { ...other, host: "LOCALHOST" })).status).toBe(200);
 		const absolute = "GET http://evil.example/healthz HTTP/1.1";
 		expect((await rawHttp1(server.address, [absolute, "host: localhost"])).status).toBe(404);

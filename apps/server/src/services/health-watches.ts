@@ -14,12 +14,9 @@ import {
 } from "../gen/grpc/health/v1/health_pb.ts";
 import type { Admission, Exchange } from "../listener/exchange.ts";
 import type { ListenerLimits } from "../listener/limits.ts";
-import type { RequestHandler } from "../listener/request-handler.ts";
+import type { HttpRequest, HttpResponse } from "../listener/request-handler.ts";
 import { requestHead } from "../listener/rpc-handler.ts";
 import { sendResponse, writeHead } from "../listener/send-response.ts";
-
-type Request = Parameters<RequestHandler>[0];
-type Response = Parameters<RequestHandler>[1];
 
 /** How often the status is compared with the one that watches have received, in milliseconds. */
 const pollMs = 500;
@@ -48,8 +45,8 @@ const runKey = createContextKey<Run>({});
 /** A stream between two messages. */
 interface Watch {
 	readonly exchange: Exchange;
-	readonly request: Request;
-	readonly response: Response;
+	readonly request: HttpRequest;
+	readonly response: HttpResponse;
 	/** The bytes of the request body, one per character: a string uses less memory than a buffer. */
 	readonly body: string;
 	readonly service: string;
@@ -110,7 +107,7 @@ export class HealthWatches implements Admission {
 	}
 
 	/** Serves a request to `path`. */
-	readonly serve = (exchange: Exchange, request: Request, response: Response): void => {
+	readonly serve = (exchange: Exchange, request: HttpRequest, response: HttpResponse): void => {
 		this.#begin(exchange, request, response)
 			.catch((failure: unknown) => {
 				this.#options.logger.debug({ err: failure }, "a health watch ended early");
@@ -119,7 +116,7 @@ export class HealthWatches implements Admission {
 			.finally(() => exchange.settled());
 	};
 
-	async #begin(exchange: Exchange, request: Request, response: Response): Promise<void> {
+	async #begin(exchange: Exchange, request: HttpRequest, response: HttpResponse): Promise<void> {
 		const failure = this.#refusal(exchange);
 		if (failure === undefined) {
 			this.#open += 1;
@@ -170,7 +167,7 @@ export class HealthWatches implements Admission {
 
 	/** Runs the method up to its first message. */
 	async #run(
-		request: Request,
+		request: HttpRequest,
 		body: AsyncIterable<Uint8Array>,
 		run: Run,
 	): Promise<UniversalServerResponse> {
@@ -226,7 +223,7 @@ export class HealthWatches implements Admission {
 async function sendFirst(
 	{ status, header, body }: UniversalServerResponse,
 	exchange: Exchange,
-	response: Response,
+	response: HttpResponse,
 ): Promise<void> {
 	const chunks = body?.[Symbol.asyncIterator]();
 	const first = await chunks?.next();

@@ -57,7 +57,7 @@ export async function openPublicListener(
 	const handler = takeTurns(
 		{
 			turns,
-			connectionOf: (...exchange) => exchanges.connectionOf(...exchange),
+			connectionOf: (request) => exchanges.connectionOf(request),
 			waitingPerCaller: Math.max(callLimits.callsInFlight, limits.streamsPerConnection),
 			clock,
 			onRefused: () => calls.requestRefused("waiting"),
@@ -69,6 +69,7 @@ export async function openPublicListener(
 		address: context.options.listen ?? defaultListen,
 		...{ limits, clock, logger, handler },
 		...(tls && { tls: tls.material }),
+		...(context.options.http2 && { http2: context.options.http2 }),
 	});
 	tls?.follow(listener);
 	metrics.meter

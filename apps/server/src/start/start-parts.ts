@@ -120,6 +120,7 @@ async function openInternalListener(context: StartContext, prepared: Prepared): 
 		store: references.store,
 		callsEnd: callsEnd.signal,
 		onCut: calls.cut,
+		http2: options.http2,
 	});
 	started.defer(() => internal.close(closeAfterMs));
 }

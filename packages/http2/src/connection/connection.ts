@@ -66,8 +66,9 @@ export class Connection implements Http2Connection {
 	#drains = 0;
 	/** `#drains` when the progress was last checked; -1 if the socket was not blocked. */
 	#drainsBefore = -1;
-	/** The stream whose header block was incomplete at that check. */
-	#blockedBefore: number | undefined;
+	#headerBlockTimer: Timer | undefined;
+	/** The stream whose header block is timed. */
+	#timedBlock: number | undefined;
 	#resolveClosed: (reason: Http2CloseReason) => void = () => {};
 
 	constructor(socket: Duplex, options: ServeOptions, onRequest: RequestHandler) {
@@ -184,7 +185,6 @@ export class Connection implements Http2Connection {
 		this.#deadline = this.#clock.setTimer(limits.prefaceTimeoutMs, () => {
 			this.#fail(errorCode.protocolError, "the client did not send its preface in time");
 		});
-		this.#socket.on("drain", this.#onDrain);
 		this.#socket.on("end", () => this.#onEnd());
 		this.#socket.on("error", (error) => this.#onError(error));
 		this.#socket.on("close", () => this.#onClose());
@@ -208,9 +208,7 @@ export class Connection implements Http2Connection {
 			}
 			this.#fail(error.code, error.message);
 		}
-		if (this.#streams.blockedBy !== undefined) {
-			this.#watchStalls();
-		}
+		this.#watchHeaderBlock();
 		const buffered = this.#writer.output.length + this.#socket.writableLength;
 		if (buffered > this.#limits.maxBufferedBytes && !this.#isReadingPaused && !this.#isEnded) {
 			this.#isReadingPaused = true;
@@ -234,13 +232,21 @@ export class Connection implements Http2Connection {
 		}
 		this.#streams.sender.pump();
 		this.#writeToSocket();
-		this.#streams.notify();
-		this.#endIfIdle();
-		if (this.#streams.sender.hasReady) {
-			this.#scheduleFlush();
+		if (!this.#streams.sender.isBlocked) {
+			this.#afterWrite();
 		}
 		this.#watchStalls();
 	};
+
+	/** The socket has taken everything that was written. */
+	#afterWrite(): void {
+		this.#streams.notify();
+		this.#endIfIdle();
+		// In a later turn, so that other connections get theirs.
+		if (this.#streams.sender.hasReady || this.#writer.output.length > 0) {
+			this.#scheduleFlush();
+		}
+	}
 
 	#writeToSocket(): void {
 		const { length } = this.#writer.output;
@@ -250,27 +256,32 @@ export class Connection implements Http2Connection {
 		const chunks = this.#writer.output.take();
 		this.counters.bytesSent += length;
 		this.counters.socketWrites++;
-		const [first] = chunks;
-		if (chunks.length === 1) {
-			this.#socket.write(first);
-		} else {
+		const last = chunks.length - 1;
+		this.#streams.sender.isBlocked = true;
+		if (last > 0) {
 			this.#socket.cork();
-			for (const chunk of chunks) {
-				this.#socket.write(chunk);
-			}
+		}
+		for (let index = 0; index < last; index++) {
+			this.#socket.write(chunks[index]);
+		}
+		this.#socket.write(chunks[last], this.#onWritten);
+		if (last > 0) {
 			this.#socket.uncork();
 		}
-		this.#streams.sender.isBlocked = this.#socket.writableNeedDrain;
 	}
 
-	readonly #onDrain = (): void => {
+	/** While the socket takes a write, what follows is collected for the next one. */
+	readonly #onWritten = (error?: Error | null): void => {
+		if (error || this.#isEnded) {
+			return;
+		}
 		this.#drains++;
 		this.#streams.sender.isBlocked = false;
 		if (this.#isReadingPaused) {
 			this.#isReadingPaused = false;
 			this.#socket.resume();
 		}
-		this.#flush();
+		this.#afterWrite();
 	};
 
 	/** The client sends nothing more, not even credit for open responses. */
@@ -292,6 +303,7 @@ export class Connection implements Http2Connection {
 			this.#deadline?.cancel();
 			this.#drainTimer?.cancel();
 			this.#stallTimer?.cancel();
+			this.#headerBlockTimer?.cancel();
 			this.#pings.rejectAll();
 			this.#resolveClosed(this.#reason);
 		}
@@ -333,10 +345,25 @@ export class Connection implements Http2Connection {
 		);
 	}
 
+	/** Times a header block that is not complete. */
+	#watchHeaderBlock(): void {
+		const { blockedBy } = this.#streams;
+		if (blockedBy !== this.#timedBlock && !this.#isEnded) {
+			this.#timedBlock = blockedBy;
+			this.#headerBlockTimer?.cancel();
+			this.#headerBlockTimer =
+				blockedBy === undefined
+					? undefined
+					: this.#clock.setTimer(this.#limits.headerBlockTimeoutMs, () =>
+							this.#fail(errorCode.enhanceYourCalm, "a header block was not completed in time"),
+						);
+		}
+	}
+
 	/** While anything is waiting, checks periodically whether it makes progress. */
 	#watchStalls(): void {
-		const { sender, blockedBy } = this.#streams;
-		const waits = sender.unsentBytes > 0 || sender.isBlocked || blockedBy !== undefined;
+		const { sender } = this.#streams;
+		const waits = sender.unsentBytes > 0 || sender.isBlocked;
 		if (waits && this.#stallTimer === undefined && !this.#isEnded) {
 			this.#stallTimer = this.#clock.setTimer(this.#limits.stallTimeoutMs / 2, () => {
 				this.#stallTimer = undefined;
@@ -348,12 +375,6 @@ export class Connection implements Http2Connection {
 
 	/** Called twice per stall timeout: what has not moved since the previous call has stalled for half of it. */
 	#checkProgress(): void {
-		const { blockedBy } = this.#streams;
-		if (blockedBy !== undefined && blockedBy === this.#blockedBefore) {
-			this.#fail(errorCode.enhanceYourCalm, "a header block was not completed in time");
-			return;
-		}
-		this.#blockedBefore = blockedBy;
 		if (this.#streams.sender.isBlocked && this.#drains === this.#drainsBefore) {
 			this.#fail(errorCode.enhanceYourCalm, "the client is not reading");
 			this.#socket.destroy();

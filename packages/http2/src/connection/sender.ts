@@ -22,7 +22,7 @@ export class Sender {
 	/** The connection's credit. */
 	window = initialWindow;
 	unsentBytes = 0;
-	/** The socket takes no more, until it has drained. */
+	/** The socket has not taken the last write. */
 	isBlocked = false;
 	readonly #writer: FrameWriter;
 	readonly #encoder: HpackEncoder;
@@ -119,6 +119,14 @@ export class Sender {
 		return drained;
 	}
 
+	/** Lists a stream that needs a notice, once all its bytes are in the output. */
+	noteDrained(stream: ServerStream): void {
+		if (stream.needsDrain && stream.unsentBytes === 0 && !stream.isDrained) {
+			stream.isDrained = true;
+			this.#drained.push(stream);
+		}
+	}
+
 	#hasRoom(): boolean {
 		return !this.isBlocked && this.#writer.output.length < turnBytes;
 	}
@@ -143,9 +151,7 @@ export class Sender {
 		const bytes = stream.dequeue(limit);
 		this.unsentBytes -= bytes.length;
 		this.#frame(stream, bytes);
-		if (stream.unsentBytes === 0 && stream.needsDrain) {
-			this.#drained.push(stream);
-		}
+		this.noteDrained(stream);
 	}
 
 	/** Writes a DATA frame if there are bytes, and the stream's end if nothing else waits. */
@@ -165,6 +171,9 @@ export class Sender {
 		}
 		if (isLast) {
 			this.#onLocalEnd(stream);
+			// With the request, the stream ends as well, and gets that notice instead.
+			stream.needsDrain ||= !stream.isClosed;
+			this.noteDrained(stream);
 		}
 	}
 }

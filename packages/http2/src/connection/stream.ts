@@ -15,6 +15,10 @@ export interface StreamHost {
 	checkFields(status: number, fields: Fields): void;
 	/** Sends a response's head. */
 	sendHead(stream: ServerStream, status: number, fields: Fields, endStream: boolean): void;
+	/** Sends the head of an informational response. */
+	sendContinue(stream: ServerStream): void;
+	/** All that was written is in the output: the stream gets a notice when the socket has taken it. */
+	noteDrained(stream: ServerStream): void;
 	/** Sends what the stream wants to send, at once or later. Returns false if the stream was reset instead. */
 	send(stream: ServerStream, bytes: Uint8Array | undefined): boolean;
 	/** Returns credit that a handler has consumed. */
@@ -58,6 +62,8 @@ export class ServerStream implements Http2Stream {
 	isReady = false;
 	/** Whether `write` has returned false, and `onDrain` has not followed. */
 	needsDrain = false;
+	/** Whether the stream is in the list of those that get the notice. */
+	isDrained = false;
 	receivedBytes = 0;
 	unsentBytes = 0;
 	sentBytes = 0;
@@ -96,6 +102,12 @@ export class ServerStream implements Http2Stream {
 		return Math.max(0, this.initialSendWindow - this.sendWindow);
 	}
 
+	continue(): void {
+		if (!this.#hasHead && !this.isClosed) {
+			this.#host.sendContinue(this);
+		}
+	}
+
 	respond(status: number, fields: Fields, endStream = false): void {
 		if (this.#hasHead) {
 			throw new Error(`stream ${this.id} already has a response`);
@@ -119,7 +131,10 @@ export class ServerStream implements Http2Stream {
 		if (!this.#host.send(this, bytes)) {
 			return false;
 		}
-		this.needsDrain ||= this.unsentBytes >= this.#host.limits.streamHighWaterMark;
+		if (this.unsentBytes >= this.#host.limits.streamHighWaterMark) {
+			this.needsDrain = true;
+			this.#host.noteDrained(this);
+		}
 		return !this.needsDrain;
 	}
 

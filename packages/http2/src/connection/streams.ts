@@ -276,11 +276,13 @@ export class Streams implements StreamHost {
 		}
 	}
 
-	/** Notifies the handlers of streams whose waiting bytes, or whole responses, have been sent. */
+	/** The socket has taken the output: notifies the handlers of streams that have sent what waited, or all. */
 	notify(): void {
 		for (const stream of this.sender.takeDrained()) {
-			stream.needsDrain = false;
-			if (!stream.isClosed) {
+			stream.isDrained = false;
+			// Otherwise it has written more, and gets the notice later.
+			if (!stream.isClosed && stream.unsentBytes === 0) {
+				stream.needsDrain = false;
 				stream.deliverDrain();
 			}
 		}
@@ -321,6 +323,14 @@ export class Streams implements StreamHost {
 			stream.isLocalEnded = true;
 			this.#finishIfEnded(stream);
 		}
+	}
+
+	sendContinue(stream: ServerStream): void {
+		this.#sendBlock(stream.id, 100, noFields, false);
+	}
+
+	noteDrained(stream: ServerStream): void {
+		this.sender.noteDrained(stream);
 	}
 
 	send(stream: ServerStream, bytes: Uint8Array | undefined): boolean {

@@ -1,8 +1,5 @@
 import { cors } from "@connectrpc/connect";
-import type { RequestHandler } from "../request-handler.ts";
-
-type Request = Parameters<RequestHandler>[0];
-type Response = Parameters<RequestHandler>[1];
+import type { HttpRequest, HttpResponse } from "../request-handler.ts";
 
 /** Headers that browsers may send: those of the protocols, tokens, and trace contexts. */
 const allowedHeaders = [...cors.allowedHeaders, "Authorization", "Traceparent", "Tracestate"];
@@ -13,9 +10,9 @@ const maxAgeSeconds = 7_200;
 const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
 /** Whether a request is a CORS preflight (Fetch standard). */
-export function isPreflight(request: Request): boolean {
+export function isPreflight(request: HttpRequest): boolean {
 	return (
-		request.method === "OPTIONS" && request.headers["access-control-request-method"] !== undefined
+		request.method === "OPTIONS" && request.header("access-control-request-method") !== undefined
 	);
 }
 
@@ -24,9 +21,12 @@ export function isPreflight(request: Request): boolean {
  * browser requests, so that services of modules can read their own headers. Credentials are not allowed: tokens are
  * sent in a header, and the server reads no cookies.
  */
-export function sendPreflightResponse(request: Request, response: Response, origin: string): void {
-	const { headers } = request;
-	const requested = String(headers["access-control-request-headers"] ?? "")
+export function sendPreflightResponse(
+	request: HttpRequest,
+	response: HttpResponse,
+	origin: string,
+): void {
+	const requested = (request.header("access-control-request-headers") ?? "")
 		.split(",")
 		.map((name) => name.trim())
 		.filter((name) => headerName.test(name));
@@ -38,19 +38,19 @@ export function sendPreflightResponse(request: Request, response: Response, orig
 	response.setHeader("access-control-allow-headers", [...names.values()].join(", "));
 	response.setHeader("access-control-max-age", String(maxAgeSeconds));
 	// A public page calls a server in a private network: its origin was allowed explicitly.
-	if (headers["access-control-request-private-network"] === "true") {
+	if (request.header("access-control-request-private-network") === "true") {
 		response.setHeader("access-control-allow-private-network", "true");
 	}
 	response.setHeader(
 		"vary",
 		"Origin, Access-Control-Request-Headers, Access-Control-Request-Private-Network",
 	);
-	response.statusCode = 204;
+	response.writeHead(204);
 	response.end();
 }
 
 /** Allows a page of an allowed origin to read the response, including errors and their details. */
-export function exposeTo(response: Response, origin: string): void {
+export function exposeTo(response: HttpResponse, origin: string): void {
 	response.setHeader("access-control-allow-origin", origin);
 	response.setHeader("access-control-expose-headers", exposedHeaders);
 }

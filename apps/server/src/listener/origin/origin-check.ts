@@ -1,10 +1,8 @@
 import { Code } from "@connectrpc/connect";
 import { type RequestRefusal, refuseRequest } from "../refuse-request.ts";
-import type { RequestHandler } from "../request-handler.ts";
+import type { HttpRequest, RequestHandler } from "../request-handler.ts";
 import { exposeTo, isPreflight, sendPreflightResponse } from "./cors.ts";
 import { type Host, isLoopbackName, parseHost } from "./host-header.ts";
-
-type Request = Parameters<RequestHandler>[0];
 
 /** Why a request was refused before it began, for metrics. `waiting`: too many requests wait for their turn. */
 export type RefusedFor = "host" | "origin" | "waiting";
@@ -57,7 +55,7 @@ export function checkOrigin(policy: OriginPolicy, next: RequestHandler): Request
 			refuseRequest(request, response, refused);
 			return;
 		}
-		const { origin } = request.headers;
+		const origin = request.header("origin");
 		if (origin === undefined) {
 			if (isCrossSiteRead(request)) {
 				onRefused?.("origin");
@@ -97,33 +95,12 @@ const crossSite: RequestRefusal = {
 		"a page of another site sent this request, without an Origin: fetch it with CORS instead",
 };
 
-/**
- * The host that a request names. Several Host headers are malformed (RFC 9112, section 3.2), and so is an
- * `:authority` that differs from Host (RFC 9113, section 8.3.1): a proxy might use the other one.
- */
-function hostOf(request: Request): Host | "malformed" | undefined {
-	// Only the raw headers contain repeated headers separately.
-	const { rawHeaders } = request;
-	let host: string | undefined;
-	let authority: string | undefined;
-	for (let index = 0; index < rawHeaders.length; index += 2) {
-		const name = rawHeaders[index];
-		if (name?.length === 4 && name.toLowerCase() === "host") {
-			if (host !== undefined) {
-				return "malformed";
-			}
-			host = rawHeaders[index + 1];
-		} else if (name === ":authority") {
-			authority = rawHeaders[index + 1];
-		}
+/** The host that a request names. */
+function hostOf({ authority, hasOneHost }: HttpRequest): Host | "malformed" | undefined {
+	if (!hasOneHost) {
+		return "malformed";
 	}
-	const value = authority ?? host;
-	if (value === undefined) {
-		return undefined;
-	}
-	return host === undefined || host.toLowerCase() === value.toLowerCase()
-		? (parseHost(value) ?? "malformed")
-		: "malformed";
+	return authority === undefined ? undefined : (parseHost(authority) ?? "malformed");
 }
 
 function refuseHost(
@@ -165,10 +142,11 @@ function isOwn(origin: string, scheme: "http" | "https", host: Host | undefined)
 }
 
 /** Whether a page of another site caused a request other than by following a link, according to the browser. */
-function isCrossSiteRead({ headers }: Request): boolean {
-	const site = headers["sec-fetch-site"];
+function isCrossSiteRead(request: HttpRequest): boolean {
+	const site = request.header("sec-fetch-site");
 	return (
-		(site === "cross-site" || site === "same-site") && headers["sec-fetch-mode"] !== "navigate"
+		(site === "cross-site" || site === "same-site") &&
+		request.header("sec-fetch-mode") !== "navigate"
 	);
 }
 

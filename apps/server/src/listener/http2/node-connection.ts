@@ -1,8 +1,8 @@
 import { constants, type ServerHttp2Session } from "node:http2";
 import type { Clock, Timer } from "@plinth/runtime";
 
-/** An HTTP/2 connection of a listener. */
-export interface Http2Connection {
+/** A connection of `node:http2`. */
+export interface NodeConnection {
 	/**
 	 * Serves new calls for `lingerMs` and tells the client in that time to start no more. Then closes the connection once
 	 * running calls have finished.
@@ -20,7 +20,7 @@ export function manageConnection(
 	clock: Clock,
 	idleMs: number,
 	cut: () => void,
-): Http2Connection {
+): NodeConnection {
 	let streams = 0;
 	let closing = false;
 	/** Called when the last stream has ended, while the session closes. */

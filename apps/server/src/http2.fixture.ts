@@ -1,0 +1,6 @@
+import type { Http2Implementation } from "./listener/http2/http2-server.ts";
+
+/** What serves HTTP/2 in a test: `node`, unless the file runs within a suite for Plinth's own framing. */
+export function http2OfTests(): { readonly http2: Http2Implementation } {
+	return { http2: process.env.PLINTH_HTTP2 === "plinth" ? "plinth" : "node" };
+}

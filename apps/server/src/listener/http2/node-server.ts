@@ -1,0 +1,82 @@
+import {
+	createServer,
+	type Http2Server as NodeHttp2Server,
+	type ServerHttp2Session,
+} from "node:http2";
+import type { Socket } from "node:net";
+import type { HttpConnection } from "../request-handler.ts";
+import type { Http2Server, Http2ServerOptions } from "./http2-server.ts";
+import { manageConnection, type NodeConnection } from "./node-connection.ts";
+import { NodeStream } from "./node-stream.ts";
+import { serveRequest } from "./serve-request.ts";
+
+/** Serves HTTP/2 with `node:http2`. */
+export class NodeServer implements Http2Server {
+	readonly #options: Http2ServerOptions;
+	readonly #server: NodeHttp2Server;
+	readonly #connections = new Set<NodeConnection>();
+
+	constructor(options: Http2ServerOptions) {
+		const { limits, logger } = options;
+		this.#options = options;
+		this.#server = createServer({
+			maxSessionMemory: limits.connectionMemoryMiB,
+			settings: { maxConcurrentStreams: limits.streamsPerConnection },
+		});
+		this.#server.on("sessionError", (error) =>
+			logger.debug({ err: error }, "an HTTP/2 connection failed"),
+		);
+	}
+
+	serve(socket: Socket, head: Buffer): void {
+		const { clock, limits, handler, onHeaders } = this.#options;
+		socket.unshift(head);
+		this.#server.once("session", (session) => {
+			const managed = manageConnection(session, clock, limits.idleMs, () => socket.destroy());
+			const connection = new SessionConnection(session, "encrypted" in socket);
+			session.on("stream", (stream, headers, _flags, rawHeaders) =>
+				serveRequest(new NodeStream(connection, stream, headers, rawHeaders), handler),
+			);
+			this.#connections.add(managed);
+			session.once("close", () => this.#connections.delete(managed));
+			session.once("stream", () => onHeaders(socket));
+		});
+		this.#server.emit("connection", socket);
+	}
+
+	close(): void {
+		for (const connection of this.#connections) {
+			connection.close(this.#options.limits.lingerMs);
+		}
+	}
+}
+
+/** A session of `node:http2`. */
+class SessionConnection implements HttpConnection {
+	readonly isMultiplexed = true;
+	readonly isEncrypted: boolean;
+	readonly #session: ServerHttp2Session;
+
+	constructor(session: ServerHttp2Session, isEncrypted: boolean) {
+		this.#session = session;
+		this.isEncrypted = isEncrypted;
+	}
+
+	onceClosed(listener: () => void): void {
+		this.#session.once("close", listener);
+	}
+
+	ping(acknowledged: () => void): void {
+		if (!this.#session.destroyed) {
+			this.#session.ping((failure) => {
+				if (failure === null) {
+					acknowledged();
+				}
+			});
+		}
+	}
+
+	destroy(code: number): void {
+		this.#session.destroy(undefined, code);
+	}
+}
