@@ -61,7 +61,8 @@ describe("counting the fields of binary messages", () => {
 		for (const change of changes) {
 			const result = fc.check(
 				fc.property(mangled(ListsSchema), (bytes) => notLess(wrong(change), ListsSchema, bytes)),
-				{ seed: 1, numRuns: 20_000, endOnFailure: true },
+				// This seed finds a wrong width within 20 runs; others need up to some thousands.
+				{ seed: 6, numRuns: 20_000, endOnFailure: true },
 			);
 			expect(result.failed).toBe(true);
 		}
