@@ -5,10 +5,11 @@ import { join } from "node:path";
 import { StorageUnavailable } from "@plinth/storage";
 import { listArtists, putArtist } from "@plinth/storage/testing";
 import { describeWith } from "@plinth/test-support";
-import { afterEach, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { createEtcdBackend } from "./etcd-backend.ts";
 import { EtcdProcess } from "./etcd-process.fixture.ts";
 import { EtcdLeases } from "./leases/etcd-leases.ts";
+import type { OnTestFinished } from "./use-etcd.fixture.ts";
 
 /** Runs a command that must succeed. */
 function run(command: string, ...args: readonly string[]): void {
@@ -25,17 +26,12 @@ function runWith(input: string, command: string, ...args: readonly string[]): vo
 	}
 }
 
-const cleanups: (() => Promise<void>)[] = [];
-afterEach(async () => {
-	for (const cleanup of cleanups.splice(0).reverse()) {
-		await cleanup();
-	}
-});
-
 describeWith("etcd", "openssl")("TLS", () => {
-	it("takes the client's certificate, and trusts the given authority only", async () => {
+	it("takes the client's certificate, and trusts the given authority only", async ({
+		onTestFinished,
+	}) => {
 		const directory = await mkdtemp(join(tmpdir(), "plinth-tls-"));
-		cleanups.push(() => rm(directory, { recursive: true }));
+		onTestFinished(() => rm(directory, { recursive: true }));
 		const [cert, key] = [join(directory, "cert.pem"), join(directory, "key.pem")];
 		run(
 			...["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"],
@@ -56,9 +52,9 @@ describeWith("etcd", "openssl")("TLS", () => {
 				cert,
 			],
 		});
-		cleanups.push(() => etcd.dispose());
+		onTestFinished(() => etcd.dispose());
 		const backend = await createEtcdBackend({ endpoints: [etcd.url], tls });
-		cleanups.push(() => backend.close());
+		onTestFinished(() => backend.close());
 		await backend.commit([putArtist("a")]);
 		expect(await listArtists(backend)).toEqual(["a="]);
 		for (const refused of [{ cert: tls.cert, key: tls.key }, { ca: tls.ca }]) {
@@ -74,9 +70,10 @@ describeWith("etcd", "openssl")("TLS", () => {
 
 describeWith("etcd", "etcdctl")("a user and password", () => {
 	/** An etcd whose user `plinth` has the password `secret`. */
-	async function etcdWithUsers(): Promise<EtcdProcess> {
-		const etcd = await EtcdProcess.start();
-		cleanups.push(() => etcd.dispose());
+	async function etcdWithUsers(onTestFinished: OnTestFinished): Promise<EtcdProcess> {
+		// The cheapest hashes of passwords.
+		const etcd = await EtcdProcess.start({ flags: ["--bcrypt-cost", "4"] });
+		onTestFinished(() => etcd.dispose());
 		const etcdctl = (...args: string[]) => run("etcdctl", "--endpoints", etcd.url, ...args);
 		etcdctl("user", "add", "root:secret");
 		etcdctl("user", "add", "plinth:secret");
@@ -88,12 +85,14 @@ describeWith("etcd", "etcdctl")("a user and password", () => {
 		return etcd;
 	}
 
-	it("follow a change of the password, and are Unavailable until both sides have it", async () => {
-		const etcd = await etcdWithUsers();
+	it.concurrent("follow a change of the password, and are Unavailable until both sides have it", async ({
+		onTestFinished,
+	}) => {
+		const etcd = await etcdWithUsers(onTestFinished);
 		const current = { password: "secret" };
 		const auth = { user: "plinth", password: async () => current.password };
 		const backend = await createEtcdBackend({ endpoints: [etcd.url], auth });
-		cleanups.push(() => backend.close());
+		onTestFinished(() => backend.close());
 		await backend.commit([putArtist("a")]);
 		const endpoint = ["--endpoints", etcd.url, "--user", "root:secret"];
 		runWith("changed\n", "etcdctl", ...endpoint, "user", "passwd", "plinth", "--interactive=false");
@@ -111,8 +110,8 @@ describeWith("etcd", "etcdctl")("a user and password", () => {
 		expect(await listArtists(backend)).toEqual(["a=", "b="]);
 	});
 
-	it("are Unavailable while the password can't be read", async () => {
-		const etcd = await etcdWithUsers();
+	it.concurrent("are Unavailable while the password can't be read", async ({ onTestFinished }) => {
+		const etcd = await etcdWithUsers(onTestFinished);
 		const password = async () => {
 			throw new Error("ENOENT: no such file");
 		};
@@ -124,14 +123,16 @@ describeWith("etcd", "etcdctl")("a user and password", () => {
 		await expect(opening).rejects.toThrow("no such file");
 	});
 
-	it("are exchanged for a token, and again if etcd no longer knows it", async () => {
-		const etcd = await etcdWithUsers();
+	it.concurrent("are exchanged for a token, and again if etcd no longer knows it", async ({
+		onTestFinished,
+	}) => {
+		const etcd = await etcdWithUsers(onTestFinished);
 		const endpoints = [etcd.url];
 		const auth = { user: "plinth", password: "secret" };
 		const backend = await createEtcdBackend({ endpoints, auth });
-		cleanups.push(() => backend.close());
+		onTestFinished(() => backend.close());
 		const leases = new EtcdLeases({ endpoints, auth, ttlSeconds: 2 });
-		cleanups.push(() => leases.close());
+		onTestFinished(() => leases.close());
 		const { fence } = await leases.acquire("singletons", new AbortController().signal);
 		await backend.commit([putArtist("a")], { fence });
 		// Its tokens are in memory only.

@@ -1,19 +1,25 @@
 import { randomUUID } from "node:crypto";
-import { afterAll, beforeAll, onTestFinished } from "vitest";
+import { afterAll, beforeAll, onTestFinished, type TestContext } from "vitest";
 import { EtcdClient } from "./client/etcd-client.ts";
 import { createEtcdBackend, type EtcdBackend, type EtcdBackendOptions } from "./etcd-backend.ts";
 import { EtcdProcess } from "./etcd-process.fixture.ts";
 import { EtcdLeases } from "./leases/etcd-leases.ts";
 import { TcpProxy } from "./tcp-proxy.fixture.ts";
 
-/** The etcd of the tests of one `describe`. What a test opens through it closes when the test has finished. */
+/** The `onTestFinished` of a test's context. */
+export type OnTestFinished = TestContext["onTestFinished"];
+
+/**
+ * The etcd of the tests of one `describe`. What a test opens through it closes when the test has finished; a
+ * concurrent test passes the `onTestFinished` of its context.
+ */
 export interface TestEtcd {
 	/** Its URL; available in tests and hooks. */
 	readonly url: string;
 	/** A new cluster of servers, under a prefix of its own. */
-	cluster(): TestCluster;
+	cluster(finished?: OnTestFinished): TestCluster;
 	/** A connection to etcd that can be cut or blocked. */
-	proxy(): Promise<TcpProxy>;
+	proxy(finished?: OnTestFinished): Promise<TcpProxy>;
 	/** Writes to etcd as no server of a cluster would. */
 	client(): EtcdClient;
 }
@@ -42,10 +48,10 @@ export function useEtcd(): TestEtcd {
 		get url() {
 			return url();
 		},
-		cluster: () => clusterOf(url()),
-		async proxy() {
+		cluster: (finished = onTestFinished) => clusterOf(url(), finished),
+		async proxy(finished = onTestFinished) {
 			const proxy = await TcpProxy.to(url());
-			onTestFinished(() => proxy.dispose());
+			finished(() => proxy.dispose());
 			return proxy;
 		},
 		client() {
@@ -56,18 +62,18 @@ export function useEtcd(): TestEtcd {
 	};
 }
 
-function clusterOf(url: string): TestCluster {
+function clusterOf(url: string, finished: OnTestFinished): TestCluster {
 	const prefix = `/${randomUUID()}`;
 	return {
 		prefix,
 		async backend(options = {}) {
 			const backend = await createEtcdBackend({ endpoints: [url], prefix, ...options });
-			onTestFinished(() => backend.close());
+			finished(() => backend.close());
 			return backend;
 		},
 		leases(throughUrl = url, ttlSeconds = 2) {
 			const leases = new EtcdLeases({ endpoints: [throughUrl], prefix, ttlSeconds });
-			onTestFinished(() => leases.close());
+			finished(() => leases.close());
 			return leases;
 		},
 	};

@@ -1,23 +1,33 @@
-import { cpSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, it } from "vitest";
-import { check as checkProject, projectWith, root, run } from "./project.fixture.ts";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { check as checkProject, projectWith, root, run, writeFiles } from "./project.fixture.ts";
 
-/** Two packages with generated code, in a folder of its own whose parent has this project's tools. */
+/** Two packages with generated code, which all tests copy. */
+const original = mkdtempSync(join(tmpdir(), "plinth-generated-"));
+
+beforeAll(() => {
+	const files = {
+		"buf.yaml": "version: v2\nmodules: [{ path: proto }]\n",
+		"proto/shop/v1/shop.proto":
+			'syntax = "proto3";\npackage shop.v1;\nmessage Shop { string street = 1; }\n',
+		"buf.gen.yaml":
+			"version: v2\nclean: true\ninputs: [{ directory: proto }]\nplugins: [{ local: protoc-gen-es, out: src/gen, opt: [target=ts] }]\n",
+	};
+	const one = join(original, "one");
+	writeFiles(one, files);
+	expect(run("buf", ["generate"], one).status).toBe(0);
+	rmSync(join(one, "buf.yaml"));
+	cpSync(one, join(original, "two"), { recursive: true });
+	writeFiles(original, { "buf.yaml": "version: v2\nmodules: [{ path: one/proto }]\n" });
+});
+afterAll(() => rmSync(original, { recursive: true }));
+
+/** These packages, in a folder of its own whose parent has this project's tools. */
 function project(): string {
-	const proto = 'syntax = "proto3";\npackage shop.v1;\nmessage Shop { string street = 1; }\n';
-	const template =
-		"version: v2\nclean: true\ninputs: [{ directory: proto }]\nplugins: [{ local: protoc-gen-es, out: src/gen, opt: [target=ts] }]\n";
-	const folder = projectWith({
-		"buf.yaml": "version: v2\nmodules: [{ path: one/proto }]\n",
-		"one/proto/shop/v1/shop.proto": proto,
-		"one/buf.gen.yaml": template,
-		"two/proto/shop/v1/shop.proto": proto,
-		"two/buf.gen.yaml": template,
-	});
-	for (const name of ["one", "two"]) {
-		expect(run("buf", ["generate"], join(folder, name)).status).toBe(0);
-	}
+	const folder = projectWith({});
+	cpSync(original, folder, { recursive: true });
 	return folder;
 }
 

@@ -12,11 +12,16 @@ export const root = fileURLToPath(new URL("../../..", import.meta.url));
 export function projectWith(files: Readonly<Record<string, string>>): string {
 	const folder = mkdtempSync(join(tmpdir(), "plinth-checks-"));
 	onTestFinished(() => rmSync(folder, { recursive: true }));
+	writeFiles(folder, files);
+	return folder;
+}
+
+/** Writes files below a folder. */
+export function writeFiles(folder: string, files: Readonly<Record<string, string>>): void {
 	for (const [path, content] of Object.entries(files)) {
 		mkdirSync(dirname(join(folder, path)), { recursive: true });
 		writeFileSync(join(folder, path), content);
 	}
-	return folder;
 }
 
 export function run(command: string, args: readonly string[], cwd: string) {

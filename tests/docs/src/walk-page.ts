@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
-import { existsSync } from "node:fs";
-import { basename, dirname, extname, join } from "node:path";
+import { existsSync, readFileSync } from "node:fs";
+import { basename, dirname, extname, join, relative } from "node:path";
 import { promisify } from "node:util";
 import { parseAccessFile, parseCommandLine } from "@plinth/server/testing";
 import type { Checkout } from "./checkout.ts";
@@ -23,7 +23,8 @@ const run = promisify(execFile);
  * | `yaml configuration`            | a configuration file of the server                           |
  * | `yaml access`                   | an access file                                               |
  *
- * At the end the compiler checks the TypeScript and buf the protos. Other files must be used by later lines.
+ * The compiler checks the TypeScript and buf the protos: at the end, unless a line of the page does so after the
+ * last file. Other files must be used by later lines.
  *
  * @throws Error that names the page and the line.
  */
@@ -36,6 +37,8 @@ export async function walkPage(
 	/** The output shown so far of terminals with a command that keeps running. */
 	const running = new Map<string, string>();
 	let commands = "";
+	/** Packages with TypeScript or protos that nothing has checked yet. */
+	const unchecked = new Set<string>();
 	for (const [at, block] of blocks.entries()) {
 		const { language, about } = block;
 		const text = checkout.replace(block.text);
@@ -50,6 +53,7 @@ export async function walkPage(
 			if (!isShown && terminals.failure !== undefined) {
 				throw problem(block, `a command failed:\n${terminals.failure}`);
 			}
+			forgetChecked(unchecked, text, checkout, terminals);
 		} else if (language === "sh") {
 			commands += text;
 			await terminals.start(about, text);
@@ -58,12 +62,46 @@ export async function walkPage(
 		} else if (language !== "" && extname(about) === `.${language}`) {
 			writeFile(block, checkout);
 			files.set(about, block);
+			if (isCode(about)) {
+				unchecked.add(packageOf(join(checkout.folder, about)));
+			}
 			commands = commands.replaceAll(basename(about), "");
 		} else {
 			parseYaml(block, text, checkout);
 		}
 	}
-	await checkFiles(files, checkout, commands);
+	checkUsed(files, commands);
+	for (const folder of unchecked) {
+		await runTool("buf", ["lint", "proto"], folder);
+		await runTool("tsc", ["-p", "."], folder);
+	}
+}
+
+/** Removes the packages that lines have just checked, by a script of the package that runs both tools. */
+function forgetChecked(
+	unchecked: Set<string>,
+	lines: string,
+	{ folder }: Checkout,
+	{ failure }: Terminals,
+): void {
+	for (const each of unchecked) {
+		const check = `npx -y pnpm@12 --dir ${relative(folder, each)} check`;
+		const runsBoth = scriptsOf(each).check === "buf lint proto && tsc -p .";
+		if (runsBoth && failure === undefined && lines.split("\n").includes(check)) {
+			unchecked.delete(each);
+		}
+	}
+}
+
+function isCode(file: string): boolean {
+	return file.endsWith(".ts") || file.endsWith(".proto");
+}
+
+function scriptsOf(folder: string): Readonly<Record<string, string>> {
+	const manifest: { readonly scripts?: Readonly<Record<string, string>> } = JSON.parse(
+		readFileSync(join(folder, "package.json"), "utf8"),
+	);
+	return manifest.scripts ?? {};
 }
 
 async function compareOutput(
@@ -101,25 +139,14 @@ function parseYaml(block: Block, text: string, checkout: Checkout): void {
 	}
 }
 
-async function checkFiles(
-	files: ReadonlyMap<string, Block>,
-	checkout: Checkout,
-	commands: string,
-): Promise<void> {
-	const compiled = new Set<string>();
+function checkUsed(files: ReadonlyMap<string, Block>, commands: string): void {
 	for (const [file, block] of files) {
 		const isRead = ["buf.yaml", "buf.gen.yaml", "package.json", "tsconfig.json"].includes(
 			basename(file),
 		);
-		if (file.endsWith(".ts") || file.endsWith(".proto")) {
-			compiled.add(packageOf(join(checkout.folder, file)));
-		} else if (!isRead && !commands.includes(basename(file))) {
+		if (!isCode(file) && !isRead && !commands.includes(basename(file))) {
 			throw problem(block, `no command after it uses ${basename(file)}`);
 		}
-	}
-	for (const folder of compiled) {
-		await runTool("buf", ["lint", "proto"], folder);
-		await runTool("tsc", ["-p", "."], folder);
 	}
 }
 

@@ -18,7 +18,10 @@ const sides: readonly Side[] = [
 for (const side of sides) {
 	for (const [about, table] of Object.entries(behaviors)) {
 		const relevant = table.filter(({ clients = side.clients }) => clients === side.clients);
-		describe.skipIf(relevant.length === 0)(`the transport ${side.name}: ${about}`, () => {
+		// Over sockets deadlines pass in real time: as many as can be, at the same time.
+		const concurrent = side.kind !== "in-process";
+		const name = `the transport ${side.name}: ${about}`;
+		describe.skipIf(relevant.length === 0)(name, { concurrent }, () => {
 			for (const behavior of relevant) {
 				it(behavior.does, async () => {
 					const { connect, close } = side.open();

@@ -39,8 +39,8 @@ describeWith("etcd")("leases from etcd", () => {
 		expect(holds.map(({ signal }) => signal.aborted)).toEqual([false, false]);
 	});
 
-	it("outlive their time while they are renewed", async () => {
-		const { leases: join } = etcd.cluster();
+	it.concurrent("outlive their time while they are renewed", async ({ onTestFinished }) => {
+		const { leases: join } = etcd.cluster(onTestFinished);
 		const hold = await join().acquire("singletons", never);
 		const waiting = new AbortController();
 		const other = join().acquire("singletons", waiting.signal);
@@ -50,9 +50,11 @@ describeWith("etcd")("leases from etcd", () => {
 		await expect(other).rejects.toThrow("long enough");
 	});
 
-	it("move to another server within their time when the holder loses etcd, who notices before", async () => {
-		const { leases: join } = etcd.cluster();
-		const way = await etcd.proxy();
+	it.concurrent("move to another server within their time when the holder loses etcd, who notices before", async ({
+		onTestFinished,
+	}) => {
+		const { leases: join } = etcd.cluster(onTestFinished);
+		const way = await etcd.proxy(onTestFinished);
 		const hold = await join(way.url).acquire("singletons", never);
 		const waiting = join().acquire("singletons", never);
 		way.cut();
@@ -105,9 +107,11 @@ describeWith("etcd")("leases from etcd", () => {
 		expect((await next).signal.aborted).toBe(false);
 	});
 
-	it("refuse late writes of a former holder that has not noticed its loss", async () => {
-		const { leases: join, backend } = etcd.cluster();
-		const way = await etcd.proxy();
+	it.concurrent("refuse late writes of a former holder that has not noticed its loss", async ({
+		onTestFinished,
+	}) => {
+		const { leases: join, backend } = etcd.cluster(onTestFinished);
+		const way = await etcd.proxy(onTestFinished);
 		const storage = await backend();
 		const former = await join(way.url).acquire("singletons", never);
 		await storage.commit([putArtist("before")], { fence: former.fence });

@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
-import { firstRevisionAfterRestore } from "@plinth/storage";
+// Alone: this runs in a thread of each restore, which would load all of the package for it.
+import { firstRevisionAfterRestore } from "@plinth/storage/first-revision-after-restore";
 import type { Head } from "../file/checksum.ts";
 import type { StoredIdentity } from "../file/identity.ts";
 import type { FreshIds } from "../file/migrations.ts";
