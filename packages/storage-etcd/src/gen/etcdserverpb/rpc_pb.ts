@@ -69,7 +69,7 @@ export type RangeRequest = Message<"etcdserverpb.RangeRequest"> & {
   rangeEnd: Uint8Array;
 
   /**
-   * The maximum of keys to return; 0 for all.
+   * The maximum number of keys to return; 0 for all.
    *
    * @generated from field: int64 limit = 3;
    */

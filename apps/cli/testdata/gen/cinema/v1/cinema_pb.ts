@@ -19,7 +19,7 @@ export const file_cinema_v1_cinema: GenFile = /*@__PURE__*/
   fileDesc("ChZjaW5lbWEvdjEvY2luZW1hLnByb3RvEgljaW5lbWEudjEi1QUKBEZpbG0SDQoFdGl0bGUYASABKAkSHwoFZ2VucmUYAiABKA4yEC5jaW5lbWEudjEuR2VucmUSLwoLcmVsZWFzZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEikKBmxlbmd0aBgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIdCgRjYXN0GAUgAygLMg8uY2luZW1hLnYxLlJvbGUSDAoEdGFncxgGIAMoCRIrCgZwcml6ZXMYByADKAsyGy5jaW5lbWEudjEuRmlsbS5Qcml6ZXNFbnRyeRIOCgZwb3N0ZXIYCCABKAwSFAoMdGlja2V0c19zb2xkGAkgASgDEhAKCGluX2NvbG9yGAogASgIEg4KBnJhdGluZxgLIAEoARIPCgVub3ZlbBgMIAEoCUgAEjIKCXNlcXVlbF9vZhgNIAEoCzIdLnBsaW50aC5yZXNvdXJjZS52MS5SZWZlcmVuY2VIABIjCgVleHRyYRgOIAEoCzIULmdvb2dsZS5wcm90b2J1Zi5BbnkSJgoFbm90ZXMYDyABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EjAKCXN0YW5kX2lucxgQIAMoCzIdLmNpbmVtYS52MS5GaWxtLlN0YW5kSW5zRW50cnkSJgoMc2Vjb25kX2dlbnJlGBEgASgOMhAuY2luZW1hLnYxLkdlbnJlGi0KC1ByaXplc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoDToCOAEaQAoNU3RhbmRJbnNFbnRyeRILCgNrZXkYASABKAkSHgoFdmFsdWUYAiABKAsyDy5jaW5lbWEudjEuUm9sZToCOAE6OaK7GAIIA6q7GC8KDgoFVElUTEUSBXRpdGxlCgcSBWdlbnJlChQKBkFDVE9SUxIKY2FzdC5hY3RvckIHCgVzdG9yeSIjCgRSb2xlEg0KBWFjdG9yGAEgASgJEgwKBG5hbWUYAiABKAkiHQoESGFsbBINCgVzZWF0cxgBIAEoDToGorsYAggCKkEKBUdlbnJlEhUKEUdFTlJFX1VOU1BFQ0lGSUVEEAASDwoLR0VOUkVfRFJBTUEQARIQCgxHRU5SRV9DT01FRFkQAmIGcHJvdG8z", [file_google_protobuf_any, file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_plinth_resource_v1_annotations, file_plinth_resource_v1_resource, file_plinth_type_v1_table]);
 
 /**
- * Film has a field of each shape, and says how it is shown.
+ * Film has a field of each kind, and declares its table.
  *
  * @generated from message cinema.v1.Film
  */
@@ -125,7 +125,7 @@ export const FilmSchema: GenMessage<Film> = /*@__PURE__*/
   messageDesc(file_cinema_v1_cinema, 0);
 
 /**
- * Role is who plays whom.
+ * Role is an actor's role in a film.
  *
  * @generated from message cinema.v1.Role
  */

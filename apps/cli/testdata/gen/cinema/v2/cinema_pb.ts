@@ -14,7 +14,7 @@ export const file_cinema_v2_cinema: GenFile = /*@__PURE__*/
   fileDesc("ChZjaW5lbWEvdjIvY2luZW1hLnByb3RvEgljaW5lbWEudjIiLAoESGFsbBINCgVzZWF0cxgBIAEoDRINCgVmbG9vchgCIAEoCToGorsYAggCYgZwcm90bzM", [file_plinth_resource_v1_annotations]);
 
 /**
- * Hall is of one family with that of v1.
+ * Hall is in one family with the Hall of v1.
  *
  * @generated from message cinema.v2.Hall
  */

@@ -109,7 +109,7 @@ export const JukeboxService: GenService<{
     output: typeof PlayResponseSchema;
   },
   /**
-   * Hum fails as a bug does.
+   * Hum fails as if it had a bug.
    *
    * @generated from rpc music.v1.JukeboxService.Hum
    */

@@ -13,7 +13,7 @@ export const file_otlp_v1_otlp: GenFile = /*@__PURE__*/
   fileDesc("ChJvdGxwL3YxL290bHAucHJvdG8SB290bHAudjEiQAoORXhwb3J0ZWRUcmFjZXMSLgoOcmVzb3VyY2Vfc3BhbnMYASADKAsyFi5vdGxwLnYxLlJlc291cmNlU3BhbnMiXgoNUmVzb3VyY2VTcGFucxIjCghyZXNvdXJjZRgBIAEoCzIRLm90bHAudjEuUmVzb3VyY2USKAoLc2NvcGVfc3BhbnMYAiADKAsyEy5vdGxwLnYxLlNjb3BlU3BhbnMiMQoIUmVzb3VyY2USJQoKYXR0cmlidXRlcxgBIAMoCzIRLm90bHAudjEuS2V5VmFsdWUiOQoIS2V5VmFsdWUSCwoDa2V5GAEgASgJEiAKBXZhbHVlGAIgASgLMhEub3RscC52MS5BbnlWYWx1ZSIgCghBbnlWYWx1ZRIUCgxzdHJpbmdfdmFsdWUYASABKAkiKgoKU2NvcGVTcGFucxIcCgVzcGFucxgCIAMoCzINLm90bHAudjEuU3BhbiJPCgRTcGFuEhAKCHRyYWNlX2lkGAEgASgMEg8KB3NwYW5faWQYAiABKAwSFgoOcGFyZW50X3NwYW5faWQYBCABKAwSDAoEbmFtZRgFIAEoCWIGcHJvdG8z");
 
 /**
- * ExportedTraces is what the tests read of OpenTelemetry's ExportTraceServiceRequest, with its numbers.
+ * ExportedTraces has the fields of OpenTelemetry's ExportTraceServiceRequest that the tests read, with their numbers.
  *
  * @generated from message otlp.v1.ExportedTraces
  */

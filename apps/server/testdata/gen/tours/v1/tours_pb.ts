@@ -17,7 +17,7 @@ export const file_tours_v1_tours: GenFile = /*@__PURE__*/
   fileDesc("ChR0b3Vycy92MS90b3Vycy5wcm90bxIIdG91cnMudjEimwEKBFRvdXISRgoGYXJ0aXN0GAEgASgLMh0ucGxpbnRoLnJlc291cmNlLnYxLlJlZmVyZW5jZUIXqrsYEwoPbXVzaWMudjEuQXJ0aXN0EAESQwoFYWZ0ZXIYAiABKAsyHS5wbGludGgucmVzb3VyY2UudjEuUmVmZXJlbmNlQhWquxgRCg10b3Vycy52MS5Ub3VyEAE6BqK7GAIIA0IfsrsYGwoFdG91cnMaEgoFbXVzaWMSAnYxGgVtdXNpY2IGcHJvdG8z", [file_plinth_resource_v1_annotations, file_plinth_resource_v1_resource, file_plinth_schema_v1_annotations]);
 
 /**
- * Tour references artists, who may be kept by another deployment, and other tours.
+ * Tour references artists, which may be stored by another deployment, and other tours.
  *
  * @generated from message tours.v1.Tour
  */

@@ -126,7 +126,7 @@ export type Taken = Message<"plinth.backup.v1.Taken"> & {
   sizeBytes: bigint;
 
   /**
-   * The storage that it was taken of.
+   * The storage that the backup was taken from.
    *
    * @generated from field: string storage_uid = 4;
    */

@@ -154,6 +154,8 @@ export type ListRequest = Message<"plinth.resource.v1.ListRequest"> & {
   type?: Type | undefined;
 
   /**
+   * Required; empty units are `default`, and `*` means all.
+   *
    * @generated from field: plinth.resource.v1.Tenancy tenancy = 2;
    */
   tenancy?: Tenancy | undefined;

@@ -338,7 +338,7 @@ export const copySchema: GenMessage<copy> = /*@__PURE__*/
   messageDesc(file_torture_v1_collisions, 17);
 
 /**
- * A nested name that joins to the name of a message beside it.
+ * A nested message whose joined name is that of a top-level message.
  *
  * @generated from message torture.collisions.v1.Outer
  */

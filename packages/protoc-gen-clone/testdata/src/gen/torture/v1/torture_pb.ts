@@ -695,7 +695,7 @@ export const Tree_Branch_TwigSchema: GenMessage<Tree_Branch_Twig> = /*@__PURE__*
   messageDesc(file_torture_v1_torture, 8, 0, 0);
 
 /**
- * Fields whose names mean something to JavaScript, or to the code around them.
+ * Fields whose names have a meaning in JavaScript, or in the code around them.
  *
  * @generated from message torture.v1.Names
  */

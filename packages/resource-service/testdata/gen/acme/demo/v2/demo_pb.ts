@@ -106,7 +106,7 @@ export const SecretSchema: GenMessage<Secret> = /*@__PURE__*/
   messageDesc(file_acme_demo_v2_demo, 4);
 
 /**
- * What JSON has its own forms for, or none.
+ * Messages with a special JSON form, or with none.
  *
  * @generated from message acme.demo.v2.Recording
  */

@@ -57,13 +57,13 @@ export const ItemSchema: GenMessage<Item> = /*@__PURE__*/
   messageDesc(file_acme_market_v1_market, 1);
 
 /**
- * Computed for the item of the same name, of it and its shop.
+ * Computed for the item of the same name, from it and its shop.
  *
  * @generated from message acme.market.v1.Quote
  */
 export type Quote = Message<"acme.market.v1.Quote"> & {
   /**
-   * The item's price less its shop's discount.
+   * The item's price minus its shop's discount.
    *
    * @generated from field: int32 price = 1;
    */
@@ -83,7 +83,7 @@ export const QuoteSchema: GenMessage<Quote> = /*@__PURE__*/
   messageDesc(file_acme_market_v1_market, 2);
 
 /**
- * Computed for the shop of the same name, of its items and their quotes.
+ * Computed for the shop of the same name, from its items and their quotes.
  *
  * @generated from message acme.market.v1.Catalogue
  */
@@ -109,7 +109,7 @@ export const CatalogueSchema: GenMessage<Catalogue> = /*@__PURE__*/
   messageDesc(file_acme_market_v1_market, 3);
 
 /**
- * Computed for the catalogue of the same name, of it.
+ * Computed from the catalogue of the same name.
  *
  * @generated from message acme.market.v1.Summary
  */
@@ -138,7 +138,7 @@ export const SummarySchema: GenMessage<Summary> = /*@__PURE__*/
   messageDesc(file_acme_market_v1_market, 4);
 
 /**
- * What the controller's cache held of each type when a resource was computed, by kind.
+ * The contents of the controller's cache when a resource was computed, by kind.
  *
  * @generated from message acme.market.v1.Origin
  */
@@ -157,7 +157,7 @@ export const OriginSchema: GenMessage<Origin> = /*@__PURE__*/
   messageDesc(file_acme_market_v1_market, 5);
 
 /**
- * What a cache held of one type.
+ * The resources of one type in a cache.
  *
  * @generated from message acme.market.v1.View
  */
