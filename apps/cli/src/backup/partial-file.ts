@@ -96,5 +96,8 @@ async function refuseExisting(path: string): Promise<void> {
 }
 
 function messageOf(cause: unknown): string {
+	if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") {
+		return "its folder does not exist";
+	}
 	return cause instanceof Error ? cause.message : String(cause);
 }

@@ -87,7 +87,7 @@ local           http://127.0.0.1:7575   default    default
 		[["get", "Film", "--token", "a", "--token-file", "b"], "can't be used together"],
 		[["get", "Film", "--token-file", "/nowhere"], "can't read the token from /nowhere"],
 		[["get", "Film", "--token", "a b"], "has characters that are not allowed in a header"],
-		[["get", "Film", "--request-timeout", "5"], '"5" is not a duration'],
+		[["get", "Film", "--request-timeout", "5"], '--request-timeout "5" is not a duration'],
 		[["get", "Film", "--ca-file", "/nowhere"], "can't read /nowhere"],
 	])("refuse %j, and make no file", async (args, message) => {
 		const { code, err } = await run(...args);

@@ -40,7 +40,7 @@ export const addWait: AddCommand = (program, run) => {
 			) =>
 				run(async (session) => {
 					const goal = parseGoal(flags.for);
-					const timeoutMs = parseDuration(flags.timeout);
+					const timeoutMs = parseDuration("--timeout", flags.timeout);
 					const targets = parseNamedTargets([type, ...names], await session.types());
 					const deadline = deadlineIn(session, timeoutMs, flags.timeout);
 					try {
@@ -98,7 +98,7 @@ export async function waitForDeletion(
 	name: string,
 	timeout: string,
 ): Promise<void> {
-	const deadline = deadlineIn(session, parseDuration(timeout), timeout);
+	const deadline = deadlineIn(session, parseDuration("--timeout", timeout), timeout);
 	try {
 		await waitFor(session, type, name, { kind: "delete" }, deadline);
 	} finally {

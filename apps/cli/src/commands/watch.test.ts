@@ -221,7 +221,7 @@ describe("wait", () => {
 		[
 			["film", "a", "--for=delete", "--timeout=soon"],
 			2,
-			'"soon" is not a duration: write it as 500ms, 30s, 2m or 1h',
+			'--timeout "soon" is not a duration: write it as 500ms, 30s, 2m or 1h',
 		],
 	])("refuses %j", async (args, code, message) => {
 		const ended = await start("wait", ...args).ended;

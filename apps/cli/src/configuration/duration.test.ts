@@ -8,12 +8,12 @@ describe("durations", () => {
 		["2m", 120_000],
 		["1h", 3_600_000],
 	])("are read: %s", (text, ms) => {
-		expect(parseDuration(text)).toBe(ms);
+		expect(parseDuration("--timeout", text)).toBe(ms);
 	});
 
 	it.each(["", "5", "-1s", "1 s", "1d", "soon"])("are refused: %j", (text) => {
-		expect(() => parseDuration(text)).toThrow(
-			"is not a duration: write it as 500ms, 30s, 2m or 1h",
+		expect(() => parseDuration("--timeout", text)).toThrow(
+			`--timeout "${text}" is not a duration: write it as 500ms, 30s, 2m or 1h`,
 		);
 	});
 

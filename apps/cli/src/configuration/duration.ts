@@ -2,13 +2,13 @@ import { usageFailure } from "../failure.ts";
 
 const unitsMs: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 
-/** Milliseconds from `500ms`, `30s`, `2m` or `1h`. @throws Failure if it is malformed. */
-export function parseDuration(text: string): number {
+/** Milliseconds from `500ms`, `30s`, `2m` or `1h`, the value of `flag`. @throws Failure if it is malformed. */
+export function parseDuration(flag: string, text: string): number {
 	const [, amount, unit = ""] = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(text) ?? [];
 	const unitMs = unitsMs[unit];
 	if (amount === undefined || unitMs === undefined) {
 		throw usageFailure(
-			`${JSON.stringify(text)} is not a duration: write it as 500ms, 30s, 2m or 1h`,
+			`${flag} ${JSON.stringify(text)} is not a duration: write it as 500ms, 30s, 2m or 1h`,
 		);
 	}
 	return Number(amount) * unitMs;

@@ -51,7 +51,7 @@ export function resolveSettings(
 			certificateFile:
 				flags.certificateFile ?? env.PLINTH_CERTIFICATE_FILE ?? own?.certificate_file,
 			keyFile: flags.keyFile ?? env.PLINTH_KEY_FILE ?? own?.key_file,
-			requestTimeoutMs: parseDuration(flags.requestTimeout ?? "30s"),
+			requestTimeoutMs: parseDuration("--request-timeout", flags.requestTimeout ?? "30s"),
 		},
 		place: {
 			partition: flags.partition ?? env.PLINTH_PARTITION ?? context?.partition ?? "default",
