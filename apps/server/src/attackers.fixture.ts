@@ -7,10 +7,10 @@ const main = fileURLToPath(new URL("../testdata/attackers/main.ts", import.meta.
 /** The target and duration of attacks, and the tokens to use. */
 export interface AttackOptions {
 	readonly address: string;
-	/** All rights in `namespace`. */
+	/** A token with all rights in `namespace`. */
 	readonly token: string;
 	readonly namespace: string;
-	/** No rights. */
+	/** A token without rights. */
 	readonly powerless: string;
 	readonly seconds: number;
 	/** Names of attacks; all by default. */

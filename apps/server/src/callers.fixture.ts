@@ -7,7 +7,7 @@ import { tokenHash } from "@plinth/resource-service";
 import { Artist } from "../testdata/music.ts";
 import type { Server } from "./server.ts";
 
-/** The part of an access file with a token, `<user>-token`, and policies for each user. */
+/** The part of an access file with a token, `<user>-token`, and the policies of each user. */
 export function tokensOf(users: Readonly<Record<string, string>>): string {
 	const entries = Object.entries(users).map(
 		([user, policies]) =>

@@ -66,7 +66,7 @@ describe("walkPage", () => {
 		["a file that the text does not name", block("yaml a.yaml", "a"), "does not name `a.yaml`"],
 		["a file that nothing uses", block("yaml a.yaml", "a", "`a.yaml`:"), "no command after it"],
 		["an unknown setting", block("yaml configuration", "lisen: a"), "unknown key lisen"],
-		["a malformed access file", block("yaml access", "tokens: 1"), "policies: Invalid"],
+		["a malformed access file", block("yaml access", "tokens: 1"), "policies: is required"],
 		["a file in a linked folder", block("ts apps/a.ts", "", "`a.ts`:"), "apps/a.ts is linked"],
 		["wrong types", `${manifest}${compiler}${code('export const one: number = "";')}`, "TS2322"],
 		["a proto against the rules", `${manifest}${buf}${proto('syntax = "proto3";')}`, "package"],

@@ -76,7 +76,8 @@ function offsetOf(document: Document.Parsed, path: readonly PropertyKey[]): numb
 	return isNode(node) ? node.range?.[0] : undefined;
 }
 
-function unreadable(cause: unknown): string {
+/** Why a file can't be read, for messages that name the file. */
+export function unreadable(cause: unknown): string {
 	const code = cause instanceof Error && "code" in cause ? cause.code : undefined;
 	if (code === "ENOENT") {
 		return "no such file";

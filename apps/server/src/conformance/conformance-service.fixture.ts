@@ -18,8 +18,8 @@ import {
 } from "../../testdata/conformance/gen/connectrpc/conformance/v1/service_pb.ts";
 
 /**
- * The service of the conformance runner: each request defines its response, which also echoes what of the request
- * reached the implementation. `Unimplemented` is missing, as it has to be.
+ * The service of the conformance runner: each request defines its response, which also echoes the request as the
+ * implementation received it. The method `Unimplemented` is left out, as the runner requires.
  */
 export const conformanceService: Partial<ServiceImpl<typeof ConformanceService>> = {
 	unary: (request, context) =>
@@ -96,7 +96,7 @@ async function respond(
 	return { payload: { requestInfo, ...(response.case && { data: response.value }) } };
 }
 
-/** The responses of a stream from `sent` on, of which the very first echoes the request, and its error, if any. */
+/** The responses of a stream from `sent` on, the very first of which echoes the request, and its error, if any. */
 async function* respondAll(
 	definition: StreamResponseDefinition,
 	requests: readonly Any[],
@@ -150,7 +150,7 @@ function appendTo(headers: Headers, fields: readonly Header[]): void {
 	}
 }
 
-/** The error of a definition, with what the request was if no response was sent. */
+/** The error of a definition, with the request if no response was sent. */
 function errorOf(
 	{ code, message, details }: ErrorDefinition,
 	requestInfo: ConformancePayload_RequestInfo | undefined,

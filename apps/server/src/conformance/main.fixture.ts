@@ -1,7 +1,7 @@
 /**
  * The process that the conformance runner starts, once for each combination of protocol, HTTP version and TLS:
- * `main.fixture.ts plinth|connect identity|compressed`. It reads from its standard input what to serve, and writes its port to its standard
- * output. Both messages follow their length, of four bytes. The runner ends the process.
+ * `main.fixture.ts plinth|connect identity|compressed`. It reads its options from standard input, and writes its port
+ * to standard output. Both messages are preceded by their length, of four bytes. The runner ends the process.
  */
 import { buffer } from "node:stream/consumers";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";

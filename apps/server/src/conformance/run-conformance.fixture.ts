@@ -15,7 +15,7 @@ const mainFile = fileURLToPath(new URL("./main.fixture.ts", import.meta.url));
  */
 const unread = "Server Message Size/";
 
-/** What the runner tests. Left out are its defaults: all protocols, codecs and kinds of streams. */
+/** The features that the runner tests, in addition to its defaults: all protocols, codecs and kinds of streams. */
 export interface ConformanceFeatures {
 	readonly compressions: readonly ("IDENTITY" | "GZIP" | "BR")[];
 	/** Over TLS too, with and without client certificates. */
@@ -25,7 +25,7 @@ export interface ConformanceFeatures {
 /** The outcome of the cases that were run. */
 export interface ConformanceReport {
 	readonly cases: number;
-	/** What the runner has printed about failed cases. */
+	/** The output of the runner about failed cases. */
 	readonly failures: string;
 	/** Cases that fail here, and pass with Connect's own adapter. */
 	readonly failedHere: readonly string[];

@@ -26,14 +26,14 @@ import { createRpcHandler } from "../listener/rpc-handler.ts";
 import type { TlsMaterial } from "../listener/tls/tls-files.ts";
 import { conformanceService } from "./conformance-service.fixture.ts";
 
-/** What the conformance runner asks a server for. */
+/** The requirements of the conformance runner for a server. */
 export interface ConformanceServerOptions {
-	/** The version that is needed; the listener of Plinth serves both on any port. */
+	/** The required version; the listener of Plinth serves both on any port. */
 	readonly httpVersion: 1 | 2;
 	readonly tls: TlsMaterial | undefined;
 	/** The size of a request message. */
 	readonly messageBytes: number;
-	/** Whether compression is accepted, as it is by Connect's adapter, but not by the product. */
+	/** Whether compression is accepted. Connect's adapter accepts it, Plinth does not. */
 	readonly isCompressed: boolean;
 }
 
@@ -58,7 +58,7 @@ function addService<R extends ConnectRouter>(router: R): R {
 	return router;
 }
 
-/** Serves services as the product serves its own: the router, the meter and the listener. Returns the port. */
+/** Serves services as Plinth serves its own, with the router, the meter and the listener. Returns the port. */
 export async function servePlinth(
 	options: ConformanceServerOptions,
 	addServices: (router: RpcRouter) => RpcRouter = addService,
@@ -96,7 +96,7 @@ export async function servePlinth(
 	return listener.address.port;
 }
 
-/** Serves the service by Connect's own adapter. Returns the port. */
+/** Serves the service with Connect's own adapter. Returns the port. */
 export async function serveConnect(options: ConformanceServerOptions): Promise<number> {
 	const handler = connectNodeAdapter({ ...routerOptions(options), routes: addService });
 	const { httpVersion, tls } = options;

@@ -29,7 +29,7 @@ export function count(
 }
 
 /**
- * How many values a decoded message holds, and what values of Any in it hold. With `isCanonical`, as they
+ * The number of values in a decoded message, including those in values of Any. With `isCanonical`, as they
  * count on the wire: a packed field by its bytes.
  */
 function valuesIn(message: ReflectMessage, isCanonical: boolean): number {

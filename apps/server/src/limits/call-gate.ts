@@ -168,7 +168,7 @@ export class CallGate {
 		const { authorizer, limits } = this.#options;
 		const { subject } = access;
 		if (!this.#rates.take(subject)) {
-			const message = `too many calls of ${subject}: at most ${limits.callsPerSecond} a second on average; slow down, and try again`;
+			const message = `too many calls from ${subject}: at most ${limits.callsPerSecond} a second on average; slow down, and try again`;
 			throw this.#refusal(call, "rate", subject, message);
 		}
 		const hasToken = access !== authorizer.tokenless;
@@ -242,7 +242,7 @@ export class CallGate {
 	#checkStreams(call: HandlerContext, subject: string, { streams }: SubjectUsage): void {
 		const { limits } = this.#options;
 		if (streams >= limits.streamsPerSubject) {
-			const message = `too many streams of ${nameOf(subject)}: at most ${limits.streamsPerSubject} at once; end some`;
+			const message = `too many streams from ${nameOf(subject)}: at most ${limits.streamsPerSubject} at once; end some of them`;
 			throw this.#refusal(call, "streams-of-subject", subject || undefined, message);
 		}
 	}

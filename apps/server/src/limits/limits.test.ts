@@ -88,7 +88,7 @@ describe.each(transports)("past a limit, by %s", (_name, transportOf) => {
 		};
 		const [first] = [await open(), await open()];
 		expect(await failureOf(open())).toBe(
-			"ConnectError: [resource_exhausted] too many streams of anyone: at most 2 at once; end some",
+			"ConnectError: [resource_exhausted] too many streams from anyone: at most 2 at once; end some of them",
 		);
 		expect(await failureOf(client.read({ id }))).toBe("ok");
 		first.abort();
@@ -119,7 +119,7 @@ describe.each(transports)("past a limit, by %s", (_name, transportOf) => {
 		}
 		expect(results).toEqual([
 			...["ok", "ok", "ok"],
-			"ConnectError: [resource_exhausted] too many calls of alice: at most 1 a second on average; slow down, and try again",
+			"ConnectError: [resource_exhausted] too many calls from alice: at most 1 a second on average; slow down, and try again",
 		]);
 		expect(await failureOf(client.read({ id }, as("bob")))).toBe("ok");
 		const refusals: string[] = [];

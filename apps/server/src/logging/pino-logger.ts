@@ -11,7 +11,7 @@ export interface LoggerOptions {
 
 const standardError = 2;
 
-/** The readable form; not loaded where nobody reads it. */
+/** The readable form, loaded only if standard error is a terminal. */
 const readable = process.stderr.isTTY ? await import("pino-pretty") : undefined;
 
 /**

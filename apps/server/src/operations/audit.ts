@@ -120,7 +120,7 @@ function nameOf(method: DescMethod): string {
 /** The code of a failure, as `permission_denied`. */
 export function resultOf(failure: unknown): string {
 	const code = failure instanceof ConnectError ? failure.code : Code.Internal;
-	// A handler may throw a number that is no code.
+	// A handler may throw a number that is not a code.
 	return (Code[code] ?? "Unknown").replace(/(?<=.)[A-Z]/g, (letter) => `_${letter}`).toLowerCase();
 }
 

@@ -6,7 +6,7 @@ import { resultOf } from "./audit.ts";
 /** The streams of one method. */
 interface MethodStreams {
 	readonly method: string;
-	/** How many messages were sent. The sum is read when metrics are: a counter would cost as much as the message. */
+	/** How many messages were sent. It is read when metrics are collected: a counter would cost as much as the message. */
 	messages: number;
 	readonly open: Set<OpenStream>;
 }
@@ -44,7 +44,7 @@ class OpenStream implements ObservedCall {
 /** Measures the open streams of a listener: how many there are, what they send and how far they lag. */
 export class StreamMetrics {
 	readonly #clock: Clock;
-	/** Methods that have had a stream stay, so that their gauges return to 0. */
+	/** Methods are kept after their last stream has ended, so that their gauges return to 0. */
 	readonly #methods = new Map<string, MethodStreams>();
 
 	constructor(meter: Meter, clock: Clock) {

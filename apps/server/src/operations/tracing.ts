@@ -77,7 +77,7 @@ function isIdle(provider: TracerProvider): boolean {
 	return provider instanceof ProxyTracerProvider && provider.getDelegate() === idle;
 }
 
-/** Records the code of a failure, without its message, which may repeat written data. Clients leave streams at will. */
+/** Records the code of a failure, without its message, which may repeat written data. A canceled stream is no failure. */
 function end(span: Span, failure: unknown, isStream: boolean): void {
 	const isLeft = isStream && failure instanceof ConnectError && failure.code === Code.Canceled;
 	if (failure !== undefined && !isLeft) {

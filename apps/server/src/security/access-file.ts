@@ -75,7 +75,7 @@ const accessFile = z.strictObject({
  */
 export function parseAccessFile(file: string, text: string): AccessRules {
 	const yaml = parseYaml(file, text);
-	const parsed = accessFile.safeParse(yaml.value ?? {});
+	const parsed = accessFile.safeParse(yaml.value ?? {}, { error: missing });
 	if (!parsed.success) {
 		const [issue] = parsed.error.issues;
 		const path = issue?.path ?? [];
@@ -105,6 +105,11 @@ export function parseAccessFile(file: string, text: string): AccessRules {
 			rules: rulesOf(names, ["claims", index]),
 		})),
 	};
+}
+
+/** The message of a problem that the library would describe by its types. */
+function missing({ code, input }: { readonly code: string; readonly input?: unknown }) {
+	return code === "invalid_type" && input === undefined ? "is required" : undefined;
 }
 
 function checkHashes(yaml: LocatedYaml, tokens: readonly { readonly sha256: string }[]): void {

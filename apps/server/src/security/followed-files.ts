@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import type { Clock, Logger, Timer } from "@plinth/runtime";
+import { FileError, unreadable } from "../configuration/located-yaml.ts";
 
 /** Files that are read again when they change. */
 export interface FollowedFiles {
@@ -29,7 +30,7 @@ const defaultEveryMs = 2_000;
  * Reads files, and reads them again when they change. It compares contents, because file notifications do not cover
  * all ways to replace a file, such as the symbolic links that Kubernetes changes.
  *
- * @throws Error if a file can't be read or is refused.
+ * @throws FileError if a file can't be read; the error of `apply` if its content is refused.
  */
 export async function followFiles<Names extends string>(
 	options: FollowOptions<Names>,
@@ -44,7 +45,7 @@ export async function followFiles<Names extends string>(
 
 	const read = async () => {
 		const entries = await Promise.all(
-			names.map(async (name) => [name, await readFile(files[name], "utf8")] as const),
+			names.map(async (name) => [name, await textOf(files[name])] as const),
 		);
 		const seen = JSON.stringify(entries);
 		if (seen === last) {
@@ -96,4 +97,13 @@ export async function followFiles<Names extends string>(
 			timer?.cancel();
 		},
 	};
+}
+
+/** @throws FileError that names the file. */
+async function textOf(file: string): Promise<string> {
+	try {
+		return await readFile(file, "utf8");
+	} catch (cause) {
+		throw new FileError(`${file}: ${unreadable(cause)}`, { cause });
+	}
 }

@@ -15,7 +15,7 @@ import type { StartContext } from "./start-context.ts";
 import type { Telemetry } from "./start-telemetry.ts";
 import type { ValidatedOptions } from "./validate-options.ts";
 
-/** What the public listener is opened with. */
+/** Options of `openPublicListener`. */
 export interface PublicListenerOptions
 	extends Pick<ValidatedOptions, "authorizer" | "origins" | "tls">,
 		Pick<RequestLimits, "turns" | "exchanges" | "meter">,

@@ -4,7 +4,7 @@ import type { ListenerLimits } from "../listener/limits.ts";
 import type { Module } from "../module/define-module.ts";
 import type { ServerOptions } from "../server-options.ts";
 
-/** What a start needs from its server. */
+/** The parts of a server that its start uses. */
 export interface StartOptions {
 	readonly options: ServerOptions;
 	readonly logger: Logger;
@@ -20,7 +20,7 @@ export interface StartOptions {
 	readonly startEnd: AbortSignal;
 }
 
-/** What each step of a start works with: the options, with their defaults. */
+/** The context of each step of a start: the options, with their defaults. */
 export interface StartContext extends StartOptions {
 	readonly modules: readonly Module[];
 	readonly runtime: Runtime;

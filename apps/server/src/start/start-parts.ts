@@ -27,7 +27,7 @@ export interface RunningParts {
 	readonly parts: AsyncDisposableStack;
 }
 
-/** What the steps before the services have produced. */
+/** The results of the steps before the services. */
 interface Prepared extends ValidatedOptions, Telemetry, RequestLimits, StartedStorage {
 	readonly readiness: Readiness;
 }

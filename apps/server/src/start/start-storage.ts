@@ -20,7 +20,7 @@ export interface StartedStorage extends Pick<OpenStorage, "copies"> {
 	readonly leases: SuspendableLeases;
 }
 
-/** What a storage is started with. */
+/** Options of `startStorage`. */
 export interface StartStorageOptions
 	extends Pick<ValidatedOptions, "authorizer" | "registry" | "peers">,
 		Pick<Telemetry, "metrics" | "tracing"> {

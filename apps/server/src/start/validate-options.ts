@@ -22,7 +22,7 @@ export interface ValidatedOptions {
 }
 
 /**
- * Reports what an operator can get wrong before a storage or a port is opened.
+ * Checks everything that an operator can get wrong, before a storage or a port is opened.
  *
  * @throws Error that names the option or file that is wrong.
  */
