@@ -14,10 +14,10 @@ import {
 	onlyMessage,
 	type RequestMessages,
 } from "@plinth/transport";
+import type { CallEnvironment } from "./call/call-environment.ts";
 import { RequestHead } from "./call/request-head.ts";
 import { StreamCall } from "./call/stream-call.ts";
 import { callUnary } from "./call/unary-call.ts";
-import type { Wire } from "./call/wire.ts";
 import type { PlinthTransportOptions } from "./options.ts";
 import { Connection } from "./session/connection.ts";
 
@@ -39,9 +39,9 @@ const maxMessageBytes = 0xffff_ffff;
  * @throws TypeError if `baseUrl` is not a URL.
  */
 export function createPlinthTransport(options: PlinthTransportOptions): PlinthTransport {
-	const wire = wireOf(options);
+	const environment = environmentOf(options);
 	const caller: CallerSide = {
-		clock: wire.clock,
+		clock: environment.clock,
 		interceptors: options.interceptors ?? [],
 		baseUrl: options.baseUrl.replace(/\/+$/, ""),
 		defaultTimeoutMs: options.defaultTimeoutMs,
@@ -54,7 +54,7 @@ export function createPlinthTransport(options: PlinthTransportOptions): PlinthTr
 		contextValues: ContextValues | undefined,
 	): OpenStream<I, O> => {
 		const call = (inner: CallRequest, sent: RequestMessages<I>) =>
-			new StreamCall(wire, method, inner, sent);
+			new StreamCall(environment, method, inner, sent);
 		return isIntercepted
 			? new InterceptedStream(caller, method, request, contextValues, messages, call)
 			: call(request, messages);
@@ -64,9 +64,9 @@ export function createPlinthTransport(options: PlinthTransportOptions): PlinthTr
 			const request = beginRequest(caller, signal, timeoutMs, header);
 			return isIntercepted
 				? interceptUnary(caller, method, request, contextValues, input, (inner, message) =>
-						callUnary(wire, method, inner, message),
+						callUnary(environment, method, inner, message),
 					)
-				: callUnary(wire, method, request, create(method.input, input));
+				: callUnary(environment, method, request, create(method.input, input));
 		},
 		stream: async (method, signal, timeoutMs, header, input, contextValues) => {
 			const request = beginRequest(caller, signal, timeoutMs, header);
@@ -92,11 +92,11 @@ export function createPlinthTransport(options: PlinthTransportOptions): PlinthTr
 			}
 		},
 		close: (reason = new ConnectError("the transport was closed", Code.Canceled)) =>
-			wire.connection.close(reason),
+			environment.connection.close(reason),
 	};
 }
 
-function wireOf(options: PlinthTransportOptions): Wire {
+function environmentOf(options: PlinthTransportOptions): CallEnvironment {
 	const { clock = systemClock, random = systemRandom } = options;
 	const url = new URL(options.baseUrl);
 	return {

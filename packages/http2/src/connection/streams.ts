@@ -179,7 +179,7 @@ export class Streams implements StreamHost {
 		if (size === 0 && !isEnd) {
 			this.takeControlFrame();
 		} else if (size >= tinyBytes) {
-			this.#host.controlFrames.giveBack();
+			this.#host.controlFrames.refund();
 		}
 		if (size > 0) {
 			stream.deliverData(bytes.subarray(begin, unpadded));
@@ -339,7 +339,7 @@ export class Streams implements StreamHost {
 			this.resetStream(stream, code);
 			return false;
 		}
-		this.#host.controlFrames.giveBack();
+		this.#host.controlFrames.refund();
 		this.#host.scheduleFlush();
 		return true;
 	}
@@ -450,7 +450,7 @@ export class Streams implements StreamHost {
 	#sendBlock(id: number, status: number, fields: Fields, endStream: boolean): void {
 		const block = this.#encoder.encode(status, fields);
 		this.#host.writer.headers(id, block, endStream, this.#host.peer.maxFrameBytes);
-		this.#host.controlFrames.giveBack();
+		this.#host.controlFrames.refund();
 		this.#host.scheduleFlush();
 	}
 
@@ -472,7 +472,7 @@ export class Streams implements StreamHost {
 			stream.isClosed = true;
 			this.#closed.addFinished(stream.id);
 			this.#returnToConnection(stream.receiveWindow.unconsumed);
-			this.#host.streamErrors.giveBack();
+			this.#host.streamErrors.refund();
 			this.#finished.push(stream);
 			this.#host.scheduleFlush();
 		}

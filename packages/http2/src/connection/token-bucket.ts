@@ -28,7 +28,7 @@ export class TokenBucket {
 	}
 
 	/** Tolerates one more event, because the peer did something useful. */
-	giveBack(): void {
+	refund(): void {
 		if (this.#tokens < this.#budget.burst) {
 			this.#tokens++;
 		}

@@ -63,7 +63,7 @@ export class WatchList
 					if (done) {
 						return { done: true, value: undefined };
 					}
-					message = this.#follow(value, view.see(value));
+					message = this.#follow(value, view.eventFor(value));
 				}
 				this.#throwIfEnded();
 				if (message !== undefined) {
@@ -89,7 +89,7 @@ export class WatchList
 					if (event === undefined) {
 						return undefined;
 					}
-					message = this.#follow(event, opened.view.see(event));
+					message = this.#follow(event, opened.view.eventFor(event));
 				}
 				this.#throwIfEnded();
 				if (message !== undefined) {
@@ -226,7 +226,7 @@ class View {
 	}
 
 	/** The event for the caller; `undefined` if it is filtered out. */
-	see(event: StoredEvent): WatchEvent | undefined {
+	eventFor(event: StoredEvent): WatchEvent | undefined {
 		switch (event.kind) {
 			case "end-of-snapshot":
 				return endOfSnapshot(event.version);

@@ -11,8 +11,8 @@ import {
 import { decodeMessage, incompleteMessage } from "../framing/decode-message.ts";
 import { encodeMessage } from "../framing/encode-message.ts";
 import { MessageReader } from "../framing/message-reader.ts";
+import type { CallEnvironment } from "./call-environment.ts";
 import { sendMessages } from "./send-messages.ts";
-import type { Wire } from "./wire.ts";
 import { type CallReader, WireCall } from "./wire-call.ts";
 import { toHeaders } from "./wire-headers.ts";
 
@@ -42,7 +42,7 @@ export class StreamCall<I extends DescMessage, O extends DescMessage>
 	implements OpenCall<I, O>, CallReader, AsyncIterableIterator<MessageShape<O>, undefined>
 {
 	readonly response: Promise<StreamResponse<I, O>>;
-	readonly #wire: Wire;
+	readonly #environment: CallEnvironment;
 	readonly #method: DescMethodStreaming<I, O>;
 	readonly #call: WireCall;
 	readonly #bytes: MessageReader;
@@ -61,19 +61,19 @@ export class StreamCall<I extends DescMessage, O extends DescMessage>
 
 	/** Makes the call. */
 	constructor(
-		wire: Wire,
+		environment: CallEnvironment,
 		method: DescMethodStreaming<I, O>,
 		request: CallRequest,
 		messages: RequestMessages<I>,
 	) {
-		this.#wire = wire;
+		this.#environment = environment;
 		this.#method = method;
-		this.#bytes = new MessageReader(wire.messages.readMaxBytes);
+		this.#bytes = new MessageReader(environment.messages.readMaxBytes);
 		const { promise, resolve, reject } = Promise.withResolvers<StreamResponse<I, O>>();
 		this.response = promise;
 		this.#begin = resolve;
 		this.#failResponse = reject;
-		this.#call = new WireCall(wire, method, request, this);
+		this.#call = new WireCall(environment, method, request, this);
 		this.#call.start(this.#sender(messages));
 	}
 
@@ -156,7 +156,7 @@ export class StreamCall<I extends DescMessage, O extends DescMessage>
 	}
 
 	#sender(messages: RequestMessages<I>): (stream: ClientHttp2Stream) => void {
-		const { writeMaxBytes, binary } = this.#wire.messages;
+		const { writeMaxBytes, binary } = this.#environment.messages;
 		const { input } = this.#method;
 		const encode = (message: MessageShape<I>) =>
 			encodeMessage(input, message, writeMaxBytes, binary);
@@ -205,7 +205,7 @@ export class StreamCall<I extends DescMessage, O extends DescMessage>
 
 	#decodeNext(): MessageShape<O> | undefined {
 		const bytes = this.#bytes.next();
-		return bytes && decodeMessage(this.#method.output, bytes, this.#wire.messages.binary);
+		return bytes && decodeMessage(this.#method.output, bytes, this.#environment.messages.binary);
 	}
 
 	#takeEnd({ error }: End): Promise<Result<MessageShape<O>>> {

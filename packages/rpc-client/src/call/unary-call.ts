@@ -5,22 +5,22 @@ import { type CallRequest, CallResponse } from "@plinth/transport";
 import { decodeMessage, incompleteMessage } from "../framing/decode-message.ts";
 import { encodeMessage } from "../framing/encode-message.ts";
 import { MessageReader } from "../framing/message-reader.ts";
-import type { Wire } from "./wire.ts";
+import type { CallEnvironment } from "./call-environment.ts";
 import { type CallReader, WireCall } from "./wire-call.ts";
 import { toHeaders } from "./wire-headers.ts";
 
 /** Sends one message and returns the one of the response. */
 export function callUnary<I extends DescMessage, O extends DescMessage>(
-	wire: Wire,
+	environment: CallEnvironment,
 	method: DescMethodUnary<I, O>,
 	request: CallRequest,
 	message: MessageShape<I>,
 ): Promise<UnaryResponse<I, O>> {
 	return new Promise((resolve, reject) => {
-		const { writeMaxBytes, binary } = wire.messages;
+		const { writeMaxBytes, binary } = environment.messages;
 		const body = encodeMessage(method.input, message, writeMaxBytes, binary);
-		const reader = new UnaryReader(wire, method, resolve, reject);
-		new WireCall(wire, method, request, reader).start((stream: ClientHttp2Stream) => {
+		const reader = new UnaryReader(environment, method, resolve, reject);
+		new WireCall(environment, method, request, reader).start((stream: ClientHttp2Stream) => {
 			stream.end(body);
 		});
 	});
@@ -28,7 +28,7 @@ export function callUnary<I extends DescMessage, O extends DescMessage>(
 
 /** Reads a response of one message. */
 class UnaryReader<I extends DescMessage, O extends DescMessage> implements CallReader {
-	readonly #wire: Wire;
+	readonly #environment: CallEnvironment;
 	readonly #method: DescMethodUnary<I, O>;
 	readonly #resolve: (response: UnaryResponse<I, O>) => void;
 	readonly #reject: (error: ConnectError) => void;
@@ -37,16 +37,16 @@ class UnaryReader<I extends DescMessage, O extends DescMessage> implements CallR
 	#message: Uint8Array | undefined;
 
 	constructor(
-		wire: Wire,
+		environment: CallEnvironment,
 		method: DescMethodUnary<I, O>,
 		resolve: (response: UnaryResponse<I, O>) => void,
 		reject: (error: ConnectError) => void,
 	) {
-		this.#wire = wire;
+		this.#environment = environment;
 		this.#method = method;
 		this.#resolve = resolve;
 		this.#reject = reject;
-		this.#bytes = new MessageReader(wire.messages.readMaxBytes);
+		this.#bytes = new MessageReader(environment.messages.readMaxBytes);
 	}
 
 	begun(header: IncomingHttpHeaders): void {
@@ -88,7 +88,7 @@ class UnaryReader<I extends DescMessage, O extends DescMessage> implements CallR
 
 	#decode(): MessageShape<O> {
 		if (this.#message !== undefined) {
-			return decodeMessage(this.#method.output, this.#message, this.#wire.messages.binary);
+			return decodeMessage(this.#method.output, this.#message, this.#environment.messages.binary);
 		}
 		if (this.#bytes.hasRest) {
 			throw incompleteMessage();

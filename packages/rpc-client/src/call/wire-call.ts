@@ -12,10 +12,10 @@ import {
 	unobserveAbort,
 } from "@plinth/transport";
 import type { Session } from "../session/session.ts";
+import type { CallEnvironment } from "./call-environment.ts";
 import { hasStatus, statusError } from "./grpc-status.ts";
 import { responseError } from "./response-head.ts";
 import { resetError } from "./stream-errors.ts";
-import type { Wire } from "./wire.ts";
 
 /** Receives the events of a call. Only `received` may throw; its error fails the call. */
 export interface CallReader {
@@ -49,7 +49,7 @@ export interface CallReader {
  * - The session counts a stream from `open` until its `close` event, which always comes.
  */
 export class WireCall implements AbortObserver {
-	readonly #wire: Wire;
+	readonly #environment: CallEnvironment;
 	readonly #method: DescMethod;
 	readonly #request: CallRequest;
 	readonly #reader: CallReader;
@@ -63,8 +63,13 @@ export class WireCall implements AbortObserver {
 	#error: Error | undefined;
 	#isOpen = true;
 
-	constructor(wire: Wire, method: DescMethod, request: CallRequest, reader: CallReader) {
-		this.#wire = wire;
+	constructor(
+		environment: CallEnvironment,
+		method: DescMethod,
+		request: CallRequest,
+		reader: CallReader,
+	) {
+		this.#environment = environment;
 		this.#method = method;
 		this.#request = request;
 		this.#reader = reader;
@@ -85,9 +90,11 @@ export class WireCall implements AbortObserver {
 			observeAbort(signal, this);
 		}
 		if (deadlineMs !== undefined) {
-			this.#deadline = this.#wire.deadlines.set(deadlineMs, () => this.fail(deadlineExceeded()));
+			this.#deadline = this.#environment.deadlines.set(deadlineMs, () =>
+				this.fail(deadlineExceeded()),
+			);
 		}
-		const session = this.#wire.connection.current;
+		const session = this.#environment.connection.current;
 		if (session === undefined) {
 			void this.#openWhenReady(send);
 		} else {
@@ -128,7 +135,7 @@ export class WireCall implements AbortObserver {
 
 	async #openWhenReady(send: (stream: ClientHttp2Stream) => void): Promise<void> {
 		try {
-			const session = await this.#wire.connection.ready();
+			const session = await this.#environment.connection.ready();
 			if (this.#isOpen) {
 				this.#open(session, send);
 			}
@@ -140,7 +147,7 @@ export class WireCall implements AbortObserver {
 	#open(session: Session, send: (stream: ClientHttp2Stream) => void): void {
 		let stream: ClientHttp2Stream;
 		try {
-			stream = session.open(this.#wire.head.of(this.#method, this.#request));
+			stream = session.open(this.#environment.head.of(this.#method, this.#request));
 		} catch (thrown) {
 			if (session.isReady) {
 				// A header is invalid.

@@ -76,7 +76,7 @@ export class Connection implements SessionOwner {
 		}
 	}
 
-	spoke(): void {
+	settingsReceived(): void {
 		this.#backoff.reset();
 	}
 
@@ -84,7 +84,7 @@ export class Connection implements SessionOwner {
 		if (!this.#sessions.delete(session)) {
 			return;
 		}
-		if (!session.hasSpoken) {
+		if (!session.speaksHttp2) {
 			this.#delayNext();
 		}
 		if (this.#session === session) {
@@ -92,7 +92,7 @@ export class Connection implements SessionOwner {
 		}
 	}
 
-	pingsLess(): void {
+	tooManyPings(): void {
 		const pingIntervalMs = this.#keepAlive.pingIntervalMs * 2;
 		this.#keepAlive = { ...this.#keepAlive, pingIntervalMs };
 	}

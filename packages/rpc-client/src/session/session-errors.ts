@@ -3,16 +3,16 @@ import { Code, ConnectError } from "@connectrpc/connect";
 /**
  * The error of calls on a connection that could not be opened or has failed. Always Unavailable.
  *
- * @param hasSpoken - whether the server has spoken HTTP/2 on it.
+ * @param speaksHttp2 - whether the server has sent its HTTP/2 settings on it.
  */
 export function connectionError(
 	authority: string,
 	error: Error & { readonly code?: unknown },
-	hasSpoken: boolean,
+	speaksHttp2: boolean,
 ): ConnectError {
 	const isProtocolError = error.code === "ERR_HTTP2_ERROR";
 	const what =
-		isProtocolError && !hasSpoken
+		isProtocolError && !speaksHttp2
 			? `the server does not speak HTTP/2, which gRPC needs: ${error.message}`
 			: error.message;
 	return new ConnectError(`${authority}: ${what}`, Code.Unavailable, undefined, undefined, error);

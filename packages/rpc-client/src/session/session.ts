@@ -16,11 +16,11 @@ const maxCalls = 1_000_000_000;
 /** The notifications of a session to the connection that it belongs to. None may throw. */
 export interface SessionOwner {
 	/** The server speaks HTTP/2: its settings have arrived. */
-	spoke(session: Session): void;
+	settingsReceived(session: Session): void;
 	/** The session and its calls have ended. */
 	ended(session: Session): void;
-	/** The server asks for fewer pings. */
-	pingsLess(): void;
+	/** The server has ended the session because it received too many pings. */
+	tooManyPings(): void;
 }
 
 /**
@@ -41,7 +41,7 @@ export class Session {
 	/** The number of open calls, and of all calls that were made. */
 	#open = 0;
 	#made = 0;
-	#hasSpoken = false;
+	#speaksHttp2 = false;
 	#isDraining = false;
 
 	/** @param session - must be connected. */
@@ -63,8 +63,8 @@ export class Session {
 		// Only calls keep the process alive.
 		session.unref();
 		session.once("remoteSettings", () => {
-			this.#hasSpoken = true;
-			owner.spoke(this);
+			this.#speaksHttp2 = true;
+			owner.settingsReceived(this);
 		});
 		session.on("goaway", (code, _lastStream, data) => this.#onGoaway(code, data));
 		session.on("error", (error) => this.#onError(error));
@@ -77,8 +77,8 @@ export class Session {
 		return !(this.#isDraining || this.#session.closed || this.#session.destroyed);
 	}
 
-	get hasSpoken(): boolean {
-		return this.#hasSpoken;
+	get speaksHttp2(): boolean {
+		return this.#speaksHttp2;
 	}
 
 	/** Whether it was unused for so long that it must be pinged before a call. */
@@ -123,7 +123,9 @@ export class Session {
 	 */
 	failureOf(error: Error | undefined): ConnectError | undefined {
 		if (this.#failure === undefined && this.#session.destroyed && error !== undefined) {
-			return isReset(error) ? undefined : connectionError(this.#authority, error, this.#hasSpoken);
+			return isReset(error)
+				? undefined
+				: connectionError(this.#authority, error, this.#speaksHttp2);
 		}
 		return this.#failure;
 	}
@@ -164,19 +166,19 @@ export class Session {
 			isCalm ? Code.ResourceExhausted : Code.Unavailable,
 		);
 		if (isCalm && text === ": too_many_pings") {
-			this.#owner.pingsLess();
+			this.#owner.tooManyPings();
 		}
 	}
 
 	#onError(error: Error): void {
-		this.#failure ??= connectionError(this.#authority, error, this.#hasSpoken);
+		this.#failure ??= connectionError(this.#authority, error, this.#speaksHttp2);
 		this.#owner.ended(this);
 	}
 
 	#onClose(): void {
 		this.#failure ??= lostConnection(
 			this.#authority,
-			this.#hasSpoken ? "closed the connection" : "closed the connection: does it speak HTTP/2?",
+			this.#speaksHttp2 ? "closed the connection" : "closed the connection: does it speak HTTP/2?",
 			"ECONNRESET",
 		);
 		this.#keepAlive.stop();

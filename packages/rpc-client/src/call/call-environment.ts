@@ -3,7 +3,7 @@ import type { MessageOptions } from "../framing/message-options.ts";
 import type { Connection } from "../session/connection.ts";
 import type { RequestHead } from "./request-head.ts";
 /** The parts that all calls of a transport share. */
-export interface Wire {
+export interface CallEnvironment {
 	readonly connection: Connection;
 	readonly deadlines: Deadlines;
 	readonly head: RequestHead;
