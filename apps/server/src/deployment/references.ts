@@ -142,8 +142,8 @@ export class References {
 	}
 
 	/** The names of the deployments with which this one shares references. */
-	get interesting(): readonly string[] {
-		return this.#manager?.interesting.map(({ name }) => name).sort() ?? [];
+	get relatedDeployments(): readonly string[] {
+		return this.#manager?.relatedDeployments.map(({ name }) => name).sort() ?? [];
 	}
 
 	/** The current measurements. */

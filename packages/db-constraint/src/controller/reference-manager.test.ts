@@ -28,7 +28,7 @@ function manage({ constraints, client }: Started): ReferenceManager {
 function shows(manager: ReferenceManager, names: readonly string[]): Promise<void> {
 	return vi.waitFor(
 		() => {
-			expect(manager.interesting.map(({ name }) => name).sort()).toEqual(names);
+			expect(manager.relatedDeployments.map(({ name }) => name).sort()).toEqual(names);
 			expect(manager.subscribed).toHaveLength(names.length - 1);
 		},
 		{ timeout: 300_000, interval: 20 },

@@ -15,20 +15,20 @@ import {
 export type ReferenceManagerOptions = Omit<VersionControllersOptions, "whileRunning">;
 
 /**
- * Maintains the set of interesting deployments, and what depends on it:
+ * Maintains the set of related deployments, and everything that depends on it:
  *
  *     registry changes ────┐                ┌─▶ a subscription for each other deployment in it
  *     references change ───┼─▶ the set ─────┤
  *     version switches ────┘                └─▶ the controllers of the current version
  *
- * Interesting are all deployments of this service and of those that its current version imports, in
+ * Related are all deployments of this service and of those that its current version imports, in
  * every region, unless they are disabled; and all those that outgoing references name.
  */
 export class ReferenceManager {
 	readonly #options: ReferenceManagerOptions;
 	readonly #locations: TargetLocations;
 	/** By uid. Referenced deployments stay in it with their last known state. */
-	#interesting: ReadonlyMap<string, DeploymentInfo> = new Map();
+	#relatedDeployments: ReadonlyMap<string, DeploymentInfo> = new Map();
 	readonly #subscriptions = new Map<string, AbortController>();
 	/** Subscriptions that have not ended, including stopped ones. */
 	readonly #following = new Set<Promise<void>>();
@@ -42,9 +42,9 @@ export class ReferenceManager {
 		this.#locations = new TargetLocations(options.constraints.context, () => this.#wake.resolve());
 	}
 
-	/** The interesting deployments, including this one. */
-	get interesting(): readonly DeploymentInfo[] {
-		return [...this.#interesting.values()];
+	/** The related deployments, including this one. */
+	get relatedDeployments(): readonly DeploymentInfo[] {
+		return [...this.#relatedDeployments.values()];
 	}
 
 	/** The uids of the deployments whose deletions are watched now. */
@@ -72,7 +72,7 @@ export class ReferenceManager {
 		signal.addEventListener("abort", wake, { once: true });
 		while (!signal.aborted) {
 			this.#wake = Promise.withResolvers();
-			this.#interesting = this.#findInteresting();
+			this.#relatedDeployments = this.#findRelated();
 			await this.#switchVersion();
 			this.#subscribe();
 			reports.begin(signal);
@@ -90,7 +90,7 @@ export class ReferenceManager {
 		await Promise.all([...this.#following, reports.ended()]);
 	}
 
-	#findInteresting(): ReadonlyMap<string, DeploymentInfo> {
+	#findRelated(): ReadonlyMap<string, DeploymentInfo> {
 		const { environment, descriptor } = this.#options.constraints.context;
 		const { self } = environment;
 		const services = new Set([self.service]);
@@ -99,7 +99,7 @@ export class ReferenceManager {
 		}
 		const known = new Map(environment.deployments().map((each) => [each.uid, each]));
 		const found = new Map<string, DeploymentInfo>();
-		for (const deployment of [...this.#interesting.values(), ...known.values()]) {
+		for (const deployment of [...this.#relatedDeployments.values(), ...known.values()]) {
 			const { uid, service, region } = known.get(deployment.uid) ?? deployment;
 			const now = known.get(uid);
 			const isOfInterest = services.has(service) && now !== undefined && !now.disabled;
@@ -135,18 +135,18 @@ export class ReferenceManager {
 		});
 	}
 
-	/** Watches the interesting deployments while a controller accepts deletions. */
+	/** Watches the related deployments while a controller accepts deletions. */
 	#subscribe(): void {
 		const { context } = this.#options.constraints;
 		const self = context.environment.self.uid;
 		const accept = this.#accept;
 		for (const [uid, stop] of this.#subscriptions) {
-			if (accept === undefined || !this.#interesting.has(uid)) {
+			if (accept === undefined || !this.#relatedDeployments.has(uid)) {
 				stop.abort();
 				this.#subscriptions.delete(uid);
 			}
 		}
-		for (const { uid } of accept === undefined ? [] : this.#interesting.values()) {
+		for (const { uid } of accept === undefined ? [] : this.#relatedDeployments.values()) {
 			if (uid !== self && !this.#subscriptions.has(uid)) {
 				const stop = new AbortController();
 				const ended = followDeletions(
