@@ -34,7 +34,7 @@ export const addList: AddCommand = (program, run) => {
 	program
 		.command("list <type>")
 		.description("print the resources of a type")
-		.option("--prefix <prefix>", "only resources whose names begin with this", "")
+		.option("--prefix <prefix>", "only resources whose names begin with this")
 		.addOption(outputOption())
 		.addOption(allNamespacesOption())
 		.action((type: string, flags: GetFlags) =>

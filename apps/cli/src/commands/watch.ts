@@ -14,7 +14,7 @@ import { parseTypeOrTarget } from "./targets.ts";
 interface WatchFlags {
 	readonly output: OutputFormat;
 	readonly allNamespaces?: boolean;
-	readonly prefix: string;
+	readonly prefix?: string;
 	readonly changesOnly?: boolean;
 }
 
@@ -25,7 +25,7 @@ export const addWatch: AddCommand = (program, run) => {
 	program
 		.command("watch <type> [name]")
 		.description("print the current resources, then every change")
-		.option("--prefix <prefix>", "only resources whose names begin with this", "")
+		.option("--prefix <prefix>", "only resources whose names begin with this")
 		.option("--changes-only", "omit the current resources")
 		.addOption(outputOption())
 		.addOption(allNamespacesOption())
@@ -44,7 +44,7 @@ async function watch(
 	const printer = printerOf(session, type, types, flags);
 	const changes = followReported(session, type, {
 		everywhere: flags.allNamespaces ?? false,
-		namePrefix: name ?? flags.prefix,
+		namePrefix: name ?? flags.prefix ?? "",
 	});
 	for await (const change of changes) {
 		if (change.kind === "complete") {
