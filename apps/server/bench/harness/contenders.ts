@@ -35,6 +35,11 @@ function contendersFor(folder: string, go: GoPrograms | undefined): readonly Con
 	const full = { stores: true, speaksConnect: true };
 	return [
 		{ name: "plinth", command: plinthServer(join(bench, ".."), folder), ...full },
+		{
+			name: "framing",
+			command: [...plinthServer(join(bench, ".."), folder), "--http2", "plinth"],
+			...full,
+		},
 		...(against === undefined
 			? []
 			: [

@@ -9,6 +9,16 @@ describeWith("go")("Connect's conformance runner", () => {
 		expect(report.cases).toBeGreaterThan(900);
 	});
 
+	it("passes with Plinth's own framing", async () => {
+		const report = await runConformance({
+			compressions: ["IDENTITY"],
+			tls: false,
+			http2: "plinth",
+		});
+		expect(report).toMatchObject({ failures: "", failedHere: [], failedByBoth: [] });
+		expect(report.cases).toBeGreaterThan(400);
+	});
+
 	it("passes with compression", async () => {
 		const report = await runConformance({ compressions: ["GZIP"], tls: false });
 		expect(report).toMatchObject({ failures: "", failedHere: [], failedByBoth: [] });

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { temporaryFolder } from "@plinth/test-support";
+import type { Http2Implementation } from "../listener/http2/http2-server.ts";
 
 const run = promisify(execFile);
 const moduleFolder = fileURLToPath(new URL("../../testdata/conformance", import.meta.url));
@@ -20,6 +21,8 @@ export interface ConformanceFeatures {
 	readonly compressions: readonly ("IDENTITY" | "GZIP" | "BR")[];
 	/** Over TLS too, with and without client certificates. */
 	readonly tls: boolean;
+	/** What serves HTTP/2; with `plinth`, cases over HTTP/1.1 are left out. */
+	readonly http2?: Http2Implementation;
 }
 
 /** The outcome of the cases that were run. */
@@ -54,7 +57,8 @@ export async function runConformance(features: ConformanceFeatures): Promise<Con
 		const command = [process.execPath, mainFile, server, accepted];
 		const all = ["--conf", config, "--mode", "server", "--max-servers", "2", ...selected];
 		// Its exit code is 1 if a case fails. A case that gets no response would wait forever.
-		const options = { maxBuffer: 1024 ** 3, timeout: 300_000 };
+		const env = { ...process.env, PLINTH_HTTP2: features.http2 ?? "node" };
+		const options = { maxBuffer: 1024 ** 3, timeout: 300_000, env };
 		const { stdout } = await run(runner, [...all, "--", ...command], options).catch(outputOfFailed);
 		return stdout;
 	};
@@ -72,10 +76,10 @@ export async function runConformance(features: ConformanceFeatures): Promise<Con
 	};
 }
 
-function configOf({ compressions, tls }: ConformanceFeatures) {
+function configOf({ compressions, tls, http2 = "node" }: ConformanceFeatures) {
 	return {
 		features: {
-			versions: ["HTTP_VERSION_1", "HTTP_VERSION_2"],
+			versions: [...(http2 === "node" ? ["HTTP_VERSION_1"] : []), "HTTP_VERSION_2"],
 			compressions: compressions.map((name) => `COMPRESSION_${name}`),
 			supportsTls: tls,
 			supportsTlsClientCerts: tls,

@@ -42,6 +42,8 @@ export interface TurnTaker {
 interface Waiter {
 	readonly taker: TurnTaker;
 	readonly proceed: () => void;
+	/** The context in which it runs: its own, not that of the turn before. Cheaper than a function that is bound to it. */
+	readonly context: AsyncResource | undefined;
 }
 
 /** Waiters by connection. Connections take turns. */
@@ -84,9 +86,11 @@ class Queue {
 	shift(): Waiter | undefined {
 		for (const [connection, waiters] of this.#connections) {
 			for (const waiter of waiters) {
-				this.#connections.delete(connection);
 				waiters.delete(waiter);
-				if (waiters.size > 0) {
+				if (waiters.size === 0) {
+					this.#connections.delete(connection);
+				} else if (this.#connections.size > 1) {
+					this.#connections.delete(connection);
 					this.#connections.set(connection, waiters);
 				}
 				return waiter;
@@ -210,7 +214,7 @@ export class EventLoopTurns {
 		const { arrived } = account;
 		const { connections } = arrived;
 		// A turn starts in the context of the one before it, which belongs to another call.
-		const waiter = { taker, proceed: AsyncResource.bind(proceed) };
+		const waiter = { taker, proceed, context: new AsyncResource("turn") };
 		this.#wait(account, arrived, waiter);
 		this.#waitingConnections += arrived.connections - connections;
 		return () => {
@@ -254,12 +258,12 @@ export class EventLoopTurns {
 			proceed();
 			return undefined;
 		}
-		return this.#await(taker, AsyncResource.bind(proceed));
+		return this.#await(taker, proceed, new AsyncResource("turn"));
 	}
 
-	#await(taker: TurnTaker, proceed: () => void): () => void {
+	#await(taker: TurnTaker, proceed: () => void, context?: AsyncResource): () => void {
 		const account = this.#accountOf(taker.caller);
-		const waiter = { taker, proceed };
+		const waiter = { taker, proceed, context };
 		this.#wait(account, account.begun, waiter);
 		return () => {
 			if (account.begun.remove(waiter)) {
@@ -402,7 +406,11 @@ export class EventLoopTurns {
 		this.#waitingConnections += account.arrived.connections - connections;
 		this.#left(account);
 		this.#start(account, nowMs);
-		waiter.proceed();
+		if (waiter.context === undefined) {
+			waiter.proceed();
+		} else {
+			waiter.context.runInAsyncScope(waiter.proceed);
+		}
 	}
 
 	/** All waiting callers have to pause. */
