@@ -47,7 +47,7 @@ export interface IndexStats {
  */
 export interface Cache<Q extends Queries = Queries> extends Reader<Q>, Sources {
 	/**
-	 * Inserts a resource, or replaces the one of that name, whatever its incarnation.
+	 * Inserts a resource, or replaces the one with the same name, whatever its incarnation.
 	 *
 	 * @throws CacheError if it has no name or its type is not declared, IndexError if an index fails on it
 	 * or requires a key that it lacks. The cache is unchanged then.

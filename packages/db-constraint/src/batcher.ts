@@ -38,7 +38,11 @@ export class Batcher<Item, Result> {
 				for (const [i, { resolve, reject }] of batch.entries()) {
 					const result = results[i];
 					if (result === undefined) {
-						reject(new Error("the deployment returned fewer results than it was sent items"));
+						reject(
+							new Error(
+								"the deployment returned fewer results than the number of items sent to it",
+							),
+						);
 					} else {
 						resolve(result);
 					}

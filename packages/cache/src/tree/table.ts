@@ -79,7 +79,7 @@ export class Table {
 	}
 
 	/**
-	 * Inserts a resource, or replaces the one of that name.
+	 * Inserts a resource, or replaces the one with the same name.
 	 *
 	 * @throws IndexError if an index fails on it, CacheError if it has no name. The table is unchanged then.
 	 */

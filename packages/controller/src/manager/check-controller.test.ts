@@ -82,9 +82,11 @@ describe("registration", () => {
 		const one = defineController({ name: "one", manages: Artist, reconcile: async () => {} });
 		const manager = createControllerManager({ client: bench.service.client });
 		manager.register(one);
-		expect(() => manager.register(one)).toThrow("controller one: one of that name is registered");
+		expect(() => manager.register(one)).toThrow(
+			"controller one: a controller with this name is already registered",
+		);
 		const started = await bench.start([one]);
 		const two = defineController({ name: "two", manages: Label, reconcile: async () => {} });
-		expect(() => started.register(two)).toThrow("controller two: it can't be registered after");
+		expect(() => started.register(two)).toThrow("controller two: can't be registered after");
 	});
 });

@@ -57,7 +57,7 @@ export interface ControllerManager {
 	 * Runs all controllers until the signal aborts, and resolves when all of them have ended. A failed
 	 * controller is restarted and does not affect others.
 	 *
-	 * @throws Error if the manager has been started before.
+	 * @throws Error if the manager has already been started.
 	 */
 	run(signal: AbortSignal): Promise<void>;
 	/** A report on each controller, as it is now. */
@@ -84,12 +84,14 @@ export function createControllerManager(options: ControllerManagerOptions): Cont
 		register(controller) {
 			if (started) {
 				throw new Error(
-					`controller ${controller.name}: it can't be registered after the manager has been started`,
+					`controller ${controller.name}: can't be registered after the manager was started`,
 				);
 			}
 			checkController(controller);
 			if (controllers.some(({ name }) => name === controller.name)) {
-				throw new Error(`controller ${controller.name}: one of that name is registered already`);
+				throw new Error(
+					`controller ${controller.name}: a controller with this name is already registered`,
+				);
 			}
 			controllers.push(controller);
 			const named = withFields(logger, { controller: controller.name });
@@ -100,7 +102,7 @@ export function createControllerManager(options: ControllerManagerOptions): Cont
 		},
 		async run(signal) {
 			if (started) {
-				throw new Error("the controller manager has been started before");
+				throw new Error("the controller manager has already been started");
 			}
 			started = true;
 			for (const cycle of graph().cycles) {
