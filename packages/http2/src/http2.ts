@@ -153,6 +153,8 @@ export interface Http2Limits {
 	readonly maxHeaderListBytes: number;
 	/** The number of CONTINUATION frames in one header block. */
 	readonly maxContinuations: number;
+	/** The number of parameters in one SETTINGS frame: each may change the windows of all streams. */
+	readonly maxSettings: number;
 	/** The HPACK table that clients may use, in bytes. */
 	readonly headerTableBytes: number;
 	/** The credit for request bytes that handlers have not consumed: per stream, and for the connection. */

@@ -5,6 +5,7 @@ export const defaultHttp2Limits: Http2Limits = {
 	maxConcurrentStreams: 256,
 	maxHeaderListBytes: 16 * 1024,
 	maxContinuations: 8,
+	maxSettings: 32,
 	headerTableBytes: 4096,
 	streamWindowBytes: 256 * 1024,
 	connectionWindowBytes: 1024 * 1024,

@@ -483,6 +483,12 @@ export class Connection implements Http2Connection {
 		if ((end - start) % 6 !== 0) {
 			throw new ConnectionError(errorCode.frameSizeError, "a SETTINGS frame has the wrong size");
 		}
+		if ((end - start) / 6 > this.#limits.maxSettings) {
+			throw new ConnectionError(
+				errorCode.enhanceYourCalm,
+				"a SETTINGS frame has too many parameters",
+			);
+		}
 		for (let position = start; position < end; position += 6) {
 			const windowBefore = this.#peer.initialWindowSize;
 			const identifier = bytes.readUInt16BE(position);

@@ -64,6 +64,15 @@ describe("limits", () => {
 		expect(client.goawayCode).toBe(errorCode.enhanceYourCalm);
 	});
 
+	it("end a connection with too many parameters in one SETTINGS frame", async () => {
+		const client = new RawClient();
+		const parameters = Array.from({ length: 33 }, () => [setting.initialWindowSize, 1] as const);
+		await client.send(settingsFrame(...parameters.slice(1)));
+		expect(client.goawayCode).toBeUndefined();
+		await client.send(settingsFrame(...parameters));
+		expect(client.goawayCode).toBe(errorCode.enhanceYourCalm);
+	});
+
 	it("end a connection whose small header blocks are large lists", async () => {
 		const client = new RawClient();
 		const entry = Buffer.concat([Buffer.from([0x40]), literals("a", "x".repeat(4000)).subarray(1)]);
