@@ -48,6 +48,13 @@ export function createRpcHandler(options: RpcHandlerOptions): RequestHandler {
 		router.handlers.map((handler) => [handler.requestPath, handler]),
 	);
 	return (request, response) => {
+		const unsupported = statusOfUnsupported(request);
+		if (unsupported !== undefined) {
+			exchanges.beginPlain(request, response);
+			response.writeHead(unsupported);
+			response.end();
+			return;
+		}
 		const path = pathOf(request);
 		const handler = methods.get(path);
 		if (handler === undefined) {
@@ -92,6 +99,15 @@ export function createRpcHandler(options: RpcHandlerOptions): RequestHandler {
 			})
 			.finally(() => exchange.settled());
 	};
+}
+
+/** The status for a request that needs what no handler provides: a tunnel, or an unknown expectation. */
+function statusOfUnsupported(request: HttpRequest): number | undefined {
+	if (request.method === "CONNECT") {
+		return 405;
+	}
+	const expected = request.header("expect");
+	return expected === undefined || expected.toLowerCase() === "100-continue" ? undefined : 417;
 }
 
 /** The request in the form that Connect handles; `undefined` if its authority is missing or malformed. */

@@ -6,19 +6,10 @@ export interface Http2Call extends HttpRequest, HttpResponse {
 	continue(): void;
 }
 
-/** Passes a request to the handler, unless it needs what no handler provides. */
+/** Passes a request to the handler. A client that waits before it sends the body is told to send it. */
 export function serveRequest(call: Http2Call, handler: RequestHandler): void {
-	const expected = call.header("expect");
-	if (call.method === "CONNECT") {
-		call.writeHead(405);
-		call.end();
-	} else if (expected === undefined) {
-		handler(call, call);
-	} else if (expected === "100-continue") {
+	if (call.header("expect") === "100-continue" && call.method !== "CONNECT") {
 		call.continue();
-		handler(call, call);
-	} else {
-		call.writeHead(417);
-		call.end();
 	}
+	handler(call, call);
 }
