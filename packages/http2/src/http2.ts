@@ -42,6 +42,11 @@ export interface StreamHandler {
 	 * response, and the request has not ended.
 	 */
 	onDrain?(): void;
+	/**
+	 * Instead of `onDrain`, if more was written while the socket took the rest: it has taken all but the stream's
+	 * `unsentBytes`. A stream that is written to all the time may never get `onDrain`.
+	 */
+	onProgress?(): void;
 	/** Both sides are done, and the socket has taken the whole response. */
 	onFinish?(): void;
 	/** The stream has ended early. Bytes that were not sent are dropped, and further calls do nothing. */

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { errorCode } from "../error-code.ts";
 import { flag, frameType, setting } from "../frames/frame.ts";
 import { frame, settingsFrame, uint32 } from "../frames.fixture.ts";
+import type { Http2Stream } from "../http2.ts";
 import { RawClient, settle } from "../raw-client.fixture.ts";
 
 const { data, settings, windowUpdate } = frameType;
@@ -23,6 +24,45 @@ async function clientWith(window: number, connection = 0): Promise<RawClient> {
 	}
 	return client;
 }
+
+describe("a stream that is written to while the socket is busy", () => {
+	it("gets a notice of what the socket has taken, and the last one when nothing is left", async () => {
+		const notices: string[] = [];
+		const streams: Http2Stream[] = [];
+		const client = new RawClient({
+			limits: { streamHighWaterMark: 0 },
+			onRequest: (stream) => {
+				streams.push(stream);
+				stream.respond(200, []);
+				return {
+					onData: () => {},
+					onEnd: () => {},
+					onDrain: () => notices.push("all"),
+					onProgress: () => notices.push(`all but ${stream.unsentBytes}`),
+					onReset: () => {},
+				};
+			},
+		});
+		await client.send(settingsFrame([setting.initialWindowSize, 1_000_000]), credit(0, 1_000_000));
+		await client.send(client.headers(1));
+		const [stream] = streams;
+		client.socket.pause();
+		// More than the socket takes while nobody reads.
+		stream?.write(Buffer.alloc(100_000));
+		await settle();
+		for (let part = 1; part <= 3; part++) {
+			stream?.write(Buffer.alloc(100_000 + part));
+			while (notices.length < part) {
+				client.socket.read();
+				await settle();
+			}
+		}
+		expect(notices).toEqual(["all but 100001", "all but 100002", "all but 100003"]);
+		client.socket.resume();
+		await settle();
+		expect(notices.at(-1)).toBe("all");
+	});
+});
 
 describe("credit of the client", () => {
 	it("limits a stream, and is used exactly", async () => {

@@ -262,6 +262,14 @@ export class ServerStream implements Http2Stream {
 		}
 	}
 
+	deliverProgress(): void {
+		try {
+			this.#handler?.onProgress?.();
+		} catch (error) {
+			this.#host.handlerFailed(this, error);
+		}
+	}
+
 	/** The last event; a second one is dropped. */
 	deliverFinish(): void {
 		if (this.#ended === undefined) {

@@ -280,10 +280,14 @@ export class Streams implements StreamHost {
 	notify(): void {
 		for (const stream of this.sender.takeDrained()) {
 			stream.isDrained = false;
-			// Otherwise it has written more, and gets the notice later.
-			if (!stream.isClosed && stream.unsentBytes === 0) {
+			if (stream.isClosed) {
+				continue;
+			}
+			if (stream.unsentBytes === 0) {
 				stream.needsDrain = false;
 				stream.deliverDrain();
+			} else {
+				stream.deliverProgress();
 			}
 		}
 		if (this.#finished.length > 0) {

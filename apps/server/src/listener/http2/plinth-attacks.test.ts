@@ -1,9 +1,8 @@
 /** Hostile clients, in raw frames, against Plinth's own framing. Afterwards nothing is left of them. */
 import { once } from "node:events";
 import { constants } from "node:http2";
-import type { Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { openSession, openSocket, post } from "../../raw-calls.fixture.ts";
+import { openSession, post } from "../../raw-calls.fixture.ts";
 import { type StartedListener, startListener } from "../../started-listener.fixture.ts";
 import { echoRouter } from "../echo-router.fixture.ts";
 

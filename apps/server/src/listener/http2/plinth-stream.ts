@@ -160,12 +160,16 @@ export class PlinthStream implements Http2Call, StreamHandler {
 		this.#bodyListener?.bodyChanged();
 	}
 
-	onDrain(): void {
-		if (this.#unsentBytes > 0) {
-			const byteCount = this.#unsentBytes;
-			this.#unsentBytes = 0;
+	onProgress(): void {
+		const byteCount = this.#unsentBytes - this.#stream.unsentBytes;
+		if (byteCount > 0) {
+			this.#unsentBytes -= byteCount;
 			this.#listener?.sent(byteCount);
 		}
+	}
+
+	onDrain(): void {
+		this.onProgress();
 		if (this.#hasEnded) {
 			this.#listener?.finished();
 		}
