@@ -15,7 +15,7 @@ export interface ExchangeCarrierOptions {
 	readonly meter: Pick<RequestMeter, "bodyOf" | "turnOf" | "freeBytesOf" | "meterFree"> | undefined;
 }
 
-/** Carries a call on a request and its response, whose bytes the exchange counts. */
+/** Connects a call to its request and response. The exchange counts the bytes of the response. */
 export class ExchangeCarrier implements Carrier {
 	readonly head: HttpRequest;
 	readonly values: ContextValues;
@@ -38,7 +38,7 @@ export class ExchangeCarrier implements Carrier {
 		options.exchange.carrier = this;
 	}
 
-	/** The exchange was closed before the call has ended. */
+	/** The exchange was closed before the call had ended. */
 	clientIsGone(reason: ConnectError): void {
 		const leave = this.#leave;
 		this.#leave = undefined;
@@ -174,11 +174,11 @@ export class ExchangeCarrier implements Carrier {
 			if (written === undefined) {
 				finish();
 			} else {
-				// Trailers that can't be sent end it as well.
+				// Trailers that can't be sent end the exchange as well.
 				written.then(finish).catch(() => this.cancel());
 			}
 		} catch {
-			// It was ended because too many bytes are unread, or its trailers can't be sent.
+			// The exchange was ended because too many bytes are unread, or because its trailers can't be sent.
 			this.cancel();
 		}
 	}

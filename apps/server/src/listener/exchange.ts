@@ -41,7 +41,7 @@ export interface ExchangeKeeper {
 	closed(exchange: Exchange): void;
 	/** The exchange is closed and its handler has returned: it uses no more resources. */
 	released(exchange: Exchange): void;
-	/** The exchange counts for the limit that it was admitted to. */
+	/** The exchange was admitted, and counts toward the limit that admitted it. */
 	admitted(exchange: Exchange): void;
 	/** Only a short response remains of the exchange. */
 	dismissed(exchange: Exchange): void;
@@ -83,9 +83,9 @@ export function exchangeOf(values: ContextValues): Exchange {
 	return exchange;
 }
 
-/** A limit that an exchange counts for. */
+/** A limit that an exchange counts toward. */
 export interface Admission {
-	/** The exchange does not count any more. */
+	/** The exchange no longer counts toward this limit. */
 	leave(exchange: Exchange): void;
 }
 
@@ -111,7 +111,7 @@ export class Exchange implements ResponseListener {
 	readonly #response: HttpResponse;
 	#controller: AbortController | undefined;
 	#reason: ConnectError | undefined;
-	/** Bytes that were passed to the HTTP implementation and not sent. */
+	/** Bytes that were passed to the HTTP implementation, which has not sent them yet. */
 	#unflushedBytes = 0;
 	/** Of these, the bytes that were passed together with the end. */
 	#lastBytes = 0;
@@ -218,7 +218,7 @@ export class Exchange implements ResponseListener {
 		}
 	}
 
-	/** Counts its bytes for another usage. */
+	/** Counts the unread bytes of the exchange for another usage. */
 	assign(usage: Usage): void {
 		this.usage.pendingBytes -= this.pendingBytes;
 		usage.pendingBytes += this.pendingBytes;

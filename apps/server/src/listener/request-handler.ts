@@ -13,7 +13,7 @@ export interface HttpConnection {
 	destroy(code: number): void;
 }
 
-/** Is notified of the body of a request. */
+/** Receives notifications about the body of a request. */
 export interface BodyListener {
 	/** More can be read, or all was read, or the rest is lost. */
 	bodyChanged(): void;
@@ -42,13 +42,13 @@ export interface HttpRequest extends RequestHead {
 	listenToBody(listener: BodyListener | undefined): void;
 }
 
-/** Is notified of what becomes of a response. */
+/** Receives notifications about what becomes of a response. */
 export interface ResponseListener {
 	/** Bytes that were passed to `write` have left the process. */
 	sent(byteCount: number): void;
 	/** The whole response has left the process. The request may not have ended. */
 	finished(): void;
-	/** The request and the response have ended, or their client is gone. The last notice. */
+	/** The request and the response have ended, or their client is gone. No other notification follows. */
 	closed(): void;
 }
 
@@ -64,7 +64,7 @@ export interface HttpResponse {
 	 * @throws Error if a name or a value is invalid; then nothing was sent.
 	 */
 	writeHead(status: number, headers?: HeaderFields, mayHaveTrailers?: boolean): void;
-	/** Sends data, after the head. Returns whether more may be written before it was sent. */
+	/** Sends data, after the head. Returns whether more may be written before this data was sent. */
 	write(data: Uint8Array): boolean;
 	/** Adds trailers, which are sent with the end. Invalid ones make `end` reset the request. */
 	addTrailers(trailers: HeaderFields): void;
@@ -74,7 +74,7 @@ export interface HttpResponse {
 	reset(code: number): void;
 	/** Sets the listener, or removes it. */
 	listen(listener: ResponseListener | undefined): void;
-	/** Calls `listener` once, when the request and the response have ended or their client is gone. */
+	/** Calls `listener` once: when the request and the response have ended, or when their client is gone. */
 	onceClosed(listener: () => void): void;
 }
 
@@ -96,7 +96,7 @@ export function headersOf(request: Pick<HttpRequest, "headers">): Headers {
 	return headers;
 }
 
-/** Sends a response of text, whose last line is terminated if it is not. */
+/** Sends a response of text. Adds a line break if the text does not end with one. */
 export function sendText(
 	response: HttpResponse,
 	status: number,

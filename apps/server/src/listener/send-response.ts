@@ -45,7 +45,7 @@ export async function sendResponse(
 	exchange.end();
 }
 
-/** What to send instead, for a request that Connect refuses with a status alone. */
+/** The text to send for a request that Connect refuses with nothing but a status. */
 const directions: ReadonlyMap<number | undefined, (example: string) => string> = new Map([
 	[405, (example) => `method not allowed: send POST, with a content type such as ${example}`],
 	[
@@ -80,7 +80,7 @@ async function endHandler(
 	try {
 		await chunks?.throw?.(failure);
 	} catch {
-		// It rejects with the same error.
+		// The promise rejects with the same error.
 	}
 	try {
 		await chunks?.return?.();
@@ -89,7 +89,7 @@ async function endHandler(
 	}
 }
 
-/** Sends the headers, unless they were sent. @throws ConnectError if the exchange is closed. */
+/** Sends the headers, unless they were already sent. @throws ConnectError if the exchange is closed. */
 export function writeHead(
 	response: HttpResponse,
 	exchange: Exchange,

@@ -61,7 +61,7 @@ export function takeTurns(options: TakeTurnsOptions, next: RequestHandler): Requ
 					}
 					return;
 				}
-				// This code says that nothing was done, so that clients retry.
+				// This code tells the client that nothing was done, so that it may retry.
 				response.reset(errorCode.refusedStream);
 			} else {
 				onResponse(request, response);
@@ -80,12 +80,12 @@ export function takeTurns(options: TakeTurnsOptions, next: RequestHandler): Requ
 	};
 }
 
-/** Not immediately: Node aborts the process if a session is destroyed while it reads received data. */
+/** Closes it later: Node aborts the process if a session is destroyed while it reads received data. */
 function closeLater(connection: HttpConnection): void {
 	setImmediate(() => connection.destroy(errorCode.enhanceYourCalm));
 }
 
-/** Whether a request checks the health, in one of the ways that need no token. */
+/** Whether a request is a health check of a kind that needs no token. */
 function isProbe({ target }: HttpRequest): boolean {
 	return target === "/healthz" || target === "/readyz" || target.startsWith(healthPath);
 }

@@ -16,7 +16,7 @@ export class Http1Calls {
 		}
 	}
 
-	/** Ends connections after their current call; if the client can't know this, not before `stopLingering`. */
+	/** Ends connections after their current call. Those whose client can't know this stay open until `stopLingering`. */
 	close(): void {
 		this.#closing = true;
 		this.#lingering = true;

@@ -135,7 +135,7 @@ export class NodeStream implements HttpRequest, HttpResponse {
 		bodyListeners.set(stream, listener);
 	}
 
-	/** Tells a client that waits for it to send the body. */
+	/** Tells a client that waits for permission to send the body now. */
 	continue(): void {
 		this.#stream.additionalHeaders({ ":status": constants.HTTP_STATUS_CONTINUE });
 	}
@@ -224,7 +224,7 @@ export class NodeStream implements HttpRequest, HttpResponse {
 		try {
 			stream.sendTrailers(this.#trailers ?? {});
 		} catch {
-			// They have names that HTTP/2 does not allow. The error would end the process.
+			// The trailers have names that HTTP/2 does not allow. Uncaught, the error would end the process.
 			stream.close(constants.NGHTTP2_INTERNAL_ERROR);
 		}
 	};

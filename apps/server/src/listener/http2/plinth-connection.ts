@@ -23,9 +23,9 @@ export class PlinthConnection implements StreamConnection {
 	#http2: Http2Connection | undefined;
 	#hasHeaders = false;
 	#streams = 0;
-	/** When the last stream has ended. */
+	/** The time at which the last stream ended. */
 	#idleSinceMs: number;
-	/** Of the check whether the connection is idle, or of the wait before it closes. */
+	/** The timer of the check whether the connection is idle, or of the wait before it closes. */
 	#timer: Timer | undefined;
 
 	constructor(socket: Socket, options: Http2ServerOptions) {

@@ -18,7 +18,7 @@ export interface StreamConnection extends HttpConnection {
 	streamClosed(): void;
 }
 
-/** A body in more parts than this is put together, so that it uses hardly more memory than its bytes. */
+/** The parts of a body are joined if there are more than this, so that they use hardly more memory than their bytes. */
 const maxParts = 64;
 
 /** A part is copied if it is this many times smaller than the memory that it would keep. */
@@ -77,7 +77,7 @@ export class PlinthStream implements Http2Call, StreamHandler {
 		return this.#head.authority === "" ? undefined : this.#head.authority;
 	}
 
-	/** Otherwise the connection has refused the request. */
+	/** Always true: the connection refuses all other requests. */
 	get hasOneHost(): boolean {
 		return true;
 	}

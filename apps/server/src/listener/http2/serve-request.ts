@@ -1,6 +1,6 @@
 import type { HttpRequest, HttpResponse, RequestHandler } from "../request-handler.ts";
 
-/** A stream, which may have to tell its client to send the body. */
+/** A stream, which may have to tell its client that it can send the body. */
 export interface Http2Call extends HttpRequest, HttpResponse {
 	/** Sends an informational response with status 100. */
 	continue(): void;

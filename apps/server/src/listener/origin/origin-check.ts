@@ -43,7 +43,7 @@ export function checkOrigin(policy: OriginPolicy, next: RequestHandler): Request
 	const isCors = allowedOrigins.size > 0;
 	return (request, response) => {
 		if (isCors) {
-			// Also without an Origin: a cache must not serve one origin the response for another.
+			// Set even if the request has no Origin: a cache must not serve one origin the response for another.
 			response.setHeader("vary", "Origin");
 		}
 		const host = hostOf(request);

@@ -6,7 +6,7 @@ import { checkTlsMaterial, type TlsFiles, type TlsMaterial } from "./tls-files.t
 /** The current contents of TLS files, which listeners receive when they change. */
 export interface FollowedTls {
 	readonly material: TlsMaterial;
-	/** The same for clients that have a credential instead of a certificate. */
+	/** The same material, for listeners whose clients have a credential instead of a certificate. */
 	readonly withoutClients: TlsMaterial;
 	follow(listener: Listener): void;
 	followWithoutClients(listener: Listener): void;

@@ -11,7 +11,7 @@ const tlsRules = { minVersion: "TLSv1.2", secureOptions: constants.SSL_OP_NO_TIC
 
 /** Options of `createTlsServer`. */
 export interface TlsServerOptions {
-	/** With a `ca`, only clients with a certificate of it are accepted. */
+	/** With a `ca`, only clients that present a certificate of that authority are accepted. */
 	readonly material: TlsMaterial;
 	/** How long a handshake may take, in milliseconds. */
 	readonly handshakeMs: number;
