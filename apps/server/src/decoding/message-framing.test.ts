@@ -108,3 +108,21 @@ describe("a whole body", () => {
 		expect(Buffer.concat(framing.push(Buffer.alloc(11)))).toHaveLength(31);
 	});
 });
+
+describe("a message that is held back", () => {
+	it("is kept in few chunks, however tiny those are that arrive", () => {
+		const framing = new Envelopes({
+			...{ freeBytes, maxBytes: 100_000 },
+			onHeld: () => {},
+			onComplete: () => {},
+		});
+		const bytes = Buffer.from(Array.from({ length: 50_000 }, (_, index) => index % 251));
+		framing.push(envelope(bytes).subarray(0, 5));
+		for (let at = 0; at < bytes.length - 1; at += 1) {
+			framing.push(bytes.subarray(at, at + 1));
+		}
+		const held = framing.end();
+		expect(held.length).toBeLessThan(60);
+		expect(Buffer.concat(held).equals(bytes.subarray(0, -1))).toBe(true);
+	});
+});

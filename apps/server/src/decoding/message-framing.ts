@@ -47,7 +47,7 @@ export class WholeBody implements MessageFraming {
 
 	push(chunk: Uint8Array): readonly Uint8Array[] {
 		this.#size += chunk.byteLength;
-		this.#held.push(chunk);
+		append(this.#held, chunk);
 		return this.#size > this.#options.maxBytes ? this.#release() : [];
 	}
 
@@ -123,7 +123,7 @@ export class Envelopes implements MessageFraming {
 			at += taken;
 			this.#left -= taken;
 			if (this.#isHeld && taken > 0) {
-				this.#held.push(chunk.subarray(from, at));
+				append(this.#held, chunk.subarray(from, at));
 				from = at;
 			}
 			if (this.#left === 0) {
@@ -155,6 +155,30 @@ export class Envelopes implements MessageFraming {
 		this.#head = 0;
 		onComplete(this.#size);
 	}
+}
+
+/** Chunks smaller than this are joined with others: each would use many times the memory of its bytes. */
+const tinyBytes = 1024;
+
+/** Adds a chunk, and joins it with tiny ones before it that are no larger: a byte is copied about ten times at most. */
+function append(chunks: Uint8Array[], chunk: Uint8Array): void {
+	let last = chunk;
+	for (;;) {
+		const before = chunks.at(-1);
+		if (
+			before === undefined ||
+			before.byteLength > last.byteLength ||
+			last.byteLength >= tinyBytes
+		) {
+			break;
+		}
+		chunks.pop();
+		const both = new Uint8Array(before.byteLength + last.byteLength);
+		both.set(before);
+		both.set(last, before.byteLength);
+		last = both;
+	}
+	chunks.push(last);
 }
 
 function joined(chunks: readonly Uint8Array[]): Uint8Array {
