@@ -15,13 +15,17 @@ export interface CacheOptions<Q extends Queries> {
 	 * Called if an index needs data that can't be decoded. The index then omits the resource, even if it
 	 * requires a key, and `insert` succeeds. Without this callback, `insert` throws an IndexError.
 	 */
-	readonly onUndecodable?: OnUndecodable;
+	readonly onUndecodable?: UndecodableListener;
 	/** Whether to check all invariants after each change, in time linear in the size of the cache; for tests. */
 	readonly validate?: boolean;
 }
 
 /** Called for a resource that an index omits because its data can't be decoded. */
-export type OnUndecodable = (type: ResourceType, resource: Resource, error: DecodeError) => void;
+export type UndecodableListener = (
+	type: ResourceType,
+	resource: Resource,
+	error: DecodeError,
+) => void;
 
 /** The size of one type in a cache. */
 export interface TypeStats {

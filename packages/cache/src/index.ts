@@ -1,4 +1,4 @@
-export type { Cache, CacheOptions, IndexStats, OnUndecodable, TypeStats } from "./cache.ts";
+export type { Cache, CacheOptions, IndexStats, TypeStats, UndecodableListener } from "./cache.ts";
 export { CacheError, IndexError } from "./cache-error.ts";
 export { cloningView } from "./cloning.ts";
 export { createCache } from "./create-cache.ts";

@@ -5,7 +5,7 @@ import {
 	type ResourceName,
 	type ResourceType,
 } from "@plinth/resource";
-import type { OnUndecodable, TypeStats } from "./cache.ts";
+import type { TypeStats, UndecodableListener } from "./cache.ts";
 import { CacheError, describe } from "./cache-error.ts";
 import type { AnyIndex } from "./index-definition.ts";
 import type { Query } from "./reader.ts";
@@ -21,7 +21,7 @@ export interface StoreOptions {
 	readonly indexes: readonly AnyIndex[];
 	readonly queries: ReadonlyMap<string, Query>;
 	readonly validate: boolean;
-	readonly onUndecodable: OnUndecodable | undefined;
+	readonly onUndecodable: UndecodableListener | undefined;
 }
 
 /** The contents of a cache: a table for each type. */

@@ -9,7 +9,7 @@ import type { ServiceDescriptor } from "./service-descriptor.ts";
 import type { ShadowIndex } from "./shadow-index.ts";
 
 /** A target that a deployment may no longer reference. */
-export interface Release {
+export interface ReferenceRelease {
 	readonly deploymentUid: string;
 	readonly target: KeyLike;
 	readonly targetUid: string;
@@ -29,13 +29,13 @@ export interface ConstraintContext {
 	/** Authenticates the callers that other deployments send. Default: all are accepted. */
 	readonly callers?: CallerAuthenticator | undefined;
 	/** Delivers hints. They may be lost. */
-	readonly hints: Hints;
+	readonly hints: QueryHints;
 }
 
 /** Hints that a holder query may be worthwhile. Bounded: excess hints are dropped. */
-export interface Hints {
+export interface QueryHints {
 	/** This deployment may no longer reference targets of other deployments. */
-	released(releases: readonly Release[]): void;
+	released(releases: readonly ReferenceRelease[]): void;
 	/** A deployment may no longer reference a resource of this one: query it. */
 	queryHolderSoon(shadowName: string, deploymentUid: string): void;
 	/** A target of a reference of this deployment is irrevocably being deleted. */

@@ -1,6 +1,6 @@
 import { ConnectError } from "@connectrpc/connect";
 import type { Logger } from "@plinth/runtime";
-import type { ConstraintContext, Hints, Release } from "./constraint-context.ts";
+import type { ConstraintContext, QueryHints, ReferenceRelease } from "./constraint-context.ts";
 import { routeTo } from "./holder-query.ts";
 import type { KeyLike } from "./resource-key.ts";
 
@@ -17,9 +17,9 @@ const waitingLimit = 1_000;
  * Delivers hints: to other deployments by calls, one at a time for each, and to the listeners of this
  * deployment. Correctness never depends on a hint; hints only make things happen sooner.
  */
-export class HintsChannel implements Hints {
+export class HintsChannel implements QueryHints {
 	readonly #listeners = new Set<HintListener>();
-	readonly #waiting = new Map<string, Release[]>();
+	readonly #waiting = new Map<string, ReferenceRelease[]>();
 	readonly #logger: Logger;
 	readonly #context: () => Pick<ConstraintContext, "environment" | "limits">;
 
@@ -46,7 +46,7 @@ export class HintsChannel implements Hints {
 		}
 	}
 
-	released(releases: readonly Release[]): void {
+	released(releases: readonly ReferenceRelease[]): void {
 		for (const release of releases) {
 			const waiting = this.#waiting.get(release.deploymentUid);
 			if (waiting === undefined) {

@@ -1,8 +1,8 @@
 export { type ActiveSchema, followActiveSchema } from "./active-schema.ts";
-export type { ConstraintContext, Hints, Release } from "./constraint-context.ts";
+export type { ConstraintContext, QueryHints, ReferenceRelease } from "./constraint-context.ts";
 export { type Constraints, type ConstraintsOptions, createConstraints } from "./constraints.ts";
 export { followDeletions } from "./controller/follow-deletions.ts";
-export type { PassResult } from "./controller/pass-result.ts";
+export type { HandlerResult } from "./controller/handler-result.ts";
 export { ReferenceManager, type ReferenceManagerOptions } from "./controller/reference-manager.ts";
 export { ShadowHandlers, type ShadowHandlersOptions } from "./controller/shadow-handlers.ts";
 export type { Deletion } from "./controller/subscribed-deleting-handler.ts";
@@ -10,20 +10,20 @@ export {
 	startVersionControllers,
 	type VersionControllers,
 } from "./controller/version-controllers.ts";
+export { ensureDeploymentUid } from "./deployment-uid.ts";
 export type { DeploymentInfo, Environment } from "./environment.ts";
 export { blocksDeletion, HolderQuery, type HolderResponse, isReleased } from "./holder-query.ts";
 export { type ConstraintLimits, defaultConstraintLimits } from "./limits.ts";
 export { localEnvironment } from "./local-environment.ts";
-export { openLocalUid } from "./local-uid.ts";
-export type { HolderQueryCount, ReferenceMetrics, WaitingState } from "./metrics.ts";
+export type { HolderQueryCount, ReferenceMetrics, WaitReason } from "./metrics.ts";
 export { type FoundReference, type ReferenceRule, referenceProblems } from "./reference-fields.ts";
 export { recordDeletedDeployments } from "./registry/deleted-deployments.ts";
 export type { DeploymentConfiguration } from "./registry/deployment-configuration.ts";
 export {
-	EnvRegistry,
-	type EnvRegistryOptions,
+	DeploymentRegistry,
+	type DeploymentRegistryOptions,
 	type RegistryState,
-} from "./registry/env-registry.ts";
+} from "./registry/deployment-registry.ts";
 export {
 	DeletedDeployment,
 	Deployment,

@@ -8,7 +8,7 @@ import type { StoredShadow } from "./shadow-records.ts";
  * What a resource may wait for. `pending`: work is left after a commit (a tentative source, a task).
  * `checking`: a deletion queries the holders. `deleting`: holders have not released the resource yet.
  */
-export type WaitingState = "pending" | "checking" | "deleting";
+export type WaitReason = "pending" | "checking" | "deleting";
 
 /** Measurements of the references of a deployment, as this server sees them now. */
 export interface ReferenceMetrics {
@@ -16,7 +16,7 @@ export interface ReferenceMetrics {
 	readonly sources: { readonly confirmed: number; readonly tentative: number };
 	/** The number of waiting resources, and for how long this server has seen the oldest one, in ms. */
 	readonly waiting: Readonly<
-		Record<WaitingState, { readonly count: number; readonly oldestMs: number }>
+		Record<WaitReason, { readonly count: number; readonly oldestMs: number }>
 	>;
 	/** The number of deletions that some holder has not followed yet. */
 	readonly cascades: number;
@@ -45,7 +45,7 @@ export class MeasuredReferences {
 	readonly #sources = { confirmed: 0, tentative: 0 };
 	#cascades = 0;
 	/** When each waiting shadow entered its state, on the monotonic clock, by name. */
-	readonly #waiting: Readonly<Record<WaitingState, Map<string, number>>> = {
+	readonly #waiting: Readonly<Record<WaitReason, Map<string, number>>> = {
 		pending: new Map(),
 		checking: new Map(),
 		deleting: new Map(),
@@ -121,7 +121,7 @@ export class MeasuredReferences {
 	}
 
 	/** The map keeps insertion order: its first entry has waited longest. */
-	#oldest(state: WaitingState): { readonly count: number; readonly oldestMs: number } {
+	#oldest(state: WaitReason): { readonly count: number; readonly oldestMs: number } {
 		const waiting = this.#waiting[state];
 		const [since] = waiting.values();
 		return {
@@ -131,7 +131,7 @@ export class MeasuredReferences {
 	}
 }
 
-function waitingState(shadow: Shadow): WaitingState | undefined {
+function waitingState(shadow: Shadow): WaitReason | undefined {
 	switch (shadow.lifecycle) {
 		case Lifecycle.CHECKING:
 			return "checking";

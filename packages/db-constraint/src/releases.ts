@@ -1,12 +1,12 @@
 import type { OutgoingReference } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
-import type { ConstraintContext, Release } from "./constraint-context.ts";
+import type { ConstraintContext, ReferenceRelease } from "./constraint-context.ts";
 import type { ReferencePlan } from "./reference-plan.ts";
 
 /** The hints about removed references, for the deployments that store the targets. */
 export function releasesOf(
 	{ descriptor, environment }: Pick<ConstraintContext, "descriptor" | "environment">,
 	outgoing: readonly OutgoingReference[],
-): readonly Release[] {
+): readonly ReferenceRelease[] {
 	return outgoing.flatMap(({ target, targetUid }) => {
 		const service = target && descriptor.serviceOfGroup(target.group);
 		if (target === undefined || service === undefined) {
@@ -22,7 +22,7 @@ export function releasesOf(
 /** The hints about established references that will not be committed. */
 export function abandonedBy({
 	established,
-}: Pick<ReferencePlan, "established">): readonly Release[] {
+}: Pick<ReferencePlan, "established">): readonly ReferenceRelease[] {
 	return established.map(({ target, by }) => ({
 		deploymentUid: by.deployment.uid,
 		target,

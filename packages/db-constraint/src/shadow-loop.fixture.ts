@@ -1,6 +1,6 @@
 import { backoffDelayMs, type Clock, type Scheduler, type Timer } from "@plinth/runtime";
 import type { Constraints } from "./constraints.ts";
-import type { PassResult } from "./controller/pass-result.ts";
+import type { HandlerResult } from "./controller/handler-result.ts";
 import { ShadowHandlers } from "./controller/shadow-handlers.ts";
 import type { Deletion } from "./controller/subscribed-deleting-handler.ts";
 import { keyString } from "./resource-key.ts";
@@ -23,7 +23,7 @@ export class ShadowLoop {
 	readonly #clock: Clock;
 	readonly #scheduler: Scheduler;
 	readonly #onFailure: (failure: unknown) => void;
-	readonly #passes = new Map<string, () => Promise<PassResult>>();
+	readonly #passes = new Map<string, () => Promise<HandlerResult>>();
 	readonly #running = new Set<string>();
 	readonly #again = new Set<string>();
 	readonly #timers = new Map<string, Timer>();
@@ -88,7 +88,7 @@ export class ShadowLoop {
 		this.#queue(`shadow ${name}`, () => this.#handlers.handleShadow(name));
 	}
 
-	#queue(key: string, pass: () => Promise<PassResult>): void {
+	#queue(key: string, pass: () => Promise<HandlerResult>): void {
 		if (this.#stopped) {
 			return;
 		}

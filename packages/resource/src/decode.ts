@@ -85,7 +85,7 @@ export function decodeShared<Desc extends DescMessage>(
  * Whether the shared decoded form of the resource is kept as long as the resource object. Code that retains
  * a form that is not kept makes the process exceed its memory limit.
  */
-export function keepsDecoded(resource: Resource): boolean {
+export function cachesDecodedForm(resource: Resource): boolean {
 	return kept.has(resource);
 }
 

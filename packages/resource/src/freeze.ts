@@ -2,14 +2,14 @@
  * Whether shared objects are frozen: everywhere except in production, so that a write to one fails where it
  * happens.
  */
-export const freezesShared = process.env.NODE_ENV !== "production";
+export const sharedObjectsAreFrozen = process.env.NODE_ENV !== "production";
 
 /**
  * Freezes a message and everything that it refers to, except typed arrays, which can't be frozen. The caller
  * must not modify it any more. Does nothing in production.
  */
 export function freezeInDevelopment<T extends object>(value: T): T {
-	if (freezesShared) {
+	if (sharedObjectsAreFrozen) {
 		deepFreeze(value);
 	}
 	return value;

@@ -15,11 +15,11 @@ export {
 export { Namespace, Partition, Tombstone, tenancyFinalizer } from "./builtin-types.ts";
 export { type Caller, CallerToken, isCrossTenancy, type NamedTarget } from "./caller.ts";
 export {
+	cachesDecodedForm,
 	DecodeError,
 	decode,
 	decodeShared,
 	encodeData,
-	keepsDecoded,
 	type ResourceInit,
 	resourceOf,
 	typeNameOf,
@@ -34,7 +34,7 @@ export {
 	isMarkedForDeletion,
 	removeFinalizer,
 } from "./finalizers.ts";
-export { deepFreeze, freezeInDevelopment, freezesShared } from "./freeze.ts";
+export { deepFreeze, freezeInDevelopment, sharedObjectsAreFrozen } from "./freeze.ts";
 export { type FamilyLike, familyKey, gvkKey, sameType, type TypeLike } from "./gvk.ts";
 export {
 	displayName,

@@ -13,11 +13,11 @@ import { describe, expect, it } from "vitest";
 import { allowed } from "./access.ts";
 import { Namespace, Partition, Tombstone } from "./builtin-types.ts";
 import {
+	cachesDecodedForm,
 	DecodeError,
 	decode,
 	decodeShared,
 	encodeData,
-	keepsDecoded,
 	resourceOf,
 } from "./decode.ts";
 import { idOf } from "./id.ts";
@@ -206,7 +206,7 @@ describe("decoding", () => {
 		const firstData = decodeShared(type, first).data;
 		const secondData = decodeShared(type, second).data;
 		expect(decodeShared(type, first).data).toBe(firstData);
-		expect(keepsDecoded(first)).toBe(false);
+		expect(cachesDecodedForm(first)).toBe(false);
 		for (let others = 0; others < 9; others++) {
 			decodeShared(type, large());
 			expect(decodeShared(type, second).data).toBe(secondData);

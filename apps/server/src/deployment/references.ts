@@ -4,11 +4,11 @@ import {
 	type ActiveSchema,
 	type Constraints,
 	createConstraints,
-	EnvRegistry,
+	DeploymentRegistry,
+	ensureDeploymentUid,
 	followActiveSchema,
 	localEnvironment,
 	metaService,
-	openLocalUid,
 	ReferenceManager,
 	type ReferenceMetrics,
 	recordDeletedDeployments,
@@ -74,7 +74,7 @@ function supersededBy(schema: ActiveSchema & { readonly kind: "other" }): string
 export class References {
 	readonly #options: ReferencesOptions;
 	readonly #constraints: Constraints;
-	readonly #registry: EnvRegistry | undefined;
+	readonly #registry: DeploymentRegistry | undefined;
 	readonly #version: string;
 	readonly #end = new AbortController();
 	readonly #running: Promise<unknown>[] = [];
@@ -83,7 +83,7 @@ export class References {
 	private constructor(
 		options: ReferencesOptions,
 		constraints: Constraints,
-		registry: EnvRegistry | undefined,
+		registry: DeploymentRegistry | undefined,
 		version: string,
 	) {
 		this.#options = options;
@@ -107,9 +107,9 @@ export class References {
 		const version = deployment?.version ?? descriptor.versions.at(-1) ?? "v1";
 		const isMeta = service === metaService;
 		const backend = isMeta ? recordDeletedDeployments(options.backend, runtime) : options.backend;
-		let registry: EnvRegistry | undefined;
+		let registry: DeploymentRegistry | undefined;
 		if (deployment !== undefined && options.connections !== undefined) {
-			registry = new EnvRegistry({
+			registry = new DeploymentRegistry({
 				deployment: { ...deployment, version },
 				descriptor,
 				backend,
@@ -122,7 +122,7 @@ export class References {
 			});
 		}
 		const environment =
-			registry ?? localEnvironment(await openLocalUid(backend, runtime, identity?.uid));
+			registry ?? localEnvironment(await ensureDeploymentUid(backend, runtime, identity?.uid));
 		const { callers } = options;
 		const constraints = createConstraints({
 			...{ backend, descriptor, environment, runtime, logger, callers },
@@ -224,7 +224,7 @@ export class References {
 	}
 
 	/** Announces the version once the schema is complete, and again when operators request another. */
-	async #announce(registry: EnvRegistry): Promise<void> {
+	async #announce(registry: DeploymentRegistry): Promise<void> {
 		const { signal } = this.#end;
 		await this.#retry("complete the schema of references", signal, () =>
 			this.#constraints.schemaPass.complete(signal),
@@ -239,14 +239,14 @@ export class References {
 	#announced = false;
 	#switching = false;
 
-	#wanted(registry: EnvRegistry): string {
+	#wanted(registry: DeploymentRegistry): string {
 		const { versions } = this.#constraints.context.descriptor;
 		const { wantedVersion } = registry;
 		return versions.includes(wantedVersion) ? wantedVersion : this.#version;
 	}
 
 	/** Follows the Deployment of this server: operators delete it, or request another version. */
-	#follow(registry: EnvRegistry): void {
+	#follow(registry: DeploymentRegistry): void {
 		if (registry.state.kind === "deleted") {
 			const { name } = registry.self;
 			this.#options.onFailure(

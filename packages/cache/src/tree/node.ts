@@ -1,10 +1,10 @@
 import type { Resource } from "@plinth/proto";
 import {
+	cachesDecodedForm,
 	type Decoded,
 	decodeShared,
-	freezesShared,
-	keepsDecoded,
 	type ResourceType,
+	sharedObjectsAreFrozen,
 } from "@plinth/resource";
 import type { Key } from "../key.ts";
 import type { ChildMap } from "./child-map.ts";
@@ -110,7 +110,7 @@ export class Entry implements Decoded {
 		this.resource = resource;
 		this.#type = type;
 		this.#name = resource.id?.name ?? "";
-		if (freezesShared) {
+		if (sharedObjectsAreFrozen) {
 			Object.freeze(this);
 		}
 	}
@@ -122,7 +122,7 @@ export class Entry implements Decoded {
 
 	#decode(): Decoded["data"] {
 		const { data } = decodeShared(this.#type, this.resource);
-		if (keepsDecoded(this.resource)) {
+		if (cachesDecodedForm(this.resource)) {
 			this.#data = data;
 		}
 		return data;

@@ -1,6 +1,6 @@
 import type { Resource } from "@plinth/proto";
 import { hasNamespace, hasPartition, type ResourceType } from "@plinth/resource";
-import type { OnUndecodable } from "../cache.ts";
+import type { UndecodableListener } from "../cache.ts";
 import { CacheError, describe } from "../cache-error.ts";
 import type { AnyIndex } from "../index-definition.ts";
 import { isUnit, type Key, type ReferenceLike } from "../key.ts";
@@ -25,7 +25,7 @@ export class Table {
 	constructor(
 		type: ResourceType,
 		indexes: readonly AnyIndex[],
-		onUndecodable: OnUndecodable | undefined,
+		onUndecodable: UndecodableListener | undefined,
 	) {
 		this.type = type;
 		this.indexes = indexes.map((definition, at) => new TypeIndex(definition, at, onUndecodable));

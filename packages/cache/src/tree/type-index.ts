@@ -1,5 +1,5 @@
 import { type Decoded, DecodeError } from "@plinth/resource";
-import type { OnUndecodable } from "../cache.ts";
+import type { UndecodableListener } from "../cache.ts";
 import { describe, IndexError, reason } from "../cache-error.ts";
 import type { AnyIndex } from "../index-definition.ts";
 import { compareKeys, isKey, isKeyPrefix, isKeyQuery, type Key, type KeyQuery } from "../key.ts";
@@ -16,9 +16,9 @@ export class TypeIndex {
 	/** Whether an entry has ever had several keys: only then can a reader encounter duplicates. */
 	hasSeveralKeys = false;
 
-	readonly #onUndecodable: OnUndecodable | undefined;
+	readonly #onUndecodable: UndecodableListener | undefined;
 
-	constructor(definition: AnyIndex, at: number, onUndecodable: OnUndecodable | undefined) {
+	constructor(definition: AnyIndex, at: number, onUndecodable: UndecodableListener | undefined) {
 		this.definition = definition;
 		this.at = at;
 		this.#onUndecodable = onUndecodable;

@@ -1,4 +1,4 @@
-import type { OnUndecodable } from "@plinth/cache";
+import type { UndecodableListener } from "@plinth/cache";
 import type { ID, Resource } from "@plinth/proto";
 import { DecodeError, nameKey, sameName } from "@plinth/resource";
 import type { Change, ChangePredicate } from "../define/change.ts";
@@ -19,7 +19,7 @@ export interface MappingScope {
 	/** Queues all managed resources. */
 	readonly requestAll: () => void;
 	/** A version of a watched resource can't be decoded. It may be older than the cached version. */
-	readonly onUndecodable: OnUndecodable;
+	readonly onUndecodable: UndecodableListener;
 }
 
 /** How many mappers of one watch may be pending concurrently. */

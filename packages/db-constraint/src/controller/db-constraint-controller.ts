@@ -16,8 +16,8 @@ import { holders } from "../shadow.ts";
 import { ResourceShadow, recordId, type StoredShadow } from "../shadow-records.ts";
 import { ConcurrencyLimiter } from "./concurrency-limiter.ts";
 import { DeletionInbox } from "./deletion-inbox.ts";
+import { type HandlerResult, soonest } from "./handler-result.ts";
 import { NameQueue } from "./name-queue.ts";
-import { type PassResult, soonest } from "./pass-result.ts";
 import { ShadowHandlers } from "./shadow-handlers.ts";
 import type { Deletion } from "./subscribed-deleting-handler.ts";
 
@@ -142,7 +142,7 @@ class ShadowReconciler {
 		}
 	}
 
-	async #pass(name: string, deletions: readonly Deletion[]): Promise<PassResult> {
+	async #pass(name: string, deletions: readonly Deletion[]): Promise<HandlerResult> {
 		const results = [await this.#handlers.handleShadow(name)];
 		for (const deletion of deletions) {
 			const result = await this.#handlers.handleDeletion(deletion);

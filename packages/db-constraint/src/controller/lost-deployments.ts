@@ -19,7 +19,7 @@ import { nameOfKey } from "../resource-key.ts";
 import type { StoredShadow } from "../shadow-records.ts";
 import { updateShadow } from "../shadow-update.ts";
 import { responsibleUid } from "../successors.ts";
-import { done, type PassResult } from "./pass-result.ts";
+import { done, type HandlerResult } from "./handler-result.ts";
 
 /** See the comment at the top of this file. */
 export class LostDeployments {
@@ -32,7 +32,7 @@ export class LostDeployments {
 	}
 
 	/** One pass over a shadow. */
-	async check(stored: StoredShadow): Promise<PassResult> {
+	async check(stored: StoredShadow): Promise<HandlerResult> {
 		const absent = this.#absent(stored);
 		if (absent.length === 0) {
 			return done;

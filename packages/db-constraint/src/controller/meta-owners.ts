@@ -38,13 +38,13 @@ import { deployedOf, sameTarget, shadowName } from "../shadow.ts";
 import { readShadow, recordId, type StoredShadow } from "../shadow-records.ts";
 import { updateShadow } from "../shadow-update.ts";
 import { FirstSeen } from "./first-seen.ts";
-import { done, type PassResult, soonest } from "./pass-result.ts";
+import { done, type HandlerResult, soonest } from "./handler-result.ts";
 
 /** How often an owner must be found not valid before it is considered lost. */
 const notValidNeeded = 3;
 
 /** The result of checking one owner. */
-interface OwnerCheck extends PassResult {
+interface OwnerCheck extends HandlerResult {
 	readonly owner: MetaOwner;
 	/** The state to record. */
 	readonly known?: Pick<MetaOwner, "valid" | "notValidAnswers" | "deploymentUid">;
@@ -89,7 +89,7 @@ export class MetaOwners {
 	}
 
 	/** One pass over the owner references of a shadow. */
-	async check(stored: StoredShadow): Promise<PassResult> {
+	async check(stored: StoredShadow): Promise<HandlerResult> {
 		if (stored.shadow.metaOwners.length === 0) {
 			this.#firstSeen.retain(stored.name, []);
 			return done;
@@ -112,7 +112,7 @@ export class MetaOwners {
 			open.map((owner) => itemOf(stored, owner)),
 		);
 		const checks = await Promise.all(open.map((owner) => this.#check(stored, owner)));
-		const results: PassResult[] = [];
+		const results: HandlerResult[] = [];
 		for (const check of checks) {
 			results.push(check.isLost ? await this.#handleLost(stored, check.owner) : check);
 		}
@@ -299,7 +299,7 @@ export class MetaOwners {
 	 * has referenced the ownee since then has changed it. A local owner need not have changed it, so its own
 	 * shadow is checked again.
 	 */
-	async #handleLost(stored: StoredShadow, owner: MetaOwner): Promise<PassResult> {
+	async #handleLost(stored: StoredShadow, owner: MetaOwner): Promise<HandlerResult> {
 		const { backend, runtime, limits } = this.#context;
 		const waitMs = (this.#refused.get(stored.name) ?? 0) - runtime.clock.monotonic();
 		if (waitMs > 0) {

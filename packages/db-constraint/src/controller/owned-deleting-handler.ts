@@ -31,7 +31,7 @@ import { nameOfKey } from "../resource-key.ts";
 import { displayDeployed, isHeld, referencesFinalizer, withoutDeployment } from "../shadow.ts";
 import { readShadow, recordId, type StoredShadow } from "../shadow-records.ts";
 import { replaceShadow } from "../shadow-update.ts";
-import { done, type PassResult } from "./pass-result.ts";
+import { done, type HandlerResult } from "./handler-result.ts";
 
 /** See the comment at the top of this file. */
 export class OwnedDeletingHandler {
@@ -49,7 +49,7 @@ export class OwnedDeletingHandler {
 	}
 
 	/** One pass over a shadow, by its name. */
-	async handle(name: string): Promise<PassResult> {
+	async handle(name: string): Promise<HandlerResult> {
 		const stored = await readShadow(this.#context.backend, name);
 		if (stored?.shadow.lifecycle !== Lifecycle.DELETING) {
 			this.#pace.delete(name);
@@ -63,7 +63,7 @@ export class OwnedDeletingHandler {
 		this.#pace.delete(name);
 	}
 
-	async #query(stored: StoredShadow): Promise<PassResult> {
+	async #query(stored: StoredShadow): Promise<HandlerResult> {
 		const { limits, runtime } = this.#context;
 		const pace = this.#pace.get(stored.name);
 		const waitMs = (pace?.nextMs ?? 0) - runtime.clock.monotonic();
@@ -121,7 +121,7 @@ export class OwnedDeletingHandler {
 			: [{ op: "put", resource: next, expectedVersion: resource.version }];
 	}
 
-	async #release(stored: StoredShadow): Promise<PassResult> {
+	async #release(stored: StoredShadow): Promise<HandlerResult> {
 		const { backend, runtime } = this.#context;
 		const resource = await backend.lookup(nameOfKey(keyOfShadow(stored.shadow)));
 		const deleteShadow: Mutation = {

@@ -35,9 +35,9 @@ import { sameTarget, sourceOf, withoutDeployment, withSource } from "../shadow.t
 import { readShadow, type StoredShadow } from "../shadow-records.ts";
 import { replaceShadow, updateShadow } from "../shadow-update.ts";
 import { FirstSeen } from "./first-seen.ts";
+import { done, type HandlerResult, soonest } from "./handler-result.ts";
 import type { LostDeployments } from "./lost-deployments.ts";
 import type { MetaOwners } from "./meta-owners.ts";
-import { done, type PassResult, soonest } from "./pass-result.ts";
 
 /** See the comment at the top of this file. */
 export class OwnedPendingHandler {
@@ -72,7 +72,7 @@ export class OwnedPendingHandler {
 	}
 
 	/** One pass over a shadow, by its name. Rejects if something failed and must be retried. */
-	async handle(name: string): Promise<PassResult> {
+	async handle(name: string): Promise<HandlerResult> {
 		const stored = await readShadow(this.#context.backend, name);
 		if (stored === undefined) {
 			this.#forget(name);
@@ -112,7 +112,7 @@ export class OwnedPendingHandler {
 		this.#owners.forget(name);
 	}
 
-	async #revertCheck(stored: StoredShadow): Promise<PassResult> {
+	async #revertCheck(stored: StoredShadow): Promise<HandlerResult> {
 		const { checkingMs } = this.#context.limits;
 		const item = `checking ${stored.version}`;
 		const age = this.#firstSeen.age(stored.name, item);
@@ -124,7 +124,7 @@ export class OwnedPendingHandler {
 	}
 
 	/** Looks up targets that were missing when the schema became active. */
-	async #resolve({ name, shadow }: StoredShadow): Promise<PassResult> {
+	async #resolve({ name, shadow }: StoredShadow): Promise<HandlerResult> {
 		if (
 			shadow.resource === undefined ||
 			!shadow.tasks.some(({ task }) => task.case === "resolve")
@@ -139,7 +139,7 @@ export class OwnedPendingHandler {
 	}
 
 	/** Confirms all committed references, and removes the completed tasks in one change of the shadow. */
-	async #confirmAll({ name, shadow }: StoredShadow): Promise<PassResult> {
+	async #confirmAll({ name, shadow }: StoredShadow): Promise<HandlerResult> {
 		const tasks = shadow.tasks.flatMap(({ task }) => (task.case === "confirm" ? task.value : []));
 		if (tasks.length === 0) {
 			return done;
@@ -199,7 +199,7 @@ export class OwnedPendingHandler {
 	}
 
 	/** Queries the deployment of a source if needed. Only a deletion drops the source of this deployment. */
-	async #settle(stored: StoredShadow, source: Source, isHinted: boolean): Promise<PassResult> {
+	async #settle(stored: StoredShadow, source: Source, isHinted: boolean): Promise<HandlerResult> {
 		const { environment, limits } = this.#context;
 		const { deployment, tentative } = source;
 		if (deployment === undefined || deployment.uid === environment.self.uid) {

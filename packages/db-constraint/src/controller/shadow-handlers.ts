@@ -1,11 +1,11 @@
 import type { StorageBackend } from "@plinth/storage";
 import type { ConstraintContext } from "../constraint-context.ts";
 import type { HolderQuery } from "../holder-query.ts";
+import { type HandlerResult, soonest } from "./handler-result.ts";
 import { LostDeployments } from "./lost-deployments.ts";
 import { MetaOwners } from "./meta-owners.ts";
 import { OwnedDeletingHandler } from "./owned-deleting-handler.ts";
 import { OwnedPendingHandler } from "./owned-pending-handler.ts";
-import { type PassResult, soonest } from "./pass-result.ts";
 import { type Deletion, SubscribedDeletingHandler } from "./subscribed-deleting-handler.ts";
 
 /** Options of `ShadowHandlers`. */
@@ -47,12 +47,12 @@ export class ShadowHandlers {
 	}
 
 	/** One pass over a shadow of this deployment, by name. */
-	async handleShadow(name: string): Promise<PassResult> {
+	async handleShadow(name: string): Promise<HandlerResult> {
 		return soonest(await this.#deleting.handle(name), await this.#pending.handle(name));
 	}
 
 	/** One pass over the resources that reference a target that is being deleted. */
-	handleDeletion(deletion: Deletion): Promise<PassResult> {
+	handleDeletion(deletion: Deletion): Promise<HandlerResult> {
 		return this.#subscribed.handle(deletion);
 	}
 

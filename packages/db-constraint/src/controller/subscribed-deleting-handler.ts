@@ -23,7 +23,7 @@ import { deletion } from "../removals.ts";
 import { type KeyLike, keyString, nameOfKey } from "../resource-key.ts";
 import { mergeRules, sameTarget, strictest } from "../shadow.ts";
 import { readShadow, recordId, type StoredShadow } from "../shadow-records.ts";
-import { done, type PassResult } from "./pass-result.ts";
+import { done, type HandlerResult } from "./handler-result.ts";
 
 /** A target that is being deleted. */
 export interface Deletion {
@@ -53,7 +53,7 @@ export class SubscribedDeletingHandler {
 	}
 
 	/** Applies a deletion to one page of resources. */
-	async handle({ target, targetUid }: Deletion): Promise<PassResult> {
+	async handle({ target, targetUid }: Deletion): Promise<HandlerResult> {
 		const { index, limits } = this.#context;
 		for (const { name, shadow } of index.ownedBy(target)) {
 			if (shadow.metaOwners.some(({ ownerUid }) => ownerUid === targetUid)) {

@@ -12,7 +12,7 @@ import { type Constraints, createConstraints } from "../constraints.ts";
 import { ServiceDescriptor } from "../service-descriptor.ts";
 import { ResourceShadow } from "../shadow-records.ts";
 import { recordDeletedDeployments } from "./deleted-deployments.ts";
-import { EnvRegistry } from "./env-registry.ts";
+import { DeploymentRegistry } from "./deployment-registry.ts";
 import { Deployment, metaService, metaTypes } from "./meta-types.ts";
 
 /** Options of a deployment of a lab. */
@@ -25,7 +25,7 @@ export interface StartOptions {
 
 /** A running deployment. */
 export interface Started {
-	readonly registry: EnvRegistry;
+	readonly registry: DeploymentRegistry;
 	readonly constraints: Constraints;
 	readonly backend: StorageBackend;
 	readonly client: Client<typeof ResourceService>;
@@ -57,7 +57,7 @@ export class RegistryLab {
 		const own = isMeta ? metaTypes : service === "alpha" ? [Thing] : [Widget];
 		const descriptor = new ServiceDescriptor({ types: own, foreignTypes: [Thing], service });
 		let client: Client<typeof ResourceService> | undefined;
-		const registry = new EnvRegistry({
+		const registry = new DeploymentRegistry({
 			deployment: { service, region, version: "v1", address: name },
 			descriptor,
 			backend,
@@ -138,7 +138,7 @@ export class RegistryLab {
 }
 
 /** Resolves once the condition holds, which is checked after each change of the registry. */
-export async function whenKnown(registry: EnvRegistry, holds: () => boolean): Promise<void> {
+export async function whenKnown(registry: DeploymentRegistry, holds: () => boolean): Promise<void> {
 	while (!holds()) {
 		await new Promise<void>((resolve) => {
 			const stop = registry.onChange(() => {

@@ -7,7 +7,7 @@ import { type Constraints, createConstraints } from "../constraints.ts";
 import { followDeletions } from "../controller/follow-deletions.ts";
 import type { Deletion } from "../controller/subscribed-deleting-handler.ts";
 import type { DeploymentInfo, Environment } from "../environment.ts";
-import { EnvRegistry } from "../registry/env-registry.ts";
+import { DeploymentRegistry } from "../registry/deployment-registry.ts";
 import { ShadowLoop } from "../shadow-loop.fixture.ts";
 import { type AuthoritativeStorage, backendOf } from "./authoritative-storage.fixture.ts";
 import { faultyStorage } from "./faulty-storage.fixture.ts";
@@ -29,7 +29,7 @@ export class Server implements SimulatedServer {
 	readonly schema: SimulatedSchema;
 	readonly #sim: SimulationContext;
 	readonly #loop: ShadowLoop;
-	readonly #registry: EnvRegistry;
+	readonly #registry: DeploymentRegistry;
 	/** The uids of the deployments whose deletions it follows. */
 	readonly #followed = new Set<string>();
 	readonly #stop = new AbortController();
@@ -61,7 +61,7 @@ export class Server implements SimulatedServer {
 				void sim.wait(random.next() * 60_000).then(() => this.#missing.delete(info.name));
 			}
 		}
-		this.#registry = new EnvRegistry({
+		this.#registry = new DeploymentRegistry({
 			deployment: { ...deployment.info, version: this.schema.version, address: this.name },
 			descriptor: this.schema.descriptor,
 			backend: this.storage,

@@ -7,7 +7,7 @@ import { readDeploymentRecord, updateDeploymentRecord } from "./deployment-recor
  * The uid of a deployment without discovery: the one that its storage recorded before, else the storage's
  * own, else a new one, which is recorded.
  */
-export async function openLocalUid(
+export async function ensureDeploymentUid(
 	backend: StorageBackend,
 	runtime: Runtime,
 	storageUid = "",

@@ -12,8 +12,8 @@ import { metaService } from "./meta-types.ts";
 import { isDeletedAt, type Registration, register, updateDeployment } from "./registration.ts";
 import { type RegisteredDeployment, RegistryView } from "./registry-view.ts";
 
-/** Options of an `EnvRegistry`. */
-export interface EnvRegistryOptions {
+/** Options of an `DeploymentRegistry`. */
+export interface DeploymentRegistryOptions {
 	readonly deployment: DeploymentConfiguration;
 	readonly descriptor: ServiceDescriptor;
 	/** The storage of this deployment, without constraints. It keeps the identity. */
@@ -57,8 +57,8 @@ const registerAgain = { baseMs: 250, maxMs: 5_000 } as const;
  *
  * If the meta service is unreachable, the last registry view stays.
  */
-export class EnvRegistry implements Environment {
-	readonly #options: EnvRegistryOptions;
+export class DeploymentRegistry implements Environment {
+	readonly #options: DeploymentRegistryOptions;
 	readonly #logger: Logger;
 	readonly #callTimeoutMs: number;
 	readonly #view = new RegistryView();
@@ -76,7 +76,7 @@ export class EnvRegistry implements Environment {
 	#follow: ((source: Source) => void) | undefined;
 	#isCheckingDeletion = false;
 
-	constructor(options: EnvRegistryOptions) {
+	constructor(options: DeploymentRegistryOptions) {
 		this.#options = options;
 		this.#logger = options.logger ?? silentLogger;
 		this.#callTimeoutMs = options.callTimeoutMs ?? 5_000;
