@@ -76,8 +76,13 @@ export class Terminal {
 		return this.#output.slice(start, end);
 	}
 
-	/** Resolves to where the text begins once it has been printed. */
-	async prints(text: string): Promise<number> {
+	/**
+	 * Resolves to where the text begins once it has been printed.
+	 *
+	 * @param failure What a command prints that will never print the text.
+	 * @throws Error with all output if bash has ended, or `failure` was printed.
+	 */
+	async prints(text: string, failure?: string): Promise<number> {
 		for (;;) {
 			const at = this.#output.indexOf(text);
 			if (at >= 0) {
@@ -85,6 +90,9 @@ export class Terminal {
 			}
 			if (this.#bash.exitCode !== null || this.#bash.signalCode !== null) {
 				throw new Error(`bash ended before it printed ${text}: ${this.#output}`);
+			}
+			if (failure !== undefined && this.#output.includes(failure)) {
+				throw new Error(`a command failed before it printed ${text}: ${this.#output}`);
 			}
 			await this.#changed.promise;
 		}

@@ -47,7 +47,7 @@ export class Terminals {
 		const terminal = this.#start(name);
 		terminal.paste(lines);
 		if (name === "server") {
-			await terminal.prints("Try next");
+			await terminal.prints("Try next", failureMark);
 		}
 	}
 

@@ -61,6 +61,11 @@ describe("walkPage", () => {
 
 	it.each([
 		["a command that fails", block("sh", "false\ntrue"), "page.md:3: a command failed"],
+		[
+			"a server that does not start",
+			block("sh server", "cat missing.yaml"),
+			"missing.yaml: No such file",
+		],
 		["other output", block("sh", "echo a") + block("text", "b"), "page.md:9: printed:\na"],
 		["a block of no known kind", block("", "drawing"), 'nothing checks a block of " "'],
 		["a file that the text does not name", block("yaml a.yaml", "a"), "does not name `a.yaml`"],
