@@ -31,7 +31,7 @@ import { ResourceShadow } from "./shadow-records.ts";
  * A conflict on a resource that the caller writes or asserts is returned to the caller, as without this store.
  *
  * Commits fail with Refused: FailedPrecondition if a reference or a deletion is not possible, Unavailable
- * if a deployment can't be reached or the shadows, guards or targets kept changing.
+ * if a deployment can't be reached or the shadows, guards or targets changed during every attempt.
  */
 export function createConstraintStore(
 	context: ConstraintContext,

@@ -27,7 +27,8 @@ import { RetryableConflict } from "./retryable-conflict.ts";
  * if the resource does not exist. If it can't be decoded, it keeps the references of its shadow.
  *
  * @param reestablish - the targets whose references are established even if the shadow has them.
- * @throws Refused Unavailable if a deployment can't be reached, or the resource or its targets kept changing.
+ * @throws Refused Unavailable if a deployment can't be reached, or the resource or its targets changed during
+ * every attempt.
  */
 export async function deriveReferences(
 	context: ConstraintContext,
@@ -67,7 +68,10 @@ export async function deriveReferences(
 			}
 			if (left <= 1) {
 				hints.released(abandonedBy(references));
-				throw new Refused(Code.Unavailable, "the resource or its targets kept changing");
+				throw new Refused(
+					Code.Unavailable,
+					"the resource or its targets changed during every attempt: retry the request",
+				);
 			}
 		}
 		await backoff.wait();

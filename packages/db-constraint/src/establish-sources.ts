@@ -28,7 +28,7 @@ const batchSize = 24;
  * @param caller - the caller on whose behalf the deployment references. Default: the deployment itself, which
  *   may name all targets.
  * @throws ConnectError PermissionDenied if the caller may not name a target; FailedPrecondition if a target is
- *   missing or being deleted; Unavailable while a deletion of one is being checked, or if they keep changing.
+ *   missing or being deleted; Unavailable while a deletion of one is being checked, or if they changed during every attempt.
  */
 export async function establishSources(
 	context: ConstraintContext,
@@ -62,7 +62,10 @@ async function establishSome(
 		}
 		await sleep(runtime.clock, (limits.maxRetryDelayMs / 20) * (0.5 + runtime.random.next()));
 	}
-	throw new ConnectError("the targets kept changing: try again", Code.Unavailable);
+	throw new ConnectError(
+		"the targets changed during every attempt: retry the request",
+		Code.Unavailable,
+	);
 }
 
 async function tryToEstablish(

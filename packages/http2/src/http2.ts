@@ -174,9 +174,9 @@ export interface Http2Limits {
 	/** While this many bytes wait for the socket, nothing more is read from the peer. */
 	readonly maxBufferedBytes: number;
 	/** Frames that do nothing useful (PING, SETTINGS, empty DATA, PRIORITY, tiny credit): at once and per second. */
-	readonly controlFrames: Budget;
+	readonly controlFrames: RateLimit;
 	/** Streams that the client resets or that break the protocol: at once and per second. */
-	readonly streamErrors: Budget;
+	readonly streamErrors: RateLimit;
 	/** Milliseconds within which the client's preface and SETTINGS must arrive. */
 	readonly prefaceTimeoutMs: number;
 	/** Milliseconds after which a connection is ended whose client does not complete a header block. */
@@ -191,7 +191,7 @@ export interface Http2Limits {
 }
 
 /** How much of something is tolerated: `burst` at once, then `perSecond` on average. */
-export interface Budget {
+export interface RateLimit {
 	readonly burst: number;
 	readonly perSecond: number;
 }

@@ -1,12 +1,12 @@
 export { errorCode } from "./error-code.ts";
 export type {
-	Budget,
 	Fields,
 	Http2CloseReason,
 	Http2Connection,
 	Http2Counters,
 	Http2Limits,
 	Http2Stream,
+	RateLimit,
 	RequestHandler,
 	RequestHead,
 	ResetOrigin,

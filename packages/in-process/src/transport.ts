@@ -2,16 +2,16 @@ import { create, type DescMessage, type DescMethodServerStreaming } from "@bufbu
 import type { ConnectRouter, ContextValues } from "@connectrpc/connect";
 import { systemClock, systemScheduler } from "@plinth/runtime";
 import {
-	beginRequest,
-	type CallerSide,
 	type CallRequest,
 	type CancelableTransport,
+	createCallRequest,
 	failedStream,
 	InterceptedStream,
 	interceptUnary,
 	type OpenStream,
 	onlyMessage,
 	type RequestMessages,
+	type TransportSettings,
 } from "@plinth/transport";
 import type { Environment } from "./call/call.ts";
 import { hopsThrough } from "./call/hops.ts";
@@ -48,13 +48,13 @@ export function createInProcessTransport(
 		routes: table,
 	};
 
-	const caller: CallerSide = {
+	const settings: TransportSettings = {
 		clock,
 		interceptors: options.interceptors ?? [],
 		baseUrl,
 		defaultTimeoutMs: options.defaultTimeoutMs,
 	};
-	const isIntercepted = caller.interceptors.length > 0;
+	const isIntercepted = settings.interceptors.length > 0;
 	const open = <I extends DescMessage, O extends DescMessage>(
 		method: DescMethodServerStreaming<I, O>,
 		request: CallRequest,
@@ -68,14 +68,14 @@ export function createInProcessTransport(
 			return callStream(environment, method, inner, sent.message);
 		};
 		return isIntercepted
-			? new InterceptedStream(caller, method, request, contextValues, messages, call)
+			? new InterceptedStream(settings, method, request, contextValues, messages, call)
 			: call(request, messages);
 	};
 	return {
 		unary: async (method, signal, timeoutMs, header, input, contextValues) => {
-			const request = beginRequest(caller, signal, timeoutMs, header);
+			const request = createCallRequest(settings, signal, timeoutMs, header);
 			return isIntercepted
-				? interceptUnary(caller, method, request, contextValues, input, (inner, message) =>
+				? interceptUnary(settings, method, request, contextValues, input, (inner, message) =>
 						callUnary(environment, method, inner, message),
 					)
 				: callUnary(environment, method, request, input);
@@ -84,13 +84,13 @@ export function createInProcessTransport(
 			if (method.methodKind !== "server_streaming") {
 				throw unsupportedKind(method);
 			}
-			const request = beginRequest(caller, signal, timeoutMs, header);
+			const request = createCallRequest(settings, signal, timeoutMs, header);
 			const message = create(method.input, await onlyMessage(input));
 			return open(method, request, { kind: "one", message }, contextValues).response;
 		},
 		openStream: (method, signal, timeoutMs, header, input, contextValues) => {
 			try {
-				const request = beginRequest(caller, signal, timeoutMs, header);
+				const request = createCallRequest(settings, signal, timeoutMs, header);
 				const message = create(method.input, input);
 				return open(method, request, { kind: "one", message }, contextValues);
 			} catch (error) {

@@ -2,10 +2,9 @@ import { create, type DescMessage, type DescMethodStreaming } from "@bufbuild/pr
 import { Code, ConnectError, type ContextValues } from "@connectrpc/connect";
 import { Deadlines, systemClock, systemRandom } from "@plinth/runtime";
 import {
-	beginRequest,
-	type CallerSide,
 	type CallRequest,
 	type CancelableTransport,
+	createCallRequest,
 	failedStream,
 	InterceptedStream,
 	interceptUnary,
@@ -13,6 +12,7 @@ import {
 	type OpenStream,
 	onlyMessage,
 	type RequestMessages,
+	type TransportSettings,
 } from "@plinth/transport";
 import type { CallEnvironment } from "./call/call-environment.ts";
 import { RequestHead } from "./call/request-head.ts";
@@ -40,13 +40,13 @@ const maxMessageBytes = 0xffff_ffff;
  */
 export function createPlinthTransport(options: PlinthTransportOptions): PlinthTransport {
 	const environment = environmentOf(options);
-	const caller: CallerSide = {
+	const settings: TransportSettings = {
 		clock: environment.clock,
 		interceptors: options.interceptors ?? [],
 		baseUrl: options.baseUrl.replace(/\/+$/, ""),
 		defaultTimeoutMs: options.defaultTimeoutMs,
 	};
-	const isIntercepted = caller.interceptors.length > 0;
+	const isIntercepted = settings.interceptors.length > 0;
 	const open = <I extends DescMessage, O extends DescMessage>(
 		method: DescMethodStreaming<I, O>,
 		request: CallRequest,
@@ -56,20 +56,20 @@ export function createPlinthTransport(options: PlinthTransportOptions): PlinthTr
 		const call = (inner: CallRequest, sent: RequestMessages<I>) =>
 			new StreamCall(environment, method, inner, sent);
 		return isIntercepted
-			? new InterceptedStream(caller, method, request, contextValues, messages, call)
+			? new InterceptedStream(settings, method, request, contextValues, messages, call)
 			: call(request, messages);
 	};
 	return {
 		unary: async (method, signal, timeoutMs, header, input, contextValues) => {
-			const request = beginRequest(caller, signal, timeoutMs, header);
+			const request = createCallRequest(settings, signal, timeoutMs, header);
 			return isIntercepted
-				? interceptUnary(caller, method, request, contextValues, input, (inner, message) =>
+				? interceptUnary(settings, method, request, contextValues, input, (inner, message) =>
 						callUnary(environment, method, inner, message),
 					)
 				: callUnary(environment, method, request, create(method.input, input));
 		},
 		stream: async (method, signal, timeoutMs, header, input, contextValues) => {
-			const request = beginRequest(caller, signal, timeoutMs, header);
+			const request = createCallRequest(settings, signal, timeoutMs, header);
 			const { input: desc } = method;
 			const messages: RequestMessages<typeof desc> =
 				method.methodKind === "server_streaming"
@@ -84,7 +84,7 @@ export function createPlinthTransport(options: PlinthTransportOptions): PlinthTr
 		},
 		openStream: (method, signal, timeoutMs, header, input, contextValues) => {
 			try {
-				const request = beginRequest(caller, signal, timeoutMs, header);
+				const request = createCallRequest(settings, signal, timeoutMs, header);
 				const message = create(method.input, input);
 				return open(method, request, { kind: "one", message }, contextValues);
 			} catch (error) {

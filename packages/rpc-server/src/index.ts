@@ -1,4 +1,4 @@
-export { type ReadyMessages, readyMessages } from "./call/ready-messages.ts";
+export { nextReadyOf, type ReadyIterator } from "./call/ready-iterator.ts";
 export type { BodySink, Carrier, HeaderFields, RequestHead } from "./carrier.ts";
 export { CallValues } from "./context/call-values.ts";
 export { shareEncodings } from "./messages/shared-encodings.ts";

@@ -22,7 +22,7 @@ import { expect, it } from "vitest";
 import { createEtcdBackend, type EtcdBackend } from "./etcd-backend.ts";
 import { TxnRequestSchema } from "./gen/etcdserverpb/rpc_pb.ts";
 import { Keys } from "./keys.ts";
-import { ForeignData } from "./state/decode-resource.ts";
+import { UnrecognizedData } from "./state/decode-resource.ts";
 import { useEtcd } from "./use-etcd.fixture.ts";
 
 /** The revision of etcd that a version stands for. */
@@ -308,7 +308,7 @@ describeWith("etcd")("the etcd backend", () => {
 		const request = { success: [{ request: { case: "requestPut" as const, value } }] };
 		await client.transaction(create(TxnRequestSchema, request));
 		const opening = createEtcdBackend({ endpoints: [etcd.url], prefix });
-		await expect(opening).rejects.toThrow(ForeignData);
+		await expect(opening).rejects.toThrow(UnrecognizedData);
 		await expect(opening).rejects.toThrow("demo.Artist");
 	});
 

@@ -70,7 +70,7 @@ export interface EtcdBackend extends StorageBackend {
  * Opens a storage in etcd and loads it. Eventual reads and watches are served from memory, which a watch on
  * etcd keeps up to date; a commit resolves when etcd and this memory have it.
  *
- * @throws StorageUnavailable if etcd can't be reached; ForeignData if the prefix has other data; RangeError if a
+ * @throws StorageUnavailable if etcd can't be reached; UnrecognizedData if the prefix has other data; RangeError if a
  *   limit exceeds what a request to etcd can hold; StateTooLarge if the state needs more memory than the
  *   limit or the heap allows.
  */
@@ -215,9 +215,9 @@ class OpenEtcdBackend implements EtcdBackend {
 			return groups.commit(mutations, fence);
 		}
 		await (fence === undefined ? catchUp.newest() : catchUp.newestWithin(fence));
-		const steps = evaluateMutations(mutations, state.store);
-		checkGrowth(state.store.bytes, steps, limits);
-		return assignVersion(steps, state.store.version).commit;
+		const effects = evaluateMutations(mutations, state.store);
+		checkGrowth(state.store.bytes, effects, limits);
+		return assignVersion(effects, state.store.version).commit;
 	}
 
 	async catchUp(signal: AbortSignal): Promise<string> {

@@ -9,4 +9,4 @@ export { createEtcdBackend, type EtcdBackend, type EtcdBackendOptions } from "./
 export { declareRestored } from "./history/declare-restored.ts";
 export type { EtcdStorageIdentity } from "./history/store-identity.ts";
 export { EtcdLeases, type EtcdLeasesOptions } from "./leases/etcd-leases.ts";
-export { ForeignData } from "./state/decode-resource.ts";
+export { UnrecognizedData } from "./state/decode-resource.ts";

@@ -8,7 +8,7 @@ export {
 	restoreFile,
 } from "./backup-restore/backup-restore.ts";
 export type { CopyOptions, CopyProgress } from "./backup-restore/file-thread.ts";
-export { refusePlantedLinks } from "./file-access/planted-links.ts";
+export { refuseUnsafeSymlinks } from "./file-access/unsafe-symlinks.ts";
 export type { CommitBatch } from "./group-commit/commit-batch.ts";
 export {
 	createSqliteBackend,

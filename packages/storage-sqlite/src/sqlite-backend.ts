@@ -285,9 +285,9 @@ class Backend implements SqliteBackend {
 		if (fence !== undefined && !leases.isCurrent(fence)) {
 			throw new Fenced(fence.lease);
 		}
-		const steps = evaluateMutations(mutations, store);
-		checkGrowth(store.bytes, steps, limits);
-		return assignVersion(steps, store.version).commit;
+		const effects = evaluateMutations(mutations, store);
+		checkGrowth(store.bytes, effects, limits);
+		return assignVersion(effects, store.version).commit;
 	}
 
 	/**

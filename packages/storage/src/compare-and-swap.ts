@@ -11,7 +11,7 @@ export interface StateView {
 }
 
 /** What one mutation does to the state that it was evaluated against. */
-export type Step =
+export type MutationEffect =
 	| {
 			readonly kind: "put";
 			/** As passed by the caller: without the version of the commit. */
@@ -28,9 +28,9 @@ export type StateChange =
 	| { readonly op: "delete"; readonly resource: Resource };
 
 /**
- * Decides a commit: checks the expected version and uid of each mutation and returns one step per
+ * Decides a commit: checks the expected version and uid of each mutation and returns one effect per
  * mutation. All conditions apply to the state before the commit, which is not changed here. Every backend
- * decides by this function, or by conditions derived from its steps.
+ * decides by this function, or by conditions derived from its effects.
  *
  * @throws CasFailure or WrongUid (if both apply, WrongUid: retrying can't fix it); TypeError if
  *   an id lacks type or name, or two mutations write one name, which are bugs of the caller.
@@ -38,8 +38,8 @@ export type StateChange =
 export function evaluateMutations(
 	mutations: readonly Mutation[],
 	state: StateView,
-): readonly Step[] {
-	const steps: Step[] = [];
+): readonly MutationEffect[] {
+	const effects: MutationEffect[] = [];
 	const failures: { readonly index: number; readonly kind: "cas" | "uid" }[] = [];
 	const written = new Set<string>();
 	for (const [index, mutation] of mutations.entries()) {
@@ -51,26 +51,26 @@ export function evaluateMutations(
 			}
 			written.add(key);
 		}
-		const step = decide(mutation, state.lookup(id), mutations.length === 1);
-		if (typeof step === "string") {
-			failures.push({ index, kind: step });
+		const effect = decide(mutation, state.lookup(id), mutations.length === 1);
+		if (typeof effect === "string") {
+			failures.push({ index, kind: effect });
 		} else {
-			steps.push(step);
+			effects.push(effect);
 		}
 	}
 	if (failures.length > 0) {
 		throw failure(mutations, failures);
 	}
-	return steps;
+	return effects;
 }
 
-const nothing: Step = { kind: "none" };
+const nothing: MutationEffect = { kind: "none" };
 
 function decide(
 	mutation: Mutation,
 	stored: Resource | undefined,
 	alone: boolean,
-): Step | "cas" | "uid" {
+): MutationEffect | "cas" | "uid" {
 	switch (mutation.op) {
 		case "put":
 			return decidePut(mutation, stored);
@@ -86,7 +86,7 @@ type MutationOf<Op extends Mutation["op"]> = Extract<Mutation, { readonly op: Op
 function decidePut(
 	{ resource, expectedVersion }: MutationOf<"put">,
 	stored: Resource | undefined,
-): Step | "cas" | "uid" {
+): MutationEffect | "cas" | "uid" {
 	if (stored === undefined || expectedVersion === "") {
 		return stored === undefined && expectedVersion === ""
 			? { kind: "put", resource, replaced: undefined }
@@ -102,7 +102,7 @@ function decideDelete(
 	{ id, expectedVersion }: MutationOf<"delete">,
 	stored: Resource | undefined,
 	alone: boolean,
-): Step | "cas" | "uid" {
+): MutationEffect | "cas" | "uid" {
 	if (stored === undefined) {
 		return nothing;
 	}
@@ -115,7 +115,7 @@ function decideDelete(
 function decideAssert(
 	mutation: MutationOf<"assert">,
 	stored: Resource | undefined,
-): Step | "cas" | "uid" {
+): MutationEffect | "cas" | "uid" {
 	if (mutation.expectedVersion === "") {
 		return stored === undefined ? nothing : "cas";
 	}
@@ -149,28 +149,28 @@ function failure(
 	return kind === "uid" ? new WrongUid(indexes, names) : new CasFailure(indexes, names);
 }
 
-/** Whether the steps leave the state as it is. */
-export function changesNothing(steps: readonly Step[]): boolean {
-	return steps.every((step) => step.kind === "none");
+/** Whether the effects leave the state as it is. */
+export function changesNothing(effects: readonly MutationEffect[]): boolean {
+	return effects.every((effect) => effect.kind === "none");
 }
 
 /**
- * Assigns the version to the steps. Returns the result of the commit, and the changes to apply. The
+ * Assigns the version to the effects. Returns the result of the commit, and the changes to apply. The
  * resources in both are the same objects, frozen in development.
  */
 export function assignVersion(
-	steps: readonly Step[],
+	effects: readonly MutationEffect[],
 	version: string,
 ): { readonly commit: CommitResult; readonly changes: readonly StateChange[] } {
 	const changes: StateChange[] = [];
 	const resources: (Resource | undefined)[] = [];
-	for (const step of steps) {
+	for (const effect of effects) {
 		let stored: Resource | undefined;
-		if (step.kind === "put") {
-			stored = freezeInDevelopment({ ...step.resource, version });
+		if (effect.kind === "put") {
+			stored = freezeInDevelopment({ ...effect.resource, version });
 			changes.push({ op: "put", resource: stored });
-		} else if (step.kind === "delete") {
-			changes.push({ op: "delete", resource: step.stored });
+		} else if (effect.kind === "delete") {
+			changes.push({ op: "delete", resource: effect.stored });
 		}
 		resources.push(stored);
 	}

@@ -11,9 +11,9 @@ export {
 	assignVersion,
 	changesNothing,
 	evaluateMutations,
+	type MutationEffect,
 	type StateChange,
 	type StateView,
-	type Step,
 } from "./compare-and-swap.ts";
 export { decorateBackend } from "./decorate-backend.ts";
 export {
@@ -37,7 +37,7 @@ export {
 	checkCommitLimits,
 	checkGrowth,
 	defaultStorageLimits,
-	growthOf,
+	memoryGrowth,
 	type StorageLimits,
 } from "./limits.ts";
 export { createMemoryBackend, type MemoryBackendOptions } from "./memory-backend.ts";

@@ -1,5 +1,5 @@
 import { isMarkedForDeletion } from "@plinth/resource";
-import type { Step } from "./compare-and-swap.ts";
+import type { MutationEffect } from "./compare-and-swap.ts";
 import { Exhausted } from "./errors.ts";
 import type { Mutation } from "./mutation.ts";
 import { memorySize, resourceSize } from "./state-store/resource-size.ts";
@@ -82,16 +82,16 @@ export function checkCommitLimits(mutations: readonly Mutation[], limits: Storag
  */
 export function checkGrowth(
 	stateBytes: number,
-	steps: readonly Step[],
+	effects: readonly MutationEffect[],
 	limits: StorageLimits,
 ): void {
 	if (limits.memoryBytes === Number.POSITIVE_INFINITY) {
 		return;
 	}
-	if (steps.some(deletes)) {
+	if (effects.some(deletes)) {
 		return;
 	}
-	const growth = growthOf(steps);
+	const growth = memoryGrowth(effects);
 	if (growth > 0 && stateBytes + growth > limits.memoryBytes * growthShare) {
 		throw new Exhausted(
 			`the state holds ${stateBytes} bytes and would grow by ${growth}: that is over ${growthShare * 100} % of the memory limit of ${limits.memoryBytes} bytes; delete resources or raise the limit`,
@@ -99,26 +99,26 @@ export function checkGrowth(
 	}
 }
 
-/** Whether the step deletes a resource (which may add a tombstone) or marks it for deletion. */
-function deletes(step: Step): boolean {
+/** Whether the effect deletes a resource (which may add a tombstone) or marks it for deletion. */
+function deletes(effect: MutationEffect): boolean {
 	return (
-		step.kind === "delete" ||
-		(step.kind === "put" &&
-			step.replaced !== undefined &&
-			isMarkedForDeletion(step.resource) &&
-			!isMarkedForDeletion(step.replaced))
+		effect.kind === "delete" ||
+		(effect.kind === "put" &&
+			effect.replaced !== undefined &&
+			isMarkedForDeletion(effect.resource) &&
+			!isMarkedForDeletion(effect.replaced))
 	);
 }
 
-/** The bytes of memory that the steps add to the state, minus those that they free. */
-export function growthOf(steps: readonly Step[]): number {
+/** The bytes of memory that the effects add to the state, minus those that they free. */
+export function memoryGrowth(effects: readonly MutationEffect[]): number {
 	let growth = 0;
-	for (const step of steps) {
-		if (step.kind === "put") {
-			growth += memorySize(step.resource);
-			growth -= memorySize(step.replaced);
-		} else if (step.kind === "delete") {
-			growth -= memorySize(step.stored);
+	for (const effect of effects) {
+		if (effect.kind === "put") {
+			growth += memorySize(effect.resource);
+			growth -= memorySize(effect.replaced);
+		} else if (effect.kind === "delete") {
+			growth -= memorySize(effect.stored);
 		}
 	}
 	return growth;

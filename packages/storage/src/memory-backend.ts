@@ -45,16 +45,16 @@ export function createMemoryBackend(options: MemoryBackendOptions = {}): Storage
 		open();
 		checkCommitLimits(mutations, limits);
 		checkFence(fence);
-		const steps = evaluateMutations(mutations, store);
-		checkGrowth(store.bytes, steps, limits);
+		const effects = evaluateMutations(mutations, store);
+		checkGrowth(store.bytes, effects, limits);
 		if (dryRun) {
-			return assignVersion(steps, store.version).commit;
+			return assignVersion(effects, store.version).commit;
 		}
-		if (changesNothing(steps)) {
-			return assignVersion(steps, "").commit;
+		if (changesNothing(effects)) {
+			return assignVersion(effects, "").commit;
 		}
 		const revision = store.revision + 1;
-		const stamped = assignVersion(steps, String(revision));
+		const stamped = assignVersion(effects, String(revision));
 		store.apply(revision, stamped.changes);
 		return stamped.commit;
 	}

@@ -18,8 +18,8 @@ export {
 	reconcileOnce,
 } from "./reconcile/reconcile-once.ts";
 export type { QuiesceOptions } from "./server/at-rest.ts";
+export { autoAdvancingClient } from "./server/auto-advancing-client.ts";
 export type { Cluster } from "./server/cluster.ts";
-export { drivenClient } from "./server/driven-client.ts";
 export { type LoggedLine, TestLog } from "./server/log.ts";
 export type { TestServerOptions } from "./server/options.ts";
 export { startTestServer } from "./server/start-test-server.ts";

@@ -11,10 +11,10 @@ export interface CallRequest {
 }
 
 /**
- * The metadata of a call that begins now, from the arguments of a transport's method. As on the wire, a
+ * Creates the metadata of a call that starts now, from the arguments of a transport's method. As on the wire, a
  * timeout of 0 or less means no timeout.
  */
-export function beginRequest(
+export function createCallRequest(
 	{ clock, defaultTimeoutMs }: { clock: Clock; defaultTimeoutMs?: number | undefined },
 	signal: AbortSignal | undefined,
 	ownTimeoutMs: number | undefined,

@@ -1,12 +1,12 @@
 export { type AbortObserver, observeAbort, unobserveAbort } from "./abort-observers.ts";
 export { canceledBy, canceledByReader, deadlineExceeded } from "./call-errors.ts";
-export { beginRequest, type CallRequest } from "./call-request.ts";
+export { type CallRequest, createCallRequest } from "./call-request.ts";
 export { createCancelingClient } from "./client.ts";
 export { appendHeaders, copyOfHeaders, replaceHeaders } from "./header-copies.ts";
-export type { CallerSide } from "./interceptors/caller-side.ts";
 export { InterceptedStream, type OpenCall } from "./interceptors/intercepted-stream.ts";
 export { interceptUnary } from "./interceptors/intercepted-unary.ts";
-export { chained, type InterceptedCall } from "./interceptors/interceptor-chain.ts";
+export { chainInterceptors, type InterceptedCall } from "./interceptors/interceptor-chain.ts";
+export type { TransportSettings } from "./interceptors/transport-settings.ts";
 export { CallResponse, type HeaderSource } from "./responses.ts";
 export { mapResults } from "./streams/map-results.ts";
 export { type CancelableTransport, failedStream, type OpenStream } from "./streams/open-stream.ts";

@@ -49,7 +49,7 @@ export interface Listener {
 }
 
 /**
- * Opens a port that speaks HTTP/1.1 and HTTP/2, in clear text or over TLS:
+ * Opens a port that serves HTTP/1.1 and HTTP/2, in plaintext or over TLS:
  *
  * ```
  *                       ┌ first bytes are the HTTP/2 preface ─▶ HTTP/2 server ─┐
@@ -129,7 +129,9 @@ class PortListener implements Listener {
 
 	setTls(material: TlsMaterial): void {
 		if (this.#tls === undefined) {
-			throw new Error("the listener speaks clear text: open another one for TLS");
+			throw new Error(
+				"TLS can't be enabled on a plaintext listener: open another listener for TLS",
+			);
 		}
 		replaceTls(this.#tls, material);
 	}
@@ -201,7 +203,7 @@ class PortListener implements Listener {
 		}
 	}
 
-	/** @param socket in clear text, or decrypted. */
+	/** @param socket plaintext, or decrypted. */
 	#detect(socket: Socket): void {
 		detectProtocol(socket, (protocol, head) => {
 			if (protocol === "http2") {

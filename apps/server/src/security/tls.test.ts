@@ -102,7 +102,7 @@ describe("a listener with TLS", () => {
 		}
 	});
 
-	it("does not respond to clear text, nor old versions of TLS", async () => {
+	it("does not respond to plaintext, nor old versions of TLS", async () => {
 		const { port, ca } = await startTls();
 		const socket = connectTcp(port, "127.0.0.1");
 		socket.on("error", () => {});

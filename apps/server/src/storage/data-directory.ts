@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import { access, chmod, mkdir, readdir, readlink, stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import type { Logger } from "@plinth/runtime";
-import { refusePlantedLinks, StorageFileError } from "@plinth/storage-sqlite";
+import { refuseUnsafeSymlinks, StorageFileError } from "@plinth/storage-sqlite";
 
 /** Only the owner can enter and list it. */
 const ownerOnly = 0o700;
@@ -21,10 +21,10 @@ const ownPrefix = "plinth.";
  */
 export async function openDataDirectory(directory: string, logger: Logger): Promise<void> {
 	try {
-		refusePlantedLinks(directory);
+		refuseUnsafeSymlinks(directory);
 		await create(resolve(directory));
 		// A link may have been planted since the first check.
-		refusePlantedLinks(directory);
+		refuseUnsafeSymlinks(directory);
 		await access(directory, constants.R_OK | constants.W_OK | constants.X_OK);
 	} catch (cause) {
 		throw new StorageFileError(

@@ -1,17 +1,17 @@
 import type { Clock } from "@plinth/runtime";
-import type { Budget } from "../http2.ts";
+import type { RateLimit } from "../http2.ts";
 
 /** Tolerates `burst` events, and then `perSecond` on average. The clock is only read when the burst is used up. */
 export class TokenBucket {
-	readonly #budget: Budget;
+	readonly #limit: RateLimit;
 	readonly #clock: Clock;
 	#tokens: number;
 	#refilledMs: number;
 
-	constructor(budget: Budget, clock: Clock) {
-		this.#budget = budget;
+	constructor(limit: RateLimit, clock: Clock) {
+		this.#limit = limit;
 		this.#clock = clock;
-		this.#tokens = budget.burst;
+		this.#tokens = limit.burst;
 		this.#refilledMs = clock.monotonic();
 	}
 
@@ -29,15 +29,15 @@ export class TokenBucket {
 
 	/** Tolerates one more event, because the peer did something useful. */
 	refund(): void {
-		if (this.#tokens < this.#budget.burst) {
+		if (this.#tokens < this.#limit.burst) {
 			this.#tokens++;
 		}
 	}
 
 	#refill(): void {
 		const nowMs = this.#clock.monotonic();
-		const gained = ((nowMs - this.#refilledMs) * this.#budget.perSecond) / 1000;
-		this.#tokens = Math.min(this.#budget.burst, this.#tokens + gained);
+		const gained = ((nowMs - this.#refilledMs) * this.#limit.perSecond) / 1000;
+		this.#tokens = Math.min(this.#limit.burst, this.#tokens + gained);
 		this.#refilledMs = nowMs;
 	}
 }

@@ -12,7 +12,13 @@ import type {
 	StreamRequest,
 	UnaryRequest,
 } from "@connectrpc/connect";
-import { chained, mapResults, onlyMessage, replaceHeaders, streamOfOne } from "@plinth/transport";
+import {
+	chainInterceptors,
+	mapResults,
+	onlyMessage,
+	replaceHeaders,
+	streamOfOne,
+} from "@plinth/transport";
 
 /**
  * Runs the handler of a unary method inside the interceptors of its side. Their changes to the headers and trailers of
@@ -37,7 +43,7 @@ export async function interceptUnary(
 		method,
 		message,
 	};
-	const call = chained(interceptors, async (forwarded) => {
+	const call = chainInterceptors(interceptors, async (forwarded) => {
 		if (forwarded.stream) {
 			throw changedKind(method);
 		}
@@ -76,7 +82,7 @@ export async function interceptStream(
 		method,
 		message: streamOfOne(message),
 	};
-	const call = chained(interceptors, async (forwarded) => {
+	const call = chainInterceptors(interceptors, async (forwarded) => {
 		if (!forwarded.stream) {
 			throw changedKind(method);
 		}

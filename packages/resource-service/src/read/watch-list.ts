@@ -1,7 +1,7 @@
 import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import type { Resource, WatchEvent, WatchListRequest } from "@plinth/proto";
 import { namePrefixProblem, type ResourceType } from "@plinth/resource";
-import { type ReadyMessages, readyMessages } from "@plinth/rpc-server";
+import { nextReadyOf, type ReadyIterator } from "@plinth/rpc-server";
 import type { WatchEvent as StoredEvent } from "@plinth/storage";
 import { authenticateCall } from "../access/authenticate-call.ts";
 import { decideList, enforce } from "../access/authorization.ts";
@@ -17,7 +17,7 @@ const bookmarkIntervalMs = 5_000;
 
 /** The stream of one WatchList call: the current resources, then each change that the caller may see. */
 export class WatchList
-	implements AsyncIterableIterator<WatchEvent, undefined>, ReadyMessages<WatchEvent>
+	implements AsyncIterableIterator<WatchEvent, undefined>, ReadyIterator<WatchEvent>
 {
 	readonly #context: ServiceContext;
 	readonly #request: WatchListRequest;
@@ -199,7 +199,7 @@ async function open(
 	const view = new View(type, readFilter, jsonForms.formFor(call), eventEncoding);
 	const iterator = events[Symbol.asyncIterator]();
 	// The iterators of decorated backends have no `nextReady`.
-	const nextReady = readyMessages(iterator) ?? (() => undefined);
+	const nextReady = nextReadyOf(iterator) ?? (() => undefined);
 	return { view, events: iterator, nextReady, ended };
 }
 

@@ -3,7 +3,7 @@ import type { MethodImplSpec } from "@connectrpc/connect";
 import { stopIterator } from "@plinth/in-process";
 import type { ObservedCall } from "../observers.ts";
 import { endOfTurn } from "./end-of-turn.ts";
-import { readyMessages } from "./ready-messages.ts";
+import { nextReadyOf } from "./ready-iterator.ts";
 import type { Serve, ServedCall } from "./served-call.ts";
 
 type StreamSpec = Extract<MethodImplSpec, { kind: "server_streaming" }>;
@@ -55,7 +55,7 @@ class ResponseStream {
 		try {
 			const iterator = open()[Symbol.asyncIterator]();
 			this.#iterator = iterator;
-			const nextReady = readyMessages(iterator);
+			const nextReady = nextReadyOf(iterator);
 			// If the client is gone already, an iterator that ignores its signal would wait forever.
 			while (!call.isOver) {
 				const result = await iterator.next();

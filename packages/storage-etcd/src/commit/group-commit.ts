@@ -6,9 +6,9 @@ import {
 	checkGrowth,
 	Exhausted,
 	evaluateMutations,
-	growthOf,
 	type Mutation,
-	type Step,
+	type MutationEffect,
+	memoryGrowth,
 	type StorageLimits,
 	StorageUnavailable,
 } from "@plinth/storage";
@@ -196,16 +196,16 @@ export class GroupCommit {
 	#decide(pending: PendingCommit, growthBefore: number): Decision {
 		const { state, limits } = this.#context;
 		try {
-			const steps = evaluateMutations(pending.mutations, state.store);
-			if (changesNothing(steps)) {
+			const effects = evaluateMutations(pending.mutations, state.store);
+			if (changesNothing(effects)) {
 				if (!pending.fresh) {
 					return { kind: "refresh" };
 				}
-				pending.resolve(assignVersion(steps, "").commit);
+				pending.resolve(assignVersion(effects, "").commit);
 				return { kind: "settled" };
 			}
-			checkGrowth(state.store.bytes + growthBefore, steps, limits);
-			return { kind: "send", commit: this.#decided(pending, steps) };
+			checkGrowth(state.store.bytes + growthBefore, effects, limits);
+			return { kind: "send", commit: this.#decided(pending, effects) };
 		} catch (error) {
 			if (!pending.fresh && !(error instanceof TypeError || error instanceof Exhausted)) {
 				return { kind: "refresh" };
@@ -215,12 +215,12 @@ export class GroupCommit {
 		}
 	}
 
-	#decided(pending: PendingCommit, steps: readonly Step[]): DecidedCommit {
+	#decided(pending: PendingCommit, effects: readonly MutationEffect[]): DecidedCommit {
 		const { store } = this.#context.state;
 		const versions = pending.mutations.map(
 			(mutation) => store.lookup(idOf(mutation))?.version ?? "",
 		);
-		return { pending, steps, versions, growth: growthOf(steps) };
+		return { pending, effects, versions, growth: memoryGrowth(effects) };
 	}
 
 	/** Never rejects. */

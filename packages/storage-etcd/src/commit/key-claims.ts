@@ -32,9 +32,9 @@ export class KeyClaims {
 		this.#count(commit, -1);
 	}
 
-	#count({ pending, steps }: DecidedCommit, by: number): void {
+	#count({ pending, effects }: DecidedCommit, by: number): void {
 		for (const [index, key] of pending.keys.entries()) {
-			const claims = steps[index]?.kind === "none" ? this.#reads : this.#writes;
+			const claims = effects[index]?.kind === "none" ? this.#reads : this.#writes;
 			const count = (claims.get(key) ?? 0) + by;
 			if (count === 0) {
 				claims.delete(key);

@@ -81,10 +81,10 @@ async function settle(
 		// The commits have timed out.
 		return;
 	}
-	for (const [index, { pending, steps }] of commits.entries()) {
+	for (const [index, { pending, effects }] of commits.entries()) {
 		if (outcomes[index] === "done") {
 			// The watch has resolved it already, unless the state was reloaded meanwhile.
-			pending.resolve(resultOf(pending, steps, revision, () => undefined));
+			pending.resolve(resultOf(pending, effects, revision, () => undefined));
 		} else {
 			pending.fresh = true;
 			again(pending);

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import type { Resource } from "@plinth/proto";
 import { freezeInDevelopment } from "@plinth/resource";
-import type { CommitResult, StateChange, Step } from "@plinth/storage";
+import type { CommitResult, MutationEffect, StateChange } from "@plinth/storage";
 import {
 	atRevision,
 	type Condition,
@@ -21,7 +21,7 @@ const putsOfMark = 2;
 /** A commit that was decided against a state. */
 export interface DecidedCommit {
 	readonly pending: PendingCommit;
-	readonly steps: readonly Step[];
+	readonly effects: readonly MutationEffect[];
 	/** Per mutation: the version of its key in that state; empty if missing. */
 	readonly versions: readonly string[];
 	/** The bytes by which it grows the state. */
@@ -59,11 +59,11 @@ export class Transaction {
 		this.mark = mark;
 		this.commits = commits;
 		this.applied = this.#applied.promise;
-		for (const { pending, steps } of commits) {
-			for (const [index, step] of steps.entries()) {
+		for (const { pending, effects } of commits) {
+			for (const [index, effect] of effects.entries()) {
 				const key = pending.keys[index];
-				if (step.kind === "put" && key !== undefined) {
-					this.#puts.set(key, step.resource);
+				if (effect.kind === "put" && key !== undefined) {
+					this.#puts.set(key, effect.resource);
 				}
 			}
 		}
@@ -77,12 +77,12 @@ export class Transaction {
 
 	/** Resolves the commits whose changes a revision has, after it was applied. */
 	delivered(revision: number, changes: ReadonlyMap<string, StateChange>): void {
-		for (const { pending, steps } of this.commits) {
-			const done = steps.some(
-				(step, index) => step.kind !== "none" && changes.has(pending.keys[index] ?? ""),
+		for (const { pending, effects } of this.commits) {
+			const done = effects.some(
+				(effect, index) => effect.kind !== "none" && changes.has(pending.keys[index] ?? ""),
 			);
 			if (done) {
-				pending.resolve(resultOf(pending, steps, revision, (key) => changes.get(key)?.resource));
+				pending.resolve(resultOf(pending, effects, revision, (key) => changes.get(key)?.resource));
 			}
 		}
 		this.#applied.resolve(revision);
@@ -109,19 +109,19 @@ export class Transaction {
 /** The result of an applied commit. */
 export function resultOf(
 	{ keys }: PendingCommit,
-	steps: readonly Step[],
+	effects: readonly MutationEffect[],
 	revision: number,
 	stored: (key: string) => Resource | undefined,
 ): CommitResult {
 	const version = String(revision);
-	const resources = steps.map((step, index) => {
-		if (step.kind !== "put") {
+	const resources = effects.map((effect, index) => {
+		if (effect.kind !== "put") {
 			return undefined;
 		}
 		const resource = stored(keys[index] ?? "");
 		return resource?.version === version
 			? resource
-			: freezeInDevelopment({ ...step.resource, version });
+			: freezeInDevelopment({ ...effect.resource, version });
 	});
 	return { version, resources };
 }
@@ -145,18 +145,18 @@ export function outcomesOf(response: TxnResponse, commits: readonly DecidedCommi
 	});
 }
 
-function nested({ pending, steps, versions }: DecidedCommit, keys: Keys, offset: VersionOffset) {
+function nested({ pending, effects, versions }: DecidedCommit, keys: Keys, offset: VersionOffset) {
 	const compare: Condition[] = [];
 	const success: Operation[] = [];
 	let puts = 0;
 	for (const [index, text] of pending.keys.entries()) {
 		const key = Buffer.from(text);
 		compare.push(atRevision(key, offset.revisionOf(versions[index] ?? "")));
-		const step = steps[index];
-		if (step?.kind === "put") {
+		const effect = effects[index];
+		if (effect?.kind === "put") {
 			const value = pending.bodies[puts++] ?? new Uint8Array();
 			success.push(operation("requestPut", { key, value }));
-		} else if (step?.kind === "delete") {
+		} else if (effect?.kind === "delete") {
 			success.push(operation("requestDeleteRange", { key }));
 		}
 	}

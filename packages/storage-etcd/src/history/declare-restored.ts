@@ -10,7 +10,7 @@ import { beginIncarnation, type EtcdStorageIdentity } from "./store-identity.ts"
  * Declares that etcd was restored while no server ran: begins a new incarnation of the store, whose versions are
  * above all earlier ones. Running servers refuse all writes from then on and must be restarted.
  *
- * @throws StorageUnavailable if etcd can't be reached; ForeignData if the prefix holds other data.
+ * @throws StorageUnavailable if etcd can't be reached; UnrecognizedData if the prefix holds other data.
  */
 export async function declareRestored(options: EtcdOptions): Promise<EtcdStorageIdentity> {
 	const { runtime = systemRuntime, logger = silentLogger, prefix = defaultPrefix } = options;

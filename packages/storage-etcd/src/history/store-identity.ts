@@ -6,7 +6,7 @@ import { hasValue, isMissing, keyOf, operation } from "../client/conditions.ts";
 import type { EtcdClient } from "../client/etcd-client.ts";
 import { TxnRequestSchema } from "../gen/etcdserverpb/rpc_pb.ts";
 import { type Keys, keyText } from "../keys.ts";
-import { ForeignData } from "../state/decode-resource.ts";
+import { UnrecognizedData } from "../state/decode-resource.ts";
 
 /**
  * The identity of the store, stored under `<prefix>/identity`.
@@ -67,7 +67,7 @@ const attempts = 10;
  * Returns the identity of the store. Creates it if it is missing, and begins a new incarnation if it names
  * another etcd cluster, which means that etcd was restored.
  *
- * @throws EtcdError; ForeignData; StorageUnavailable.
+ * @throws EtcdError; UnrecognizedData; StorageUnavailable.
  */
 export async function openIdentity(
 	context: IdentityContext,
@@ -105,7 +105,7 @@ export async function openIdentity(
  * @param known The store as known to the caller; if the store is another one by now, nothing is done. If
  *   absent, the current store is replaced.
  * @returns the new identity; `undefined` if the store is not the known one.
- * @throws EtcdError; ForeignData; StorageUnavailable.
+ * @throws EtcdError; UnrecognizedData; StorageUnavailable.
  */
 export async function beginIncarnation(
 	context: IdentityContext,
@@ -241,6 +241,8 @@ function isIdentity(value: unknown): value is EtcdStorageIdentity {
 	);
 }
 
-function notAnIdentity(keys: Keys, cause?: unknown): ForeignData {
-	return new ForeignData(keyText(keys.identity), "it is not the identity of a store", { cause });
+function notAnIdentity(keys: Keys, cause?: unknown): UnrecognizedData {
+	return new UnrecognizedData(keyText(keys.identity), "it is not the identity of a store", {
+		cause,
+	});
 }

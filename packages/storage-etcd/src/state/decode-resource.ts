@@ -5,14 +5,14 @@ import type { KeyValue } from "../gen/mvccpb/kv_pb.ts";
 import { type Keys, keyText } from "../keys.ts";
 import type { VersionOffset } from "./version-offset.ts";
 
-/** A key under the prefix has a value that no server has written. */
-export class ForeignData extends Error {
+/** A key under the prefix has a value that no Plinth server has written. */
+export class UnrecognizedData extends Error {
 	constructor(key: string, reason: string, options?: ErrorOptions) {
 		super(
-			`etcd key ${JSON.stringify(key)} is not a resource: ${reason}. Delete it, or use another prefix`,
+			`etcd key ${JSON.stringify(key)} was not written by Plinth: ${reason}. Delete the key, or use another prefix`,
 			options,
 		);
-		this.name = "ForeignData";
+		this.name = "UnrecognizedData";
 	}
 }
 
@@ -34,7 +34,7 @@ export class ResourceDecoder {
 	/**
 	 * The resource, at the version of its key, frozen in development.
 	 *
-	 * @throws ForeignData
+	 * @throws UnrecognizedData
 	 */
 	decode({ key, value, modRevision }: KeyValue): Resource {
 		const text = keyText(key);
@@ -42,12 +42,12 @@ export class ResourceDecoder {
 		try {
 			resource = fromBinary(ResourceSchema, value);
 		} catch (cause) {
-			throw new ForeignData(text, cause instanceof Error ? cause.message : String(cause), {
+			throw new UnrecognizedData(text, cause instanceof Error ? cause.message : String(cause), {
 				cause,
 			});
 		}
 		if (resource.id === undefined || this.#keys.resource(resource.id) !== text) {
-			throw new ForeignData(text, "it is the value of another key");
+			throw new UnrecognizedData(text, "it is the value of another key");
 		}
 		resource.version = String(this.#offset.versionOf(modRevision));
 		this.#share(resource.id);

@@ -48,7 +48,7 @@ const attempts = 5;
 /**
  * Reads everything as of one revision, page by page.
  *
- * @throws EtcdError; ForeignData; StateTooLarge.
+ * @throws EtcdError; UnrecognizedData; StateTooLarge.
  */
 export async function load(
 	context: LoadContext,

@@ -9,7 +9,7 @@ import {
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { StorageFileError } from "../storage-file-error.ts";
-import { refusePlantedLinks } from "./planted-links.ts";
+import { refuseUnsafeSymlinks } from "./unsafe-symlinks.ts";
 
 /**
  * The canonical path of a file, with links resolved. Locks and companion files are named after it. For a
@@ -19,7 +19,7 @@ import { refusePlantedLinks } from "./planted-links.ts";
  */
 export function realPathOf(path: string): string {
 	try {
-		refusePlantedLinks(path);
+		refuseUnsafeSymlinks(path);
 		if (lstatSync(path, { throwIfNoEntry: false }) === undefined) {
 			return join(realpathSync(dirname(path)), basename(path));
 		}

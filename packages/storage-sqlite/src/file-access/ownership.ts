@@ -1,8 +1,8 @@
 import { DatabaseSync } from "node:sqlite";
 import { fileError } from "../file/sqlite-failure.ts";
 import { StorageFileError } from "../storage-file-error.ts";
-import { refuseLinkedFiles } from "./planted-links.ts";
 import { makePrivateUnlessThere } from "./private-files.ts";
+import { refuseLinkedFiles } from "./unsafe-symlinks.ts";
 
 /** The exclusive right to open a storage. */
 export interface Ownership {

@@ -11,7 +11,7 @@ import {
 import { basename, dirname, join } from "node:path";
 import { StorageFileError } from "../storage-file-error.ts";
 import { takeOwnerFrom } from "./file-system.ts";
-import { refuseLink } from "./planted-links.ts";
+import { refuseLink } from "./unsafe-symlinks.ts";
 
 /** Readable and writable only by the owner. */
 const ownerOnly = 0o600;

@@ -9,8 +9,8 @@ import {
 	Exhausted,
 	evaluateMutations,
 	Fenced,
-	growthOf,
 	type Mutation,
+	memoryGrowth,
 	type StateChange,
 	type StateStore,
 	type StorageLimits,
@@ -312,12 +312,12 @@ export class GroupCommit {
 		if (fence !== undefined && !isCurrent(fence)) {
 			throw new Fenced(fence.lease);
 		}
-		const steps = evaluateMutations(mutations, group);
-		checkGrowth(group.stateBytes, steps, limits);
-		const idle = changesNothing(steps);
+		const effects = evaluateMutations(mutations, group);
+		checkGrowth(group.stateBytes, effects, limits);
+		const idle = changesNothing(effects);
 		const revision = idle ? group.revision : group.revision + 1;
-		const { commit, changes } = assignVersion(steps, idle ? "" : String(revision));
-		group.add(revision, changes, bodies, growthOf(steps));
+		const { commit, changes } = assignVersion(effects, idle ? "" : String(revision));
+		group.add(revision, changes, bodies, memoryGrowth(effects));
 		return { kind: "decided", waiting, commit, revision, changes };
 	}
 }

@@ -19,9 +19,9 @@ import type { StorageBackend } from "@plinth/storage";
 import type { ClientFaults } from "../faults/client-faults.ts";
 import type { TestLeases } from "../leases/test-leases.ts";
 import { pendingWork, type QuiesceOptions } from "./at-rest.ts";
+import { autoAdvancingClient } from "./auto-advancing-client.ts";
 import type { Cluster } from "./cluster.ts";
 import type { ControllerRun } from "./controller-run.ts";
-import { drivenClient } from "./driven-client.ts";
 import type { TestLog } from "./log.ts";
 
 /** The content of a resource, besides its type and name. */
@@ -69,7 +69,7 @@ export class TestServer implements AsyncDisposable {
 
 	/** Use `startTestServer`. */
 	constructor(parts: TestServerParts) {
-		this.client = drivenClient(parts.backgroundClient, parts.cluster.runtime.scheduler);
+		this.client = autoAdvancingClient(parts.backgroundClient, parts.cluster.runtime.scheduler);
 		this.backgroundClient = parts.backgroundClient;
 		this.faults = parts.faults;
 		this.log = parts.log;

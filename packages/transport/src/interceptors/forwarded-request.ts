@@ -14,7 +14,7 @@ import {
 import type { CallRequest } from "../call-request.ts";
 import { copyOfHeaders } from "../header-copies.ts";
 import type { CallerScope } from "./caller-scope.ts";
-import type { CallerSide } from "./caller-side.ts";
+import type { TransportSettings } from "./transport-settings.ts";
 
 /*
  * Requests and responses of interceptors are plain objects, since interceptors spread them to change
@@ -23,7 +23,7 @@ import type { CallerSide } from "./caller-side.ts";
 
 /** The request for interceptors, without its messages and its signal. */
 export function requestOf(
-	caller: CallerSide,
+	settings: TransportSettings,
 	method: DescMethod,
 	callRequest: CallRequest,
 	contextValues: ContextValues | undefined,
@@ -31,7 +31,7 @@ export function requestOf(
 	return {
 		service: method.parent,
 		requestMethod: "POST",
-		url: `${caller.baseUrl}/${method.parent.typeName}/${method.name}`,
+		url: `${settings.baseUrl}/${method.parent.typeName}/${method.name}`,
 		header: callRequest.header ?? new Headers(),
 		contextValues: contextValues ?? createContextValues(),
 	};

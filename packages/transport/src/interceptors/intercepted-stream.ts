@@ -12,7 +12,6 @@ import type { OpenStream } from "../streams/open-stream.ts";
 import type { RequestMessages } from "../streams/request-messages.ts";
 import { onlyMessage, streamOfOne } from "../streams/single-message.ts";
 import { CallerScope } from "./caller-scope.ts";
-import type { CallerSide } from "./caller-side.ts";
 import {
 	changedKind,
 	expectMessage,
@@ -20,7 +19,8 @@ import {
 	forwardedRequest,
 	requestOf,
 } from "./forwarded-request.ts";
-import { chained } from "./interceptor-chain.ts";
+import { chainInterceptors } from "./interceptor-chain.ts";
+import type { TransportSettings } from "./transport-settings.ts";
 
 /** A call that was made by an interceptor. */
 export interface OpenCall<I extends DescMessage, O extends DescMessage> extends OpenStream<I, O> {
@@ -42,7 +42,7 @@ export class InterceptedStream<I extends DescMessage, O extends DescMessage>
 	implements OpenStream<I, O>
 {
 	readonly response: Promise<StreamResponse<I, O>>;
-	readonly #caller: CallerSide;
+	readonly #settings: TransportSettings;
 	readonly #method: DescMethodStreaming<I, O>;
 	readonly #callStream: CallStream<I, O>;
 	readonly #callRequest: CallRequest;
@@ -53,18 +53,18 @@ export class InterceptedStream<I extends DescMessage, O extends DescMessage>
 	#left: ConnectError | undefined;
 
 	constructor(
-		caller: CallerSide,
+		settings: TransportSettings,
 		method: DescMethodStreaming<I, O>,
 		callRequest: CallRequest,
 		contextValues: ContextValues | undefined,
 		messages: RequestMessages<I>,
 		callStream: CallStream<I, O>,
 	) {
-		this.#caller = caller;
+		this.#settings = settings;
 		this.#method = method;
 		this.#callStream = callStream;
 		this.#callRequest = callRequest;
-		this.#scope = new CallerScope(caller.clock, callRequest);
+		this.#scope = new CallerScope(settings.clock, callRequest);
 		this.response = this.#run(contextValues, messages);
 	}
 
@@ -84,7 +84,7 @@ export class InterceptedStream<I extends DescMessage, O extends DescMessage>
 			const scope = this.#scope;
 			const method = this.#method;
 			const request: StreamRequest<I, O> = {
-				...requestOf(this.#caller, method, this.#callRequest, contextValues),
+				...requestOf(this.#settings, method, this.#callRequest, contextValues),
 				get signal() {
 					return scope.signal;
 				},
@@ -92,7 +92,7 @@ export class InterceptedStream<I extends DescMessage, O extends DescMessage>
 				method,
 				message: messages.kind === "one" ? streamOfOne(messages.message) : messages.messages,
 			};
-			const call = chained(this.#caller.interceptors, async (forwarded) => {
+			const call = chainInterceptors(this.#settings.interceptors, async (forwarded) => {
 				if (!forwarded.stream) {
 					throw changedKind(method);
 				}

@@ -8,9 +8,9 @@ import {
 import type { ContextValues, UnaryRequest, UnaryResponse } from "@connectrpc/connect";
 import type { CallRequest } from "../call-request.ts";
 import { CallerScope } from "./caller-scope.ts";
-import type { CallerSide } from "./caller-side.ts";
 import { changedKind, expectMessage, forwardedRequest, requestOf } from "./forwarded-request.ts";
-import { chained } from "./interceptor-chain.ts";
+import { chainInterceptors } from "./interceptor-chain.ts";
+import type { TransportSettings } from "./transport-settings.ts";
 
 /** Makes the call that the interceptors wrap. */
 export type CallUnary<I extends DescMessage, O extends DescMessage> = (
@@ -20,17 +20,17 @@ export type CallUnary<I extends DescMessage, O extends DescMessage> = (
 
 /** Runs a unary call, wrapped in the interceptors of the caller's side. */
 export async function interceptUnary<I extends DescMessage, O extends DescMessage>(
-	caller: CallerSide,
+	settings: TransportSettings,
 	method: DescMethodUnary<I, O>,
 	callRequest: CallRequest,
 	contextValues: ContextValues | undefined,
 	input: MessageInitShape<I>,
 	callUnary: CallUnary<I, O>,
 ): Promise<UnaryResponse<I, O>> {
-	const scope = new CallerScope(caller.clock, callRequest);
+	const scope = new CallerScope(settings.clock, callRequest);
 	try {
 		const request: UnaryRequest<I, O> = {
-			...requestOf(caller, method, callRequest, contextValues),
+			...requestOf(settings, method, callRequest, contextValues),
 			get signal() {
 				return scope.signal;
 			},
@@ -38,7 +38,7 @@ export async function interceptUnary<I extends DescMessage, O extends DescMessag
 			method,
 			message: create(method.input, input),
 		};
-		const call = chained(caller.interceptors, async (forwarded) => {
+		const call = chainInterceptors(settings.interceptors, async (forwarded) => {
 			if (forwarded.stream) {
 				throw changedKind(method);
 			}

@@ -3,8 +3,8 @@ import type { Interceptor } from "@connectrpc/connect";
 /** A call, as interceptors pass it on. */
 export type InterceptedCall = ReturnType<Interceptor>;
 
-/** Wraps `innermost` in the interceptors; the first of them sees a request first. */
-export function chained(
+/** Wraps `innermost` in the interceptors; the first is the outermost. */
+export function chainInterceptors(
 	interceptors: readonly Interceptor[],
 	innermost: InterceptedCall,
 ): InterceptedCall {

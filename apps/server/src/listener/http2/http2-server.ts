@@ -16,7 +16,7 @@ export interface Http2ServerOptions {
 	readonly onHeaders: (socket: Socket) => void;
 }
 
-/** Serves HTTP/2 on the sockets of a listener, in clear text or decrypted. */
+/** Serves HTTP/2 on the sockets of a listener, plaintext or decrypted. */
 export interface Http2Server {
 	/** Serves a connection, of which `head` was read already. Closes it when it has had no stream for `idleMs`. */
 	serve(socket: Socket, head: Buffer): void;

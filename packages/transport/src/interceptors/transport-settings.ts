@@ -1,8 +1,8 @@
 import type { Interceptor } from "@connectrpc/connect";
 import type { Clock } from "@plinth/runtime";
 
-/** The caller's side of a transport: what its calls have in common. */
-export interface CallerSide {
+/** What all calls of a client's transport have in common. */
+export interface TransportSettings {
 	/** The clock of deadlines. */
 	readonly clock: Clock;
 	/** The first is the outermost. */

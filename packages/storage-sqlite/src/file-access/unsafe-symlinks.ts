@@ -42,7 +42,7 @@ export function refuseLink(file: string, path = file): void {
  *
  * @throws StorageFileError that names the link.
  */
-export function refusePlantedLinks(path: string): void {
+export function refuseUnsafeSymlinks(path: string): void {
 	const user = process.getuid?.();
 	if (user === undefined) {
 		return;

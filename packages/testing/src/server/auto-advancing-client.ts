@@ -3,11 +3,14 @@ import type { WatchEvent } from "@plinth/proto";
 import type { SeededScheduler } from "@plinth/runtime/testing";
 
 /**
- * A client for the test itself: awaiting one of its calls runs the scheduler. A unary call also advances the
+ * Creates a client for the test itself: awaiting one of its calls runs the scheduler. A unary call also advances the
  * clock if nothing else is left to run, since a write may wait before it retries after a conflict. Reading a
  * watch does not: if there is no event, it waits for the next action of the test.
  */
-export function drivenClient(client: ResourceClient, scheduler: SeededScheduler): ResourceClient {
+export function autoAdvancingClient(
+	client: ResourceClient,
+	scheduler: SeededScheduler,
+): ResourceClient {
 	return {
 		read: (request, options) => scheduler.run(client.read(request, options)),
 		list: (request, options) => scheduler.run(client.list(request, options)),
