@@ -87,7 +87,7 @@ export function createProgram(io: Io, run: Runner): Command {
 		.option("-p, --partition <name>", 'partition (PLINTH_PARTITION, default: "default")')
 		.option("-n, --namespace <name>", 'namespace (PLINTH_NAMESPACE, default: "default")')
 		.option("--token-file <file>", "file that contains the token")
-		.option("--token <token>", "token (PLINTH_TOKEN); the flag is visible to other users")
+		.option("--token <token>", "token (PLINTH_TOKEN); other users of the machine can see the flag")
 		.option("--ca-file <file>", "trusted CA certificates, in PEM (PLINTH_CA_FILE)")
 		.option("--certificate-file <file>", "client certificate, in PEM (PLINTH_CERTIFICATE_FILE)")
 		.option("--key-file <file>", "key of the client certificate (PLINTH_KEY_FILE)")

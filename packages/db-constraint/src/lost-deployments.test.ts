@@ -43,7 +43,8 @@ describe("references to a deleted deployment", () => {
 			{
 				type: "TargetsKept",
 				state: 2,
-				message: "the deployment was deleted of belongs_to: alpha.Thing default/default/a (r1)",
+				message:
+					"references to a deleted deployment: belongs_to: alpha.Thing default/default/a (r1)",
 			},
 		]);
 		await lab.run(beta.delete(w));

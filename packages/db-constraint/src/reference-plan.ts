@@ -347,7 +347,7 @@ export class ReferencePlan {
 		if (deploymentUid === "" || !(await this.#context.environment.isDeleted(deploymentUid))) {
 			throw new Refused(
 				Code.Unavailable,
-				`${path} references ${displayKey(target)}, whose deployment is not known now`,
+				`${path} references ${displayKey(target)}, whose deployment is currently unknown`,
 			);
 		}
 		return create(OutgoingReferenceSchema, { path, target, rule, targetUid, deploymentUid });
@@ -380,7 +380,7 @@ export class ReferencePlan {
 			const established = this.#established.get(keyString(reference.target));
 			const { edit, target } = reference;
 			if (edit.next === undefined) {
-				throw new Error(`${displayKey(target)} was not established`);
+				throw new Error(`the reference to ${displayKey(target)} was not established`);
 			}
 			if (established === undefined) {
 				const held = this.#mustReestablish(target)

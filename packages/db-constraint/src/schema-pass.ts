@@ -79,13 +79,13 @@ export class SchemaPass {
 		await this.#update((now) => now && { ...this.#ours(now), complete: true, progress: {} });
 	}
 
-	/** @throws Refused ResourceExhausted if the references of a resource have no room in its shadow. */
+	/** @throws Refused ResourceExhausted if the references of a resource do not fit into its shadow. */
 	async #derive(name: ResourceName): Promise<void> {
 		try {
 			await deriveReferences(this.#context, name);
 		} catch (failure) {
 			if (failure instanceof Exhausted) {
-				const message = `the references of ${displayKey(keyOf(name, ""))} have no room in its shadow: ${failure.message}`;
+				const message = `the references of ${displayKey(keyOf(name, ""))} do not fit into its shadow: ${failure.message}`;
 				throw new Refused(Code.ResourceExhausted, message);
 			}
 			throw failure;

@@ -59,7 +59,7 @@ describe("a service descriptor", () => {
 
 	it("refuses types of several services, and references to types of unknown services", () => {
 		expect(() => new ServiceDescriptor({ types: [Thing, Widget] })).toThrow(
-			"the types belong to several services (alpha, beta): say which is deployed",
+			"the types belong to several services (alpha, beta): name the one that is deployed",
 		);
 		const lost = thingReferencing(new Map([[1, "gamma.v1.Thing"]]));
 		expect(() => new ServiceDescriptor({ types: [lost] })).toThrow(

@@ -99,7 +99,7 @@ export class ServiceDescriptor {
 		this.service = deployed ?? [...services][0] ?? "";
 		if (deployed === undefined && services.size > 1) {
 			throw new Error(
-				`the types belong to several services (${[...services].join(", ")}): say which is deployed`,
+				`the types belong to several services (${[...services].join(", ")}): name the one that is deployed`,
 			);
 		}
 		this.versions = [...versions].sort();

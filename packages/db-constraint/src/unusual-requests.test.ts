@@ -391,7 +391,7 @@ describe("reports", () => {
 		await lab.pass(5_000);
 		lab.retire(alpha);
 		await lab.pass(60_000);
-		expect((await reports(beta, w))[0]?.message).toContain("the deployment was deleted");
+		expect((await reports(beta, w))[0]?.message).toContain("references to a deleted deployment");
 		const { data } = widget();
 		await put(lab, beta, w, { ...(data && { data }) });
 		expect(await reports(beta, w)).toMatchObject([{ type: "TargetsKept", message: "" }]);
@@ -402,7 +402,7 @@ describe("reports", () => {
 			create(ReferenceSchema, { name: `x${i}` }),
 		);
 		await expect(older([thing("u", { likes: many })])).rejects.toThrow(
-			"the references of alpha.Thing default/default/u have no room in its shadow",
+			"the references of alpha.Thing default/default/u do not fit into its shadow",
 		);
 	});
 });

@@ -92,7 +92,7 @@ function tableOf(
 function stateOf(shadow: Shadow | undefined): string {
 	switch (shadow?.lifecycle) {
 		case Lifecycle.CHECKING:
-			return "deletion requested, checking who references it\n";
+			return "deletion requested, checking which resources reference it\n";
 		case Lifecycle.DELETING:
 			return `being deleted${describeProgress(shadow)}\n`;
 		default:

@@ -173,7 +173,7 @@ describe("what is wrong in a document", () => {
 
 	it("is the tenancy of a type that has none", () => {
 		expect(read("type: Hall\nname: a\nnamespace: x\n").problems).toEqual([
-			"films.yaml:3:12 (document 1): namespace: cinema.v1.Hall is partition scoped: leave it out",
+			"films.yaml:3:12 (document 1): namespace: cinema.v1.Hall is partition-scoped: leave it out",
 		]);
 	});
 

@@ -97,10 +97,10 @@ class DocumentReader {
 		}
 		const scope = scopeName(type.scope);
 		if (partition && !hasPartition(type.scope)) {
-			this.#report(fields, "partition", path, `${type.key} is ${scope} scoped: leave it out`);
+			this.#report(fields, "partition", path, `${type.key} is ${scope}-scoped: leave it out`);
 		}
 		if (namespace && !hasNamespace(type.scope)) {
-			this.#report(fields, "namespace", path, `${type.key} is ${scope} scoped: leave it out`);
+			this.#report(fields, "namespace", path, `${type.key} is ${scope}-scoped: leave it out`);
 		}
 		const { place } = this.#options;
 		const id = idAt(type, name, {

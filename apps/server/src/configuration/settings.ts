@@ -58,7 +58,7 @@ export const settings = {
 	http2: one("http2", {
 		placeholder: "node|plinth",
 		description:
-			"what serves HTTP/2: node:http2, or Plinth's own framing, which takes less processor time and is new",
+			"the implementation of HTTP/2: node:http2, or Plinth's own, which is newer and takes less processor time",
 		defaultText: "node",
 		parse: oneOf("node", "plinth"),
 	}),
@@ -83,17 +83,17 @@ export const settings = {
 	}),
 	etcdCaFile: one("etcd.caFile", {
 		placeholder: "<file>",
-		description: "the certificate authorities to trust for etcd, PEM",
+		description: "the certificate authorities to trust for etcd (PEM)",
 		parse: text,
 	}),
 	etcdCertFile: one("etcd.certFile", {
 		placeholder: "<file>",
-		description: "the client certificate to present to etcd, PEM",
+		description: "the client certificate to present to etcd (PEM)",
 		parse: text,
 	}),
 	etcdKeyFile: one("etcd.keyFile", {
 		placeholder: "<file>",
-		description: "the key of that client certificate, PEM",
+		description: "the key of that client certificate (PEM)",
 		parse: text,
 	}),
 	etcdUser: one("etcd.user", {
@@ -109,25 +109,25 @@ export const settings = {
 
 	tlsCertFile: one("tls.certFile", {
 		placeholder: "<file>",
-		description: "serve TLS with this certificate and its chain, PEM; read again when it changes",
+		description: "serve TLS with this certificate and its chain (PEM); read again when it changes",
 		parse: text,
 	}),
 	tlsKeyFile: one("tls.keyFile", {
 		placeholder: "<file>",
-		description: "the key of that certificate, PEM; read again when it changes",
+		description: "the key of that certificate (PEM); read again when it changes",
 		parse: text,
 	}),
 	tlsClientCaFile: one("tls.clientCaFile", {
 		placeholder: "<file>",
 		description:
-			"mutual TLS: accept only clients whose certificate is issued by one of these authorities, PEM",
+			"mutual TLS: accept only clients whose certificate is issued by one of these authorities (PEM)",
 		parse: text,
 	}),
 
 	accessFile: one("accessFile", {
 		placeholder: "<file>",
 		description:
-			"hashed tokens, and policies for them and for JWTs, YAML; read again when it changes",
+			"hashed tokens, and policies for them and for JWTs (YAML); read again when it changes",
 		parse: text,
 	}),
 	allowAnonymous: toggle(
@@ -208,31 +208,32 @@ export const settings = {
 	}),
 	streamsPerSubject: one("limits.streamsPerSubject", {
 		placeholder: "<number>",
-		description: "the maximum number of concurrent streams of one subject, over all its tokens",
+		description: "the maximum number of concurrent streams of a subject, over all its tokens",
 		defaultText: "5000",
 		parse: count,
 	}),
 	callsPerSecond: one("limits.callsPerSecond", {
 		placeholder: "<number>",
-		description: "calls per second of one subject, on average",
+		description: "the average number of calls per second that a subject may make",
 		defaultText: "10000",
 		parse: count,
 	}),
 	callBurst: one("limits.callBurst", {
 		placeholder: "<number>",
-		description: "calls that a subject may make at once after an idle period",
+		description: "the number of calls that a subject may make at once after an idle period",
 		defaultText: "20000",
 		parse: count,
 	}),
 	bytesPerSecond: one("limits.bytesPerSecond", {
 		placeholder: "<size>",
-		description: "request bytes read per second from one subject, on average",
+		description: "the average number of request bytes per second that are read from a subject",
 		defaultText: "64MiB",
 		parse: size,
 	}),
 	byteBurst: one("limits.byteBurst", {
 		placeholder: "<size>",
-		description: "request bytes read at once from one subject after an idle period",
+		description:
+			"the number of request bytes that are read at once from a subject after an idle period",
 		defaultText: "256MiB",
 		parse: size,
 	}),

@@ -67,7 +67,7 @@ export interface ControlOptions {
 
 function supersededBy(schema: ActiveSchema & { readonly kind: "other" }): string {
 	const { fingerprint, ownFingerprint } = schema;
-	return `another server has activated another schema of references ("${fingerprint}", this server's is "${ownFingerprint}"): this server refuses all writes and holds no leases. Stop it, or start it with the modules of the other servers; if its schema is right, restart it. It continues by itself once its own schema is active again`;
+	return `another server has activated the schema of references "${fingerprint}", and this server has "${ownFingerprint}": this server refuses all writes and holds no leases. If "${fingerprint}" is right, stop this server, or start it with the modules of the other servers. If "${ownFingerprint}" is right, restart this server. It also continues, without a restart, once "${ownFingerprint}" is active again`;
 }
 
 /** The references of a server: its storage, and the work that keeps references consistent. */

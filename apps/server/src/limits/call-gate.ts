@@ -57,10 +57,10 @@ export function callerOf(values: ContextValues): Access | undefined {
 const unknownTaker: TurnTaker = { caller: "", connection: {} };
 
 const takerKey = createContextKey<TurnTaker>(unknownTaker, {
-	description: "the taker of turns of the event loop for the call",
+	description: "the caller on whose behalf the call takes turns on the event loop",
 });
 
-/** The taker of turns of the event loop for a call. All calls that were not admitted by a gate share one. */
+/** The caller on whose behalf a call takes turns on the event loop. All calls that were not admitted by a gate share one. */
 export function takerOf(values: ContextValues): TurnTaker {
 	return values.get(takerKey);
 }
@@ -191,11 +191,11 @@ export class CallGate {
 		const { limits } = this.#options;
 		if (isStream(call)) {
 			if (this.#streams >= limits.streamsInFlight) {
-				const message = `the server has ${this.#streams} streams, its limit: try again later`;
+				const message = `the server has reached its limit of ${limits.streamsInFlight} streams: try again later`;
 				throw this.#refusal(call, "streams", undefined, message);
 			}
 		} else if (this.#calls >= limits.callsInFlight) {
-			const message = `the server has ${this.#calls} calls in flight, its limit: try again`;
+			const message = `the server has reached its limit of ${limits.callsInFlight} calls in flight: try again`;
 			throw this.#refusal(call, "calls", undefined, message);
 		}
 	}

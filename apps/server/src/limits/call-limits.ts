@@ -4,7 +4,7 @@ export interface CallLimits {
 	readonly callsInFlight: number;
 	/** Concurrent streams, including watches. */
 	readonly streamsInFlight: number;
-	/** Concurrent streams of one subject, over all its tokens. */
+	/** Concurrent streams of a subject, over all its tokens. */
 	readonly streamsPerSubject: number;
 	/** Calls of one subject per second, on average. */
 	readonly callsPerSecond: number;

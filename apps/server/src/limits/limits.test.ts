@@ -63,7 +63,7 @@ describe.each(transports)("past a limit, by %s", (_name, transportOf) => {
 			refusal = await failureOf(client.read({ id }));
 		}
 		expect(refusal).toBe(
-			"ConnectError: [resource_exhausted] the server has 2 calls in flight, its limit: try again",
+			"ConnectError: [resource_exhausted] the server has reached its limit of 2 calls in flight: try again",
 		);
 		expect((await createClient(Health, transport).check({})).status).toBe(1);
 		released.resolve();

@@ -75,7 +75,7 @@ export function createCallMetrics(meter: Meter, clock: Clock): CallMetrics {
 		observeHealth: (watches) => {
 			gauge(
 				"plinth.health.watches",
-				"Open health watches, which count for no other limit",
+				"Open health watches, which count towards no other limit",
 				() => watches.open,
 			);
 		},

@@ -19,10 +19,10 @@ export function observeReferences(meter: Meter, read: () => ReferenceMetrics): v
 	);
 	const cascades = gauge(
 		"plinth.reference.cascades",
-		"Deletions that referencing resources have not followed yet",
+		"Deletions that have not been applied to all referencing resources yet",
 	);
 	const queries = meter.createObservableCounter("plinth.reference.questions", {
-		description: "Queries to other deployments whether they reference a resource, by result",
+		description: "Queries that ask other deployments whether they reference a resource, by result",
 	});
 	meter.addBatchObservableCallback(
 		(result) => {

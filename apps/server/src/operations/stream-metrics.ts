@@ -61,7 +61,7 @@ export class StreamMetrics {
 			.addCallback((result) => this.#observe(result, ({ open }) => open.size));
 		meter
 			.createObservableGauge("plinth.stream.lag.seconds", {
-				description: "How long the slowest client of a stream has not read the latest message",
+				description: "How long the slowest client of a stream has left the latest message unread",
 			})
 			.addCallback((result) => this.#observe(result, (streams) => this.#lagMs(streams) / 1_000));
 	}

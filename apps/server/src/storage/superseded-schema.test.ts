@@ -74,7 +74,7 @@ describeWith("etcd")("a server whose schema of references is superseded", () => 
 		const next = await startOn(etcd, [musicModule()]);
 		const line = await blocked;
 		expect(line).toContain('"part":"references"');
-		expect(line).toContain("has activated another schema of references");
+		expect(line).toContain("has activated the schema of references");
 		await lost;
 		await expect
 			.poll(() => next.lines.some((each) => holdsLease.test(each)), { timeout: 300_000 })
@@ -84,7 +84,7 @@ describeWith("etcd")("a server whose schema of references is superseded", () => 
 		);
 		const refused = await old.readiness();
 		expect(refused.status).toBe(503);
-		expect(refused.text).toMatch(/references: another server has activated another schema/);
+		expect(refused.text).toMatch(/references: another server has activated the schema/);
 		expect((await next.readiness()).status).toBe(200);
 		const failure = await old.server.client
 			.write({ resource: thing("b") })

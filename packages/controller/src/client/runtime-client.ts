@@ -140,7 +140,7 @@ export class RuntimeClient implements ResourceClient {
 		versionOf: (response: Response) => string | undefined,
 	): Promise<Response> {
 		const refusal = this.#closed
-			? "the work it belongs to has ended; await what you write"
+			? "the function that started it has ended; await every write"
 			: this.#options.refusal();
 		if (refusal !== undefined) {
 			throw new ConnectError(`write refused: ${refusal}`, Code.FailedPrecondition);

@@ -156,7 +156,7 @@ describe("supervision", () => {
 		expect(bench.log.at(-2)?.fields.keys).toEqual(["demo.Artist/default/default/stuck"]);
 		expect(bench.state("artist").orphaned).toEqual(["demo.Artist/default/default/stuck"]);
 		await expect(context?.write(Label, { id: idOf(Label, "late") })).rejects.toThrow(
-			"its run has ended",
+			"the run of its controller has ended",
 		);
 	});
 });

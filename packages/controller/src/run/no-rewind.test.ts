@@ -238,7 +238,7 @@ describe("the client of a reconcile", () => {
 		await bench.settle();
 		await expect(kept?.write(Album, { id: idOf(Album, "late") })).rejects.toThrow(
 			new ConnectError(
-				"write refused: the work it belongs to has ended; await what you write",
+				"write refused: the function that started it has ended; await every write",
 				Code.FailedPrecondition,
 			),
 		);

@@ -265,7 +265,7 @@ export class Run {
 		}
 		const idle = pools.map((pool) => pool.idle());
 		await settlesWithin(clock, limits.stopAbortMs, Promise.all([...idle, ...this.#background]));
-		this.#refusal = "its run has ended";
+		this.#refusal = "the run of its controller has ended";
 		const stuck = [...this.orphans.keys()];
 		if (stuck.length > 0) {
 			logger.error({ keys: stuck }, "reconciles ignored their signal and did not end in time");

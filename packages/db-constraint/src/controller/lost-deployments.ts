@@ -115,5 +115,5 @@ function deploymentOf({ task }: Task): string {
 function reportOf(affected: readonly OutgoingReference[]): string {
 	return affected.length === 0
 		? ""
-		: `the deployment was deleted of ${displayReferences(affected)}`;
+		: `references to a deleted deployment: ${displayReferences(affected)}`;
 }

@@ -139,7 +139,7 @@ export class SubscribedDeletingHandler {
 			return rule === OnDelete.BLOCK ? "waits" : "done";
 		} catch (failure) {
 			if (failure instanceof Refused || isConflict(failure)) {
-				logger.debug({ err: failure, uid: resource.id?.uid }, "a cascade waits");
+				logger.debug({ err: failure, uid: resource.id?.uid }, "a cascade has to wait");
 				return "waits";
 			}
 			throw failure;

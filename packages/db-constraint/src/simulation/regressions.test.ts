@@ -222,7 +222,7 @@ describe("a schema that becomes active", () => {
 		beta.crash();
 		Object.assign(beta.spec, { types: [strict.type] });
 		lab.deployments.delete("alpha");
-		await expect(lab.run(beta.start())).rejects.toThrow("whose deployment is not known now");
+		await expect(lab.run(beta.start())).rejects.toThrow("whose deployment is currently unknown");
 		expect(await outgoing()).toEqual(before);
 		lab.deployments.set("alpha", alpha);
 		await lab.run(beta.start());

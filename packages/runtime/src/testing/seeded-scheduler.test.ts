@@ -165,7 +165,7 @@ describe("SeededScheduler", () => {
 		await expect(
 			stuck.until(() => false, { limitMs: 1_000, describe: () => "no one came" }),
 		).rejects.toThrow(
-			"seed 17: 1000 ms have passed, and what was waited for has not happened: no one came",
+			"seed 17: 1000 ms have passed, and the condition still does not hold: no one came",
 		);
 		const circling = new SeededScheduler({ seed: 17, maxSteps: 50 });
 		const again = () => circling.schedule(again);

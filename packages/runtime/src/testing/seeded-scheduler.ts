@@ -103,11 +103,11 @@ export class SeededScheduler implements Scheduler {
 	 */
 	run<T>(main: Promise<T>): Promise<T> {
 		return this.#whilePending(main, async (isOver) => {
-			const steps = this.#counter("and more to wait for the promise to settle");
+			const steps = this.#counter("and the promise is still pending");
 			while (!isOver()) {
 				if (!(await this.#step(isOver)) && !isOver() && !this.#advanceToTimers()) {
 					throw this.#error(
-						"nothing is left to run, no timer is set, and more to wait for the promise to settle",
+						"nothing is left to run, no timer is set, and the promise is still pending",
 					);
 				}
 				steps.count();
@@ -156,7 +156,7 @@ export class SeededScheduler implements Scheduler {
 					this.clock.nextTimerMs() === undefined
 						? "nothing is left to run and no timer is set"
 						: `${limitMs} ms have passed`;
-				throw this.#error(`${why}, and what was waited for has not happened`, describe);
+				throw this.#error(`${why}, and the condition still does not hold`, describe);
 			}
 		}
 	}
@@ -230,10 +230,7 @@ export class SeededScheduler implements Scheduler {
 			count: () => {
 				left -= 1;
 				if (left < 0) {
-					throw this.#error(
-						`${this.#maxSteps} steps ${what}: does something go in circles?`,
-						describe,
-					);
+					throw this.#error(`${this.#maxSteps} steps ${what}: is there an endless loop?`, describe);
 				}
 			},
 		};

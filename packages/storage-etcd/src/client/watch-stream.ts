@@ -68,7 +68,7 @@ export async function* watchStream(
 			: etcdError(ended.signal.aborted ? ended.signal.reason : error);
 	} finally {
 		silence?.cancel();
-		ended.abort(new Error("the watch was left"));
+		ended.abort(new Error("the consumer ended the watch"));
 	}
 }
 

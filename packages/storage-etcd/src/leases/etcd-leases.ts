@@ -66,7 +66,7 @@ export class EtcdLeases implements LeaseManager {
 		} = options;
 		if (!(Number.isInteger(ttlSeconds) && ttlSeconds >= leastTtlSeconds)) {
 			throw new RangeError(
-				`the time of a lease must be whole seconds, ${leastTtlSeconds} or more: got ${ttlSeconds}`,
+				`the TTL of a lease must be a whole number of seconds, ${leastTtlSeconds} or more, got ${ttlSeconds}`,
 			);
 		}
 		// A renewal that takes longer is retried in time, at another member.

@@ -94,7 +94,7 @@ export class HeldLease implements LeaseHold {
 			const sentMs = clock.monotonic();
 			try {
 				if (!(await renew(signal))) {
-					this.#end(`lease ${this.fence.lease} has run out at etcd`);
+					this.#end(`lease ${this.fence.lease} has expired in etcd`);
 					return;
 				}
 				this.#liveUntil(sentMs);
@@ -110,7 +110,7 @@ export class HeldLease implements LeaseHold {
 
 	async #notice(): Promise<void> {
 		await this.#context.gone(this.signal);
-		this.#end(`lease ${this.fence.lease} was taken away at etcd`);
+		this.#end(`lease ${this.fence.lease} has expired or was deleted in etcd`);
 	}
 
 	/** The hold was valid when a successful request was sent. */

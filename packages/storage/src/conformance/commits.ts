@@ -212,7 +212,7 @@ export const commitBehaviors: readonly Behavior[] = [
 		},
 	},
 	{
-		name: "lets one of two commits win that each write what the other asserts",
+		name: "lets only one of two commits succeed if each writes what the other asserts",
 		async run({ backend }) {
 			for (let round = 0; round < 30; round++) {
 				const doctors = await Promise.all(
@@ -232,7 +232,7 @@ export const commitBehaviors: readonly Behavior[] = [
 		},
 	},
 	{
-		name: "lets one of two commits win that each create what the other asserts to be missing",
+		name: "lets only one of two commits succeed if each creates what the other asserts to be missing",
 		async run({ backend }) {
 			for (let round = 0; round < 30; round++) {
 				const create = (own: string, other: string) =>

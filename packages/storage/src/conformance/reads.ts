@@ -15,7 +15,7 @@ export const readBehaviors: readonly Behavior[] = [
 		},
 	},
 	{
-		name: "takes an empty uid for whichever is there",
+		name: "treats an empty uid as any uid",
 		async run({ backend }) {
 			await store(backend, resource("miles", { uid: "one" }));
 			const found = await backend.read(idFor("miles", { uid: "" }));

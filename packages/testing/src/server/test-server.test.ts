@@ -120,7 +120,7 @@ describe("a test server", () => {
 		await using server = await startTestServer({ types: marketTypes, controllers: [ticker] });
 		await server.write(Item, "pen", { price: 3 });
 		await expect(server.quiesce({ limitMs: 10_000 })).rejects.toThrow(
-			"seed 1: 10000 ms have passed, and what was waited for has not happened: " +
+			"seed 1: 10000 ms have passed, and the condition still does not hold: " +
 				"ticker has in its queue of ticker: 1 delayed",
 		);
 		await server.quiesce({ alwaysRequeueing: ["ticker"] });

@@ -92,7 +92,7 @@ const malformedHost: RequestRefusal = {
 const crossSite: RequestRefusal = {
 	code: Code.PermissionDenied,
 	message:
-		"a page of another site sent this request, without an Origin: fetch it with CORS instead",
+		"a page of another site sent this request without an Origin header: send it in CORS mode",
 };
 
 /** The host that a request names. */
@@ -125,7 +125,7 @@ function refuseHost(
 function refusedOrigin(origin: string): RequestRefusal {
 	return {
 		code: Code.PermissionDenied,
-		message: `origin ${JSON.stringify(shortened(origin))} is not allowed: pages of other origins than this server's own need to be listed in cors.allowedOrigins (--cors-allowed-origins)`,
+		message: `origin ${JSON.stringify(shortened(origin))} is not allowed: to let its pages call this server, add it to cors.allowedOrigins (--cors-allowed-origins)`,
 	};
 }
 
