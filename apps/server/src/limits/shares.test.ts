@@ -45,7 +45,9 @@ describe("calls in flight, above three quarters of the limit,", () => {
 		);
 		const others = Array.from({ length: 4 }, bob);
 		// There are as many as there may be at all now.
-		expect((await bob().ended).body).toContain("the server has reached its limit of 16 calls in flight");
+		expect((await bob().ended).body).toContain(
+			"the server has reached its limit of 16 calls in flight",
+		);
 		released.resolve();
 		for (const { ended } of [...first, ...others]) {
 			expect((await ended).status).toBe("200");

@@ -177,7 +177,9 @@ describe("a request body that does not arrive", () => {
 			Array.from({ length: 1_000 }, () => post(session, read, "{", { isOpen: true })),
 		);
 		await metricReaches(address, inFlight, 2_000);
-		expect(await readDefault(started)).toMatch(/the server has reached its limit of 2000 calls in flight/);
+		expect(await readDefault(started)).toMatch(
+			/the server has reached its limit of 2000 calls in flight/,
+		);
 		clock.advance(62_000);
 		for (const { ended } of calls.slice(-10)) {
 			// It responds, and ends the request when the client does not.
