@@ -1,4 +1,5 @@
 import type { Clock, Timer } from "./clock.ts";
+import { LinkedList, type ListEntry } from "./linked-list.ts";
 
 /** A deadline that was set. */
 export interface Deadline {
@@ -13,12 +14,13 @@ const shortestSlotMs = 4;
 const precision = 1 / 8;
 
 /** The deadlines of one slot. */
-type Slot = Set<Entry>;
+type Slot = LinkedList<Entry>;
 
 class Entry implements Deadline {
 	readonly atMs: number;
 	readonly expire: () => void;
-	slot: Slot | undefined;
+	/** Its place in a slot. */
+	place: ListEntry<Entry> | undefined;
 
 	constructor(atMs: number, expire: () => void) {
 		this.atMs = atMs;
@@ -26,8 +28,8 @@ class Entry implements Deadline {
 	}
 
 	cancel(): void {
-		this.slot?.delete(this);
-		this.slot = undefined;
+		this.place?.remove();
+		this.place = undefined;
 	}
 }
 
@@ -73,11 +75,10 @@ export class Deadlines {
 		const atMs = (widthMs > shortestSlotMs ? Math.floor(slots) : Math.ceil(slots)) * widthMs;
 		let slot = this.#slots.get(atMs);
 		if (slot === undefined) {
-			slot = new Set();
+			slot = new LinkedList();
 			this.#slots.set(atMs, slot);
 		}
-		slot.add(entry);
-		entry.slot = slot;
+		entry.place = slot.append(entry);
 		if (atMs < this.#timerAtMs) {
 			this.#arm(atMs, nowMs);
 		}

@@ -8,6 +8,7 @@ export {
 	type LeaseHold,
 	type LeaseManager,
 } from "./lease.ts";
+export { LinkedList, type ListEntry } from "./linked-list.ts";
 export { LocalLeases } from "./local-leases.ts";
 export { type Logger, type LogMethod, silentLogger } from "./logger.ts";
 export { type Random, systemRandom } from "./random.ts";

@@ -1,5 +1,5 @@
 import { AsyncResource } from "node:async_hooks";
-import type { Clock, Timer } from "@plinth/runtime";
+import { type Clock, LinkedList, type ListEntry, type Timer } from "@plinth/runtime";
 
 /** The time for turns in one round of the event loop, in milliseconds. */
 const roundMs = 5;
@@ -48,16 +48,16 @@ interface Waiter {
 
 /** Waiters by connection. Connections take turns. */
 class Queue {
-	readonly #connections = new Map<object, Set<Waiter>>();
+	readonly #connections = new Map<object, LinkedList<Waiter>>();
 
-	add(waiter: Waiter): void {
+	add(waiter: Waiter): ListEntry<Waiter> {
 		const { connection } = waiter.taker;
-		const waiters = this.#connections.get(connection);
+		let waiters = this.#connections.get(connection);
 		if (waiters === undefined) {
-			this.#connections.set(connection, new Set([waiter]));
-		} else {
-			waiters.add(waiter);
+			waiters = new LinkedList();
+			this.#connections.set(connection, waiters);
 		}
+		return waiters.append(waiter);
 	}
 
 	/** Connections with waiters. */
@@ -70,14 +70,13 @@ class Queue {
 	}
 
 	/** Returns whether it still waited. */
-	remove(waiter: Waiter): boolean {
-		const { connection } = waiter.taker;
-		const waiters = this.#connections.get(connection);
-		if (waiters?.delete(waiter) !== true) {
+	remove(entry: ListEntry<Waiter>): boolean {
+		const { list } = entry;
+		if (!entry.remove()) {
 			return false;
 		}
-		if (waiters.size === 0) {
-			this.#connections.delete(connection);
+		if (list?.size === 0) {
+			this.#connections.delete(entry.value.taker.connection);
 		}
 		return true;
 	}
@@ -85,16 +84,14 @@ class Queue {
 	/** Removes the next waiter, and moves its connection to the end. */
 	shift(): Waiter | undefined {
 		for (const [connection, waiters] of this.#connections) {
-			for (const waiter of waiters) {
-				waiters.delete(waiter);
-				if (waiters.size === 0) {
-					this.#connections.delete(connection);
-				} else if (this.#connections.size > 1) {
-					this.#connections.delete(connection);
-					this.#connections.set(connection, waiters);
-				}
-				return waiter;
+			const waiter = waiters.shift();
+			if (waiters.size === 0) {
+				this.#connections.delete(connection);
+			} else if (this.#connections.size > 1) {
+				this.#connections.delete(connection);
+				this.#connections.set(connection, waiters);
 			}
+			return waiter;
 		}
 		return undefined;
 	}
@@ -215,11 +212,11 @@ export class EventLoopTurns {
 		const { connections } = arrived;
 		// A turn starts in the context of the one before it, which belongs to another call.
 		const waiter = { taker, proceed, context: new AsyncResource("turn") };
-		this.#wait(account, arrived, waiter);
+		const entry = this.#wait(account, arrived, waiter);
 		this.#waitingConnections += arrived.connections - connections;
 		return () => {
 			const before = arrived.connections;
-			if (arrived.remove(waiter)) {
+			if (arrived.remove(entry)) {
 				this.#waitingConnections += arrived.connections - before;
 				this.#left(account);
 			}
@@ -264,9 +261,9 @@ export class EventLoopTurns {
 	#await(taker: TurnTaker, proceed: () => void, context?: AsyncResource): () => void {
 		const account = this.#accountOf(taker.caller);
 		const waiter = { taker, proceed, context };
-		this.#wait(account, account.begun, waiter);
+		const entry = this.#wait(account, account.begun, waiter);
 		return () => {
-			if (account.begun.remove(waiter)) {
+			if (account.begun.remove(entry)) {
 				this.#left(account);
 			}
 		};
@@ -307,12 +304,12 @@ export class EventLoopTurns {
 		this.#activeAtMs = nowMs;
 	}
 
-	#wait(account: Account, queue: Queue, waiter: Waiter): void {
+	#wait(account: Account, queue: Queue, waiter: Waiter): ListEntry<Waiter> {
 		if (account.waiting === 0) {
 			// Unused time does not accumulate.
 			account.nextMs = Math.max(account.nextMs, this.#virtualMs);
 		}
-		queue.add(waiter);
+		const entry = queue.add(waiter);
 		account.waiting += 1;
 		this.#waiting += 1;
 		this.#queued.add(account);
@@ -320,6 +317,7 @@ export class EventLoopTurns {
 		if (this.#running === undefined) {
 			this.#schedule();
 		}
+		return entry;
 	}
 
 	/** One of its waiters no longer waits. */

@@ -35,12 +35,16 @@ export class Connection implements Usage {
 	readonly turnKey = {};
 	/** The caller whose calls were admitted; `sharedConnections` if there were several. */
 	caller: TurnTaker["caller"] | undefined;
-	/** Its exchanges that are not closed. */
-	readonly exchanges = new Set<{ closed(): void }>();
+	/**
+	 * Over HTTP/1.1, its exchanges that are not closed: Node reports the end of the connection only to the first of several
+	 * pipelined responses.
+	 */
+	readonly pipelined: Set<{ closed(): void }> | undefined;
 	/** Checks that the client still reads; `undefined` over HTTP/1.1, where a stalled connection is cut. */
 	readonly probe: (() => void) | undefined;
 
 	constructor(probe: (() => void) | undefined) {
 		this.probe = probe;
+		this.pipelined = probe === undefined ? new Set() : undefined;
 	}
 }

@@ -2,6 +2,7 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ContextValues, createContextKey } from "@connectrpc/connect";
 import { errorCode } from "@plinth/http2";
 import { CallValues } from "@plinth/rpc-server";
+import type { ListEntry } from "@plinth/runtime";
 import type { Connection, Usage } from "./connection.ts";
 import { RequestBody } from "./request-body.ts";
 import {
@@ -106,6 +107,9 @@ export class Exchange implements ResponseListener {
 	incomplete: { end(): void } | undefined;
 	/** Notified when the signal aborts, without creating it. */
 	carrier: { clientIsGone(reason: ConnectError): void } | undefined;
+	/** Its places among all exchanges and among those with short responses, which belong to the keeper. */
+	place: ListEntry<Exchange> | undefined;
+	shortPlace: ListEntry<Exchange> | undefined;
 	readonly #keeper: ExchangeKeeper;
 	readonly #request: HttpRequest;
 	readonly #response: HttpResponse;

@@ -1,5 +1,5 @@
 import { errorCode } from "@plinth/http2";
-import type { Clock, Logger, Timer } from "@plinth/runtime";
+import { type Clock, LinkedList, type Logger, type Timer } from "@plinth/runtime";
 import { Connection } from "./connection.ts";
 import { type CutReason, Exchange, type ExchangeKeeper, type ExchangeKind } from "./exchange.ts";
 import type { ListenerLimits } from "./limits.ts";
@@ -46,11 +46,9 @@ export class Exchanges implements ExchangeKeeper {
 	readonly #options: ExchangesOptions;
 	readonly #sweepMs: number;
 	readonly #connections = new WeakMap<HttpConnection, Connection>();
-	readonly #all = new Set<Exchange>();
+	readonly #all = new LinkedList<Exchange>();
 	/** Exchanges that are not admitted, the oldest first. */
-	readonly #short = new Set<Exchange>();
-	/** Exchanges with unread bytes. */
-	readonly #waiting = new Set<Exchange>();
+	readonly #short = new LinkedList<Exchange>();
 	#pendingBytes = 0;
 	#nowMs = 0;
 	#sweep: Timer | undefined;
@@ -79,8 +77,8 @@ export class Exchanges implements ExchangeKeeper {
 	begin(kind: ExchangeKind, request: HttpRequest, response: HttpResponse): Exchange {
 		const connection = this.connectionOf(request);
 		const exchange = new Exchange(this, connection, kind, request, response);
-		connection.exchanges.add(exchange);
-		this.#all.add(exchange);
+		connection.pipelined?.add(exchange);
+		exchange.place = this.#all.append(exchange);
 		this.#addShort(exchange);
 		this.#sweep ??= this.#options.clock.setTimer(this.#sweepMs, this.#onSweep);
 		return exchange;
@@ -99,7 +97,6 @@ export class Exchanges implements ExchangeKeeper {
 		if (usage !== connection) {
 			connection.pendingBytes += bytes;
 		}
-		this.#waiting.add(exchange);
 		if (
 			connection.pendingBytes > limits.pendingBytesPerConnection &&
 			connection.pendingBytes > exchange.pendingBytes
@@ -107,7 +104,7 @@ export class Exchanges implements ExchangeKeeper {
 			exchange.cut("pending_bytes");
 		}
 		while (this.#pendingBytes > limits.pendingBytes) {
-			const largest = largestOf(this.#waiting);
+			const largest = largestOf(this.#all);
 			if (largest === undefined) {
 				return;
 			}
@@ -122,13 +119,10 @@ export class Exchanges implements ExchangeKeeper {
 		if (usage !== connection) {
 			connection.pendingBytes -= bytes;
 		}
-		if (exchange.pendingBytes === 0) {
-			this.#waiting.delete(exchange);
-		}
 	}
 
 	admitted(exchange: Exchange): void {
-		this.#short.delete(exchange);
+		exchange.shortPlace?.remove();
 	}
 
 	dismissed(exchange: Exchange): void {
@@ -136,12 +130,12 @@ export class Exchanges implements ExchangeKeeper {
 	}
 
 	closed(exchange: Exchange): void {
-		this.#short.delete(exchange);
-		exchange.connection.exchanges.delete(exchange);
+		exchange.shortPlace?.remove();
+		exchange.connection.pipelined?.delete(exchange);
 	}
 
 	released(exchange: Exchange): void {
-		this.#all.delete(exchange);
+		exchange.place?.remove();
 	}
 
 	cut(_exchange: Exchange, reason: CutReason): void {
@@ -149,10 +143,11 @@ export class Exchanges implements ExchangeKeeper {
 	}
 
 	#addShort(exchange: Exchange): void {
-		this.#short.add(exchange);
+		if (exchange.shortPlace?.list === undefined) {
+			exchange.shortPlace = this.#short.append(exchange);
+		}
 		if (this.#short.size > shortResponses) {
-			const [oldest] = this.#short;
-			oldest?.cut("short_responses");
+			this.#short.first?.cut("short_responses");
 		}
 	}
 
@@ -177,12 +172,14 @@ export class Exchanges implements ExchangeKeeper {
 		}
 		const connection = new Connection(key.isMultiplexed ? this.#probe(key) : undefined);
 		this.#connections.set(key, connection);
-		// Node reports the end of an HTTP/1.1 connection only to the first of several pipelined responses.
-		key.onceClosed(() => {
-			for (const exchange of [...connection.exchanges]) {
-				exchange.closed();
-			}
-		});
+		const { pipelined } = connection;
+		if (pipelined !== undefined) {
+			key.onceClosed(() => {
+				for (const exchange of [...pipelined]) {
+					exchange.closed();
+				}
+			});
+		}
 		return connection;
 	}
 
@@ -208,11 +205,12 @@ export class Exchanges implements ExchangeKeeper {
 	}
 }
 
-/** The largest exchange of the subject or connection with the most unread bytes. */
-function largestOf(waiting: Iterable<Exchange>): Exchange | undefined {
+/** The largest exchange of the subject or connection with the most unread bytes, if there are any. */
+function largestOf(exchanges: Iterable<Exchange>): Exchange | undefined {
 	let largest: Exchange | undefined;
-	for (const exchange of waiting) {
-		if (largest === undefined || isLarger(exchange, largest)) {
+	for (const exchange of exchanges) {
+		const hasUnread = exchange.pendingBytes > 0;
+		if (hasUnread && (largest === undefined || isLarger(exchange, largest))) {
 			largest = exchange;
 		}
 	}

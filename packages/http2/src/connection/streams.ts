@@ -21,6 +21,7 @@ import type { PeerSettings } from "./peer-settings.ts";
 import { ReceiveWindow } from "./receive-window.ts";
 import { Sender } from "./sender.ts";
 import { ServerStream, type StreamHost } from "./stream.ts";
+import { StreamTable } from "./stream-table.ts";
 import type { TokenBucket } from "./token-bucket.ts";
 
 /** A smaller amount of credit or data counts as useless, unless the data ends a body. */
@@ -70,7 +71,7 @@ export class Streams implements StreamHost {
 	readonly #encoder = new HpackEncoder();
 	readonly #heads: HeadDecoder;
 	readonly #assembly: HeaderBlockAssembly;
-	readonly #open = new Map<number, ServerStream>();
+	readonly #open = new StreamTable<ServerStream>();
 	readonly #closed: ClosedStreams;
 	/** Closed streams whose handlers are notified after the output was written. */
 	#finished: ServerStream[] = [];
@@ -107,7 +108,7 @@ export class Streams implements StreamHost {
 	}
 
 	openStreams(): readonly ServerStream[] {
-		return [...this.#open.values()];
+		return [...this.#open];
 	}
 
 	// ── Frames ──
@@ -245,7 +246,7 @@ export class Streams implements StreamHost {
 
 	/** The peer has changed the initial window of streams. */
 	changeSendWindows(by: number): void {
-		for (const stream of this.#open.values()) {
+		for (const stream of this.#open) {
 			if (stream.sendWindow + by > maxInt31) {
 				throw new ConnectionError(
 					errorCode.flowControlError,
@@ -263,7 +264,7 @@ export class Streams implements StreamHost {
 		const by = this.limits.streamWindowBytes - this.#streamWindowBytes;
 		this.#streamWindowBytes += by;
 		if (by !== 0) {
-			for (const stream of this.#open.values()) {
+			for (const stream of this.#open) {
 				stream.receiveWindow.resize(by);
 			}
 		}
@@ -301,7 +302,7 @@ export class Streams implements StreamHost {
 
 	/** The connection is over. */
 	resetAll(code: number): void {
-		const streams = [...this.#finished, ...this.#open.values()];
+		const streams = [...this.#finished, ...this.#open];
 		this.#finished = [];
 		this.#open.clear();
 		for (const stream of streams) {
@@ -415,7 +416,7 @@ export class Streams implements StreamHost {
 			receiveBytes,
 			peer.initialWindowSize,
 		);
-		this.#open.set(id, stream);
+		this.#open.add(stream);
 		counters.streamsOpened++;
 		try {
 			stream.attach(onRequest(stream, head, connection));
@@ -472,7 +473,7 @@ export class Streams implements StreamHost {
 	}
 
 	#finishIfEnded(stream: ServerStream): void {
-		if (stream.isRemoteEnded && stream.isLocalEnded && this.#open.delete(stream.id)) {
+		if (stream.isRemoteEnded && stream.isLocalEnded && this.#open.delete(stream)) {
 			stream.isClosed = true;
 			this.#closed.addFinished(stream.id);
 			this.#returnToConnection(stream.receiveWindow.unconsumed);
@@ -483,7 +484,7 @@ export class Streams implements StreamHost {
 	}
 
 	#close(stream: ServerStream, code: number, origin: ResetOrigin): void {
-		if (this.#open.delete(stream.id)) {
+		if (this.#open.delete(stream)) {
 			stream.isClosed = true;
 			this.sender.drop(stream);
 			this.#returnToConnection(stream.receiveWindow.unconsumed);

@@ -127,8 +127,8 @@ export const mutants: readonly Mutant[] = [
 	{
 		name: "does not notify handlers of streams that finish while the connection ends",
 		file: "connection/streams.ts",
-		find: "const streams = [...this.#finished, ...this.#open.values()];",
-		replace: "const streams = [...this.#open.values()];",
+		find: "const streams = [...this.#finished, ...this.#open];",
+		replace: "const streams = [...this.#open];",
 	},
 	{
 		name: "encodes with the index of an entry that was evicted",

@@ -1,5 +1,6 @@
 import type { Message } from "@bufbuild/protobuf";
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
+import type { ListEntry } from "@plinth/runtime";
 import type { BodySink, Carrier } from "../carrier.ts";
 import { CallContext } from "../context/call-context.ts";
 import type { Codec } from "../messages/codec.ts";
@@ -30,6 +31,8 @@ export class Call implements BodySink, Response, RunningCall, ServedCall {
 	readonly environment: CallEnvironment;
 	#reader: RequestReader | undefined;
 	#observed: ObservedCall | undefined;
+	/** Its place among the running calls. */
+	#running: ListEntry<RunningCall> | undefined;
 	#isOver = false;
 	/** Why the client is gone. */
 	#closed: ConnectError | undefined;
@@ -75,7 +78,7 @@ export class Call implements BodySink, Response, RunningCall, ServedCall {
 	/** Begins the call: its gate decides whether its body is read. */
 	begin(): void {
 		const { running } = this.environment;
-		running.add(this);
+		this.#running = running.add(this);
 		this.carrier.onClose = (reason) => {
 			this.#closed = reason;
 			this.context.abort(reason);
@@ -240,7 +243,7 @@ export class Call implements BodySink, Response, RunningCall, ServedCall {
 
 	#over(send: () => void): void {
 		this.#isOver = true;
-		this.environment.running.delete(this);
+		this.#running?.remove();
 		try {
 			send();
 		} catch (failure) {

@@ -1,3 +1,5 @@
+import { LinkedList, type ListEntry } from "@plinth/runtime";
+
 /** A call that has not ended. */
 export interface RunningCall {
 	readonly isStream: boolean;
@@ -16,7 +18,7 @@ export interface CallsEnd {
 /** The running calls of a router. They share one listener per signal. */
 export class RunningCalls {
 	readonly #end: CallsEnd;
-	readonly #calls = new Set<RunningCall>();
+	readonly #calls = new LinkedList<RunningCall>();
 
 	constructor(end: CallsEnd) {
 		this.#end = end;
@@ -36,16 +38,13 @@ export class RunningCalls {
 		return call.isStream && streamsEnd?.aborted ? streamsEnd : undefined;
 	}
 
-	add(call: RunningCall): void {
-		this.#calls.add(call);
-	}
-
-	delete(call: RunningCall): void {
-		this.#calls.delete(call);
+	/** Adds a call. The returned entry removes it when it has ended. */
+	add(call: RunningCall): ListEntry<RunningCall> {
+		return this.#calls.append(call);
 	}
 
 	#shutDown({ reason }: AbortSignal, onlyStreams: boolean): void {
-		for (const call of [...this.#calls]) {
+		for (const call of this.#calls) {
 			if (call.isStream || !onlyStreams) {
 				call.shutDown(reason);
 			}
