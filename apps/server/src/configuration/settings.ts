@@ -257,7 +257,8 @@ export const settings = {
 	}),
 	writeStall: one("limits.writeStall", {
 		placeholder: "<duration>",
-		description: "end a call whose client has read nothing of its response for this long",
+		description:
+			"end a call whose client does not read the next 64 KiB of its response within this time",
 		defaultText: "30s",
 		parse: duration,
 	}),

@@ -23,7 +23,7 @@ export function observeControllers(meter: Meter, manager: Pick<ControllerManager
 		),
 		running: gauge(
 			"plinth.controller.reconcile.running.seconds",
-			"How long the oldest running reconcile has run",
+			"How long the oldest reconcile that has been running for too long has run",
 		),
 		overdue: gauge("plinth.controller.overdue", "Reconciles that have exceeded their time limit"),
 		aborted: counter(
