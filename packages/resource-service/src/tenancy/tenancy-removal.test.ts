@@ -93,7 +93,7 @@ describe.each(connections)("a unit of tenancy (%s)", (connection) => {
 			{ op: "put", resource: left, expectedVersion: "" },
 		]);
 		const refusal =
-			/^tenancy\.v1\.Namespace.* can't be created: 1 resource of a deleted one of the same name/;
+			/^tenancy\.v1\.Namespace.* can't be created: a deleted namespace of the same name still contains 1 resource,/;
 		await expectRefusal(writeNamespace(), Code.FailedPrecondition, refusal);
 		await t.backend.commit([{ op: "delete", id: left.id as ID, expectedVersion: version }]);
 		await writeNamespace();

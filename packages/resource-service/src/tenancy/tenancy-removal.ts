@@ -85,8 +85,9 @@ export async function checkNothingLeftBehind(backend: StorageBackend, created: I
 	const remaining = counts.values().reduce((sum, count) => sum + count, 0);
 	if (remaining > 0) {
 		const resources = remaining === 1 ? "1 resource" : `${remaining} resources`;
+		const kind = created.type?.kind.toLowerCase();
 		throw new ConnectError(
-			`${displayName(created)} can't be created: ${resources} of a deleted one of the same name must be deleted first, tombstones included. A server deletes only resources of types that it registers`,
+			`${displayName(created)} can't be created: a deleted ${kind} of the same name still contains ${resources}, tombstones included. Wait until it is empty; a server deletes only resources of types that it registers`,
 			Code.FailedPrecondition,
 		);
 	}
