@@ -1,5 +1,6 @@
 import type { Logger } from "@plinth/runtime";
 import { type DestinationStream, type LevelWithSilent, pino } from "pino";
+import { BatchedLines } from "./batched-lines.ts";
 
 /** Options of a logger. */
 export interface LoggerOptions {
@@ -23,7 +24,10 @@ export function createLogger(options: LoggerOptions = {}): Logger {
 }
 
 function defaultDestination(): DestinationStream {
-	return readable === undefined
-		? pino.destination({ dest: standardError, sync: true })
-		: readable.default({ destination: standardError, sync: true, ignore: "pid,hostname" });
+	if (readable !== undefined) {
+		return readable.default({ destination: standardError, sync: true, ignore: "pid,hostname" });
+	}
+	const lines = new BatchedLines(pino.destination({ dest: standardError, sync: true }));
+	process.once("exit", () => lines.exit());
+	return lines;
 }
