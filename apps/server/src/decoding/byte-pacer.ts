@@ -31,6 +31,8 @@ export class BytePacer {
 	readonly #clock: Clock;
 	/** The most recently used last. */
 	readonly #buckets = new Map<string, Bucket>();
+	/** The key that was charged last. */
+	#last: string | undefined;
 
 	constructor(rate: Rate, clock: Clock) {
 		this.#rate = rate;
@@ -89,6 +91,9 @@ export class BytePacer {
 			bucket = { bytes: this.#rate.burst, atMs, waiting: new Set(), timer: undefined };
 		} else {
 			this.#fill(bucket);
+		}
+		if (key !== this.#last) {
+			this.#last = key;
 			this.#buckets.delete(key);
 		}
 		bucket.bytes -= bytes;

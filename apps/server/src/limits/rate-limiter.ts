@@ -22,6 +22,8 @@ export class RateLimiter {
 	readonly #clock: Clock;
 	/** The most recently used last. */
 	readonly #buckets = new Map<string, Bucket>();
+	/** The key that was used last. */
+	#last: string | undefined;
 
 	constructor(rate: Rate, clock: Clock) {
 		this.#rate = rate;
@@ -38,7 +40,10 @@ export class RateLimiter {
 		if (granted) {
 			bucket.tokens -= 1;
 		}
-		this.#buckets.delete(key);
+		if (key !== this.#last) {
+			this.#last = key;
+			this.#buckets.delete(key);
+		}
 		this.#buckets.set(key, bucket);
 		this.#forgetFull(nowMs);
 		return granted;

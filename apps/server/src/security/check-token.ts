@@ -117,7 +117,8 @@ class ExpiringTokens {
 
 	authenticate(token: string | undefined): Access {
 		const access = this.#policies.authenticate(token);
-		const expiry = token === undefined ? undefined : this.#expiries.get(tokenHash(token));
+		const mayExpire = token !== undefined && this.#expiries.size > 0;
+		const expiry = mayExpire ? this.#expiries.get(tokenHash(token)) : undefined;
 		if (expiry !== undefined && expiry.atMs <= this.#clock.now()) {
 			throw new ConnectError("the token has expired", Code.Unauthenticated);
 		}

@@ -21,7 +21,9 @@ export async function read(
 ): Promise<Resource> {
 	const { type, id } = checkId(context.registry, request.id, "id");
 	const consistency = consistencyOf(call);
-	const access = await authenticateCall(context.authorizer, call);
+	const authenticated = authenticateCall(context.authorizer, call);
+	// Most tokens are checked without waiting.
+	const access = authenticated instanceof Promise ? await authenticated : authenticated;
 	const decision = decideRead(type, access, id);
 	enforce(decision);
 	let resource: Resource;

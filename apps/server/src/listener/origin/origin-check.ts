@@ -100,7 +100,25 @@ function hostOf({ authority, hasOneHost }: HttpRequest): Host | "malformed" | un
 	if (!hasOneHost) {
 		return "malformed";
 	}
-	return authority === undefined ? undefined : (parseHost(authority) ?? "malformed");
+	return authority === undefined ? undefined : (knownHost(authority) ?? "malformed");
+}
+
+/** How many hosts are remembered: a server has few names. */
+const rememberedHosts = 1_000;
+
+const hosts = new Map<string, Host>();
+
+/** `parseHost`, at the cost of a look-up for hosts that were seen before. */
+function knownHost(authority: string): Host | undefined {
+	const known = hosts.get(authority);
+	if (known !== undefined) {
+		return known;
+	}
+	const host = parseHost(authority);
+	if (host !== undefined && hosts.size < rememberedHosts) {
+		hosts.set(authority, host);
+	}
+	return host;
 }
 
 function refuseHost(
