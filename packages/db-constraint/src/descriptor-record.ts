@@ -13,16 +13,20 @@ const descriptorId = Object.freeze(recordId(descriptorRecord));
  *
  * @throws Refused Unavailable if that has happened, or the schema is not active yet.
  */
-export async function assertDescriptor({
+export function assertDescriptor(
+	context: Pick<ConstraintContext, "backend" | "descriptor" | "index">,
+): Mutation | Promise<Mutation> {
+	// Every commit needs the record: the copy in the index is slightly stale at worst.
+	const known = context.index.descriptor;
+	return known?.fingerprint === context.descriptor.fingerprint
+		? { op: "assert", id: descriptorId, expectedVersion: known.version }
+		: assertStoredDescriptor(context);
+}
+
+async function assertStoredDescriptor({
 	backend,
 	descriptor,
-	index,
-}: Pick<ConstraintContext, "backend" | "descriptor" | "index">): Promise<Mutation> {
-	// Every commit needs the record: the copy in the index is slightly stale at worst.
-	const known = index.descriptor;
-	if (known?.fingerprint === descriptor.fingerprint) {
-		return { op: "assert", id: descriptorId, expectedVersion: known.version };
-	}
+}: Pick<ConstraintContext, "backend" | "descriptor">): Promise<Mutation> {
 	const stored = await readRecord(backend, descriptorRecord);
 	const record = stored?.record.case === "descriptor" ? stored.record.value : undefined;
 	if (stored === undefined || record?.fingerprint !== descriptor.fingerprint) {

@@ -58,25 +58,27 @@ export function createResourceService(
 	/** Responses are literals: `create` inspects each field, which costs as much as a read. */
 	const respond = async <Name extends string>(
 		$typeName: Name,
+		method: string,
 		call: HandlerContext,
 		resource: Promise<Resource>,
-	) => ({ $typeName, resource: jsonForms.formFor(call)(await resource) });
+	) => {
+		try {
+			return { $typeName, resource: jsonForms.formFor(call)(await resource) };
+		} catch (failure) {
+			throw boundary.explain(method, call, failure);
+		}
+	};
 	return {
 		read: (request, call) =>
-			boundary.run("Read", call, () =>
-				respond("plinth.resource.v1.ReadResponse", call, read(context, request, call)),
-			),
+			respond("plinth.resource.v1.ReadResponse", "Read", call, read(context, request, call)),
 		write: (request, call) =>
-			boundary.run("Write", call, () =>
-				respond("plinth.resource.v1.WriteResponse", call, write(context, request, call)),
-			),
+			respond("plinth.resource.v1.WriteResponse", "Write", call, write(context, request, call)),
 		writeStatus: (request, call) =>
-			boundary.run("WriteStatus", call, () =>
-				respond(
-					"plinth.resource.v1.WriteStatusResponse",
-					call,
-					writeStatus(context, request, call),
-				),
+			respond(
+				"plinth.resource.v1.WriteStatusResponse",
+				"WriteStatus",
+				call,
+				writeStatus(context, request, call),
 			),
 		list: (request, call) => boundary.run("List", call, () => list(context, request, call)),
 		listByOwner: (request, call) =>
@@ -90,12 +92,11 @@ export function createResourceService(
 				version: await deleteResource(context, request, call),
 			})),
 		mutateAndValidate: (request, call) =>
-			boundary.run("MutateAndValidate", call, () =>
-				respond(
-					"plinth.resource.v1.MutateAndValidateResponse",
-					call,
-					mutateAndValidate(context, request.resource, call),
-				),
+			respond(
+				"plinth.resource.v1.MutateAndValidateResponse",
+				"MutateAndValidate",
+				call,
+				mutateAndValidate(context, request.resource, call),
 			),
 		watchList: (request, call) =>
 			new WatchList(context, request, call, (failure) =>

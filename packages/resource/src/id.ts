@@ -1,13 +1,11 @@
 import { create } from "@bufbuild/protobuf";
 import {
 	type ID,
-	IDSchema,
 	type Reference,
 	ReferenceSchema,
 	Scope,
 	type Tenancy,
 	type Type,
-	TypeSchema,
 } from "@plinth/proto";
 import { familyKey, type TypeLike } from "./gvk.ts";
 import type { ResourceType } from "./resource-type.ts";
@@ -20,18 +18,22 @@ export interface ResourceName {
 	readonly name: string;
 }
 
+/*
+ * Messages are created as literals: `create` costs as much as the rest of a short request.
+ */
+
 /** A new `Type` message. */
 export function typeOf(type: TypeLike): Type {
-	return create(TypeSchema, {
+	return {
+		$typeName: "plinth.resource.v1.Type",
 		group: type.group,
 		groupVersion: type.groupVersion,
 		kind: type.kind,
-	});
+	};
 }
 
 /** A new `Tenancy` message; absent units are empty. */
 export function tenancyOf(tenancy: TenancyLike = {}): Tenancy {
-	// A literal: `create` costs as much as the rest of a short request.
 	return {
 		$typeName: "plinth.resource.v1.Tenancy",
 		partition: tenancy.partition ?? "",
@@ -50,7 +52,8 @@ export function idOf(
 	uid = "",
 ): ID {
 	const { scope } = type;
-	return create(IDSchema, {
+	return {
+		$typeName: "plinth.resource.v1.ID",
 		uid,
 		name,
 		type: typeOf(type.type),
@@ -58,7 +61,7 @@ export function idOf(
 			partition: scope === Scope.CLUSTER ? "" : tenancy.partition || defaultTenancyUnit,
 			namespace: scope === Scope.NAMESPACE ? tenancy.namespace || defaultTenancyUnit : "",
 		}),
-	});
+	};
 }
 
 /** A reference to the resource of that name, independent of its incarnation. */

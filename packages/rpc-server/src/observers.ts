@@ -38,8 +38,10 @@ class ObservedCalls implements ObservedCall {
 		let innermost = implementation;
 		for (let index = this.#calls.length - 1; index >= 0; index -= 1) {
 			const call = this.#calls[index];
-			const inner = innermost;
-			innermost = () => (call?.run === undefined ? inner() : call.run(inner));
+			if (call?.run !== undefined) {
+				const inner = innermost;
+				innermost = () => (call.run === undefined ? inner() : call.run(inner));
+			}
 		}
 		return innermost();
 	}

@@ -41,15 +41,12 @@ export function evaluateMutations(
 ): readonly MutationEffect[] {
 	const effects: MutationEffect[] = [];
 	const failures: { readonly index: number; readonly kind: "cas" | "uid" }[] = [];
-	const written = new Set<string>();
-	for (const [index, mutation] of mutations.entries()) {
+	const written = new WrittenNames();
+	let index = 0;
+	for (const mutation of mutations) {
 		const id = idOf(mutation);
-		if (mutation.op !== "assert" && mutations.length > 1) {
-			const key = nameKey(id);
-			if (written.has(key)) {
-				throw new TypeError(`commit writes ${displayName(id)} twice`);
-			}
-			written.add(key);
+		if (mutation.op !== "assert") {
+			written.add(id);
 		}
 		const effect = decide(mutation, state.lookup(id), mutations.length === 1);
 		if (typeof effect === "string") {
@@ -57,11 +54,32 @@ export function evaluateMutations(
 		} else {
 			effects.push(effect);
 		}
+		index += 1;
 	}
 	if (failures.length > 0) {
 		throw failure(mutations, failures);
 	}
 	return effects;
+}
+
+/** The names that a commit writes. Most commits write one, which needs no key. */
+class WrittenNames {
+	#first: ID | undefined;
+	#keys: Set<string> | undefined;
+
+	/** @throws TypeError if the name was added before. */
+	add(id: ID): void {
+		if (this.#first === undefined) {
+			this.#first = id;
+			return;
+		}
+		this.#keys ??= new Set([nameKey(this.#first)]);
+		const key = nameKey(id);
+		if (this.#keys.has(key)) {
+			throw new TypeError(`commit writes ${displayName(id)} twice`);
+		}
+		this.#keys.add(key);
+	}
 }
 
 const nothing: MutationEffect = { kind: "none" };

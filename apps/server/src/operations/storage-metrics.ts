@@ -2,6 +2,8 @@ import type { Attributes, Meter, Tracer } from "@opentelemetry/api";
 import type { Clock } from "@plinth/runtime";
 import { decorateBackend, type StorageBackend } from "@plinth/storage";
 
+const succeeded: Attributes = { result: "ok" };
+
 /**
  * Measures and traces the commits of a storage: their number, duration and mutations, and how many are in progress and
  * can share the next batch.
@@ -52,7 +54,7 @@ export function measureStorage(
 			});
 			try {
 				const commit = await backend.commit(mutations, options);
-				ended(startMs, mutations.length, { result: "ok" });
+				ended(startMs, mutations.length, succeeded);
 				return commit;
 			} catch (failure) {
 				ended(startMs, mutations.length, {

@@ -9,6 +9,7 @@ import {
 	type Decision,
 	denied,
 	gvkKey,
+	type TypeLike,
 } from "@plinth/resource";
 
 /** One permission of a policy. An absent field matches everything. */
@@ -130,13 +131,13 @@ export function policyAccess(policy: Policy, ended: AbortSignal): Access {
 		subject: policy.subject,
 		ended,
 		check: (operation, target) => {
-			const rules = policy.rules.filter((rule) => appliesTo(rule, operation, target));
 			const { name } = target;
-			// A list or a watch is allowed if any name is: its results are filtered.
-			const isAllowed =
-				name === undefined
-					? rules.length > 0
-					: rules.some((rule) => name.startsWith(rule.namePrefix ?? ""));
+			const isAllowed = policy.rules.some(
+				(rule) =>
+					appliesTo(rule, operation, target) &&
+					// A list or a watch is allowed if any name is: its results are filtered.
+					(name === undefined || name.startsWith(rule.namePrefix ?? "")),
+			);
 			return isAllowed ? allowed : refusal(policy, operation, target);
 		},
 		checkEveryName: (operation, target) => {
@@ -157,16 +158,17 @@ function refusal(policy: Policy, operation: string, target: AccessTarget): Decis
 function appliesTo(rule: PolicyRule, operation: string, target: AccessTarget): boolean {
 	return (
 		rule.operations.some((one) => one === "*" || one === operation) &&
-		typeMatches(rule.type, gvkKey(target.type)) &&
+		typeMatches(rule.type, target.type) &&
 		unitMatches(rule.partition, target, "partition") &&
 		unitMatches(rule.namespace, target, "namespace")
 	);
 }
 
-function typeMatches(pattern: string | undefined, type: string): boolean {
+function typeMatches(pattern: string | undefined, named: TypeLike): boolean {
 	if (pattern === undefined) {
 		return true;
 	}
+	const type = gvkKey(named);
 	return pattern.endsWith("*") ? type.startsWith(pattern.slice(0, -1)) : pattern === type;
 }
 

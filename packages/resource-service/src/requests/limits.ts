@@ -106,26 +106,26 @@ export function sendableError(error: ConnectError): ConnectError {
 }
 
 /** Whether the resource has fields unknown to this version. They are kept, regardless of their size. */
-function holdsUnknownFields({
-	id,
-	owner,
-	status,
-	ownerReferences,
-	...resource
-}: Resource): boolean {
-	const isIn = (name: ID | Reference | OwnerReference | undefined) =>
-		name !== undefined &&
-		(name.$unknown ?? name.type?.$unknown ?? name.tenancy?.$unknown) !== undefined;
+function holdsUnknownFields(resource: Resource): boolean {
 	return (
 		(resource.$unknown ?? resource.data?.$unknown) !== undefined ||
-		isIn(id) ||
-		isIn(owner) ||
-		ownerReferences.some(isIn) ||
-		Object.values(status).some(
+		nameHoldsUnknownFields(resource.id) ||
+		nameHoldsUnknownFields(resource.owner) ||
+		resource.ownerReferences.some(nameHoldsUnknownFields) ||
+		Object.values(resource.status).some(
 			(entry) =>
 				(entry.$unknown ?? entry.updatedAt?.$unknown) !== undefined ||
-				entry.conditions.some((each) => each.$unknown !== undefined || isIn(each.resource)),
+				entry.conditions.some(
+					(each) => each.$unknown !== undefined || nameHoldsUnknownFields(each.resource),
+				),
 		)
+	);
+}
+
+function nameHoldsUnknownFields(name: ID | Reference | OwnerReference | undefined): boolean {
+	return (
+		name !== undefined &&
+		(name.$unknown ?? name.type?.$unknown ?? name.tenancy?.$unknown) !== undefined
 	);
 }
 

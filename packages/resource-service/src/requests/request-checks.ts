@@ -18,14 +18,9 @@ export function requireType(type: Type | undefined, path: string): Type {
 	if (type === undefined || (!type.group && !type.groupVersion && !type.kind)) {
 		throw missing(path);
 	}
-	for (const [part, value] of [
-		["group", type.group],
-		["group_version", type.groupVersion],
-		["kind", type.kind],
-	] as const) {
-		if (!value) {
-			throw missing(`${path}.${part}`);
-		}
+	if (!type.group || !type.groupVersion || !type.kind) {
+		const part = !type.group ? "group" : !type.groupVersion ? "group_version" : "kind";
+		throw missing(`${path}.${part}`);
 	}
 	return type;
 }
@@ -104,12 +99,14 @@ function checkShape(id: ID | undefined, path: string): ID & { readonly type: Typ
 }
 
 function checkUnits(tenancy: Tenancy | undefined, path: string): void {
-	for (const unit of ["partition", "namespace"] as const) {
-		const value = tenancy?.[unit];
-		const problem = value ? labelProblem(value) : undefined;
-		if (value && problem !== undefined) {
-			throw malformedValue(`${path}.${unit}`, problem, value);
-		}
+	checkUnit(tenancy?.partition, path, "partition");
+	checkUnit(tenancy?.namespace, path, "namespace");
+}
+
+function checkUnit(value: string | undefined, path: string, unit: "partition" | "namespace"): void {
+	const problem = value ? labelProblem(value) : undefined;
+	if (value && problem !== undefined) {
+		throw malformedValue(`${path}.${unit}`, problem, value);
 	}
 }
 

@@ -12,36 +12,27 @@ import {
 import type { Consistency, Mutation, StorageBackend } from "@plinth/storage";
 import { invalidArgument } from "../errors/refusal.ts";
 
-/** The partition and the namespace that a resource lives in, as far as its scope has them. */
-export interface TenancyUnits {
-	/** The units that exist. */
-	readonly units: readonly Resource[];
-	/** The message for the first unit that does not exist. */
-	readonly missing?: string;
+/** A partition or namespace that a resource lives in. */
+interface TenancyUnit {
+	readonly kind: "partition" | "namespace";
+	readonly id: ID;
 }
 
-/** Reads the units of a resource's tenancy, the partition first. */
-async function readTenancy(
-	backend: StorageBackend,
-	id: ID,
-	consistency: Consistency,
-): Promise<TenancyUnits> {
-	const { partition = "", namespace = "" } = id.tenancy ?? {};
-	const units: Resource[] = [];
-	for (const [kind, unit, name] of [
-		["partition", Partition, partition],
-		["namespace", Namespace, namespace],
-	] as const) {
-		if (!name) {
-			continue;
-		}
-		const stored = await backend.lookup(idOf(unit, name, { partition }), { consistency });
-		if (stored === undefined) {
-			return { units, missing: `${kind} not found: ${name}` };
-		}
-		units.push(stored);
+/** The units of a resource's tenancy, as far as its scope has them, the partition first. */
+function unitsOf({ tenancy }: ID): readonly TenancyUnit[] {
+	const { partition = "", namespace = "" } = tenancy ?? {};
+	const units: TenancyUnit[] = [];
+	if (partition) {
+		units.push({ kind: "partition", id: idOf(Partition, partition) });
 	}
-	return { units };
+	if (namespace) {
+		units.push({ kind: "namespace", id: idOf(Namespace, namespace, { partition }) });
+	}
+	return units;
+}
+
+function missing({ kind, id }: TenancyUnit): string {
+	return `${kind} not found: ${id.name}`;
 }
 
 /**
@@ -59,9 +50,13 @@ export async function assertTenancy(
 	if (type.key === Tombstone.key) {
 		return [];
 	}
-	const { units, missing } = await readTenancy(backend, id, consistency);
-	if (missing !== undefined) {
-		throw invalidArgument(missing);
+	const units: Resource[] = [];
+	for (const unit of unitsOf(id)) {
+		const stored = await backend.lookup(unit.id, { consistency });
+		if (stored === undefined) {
+			throw invalidArgument(missing(unit));
+		}
+		units.push(stored);
 	}
 	return units.map((unit) => {
 		if (isMarkedForDeletion(unit) || unit.id === undefined) {
@@ -83,8 +78,10 @@ export async function notFoundError(
 	id: ID,
 	code: Code.NotFound | Code.InvalidArgument,
 ): Promise<ConnectError> {
-	const { missing } = await readTenancy(backend, id, "eventual");
-	return missing === undefined
-		? new ConnectError("resource not found", Code.NotFound)
-		: new ConnectError(missing, code);
+	for (const unit of unitsOf(id)) {
+		if ((await backend.lookup(unit.id)) === undefined) {
+			return new ConnectError(missing(unit), code);
+		}
+	}
+	return new ConnectError("resource not found", Code.NotFound);
 }

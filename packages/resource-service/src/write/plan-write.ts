@@ -57,7 +57,7 @@ export interface WritePlan {
  *
  * @throws ConnectError if a rule of the resource API forbids it.
  */
-export async function planWrite(
+export function planWrite(
 	context: ServiceContext,
 	candidate: Candidate,
 	stored: Resource | undefined,
@@ -71,7 +71,7 @@ export async function planWrite(
 		return planCreate(context, candidate, consistency);
 	}
 	if (isMarkedForDeletion(stored) || isMarkedForDeletion(input)) {
-		return await planMarked(context, candidate, stored);
+		return planMarked(context, candidate, stored);
 	}
 	return planUpdate(context, candidate, stored, consistency);
 }

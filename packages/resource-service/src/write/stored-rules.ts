@@ -61,6 +61,8 @@ function onlyStatus(resource: Resource): Resource {
 	};
 }
 
+const carriedOver = [deletionTimestampKey, finalizersKey] as const;
+
 /**
  * The metadata to store. A caller that sends no version may not know about finalizers and a deletion mark
  * added since it read the resource, so they are carried over unless the request sets them.
@@ -72,7 +74,7 @@ export function mergeMetadata(
 ): Record<string, string> {
 	const metadata = { ...prepared.metadata };
 	if (input.version === "") {
-		for (const key of [deletionTimestampKey, finalizersKey]) {
+		for (const key of carriedOver) {
 			const value = Object.hasOwn(stored.metadata, key) ? stored.metadata[key] : undefined;
 			if (value === undefined || Object.hasOwn(input.metadata, key)) {
 				continue;
@@ -177,14 +179,12 @@ function sameOwnerReferences(a: Resource, b: Resource): boolean {
 }
 
 function sameMetadata(a: Metadata, b: Metadata, except: readonly string[]): boolean {
-	const keys = new Set([...Object.keys(a), ...Object.keys(b)]);
-	for (const key of keys) {
-		if (
-			!except.includes(key) &&
-			(!Object.hasOwn(a, key) || !Object.hasOwn(b, key) || a[key] !== b[key])
-		) {
-			return false;
-		}
-	}
-	return true;
+	return hasEntries(a, b, except) && hasEntries(b, a, except);
+}
+
+/** Whether the metadata has all entries of the other one, except for these keys. */
+function hasEntries(metadata: Metadata, other: Metadata, except: readonly string[]): boolean {
+	return Object.keys(other).every(
+		(key) => except.includes(key) || (Object.hasOwn(metadata, key) && metadata[key] === other[key]),
+	);
 }

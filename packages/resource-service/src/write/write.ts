@@ -83,21 +83,16 @@ async function tryWrite(
 	});
 }
 
-async function commitPlan(
-	context: ServiceContext,
-	plan: WritePlan,
+function commitPlan(
+	{ backend }: ServiceContext,
+	{ mutations, ownerAssert }: WritePlan,
 	options: CommitOptions,
 ): Promise<CommitResult> {
-	try {
-		return await context.backend.commit(plan.mutations, options);
-	} catch (failure) {
-		if (
-			(failure instanceof CasFailure || failure instanceof WrongUid) &&
-			plan.ownerAssert !== undefined &&
-			failure.mutations.includes(plan.ownerAssert)
-		) {
-			throw ownerDoesNotExist();
-		}
-		throw failure;
-	}
+	const commit = backend.commit(mutations, options);
+	return ownerAssert === undefined
+		? commit
+		: commit.catch((failure: unknown) => {
+				const isConflict = failure instanceof CasFailure || failure instanceof WrongUid;
+				throw isConflict && failure.mutations.includes(ownerAssert) ? ownerDoesNotExist() : failure;
+			});
 }

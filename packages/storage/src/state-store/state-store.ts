@@ -188,8 +188,13 @@ export class StateStore implements StateView {
 		}
 		const replaced = changes.map((change) => this.#store(change));
 		this.#revision = revision;
-		const touched = new Set<EventLog>();
-		for (const [index, { op, resource }] of changes.entries()) {
+		const touched: EventLog[] = [];
+		for (let index = 0; index < changes.length; index += 1) {
+			const change = changes[index];
+			if (change === undefined) {
+				continue;
+			}
+			const { op, resource } = change;
 			const { log } = this.#family(typeOf(resource));
 			const { previous, bytes } = replaced[index] ?? nothing;
 			log.append(
@@ -197,7 +202,9 @@ export class StateStore implements StateView {
 					? new LogEntry(revision, "upsert", resource, previous, bytes)
 					: new LogEntry(revision, "delete", resource, undefined, bytes),
 			);
-			touched.add(log);
+			if (!touched.includes(log)) {
+				touched.push(log);
+			}
 		}
 		for (const log of touched) {
 			log.trim();
