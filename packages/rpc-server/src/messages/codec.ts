@@ -7,6 +7,7 @@ import {
 } from "@bufbuild/protobuf";
 import type { ConnectRouterOptions } from "@connectrpc/connect";
 import { createMethodSerializationLookup } from "@connectrpc/connect/protocol";
+import { compileDecoder } from "../binary/compile-decoder.ts";
 import { compileEncoder } from "../binary/compile-encoder.ts";
 import { envelope, envelopeHeadBytes, fillHead } from "./envelope.ts";
 import { type EncodingKey, sharedEnvelope } from "./shared-encodings.ts";
@@ -42,24 +43,40 @@ const defaultJson: EncodingKey = {};
 export function createCodecs(method: DescMethod, options: CodecOptions): Codecs {
 	const { binaryOptions, jsonOptions } = options;
 	const lookup = createMethodSerializationLookup(method, binaryOptions, jsonOptions, options);
-	const codec = (isBinary: boolean, key: EncodingKey, encoding: Encoding): Codec => ({
-		decode: lookup.getI(isBinary).parse,
+	const codec = (key: EncodingKey, decode: Codec["decode"], encoding: Encoding): Codec => ({
+		decode,
 		complete: (output) => create(method.output, output),
 		encode: encoding.encode,
 		envelope: (message) =>
 			sharedEnvelope(message, key, encoding.lastingEnvelope) ?? encoding.envelope(message),
 	});
-	const binary = lookup.getO(true).serialize;
+	const { parse } = lookup.getI(true);
+	const { serialize } = lookup.getO(true);
 	return {
-		binary: codec(
-			true,
-			binaryOptions ?? defaultBinary,
+		binary:
 			binaryOptions === undefined
-				? compiledEncoding(method.output, binary, options.writeMaxBytes)
-				: encodingOf(binary),
+				? codec(
+						defaultBinary,
+						compiledDecoding(method.input, parse, options.readMaxBytes),
+						compiledEncoding(method.output, serialize, options.writeMaxBytes),
+					)
+				: codec(binaryOptions, parse, encodingOf(serialize)),
+		json: codec(
+			jsonOptions ?? defaultJson,
+			lookup.getI(false).parse,
+			encodingOf(lookup.getO(false).serialize),
 		),
-		json: codec(false, jsonOptions ?? defaultJson, encodingOf(lookup.getO(false).serialize)),
 	};
+}
+
+/** Bytes that the compiled decoder can't decode, and those that are too many, are left to `parse`. */
+function compiledDecoding(
+	schema: DescMessage,
+	parse: Codec["decode"],
+	readMaxBytes: number,
+): Codec["decode"] {
+	const compiled = compileDecoder(schema);
+	return (bytes) => (bytes.byteLength > readMaxBytes ? undefined : compiled(bytes)) ?? parse(bytes);
 }
 
 /** How the messages of a codec are encoded. */
