@@ -77,7 +77,7 @@ export interface GateState {
  */
 const anonymous = "";
 
-/** The fraction of calls in flight above which `callShare` is enforced. */
+/** The fraction of calls in flight from which on `callShare` is enforced. */
 const crowded = 3 / 4;
 
 /** The fraction of calls in flight that one subject may use while they are crowded. */
@@ -94,7 +94,7 @@ class SubjectUsage implements Usage {
  * Admits calls to a listener: it checks their token and the limits. It runs before the body of a call is read. A call
  * counts until its exchange is released: the client has read the response or is gone, and the handler has returned.
  *
- * Calls in flight are shared: above three quarters of the limit, a subject that uses more than a quarter is refused, so
+ * Calls in flight are shared: from three quarters of the limit on, a subject that uses a quarter or more is refused, so
  * that others can make calls. If no tokens are required, connections count instead of subjects, and each may have as
  * many calls as streams.
  */
