@@ -39,7 +39,7 @@ async function run(): Promise<void> {
 		if (i % 1000 === 0) {
 			// Left open: its snapshot goes with it.
 			cache.iterate(Album, { tenancy: resource.id?.tenancy, namePrefix: "album-1" }).next();
-			// The cache has a WeakRef to the snapshot, which stays until the turn of the event loop ends.
+			// The cache has a WeakRef to the snapshot, which stays until the iteration of the event loop ends.
 			await setImmediate();
 		}
 		if (i % (total / 10) === 0) {

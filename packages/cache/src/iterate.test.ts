@@ -97,7 +97,7 @@ describe("an iterator", () => {
 		expect(resource.deref()).toBeDefined();
 		setFlagsFromString("--expose-gc");
 		const collect: () => void = runInNewContext("gc");
-		// A WeakRef that was read keeps its target until the turn of the event loop ends.
+		// A WeakRef that was read keeps its target until the iteration of the event loop ends.
 		await new Promise((resolve) => setImmediate(resolve));
 		collect();
 		expect(resource.deref()).toBeUndefined();

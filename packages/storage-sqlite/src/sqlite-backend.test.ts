@@ -148,7 +148,7 @@ describe("a storage that is being opened", () => {
 			logged.push(fields);
 			stop.abort(new Error("enough"));
 		};
-		// Time passes with each turn of the event loop.
+		// Time passes with each iteration of the event loop.
 		const turns = setInterval(() => clock.advance(1000), 0);
 		try {
 			const logger = { ...silentLogger, info };

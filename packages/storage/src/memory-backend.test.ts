@@ -18,7 +18,7 @@ function harness(scheduler: Scheduler, limits: Partial<StorageLimits>): Harness 
 	};
 }
 
-/** Runs what was scheduled in one turn of the event loop in the next one or later, in any order. */
+/** Runs what was scheduled in one iteration of the event loop in the next one or later, in any order. */
 function shufflingScheduler(seed: number): Scheduler {
 	const random = seededRandom(seed);
 	const tasks: (() => void)[] = [];

@@ -16,7 +16,7 @@ import {
 	WholeBody,
 } from "./message-framing.ts";
 
-/** A larger message takes a turn of the event loop, even within a stream. */
+/** A larger message takes a turn on the event loop, even within a stream. */
 const largeBytes = 64 * 1024;
 
 /** A message of which less has arrived does not count as incomplete: its call uses more memory. */
@@ -65,7 +65,7 @@ export interface MeteredRequest {
  * Meters the bodies of requests on their way to Connect, which decodes them:
  *
  * ```
- * socket ──▶ bytes per second ──▶ messages ──▶ number of fields ──▶ turn of the ──▶ Connect
+ * socket ──▶ bytes per second ──▶ messages ──▶ number of fields ──▶ turn on the ──▶ Connect
  *            of the subject:       held if      refused beyond       event loop
  *            read later            large        the limit
  * ```
@@ -121,7 +121,7 @@ export class RequestMeter {
 	}
 
 	/**
-	 * Meters a body below `freeBytesOf` that has ended: calls `proceed` when it is the call's turn of the event loop, which
+	 * Meters a body below `freeBytesOf` that has ended: calls `proceed` when it is the call's turn on the event loop, which
 	 * may be immediately. If it waits, returns a function that cancels the wait.
 	 */
 	meterFree(
@@ -137,7 +137,7 @@ export class RequestMeter {
 		return turns.continue(takerOf(contextValues), proceed);
 	}
 
-	/** A turn of the event loop for a call that continues; `undefined` if it may continue now. */
+	/** A turn on the event loop for a call that continues; `undefined` if it may continue now. */
 	turnOf({
 		contextValues,
 		signal,

@@ -85,7 +85,7 @@ const loadsArbitrary = fc
 	})
 	.map((all) => all.map((costsMs, index) => ({ caller: `caller-${index}`, costsMs })));
 
-describe("turns of the event loop", () => {
+describe("turns on the event loop", () => {
 	it("are shared evenly between callers, whatever their calls take", async () => {
 		await fc.assert(
 			fc.asyncProperty(loadsArbitrary, async (loads) => {

@@ -1,7 +1,7 @@
 import { AsyncResource } from "node:async_hooks";
 import { type Clock, LinkedList, type ListEntry, type Timer } from "@plinth/runtime";
 
-/** The time for turns in one round of the event loop, in milliseconds. */
+/** The time for turns in one round (an iteration of the event loop), in milliseconds. */
 const roundMs = 5;
 
 /** A round ends after this time even if its turns have not used `roundMs`, in milliseconds. */
@@ -128,8 +128,8 @@ class Account {
  * waits for something:
  *
  * - a turn starts only when the one before it has ended, so that its duration is known;
- * - in each round of the event loop, turns run for a few milliseconds, and the others wait, so that sockets and timers
- *   are served in between;
+ * - in each iteration of the event loop (a round), turns run for a few milliseconds, and the others wait, so that
+ *   sockets and timers are served in between;
  * - of the waiting callers, the one that has used the least time is next;
  * - after a slow turn, its caller pauses for the duration of that turn, up to a second, while others are active: they
  *   can run in between, even if their calls take many rounds.

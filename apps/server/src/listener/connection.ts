@@ -31,7 +31,7 @@ export class Connection implements Usage {
 	healthWatches = 0;
 	/** Requests that were refused because too many were waiting. */
 	readonly refusals = new PerSecond();
-	/** Identifies the connection for turns of the event loop, which may remember it after it was closed. */
+	/** Identifies the connection for turns on the event loop, which may remember it after it was closed. */
 	readonly turnKey = {};
 	/** The caller whose calls were admitted; `sharedConnections` if there were several. */
 	caller: TurnTaker["caller"] | undefined;

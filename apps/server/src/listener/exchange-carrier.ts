@@ -28,7 +28,7 @@ export class ExchangeCarrier implements Carrier {
 	#freeBytes = 0;
 	#head: { readonly status: number; readonly headers: HeaderFields } | undefined;
 	#hasHead = false;
-	/** Cancels the wait for a turn of the event loop. */
+	/** Cancels the wait for a turn of the call. */
 	#leave: (() => void) | undefined;
 
 	constructor(options: ExchangeCarrierOptions) {

@@ -22,7 +22,7 @@ const reflection = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
 const enhanceYourCalm = constants.NGHTTP2_ENHANCE_YOUR_CALM;
 const grpc = { contentType: "application/grpc" };
 
-/** Resolves when the condition holds, after any number of turns of the event loop. */
+/** Resolves when the condition holds, after any number of iterations of the event loop. */
 async function until(condition: () => boolean): Promise<void> {
 	while (!condition()) {
 		await new Promise((resolve) => setImmediate(resolve));

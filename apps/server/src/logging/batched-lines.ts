@@ -7,8 +7,8 @@ const informational = '{"level":30,';
 const largestBatch = 64 * 1_024;
 
 /**
- * Passes on the lines of one round of the event loop together: with many calls at the same time, a system call for each
- * audit line would cost as much as all checks of a write.
+ * Passes on the lines of one iteration of the event loop together: with many calls at the same time, a system call for
+ * each audit line would cost as much as all checks of a write.
  *
  * Only lines with the level `info` wait. All others are passed on at once, with those that wait, because the process may
  * be about to end.
@@ -43,7 +43,7 @@ export class BatchedLines implements DestinationStream {
 		}
 	}
 
-	/** Passes everything on at once from now on: no round follows. */
+	/** Passes everything on at once from now on: no iteration follows. */
 	exit(): void {
 		this.#isExiting = true;
 		this.flush();

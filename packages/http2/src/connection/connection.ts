@@ -23,10 +23,11 @@ import { TokenBucket } from "./token-bucket.ts";
  * The server's side of one connection.
  *
  *     socket ──▶ FrameReader ──▶ #onFrame ──▶ Streams ──▶ handlers
- *     socket ◀── #flush, once a turn ◀── FrameWriter ◀── Sender, control frames
+ *     socket ◀── #flush, once an iteration ◀── FrameWriter ◀── Sender, control frames
  *
  * Everything runs in the events of the socket, in calls of the handlers, and in `#flush`, which `setImmediate` calls
- * after all events of a turn. Nothing is asynchronous in between, so that the order of calls is the order of frames.
+ * after all events of an iteration of the event loop. Nothing is asynchronous in between, so that the order of calls is
+ * the order of frames.
  */
 export class Connection implements Http2Connection {
 	readonly counters: Http2Counters = {
@@ -224,7 +225,7 @@ export class Connection implements Http2Connection {
 		}
 	}
 
-	/** Passes everything that was written in this turn to the socket, in one write. */
+	/** Passes everything that was written in this iteration to the socket, in one write. */
 	readonly #flush = (): void => {
 		this.#isFlushScheduled = false;
 		if (this.#state === "closed" || this.#streams.sender.isBlocked) {
@@ -242,7 +243,7 @@ export class Connection implements Http2Connection {
 	#afterWrite(): void {
 		this.#streams.notify();
 		this.#endIfIdle();
-		// In a later turn, so that other connections get theirs.
+		// In a later iteration, so that other connections are served in between.
 		if (this.#streams.sender.hasReady || this.#writer.output.length > 0) {
 			this.#scheduleFlush();
 		}

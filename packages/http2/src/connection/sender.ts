@@ -6,17 +6,20 @@ import type { Http2Limits } from "../http2.ts";
 import type { PeerSettings } from "./peer-settings.ts";
 import type { ServerStream } from "./stream.ts";
 
-/** The bytes passed to the socket in one turn, limited so that a large response does not delay small ones. */
-const turnBytes = 256 * 1024;
+/**
+ * The bytes passed to the socket in one iteration of the event loop, limited so that a large response does not delay
+ * small ones.
+ */
+const iterationBytes = 256 * 1024;
 
 /**
  * Sends the bodies and ends of responses as far as the peer's credit and the socket allow.
  *
  *     write ──▶ queue of the stream ──▶ ready ──▶ output ──▶ socket
- *                 waits for credit       waits for credit of the connection, for the socket, or for the next turn
+ *                 waits for credit       waits for credit of the connection, for the socket, or for the next iteration
  *
- * Ready streams send one frame each in turn. Invariants: a stream is ready if it wants to send and its own window
- * allows it; `unsentBytes` is the sum of the streams'; neither window is ever used below 0.
+ * Ready streams send one frame after the other, one of each stream. Invariants: a stream is ready if it wants to send
+ * and its own window allows it; `unsentBytes` is the sum of the streams'; neither window is ever used below 0.
  */
 export class Sender {
 	/** The connection's credit. */
@@ -46,7 +49,7 @@ export class Sender {
 		this.#onLocalEnd = onLocalEnd;
 	}
 
-	/** Whether streams could send more in the next turn. */
+	/** Whether streams could send more in the next iteration. */
 	get hasReady(): boolean {
 		return this.#ready.length > 0 && this.window > 0 && !this.isBlocked;
 	}
@@ -128,7 +131,7 @@ export class Sender {
 	}
 
 	#hasRoom(): boolean {
-		return !this.isBlocked && this.#writer.output.length < turnBytes;
+		return !this.isBlocked && this.#writer.output.length < iterationBytes;
 	}
 
 	/** Whether a whole piece can be sent in one frame, ahead of no other stream. */

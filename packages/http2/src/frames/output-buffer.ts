@@ -13,14 +13,14 @@ interface Slab {
 }
 
 /**
- * Slabs that no connection holds. A connection takes one with the first byte of a turn and returns the rest with
+ * Slabs that no connection holds. A connection takes one with the first byte of an iteration and returns the rest with
  * the last, so that idle connections hold none.
  */
 const freeSlabs: Slab[] = [];
 const maxFreeSlabs = 16;
 
 /**
- * The bytes that a connection sends in this turn of the event loop.
+ * The bytes that a connection sends in this iteration of the event loop.
  *
  *     chunks       [ Buffer, Buffer, … ]           complete
  *     slab         ┊ used ┊ start … position ┊ room ┊    the chunk that is being written

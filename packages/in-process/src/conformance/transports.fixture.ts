@@ -169,7 +169,7 @@ export const overSockets: readonly Side[] = [
 	),
 ];
 
-/** Runs scheduled tasks in an order that the seed determines, each in its own turn of the event loop. */
+/** Runs scheduled tasks in an order that the seed determines, each in its own iteration of the event loop. */
 export function shufflingScheduler(seed: number): Scheduler {
 	const random = seededRandom(seed);
 	const tasks: (() => void)[] = [];

@@ -2,7 +2,7 @@ import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
 import type { MethodImplSpec } from "@connectrpc/connect";
 import { stopIterator } from "@plinth/in-process";
 import type { ObservedCall } from "../observers.ts";
-import { endOfTurn } from "./end-of-turn.ts";
+import { endOfIteration } from "./end-of-iteration.ts";
 import { nextReadyOf } from "./ready-iterator.ts";
 import type { Serve, ServedCall } from "./served-call.ts";
 
@@ -26,13 +26,13 @@ const batchBytes = 64 * 1024;
  * The messages of a response, on their way from the implementation to the carrier:
  *
  * ```
- * next() ──▶ envelope ──▶ batch ──▶ write, when nothing more is ready in this turn of the event loop
- *   ▲                                or the batch is full
+ * next() ──▶ envelope ──▶ batch ──▶ write, when nothing more is ready in this iteration
+ *   ▲                                of the event loop, or the batch is full
  *   └────────── not called until the client has read enough
  * ```
  *
- * An implementation whose iterator has `nextReady` is asked for one message, and at the end of the turn for all others
- * that have become available: a burst of changes then costs each watch one wait and one write.
+ * An implementation whose iterator has `nextReady` is asked for one message, and at the end of the iteration for all
+ * others that have become available: a burst of changes then costs each watch one wait and one write.
  */
 class ResponseStream {
 	readonly #call: ServedCall;
@@ -94,10 +94,10 @@ class ResponseStream {
 		}
 	}
 
-	/** Sends the batch, and all messages that are ready at the end of this turn, a full batch each turn. */
+	/** Sends the batch, and all messages that are ready at the end of this iteration, a full batch in each. */
 	async #sendReady(nextReady: () => MessageInitShape<DescMessage> | undefined): Promise<void> {
 		for (let isFull = true; isFull; ) {
-			await endOfTurn();
+			await endOfIteration();
 			if (this.#blocked !== undefined) {
 				await this.#blocked;
 			}

@@ -48,7 +48,7 @@ describe("SeededScheduler", () => {
 		expect(pairs.every(([first, second]) => first === second)).toBe(true);
 	});
 
-	it("continues code that waits for a turn of the event loop", async () => {
+	it("continues code that waits for a iteration of the event loop", async () => {
 		const scheduler = new SeededScheduler({ seed: 1 });
 		let ran = false;
 		scheduler.schedule(() => {

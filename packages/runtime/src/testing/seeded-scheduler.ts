@@ -196,7 +196,7 @@ export class SeededScheduler implements Scheduler {
 
 	/**
 	 * Resolves when no promise can settle without another task. If no task is ready then, code may still
-	 * be waiting for a turn of the event loop (`setImmediate`), so it takes that turn.
+	 * be waiting for an iteration of the event loop (`setImmediate`), so it waits for one.
 	 */
 	async #settled(): Promise<void> {
 		await microtasksDone();
@@ -250,7 +250,7 @@ function microtasksDone(): Promise<void> {
 	return new Promise((resolve) => process.nextTick(resolve));
 }
 
-/** Resolves after one turn of the process's event loop. */
+/** Resolves after one iteration of the event loop. */
 function processTurn(): Promise<void> {
 	return new Promise((resolve) => setImmediate(resolve));
 }

@@ -50,7 +50,7 @@ function makeStore(limits: Partial<StorageLimits> = {}) {
 
 /** Whether the objects can still be reached by anything. */
 async function areAlive(refs: readonly WeakRef<Resource>[]): Promise<readonly boolean[]> {
-	// What a WeakRef has handed out lives until the turn of the event loop is over.
+	// What a WeakRef has handed out lives until the iteration of the event loop is over.
 	await new Promise((resolve) => setImmediate(resolve));
 	collectGarbage();
 	return refs.map((ref) => ref.deref() !== undefined);

@@ -112,7 +112,7 @@ export class StateStore implements StateView {
 	/**
 	 * The resources that the query matches now.
 	 *
-	 * @param heldBy The owner, if the snapshot is held beyond this turn of the event loop, until `release`.
+	 * @param heldBy The owner, if the snapshot is held beyond this iteration of the event loop, until `release`.
 	 */
 	snapshot(query: ListQuery, heldBy?: SnapshotOwner): FamilySnapshot {
 		const { index, holds } = this.#family(query.type);

@@ -21,7 +21,7 @@ afterAll(() => {
 	delete process.env.PLINTH_HTTP2;
 });
 
-/** Resolves when the condition holds, after any number of turns of the event loop. */
+/** Resolves when the condition holds, after any number of iterations of the event loop. */
 async function until(condition: () => boolean): Promise<void> {
 	while (!condition()) {
 		await new Promise((resolve) => setImmediate(resolve));
