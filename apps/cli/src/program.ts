@@ -92,7 +92,15 @@ export function createProgram(io: Io, run: Runner): Command {
 		.option("--certificate-file <file>", "client certificate, in PEM (PLINTH_CERTIFICATE_FILE)")
 		.option("--key-file <file>", "key of the client certificate (PLINTH_KEY_FILE)")
 		.option("--request-timeout <time>", "timeout of each call, such as 500ms, 30s or 2m", "30s")
-		.option("--config <file>", "configuration file (PLINTH_CONFIG)");
+		.option("--config <file>", "configuration file (PLINTH_CONFIG)")
+		.addHelpText(
+			"after",
+			`
+A resource is given as TYPE NAME or as TYPE/NAME. A type is given by its full
+name, such as catalog.v1.Workload, or by a shorter one if that is unambiguous,
+such as Workload. Several flags can also be set by environment variables, which
+are in parentheses, or by a context.`,
+		);
 	for (const add of commands) {
 		add(program, run);
 	}

@@ -72,7 +72,7 @@ export class SchemaPass {
 				);
 				logger.info(
 					{ family: key, done: at + page.length, of: names.length },
-					"references derived",
+					"derived the references of existing resources",
 				);
 			}
 		}

@@ -38,7 +38,10 @@ export class Readiness {
 	/** Marks a part as working again. */
 	clear(part: string): void {
 		if (this.#reasons.delete(part)) {
-			this.#logger.info({ part }, this.isReady ? "server ready again" : "part of the server ready");
+			this.#logger.info(
+				{ part },
+				this.isReady ? "server ready again" : "a part of the server is ready again",
+			);
 		}
 	}
 }

@@ -25,10 +25,10 @@ export function keysOf(file: string, text: string): JWTVerifyGetKey {
 	try {
 		value = JSON.parse(text);
 	} catch (cause) {
-		throw new Error(`${file}: is not JSON`, { cause });
+		throw new Error(`${file} is not JSON`, { cause });
 	}
 	if (!isKeySet(value)) {
-		throw new Error(`${file}: is not a JSON Web Key Set: { "keys": [ … ] }`);
+		throw new Error(`${file} is not a JSON Web Key Set: { "keys": [ … ] }`);
 	}
 	return createLocalJWKSet(value);
 }

@@ -87,6 +87,6 @@ describe("registration", () => {
 		);
 		const started = await bench.start([one]);
 		const two = defineController({ name: "two", manages: Label, reconcile: async () => {} });
-		expect(() => started.register(two)).toThrow("controller two: can't be registered after");
+		expect(() => started.register(two)).toThrow("controller two can't be registered after");
 	});
 });

@@ -84,7 +84,7 @@ export function createControllerManager(options: ControllerManagerOptions): Cont
 		register(controller) {
 			if (started) {
 				throw new Error(
-					`controller ${controller.name}: can't be registered after the manager was started`,
+					`controller ${controller.name} can't be registered after the manager was started`,
 				);
 			}
 			checkController(controller);

@@ -299,7 +299,10 @@ export class DeploymentRegistry implements Environment {
 			} catch (failure) {
 				const { rawMessage } = ConnectError.from(failure);
 				if (this.#state.kind === "registering" && this.#state.lastProblem !== rawMessage) {
-					this.#logger.warn({ problem: rawMessage }, "not registered yet, retrying");
+					this.#logger.warn(
+						{ problem: rawMessage },
+						"the deployment is not registered yet: trying again",
+					);
 					this.#state = { kind: "registering", lastProblem: rawMessage };
 				}
 				await backoff.wait(signal).catch(() => {});

@@ -227,7 +227,7 @@ async function admit(
 	}
 	const registration = await keep(options, { registered: deploymentOf(created), registrar }, found);
 	const { uid } = registration.registered;
-	logger.info({ deployment: name, uid, meta: registrar.address }, "registered");
+	logger.info({ deployment: name, uid, meta: registrar.address }, "registered the deployment");
 	return registration;
 }
 
