@@ -9,14 +9,14 @@ import { isWrapperDesc, StructSchema } from "@bufbuild/protobuf/wkt";
 import { MessageReader, notCovered } from "./message-reader.ts";
 
 /**
- * Decodes a message. Its `bytes` fields are views of the bytes.
+ * Decodes a message. Its `bytes` fields are copies.
  *
  * @returns `undefined` if the bytes must be passed to `fromBinary`, which decodes them or throws a precise error.
  */
 export type Decoder = (bytes: Uint8Array) => Message | undefined;
 
 /**
- * Returns a function with the same result as `fromBinary(schema, bytes)`, in half of the time: it reads tags and values
+ * Returns a function with the same result as `fromBinary(schema, bytes)`, except that `bytes` fields are copies, in half of the time: it reads tags and values
  * without objects in between, and does not create short strings again that it has read before.
  *
  * It covers strings, bytes, booleans, integers, open enums, messages, `oneof`, lists and maps with string keys, as

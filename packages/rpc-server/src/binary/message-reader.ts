@@ -74,11 +74,13 @@ export class MessageReader {
 		return valueEnd;
 	}
 
-	/** The bytes up to an offset: a view. */
+	/** A copy of the bytes up to an offset. */
 	bytesTo(end: number): Uint8Array {
 		const start = this.position;
 		this.position = end;
-		return this.#bytes.subarray(start, end);
+		const copy = new Uint8Array(end - start);
+		copy.set(this.#bytes.subarray(start, end));
+		return copy;
 	}
 
 	/** The text up to an offset. */
@@ -114,7 +116,9 @@ export class MessageReader {
 
 	#decodeTo(end: number): string {
 		try {
-			return utf8.decode(this.bytesTo(end));
+			const text = utf8.decode(this.#bytes.subarray(this.position, end));
+			this.position = end;
+			return text;
 		} catch {
 			throw notCovered;
 		}

@@ -14,7 +14,12 @@ import { type EncodingKey, sharedEnvelope } from "./shared-encodings.ts";
 
 /** Encodes and decodes the messages of one method in one format, within its limits. */
 export interface Codec {
-	/** @throws ConnectError if the bytes are not a message, or exceed the limit. */
+	/**
+	 * The message in the bytes. It shares no memory with them: its `bytes` fields may be kept for longer than the chunk
+	 * that they were received in.
+	 *
+	 * @throws ConnectError if the bytes are not a message, or exceed the limit.
+	 */
 	decode(bytes: Uint8Array): Message;
 	/** Completes the output of an implementation to a message. */
 	complete(output: MessageInitShape<DescMessage>): Message;
@@ -60,7 +65,7 @@ export function createCodecs(method: DescMethod, options: CodecOptions): Codecs 
 						compiledDecoding(method.input, parse, options.readMaxBytes),
 						compiledEncoding(method.output, serialize, options.writeMaxBytes),
 					)
-				: codec(binaryOptions, parse, encodingOf(serialize)),
+				: codec(binaryOptions, (bytes) => parse(copied(bytes)), encodingOf(serialize)),
 		json: codec(
 			jsonOptions ?? defaultJson,
 			lookup.getI(false).parse,
@@ -76,7 +81,15 @@ function compiledDecoding(
 	readMaxBytes: number,
 ): Codec["decode"] {
 	const compiled = compileDecoder(schema);
-	return (bytes) => (bytes.byteLength > readMaxBytes ? undefined : compiled(bytes)) ?? parse(bytes);
+	return (bytes) =>
+		(bytes.byteLength > readMaxBytes ? undefined : compiled(bytes)) ?? parse(copied(bytes));
+}
+
+/** A copy in its own memory: the `bytes` fields of what `fromBinary` decodes are views. */
+function copied(bytes: Uint8Array): Uint8Array {
+	const copy = new Uint8Array(bytes.byteLength);
+	copy.set(bytes);
+	return copy;
 }
 
 /** How the messages of a codec are encoded. */

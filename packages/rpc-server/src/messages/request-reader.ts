@@ -45,13 +45,6 @@ class Parts {
 
 const empty = new Uint8Array();
 
-/** A copy in its own memory: fields of a decoded message are views of the bytes, and may be kept for long. */
-function copied(bytes: Uint8Array): Uint8Array {
-	const copy = new Uint8Array(bytes.byteLength);
-	copy.set(bytes);
-	return copy;
-}
-
 /** Reads a message that is the whole body. */
 export class WholeBodyReader implements RequestReader {
 	readonly #options: RequestReaderOptions;
@@ -84,7 +77,7 @@ export class WholeBodyReader implements RequestReader {
 		if (length < this.#length) {
 			throw wrongLength(this.#length, length);
 		}
-		return this.#options.codec.decode(copied(all));
+		return this.#options.codec.decode(all);
 	}
 }
 
@@ -192,7 +185,7 @@ export class EnvelopeReader implements RequestReader {
 				Code.Internal,
 			);
 		}
-		return this.#endsStream(flags) ? undefined : this.#options.codec.decode(copied(data));
+		return this.#endsStream(flags) ? undefined : this.#options.codec.decode(data);
 	}
 
 	#endsStream(flags: number): boolean {
