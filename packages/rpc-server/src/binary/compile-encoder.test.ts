@@ -64,9 +64,9 @@ describe("a compiled encoder", () => {
 					event: { case: "upsert", value: { resource: known } },
 					version: "7",
 				});
-				expect(encode(event, 5)).toEqual(
-					Uint8Array.of(0, 0, 0, 0, 0, ...toBinary(WatchEventSchema, event)),
-				);
+				const expected = Uint8Array.of(0, 0, 0, 0, 0, ...toBinary(WatchEventSchema, event));
+				expect(encode(event, { zeros: 5, isLasting: true })).toEqual(expected);
+				expect(encode(event, { zeros: 5 })).toEqual(Buffer.from(expected));
 			}),
 			{ numRuns: 50 },
 		);

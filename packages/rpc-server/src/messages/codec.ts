@@ -15,8 +15,7 @@ import { type EncodingKey, sharedEnvelope } from "./shared-encodings.ts";
 /** Encodes and decodes the messages of one method in one format, within its limits. */
 export interface Codec {
 	/**
-	 * The message in the bytes. It shares no memory with them: its `bytes` fields may be kept for longer than the chunk
-	 * that they were received in.
+	 * The message shares no memory with the bytes, which others may use, while fields of the message may be kept for long.
 	 *
 	 * @throws ConnectError if the bytes are not a message, or exceed the limit.
 	 */
@@ -48,48 +47,31 @@ const defaultJson: EncodingKey = {};
 export function createCodecs(method: DescMethod, options: CodecOptions): Codecs {
 	const { binaryOptions, jsonOptions } = options;
 	const lookup = createMethodSerializationLookup(method, binaryOptions, jsonOptions, options);
-	const codec = (key: EncodingKey, decode: Codec["decode"], encoding: Encoding): Codec => ({
+	const codec = (decode: Codec["decode"], key: EncodingKey, encoding: Encoding): Codec => ({
 		decode,
 		complete: (output) => create(method.output, output),
 		encode: encoding.encode,
 		envelope: (message) =>
 			sharedEnvelope(message, key, encoding.lastingEnvelope) ?? encoding.envelope(message),
 	});
-	const { parse } = lookup.getI(true);
-	const { serialize } = lookup.getO(true);
+	const parse = lookup.getI(true).parse;
+	const binary = lookup.getO(true).serialize;
 	return {
-		binary:
+		binary: codec(
 			binaryOptions === undefined
-				? codec(
-						defaultBinary,
-						compiledDecoding(method.input, parse, options.readMaxBytes),
-						compiledEncoding(method.output, serialize, options.writeMaxBytes),
-					)
-				: codec(binaryOptions, (bytes) => parse(copied(bytes)), encodingOf(serialize)),
+				? compiledDecode(method.input, parse, options.readMaxBytes)
+				: copying(parse),
+			binaryOptions ?? defaultBinary,
+			binaryOptions === undefined
+				? compiledEncoding(method.output, binary, options.writeMaxBytes)
+				: encodingOf(binary),
+		),
 		json: codec(
-			jsonOptions ?? defaultJson,
 			lookup.getI(false).parse,
+			jsonOptions ?? defaultJson,
 			encodingOf(lookup.getO(false).serialize),
 		),
 	};
-}
-
-/** Bytes that the compiled decoder can't decode, and those that are too many, are left to `parse`. */
-function compiledDecoding(
-	schema: DescMessage,
-	parse: Codec["decode"],
-	readMaxBytes: number,
-): Codec["decode"] {
-	const compiled = compileDecoder(schema);
-	return (bytes) =>
-		(bytes.byteLength > readMaxBytes ? undefined : compiled(bytes)) ?? parse(copied(bytes));
-}
-
-/** A copy in its own memory: the `bytes` fields of what `fromBinary` decodes are views. */
-function copied(bytes: Uint8Array): Uint8Array {
-	const copy = new Uint8Array(bytes.byteLength);
-	copy.set(bytes);
-	return copy;
 }
 
 /** How the messages of a codec are encoded. */
@@ -109,6 +91,23 @@ function encodingOf(serialize: (message: Message) => Uint8Array): Encoding {
 	};
 }
 
+/** A parser of bytes in their own memory, for any bytes: its messages have fields that are views of them. */
+function copying(parse: (bytes: Uint8Array) => Message): (bytes: Uint8Array) => Message {
+	return (bytes) => parse(new Uint8Array(bytes));
+}
+
+/** Messages that the compiled decoder does not cover, and those that are too large, are left to `parse`. */
+function compiledDecode(
+	schema: DescMessage,
+	parse: (bytes: Uint8Array) => Message,
+	readMaxBytes: number,
+): (bytes: Uint8Array) => Message {
+	const compiled = compileDecoder(schema);
+	const copyAndParse = copying(parse);
+	return (bytes) =>
+		(bytes.byteLength <= readMaxBytes ? compiled(bytes) : undefined) ?? copyAndParse(bytes);
+}
+
 /** Messages that the compiled encoder can't encode, and those that are too large, are left to `serialize`. */
 function compiledEncoding(
 	schema: DescMessage,
@@ -116,8 +115,8 @@ function compiledEncoding(
 	writeMaxBytes: number,
 ): Encoding {
 	const compiled = compileEncoder(schema);
-	const toEnvelope = (message: Message) => {
-		const bytes = compiled(message, envelopeHeadBytes);
+	const toEnvelope = (message: Message, isLasting: boolean) => {
+		const bytes = compiled(message, { zeros: envelopeHeadBytes, isLasting });
 		if (bytes === undefined || bytes.byteLength - envelopeHeadBytes > writeMaxBytes) {
 			return new Uint8Array(envelope(0, serialize(message)));
 		}
@@ -129,7 +128,7 @@ function compiledEncoding(
 			const bytes = compiled(message);
 			return bytes === undefined || bytes.byteLength > writeMaxBytes ? serialize(message) : bytes;
 		},
-		envelope: toEnvelope,
-		lastingEnvelope: toEnvelope,
+		envelope: (message) => toEnvelope(message, false),
+		lastingEnvelope: (message) => toEnvelope(message, true),
 	};
 }
