@@ -1,6 +1,6 @@
 // How long the event loop is held up at a million resources, with a steady rate of commits, watches and
 // paged lists: during the load, and after it. Pauses of the garbage collector are told apart, and so is
-// what the thread has computed between two turns: what is over that, it has waited for a processor.
+// what the thread has computed in one iteration: what is over that, it has waited for a processor.
 // `--resources=1000000 --commits-per-second=3000 --seconds=20`
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";

@@ -58,7 +58,7 @@ export class SeededScheduler implements Scheduler {
 		this.#ready.push(task);
 	}
 
-	/** Resolves some turns later: any other ready task may run first. */
+	/** Resolves later: any other ready task may run first. */
 	pause(): Promise<void> {
 		return new Promise((resolve) => this.schedule(resolve));
 	}

@@ -3,7 +3,7 @@ import type { StorageBackend } from "../backend.ts";
 
 /** Options of the delays. */
 export interface DelayOptions extends Pick<SeededRuntime, "scheduler" | "random"> {
-	/** The chance that a step waits another turn; at least 0, below 1. 0.3 by default. */
+	/** The chance that a step waits once more while another task may run; at least 0, below 1. 0.3 by default. */
 	readonly chance?: number;
 }
 

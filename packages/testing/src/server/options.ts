@@ -16,7 +16,7 @@ export interface TestServerOptions {
 	readonly seed?: number;
 	/** The scheduler to run on, if the test creates it; it has its own seed. */
 	readonly runtime?: SeededRuntime;
-	/** The probability that a step of the storage is delayed by a turn: at least 0, less than 1. 0 by default. */
+	/** The probability that a step of the storage lets another task run first: at least 0, less than 1. 0 by default. */
 	readonly storageDelays?: number;
 	/** Decorates the in-memory storage, inside the delays. */
 	readonly decorateBackend?: (backend: StorageBackend) => StorageBackend;
