@@ -59,7 +59,7 @@ export class BytePacer {
 		if (bucket === undefined) {
 			return true;
 		}
-		this.#fill(bucket);
+		this.#fill(bucket, this.#clock.monotonic());
 		return bucket.bytes > 0 && bucket.waiting.size === 0;
 	}
 
@@ -85,12 +85,12 @@ export class BytePacer {
 
 	/** Counts bytes that were read. */
 	charge(key: string, bytes: number): void {
+		const nowMs = this.#clock.monotonic();
 		let bucket = this.#buckets.get(key);
 		if (bucket === undefined) {
-			const atMs = this.#clock.monotonic();
-			bucket = { bytes: this.#rate.burst, atMs, waiting: new Set(), timer: undefined };
+			bucket = { bytes: this.#rate.burst, atMs: nowMs, waiting: new Set(), timer: undefined };
 		} else {
-			this.#fill(bucket);
+			this.#fill(bucket, nowMs);
 		}
 		if (key !== this.#last) {
 			this.#last = key;
@@ -98,12 +98,11 @@ export class BytePacer {
 		}
 		bucket.bytes -= bytes;
 		this.#buckets.set(key, bucket);
-		this.#forgetFull();
+		this.#forgetFull(nowMs);
 	}
 
-	#fill(bucket: Bucket): void {
+	#fill(bucket: Bucket, nowMs: number): void {
 		const { perSecond, burst } = this.#rate;
-		const nowMs = this.#clock.monotonic();
 		bucket.bytes = Math.min(burst, bucket.bytes + ((nowMs - bucket.atMs) / 1_000) * perSecond);
 		bucket.atMs = nowMs;
 	}
@@ -117,7 +116,7 @@ export class BytePacer {
 		const delayMs = Math.max(leastWaitMs, Math.ceil((missing / this.#rate.perSecond) * 1_000));
 		bucket.timer = this.#clock.setTimer(delayMs, () => {
 			bucket.timer = undefined;
-			this.#fill(bucket);
+			this.#fill(bucket, this.#clock.monotonic());
 			let bytes = bucket.bytes;
 			for (const reader of bucket.waiting) {
 				if (bytes <= 0) {
@@ -133,13 +132,13 @@ export class BytePacer {
 	}
 
 	/** Checks the two oldest: since each charge adds at most one, all buckets are eventually checked. */
-	#forgetFull(): void {
+	#forgetFull(nowMs: number): void {
 		let looked = 0;
 		for (const [key, bucket] of this.#buckets) {
 			if (looked === 2) {
 				return;
 			}
-			this.#fill(bucket);
+			this.#fill(bucket, nowMs);
 			if (bucket.bytes < this.#rate.burst || bucket.waiting.size > 0) {
 				return;
 			}

@@ -101,7 +101,8 @@ export class FrameReader {
 	}
 
 	#lengthOf(bytes: Buffer, start: number): number {
-		const length = bytes.readUIntBE(start, 3);
+		const high = (bytes[start] ?? 0) << 16;
+		const length = high | ((bytes[start + 1] ?? 0) << 8) | (bytes[start + 2] ?? 0);
 		if (length > this.#maxFrameBytes) {
 			throw new ConnectionError(
 				errorCode.frameSizeError,

@@ -59,9 +59,10 @@ export function tokenOf(context: Pick<HandlerContext, "requestHeader">): string 
 	if (bearer === null) {
 		return context.requestHeader.get(tokenHeader) ?? undefined;
 	}
-	const [scheme, token, ...rest] = bearer.split(" ");
-	if (scheme?.toLowerCase() !== "bearer" || !token || rest.length > 0) {
+	const start = "bearer ".length;
+	const isBearer = bearer.slice(0, start).toLowerCase() === "bearer ";
+	if (!isBearer || bearer.length === start || bearer.includes(" ", start)) {
 		throw new ConnectError("authorization must be: Bearer <token>", Code.Unauthenticated);
 	}
-	return token;
+	return bearer.slice(start);
 }
