@@ -18,7 +18,7 @@ import { filesWith, type Package, readPackage, readPackages } from "./workspace.
 
 /** From the bottom up. */
 const layers: readonly (readonly string[])[] = [
-	["runtime", "protoc-gen-clone", "proto", "test-support", "bench"],
+	["runtime", "protoc-gen-clone", "proto", "wire-format", "test-support", "bench"],
 	["transport"],
 	["resource", "in-process", "rpc-client", "http2"],
 	["cache", "storage", "rpc-server"],

@@ -7,6 +7,7 @@ import {
 } from "@bufbuild/protobuf";
 import { type Any, AnySchema, anyIs, anyPack } from "@bufbuild/protobuf/wkt";
 import { type ID, type Resource, ResourceSchema } from "@plinth/proto";
+import { compileCompleteDecoder, type Decoder } from "@plinth/wire-format";
 import type { Decoded } from "./decoded.ts";
 import { decodedSize } from "./decoded-size.ts";
 import { freezeInDevelopment } from "./freeze.ts";
@@ -105,10 +106,26 @@ function decodeData<Desc extends DescMessage>(
 		throw new DecodeError(resource.id, `expected ${schema.typeName}, got ${typeNameOf(any)}`);
 	}
 	try {
-		return fromBinary(schema, any.value);
+		return decodeBinary(schema, any.value);
 	} catch (cause) {
 		throw new DecodeError(resource.id, `malformed ${schema.typeName}`, { cause });
 	}
+}
+
+/** The decoders that were generated for message types; `undefined` for types that are not covered. */
+const decoders = new WeakMap<DescMessage, { readonly decode: Decoder | undefined }>();
+
+function decodeBinary<Desc extends DescMessage>(
+	schema: Desc,
+	bytes: Uint8Array,
+): MessageShape<Desc> {
+	let decoder = decoders.get(schema);
+	if (decoder === undefined) {
+		decoder = { decode: compileCompleteDecoder(schema, { copiesBytes: false }) };
+		decoders.set(schema, decoder);
+	}
+	const message = decoder.decode?.(bytes);
+	return message !== undefined && isMessage(message, schema) ? message : fromBinary(schema, bytes);
 }
 
 /** The name of the message in an Any: the part of its type URL after the last slash. */

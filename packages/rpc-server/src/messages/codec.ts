@@ -7,8 +7,7 @@ import {
 } from "@bufbuild/protobuf";
 import type { ConnectRouterOptions } from "@connectrpc/connect";
 import { createMethodSerializationLookup } from "@connectrpc/connect/protocol";
-import { compileDecoder } from "../binary/compile-decoder.ts";
-import { compileEncoder } from "../binary/compile-encoder.ts";
+import { compileDecoder, compileEncoder } from "@plinth/wire-format";
 import { envelope, envelopeHeadBytes, fillHead } from "./envelope.ts";
 import { type EncodingKey, sharedEnvelope } from "./shared-encodings.ts";
 
@@ -102,7 +101,7 @@ function compiledDecode(
 	parse: (bytes: Uint8Array) => Message,
 	readMaxBytes: number,
 ): (bytes: Uint8Array) => Message {
-	const compiled = compileDecoder(schema);
+	const compiled = compileDecoder(schema, { copiesBytes: true });
 	const copyAndParse = copying(parse);
 	return (bytes) =>
 		(bytes.byteLength <= readMaxBytes ? compiled(bytes) : undefined) ?? copyAndParse(bytes);

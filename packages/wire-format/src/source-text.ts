@@ -11,6 +11,8 @@ export class SourceText {
 	readonly #write: (schema: DescMessage, text: SourceText) => string;
 	readonly #names = new Map<DescMessage, string>();
 	readonly #functions: string[] = [];
+	/** Whether the functions cover all fields of their types. */
+	isComplete = true;
 
 	/** @param write - returns the declaration of the function for a type, whose name is `nameOf` the type. */
 	constructor(write: (schema: DescMessage, text: SourceText) => string) {

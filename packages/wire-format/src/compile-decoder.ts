@@ -10,11 +10,20 @@ import { notCovered } from "./not-covered.ts";
 import { SourceText, tagOf, wireType } from "./source-text.ts";
 
 /**
- * Decodes a message, which shares no memory with the bytes.
+ * Decodes a message.
  *
  * @returns `undefined` if the bytes must be passed to `fromBinary`, which decodes them or throws a precise error.
  */
 export type Decoder = (bytes: Uint8Array) => Message | undefined;
+
+/** Options of a decoder. */
+export interface DecoderOptions {
+	/**
+	 * Whether `bytes` fields are copies, so that the message shares no memory with the bytes that it was decoded from.
+	 * Otherwise they are views, as in messages of `fromBinary`.
+	 */
+	readonly copiesBytes: boolean;
+}
 
 /**
  * Returns a function with the same result as `fromBinary(schema, bytes)`, at a fraction of the cost: it is generated for
@@ -23,12 +32,33 @@ export type Decoder = (bytes: Uint8Array) => Message | undefined;
  * It covers what `compileEncoder` covers, if each field that is neither repeated nor scalar occurs once. It leaves
  * everything else to `fromBinary`: unknown fields, messages of proto2 and editions, deep nesting, malformed bytes.
  */
-export function compileDecoder(schema: DescMessage): Decoder {
-	const read = new SourceText(readMessage).compile(schema, { reader, notCovered, noBytes });
+export function compileDecoder(schema: DescMessage, options: DecoderOptions): Decoder {
+	return generate(schema, options).decode;
+}
+
+/**
+ * Like `compileDecoder`, but returns `undefined` if the message, or a message in it, has fields that are not covered:
+ * trying would make decoding dearer.
+ */
+export function compileCompleteDecoder(
+	schema: DescMessage,
+	options: DecoderOptions,
+): Decoder | undefined {
+	const { decode, isComplete } = generate(schema, options);
+	return isComplete ? decode : undefined;
+}
+
+function generate(
+	schema: DescMessage,
+	{ copiesBytes }: DecoderOptions,
+): { readonly decode: Decoder; readonly isComplete: boolean } {
+	const readBytes = copiesBytes ? "copy" : "view";
+	const text = new SourceText((each, within) => readMessage(each, within, readBytes));
+	const read = text.compile(schema, { reader, notCovered, noBytes });
 	if (typeof read !== "function") {
-		return () => undefined;
+		return { decode: () => undefined, isComplete: false };
 	}
-	return (bytes) => {
+	const decode: Decoder = (bytes) => {
 		reader.start(bytes);
 		try {
 			return read(bytes.byteLength, 0);
@@ -41,7 +71,11 @@ export function compileDecoder(schema: DescMessage): Decoder {
 			reader.stop();
 		}
 	};
+	return { decode, isComplete: text.isComplete };
 }
+
+/** The method of the reader that reads `bytes` fields. */
+type ReadBytes = "copy" | "view";
 
 /** Shared by all calls: decoding is synchronous, and runs no code of messages. */
 const reader = new ForwardReader();
@@ -55,9 +89,11 @@ const deepest = 50;
 const leave = "throw notCovered;";
 
 /** The function that reads a message up to the offset `limit`. */
-function readMessage(schema: DescMessage, text: SourceText): string {
+function readMessage(schema: DescMessage, text: SourceText, readBytes: ReadBytes): string {
 	const name = text.nameOf(schema);
-	if (schema.file.edition !== Edition.EDITION_PROTO3) {
+	const hasProto = schema.members.some(({ localName }) => localName === "__proto__");
+	if (schema.file.edition !== Edition.EDITION_PROTO3 || hasProto) {
+		text.isComplete = false;
 		return `function ${name}() { ${leave} }`;
 	}
 	const initial: string[] = [`$typeName: ${JSON.stringify(schema.typeName)}`];
@@ -80,7 +116,7 @@ function readMessage(schema: DescMessage, text: SourceText): string {
 	${variables.length === 0 ? "" : `let ${variables.join(", ")};`}
 	while (reader.position < limit) {
 		switch (reader.uint32()) {
-			${schema.fields.map((field) => readField(field, variableOf(field), text)).join("\n")}
+			${schema.fields.map((field) => readField(field, variableOf(field), text, readBytes)).join("\n")}
 			default: ${leave}
 		}
 	}
@@ -125,20 +161,26 @@ function isLong({ scalar }: DescField): boolean {
 	);
 }
 
-/** The cases of a switch over tags that read a field; none if the field is not covered. */
-function readField(field: DescField, variable: string, text: SourceText): string {
-	if (field.fieldKind === "map") {
-		return readMap(field, variable, text);
-	}
-	const value = readValue(field, "limit", text);
-	if (value === undefined) {
+/** The case of a switch over tags that reads a field; none if the field is not covered. */
+function readField(
+	field: DescField,
+	variable: string,
+	text: SourceText,
+	readBytes: ReadBytes,
+): string {
+	const limit = field.fieldKind === "map" ? "entryEnd" : "limit";
+	const value = readValue(field, limit, text, readBytes);
+	if (value === undefined || !isCovered(field, value[0])) {
+		text.isComplete = false;
 		return "";
+	}
+	if (field.fieldKind === "map") {
+		return readMap(field, variable, value);
 	}
 	const [type, expression] = value;
 	const once = field.fieldKind === "message" ? `if (${variable} !== undefined) ${leave}` : "";
 	if (field.fieldKind === "list") {
-		const isCovered = type === wireType.lengthDelimited;
-		return isCovered ? caseOf(field, type, `${variable}.push(${expression});`) : "";
+		return caseOf(field, type, `${variable}.push(${expression});`);
 	}
 	if (field.oneof !== undefined) {
 		return caseOf(
@@ -158,17 +200,15 @@ function caseOf({ number }: DescField, type: number, statements: string): string
 			}`;
 }
 
-function readMap(
-	field: DescField & { readonly fieldKind: "map" },
-	variable: string,
-	text: SourceText,
-): string {
-	const value = readValue(field, "entryEnd", text);
-	const isCovered = field.mapKey === ScalarType.STRING && field.mapKind !== "enum";
-	if (value === undefined || !isCovered) {
-		return "";
+/** Whether a list has elements with lengths, and a map has strings as keys. */
+function isCovered(field: DescField, type: number): boolean {
+	if (field.fieldKind === "map") {
+		return field.mapKey === ScalarType.STRING && field.mapKind !== "enum";
 	}
-	const [type, expression] = value;
+	return field.fieldKind !== "list" || type === wireType.lengthDelimited;
+}
+
+function readMap(field: DescField, variable: string, [type, expression]: ReadValue): string {
 	return caseOf(
 		field,
 		wireType.lengthDelimited,
@@ -181,12 +221,16 @@ function readMap(
 	);
 }
 
-/** The wire type of a value and an expression that reads it; `undefined` if it is not covered. */
+/** The wire type of a value, and an expression that reads it. */
+type ReadValue = readonly [type: number, expression: string];
+
+/** How a value is read; `undefined` if it is not covered. */
 function readValue(
 	field: DescField,
 	limit: string,
 	text: SourceText,
-): readonly [type: number, expression: string] | undefined {
+	readBytes: ReadBytes,
+): ReadValue | undefined {
 	if (field.message !== undefined) {
 		const isSpecial = isWrapperDesc(field.message) || field.message === StructSchema;
 		return isSpecial || ("delimitedEncoding" in field && field.delimitedEncoding)
@@ -203,7 +247,7 @@ function readValue(
 		case ScalarType.STRING:
 			return [wireType.lengthDelimited, `reader.string(${limit})`];
 		case ScalarType.BYTES:
-			return [wireType.lengthDelimited, `reader.bytes(${limit})`];
+			return [wireType.lengthDelimited, `reader.${readBytes}(${limit})`];
 		case ScalarType.BOOL:
 			return [wireType.varint, "reader.boolean()"];
 		case ScalarType.INT32:

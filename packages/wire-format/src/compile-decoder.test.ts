@@ -10,7 +10,7 @@ import {
 } from "@plinth/protoc-gen-clone/testing";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { compileDecoder } from "./compile-decoder.ts";
+import { compileCompleteDecoder, compileDecoder } from "./compile-decoder.ts";
 
 const schemas: readonly DescMessage[] = [
 	...[...clonersUnderTest(generated, generated), ...tortureCloners].map(({ schema }) => schema),
@@ -49,7 +49,7 @@ describe("a compiled decoder", () => {
 	it.each(schemas.map((schema) => [schema.typeName, schema] as const))(
 		"returns what fromBinary does, or leaves the bytes to it, for %s",
 		(_typeName, schema) => {
-			const decode = compileDecoder(schema);
+			const decode = compileDecoder(schema, { copiesBytes: false });
 			fc.assert(
 				fc.property(arbitraryBytes(schema), (bytes) => {
 					const decoded = decode(bytes);
@@ -66,7 +66,7 @@ describe("a compiled decoder", () => {
 	);
 
 	it("covers the requests of the resource service", () => {
-		const decode = compileDecoder(WriteRequestSchema);
+		const decode = compileDecoder(WriteRequestSchema, { copiesBytes: true });
 		const names = { type: { group: "g", groupVersion: "v1", kind: "K" }, tenancy: {}, name: "ü" };
 		const request = create(WriteRequestSchema, {
 			resource: {
@@ -90,7 +90,7 @@ describe("a compiled decoder", () => {
 	});
 
 	it("reads strings of any length and script, one after the other", () => {
-		const decode = compileDecoder(ResourceSchema);
+		const decode = compileDecoder(ResourceSchema, { copiesBytes: true });
 		fc.assert(
 			fc.property(
 				fc.array(fc.string({ unit: "binary", maxLength: 60 }), { maxLength: 20 }),
@@ -108,7 +108,7 @@ describe("a compiled decoder", () => {
 	});
 
 	it("tells strings apart that differ in one character", () => {
-		const decode = compileDecoder(ResourceSchema);
+		const decode = compileDecoder(ResourceSchema, { copiesBytes: true });
 		for (const length of [1, 2, 7, 39, 40, 41]) {
 			for (let at = 0; at < length; at++) {
 				for (const character of "ab\u007f\0é") {
@@ -121,7 +121,7 @@ describe("a compiled decoder", () => {
 	});
 
 	it("leaves messages that are nested deeply to fromBinary", () => {
-		const decode = compileDecoder(ValueSchema);
+		const decode = compileDecoder(ValueSchema, { copiesBytes: true });
 		let value = create(ValueSchema, { kind: { case: "boolValue", value: true } });
 		for (let depth = 0; depth < 60; depth++) {
 			value = create(ValueSchema, { kind: { case: "listValue", value: { values: [value] } } });
@@ -130,7 +130,7 @@ describe("a compiled decoder", () => {
 	});
 
 	it("decodes the next message after malformed bytes", () => {
-		const decode = compileDecoder(ReadRequestSchema);
+		const decode = compileDecoder(ReadRequestSchema, { copiesBytes: true });
 		const request = create(ReadRequestSchema, { id: { name: "a" } });
 		const bytes = toBinary(ReadRequestSchema, request);
 		expect(decode(bytes.subarray(0, -1))).toBeUndefined();
@@ -141,9 +141,24 @@ describe("a compiled decoder", () => {
 		const data = { value: Uint8Array.of(1, 2, 3) };
 		const bytes = toBinary(ResourceSchema, create(ResourceSchema, { data }));
 		for (const each of [bytes, Buffer.from(bytes)]) {
-			const decoded = compileDecoder(ResourceSchema)(each);
+			const decoded = compileDecoder(ResourceSchema, { copiesBytes: true })(each);
 			each.fill(0);
 			expect(decoded).toStrictEqual(create(ResourceSchema, { data }));
 		}
+	});
+
+	it("has views of the bytes if it does not copy them", () => {
+		const data = { value: Uint8Array.of(1, 2, 3) };
+		const bytes = toBinary(ResourceSchema, create(ResourceSchema, { data }));
+		const decoded = compileDecoder(ResourceSchema, { copiesBytes: false })(bytes);
+		bytes.fill(0);
+		data.value.fill(0);
+		expect(decoded).toStrictEqual(create(ResourceSchema, { data }));
+	});
+
+	it("is not generated for types with fields that are not covered, if they must be", () => {
+		const options = { copiesBytes: true };
+		expect(compileCompleteDecoder(ResourceSchema, options)).toBeDefined();
+		expect(compileCompleteDecoder(ValueSchema, options)).toBeUndefined();
 	});
 });

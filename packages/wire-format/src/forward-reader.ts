@@ -86,13 +86,22 @@ export class ForwardReader {
 		return end;
 	}
 
-	/** A copy. */
-	bytes(limit: number): Uint8Array {
+	/** A copy of bytes. */
+	copy(limit: number): Uint8Array {
 		const end = this.end(limit);
 		const copy = new Uint8Array(end - this.position);
 		copy.set(this.#bytes.subarray(this.position, end));
 		this.position = end;
 		return copy;
+	}
+
+	/** A view of bytes. */
+	view(limit: number): Uint8Array {
+		const end = this.end(limit);
+		const { buffer, byteOffset } = this.#bytes;
+		const view = new Uint8Array(buffer, byteOffset + this.position, end - this.position);
+		this.position = end;
+		return view;
 	}
 
 	string(limit: number): string {
