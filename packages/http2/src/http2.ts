@@ -206,4 +206,9 @@ export interface ServeOptions {
 	readonly head?: Uint8Array;
 	/** Called with the errors that handlers throw. */
 	readonly onHandlerError?: (error: unknown) => void;
+	/**
+	 * Called with an error that neither a handler nor the client has caused: a bug of this package. The connection ends
+	 * with INTERNAL_ERROR, and no other is affected.
+	 */
+	readonly onInternalError?: (error: unknown) => void;
 }

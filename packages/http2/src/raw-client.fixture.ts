@@ -82,7 +82,9 @@ export class RawClient {
 	/** All that were received. */
 	readonly frames: Frame[] = [];
 	readonly requests: Recorded[] = [];
+	/** What handlers have thrown. */
 	readonly errors: unknown[] = [];
+	readonly internalErrors: unknown[] = [];
 	isEnded = false;
 	readonly #decoder = new HpackDecoder();
 	#rest: Buffer = Buffer.alloc(0);
@@ -94,6 +96,7 @@ export class RawClient {
 			{
 				clock: this.clock,
 				onHandlerError: (error) => this.errors.push(error),
+				onInternalError: (error) => this.internalErrors.push(error),
 				...(options.limits && { limits: options.limits }),
 			},
 			options.onRequest ??

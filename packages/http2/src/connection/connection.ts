@@ -28,6 +28,8 @@ import { TokenBucket } from "./token-bucket.ts";
  * Everything runs in the events of the socket, in calls of the handlers, and in `#flush`, which `setImmediate` calls
  * after all events of an iteration of the event loop. Nothing is asynchronous in between, so that the order of calls is
  * the order of frames.
+ *
+ * Events of the socket, timers and `#flush` run in `#run`: an error that they throw would stop the process.
  */
 export class Connection implements Http2Connection {
 	readonly counters: Http2Counters = {
@@ -46,6 +48,7 @@ export class Connection implements Http2Connection {
 	readonly #limits: Http2Limits;
 	readonly #socket: Duplex;
 	readonly #clock: Clock;
+	readonly #onInternalError: (error: unknown) => void;
 	readonly #reader: FrameReader;
 	readonly #writer = new FrameWriter();
 	readonly #decoder: HpackDecoder;
@@ -77,6 +80,7 @@ export class Connection implements Http2Connection {
 		const clock = options.clock ?? systemClock;
 		this.#limits = limits;
 		this.#clock = clock;
+		this.#onInternalError = options.onInternalError ?? (() => {});
 		this.#socket = socket;
 		this.closed = new Promise((resolve) => {
 			this.#resolveClosed = resolve;
@@ -133,7 +137,7 @@ export class Connection implements Http2Connection {
 		if (this.#state === "open") {
 			this.#state = "draining";
 			this.goaway(errorCode.noError, maxInt31);
-			this.#drainTimer = this.#clock.setTimer(this.#limits.closeTimeoutMs, () => this.#drain());
+			this.#drainTimer = this.#setTimer(this.#limits.closeTimeoutMs, () => this.#drain());
 			this.#pings.send(
 				() => this.#drain(),
 				// Too many pings: the timer ends the wait.
@@ -183,28 +187,58 @@ export class Connection implements Http2Connection {
 			this.#streams.receiveWindow.resize(increment);
 		}
 		this.#scheduleFlush();
-		this.#deadline = this.#clock.setTimer(limits.prefaceTimeoutMs, () => {
+		this.#deadline = this.#setTimer(limits.prefaceTimeoutMs, () => {
 			this.#fail(errorCode.protocolError, "the client did not send its preface in time");
 		});
-		this.#socket.on("end", () => this.#onEnd());
+		// The client sends nothing more, not even credit for open responses.
+		this.#socket.on("end", () => this.#run(() => this.#end()));
 		this.#socket.on("error", (error) => this.#onError(error));
-		this.#socket.on("close", () => this.#onClose());
+		this.#socket.on("close", () => this.#run(() => this.#onClose()));
 		if (head !== undefined && head.length > 0) {
 			this.#onChunk(Buffer.from(head.buffer, head.byteOffset, head.byteLength));
 		}
 		this.#socket.on("data", this.#onChunk);
 	}
 
-	readonly #onChunk = (chunk: Buffer): void => {
+	/** Runs a reaction to an event. An error that it throws ends the connection. */
+	#run(reaction: () => void): void {
+		try {
+			reaction();
+		} catch (error) {
+			this.#failInternally();
+			this.#onInternalError(error);
+		}
+	}
+
+	#failInternally(): void {
 		if (this.#isEnded) {
+			this.#socket.destroy();
 			return;
 		}
+		try {
+			this.#fail(errorCode.internalError, "internal error");
+		} catch {
+			// What is broken is needed for an orderly end, too.
+			this.#socket.destroy();
+		}
+	}
+
+	#setTimer(delayMs: number, callback: () => void): Timer {
+		return this.#clock.setTimer(delayMs, () => this.#run(callback));
+	}
+
+	readonly #onChunk = (chunk: Buffer): void => {
+		if (!this.#isEnded) {
+			this.#run(() => this.#read(chunk));
+		}
+	};
+
+	#read(chunk: Buffer): void {
 		this.counters.bytesReceived += chunk.length;
 		try {
 			this.#reader.read(chunk);
 		} catch (error) {
 			if (!(error instanceof ConnectionError)) {
-				this.#fail(errorCode.internalError, "internal error");
 				throw error;
 			}
 			this.#fail(error.code, error.message);
@@ -216,7 +250,7 @@ export class Connection implements Http2Connection {
 			this.counters.readPauses++;
 			this.#socket.pause();
 		}
-	};
+	}
 
 	#scheduleFlush(): void {
 		if (!this.#isFlushScheduled) {
@@ -225,8 +259,10 @@ export class Connection implements Http2Connection {
 		}
 	}
 
+	readonly #flush = (): void => this.#run(this.#writeOutput);
+
 	/** Passes everything that was written in this iteration to the socket, in one write. */
-	readonly #flush = (): void => {
+	readonly #writeOutput = (): void => {
 		this.#isFlushScheduled = false;
 		if (this.#state === "closed" || this.#streams.sender.isBlocked) {
 			return;
@@ -273,9 +309,12 @@ export class Connection implements Http2Connection {
 
 	/** While the socket takes a write, what follows is collected for the next one. */
 	readonly #onWritten = (error?: Error | null): void => {
-		if (error || this.#isEnded) {
-			return;
+		if (!error && !this.#isEnded) {
+			this.#run(this.#onDrained);
 		}
+	};
+
+	readonly #onDrained = (): void => {
 		this.#drains++;
 		this.#streams.sender.isBlocked = false;
 		if (this.#isReadingPaused) {
@@ -285,11 +324,6 @@ export class Connection implements Http2Connection {
 		this.#afterWrite();
 	};
 
-	/** The client sends nothing more, not even credit for open responses. */
-	#onEnd(): void {
-		this.#end();
-	}
-
 	#onError(error: Error): void {
 		if (!this.#isEnded) {
 			this.#reason = { code: errorCode.noError, message: error.message };
@@ -298,15 +332,18 @@ export class Connection implements Http2Connection {
 
 	#onClose(): void {
 		if (this.#state !== "closed") {
-			this.#streams.resetAll(this.#reason.code);
-			this.#state = "closed";
-			this.#reader.stop();
-			this.#deadline?.cancel();
-			this.#drainTimer?.cancel();
-			this.#stallTimer?.cancel();
-			this.#headerBlockTimer?.cancel();
-			this.#pings.rejectAll();
-			this.#resolveClosed(this.#reason);
+			try {
+				this.#streams.resetAll(this.#reason.code);
+			} finally {
+				this.#state = "closed";
+				this.#reader.stop();
+				this.#deadline?.cancel();
+				this.#drainTimer?.cancel();
+				this.#stallTimer?.cancel();
+				this.#headerBlockTimer?.cancel();
+				this.#pings.rejectAll();
+				this.#resolveClosed(this.#reason);
+			}
 		}
 	}
 
@@ -355,7 +392,7 @@ export class Connection implements Http2Connection {
 			this.#headerBlockTimer =
 				blockedBy === undefined
 					? undefined
-					: this.#clock.setTimer(this.#limits.headerBlockTimeoutMs, () =>
+					: this.#setTimer(this.#limits.headerBlockTimeoutMs, () =>
 							this.#fail(errorCode.enhanceYourCalm, "a header block was not completed in time"),
 						);
 		}
@@ -366,7 +403,7 @@ export class Connection implements Http2Connection {
 		const { sender } = this.#streams;
 		const waits = sender.unsentBytes > 0 || sender.isBlocked;
 		if (waits && this.#stallTimer === undefined && !this.#isEnded) {
-			this.#stallTimer = this.#clock.setTimer(this.#limits.stallTimeoutMs / 2, () => {
+			this.#stallTimer = this.#setTimer(this.#limits.stallTimeoutMs / 2, () => {
 				this.#stallTimer = undefined;
 				this.#checkProgress();
 				this.#watchStalls();

@@ -131,6 +131,18 @@ export const mutants: readonly Mutant[] = [
 		replace: "const streams = [...this.#open];",
 	},
 	{
+		name: "does not catch internal errors",
+		file: "connection/connection.ts",
+		find: "			this.#failInternally();\n			this.#onInternalError(error);",
+		replace: "			throw error;",
+	},
+	{
+		name: "goes on after an internal error",
+		file: "connection/connection.ts",
+		find: "			this.#failInternally();\n",
+		replace: "",
+	},
+	{
 		name: "encodes with the index of an entry that was evicted",
 		file: "hpack/encoder.ts",
 		find: "			forget(this.#fields, keyOf(name, value), number);",

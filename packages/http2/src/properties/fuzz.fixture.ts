@@ -12,6 +12,7 @@ import {
 } from "../frames.fixture.ts";
 import { HpackEncoder } from "../hpack/encoder.ts";
 import type { Fields, Http2Stream, ResetOrigin, StreamHandler } from "../http2.ts";
+import { plantBug } from "../planted-bug.fixture.ts";
 import { settle } from "../raw-client.fixture.ts";
 import { serveHttp2 } from "../serve.ts";
 import { Draw } from "./draw.fixture.ts";
@@ -210,12 +211,15 @@ export async function fuzz(seed: number): Promise<void> {
 	});
 	client.on("error", () => {});
 	const onHandlerError = (error: unknown) => errors.push(error);
+	const internalErrors: unknown[] = [];
+	const onInternalError = (error: unknown) => internalErrors.push(error);
 	const limits = {
 		streamWindowBytes: draw.pick([1000, 1_000_000]),
 		connectionWindowBytes: 10_000_000,
 		maxConcurrentStreams: 20,
 	};
-	const connection = serveHttp2(socket, { clock, onHandlerError, limits }, (stream) => {
+	const options = { clock, onHandlerError, onInternalError, limits };
+	const connection = serveHttp2(socket, options, (stream) => {
 		const handler = new RandomHandler(draw, stream);
 		handlers.push(handler);
 		return handler;
@@ -231,7 +235,13 @@ export async function fuzz(seed: number): Promise<void> {
 	if (!isValid && draw.chance(0.01)) {
 		preface[draw.below(preface.length)] = 0;
 	}
-	for (const piece of cut(draw, Buffer.concat([preface, ...frames]))) {
+	const pieces = cut(draw, Buffer.concat([preface, ...frames]));
+	const hasBug = draw.chance(0.1);
+	const buggyPiece = draw.below(pieces.length);
+	for (const [index, piece] of pieces.entries()) {
+		if (hasBug && index === buggyPiece) {
+			plantBug(connection, draw.pick(["framesReceived", "socketWrites"]));
+		}
 		client.write(piece);
 		if (draw.chance(0.3)) {
 			await new Promise((resolve) => setImmediate(resolve));
@@ -253,7 +263,9 @@ export async function fuzz(seed: number): Promise<void> {
 	await settle();
 	clock.advance(10_000);
 	const { message } = await connection.closed;
-	assert.ok(!isValid || message === "", `a valid session ends with: ${message}`);
+	const expected = internalErrors.length > 0 ? ["internal error", ""] : [""];
+	assert.ok(!isValid || expected.includes(message), `a valid session ends with: ${message}`);
+	assert.ok(hasBug || internalErrors.length === 0, `an internal error: ${internalErrors[0]}`);
 	assert.equal(parseFrames(received).rest.length, 0, "the server has sent half of a frame");
 	assert.equal(connection.activeStreams, 0, "streams are left");
 	assert.equal(connection.unsentBytes, 0, "bytes are left");

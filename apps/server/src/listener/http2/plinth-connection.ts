@@ -5,6 +5,7 @@ import {
 	type Http2Limits,
 	type Http2Stream,
 	type RequestHead,
+	type ServeOptions,
 	type StreamHandler,
 	serveHttp2,
 } from "@plinth/http2";
@@ -39,13 +40,13 @@ export class PlinthConnection implements StreamConnection {
 	start(head: Buffer, limits: Partial<Http2Limits>): void {
 		const { clock, logger } = this.#options;
 		this.#timer = clock.setTimer(this.#options.limits.idleMs, this.#checkIdle);
-		const onHandlerError = (error: unknown) =>
-			logger.error({ err: error }, "a request could not be handled");
-		this.#http2 = serveHttp2(
-			this.#socket,
-			{ limits, clock, head, onHandlerError },
-			this.#onRequest,
-		);
+		const options: ServeOptions = {
+			...{ limits, clock, head },
+			onHandlerError: (error) => logger.error({ err: error }, "a request could not be handled"),
+			onInternalError: (error) =>
+				logger.error({ err: error }, "an HTTP/2 connection failed because of an internal error"),
+		};
+		this.#http2 = serveHttp2(this.#socket, options, this.#onRequest);
 		void this.#http2.closed.then(({ code, message }) => {
 			this.#timer?.cancel();
 			if (message !== "") {
