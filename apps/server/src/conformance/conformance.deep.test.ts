@@ -19,6 +19,16 @@ describeWith("go")("Connect's conformance runner", () => {
 		expect(report.cases).toBeGreaterThan(400);
 	});
 
+	it("passes with Plinth's own framing over TLS, with and without client certificates", async () => {
+		const report = await runConformance({
+			compressions: ["IDENTITY"],
+			tls: true,
+			http2: "plinth",
+		});
+		expect(report).toMatchObject({ failures: "", failedHere: [], failedByBoth: [] });
+		expect(report.cases).toBeGreaterThan(1_200);
+	});
+
 	it("passes with compression", async () => {
 		const report = await runConformance({ compressions: ["GZIP"], tls: false });
 		expect(report).toMatchObject({ failures: "", failedHere: [], failedByBoth: [] });
