@@ -173,7 +173,11 @@ export interface Http2Limits {
 	readonly maxUnsentBytes: number;
 	/** While this many bytes wait for the socket, nothing more is read from the peer. */
 	readonly maxBufferedBytes: number;
-	/** Frames that do nothing useful (PING, SETTINGS, empty DATA, PRIORITY, tiny credit): at once and per second. */
+	/**
+	 * Frames that do nothing useful (PING, SETTINGS, empty DATA, PRIORITY, credit of fewer than 256 bytes): at once and
+	 * per second. Responses, and data of 256 bytes or more, allow further ones. Other data and credit is not counted,
+	 * because the windows limit it.
+	 */
 	readonly controlFrames: RateLimit;
 	/** Streams that the client resets or that break the protocol: at once and per second. */
 	readonly streamErrors: RateLimit;

@@ -7,6 +7,7 @@ import { RawClient, settle } from "../raw-client.fixture.ts";
 const { data, headers, rstStream, ping, windowUpdate, continuation } = frameType;
 const ended = flag.endHeaders | flag.endStream;
 const block = literals(...requestFields);
+const settingsAck = frame(frameType.settings, flag.ack, 0);
 
 /** Sends pieces until the connection ends; returns how many it took, or undefined if it takes them all. */
 async function floodWith(
@@ -132,6 +133,54 @@ describe("limits", () => {
 			return Buffer.concat([frame(ping, 0, 0, Buffer.alloc(8))]);
 		};
 		expect(await floodWith(client, 1000, useful)).toBeUndefined();
+	});
+
+	it("tolerate clients that return credit for each small message, to the stream and to the connection", async () => {
+		const client = new RawClient({ limits: { controlFrames: { burst: 600, perSecond: 0.001 } } });
+		await client.send(client.headers(1));
+		client.request.stream.respond(200, []);
+		const returned = () => {
+			client.request.stream.write(Buffer.alloc(25));
+			return Buffer.concat([
+				...Array.from({ length: 4 }, () => frame(windowUpdate, 0, 0, uint32(5))),
+				...Array.from({ length: 5 }, () => frame(windowUpdate, 0, 1, uint32(5))),
+				frame(ping, 0, 0, Buffer.alloc(8)),
+			]);
+		};
+		expect(await floodWith(client, 5000, returned)).toBeUndefined();
+	});
+
+	it("do not count small data, which flow control limits", async () => {
+		const controlFrames = { burst: 10, perSecond: 0.001 };
+		const client = new RawClient({ limits: { controlFrames } });
+		await client.send(client.headers(1, false));
+		expect(await floodWith(client, 5000, () => frame(data, 0, 1, Buffer.alloc(1)))).toBeUndefined();
+		expect(client.request.body.length).toBe(5000);
+		const unread = new RawClient({
+			consumes: false,
+			limits: { controlFrames, streamWindowBytes: 2000 },
+		});
+		await unread.send(settingsAck, unread.headers(1, false));
+		await unread.send(...Array.from({ length: 2000 }, () => frame(data, 0, 1, Buffer.alloc(1))));
+		expect(unread.resetCode(1)).toBeUndefined();
+		await unread.send(frame(data, 0, 1, Buffer.alloc(1)));
+		expect(unread.resetCode(1)).toBe(errorCode.flowControlError);
+	});
+
+	it("do not count credit of 256 bytes, until a window is full", async () => {
+		const client = new RawClient({
+			limits: { controlFrames: { burst: 10, perSecond: 0.001 } },
+		});
+		await client.send(client.headers(1));
+		const credit = (id: number) => frame(windowUpdate, 0, id, uint32(256));
+		expect(await floodWith(client, 5000, () => credit(1))).toBeUndefined();
+		expect(await floodWith(client, 5000, () => credit(0))).toBeUndefined();
+		await client.send(frame(windowUpdate, 0, 1, uint32(2 ** 31 - 1 - 65_535 - 5000 * 256)));
+		await client.send(credit(1));
+		expect(client.resetCode(1)).toBe(errorCode.flowControlError);
+		await client.send(frame(windowUpdate, 0, 0, uint32(2 ** 31 - 1 - 65_535 - 5000 * 256)));
+		await client.send(credit(0));
+		expect(client.goawayCode).toBe(errorCode.flowControlError);
 	});
 
 	it("reset a stream that writes more than may wait", async () => {

@@ -24,8 +24,17 @@ import { ServerStream, type StreamHost } from "./stream.ts";
 import { StreamTable } from "./stream-table.ts";
 import type { TokenBucket } from "./token-bucket.ts";
 
-/** A smaller amount of credit or data counts as useless, unless the data ends a body. */
+/**
+ * A smaller amount of credit is a control frame, and a smaller amount of data earns none. Small data is no control frame
+ * itself: clients that stream small messages send nothing else.
+ */
 const tinyBytes = 256;
+
+/**
+ * The control frames that each write of a response earns: clients may return credit after each read, to the stream and
+ * to the connection, in several parts, and measure the round trip.
+ */
+const framesPerWrite = 10;
 
 const noFields: Fields = [];
 
@@ -344,7 +353,7 @@ export class Streams implements StreamHost {
 			this.resetStream(stream, code);
 			return false;
 		}
-		this.#host.controlFrames.refund();
+		this.#host.controlFrames.refund(framesPerWrite);
 		this.#host.scheduleFlush();
 		return true;
 	}

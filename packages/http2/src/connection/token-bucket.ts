@@ -27,11 +27,9 @@ export class TokenBucket {
 		return true;
 	}
 
-	/** Tolerates one more event, because the peer did something useful. */
-	refund(): void {
-		if (this.#tokens < this.#limit.burst) {
-			this.#tokens++;
-		}
+	/** Tolerates more events, because something useful was done for the peer or by it. */
+	refund(count = 1): void {
+		this.#tokens = Math.min(this.#limit.burst, this.#tokens + count);
 	}
 
 	#refill(): void {
