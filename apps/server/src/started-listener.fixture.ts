@@ -8,6 +8,7 @@ import { defaultListenerLimits } from "./listener/limits.ts";
 import { openListener } from "./listener/listener.ts";
 import { sendText } from "./listener/request-handler.ts";
 import { createRpcHandler, type RpcHandlerOptions } from "./listener/rpc-handler.ts";
+import type { TlsMaterial } from "./listener/tls/tls-files.ts";
 
 /** A listener whose exchanges are checked on a clock that the test moves. */
 export interface StartedListener {
@@ -16,6 +17,8 @@ export interface StartedListener {
 	readonly exchanges: Exchanges;
 	/** Why exchanges were ended, in order. */
 	readonly cuts: readonly string[];
+	/** Closes the listener, and destroys connections that are open after `limitMs`. */
+	close(limitMs: number): Promise<void>;
 }
 
 /** Serves a router on a free port, and text on all other paths, until the test is over. */
@@ -24,9 +27,10 @@ export async function startListener(
 	options: Pick<RpcHandlerOptions, "special"> &
 		Partial<Pick<ExchangesOptions, "logger" | "streamsMayStall">> & {
 			readonly clock?: FakeClock;
+			readonly tls?: TlsMaterial;
 		} = {},
 ): Promise<StartedListener> {
-	const { clock = new FakeClock(), logger = silentLogger, special, streamsMayStall } = options;
+	const { clock = new FakeClock(), logger = silentLogger, special, streamsMayStall, tls } = options;
 	const limits = defaultListenerLimits;
 	const cuts: string[] = [];
 	const exchanges = new Exchanges({
@@ -46,7 +50,9 @@ export async function startListener(
 		...http2OfTests(),
 		clock: systemClock,
 		logger,
+		...(tls && { tls }),
 	});
 	onTestFinished(() => listener.close(0));
-	return { address: `http://127.0.0.1:${listener.address.port}`, clock, exchanges, cuts };
+	const address = `${tls ? "https" : "http"}://127.0.0.1:${listener.address.port}`;
+	return { ...{ address, clock, exchanges, cuts }, close: (limitMs) => listener.close(limitMs) };
 }
