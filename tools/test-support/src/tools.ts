@@ -1,11 +1,20 @@
 import { spawnSync } from "node:child_process";
 
 /** A program that some tests run and npm does not install. */
-export type Tool = "curl" | "etcd" | "etcdctl" | "go" | "openssl" | "python3" | "strace";
+export type Tool =
+	| "chromium"
+	| "curl"
+	| "etcd"
+	| "etcdctl"
+	| "go"
+	| "openssl"
+	| "python3"
+	| "strace";
 
 /** The arguments that print a tool's version, and the Debian package that contains the tool. */
 export const tools: Readonly<Record<Tool, { readonly version: string; readonly package: string }>> =
 	{
+		chromium: { version: "--version", package: "chromium" },
 		curl: { version: "--version", package: "curl" },
 		etcd: { version: "--version", package: "etcd-server" },
 		etcdctl: { version: "version", package: "etcd-client" },
