@@ -6,6 +6,7 @@ import { createInterface } from "node:readline";
 import { create, createRegistry } from "@bufbuild/protobuf";
 import { type Client, createClient } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
+import { quantile } from "@plinth/bench";
 import { ResourceService, type WatchEvent } from "@plinth/proto";
 import { idOf, resourceOf, typeOf } from "@plinth/resource";
 import { ArtistSchema } from "../testdata/gen/music/v1/music_pb.ts";
@@ -113,6 +114,34 @@ async function repeat(operation: CallOperation, command: LoadCommand): Promise<n
 	return command.count;
 }
 
+/** Starts calls at a fixed rate. Between two of them, the loop serves those that are running. */
+async function runPaced(command: LoadCommand, perSecond: number): Promise<LoadResult> {
+	const targets = clientsOf(command);
+	const call = calls[operationOf(command)];
+	const latencies: number[] = [];
+	const running: Promise<void>[] = [];
+	const startMs = performance.now();
+	for (let index = 0; index < command.count; index++) {
+		const dueMs = startMs + (index * 1_000) / perSecond;
+		while (performance.now() < dueMs) {
+			await new Promise((resolve) => setImmediate(resolve));
+		}
+		turns += 1;
+		const client = targets[index % targets.length];
+		if (client !== undefined) {
+			const done = () => void latencies.push((performance.now() - dueMs) * 1_000);
+			running.push(call(client, turns).then(done));
+		}
+	}
+	await Promise.all(running);
+	return {
+		count: command.count,
+		seconds: (performance.now() - startMs) / 1_000,
+		p50Microseconds: quantile(latencies, 0.5),
+		p99Microseconds: quantile(latencies, 0.99),
+	};
+}
+
 /** The watches that are open, and the events that they have still to receive. */
 const open = {
 	count: 0,
@@ -180,6 +209,13 @@ async function fanOut(command: LoadCommand): Promise<number> {
 	return command.count * writers * open.count;
 }
 
+function operationOf({ operation }: LoadCommand): CallOperation {
+	if (operation === "openWatches" || operation === "closeWatches" || operation === "fanOut") {
+		throw new Error(`${operation} can't be repeated at a rate`);
+	}
+	return operation;
+}
+
 async function execute(command: LoadCommand): Promise<number> {
 	switch (command.operation) {
 		case "openWatches":
@@ -197,8 +233,11 @@ for await (const line of createInterface({ input: process.stdin })) {
 	const startMs = performance.now();
 	let result: LoadResult | { readonly error: string };
 	try {
-		const count = await execute(JSON.parse(line));
-		result = { count, seconds: (performance.now() - startMs) / 1_000 };
+		const command: LoadCommand = JSON.parse(line);
+		result =
+			command.perSecond === undefined
+				? { count: await execute(command), seconds: (performance.now() - startMs) / 1_000 }
+				: await runPaced(command, command.perSecond);
 	} catch (failure) {
 		result = { error: String(failure) };
 	}

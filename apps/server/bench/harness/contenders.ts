@@ -57,14 +57,15 @@ function contendersFor(folder: string, go: GoPrograms | undefined): readonly Con
 	];
 }
 
-/** Those of `--contenders=plinth,echo`, by default all that speak the protocol. */
+/** Those of `--contenders=plinth,echo`; by default the given ones, or else all that speak the protocol. */
 export async function startContenders(
 	protocol: Protocol,
 	go: GoPrograms | undefined,
+	defaults?: readonly string[],
 ): Promise<StartedContenders> {
 	const folder = mkdtempSync(join(tmpdir(), "plinth-bench-"));
 	process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
-	const chosen = textOption("contenders")?.split(",");
+	const chosen = textOption("contenders")?.split(",") ?? defaults;
 	const contenders = contendersFor(folder, go)
 		.filter(({ speaksConnect }) => speaksConnect || protocol === "gRPC")
 		.filter(({ name }) => chosen?.includes(name) ?? true);

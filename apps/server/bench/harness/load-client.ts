@@ -28,6 +28,11 @@ export interface LoadCommand {
 	readonly count: number;
 	/** How many watches to open. */
 	readonly watches: number;
+	/**
+	 * Starts so many calls per second, however long they take, instead of one call of each caller after the other. They
+	 * are spread over the connections.
+	 */
+	readonly perSecond?: number;
 }
 
 /** What the client has done, as one line of JSON. */
@@ -36,6 +41,9 @@ export interface LoadResult {
 	readonly count: number;
 	/** How long that took. */
 	readonly seconds: number;
+	/** Latencies of calls at a fixed rate, each from the time at which its call was due. */
+	readonly p50Microseconds?: number;
+	readonly p99Microseconds?: number;
 }
 
 export interface LoadClient {

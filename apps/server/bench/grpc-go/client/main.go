@@ -1,4 +1,4 @@
-// Command client makes calls as fast as it can. It reads commands from standard input and writes a result for each,
+// Command client makes calls as fast as it can, or at a fixed rate. It reads commands from standard input and writes a result for each,
 // one line of JSON each; see harness/load-client.ts.
 package main
 
@@ -19,16 +19,24 @@ type command struct {
 	Callers     int    `json:"callers"`
 	Count       int64  `json:"count"`
 	Watches     int    `json:"watches"`
+	// PerSecond is the rate at which calls are started; 0 if callers make one call after the other.
+	PerSecond float64 `json:"perSecond"`
 }
 
 // result is what was done, or why it failed.
 type result struct {
 	Count   int64   `json:"count"`
 	Seconds float64 `json:"seconds"`
-	Error   string  `json:"error,omitempty"`
+	// P50 and P99 are latencies in microseconds, of calls at a fixed rate.
+	P50   float64 `json:"p50Microseconds,omitempty"`
+	P99   float64 `json:"p99Microseconds,omitempty"`
+	Error string  `json:"error,omitempty"`
 }
 
 func execute(cmd command) (result, error) {
+	if cmd.PerSecond > 0 {
+		return runPaced(cmd)
+	}
 	switch cmd.Operation {
 	case "openWatches":
 		return openWatches(cmd)
