@@ -28,9 +28,12 @@ const kB = (bytes: number) => Math.round(bytes / 100) / 10;
 const MB = (bytes: number) => Math.round(bytes / 1_000_000);
 const resident = "plinth_process_memory_bytes";
 
-describe("a server process", () => {
+describe.each(["node", "plinth"])("a server process with --http2 %s", (http2) => {
+	const start = (flags: readonly string[] = [], nodeOptions: readonly string[] = []) =>
+		startLoaded(["--http2", http2, ...flags], {}, nodeOptions);
+
 	it("of 512 MB survives 10,000 health watches, takes 1,000, and responds to probes", async () => {
-		const server = await startLoaded([], {}, ["--max-old-space-size=512"]);
+		const server = await start([], ["--max-old-space-size=512"]);
 		const { address } = server;
 		const before = await server.heap();
 		let refused = 0;
@@ -69,7 +72,7 @@ describe("a server process", () => {
 	});
 
 	it("keeps its memory while an idle health stream costs less than 5 kB of heap and 20 kB resident", async () => {
-		const server = await startLoaded([
+		const server = await start([
 			...["--limits-health-watches", "20000"],
 			...["--limits-health-watches-per-connection", "1000"],
 		]);
@@ -100,7 +103,7 @@ describe("a server process", () => {
 	});
 
 	it("bounds what 100 connections hold that post List and do not read", async () => {
-		const server = await startLoaded(["--limits-write-stall", "1h"]);
+		const server = await start(["--limits-write-stall", "1h"]);
 		const { address, client } = server;
 		for (let index = 0; index < 15; index += 1) {
 			await client.write({ resource: artist(`large-${index}`, "x".repeat(1_000_000)) });
@@ -134,7 +137,7 @@ describe("a server process", () => {
 	});
 
 	it("survives floods of RST_STREAM, and no call is left", async () => {
-		const server = await startLoaded();
+		const server = await start();
 		const { address, client } = server;
 		const before = await server.heap();
 		for (let round = 0; round < 20; round += 1) {

@@ -17,9 +17,12 @@ const type = typeOf(Artist.type);
 const typeJson = { group: "music", groupVersion: "v1", kind: "Artist" };
 const writePath = "/plinth.resource.v1.ResourceService/Write";
 
-describe("the heap stays, and others are served, under", () => {
+describe.each(["node", "plinth"])("with --http2 %s, the heap stays under", (http2) => {
+	const start = (flags: readonly string[] = [], headers: Readonly<Record<string, string>> = {}) =>
+		startLoaded(["--http2", http2, ...flags], headers);
+
 	it("2,000 open watches", async () => {
-		const server = await startLoaded();
+		const server = await start();
 		const perConnection = 100;
 		const given = new AbortController();
 		let received = 0;
@@ -67,7 +70,7 @@ describe("the heap stays, and others are served, under", () => {
 	});
 
 	it("a slow reader that stops reading", async () => {
-		const server = await startLoaded(["--limits-write-stall", "5s"]);
+		const server = await start(["--limits-write-stall", "5s"]);
 		const socket = await open(server.port);
 		socket.write(watchRequest(typeJson));
 		await once(socket, "readable");
@@ -97,7 +100,7 @@ describe("the heap stays, and others are served, under", () => {
 	});
 
 	it("clients that open streams and vanish", async () => {
-		const server = await startLoaded();
+		const server = await start();
 		await server.client.write({ resource: artist("miles") });
 		await underLoad("clients that vanish", server, async () => {
 			const sockets = await Promise.all(
@@ -144,7 +147,7 @@ describe("the heap stays, and others are served, under", () => {
 			access: `policies: { all: [{ operations: ["*"] }] }\ntokens:\n${token("flooder")}${token("reader")}${token("heap")}`,
 		});
 		const as = (name: string) => ({ authorization: `Bearer ${name}` });
-		const server = await startLoaded(
+		const server = await start(
 			[
 				...["--access-file", access],
 				...["--limits-calls-per-second", "100", "--limits-call-burst", "100"],
@@ -179,7 +182,7 @@ describe("the heap stays, and others are served, under", () => {
 	});
 
 	it("messages of 64 MB", async () => {
-		const server = await startLoaded();
+		const server = await start();
 		const body = Buffer.alloc(64_000_000);
 		const http1 = async (withLength: boolean) => {
 			const call = httpRequest(`${server.address}${writePath}`, {
@@ -227,7 +230,7 @@ describe("the heap stays, and others are served, under", () => {
 	});
 
 	it("connections that send headers slowly, or nothing at all", async () => {
-		const server = await startLoaded(["--limits-headers-timeout", "2s"]);
+		const server = await start(["--limits-headers-timeout", "2s"]);
 		const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 		const beginnings = ["", "G", "GET /healthz HTTP/1.1\r\nhost: localhost\r\n", "PRI *", preface];
 		await underLoad("silent and slow connections", server, async () => {
