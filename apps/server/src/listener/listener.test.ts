@@ -156,6 +156,42 @@ async function ended(socket: Socket): Promise<string> {
 	return received;
 }
 
+describe("a connection of HTTP/1.1, while the listener closes", () => {
+	const get = "GET /nowhere HTTP/1.1\r\nhost: x\r\n\r\n";
+	const head = "POST /nowhere HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\n";
+
+	it("stays open after a response that overtakes its request, until the request has arrived", async () => {
+		const { listener, port } = await start({ lingerMs: 300 });
+		const socket = await connected(port);
+		socket.write(get);
+		await once(socket, "data");
+		const closed = listener.close(60_000);
+		socket.write(head);
+		const [refused] = await once(socket, "data");
+		expect(String(refused)).toMatch(/^HTTP\/1.1 404 /);
+		expect(String(refused)).not.toContain("connection: close");
+		socket.write("body");
+		socket.write(get);
+		const [later] = await once(socket, "data");
+		expect(String(later)).toMatch(/^HTTP\/1.1 404 /);
+		await closed;
+	});
+
+	it("ends with the response to a request that has arrived", async () => {
+		const { url, listener, release } = await start({ lingerMs: 60_000 });
+		const client = createClient(
+			ResourceService,
+			createConnectTransport({ baseUrl: url, httpVersion: "1.1" }),
+		);
+		const call = client.write({ resource: { id: { name: "late" } } });
+		await reached(url);
+		const closed = listener.close(120_000);
+		release();
+		await call;
+		await closed;
+	});
+});
+
 describe("a connection without complete headers", () => {
 	const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 	const emptySettings = "\0\0\0\x04\0\0\0\0\0";

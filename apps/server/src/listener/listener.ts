@@ -97,7 +97,7 @@ class PortListener implements Listener {
 		this.#http1.on("request", (request, response) => {
 			this.#silent.headersArrived(request.socket);
 			this.#calls.add(request, response);
-			const call = new Http1Call(request, response);
+			const call = new Http1Call(request, response, this.#calls);
 			handler(call, call);
 		});
 		this.#http1.maxConnections = limits.connections;

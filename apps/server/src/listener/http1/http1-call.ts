@@ -11,6 +11,8 @@ import type {
 	ResponseListener,
 } from "../request-handler.ts";
 
+import type { Http1Calls } from "./http1-calls.ts";
+
 const connections = new WeakMap<Socket, Http1Connection>();
 
 function connectionOf(socket: Socket): Http1Connection {
@@ -50,12 +52,19 @@ export class Http1Call implements HttpRequest, HttpResponse {
 	readonly connection: HttpConnection;
 	readonly #request: IncomingMessage;
 	readonly #response: ServerResponse;
+	readonly #calls: Pick<Http1Calls, "beforeHead">;
 	#bodyListener: BodyListener | undefined;
 	#isListeningToBody = false;
 	#listener: ResponseListener | undefined;
 	#isListening = false;
 
-	constructor(request: IncomingMessage, response: ServerResponse) {
+	/** @param calls - decides whether the connection ends with the response. */
+	constructor(
+		request: IncomingMessage,
+		response: ServerResponse,
+		calls: Pick<Http1Calls, "beforeHead">,
+	) {
+		this.#calls = calls;
 		this.#request = request;
 		this.#response = response;
 		this.connection = connectionOf(request.socket);
@@ -144,6 +153,7 @@ export class Http1Call implements HttpRequest, HttpResponse {
 
 	writeHead(status: number, headers?: HeaderFields): void {
 		if (!this.#response.headersSent) {
+			this.#calls.beforeHead(this.#request, this.#response);
 			this.#response.writeHead(status, { ...headers });
 		}
 	}
@@ -164,6 +174,7 @@ export class Http1Call implements HttpRequest, HttpResponse {
 	}
 
 	end(data?: Uint8Array): void {
+		this.writeHead(200);
 		this.#response.end(data);
 	}
 

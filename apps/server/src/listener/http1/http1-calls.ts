@@ -11,8 +11,17 @@ export class Http1Calls {
 	add(request: IncomingMessage, response: ServerResponse): void {
 		this.#calls.set(response, request);
 		response.once("close", () => this.#calls.delete(response));
-		if (this.#closing) {
-			this.#endConnectionAfter(request, response);
+	}
+
+	/**
+	 * The head of a response is about to be sent. If its connection shall end, the client is told so, unless it may still
+	 * be sending its request: Node would close the connection before the client could read the response.
+	 */
+	beforeHead(request: IncomingMessage, response: ServerResponse): void {
+		if (this.#closing && request.complete) {
+			response.setHeader("connection", "close");
+		} else if (this.#closing) {
+			this.#endUntoldConnectionAfter(request, response);
 		}
 	}
 
@@ -21,7 +30,9 @@ export class Http1Calls {
 		this.#closing = true;
 		this.#lingering = true;
 		for (const [response, request] of this.#calls) {
-			this.#endConnectionAfter(request, response);
+			if (response.headersSent) {
+				this.#endUntoldConnectionAfter(request, response);
+			}
 		}
 	}
 
@@ -30,16 +41,12 @@ export class Http1Calls {
 		this.#lingering = false;
 	}
 
-	#endConnectionAfter(request: IncomingMessage, response: ServerResponse): void {
-		if (response.headersSent) {
-			// The client was not told that the connection ends, and may have sent another call.
-			response.once("finish", () => {
-				if (!this.#lingering) {
-					request.socket.destroySoon();
-				}
-			});
-		} else {
-			response.setHeader("connection", "close");
-		}
+	/** The client was not told that the connection ends, and may have sent another call. */
+	#endUntoldConnectionAfter(request: IncomingMessage, response: ServerResponse): void {
+		response.once("finish", () => {
+			if (!this.#lingering) {
+				request.socket.destroySoon();
+			}
+		});
 	}
 }
