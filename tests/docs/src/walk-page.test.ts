@@ -64,7 +64,7 @@ describe("walkPage", () => {
 		[
 			"a server that does not start",
 			block("sh server", "cat missing.yaml"),
-			"missing.yaml: No such file",
+			"a command failed before it printed Try next",
 		],
 		["other output", block("sh", "echo a") + block("text", "b"), "page.md:9: printed:\na"],
 		["a block of no known kind", block("", "drawing"), 'nothing checks a block of " "'],
