@@ -7,7 +7,7 @@ import { idOf, Namespace } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { artist } from "../testdata/music.ts";
 import { Health } from "./gen/grpc/health/v1/health_pb.ts";
-import { startLoaded } from "./load.fixture.ts";
+import { http2OfLongTests, startLoaded } from "./load.fixture.ts";
 import {
 	enveloped,
 	metric,
@@ -28,7 +28,7 @@ const kB = (bytes: number) => Math.round(bytes / 100) / 10;
 const MB = (bytes: number) => Math.round(bytes / 1_000_000);
 const resident = "plinth_process_memory_bytes";
 
-describe.each(["node", "plinth"])("a server process with --http2 %s", (http2) => {
+describe.each(http2OfLongTests)("a server process with --http2 %s", (http2) => {
 	const start = (flags: readonly string[] = [], nodeOptions: readonly string[] = []) =>
 		startLoaded(["--http2", http2, ...flags], {}, nodeOptions);
 

@@ -10,14 +10,14 @@ import { tokenHash } from "@plinth/resource-service";
 import { describe, expect, it } from "vitest";
 import { Artist, artist } from "../testdata/music.ts";
 import { filesOf } from "./certificates.fixture.ts";
-import { open, startLoaded, underLoad, watchRequest } from "./load.fixture.ts";
+import { http2OfLongTests, open, startLoaded, underLoad, watchRequest } from "./load.fixture.ts";
 import { metricReaches } from "./raw-calls.fixture.ts";
 
 const type = typeOf(Artist.type);
 const typeJson = { group: "music", groupVersion: "v1", kind: "Artist" };
 const writePath = "/plinth.resource.v1.ResourceService/Write";
 
-describe.each(["node", "plinth"])("with --http2 %s, the heap stays under", (http2) => {
+describe.each(http2OfLongTests)("with --http2 %s, the heap stays under", (http2) => {
 	const start = (flags: readonly string[] = [], headers: Readonly<Record<string, string>> = {}) =>
 		startLoaded(["--http2", http2, ...flags], headers);
 

@@ -8,7 +8,12 @@ import { idOf, Namespace } from "@plinth/resource";
 import { runs } from "@plinth/test-support";
 import { expect } from "vitest";
 import { JukeboxService } from "../testdata/gen/music/v1/music_pb.ts";
+import type { Http2Implementation } from "./listener/http2/http2-server.ts";
 import { ServerProcess } from "./server-process.fixture.ts";
+
+/** The implementations of HTTP/2 that loads run with: the default one, and in soaks both. */
+export const http2OfLongTests: readonly Http2Implementation[] =
+	runs(1) > 1 ? ["node", "plinth"] : ["node"];
 
 /** The module with a jukebox that plays the size of the heap, as a value of `--module`. */
 export const heapModuleFile = fileURLToPath(
