@@ -13,6 +13,6 @@ export { LocalLeases } from "./local-leases.ts";
 export { type Logger, type LogMethod, silentLogger } from "./logger.ts";
 export { type Random, systemRandom } from "./random.ts";
 export { type Runtime, systemRuntime } from "./runtime.ts";
-export { type Scheduler, systemScheduler } from "./scheduler.ts";
+export { type Scheduler, scheduleAfterInput, systemScheduler } from "./scheduler.ts";
 export { SuspendableLeases } from "./suspendable-leases.ts";
 export { unlessAborted } from "./unless-aborted.ts";

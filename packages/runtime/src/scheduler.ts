@@ -9,9 +9,25 @@ export interface Scheduler {
 	 * must not rely on that. A task must not throw.
 	 */
 	schedule(task: () => void): void;
+
+	/**
+	 * As `schedule`, but in a later iteration of the event loop: input that has arrived is handled first. A scheduler
+	 * whose tasks run in any order anyway needs no such method; use `scheduleAfterInput`.
+	 */
+	scheduleAfterInput?(task: () => void): void;
 }
 
 /** Runs tasks as microtasks: before any timer or any input, in the order of the calls. */
 export const systemScheduler: Scheduler = {
 	schedule: (task) => queueMicrotask(task),
+	scheduleAfterInput: (task) => void setImmediate(task),
 };
+
+/** Runs `task` in a later iteration of the event loop, if the scheduler knows them; otherwise at any later time. */
+export function scheduleAfterInput(scheduler: Scheduler, task: () => void): void {
+	if (scheduler.scheduleAfterInput === undefined) {
+		scheduler.schedule(task);
+	} else {
+		scheduler.scheduleAfterInput(task);
+	}
+}

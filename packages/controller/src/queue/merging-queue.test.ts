@@ -234,7 +234,17 @@ describe("MergingQueue", () => {
 		},
 		{ weight: 2, arbitrary: fc.record({ do: fc.constant("fail" as const), pick }) },
 		{ weight: 1, arbitrary: fc.record({ do: fc.constant("hold" as const), pick }) },
-		{ weight: 1, arbitrary: fc.record({ do: fc.constant("release" as const), key }) },
+		{ weight: 2, arbitrary: fc.record({ do: fc.constant("release" as const), key }) },
+		{
+			weight: 2,
+			arbitrary: fc.record({
+				do: fc.constant("gather" as const),
+				key,
+				item: fc.nat(1000),
+				priority,
+			}),
+		},
+		{ weight: 1, arbitrary: fc.record({ do: fc.constantFrom("pause" as const, "resume") }) },
 		{
 			weight: 3,
 			arbitrary: fc.record({ do: fc.constant("advance" as const), byMs: fc.nat(25) }),
@@ -262,6 +272,19 @@ describe("MergingQueue", () => {
 							}
 							break;
 						}
+						case "gather":
+							expect(queue.gather(step.key, step.item, step.priority)).toBe(
+								model.gather(step.key, step.item, step.priority),
+							);
+							break;
+						case "pause":
+							queue.pauseBackground();
+							model.pauseBackground(true);
+							break;
+						case "resume":
+							queue.resumeBackground();
+							model.pauseBackground(false);
+							break;
 						case "release":
 							queue.release(step.key);
 							model.release(step.key);

@@ -13,7 +13,7 @@ export interface QueueState {
 	readonly delayed: number;
 	/** Taken and not done. */
 	readonly active: number;
-	/** Taken and held until they are released. */
+	/** Held until they are released. */
 	readonly held: number;
 	/** The ready key that has waited longest, and for how many milliseconds. */
 	readonly oldest: { readonly key: string; readonly waitingMs: number } | undefined;
@@ -46,6 +46,8 @@ const livePerBackground = 15;
  *       ▲          due                      │ ▼
  *       └───────────────────────────────────┴─▶ ready or delayed
  *
+ * `gather` adds like `add`, but a key that is absent or delayed becomes held instead of ready.
+ *
  * Invariants:
  * - A key that is active or held is never taken: items added meanwhile are kept in `again` (active) or
  *   merged (held).
@@ -54,7 +56,8 @@ const livePerBackground = 15;
  * - Of an immediate and a delayed addition, the earlier due time wins; an event ends a backoff early, but
  *   the count of failures is reset only by a success.
  * - Ready keys are taken in the order in which they became ready, live ones first, but one background key
- *   per 15 live ones; so a flood of one key delays another by one turn at most, and no key starves.
+ *   per 15 live ones; so a flood of one key delays another by one turn at most, and no key starves. While
+ *   background keys are paused, none of them is taken; a live item makes a key live as always.
  * - The heap contains exactly the delayed entries, and one timer is set, for its head or earlier.
  * - It has at most one entry per distinct key.
  */
@@ -70,6 +73,7 @@ export class MergingQueue<Item> {
 	#active = 0;
 	#held = 0;
 	#liveTakenInARow = 0;
+	#isBackgroundPaused = false;
 	#order = 0;
 	#timer: { readonly timer: Timer; readonly dueMs: number } | undefined;
 	#closed = false;
@@ -139,10 +143,52 @@ export class MergingQueue<Item> {
 		}
 	}
 
+	/**
+	 * Adds an item, but holds its key if it is not ready, active or held already. Returns whether it did: then the key
+	 * must be released, and until then all that is added to it is merged.
+	 */
+	gather(key: string, item: Item, priority: Priority): boolean {
+		if (this.#closed) {
+			return false;
+		}
+		const entry = this.#entries.get(key);
+		if (entry === undefined) {
+			const added = new QueueEntry(key, item, priority);
+			this.#entries.set(key, added);
+			this.#gathered(added);
+			return true;
+		}
+		if (entry.state !== "delayed") {
+			this.add(key, item, priority);
+			return false;
+		}
+		this.#delayed.remove(entry);
+		entry.item = this.#merge(entry.item, item);
+		if (priority === "live") {
+			entry.priority = "live";
+		}
+		this.#gathered(entry);
+		return true;
+	}
+
+	/** Takes no key of background priority until `resumeBackground`. */
+	pauseBackground(): void {
+		this.#isBackgroundPaused = true;
+	}
+
+	/** Ends `pauseBackground`. */
+	resumeBackground(): void {
+		this.#isBackgroundPaused = false;
+		if (this.#background.length > 0) {
+			this.#onReady();
+		}
+	}
+
 	/** Takes the next ready key, which is active from then on. */
 	take(): QueueEntry<Item> | undefined {
 		const fromBackground =
 			this.#background.length > 0 &&
+			!this.#isBackgroundPaused &&
 			(this.#live.length === 0 || this.#liveTakenInARow >= livePerBackground);
 		this.#liveTakenInARow = fromBackground ? 0 : this.#liveTakenInARow + 1;
 		const entry = fromBackground ? this.#background.shift() : this.#live.shift();
@@ -292,6 +338,12 @@ export class MergingQueue<Item> {
 		if (priority === "live") {
 			again.priority = "live";
 		}
+	}
+
+	#gathered(entry: QueueEntry<Item>): void {
+		entry.state = "held";
+		entry.readySinceMs = this.#clock.monotonic();
+		this.#held += 1;
 	}
 
 	#queue(entry: QueueEntry<Item>, delayMs: number): void {

@@ -20,6 +20,7 @@ export class QueueModel {
 	#keys: ModelKey[] = [];
 	#turns = 0;
 	#liveRun = 0;
+	#isBackgroundPaused = false;
 	readonly #backoff: BackoffPolicy;
 
 	constructor(backoff: BackoffPolicy) {
@@ -72,11 +73,30 @@ export class QueueModel {
 		}
 	}
 
+	/** Returns whether it holds the key. */
+	gather(key: string, item: number, priority: Priority): boolean {
+		const before = this.#keys.find((candidate) => candidate.key === key)?.where;
+		if (before !== undefined && before !== "delayed") {
+			this.add(key, item, priority, 0);
+			return false;
+		}
+		this.add(key, item, priority, Number.POSITIVE_INFINITY);
+		this.hold(key);
+		return true;
+	}
+
+	pauseBackground(isPaused: boolean): void {
+		this.#isBackgroundPaused = isPaused;
+	}
+
 	take(): { key: string; item: number } | undefined {
 		const ready = this.#keys.filter((key) => key.where === "ready").sort((a, b) => a.turn - b.turn);
 		const live = ready.find((key) => key.priority === "live");
 		const background = ready.find((key) => key.priority === "background");
-		const useBackground = background !== undefined && (live === undefined || this.#liveRun >= 15);
+		const useBackground =
+			background !== undefined &&
+			!this.#isBackgroundPaused &&
+			(live === undefined || this.#liveRun >= 15);
 		const taken = useBackground ? background : live;
 		this.#liveRun = useBackground ? 0 : this.#liveRun + 1;
 		if (taken === undefined) {

@@ -116,9 +116,31 @@ export class WorkerPool<Item> {
 		this.#queue.add(key, item, priority, delayMs);
 	}
 
-	/** Releases a key that `mustWait` held. */
+	/**
+	 * Adds an item as `MergingQueue.gather` does. Returns whether its key is held by that, and must be released.
+	 */
+	gather(key: string, item: Item, priority: Priority): boolean {
+		return this.#queue.gather(key, item, priority);
+	}
+
+	/** Releases a key that `mustWait` or `gather` held. */
 	release(key: string): void {
 		this.#queue.release(key);
+	}
+
+	/** Starts no work of background priority until `resumeBackground`. */
+	pauseBackground(): void {
+		this.#queue.pauseBackground();
+	}
+
+	/** Ends `pauseBackground`. */
+	resumeBackground(): void {
+		this.#queue.resumeBackground();
+	}
+
+	/** Whether a key is ready, and a worker is free for it. */
+	get canStart(): boolean {
+		return !this.#stopped && this.#queue.ready > 0 && this.#working < this.#options.concurrency;
 	}
 
 	/** Locks the key until the promise, which must not reject, has settled. */

@@ -49,13 +49,14 @@ export function createControllerComponents(
 			}
 		},
 	});
-	const reconciler = new Reconciler({ scope, cache, ownWrites, undecodable });
+	const maps = new Map<string, MappingQueue>();
+	const events = new Map<string, EventMappingQueue>();
+	const isMapping = () => [...maps.values(), ...events.values()].some(({ pool }) => pool.canStart);
+	const reconciler = new Reconciler({ scope, cache, ownWrites, undecodable, isMapping });
 	for (const [key, until] of locked) {
 		reconciler.lock(key, until);
 	}
 	const mapping = mappingScope(scope, cache, reconciler, undecodable);
-	const maps = new Map<string, MappingQueue>();
-	const events = new Map<string, EventMappingQueue>();
 	for (const watch of controller.watches) {
 		if (watch.kind === "resources") {
 			maps.set(watch.type.key, new MappingQueue(watch, mapping));

@@ -1,9 +1,11 @@
 import type { ResourceType } from "@plinth/resource";
-import type { Logger } from "@plinth/runtime";
+import type { Clock, Logger, Timer } from "@plinth/runtime";
 import type { Change, ChangePredicate } from "../define/change.ts";
 import { yieldToEventLoop } from "../queue/pump.ts";
 import type { ControllerComponents } from "./components.ts";
+import type { MappingQueue } from "./mapping-queues.ts";
 import { eventsPerTurn } from "./prime-cache.ts";
+import type { Reconciler } from "./reconciler.ts";
 import type { RunEnvironment } from "./run-environment.ts";
 
 /** While more keys than this are ready, producers that can wait add no more. */
@@ -34,13 +36,19 @@ export function enqueueOnChange(
 
 /**
  * Enqueues all primed resources once, as if they had been created, with a lower priority than changes that
- * happen meanwhile. Resources deleted since then are skipped: their deletion was enqueued. Watched types
- * come first, so that most managed resources are queued already when their own type is processed.
+ * happen meanwhile. Resources deleted since then are skipped: their deletion was enqueued.
+ *
+ * The requests for managed resources collect in the queue until all primed resources of watched types are
+ * mapped: each managed resource is reconciled once, however many resources map to it. Live changes don't wait
+ * for that. The wait has a limit, since mappers may be slow.
  */
 export async function enqueuePrimed(
 	{ cache, updaters, reconciler, maps }: ControllerComponents,
+	{ runtime, limits }: Pick<RunEnvironment, "runtime" | "limits">,
 	signal: AbortSignal,
 ): Promise<void> {
+	const limitMs = maps.size === 0 ? 0 : limits.mapPrimedMs;
+	using pause = new BackgroundPause(reconciler.pool, runtime.clock, limitMs, signal);
 	for (const updater of updaters.toReversed()) {
 		const map = maps.get(updater.type.key);
 		const pool = map?.pool ?? reconciler.pool;
@@ -57,11 +65,66 @@ export async function enqueuePrimed(
 			queued += 1;
 			if (queued % eventsPerTurn === 0) {
 				await yieldToEventLoop();
-				await pool.room(readyLimit);
+				if (map !== undefined || pause.isOver) {
+					await pool.room(readyLimit);
+				}
 				signal.throwIfAborted();
 			}
 		}
 	}
+	await Promise.race([pause.over, allMapped([...maps.values()])]);
+}
+
+/** Resolves when all resources that are ready to be mapped now are mapped, or have failed. */
+async function allMapped(maps: readonly MappingQueue[]): Promise<void> {
+	await Promise.all(
+		maps.map(async ({ pool }) => {
+			await pool.room(1);
+			await pool.idle();
+		}),
+	);
+}
+
+/** A pause of the background work of a pool. It ends when it is disposed of or the signal aborts, or after a limit. */
+class BackgroundPause {
+	readonly #ended = Promise.withResolvers<void>();
+	readonly #pool: Reconciler["pool"];
+	readonly #signal: AbortSignal;
+	readonly #timer: Timer | undefined;
+	isOver = false;
+
+	/** @param limitMs - 0 if there is no pause at all. */
+	constructor(pool: Reconciler["pool"], clock: Clock, limitMs: number, signal: AbortSignal) {
+		this.#pool = pool;
+		this.#signal = signal;
+		if (limitMs === 0) {
+			this.isOver = true;
+			this.#ended.resolve();
+			return;
+		}
+		pool.pauseBackground();
+		this.#timer = clock.setTimer(limitMs, this.#end);
+		signal.addEventListener("abort", this.#end, { once: true });
+	}
+
+	/** Resolves when it is over. */
+	get over(): Promise<void> {
+		return this.#ended.promise;
+	}
+
+	[Symbol.dispose](): void {
+		this.#end();
+	}
+
+	readonly #end = (): void => {
+		if (!this.isOver) {
+			this.isOver = true;
+			this.#timer?.cancel();
+			this.#signal.removeEventListener("abort", this.#end);
+			this.#pool.resumeBackground();
+			this.#ended.resolve();
+		}
+	};
 }
 
 /** If a predicate throws, the change counts as matched: an extra reconcile is safer than a missing one. */

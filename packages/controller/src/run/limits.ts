@@ -4,6 +4,8 @@ export interface ControllerLimits {
 	readonly stopFinishMs: number;
 	/** How long reconciles, mappers and initializers may take to end after they were aborted. */
 	readonly stopAbortMs: number;
+	/** How long reconciles of primed resources wait until the primed resources of watched types are mapped. */
+	readonly mapPrimedMs: number;
 	/** How long a request may wait for the cache to contain its own writes. */
 	readonly ownWritesMs: number;
 	/** A run that fails after at least this time is restarted without a delay. */
@@ -18,6 +20,7 @@ export interface ControllerLimits {
 export const defaultControllerLimits: ControllerLimits = {
 	stopFinishMs: 5_000,
 	stopAbortMs: 5_000,
+	mapPrimedMs: 30_000,
 	ownWritesMs: 30_000,
 	healthyMs: 2_000,
 	restartBaseMs: 500,

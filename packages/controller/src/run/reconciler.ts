@@ -5,6 +5,7 @@ import type { Priority } from "../queue/queue-entry.ts";
 import type { Task } from "../queue/task.ts";
 import { type Outcome, WorkerPool } from "../queue/worker-pool.ts";
 import type { OwnWrites } from "./own-writes.ts";
+import { RequestBursts } from "./request-bursts.ts";
 import type { UndecodableResources } from "./undecodable.ts";
 import { WorkContext, type WorkScope } from "./work-context.ts";
 
@@ -17,12 +18,14 @@ export interface ReconcilerOptions {
 	readonly cache: Cache;
 	readonly ownWrites: OwnWrites;
 	readonly undecodable: Pick<UndecodableResources, "note">;
+	/** Whether a queued change can be mapped without waiting for anything. */
+	readonly isMapping: () => boolean;
 }
 
 /**
- * The queue of requests of a run, and the calls of the controller's `reconcile` for them. A request is held
- * while the cache does not contain its own writes (own-writes.ts). A request for a resource that can't be
- * decoded is skipped (undecodable.ts).
+ * The queue of requests of a run, and the calls of the controller's `reconcile` for them. Requests of mappers
+ * are held until their burst is over (request-bursts.ts). A request is held while the cache does not contain
+ * its own writes (own-writes.ts). A request for a resource that can't be decoded is skipped (undecodable.ts).
  */
 export class Reconciler {
 	readonly #scope: WorkScope;
@@ -31,8 +34,9 @@ export class Reconciler {
 	readonly #ownWrites: OwnWrites;
 	readonly #undecodable: Pick<UndecodableResources, "note">;
 	readonly #pool: WorkerPool<ID>;
+	readonly #bursts: RequestBursts;
 
-	constructor({ scope, cache, ownWrites, undecodable }: ReconcilerOptions) {
+	constructor({ scope, cache, ownWrites, undecodable, isMapping }: ReconcilerOptions) {
 		const { controller, runtime, logger, tally } = scope.environment;
 		this.#scope = scope;
 		this.#cache = cache;
@@ -64,10 +68,15 @@ export class Reconciler {
 				logger.error({ key, limitMs }, "reconcile exceeded its time limit and was aborted");
 			},
 		});
+		this.#bursts = new RequestBursts({
+			scheduler: runtime.scheduler,
+			isMapping,
+			release: (key) => this.#pool.release(key),
+		});
 	}
 
 	/** The worker pool; use `enqueue` and `request` to add to it. */
-	get pool(): Omit<WorkerPool<ID>, "add" | "lock" | "release"> {
+	get pool(): Omit<WorkerPool<ID>, "add" | "gather" | "lock" | "release"> {
 		return this.#pool;
 	}
 
@@ -76,7 +85,9 @@ export class Reconciler {
 		this.#pool.add(nameKey(id), id, priority);
 	}
 
-	/** Queues a request of a mapper, and fills in the units of tenancy that it omits. */
+	/**
+	 * Queues a request of a mapper, until the end of its burst, and fills in the units of tenancy that it omits.
+	 */
 	request(id: ID, priority: Priority): void {
 		const { controller, logger, tally } = this.#scope.environment;
 		const { manages } = controller;
@@ -88,7 +99,11 @@ export class Reconciler {
 			);
 			return;
 		}
-		this.enqueue(idOf(manages, id.name, id.tenancy, id.uid), priority);
+		const requested = idOf(manages, id.name, id.tenancy, id.uid);
+		const key = nameKey(requested);
+		if (this.#pool.gather(key, requested, priority)) {
+			this.#bursts.add(key);
+		}
 	}
 
 	/** The cache contains all writes of the key. */

@@ -59,7 +59,8 @@ export interface RunState {
  * 3. Prime: open a watch per type, concurrently; their snapshots fill the cache. The queues exist, but
  *    stay empty.
  * 4. Run, once the last priming watch has ended: open a watch per type, resumed after the version of its
- *    snapshot. All cached resources are enqueued.
+ *    snapshot. All cached resources are enqueued; those of watched types are mapped before the first of the managed
+ *    ones is reconciled, unless it changes.
  * 5. From then on, each event is applied to the cache and then enqueued.
  *
  * The first event that ends the run determines how: a stop lets reconciles finish; a failure aborts them; a
@@ -178,7 +179,7 @@ export class Run {
 			}
 		}
 		components.resync?.start();
-		await enqueuePrimed(components, this.#watching.signal);
+		await enqueuePrimed(components, environment, this.#watching.signal);
 	}
 
 	async #initialize(): Promise<void> {

@@ -237,8 +237,11 @@ class User {
 		if (dice < 0.3) {
 			this.#service.put(demo(Artist, this.#pick(names), `v${this.#values++}`));
 		} else if (dice < 0.5) {
-			const owner = idOf(Artist, this.#pick(names));
-			this.#service.put(demo(Album, this.#pick(albumNames), `v${this.#values++}`, { owner }));
+			// Some at once: changes that cause one reconcile.
+			for (let count = 1 + Math.floor(this.#random.next() * 3); count > 0; count--) {
+				const owner = idOf(Artist, this.#pick(names));
+				this.#service.put(demo(Album, this.#pick(albumNames), `v${this.#values++}`, { owner }));
+			}
 		} else if (dice < 0.56) {
 			this.#service.remove(idOf(Artist, this.#pick(names)));
 		} else if (dice < 0.62) {
