@@ -1,5 +1,4 @@
 import type { DescMethod } from "@bufbuild/protobuf";
-import type { Meter } from "@opentelemetry/api";
 import type { CallObserver } from "@plinth/rpc-server";
 import type { Clock } from "@plinth/runtime";
 import type { IncompleteMessages } from "../decoding/incomplete-messages.ts";
@@ -8,12 +7,17 @@ import type { Exchanges } from "../listener/exchanges.ts";
 import type { RefusedFor } from "../listener/origin/origin-check.ts";
 import type { HealthWatches } from "../services/health-watches.ts";
 import { resultOf } from "./audit.ts";
+import type { HistogramSeries } from "./bound-histogram.ts";
+import type { Metrics } from "./metrics.ts";
 import { StreamMetrics } from "./stream-metrics.ts";
 
 /** Upper bounds of the buckets of latencies, in seconds. */
 const latencyBuckets = [
 	0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ];
+
+/** What creates the instruments of calls. */
+export type CallInstruments = Pick<Metrics, "meter" | "histogram">;
 
 /** Measures the calls of a listener. */
 export interface CallMetrics {
@@ -37,7 +41,8 @@ export interface CallMetrics {
 }
 
 /** Creates the instruments of calls: requests, latencies and streams. */
-export function createCallMetrics(meter: Meter, clock: Clock): CallMetrics {
+export function createCallMetrics(metrics: CallInstruments, clock: Clock): CallMetrics {
+	const { meter } = metrics;
 	const counter = (name: string, description: string) => meter.createCounter(name, { description });
 	const gauge = (name: string, description: string, read: () => number) =>
 		meter
@@ -60,7 +65,7 @@ export function createCallMetrics(meter: Meter, clock: Clock): CallMetrics {
 		"Calls and streams that the server ended because their client was too slow, by reason",
 	);
 	return {
-		observer: measureCalls(meter, clock),
+		observer: measureCalls(metrics, clock),
 		auditSuppressed: () => suppressedLines.add(1),
 		requestRefused: (reason) => requestRefusals.add(1, { reason }),
 		refused: ({ why }) => refusals.add(1, { why }),
@@ -101,28 +106,37 @@ export function createCallMetrics(meter: Meter, clock: Clock): CallMetrics {
 	};
 }
 
+/** What is measured of the calls of one method. */
+interface MethodMetrics {
+	readonly method: string;
+	/** The latencies of the calls that ended with a code. */
+	readonly latencies: (code: string) => HistogramSeries;
+}
+
 /** Measures how long calls take, and how streams end. */
-function measureCalls(meter: Meter, clock: Clock): CallObserver {
-	const latency = meter.createHistogram("plinth.call.duration.seconds", {
+function measureCalls({ meter, histogram }: CallInstruments, clock: Clock): CallObserver {
+	const latency = histogram({
+		name: "plinth.call.duration.seconds",
 		description: "How long calls took, excluding streams",
-		advice: { explicitBucketBoundaries: latencyBuckets },
+		boundaries: latencyBuckets,
 	});
 	const streamsEnded = meter.createCounter("plinth.streams.ended", {
 		description: "Streams that have ended, by result",
 	});
 	const streams = new StreamMetrics(meter, clock);
-	const names = new Map<DescMethod, string>();
-	const nameOf = (method: DescMethod): string => {
-		let name = names.get(method);
-		if (name === undefined) {
-			name = `${method.parent.typeName}/${method.name}`;
-			names.set(method, name);
+	const measured = new Map<DescMethod, MethodMetrics>();
+	const metricsOf = (called: DescMethod): MethodMetrics => {
+		let metrics = measured.get(called);
+		if (metrics === undefined) {
+			const method = `${called.parent.typeName}/${called.name}`;
+			metrics = { method, latencies: latency.seriesBy("code", { method }) };
+			measured.set(called, metrics);
 		}
-		return name;
+		return metrics;
 	};
 	return {
 		started({ method: called }) {
-			const method = nameOf(called);
+			const { method, latencies } = metricsOf(called);
 			if (called.methodKind !== "unary") {
 				return streams.begin(method, (code) => streamsEnded.add(1, { method, code }));
 			}
@@ -130,7 +144,7 @@ function measureCalls(meter: Meter, clock: Clock): CallObserver {
 			return {
 				ended(failure) {
 					const code = failure === undefined ? "ok" : resultOf(failure);
-					latency.record((clock.monotonic() - startMs) / 1_000, { method, code });
+					latencies(code).record((clock.monotonic() - startMs) / 1_000);
 				},
 			};
 		},

@@ -1,8 +1,7 @@
-import type { Attributes, Meter, Tracer } from "@opentelemetry/api";
+import type { Tracer } from "@opentelemetry/api";
 import type { Clock } from "@plinth/runtime";
 import { decorateBackend, type StorageBackend } from "@plinth/storage";
-
-const succeeded: Attributes = { result: "ok" };
+import type { Metrics } from "./metrics.ts";
 
 /**
  * Measures and traces the commits of a storage: their number, duration and mutations, and how many are in progress and
@@ -11,25 +10,25 @@ const succeeded: Attributes = { result: "ok" };
 export function measureStorage(
 	backend: StorageBackend,
 	{
-		meter,
+		metrics: { meter, histogram },
 		tracer,
 		clock,
 	}: {
-		readonly meter: Meter;
+		readonly metrics: Pick<Metrics, "meter" | "histogram">;
 		readonly tracer: Pick<Tracer, "startSpan">;
 		readonly clock: Clock;
 	},
 ): StorageBackend {
-	const duration = meter.createHistogram("plinth.commit.duration.seconds", {
+	const durations = histogram({
+		name: "plinth.commit.duration.seconds",
 		description: "How long commits took, until they were durable",
-		advice: {
-			explicitBucketBoundaries: [0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5],
-		},
-	});
-	const mutationsPerCommit = meter.createHistogram("plinth.commit.mutations", {
+		boundaries: [0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5],
+	}).seriesBy("result");
+	const mutationsPerCommit = histogram({
+		name: "plinth.commit.mutations",
 		description: "Mutations of a commit",
-		advice: { explicitBucketBoundaries: [1, 2, 5, 10, 20, 50, 100] },
-	});
+		boundaries: [1, 2, 5, 10, 20, 50, 100],
+	}).seriesBy("result");
 	let inProgress = 0;
 	meter
 		.createObservableGauge("plinth.commits.under_way", {
@@ -37,10 +36,10 @@ export function measureStorage(
 		})
 		.addCallback((result) => result.observe(inProgress));
 
-	const ended = (startMs: number, mutations: number, labels: Attributes) => {
+	const ended = (startMs: number, mutations: number, result: string) => {
 		inProgress -= 1;
-		mutationsPerCommit.record(mutations, labels);
-		duration.record((clock.monotonic() - startMs) / 1_000, labels);
+		mutationsPerCommit(result).record(mutations);
+		durations(result).record((clock.monotonic() - startMs) / 1_000);
 	};
 	return decorateBackend(backend, {
 		commit: async (mutations, options) => {
@@ -54,12 +53,10 @@ export function measureStorage(
 			});
 			try {
 				const commit = await backend.commit(mutations, options);
-				ended(startMs, mutations.length, succeeded);
+				ended(startMs, mutations.length, "ok");
 				return commit;
 			} catch (failure) {
-				ended(startMs, mutations.length, {
-					result: failure instanceof Error ? failure.name : "Error",
-				});
+				ended(startMs, mutations.length, failure instanceof Error ? failure.name : "Error");
 				throw failure;
 			} finally {
 				span.end();

@@ -92,7 +92,7 @@ describe("a handler", () => {
 	it("may throw a code that does not exist, which metrics count as unknown", async () => {
 		const code: Code = Number("99");
 		const metrics = createMetrics();
-		const { observer } = createCallMetrics(metrics.meter, systemClock);
+		const { observer } = createCallMetrics(metrics, systemClock);
 		const router = routerOf(
 			{
 				read: () => {

@@ -41,7 +41,7 @@ export async function startStorage(
 	const leases = new SuspendableLeases(storage.leases);
 	const backend = measureStorage(storage.backend, {
 		clock: runtime.clock,
-		meter: metrics.meter,
+		metrics,
 		tracer: tracing.tracer,
 	});
 	const references = await References.open({

@@ -23,7 +23,7 @@ export function startTelemetry({ options, logger, runtime, started }: StartConte
 	started.defer(() => metrics.close());
 	started.defer(observeProcess(metrics.meter));
 	const tracing = createTracing(options.tracerProvider ?? trace.getTracerProvider());
-	const calls = createCallMetrics(metrics.meter, clock);
+	const calls = createCallMetrics(metrics, clock);
 	const audit = auditRefusals({ logger, clock, onSuppressed: calls.auditSuppressed });
 	const onRefused = (refused: RefusedCall) => {
 		calls.refused(refused);
