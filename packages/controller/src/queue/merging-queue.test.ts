@@ -7,12 +7,12 @@ import { QueueModel } from "./queue-model.fixture.ts";
 
 const backoff = { baseMs: 5, maxMs: 1_000_000 };
 
-function queueOf<Item>(merge?: (earlier: Item, later: Item) => Item) {
+function queueOf<Item>(merge?: (earlier: Item, later: Item) => Item, onReady = () => {}) {
 	const clock = new FakeClock();
 	const queue = new MergingQueue<Item>({
 		clock,
 		backoff,
-		onReady: () => {},
+		onReady,
 		...(merge && { merge }),
 	});
 	return { clock, queue };
@@ -147,6 +147,20 @@ describe("MergingQueue", () => {
 		expect(order.indexOf("background")).toBe(15);
 	});
 
+	it("announces a paused background key that is added live", () => {
+		let announced = 0;
+		const { queue } = queueOf<string>(undefined, () => {
+			announced += 1;
+		});
+		queue.pauseBackground();
+		queue.add("a", "item", "background");
+		expect(queue.take()).toBeUndefined();
+		const before = announced;
+		queue.add("a", "item", "live");
+		expect(announced).toBe(before + 1);
+		expect(taken(queue).key).toBe("a");
+	});
+
 	it("promotes a background key that is added live", () => {
 		const { queue } = queueOf<number>();
 		queue.add("x", 0, "background");
@@ -254,7 +268,10 @@ describe("MergingQueue", () => {
 	it("does what the naive model does, whatever happens in whatever order", () => {
 		fc.assert(
 			fc.property(fc.array(command, { maxLength: 120 }), (commands) => {
-				const { clock, queue } = queueOf<number>(Math.max);
+				let mayTake = false;
+				const { clock, queue } = queueOf<number>(Math.max, () => {
+					mayTake = true;
+				});
 				const model = new QueueModel(backoff);
 				const active: QueueEntry<number>[] = [];
 				const activeAt = (at: number) => active.splice(at % Math.max(1, active.length), 1)[0];
@@ -267,7 +284,9 @@ describe("MergingQueue", () => {
 						case "take": {
 							const entry = queue.take();
 							expect(entry && { key: entry.key, item: entry.item }).toEqual(model.take());
-							if (entry !== undefined) {
+							if (entry === undefined) {
+								mayTake = false;
+							} else {
 								active.push(entry);
 							}
 							break;
@@ -314,6 +333,8 @@ describe("MergingQueue", () => {
 						}
 					}
 					expect(queue.state()).toMatchObject(model.counts());
+					// Who has found nothing to take is called when there is something.
+					expect(mayTake || !model.canTake).toBe(true);
 					const dueMs = model.nextDueMs();
 					if (dueMs !== undefined) {
 						expect(clock.nextTimerMs()).toBeLessThanOrEqual(dueMs - model.nowMs);

@@ -128,6 +128,7 @@ export class MergingQueue<Item> {
 					this.#background.remove(entry);
 					entry.priority = "live";
 					this.#live.push(entry);
+					this.#onReady();
 				}
 				return;
 			case "delayed":

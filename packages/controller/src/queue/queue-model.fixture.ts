@@ -89,6 +89,13 @@ export class QueueModel {
 		this.#isBackgroundPaused = isPaused;
 	}
 
+	get canTake(): boolean {
+		return this.#keys.some(
+			({ where, priority }) =>
+				where === "ready" && (priority === "live" || !this.#isBackgroundPaused),
+		);
+	}
+
 	take(): { key: string; item: number } | undefined {
 		const ready = this.#keys.filter((key) => key.where === "ready").sort((a, b) => a.turn - b.turn);
 		const live = ready.find((key) => key.priority === "live");
