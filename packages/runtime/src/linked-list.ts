@@ -1,9 +1,11 @@
-/** An element of a list. */
+/** An element of a `LinkedList`, by which it can be removed. */
 export class ListEntry<T> {
 	readonly value: T;
-	/** The list; `undefined` once the entry was removed. */
+	/** The list that contains the entry; `undefined` after the entry was removed. Only the list changes this field. */
 	list: LinkedList<T> | undefined;
+	/** The entry before this one in the list. */
 	previous: ListEntry<T> | undefined;
+	/** The entry after this one in the list. */
 	next: ListEntry<T> | undefined;
 
 	/** Only lists create entries. */
@@ -12,20 +14,21 @@ export class ListEntry<T> {
 		this.value = value;
 	}
 
-	/** Removes the element. Returns whether it was still in its list. */
+	/** Removes the element from its list. Returns false if it had been removed before. */
 	remove(): boolean {
 		return this.list?.unlink(this) ?? false;
 	}
 }
 
 /**
- * A doubly linked list: elements are appended, and removed from anywhere, at constant cost. For whatever comes and goes
- * with every call, where a `Set` or a `Map` is expensive in V8 for a reason that profiles do not show: they replace their
- * hash tables as elements come and go, and every replaced table refers to the one that replaced it. As soon as one of
- * these tables is in the old generation, minor collections keep all later tables alive, with the elements that were in
- * them, until the next major collection.
+ * A doubly linked list: elements are appended, and removed from any position, at constant cost.
  *
- * Invariant: a removed entry refers to no other entry, so that the same can't happen here.
+ * Use it for objects that are added and removed with every call. For these, a `Set` or a `Map` is expensive in V8, for
+ * a reason that profiles do not show. Sets and maps replace their hash tables as elements come and go, and each
+ * replaced table refers to the table that replaced it. Once one of these tables is in the old generation, minor garbage
+ * collections keep all later tables alive, with the elements that were in them, until the next major collection.
+ *
+ * Invariant: a removed entry refers to no other entry, so that removed entries do not keep later ones alive.
  */
 export class LinkedList<T> implements Iterable<T> {
 	#first: ListEntry<T> | undefined;
@@ -37,12 +40,12 @@ export class LinkedList<T> implements Iterable<T> {
 		return this.#size;
 	}
 
-	/** The element that was appended first. */
+	/** The first element; `undefined` if the list is empty. */
 	get first(): T | undefined {
 		return this.#first?.value;
 	}
 
-	/** Adds an element at the end. The returned entry removes it. */
+	/** Adds an element at the end. Call `remove` of the returned entry to remove it. */
 	append(value: T): ListEntry<T> {
 		const entry = new ListEntry(this, value);
 		const last = this.#last;
@@ -57,14 +60,14 @@ export class LinkedList<T> implements Iterable<T> {
 		return entry;
 	}
 
-	/** Removes and returns the first element. */
+	/** Removes and returns the first element; returns `undefined` if the list is empty. */
 	shift(): T | undefined {
 		const first = this.#first;
 		first?.remove();
 		return first?.value;
 	}
 
-	/** Called by `ListEntry.remove`. Returns whether the entry was in this list. */
+	/** Called only by `ListEntry.remove`. Returns false if the entry is not in this list. */
 	unlink(entry: ListEntry<T>): boolean {
 		if (entry.list !== this) {
 			return false;
@@ -88,8 +91,8 @@ export class LinkedList<T> implements Iterable<T> {
 	}
 
 	/**
-	 * The elements from the first to the last, as they are when the iteration begins; those that are removed during the
-	 * iteration are skipped.
+	 * The elements that are in the list when the iteration begins, from the first to the last. Elements that are removed
+	 * before the iteration reaches them are skipped.
 	 */
 	*[Symbol.iterator](): Iterator<T> {
 		const entries: ListEntry<T>[] = [];

@@ -1,6 +1,8 @@
 /**
- * Writes the wire format of Protocol Buffers from the end to the start, so that the length of a nested message is known
- * when it is written: after its content. Fields are written with their tags.
+ * Writes the wire format of Protocol Buffers from the last byte to the first. The length of a nested message, which
+ * precedes its content on the wire, is thus written after the content, when it is known.
+ *
+ * The methods for fields write the value, its length if it has one, and the tag.
  */
 export class BackwardWriter {
 	#buffer = Buffer.allocUnsafeSlow(initialBytes);
@@ -13,9 +15,10 @@ export class BackwardWriter {
 	}
 
 	/**
-	 * A copy of all written bytes, preceded by `zeros` zero bytes. The writer is empty afterwards.
+	 * Returns a copy of all written bytes, preceded by `zeros` zero bytes. The writer is empty afterwards.
 	 *
-	 * @param isLasting - whether the copy may be kept for long: otherwise it may share its memory with others.
+	 * @param isLasting - whether the copy gets memory of its own, so that it may be kept for long. Otherwise, it may be a
+	 * slice of a larger block of Node's buffer pool, which stays in memory as long as any of its slices.
 	 */
 	finish(zeros: number, isLasting: boolean): Uint8Array<ArrayBuffer> {
 		const { length } = this;
@@ -29,7 +32,7 @@ export class BackwardWriter {
 		return bytes;
 	}
 
-	/** Drops the written bytes and, if it is large, the buffer. */
+	/** Drops the written bytes, and replaces a large buffer with a small one. */
 	clear(): void {
 		if (this.#buffer.length > keptBytes) {
 			this.#buffer = Buffer.allocUnsafeSlow(initialBytes);
@@ -37,7 +40,7 @@ export class BackwardWriter {
 		this.#start = this.#buffer.length;
 	}
 
-	/** A string as UTF-8. */
+	/** Writes a string field, as UTF-8. */
 	string(value: string, tag: number): void {
 		this.#reserve(value.length * 3 + headBytes);
 		const end = this.#start;
@@ -50,6 +53,7 @@ export class BackwardWriter {
 		this.#varint(tag);
 	}
 
+	/** Writes a `bytes` field. */
 	bytes(value: Uint8Array, tag: number): void {
 		this.#reserve(value.byteLength + headBytes);
 		this.#start -= value.byteLength;
@@ -58,14 +62,18 @@ export class BackwardWriter {
 		this.#varint(tag);
 	}
 
-	/** @param value - at least 0 and below 2^32. */
+	/**
+	 * Writes an integer field.
+	 *
+	 * @param value - at least 0 and below 2^32.
+	 */
 	uint32(value: number, tag: number): void {
 		this.#reserve(headBytes);
 		this.#varint(value);
 		this.#varint(tag);
 	}
 
-	/** Negative values are written as 64-bit two's complement. */
+	/** Writes an integer field. Negative values are written as 64-bit two's complement. */
 	int32(value: number, tag: number): void {
 		if (value < 0) {
 			this.int64(BigInt(value), tag);
@@ -74,7 +82,7 @@ export class BackwardWriter {
 		}
 	}
 
-	/** Negative values are written as two's complement. */
+	/** Writes an integer field. Negative values are written as two's complement. */
 	int64(value: bigint, tag: number): void {
 		this.#reserve(2 * headBytes);
 		const digits: number[] = [];
@@ -89,7 +97,11 @@ export class BackwardWriter {
 		this.#varint(tag);
 	}
 
-	/** The length of a message that was written since `length` was `end`, and its tag. */
+	/**
+	 * Writes the length and the tag of a nested message whose content has just been written.
+	 *
+	 * @param end - what `length` was before the content was written.
+	 */
 	lengthSince(end: number, tag: number): void {
 		const size = this.length - end;
 		this.#reserve(headBytes);
@@ -97,7 +109,7 @@ export class BackwardWriter {
 		this.#varint(tag);
 	}
 
-	/** Writes a number below 2^32, for which there is room. */
+	/** Writes a number from 0 to 2^32 - 1, for which the caller has reserved room. */
 	#varint(value: number): void {
 		if (value < 0x80) {
 			this.#buffer[--this.#start] = value;
@@ -113,7 +125,7 @@ export class BackwardWriter {
 		this.#buffer[at] = rest;
 	}
 
-	/** Returns false, and writes nothing, if the string has non-ASCII characters. */
+	/** Writes a string of ASCII characters. Returns false, and writes nothing, if the string has others. */
 	#ascii(value: string): boolean {
 		const buffer = this.#buffer;
 		let at = this.#start;
@@ -128,6 +140,7 @@ export class BackwardWriter {
 		return true;
 	}
 
+	/** Makes room for at least that many bytes before those that were written. */
 	#reserve(bytes: number): void {
 		if (bytes > this.#start) {
 			const { length } = this;
@@ -140,10 +153,12 @@ export class BackwardWriter {
 }
 
 const initialBytes = 16 * 1_024;
+
+/** A buffer that has become larger than this is not kept for the next message. */
 const keptBytes = 256 * 1_024;
 
-/** The most bytes of a tag and a length, or of a tag and a number of 32 bits. */
+/** The most bytes that two numbers of 32 bits need: a tag and a length, or a tag and a value. */
 const headBytes = 10;
 
-/** Up to this length, a loop is faster than a call into the runtime. */
+/** For strings of up to this many characters, a loop is faster than a call of Node's native code. */
 const longestAsciiLoop = 64;

@@ -12,7 +12,8 @@ import { SourceText, tagOf, wireType } from "./source-text.ts";
 /**
  * Decodes a message.
  *
- * @returns `undefined` if the bytes must be passed to `fromBinary`, which decodes them or throws a precise error.
+ * @returns the message; `undefined` if the bytes must be passed to `fromBinary`, which decodes them or throws a precise
+ * error.
  */
 export type Decoder = (bytes: Uint8Array) => Message | undefined;
 
@@ -20,25 +21,35 @@ export type Decoder = (bytes: Uint8Array) => Message | undefined;
 export interface DecoderOptions {
 	/**
 	 * Whether `bytes` fields are copies, so that the message shares no memory with the bytes that it was decoded from.
-	 * Otherwise they are views, as in messages of `fromBinary`.
+	 * Otherwise, they are views of those bytes, as in messages that `fromBinary` returns.
 	 */
 	readonly copiesBytes: boolean;
 }
 
 /**
- * Returns a function with the same result as `fromBinary(schema, bytes)`, at a fraction of the cost: it is generated for
- * the schema.
+ * Returns a function with the same result as `fromBinary(schema, bytes)`. It is generated for the schema, and therefore
+ * costs a fraction of `fromBinary`.
  *
- * It covers what `compileEncoder` covers, if each field that is neither repeated nor scalar occurs once. It leaves
- * everything else to `fromBinary`: unknown fields, messages of proto2 and editions, deep nesting, malformed bytes.
+ * It covers the types of fields that `compileEncoder` covers, and `optional` scalars and enums of these types. It leaves
+ * a message to `fromBinary` if the message, or one nested in it, has any of these:
+ *
+ * - another field, known or unknown, or a map of enums with an entry;
+ * - a type that is defined with proto2 or an edition;
+ * - an integer or an enum value that is negative, or an integer of 2^32 or more;
+ * - a message field that occurs twice and is not a list, or a `oneof` that is set twice;
+ * - a map entry that is not a key followed by a value;
+ * - `__proto__` as the name of a field or as a key of a map;
+ * - more than 50 levels of nested messages;
+ * - malformed bytes.
  */
 export function compileDecoder(schema: DescMessage, options: DecoderOptions): Decoder {
 	return generate(schema, options).decode;
 }
 
 /**
- * Like `compileDecoder`, but returns `undefined` if the message, or a message in it, has fields that are not covered:
- * trying would make decoding dearer.
+ * Like `compileDecoder`, but returns `undefined` if the message type, or a type nested in it, has a field that is not
+ * covered, or if the process forbids the compilation of strings. A decoder for such a type would often read a part of a
+ * message in vain before `fromBinary` reads the whole message.
  */
 export function compileCompleteDecoder(
 	schema: DescMessage,
@@ -77,18 +88,18 @@ function generate(
 /** The method of the reader that reads `bytes` fields. */
 type ReadBytes = "copy" | "view";
 
-/** Shared by all calls: decoding is synchronous, and runs no code of messages. */
+/** Shared by all calls, which never overlap: decoding is synchronous, and calls no code of its users. */
 const reader = new ForwardReader();
 
 /** The zero value of all `bytes` fields. */
 const noBytes = new Uint8Array(0);
 
-/** Messages that are nested deeper are left to `fromBinary`, which has a limit. */
+/** Messages that are nested more deeply are left to `fromBinary`, which has a limit of its own. */
 const deepest = 50;
 
 const leave = "throw notCovered;";
 
-/** The function that reads a message up to the offset `limit`. */
+/** The function that reads a message, up to the offset `limit`, and returns it. */
 function readMessage(schema: DescMessage, text: SourceText, readBytes: ReadBytes): string {
 	const name = text.nameOf(schema);
 	const hasProto = schema.members.some(({ localName }) => localName === "__proto__");
@@ -127,7 +138,7 @@ function readMessage(schema: DescMessage, text: SourceText, readBytes: ReadBytes
 }`;
 }
 
-/** The value of a field that does not occur; `undefined` if the message does not have it then. */
+/** An expression for the value of a field that is not in the bytes; `undefined` if the message has no such property. */
 function zeroOf(field: DescField): string | undefined {
 	if (field.fieldKind === "list") {
 		return "[]";
@@ -161,7 +172,7 @@ function isLong({ scalar }: DescField): boolean {
 	);
 }
 
-/** The case of a switch over tags that reads a field; none if the field is not covered. */
+/** The case, in the switch over tags, that reads a field; empty if the field is not covered. */
 function readField(
 	field: DescField,
 	variable: string,
@@ -200,7 +211,12 @@ function caseOf({ number }: DescField, type: number, statements: string): string
 			}`;
 }
 
-/** Whether a list has elements with lengths, and a map has strings as keys. */
+/**
+ * Whether a field that is a list or a map is covered, given that its values are: of lists, those whose elements have
+ * lengths, because all others are packed; of maps, those with string keys and without enums.
+ *
+ * @param type - the wire type of the values.
+ */
 function isCovered(field: DescField, type: number): boolean {
 	if (field.fieldKind === "map") {
 		return field.mapKey === ScalarType.STRING && field.mapKind !== "enum";
@@ -221,10 +237,14 @@ function readMap(field: DescField, variable: string, [type, expression]: ReadVal
 	);
 }
 
-/** The wire type of a value, and an expression that reads it. */
+/** The wire type of a value, and an expression that reads the value. */
 type ReadValue = readonly [type: number, expression: string];
 
-/** How a value is read; `undefined` if it is not covered. */
+/**
+ * How a value of a field is read; `undefined` if its type is not covered.
+ *
+ * @param limit - the variable with the offset that the value may not exceed.
+ */
 function readValue(
 	field: DescField,
 	limit: string,

@@ -7,27 +7,37 @@ import { property, SourceText, tagOf, wireType } from "./source-text.ts";
 /**
  * Encodes a message.
  *
- * @returns `undefined` if the message must be passed to `toBinary`, which encodes it or throws a precise error.
+ * @returns the bytes; `undefined` if the message must be passed to `toBinary`, which encodes it or throws a precise
+ * error.
  */
 export type Encoder = (
 	message: Message,
 	options?: EncodeOptions,
 ) => Uint8Array<ArrayBuffer> | undefined;
 
-/** Options of an encoder. */
+/** Options of one call of an encoder. */
 export interface EncodeOptions {
-	/** How many zeros to put before the bytes; none if absent. */
+	/** How many zero bytes to put before the message, as room for the head of an envelope; none if absent. */
 	readonly zeros?: number;
-	/** Whether the bytes may be kept for long; false if absent, and then they may share their memory with others. */
+	/**
+	 * Whether the bytes get memory of their own, so that they may be kept for long. If false or absent, they may be a slice
+	 * of a larger block of Node's buffer pool, which stays in memory as long as any of its slices.
+	 */
 	readonly isLasting?: boolean;
 }
 
 /**
- * Returns a function with the same result as `toBinary(schema, message)`, at a fraction of the cost: it is generated for
- * the schema.
+ * Returns a function with the same result as `toBinary(schema, message)`. It is generated for the schema, and therefore
+ * costs a fraction of `toBinary`.
  *
- * It covers strings, bytes, booleans, integers, enums, messages, `oneof`, lists and maps with string keys. It leaves
- * other fields, unknown fields, and values of a wrong type to `toBinary`.
+ * It covers `string`, `bytes`, `bool`, `int32`, `uint32`, `int64`, enums and messages: as fields, as members of a
+ * `oneof`, and as values of maps with string keys. It also covers lists of strings, `bytes` and messages. It leaves a
+ * message to `toBinary` if the message, or one nested in it, has any of these:
+ *
+ * - a field of another kind that is set, or a field of another type of 64-bit integers, set or not;
+ * - an `optional` scalar or enum that is set;
+ * - a field of type `google.protobuf.Struct`, or of a wrapper such as `google.protobuf.StringValue`, that is set;
+ * - unknown fields, or a value of a wrong type.
  */
 export function compileEncoder(schema: DescMessage): Encoder {
 	const write = new SourceText(writeMessage).compile(schema, { writer, notCovered });
@@ -48,12 +58,12 @@ export function compileEncoder(schema: DescMessage): Encoder {
 	};
 }
 
-/** Shared by all calls: encoding is synchronous, and runs no code of messages. */
+/** Shared by all calls, which never overlap: encoding is synchronous, and messages are plain data. */
 const writer = new BackwardWriter();
 
 const leave = "throw notCovered;";
 
-/** The function that writes the fields of a message, the last one first. */
+/** The function that writes the fields of a message, the one with the highest number first. */
 function writeMessage(schema: DescMessage, text: SourceText): string {
 	const fields = schema.fields.toSorted((a, b) => b.number - a.number);
 	return `function ${text.nameOf(schema)}(message) {
@@ -64,7 +74,7 @@ function writeMessage(schema: DescMessage, text: SourceText): string {
 }`;
 }
 
-/** Statements that write a field, unless it is not set. */
+/** Statements that write a field if it is set. */
 function writeField(field: DescField, text: SourceText): string {
 	const read = `value = ${property("message", field.localName)};`;
 	switch (field.fieldKind) {
@@ -101,7 +111,7 @@ function writeField(field: DescField, text: SourceText): string {
 	}`;
 }
 
-/** Whether `value` is not the zero value of a field without presence. Values of a wrong type are. */
+/** The condition for writing a field without presence: `value` is not the zero value. Values of a wrong type meet it. */
 function isSet({ scalar }: DescField): string {
 	switch (scalar) {
 		case ScalarType.STRING:
@@ -137,7 +147,12 @@ function writeMap(field: DescField & { readonly fieldKind: "map" }, text: Source
 	}`;
 }
 
-/** Statements that write a value, its length if it has one, and its tag. */
+/**
+ * Statements that write a value, its length if it has one, and its tag.
+ *
+ * @param value - an expression for the value.
+ * @param number - the field's number on the wire; 2 for the value of a map entry.
+ */
 function writeValue(
 	field: DescField,
 	value: string,
@@ -186,7 +201,7 @@ function writeValue(
 	}
 }
 
-/** Whether the elements of a list are written into one value. */
+/** Whether the elements of a list are packed: written one after the other into a single value. */
 function isPacked({ scalar, enum: of }: DescField): boolean {
 	const isDelimited = scalar === ScalarType.STRING || scalar === ScalarType.BYTES;
 	return of !== undefined || (scalar !== undefined && !isDelimited);

@@ -1,22 +1,25 @@
 import { notCovered } from "./not-covered.ts";
 
-/** Strings of up to this many bytes are remembered: names of types, of tenancies, of resources. */
+/** Strings of up to this many bytes are remembered, such as the names of types, tenancies and resources. */
 const rememberedBytes = 32;
 
-/** How many strings are remembered. */
+/** The number of slots for remembered strings: a power of 2. */
 const rememberedStrings = 4_096;
 
 const noBytes = Buffer.alloc(0);
 
-/** As the library: a leading U+FEFF is text, not a byte-order mark. */
+/** Like the decoder of the library, it treats a leading U+FEFF as text, not as a byte-order mark. */
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
- * Reads the wire format of Protocol Buffers. It covers what encoders write; everything else, be it rare or malformed, is
- * left to the library.
+ * Reads the wire format of Protocol Buffers, as common encoders write it. For everything else, rare or malformed, its
+ * methods throw `notCovered`, so that the message is left to the library. Methods that read a value with a length throw
+ * it also if the value would end after `limit`, the end of the message or map entry that contains it. All offsets are in
+ * bytes.
  *
- * Clients send the same short strings again and again. These are not created for each message: a table with one string
- * per hash has the last one, whose own hash V8 knows already when it is looked up.
+ * Clients send the same short strings again and again. A table therefore has, for each slot, the last ASCII string whose
+ * hash led to that slot. If the bytes of a field are those of the string in their slot, that string is returned. This
+ * saves creating a string, and computing V8's own hash of the string when it is looked up in a map.
  */
 export class ForwardReader {
 	#bytes: Buffer = noBytes;
@@ -24,7 +27,7 @@ export class ForwardReader {
 	position = 0;
 	readonly #strings: string[] = new Array(rememberedStrings).fill("");
 
-	/** Begins with the first byte. */
+	/** Begins to read a message, at its first byte. */
 	start(bytes: Uint8Array): void {
 		this.#bytes = Buffer.isBuffer(bytes)
 			? bytes
@@ -37,7 +40,7 @@ export class ForwardReader {
 		this.#bytes = noBytes;
 	}
 
-	/** A number below 2^32: a tag, a length or a value. */
+	/** Reads a number from 0 to 2^32 - 1: a tag, a length or a value. */
 	uint32(): number {
 		const bytes = this.#bytes;
 		let byte = bytes[this.position++] ?? 0x80;
@@ -59,7 +62,7 @@ export class ForwardReader {
 		return (value | (byte << 28)) >>> 0;
 	}
 
-	/** A number from 0 to 2^31 - 1. */
+	/** Reads a number from 0 to 2^31 - 1. */
 	int32(): number {
 		const value = this.uint32();
 		if (value > 0x7fff_ffff) {
@@ -68,6 +71,7 @@ export class ForwardReader {
 		return value;
 	}
 
+	/** Reads a `bool` field. */
 	boolean(): boolean {
 		const value = this.uint32();
 		if (value > 1) {
@@ -76,7 +80,7 @@ export class ForwardReader {
 		return value === 1;
 	}
 
-	/** The end of a value with a length, whose first byte is the next one. */
+	/** Reads a length, and returns the offset at which the value that follows ends. */
 	end(limit: number): number {
 		const length = this.uint32();
 		const end = this.position + length;
@@ -86,7 +90,7 @@ export class ForwardReader {
 		return end;
 	}
 
-	/** A copy of bytes. */
+	/** Reads a `bytes` field, as a copy. */
 	copy(limit: number): Uint8Array {
 		const end = this.end(limit);
 		const copy = new Uint8Array(end - this.position);
@@ -95,7 +99,7 @@ export class ForwardReader {
 		return copy;
 	}
 
-	/** A view of bytes. */
+	/** Reads a `bytes` field, as a view of the message's bytes. */
 	view(limit: number): Uint8Array {
 		const end = this.end(limit);
 		const { buffer, byteOffset } = this.#bytes;
@@ -104,6 +108,7 @@ export class ForwardReader {
 		return view;
 	}
 
+	/** Reads a string field. */
 	string(limit: number): string {
 		const end = this.end(limit);
 		const start = this.position;
@@ -129,7 +134,7 @@ export class ForwardReader {
 		return decoded;
 	}
 
-	/** Whether the bytes from an offset are the characters of the string, which is ASCII. */
+	/** Whether the bytes that begin at an offset are the characters of a string, which is ASCII. */
 	#isAt(text: string, start: number): boolean {
 		const bytes = this.#bytes;
 		for (let index = 0; index < text.length; index++) {

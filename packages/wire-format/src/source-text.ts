@@ -1,25 +1,26 @@
 import type { DescMessage } from "@bufbuild/protobuf";
 
 /**
- * The source text of functions for messages that may contain each other. A function of its own for each type accesses the
- * same fields of the same objects again and again, which V8 turns into a few machine instructions; a general function
- * that is given the names of fields is several times slower.
+ * The source text of functions for a message type and the types nested in it, which may contain each other: one function
+ * per type. Each statement of such a function accesses the same property of the same type of object whenever it runs,
+ * which V8 compiles to a few machine instructions. A general function that is passed the names of fields would be
+ * several times slower.
  *
- * All that the text contains of a schema are numbers and JSON strings.
+ * Invariant: of a schema, the text contains only numbers and JSON strings, so that no schema can add code to it.
  */
 export class SourceText {
 	readonly #write: (schema: DescMessage, text: SourceText) => string;
 	readonly #names = new Map<DescMessage, string>();
 	readonly #functions: string[] = [];
-	/** Whether the functions cover all fields of their types. */
+	/** Whether the functions cover all fields of their types. `write` sets it to false if they do not. */
 	isComplete = true;
 
-	/** @param write - returns the declaration of the function for a type, whose name is `nameOf` the type. */
+	/** @param write - returns the declaration of the function for a type. `nameOf` returns the name to declare. */
 	constructor(write: (schema: DescMessage, text: SourceText) => string) {
 		this.#write = write;
 	}
 
-	/** The name of the function for a type, which is added if it is missing. */
+	/** The name of the function for a type. If the text does not have that function yet, it is added. */
 	nameOf(schema: DescMessage): string {
 		let name = this.#names.get(schema);
 		if (name === undefined) {
@@ -31,10 +32,10 @@ export class SourceText {
 	}
 
 	/**
-	 * Compiles the functions, and returns the one for `schema`.
+	 * Compiles the functions.
 	 *
 	 * @param scope - the values that the functions use, by their names.
-	 * @returns `undefined` if the process does not allow code to be generated from strings.
+	 * @returns the function for `schema`; `undefined` if the process forbids the compilation of strings.
 	 */
 	compile(schema: DescMessage, scope: Readonly<Record<string, unknown>>): unknown {
 		const name = this.nameOf(schema);
@@ -50,15 +51,23 @@ export class SourceText {
 	}
 }
 
-/** An expression for a property of an object. */
+/**
+ * The expression that accesses a property.
+ *
+ * @param object - an expression for the object.
+ */
 export function property(object: string, name: string): string {
 	return `${object}[${JSON.stringify(name)}]`;
 }
 
-/** The wire types that compiled code covers. */
+/** The wire types that the generated functions cover. */
 export const wireType = { varint: 0, lengthDelimited: 2 } as const;
 
-/** The tag of a field on the wire. */
+/**
+ * The tag of a field on the wire.
+ *
+ * @param type - the wire type.
+ */
 export function tagOf(number: number, type: number): number {
 	return ((number << 3) | type) >>> 0;
 }

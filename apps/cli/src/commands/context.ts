@@ -18,22 +18,25 @@ export const addContext: AddCommand = (program, run) => {
 		.description("manage contexts: named servers in the configuration file");
 	context
 		.command("list")
-		.description("print the contexts, without their tokens")
+		.description("print the contexts, without their tokens; CURRENT marks the default")
 		.addOption(outputOption())
 		.action(({ output }: { output: OutputFormat }) =>
 			run(async (session) => list(session, output)),
 		);
 	context
 		.command("set <name>")
-		.description("create or update a context from --server, --token-file, -p, -n and so on")
+		.summary("create or update a context")
+		.description(
+			"create or update a context. It stores the values of --server, --partition, --namespace, --ca-file, --certificate-file and --key-file, and the token of --token or --token-file. Values whose flags are omitted are kept, but a new --server drops the token",
+		)
 		.action((name: string) => run(async (session) => set(session, name)));
 	context
 		.command("use <name>")
-		.description("make a context the default")
+		.description("make a context the default: commands use it without --context")
 		.action((name: string) => run(async (session) => use(session, name)));
 	context
 		.command("delete <name>")
-		.description("delete a context")
+		.description("delete a context from the configuration file")
 		.action((name: string) => run(async (session) => remove(session, name)));
 };
 

@@ -15,11 +15,11 @@ import type { Session } from "../session.ts";
 import type { AddCommand } from "./runner.ts";
 import { parseNamedTargets } from "./targets.ts";
 
-/** `plinth describe`: resources in detail, for people. */
+/** `plinth describe`: prints resources in detail, for people to read, with the resources that they own. */
 export const addDescribe: AddCommand = (program, run) => {
 	program
 		.command("describe <type> [names...]")
-		.description("print resources in detail")
+		.description("print resources in detail, with the resources that they own")
 		.action((type: string, names: readonly string[]) =>
 			run(async (session) => {
 				const { io } = session;
@@ -38,7 +38,7 @@ export const addDescribe: AddCommand = (program, run) => {
 		);
 };
 
-/** The resources that it owns and that the caller may read. */
+/** The resources that a resource owns and that the caller may read; none if the caller may not list them at all. */
 async function ownedBy({ id }: Resource, session: Session): Promise<readonly Resource[]> {
 	try {
 		const { resources } = await session.call(

@@ -24,7 +24,7 @@ import { parseTarget } from "./targets.ts";
 export const addEdit: AddCommand = (program, run) => {
 	program
 		.command("edit <type> [name]")
-		.description("edit a resource in an editor (VISUAL, EDITOR or vi)")
+		.description("edit a resource as YAML in an editor (VISUAL, EDITOR or vi)")
 		.action((type: string, name: string | undefined) =>
 			run((session) => edit(session, name === undefined ? [type] : [type, name])),
 		);

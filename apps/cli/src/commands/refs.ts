@@ -15,11 +15,11 @@ import type { Session } from "../session.ts";
 import type { AddCommand } from "./runner.ts";
 import { parseTarget } from "./targets.ts";
 
-/** `plinth refs`: prints the references from and to a resource, and whether it can be deleted. */
+/** `plinth refs`: prints what a resource references, what references it, and whether a deletion would be accepted. */
 export const addRefs: AddCommand = (program, run) => {
 	program
 		.command("refs <type> [name]")
-		.description("print references from and to a resource, and whether it can be deleted")
+		.description("print a resource's references, what references it, and whether it can be deleted")
 		.action((type: string, name: string | undefined) =>
 			run(async (session) => {
 				const words = name === undefined ? [type] : [type, name];

@@ -3,7 +3,7 @@ import { forEachSeed } from "@plinth/test-support";
 import { expect, it } from "vitest";
 import { StreamTable } from "./stream-table.ts";
 
-/** Identifiers that all belong into the same slot of a table with 64 slots. */
+/** Identifiers that all have the same home slot in a table with 64 slots. */
 function collidingIds(count: number): readonly number[] {
 	const ids: number[] = [];
 	for (let id = 1; ids.length < count; id += 2) {

@@ -1,18 +1,26 @@
+/** The number of slots of an empty table. Numbers of slots are powers of 2. */
 const smallest = 64;
 
-/** 2^32 divided by the golden ratio: spreads consecutive identifiers (Knuth, The Art of Computer Programming, 6.4). */
+/**
+ * A prime close to 2^32 divided by the golden ratio: multiplying by it spreads consecutive identifiers over the slots
+ * (Knuth, The Art of Computer Programming, section 6.4).
+ */
 const multiplier = 0x9e37_79b1;
 
 /**
- * The open streams of a connection by their identifiers: a hash table with linear probing. Not a `Map`, for the reason
- * that `LinkedList` gives: streams come and go with every call.
+ * The open streams of a connection, by their identifiers: a hash table with linear probing. A `Map` would be expensive,
+ * because each call adds and removes a stream: `LinkedList` of `@plinth/runtime` explains why.
+ *
+ * The hash of an identifier determines the home slot of its stream. If that slot is used when the stream is added, the
+ * stream goes into the next free slot. After the last slot comes the first.
  *
  * ```
- * slots   │   │ 5 │ 7 │ 13 │   │   │ 3 │   │     13 belongs into the slot of 5, and is in the next free one
+ * slots   │   │ 5 │ 7 │ 13 │   │   │ 3 │   │     the home slot of 13 is that of 5: 13 is in the next free one
  * ```
  *
- * Invariants: between the slot that a stream belongs into and the slot that it is in, no slot is free; at most half of
- * the slots are used. The table grows to the number of streams that a connection may have, and does not shrink.
+ * Invariants: no slot is free between the home slot of a stream and the slot that the stream is in; at most half of the
+ * slots are used, so that each search reaches a free slot. The number of slots doubles when necessary and never
+ * shrinks. It is bounded, because the number of a connection's open streams is.
  */
 export class StreamTable<Stream extends { readonly id: number }> implements Iterable<Stream> {
 	#slots: (Stream | undefined)[] = new Array(smallest).fill(undefined);
@@ -24,6 +32,7 @@ export class StreamTable<Stream extends { readonly id: number }> implements Iter
 		return this.#size;
 	}
 
+	/** The stream with an identifier, if it is in the table. */
 	get(id: number): Stream | undefined {
 		return this.#slots[this.#slotOf(id)];
 	}
@@ -37,7 +46,7 @@ export class StreamTable<Stream extends { readonly id: number }> implements Iter
 		this.#size += 1;
 	}
 
-	/** Returns whether the stream was in the table. */
+	/** Removes a stream. Returns whether it was in the table. */
 	delete(stream: Stream): boolean {
 		let free = this.#slotOf(stream.id);
 		if (this.#slots[free] !== stream) {
@@ -49,7 +58,7 @@ export class StreamTable<Stream extends { readonly id: number }> implements Iter
 			if (next === undefined) {
 				break;
 			}
-			// Moves it if the free slot is between the one that it belongs into and the one that it is in.
+			// The free slot must not be between the home slot of `next` and its present slot: if it is, `next` moves into it.
 			const distance = (slot - this.#homeOf(next.id)) & last;
 			if (distance >= ((slot - free) & last)) {
 				this.#slots[free] = next;
@@ -61,22 +70,23 @@ export class StreamTable<Stream extends { readonly id: number }> implements Iter
 		return true;
 	}
 
+	/** Removes all streams. */
 	clear(): void {
 		this.#slots.fill(undefined);
 		this.#size = 0;
 	}
 
-	/** The streams as they are when the iteration begins, in no order. */
+	/** The streams that are in the table when the iteration begins, in no particular order. */
 	[Symbol.iterator](): Iterator<Stream> {
 		return this.#slots.filter((each) => each !== undefined)[Symbol.iterator]();
 	}
 
-	/** The slot that an identifier belongs into. */
+	/** The home slot of an identifier. */
 	#homeOf(id: number): number {
 		return Math.imul(id, multiplier) >>> this.#shift;
 	}
 
-	/** The slot that the identifier is in, or the free one that it would be added to. */
+	/** The slot of the stream with an identifier; if there is none, the free slot that it would be added to. */
 	#slotOf(id: number): number {
 		const last = this.#slots.length - 1;
 		let slot = this.#homeOf(id);

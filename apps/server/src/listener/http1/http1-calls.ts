@@ -1,48 +1,63 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 
-/** HTTP/1.1 calls in progress, and whether their connections end with them. */
+/**
+ * The HTTP/1.1 calls in progress. While a listener closes, the connection of each call ends after the response.
+ *
+ * The head of a response can inform the client of that, with `connection: close`. A client that was not informed may
+ * send its next call on the same connection. Such a connection therefore _lingers_: for a while, it stays open and
+ * serves further calls.
+ */
 export class Http1Calls {
+	/** The response of each call, and its request. */
 	readonly #calls = new Map<ServerResponse, IncomingMessage>();
+	/** Whether `close` was called. */
 	#closing = false;
-	/** Whether idle connections are left open while closing. */
+	/** Whether connections linger: from `close` to `stopLingering`. */
 	#lingering = false;
 
-	/** A call begins. */
+	/** Adds a call. It is removed when its response is complete or its connection has closed. */
 	add(request: IncomingMessage, response: ServerResponse): void {
 		this.#calls.set(response, request);
 		response.once("close", () => this.#calls.delete(response));
 	}
 
 	/**
-	 * The head of a response is about to be sent. If its connection shall end, the client is told so, unless it may still
-	 * be sending its request: Node would close the connection before the client could read the response.
+	 * Must be called before the head of a response is sent. After `close`, it informs the client that the connection
+	 * ends, but only if the request has arrived completely. With `connection: close`, Node closes the connection right
+	 * after the response, and a client that is still sending its request would fail before it reads the response.
 	 */
 	beforeHead(request: IncomingMessage, response: ServerResponse): void {
 		if (this.#closing && request.complete) {
 			response.setHeader("connection", "close");
 		} else if (this.#closing) {
-			this.#endUntoldConnectionAfter(request, response);
+			this.#endConnectionAfter(request, response);
 		}
 	}
 
-	/** Ends connections after their current call. Those whose client can't know this stay open until `stopLingering`. */
+	/**
+	 * From now on, ends connections after their current call. Connections whose clients were not informed linger until
+	 * `stopLingering`.
+	 */
 	close(): void {
 		this.#closing = true;
 		this.#lingering = true;
 		for (const [response, request] of this.#calls) {
 			if (response.headersSent) {
-				this.#endUntoldConnectionAfter(request, response);
+				this.#endConnectionAfter(request, response);
 			}
 		}
 	}
 
-	/** Leaves no idle connection open from now on. */
+	/**
+	 * From now on, ends all connections after their current call, whether or not their clients were informed. The caller
+	 * closes the connections that are idle now.
+	 */
 	stopLingering(): void {
 		this.#lingering = false;
 	}
 
-	/** The client was not told that the connection ends, and may have sent another call. */
-	#endUntoldConnectionAfter(request: IncomingMessage, response: ServerResponse): void {
+	/** Ends the connection of a client that was not informed, unless connections linger when the response is complete. */
+	#endConnectionAfter(request: IncomingMessage, response: ServerResponse): void {
 		response.once("finish", () => {
 			if (!this.#lingering) {
 				request.socket.destroySoon();
