@@ -28,7 +28,7 @@ export interface DecoderOptions {
 
 /**
  * Returns a function with the same result as `fromBinary(schema, bytes)`. It is generated for the schema, and therefore
- * costs a fraction of `fromBinary`.
+ * costs less than `fromBinary`.
  *
  * It covers the types of fields that `compileEncoder` covers, and `optional` scalars and enums of these types. It leaves
  * a message to `fromBinary` if the message, or one nested in it, has any of these:

@@ -28,7 +28,7 @@ export interface EncodeOptions {
 
 /**
  * Returns a function with the same result as `toBinary(schema, message)`. It is generated for the schema, and therefore
- * costs a fraction of `toBinary`.
+ * costs less than `toBinary`.
  *
  * It covers `string`, `bytes`, `bool`, `int32`, `uint32`, `int64`, enums and messages: as fields, as members of a
  * `oneof`, and as values of maps with string keys. It also covers lists of strings, `bytes` and messages. It leaves a
