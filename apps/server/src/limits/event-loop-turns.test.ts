@@ -278,6 +278,36 @@ describe("turns on the event loop", () => {
 		expect(order).toEqual(["begun", "arrived"]);
 	});
 
+	it("are one for a request that is there as a whole, and two for one whose end comes later", async () => {
+		const clock = new FakeClock();
+		const turns = new EventLoopTurns(clock);
+		const log: string[] = [];
+		turns.run(taker("first"), () => log.push("first"));
+		turns.run(taker("a"), () => {
+			log.push("a starts");
+			turns.continue(taker("a"), () => log.push("a continues"));
+			// Another call of the same caller is not part of this turn.
+			turns.continue(taker("a"), () => log.push("another of a continues"));
+		});
+		turns.run(taker("b"), () => {
+			log.push("b starts");
+			// The token of the request is that of somebody else.
+			turns.continue(taker("c"), () => log.push("c continues"));
+		});
+		turns.run(taker("d"), () => {
+			log.push("d starts");
+			void Promise.resolve().then(() => turns.continue(taker("d"), () => log.push("d continues")));
+		});
+		await until(() => log.length === 8);
+		expect(log).toEqual([
+			"first",
+			...["a starts", "a continues"],
+			"b starts",
+			"d starts",
+			...["another of a continues", "c continues", "d continues"],
+		]);
+	});
+
 	it("are not taken by calls that have ended", async () => {
 		const clock = new FakeClock();
 		const turns = new EventLoopTurns(clock);

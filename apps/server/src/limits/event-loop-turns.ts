@@ -44,6 +44,8 @@ interface Waiter {
 	readonly proceed: () => void;
 	/** The context in which it runs: its own, not that of the turn before. Cheaper than a function that is bound to it. */
 	readonly context: AsyncResource | undefined;
+	/** Whether it is a request that has arrived, rather than a call that continues. */
+	readonly isRequest: boolean;
 }
 
 /** Waiters by connection. Connections take turns. */
@@ -124,8 +126,8 @@ class Account {
 
 /**
  * Shares the time of the event loop between callers, and the time of a caller between its connections. A call takes a
- * turn when its head has arrived, and another when its request has ended; from then on it runs until it returns or
- * waits for something:
+ * turn when its head has arrived, and another when its request has ended, unless all of it had arrived before the
+ * first turn; from then on it runs until it returns or waits for something:
  *
  * - a turn starts only when the one before it has ended, so that its duration is known;
  * - in each iteration of the event loop (a round), turns run for a few milliseconds, and the others wait, so that
@@ -154,6 +156,8 @@ export class EventLoopTurns {
 	/** The account whose turn is running, and its start. */
 	#running: Account | undefined;
 	#runningSinceMs = 0;
+	/** The account of a request that is being started, as long as its start has not returned. */
+	#starting: Account | undefined;
 	#roundStartMs = 0;
 	/** The duration of the turns in this round. */
 	#tookMs = 0;
@@ -205,13 +209,13 @@ export class EventLoopTurns {
 	run(taker: TurnTaker, proceed: () => void): (() => void) | undefined {
 		const account = this.#accountOf(taker.caller);
 		if (this.#startsImmediately(account)) {
-			proceed();
+			this.#startRequest(account, { proceed, context: undefined });
 			return undefined;
 		}
 		const { arrived } = account;
 		const { connections } = arrived;
 		// A turn starts in the context of the one before it, which belongs to another call.
-		const waiter = { taker, proceed, context: new AsyncResource("turn") };
+		const waiter = { taker, proceed, context: new AsyncResource("turn"), isRequest: true };
 		const entry = this.#wait(account, arrived, waiter);
 		this.#waitingConnections += arrived.connections - connections;
 		return () => {
@@ -248,19 +252,31 @@ export class EventLoopTurns {
 
 	/**
 	 * Like `run`, for a call that has started and continues: calls `proceed` when it is its turn, which may be immediately.
-	 * If it waits, returns a function that cancels the wait.
+	 * If it waits, returns a function that cancels the wait. A request that had arrived as a whole when it was started
+	 * continues in the turn in which it was started.
 	 */
 	continue(taker: TurnTaker, proceed: () => void): (() => void) | undefined {
-		if (this.#startsImmediately(this.#accountOf(taker.caller))) {
+		const account = this.#accountOf(taker.caller);
+		if (account === this.#starting || this.#startsImmediately(account)) {
+			this.#starting = undefined;
 			proceed();
 			return undefined;
 		}
 		return this.#await(taker, proceed, new AsyncResource("turn"));
 	}
 
+	#startRequest(account: Account, waiter: Pick<Waiter, "proceed" | "context">): void {
+		this.#starting = account;
+		try {
+			proceed(waiter);
+		} finally {
+			this.#starting = undefined;
+		}
+	}
+
 	#await(taker: TurnTaker, proceed: () => void, context?: AsyncResource): () => void {
 		const account = this.#accountOf(taker.caller);
-		const waiter = { taker, proceed, context };
+		const waiter = { taker, proceed, context, isRequest: false };
 		const entry = this.#wait(account, account.begun, waiter);
 		return () => {
 			if (account.begun.remove(entry)) {
@@ -404,10 +420,10 @@ export class EventLoopTurns {
 		this.#waitingConnections += account.arrived.connections - connections;
 		this.#left(account);
 		this.#start(account, nowMs);
-		if (waiter.context === undefined) {
-			waiter.proceed();
+		if (waiter.isRequest) {
+			this.#startRequest(account, waiter);
 		} else {
-			waiter.context.runInAsyncScope(waiter.proceed);
+			proceed(waiter);
 		}
 	}
 
@@ -457,5 +473,13 @@ export class EventLoopTurns {
 				this.#accounts.delete(caller);
 			}
 		}
+	}
+}
+
+function proceed({ context, proceed }: Pick<Waiter, "proceed" | "context">): void {
+	if (context === undefined) {
+		proceed();
+	} else {
+		context.runInAsyncScope(proceed);
 	}
 }
