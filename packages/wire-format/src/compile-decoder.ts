@@ -1,12 +1,8 @@
 import { type DescField, type DescMessage, type Message, ScalarType } from "@bufbuild/protobuf";
-import {
-	Edition,
-	FeatureSet_FieldPresence,
-	isWrapperDesc,
-	StructSchema,
-} from "@bufbuild/protobuf/wkt";
+import { Edition, FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 import { ForwardReader } from "./forward-reader.ts";
 import { notCovered } from "./not-covered.ts";
+import { hasOwnForm } from "./own-form.ts";
 import { SourceText, tagOf, wireType } from "./source-text.ts";
 
 /**
@@ -149,6 +145,9 @@ function zeroOf(field: DescField): string | undefined {
 	if (field.fieldKind === "message" || field.presence !== FeatureSet_FieldPresence.IMPLICIT) {
 		return undefined;
 	}
+	if (field.enum !== undefined) {
+		return String(field.enum.values[0]?.number ?? 0);
+	}
 	switch (field.scalar) {
 		case ScalarType.STRING:
 			return '""';
@@ -157,11 +156,11 @@ function zeroOf(field: DescField): string | undefined {
 		case ScalarType.BOOL:
 			return "false";
 		default:
-			return isLong(field) ? "0n" : "0";
+			return isLong(field) ? (isLongString(field) ? '"0"' : "0n") : "0";
 	}
 }
 
-/** Whether the value is a `bigint`. */
+/** Whether the value has 64 bits. */
 function isLong({ scalar }: DescField): boolean {
 	return (
 		scalar === ScalarType.INT64 ||
@@ -170,6 +169,11 @@ function isLong({ scalar }: DescField): boolean {
 		scalar === ScalarType.FIXED64 ||
 		scalar === ScalarType.SFIXED64
 	);
+}
+
+/** Whether a value of 64 bits is a string, by the option `jstype`, and not a `bigint`. */
+function isLongString(field: DescField): boolean {
+	return "longAsString" in field && field.longAsString;
 }
 
 /** The case, in the switch over tags, that reads a field; empty if the field is not covered. */
@@ -252,8 +256,7 @@ function readValue(
 	readBytes: ReadBytes,
 ): ReadValue | undefined {
 	if (field.message !== undefined) {
-		const isSpecial = isWrapperDesc(field.message) || field.message === StructSchema;
-		return isSpecial || ("delimitedEncoding" in field && field.delimitedEncoding)
+		return hasOwnForm(field.message) || ("delimitedEncoding" in field && field.delimitedEncoding)
 			? undefined
 			: [
 					wireType.lengthDelimited,
@@ -275,9 +278,7 @@ function readValue(
 		case ScalarType.UINT32:
 			return [wireType.varint, "reader.uint32()"];
 		case ScalarType.INT64:
-			return "longAsString" in field && field.longAsString
-				? undefined
-				: [wireType.varint, "BigInt(reader.uint32())"];
+			return isLongString(field) ? undefined : [wireType.varint, "BigInt(reader.uint32())"];
 		default:
 			return undefined;
 	}

@@ -1,7 +1,8 @@
 import { type DescField, type DescMessage, type Message, ScalarType } from "@bufbuild/protobuf";
-import { FeatureSet_FieldPresence, isWrapperDesc, StructSchema } from "@bufbuild/protobuf/wkt";
+import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 import { BackwardWriter } from "./backward-writer.ts";
 import { notCovered } from "./not-covered.ts";
+import { hasOwnForm } from "./own-form.ts";
 import { property, SourceText, tagOf, wireType } from "./source-text.ts";
 
 /**
@@ -97,10 +98,11 @@ function writeField(field: DescField, text: SourceText): string {
 	}`;
 	}
 	if (field.fieldKind === "message") {
+		const isRequired = field.presence === FeatureSet_FieldPresence.LEGACY_REQUIRED;
 		return `${read}
 	if (value !== undefined) {
 		${writeValue(field, "value", text)}
-	}`;
+	}${isRequired ? ` else ${leave}` : ""}`;
 	}
 	if (field.presence !== FeatureSet_FieldPresence.IMPLICIT) {
 		return `if (${property("message", field.localName)} !== undefined) ${leave}`;
@@ -112,8 +114,11 @@ function writeField(field: DescField, text: SourceText): string {
 }
 
 /** The condition for writing a field without presence: `value` is not the zero value. Values of a wrong type meet it. */
-function isSet({ scalar }: DescField): string {
-	switch (scalar) {
+function isSet(field: DescField): string {
+	if (field.enum !== undefined) {
+		return `value !== ${field.enum.values[0]?.number ?? 0} && value !== undefined`;
+	}
+	switch (field.scalar) {
 		case ScalarType.STRING:
 			return 'value !== "" && value !== undefined';
 		case ScalarType.BYTES:
@@ -162,8 +167,7 @@ function writeValue(
 	const delimited = tagOf(number, wireType.lengthDelimited);
 	const varint = tagOf(number, wireType.varint);
 	if (field.message !== undefined) {
-		const isSpecial = isWrapperDesc(field.message) || field.message === StructSchema;
-		if (isSpecial || ("delimitedEncoding" in field && field.delimitedEncoding)) {
+		if (hasOwnForm(field.message) || ("delimitedEncoding" in field && field.delimitedEncoding)) {
 			return leave;
 		}
 		return `{
