@@ -111,6 +111,25 @@ describe("credit of the client", () => {
 		expect(client.requests.map(({ events }) => events.at(-1))).toEqual(["finish", "finish"]);
 	});
 
+	it("is not needed for an end that was written while the socket was busy", async () => {
+		const client = await clientWith(1_000_000, 0);
+		await client.send(client.headers(1), client.headers(3));
+		const [large, small] = client.requests.map(({ stream }) => stream);
+		large?.respond(200, []);
+		small?.respond(200, []);
+		await settle();
+		client.socket.pause();
+		large?.write(Buffer.alloc(65_535));
+		await settle();
+		small?.end(undefined, ["a", "b"]);
+		await settle();
+		client.socket.resume();
+		await settle();
+		expect(dataBytes(client, 1)).toBe(65_535);
+		expect(client.of(frameType.headers, 3)[1]?.flags).toBe(flag.endHeaders | flag.endStream);
+		expect(client.requests[1]?.events).toEqual(["end", "finish"]);
+	});
+
 	it("changes for open streams with the initial window, also below 0", async () => {
 		const client = await clientWith(100);
 		await client.send(client.headers(1));

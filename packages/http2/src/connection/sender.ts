@@ -51,7 +51,13 @@ export class Sender {
 
 	/** Whether streams could send more in the next iteration. */
 	get hasReady(): boolean {
-		return this.#ready.length > 0 && this.window > 0 && !this.isBlocked;
+		if (this.isBlocked) {
+			return false;
+		}
+		// An end without bytes needs no credit.
+		return this.window > 0
+			? this.#ready.length > 0
+			: this.#ready.some(({ unsentBytes }) => unsentBytes === 0);
 	}
 
 	/**
