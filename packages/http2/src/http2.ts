@@ -158,7 +158,7 @@ export interface Http2Limits {
 	readonly maxHeaderListBytes: number;
 	/** The number of CONTINUATION frames in one header block. */
 	readonly maxContinuations: number;
-	/** The number of parameters in one SETTINGS frame: each may change the windows of all streams. */
+	/** The number of parameters in one SETTINGS frame. */
 	readonly maxSettings: number;
 	/** The HPACK table that clients may use, in bytes. */
 	readonly headerTableBytes: number;

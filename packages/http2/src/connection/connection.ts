@@ -527,17 +527,17 @@ export class Connection implements Http2Connection {
 				"a SETTINGS frame has too many parameters",
 			);
 		}
+		const windowBefore = this.#peer.initialWindowSize;
 		for (let position = start; position < end; position += 6) {
-			const windowBefore = this.#peer.initialWindowSize;
 			const identifier = bytes.readUInt16BE(position);
 			this.#peer.apply(identifier, bytes.readUInt32BE(position + 2));
 			if (identifier === setting.headerTableSize) {
 				// In order: a table that was 0 in between has lost its entries.
 				this.#streams.setEncoderLimit(this.#peer.headerTableSize);
-			} else if (identifier === setting.initialWindowSize) {
-				this.#streams.changeSendWindows(this.#peer.initialWindowSize - windowBefore);
 			}
 		}
+		// Once for the whole frame: it costs a look at every stream.
+		this.#streams.changeSendWindows(this.#peer.initialWindowSize - windowBefore);
 		this.#writer.settingsAck();
 		this.#scheduleFlush();
 		if (!this.#hasPeerSettings) {

@@ -130,6 +130,20 @@ describe("credit of the client", () => {
 		expect(client.requests[1]?.events).toEqual(["end", "finish"]);
 	});
 
+	it("changes by the last of several initial windows", async () => {
+		const client = await clientWith(100);
+		await client.send(client.headers(1), credit(1, 1));
+		const { stream } = client.request;
+		stream.respond(200, []);
+		stream.write(Buffer.alloc(200));
+		const largest = 2 ** 31 - 1;
+		await client.send(
+			settingsFrame([setting.initialWindowSize, largest], [setting.initialWindowSize, 110]),
+		);
+		expect(client.goawayCode).toBeUndefined();
+		expect(dataBytes(client, 1)).toBe(111);
+	});
+
 	it("changes for open streams with the initial window, also below 0", async () => {
 		const client = await clientWith(100);
 		await client.send(client.headers(1));

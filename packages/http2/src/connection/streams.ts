@@ -255,6 +255,9 @@ export class Streams implements StreamHost {
 
 	/** The peer has changed the initial window of streams. */
 	changeSendWindows(by: number): void {
+		if (by === 0) {
+			return;
+		}
 		for (const stream of this.#open) {
 			if (stream.sendWindow + by > maxInt31) {
 				throw new ConnectionError(

@@ -52,11 +52,10 @@ export const mutants: readonly Mutant[] = [
 		replace: "			stream.initialSendWindow += by;",
 	},
 	{
-		name: "changes the window of open streams to the last of two settings only",
+		name: "changes the windows of open streams by the difference to the protocol's initial window",
 		file: "connection/connection.ts",
 		find: "this.#streams.changeSendWindows(this.#peer.initialWindowSize - windowBefore);",
-		replace:
-			"if (position + 6 === end) { this.#streams.changeSendWindows(this.#peer.initialWindowSize - windowBefore); }",
+		replace: "this.#streams.changeSendWindows(this.#peer.initialWindowSize - initialWindow);",
 	},
 	{
 		name: "drops the bytes that wait when a response ends with trailers",
