@@ -10,8 +10,8 @@ import {
 } from "@connectrpc/connect-node";
 import { ResourceService } from "@plinth/proto";
 import { createRpcRouter } from "@plinth/rpc-server";
-import { silentLogger, systemClock } from "@plinth/runtime";
-import { afterEach, describe, expect, it } from "vitest";
+import { type Logger, silentLogger, systemClock } from "@plinth/runtime";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { http2OfTests } from "../http2.fixture.ts";
 import { echoRouter } from "./echo-router.fixture.ts";
 import { Exchanges } from "./exchanges.ts";
@@ -44,7 +44,10 @@ function exchangesOf(limits: Partial<ListenerLimits>): Exchanges {
 	});
 }
 
-async function start(limits: Partial<ListenerLimits> = {}): Promise<Started> {
+async function start(
+	limits: Partial<ListenerLimits> = {},
+	logger: Logger = silentLogger,
+): Promise<Started> {
 	const streamsEnd = new AbortController();
 	const released = Promise.withResolvers<void>();
 	const router = echoRouter({ streamsEnd: streamsEnd.signal }, released.promise);
@@ -59,7 +62,7 @@ async function start(limits: Partial<ListenerLimits> = {}): Promise<Started> {
 		}),
 		limits: { ...defaultListenerLimits, ...limits },
 		clock: systemClock,
-		logger: silentLogger,
+		logger,
 	});
 	open.push(listener);
 	const { port } = listener.address;
@@ -135,8 +138,11 @@ describe.each(transports)("a listener, by %s", (_name, transportOf) => {
 
 /** Resolves after a round trip on another connection: what was sent before has been read. */
 async function reached(url: string): Promise<void> {
-	const response = await fetch(`${url}/healthz`);
-	await response.text();
+	// Without an agent, the connection ends with the response.
+	const request = httpRequest(`${url}/healthz`, { agent: false }).end();
+	const [response] = await once(request, "response");
+	response.resume();
+	await once(response, "close");
 }
 
 async function connected(port: number): Promise<Socket> {
@@ -177,17 +183,40 @@ describe("a connection of HTTP/1.1, while the listener closes", () => {
 		await closed;
 	});
 
-	it("ends with the response to a request that has arrived", async () => {
-		const { url, listener, release } = await start({ lingerMs: 60_000 });
-		const client = createClient(
-			ResourceService,
-			createConnectTransport({ baseUrl: url, httpVersion: "1.1" }),
+	it.each([
+		["does not send the rest of a request that has its response", head],
+		["has sent a part of its next request", `${get}GET /nowhere HTTP/1.1\r\n`],
+	])("ends after the linger time if its client %s", async (_name, sent) => {
+		const warn = vi.fn();
+		const { url, listener, port } = await start(
+			{ lingerMs: 50, headersMs: 600_000, requestMs: 600_000 },
+			{ ...silentLogger, warn },
 		);
-		const call = client.write({ resource: { id: { name: "late" } } });
+		const early = await connected(port);
+		early.write(sent);
+		await once(early, "data");
+		const late = await connected(port);
+		late.write(get);
+		await once(late, "data");
+		await reached(url);
+		const closed = listener.close(20_000);
+		late.write(sent);
+		await closed;
+		// That it had to end what did not end in time.
+		expect(warn).not.toHaveBeenCalled();
+	});
+
+	it("ends with the response to a request that has arrived", async () => {
+		const { url, listener, port, release } = await start({ lingerMs: 60_000 });
+		const socket = await connected(port);
+		const write = "/plinth.resource.v1.ResourceService/Write";
+		socket.write(
+			`POST ${write} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}`,
+		);
 		await reached(url);
 		const closed = listener.close(120_000);
 		release();
-		await call;
+		expect(await ended(socket)).toMatch(/^HTTP\/1.1 200 .*\r\nconnection: close\r\n/is);
 		await closed;
 	});
 });

@@ -169,10 +169,7 @@ class PortListener implements Listener {
 		this.#silent.destroy();
 		this.#http2.close();
 		this.#calls.close();
-		const linger = clock.setTimer(limits.lingerMs, () => {
-			this.#calls.stopLingering();
-			this.#http1.closeIdleConnections();
-		});
+		const linger = clock.setTimer(limits.lingerMs, () => this.#calls.stopLingering());
 		const limit = clock.setTimer(limitMs, () => {
 			logger.warn(
 				{ connections: this.#sockets.size },

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 
 /**
  * The HTTP/1.1 calls in progress. While a listener closes, the connection of each call ends after the response.
@@ -10,6 +11,8 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 export class Http1Calls {
 	/** The response of each call, and its request. */
 	readonly #calls = new Map<ServerResponse, IncomingMessage>();
+	/** Open connections that have had a call. */
+	readonly #connections = new Set<Socket>();
 	/** Whether `close` was called. */
 	#closing = false;
 	/** Whether connections linger: from `close` to `stopLingering`. */
@@ -17,6 +20,11 @@ export class Http1Calls {
 
 	/** Adds a call. It is removed when its response is complete or its connection has closed. */
 	add(request: IncomingMessage, response: ServerResponse): void {
+		const { socket } = request;
+		if (!this.#connections.has(socket)) {
+			this.#connections.add(socket);
+			socket.once("close", () => this.#connections.delete(socket));
+		}
 		this.#calls.set(response, request);
 		response.once("close", () => this.#calls.delete(response));
 	}
@@ -49,11 +57,18 @@ export class Http1Calls {
 	}
 
 	/**
-	 * From now on, ends all connections after their current call, whether or not their clients were informed. The caller
-	 * closes the connections that are idle now.
+	 * From now on, ends all connections after their current call, whether or not their clients were informed. Ends those
+	 * without a call immediately: idle ones, and those whose client still sends a request that has its response, or the
+	 * head of the next one.
 	 */
 	stopLingering(): void {
 		this.#lingering = false;
+		const busy = new Set([...this.#calls.values()].map(({ socket }) => socket));
+		for (const socket of this.#connections) {
+			if (!busy.has(socket)) {
+				socket.destroySoon();
+			}
+		}
 	}
 
 	/** Ends the connection of a client that was not informed, unless connections linger when the response is complete. */
