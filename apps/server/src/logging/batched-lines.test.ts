@@ -1,8 +1,12 @@
 import { spawnSync } from "node:child_process";
+import { closeSync, existsSync, openSync } from "node:fs";
 import { setImmediate as nextRound } from "node:timers/promises";
 import { pino } from "pino";
 import { describe, expect, it } from "vitest";
 import { BatchedLines } from "./batched-lines.ts";
+
+/** A file to which nothing can be written: there is no space. */
+const fullDisk = "/dev/full";
 
 function batches() {
 	const written: string[] = [];
@@ -73,5 +77,28 @@ describe("batched lines", () => {
 			{ encoding: "utf8" },
 		);
 		expect(stderr.match(/"msg":"\w+"/g)).toEqual(['"msg":"last"', '"msg":"exiting"']);
+	});
+
+	it.skipIf(!existsSync(fullDisk))("does not end a process whose lines can't be written", () => {
+		const logger = JSON.stringify(import.meta.resolve("./pino-logger.ts"));
+		const full = openSync(fullDisk, "w");
+		const { status, stdout } = spawnSync(
+			process.execPath,
+			[
+				"--input-type=module",
+				"--eval",
+				`import { setImmediate as nextRound } from "node:timers/promises";
+				import { createLogger } from ${logger};
+				const logger = createLogger();
+				for (const level of ["info", "error", "info"]) {
+					logger[level]({}, "x".repeat(600_000));
+					await nextRound();
+				}
+				console.log("alive");`,
+			],
+			{ encoding: "utf8", stdio: ["ignore", "pipe", full] },
+		);
+		closeSync(full);
+		expect({ status, stdout }).toEqual({ status: 0, stdout: "alive\n" });
 	});
 });

@@ -12,6 +12,9 @@ export interface LoggerOptions {
 
 const standardError = 2;
 
+/** The bytes of lines that are kept while they can't be written. Further lines are dropped. */
+const mostUnwritten = 1024 * 1024;
+
 /** The readable form, loaded only if standard error is a terminal. */
 const readable = process.stderr.isTTY ? await import("pino-pretty") : undefined;
 
@@ -27,7 +30,14 @@ function defaultDestination(): DestinationStream {
 	if (readable !== undefined) {
 		return readable.default({ destination: standardError, sync: true, ignore: "pid,hostname" });
 	}
-	const lines = new BatchedLines(pino.destination({ dest: standardError, sync: true }));
+	const destination = pino.destination({
+		dest: standardError,
+		sync: true,
+		maxLength: mostUnwritten,
+	});
+	// Otherwise it would throw, and a full disk would end the process. What was not written is written with later lines.
+	destination.on("error", () => {});
+	const lines = new BatchedLines(destination);
 	process.once("exit", () => lines.exit());
 	return lines;
 }
