@@ -106,6 +106,9 @@ function hostOf({ authority, hasOneHost }: HttpRequest): Host | "malformed" | un
 /** How many hosts are remembered: a server has few names. */
 const rememberedHosts = 1_000;
 
+/** Longer ones are not remembered, in characters: no name in the DNS is as long, and any client can send 16 KiB. */
+const longestHost = 260;
+
 const hosts = new Map<string, Host>();
 
 /** `parseHost`, at the cost of a look-up for hosts that were seen before. */
@@ -115,7 +118,8 @@ function knownHost(authority: string): Host | undefined {
 		return known;
 	}
 	const host = parseHost(authority);
-	if (host !== undefined && hosts.size < rememberedHosts) {
+	const isUsual = authority.length <= longestHost && hosts.size < rememberedHosts;
+	if (host !== undefined && isUsual) {
 		hosts.set(authority, host);
 	}
 	return host;
