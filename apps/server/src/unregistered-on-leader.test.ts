@@ -4,7 +4,6 @@ import { clientOf, startLeaderWithoutModule, until } from "./leader-without-modu
 import {
 	artistOfTenant,
 	artistsOfTenant,
-	hasTenant,
 	leftInTenant,
 	tenant,
 	tenantId,
@@ -34,10 +33,5 @@ describeWith("etcd")("a namespace on two servers, the leader without the module"
 
 		const again = await clientOf(startOther());
 		await until(async () => (await artistsOfTenant(again)).length === 0);
-		// The tombstone of what was in it keeps it for half a minute more.
-		expect(await hasTenant(again)).toBe(true);
-		await expect(again.write({ resource: artistOfTenant("next") })).rejects.toThrow(
-			"tenancy marked for deletion",
-		);
 	});
 });

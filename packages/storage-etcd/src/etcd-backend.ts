@@ -193,8 +193,8 @@ class OpenEtcdBackend implements EtcdBackend {
 	snapshot: StorageBackend["snapshot"] = async (query, options) =>
 		(await this.#store(options)).snapshot(query, options?.heldBy);
 
-	listByOwner: StorageBackend["listByOwner"] = async (owner) =>
-		(await this.#store()).listByOwner(owner);
+	listByOwner: StorageBackend["listByOwner"] = async (owner, options) =>
+		(await this.#store(options)).listByOwner(owner);
 
 	countByType: StorageBackend["countByType"] = async () => (await this.#store()).countByType();
 

@@ -190,8 +190,8 @@ class Backend implements SqliteBackend {
 	snapshot: StorageBackend["snapshot"] = async (query, options) =>
 		(await this.#state(options)).snapshot(query, options?.heldBy);
 
-	listByOwner: StorageBackend["listByOwner"] = async (owner) =>
-		(await this.#state()).listByOwner(owner);
+	listByOwner: StorageBackend["listByOwner"] = async (owner, options) =>
+		(await this.#state(options)).listByOwner(owner);
 
 	countByType: StorageBackend["countByType"] = async () => (await this.#state()).countByType();
 

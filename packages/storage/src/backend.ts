@@ -95,8 +95,12 @@ export interface StorageBackend {
 	 */
 	snapshot(query: ListQuery, options?: SnapshotOptions): Promise<Snapshot>;
 
-	/** The resources of all types that the incarnation `owner` owns, matched by uid. */
-	listByOwner(owner: ID): Promise<readonly Resource[]>;
+	/**
+	 * The resources of all types that the incarnation `owner` owns, matched by uid.
+	 *
+	 * @throws StorageUnavailable.
+	 */
+	listByOwner(owner: ID, options?: ReadOptions): Promise<readonly Resource[]>;
 
 	/**
 	 * The number of stored resources of each type, by type key (`demo.v2.Artist`), whether or not the type is

@@ -2,7 +2,7 @@ import type { ReconcileContext } from "@plinth/controller";
 import type { ID } from "@plinth/proto";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Thing } from "../testdata/thing.ts";
-import { deleteAll } from "./delete-contents.ts";
+import { deleteContents } from "./delete-contents.ts";
 import { all, type System, startSystem, writeNamespace, writeThing } from "./system.fixture.ts";
 
 describe("deleting the contents of a namespace", () => {
@@ -19,7 +19,7 @@ describe("deleting the contents of a namespace", () => {
 		return resources.some((resource) => resource.id?.name === id.name);
 	}
 
-	/** The part of a context that `deleteAll` uses. */
+	/** The part of a context that `deleteContents` uses. */
 	const context = () => ({ client: s.client }) as ReconcileContext;
 
 	it("does not delete resources of the next tenant of the name", async () => {
@@ -28,9 +28,10 @@ describe("deleting the contents of a namespace", () => {
 		await s.until(async () => !(await isListed(former)));
 		const next = await writeNamespace(s.client, "n");
 		await writeThing(s.client, "theirs", { tenancy });
-		expect(await deleteAll(context(), Thing, tenancy, former)).toBeUndefined();
+		const nothing = { complete: new Set(), failure: undefined };
+		expect(await deleteContents(context(), [Thing], tenancy, former)).toEqual(nothing);
 		// Nor of an unmarked namespace.
-		expect(await deleteAll(context(), Thing, tenancy, next)).toBeUndefined();
+		expect(await deleteContents(context(), [Thing], tenancy, next)).toEqual(nothing);
 		expect(await all(s.client, Thing)).toHaveLength(1);
 	});
 });

@@ -1,7 +1,6 @@
 export {
 	createLocalReaper,
 	createReaper,
-	firstPassDoneCondition,
 	ownedDeletedCondition,
 	type ReaperOptions,
 	reaperName,

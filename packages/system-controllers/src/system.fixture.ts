@@ -32,7 +32,8 @@ import {
 import { type Logger, type Runtime, systemRuntime } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
 import { createMemoryBackend, type StorageBackend } from "@plinth/storage";
-import { Thing, ThingSchema } from "../testdata/thing.ts";
+import { Thing } from "../testdata/thing.ts";
+import { counted } from "./counted-calls.fixture.ts";
 import { createLocalReaper, createReaper } from "./owner-deletion.ts";
 import {
 	createLocalTenancyDeletion,
@@ -45,6 +46,8 @@ export interface System extends AsyncDisposable {
 	readonly clock: FakeClock;
 	readonly client: ResourceClient;
 	readonly backend: StorageBackend;
+	/** The calls of the controllers, by method. */
+	readonly calls: Map<string, number>;
 	/** The errors that controllers have logged. */
 	readonly errors: string[];
 	/** The warnings that controllers have logged. */
@@ -83,6 +86,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<System> 
 		ResourceService,
 		createInProcessTransport((router) => router.service(ResourceService, service), runtime),
 	);
+	const calls = new Map<string, number>();
 	const errors: string[] = [];
 	const warnings: string[] = [];
 	const logger: Logger = {
@@ -93,7 +97,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<System> 
 	};
 	const start = () => {
 		const stop = new AbortController();
-		const manager = createControllerManager({ client, runtime, logger });
+		const manager = createControllerManager({ client: counted(client, calls), runtime, logger });
 		registerControllers(manager, { registry, backend: storage, isLeader });
 		return { stop, ended: manager.run(stop.signal) };
 	};
@@ -106,6 +110,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<System> 
 		clock,
 		client,
 		backend: storage,
+		calls,
 		errors,
 		warnings,
 		async restart() {
@@ -174,11 +179,12 @@ export async function isGone(client: ResourceClient, id: ID): Promise<boolean> {
 export async function writeThing(
 	client: ResourceClient,
 	name: string,
-	options: { owner?: ID; tenancy?: TenancyLike; finalizers?: string } = {},
+	options: { owner?: ID; tenancy?: TenancyLike; finalizers?: string; type?: ResourceType } = {},
 ): Promise<ID> {
-	const resource = resourceOf(Thing, {
-		id: idOf(Thing, name, options.tenancy),
-		data: create(ThingSchema),
+	const { type = Thing } = options;
+	const resource = resourceOf(type, {
+		id: idOf(type, name, options.tenancy),
+		data: create(type.schema),
 		...(options.owner && { owner: options.owner }),
 		...(options.finalizers && { metadata: { [finalizersKey]: options.finalizers } }),
 	});

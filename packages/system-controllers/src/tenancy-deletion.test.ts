@@ -1,7 +1,8 @@
 import { ConnectError } from "@connectrpc/connect";
+import type { ID } from "@plinth/proto";
 import { finalizersKey, idOf, Namespace, Partition, Tombstone } from "@plinth/resource";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { Thing } from "../testdata/thing.ts";
+import { Thing, thingType } from "../testdata/thing.ts";
 import {
 	all,
 	isGone,
@@ -109,5 +110,59 @@ describe("the deletion of tenancies", () => {
 		expect(refused).toBeGreaterThan(0);
 		expect(await names(Thing)).toEqual([]);
 		expect(idOf(Namespace, "n").name).toBe(id.name);
+	});
+
+	it("deletes what a namespace contains within two seconds, in a number of calls that is proportional to it", async () => {
+		const callsFor = async (things: number) => {
+			const id = await writeNamespace(s.client, "n");
+			for (let number = 0; number < things; number += 1) {
+				await writeThing(s.client, `thing-${number}`, { tenancy: { namespace: "n" } });
+			}
+			await s.clock.advanceAsync(1_000);
+			s.calls.clear();
+			await s.client.delete({ id });
+			await s.until(() => isGone(s.client, id), 2_000);
+			await s.until(async () => (await all(s.client, Tombstone)).length === 0, 500);
+			return Object.fromEntries(s.calls);
+		};
+		// Two deletions and a list of owned resources for each thing; the rest for the namespace and its tombstone.
+		expect(await callsFor(10)).toEqual({ list: 1, read: 1, delete: 21, listByOwner: 11, write: 1 });
+		const more = await callsFor(1_000);
+		expect(more).toMatchObject({ delete: 2_001, listByOwner: 1_001, write: 1 });
+		expect((more.list ?? 0) + (more.read ?? 0)).toBeLessThanOrEqual(8);
+	});
+
+	it("lists each type once for each namespace, however long finalizers keep its resources", async () => {
+		const types = Array.from({ length: 30 }, (_, number) => thingType(`Thing${number}`));
+		await using many = await startSystem({ types });
+		const { client, calls } = many;
+		const namespaces = ["a", "b", "c", "d", "e"];
+		const ids = await Promise.all(namespaces.map((name) => writeNamespace(client, name)));
+		const held: ID[] = [];
+		for (const namespace of namespaces) {
+			for (const type of types) {
+				const tenancy = { namespace };
+				await writeThing(client, "free", { type, tenancy });
+				held.push(await writeThing(client, "held", { type, tenancy, finalizers: "a" }));
+			}
+		}
+		await many.clock.advanceAsync(1_000);
+		calls.clear();
+		await Promise.all(ids.map((id) => client.delete({ id })));
+		await many.clock.advanceAsync(10 * 60_000);
+		expect(calls.get("list")).toBe(namespaces.length * types.length);
+		expect(calls.get("writeStatus")).toBe(namespaces.length);
+		for (const id of held) {
+			const { resource } = await client.read({ id });
+			if (resource !== undefined) {
+				const metadata = { ...resource.metadata, [finalizersKey]: "" };
+				await client.write({ resource: { ...resource, metadata } });
+			}
+		}
+		for (const id of ids) {
+			await many.until(() => isGone(client, id), 2_000);
+		}
+		expect(calls.get("list")).toBe(namespaces.length * types.length);
+		expect(many.errors).toEqual([]);
 	});
 });

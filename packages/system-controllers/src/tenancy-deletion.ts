@@ -15,14 +15,16 @@ import {
 	hasFinalizer,
 	isMarkedForDeletion,
 	Namespace,
+	nameKey,
 	Partition,
 	type ResourceType,
 	type TenancyLike,
 	Tombstone,
 	tenancyFinalizer,
 } from "@plinth/resource";
+import { Backoff, type Clock } from "@plinth/runtime";
 import { type CountedTypes, countsOf } from "./counted-types.ts";
-import { deleteAll } from "./delete-contents.ts";
+import { deleteContents } from "./delete-contents.ts";
 import { resourcesLeftCondition, waitsForTypes } from "./unregistered-types.ts";
 
 /** Options of the deletion of tenancies. */
@@ -37,9 +39,12 @@ export interface TenancyDeletionOptions {
 		readonly partition: string;
 		readonly namespace?: string;
 	}) => Promise<CountedTypes>;
-	/** The interval between two passes over a marked unit, in milliseconds. Default: 1 s. */
+	/**
+	 * The longest interval between two counts of what is left in a marked unit, in milliseconds. Default: 1 s. The
+	 * first interval is 1/20 of it, and each is twice the one before.
+	 */
 	readonly intervalMs?: number;
-	/** The same if only resources of unregistered types are left. Default: 10 s. */
+	/** The interval if only resources of unregistered types are left, in milliseconds. Default: 10 s. */
 	readonly unregisteredIntervalMs?: number;
 }
 
@@ -81,11 +86,14 @@ const partitions: UnitKind<typeof Partition.schema> = {
  * their namespaces.
  *
  * ```
- *   marked ──▶ delete its contents ──▶ wait for resources with finalizers, and for tombstones
- *                    ▲                             │ resources left: report them in the status
- *                    └───────── every second ──────┤
- *                                                  └ none left: remove the finalizer, which deletes the unit
+ *   marked ──▶ count ──▶ delete each type that was not deleted yet ──▶ count ──▶ none left: remove the finalizer,
+ *                ▲                                                       │       which deletes the unit
+ *                └──────── wait for finalizers and tombstones ◀──────────┘
  * ```
+ *
+ * Each type is listed once: when all listed resources are deleted or marked, the unit holds no unmarked resource
+ * of the type any more (see below). From then on the unit is only counted, which does not depend on the number of
+ * resources. A type is listed again if a deletion failed, and after a restart.
  *
  * Nothing is left behind: every commit that creates a resource in a unit, or changes its content, asserts that
  * the unit is unmarked. A deletion replaces a resource by one tombstone. So after the mark the number of
@@ -114,31 +122,39 @@ function deletionOf<Desc extends DescMessage>(
 	options: TenancyDeletionOptions,
 ): Controller {
 	const { intervalMs = 1_000, unregisteredIntervalMs = 10_000 } = options;
+	const units = new Map<string, UnitProgress>();
 	return defineController({
 		name: kind.controller,
 		manages: kind.manages,
 		when: contentChanged,
 		concurrency: 4,
+		initialize() {
+			units.clear();
+		},
 		async reconcile(context, { id }): Promise<Requeue | undefined> {
 			const unit = context.cache.get(kind.manages, id)?.resource;
 			if (unit?.id === undefined || !isMarkedForDeletion(unit)) {
+				units.delete(nameKey(id));
 				return undefined;
 			}
-			const failure = await deleteRegistered(context, unit.id, kind, options);
-			const left = await options.census(kind.countedBy(unit.id));
+			const progress = progressOf(units, unit.id, { clock: context.clock, intervalMs });
+			const { left, failure } = await empty(context, unit.id, progress, kind, options);
 			if (left.size === 0) {
 				await release(context, unit);
 				return undefined;
 			}
-			const registered = new Set(options.types().map(({ key }) => key));
-			const unregistered = countsOf(left, (key) => !registered.has(key));
-			await context.writeStatusIfChanged(unit, {
-				conditions: [resourcesLeftCondition(emptiedCondition, left, unregistered)],
-			});
+			const unregistered = unregisteredOf(left, progress, options);
+			const delayMs = progress.intervals.nextDelayMs();
+			// A deletion that takes less than the longest interval is not worth the commits of a status.
+			if (delayMs >= intervalMs || unregistered.size > 0 || failure !== undefined) {
+				await context.writeStatusIfChanged(unit, {
+					conditions: [resourcesLeftCondition(emptiedCondition, left, unregistered)],
+				});
+			}
 			if (failure !== undefined) {
 				throw failure;
 			}
-			return requeueAfter(unregistered.size === left.size ? unregisteredIntervalMs : intervalMs);
+			return requeueAfter(unregistered.size === left.size ? unregisteredIntervalMs : delayMs);
 		},
 	});
 }
@@ -147,46 +163,104 @@ function localDeletionOf<Desc extends DescMessage>(
 	kind: UnitKind<Desc>,
 	options: Pick<TenancyDeletionOptions, "types" | "census">,
 ): Controller {
+	const units = new Map<string, UnitProgress>();
 	return defineController({
 		name: `${kind.controller}-local`,
 		manages: kind.manages,
 		placement: "each-server",
 		when: statusChanged,
 		concurrency: 4,
+		initialize() {
+			units.clear();
+		},
 		async reconcile(context, { id }): Promise<void> {
 			const unit = context.cache.get(kind.manages, id)?.resource;
-			if (
-				unit?.id === undefined ||
-				!isMarkedForDeletion(unit) ||
-				!waitsForTypes(unit, kind.controller)
-			) {
+			if (unit?.id === undefined || !isMarkedForDeletion(unit)) {
+				units.delete(nameKey(id));
 				return;
 			}
-			const failure = await deleteRegistered(context, unit.id, kind, options);
-			if (failure !== undefined) {
-				throw failure;
+			if (waitsForTypes(unit, kind.controller)) {
+				const progress = progressOf(units, unit.id, { clock: context.clock, intervalMs: 0 });
+				const { failure } = await empty(context, unit.id, progress, kind, options);
+				if (failure !== undefined) {
+					throw failure;
+				}
 			}
 		},
 	});
 }
 
-/** Deletes the contents of the unit whose types this server registers. Returns the first failure. */
-async function deleteRegistered<Desc extends DescMessage>(
+/** What a controller has done about one marked unit since the start of its run. */
+interface UnitProgress {
+	readonly uid: string;
+	/** The keys of the types of which the unit holds no unmarked resource. Holds until the unit is deleted. */
+	readonly deleted: Set<string>;
+	/** The intervals until the next count. */
+	readonly intervals: Backoff;
+}
+
+/** The progress of this incarnation of the unit. */
+function progressOf(
+	units: Map<string, UnitProgress>,
+	unit: ID,
+	{ clock, intervalMs }: { readonly clock: Clock; readonly intervalMs: number },
+): UnitProgress {
+	const key = nameKey(unit);
+	let progress = units.get(key);
+	if (progress?.uid !== unit.uid) {
+		const intervals = new Backoff({ clock, baseMs: intervalMs / 20, maxMs: intervalMs });
+		progress = { uid: unit.uid, deleted: new Set(), intervals };
+		units.set(key, progress);
+	}
+	return progress;
+}
+
+/**
+ * Deletes the contents of the unit whose types this server registers, except for types that it has deleted
+ * before. Returns what is left, and the first failure.
+ */
+async function empty<Desc extends DescMessage>(
 	context: ReconcileContext,
 	unit: ID,
+	{ deleted }: UnitProgress,
 	kind: UnitKind<Desc>,
 	{ types, census }: Pick<TenancyDeletionOptions, "types" | "census">,
-): Promise<unknown> {
+): Promise<{ readonly left: CountedTypes; readonly failure?: unknown }> {
 	const counts = await census(kind.countedBy(unit));
-	let failure: unknown;
-	for (const type of types()) {
-		// The reaper deletes tombstones.
-		if (counts.has(type.key) && type.key !== Tombstone.key && kind.deletes(type, counts)) {
-			const failed = await deleteAll(context, type, kind.listedBy(unit), unit);
-			failure ??= failed;
-		}
+	const hasMore = counts.keys().some((key) => !isHandled(key, deleted));
+	const due = hasMore
+		? types().filter(
+				(type) =>
+					counts.has(type.key) && !isHandled(type.key, deleted) && kind.deletes(type, counts),
+			)
+		: [];
+	if (due.length === 0) {
+		return { left: counts };
 	}
-	return failure;
+	const { complete, failure } = await deleteContents(context, due, kind.listedBy(unit), unit);
+	for (const key of complete) {
+		deleted.add(key);
+	}
+	return { left: await census(kind.countedBy(unit)), failure };
+}
+
+/** Whether nothing is left to delete of the type. The reaper deletes tombstones. */
+function isHandled(key: string, deleted: ReadonlySet<string>): boolean {
+	return key === Tombstone.key || deleted.has(key);
+}
+
+/** The counts of the types that this server does not register. */
+function unregisteredOf(
+	left: CountedTypes,
+	{ deleted }: UnitProgress,
+	{ types }: Pick<TenancyDeletionOptions, "types">,
+): CountedTypes {
+	const unknown = countsOf(left, (key) => !isHandled(key, deleted));
+	if (unknown.size === 0) {
+		return unknown;
+	}
+	const registered = new Set(types().map(({ key }) => key));
+	return countsOf(unknown, (key) => !registered.has(key));
 }
 
 /** Removes the finalizer. If it was the last one, the unit is deleted. */

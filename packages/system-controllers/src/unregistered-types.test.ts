@@ -109,7 +109,6 @@ describe("with two servers, whose leader lacks a module of the other", () => {
 			});
 			const [tombstone] = await all(leader.client, Tombstone);
 			expect(conditionsOf(tombstone, reaperName)).toMatchObject([
-				{},
 				{ type: ownedDeletedCondition, reason: unregisteredTypesReason },
 			]);
 			await leader.clock.advanceAsync(30 * 60_000);

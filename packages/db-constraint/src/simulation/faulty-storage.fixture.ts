@@ -56,7 +56,7 @@ export function faultyStorage(
 		lookup: (target, options) => step(() => backend.lookup(target, options)),
 		list: (query, options) => step(() => backend.list(query, options)),
 		snapshot: (query, options) => step(() => backend.snapshot(query, options)),
-		listByOwner: (owner) => step(() => backend.listByOwner(owner)),
+		listByOwner: (owner, options) => step(() => backend.listByOwner(owner, options)),
 		countByType: () => step(() => backend.countByType()),
 		countByTypeIn: (unit, options) => step(() => backend.countByTypeIn(unit, options)),
 		catchUp: (signal) => step(() => backend.catchUp(signal)),

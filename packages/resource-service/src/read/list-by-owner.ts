@@ -5,6 +5,7 @@ import { authenticateCall } from "../access/authenticate-call.ts";
 import { decideList, decideRead, enforce } from "../access/authorization.ts";
 import { ReadFilter } from "../access/read-filter.ts";
 import { invalidArgument, missing } from "../errors/refusal.ts";
+import { consistencyOf } from "../requests/headers.ts";
 import { checkFormerId } from "../requests/request-checks.ts";
 import type { ServiceContext } from "../service-context.ts";
 
@@ -22,6 +23,7 @@ export async function listByOwner(
 	if (!id.uid) {
 		throw invalidArgument("owner uid is required");
 	}
+	const consistency = consistencyOf(call);
 	const access = await authenticateCall(context.authorizer, call);
 	enforce(
 		type === undefined
@@ -32,6 +34,6 @@ export async function listByOwner(
 		enforce(decideRead(type, access, id));
 	}
 	const readFilter = new ReadFilter(context.registry, access);
-	const owned = await context.backend.listByOwner(id);
+	const owned = await context.backend.listByOwner(id, { consistency });
 	return owned.filter((resource) => readFilter.allows(resource));
 }

@@ -12,8 +12,10 @@ export const ownerBehaviors: readonly Behavior[] = [
 			await store(backend, resource("a", { owner, namespace: "other" }));
 			await store(backend, resource("c", { owner, type: albumType }));
 			await store(backend, resource("d"));
-			const owned = await backend.listByOwner(owner);
-			assert.deepEqual(owned.map(nameOf), ["c", "b", "a"]);
+			for (const consistency of ["eventual", "strong"] as const) {
+				const owned = await backend.listByOwner(owner, { consistency });
+				assert.deepEqual(owned.map(nameOf), ["c", "b", "a"]);
+			}
 		},
 	},
 	{

@@ -35,7 +35,7 @@ export function delayedBackend(backend: StorageBackend, options: DelayOptions): 
 		lookup: (name, readOptions) => step(() => backend.lookup(name, readOptions)),
 		list: (query, readOptions) => step(() => backend.list(query, readOptions)),
 		snapshot: (query, readOptions) => step(() => backend.snapshot(query, readOptions)),
-		listByOwner: (owner) => step(() => backend.listByOwner(owner)),
+		listByOwner: (owner, readOptions) => step(() => backend.listByOwner(owner, readOptions)),
 		countByType: () => step(() => backend.countByType()),
 		countByTypeIn: (unit, readOptions) => step(() => backend.countByTypeIn(unit, readOptions)),
 		commit: (mutations, commitOptions) => step(() => backend.commit(mutations, commitOptions)),

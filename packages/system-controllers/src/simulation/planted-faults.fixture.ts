@@ -1,8 +1,9 @@
+import type { ID } from "@plinth/proto";
 import { Namespace, Partition, Tombstone } from "@plinth/resource";
 import type { Random } from "@plinth/runtime";
 import { decorateBackend, type StorageBackend } from "@plinth/storage";
 
-/** Faults of a server that the simulation must detect. */
+/** Faults of a server that the simulation of tenants must detect. */
 export const plantedFaults = [
 	"the census leaves out unregistered types",
 	"the census leaves out tombstones",
@@ -10,8 +11,14 @@ export const plantedFaults = [
 	"writes do not assert their tenancy",
 ] as const;
 
+/** Faults that the simulation of owners must detect. */
+export const plantedOwnerFaults = [
+	"writes do not assert their owner",
+	"owned resources are listed as of before they were created",
+] as const;
+
 /** One of them. */
-export type PlantedFault = (typeof plantedFaults)[number];
+export type PlantedFault = (typeof plantedFaults | typeof plantedOwnerFaults)[number];
 
 /** The storage of a server with a fault. The server registers the types with the given keys. */
 export function withFault(
@@ -28,20 +35,31 @@ export function withFault(
 			return withOldCensus(backend, random);
 		case "writes do not assert their tenancy":
 			return decorateBackend(backend, {
-				commit: (mutations, options) => {
-					const { group } = Namespace.type;
-					const kinds = [Namespace.type.kind, Partition.type.kind];
-					const kept = mutations.filter(
-						({ op, ...mutation }) =>
-							op !== "assert" ||
-							!("id" in mutation) ||
-							mutation.id.type?.group !== group ||
-							!kinds.includes(mutation.id.type.kind),
-					);
-					return backend.commit(kept, options);
-				},
+				commit: (mutations, options) =>
+					backend.commit(
+						mutations.filter((mutation) => mutation.op !== "assert" || !isUnit(mutation.id)),
+						options,
+					),
+			});
+		case "writes do not assert their owner":
+			return decorateBackend(backend, {
+				commit: (mutations, options) =>
+					backend.commit(
+						mutations.filter((mutation) => mutation.op !== "assert" || isUnit(mutation.id)),
+						options,
+					),
+			});
+		case "owned resources are listed as of before they were created":
+			return decorateBackend(backend, {
+				listByOwner: async (owner, options) =>
+					random.next() < 0.1 ? [] : backend.listByOwner(owner, options),
 			});
 	}
+}
+
+function isUnit({ type }: ID): boolean {
+	const kinds: readonly (string | undefined)[] = [Namespace.type.kind, Partition.type.kind];
+	return type?.group === Namespace.type.group && kinds.includes(type.kind);
 }
 
 function withCensus(backend: StorageBackend, counts: (key: string) => boolean): StorageBackend {

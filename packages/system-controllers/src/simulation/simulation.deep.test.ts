@@ -11,3 +11,13 @@ it("two servers that lag behind remove units only when they are empty, and all t
 	});
 	console.log(`removed ${removed} namespaces and partitions`);
 });
+
+it("two servers that lag behind leave nothing that a deleted resource owned", async () => {
+	let removed = 0;
+	await forEachSeed(100, async (seed) => {
+		const result = await simulate(seed, { users: "owners" });
+		expect(result.violations).toEqual([]);
+		removed += result.removedTombstones;
+	});
+	console.log(`removed ${removed} tombstones of owners`);
+});

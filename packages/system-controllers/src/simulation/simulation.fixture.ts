@@ -32,6 +32,7 @@ import { type SeededRuntime, seededRandom, seededRuntime } from "@plinth/runtime
 import { Thing, ThingSchema } from "../../testdata/thing.ts";
 import { registerControllers } from "../system.fixture.ts";
 import { followerOf, Origin } from "./follower.fixture.ts";
+import { OwnerCheck } from "./owner-check.fixture.ts";
 import { type PlantedFault, withFault } from "./planted-faults.fixture.ts";
 import { TenancyCheck } from "./tenancy-check.fixture.ts";
 
@@ -41,6 +42,16 @@ export interface SimulationResult {
 	readonly violations: readonly string[];
 	/** The number of namespaces and partitions that were removed. */
 	readonly removed: number;
+	/** The number of tombstones of owners that were removed. */
+	readonly removedTombstones: number;
+}
+
+/** Options of a simulation. */
+export interface SimulationOptions {
+	/** Whether users work on namespaces and partitions, or on things that own each other. Default: tenants. */
+	readonly users?: "tenants" | "owners";
+	/** A fault of both servers. */
+	readonly fault?: PlantedFault;
 }
 
 /** A server of the cluster. */
@@ -53,32 +64,42 @@ interface SimulatedServer {
  * Simulates two servers on one storage, each with its own lagging view. The one that runs the singletons may lack
  * the type of most resources. Users create namespaces and partitions, write into them, delete them through
  * either server, and remove finalizers during deletions. After they stop, everything that is marked for
- * deletion must be deleted.
+ * deletion, and everything that a deleted resource owned, must be deleted.
  */
-export async function simulate(seed: number, fault?: PlantedFault): Promise<SimulationResult> {
+export async function simulate(
+	seed: number,
+	{ users: kind = "tenants", fault }: SimulationOptions = {},
+): Promise<SimulationResult> {
 	const runtime = seededRuntime({ seed, maxSteps: 400_000 });
 	const random = seededRandom(seed * 31 + 7);
 	const { scheduler } = runtime;
 	const origin = new Origin(runtime);
 	const check = new TenancyCheck(origin);
+	const owners = new OwnerCheck(origin);
 	const faults: string[] = [];
 	const start = (isLeader: boolean, types: readonly ResourceType[]) =>
 		startServer(origin, runtime, { isLeader, types, faults, ...(fault && { fault }) });
 	const first = await scheduler.run(start(true, seed % 4 === 0 ? [Thing] : []));
 	const second = await scheduler.run(start(false, [Thing]));
+	const unfinished = () => [
+		...marked(origin).map((name) => `${name} is marked, and is not deleted`),
+		...owners.orphans(),
+	];
 	const users = Array.from({ length: 4 }, () =>
-		new User([first.client, second.client], runtime, random).act(40),
+		new User([first.client, second.client], runtime, random).act(40, kind),
 	);
 	await scheduler.run(Promise.all(users));
 	await scheduler.run(new User([second.client], runtime, random).releaseEverything(origin));
-	for (let minute = 0; minute < 15 && marked(origin).length > 0; minute++) {
+	for (let minute = 0; minute < 15 && unfinished().length > 0; minute++) {
 		await scheduler.advance(60_000);
 	}
-	const left = marked(origin).map((name) => `${name} is marked, and is not deleted`);
+	const left = unfinished();
 	await scheduler.run(Promise.all([first.stop(), second.stop()]));
+	const violations = [...check.violations, ...owners.violations];
 	return {
-		violations: [...check.violations, ...faults, ...(check.violations.length > 0 ? [] : left)],
+		violations: [...violations, ...faults, ...(violations.length > 0 ? [] : left)],
 		removed: check.removed,
+		removedTombstones: owners.removed,
 	};
 }
 
@@ -158,7 +179,7 @@ class User {
 		this.#random = random;
 	}
 
-	async act(times: number): Promise<void> {
+	async act(times: number, as: "tenants" | "owners"): Promise<void> {
 		const { scheduler, clock } = this.#runtime;
 		for (let count = 0; count < times; count++) {
 			while (this.#random.next() < 0.4) {
@@ -169,7 +190,7 @@ class User {
 					clock.setTimer(this.#random.next() * 20_000, resolve);
 				});
 			}
-			await this.#tolerating(() => this.#step());
+			await this.#tolerating(() => (as === "owners" ? this.#ownerStep() : this.#step()));
 		}
 	}
 
@@ -215,6 +236,26 @@ class User {
 			const owner = idOf(Thing, this.#pick(things), tenancy);
 			const isOwned = owner.name !== id.name && this.#random.next() < 0.3;
 			const metadata = this.#random.next() < 0.2 ? { [finalizersKey]: "held" } : {};
+			const data = create(ThingSchema);
+			await client.write({
+				resource: resourceOf(Thing, { id, data, metadata, ...(isOwned && { owner }) }),
+			});
+		}
+	}
+
+	/** A step on things of one namespace, most of which own each other. */
+	async #ownerStep(): Promise<void> {
+		const client = this.#pick(this.#clients);
+		const id = idOf(Thing, this.#pick(things), {});
+		const owner = idOf(Thing, this.#pick(things), {});
+		const drawn = this.#random.next();
+		if (drawn < 0.4) {
+			await client.delete({ id });
+		} else if (drawn < 0.45) {
+			await this.#withoutFinalizers(id);
+		} else {
+			const isOwned = owner.name !== id.name && this.#random.next() < 0.8;
+			const metadata = this.#random.next() < 0.1 ? { [finalizersKey]: "held" } : {};
 			const data = create(ThingSchema);
 			await client.write({
 				resource: resourceOf(Thing, { id, data, metadata, ...(isOwned && { owner }) }),

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { plantedFaults } from "./planted-faults.fixture.ts";
-import { simulate } from "./simulation.fixture.ts";
+import { type PlantedFault, plantedFaults, plantedOwnerFaults } from "./planted-faults.fixture.ts";
+import { type SimulationOptions, simulate } from "./simulation.fixture.ts";
 
 describe("two lagging servers, one without the type", () => {
 	it("remove units only when they are empty, and remove all that are marked", async () => {
@@ -13,14 +13,40 @@ describe("two lagging servers, one without the type", () => {
 		expect(removed).toBeGreaterThan(50);
 	});
 
-	it.each(plantedFaults)("are caught when %s", async (fault) => {
-		const caught = / is removed, and holds | is created in a unit that is being deleted$/;
-		for (let seed = 1; seed <= 60; seed++) {
-			const { violations } = await simulate(seed, fault);
-			if (violations.some((violation) => caught.test(violation))) {
-				return;
-			}
+	it("remove tombstones only when the owner owns nothing, and leave no orphans", async () => {
+		let removed = 0;
+		for (let seed = 1; seed <= 12; seed++) {
+			const result = await simulate(seed, { users: "owners" });
+			expect({ seed, violations: result.violations }).toEqual({ seed, violations: [] });
+			removed += result.removedTombstones;
 		}
-		throw new Error("no run has detected the fault");
+		expect(removed).toBeGreaterThan(50);
+	});
+
+	it.each(plantedFaults)("are caught when %s", async (fault) => {
+		await expectCaught(
+			{ users: "tenants", fault },
+			/ is removed, and holds | is created in a unit that is being deleted$/,
+		);
+	});
+
+	it.each(plantedOwnerFaults)("are caught when %s", async (fault) => {
+		await expectCaught(
+			{ users: "owners", fault },
+			/ is created for a deleted owner$|: the tombstone of .* is removed before /,
+		);
 	});
 });
+
+async function expectCaught(
+	options: SimulationOptions & { readonly fault: PlantedFault },
+	caught: RegExp,
+): Promise<void> {
+	for (let seed = 1; seed <= 60; seed++) {
+		const { violations } = await simulate(seed, options);
+		if (violations.some((violation) => caught.test(violation))) {
+			return;
+		}
+	}
+	throw new Error("no run has detected the fault");
+}

@@ -496,8 +496,8 @@ export const MutateAndValidateResponseSchema: GenMessage<MutateAndValidateRespon
 /**
  * ResourceService stores resources of all registered types and serves watches of their changes.
  *
- * The request header `x-plinth-consistency-mode: consistent` makes Read, List and the snapshot of
- * WatchList linearizable; otherwise reads are monotonic per server. The header `x-plinth-fence`
+ * The request header `x-plinth-consistency-mode: consistent` makes Read, List, ListByOwner and the
+ * snapshot of WatchList linearizable; otherwise reads are monotonic per server. The header `x-plinth-fence`
  * carries the fence of a lease into the commit of a write.
  *
  * @generated from service plinth.resource.v1.ResourceService
