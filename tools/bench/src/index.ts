@@ -9,6 +9,7 @@ export {
 	interleaveSteps,
 	type Steps,
 } from "./comparison.ts";
+export { computedMicroseconds, GrowthTable, type Workload } from "./growth.ts";
 export {
 	computedNanosecondsPer,
 	heapUsed,

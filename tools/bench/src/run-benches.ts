@@ -2,21 +2,25 @@
 /**
  * Runs the benches of a package (`bench/*.bench.ts`), each in its own process:
  *
- *     plinth-bench [name...] [--quick] [--option=value...]
+ *     plinth-bench [name...] [--growth] [--quick] [--option=value...]
  *
- * Names choose the benches whose file names contain one of them. Everything else is passed on.
+ * Names choose the benches whose file names contain one of them. With `--growth`, the benches are those of growth
+ * (`bench/growth-*.ts`). Everything else is passed on.
  */
 import { spawnSync } from "node:child_process";
 import { globSync } from "node:fs";
 
 const args = process.argv.slice(2);
 const names = args.filter((each) => !each.startsWith("-"));
-const options = args.filter((each) => each.startsWith("-"));
-const files = globSync("bench/*.bench.ts")
+const isGrowth = args.includes("--growth");
+const options = args.filter((each) => each.startsWith("-") && each !== "--growth");
+const pattern = isGrowth ? "bench/growth-*.ts" : "bench/*.bench.ts";
+const files = globSync(pattern)
 	.filter((file) => names.length === 0 || names.some((name) => file.includes(name)))
 	.sort();
-if (files.length === 0) {
-	throw new Error(`no bench matches ${names.join(", ") || "bench/*.bench.ts"}`);
+// The names that all packages get choose benches of some of them.
+if (files.length === 0 && !isGrowth) {
+	throw new Error(`no bench matches ${names.join(", ") || pattern}`);
 }
 for (const file of files) {
 	console.log(`\n${file}`);
