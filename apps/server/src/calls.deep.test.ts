@@ -32,12 +32,12 @@ describe.each(http2OfLongTests)("a server process with --http2 %s", (http2) => {
 	const start = (flags: readonly string[] = [], nodeOptions: readonly string[] = []) =>
 		startLoaded(["--http2", http2, ...flags], {}, nodeOptions);
 
-	it("of 512 MB survives 10,000 health watches, takes 1,000, and responds to probes", async () => {
+	it("of 512 MB survives 5,000 health watches, takes 1,000, and responds to probes", async () => {
 		const server = await start([], ["--max-old-space-size=512"]);
 		const { address } = server;
 		const before = await server.heap();
 		let refused = 0;
-		for (let connection = 0; connection < 100; connection += 1) {
+		for (let connection = 0; connection < 50; connection += 1) {
 			const session = openSession(address);
 			const first = Promise.withResolvers<void>();
 			let responses = 0;
@@ -61,14 +61,14 @@ describe.each(http2OfLongTests)("a server process with --http2 %s", (http2) => {
 			}
 			await first.promise;
 		}
-		expect(refused).toBe(9_000);
+		expect(refused).toBe(4_000);
 		expect(await metric(address, "plinth_health_watches")).toBe(1_000);
 		const health = createClient(Health, createGrpcTransport({ baseUrl: address }));
 		expect((await health.check({})).status).toBe(1);
 		const grown = (await server.heap()) - before;
 		process.stdout.write(`health watches: ${kB(grown / 1_000)} kB of heap each\n`);
-		// A hundred connections are part of it.
-		expect(grown).toBeLessThan(1_000 * 5_000 + 100 * 50_000);
+		// Fifty connections are part of it.
+		expect(grown).toBeLessThan(1_000 * 5_000 + 50 * 50_000);
 	});
 
 	it("keeps its memory while an idle health stream costs less than 5 kB of heap and 20 kB resident", async () => {
@@ -102,7 +102,7 @@ describe.each(http2OfLongTests)("a server process with --http2 %s", (http2) => {
 		expect(rssEach).toBeLessThan(20_000);
 	});
 
-	it("bounds what 100 connections hold that post List and do not read", async () => {
+	it("bounds what 50 connections hold that post List and do not read", async () => {
 		const server = await start(["--limits-write-stall", "1h"]);
 		const { address, client } = server;
 		for (let index = 0; index < 15; index += 1) {
@@ -116,7 +116,7 @@ describe.each(http2OfLongTests)("a server process with --http2 %s", (http2) => {
 			tenancy: { partition: "*", namespace: "*" },
 		});
 		const body = Buffer.from(toBinary(ListRequestSchema, request)).toString("latin1");
-		for (let connection = 0; connection < 100; connection += 1) {
+		for (let connection = 0; connection < 50; connection += 1) {
 			const socket = await openSocket(address);
 			socket.write(postText(list, body, "application/proto"), "latin1");
 			most = Math.max(most, await metric(address, "plinth_response_pending_bytes"));
@@ -126,7 +126,7 @@ describe.each(http2OfLongTests)("a server process with --http2 %s", (http2) => {
 		await metricReaches(
 			address,
 			"plinth_calls_in_flight",
-			100 - (await metric(address, "plinth_calls_cut_total")),
+			50 - (await metric(address, "plinth_calls_cut_total")),
 		);
 		const after = await metric(address, resident, 'kind="rss"');
 		process.stdout.write(

@@ -14,7 +14,7 @@ import { artist } from "../testdata/music.ts";
 import { musicModuleFile, ServerProcess } from "./server-process.fixture.ts";
 import { databaseFile } from "./storage/open-storage.ts";
 
-const total = 200_000;
+const total = 100_000;
 const perCommit = 100;
 
 /** Puts the artists into a storage. */
@@ -85,7 +85,7 @@ describe(`a state of ${total} resources in a file`, () => {
 
 	it("that does not fit into the heap ends the start with an error, not an abort of V8", async () => {
 		const { NODE_OPTIONS } = process.env;
-		process.env.NODE_OPTIONS = "--max-old-space-size=180";
+		process.env.NODE_OPTIONS = "--max-old-space-size=100";
 		let server: ServerProcess;
 		try {
 			server = new ServerProcess(...flags);
@@ -97,7 +97,7 @@ describe(`a state of ${total} resources in a file`, () => {
 			`${stderr.split("\n").find((line) => line.startsWith("plinth-server"))}\n`,
 		);
 		expect(stderr).toMatch(
-			/^plinth-server: the state does not fit into the heap of Node: \d+ of 200\d+ resources take \d+ bytes and fill \d+ MiB of a heap of 18\d MiB; give Node a larger heap, as with NODE_OPTIONS=--max-old-space-size=\d+$/m,
+			/^plinth-server: the state does not fit into the heap of Node: \d+ of 100\d+ resources take \d+ bytes and fill \d+ MiB of a heap of 10\d MiB; give Node a larger heap, as with NODE_OPTIONS=--max-old-space-size=\d+$/m,
 		);
 		expect(stderr).not.toContain("FATAL ERROR");
 		expect({ code, signal }).toEqual({ code: 1, signal: null });

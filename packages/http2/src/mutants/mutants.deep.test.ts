@@ -9,11 +9,12 @@ describe(`${seeds} random sessions of each kind find a server that`, () => {
 		const { isFound, output } = await runMutant(mutant, seeds);
 		expect(isFound, output).toBe(true);
 		// An error of a check, or of the code: neither of the syntax nor of a missing module.
-		expect(output).not.toMatch(/SyntaxError|ERR_MODULE_NOT_FOUND|ERR_INVALID_TYPESCRIPT/);
+		expect(output).not.toMatch(
+			/SyntaxError|ERR_MODULE_NOT_FOUND|ERR_INVALID_TYPESCRIPT|its text occurs/,
+		);
 	});
 });
 
 it("find no fault in the source as it is", async () => {
-	const none = { name: "none", file: "index.ts", find: "serveHttp2", replace: "serveHttp2" };
-	expect(await runMutant(none, seeds)).toMatchObject({ isFound: false });
+	expect(await runMutant(undefined, seeds)).toMatchObject({ isFound: false });
 });
