@@ -32,8 +32,10 @@ function exampleOf({ folder }: Published): string | undefined {
 	return /```ts\n([\s\S]*?)```/.exec(readme)?.[1];
 }
 
-/** The versions of Node that the packages are made for, each as its npm package. */
+/** The versions of Node that the packages are made for. */
 const nodeVersions = ["24", "26"];
+/** That of this process; the others are npm packages. */
+const ownNodeVersion = process.versions.node.split(".")[0];
 
 describe("the packages as they are published, in an empty npm project", () => {
 	let project: string;
@@ -55,16 +57,17 @@ describe("the packages as they are published, in an empty npm project", () => {
 			tarballs.set(name, filename);
 		}
 		const files = Object.fromEntries([...tarballs].map(([name, file]) => [name, `file:${file}`]));
-		const compiler = { typescript: "7", "@types/node": "26" };
 		const nodes = Object.fromEntries(
-			nodeVersions.map((version) => [`node${version}`, `npm:node@${version}`]),
+			nodeVersions
+				.filter((version) => version !== ownNodeVersion)
+				.map((version) => [`node${version}`, `npm:node@${version}`]),
 		);
 		writeFileSync(
 			join(project, "package.json"),
 			JSON.stringify({
 				private: true,
 				type: "module",
-				dependencies: { ...files, ...nodes, ...compiler },
+				dependencies: { ...files, ...nodes, "@types/node": "26" },
 				overrides: Object.fromEntries(Object.keys(files).map((name) => [name, `$${name}`])),
 			}),
 		);
@@ -96,8 +99,8 @@ describe("the packages as they are published, in an empty npm project", () => {
 				files: published.map(exampleFile),
 			}),
 		);
-		const compiler = join(project, "node_modules/typescript/bin/tsc");
-		const { stdout } = await run(nodeBinary("26"), [compiler, "-p", project]).catch(
+		const compiler = join(root, "node_modules/typescript/bin/tsc");
+		const { stdout } = await run(process.execPath, [compiler, "-p", project]).catch(
 			(failure: { stdout: string }) => failure,
 		);
 		expect(stdout).toBe("");
@@ -144,6 +147,8 @@ describe("the packages as they are published, in an empty npm project", () => {
 	}
 
 	function nodeBinary(version: string): string {
-		return join(project, `node_modules/node${version}/bin/node`);
+		return version === ownNodeVersion
+			? process.execPath
+			: join(project, `node_modules/node${version}/bin/node`);
 	}
 });
