@@ -42,6 +42,8 @@ class Shuffler {
 		this.#tasks.push(task);
 	}
 
+	turn(): undefined {}
+
 	/** Runs one of the tasks and its continuations. Returns false if there was none. */
 	async step(): Promise<boolean> {
 		const [task] = this.#tasks.splice(Math.floor(this.#random.next() * this.#tasks.length), 1);

@@ -20,7 +20,7 @@ export interface InProcessTransportOptions {
 	readonly clock?: Clock;
 	/**
 	 * Runs every hop between a caller and a handler: the call, each message, the end, a cancellation.
-	 * Microtasks by default.
+	 * `systemScheduler` by default: microtasks, which let the event loop run every few milliseconds.
 	 */
 	readonly scheduler?: Scheduler;
 	/** Interceptors of the caller's side, the first one outermost. */

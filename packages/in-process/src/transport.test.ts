@@ -400,7 +400,7 @@ describe("cancellation", () => {
 					return forever();
 				},
 			},
-			{ scheduler: { schedule: (task) => tasks.push(task) } },
+			{ scheduler: { schedule: (task) => tasks.push(task), turn: () => undefined } },
 		);
 		const order: string[] = [];
 		const controller = new AbortController();
@@ -439,7 +439,7 @@ describe("cancellation", () => {
 		const tasks: (() => void)[] = [];
 		const client = clientOf(
 			{ unary: () => ({ text: "too late" }) },
-			{ scheduler: { schedule: (task) => tasks.push(task) } },
+			{ scheduler: { schedule: (task) => tasks.push(task), turn: () => undefined } },
 		);
 		const controller = new AbortController();
 		const call = errorOf(client.unary({}, { signal: controller.signal }));
@@ -582,6 +582,7 @@ describe("the scheduler", () => {
 					hops += 1;
 					systemScheduler.schedule(task);
 				},
+				turn: () => undefined,
 			},
 		});
 		await client.unary({ text: "m" });

@@ -1,6 +1,7 @@
 export { Backoff, type BackoffOptions, type BackoffPolicy, backoffDelayMs } from "./backoff.ts";
 export { type Clock, sleep, systemClock, type Timer } from "./clock.ts";
 export { type Deadline, Deadlines } from "./deadlines.ts";
+export { type EventLoop, EventLoopScheduler } from "./event-loop-scheduler.ts";
 export {
 	decodeFence,
 	encodeFence,
@@ -13,6 +14,7 @@ export { LocalLeases } from "./local-leases.ts";
 export { type Logger, type LogMethod, silentLogger } from "./logger.ts";
 export { type Random, systemRandom } from "./random.ts";
 export { type Runtime, systemRuntime } from "./runtime.ts";
-export { type Scheduler, scheduleAfterInput, systemScheduler } from "./scheduler.ts";
+export { type Scheduler, scheduleAfterInput } from "./scheduler.ts";
 export { SuspendableLeases } from "./suspendable-leases.ts";
+export { systemScheduler } from "./system-scheduler.ts";
 export { unlessAborted } from "./unless-aborted.ts";

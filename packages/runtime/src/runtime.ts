@@ -1,6 +1,7 @@
 import { type Clock, systemClock } from "./clock.ts";
 import { type Random, systemRandom } from "./random.ts";
-import { type Scheduler, systemScheduler } from "./scheduler.ts";
+import type { Scheduler } from "./scheduler.ts";
+import { systemScheduler } from "./system-scheduler.ts";
 
 /** The environment of a component, as a parameter that tests can control. */
 export interface Runtime {

@@ -15,13 +15,16 @@ export interface Scheduler {
 	 * whose tasks run in any order anyway needs no such method; use `scheduleAfterInput`.
 	 */
 	scheduleAfterInput?(task: () => void): void;
-}
 
-/** Runs tasks as microtasks: before any timer or any input, in the order of the calls. */
-export const systemScheduler: Scheduler = {
-	schedule: (task) => queueMicrotask(task),
-	scheduleAfterInput: (task) => void setImmediate(task),
-};
+	/**
+	 * For a loop that may run long without waiting for time or input: to be called and awaited before each
+	 * step. Resolves when the step may run; returns `undefined` if it may run at once.
+	 */
+	turn(): Promise<void> | undefined;
+
+	/** Whether turns or tasks wait for the event loop. Not known of a scheduler whose tasks run in any order anyway. */
+	readonly isBehind?: boolean;
+}
 
 /** Runs `task` in a later iteration of the event loop, if the scheduler knows them; otherwise at any later time. */
 export function scheduleAfterInput(scheduler: Scheduler, task: () => void): void {

@@ -37,6 +37,7 @@ function shufflingScheduler(seed: number): Scheduler {
 				setImmediate(runSome);
 			}
 		},
+		turn: () => undefined,
 	};
 }
 

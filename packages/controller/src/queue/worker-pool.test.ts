@@ -306,7 +306,10 @@ describe("WorkerPool", () => {
 					const clock = new FakeClock();
 					let ready: (() => void)[] = [];
 					const pool = new WorkerPool<number>({
-						runtime: { clock, scheduler: { schedule: (task) => void ready.push(task) } },
+						runtime: {
+							clock,
+							scheduler: { schedule: (task) => void ready.push(task), turn: () => undefined },
+						},
 						backoff: { baseMs: 5, maxMs: 40 },
 						concurrency,
 						reportAfterMs: 500_000,

@@ -114,7 +114,7 @@ describe("a burst of changes", () => {
 		const tasks: (() => void)[] = [];
 		const released: string[] = [];
 		const bursts = new RequestBursts({
-			scheduler: { schedule: (task) => void tasks.push(task) },
+			scheduler: { schedule: (task) => void tasks.push(task), turn: () => undefined },
 			isMapping: () => true,
 			release: (key) => released.push(key),
 		});

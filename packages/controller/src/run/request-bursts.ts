@@ -20,9 +20,9 @@ const longestBurst = 64;
  *   changes ──▶ mapping queues ──▶ requests, held by key ──▶ released when the burst is over
  * ```
  *
- * A burst begins with the first request. It is over when input has been handled and no queued change can be
- * mapped at once, or after 64 iterations of the event loop, so that a stream of changes delays a reconcile but can't
- * prevent it. Mappers that wait for something don't prolong it.
+ * A burst begins with the first request. It is over when input has been handled, no turn waits for the event loop (it
+ * may deliver another change), and no queued change can be mapped at once, or after 64 iterations of the event loop,
+ * so that a stream of changes delays a reconcile but can't prevent it. Mappers that wait for something don't prolong it.
  *
  * Invariant: each key that is added is released at the end of its burst, and in one burst it is added once.
  */
@@ -46,7 +46,7 @@ export class RequestBursts {
 	readonly #onIteration = (): void => {
 		const { scheduler, isMapping, release } = this.#options;
 		this.#iterations += 1;
-		if (isMapping() && this.#iterations < longestBurst) {
+		if ((isMapping() || scheduler.isBehind) && this.#iterations < longestBurst) {
 			scheduleAfterInput(scheduler, this.#onIteration);
 			return;
 		}

@@ -77,6 +77,7 @@ export class Lifetime {
 						});
 					}
 				},
+				turn: () => sim.scheduler.turn(),
 			},
 			clock: {
 				now: () => clock.now(),

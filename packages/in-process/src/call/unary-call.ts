@@ -21,7 +21,7 @@ export function callUnary<I extends DescMessage, O extends DescMessage>(
 	return new Promise((resolve, reject) => {
 		const message = create(method.input, input);
 		const route = environment.routes.find(method);
-		const { ask, respond } = environment.hops;
+		const { hops } = environment;
 		const ends: CallEnds = { failCaller: reject, releaseHandler: () => {} };
 		const call = new Call(environment, route, request, ends);
 
@@ -39,16 +39,18 @@ export function callUnary<I extends DescMessage, O extends DescMessage>(
 				const header = copyOfHeaders(context.touchedHeader);
 				const trailer = copyOfHeaders(context.touchedTrailer);
 				const response = new CallResponse(false as const, method, output, header, trailer);
-				respond(() => call.close() && resolve(response));
+				hops.answer(() => call.close() && resolve(response));
 			} catch (thrown) {
 				context.abort(thrown);
 				const error = asWireError(thrown, context);
-				respond(() => call.close() && reject(error));
+				hops.answer(() => call.close() && reject(error));
 			}
 		};
-		ask(() => {
+		hops.call(() => {
 			if (call.isOpen) {
 				void serve();
+			} else {
+				hops.drop();
 			}
 		});
 	});

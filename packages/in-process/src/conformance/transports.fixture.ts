@@ -182,6 +182,7 @@ export function shufflingScheduler(seed: number): Scheduler {
 			tasks.push(task);
 			setImmediate(runOne);
 		},
+		turn: () => undefined,
 	};
 }
 

@@ -1,4 +1,5 @@
 import type { Clock, Timer } from "../clock.ts";
+import { systemScheduler } from "../system-scheduler.ts";
 
 interface FakeTimer extends Timer {
 	readonly dueMs: number;
@@ -130,6 +131,8 @@ export class FakeClock implements Clock {
 }
 
 /** Resolves when all promises that can settle without time or input have settled. */
-function settle(): Promise<void> {
-	return new Promise((resolve) => setImmediate(resolve));
+async function settle(): Promise<void> {
+	do {
+		await new Promise((resolve) => setImmediate(resolve));
+	} while (systemScheduler.isBehind);
 }

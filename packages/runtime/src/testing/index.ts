@@ -1,3 +1,4 @@
+export { CountedEventLoop } from "./counted-event-loop.ts";
 export { FakeClock, type FakeClockOptions } from "./fake-clock.ts";
 export { seededRandom } from "./seeded-random.ts";
 export { type SeededRuntime, seededRuntime } from "./seeded-runtime.ts";

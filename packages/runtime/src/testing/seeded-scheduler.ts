@@ -11,6 +11,8 @@ export interface SeededSchedulerOptions {
 	readonly nowMs?: number;
 	/** How many steps (tasks and moves of the clock) one call may take; a million by default. */
 	readonly maxSteps?: number;
+	/** The share of the turns of loops (`turn`) that wait, as if the event loop were busy. None by default. */
+	readonly waitingTurns?: number;
 }
 
 /**
@@ -33,15 +35,20 @@ export class SeededScheduler implements Scheduler {
 	readonly clock: FakeClock;
 	readonly #random: Random;
 	readonly #maxSteps: number;
+	readonly #waitingTurns: number;
+	/** A stream of its own: the turns of loops must not change the order of tasks. */
+	readonly #turnRandom: Random;
 	readonly #ready: (() => void)[] = [];
 	/** The current step, of any call. */
 	#underWay: Promise<unknown> | undefined;
 	#tasksSinceYield = 0;
 
 	constructor(options: SeededSchedulerOptions) {
-		const { seed, nowMs, maxSteps = 1_000_000 } = options;
+		const { seed, nowMs, maxSteps = 1_000_000, waitingTurns = 0 } = options;
 		this.seed = seed;
 		this.#maxSteps = maxSteps;
+		this.#waitingTurns = waitingTurns;
+		this.#turnRandom = seededRandom(seed ^ 0x5bd1e995);
 		this.#random = seededRandom(seed);
 		this.clock = new FakeClock({
 			...(nowMs !== undefined && { nowMs }),
@@ -56,6 +63,10 @@ export class SeededScheduler implements Scheduler {
 
 	schedule(task: () => void): void {
 		this.#ready.push(task);
+	}
+
+	turn(): Promise<void> | undefined {
+		return this.#turnRandom.next() < this.#waitingTurns ? this.pause() : undefined;
 	}
 
 	/** Resolves later: any other ready task may run first. */

@@ -32,6 +32,7 @@ beforeEach(() => {
 				scheduled += 1;
 				systemScheduler.schedule(task);
 			},
+			turn: () => undefined,
 		},
 	};
 	store = new StateStore(runtime, defaultStorageLimits);
