@@ -1,13 +1,19 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { BodyListener, HttpRequest } from "./request-handler.ts";
 
+/** A chunk is copied if the memory that it would keep is more than this many times larger. */
+const sparse = 4;
+
 /**
- * The body of a request, read on demand. The request stays open when the iteration ends, because its response follows
+ * The body of a request, read on demand. A chunk may be a small part of what was read from the socket, and keeps all of
+ * it. Otherwise clients could make the server keep many times the bytes that its limits count, by sending other frames
+ * between the parts of a body. The first chunk, which mostly is the only one, is not copied. The request stays open when the iteration ends, because its response follows
  * and, over HTTP/1.1, further calls on the same connection.
  */
 export class RequestBody implements AsyncIterableIterator<Uint8Array>, BodyListener {
 	readonly #request: HttpRequest;
 	readonly #onChunk: () => void;
+	#hasBegun = false;
 	#isListening = false;
 	#isPaused = false;
 	#failure: ConnectError | undefined;
@@ -54,7 +60,9 @@ export class RequestBody implements AsyncIterableIterator<Uint8Array>, BodyListe
 		const chunk = this.#request.read();
 		if (chunk !== undefined) {
 			this.#onChunk();
-			return chunk;
+			const isSparse = this.#hasBegun && chunk.byteLength * sparse < chunk.buffer.byteLength;
+			this.#hasBegun = true;
+			return isSparse ? new Uint8Array(chunk) : chunk;
 		}
 		return this.#request.isRead ? "end" : undefined;
 	}

@@ -21,8 +21,8 @@ export interface StreamConnection extends HttpConnection {
 /** The parts of a body are joined if there are more than this, so that they use hardly more memory than their bytes. */
 const maxParts = 64;
 
-/** A part is copied if it is this many times smaller than the memory that it would keep. */
-const sparse = 16;
+/** A part is copied if the memory that it would keep is more than this many times larger. */
+const sparse = 4;
 
 /** More data may be written while less than this waits. */
 const highWaterMark = 64 * 1024;
