@@ -7,6 +7,7 @@ import {
 	type CommitResult,
 	decorateBackend,
 	type Mutation,
+	type Rebase,
 	Refused,
 	type StorageBackend,
 	StorageUnavailable,
@@ -28,7 +29,9 @@ import { ResourceShadow } from "./shadow-records.ts";
  *                  ▲                                                          │
  *                  └── with jitter, if only shadows, guards or targets changed ──┘
  *
- * A conflict on a resource that the caller writes or asserts is returned to the caller, as without this store.
+ * A conflict on a resource that the caller writes or asserts is returned to the caller, as without this store. Only
+ * commits that do not concern references are decided again by their `rebase`: all others depend on more than the
+ * resource.
  *
  * Commits fail with Refused: FailedPrecondition if a reference or a deletion is not possible, Unavailable
  * if a deployment can't be reached or the shadows, guards or targets changed during every attempt.
@@ -47,13 +50,13 @@ async function commit(
 	context: ConstraintContext,
 	holderQuery: HolderQuery,
 	mutations: readonly Mutation[],
-	options: CommitOptions = {},
+	{ rebase, ...options }: CommitOptions = {},
 ): Promise<CommitResult> {
 	if (mutations.every(isUnconstrained)) {
 		return context.backend.commit(mutations, options);
 	}
-	if (await isPlain(context, mutations)) {
-		const plain = await commitPlain(context, mutations, options);
+	if (await isPlain(context, mutations, rebase !== undefined)) {
+		const plain = await commitPlain(context, mutations, options, rebase);
 		if (plain !== undefined) {
 			return plain;
 		}
@@ -88,10 +91,13 @@ async function commit(
 /**
  * Whether the commit does not concern references: it only puts unmarked resources without owners, of types
  * without references, and marks none.
+ *
+ * @param isRebased - whether the commit is decided again if the stored resource is another one.
  */
 async function isPlain(
-	{ backend, descriptor }: ConstraintContext,
+	context: ConstraintContext,
 	mutations: readonly Mutation[],
+	isRebased: boolean,
 ): Promise<boolean> {
 	for (const mutation of mutations) {
 		if (mutation.op === "delete") {
@@ -101,20 +107,32 @@ async function isPlain(
 			continue;
 		}
 		const { resource, expectedVersion } = mutation;
-		if (!isUnrelated(resource) || descriptor.hasReferences(resource)) {
-			return false;
-		}
 		if (expectedVersion === "" || resource.id === undefined) {
+			if (!isPlainPut(context, mutation, undefined)) {
+				return false;
+			}
 			continue;
 		}
-		const stored = await backend.lookup(resource.id);
+		const stored = await context.backend.lookup(resource.id);
 		const isSeen = stored?.version === expectedVersion;
-		const isOther = stored?.id?.type?.groupVersion !== resource.id.type?.groupVersion;
-		if (!isSeen || isOther || !isUnrelated(stored)) {
+		if (!(isSeen || isRebased) || stored === undefined || !isPlainPut(context, mutation, stored)) {
 			return false;
 		}
 	}
 	return true;
+}
+
+function isPlainPut(
+	{ descriptor }: ConstraintContext,
+	{ resource }: Extract<Mutation, { readonly op: "put" }>,
+	stored: Resource | undefined,
+): boolean {
+	return (
+		isUnrelated(resource) &&
+		!descriptor.hasReferences(resource) &&
+		(stored === undefined ||
+			(stored.id?.type?.groupVersion === resource.id?.type?.groupVersion && isUnrelated(stored)))
+	);
 }
 
 function isUnrelated(resource: Resource): boolean {
@@ -130,20 +148,43 @@ async function commitPlain(
 	context: ConstraintContext,
 	mutations: readonly Mutation[],
 	options: CommitOptions,
+	rebase: Rebase | undefined,
 ): Promise<CommitResult | undefined> {
 	const descriptor = await assertDescriptor(context);
+	let decided = mutations;
+	const rebasePlain: Rebase = (stored) => {
+		const rebased = rebase?.(stored);
+		if (rebased === undefined || !isPlainOver(context, rebased, stored)) {
+			return undefined;
+		}
+		decided = rebased;
+		return [...rebased, descriptor];
+	};
 	try {
-		const { version, resources } = await context.backend.commit(
-			[...mutations, descriptor],
-			options,
-		);
-		return { version, resources: resources.slice(0, mutations.length) };
+		const { version, resources } = await context.backend.commit([...mutations, descriptor], {
+			...options,
+			...(rebase && { rebase: rebasePlain }),
+		});
+		return { version, resources: resources.slice(0, decided.length) };
 	} catch (failure) {
-		if (isConflict(failure) && failure.mutations.includes(mutations.length)) {
+		if (isConflict(failure) && failure.mutations.includes(decided.length)) {
 			return undefined;
 		}
 		throw failure;
 	}
+}
+
+/** Whether mutations put nothing but the resource that replaces the stored one, and don't concern references. */
+function isPlainOver(
+	context: ConstraintContext,
+	mutations: readonly Mutation[],
+	stored: Resource | undefined,
+): boolean {
+	return mutations.every(
+		(mutation, at) =>
+			mutation.op === "assert" ||
+			(mutation.op === "put" && at === 0 && isPlainPut(context, mutation, stored)),
+	);
 }
 
 /** Whether the mutation has no references: records of this package, tombstones, and asserts. */

@@ -203,11 +203,11 @@ class Backend implements SqliteBackend {
 
 	async commit(
 		mutations: readonly Mutation[],
-		{ fence, dryRun }: CommitOptions = {},
+		{ fence, dryRun, rebase }: CommitOptions = {},
 	): Promise<CommitResult> {
 		this.#assertOpen();
 		checkCommitLimits(mutations, this.#parts.limits);
-		return dryRun ? this.#dryRun(mutations, fence) : this.#groups.commit(mutations, fence);
+		return dryRun ? this.#dryRun(mutations, fence) : this.#groups.commit(mutations, fence, rebase);
 	}
 
 	async catchUp(signal: AbortSignal): Promise<string> {

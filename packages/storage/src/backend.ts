@@ -51,7 +51,21 @@ export interface CommitOptions {
 	readonly caller?: Caller | undefined;
 	/** Checks everything and changes nothing. */
 	readonly dryRun?: boolean | undefined;
+	/**
+	 * Decides the commit again if its first mutation does not meet the expected version or uid. A storage may
+	 * ignore it and fail the commit instead. A decorator that changes mutations must change those of `rebase`
+	 * in the same way, or leave it out.
+	 */
+	readonly rebase?: Rebase | undefined;
 }
+
+/**
+ * Decides a commit again, on the newest resource of the name that its first mutation writes, which may not be
+ * readable yet. Returns the mutations that replace those of the commit, or `undefined` if it can't decide, so
+ * that the commit fails as without it. What it throws fails the commit. It may be called several times; the last
+ * call counts.
+ */
+export type Rebase = (stored: Resource | undefined) => readonly Mutation[] | undefined;
 
 /** A list as of one version. */
 export interface Listing {

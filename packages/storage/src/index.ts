@@ -3,6 +3,7 @@ export type {
 	Consistency,
 	Listing,
 	ReadOptions,
+	Rebase,
 	SnapshotOptions,
 	StorageBackend,
 	WatchOptions,
@@ -15,6 +16,7 @@ export {
 	type StateChange,
 	type StateView,
 } from "./compare-and-swap.ts";
+export { type DecidedCommit, decideCommit } from "./decide-commit.ts";
 export { decorateBackend } from "./decorate-backend.ts";
 export {
 	CasFailure,

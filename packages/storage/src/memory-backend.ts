@@ -1,6 +1,7 @@
 import { type Fence, LocalLeases, type Runtime, systemRuntime } from "@plinth/runtime";
 import type { CommitOptions, StorageBackend } from "./backend.ts";
-import { assignVersion, changesNothing, evaluateMutations } from "./compare-and-swap.ts";
+import { assignVersion, changesNothing } from "./compare-and-swap.ts";
+import { decideCommit } from "./decide-commit.ts";
 import { Fenced, StorageUnavailable, WatchClosed } from "./errors.ts";
 import {
 	checkCommitLimits,
@@ -41,11 +42,14 @@ export function createMemoryBackend(options: MemoryBackendOptions = {}): Storage
 		}
 	}
 
-	function commit(mutations: readonly Mutation[], { fence, dryRun }: CommitOptions): CommitResult {
+	function commit(
+		mutations: readonly Mutation[],
+		{ fence, dryRun, rebase }: CommitOptions,
+	): CommitResult {
 		open();
 		checkCommitLimits(mutations, limits);
 		checkFence(fence);
-		const effects = evaluateMutations(mutations, store);
+		const { effects } = decideCommit(mutations, rebase, store, limits);
 		checkGrowth(store.bytes, effects, limits);
 		if (dryRun) {
 			return assignVersion(effects, store.version).commit;

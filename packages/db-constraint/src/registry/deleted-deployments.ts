@@ -19,7 +19,13 @@ export function recordDeletedDeployments(
 			const records = await Promise.all(
 				mutations.map((mutation) => recordFor(backend, runtime, mutation)),
 			);
-			return backend.commit([...mutations, ...records.flatMap((each) => each ?? [])], options);
+			const { rebase, ...others } = options ?? {};
+			// A commit that is decided again may remove a Deployment that its first decision does not.
+			const kept = rebase !== undefined && !mutations.some(isOfDeployment) ? { rebase } : {};
+			return backend.commit([...mutations, ...records.flatMap((each) => each ?? [])], {
+				...others,
+				...kept,
+			});
 		},
 	});
 }
@@ -33,12 +39,7 @@ async function recordFor(
 	runtime: Runtime,
 	mutation: Mutation,
 ): Promise<Mutation | undefined> {
-	const { group, kind } = Deployment.type;
-	if (
-		mutation.op !== "delete" ||
-		mutation.id.type?.group !== group ||
-		mutation.id.type.kind !== kind
-	) {
+	if (mutation.op !== "delete" || !isOfDeployment(mutation)) {
 		return undefined;
 	}
 	const stored = await readVersion(backend, mutation.id, mutation.expectedVersion);
@@ -53,6 +54,12 @@ async function recordFor(
 	});
 	resource.generation = newUlid(runtime);
 	return { op: "put", resource, expectedVersion: "" };
+}
+
+function isOfDeployment(mutation: Mutation): boolean {
+	const id = mutation.op === "put" ? mutation.resource.id : mutation.id;
+	const { group, kind } = Deployment.type;
+	return id?.type?.group === group && id.type.kind === kind;
 }
 
 /** This version of a resource, even if this server lags behind. A commit that expects another version fails. */

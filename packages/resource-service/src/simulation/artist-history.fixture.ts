@@ -28,13 +28,13 @@ export interface ArtistHistory {
 
 /**
  * Runs concurrent callers on a few artists: writers with and without a version, status writers, deleters, removers
- * of finalizers, and readers.
+ * of finalizers, and readers. With `hot`, almost all calls are for one artist.
  *
  * @throws Violation if the two watches differ, or a deletion has no tombstone.
  */
 export async function recordHistory(
 	simulation: Simulation,
-	{ callers = 5, callsEach = 10 } = {},
+	{ callers = 5, callsEach = 10, hot = simulation.random.next() < 0.3 } = {},
 ): Promise<ArtistHistory> {
 	const { scheduler } = simulation;
 	const end = new AbortController();
@@ -50,7 +50,7 @@ export async function recordHistory(
 	await scheduler.run(Promise.all(watches.map((watch) => watch.begun)));
 	await scheduler.run(
 		Promise.all(
-			Array.from({ length: callers }, () => callRepeatedly(simulation, callsEach, operations)),
+			Array.from({ length: callers }, () => callRepeatedly(simulation, callsEach, hot, operations)),
 		),
 	);
 	await scheduler.drain();
@@ -129,20 +129,21 @@ function watchTombstones(
 async function callRepeatedly(
 	simulation: Simulation,
 	times: number,
+	hot: boolean,
 	operations: Operation[],
 ): Promise<void> {
 	const { random, scheduler } = simulation;
 	/** The last state of each artist that this caller has read. */
 	const known = new Map<string, State>();
 	for (let count = 0; count < times; count += 1) {
-		while (random.next() < 0.3) {
+		while (random.next() < (hot ? 0.05 : 0.3)) {
 			await scheduler.pause();
 		}
 		if (random.next() < 0.1) {
 			await list(simulation, operations);
 			continue;
 		}
-		const name = pick(random, names);
+		const name = hot && random.next() < 0.9 ? names[0] : pick(random, names);
 		const call = drawCall(simulation, known.get(name));
 		const made = simulation.tick();
 		const outcome = await captureOutcome(simulation, () => perform(simulation, name, call));

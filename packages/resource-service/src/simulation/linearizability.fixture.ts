@@ -1,4 +1,3 @@
-import { Code } from "@connectrpc/connect";
 import {
 	type Call,
 	type Effect,
@@ -150,9 +149,6 @@ function placeOf(
 	{ call, outcome }: Operation,
 	from: number,
 ): number | undefined {
-	if (gaveUp(call, outcome)) {
-		return from;
-	}
 	for (const [index, { revision, state }] of phases.entries()) {
 		const until = phases[index + 1]?.revision ?? Number.POSITIVE_INFINITY;
 		if (until <= from) {
@@ -167,17 +163,6 @@ function placeOf(
 		}
 	}
 	return undefined;
-}
-
-/** A call without a version may fail after repeated conflicts, and must then have changed nothing. */
-function gaveUp(call: Call, outcome: Outcome): boolean {
-	return (
-		outcome.kind === "refused" &&
-		outcome.code === Code.Aborted &&
-		outcome.message.startsWith("write conflicted with concurrent writes") &&
-		"version" in call &&
-		call.version === ""
-	);
 }
 
 /** Checks the effect and the response of a call at its revision against the rules. */

@@ -5,6 +5,7 @@ import {
 	type CommitResult,
 	decorateBackend,
 	type Mutation,
+	type Rebase,
 	type StorageBackend,
 	type WatchEvent,
 } from "@plinth/storage";
@@ -16,6 +17,7 @@ export const plantedFaults = [
 	"stale read",
 	"lost write",
 	"version reused",
+	"rebase on an outdated resource",
 ] as const;
 
 /** One of the faults. */
@@ -49,6 +51,8 @@ export function withFault(
 			return withLostWrites(backend, strikes);
 		case "version reused":
 			return withReusedVersions(backend, strikes);
+		case "rebase on an outdated resource":
+			return withOutdatedRebase(backend, () => random.next() < 0.3);
 	}
 }
 
@@ -95,6 +99,39 @@ function withLostWrites(backend: StorageBackend, strikes: () => boolean): Storag
 				version: next,
 				resources: resources.map((resource) => resource && { ...resource, version: next }),
 			};
+		},
+	});
+}
+
+/** A commit that is decided again is decided on what the resource was before its newest change. */
+function withOutdatedRebase(backend: StorageBackend, strikes: () => boolean): StorageBackend {
+	const before = new Map<string, Resource>();
+	const newest = new Map<string, Resource>();
+	return decorateBackend(backend, {
+		async commit(mutations, { rebase, ...options } = {}) {
+			const outdated: Rebase = (stored) => {
+				const former = stored?.id && before.get(nameKey(stored.id));
+				const occurs = former?.id?.uid === stored?.id?.uid && strikes();
+				return rebase?.(
+					occurs && former && stored ? { ...former, version: stored.version } : stored,
+				);
+			};
+			const commit = await backend.commit(mutations, {
+				...options,
+				...(rebase && { rebase: outdated }),
+			});
+			for (const resource of commit.resources) {
+				const key = resource?.id && nameKey(resource.id);
+				if (resource === undefined || key === undefined) {
+					continue;
+				}
+				const known = newest.get(key);
+				if (known !== undefined) {
+					before.set(key, known);
+				}
+				newest.set(key, resource);
+			}
+			return commit;
 		},
 	});
 }

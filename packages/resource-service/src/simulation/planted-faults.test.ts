@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { recordHistory } from "./artist-history.fixture.ts";
 import { checkLinearizable, Violation } from "./linearizability.fixture.ts";
-import { plantedFaults } from "./planted-faults.fixture.ts";
+import { type PlantedFault, plantedFaults } from "./planted-faults.fixture.ts";
 import { createSimulation, type Simulation } from "./simulation.fixture.ts";
 import { runWatchers } from "./watchers.fixture.ts";
 
@@ -16,17 +16,25 @@ const checks = {
 /** How many runs a check has to notice a fault that strikes once or twice in each. */
 const runs = 100;
 
-describe.each(Object.entries(checks))("%s", (_name, check) => {
-	it.each(plantedFaults)("notices a %s", async (fault) => {
-		let noticedAfter = 0;
-		for (let seed = 1; seed <= runs && noticedAfter === 0; seed += 1) {
-			try {
-				await check(await createSimulation({ seed, fault }));
-			} catch (error) {
-				expect(error).toBeInstanceOf(Violation);
-				noticedAfter = seed;
+/** What is decided on an outdated resource is stored and watched as any other change. */
+function isNoticedBy(check: string, fault: PlantedFault): boolean {
+	return fault !== "rebase on an outdated resource" || check === "the check of histories";
+}
+
+describe.each(Object.entries(checks))("%s", (name, check) => {
+	it.each(plantedFaults.filter((fault) => isNoticedBy(name, fault)))(
+		"notices a %s",
+		async (fault) => {
+			let noticedAfter = 0;
+			for (let seed = 1; seed <= runs && noticedAfter === 0; seed += 1) {
+				try {
+					await check(await createSimulation({ seed, fault }));
+				} catch (error) {
+					expect(error).toBeInstanceOf(Violation);
+					noticedAfter = seed;
+				}
 			}
-		}
-		expect(noticedAfter).toBeGreaterThan(0);
-	});
+			expect(noticedAfter).toBeGreaterThan(0);
+		},
+	);
 });

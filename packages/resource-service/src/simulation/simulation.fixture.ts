@@ -4,7 +4,7 @@ import { ResourceService } from "@plinth/proto";
 import { Namespace, Partition, Tombstone, TypeRegistry } from "@plinth/resource";
 import { type Clock, type Random, silentLogger } from "@plinth/runtime";
 import { SeededScheduler, seededRandom } from "@plinth/runtime/testing";
-import { createMemoryBackend, type StorageLimits } from "@plinth/storage";
+import { createMemoryBackend, decorateBackend, type StorageLimits } from "@plinth/storage";
 import { delayedBackend } from "@plinth/storage/testing";
 import { insecureAllowAll } from "../access/open-access.ts";
 import { demoTypes } from "../demo.fixture.ts";
@@ -29,6 +29,8 @@ export interface SimulationOptions {
 	readonly seed: number;
 	readonly fault?: PlantedFault | undefined;
 	readonly limits?: Partial<StorageLimits>;
+	/** The chance that the storage does not decide a conflicting commit again, but fails it. 0.5 by default. */
+	readonly failsConflicts?: number;
 }
 
 /**
@@ -47,10 +49,18 @@ export async function createSimulation(options: SimulationOptions): Promise<Simu
 	const runtime = { clock, random, scheduler };
 	const memory = createMemoryBackend({ runtime, limits: options.limits ?? {} });
 	await ensureDefaultTenancy(memory, runtime);
-	const faulty = options.fault === undefined ? memory : withFault(memory, options.fault, random);
+	const { fault, failsConflicts = 0.5 } = options;
+	const faulty = fault === undefined ? memory : withFault(memory, fault, random);
+	const storage = decorateBackend(faulty, {
+		commit: (mutations, { rebase, ...others } = {}) =>
+			faulty.commit(mutations, {
+				...others,
+				...(rebase && random.next() >= failsConflicts && { rebase }),
+			}),
+	});
 	const faults: unknown[] = [];
 	const service = createResourceService({
-		backend: delayedBackend(faulty, { scheduler, random, chance: 0.4 }),
+		backend: delayedBackend(storage, { scheduler, random, chance: 0.4 }),
 		registry: new TypeRegistry([Partition, Namespace, Tombstone, ...demoTypes]),
 		authorizer: insecureAllowAll,
 		runtime,

@@ -93,6 +93,11 @@ export async function checkNothingLeftBehind(backend: StorageBackend, created: I
 	}
 }
 
+/** Whether the resource is a unit of tenancy, which is removed only when it is empty. */
+export function mustBeEmpty({ id }: Resource): boolean {
+	return id !== undefined && tenancyUnitOf(id) !== undefined;
+}
+
 /** Whether a deletion must mark the resource first even if it has no finalizer: an unmarked unit. */
 export function mustBeMarkedFirst(stored: Resource): boolean {
 	return (

@@ -1,6 +1,6 @@
 import type { HandlerContext } from "@connectrpc/connect";
-import type { DeleteRequest } from "@plinth/proto";
-import { type Consistency, NotFound } from "@plinth/storage";
+import type { DeleteRequest, Resource } from "@plinth/proto";
+import { type Consistency, NotFound, type Rebase } from "@plinth/storage";
 import { authenticateCall } from "../access/authenticate-call.ts";
 import {
 	decideOnStored,
@@ -14,7 +14,8 @@ import { fenceOf } from "../requests/headers.ts";
 import { checkId } from "../requests/request-checks.ts";
 import type { ServiceContext } from "../service-context.ts";
 import { checkDeletable } from "../tenancy/tenancy-defaults.ts";
-import { planDelete } from "./plan-write.ts";
+import { decidesFinally } from "./final-refusal.ts";
+import { isStoredAs, planDelete, replanDelete } from "./plan-write.ts";
 import { retryConflicts } from "./retry-conflicts.ts";
 import { refuseStaleVersion } from "./stale-version.ts";
 
@@ -36,8 +37,23 @@ export async function deleteResource(
 	const caller = callerOf(context.registry, access, call);
 	const options = { fence: fenceOf(call), caller, dryRun: request.dryRun };
 
-	return retryConflicts(context.runtime, call, async (consistency) => {
-		let stored: Awaited<ReturnType<typeof context.backend.read>>;
+	const isQueued = request.version === "" && !request.dryRun;
+
+	function authorize(stored: Resource): void {
+		if (decision.kind === "needs-resource") {
+			enforceWithResource(decideOnStored(decideWrite, type, access, id, stored), id);
+		}
+	}
+	const rebase: Rebase = decidesFinally((newest) => {
+		if (newest === undefined || !isStoredAs(newest, id)) {
+			return undefined;
+		}
+		authorize(newest);
+		return replanDelete(context, newest);
+	});
+
+	return retryConflicts(context, call, { id, isQueued }, async (consistency) => {
+		let stored: Resource;
 		try {
 			stored = await context.backend.read(id, { consistency });
 		} catch (failure) {
@@ -46,15 +62,16 @@ export async function deleteResource(
 			}
 			throw failure;
 		}
-		if (decision.kind === "needs-resource") {
-			enforceWithResource(decideOnStored(decideWrite, type, access, id, stored), id);
-		}
+		authorize(stored);
 		refuseStaleVersion(request.version, stored);
 		const mutations = await planDelete(context, stored);
 		if (mutations.length === 0) {
 			return nothingToDo(consistency);
 		}
-		const commit = await context.backend.commit(mutations, options);
+		const commit = await context.backend.commit(mutations, {
+			...options,
+			...(isQueued && { rebase }),
+		});
 		return request.dryRun ? "" : commit.version;
 	});
 }

@@ -25,6 +25,7 @@ import { checkDeletable } from "../tenancy/tenancy-defaults.ts";
 import {
 	checkNothingLeftBehind,
 	checkUnitIsEmpty,
+	mustBeEmpty,
 	mustBeMarkedFirst,
 } from "../tenancy/tenancy-removal.ts";
 import type { Candidate } from "./candidate.ts";
@@ -50,6 +51,8 @@ export interface WritePlan {
 	readonly resource: Resource;
 	/** The index of the mutation that asserts the owner. */
 	readonly ownerAssert?: number;
+	/** The asserts of its tenancy, if they were needed. */
+	readonly tenancy?: readonly Mutation[];
 }
 
 /**
@@ -111,10 +114,10 @@ async function planCreate(
 		...tenancy,
 	];
 	if (owner === undefined) {
-		return { mutations, resource };
+		return { mutations, resource, tenancy };
 	}
 	mutations.push({ op: "assert", id: owner, uid: owner.uid });
-	return { mutations, resource, ownerAssert: mutations.length - 1 };
+	return { mutations, resource, tenancy, ownerAssert: mutations.length - 1 };
 }
 
 /**
@@ -181,12 +184,56 @@ async function defaultNamespaceOf(
 	return [{ op: "put", resource: namespace, expectedVersion: "" }];
 }
 
+/**
+ * Plans a write again, on the newest resource of its name, from what the plan before it has read.
+ *
+ * @returns `undefined` if it requires more than that.
+ * @throws ConnectError as `planWrite`.
+ */
+export function replanWrite(
+	context: ServiceContext,
+	candidate: Candidate,
+	{ tenancy }: WritePlan,
+	newest: Resource | undefined,
+): WritePlan | undefined {
+	if (newest === undefined || mustBeEmpty(newest)) {
+		return undefined;
+	}
+	if (isMarkedForDeletion(newest)) {
+		return markedPlan(context, candidate, newest);
+	}
+	checkMark(candidate.input);
+	if (isMarkedForDeletion(candidate.input)) {
+		return markedPlan(context, candidate, newest);
+	}
+	const { put, keeps } = updateOf(context, candidate, newest);
+	const asserts = keeps ? [] : tenancy;
+	return (
+		asserts && { mutations: [put, ...asserts], resource: put.resource, ...(tenancy && { tenancy }) }
+	);
+}
+
 async function planUpdate(
 	context: ServiceContext,
 	candidate: Candidate,
 	stored: Resource,
 	consistency: Consistency,
 ): Promise<WritePlan> {
+	const { put, keeps } = updateOf(context, candidate, stored);
+	if (keeps) {
+		return { mutations: [put], resource: put.resource };
+	}
+	const { backend } = context;
+	const tenancy = await assertTenancy(backend, candidate.type, candidate.id, consistency);
+	return { mutations: [put, ...tenancy], resource: put.resource, tenancy };
+}
+
+/** The mutation that replaces a resource, and whether it changes nothing but finalizers. */
+function updateOf(
+	context: ServiceContext,
+	candidate: Candidate,
+	stored: Resource,
+): { readonly put: Extract<Mutation, { readonly op: "put" }>; readonly keeps: boolean } {
 	const prepared = candidate.prepare();
 	candidate.authorizeReplacing(stored);
 	checkVersionAndUid(prepared, stored);
@@ -197,13 +244,10 @@ async function planUpdate(
 		metadata: mergeMetadata(candidate.input, stored, prepared),
 	});
 	checkSize(resource);
-	const put: Mutation = { op: "put", resource, expectedVersion: stored.version };
-	if (keepsContent(resource, stored)) {
-		return { mutations: [put], resource };
-	}
-	const { backend } = context;
-	const tenancy = await assertTenancy(backend, candidate.type, candidate.id, consistency);
-	return { mutations: [put, ...tenancy], resource };
+	return {
+		put: { op: "put", resource, expectedVersion: stored.version },
+		keeps: keepsContent(resource, stored),
+	};
 }
 
 /**
@@ -215,6 +259,12 @@ async function planMarked(
 	candidate: Candidate,
 	stored: Resource,
 ): Promise<WritePlan> {
+	const plan = markedPlan(context, candidate, stored);
+	await checkUnitIsEmpty(context.backend, stored, plan.resource);
+	return plan;
+}
+
+function markedPlan(context: ServiceContext, candidate: Candidate, stored: Resource): WritePlan {
 	const { input } = candidate;
 	candidate.authorizeReplacing(stored);
 	checkVersionAndUid(input, stored);
@@ -231,7 +281,6 @@ async function planMarked(
 	if (mustBeMarkedFirst(stored)) {
 		addFinalizer(resource, tenancyFinalizer);
 	}
-	await checkUnitIsEmpty(context.backend, stored, resource);
 	return finalizersOf(resource).length === 0
 		? { mutations: deletionWithTombstone(context.runtime, stored), resource }
 		: { mutations: [{ op: "put", resource, expectedVersion: stored.version }], resource };
@@ -250,15 +299,45 @@ export async function planDelete(
 	if (isMarkedForDeletion(stored)) {
 		return [];
 	}
+	return [markingOf(context, stored)];
+}
+
+/**
+ * Plans a deletion again, on the newest resource.
+ *
+ * @returns `undefined` if more than the resource decides.
+ */
+export function replanDelete(
+	context: ServiceContext,
+	newest: Resource,
+): readonly Mutation[] | undefined {
+	if (mustBeEmpty(newest)) {
+		return undefined;
+	}
+	if (finalizersOf(newest).length === 0) {
+		return deletionWithTombstone(context.runtime, newest);
+	}
+	return isMarkedForDeletion(newest) ? [] : [markingOf(context, newest)];
+}
+
+/** Whether the resource is the one that the ID names: of its group version, and of its uid if it has one. */
+export function isStoredAs(stored: Resource, { type, uid }: ID): boolean {
+	return (
+		stored.id?.type?.groupVersion === type?.groupVersion && (uid === "" || uid === stored.id?.uid)
+	);
+}
+
+/** The mutation that marks a resource for deletion. */
+function markingOf(context: ServiceContext, stored: Resource): Mutation {
 	const now = new Date(context.runtime.clock.now()).toISOString();
 	const resource = storedWith(context, stored, {
 		...stored,
 		metadata: { ...stored.metadata, [deletionTimestampKey]: now },
 	});
-	if (mustBeMarked) {
+	if (mustBeMarkedFirst(stored)) {
 		addFinalizer(resource, tenancyFinalizer);
 	}
-	return [{ op: "put", resource, expectedVersion: stored.version }];
+	return { op: "put", resource, expectedVersion: stored.version };
 }
 
 /** New content for a stored resource: identity, owner and status stay, the generation is new. */

@@ -1,44 +1,88 @@
 import { Code, ConnectError } from "@connectrpc/connect";
-import { DecodeError } from "@plinth/resource";
-import { backoffDelayMs, type Runtime, sleep } from "@plinth/runtime";
+import type { ID } from "@plinth/proto";
+import { DecodeError, nameKey } from "@plinth/resource";
+import { backoffDelayMs, sleep } from "@plinth/runtime";
 import { CasFailure, type Consistency, GroupVersionMismatch, WrongUid } from "@plinth/storage";
+import type { ServiceContext } from "../service-context.ts";
+import { isFinal } from "./final-refusal.ts";
+import { writeQueuesOf } from "./write-queues.ts";
 
-/** How many times a write is attempted if concurrent commits conflict with it. */
-const maxAttempts = 6;
+/**
+ * How many times a write is attempted if commits conflict with it. Without a version, it runs alone from the second
+ * attempt on, and even one that loses two attempts of three to other servers practically never needs all of them.
+ */
+const maxAttempts = 64;
 
 const delays = { baseMs: 1, maxMs: 16 };
 
+/** What a read-modify-write is about. */
+export interface ReadModifyWrite {
+	readonly id: ID;
+	/** Whether it applies to whatever is stored, and is queued: it names no version, and is no dry run. */
+	readonly isQueued: boolean;
+}
+
 /**
- * Runs one read-modify-write until it commits without a conflict. The first attempt may use an eventually
- * consistent read. If it refuses the write, another attempt with a strong read decides.
+ * Runs one read-modify-write until it commits without a conflict. Writes without a version are queued: see
+ * `WriteQueues`. The first attempt, and the one after the first conflict, may use an eventually consistent read:
+ * what a conflict met is readable then. If such an attempt refuses the write, another one with a strong read
+ * decides, unless the refusal is final.
  *
  * @param attempt - throws CasFailure or WrongUid on a conflict that a further attempt may resolve. If the
  *   request names a version, the attempt itself refuses a stored version that differs, so a retry never
  *   overwrites a concurrent write.
- * @throws ConnectError Aborted after the last attempt.
+ * @throws ConnectError Aborted after the last attempt; the reason of the call's signal.
  */
 export async function retryConflicts<T>(
-	runtime: Runtime,
+	context: Pick<ServiceContext, "backend" | "runtime">,
 	call: { readonly signal: AbortSignal },
+	{ id, isQueued }: ReadModifyWrite,
 	attempt: (consistency: Consistency) => Promise<T>,
 ): Promise<T> {
-	for (let number = 1; ; number += 1) {
+	if (!isQueued) {
+		return attempts(context, call, attempt, async () => {});
+	}
+	const admitted = await writeQueuesOf(context.backend).enter(nameKey(id), call.signal);
+	try {
+		const result = await attempts(context, call, attempt, () => admitted.alone());
+		admitted.end("committed");
+		return result;
+	} finally {
+		admitted.end("failed");
+	}
+}
+
+async function attempts<T>(
+	{ runtime }: Pick<ServiceContext, "runtime">,
+	{ signal }: { readonly signal: AbortSignal },
+	attempt: (consistency: Consistency) => Promise<T>,
+	alone: () => Promise<void>,
+): Promise<T> {
+	let consistency: Consistency = "eventual";
+	for (let conflicts = 0; ; ) {
 		try {
-			return await attempt(number === 1 ? "eventual" : "strong");
+			return await attempt(consistency);
 		} catch (failure) {
-			const conflict = failure instanceof CasFailure || failure instanceof WrongUid;
-			if (!conflict && !(number === 1 && isRefusal(failure))) {
-				throw failure;
+			if (!(failure instanceof CasFailure || failure instanceof WrongUid)) {
+				if (consistency === "strong" || isFinal(failure) || !isRefusal(failure)) {
+					throw failure;
+				}
+				consistency = "strong";
+				continue;
 			}
-			if (number === maxAttempts) {
+			conflicts += 1;
+			if (conflicts === maxAttempts) {
 				throw new ConnectError(
 					`write conflicted with concurrent writes ${maxAttempts} times: try again`,
 					Code.Aborted,
 				);
 			}
-			if (conflict) {
-				const delayMs = backoffDelayMs(delays, number, runtime.random);
-				await sleep(runtime.clock, delayMs, call.signal);
+			if (conflicts === 1) {
+				await alone();
+			} else {
+				consistency = "strong";
+				const delayMs = backoffDelayMs(delays, conflicts - 1, runtime.random);
+				await sleep(runtime.clock, delayMs, signal);
 			}
 		}
 	}

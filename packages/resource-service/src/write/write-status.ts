@@ -13,7 +13,7 @@ import {
 	type WriteStatusRequest,
 } from "@plinth/proto";
 import { hasNamespace, hasPartition, isUlid, labelProblem } from "@plinth/resource";
-import { type Consistency, NotFound } from "@plinth/storage";
+import { type Consistency, type Mutation, NotFound, type Rebase } from "@plinth/storage";
 import { authenticateCall } from "../access/authenticate-call.ts";
 import {
 	decideOnStored,
@@ -29,6 +29,8 @@ import { checkSize, resourceServiceLimits } from "../requests/limits.ts";
 import { checkId, requireName, requireType, resolveType } from "../requests/request-checks.ts";
 import type { ServiceContext } from "../service-context.ts";
 import { notFoundError } from "../tenancy/tenancy-check.ts";
+import { decidesFinally } from "./final-refusal.ts";
+import { isStoredAs } from "./plan-write.ts";
 import { retryConflicts } from "./retry-conflicts.ts";
 import { refuseStaleVersion } from "./stale-version.ts";
 
@@ -48,9 +50,9 @@ export async function writeStatus(
 	const decision = decideWrite(type, access, id);
 	enforce(decision);
 	const options = { fence: fenceOf(call), caller: callerOf(context.registry, access, call) };
+	const isQueued = request.version === "";
 
-	return retryConflicts(context.runtime, call, async (consistency) => {
-		const stored = await readOrExplain(context, id, consistency);
+	function replaceIn(stored: Resource): Mutation & { readonly resource: Resource } {
 		if (decision.kind === "needs-resource") {
 			enforceWithResource(decideOnStored(decideWrite, type, access, id, stored), id);
 		}
@@ -64,11 +66,19 @@ export async function writeStatus(
 		});
 		checkStatusCount(resource);
 		checkSize(resource);
-		const { resources } = await context.backend.commit(
-			[{ op: "put", resource, expectedVersion: stored.version }],
-			options,
-		);
-		return shownToWriter(type, access, resources[0] ?? resource);
+		return { op: "put", resource, expectedVersion: stored.version };
+	}
+	const rebase: Rebase = decidesFinally((newest) =>
+		newest !== undefined && isStoredAs(newest, id) ? [replaceIn(newest)] : undefined,
+	);
+
+	return retryConflicts(context, call, { id, isQueued }, async (consistency) => {
+		const put = replaceIn(await readOrExplain(context, id, consistency));
+		const { resources } = await context.backend.commit([put], {
+			...options,
+			...(isQueued && { rebase }),
+		});
+		return shownToWriter(type, access, resources[0] ?? put.resource);
 	});
 }
 

@@ -1,7 +1,7 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import type { Resource, WriteRequest } from "@plinth/proto";
 import type { Access } from "@plinth/resource";
-import { CasFailure, type CommitOptions, type CommitResult, WrongUid } from "@plinth/storage";
+import { CasFailure, type CommitResult, type Rebase, WrongUid } from "@plinth/storage";
 import { authenticateCall } from "../access/authenticate-call.ts";
 import { mayRead, storedType } from "../access/authorization.ts";
 import { callerOf } from "../access/request-caller.ts";
@@ -10,7 +10,8 @@ import { alreadyExists } from "../errors/refusal.ts";
 import { fenceOf } from "../requests/headers.ts";
 import type { ServiceContext } from "../service-context.ts";
 import { Candidate } from "./candidate.ts";
-import { ownerDoesNotExist, planWrite, type WritePlan } from "./plan-write.ts";
+import { decidesFinally } from "./final-refusal.ts";
+import { ownerDoesNotExist, planWrite, replanWrite, type WritePlan } from "./plan-write.ts";
 import { retryConflicts } from "./retry-conflicts.ts";
 
 /** Stores a resource, and returns it as stored. */
@@ -72,27 +73,38 @@ async function tryWrite(
 	const caller = callerOf(context.registry, access, call);
 	const candidate = new Candidate(context, access, caller, input);
 	const options = { fence: fenceOf(call), caller, dryRun };
-	return retryConflicts(context.runtime, call, async (consistency) => {
+	const isQueued = !dryRun && candidate.input.version === "";
+	return retryConflicts(context, call, { id: candidate.id, isQueued }, async (consistency) => {
 		const stored = await context.backend.lookup(candidate.id, { consistency });
 		if (createOnly && stored !== undefined) {
 			throw alreadyExists(candidate.id);
 		}
-		const plan = await planWrite(context, candidate, stored, consistency);
-		const commit = await commitPlan(context, plan, options);
-		return { candidate, access, plan, commit, stored };
+		const planned = await planWrite(context, candidate, stored, consistency);
+		let plan = planned;
+		const rebase: Rebase = decidesFinally((newest) => {
+			if (createOnly && newest !== undefined) {
+				throw alreadyExists(candidate.id);
+			}
+			const next = replanWrite(context, candidate, planned, newest);
+			plan = next ?? plan;
+			return next?.mutations;
+		});
+		try {
+			const commit = await context.backend.commit(plan.mutations, {
+				...options,
+				...(isQueued && { rebase }),
+			});
+			return { candidate, access, plan, commit, stored };
+		} catch (failure) {
+			throw missesOwner(plan, failure) ? ownerDoesNotExist() : failure;
+		}
 	});
 }
 
-function commitPlan(
-	{ backend }: ServiceContext,
-	{ mutations, ownerAssert }: WritePlan,
-	options: CommitOptions,
-): Promise<CommitResult> {
-	const commit = backend.commit(mutations, options);
-	return ownerAssert === undefined
-		? commit
-		: commit.catch((failure: unknown) => {
-				const isConflict = failure instanceof CasFailure || failure instanceof WrongUid;
-				throw isConflict && failure.mutations.includes(ownerAssert) ? ownerDoesNotExist() : failure;
-			});
+function missesOwner({ ownerAssert }: WritePlan, failure: unknown): boolean {
+	return (
+		ownerAssert !== undefined &&
+		(failure instanceof CasFailure || failure instanceof WrongUid) &&
+		failure.mutations.includes(ownerAssert)
+	);
 }

@@ -1,3 +1,5 @@
+import { fromBinary } from "@bufbuild/protobuf";
+import { ResourceSchema } from "@plinth/proto";
 import { systemRuntime } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
 import {
@@ -6,6 +8,7 @@ import {
 	Exhausted,
 	Fenced,
 	type Mutation,
+	type Rebase,
 	StateStore,
 	StorageUnavailable,
 } from "@plinth/storage";
@@ -115,6 +118,37 @@ describe("commits that wait at the same time", () => {
 		expect(writes[0]?.rows[0]?.revision).toBe(2);
 		const { id } = artist("a");
 		expect(textOf(id && store.lookup(id))).toBe("new");
+	});
+
+	it("are decided again on what those before them leave, if they can be", async () => {
+		const appended =
+			(text: string): Rebase =>
+			(stored) =>
+				stored && [put("a", stored.version, textOf(stored) + text)];
+		const commits = [
+			groups.commit([put("a")]),
+			groups.commit([put("a", "", "1")], undefined, appended("1")),
+			groups.commit([put("a", "", "2")], undefined, () => undefined),
+			groups.commit([put("a", "", "3")], undefined, () => {
+				throw new Error("not valid");
+			}),
+			groups.commit([put("a", "0", "4")], undefined, appended("4")),
+		];
+		const outcomes = Promise.allSettled(commits);
+		await succeed();
+		expect(await outcomes).toMatchObject([
+			{ status: "fulfilled", value: { version: "1" } },
+			{ status: "fulfilled", value: { version: "2" } },
+			{ status: "rejected", reason: expect.any(CasFailure) },
+			{ status: "rejected", reason: new Error("not valid") },
+			{ status: "fulfilled", value: { version: "3" } },
+		]);
+		expect(writes).toHaveLength(1);
+		const { id } = artist("a");
+		const stored = id && store.lookup(id);
+		expect(textOf(stored)).toBe("14");
+		const [row] = writes[0]?.rows ?? [];
+		expect(row?.body && textOf(fromBinary(ResourceSchema, row.body))).toBe("14");
 	});
 
 	it("remove a row that one of them created and another deleted", async () => {

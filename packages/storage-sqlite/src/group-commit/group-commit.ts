@@ -6,11 +6,12 @@ import {
 	type CommitResult,
 	changesNothing,
 	checkGrowth,
+	decideCommit,
 	Exhausted,
-	evaluateMutations,
 	Fenced,
 	type Mutation,
 	memoryGrowth,
+	type Rebase,
 	type StateChange,
 	type StateStore,
 	type StorageLimits,
@@ -47,6 +48,7 @@ interface Waiting {
 	/** Per put, the serialized message without a version, prepared while another group is written. */
 	readonly bodies: readonly Uint8Array[];
 	readonly fence: Fence | undefined;
+	readonly rebase: Rebase | undefined;
 	/** When it began to wait, on the monotonic clock. */
 	readonly sinceMs: number;
 	resolve(commit: CommitResult): void;
@@ -91,8 +93,9 @@ const waitingBytes = 64 * 1024 * 1024;
  *
  * One group is written at a time; commits that arrive meanwhile form the next. A commit is decided against
  * the state store and the commits before it in its group, so that the commits of a group are serialized
- * too. Nothing is applied before the whole group is on disk, and no commit settles before that: not even
- * a failed one, which may have failed because of a change that is not readable yet.
+ * too. A commit with `rebase` is decided again on what the commits before it leave, so that many writers of
+ * one resource share a group. Nothing is applied before the whole group is on disk, and no commit settles
+ * before that: not even a failed one, which may have failed because of a change that is not readable yet.
  *
  * Fences are checked with the group as well, so that a commit comes before or after a change of the lease's
  * holder. `settled` waits for all earlier commits, so that a new holder that catches up has seen all
@@ -117,7 +120,11 @@ export class GroupCommit {
 	}
 
 	/** Decides, writes and applies a commit. The failures are those of `StorageBackend.commit`. */
-	async commit(mutations: readonly Mutation[], fence?: Fence): Promise<CommitResult> {
+	async commit(
+		mutations: readonly Mutation[],
+		fence?: Fence,
+		rebase?: Rebase,
+	): Promise<CommitResult> {
 		if (this.#broken !== undefined) {
 			throw this.#broken;
 		}
@@ -126,11 +133,7 @@ export class GroupCommit {
 				`${waitingCommits} commits are already waiting for the disk, which is the limit: try again later`,
 			);
 		}
-		const bodies = mutations.flatMap((mutation) =>
-			mutation.op === "put"
-				? [toBinary(ResourceSchema, { ...mutation.resource, version: "" })]
-				: [],
-		);
+		const bodies = bodiesOf(mutations);
 		const bytes = bytesOf(bodies);
 		// One commit may always wait.
 		if (this.#waitingBytes > 0 && this.#waitingBytes + bytes > waitingBytes) {
@@ -138,14 +141,16 @@ export class GroupCommit {
 				`commits of ${this.#waitingBytes} bytes are already waiting for the disk, and the limit is ${waitingBytes}: try again later`,
 			);
 		}
-		return this.#enqueue(mutations, bodies, fence);
+		return this.#enqueue({ mutations, bodies, fence, rebase });
 	}
 
 	/** Resolves when all earlier commits have settled. */
 	async settled(): Promise<void> {
 		if (this.#underWay) {
 			// If the storage breaks meanwhile, all earlier commits have settled as well.
-			await Promise.allSettled([this.#enqueue([], [], undefined)]);
+			await Promise.allSettled([
+				this.#enqueue({ mutations: [], bodies: [], fence: undefined, rebase: undefined }),
+			]);
 		}
 	}
 
@@ -185,14 +190,12 @@ export class GroupCommit {
 	}
 
 	#enqueue(
-		mutations: readonly Mutation[],
-		bodies: readonly Uint8Array[],
-		fence: Fence | undefined,
+		commit: Pick<Waiting, "mutations" | "bodies" | "fence" | "rebase">,
 	): Promise<CommitResult> {
 		return new Promise((resolve, reject) => {
-			this.#waitingBytes += bytesOf(bodies);
+			this.#waitingBytes += bytesOf(commit.bodies);
 			const sinceMs = this.#context.clock.monotonic();
-			this.#add({ kind: "commit", mutations, bodies, fence, sinceMs, resolve, reject });
+			this.#add({ kind: "commit", ...commit, sinceMs, resolve, reject });
 		});
 	}
 
@@ -308,18 +311,26 @@ export class GroupCommit {
 
 	#decide(waiting: Waiting, group: PendingState): Outcome {
 		const { isCurrent, limits } = this.#context;
-		const { mutations, fence, bodies } = waiting;
+		const { fence } = waiting;
 		if (fence !== undefined && !isCurrent(fence)) {
 			throw new Fenced(fence.lease);
 		}
-		const effects = evaluateMutations(mutations, group);
+		const { mutations, effects } = decideCommit(waiting.mutations, waiting.rebase, group, limits);
 		checkGrowth(group.stateBytes, effects, limits);
 		const idle = changesNothing(effects);
 		const revision = idle ? group.revision : group.revision + 1;
 		const { commit, changes } = assignVersion(effects, idle ? "" : String(revision));
+		const bodies = mutations === waiting.mutations ? waiting.bodies : bodiesOf(mutations);
 		group.add(revision, changes, bodies, memoryGrowth(effects));
 		return { kind: "decided", waiting, commit, revision, changes };
 	}
+}
+
+/** Per put, the serialized message without a version. */
+function bodiesOf(mutations: readonly Mutation[]): readonly Uint8Array[] {
+	return mutations.flatMap((mutation) =>
+		mutation.op === "put" ? [toBinary(ResourceSchema, { ...mutation.resource, version: "" })] : [],
+	);
 }
 
 function bytesOf(bodies: readonly Uint8Array[]): number {

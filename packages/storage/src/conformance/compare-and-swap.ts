@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { typeOf } from "@plinth/resource";
 import { CasFailure, NotFound, WrongUid } from "../errors.ts";
+import type { Mutation } from "../mutation.ts";
 import type { Behavior } from "./behavior.ts";
 import { artistType, idFor, idOf, put, remove, resource, store, textOf } from "./test-resources.ts";
 
@@ -40,6 +41,38 @@ export const compareAndSwapBehaviors: readonly Behavior[] = [
 				await assert.rejects(backend.commit([put(resource("miles"), version)]), CasFailure);
 			}
 			assert.equal(await backend.read(idFor("miles")), second);
+		},
+	},
+	{
+		name: "decides a commit again on the newest resource, or fails it, where the caller can decide again",
+		async run({ backend }) {
+			const first = await store(backend, resource("miles", { text: "1" }));
+			const second = await store(backend, resource("miles", { text: "2" }), first.version);
+			const seen: unknown[] = [];
+			const commit = backend.commit([put(resource("miles", { text: "3" }), first.version)], {
+				rebase: (stored) => {
+					seen.push(stored);
+					return [put(resource("miles", { text: "4" }), stored?.version)];
+				},
+			});
+			const outcome = await commit.catch((failure: unknown) => failure);
+			if (outcome instanceof CasFailure) {
+				assert.equal(await backend.read(idFor("miles")), second);
+			} else {
+				assert.equal(seen.at(-1), second);
+				assert.equal(textOf(await backend.read(idFor("miles"))), "4");
+			}
+		},
+	},
+	{
+		name: "does not decide a commit again whose other mutations fail",
+		async run({ backend }) {
+			const stored = await store(backend, resource("miles"));
+			const absent: Mutation = { op: "assert", id: idFor("john") };
+			const rebase = () => assert.fail("must not be called");
+			const mutations = [put(resource("miles"), stored.version), absent];
+			await assert.rejects(backend.commit(mutations, { rebase }), CasFailure);
+			assert.equal(await backend.read(idFor("miles")), stored);
 		},
 	},
 	{

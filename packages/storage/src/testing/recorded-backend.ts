@@ -18,12 +18,23 @@ export function recordedBackend(
 ): StorageBackend {
 	return decorateBackend(backend, {
 		async commit(mutations, options) {
-			const commit = await backend.commit(mutations, options);
+			let decided = mutations;
+			const { rebase } = options ?? {};
+			const commit = await backend.commit(mutations, {
+				...options,
+				...(rebase && {
+					rebase: (stored) => {
+						const rebased = rebase(stored);
+						decided = rebased ?? decided;
+						return rebased;
+					},
+				}),
+			});
 			const { version } = commit;
 			if (options?.dryRun || version === "") {
 				return commit;
 			}
-			for (const [at, mutation] of mutations.entries()) {
+			for (const [at, mutation] of decided.entries()) {
 				const resource = commit.resources[at];
 				if (mutation.op === "put" && resource !== undefined) {
 					onChange({ kind: "put", version, resource });
