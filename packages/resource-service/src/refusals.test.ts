@@ -445,6 +445,21 @@ const reads: readonly Refusal[] = [
 		message: "owner uid is required",
 	},
 	{
+		rule: "ListByOwner: page_size is at most 1,000",
+		call: (t) =>
+			t.client.listByOwner({ owner: { ...idOf(Artist, "miles"), uid: "u" }, pageSize: 1_001 }),
+		message: "page_size invalid: must be from 0 to 1000",
+	},
+	{
+		rule: "ListByOwner: page_token is one of its own",
+		call: (t) =>
+			t.client.listByOwner({
+				owner: { ...idOf(Artist, "miles"), uid: "u" },
+				pageToken: "nonsense",
+			}),
+		message: "page_token invalid: was not returned by a list",
+	},
+	{
 		rule: "WatchList: the type is required",
 		call: (t) => firstEvent(t, {}),
 		message: "type is required",

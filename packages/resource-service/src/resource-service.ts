@@ -82,10 +82,7 @@ export function createResourceService(
 			),
 		list: (request, call) => boundary.run("List", call, () => list(context, request, call)),
 		listByOwner: (request, call) =>
-			boundary.run("ListByOwner", call, async () => ({
-				$typeName: "plinth.resource.v1.ListByOwnerResponse" as const,
-				resources: (await listByOwner(context, request, call)).map(jsonForms.formFor(call)),
-			})),
+			boundary.run("ListByOwner", call, () => listByOwner(context, request, call)),
 		delete: (request, call) =>
 			boundary.run("Delete", call, async () => ({
 				$typeName: "plinth.resource.v1.DeleteResponse" as const,

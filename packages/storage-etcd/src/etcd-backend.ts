@@ -194,7 +194,7 @@ class OpenEtcdBackend implements EtcdBackend {
 		(await this.#store(options)).snapshot(query, options?.heldBy);
 
 	listByOwner: StorageBackend["listByOwner"] = async (owner, options) =>
-		(await this.#store(options)).listByOwner(owner);
+		(await this.#store(options)).listByOwner(owner, options);
 
 	countByType: StorageBackend["countByType"] = async () => (await this.#store()).countByType();
 

@@ -191,7 +191,7 @@ class Backend implements SqliteBackend {
 		(await this.#state(options)).snapshot(query, options?.heldBy);
 
 	listByOwner: StorageBackend["listByOwner"] = async (owner, options) =>
-		(await this.#state(options)).listByOwner(owner);
+		(await this.#state(options)).listByOwner(owner, options);
 
 	countByType: StorageBackend["countByType"] = async () => (await this.#state()).countByType();
 

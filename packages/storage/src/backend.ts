@@ -4,6 +4,7 @@ import type { Fence } from "@plinth/runtime";
 import type { CommitResult, Mutation } from "./mutation.ts";
 import type { ListQuery } from "./query.ts";
 import type { Snapshot, SnapshotOwner } from "./snapshot.ts";
+import type { OwnedPage } from "./state-store/owner-index.ts";
 import type { TenancyUnit } from "./tenancy-census.ts";
 import type { WatchEvent } from "./watch-event.ts";
 
@@ -110,11 +111,13 @@ export interface StorageBackend {
 	snapshot(query: ListQuery, options?: SnapshotOptions): Promise<Snapshot>;
 
 	/**
-	 * The resources of all types that the incarnation `owner` owns, matched by uid.
+	 * The resources of all types that the incarnation `owner` owns, matched by uid; ordered by type family, partition,
+	 * namespace and name. With `after` or `limit`, a part of them as they are now: there is no snapshot of all parts,
+	 * but nothing can be added to what a deleted resource owned.
 	 *
 	 * @throws StorageUnavailable.
 	 */
-	listByOwner(owner: ID, options?: ReadOptions): Promise<readonly Resource[]>;
+	listByOwner(owner: ID, options?: ReadOptions & OwnedPage): Promise<readonly Resource[]>;
 
 	/**
 	 * The number of stored resources of each type, by type key (`demo.v2.Artist`), whether or not the type is

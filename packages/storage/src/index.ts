@@ -47,6 +47,7 @@ export type { CommitResult, Mutation } from "./mutation.ts";
 export { type ListQuery, matches, wildcard } from "./query.ts";
 export type { Snapshot } from "./snapshot.ts";
 export { LoadCapacity } from "./state-store/load-capacity.ts";
+export type { OwnedPage } from "./state-store/owner-index.ts";
 export { resourceSize } from "./state-store/resource-size.ts";
 export { StateStore } from "./state-store/state-store.ts";
 export type { StorageIdentity, StorageRestored } from "./storage-identity.ts";

@@ -72,7 +72,7 @@ export function createMemoryBackend(options: MemoryBackendOptions = {}): Storage
 			return { resources: [...snapshot.resources()], version: snapshot.version };
 		},
 		snapshot: async (query, readOptions) => open().snapshot(query, readOptions?.heldBy),
-		listByOwner: async (owner) => open().listByOwner(owner),
+		listByOwner: async (owner, options) => open().listByOwner(owner, options),
 		countByType: async () => open().countByType(),
 		countByTypeIn: async (unit) => open().countByTypeIn(unit),
 		watchList: (query, watchOptions) => store.watch(query, watchOptions, async () => {}),

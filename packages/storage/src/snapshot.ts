@@ -1,10 +1,19 @@
 import type { Resource } from "@plinth/proto";
 import type { ResourceName } from "@plinth/resource";
 import { SnapshotEnded } from "./errors.ts";
-import { type ListQuery, matches } from "./query.ts";
+import type { ListQuery } from "./query.ts";
 import type { FamilyHolds, Hold } from "./retention/retention-ledger.ts";
 import type { OrderedSnapshot } from "./state-store/ordered-map.ts";
-import { orderKey, prefixSuffices, queryPrefix } from "./state-store/resource-key.ts";
+import {
+	keyAfter,
+	orderKey,
+	prefixSuffices,
+	queryPrefix,
+	stepThrough,
+} from "./state-store/resource-key.ts";
+
+/** A place in the order of resources. */
+type Position = Pick<ResourceName, "tenancy" | "name">;
 
 /** The resources that a query matches as of one version, however long they take to read. */
 export interface Snapshot {
@@ -16,7 +25,14 @@ export interface Snapshot {
 	 *
 	 * @throws SnapshotEnded
 	 */
-	resources(after?: Pick<ResourceName, "tenancy" | "name">): Iterable<Resource>;
+	resources(after?: Position): Iterable<Resource>;
+	/**
+	 * As `resources`, with `undefined` for each name that was visited and does not match. A reader that pauses after
+	 * a number of items does not block others, however few match.
+	 *
+	 * @throws SnapshotEnded
+	 */
+	visit(after?: Position): Iterable<Resource | undefined>;
 	/** Whether it was released, or ended by the storage because it retained too much or was closed. */
 	readonly ended: boolean;
 	/** Releases the memory that only this snapshot retains. It can no longer be read. */
@@ -68,29 +84,49 @@ export class FamilySnapshot implements Snapshot {
 		this.#hold = undefined;
 	}
 
-	resources(after?: Pick<ResourceName, "tenancy" | "name">): Generator<Resource, void, undefined> {
+	resources(after?: Position): Generator<Resource, void, undefined> {
+		const index = this.#open();
+		return prefixSuffices(this.#query) ? this.#scan(index, after) : found(this.#seek(index, after));
+	}
+
+	visit(after?: Position): Generator<Resource | undefined, void, undefined> {
+		const index = this.#open();
+		return prefixSuffices(this.#query) ? this.#scan(index, after) : this.#seek(index, after);
+	}
+
+	/** @throws SnapshotEnded */
+	#open(): OrderedSnapshot<Resource> {
 		if (this.#index === undefined) {
 			throw new SnapshotEnded(
 				"the snapshot has ended: it was released, or the storage needed the memory; list again",
 			);
 		}
-		return this.#scan(this.#index, after);
+		return this.#index;
 	}
 
-	*#scan(
+	/** All resources with the prefix of the query. */
+	#scan(index: OrderedSnapshot<Resource>, after?: Position): Generator<Resource, void, undefined> {
+		return index.scan(queryPrefix(this.#query), after && orderKey(after));
+	}
+
+	/** The names that the query selects in each namespace. */
+	#seek(
 		index: OrderedSnapshot<Resource>,
-		after: Pick<ResourceName, "tenancy" | "name"> | undefined,
-	): Generator<Resource, void, undefined> {
-		const query = this.#query;
-		const found = index.scan(queryPrefix(query), after === undefined ? undefined : orderKey(after));
-		if (prefixSuffices(query)) {
-			yield* found;
-			return;
+		after?: Position,
+	): Generator<Resource | undefined, void, undefined> {
+		let start = queryPrefix(this.#query);
+		if (after !== undefined && keyAfter(after) > start) {
+			start = keyAfter(after);
 		}
-		for (const resource of found) {
-			if (matches(query, resource)) {
-				yield resource;
-			}
+		return index.visit(start, stepThrough(this.#query));
+	}
+}
+
+/** The resources among visited names. */
+function* found(visited: Iterable<Resource | undefined>): Generator<Resource, void, undefined> {
+	for (const resource of visited) {
+		if (resource !== undefined) {
+			yield resource;
 		}
 	}
 }

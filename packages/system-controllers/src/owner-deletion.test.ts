@@ -50,6 +50,21 @@ describe("the reaper", () => {
 		expect(Object.fromEntries(s.calls)).toEqual({ listByOwner: 21, delete: 41 });
 	});
 
+	it("reads what a resource owned in pages", async () => {
+		const root = await writeThing(s.client, "root");
+		for (let number = 0; number < 1_200; number += 1) {
+			const finalizers = number % 3 === 0 ? "a" : "";
+			await writeThing(s.client, `child-${number}`, { owner: root, finalizers });
+		}
+		await s.clock.advanceAsync(1_000);
+		s.calls.clear();
+		await s.client.delete({ id: root });
+		await s.until(async () => (await tombstones()).length === 0, 1_000);
+		// Three pages of the owner, and one for each of the 800 that had no finalizers.
+		expect(Object.fromEntries(s.calls)).toEqual({ listByOwner: 803, delete: 2_001 });
+		expect(await things()).toHaveLength(400);
+	});
+
 	it("completes deletions after a restart", async () => {
 		const root = await writeThing(s.client, "root");
 		for (let number = 0; number < 50; number += 1) {

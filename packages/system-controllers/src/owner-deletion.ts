@@ -7,7 +7,7 @@ import {
 	requeueAfter,
 	statusChanged,
 } from "@plinth/controller";
-import type { ID } from "@plinth/proto";
+import type { ID, Resource } from "@plinth/proto";
 import {
 	type Decoded,
 	displayName,
@@ -38,6 +38,9 @@ export const ownedDeletedCondition = "OwnedDeleted";
 const shortestPauseMs = 1_000;
 const longestPauseMs = 2 * 60_000;
 
+/** The number of owned resources per page. */
+const pageSize = 500;
+
 /** The number of tombstones that are handled at once, and of concurrent deletions for each. */
 const concurrentTombstones = 16;
 const concurrentDeletions = 16;
@@ -62,6 +65,7 @@ const concurrentDeletions = 16;
  * - The commit that deletes the owner writes the tombstone. So a strong read after the tombstone was seen contains
  *   all resources that it has ever owned and that still exist, on any server of a cluster. Owners in other
  *   deployments are meta owners, which have no tombstones here.
+ * - The list is read in pages of the current state. An unmarked resource that exists all the time is on one of them.
  * - A deletion removes a resource or marks it, and marks stay. Marked resources are deleted by their finalizers'
  *   controllers, and leave their own tombstones.
  *
@@ -167,7 +171,7 @@ interface Pass {
 	readonly failure?: unknown;
 }
 
-/** Deletes the unmarked owned resources whose types this server registers. */
+/** Deletes the unmarked owned resources whose types this server registers, page by page. */
 async function pass(
 	{ client }: ReconcileContext,
 	owner: ID | undefined,
@@ -177,11 +181,35 @@ async function pass(
 	if (owner === undefined) {
 		return { unregistered };
 	}
-	const { resources } = await client.listByOwner({ owner }, strongly);
-	if (resources.length === 0) {
-		return { unregistered };
-	}
-	const registered = types && new Set(types().map(({ key }) => key));
+	let failure: unknown;
+	let registered: ReadonlySet<string> | undefined;
+	let pageToken = "";
+	do {
+		const page = await client.listByOwner({ owner, pageSize, pageToken }, strongly);
+		registered ??= types && page.resources.length > 0 ? new Set(keysOf(types())) : undefined;
+		const deletable = countOthers(page.resources, registered, unregistered);
+		try {
+			await forEachConcurrently(deletable, concurrentDeletions, async (id) => {
+				await client.delete({ id });
+			});
+		} catch (error) {
+			failure ??= error;
+		}
+		pageToken = page.nextPageToken;
+	} while (pageToken !== "");
+	return { unregistered, failure };
+}
+
+function keysOf(types: readonly ResourceType[]): readonly string[] {
+	return types.map(({ key }) => key);
+}
+
+/** The unmarked resources of registered types. Counts those of other types. */
+function countOthers(
+	resources: readonly Resource[],
+	registered: ReadonlySet<string> | undefined,
+	unregistered: Map<string, number>,
+): readonly ID[] {
 	const deletable: ID[] = [];
 	for (const resource of resources) {
 		const { id } = resource;
@@ -195,12 +223,5 @@ async function pass(
 			unregistered.set(key, (unregistered.get(key) ?? 0) + 1);
 		}
 	}
-	try {
-		await forEachConcurrently(deletable, concurrentDeletions, async (id) => {
-			await client.delete({ id });
-		});
-		return { unregistered };
-	} catch (failure) {
-		return { unregistered, failure };
-	}
+	return deletable;
 }

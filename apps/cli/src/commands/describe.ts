@@ -40,14 +40,20 @@ export const addDescribe: AddCommand = (program, run) => {
 
 /** The resources that a resource owns and that the caller may read; none if the caller may not list them at all. */
 async function ownedBy({ id }: Resource, session: Session): Promise<readonly Resource[]> {
+	const owned: Resource[] = [];
+	let pageToken = "";
 	try {
-		const { resources } = await session.call(
-			session.connection.resources.listByOwner(
-				{ ...(id && { owner: id }) },
-				{ signal: session.io.signal },
-			),
-		);
-		return resources;
+		do {
+			const page = await session.call(
+				session.connection.resources.listByOwner(
+					{ ...(id && { owner: id }), pageSize: 1_000, pageToken },
+					{ signal: session.io.signal },
+				),
+			);
+			owned.push(...page.resources);
+			pageToken = page.nextPageToken;
+		} while (pageToken !== "");
+		return owned;
 	} catch (error) {
 		if (error instanceof Failure && error.exitCode === exitCodes.permission) {
 			return [];

@@ -147,7 +147,7 @@ export function backendOf(
 			return { resources: [...snapshot.resources()], version: snapshot.version };
 		},
 		snapshot: async (query, options) => (await fresh(options)).snapshot(query, options?.heldBy),
-		listByOwner: async (owner) => store.listByOwner(owner),
+		listByOwner: async (owner, options) => store.listByOwner(owner, options),
 		countByType: async () => store.countByType(),
 		countByTypeIn: async (unit) => store.countByTypeIn(unit),
 		watchList: (query, options) => store.watch(query, options, async () => now()),

@@ -58,7 +58,9 @@ export function drawRequest(random: Random): ValidRequest {
 		}
 		case 3: {
 			const owner = { ...idOf(Artist, ownerOfUnregistered.name), uid: ownerOfUnregistered.uid };
-			return { method: method.listByOwner, message: create(ListByOwnerRequestSchema, { owner }) };
+			const pageSize = pick(random, [0, 1]);
+			const message = create(ListByOwnerRequestSchema, { owner, pageSize });
+			return { method: method.listByOwner, message };
 		}
 		case 4: {
 			const status = create(StatusSchema, {

@@ -5,12 +5,19 @@ import type { Consistency, ListQuery } from "@plinth/storage";
 import { authenticateCall } from "../access/authenticate-call.ts";
 import { decideList, enforce } from "../access/authorization.ts";
 import { ReadFilter } from "../access/read-filter.ts";
-import { malformed, malformedValue, missing } from "../errors/refusal.ts";
+import { malformedValue, missing } from "../errors/refusal.ts";
 import { consistencyOf } from "../requests/headers.ts";
-import { approximateSize, resourceServiceLimits } from "../requests/limits.ts";
-import { queryTenancy, requireType, resolveType } from "../requests/request-checks.ts";
+import { resourceServiceLimits } from "../requests/limits.ts";
+import {
+	checkPageSize,
+	queryTenancy,
+	requireType,
+	resolveType,
+} from "../requests/request-checks.ts";
 import type { ServiceContext } from "../service-context.ts";
 import type { PagedList } from "./paged-lists.ts";
+import { ResponsePage } from "./response-page.ts";
+import { Slices } from "./slices.ts";
 
 /** The resources of a query from one snapshot: all of them, or a page. */
 export async function list(
@@ -28,15 +35,16 @@ export async function list(
 	const { list, after } =
 		pageToken === ""
 			? {
-					list: await startList(context, query, { consistency, pageSize, queryKey, access }),
+					list: await startList(context, query, { consistency, queryKey, access }),
 					after: undefined,
 				}
 			: context.pagedLists.resume(pageToken, queryKey);
 	const visible = (resource: Resource) =>
 		resource.id?.type?.groupVersion === type.type.groupVersion && readFilter.allows(resource);
-	let page: ReturnType<typeof takePage> | undefined;
+	let page: Awaited<ReturnType<typeof takePage>> | undefined;
 	try {
-		page = takePage(list.snapshot.resources(after), visible, pageSize);
+		const slices = new Slices(context.runtime, call.signal);
+		page = await takePage(list.snapshot.visit(after), visible, pageSize, slices);
 	} finally {
 		// The snapshot of a page token is retained until the token expires.
 		if (pageToken === "" && !page?.more) {
@@ -54,33 +62,26 @@ export async function list(
 	};
 }
 
-/** Starts a list. Its snapshot is retained only if the caller requests pages. */
+/** Starts a list. Its snapshot is held while it is read, which may take several slices, and until its token expires. */
 async function startList(
 	context: ServiceContext,
 	query: ListQuery,
 	{
 		consistency,
-		pageSize,
 		queryKey,
 		access,
 	}: {
 		readonly consistency: Consistency;
-		readonly pageSize: number;
 		readonly queryKey: string;
 		readonly access: Access;
 	},
 ): Promise<PagedList> {
 	const subject = context.isInternal ? undefined : access.subject;
 	let list: PagedList | undefined;
-	const snapshot = await context.backend.snapshot(
-		query,
-		pageSize === 0
-			? { consistency }
-			: {
-					consistency,
-					heldBy: { subject, onEnded: () => list && context.pagedLists.forget(list) },
-				},
-	);
+	const snapshot = await context.backend.snapshot(query, {
+		consistency,
+		heldBy: { subject, onEnded: () => list && context.pagedLists.forget(list) },
+	});
 	list = { snapshot, queryKey, subject };
 	return list;
 }
@@ -99,38 +100,35 @@ function checkListRequest(
 	if (problem !== undefined) {
 		throw malformedValue("name_prefix", problem, request.namePrefix);
 	}
-	if (request.pageSize < 0 || request.pageSize > resourceServiceLimits.pageSize) {
-		throw malformed("page_size", `must be from 0 to ${resourceServiceLimits.pageSize}`);
-	}
+	checkPageSize(request.pageSize);
 	return { type, query: { type: type.type, tenancy, namePrefix: request.namePrefix } };
 }
 
-/** Takes as many resources as fit into a response. Without a page size, all of them must fit. */
-function takePage(
-	all: Iterable<Resource>,
+/** Takes as many resources as fit into a response, in slices. Without a page size, all of them must fit. */
+async function takePage(
+	visited: Iterable<Resource | undefined>,
 	visible: (resource: Resource) => boolean,
 	pageSize: number,
-): { readonly resources: Resource[]; readonly more: boolean } {
-	const resources: Resource[] = [];
-	let bytes = 0;
-	for (const resource of all) {
-		if (!visible(resource)) {
+	slices: Slices,
+): Promise<{ readonly resources: Resource[]; readonly more: boolean }> {
+	const page = new ResponsePage(pageSize);
+	const { resources } = page;
+	for (const resource of visited) {
+		if (slices.isOver()) {
+			await slices.next();
+		}
+		if (resource === undefined || !visible(resource)) {
 			continue;
 		}
-		bytes += approximateSize(resource);
-		if (bytes > resourceServiceLimits.listBytes && pageSize === 0) {
+		if (!page.add(resource)) {
+			return { resources, more: true };
+		}
+		if (pageSize === 0 && page.isTooLarge) {
 			throw new ConnectError(
 				`the list is larger than ${resourceServiceLimits.listBytes} bytes: set page_size to read it in pages`,
 				Code.ResourceExhausted,
 			);
 		}
-		if (
-			resources.length > 0 &&
-			(resources.length === pageSize || bytes > resourceServiceLimits.listBytes)
-		) {
-			return { resources, more: true };
-		}
-		resources.push(resource);
 	}
 	return { resources, more: false };
 }

@@ -121,6 +121,7 @@ describe("the share of a subject", () => {
 			snapshot: {
 				version: "1",
 				resources: () => [resource],
+				visit: () => [resource],
 				get ended() {
 					return ended;
 				},

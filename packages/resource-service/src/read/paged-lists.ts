@@ -5,6 +5,7 @@ import type { Runtime, Timer } from "@plinth/runtime";
 import type { Snapshot } from "@plinth/storage";
 import { malformed } from "../errors/refusal.ts";
 import { resourceServiceLimits } from "../requests/limits.ts";
+import { decodePosition, encodePosition } from "./page-position.ts";
 
 /** A list that a caller reads in pages. */
 export interface PagedList {
@@ -62,8 +63,8 @@ export class PagedLists {
 			this.#makeRoom();
 		}
 		const { tenancy, name } = last.id ?? {};
-		const position = JSON.stringify([tenancy?.partition ?? "", tenancy?.namespace ?? "", name]);
-		return `${key}.${Buffer.from(position).toString("base64url")}`;
+		const position = [tenancy?.partition ?? "", tenancy?.namespace ?? "", name ?? ""];
+		return `${key}.${encodePosition(position)}`;
 	}
 
 	/**
@@ -155,22 +156,7 @@ function keyOf(token: string): string {
 
 function positionOf(token: string): Position {
 	const separator = token.indexOf(".");
-	const encoded = Buffer.from(token.slice(separator + 1), "base64url").toString();
-	let position: unknown;
-	try {
-		position = separator < 0 ? undefined : JSON.parse(encoded);
-	} catch {
-		// Not JSON: malformed, like any value that is not a position.
-	}
-	if (!isPosition(position)) {
-		throw malformed("page_token", "was not returned by a list");
-	}
-	const [partition, namespace, name] = position;
+	const encoded = separator < 0 ? "" : token.slice(separator + 1);
+	const [partition = "", namespace = "", name = ""] = decodePosition(encoded, 3);
 	return { tenancy: { partition, namespace }, name };
-}
-
-function isPosition(value: unknown): value is readonly [string, string, string] {
-	return (
-		Array.isArray(value) && value.length === 3 && value.every((part) => typeof part === "string")
-	);
 }

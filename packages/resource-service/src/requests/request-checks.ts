@@ -11,7 +11,15 @@ import {
 	tenancyOf,
 } from "@plinth/resource";
 import { wildcard } from "@plinth/storage";
-import { got, invalidArgument, malformedValue, missing, notRegistered } from "../errors/refusal.ts";
+import {
+	got,
+	invalidArgument,
+	malformed,
+	malformedValue,
+	missing,
+	notRegistered,
+} from "../errors/refusal.ts";
+import { resourceServiceLimits } from "./limits.ts";
 
 /** Checks that a type has a group, a group version and a kind. */
 export function requireType(type: Type | undefined, path: string): Type {
@@ -170,4 +178,11 @@ export function queryTenancy(
 		partition: hasPartition(type.scope) ? partition || defaultTenancyUnit : "",
 		namespace: hasNamespace(type.scope) ? namespace || defaultTenancyUnit : "",
 	};
+}
+
+/** @throws ConnectError InvalidArgument if a page can't have that size. */
+export function checkPageSize(pageSize: number): void {
+	if (pageSize < 0 || pageSize > resourceServiceLimits.pageSize) {
+		throw malformed("page_size", `must be from 0 to ${resourceServiceLimits.pageSize}`);
+	}
 }

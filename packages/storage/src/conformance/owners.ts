@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
+import type { Resource } from "@plinth/proto";
 import type { Behavior } from "./behavior.ts";
-import { albumType, idFor, nameOf, remove, resource, store } from "./test-resources.ts";
+import { albumType, artistType, idFor, nameOf, remove, resource, store } from "./test-resources.ts";
 
 const owner = idFor("owner", { uid: "one" });
 
@@ -50,6 +51,38 @@ export const ownerBehaviors: readonly Behavior[] = [
 			assert.equal(owned[0], second);
 			await backend.commit([remove(second)]);
 			assert.deepEqual(await backend.listByOwner(owner), []);
+		},
+	},
+	{
+		name: "lists what is owned in parts, a few as well as many",
+		async run({ backend }) {
+			for (const count of [5, 150]) {
+				const many = idFor("owner", { uid: `of ${count}` });
+				for (let number = 0; number < count; number += 1) {
+					const type = number % 3 === 0 ? albumType : artistType;
+					const namespace = number % 2 === 0 ? "one" : "two";
+					const name = `${count}-${number}`;
+					await store(backend, resource(name, { owner: many, type, namespace }));
+				}
+				const all = await backend.listByOwner(many);
+				assert.equal(all.length, count);
+				for (const limit of [1, 2, 7, count, count + 1]) {
+					const parts: Resource[] = [];
+					let part: readonly Resource[];
+					do {
+						part = await backend.listByOwner(many, { after: parts.at(-1)?.id, limit });
+						assert.ok(part.length <= limit);
+						parts.push(...part);
+					} while (part.length === limit);
+					assert.deepEqual(parts, all);
+				}
+				// The name of the last part may be deleted.
+				const [first, second, third] = all;
+				assert.ok(first && second && third);
+				await backend.commit([remove(second)]);
+				const rest = await backend.listByOwner(many, { after: second.id, limit: 1 });
+				assert.deepEqual(rest, [third]);
+			}
 		},
 	},
 	{

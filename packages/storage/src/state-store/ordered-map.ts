@@ -80,6 +80,18 @@ export class OrderedMap<V> {
 		return values;
 	}
 
+	/** At most `limit` values of keys greater than `after`, in the order of their keys. Takes no snapshot. */
+	valuesAfter(after: string, limit: number): V[] {
+		const values: V[] = [];
+		for (const value of new OrderedSnapshot(this.#root, this.#size, this.#epoch).scan("", after)) {
+			if (values.length === limit) {
+				break;
+			}
+			values.push(value);
+		}
+		return values;
+	}
+
 	/** An immutable snapshot of the map. */
 	snapshot(): OrderedSnapshot<V> {
 		const epoch = this.#epoch;
@@ -257,14 +269,8 @@ export class OrderedSnapshot<V> {
 	 */
 	*scan(prefix: string, after?: string): Generator<V, void, undefined> {
 		const start = after !== undefined && after >= prefix ? after : prefix;
-		/** The branches above the current leaf, each with the index of the child to visit next. */
-		const above: { readonly branch: Branch<V>; next: number }[] = [];
-		let page = this.#root;
-		while (!page.leaf) {
-			const index = childFor(page, start);
-			above.push({ branch: page, next: index + 1 });
-			page = at(page.children, index);
-		}
+		const above: BranchesAbove<V> = [];
+		let page = this.#descend(start, above);
 		let index = firstNotBelow(page.keys, start);
 		if (after !== undefined && page.keys[index] === after) {
 			index += 1;
@@ -285,7 +291,67 @@ export class OrderedSnapshot<V> {
 			index = 0;
 		}
 	}
+
+	/**
+	 * Visits keys in order, beginning with the first one that is not below `start`, and yields for each visited key
+	 * its value, or `undefined` if it was skipped. What lies between a key and the one to skip to is not visited.
+	 * Lazy: reads only what is consumed.
+	 */
+	*visit(
+		start: string,
+		step: (key: string) => VisitStep,
+	): Generator<V | undefined, void, undefined> {
+		let above: BranchesAbove<V> = [];
+		let page = this.#descend(start, above);
+		let index = firstNotBelow(page.keys, start);
+		for (;;) {
+			const key = page.keys[index];
+			if (key === undefined) {
+				const leaf = nextLeaf(above);
+				if (leaf === undefined) {
+					return;
+				}
+				page = leaf;
+				index = 0;
+				continue;
+			}
+			const next = step(key);
+			if (next === "end") {
+				return;
+			}
+			if (next === "take") {
+				yield at(page.values, index);
+				index += 1;
+				continue;
+			}
+			yield undefined;
+			if (next.skipTo > at(page.keys, page.keys.length - 1)) {
+				above = [];
+				page = this.#descend(next.skipTo, above);
+			}
+			index = firstNotBelow(page.keys, next.skipTo);
+		}
+	}
+
+	/** The leaf that holds the key, if any does, and the branches above it. */
+	#descend(key: string, above: BranchesAbove<V>): Leaf<V> {
+		let page = this.#root;
+		while (!page.leaf) {
+			const index = childFor(page, key);
+			above.push({ branch: page, next: index + 1 });
+			page = at(page.children, index);
+		}
+		return page;
+	}
 }
+
+/** The branches above a leaf, each with the index of the child to visit next. */
+type BranchesAbove<V> = { readonly branch: Branch<V>; next: number }[];
+
+/**
+ * What a visit does at a key: take its value, skip to a greater key, or end, because no greater key is wanted.
+ */
+export type VisitStep = "take" | "end" | { readonly skipTo: string };
 
 /** The maximum of keys of a leaf and of children of a branch. */
 const pageSize = 64;
@@ -355,7 +421,7 @@ function appendValues<V>(page: Page<V>, values: V[]): void {
 	}
 }
 
-function nextLeaf<V>(above: { readonly branch: Branch<V>; next: number }[]): Leaf<V> | undefined {
+function nextLeaf<V>(above: BranchesAbove<V>): Leaf<V> | undefined {
 	for (let top = above.at(-1); top !== undefined; top = above.at(-1)) {
 		const child = top.branch.children[top.next];
 		if (child === undefined) {

@@ -1,7 +1,15 @@
 import type { ID, Resource } from "@plinth/proto";
-import { familyKey, nameKey, sameName } from "@plinth/resource";
+import { familyKey, nameKey, type ResourceName, sameName } from "@plinth/resource";
 import { OrderedMap } from "./ordered-map.ts";
 import { orderKey } from "./resource-key.ts";
+
+/** A part of the resources that an incarnation owns. */
+export interface OwnedPage {
+	/** Only those after this name, in their order. It need not exist. */
+	readonly after?: ResourceName | undefined;
+	/** The maximum number, at least 1. */
+	readonly limit?: number | undefined;
+}
 
 /**
  * Finds resources by the incarnation that owns them: the name and uid of the owner.
@@ -35,19 +43,35 @@ export class OwnerIndex {
 		}
 	}
 
-	/** The resources that the incarnation owns, ordered by family, partition, namespace and name. */
-	list(owner: ID): readonly Resource[] {
+	/**
+	 * The resources that the incarnation owns, ordered by family, partition, namespace and name: all of them, or at
+	 * most `limit` of those after a name.
+	 */
+	list(
+		owner: ID,
+		{ after, limit = Number.POSITIVE_INFINITY }: OwnedPage = {},
+	): readonly Resource[] {
 		const key = ownerKey(owner) ?? "";
 		const owned = this.#owned.get(key);
 		if (owned instanceof OrderedMap) {
-			return owned.values();
+			return after === undefined && limit >= owned.size
+				? owned.values()
+				: owned.valuesAfter(after === undefined ? "" : ownedKey(after), limit);
 		}
+		const few = this.#listFew(key, owned);
+		const rest =
+			after === undefined ? few : few.filter(({ id }) => id !== undefined && isBefore(after, id));
+		return rest.slice(0, limit);
+	}
+
+	/** The resources of an array, in order. */
+	#listFew(key: string, owned: Resource[] | Unsorted | undefined): readonly Resource[] {
 		if (owned instanceof Unsorted) {
 			const sorted = owned.resources.sort(inOrder);
 			this.#owned.set(key, sorted);
-			return sorted.slice();
+			return sorted;
 		}
-		return owned?.slice() ?? [];
+		return owned ?? [];
 	}
 
 	#add(owner: string, resource: Resource, id: ID): void {
@@ -135,11 +159,11 @@ function sameOwner(a: ID | undefined, b: ID | undefined): boolean {
 }
 
 /** The key of a resource among those of one owner. */
-function ownedKey(id: ID): string {
+function ownedKey(id: ResourceName): string {
 	return `${familyOf(id)}\0${orderKey(id)}`;
 }
 
-function familyOf({ type }: ID): string {
+function familyOf({ type }: ResourceName): string {
 	return type === undefined ? "" : familyKey(type);
 }
 
@@ -149,7 +173,7 @@ function inOrder({ id: a }: Resource, { id: b }: Resource): number {
 }
 
 /** Whether the `ownedKey` of `a` is below that of `b`. */
-function isBefore(a: ID, b: ID): boolean {
+function isBefore(a: ResourceName, b: ResourceName): boolean {
 	if (a.type?.kind !== b.type?.kind || a.type?.group !== b.type?.group) {
 		return familyOf(a) < familyOf(b);
 	}

@@ -15,7 +15,7 @@ import { Watch } from "../watch/watch.ts";
 import type { WatchEvent } from "../watch-event.ts";
 import { FamilyIndex } from "./family-index.ts";
 import { FamilyMap } from "./family-map.ts";
-import { OwnerIndex } from "./owner-index.ts";
+import { type OwnedPage, OwnerIndex } from "./owner-index.ts";
 import { memorySize } from "./resource-size.ts";
 
 /**
@@ -123,9 +123,9 @@ export class StateStore implements StateView {
 		return snapshot;
 	}
 
-	/** The resources of all families that the incarnation owns. */
-	listByOwner(owner: ID): readonly Resource[] {
-		return this.#owners.list(owner);
+	/** The resources of all families that the incarnation owns, or a part of them. */
+	listByOwner(owner: ID, page?: OwnedPage): readonly Resource[] {
+		return this.#owners.list(owner, page);
 	}
 
 	/** The number of resources of each type, by type key. */

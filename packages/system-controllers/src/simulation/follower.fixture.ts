@@ -149,7 +149,7 @@ export function followerOf(origin: Origin, runtime: SeededRuntime): StorageBacke
 			return { resources: [...snapshot.resources()], version: snapshot.version };
 		},
 		snapshot: async (query, options) => (await state(options)).snapshot(query),
-		listByOwner: async (owner, options) => (await state(options)).listByOwner(owner),
+		listByOwner: async (owner, options) => (await state(options)).listByOwner(owner, options),
 		countByType: async () => (await state()).countByType(),
 		countByTypeIn: async (unit, options) => (await state(options)).countByTypeIn(unit),
 		watchList: (query, options) => store.watch(query, options, () => reached(origin.version)),

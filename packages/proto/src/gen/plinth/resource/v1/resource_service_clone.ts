@@ -141,6 +141,8 @@ export function cloneListByOwnerRequest(message: ListByOwnerRequest): ListByOwne
   if (message.owner !== undefined) {
     copy.owner = cloneID(message.owner);
   }
+  copy.pageSize = message.pageSize;
+  copy.pageToken = message.pageToken;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
@@ -153,6 +155,7 @@ export function cloneListByOwnerRequest(message: ListByOwnerRequest): ListByOwne
 export function cloneListByOwnerResponse(message: ListByOwnerResponse): ListByOwnerResponse {
   const copy = { $typeName: message.$typeName } as ListByOwnerResponse;
   copy.resources = copyItems(message.resources, cloneResource);
+  copy.nextPageToken = message.nextPageToken;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
