@@ -10,6 +10,8 @@ export interface WatcherOptions {
 	readonly count: number;
 	readonly contentType: string;
 	readonly headers: Readonly<Record<string, string>>;
+	/** Of the names that are watched; all names if absent. */
+	readonly namePrefix?: string;
 }
 
 const watchersPerConnection = 1_000;
@@ -25,7 +27,8 @@ export class WatcherGroup {
 	/** Opens the watches, and resolves when each has received its snapshot. */
 	static async open(url: string, options: WatcherOptions): Promise<WatcherGroup> {
 		const group = new WatcherGroup();
-		const request = create(WatchListRequestSchema, { type: typeOf(Artist.type), afterVersion: "" });
+		const { namePrefix = "" } = options;
+		const request = create(WatchListRequestSchema, { type: typeOf(Artist.type), namePrefix });
 		const body = enveloped(
 			options.contentType.includes("json")
 				? Buffer.from(toJsonString(WatchListRequestSchema, request))

@@ -20,6 +20,7 @@ import {
 	type StorageBackend,
 	type StorageLimits,
 	StorageUnavailable,
+	WatchDeliveries,
 } from "@plinth/storage";
 import { deadline } from "./client/deadline.ts";
 import { EtcdClient } from "./client/etcd-client.ts";
@@ -47,6 +48,8 @@ import { VersionOffset } from "./state/version-offset.ts";
 export interface EtcdBackendOptions extends EtcdOptions {
 	/** Limits that differ from the defaults: `defaultStorageLimits`, reduced to what a request to etcd can hold. */
 	readonly limits?: Partial<StorageLimits>;
+	/** Where watches wait for their turn, to be shared and measured; each storage has its own if absent. */
+	readonly deliveries?: Pick<WatchDeliveries, "add">;
 	/** The values of etcd's flags, if they differ from their defaults. */
 	readonly requestLimits?: Partial<EtcdRequestLimits>;
 	/**
@@ -76,6 +79,7 @@ export interface EtcdBackend extends StorageBackend {
  */
 export async function createEtcdBackend(options: EtcdBackendOptions): Promise<EtcdBackend> {
 	const { runtime = systemRuntime, logger = silentLogger } = options;
+	const { deliveries = new WatchDeliveries(runtime) } = options;
 	const requestLimits = { ...etcdRequestLimits, ...options.requestLimits };
 	const limits = checkedLimits(options.limits, requestLimits);
 	const keys = new Keys(options.prefix ?? defaultPrefix);
@@ -100,7 +104,7 @@ export async function createEtcdBackend(options: EtcdBackendOptions): Promise<Et
 			limits,
 			requestLimits,
 			timeoutMs,
-			makeStore: () => new StateStore(runtime, limits),
+			makeStore: () => new StateStore(runtime, limits, deliveries),
 			ownTransaction: (head: Uint8Array) => groups.ownTransaction(head),
 		};
 		const state = new FollowedState(

@@ -24,6 +24,7 @@ import {
 	type StorageLimits,
 	StorageUnavailable,
 	WatchClosed,
+	WatchDeliveries,
 } from "@plinth/storage";
 import {
 	type BackupOptions,
@@ -50,6 +51,8 @@ export interface SqliteBackendOptions {
 	readonly leases?: Pick<LocalLeases, "isCurrent">;
 	/** Limits that differ from `defaultStorageLimits`. */
 	readonly limits?: Partial<StorageLimits>;
+	/** Where watches wait for their turn, to be shared and measured; each storage has its own if absent. */
+	readonly deliveries?: Pick<WatchDeliveries, "add">;
 	/** Logs the progress of loading. */
 	readonly logger?: Logger;
 	/** Called after each batch of commits is written, before they resolve. Must not throw. */
@@ -99,8 +102,8 @@ export interface SqliteBackend extends StorageBackend {
 export async function createSqliteBackend(options: SqliteBackendOptions): Promise<SqliteBackend> {
 	const { runtime = systemRuntime, leases = new LocalLeases(), logger = silentLogger } = options;
 	const limits = { ...defaultStorageLimits, ...options.limits };
-	const store = new StateStore(runtime, limits);
-	const { signal } = options;
+	const { signal, deliveries = new WatchDeliveries(runtime) } = options;
+	const store = new StateStore(runtime, limits, deliveries);
 	signal?.throwIfAborted();
 	const path = realPathOf(options.path);
 	const thread = new StorageThread({ path, mode: "own", fresh: freshIds(runtime) });
@@ -114,7 +117,7 @@ export async function createSqliteBackend(options: SqliteBackendOptions): Promis
 		if (identity === undefined) {
 			throw new Error("a storage that is open for writing has an identity");
 		}
-		const backups = new OnlineBackups({ path, thread, runtime, limits, logger });
+		const backups = new OnlineBackups({ path, thread, runtime, limits, deliveries, logger });
 		const { onBatch, onFailed } = options;
 		return new Backend({
 			...{ store, thread, backups, identity, leases, limits, runtime, logger },

@@ -53,4 +53,9 @@ export { StateStore } from "./state-store/state-store.ts";
 export type { StorageIdentity, StorageRestored } from "./storage-identity.ts";
 export type { TenancyUnit } from "./tenancy-census.ts";
 export type { DerivedData } from "./watch/derived-data.ts";
+export {
+	type DeliveryLag,
+	WatchDeliveries,
+	type WatchDeliveriesOptions,
+} from "./watch/watch-deliveries.ts";
 export type { WatchEvent } from "./watch-event.ts";

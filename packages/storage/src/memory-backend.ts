@@ -11,6 +11,7 @@ import {
 } from "./limits.ts";
 import type { CommitResult, Mutation } from "./mutation.ts";
 import { StateStore } from "./state-store/state-store.ts";
+import type { WatchDeliveries } from "./watch/watch-deliveries.ts";
 
 /** Options of the in-memory backend. */
 export interface MemoryBackendOptions {
@@ -20,13 +21,15 @@ export interface MemoryBackendOptions {
 	readonly leases?: Pick<LocalLeases, "isCurrent">;
 	/** Limits that differ from `defaultStorageLimits`. */
 	readonly limits?: Partial<StorageLimits>;
+	/** Where watches wait for their turn, to be shared and measured; each storage has its own if absent. */
+	readonly deliveries?: Pick<WatchDeliveries, "add">;
 }
 
 /** A storage in memory only: for tests, and for servers whose state may be lost. */
 export function createMemoryBackend(options: MemoryBackendOptions = {}): StorageBackend {
-	const { runtime = systemRuntime, leases = new LocalLeases() } = options;
+	const { runtime = systemRuntime, leases = new LocalLeases(), deliveries } = options;
 	const limits = { ...defaultStorageLimits, ...options.limits };
-	const store = new StateStore(runtime, limits);
+	const store = new StateStore(runtime, limits, deliveries);
 	let closed = false;
 
 	function open(): StateStore {

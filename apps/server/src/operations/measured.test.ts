@@ -2,9 +2,11 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ReferenceMetrics } from "@plinth/db-constraint";
+import { typeOf } from "@plinth/resource";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { artist, musicModule } from "../../testdata/music.ts";
+import { Artist, artist, musicModule } from "../../testdata/music.ts";
 import { startServer } from "../started-server.fixture.ts";
+import { observeDeliveries } from "./delivery-metrics.ts";
 import { createMetrics } from "./metrics.ts";
 import { observeReferences } from "./reference-metrics.ts";
 
@@ -38,6 +40,47 @@ describe("the metrics of the embedded storage", () => {
 		expect(grown("plinth_commit_batch_wait_seconds_count")).toBe(batches);
 		expect(grown("plinth_commit_batch_write_seconds_sum")).toBeGreaterThan(0);
 		expect(linesOf(after, "plinth_reference_cascades")).toEqual([" 0"]);
+	});
+});
+
+describe("the metrics of deliveries to watches", () => {
+	it("tell since when and how many watches wait for their turn", async () => {
+		const lag = { waiting: 3, longestMs: 20, behindMs: 1_500 };
+		const metrics = createMetrics();
+		observeDeliveries(metrics.meter, () => lag);
+		const text = await metrics.prometheus();
+		await metrics.close();
+		expect(linesOf(text, "plinth_watch_deliveries_waiting")).toEqual([" 3"]);
+		expect(linesOf(text, "plinth_watch_delivery_wait_seconds")).toEqual([" 0.02"]);
+		expect(linesOf(text, "plinth_watch_deliveries_behind_seconds_total")).toEqual([" 1.5"]);
+	});
+
+	it("show a server that delivers to more watches than one iteration of the event loop has room for", async () => {
+		const server = await startServer({ modules: [musicModule()] });
+		const scrape = async () => (await fetch(`${server.address}/metrics`)).text();
+		const behind = (text: string) =>
+			Number(linesOf(text, "plinth_watch_deliveries_behind_seconds_total")[0]);
+		const before = await scrape();
+		expect(behind(before)).toBe(0);
+		const open = Promise.withResolvers<void>();
+		let snapshots = 0;
+		const watching = Array.from({ length: 100 }, async () => {
+			const request = { type: typeOf(Artist.type), tenancy: {} };
+			for await (const { event } of server.client.watchList(request)) {
+				if (event.case !== "endOfSnapshot") {
+					return event.case;
+				}
+				snapshots += 1;
+				if (snapshots === watching.length) {
+					open.resolve();
+				}
+			}
+			return undefined;
+		});
+		await open.promise;
+		await server.client.write({ resource: artist("miles") });
+		expect(new Set(await Promise.all(watching))).toEqual(new Set(["upsert"]));
+		expect(behind(await scrape())).toBeGreaterThan(0);
 	});
 });
 

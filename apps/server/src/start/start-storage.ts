@@ -2,9 +2,11 @@ import type { Client } from "@connectrpc/connect";
 import type { ResourceService } from "@plinth/proto";
 import { createCallerAuthenticator, ensureDefaultTenancy } from "@plinth/resource-service";
 import { SuspendableLeases, type Timer } from "@plinth/runtime";
+import { WatchDeliveries } from "@plinth/storage";
 import { References } from "../deployment/references.ts";
 import { warnOfUnregistered } from "../module/warn-of-unregistered.ts";
 import { measureBatches } from "../operations/batch-metrics.ts";
+import { observeDeliveries } from "../operations/delivery-metrics.ts";
 import type { Readiness } from "../operations/readiness.ts";
 import { observeReferences } from "../operations/reference-metrics.ts";
 import { measureStorage } from "../operations/storage-metrics.ts";
@@ -73,9 +75,12 @@ function openMeasured(
 	const { options, logger, runtime, started, startEnd, stopLimitMs, fail } = context;
 	const { memoryLimitBytes, onStorageFailure = "exit" } = options;
 	let failedStop: Timer | undefined;
+	const deliveries = new WatchDeliveries(runtime);
+	observeDeliveries(metrics.meter, () => deliveries.takeLag());
 	started.defer(() => failedStop?.cancel());
 	return openStorage(options.storage, runtime, logger, {
 		...(memoryLimitBytes !== undefined && { limits: { memoryBytes: memoryLimitBytes } }),
+		deliveries,
 		onBatch: measureBatches(metrics.meter),
 		onFailed: (failure) => {
 			logger.error({ err: failure }, "the storage failed: no write is accepted from now on");

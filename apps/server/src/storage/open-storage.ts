@@ -7,6 +7,7 @@ import {
 	type StorageBackend,
 	type StorageIdentity,
 	type StorageLimits,
+	type WatchDeliveries,
 } from "@plinth/storage";
 import type { EtcdOptions } from "@plinth/storage-etcd";
 import type { CommitBatch } from "@plinth/storage-sqlite";
@@ -39,6 +40,8 @@ export interface OpenStorage {
 export interface OpenStorageOptions {
 	/** Limits that differ from the defaults. */
 	readonly limits?: Partial<StorageLimits>;
+	/** Where watches wait for their turn. */
+	readonly deliveries?: WatchDeliveries;
 	/** Called with each batch of commits, if the storage has any. */
 	readonly onBatch?: (batch: CommitBatch) => void;
 	/**
@@ -61,15 +64,17 @@ export async function openStorage(
 	options: StorageOptions,
 	runtime: Runtime,
 	logger: Logger,
-	{ limits = {}, onBatch, onFailed, signal }: OpenStorageOptions = {},
+	{ limits = {}, deliveries, onBatch, onFailed, signal }: OpenStorageOptions = {},
 ): Promise<OpenStorage> {
+	const shared = deliveries && { deliveries };
 	switch (options.kind) {
 		case "memory": {
 			const leases = new LocalLeases();
 			const copies = takenElsewhere(
 				"the memory storage has no backups: start the server with --storage sqlite, or export resources with plinth get -o yaml",
 			);
-			return { ...owned(createMemoryBackend({ runtime, leases, limits }), leases), copies };
+			const backend = createMemoryBackend({ runtime, leases, limits, ...shared });
+			return { ...owned(backend, leases), copies };
 		}
 		case "sqlite": {
 			const { createSqliteBackend } = await import("@plinth/storage-sqlite");
@@ -77,7 +82,7 @@ export async function openStorage(
 			const leases = new LocalLeases();
 			const path = join(options.directory, databaseFile);
 			const backend = await createSqliteBackend({
-				...{ path, runtime, leases, limits, logger },
+				...{ path, runtime, leases, limits, logger, ...shared },
 				...(onBatch && { onBatch }),
 				...(onFailed && { onFailed }),
 				...(signal && { signal }),
@@ -94,7 +99,7 @@ export async function openStorage(
 			const { createEtcdBackend, EtcdLeases } = await import("@plinth/storage-etcd");
 			const etcd = await etcdOptions(options, runtime, logger);
 			const backend = await createEtcdBackend({
-				...{ ...etcd, limits },
+				...{ ...etcd, limits, ...shared },
 				...(onFailed && { onFailed }),
 				...(signal && { signal }),
 			});

@@ -1,8 +1,10 @@
+import type { Runtime } from "@plinth/runtime";
+import { WatchDeliveries } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { recordHistory } from "./artist-history.fixture.ts";
 import { checkLinearizable, Violation } from "./linearizability.fixture.ts";
 import { type PlantedFault, plantedFaults } from "./planted-faults.fixture.ts";
-import { createSimulation, type Simulation } from "./simulation.fixture.ts";
+import { createSimulation, type Simulation, type SimulationOptions } from "./simulation.fixture.ts";
 import { runWatchers } from "./watchers.fixture.ts";
 
 /** The checks that must notice each fault. */
@@ -21,20 +23,47 @@ function isNoticedBy(check: string, fault: PlantedFault): boolean {
 	return fault !== "rebase on an outdated resource" || check === "the check of histories";
 }
 
+/** The number of the first run in which the check notices something; 0 if it notices nothing. */
+async function firstNotice(
+	check: (simulation: Simulation) => Promise<unknown>,
+	options: Omit<SimulationOptions, "seed">,
+): Promise<number> {
+	for (let seed = 1; seed <= runs; seed += 1) {
+		try {
+			await check(await createSimulation({ seed, ...options }));
+		} catch (error) {
+			expect(error).toBeInstanceOf(Violation);
+			return seed;
+		}
+	}
+	return 0;
+}
+
+/** Deliveries of which one in twenty is forgotten: a watch is not woken. */
+function forgetful(runtime: Runtime): Pick<WatchDeliveries, "add"> {
+	const deliveries = new WatchDeliveries(runtime, { perIteration: 2 });
+	return {
+		add(delivery) {
+			if (runtime.random.next() > 0.05) {
+				deliveries.add(delivery);
+			}
+		},
+	};
+}
+
 describe.each(Object.entries(checks))("%s", (name, check) => {
 	it.each(plantedFaults.filter((fault) => isNoticedBy(name, fault)))(
 		"notices a %s",
 		async (fault) => {
-			let noticedAfter = 0;
-			for (let seed = 1; seed <= runs && noticedAfter === 0; seed += 1) {
-				try {
-					await check(await createSimulation({ seed, fault }));
-				} catch (error) {
-					expect(error).toBeInstanceOf(Violation);
-					noticedAfter = seed;
-				}
-			}
-			expect(noticedAfter).toBeGreaterThan(0);
+			expect(await firstNotice(check, { fault })).toBeGreaterThan(0);
 		},
 	);
+});
+
+describe("the check of many watchers", () => {
+	it("notices that one of them is not woken", async () => {
+		const check = (simulation: Simulation) =>
+			runWatchers(simulation, { watchers: 20, writesEach: 5 });
+		expect(await firstNotice(check, { deliveries: forgetful })).toBeGreaterThan(0);
+	});
 });

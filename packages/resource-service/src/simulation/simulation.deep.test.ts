@@ -20,4 +20,11 @@ describe("many more interleavings", () => {
 			const size = { writers: 2 + (seed % 4), writesEach, watchers: 2 + (seed % 5) };
 			await runWatchers(await createSimulation({ seed, limits }), size);
 		}));
+
+	it("of writers and many watchers leave each watcher with what is stored", () =>
+		forEachSeed(40, async (seed) => {
+			const limits = seed % 2 === 0 ? { logEvents: 1 + (seed % 20) } : {};
+			const size = { writers: 1 + (seed % 5), writesEach: 10, watchers: 20 + (seed % 80) };
+			await runWatchers(await createSimulation({ seed, limits }), size);
+		}));
 });

@@ -2,9 +2,14 @@ import type { Client } from "@connectrpc/connect";
 import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
 import { ResourceService } from "@plinth/proto";
 import { Namespace, Partition, Tombstone, TypeRegistry } from "@plinth/resource";
-import { type Clock, type Random, silentLogger } from "@plinth/runtime";
+import { type Clock, type Random, type Runtime, silentLogger } from "@plinth/runtime";
 import { SeededScheduler, seededRandom } from "@plinth/runtime/testing";
-import { createMemoryBackend, decorateBackend, type StorageLimits } from "@plinth/storage";
+import {
+	createMemoryBackend,
+	decorateBackend,
+	type StorageLimits,
+	WatchDeliveries,
+} from "@plinth/storage";
 import { delayedBackend } from "@plinth/storage/testing";
 import { insecureAllowAll } from "../access/open-access.ts";
 import { demoTypes } from "../demo.fixture.ts";
@@ -31,6 +36,8 @@ export interface SimulationOptions {
 	readonly limits?: Partial<StorageLimits>;
 	/** The chance that the storage does not decide a conflicting commit again, but fails it. 0.5 by default. */
 	readonly failsConflicts?: number;
+	/** The deliveries to watches; by default, the seed determines how many begin in a row. */
+	readonly deliveries?: (runtime: Runtime) => Pick<WatchDeliveries, "add">;
 }
 
 /**
@@ -47,7 +54,12 @@ export async function createSimulation(options: SimulationOptions): Promise<Simu
 	const scheduler = new SeededScheduler({ seed: options.seed });
 	const { clock } = scheduler;
 	const runtime = { clock, random, scheduler };
-	const memory = createMemoryBackend({ runtime, limits: options.limits ?? {} });
+	const perIteration = 1 + (options.seed % 4);
+	const memory = createMemoryBackend({
+		runtime,
+		limits: options.limits ?? {},
+		deliveries: options.deliveries?.(runtime) ?? new WatchDeliveries(runtime, { perIteration }),
+	});
 	await ensureDefaultTenancy(memory, runtime);
 	const { fault, failsConflicts = 0.5 } = options;
 	const faulty = fault === undefined ? memory : withFault(memory, fault, random);

@@ -18,7 +18,7 @@ import {
 	type WatchQuery,
 } from "./watch-check.fixture.ts";
 
-const names = ["a", "ab", "b", "c"] as const;
+const names = ["a", "ab", "abc", "b", "c"] as const;
 const namespaces = ["default", "n"] as const;
 
 /** A read that a watcher made after an event. */
@@ -49,15 +49,18 @@ export async function runWatchers(
 	const responses: Acknowledgement[] = [];
 	const crowd = Array.from({ length: watchers }, () => new Watcher(simulation));
 	const watching = Promise.all(crowd.map((watcher) => watcher.wander()));
-	const writing = Promise.all(
-		Array.from({ length: writers }, () => writeRepeatedly(simulation, writesEach, responses)),
-	);
-	await scheduler.run(writing);
+	const write = (times: number) =>
+		Promise.all(
+			Array.from({ length: writers }, () => writeRepeatedly(simulation, times, responses)),
+		);
+	await scheduler.run(write(writesEach));
 	for (const watcher of crowd) {
 		watcher.settleDown();
 	}
 	await scheduler.run(watching);
 	const following = crowd.map((watcher) => watcher.follow());
+	// From here on watchers miss nothing: each must be woken for each event.
+	await scheduler.run(write(Math.ceil(writesEach / 4)));
 	await scheduler.drain();
 	for (const watcher of crowd) {
 		watcher.stop();
@@ -133,11 +136,13 @@ class Watcher {
 			undefined,
 			{},
 			{ partition: "*", namespace: "*" },
+			{ partition: "*", namespace: "n" },
+			{ namespace: "*" },
 			{ namespace: "n" },
 		]);
 		this.#query = {
 			type: pick(random, [Artist.type, Artist.type, ArtistV1.type]),
-			namePrefix: pick(random, ["", "", "a"]),
+			namePrefix: pick(random, ["", "", "a", "ab", "abc"]),
 			bookmarks: random.next() < 0.3,
 			...(tenancy && { tenancy }),
 		};

@@ -10,6 +10,12 @@ describe("watchers that start, stall, stop and resume while writers write", () =
 			expect(fellBehind).toBe(0);
 		}));
 
+	it("do so if they are many, with deliveries in slices and queries that overlap", () =>
+		forEachSeed(3, async (seed) => {
+			const size = { watchers: 40, writesEach: 10 };
+			expect(await runWatchers(await createSimulation({ seed }), size)).toBe(0);
+		}));
+
 	it("start a new watch if they fell further behind than the log reaches", async () => {
 		let fellBehind = 0;
 		await forEachSeed(20, async (seed) => {

@@ -1,5 +1,11 @@
 import type { Logger, Runtime } from "@plinth/runtime";
-import { LoadCapacity, StateStore, type StorageLimits, StorageUnavailable } from "@plinth/storage";
+import {
+	LoadCapacity,
+	StateStore,
+	type StorageLimits,
+	StorageUnavailable,
+	type WatchDeliveries,
+} from "@plinth/storage";
 import { realPathOf } from "../file-access/file-system.ts";
 import { load } from "../loading/load.ts";
 import { StorageFileError } from "../storage-file-error.ts";
@@ -25,6 +31,7 @@ export interface OnlineBackupsContext {
 	readonly thread: StorageThread;
 	readonly runtime: Runtime;
 	readonly limits: StorageLimits;
+	readonly deliveries: Pick<WatchDeliveries, "add">;
 	readonly logger: Logger;
 }
 
@@ -78,7 +85,7 @@ export class OnlineBackups {
 		exchange: (swap: Swap) => Promise<RestoreReport>,
 	): Promise<RestoreReport> {
 		return this.#exclusively("restore", options.signal, async (signal) => {
-			const { path, thread, runtime, logger, limits } = this.#context;
+			const { path, thread, runtime, logger, limits, deliveries } = this.#context;
 			const { progress } = options;
 			const now = timeAndIds(runtime);
 			const order = {
@@ -91,7 +98,7 @@ export class OnlineBackups {
 			try {
 				const job = { kind: "build", ...order } as const;
 				const built = await inFileThread(job, { signal, ...(progress && { progress }) });
-				const store = new StateStore(runtime, limits);
+				const store = new StateStore(runtime, limits, deliveries);
 				const { fresh } = now;
 				const reading = new StorageThread({ path: restoringPath(path), mode: "read", fresh });
 				try {

@@ -12,6 +12,7 @@ import { FamilySnapshot, type SnapshotOwner } from "../snapshot.ts";
 import { TenancyCensus, type TenancyUnit } from "../tenancy-census.ts";
 import { type EventLog, LogEntry } from "../watch/event-log.ts";
 import { Watch } from "../watch/watch.ts";
+import { WatchDeliveries } from "../watch/watch-deliveries.ts";
 import type { WatchEvent } from "../watch-event.ts";
 import { FamilyIndex } from "./family-index.ts";
 import { FamilyMap } from "./family-map.ts";
@@ -33,7 +34,7 @@ import { memorySize } from "./resource-size.ts";
  * A resource in an index, in the log, in events and in the result of its commit is one object.
  *
  * Only `apply` changes the state. It is synchronous and applies one whole revision: first the indexes,
- * then the logs, then it wakes the waiting watches. This gives readers these guarantees:
+ * then the logs, which wake the watches that wait for the events. Watches deliver later. This gives readers these guarantees:
  *
  * - *Atomicity.* No reader runs within an `apply`, so each sees all of a revision or nothing.
  * - *No read is older than an event.* An event is added to a log after the index is updated.
@@ -52,6 +53,7 @@ export class StateStore implements StateView {
 	readonly #owners = new OwnerIndex();
 	readonly #census = new TenancyCensus();
 	readonly #retained: RetainedMemory;
+	readonly #deliveries: Pick<WatchDeliveries, "add">;
 	#revision = 0;
 	#bytes = 0;
 	#size = 0;
@@ -59,9 +61,15 @@ export class StateStore implements StateView {
 	#firstRevision = 0;
 	#closed: WatchClosed | undefined;
 
-	constructor(runtime: Runtime, limits: StorageLimits) {
+	/** @param deliveries - of all storages of the process, so that they share its time. */
+	constructor(
+		runtime: Runtime,
+		limits: StorageLimits,
+		deliveries: Pick<WatchDeliveries, "add"> = new WatchDeliveries(runtime),
+	) {
 		this.#runtime = runtime;
 		this.#retained = new RetainedMemory(limits);
+		this.#deliveries = deliveries;
 	}
 
 	/** The newest revision that was applied. */
@@ -153,6 +161,7 @@ export class StateStore implements StateView {
 			options,
 			catchUp,
 			runtime: this.#runtime,
+			deliveries: this.#deliveries,
 			source: {
 				revision: () => this.#revision,
 				log: this.#family(query.type).log,
@@ -208,7 +217,6 @@ export class StateStore implements StateView {
 		}
 		for (const log of touched) {
 			log.trim();
-			log.wake();
 		}
 		this.#retained.enforce(this.#bytes);
 	}

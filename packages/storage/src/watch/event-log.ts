@@ -6,6 +6,7 @@ import type { StorageLimits } from "../limits.ts";
 import { memorySize } from "../state-store/resource-size.ts";
 import type { WatchEvent } from "../watch-event.ts";
 import { type DataAccount, EventData, LogData } from "./derived-data.ts";
+import { type Interested, InterestIndex } from "./interest-index.ts";
 
 /**
  * An event of one type family, stored once for all watches. Immutable except for its link in the chain.
@@ -101,11 +102,14 @@ const leastEntriesPerSweep = 256;
 const sweepShare = 1 / 8;
 
 /** The position of a watch in a log. */
-export interface Cursor {
-	/** The last entry that was consumed, or skipped. */
+export interface Cursor extends Interested {
+	/** The last entry that was consumed, or skipped; any entry that is never cut off, while the cursor is parked. */
 	readonly position: LogEntry;
-	/** More was added to the log. Does nothing unless the consumer waits for it. */
-	wake(): void;
+	/**
+	 * An entry that the query matches was added to the log. If the cursor is parked, it continues with that entry;
+	 * otherwise it has a position before it.
+	 */
+	wake(entry: LogEntry): void;
 	/** Drops all references to entries and snapshots, and fails with the reason from now on. */
 	lose(reason: WatchClosed): void;
 }
@@ -129,8 +133,15 @@ const uncounted: LogAccount = { hasRoom: true, changed() {}, dropped() {} };
  *      WatchClosed    |
  * ```
  *
- * A cursor refers to the entry that it consumed last, and follows the links from there. An idle cursor
- * costs nothing and blocks no other. When the chain exceeds its limits, the oldest entry becomes the base,
+ * A cursor refers to the entry that it consumed last, and follows the links from there. A cursor that has reached the
+ * tail, and whose consumer waits, parks: it has no position until an entry that its query matches is added, which is
+ * handed to it. So entries cost nothing for parked cursors that they don't concern, and never cut those off.
+ *
+ * Invariant: no entry that was added since a cursor parked matches its query. For the cursor is in the index of
+ * interests from its begin to its end, `append` wakes all that the index finds for the entry, and parking, like
+ * continuing from the tail, is one synchronous step that no `append` interrupts.
+ *
+ * When the chain exceeds its limits, the oldest entry becomes the base,
  * and the former base is cut off: its link is removed, so that a cursor at it (or before) retains one
  * entry and not the chain, and learns from `cut` that it has missed events.
  *
@@ -155,6 +166,8 @@ export class EventLog {
 	#signposts: LogEntry[] = [];
 	/** The cursors of all watches that have begun and not ended. */
 	readonly #cursors = new Set<Cursor>();
+	/** The same cursors, by what their queries select. */
+	readonly #interests = new InterestIndex<Cursor>();
 	#droppedEvents = 0;
 	#droppedBytes = 0;
 	#closed: WatchClosed | undefined;
@@ -219,7 +232,10 @@ export class EventLog {
 		return entry;
 	}
 
-	/** Adds an event. Wakes no watch: a revision is added completely first. */
+	/**
+	 * Adds an event, and wakes the watches that it concerns. They deliver later, when the revision has been added
+	 * completely.
+	 */
 	append(entry: LogEntry): void {
 		entry.enter(this.#data);
 		this.#tail.next = entry;
@@ -232,6 +248,7 @@ export class EventLog {
 			this.#untilSignpost = signpostEvery;
 			this.#signposts.push(entry);
 		}
+		this.#interests.concerned(entry.resource, (cursor) => cursor.wake(entry));
 	}
 
 	/** Drops the entries over the limits. Call it after adding a revision. */
@@ -293,24 +310,19 @@ export class EventLog {
 	/** Registers the cursor of a watch. */
 	addCursor(cursor: Cursor): void {
 		this.#cursors.add(cursor);
+		this.#interests.add(cursor);
 	}
 
 	/** Unregisters the cursor of a watch that has ended. */
 	removeCursor(cursor: Cursor): void {
-		this.#cursors.delete(cursor);
-	}
-
-	/** Wakes all watches that wait. */
-	wake(): void {
-		for (const cursor of this.#cursors) {
-			cursor.wake();
+		if (this.#cursors.delete(cursor)) {
+			this.#interests.delete(cursor);
 		}
 	}
 
 	/** Ends all watches. */
 	close(reason: WatchClosed): void {
 		this.#closed = reason;
-		this.wake();
 		for (const cursor of this.#cursors) {
 			cursor.lose(reason);
 		}

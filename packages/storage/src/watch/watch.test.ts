@@ -1,14 +1,16 @@
 import { getEventListeners } from "node:events";
 import { create } from "@bufbuild/protobuf";
 import { type Resource, ResourceSchema } from "@plinth/proto";
-import { type Runtime, systemRandom, systemScheduler } from "@plinth/runtime";
+import { type Runtime, scheduleAfterInput, systemRandom, systemScheduler } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
 import { beforeEach, describe, expect, it } from "vitest";
+import { WatchClosed } from "../errors.ts";
 import { defaultStorageLimits } from "../limits.ts";
 import type { ListQuery } from "../query.ts";
 import { StateStore } from "../state-store/state-store.ts";
 import type { WatchEvent } from "../watch-event.ts";
 import { Watch } from "./watch.ts";
+import type { Delivery } from "./watch-deliveries.ts";
 
 const type = { group: "demo", groupVersion: "v1", kind: "Artist" };
 const query: ListQuery = {
@@ -20,11 +22,12 @@ const query: ListQuery = {
 let clock: FakeClock;
 let scheduled: number;
 let store: StateStore;
+let runtime: Runtime;
 
 beforeEach(() => {
 	clock = new FakeClock();
 	scheduled = 0;
-	const runtime: Runtime = {
+	runtime = {
 		clock,
 		random: systemRandom,
 		scheduler: {
@@ -33,6 +36,7 @@ beforeEach(() => {
 				systemScheduler.schedule(task);
 			},
 			turn: () => undefined,
+			scheduleAfterInput: (task) => scheduleAfterInput(systemScheduler, task),
 		},
 	};
 	store = new StateStore(runtime, defaultStorageLimits);
@@ -80,6 +84,34 @@ describe("a watch that waits", () => {
 		expect(scheduled).toBe(0);
 	});
 
+	it("is not woken by other names and tenancies, however many watches there are", async () => {
+		const others = [
+			...Array.from({ length: 1_000 }, (_, at) => ({ ...query, namePrefix: `other-${at}` })),
+			{ ...query, namePrefix: "ab" },
+			{ ...query, tenancy: { partition: "p", namespace: "*" } },
+			{ ...query, tenancy: { partition: "*", namespace: "n" } },
+		];
+		const concerned = [query, { ...query, namePrefix: "a" }];
+		for (const each of [...others, ...concerned].map((of) => watch(of))) {
+			await each.next();
+			void each.next();
+		}
+		apply("a");
+		expect(scheduled).toBe(concerned.length);
+	});
+
+	it("is not cut off by any number of events that do not concern it", async () => {
+		store = new StateStore(runtime, { ...defaultStorageLimits, logEvents: 10 });
+		const watching = watch({ ...query, namePrefix: "b" });
+		await watching.next();
+		const next = watching.next();
+		for (let at = 0; at < 1_000; at++) {
+			apply(`a${at}`);
+		}
+		apply("b");
+		expect((await next).value).toMatchObject({ resource: { id: { name: "b" } }, version: "1001" });
+	});
+
 	it("settles overlapping calls of next in order", async () => {
 		const watching = watch();
 		const results = [watching.next(), watching.next(), watching.next()];
@@ -102,6 +134,77 @@ describe("a watch that waits", () => {
 		await watching.return?.();
 		expect(await next).toEqual({ done: true, value: undefined });
 		expect(await watching.next()).toEqual({ done: true, value: undefined });
+	});
+});
+
+describe("a watch that waits for its turn", () => {
+	let turns: Delivery[];
+
+	beforeEach(() => {
+		turns = [];
+		const deliveries = { add: (delivery: Delivery) => void turns.push(delivery) };
+		store = new StateStore(runtime, defaultStorageLimits, deliveries);
+	});
+
+	it("sends nothing at its turn if a bookmark that came due has sent the event, and the next one later", async () => {
+		const watching = watch(query, 1000);
+		await watching.next();
+		const first = watching.next();
+		apply("a");
+		await clock.advanceAsync(1000);
+		expect((await first).value).toMatchObject({ resource: { id: { name: "a" } } });
+		expect(turns.map(({ isOver }) => isOver)).toEqual([true]);
+		expect((await watching.next()).value).toEqual({ kind: "bookmark", version: "1" });
+		const second = watching.next();
+		turns.shift()?.deliver();
+		apply("b");
+		expect(turns).toEqual([watching]);
+		turns.shift()?.deliver();
+		expect((await second).value).toMatchObject({ resource: { id: { name: "b" } } });
+	});
+
+	it("misses nothing that is added between a bookmark and its next call", async () => {
+		const watching = watch(query, 1000);
+		await watching.next();
+		const first = watching.next();
+		await clock.advanceAsync(1000);
+		expect((await first).value).toEqual({ kind: "bookmark", version: "0" });
+		apply("a");
+		expect((await watching.next()).value).toMatchObject({ resource: { id: { name: "a" } } });
+	});
+
+	it("takes one turn for all that is added before it, and receives each revision as a whole", async () => {
+		const watching = watch({ ...query, namePrefix: "a" });
+		await watching.next();
+		const next = watching.next();
+		apply("b", "a1", "b2", "a2");
+		apply("a3");
+		expect(turns).toEqual([watching]);
+		turns.shift()?.deliver();
+		const events = [(await next).value, watching.nextReady(), watching.nextReady()];
+		expect(events.map((event) => event?.version)).toEqual([undefined, "1", "2"]);
+		expect(watching.nextReady()).toBeUndefined();
+	});
+
+	it("leaves without a word if it is closed meanwhile", async () => {
+		const watching = watch();
+		await watching.next();
+		const next = watching.next();
+		apply("a");
+		await watching.return();
+		turns.shift()?.deliver();
+		expect(await next).toEqual({ done: true, value: undefined });
+		apply("b");
+		expect(turns).toEqual([]);
+	});
+
+	it("fails at its turn if the storage is closed", async () => {
+		const watching = watch();
+		await watching.next();
+		const next = watching.next();
+		store.close(new WatchClosed("the storage was closed"));
+		turns.shift()?.deliver();
+		await expect(next).rejects.toThrow("the storage was closed");
 	});
 });
 

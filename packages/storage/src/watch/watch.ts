@@ -6,6 +6,7 @@ import { type ListQuery, matches } from "../query.ts";
 import type { Snapshot } from "../snapshot.ts";
 import type { WatchEvent } from "../watch-event.ts";
 import { type Cursor, EventLog, type LogEntry } from "./event-log.ts";
+import type { Delivery, WatchDeliveries } from "./watch-deliveries.ts";
 
 /** The dependencies of a watch. */
 export interface WatchContext {
@@ -13,6 +14,7 @@ export interface WatchContext {
 	readonly options: WatchOptions;
 	readonly runtime: Runtime;
 	readonly source: WatchSource;
+	readonly deliveries: Pick<WatchDeliveries, "add">;
 	catchUp(signal: AbortSignal): Promise<unknown>;
 }
 
@@ -57,14 +59,14 @@ interface Waiter {
 /**
  * One watch: first a snapshot, then a cursor in the event log of its family.
  *
- * It is driven by its consumer: `next` returns the next event at once, or registers a wake-up with the
- * log. A wake-up is scheduled once, however many revisions arrive before it runs, and events that the
- * query does not match never wake the consumer.
+ * It is driven by its consumer: `next` returns the next event at once, or parks the watch until the log adds an event
+ * that the query matches. Then the watch takes its turn among the deliveries, once, however many revisions arrive
+ * before that. Events that the query does not match don't reach a parked watch.
  *
  * A slow consumer blocks no other and retains no memory: if the log or the storage drops the position of
  * the watch, `lose` releases its snapshot and entries at once, and the next call throws the reason.
  */
-export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Cursor {
+export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Cursor, Delivery {
 	readonly #context: Omit<WatchContext, "source">;
 	#source: WatchSource;
 	/** The newest call of `next` that has not settled. */
@@ -74,10 +76,13 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 	#position: LogEntry;
 	/** The next entry to be sent, found while looking ahead. */
 	#found: LogEntry | undefined;
+	/** The consumer waits, and no entry that was added since it began to wait matches the query. */
+	#isParked = false;
 	#waiter: Waiter | undefined;
 	/** The call that is waiting, unless others overlap it. */
 	#waiting: Promise<unknown> | undefined;
-	#wakeScheduled = false;
+	/** Whether it is among the deliveries. */
+	#isWoken = false;
 	#bookmark: Timer | undefined;
 	/** When the next bookmark is due, on the monotonic clock; `Infinity` without bookmarks. */
 	#bookmarkDueMs = Number.POSITIVE_INFINITY;
@@ -90,6 +95,11 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 	}
 
 	/** For the log. */
+	get query(): ListQuery {
+		return this.#context.query;
+	}
+
+	/** For the log. */
 	get position(): LogEntry {
 		return this.#position;
 	}
@@ -98,7 +108,9 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 	lose(reason: unknown): void {
 		if (this.#phase.kind !== "ended" && this.#phase.kind !== "lost") {
 			this.#leave({ kind: "lost", reason });
-			// A waiting consumer receives the reason with the wake-up that the log has scheduled.
+			if (this.#waiter !== undefined) {
+				this.#deliverLater();
+			}
 		}
 	}
 
@@ -294,8 +306,11 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 		return { kind: "bookmark", version: String(this.#source.revision()) };
 	}
 
+	/** Called when there is no event after the position. */
 	#wait(waiter: Waiter): void {
 		this.#waiter = waiter;
+		this.#isParked = true;
+		this.#position = noSource.log.tail;
 		if (this.#bookmarkDueMs !== Number.POSITIVE_INFINITY && this.#bookmark === undefined) {
 			const { clock } = this.#context.runtime;
 			this.#bookmark = clock.setTimer(this.#bookmarkDueMs - clock.monotonic(), () => {
@@ -317,18 +332,36 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 		return waiter;
 	}
 
-	/** For the log: more was added. */
-	wake(): void {
-		if (this.#waiter !== undefined && !this.#wakeScheduled) {
-			this.#wakeScheduled = true;
-			this.#context.runtime.scheduler.schedule(this.#onWake);
+	/** For the log: an entry that the query matches was added. */
+	wake(entry: LogEntry): void {
+		if (this.#isParked) {
+			this.#isParked = false;
+			this.#position = entry;
+			this.#found = entry;
+			this.#deliverLater();
 		}
 	}
 
-	readonly #onWake = (): void => {
-		this.#wakeScheduled = false;
-		this.#deliver(false);
-	};
+	#deliverLater(): void {
+		if (!this.#isWoken) {
+			this.#isWoken = true;
+			this.#context.deliveries.add(this);
+		}
+	}
+
+	/** For the deliveries. */
+	get isOver(): boolean {
+		return this.#waiter === undefined;
+	}
+
+	/** For the deliveries. */
+	deliver(): void {
+		this.#isWoken = false;
+		// It may have been woken by an event that it has sent since, together with a bookmark that was due.
+		if (!this.#isParked) {
+			this.#deliver(false);
+		}
+	}
 
 	/** A consumer that is not waiting receives the reason on its next call. */
 	readonly #onAbort = (): void => {
@@ -344,6 +377,10 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 	#deliver(isBookmarkDue: boolean): void {
 		if (this.#waiter === undefined) {
 			return;
+		}
+		if (this.#isParked) {
+			this.#isParked = false;
+			this.#position = this.#source.log.tail;
 		}
 		let event: WatchEvent | undefined;
 		try {
@@ -372,6 +409,7 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 		this.#bookmark?.cancel();
 		this.#bookmark = undefined;
 		this.#found = undefined;
+		this.#isParked = false;
 		this.#position = noSource.log.tail;
 		this.#source.log.removeCursor(this);
 		if (this.#waiter === undefined) {
