@@ -184,12 +184,14 @@ describe("plinth-server with its data in a folder", () => {
 		const folder = await temporaryFolder();
 		const args = [...anyPort, "--data-dir", folder];
 		const address = await new ServerProcess(...args).listening();
-		const sameFolder = await new ServerProcess(...args).ended;
+		const listen = ["--listen", new URL(address).host];
+		const [sameFolder, samePort] = await Promise.all([
+			new ServerProcess(...args).ended,
+			new ServerProcess("--storage", "memory", ...listen).ended,
+		]);
 		expect(sameFolder.code).toBe(1);
 		expect(sameFolder.stderr).toContain(folder);
 		expect(sameFolder.stderr).not.toContain("    at ");
-		const listen = ["--listen", new URL(address).host];
-		const samePort = await new ServerProcess("--storage", "memory", ...listen).ended;
 		expect(samePort.code).toBe(1);
 		expect(samePort.stderr).toContain("another program listens there");
 	});

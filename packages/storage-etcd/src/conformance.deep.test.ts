@@ -8,7 +8,7 @@ describeWith("etcd")("on a real etcd", () => {
 	describeConformance("the etcd backend", etcdHarness(useEtcd()), {
 		describe,
 		it: it.concurrent,
-		seeds: runs(10),
+		seeds: runs(7),
 		firstSeed: seed,
 	});
 });

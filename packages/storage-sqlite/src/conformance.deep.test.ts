@@ -6,6 +6,6 @@ import { sqliteHarness } from "./conformance.fixture.ts";
 describeConformance("the SQLite backend", sqliteHarness, {
 	describe,
 	it: it.concurrent,
-	seeds: runs(10),
+	seeds: runs(7),
 	firstSeed: seed,
 });

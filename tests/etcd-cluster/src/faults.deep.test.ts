@@ -23,7 +23,7 @@ describeWith("etcd")("three servers on three members of etcd", () => {
 	afterAll(() => cluster?.dispose());
 
 	it("keep all promises while servers and members are killed and stopped", async () => {
-		console.log({ seed, seconds: seconds(15) });
+		console.log({ seed, seconds: seconds(11) });
 		const random = seededRandom(seed);
 		let faults: FaultCounts | undefined;
 		const first = await cluster.servers[0]?.life(new AbortController().signal);
@@ -35,7 +35,7 @@ describeWith("etcd")("three servers on three members of etcd", () => {
 			random,
 			pause: () => setTimeout(random.next() * 2 * pauseMs),
 			meanwhile: async () => {
-				faults = await disturb(cluster, seconds(15), {
+				faults = await disturb(cluster, seconds(11), {
 					members: seededRandom(seed + 1),
 					servers: seededRandom(seed + 2),
 				});

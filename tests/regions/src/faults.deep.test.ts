@@ -19,7 +19,7 @@ import { warningsLogged } from "./servers/server-logs.ts";
 import { settle } from "./servers/settle.ts";
 import { summary } from "./summary.ts";
 
-const faultSeconds = seconds(20);
+const faultSeconds = seconds(14);
 const clients = 8;
 /** The mean time between two calls of one client, in milliseconds. */
 const pauseMs = 160;

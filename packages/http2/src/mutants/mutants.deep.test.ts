@@ -16,5 +16,5 @@ describe(`${seeds} random sessions of each kind find a server that`, () => {
 });
 
 it("find no fault in the source as it is", async () => {
-	expect(await runMutant(undefined, seeds)).toMatchObject({ isFound: false });
+	expect(await runMutant(undefined, seeds / 4)).toMatchObject({ isFound: false });
 });

@@ -5,10 +5,10 @@ import { crashRounds, damageRounds } from "./crash-rounds.fixture.ts";
 
 describe(`a process that is killed while it writes from seed ${seed}`, () => {
 	it("leaves everything that it acknowledged, and no partial commit", async () => {
-		await crashRounds(runs(14), seededRandom(seed));
+		await crashRounds(runs(10), seededRandom(seed));
 	});
 
 	it("leaves files whose damage loses at most the newest commits, or is refused", async () => {
-		await damageRounds(runs(7), seededRandom(seed + 1));
+		await damageRounds(runs(5), seededRandom(seed + 1));
 	});
 });

@@ -80,7 +80,7 @@ describe("the memory of a resource", () => {
 		// What else comes and goes on the heap meanwhile spoils one measurement, and not two of them.
 		const ratios = [1, 2, 3].map(() => {
 			const before = memory();
-			const store = load(4_000, partsOf);
+			const store = load(2_500, partsOf);
 			return store.bytes / (memory() - before);
 		});
 		const median = ratios.toSorted((a, b) => a - b)[1];
