@@ -2,6 +2,7 @@ import { existsSync, linkSync, renameSync, rmSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { allowShrinking } from "../file/free-space.ts";
 import type { StoredIdentity } from "../file/identity.ts";
 import { RowTable, type RowWrite, type Tally } from "../file/row-table.ts";
 import { createSchema } from "../file/schema.ts";
@@ -37,6 +38,7 @@ export class NewStorageFile {
 		}
 		try {
 			takeOwnerFrom(path, like);
+			allowShrinking(this.#database);
 			this.#database.exec("PRAGMA journal_mode = MEMORY");
 			this.#database.exec("PRAGMA synchronous = OFF");
 			this.#database.exec("PRAGMA locking_mode = EXCLUSIVE");

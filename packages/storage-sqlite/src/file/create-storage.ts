@@ -4,6 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import { syncToDisk } from "../file-access/file-system.ts";
 import { makePrivate } from "../file-access/private-files.ts";
 import { StorageFileError } from "../storage-file-error.ts";
+import { allowShrinking } from "./free-space.ts";
 import type { FreshIds } from "./migrations.ts";
 import { createSchema } from "./schema.ts";
 
@@ -32,6 +33,7 @@ export function createIfMissing(path: string, fresh: FreshIds): void {
 	makePrivate(unfinished);
 	const database = new DatabaseSync(unfinished);
 	try {
+		allowShrinking(database);
 		database.exec("PRAGMA synchronous = FULL");
 		database.exec("BEGIN");
 		createSchema(database, { ...fresh, restores: 0 });

@@ -1,5 +1,6 @@
 import { DatabaseSync } from "node:sqlite";
 import type { Head } from "./checksum.ts";
+import { FreeSpace } from "./free-space.ts";
 import { RowTable, type RowWrite } from "./row-table.ts";
 
 /**
@@ -11,11 +12,14 @@ export class StorageWriter {
 	readonly #database: DatabaseSync;
 	readonly #rows: RowTable;
 	#head: Head;
+	/** The pages that no resource uses. */
+	readonly space: FreeSpace;
 
 	constructor(path: string, head: Head) {
 		this.#head = head;
 		this.#database = openForWriting(path);
 		this.#rows = new RowTable(this.#database);
+		this.space = new FreeSpace(this.#database);
 	}
 
 	/** The head on disk. */

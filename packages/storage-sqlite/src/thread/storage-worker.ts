@@ -8,6 +8,7 @@ import { checkWhole, refuseBackup, StorageReader } from "../file/storage-reader.
 import { openForWriting, StorageWriter } from "../file/storage-writer.ts";
 import { type Ownership, takeOwnership } from "../file-access/ownership.ts";
 import { tightenFiles } from "../file-access/private-files.ts";
+import { GiveBackSpace } from "./give-back-space.ts";
 import type { Reply, Request, WorkerInput } from "./thread-protocol.ts";
 
 // The worker thread that owns the file, so that the event loop of the server never waits for the disk.
@@ -22,12 +23,21 @@ let ownership: Ownership | undefined;
 let reader: StorageReader | undefined;
 let writer: StorageWriter | undefined;
 const backups = new BackupRunner(path, send);
+const giveBack = new GiveBackSpace({
+	space: () => writer?.space,
+	schedule(delayMs, run) {
+		const timer = setTimeout(run, delayMs);
+		return () => clearTimeout(timer);
+	},
+	now: () => performance.now(),
+});
 
 function send(reply: Reply, transfer: ArrayBuffer[] = []): void {
 	port?.postMessage(reply, transfer);
 }
 
 async function close(): Promise<void> {
+	giveBack.stop();
 	await backups.close();
 	reader?.close();
 	writer?.close();
@@ -96,6 +106,8 @@ function nextPage(from: StorageReader): void {
 	reader = undefined;
 	if (mode === "own") {
 		writer = new StorageWriter(path, from.head);
+		// What the last process has deleted.
+		giveBack.written();
 	}
 	send({ kind: "loaded" });
 }
@@ -105,6 +117,7 @@ function write({ revision, rows }: Extract<Request, { kind: "write" }>): void {
 		if (writer === undefined) {
 			throw new Error("the file is not open for writing");
 		}
+		giveBack.throwIfFailed();
 		writer.write(revision, rows);
 	} catch (error) {
 		send({ kind: "write-failed", reason: reasonOf(error), diskFull: isDiskFull(error) });
@@ -112,6 +125,7 @@ function write({ revision, rows }: Extract<Request, { kind: "write" }>): void {
 	}
 	send({ kind: "written" });
 	backups.follow(rows);
+	giveBack.written();
 }
 
 /** Replaces this file by the built one. */
