@@ -7,6 +7,7 @@ import type { ConstraintLimits } from "./limits.ts";
 import type { KeyLike } from "./resource-key.ts";
 import type { ServiceDescriptor } from "./service-descriptor.ts";
 import type { ShadowIndex } from "./shadow-index.ts";
+import type { Turns } from "./turns.ts";
 
 /** A target that a deployment may no longer reference. */
 export interface ReferenceRelease {
@@ -23,6 +24,8 @@ export interface ConstraintContext {
 	readonly environment: Environment;
 	readonly index: ShadowIndex;
 	readonly guards: Guards;
+	/** The establishments of this server, by the name of the target's shadow, which each of them writes. */
+	readonly establishments: Turns;
 	readonly runtime: Runtime;
 	readonly logger: Logger;
 	readonly limits: ConstraintLimits;

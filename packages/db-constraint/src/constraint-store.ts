@@ -61,6 +61,16 @@ async function commit(
 			return plain;
 		}
 	}
+	return commitConstrained(context, holderQuery, mutations, options);
+}
+
+/** Attempts the commit until it succeeds, or fails for a reason that the caller has to know. */
+async function commitConstrained(
+	context: ConstraintContext,
+	holderQuery: HolderQuery,
+	mutations: readonly Mutation[],
+	options: CommitOptions,
+): Promise<CommitResult> {
 	const { runtime, limits } = context;
 	const backoff = new Backoff({
 		clock: runtime.clock,
@@ -83,8 +93,12 @@ async function commit(
 				}
 				throw again ? contended(failure) : attempt.inTermsOfCaller(failure);
 			}
+			// After the first conflict, what has won can be read at once: of many first references to a target, one adds
+			// the source, and the others find it there.
+			if (left < limits.maxAttempts || failure instanceof RetryableConflict) {
+				await backoff.wait();
+			}
 		}
-		await backoff.wait();
 	}
 }
 

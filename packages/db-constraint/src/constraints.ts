@@ -15,6 +15,7 @@ import { createSchemaMixinService } from "./schema-mixin-service.ts";
 import { SchemaPass } from "./schema-pass.ts";
 import type { ServiceDescriptor } from "./service-descriptor.ts";
 import { ShadowIndex } from "./shadow-index.ts";
+import { Turns } from "./turns.ts";
 
 /** Options of `createConstraints`. */
 export interface ConstraintsOptions {
@@ -64,6 +65,7 @@ export function createConstraints(options: ConstraintsOptions): Constraints {
 		environment,
 		index,
 		guards,
+		establishments: new Turns(),
 		runtime,
 		logger,
 		limits,

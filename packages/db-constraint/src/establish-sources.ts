@@ -51,10 +51,12 @@ async function establishSome(
 	targets: readonly EstablishReferencesRequest_Target[],
 	decide: DecideWithStored,
 ): Promise<EstablishReferencesResponse_Established[]> {
-	const { runtime, limits } = context;
+	const { runtime, limits, establishments } = context;
+	const names = targets.flatMap(({ key }) => (key === undefined ? [] : [shadowName(key)]));
 	for (let left = limits.maxAttempts; left > 0; left--) {
 		try {
-			return await tryToEstablish(context, from, targets, decide);
+			// Otherwise, of many that wait for one write to the disk, one would succeed, and the others try again.
+			return await establishments.run(names, () => tryToEstablish(context, from, targets, decide));
 		} catch (failure) {
 			if (!isConflict(failure)) {
 				throw failure;

@@ -125,14 +125,18 @@ export class ShadowIndex {
 		return this.#byName.values();
 	}
 
-	/** The shadows that reference any incarnation of the target. */
-	referencing(target: KeyLike): readonly StoredShadow[] {
-		return [...(this.#byTarget.get(keyString(target))?.values() ?? [])];
+	/**
+	 * The shadows that reference any incarnation of the target, without a copy: costs what is iterated. The index may
+	 * change meanwhile: a shadow that stays is visited once, with its contents at that time; one that is removed before
+	 * its visit is not visited; one that is added may be.
+	 */
+	referencing(target: KeyLike): IterableIterator<StoredShadow> {
+		return valuesOf(this.#byTarget, target);
 	}
 
-	/** The shadows that name any incarnation of it as an owner. */
-	ownedBy(owner: KeyLike): readonly StoredShadow[] {
-		return [...(this.#byOwner.get(keyString(owner))?.values() ?? [])];
+	/** The shadows that name any incarnation of it as an owner; as `referencing`. */
+	ownedBy(owner: KeyLike): IterableIterator<StoredShadow> {
+		return valuesOf(this.#byOwner, owner);
 	}
 
 	/** Calls the listener for each change, until the returned function is called. */
@@ -194,34 +198,21 @@ export class ShadowIndex {
 		if (stored === undefined) {
 			return;
 		}
-		const before = this.#unlink(stored.name);
+		const before = this.#byName.get(stored.name);
 		this.#byName.set(stored.name, stored);
-		for (const { target } of stored.shadow.outgoing) {
-			link(this.#byTarget, target, stored);
-		}
-		for (const { owner } of stored.shadow.metaOwners) {
-			link(this.#byOwner, owner, stored);
-		}
+		relink(this.#byTarget, targetsOf(before), targetsOf(stored), stored);
+		relink(this.#byOwner, ownersOf(before), ownersOf(stored), stored);
 		this.#notify(stored, "stored", before);
 	}
 
 	#remove(name: string): void {
-		const stored = this.#unlink(name);
+		const stored = this.#byName.get(name);
 		if (stored !== undefined) {
 			this.#byName.delete(name);
+			relink(this.#byTarget, targetsOf(stored), [], stored);
+			relink(this.#byOwner, ownersOf(stored), [], stored);
 			this.#notify(stored, "removed", stored);
 		}
-	}
-
-	#unlink(name: string): StoredShadow | undefined {
-		const stored = this.#byName.get(name);
-		for (const { target } of stored?.shadow.outgoing ?? []) {
-			unlink(this.#byTarget, target, name);
-		}
-		for (const { owner } of stored?.shadow.metaOwners ?? []) {
-			unlink(this.#byOwner, owner, name);
-		}
-		return stored;
 	}
 
 	#notify(...args: Parameters<ShadowListener>): void {
@@ -235,24 +226,47 @@ const restartMs = 100;
 
 type Links = Map<string, Map<string, StoredShadow>>;
 
-function link(links: Links, key: KeyLike | undefined, stored: StoredShadow): void {
-	if (key === undefined) {
-		return;
+type Keys = readonly (KeyLike | undefined)[];
+
+function targetsOf(stored: StoredShadow | undefined): Keys {
+	return stored?.shadow.outgoing.map(({ target }) => target) ?? [];
+}
+
+function ownersOf(stored: StoredShadow | undefined): Keys {
+	return stored?.shadow.metaOwners.map(({ owner }) => owner) ?? [];
+}
+
+function valuesOf(links: Links, key: KeyLike): IterableIterator<StoredShadow> {
+	return (links.get(keyString(key)) ?? none).values();
+}
+
+const none: ReadonlyMap<string, StoredShadow> = new Map();
+
+/**
+ * Links a shadow at the keys of its contents instead of those of its earlier contents. Where it is linked already, it
+ * keeps its place: one that went to the end with each change would be visited again by those that iterate.
+ */
+function relink(links: Links, before: Keys, after: Keys, stored: StoredShadow): void {
+	const left = new Set(before.map(textOf));
+	for (const key of after) {
+		const at = textOf(key);
+		left.delete(at);
+		const entries = links.get(at);
+		if (entries !== undefined) {
+			entries.set(stored.name, stored);
+		} else if (key !== undefined) {
+			links.set(at, new Map([[stored.name, stored]]));
+		}
 	}
-	const at = keyString(key);
-	const entries = links.get(at);
-	if (entries === undefined) {
-		links.set(at, new Map([[stored.name, stored]]));
-	} else {
-		entries.set(stored.name, stored);
+	for (const at of left) {
+		const entries = links.get(at);
+		entries?.delete(stored.name);
+		if (entries?.size === 0) {
+			links.delete(at);
+		}
 	}
 }
 
-function unlink(links: Links, key: KeyLike | undefined, name: string): void {
-	const at = key === undefined ? "" : keyString(key);
-	const entries = links.get(at);
-	entries?.delete(name);
-	if (entries?.size === 0) {
-		links.delete(at);
-	}
+function textOf(key: KeyLike | undefined): string {
+	return key === undefined ? "" : keyString(key);
 }

@@ -1,4 +1,12 @@
-import { create, createRegistry, type DescFile, type Registry, toBinary } from "@bufbuild/protobuf";
+import {
+	create,
+	createRegistry,
+	type DescExtension,
+	type DescFile,
+	type DescMessage,
+	type Registry,
+	toBinary,
+} from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { Code, type ConnectRouter, type ServiceImpl } from "@connectrpc/connect";
 import {
@@ -41,13 +49,17 @@ class Descriptors {
 	readonly #services: readonly string[];
 	readonly #types: Registry;
 	readonly #files = new Map<string, DescFile>();
+	/** The files of top-level and nested types and extensions, by full name: a request costs one look per dot. */
+	readonly #fileBySymbol = new Map<string, DescFile>();
+	/** By the name of the extended message. */
+	readonly #extensions = new Map<string, DescExtension[]>();
 
 	constructor(router: Pick<ConnectRouter, "handlers">, messages: Registry) {
 		const services = new Set(router.handlers.map(({ service }) => service));
 		this.#services = [...services].map(({ typeName }) => typeName).sort();
 		this.#types = createRegistry(...services, ...messages);
-		for (const type of this.#types) {
-			this.#add(type.file);
+		for (const file of new Set([...this.#types].map((type) => type.file))) {
+			this.#add(file);
 		}
 	}
 
@@ -94,20 +106,16 @@ class Descriptors {
 	#fileOf(symbol: string): DescFile | undefined {
 		const parts = symbol.split(".").filter((part) => part !== "");
 		for (let length = parts.length; length > 0; length -= 1) {
-			const name = parts.slice(0, length).join(".");
-			for (const file of this.#files.values()) {
-				if (declares(file, name)) {
-					return file;
-				}
+			const file = this.#fileBySymbol.get(parts.slice(0, length).join("."));
+			if (file !== undefined) {
+				return file;
 			}
 		}
 		return undefined;
 	}
 
-	#extensionsOf(typeName: string) {
-		return [...this.#files.values()]
-			.flatMap((file) => file.extensions)
-			.filter(({ extendee }) => extendee.typeName === typeName);
+	#extensionsOf(typeName: string): readonly DescExtension[] {
+		return this.#extensions.get(typeName) ?? [];
 	}
 
 	/** A file, followed by the files that it imports. */
@@ -132,7 +140,28 @@ class Descriptors {
 		const files = new Set<DescFile>();
 		addWithDependencies(file, files);
 		for (const each of files) {
-			this.#files.set(each.proto.name, each);
+			if (!this.#files.has(each.proto.name)) {
+				this.#files.set(each.proto.name, each);
+				this.#addSymbols(each);
+			}
+		}
+	}
+
+	#addSymbols(file: DescFile): void {
+		for (const type of declaredIn(file)) {
+			// Of two files with the same name of a type, the first is found.
+			if (!this.#fileBySymbol.has(type.typeName)) {
+				this.#fileBySymbol.set(type.typeName, file);
+			}
+		}
+		for (const extension of file.extensions) {
+			const { typeName } = extension.extendee;
+			const known = this.#extensions.get(typeName);
+			if (known === undefined) {
+				this.#extensions.set(typeName, [extension]);
+			} else {
+				known.push(extension);
+			}
 		}
 	}
 }
@@ -146,20 +175,20 @@ function addWithDependencies(file: DescFile, files: Set<DescFile>): void {
 	}
 }
 
-function declares(file: DescFile, name: string): boolean {
-	const types = [...file.messages, ...file.enums, ...file.services, ...file.extensions];
-	return types.some(({ typeName }) => typeName === name) || nestedDeclares(file.messages, name);
+/** The types and extensions of a file, nested ones included. */
+function* declaredIn({ messages, enums, services, extensions }: DescFile) {
+	yield* [...enums, ...services, ...extensions];
+	for (const message of messages) {
+		yield* withNested(message);
+	}
 }
 
-function nestedDeclares(messages: DescFile["messages"], name: string): boolean {
-	return messages.some(
-		(message) =>
-			name.startsWith(`${message.typeName}.`) &&
-			([...message.nestedMessages, ...message.nestedEnums, ...message.nestedExtensions].some(
-				({ typeName }) => typeName === name,
-			) ||
-				nestedDeclares(message.nestedMessages, name)),
-	);
+function* withNested(message: DescMessage): Generator<{ readonly typeName: string }> {
+	yield message;
+	yield* [...message.nestedEnums, ...message.nestedExtensions];
+	for (const nested of message.nestedMessages) {
+		yield* withNested(nested);
+	}
 }
 
 function refusal(errorCode: Code, errorMessage: string): MessageResponse {

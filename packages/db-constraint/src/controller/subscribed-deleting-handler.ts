@@ -54,42 +54,45 @@ export class SubscribedDeletingHandler {
 
 	/** Applies a deletion to one page of resources. */
 	async handle({ target, targetUid }: Deletion): Promise<HandlerResult> {
-		const { index, limits } = this.#context;
-		for (const { name, shadow } of index.ownedBy(target)) {
-			if (shadow.metaOwners.some(({ ownerUid }) => ownerUid === targetUid)) {
-				this.#checkOwnersSoon(name);
-			}
-		}
+		const { limits } = this.#context;
 		const key = `${keyString(target)} ${targetUid}`;
-		const round: Round = this.#rounds.get(key) ?? {
-			all: index.referencing(target),
-			next: 0,
-			isWaiting: false,
-			failures: [],
-		};
-		const end = Math.min(round.next + limits.pageSize, round.all.length);
-		for (const stored of round.all.slice(round.next, end)) {
-			round.next += 1;
+		const round = this.#rounds.get(key) ?? this.#beginRound(target, targetUid);
+		for (let visited = 1; visited <= limits.pageSize; visited++) {
+			const { done, value: stored } = round.left.next();
+			if (done) {
+				return this.#endRound(key, round);
+			}
 			try {
 				round.isWaiting ||= (await this.#applyRule(stored, target, targetUid)) === "waits";
 			} catch (failure) {
 				// A failure must not affect the other resources.
 				round.failures.push(failure);
 			}
-			if (round.next % yieldEvery === 0) {
+			if (visited % yieldEvery === 0) {
 				// Yields to the event loop: the in-memory storage never does.
 				await sleep(this.#context.runtime.clock, 0);
 			}
 		}
-		if (round.next < round.all.length) {
-			this.#rounds.set(key, round);
-			return { requeueAfterMs: 0 };
+		this.#rounds.set(key, round);
+		return { requeueAfterMs: 0 };
+	}
+
+	#beginRound(target: KeyLike, targetUid: string): Round {
+		const { index } = this.#context;
+		for (const { name, shadow } of index.ownedBy(target)) {
+			if (shadow.metaOwners.some(({ ownerUid }) => ownerUid === targetUid)) {
+				this.#checkOwnersSoon(name);
+			}
 		}
+		return { left: index.referencing(target), isWaiting: false, failures: [] };
+	}
+
+	#endRound(key: string, { isWaiting, failures }: Round): HandlerResult {
 		this.#rounds.delete(key);
-		if (round.failures.length > 0) {
-			throw round.failures[0];
+		if (failures.length > 0) {
+			throw failures[0];
 		}
-		return round.isWaiting ? { requeueAfterMs: limits.requeryMs } : done;
+		return isWaiting ? { requeueAfterMs: this.#context.limits.requeryMs } : done;
 	}
 
 	/**
@@ -147,10 +150,9 @@ export class SubscribedDeletingHandler {
 	}
 }
 
-/** One round over the resources that referenced a target at its start. A target in deletion gets no new ones. */
+/** One round over the resources that reference a target. A target in deletion gets no new ones. */
 interface Round {
-	readonly all: readonly StoredShadow[];
-	next: number;
+	readonly left: Iterator<StoredShadow>;
 	/** Whether some resource must be retried. */
 	isWaiting: boolean;
 	/** Unexpected failures. The round ends by throwing the first one, and is retried. */

@@ -143,7 +143,7 @@ export const mutants: readonly Mutant[] = [
 		if (deployment.uid === environment.self.uid) {
 			const { index } = this.#context;
 			const { resource, lifecycle } = stored.shadow;
-			if (lifecycle === Lifecycle.ACTIVE && resource && index.referencing(resource).length === 0) {
+			if (lifecycle === Lifecycle.ACTIVE && resource && [...index.referencing(resource)].length === 0) {
 				const without = withoutDeployment(stored.shadow, deployment.uid);
 				await replaceShadow(this.#context, stored, without);
 			}
