@@ -51,7 +51,7 @@ export class SchemaPass {
 	 * @throws Refused Unavailable if a deployment can't be reached. Retry.
 	 */
 	async complete(signal: AbortSignal): Promise<void> {
-		const { logger, limits } = this.#context;
+		const { logger, limits, runtime } = this.#context;
 		const record = await this.#read();
 		if (record === undefined || this.#ours(record).complete) {
 			return;
@@ -64,6 +64,7 @@ export class SchemaPass {
 				signal.throwIfAborted();
 				const page = names.slice(at, at + limits.pageSize);
 				for (const { key } of page) {
+					await runtime.scheduler.turn();
 					await this.#derive(nameOfKey(key));
 				}
 				after = page.at(-1)?.text ?? after;

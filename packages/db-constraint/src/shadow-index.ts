@@ -159,6 +159,7 @@ export class ShadowIndex {
 		};
 		const before = new Set(this.#byName.keys());
 		for await (const event of this.#backend.watchList(query, { signal })) {
+			await this.#runtime.scheduler.turn();
 			if (event.kind === "upsert") {
 				before.delete(event.resource.id?.name ?? "");
 			} else if (event.kind === "end-of-snapshot") {

@@ -88,6 +88,7 @@ async function reestablish(
 		{ consistency: "strong" },
 	);
 	for (const resource of resources) {
+		await context.runtime.scheduler.turn();
 		signal.throwIfAborted();
 		const shadow = shadowOf(resource)?.shadow;
 		const has = shadow?.outgoing.some(({ target }) => target !== undefined && concerns(target));

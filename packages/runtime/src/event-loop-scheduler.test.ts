@@ -21,9 +21,9 @@ async function runLoops(
 	await Promise.all(
 		Array.from({ length: loops }, async () => {
 			for (let step = 0; step < 100; step++) {
-				await scheduler.begin();
+				await scheduler.beginCall();
 				loop.work(durationMs());
-				scheduler.end();
+				scheduler.endCall();
 			}
 		}),
 	);

@@ -235,6 +235,7 @@ export class Run {
 			await consume(watch.source(context), signal, async ({ key, event }) => {
 				queue.add(key, event);
 				await queue.pool.room(readyLimit);
+				await runtime.scheduler.turn();
 			});
 		}
 	}

@@ -36,13 +36,13 @@ function hopsInTurn(scheduler: EventLoopScheduler): Hops {
 	return {
 		ask: (task) => scheduler.schedule(task),
 		call: (task) => {
-			void (scheduler.begin() ?? settled).then(task);
+			void (scheduler.beginCall() ?? settled).then(task);
 		},
 		answer: (task) => {
-			scheduler.end();
+			scheduler.endCall();
 			task();
 		},
-		drop: () => scheduler.end(),
+		drop: () => scheduler.endCall(),
 		pull: (task) => {
 			const turn = scheduler.turn();
 			if (turn === undefined) {

@@ -1,12 +1,19 @@
-import type { Client } from "@connectrpc/connect";
+import type { Client, ConnectRouter } from "@connectrpc/connect";
 import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
 import { ResourceService } from "@plinth/proto";
 import { Namespace, Partition, Tombstone, TypeRegistry } from "@plinth/resource";
-import { type Clock, type Random, type Runtime, silentLogger } from "@plinth/runtime";
+import {
+	type Clock,
+	type Random,
+	type Runtime,
+	type Scheduler,
+	silentLogger,
+} from "@plinth/runtime";
 import { SeededScheduler, seededRandom } from "@plinth/runtime/testing";
 import {
 	createMemoryBackend,
 	decorateBackend,
+	type StorageBackend,
 	type StorageLimits,
 	WatchDeliveries,
 } from "@plinth/storage";
@@ -25,6 +32,8 @@ export interface Simulation {
 	readonly scheduler: SeededScheduler;
 	/** The internal errors that the service has logged. There must be none. */
 	readonly faults: readonly unknown[];
+	/** A client without delays on another scheduler, which calls `onCall` whenever a call of it reaches the service. */
+	connect(scheduler: Scheduler, onCall: () => void): Client<typeof ResourceService>;
 	/** The next tick of a clock that orders what callers do and see. */
 	tick(): number;
 }
@@ -71,13 +80,15 @@ export async function createSimulation(options: SimulationOptions): Promise<Simu
 			}),
 	});
 	const faults: unknown[] = [];
-	const service = createResourceService({
-		backend: delayedBackend(storage, { scheduler, random, chance: 0.4 }),
-		registry: new TypeRegistry([Partition, Namespace, Tombstone, ...demoTypes]),
-		authorizer: insecureAllowAll,
-		runtime,
-		logger: { ...silentLogger, error: (fields) => faults.push(fields.err) },
-	});
+	const serviceOver = (backend: StorageBackend) =>
+		createResourceService({
+			backend,
+			registry: new TypeRegistry([Partition, Namespace, Tombstone, ...demoTypes]),
+			authorizer: insecureAllowAll,
+			runtime,
+			logger: { ...silentLogger, error: (fields) => faults.push(fields.err) },
+		});
+	const service = serviceOver(delayedBackend(storage, { scheduler, random, chance: 0.4 }));
 	const transport = createInProcessTransport(
 		(router) => router.service(ResourceService, service),
 		runtime,
@@ -89,6 +100,16 @@ export async function createSimulation(options: SimulationOptions): Promise<Simu
 		clock,
 		scheduler,
 		faults,
+		connect(other, onCall) {
+			const routes = (router: ConnectRouter) =>
+				router.service(ResourceService, serviceOver(storage));
+			const options = {
+				clock,
+				scheduler: other,
+				router: { requestGate: onCall },
+			};
+			return createInProcessClient(ResourceService, createInProcessTransport(routes, options));
+		},
 		tick: () => {
 			now += 1;
 			return now;
