@@ -35,6 +35,11 @@ export interface Snapshot {
 	visit(after?: Position): Iterable<Resource | undefined>;
 	/** Whether it was released, or ended by the storage because it retained too much or was closed. */
 	readonly ended: boolean;
+	/**
+	 * Holds the snapshot beyond this iteration of the event loop, until `release` is called: from now on, it counts as
+	 * retained memory. Does nothing if it is held or has ended.
+	 */
+	hold(owner: SnapshotOwner): void;
 	/** Releases the memory that only this snapshot retains. It can no longer be read. */
 	release(): void;
 }
@@ -51,11 +56,19 @@ export interface SnapshotOwner {
 export class FamilySnapshot implements Snapshot {
 	readonly version: string;
 	readonly #query: ListQuery;
+	readonly #holds: FamilyHolds;
 	#index: OrderedSnapshot<Resource> | undefined;
 	#hold: Hold | undefined;
 
-	constructor(query: ListQuery, index: OrderedSnapshot<Resource>, revision: number) {
+	/** @param holds - registers the snapshot while it is held. */
+	constructor(
+		query: ListQuery,
+		index: OrderedSnapshot<Resource>,
+		revision: number,
+		holds: FamilyHolds,
+	) {
 		this.#query = query;
+		this.#holds = holds;
 		this.#index = index;
 		this.version = String(revision);
 	}
@@ -64,11 +77,10 @@ export class FamilySnapshot implements Snapshot {
 		return this.#index === undefined;
 	}
 
-	/** Registers the snapshot in the ledger, because it will be held for a while. */
-	holdIn(holds: FamilyHolds, { subject, onEnded }: SnapshotOwner): void {
-		if (this.#index !== undefined) {
+	hold({ subject, onEnded }: SnapshotOwner): void {
+		if (this.#index !== undefined && this.#hold === undefined) {
 			const taken = { revision: Number(this.version), epoch: this.#index.epoch };
-			this.#hold = holds.hold(taken, {
+			this.#hold = this.#holds.hold(taken, {
 				subject,
 				onEnded: () => {
 					this.release();

@@ -39,7 +39,7 @@ export async function listByOwner(
 		enforce(decideRead(type, access, id));
 	}
 	const readFilter = new ReadFilter(context.registry, access);
-	const slices = new Slices(context.runtime, call.signal);
+	const slices = new Slices(context.runtime, call);
 	const page = new ResponsePage(pageSize);
 	// One more than a page shows whether there is a next one. Not too few: the caller may not see most of them.
 	const limit = pageSize === 0 ? Number.POSITIVE_INFINITY : Math.max(pageSize, 100) + 1;

@@ -35,7 +35,7 @@ export async function list(
 	const { list, after } =
 		pageToken === ""
 			? {
-					list: await startList(context, query, { consistency, queryKey, access }),
+					list: await startList(context, query, { consistency, pageSize, queryKey, access }),
 					after: undefined,
 				}
 			: context.pagedLists.resume(pageToken, queryKey);
@@ -43,7 +43,9 @@ export async function list(
 		resource.id?.type?.groupVersion === type.type.groupVersion && readFilter.allows(resource);
 	let page: Awaited<ReturnType<typeof takePage>> | undefined;
 	try {
-		const slices = new Slices(context.runtime, call.signal);
+		const slices = new Slices(context.runtime, call, () =>
+			list.snapshot.hold({ subject: list.subject }),
+		);
 		page = await takePage(list.snapshot.visit(after), visible, pageSize, slices);
 	} finally {
 		// The snapshot of a page token is retained until the token expires.
@@ -62,26 +64,29 @@ export async function list(
 	};
 }
 
-/** Starts a list. Its snapshot is held while it is read, which may take several slices, and until its token expires. */
+/** Starts a list. Its snapshot is held from its first pause on, or at once if the caller requests pages. */
 async function startList(
 	context: ServiceContext,
 	query: ListQuery,
 	{
 		consistency,
+		pageSize,
 		queryKey,
 		access,
 	}: {
 		readonly consistency: Consistency;
+		readonly pageSize: number;
 		readonly queryKey: string;
 		readonly access: Access;
 	},
 ): Promise<PagedList> {
 	const subject = context.isInternal ? undefined : access.subject;
 	let list: PagedList | undefined;
-	const snapshot = await context.backend.snapshot(query, {
-		consistency,
-		heldBy: { subject, onEnded: () => list && context.pagedLists.forget(list) },
-	});
+	const owner = { subject, onEnded: () => list && context.pagedLists.forget(list) };
+	const snapshot = await context.backend.snapshot(
+		query,
+		pageSize === 0 ? { consistency } : { consistency, heldBy: owner },
+	);
 	list = { snapshot, queryKey, subject };
 	return list;
 }

@@ -122,6 +122,7 @@ describe("the share of a subject", () => {
 				version: "1",
 				resources: () => [resource],
 				visit: () => [resource],
+				hold: () => {},
 				get ended() {
 					return ended;
 				},

@@ -142,6 +142,34 @@ describe("held snapshots", () => {
 		expect(() => snapshots[0]?.resources()).toThrow(SnapshotEnded);
 	});
 
+	it.each(["the first", "the second"])(
+		"may be held after a later one, and %s is released first",
+		(first) => {
+			const { store, write } = makeStore({ logBytes: 64 * 1024 });
+			write(10_000, "a");
+			const before = store.retainedBytes;
+			const earlier = store.snapshot(query);
+			write(10_000, "a");
+			const later = store.snapshot(query, { subject: "alice" });
+			earlier.hold({ subject: "alice" });
+			earlier.hold({ subject: "alice" });
+			for (let count = 0; count < 20; count++) {
+				write(10_000, "a");
+			}
+			expect([...earlier.resources()].map(({ version }) => version)).toEqual(["1"]);
+			expect([...later.resources()].map(({ version }) => version)).toEqual(["2"]);
+			const both = store.retainedBytes;
+			const [one, other] = first === "the first" ? [earlier, later] : [later, earlier];
+			one.release();
+			expect(store.retainedBytes).toBeLessThanOrEqual(both);
+			expect(other.ended).toBe(false);
+			other.release();
+			other.hold({ subject: "alice" });
+			expect(other.ended).toBe(true);
+			expect(store.retainedBytes).toBeLessThan(before + 128 * 1024);
+		},
+	);
+
 	it("of one subject with too many end before an older one of another subject", () => {
 		const { store, write } = makeStore({ retainedBytes: 4 * mebibyte, logBytes: mebibyte });
 		write(256 * 1024, "a", "b");

@@ -295,10 +295,22 @@ export class FamilyHolds {
 		this.#ledger = ledger;
 	}
 
-	/** Registers a snapshot that was just taken. */
+	/**
+	 * Registers a snapshot. What was replaced since it was taken is not charged to it, so that must have been in this
+	 * iteration of the event loop.
+	 */
 	hold(taken: Taken, holder: SnapshotHolder): Hold {
 		const hold = new Hold(this, taken, holder);
-		this.#held.push(hold);
+		const newest = this.#before(this.#held.length);
+		if (newest === undefined || newest.epoch < hold.epoch) {
+			this.#held.push(hold);
+		} else {
+			this.#held.splice(
+				this.#firstIndex((each) => each.epoch > hold.epoch),
+				0,
+				hold,
+			);
+		}
 		this.#ledger.opened(hold);
 		return hold;
 	}

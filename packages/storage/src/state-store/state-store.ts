@@ -124,9 +124,9 @@ export class StateStore implements StateView {
 	 */
 	snapshot(query: ListQuery, heldBy?: SnapshotOwner): FamilySnapshot {
 		const { index, holds } = this.#family(query.type);
-		const snapshot = new FamilySnapshot(query, index.snapshot(), this.#revision);
+		const snapshot = new FamilySnapshot(query, index.snapshot(), this.#revision, holds);
 		if (heldBy !== undefined) {
-			snapshot.holdIn(holds, heldBy);
+			snapshot.hold(heldBy);
 		}
 		return snapshot;
 	}
