@@ -1,5 +1,6 @@
 export type { ResourceClient } from "./client/resource-client.ts";
 export type { StatusInit, WriteInit, WriteResult } from "./client/resource-helpers.ts";
+export { type ConflictRetryOptions, retryOnConflict } from "./client/retry-on-conflict.ts";
 export { fenceHeader } from "./client/runtime-client.ts";
 export {
 	allOf,

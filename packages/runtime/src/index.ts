@@ -13,6 +13,7 @@ export { LinkedList, type ListEntry } from "./linked-list.ts";
 export { LocalLeases } from "./local-leases.ts";
 export { type Logger, type LogMethod, silentLogger } from "./logger.ts";
 export { type Random, systemRandom } from "./random.ts";
+export { type RetryOptions, retry } from "./retry.ts";
 export { type Runtime, systemRuntime } from "./runtime.ts";
 export { type Scheduler, scheduleAfterInput } from "./scheduler.ts";
 export { SuspendableLeases } from "./suspendable-leases.ts";

@@ -9,7 +9,7 @@ import {
 	encodeData,
 	finalizersKey,
 } from "@plinth/resource";
-import { Backoff, type Clock } from "@plinth/runtime";
+import { type Clock, retry, systemRandom } from "@plinth/runtime";
 import type { Connection } from "../api/connection.ts";
 import type { KnownType } from "../api/known-types.ts";
 import type { WantedResource } from "../document/wanted-resource.ts";
@@ -33,13 +33,12 @@ export interface ApplyOptions {
 	readonly dryRun: boolean;
 }
 
-const maxAttempts = 5;
-const retry = { baseMs: 100, maxMs: 800 };
+const retries = { attempts: 10, baseMs: 10, maxMs: 1_000 };
 const consistent = { headers: { "x-plinth-consistency-mode": "consistent" } };
 
 /**
  * Applies one document: reads the resource, and writes it by compare-and-swap if the result would differ from
- * what is stored. On a conflict it retries from the read.
+ * what is stored. On a conflict it retries from the read, with backoff and jitter.
  *
  * @throws ConnectError of the server; Failure if the document is based on an older generation or incarnation.
  */
@@ -47,18 +46,12 @@ export async function applyResource(
 	wanted: WantedResource,
 	options: ApplyOptions,
 ): Promise<Applied> {
-	const backoff = new Backoff({ ...retry, clock: options.clock });
-	for (let attempt = 1; ; attempt += 1) {
-		try {
-			return await tryApply(wanted, options);
-		} catch (error) {
-			const isConflict = error instanceof ConnectError && error.code === Code.Aborted;
-			if (!isConflict || attempt === maxAttempts) {
-				throw error;
-			}
-			await backoff.wait(options.signal);
-		}
-	}
+	return retry(() => tryApply(wanted, options), {
+		...retries,
+		runtime: { clock: options.clock, random: systemRandom },
+		isRetryable: (error) => error instanceof ConnectError && error.code === Code.Aborted,
+		signal: options.signal,
+	});
 }
 
 async function tryApply(wanted: WantedResource, options: ApplyOptions): Promise<Applied> {

@@ -1,4 +1,10 @@
-import { type BackoffPolicy, backoffDelayMs, type Clock, type Timer } from "@plinth/runtime";
+import {
+	type BackoffPolicy,
+	backoffDelayMs,
+	type Clock,
+	type Random,
+	type Timer,
+} from "@plinth/runtime";
 import { DelayHeap } from "./delay-heap.ts";
 import { EntryList } from "./entry-list.ts";
 import { type Priority, QueueEntry } from "./queue-entry.ts";
@@ -24,6 +30,8 @@ export interface MergingQueueOptions<Item> {
 	readonly clock: Clock;
 	/** Delays of items that fail. */
 	readonly backoff: BackoffPolicy;
+	/** For jitter, so that controllers that conflict with each other do not fail together again. */
+	readonly random?: Random;
 	/** Merges two items of the same key. By default, the later one replaces the earlier one. */
 	readonly merge?: (earlier: Item, later: Item) => Item;
 	/** Called whenever a key may be ready; it must not call `take` itself. */
@@ -64,6 +72,7 @@ const livePerBackground = 15;
 export class MergingQueue<Item> {
 	readonly #clock: Clock;
 	readonly #backoff: BackoffPolicy;
+	readonly #random: Random | undefined;
 	readonly #merge: (earlier: Item, later: Item) => Item;
 	readonly #onReady: () => void;
 	readonly #entries = new Map<string, QueueEntry<Item>>();
@@ -81,6 +90,7 @@ export class MergingQueue<Item> {
 	constructor(options: MergingQueueOptions<Item>) {
 		this.#clock = options.clock;
 		this.#backoff = options.backoff;
+		this.#random = options.random;
 		this.#merge = options.merge ?? ((_, later) => later);
 		this.#onReady = options.onReady;
 	}
@@ -238,7 +248,7 @@ export class MergingQueue<Item> {
 			return 0;
 		}
 		const { again } = entry;
-		let dueMs = this.#dueMs(backoffDelayMs(this.#backoff, entry.failures));
+		let dueMs = this.#dueMs(backoffDelayMs(this.#backoff, entry.failures, this.#random));
 		if (again !== undefined) {
 			entry.again = undefined;
 			entry.item = this.#merge(entry.item, again.item);

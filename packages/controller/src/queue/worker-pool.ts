@@ -23,7 +23,7 @@ export interface Failure {
 
 /** The options of a worker pool. */
 export interface WorkerPoolOptions<Item> {
-	readonly runtime: Pick<Runtime, "clock" | "scheduler">;
+	readonly runtime: Pick<Runtime, "clock" | "scheduler"> & Partial<Pick<Runtime, "random">>;
 	readonly backoff: BackoffPolicy;
 	/** How many keys are processed concurrently. */
 	readonly concurrency: number;
@@ -96,6 +96,7 @@ export class WorkerPool<Item> {
 		this.#queue = new MergingQueue({
 			clock: options.runtime.clock,
 			backoff: options.backoff,
+			...(options.runtime.random && { random: options.runtime.random }),
 			onReady: () => this.#pump.wake(),
 			...(options.merge && { merge: options.merge }),
 		});

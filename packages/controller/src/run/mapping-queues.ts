@@ -146,8 +146,8 @@ function poolOptions(scope: MappingScope, fields: Readonly<Record<string, string
 		reportAfterMs: controller.slowReconcileMs,
 		timeLimitMs: controller.reconcileTimeoutMs,
 		onFailure: (failure: { key: string; error: unknown; failures: number; delayMs: number }) => {
-			const { error: err, ...more } = failure;
-			logger.warn({ ...fields, ...more, err }, "mapper failed");
+			const { error: err, delayMs, ...more } = failure;
+			logger.warn({ ...fields, ...more, delayMs: Math.round(delayMs), err }, "mapper failed");
 		},
 		onStillRunning: ({ key, runningMs }: RunningWork) =>
 			logger.warn({ ...fields, key, runningMs: Math.round(runningMs) }, "mapper is still running"),

@@ -53,7 +53,10 @@ export class Reconciler {
 			mustWait: (key) => ownWrites.mustWait(key),
 			work: (id, task) => (this.#canBeDecoded(id) ? this.#reconcile(id, task) : skipped),
 			onFailure: ({ key, error, failures, delayMs }) => {
-				logger.warn({ key, err: error, failures, delayMs }, "reconcile failed");
+				logger.warn(
+					{ key, err: error, failures, delayMs: Math.round(delayMs) },
+					"reconcile failed",
+				);
 			},
 			onStillRunning: ({ key, runningMs }) => {
 				const limitMs = controller.reconcileTimeoutMs;
