@@ -1,7 +1,13 @@
 import { getEventListeners } from "node:events";
 import { create } from "@bufbuild/protobuf";
 import { type Resource, ResourceSchema } from "@plinth/proto";
-import { type Runtime, scheduleAfterInput, systemRandom, systemScheduler } from "@plinth/runtime";
+import {
+	type Runtime,
+	scheduleAfterInput,
+	systemRandom,
+	systemRuntime,
+	systemScheduler,
+} from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { WatchClosed } from "../errors.ts";
@@ -134,6 +140,32 @@ describe("a watch that waits", () => {
 		await watching.return?.();
 		expect(await next).toEqual({ done: true, value: undefined });
 		expect(await watching.next()).toEqual({ done: true, value: undefined });
+	});
+});
+
+describe("an event for many watches", () => {
+	it("leaves iterations of the event loop to others: each delivers to a few of them", async () => {
+		store = new StateStore(systemRuntime, defaultStorageLimits);
+		let delivered = 0;
+		const waiting: Promise<void>[] = [];
+		for (const each of Array.from({ length: 500 }, () => watch())) {
+			await each.next();
+			waiting.push(
+				each.next().then(() => {
+					delivered += 1;
+				}),
+			);
+		}
+		apply("a");
+		const perIteration: number[] = [];
+		while (delivered < waiting.length) {
+			const before = delivered;
+			await new Promise((resolve) => setImmediate(resolve));
+			perIteration.push(delivered - before);
+		}
+		await Promise.all(waiting);
+		// One slice before the next iteration begins, and one in it.
+		expect(Math.max(...perIteration)).toBeLessThanOrEqual(2 * 32);
 	});
 });
 
