@@ -5,13 +5,20 @@ import {
 	createClient,
 	createRouterTransport,
 } from "@connectrpc/connect";
-import { ComparisonTable, interleave, nanosecondsPer, unlessQuick } from "@plinth/bench";
+import {
+	ComparisonTable,
+	interleave,
+	nanosecondsPer,
+	otherCheckout,
+	unlessQuick,
+} from "@plinth/bench";
 import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
 import { PingSchema, PongSchema, ProbeService } from "../testdata/src/gen/probe_pb.ts";
 
 /*
  * What a call costs, in one run: through the library's own router transport, and by reference, with
- * the library's client and with this package's.
+ * the library's client and with this package's. With `--against=<checkout>`, also by reference with the code of another
+ * checkout.
  */
 
 const ping = create(PingSchema, { text: "ping", number: 1 });
@@ -92,6 +99,14 @@ const routerClient = createClient(ProbeService, createRouterTransport(routes));
 const libraryClient = createClient(ProbeService, transport);
 const ownClient = createInProcessClient(ProbeService, transport);
 
+const otherPath = otherCheckout("packages/in-process/src/index.ts");
+const other: typeof import("@plinth/in-process") | undefined =
+	otherPath === undefined ? undefined : await import(otherPath);
+const otherClient = other?.createInProcessClient(
+	ProbeService,
+	other.createInProcessTransport(routes),
+);
+
 const table = new ComparisonTable("Calls by transport", "µs");
 for (const { name, work, counts, aim } of cases) {
 	const round = (client: Client<typeof ProbeService>, full: number) => async () => {
@@ -100,6 +115,7 @@ for (const { name, work, counts, aim } of cases) {
 	};
 	const contenders = {
 		"in-process, createInProcessClient": round(ownClient, counts.inProcess),
+		...(otherClient && { "other checkout": round(otherClient, counts.inProcess) }),
 		"in-process, createClient": round(libraryClient, counts.inProcess),
 		"router transport": round(routerClient, counts.router),
 	};

@@ -21,6 +21,28 @@ async function traceOf(seed: number): Promise<string> {
 }
 
 describe("SeededScheduler", () => {
+	it("makes a share of the turns of loops wait, the same ones for a seed", async () => {
+		const waitedOf = async (waitingTurns: number) => {
+			const scheduler = new SeededScheduler({ seed: 7, waitingTurns });
+			let waited = 0;
+			const loop = async () => {
+				for (let step = 0; step < 100; step++) {
+					const turn = scheduler.turn();
+					waited += turn === undefined ? 0 : 1;
+					await turn;
+				}
+			};
+			await scheduler.run(loop());
+			return waited;
+		};
+		expect(await waitedOf(0)).toBe(0);
+		expect(await waitedOf(1)).toBe(100);
+		const some = await waitedOf(0.3);
+		expect(some).toBeGreaterThan(10);
+		expect(some).toBeLessThan(60);
+		expect(await waitedOf(0.3)).toBe(some);
+	});
+
 	it("runs the same seed in the same order, and other seeds in others", async () => {
 		const traces = new Set<string>();
 		for (let seed = 1; seed <= 20; seed++) {
