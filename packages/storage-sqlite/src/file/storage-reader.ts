@@ -99,6 +99,8 @@ export class StorageReader {
 		let resources = 0;
 		let digest = 0;
 		let keys = 0;
+		// Read beside the table, so that it does not take further time when all rows have been loaded.
+		const index = this.#indexKeys();
 		const rows = this.#database.prepare(
 			"SELECT key, revision, body, checksum FROM resources NOT INDEXED",
 		);
@@ -118,17 +120,25 @@ export class StorageReader {
 			resources += 1;
 			digest = addToDigest(digest, checksum, 0);
 			keys = addToDigest(keys, rowChecksum({ key, revision: 0, body: nothing }), 0);
+			index.next();
 			yield { key, revision, body };
 		}
 		if (resources !== head.resources || digest !== head.digest) {
 			throw new Error(`it has ${resources} resources, but its head counts ${head.resources}`);
 		}
-		this.#checkIndex(keys);
+		const { done, value } = index.next();
+		if (!done || value !== keys) {
+			throw new Error("its index of keys does not match its rows");
+		}
 		this.#checkPages();
 	}
 
-	/** Checks that the index has the keys of the table, in order, because writes rely on it. */
-	#checkIndex(expected: number): void {
+	/**
+	 * Reads the index of keys, one for each call, and checks that they are in order, because writes rely on it.
+	 *
+	 * @returns The sum of their checksums.
+	 */
+	*#indexKeys(): Generator<undefined, number, undefined> {
 		const rows = this.#database.prepare("SELECT key FROM resources ORDER BY key");
 		rows.setReturnArrays(true);
 		let keys = 0;
@@ -140,10 +150,9 @@ export class StorageReader {
 			}
 			last = key;
 			keys = addToDigest(keys, rowChecksum({ key, revision: 0, body: nothing }), 0);
+			yield;
 		}
-		if (keys !== expected) {
-			throw new Error("its index of keys does not match its rows");
-		}
+		return keys;
 	}
 
 	#checkPages(): void {

@@ -1,7 +1,18 @@
-import { fromBinary } from "@bufbuild/protobuf";
+import { fromBinary, isMessage } from "@bufbuild/protobuf";
 import { type ID, type Resource, ResourceSchema, type Tenancy, type Type } from "@plinth/proto";
 import { freezeInDevelopment, gvkKey } from "@plinth/resource";
+import { compileDecoder } from "@plinth/wire-format";
 import { type Page, rowsOf } from "./page.ts";
+
+/** Takes less than half of the time of `fromBinary`, and keeps strings that repeat once. */
+const compiled = compileDecoder(ResourceSchema, { copiesBytes: false });
+
+function decodeResource(body: Uint8Array): Resource {
+	const resource = compiled(body);
+	return resource !== undefined && isMessage(resource, ResourceSchema)
+		? resource
+		: fromBinary(ResourceSchema, body);
+}
 
 /**
  * Decodes rows to resources with about a third less memory than decoding alone: resources of one type or
@@ -10,14 +21,15 @@ import { type Page, rowsOf } from "./page.ts";
  */
 export class PageDecoder {
 	readonly #types = new Map<string, Type>();
-	readonly #tenancies = new Map<string, Tenancy>();
+	/** By partition, then by namespace: no key has to be built. */
+	readonly #tenancies = new Map<string, Map<string, Tenancy>>();
 
 	/** The resources of a page, frozen in development. */
 	decode(page: Page): readonly Resource[] {
 		const resources: Resource[] = [];
 		let dataBytes = 0;
 		for (const { revision, body } of rowsOf(page)) {
-			const resource = fromBinary(ResourceSchema, body);
+			const resource = decodeResource(body);
 			resource.version = String(revision);
 			this.#share(resource.id);
 			this.#share(resource.owner);
@@ -46,7 +58,12 @@ export class PageDecoder {
 		}
 		if (id?.tenancy !== undefined) {
 			const { partition, namespace } = id.tenancy;
-			id.tenancy = sharedPart(this.#tenancies, `${partition}/${namespace}`, id.tenancy);
+			let inPartition = this.#tenancies.get(partition);
+			if (inPartition === undefined) {
+				inPartition = new Map();
+				this.#tenancies.set(partition, inPartition);
+			}
+			id.tenancy = sharedPart(inPartition, namespace, id.tenancy);
 		}
 	}
 }

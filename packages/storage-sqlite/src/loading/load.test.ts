@@ -3,6 +3,7 @@ import { defaultStorageLimits, LoadCapacity, StateStore } from "@plinth/storage"
 import { expect, it } from "vitest";
 import { freshIds } from "../backup-restore/backup-restore.ts";
 import { testDirectory } from "../directory.fixture.ts";
+import { writeMany } from "../file/large-storage.fixture.ts";
 import { createSqliteBackend } from "../sqlite-backend.ts";
 import { StorageThread } from "../thread/storage-thread.ts";
 import { load } from "./load.ts";
@@ -28,4 +29,31 @@ it("a load that is aborted before it begins leaves no unhandled rejection", asyn
 	await new Promise((resolve) => setImmediate(resolve));
 	process.off("unhandledRejection", onUnhandled);
 	expect(unhandled).toEqual([]);
+});
+
+it("a load decodes a bounded page at a time, and gets several with each message of the thread", async () => {
+	await using directory = await testDirectory();
+	const path = directory.file("storage.db");
+	writeMany(path);
+	const thread = new StorageThread({ path, mode: "read", fresh: freshIds(systemRuntime) });
+	const nextPages = () => StorageThread.prototype.nextPages.call(thread);
+	let messages = 0;
+	const rows: number[] = [];
+	thread.nextPages = async () => {
+		messages += 1;
+		const pages = await nextPages();
+		rows.push(...(pages ?? []).map(({ ends }) => ends.length));
+		return pages;
+	};
+	const store = new StateStore(systemRuntime, defaultStorageLimits);
+	await load(thread, store, path, {
+		clock: systemRuntime.clock,
+		logger: silentLogger,
+		capacity: new LoadCapacity(defaultStorageLimits),
+	});
+	await thread.close();
+	expect(store.size).toBe(3_000);
+	expect(Math.max(...rows)).toBe(128);
+	// 24 pages of 128 rows, 8 to a message, and the message that there are no more.
+	expect([rows.length, messages]).toEqual([24, 4]);
 });

@@ -3,6 +3,7 @@ import { type Clock, type Logger, unlessAborted } from "@plinth/runtime";
 import type { LoadCapacity, StateStore } from "@plinth/storage";
 import type { Opened, StorageThread } from "../thread/storage-thread.ts";
 import { PageDecoder } from "./decode-page.ts";
+import type { Page } from "./page.ts";
 
 /** How often progress is logged. */
 const progressEveryMs = 1000;
@@ -19,7 +20,7 @@ export interface LoadContext {
 }
 
 /**
- * Loads the stored resources into a state store. The thread reads and checks a page while the previous one is
+ * Loads the stored resources into a state store. The thread reads and checks some pages while the ones before are
  * decoded here; between pages, which take a millisecond or two, the event loop is free.
  *
  * @returns The revision, size and identity of the file.
@@ -42,16 +43,7 @@ export async function load(
 	const startMs = clock.monotonic();
 	let loggedMs = startMs;
 	const decoder = new PageDecoder();
-	let next = thread.nextPage();
-	// The last page takes as long as the final checks of the whole file.
-	for (;;) {
-		const page = await unlessAborted(next, signal);
-		if (page === undefined) {
-			break;
-		}
-		next = thread.nextPage();
-		// A failure is thrown when it is awaited, after this page.
-		next.catch(() => {});
+	const loadPage = (page: Page) => {
 		for (const resource of decoder.decode(page)) {
 			store.load(resource);
 		}
@@ -61,8 +53,22 @@ export async function load(
 			loggedMs = nowMs;
 			logger.info({ path, loaded: store.size, resources }, "loading the storage");
 		}
-		// Otherwise the messages of the thread would keep the event loop from other work.
-		await setImmediate();
+	};
+	let next = thread.nextPages();
+	// The last pages take as long as the final checks of the whole file.
+	for (;;) {
+		const pages = await unlessAborted(next, signal);
+		if (pages === undefined) {
+			break;
+		}
+		next = thread.nextPages();
+		// A failure is thrown when it is awaited, after these pages.
+		next.catch(() => {});
+		for (const page of pages) {
+			loadPage(page);
+			await setImmediate();
+			signal?.throwIfAborted();
+		}
 	}
 	store.begin(revision);
 	const tookMs = Math.round(clock.monotonic() - startMs);

@@ -112,15 +112,16 @@ export class StorageThread {
 	}
 
 	/**
-	 * The next rows, or `undefined` if all were read and the file is open for writing.
+	 * The next rows, in pages of a millisecond or two each, or `undefined` if all were read and the file is open for
+	 * writing.
 	 *
 	 * @throws StorageFileError
 	 */
-	async nextPage(): Promise<Page | undefined> {
-		const reply = opening(await this.#request({ kind: "next-page" }));
+	async nextPages(): Promise<readonly Page[] | undefined> {
+		const reply = opening(await this.#request({ kind: "next-pages" }));
 		switch (reply.kind) {
-			case "page":
-				return reply.page;
+			case "pages":
+				return reply.pages;
 			case "loaded":
 				return undefined;
 			default:

@@ -8,6 +8,7 @@ import { checkWhole, refuseBackup, StorageReader } from "../file/storage-reader.
 import { openForWriting, StorageWriter } from "../file/storage-writer.ts";
 import { type Ownership, takeOwnership } from "../file-access/ownership.ts";
 import { tightenFiles } from "../file-access/private-files.ts";
+import type { Page } from "../loading/page.ts";
 import { GiveBackSpace } from "./give-back-space.ts";
 import type { Reply, Request, WorkerInput } from "./thread-protocol.ts";
 
@@ -96,10 +97,25 @@ function inspect(): StorageReader {
 	return inspected;
 }
 
-function nextPage(from: StorageReader): void {
-	const page = from.nextPage();
-	if (page !== undefined) {
-		send({ kind: "page", page }, [page.revisions.buffer, page.ends.buffer, page.bodies.buffer]);
+/** The pages of one message: the messages of single ones would cost as much as what they carry. */
+const pagesPerMessage = 8;
+
+function nextPages(from: StorageReader): void {
+	const pages: Page[] = [];
+	while (pages.length < pagesPerMessage) {
+		const page = from.nextPage();
+		if (page === undefined) {
+			break;
+		}
+		pages.push(page);
+	}
+	if (pages.length > 0) {
+		const buffers = pages.flatMap(({ revisions, ends, bodies }) => [
+			revisions.buffer,
+			ends.buffer,
+			bodies.buffer,
+		]);
+		send({ kind: "pages", pages }, buffers);
 		return;
 	}
 	from.close();
@@ -153,10 +169,10 @@ function replace(old: StorageWriter): void {
 
 port.on("message", (request: Request) => {
 	switch (request.kind) {
-		case "next-page":
+		case "next-pages":
 			if (reader !== undefined) {
 				const from = reader;
-				opening(() => nextPage(from));
+				opening(() => nextPages(from));
 			}
 			break;
 		case "write":

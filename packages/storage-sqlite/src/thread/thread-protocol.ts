@@ -11,8 +11,8 @@ import type { StorageFileProblem } from "../storage-file-error.ts";
  * ```
  *   backend                                worker
  *      │  ◀── opened (revision, count) ───── │   or open-failed, and the worker ends
- *      │ ──── next-page ───────────────────▶ │   until
- *      │  ◀── page        ────────────────── │
+ *      │ ──── next-pages ──────────────────▶ │   until
+ *      │  ◀── pages ──────────────────────── │
  *      │  ◀── loaded ─────────────────────── │   all rows were read, and the file is open for writing
  *      │ ──── write (revision, rows) ──────▶ │   one at a time
  *      │  ◀── written, or write-failed ───── │
@@ -27,7 +27,7 @@ import type { StorageFileProblem } from "../storage-file-error.ts";
  * ```
  */
 export type Request =
-	| { readonly kind: "next-page" }
+	| { readonly kind: "next-pages" }
 	| { readonly kind: "write"; readonly revision: number; readonly rows: readonly RowWrite[] }
 	| { readonly kind: "replace" }
 	| ({ readonly kind: "backup" } & LiveBackupOrder)
@@ -61,7 +61,7 @@ export type Reply =
 			readonly problem: StorageFileProblem;
 			readonly reason: string;
 	  }
-	| { readonly kind: "page"; readonly page: Page }
+	| { readonly kind: "pages"; readonly pages: readonly Page[] }
 	| { readonly kind: "loaded" }
 	| { readonly kind: "written" }
 	| {
