@@ -36,7 +36,9 @@ describe("writes of one resource", () => {
 					const conflicts = random.next() < 0.3;
 					if (conflicts) {
 						running -= 1;
+						const begunBefore = began.length;
 						await admitted.alone();
+						expect(Math.max(-1, ...began.slice(begunBefore))).toBeLessThan(ticket);
 						expect(running).toBe(0);
 						alone = true;
 						running += 1;
