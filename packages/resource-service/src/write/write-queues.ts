@@ -162,8 +162,9 @@ export class WriteQueues {
 				this.#admit(key, queue);
 				reject(signal.reason);
 			};
-			const next = queue.waiting.findIndex((other) => other.ticket > ticket);
-			queue.waiting.splice(next < 0 ? queue.waiting.length : next, 0, waiter);
+			// From the end: all but writes that met a conflict have the newest ticket.
+			const before = queue.waiting.findLastIndex((other) => other.ticket < ticket);
+			queue.waiting.splice(before + 1, 0, waiter);
 			this.#waiting += 1;
 			signal.addEventListener("abort", abort, { once: true });
 			if (signal.aborted) {
