@@ -15,7 +15,7 @@ export interface Mutant {
 export const mutants: readonly Mutant[] = [
 	{
 		name: "decide no without changing the guard",
-		seed: 3,
+		seed: 5,
 		file: "final-decisions.ts",
 		find: `const version = await context.guards.change(target);
 			await context.index.reached(version, signal);`,
@@ -23,7 +23,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "read the guard after establishing",
-		seed: 3,
+		seed: 121,
 		file: "reference-plan.ts",
 		find: `for (const guard of await guards.asserts(targets)) {
 			this.#plan.assert((guard.op === "put" ? guard.resource.id : guard.id)?.name ?? "", guard);
@@ -38,7 +38,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "skip the commit of the shadow when the source is already there",
-		seed: 26,
+		seed: 58,
 		file: "establish-sources.ts",
 		find: `		mutations.push(
 			{ op: "assert", id: target.id, uid },`,
@@ -52,7 +52,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "drop a source without compare-and-swap",
-		seed: 71,
+		seed: 108,
 		file: "controller/owned-pending-handler.ts",
 		find: `const next = withoutDeployment(stored.shadow, deployment.uid);
 			const replaced = await replaceShadow(this.#context, stored, next);
@@ -66,7 +66,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "drop on expiry without a query",
-		seed: 29,
+		seed: 61,
 		file: "controller/owned-pending-handler.ts",
 		find: "const response = await this.#holderQuery.one(stored, deployment);",
 		replace: `if (!isHinted) {
@@ -78,35 +78,35 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "announce CHECKING",
-		seed: 3,
+		seed: 0,
 		file: "deletion-feed.ts",
 		find: "shadow.lifecycle === Lifecycle.DELETING && shadow.resource",
 		replace: "shadow.lifecycle !== Lifecycle.ACTIVE && shadow.resource",
 	},
 	{
 		name: "revert DELETING",
-		seed: 0,
+		seed: 1,
 		file: "controller/owned-pending-handler.ts",
 		find: "if (stored.shadow.lifecycle === Lifecycle.CHECKING) {",
 		replace: "if (stored.shadow.lifecycle !== Lifecycle.ACTIVE) {",
 	},
 	{
 		name: "act on a deletion by name instead of uid",
-		seed: 52,
+		seed: 28,
 		file: "controller/subscribed-deleting-handler.ts",
 		find: "sameTarget(each.target, target) && each.targetUid === uid",
 		replace: "sameTarget(each.target, target) && uid !== each.path",
 	},
 	{
 		name: "count references of resources that are irrevocably deleted",
-		seed: 25,
+		seed: 0,
 		file: "holder-decision.ts",
 		find: "isDeletionIrrevocable(resource)",
 		replace: "false",
 	},
 	{
 		name: "remove the last owner reference before deleting",
-		seed: 0,
+		seed: 2,
 		file: "controller/meta-owners.ts",
 		find: "await this.#store.commit([...deletion(runtime, resource), ...asBefore]);",
 		replace: `const free = { ...resource, ownerReferences: left, generation: newUlid(runtime) };
@@ -117,14 +117,14 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "treat not known as not valid",
-		seed: 96,
+		seed: 46,
 		file: "controller/meta-owners.ts",
 		find: "if (verdict === Verdict.UNSPECIFIED) {",
 		replace: "if (limits.requeryMs < 0) {",
 	},
 	{
 		name: "drop a source that is absent from the registry view",
-		seed: 14,
+		seed: 1,
 		file: "holder-query.ts",
 		find: "if (await this.#context.environment.isDeleted(deployment.uid)) {",
 		replace: `const known = this.#context.environment.deployments();
@@ -132,7 +132,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "drop the own source outside CHECKING",
-		seed: 6,
+		seed: 20,
 		file: "controller/owned-pending-handler.ts",
 		find: `if (deployment === undefined || deployment.uid === environment.self.uid) {
 			return done;
@@ -152,14 +152,14 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "decide yes, CASCADE without changing the guard",
-		seed: 518,
+		seed: 157,
 		file: "final-decisions.ts",
 		find: "if (first.rules.includes(OnDelete.BLOCK)) {",
 		replace: "if (first.rules.length > 0 || OnDelete.BLOCK < 0) {",
 	},
 	{
 		name: "establish without asserting the uid of the target",
-		seed: 81,
+		seed: 19,
 		file: "establish-sources.ts",
 		find: `{ op: "assert", id: target.id, uid },
 `,
@@ -167,14 +167,14 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "mark without making the shadow DELETING",
-		seed: 0,
+		seed: 4,
 		file: "commit-attempt.ts",
 		find: "left.next = { ...shadow, lifecycle: Lifecycle.DELETING };",
 		replace: "left.next = { ...shadow, lifecycle: Lifecycle.ACTIVE };",
 	},
 	{
 		name: "still enforce BLOCK in a marked namespace ",
-		seed: 93,
+		seed: 194,
 		file: "holder-decision.ts",
 		find: "isBlocking && (await isInMarkedTenancy(backend, resource))",
 		replace: "uses.length < 0 && (await isInMarkedTenancy(backend, resource))",
