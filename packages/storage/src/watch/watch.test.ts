@@ -2,13 +2,14 @@ import { getEventListeners } from "node:events";
 import { create } from "@bufbuild/protobuf";
 import { type Resource, ResourceSchema } from "@plinth/proto";
 import {
+	EventLoopScheduler,
 	type Runtime,
 	scheduleAfterInput,
 	systemRandom,
 	systemRuntime,
 	systemScheduler,
 } from "@plinth/runtime";
-import { FakeClock } from "@plinth/runtime/testing";
+import { CountedEventLoop, FakeClock } from "@plinth/runtime/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { WatchClosed } from "../errors.ts";
 import { defaultStorageLimits } from "../limits.ts";
@@ -145,7 +146,9 @@ describe("a watch that waits", () => {
 
 describe("an event for many watches", () => {
 	it("leaves iterations of the event loop to others: each delivers to a few of them", async () => {
-		store = new StateStore(systemRuntime, defaultStorageLimits);
+		// Its clock stands still: on a busy machine, the scheduler itself would leave deliveries to the next iteration.
+		const scheduler = new EventLoopScheduler(new CountedEventLoop());
+		store = new StateStore({ ...systemRuntime, scheduler }, defaultStorageLimits);
 		let delivered = 0;
 		const waiting: Promise<void>[] = [];
 		for (const each of Array.from({ length: 500 }, () => watch())) {
