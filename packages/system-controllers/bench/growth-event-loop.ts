@@ -2,7 +2,7 @@
  * The longest pause of the event loop, and the time per resource, while an owner or a namespace of N, 10 N and 100 N
  * resources is deleted. The storage is in memory, and a controller follows the resources: nothing waits for input.
  */
-import { monitorEventLoopDelay } from "node:perf_hooks";
+import { monitorEventLoopDelay, PerformanceObserver } from "node:perf_hooks";
 import { format, numberOption, printTable, type Row } from "@plinth/bench";
 import { createControllerManager, defineController, type ResourceClient } from "@plinth/controller";
 import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
@@ -65,6 +65,23 @@ function computedIterations(): { stop(): number } {
 	};
 }
 
+/** The longest pause by a garbage collection, which is in the other figures if it was in the same iteration. */
+function collections(): { stop(): number } {
+	let longestMs = 0;
+	const observer = new PerformanceObserver((list) => {
+		for (const { duration } of list.getEntries()) {
+			longestMs = Math.max(longestMs, duration);
+		}
+	});
+	observer.observe({ entryTypes: ["gc"] });
+	return {
+		stop() {
+			observer.disconnect();
+			return longestMs;
+		},
+	};
+}
+
 async function measure(what: Deleted, size: number): Promise<Row> {
 	const backend = createMemoryBackend();
 	const registry = new TypeRegistry([Partition, Namespace, Tombstone, Thing]);
@@ -99,7 +116,10 @@ async function measure(what: Deleted, size: number): Promise<Row> {
 	}
 	await new Promise((resolve) => setTimeout(resolve, 1_000));
 
+	// Of the garbage of the measurement before.
+	globalThis.gc?.();
 	const delay = monitorEventLoopDelay({ resolution: 1 });
+	const collected = collections();
 	const computed = computedIterations();
 	const before = process.cpuUsage();
 	delay.enable();
@@ -111,6 +131,7 @@ async function measure(what: Deleted, size: number): Promise<Row> {
 	await new Promise((resolve) => setTimeout(resolve, 20));
 	delay.disable();
 	const longestMs = computed.stop();
+	const longestCollectionMs = collected.stop();
 	const { user, system } = process.cpuUsage(before);
 	const restarts = manager.state().controllers.reduce((sum, each) => sum + each.restarts, 0);
 	stop.abort();
@@ -119,6 +140,7 @@ async function measure(what: Deleted, size: number): Promise<Row> {
 	return {
 		"longest pause ms": format(delay.max / 1e6),
 		"computed in it ms": format(longestMs),
+		"longest collection ms": format(longestCollectionMs),
 		"µs per resource": format((user + system) / size),
 		"failures of controllers": `${failures + restarts}`,
 	};

@@ -1,4 +1,4 @@
-import { stat } from "node:fs/promises";
+import { copyFile, stat } from "node:fs/promises";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { type TestDirectory, testDirectory } from "../directory.fixture.ts";
@@ -52,6 +52,27 @@ it("gives back what exceeds a tenth of the file, in steps of a bounded number of
 	expect(after).toBeLessThan(2 * mebibyte);
 	writer.close();
 	expect(checkedRows()).toBe(keptArtists.length);
+});
+
+it("has a tail until a checkpoint, also if the process is killed before", async () => {
+	writeMany(path);
+	const killed = openAgain(path);
+	deleteMost(killed);
+	killed.space.checkpoint();
+	expect(killed.space.hasTail).toBe(false);
+	killed.space.giveBack(10_000);
+	expect(killed.space.hasTail).toBe(true);
+	const left = directory.file("left.db");
+	for (const suffix of ["", "-wal"]) {
+		await copyFile(path + suffix, left + suffix);
+	}
+	killed.close();
+	const writer = openAgain(left);
+	expect([writer.space.hasTail, writer.space.giveBack(10_000)]).toEqual([true, 0]);
+	writer.space.checkpoint();
+	expect(writer.space.hasTail).toBe(false);
+	expect((await stat(left)).size).toBeLessThan(2 * mebibyte);
+	writer.close();
 });
 
 it("leaves the pages of a file that was created without it, until SQLite has rewritten the file", async () => {

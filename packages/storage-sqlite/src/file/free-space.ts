@@ -1,3 +1,4 @@
+import { statSync } from "node:fs";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 
 /**
@@ -56,6 +57,14 @@ export class FreeSpace {
 			this.#database.exec(`PRAGMA incremental_vacuum(${pages})`);
 		}
 		return pages;
+	}
+
+	/** Whether the main file has an end that was given back, and that the next checkpoint cuts off. */
+	get hasTail(): boolean {
+		const file = this.#database.location();
+		const { page_size } = this.#database.prepare("PRAGMA page_size").get() ?? {};
+		const { page_count } = this.#pages.get() ?? {};
+		return file !== null && statSync(file).size > Number(page_count) * Number(page_size);
 	}
 
 	/** Moves the write-ahead log into the main file, and cuts off the end that was given back. */

@@ -2,16 +2,14 @@ import { expect, it } from "vitest";
 import { GiveBackSpace, mostPages } from "./give-back-space.ts";
 
 /** A file of which so much is free, and a thread without other work. */
-function fakeThread(excess: number, stepMs = 2) {
+function fakeThread(excess: number, stepMs = 2, hasTail = false) {
 	const steps: number[] = [];
 	let planned: { readonly dueMs: number; readonly run: () => void } | undefined;
 	let nowMs = 0;
 	let checkpoints = 0;
 	let failure: Error | undefined;
 	const space = {
-		get excess() {
-			return excess;
-		},
+		hasTail,
 		giveBack(most: number) {
 			if (failure !== undefined) {
 				throw failure;
@@ -105,6 +103,16 @@ it("looks once after many writes, and does nothing if nothing exceeds", () => {
 	expect(thread.next()).toBe(200);
 	expect(thread.next()).toBeUndefined();
 	expect([thread.steps, thread.checkpoints()]).toEqual([[], 0]);
+});
+
+it("moves the log of a process that was killed before it did", () => {
+	for (const hasTail of [true, false]) {
+		const thread = fakeThread(0, 2, hasTail);
+		thread.giveBack.opened();
+		expect(thread.next()).toBe(200);
+		expect(thread.next()).toBeUndefined();
+		expect(thread.checkpoints()).toBe(hasTail ? 1 : 0);
+	}
 });
 
 it("tries again later if the disk was full, and after another failure never", () => {

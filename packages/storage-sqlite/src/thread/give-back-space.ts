@@ -18,7 +18,7 @@ const fullDiskPauseMs = 60_000;
 /** The dependencies of giving space back. */
 export interface GiveBackContext {
 	/** The free pages of the open file; `undefined` while none is open. */
-	space(): Pick<FreeSpace, "excess" | "giveBack" | "checkpoint"> | undefined;
+	space(): Pick<FreeSpace, "hasTail" | "giveBack" | "checkpoint"> | undefined;
 	/** Calls back once, after a delay in milliseconds; returns what cancels it. */
 	schedule(delayMs: number, run: () => void): () => void;
 	/** A monotonic clock, in milliseconds. */
@@ -33,20 +33,27 @@ export interface GiveBackContext {
  *   steps             ░ ░ ░ ░ ░     ░   ░ ░ ░ ◆ checkpoint, if nothing was written since the last step
  * ```
  *
- * A write waits for one step at most, whose size follows from the time that steps take. If there were no writes since the last step, steps take half of the thread's
- * time; otherwise a twentieth, so that a storage that is never idle gives space back too.
+ * A write waits for one step at most, whose size follows from the time that steps take. If there were no writes since
+ * the last step, steps take half of the thread's time; otherwise a twentieth, so that a storage that is never idle gives
+ * space back too.
  */
 export class GiveBackSpace {
 	readonly #context: GiveBackContext;
 	#cancel: (() => void) | undefined;
 	#hasWrites = false;
-	/** Whether pages were given back since the last checkpoint. */
+	/** Whether pages were given back since the last checkpoint, by this process or by one that was killed. */
 	#hasSteps = false;
 	#pages = mostPages;
 	#failure: unknown;
 
 	constructor(context: GiveBackContext) {
 		this.#context = context;
+	}
+
+	/** The file was opened, perhaps after a process that was killed before it gave everything back. */
+	opened(): void {
+		this.#hasSteps = this.#context.space()?.hasTail ?? false;
+		this.#plan(lookAfterMs);
 	}
 
 	/** Rows were written. */

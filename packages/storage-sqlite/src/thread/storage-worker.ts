@@ -122,8 +122,7 @@ function nextPages(from: StorageReader): void {
 	reader = undefined;
 	if (mode === "own") {
 		writer = new StorageWriter(path, from.head);
-		// What the last process has deleted.
-		giveBack.written();
+		giveBack.opened();
 	}
 	send({ kind: "loaded" });
 }
