@@ -7,6 +7,7 @@ import {
 } from "@bufbuild/protobuf";
 import { type Any, AnySchema, anyIs, anyPack } from "@bufbuild/protobuf/wkt";
 import { type ID, type Resource, ResourceSchema } from "@plinth/proto";
+import { attachment } from "@plinth/runtime";
 import { compileCompleteDecoder, type Decoder } from "@plinth/wire-format";
 import type { Decoded } from "./decoded.ts";
 import { decodedSize } from "./decoded-size.ts";
@@ -43,7 +44,7 @@ export function decode<Desc extends DescMessage>(
 }
 
 /** Decoded forms that are kept as long as their resource object. */
-const kept = new WeakMap<Resource, Decoded>();
+const kept = attachment<Resource, Decoded>();
 
 /** Decoded forms that are too large for that. */
 const recent = new RecentData(64 * 1024 * 1024);
@@ -87,7 +88,7 @@ export function decodeShared<Desc extends DescMessage>(
  * a form that is not kept makes the process exceed its memory limit.
  */
 export function cachesDecodedForm(resource: Resource): boolean {
-	return kept.has(resource);
+	return kept.get(resource) !== undefined;
 }
 
 function isOf<Desc extends DescMessage>(decoded: Decoded, schema: Desc): decoded is Decoded<Desc> {

@@ -1,6 +1,7 @@
 import type { Resource, WatchEvent } from "@plinth/proto";
 import { freezeInDevelopment } from "@plinth/resource";
 import { shareEncodings } from "@plinth/rpc-server";
+import { attachment } from "@plinth/runtime";
 import type { DerivedData } from "@plinth/storage";
 
 /** An upsert or a delete, as received from the storage. */
@@ -20,7 +21,7 @@ export interface Announced {
  * snapshot are in no log, and their messages are not shared.
  */
 export class EventEncoding {
-	readonly #messages = new WeakMap<object, WatchEvent[]>();
+	readonly #messages = attachment<object, WatchEvent[]>();
 	/** The messages of the event that was requested last: usually, all watches request it in turn. */
 	#lastKey: object | undefined;
 	#last: WatchEvent[] = [];

@@ -3,6 +3,7 @@ import { type Any, AnySchema, anyPack, StructSchema } from "@bufbuild/protobuf/w
 import type { HandlerContext } from "@connectrpc/connect";
 import type { Resource } from "@plinth/proto";
 import { type TypeRegistry, typeNameOf } from "@plinth/resource";
+import { attachment } from "@plinth/runtime";
 
 /**
  * The form of resources for callers that use JSON. Data has no JSON form if its message type is not registered,
@@ -15,7 +16,7 @@ export class JsonForms {
 	readonly #types: TypeRegistry;
 	#messages: Registry | undefined;
 	/** Computed once per stored object, for all callers. */
-	readonly #forms = new WeakMap<Resource, Resource>();
+	readonly #forms = attachment<Resource, Resource>();
 
 	constructor(types: TypeRegistry) {
 		this.#types = types;

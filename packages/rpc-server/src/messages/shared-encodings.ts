@@ -1,4 +1,5 @@
 import type { Message } from "@bufbuild/protobuf";
+import { attachment } from "@plinth/runtime";
 
 /** Identifies an encoding: a message has the same bytes for all calls with the same key. */
 export type EncodingKey = object;
@@ -9,7 +10,7 @@ interface Shared {
 	readonly encoded: ((bytes: number) => void) | undefined;
 }
 
-const sharedMessages = new WeakMap<object, Shared>();
+const sharedMessages = attachment<object, Shared>();
 
 /**
  * Declares that a message is sent to many calls, so that it is encoded once for all of them. The message must not
@@ -29,7 +30,7 @@ export function shareEncodings<T extends Message>(
 	message: T,
 	encoded?: (bytes: number) => void,
 ): T {
-	if (!sharedMessages.has(message)) {
+	if (sharedMessages.get(message) === undefined) {
 		sharedMessages.set(message, { envelopes: [], encoded });
 	}
 	return message;

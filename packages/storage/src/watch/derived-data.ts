@@ -1,7 +1,7 @@
 /**
- * Data that consumers derive from an event once for all watches, such as its encodings. They keep it in a `WeakMap`,
- * under `key`, and count its bytes with `retain`. The log drops the data with the event, or earlier if there is too
- * much of it, by giving the event another key.
+ * Data that consumers derive from an event once for all watches, such as its encodings. They attach it to `key`, and
+ * count its bytes with `retain`. The log drops the data with the event, or earlier if there is too much of it, by giving
+ * the event another key.
  */
 export interface DerivedData {
 	readonly key: object;
