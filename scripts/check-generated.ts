@@ -21,11 +21,14 @@ interface Template {
 	readonly outputs: readonly string[];
 }
 
+/** The template of new projects, which commits no generated code. */
+const projectTemplate = "packages/scaffold/template/";
+
 function templatesIn(root: string): readonly Template[] {
 	const paths = globSync("**/buf.gen*.yaml", {
 		cwd: root,
 		exclude: (name) => name === "node_modules",
-	});
+	}).filter((path) => !path.startsWith(projectTemplate));
 	return paths.sort().map((path) => {
 		const outputs = outputsOf(parse(readFileSync(join(root, path), "utf8")));
 		if (outputs.length === 0) {

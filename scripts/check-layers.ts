@@ -18,8 +18,8 @@ import { filesWith, type Package, readPackage, readPackages } from "./workspace.
 
 /** From the bottom up. */
 const layers: readonly (readonly string[])[] = [
-	["runtime", "protoc-gen-clone", "proto", "wire-format", "test-support", "bench"],
-	["transport"],
+	["runtime", "protoc-gen-clone", "proto", "wire-format", "scaffold", "test-support", "bench"],
+	["transport", "create-plinth"],
 	["resource", "in-process", "rpc-client", "http2"],
 	["cache", "storage", "rpc-server"],
 	["resource-service", "controller", "storage-sqlite", "storage-etcd"],
@@ -31,10 +31,16 @@ const layers: readonly (readonly string[])[] = [
 
 const scope = "@plinth/";
 
+/** Those whose names are not in the scope: npm derives `create-plinth` from `npm create plinth`. */
+const unscoped = new Set(["create-plinth"]);
+
+/** A project for users, with dependencies of its own, which is tested as they get it. */
+const templates = "packages/scaffold/template/";
+
 function layerOf(name: string): number {
 	return layers.findIndex((layer) =>
 		layer.some((entry) => {
-			const [start = "", end] = `${scope}${entry}`.split("*");
+			const [start = "", end] = (unscoped.has(entry) ? entry : `${scope}${entry}`).split("*");
 			return end === undefined ? name === start : name.startsWith(start) && name.endsWith(end);
 		}),
 	);
@@ -48,7 +54,9 @@ const byName = new Map(packages.map((entry) => [entry.manifest.name, entry]));
 const problems = [
 	...packages.flatMap(problemsOfManifest),
 	...cycles(),
-	...filesWith(root, ["ts", "mts", "cts"]).flatMap(problemsOfFile),
+	...filesWith(root, ["ts", "mts", "cts"])
+		.filter((file) => !file.startsWith(templates))
+		.flatMap(problemsOfFile),
 ];
 if (packages.length === 0) {
 	problems.push(`no packages below ${root}`);
@@ -77,7 +85,7 @@ function forUsers({ dependencies, peerDependencies, optionalDependencies }: Pack
 }
 
 function wrongLayer(importer: string, imported: string, development: boolean): string | undefined {
-	if (!imported.startsWith(scope) || imported === importer) {
+	if (!(imported.startsWith(scope) || unscoped.has(imported)) || imported === importer) {
 		return undefined;
 	}
 	const highest = layerOf(importer) - (development ? 0 : 1);

@@ -1,0 +1,109 @@
+import { readFileSync } from "node:fs";
+import { relative } from "node:path";
+import { createProject, type NewProject, ScaffoldError } from "@plinth/scaffold";
+import { type Arguments, help, parseArguments, UsageError } from "./arguments.ts";
+import { runProgram } from "./run-program.ts";
+
+const exitCodes = { ok: 0, failed: 1, usage: 2 } as const;
+
+/** Runs the command line, and returns its exit code. */
+export async function run(args: readonly string[]): Promise<number> {
+	try {
+		const parsed = parseArguments(args, process.env.npm_config_user_agent);
+		switch (parsed.kind) {
+			case "help":
+				process.stdout.write(help);
+				return exitCodes.ok;
+			case "version":
+				console.log(ownVersion());
+				return exitCodes.ok;
+			case "create":
+				return (await uninterrupted((signal) => create(parsed, signal)))
+					? exitCodes.ok
+					: exitCodes.failed;
+		}
+	} catch (error) {
+		if (error instanceof UsageError) {
+			console.error(`create-plinth: ${error.message} (--help lists all options)`);
+			return exitCodes.usage;
+		}
+		if (error instanceof ScaffoldError) {
+			console.error(`create-plinth: ${error.message}`);
+			return exitCodes.failed;
+		}
+		throw error;
+	}
+}
+
+type Creation = Extract<Arguments, { readonly kind: "create" }>;
+
+/** Lets an interrupt abort the signal, and end the programs that run, but not this one: it has to report. */
+async function uninterrupted(work: (signal: AbortSignal) => Promise<boolean>): Promise<boolean> {
+	const interrupt = new AbortController();
+	const abort = () => interrupt.abort();
+	process.on("SIGINT", abort);
+	try {
+		return await work(interrupt.signal);
+	} finally {
+		process.off("SIGINT", abort);
+	}
+}
+
+/** Returns whether the project is complete. */
+async function create(
+	{ folder, install, git, packageManager }: Creation,
+	signal: AbortSignal,
+): Promise<boolean> {
+	const project = await createProject({ folder, packageManager, signal });
+	console.log(`${project.name}: ${project.files.length} files in ${project.folder}`);
+	if (git && (await createRepository(project.folder))) {
+		console.log("created a git repository");
+	}
+	const where = relative(process.cwd(), project.folder);
+	const enter = where === "" ? [] : [`cd ${/^[\w./\\-]+$/.test(where) ? where : `"${where}"`}`];
+	const installCommands = [`${packageManager} install`, `${packageManager} run generate`];
+	if (install && !(await installDependencies(project, packageManager))) {
+		console.error(
+			`\ncreate-plinth: the project is there, but not all of its dependencies. To install them later:\n${listed([...enter, ...installCommands])}\nTo start over, delete ${project.folder}`,
+		);
+		return false;
+	}
+	const execute = packageManager === "npm" ? "npx" : `${packageManager} exec`;
+	console.log(
+		`\nStart the server:\n${listed([...enter, ...(install ? [] : installCommands), `${packageManager} run dev`])}\n\nIn a second terminal, declare a site, and wait until the controller has reached it:\n${listed([...enter, `${execute} plinth apply -f resources/site.yaml`, `${execute} plinth wait Site plinth --for=condition=Reachable`])}\n\nREADME.md has all commands, and what each file is for.`,
+	);
+	return true;
+}
+
+/** Returns whether it has created one: not inside of another one, nor without git. */
+async function createRepository(folder: string): Promise<boolean> {
+	const inside = await runProgram("git", ["rev-parse", "--is-inside-work-tree"], folder);
+	return !inside.succeeded && (await runProgram("git", ["init", "--quiet"], folder)).succeeded;
+}
+
+/** Installs dependencies, and generates code from the protos. Returns whether both succeeded. */
+async function installDependencies(
+	{ folder }: NewProject,
+	packageManager: Creation["packageManager"],
+): Promise<boolean> {
+	console.log(`installing dependencies with ${packageManager}…`);
+	const quiet = packageManager === "npm" ? ["--no-audit", "--no-fund"] : [];
+	const installed = await runProgram(packageManager, ["install", ...quiet], folder, { show: true });
+	if (!installed.succeeded) {
+		return false;
+	}
+	const generated = await runProgram(packageManager, ["run", "generate"], folder);
+	console.log(generated.succeeded ? "generated src/gen from the protos" : generated.output);
+	return generated.succeeded;
+}
+
+function listed(commands: readonly string[]): string {
+	return commands.map((command) => `  ${command}`).join("\n");
+}
+
+function ownVersion(): string {
+	const manifest: { readonly version: string } = JSON.parse(
+		readFileSync(new URL("../package.json", import.meta.url), "utf8"),
+	);
+	return manifest.version;
+}
