@@ -76,6 +76,11 @@ it("prints the files in a dry run", async () => {
 	expect(exitCode).toBe(0);
 	expect(out).toContain("would create proto/iot/v1/zone.proto\n");
 	expect(out).toContain("\n--- src/types/zone.ts\nimport { defineType }");
+	expect(out).toContain(`
+--- src/module.ts
+import { Zone } from "./types/zone.ts";
+types: [..., Zone]
+`);
 });
 
 it("prints the lines for a module that it can't edit", async () => {

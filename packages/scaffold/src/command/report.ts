@@ -9,7 +9,7 @@ export function report(generated: Generated, folder: string): string {
 		...(where === "" ? [] : [`in ${where}:`]),
 		...created.map(({ path }) => `${dryRun ? "would create" : "created"} ${path}`),
 		...changed.map((path) => `${dryRun ? "would change" : "changed"} ${path}`),
-		...(lines.length === 0
+		...(changed.length > 0
 			? []
 			: [
 					"",
@@ -17,7 +17,10 @@ export function report(generated: Generated, folder: string): string {
 					...lines.map((line) => `  ${line}`),
 				]),
 		...(dryRun
-			? created.flatMap(({ path, content }) => ["", `--- ${path}`, content.trimEnd()])
+			? [
+					...created.flatMap(({ path, content }) => ["", `--- ${path}`, content.trimEnd()]),
+					...changed.flatMap((path) => ["", `--- ${path}`, ...lines]),
+				]
 			: ["", "Next:", ...next.map((step, at) => `  ${at + 1}. ${step}`)]),
 		"",
 	].join("\n");

@@ -15,7 +15,10 @@ export interface Generated {
 	readonly created: readonly NewFile[];
 	/** The files that were changed. */
 	readonly changed: readonly string[];
-	/** The lines that a person adds to `src/module.ts`, because it does not have the expected form; else empty. */
+	/**
+	 * What is added to `src/module.ts`. If that was not changed, because it does not have the expected form, a person adds
+	 * it.
+	 */
 	readonly lines: readonly string[];
 	/** What to do next, in order. */
 	readonly next: readonly string[];
@@ -49,7 +52,7 @@ export async function generate({ root }: Project, plan: Plan): Promise<Generated
 	return {
 		...{ root, created: files, dryRun },
 		changed: edited ? [moduleFile] : [],
-		lines: edited ? [] : linesFor(addition),
+		lines: linesFor(addition),
 		next,
 	};
 }

@@ -6,7 +6,7 @@ import { addType, type ProjectContents, planType } from "./add-type.ts";
 describe("a new type", () => {
 	it("consists of a proto, a definition, a resource and an entry in the module", async () => {
 		const project = await temporaryProject();
-		const { created, changed, lines } = await addType({
+		const { created, changed } = await addType({
 			from: project.root,
 			name: "GrowZone",
 			references: ["Project:block", "backup=GrowZone:unset"],
@@ -17,7 +17,7 @@ describe("a new type", () => {
 			"src/types/grow-zone.ts",
 			"resources/grow-zone.yaml",
 		]);
-		expect({ changed, lines }).toEqual({ changed: ["src/module.ts"], lines: [] });
+		expect(changed).toEqual(["src/module.ts"]);
 		expect(await project.read("proto/iot/v1/grow_zone.proto")).toBe(`syntax = "proto3";
 
 package iot.v1;
