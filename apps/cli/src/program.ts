@@ -32,13 +32,22 @@ const commands: readonly AddCommand[] = [
 	...[addContext, addCompletion, addVersion],
 ];
 
-/** Runs one command line, without the names of Node and the program, and returns its exit code. */
-export async function runCommandLine(args: readonly string[], io: Io): Promise<ExitCode> {
+/**
+ * Runs one command line, without the names of Node and the program, and returns its exit code.
+ *
+ * @param furtherCommands - commands beside those of this package.
+ */
+export async function runCommandLine(
+	args: readonly string[],
+	io: Io,
+	furtherCommands: readonly AddCommand[] = [],
+): Promise<ExitCode> {
 	let exitCode: ExitCode = exitCodes.ok;
-	const program = createProgram(io, async (work) => {
+	const run: Runner = async (work) => {
 		using session = new Session(io, program.opts<GlobalFlags>());
 		exitCode = await work(session);
-	});
+	};
+	const program = createProgram(io, run, furtherCommands);
 	try {
 		await program.parseAsync([...args], { from: "user" });
 		return exitCode;
@@ -59,7 +68,11 @@ export async function runCommandLine(args: readonly string[], io: Io): Promise<E
 }
 
 /** The command line as a program of commander. */
-export function createProgram(io: Io, run: Runner): Command {
+export function createProgram(
+	io: Io,
+	run: Runner,
+	furtherCommands: readonly AddCommand[] = [],
+): Command {
 	const program = new Command("plinth")
 		.description("command-line client of Plinth")
 		.version(ownVersion, "--version", "print the version of plinth")
@@ -101,7 +114,7 @@ name, such as catalog.v1.Workload, or by a shorter one if that is unambiguous,
 such as Workload. Several flags can also be set by environment variables, which
 are in parentheses, or by a context.`,
 		);
-	for (const add of commands) {
+	for (const add of [...commands, ...furtherCommands]) {
 		add(program, run);
 	}
 	explainErrors(program);

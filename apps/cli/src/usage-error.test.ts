@@ -37,6 +37,10 @@ describe("an unknown flag", () => {
 describe("another mistake in the command line", () => {
 	it.each([
 		[["gte"], "unknown command 'gte': did you mean get?"],
+		[
+			["dev"],
+			"unknown command 'dev': it is a command of projects that depend on @plinth/plinth; run it in one, as npx plinth dev (npm create plinth@latest makes a project)",
+		],
 		[["completion", "tcsh"], 'invalid value "tcsh" of <shell>: allowed are bash, zsh, fish'],
 		[["get"], "missing required argument 'type'"],
 		[["apply"], "missing required flag -f, --filename <file...>"],

@@ -18,6 +18,9 @@ const otherNames: ReadonlyMap<string, string> = new Map([
 	["watch-only", "changes-only"],
 ]);
 
+/** Commands of the `plinth` of a project, which its dependency `@plinth/plinth` adds. */
+const commandsOfProjects: readonly string[] = ["dev", "generate"];
+
 /** The message for an error that commander reports. `command` is the one that failed. */
 export function explainUsage(text: string, command: Command): string {
 	const [message = "", ...hints] = text
@@ -27,6 +30,10 @@ export function explainUsage(text: string, command: Command): string {
 	const [, flag] = /^unknown option '(.*)'$/.exec(message) ?? [];
 	if (flag !== undefined) {
 		return `plinth: unknown flag ${flag}${advice(flag, command)}\n`;
+	}
+	const [, name = ""] = /^unknown command '(.*)'$/.exec(message) ?? [];
+	if (commandsOfProjects.includes(name)) {
+		return `plinth: ${message}: it is a command of projects that depend on @plinth/plinth; run it in one, as npx plinth ${name} (npm create plinth@latest makes a project)\n`;
 	}
 	const hint = hints.map((each) => each.replace(/^\(Did you mean (.*)\)$/, ": did you mean $1"));
 	return `plinth: ${[renamed(message), ...hint].join("")}\n`;

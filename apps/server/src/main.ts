@@ -1,22 +1,6 @@
 #!/usr/bin/env node
-import process from "node:process";
-import { setFlagsFromString } from "node:v8";
-import { runCommand } from "./command/run-command.ts";
+import { isNodeSupported } from "@plinth/runtime/supported-node";
 
-// V8 allocates objects in the old generation if earlier ones from the same place lived long. The first calls of a server
-// do, because they take as long as its code is not compiled. All later objects of that kind would then stay until a major
-// collection, with everything that they refer to: a third of the processor time of a Read.
-setFlagsFromString("--no-allocation-site-pretenuring");
-
-// The timers of a stop do not keep the process alive. This one does, until the command is done.
-setInterval(() => {}, 2 ** 30);
-
-process.exit(
-	await runCommand(process.argv.slice(2), {
-		environment: process.env,
-		stdout: process.stdout,
-		stderr: process.stderr,
-		// Loaded only for a server: it takes longer to load than any other command takes to run.
-		serve: async (configuration) => (await import("./command/serve.ts")).serve(configuration),
-	}),
-);
+if (isNodeSupported("plinth-server")) {
+	void import("./command/run-process.ts").then(({ runProcess }) => runProcess());
+}
