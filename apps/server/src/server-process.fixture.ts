@@ -88,6 +88,11 @@ export class ServerProcess {
 		return address;
 	}
 
+	/** Resolves once standard output has the text. */
+	async prints(pattern: RegExp): Promise<void> {
+		await this.#says(this.#child.stdout, () => this.#stdout, pattern);
+	}
+
 	/** Resolves once standard error has the text. */
 	async logs(pattern: RegExp): Promise<void> {
 		await this.#says(this.#child.stderr, () => this.#stderr, pattern);

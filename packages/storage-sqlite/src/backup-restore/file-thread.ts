@@ -1,5 +1,5 @@
-import { Worker } from "node:worker_threads";
 import { StorageFileError, type StorageFileProblem } from "../storage-file-error.ts";
+import { startWorker } from "../thread/worker-port.ts";
 import type { FileJob, FileJobResult } from "./file-jobs.ts";
 
 /** A message from the thread of a job. */
@@ -44,12 +44,9 @@ const workerFile = new URL(
 export async function inFileThread(job: FileJob, options: CopyOptions): Promise<FileJobResult> {
 	const { signal, progress } = options;
 	signal?.throwIfAborted();
-	const worker = new Worker(workerFile, { workerData: job, name: "plinth-storage-file" });
-	const onAbort = () => worker.postMessage("abort");
-	signal?.addEventListener("abort", onAbort, { once: true });
 	let reply: FileJobReply | undefined;
 	let failure: unknown;
-	worker.on("message", (message: FileJobReply) => {
+	const receive = (message: FileJobReply) => {
 		if (message.kind === "progress") {
 			try {
 				progress?.({ resources: message.resources, total: message.total });
@@ -60,13 +57,14 @@ export async function inFileThread(job: FileJob, options: CopyOptions): Promise<
 		} else {
 			reply = message;
 		}
-	});
+	};
+	const { worker, post, ended } = startWorker(workerFile, "plinth-storage-file", job, receive);
+	const onAbort = () => post("abort");
+	signal?.addEventListener("abort", onAbort, { once: true });
 	worker.on("error", (error) => {
 		failure ??= error;
 	});
-	await new Promise<void>((resolve) => {
-		worker.once("exit", () => resolve());
-	});
+	await ended;
 	signal?.removeEventListener("abort", onAbort);
 	switch (reply?.kind) {
 		case "done":

@@ -1,4 +1,3 @@
-import { Worker } from "node:worker_threads";
 import type { StoredIdentity } from "../file/identity.ts";
 import type { RowWrite } from "../file/row-table.ts";
 import type { Page } from "../loading/page.ts";
@@ -11,6 +10,7 @@ import type {
 	Request,
 	WorkerInput,
 } from "./thread-protocol.ts";
+import { startWorker, type WorkerWithPort } from "./worker-port.ts";
 
 // `tsc` does not rewrite this: in the workspace the worker is TypeScript, in the package JavaScript.
 const workerFile = new URL(
@@ -62,7 +62,7 @@ type PlainReply = Exclude<Reply, BackupReply>;
  */
 export class StorageThread {
 	readonly #path: string;
-	readonly #worker: Worker;
+	readonly #thread: WorkerWithPort;
 	readonly #ended: Promise<void>;
 	#pending: { resolve(reply: PlainReply): void; reject(error: Error): void } | undefined;
 	#backup: { take(reply: BackupReply): void; reject(error: Error): void } | undefined;
@@ -72,25 +72,15 @@ export class StorageThread {
 
 	constructor(input: WorkerInput) {
 		this.#path = input.path;
-		this.#worker = new Worker(workerFile, { workerData: input, name: "plinth-storage" });
-		this.#worker.on("message", (reply: Reply) => {
-			if (reply.kind === "backup-progress" || reply.kind === "backup-ended") {
-				this.#backup?.take(reply);
-				return;
-			}
-			const pending = this.#pending;
-			this.#pending = undefined;
-			pending?.resolve(reply);
-		});
-		this.#worker.on("error", (error) =>
+		this.#thread = startWorker(workerFile, "plinth-storage", input, (reply: Reply) =>
+			this.#take(reply),
+		);
+		this.#thread.worker.on("error", (error) =>
 			this.#fail(error instanceof Error ? error : new Error(String(error))),
 		);
-		this.#ended = new Promise((resolve) => {
-			this.#worker.once("exit", (code) => {
-				this.#fail(new Error(`the thread of storage ${this.#path} has ended with code ${code}`));
-				resolve();
-			});
-		});
+		this.#ended = this.#thread.ended.then((code) =>
+			this.#fail(new Error(`the thread of storage ${this.#path} has ended with code ${code}`)),
+		);
 	}
 
 	/** Resolves with the reason if the thread ends without being closed; otherwise never. */
@@ -213,7 +203,7 @@ export class StorageThread {
 	 * file survives that, as it survives a killed process.
 	 */
 	async abandon(): Promise<void> {
-		const forced = setTimeout(() => void this.#worker.terminate(), abandonAfterMs);
+		const forced = setTimeout(() => void this.#thread.worker.terminate(), abandonAfterMs);
 		try {
 			await this.close();
 		} finally {
@@ -221,8 +211,18 @@ export class StorageThread {
 		}
 	}
 
+	#take(reply: Reply): void {
+		if (reply.kind === "backup-progress" || reply.kind === "backup-ended") {
+			this.#backup?.take(reply);
+			return;
+		}
+		const pending = this.#pending;
+		this.#pending = undefined;
+		pending?.resolve(reply);
+	}
+
 	#post(request: Request): void {
-		this.#worker.postMessage(request);
+		this.#thread.post(request);
 	}
 
 	#request(request: Request): Promise<PlainReply> {

@@ -1,4 +1,3 @@
-import { parentPort, workerData } from "node:worker_threads";
 import { BackupRunner } from "../backup-restore/backup-runner.ts";
 import { completeRestore, decideRestore, removeLeftovers } from "../backup-restore/restore-swap.ts";
 import { createIfMissing } from "../file/create-storage.ts";
@@ -11,14 +10,14 @@ import { tightenFiles } from "../file-access/private-files.ts";
 import type { Page } from "../loading/page.ts";
 import { GiveBackSpace } from "./give-back-space.ts";
 import type { Reply, Request, WorkerInput } from "./thread-protocol.ts";
+import { startedWith } from "./worker-port.ts";
 
 // The worker thread that owns the file, so that the event loop of the server never waits for the disk.
 
-const port = parentPort;
-if (port === null) {
-	throw new Error("this module is the worker thread of the SQLite storage, and runs only as one");
-}
-const { path, mode, fresh } = workerData as WorkerInput;
+const {
+	port,
+	input: { path, mode, fresh },
+} = startedWith<WorkerInput>();
 
 let ownership: Ownership | undefined;
 let reader: StorageReader | undefined;
@@ -34,7 +33,7 @@ const giveBack = new GiveBackSpace({
 });
 
 function send(reply: Reply, transfer: ArrayBuffer[] = []): void {
-	port?.postMessage(reply, transfer);
+	port.postMessage(reply, transfer);
 }
 
 async function close(): Promise<void> {
@@ -43,7 +42,7 @@ async function close(): Promise<void> {
 	reader?.close();
 	writer?.close();
 	ownership?.release();
-	port?.close();
+	port.close();
 }
 
 /** Reports an error of opening or loading, and ends the thread. */
