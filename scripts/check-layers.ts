@@ -25,6 +25,7 @@ const layers: readonly (readonly string[])[] = [
 	["resource-service", "controller", "storage-sqlite", "storage-etcd"],
 	["system-controllers", "db-constraint", "testing"],
 	["server", "cli"],
+	["plinth"],
 	["example-*"],
 	["*-tests"],
 ];

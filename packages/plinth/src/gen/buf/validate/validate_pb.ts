@@ -1,0 +1,1 @@
+export * from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";

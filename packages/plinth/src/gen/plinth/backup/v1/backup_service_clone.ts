@@ -1,0 +1,1 @@
+export * from "@plinth/proto/gen/plinth/backup/v1/backup_service_clone.js";

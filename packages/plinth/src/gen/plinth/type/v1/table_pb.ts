@@ -1,0 +1,1 @@
+export * from "@plinth/proto/gen/plinth/type/v1/table_pb.js";
