@@ -18,7 +18,8 @@ import { filesWith, type Package, readPackage, readPackages } from "./workspace.
 
 /** From the bottom up. */
 const layers: readonly (readonly string[])[] = [
-	["runtime", "protoc-gen-clone", "proto", "wire-format", "scaffold", "test-support", "bench"],
+	["runtime", "test-support", "bench"],
+	["protoc-gen-clone", "proto", "wire-format", "scaffold"],
 	["transport", "create-plinth"],
 	["resource", "in-process", "rpc-client", "http2"],
 	["cache", "storage", "rpc-server"],

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-import { runNodeJs } from "@bufbuild/protoplugin";
-import { protocGenClone } from "./plugin.ts";
+import { isNodeSupported } from "@plinth/runtime/supported-node";
 
-runNodeJs(protocGenClone);
+if (isNodeSupported("protoc-gen-clone")) {
+	void import("./run-process.ts").then(({ runProcess }) => runProcess());
+}

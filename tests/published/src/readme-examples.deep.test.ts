@@ -14,6 +14,8 @@ interface Published {
 	readonly folder: string;
 	/** Whether it can be imported. Otherwise it is a command alone, whose README has no program. */
 	readonly isImportable: boolean;
+	/** Its commands: the path of each in the package. */
+	readonly commands: Readonly<Record<string, string>>;
 }
 
 /** Every package of the workspace that can be published. */
@@ -24,12 +26,14 @@ const published: readonly Published[] = globSync("{packages,apps}/*/package.json
 			name: string;
 			private?: boolean;
 			exports?: unknown;
+			publishConfig?: { bin?: Record<string, string> };
 		},
 	}))
 	.filter(({ manifest }) => manifest.private !== true)
 	.map(({ manifest, folder }) => ({
 		...{ name: manifest.name, folder },
 		isImportable: manifest.exports !== undefined,
+		commands: manifest.publishConfig?.bin ?? {},
 	}));
 const importable = published.filter(({ isImportable }) => isImportable);
 
@@ -41,6 +45,8 @@ function exampleOf({ folder }: Published): string | undefined {
 
 /** The versions of Node that the packages are made for. */
 const nodeVersions = ["24", "26"];
+/** One that they are not made for. */
+const olderNodeVersion = "20";
 /** That of this process; the others are npm packages. */
 const ownNodeVersion = process.versions.node.split(".")[0];
 
@@ -65,7 +71,7 @@ describe("the packages as they are published, in an empty npm project", () => {
 		}
 		const files = Object.fromEntries([...tarballs].map(([name, file]) => [name, `file:${file}`]));
 		const nodes = Object.fromEntries(
-			nodeVersions
+			[...nodeVersions, olderNodeVersion]
 				.filter((version) => version !== ownNodeVersion)
 				.map((version) => [`node${version}`, `npm:node@${version}`]),
 		);
@@ -83,7 +89,7 @@ describe("the packages as they are published, in an empty npm project", () => {
 
 	afterAll(() => rmSync(project, { recursive: true, force: true }));
 
-	it.each(nodeVersions)("has Node %s at hand", async (version) => {
+	it.each([...nodeVersions, olderNodeVersion])("has Node %s at hand", async (version) => {
 		const { stdout } = await run(nodeBinary(version), ["--version"]);
 		expect(stdout).toMatch(new RegExp(`^v${version}\\.`));
 	});
@@ -151,6 +157,22 @@ describe("the packages as they are published, in an empty npm project", () => {
 					timeout: 60_000,
 				});
 				expect(stdout.trim()).not.toBe("");
+			},
+		);
+
+		it.each(Object.entries(item.commands))(
+			"%s says which Node it needs on an older one",
+			async (command, path) => {
+				const failure: unknown = await run(nodeBinary(olderNodeVersion), [
+					join(project, "node_modules", item.name, path),
+				]).catch((error: unknown) => error);
+				expect(failure).toMatchObject({
+					code: 1,
+					stdout: "",
+					stderr: expect.stringMatching(
+						`^${command} needs Node\\.js 24 or later; this is 20\\.[0-9.]+\\. Install a newer one from https://nodejs\\.org\n$`,
+					),
+				});
 			},
 		);
 	});
