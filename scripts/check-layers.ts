@@ -26,6 +26,7 @@ const layers: readonly (readonly string[])[] = [
 	["resource-service", "controller", "storage-sqlite", "storage-etcd"],
 	["system-controllers", "db-constraint", "testing"],
 	["server", "cli"],
+	["dev"],
 	["plinth"],
 	["example-*"],
 	["*-tests"],

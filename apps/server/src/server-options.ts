@@ -58,6 +58,13 @@ export interface ServerOptions {
 	readonly metricReaders?: readonly IMetricReader[];
 	/** How long running calls may continue when the server stops; 10 s by default. */
 	readonly stopLimitMs?: number;
+	/**
+	 * The start waits for it when the options and the modules are known to be valid, before the storage is opened: a
+	 * server that replaces another one opens the storage once that one has closed it.
+	 *
+	 * @param signal aborts when the start is interrupted. It must reject then.
+	 */
+	readonly beforeStorage?: (signal: AbortSignal) => Promise<void>;
 }
 
 /** Access for web pages. */

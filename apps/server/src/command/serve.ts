@@ -5,7 +5,7 @@ import { createLogger } from "../logging/pino-logger.ts";
 import { loadModules } from "../module/load-module.ts";
 import type { ExportedTraces } from "../operations/export-traces.ts";
 import { createServer, type Server, StartInterrupted } from "../server.ts";
-import { defaultStopLimitMs } from "../server-options.ts";
+import { defaultStopLimitMs, type ServerOptions } from "../server-options.ts";
 import type { StorageOptions } from "../storage/open-storage.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { exitImmediately, watchFaults } from "./process-faults.ts";
@@ -14,8 +14,19 @@ import { startupMessage } from "./startup-message.ts";
 /** The time that a stop has to stop controllers and close the storage after running calls were ended. */
 const stopGraceMs = 5_000;
 
+/** What a program that runs a server as a part of itself does differently. */
+export interface ServeHooks extends Pick<ServerOptions, "beforeStorage"> {
+	/** Called once the server is ready, in place of the startup message. */
+	readonly onReady?: (address: string) => void;
+	/** Aborts to stop the server, as a signal does. */
+	readonly stop?: AbortSignal;
+}
+
 /** Runs a server until it stops, also by the signals of this process. Resolves to the exit code. */
-export async function serve(configuration: Configuration): Promise<number> {
+export async function serve(
+	configuration: Configuration,
+	{ onReady, stop, ...hooks }: ServeHooks = {},
+): Promise<number> {
 	const { otlpEndpoint, logLevel, stopLimitMs = defaultStopLimitMs } = configuration;
 	const logger = createLogger({ level: logLevel });
 	let running: Server | undefined;
@@ -33,6 +44,7 @@ export async function serve(configuration: Configuration): Promise<number> {
 	const traces = otlpEndpoint && (await tracesTo(otlpEndpoint, logger));
 	const server = createServer({
 		...configuration,
+		...hooks,
 		storage: storageOptions(configuration),
 		modules,
 		logger,
@@ -40,6 +52,7 @@ export async function serve(configuration: Configuration): Promise<number> {
 	});
 	running = server;
 	stopOnSignals(server);
+	stop?.addEventListener("abort", () => void server.stop().catch(() => {}));
 	void server.stopping.then(() => {
 		setTimeout(() => {
 			logger.error(
@@ -51,7 +64,11 @@ export async function serve(configuration: Configuration): Promise<number> {
 	});
 	try {
 		await server.start();
-		process.stdout.write(startupMessage(server.address, configuration, modules));
+		if (onReady === undefined) {
+			process.stdout.write(startupMessage(server.address, configuration, modules));
+		} else {
+			onReady(server.address);
+		}
 		await server.ended;
 	} catch (failure) {
 		// A signal interrupted the start: that is a regular end.

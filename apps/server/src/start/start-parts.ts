@@ -53,6 +53,7 @@ export async function startParts(start: StartOptions): Promise<RunningParts> {
 	const telemetry = startTelemetry(context);
 	const requestLimits = createRequestLimits(context, validated, telemetry);
 	const readiness = new Readiness(logger);
+	await options.beforeStorage?.(startEnd);
 	const storage = await startStorage(context, {
 		...validated,
 		...telemetry,

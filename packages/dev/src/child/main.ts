@@ -1,0 +1,111 @@
+/**
+ * The process that runs the server: `plinth-server`, but it waits for its supervisor between the import of the module
+ * and the start, and listens on a port of its own. Its arguments are those of `plinth-server`.
+ */
+import { enableCompileCache, flushCompileCache } from "node:module";
+import process from "node:process";
+import { setFlagsFromString } from "node:v8";
+import type { Configuration } from "@plinth/server/command";
+import { errorReport } from "./error-report.ts";
+import { observeImports } from "./imported-files.ts";
+import { type ChildMessage, type ImportedFile, marked } from "./messages.ts";
+
+// As in plinth-server.
+setFlagsFromString("--no-allocation-site-pretenuring");
+setInterval(() => {}, 2 ** 30);
+enableCompileCache();
+
+const stop = new AbortController();
+const begin = Promise.withResolvers<void>();
+let wasToldToServe = false;
+
+process.on("message", (message) => {
+	if (message === "serve") {
+		wasToldToServe = true;
+		begin.resolve();
+	} else if (message === "stop") {
+		stop.abort();
+	}
+});
+process.on("disconnect", () => {
+	// The supervisor is gone. Before the start there is nothing to stop.
+	if (wasToldToServe) {
+		stop.abort();
+	} else {
+		process.exit(1);
+	}
+});
+
+let imported: ImportedFile[] = [];
+
+/** Resolves when the message is written. Rejects never: without a supervisor, nobody needs it. */
+function send(message: ChildMessage): Promise<void> {
+	return new Promise((resolve) => {
+		if (process.send === undefined || !process.connected) {
+			resolve();
+			return;
+		}
+		process.send(marked(message), undefined, {}, () => resolve());
+	});
+}
+
+/** Sends what was imported since the last time. */
+async function sendImported(): Promise<void> {
+	if (imported.length > 0) {
+		const files = imported;
+		imported = [];
+		await send({ kind: "imported", files });
+	}
+}
+
+observeImports((file) => {
+	if (imported.push(file) === 1) {
+		setImmediate(() => void sendImported());
+	}
+});
+
+async function serveProject(configuration: Configuration): Promise<number> {
+	const { serve } = await import("@plinth/server/command");
+	try {
+		return await serve(
+			{
+				...configuration,
+				listen: { host: "127.0.0.1", port: 0 },
+				// Clients reconnect to the next child at once: there is no need to linger for them.
+				limits: { lingerMs: 20, ...configuration.limits },
+				stopLimitMs: configuration.stopLimitMs ?? 1_000,
+			},
+			{
+				stop: stop.signal,
+				beforeStorage: async (signal) => {
+					flushCompileCache();
+					await sendImported();
+					await send({ kind: "loaded" });
+					await Promise.race([begin.promise, aborted(signal)]);
+				},
+				onReady: (address) => void send({ kind: "ready", port: Number(new URL(address).port) }),
+			},
+		);
+	} catch (failure) {
+		await sendImported();
+		await send({ kind: "failed", error: errorReport(failure) });
+		return 1;
+	}
+}
+
+/** Rejects when the signal aborts. */
+function aborted(signal: AbortSignal): Promise<never> {
+	return new Promise((_, reject) => {
+		signal.addEventListener("abort", () => reject(signal.reason));
+	});
+}
+
+const { runCommand } = await import("@plinth/server/command");
+process.exit(
+	await runCommand(process.argv.slice(2), {
+		environment: process.env,
+		stdout: process.stdout,
+		stderr: process.stderr,
+		serve: serveProject,
+	}),
+);

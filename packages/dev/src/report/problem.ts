@@ -1,0 +1,35 @@
+import { readFileSync } from "node:fs";
+import { isAbsolute, relative, resolve } from "node:path";
+import { codeFrame, type Position } from "./code-frame.ts";
+
+/** A problem in a file of the project. */
+export interface Problem extends Position {
+	/** Absolute, or relative to the project. */
+	readonly file: string;
+	readonly message: string;
+}
+
+/** A problem as `file:line:column: message` and the code around it. */
+export function showProblem(folder: string, { file, message, ...position }: Problem): string {
+	const path = resolve(folder, file);
+	const place = [shownPath(folder, path), position.line, position.column]
+		.filter((each) => each !== undefined)
+		.join(":");
+	const source = readSource(path);
+	const frame = source === undefined ? "" : `\n\n${codeFrame(source, position)}\n`;
+	return `${place}: ${message}${frame}`;
+}
+
+/** A path as the user would write it. */
+export function shownPath(folder: string, path: string): string {
+	const short = relative(folder, path);
+	return short === "" || short.startsWith("..") || isAbsolute(short) ? path : short;
+}
+
+function readSource(path: string): string | undefined {
+	try {
+		return readFileSync(path, "utf8");
+	} catch {
+		return undefined;
+	}
+}

@@ -1,0 +1,4 @@
+import { defineType } from "@plinth/resource";
+import { AnimalSchema } from "../gen/zoo/v1/animal_pb.ts";
+
+export const Animal = defineType(AnimalSchema);
