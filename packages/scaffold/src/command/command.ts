@@ -17,15 +17,15 @@ type Run = (work: (session: { readonly io: Output }) => Promise<ExitCode>) => Pr
 
 interface TypeFlags {
 	readonly scope: string;
-	readonly references: readonly string[];
-	readonly field: readonly string[];
+	readonly references?: readonly string[];
+	readonly field?: readonly string[];
 	readonly package?: string;
 	readonly dryRun?: boolean;
 }
 
 interface ControllerFlags {
 	readonly manages: string;
-	readonly watches: readonly string[];
+	readonly watches?: readonly string[];
 	readonly writes?: string;
 	readonly dryRun?: boolean;
 }
@@ -35,6 +35,8 @@ export function addGenerate(program: Command, run: Run): void {
 	const generate = program
 		.command("generate")
 		.description("add a type or a controller to the project of the current folder");
+	// The other flags of the program choose a server, which these commands do not call.
+	generate.configureHelp({ ...generate.configureHelp(), showGlobalOptions: false });
 	addGenerateType(generate, run);
 	addGenerateController(generate, run);
 }
@@ -52,21 +54,15 @@ function addGenerateType(generate: Command, run: Run): void {
 			"--references <type:rule>",
 			"field that references a type, with block, cascade or unset: what to do when the target is deleted (repeatable)",
 			append,
-			[],
 		)
-		.option(
-			"--field <name:type>",
-			"field with a value, as in capacity:uint32 (repeatable)",
-			append,
-			[],
-		)
+		.option("--field <name:type>", "field with a value, as in capacity:uint32 (repeatable)", append)
 		.option("--package <package>", "Protobuf package, as in iot.v1 (default: the project's)")
 		.option("--dry-run", "print the files instead of writing them")
 		.addHelpText("after", typeHelp)
-		.action((name: string, { field, ...flags }: TypeFlags) =>
+		.action((name: string, { field: fields = [], ...flags }: TypeFlags) =>
 			run(async ({ io }) => {
 				const { addType } = await import("../type/add-type.ts");
-				return await printed(io, (from) => addType({ ...flags, from, name, fields: field }));
+				return await printed(io, (from) => addType({ ...flags, from, name, fields }));
 			}),
 		);
 }
@@ -76,12 +72,7 @@ function addGenerateController(generate: Command, run: Run): void {
 		.command("controller <name>")
 		.description("add a controller, and a test of it with a fake clock")
 		.requiredOption("--manages <type>", "type whose resources it brings to their desired state")
-		.option(
-			"--watches <type>",
-			"type whose changes concern managed resources (repeatable)",
-			append,
-			[],
-		)
+		.option("--watches <type>", "type whose changes concern managed resources (repeatable)", append)
 		.option(
 			"--writes <type>",
 			"type that it writes: one resource for each managed one, which owns it",
@@ -113,7 +104,7 @@ async function printed(
 	}
 }
 
-function append(value: string, before: readonly string[]): readonly string[] {
+function append(value: string, before: readonly string[] = []): readonly string[] {
 	return [...before, value];
 }
 
