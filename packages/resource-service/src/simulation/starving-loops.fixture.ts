@@ -1,55 +1,35 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { idOf } from "@plinth/resource";
-import { type EventLoop, EventLoopScheduler } from "@plinth/runtime";
-import { seededRandom } from "@plinth/runtime/testing";
+import { EventLoopScheduler } from "@plinth/runtime";
+import {
+	SeededEventLoop,
+	type SeededEventLoopOptions,
+	seededRandom,
+} from "@plinth/runtime/testing";
 import { Artist } from "../demo.fixture.ts";
 import type { Simulation } from "./simulation.fixture.ts";
-
-/** The longest duration of a call, in milliseconds. */
-const longestCallMs = 0.5;
-
-/** The time that loops may use in one iteration of the event loop: the budget, and the turns that ignore it. */
-export const longestAllowedMs = 5 + 48 * longestCallMs;
 
 /** Loops that run beside the callers of a simulation. */
 export interface StarvingLoops {
 	/** Resolves when all loops are over. */
 	readonly ended: Promise<unknown>;
-	/** The longest time in which they let nothing else run, in milliseconds. */
-	readonly longestMs: () => number;
+	/** The event loop of their process. */
+	readonly eventLoop: SeededEventLoop;
 }
 
 /**
  * Starts loops that call without waiting for anything, as modules and controllers do over storage in memory. Their
  * number, the duration of their calls, and what runs between their iterations of the event loop are drawn.
- *
- * @param hasBudget - `false` plants a fault: the time for loops never ends.
  */
 export function startLoops(
 	simulation: Simulation,
 	seed: number,
-	{ hasBudget = true } = {},
+	options: SeededEventLoopOptions = {},
 ): StarvingLoops {
 	// A stream of its own, so that the callers do the same with and without loops.
 	const random = seededRandom(seed ^ 0x1b873593);
-	const { scheduler } = simulation;
-	let nowMs = 0;
-	let sinceMs = 0;
-	let longestMs = 0;
-	const loop: EventLoop = {
-		now: () => (hasBudget ? nowMs : 0),
-		nextIteration: (callback) =>
-			scheduler.schedule(() => {
-				sinceMs = nowMs;
-				callback();
-			}),
-		// The simulation runs a task when no promise can settle without it.
-		microtasksDone: (callback) => queueMicrotask(() => process.nextTick(callback)),
-	};
-	const client = simulation.connect(new EventLoopScheduler(loop), () => {
-		nowMs += random.next() * longestCallMs;
-		longestMs = Math.max(longestMs, nowMs - sinceMs);
-	});
+	const eventLoop = new SeededEventLoop(simulation.scheduler, random, options);
+	const client = simulation.connect(new EventLoopScheduler(eventLoop), eventLoop.call);
 	const loops = 1 + Math.floor(random.next() * 4);
 	const read = async () => {
 		try {
@@ -67,5 +47,5 @@ export function startLoops(
 			}
 		}),
 	);
-	return { ended, longestMs: () => longestMs };
+	return { ended, eventLoop };
 }

@@ -1,5 +1,6 @@
 export { CountedEventLoop } from "./counted-event-loop.ts";
 export { FakeClock, type FakeClockOptions } from "./fake-clock.ts";
+export { SeededEventLoop, type SeededEventLoopOptions } from "./seeded-event-loop.ts";
 export { seededRandom } from "./seeded-random.ts";
 export { type SeededRuntime, seededRuntime } from "./seeded-runtime.ts";
 export { SeededScheduler, type SeededSchedulerOptions } from "./seeded-scheduler.ts";

@@ -1,3 +1,4 @@
+import { SeededEventLoop } from "@plinth/runtime/testing";
 import { forEachSeed } from "@plinth/test-support";
 import { expect, it } from "vitest";
 import { simulate } from "./simulation.fixture.ts";
@@ -21,3 +22,11 @@ it("two servers that lag behind leave nothing that a deleted resource owned", as
 	});
 	console.log(`removed ${removed} tombstones of owners`);
 });
+
+it("two servers do both beside loops that never wait, a hot resource and many watchers", () =>
+	forEachSeed(30, async (seed) => {
+		const users = seed % 2 === 0 ? "owners" : "tenants";
+		const { violations, longestMs } = await simulate(seed, { users, crowd: {} });
+		expect(violations).toEqual([]);
+		expect(longestMs).toBeLessThan(SeededEventLoop.longestAllowedMs);
+	}));

@@ -27,10 +27,17 @@ import {
 	ensureDefaultTenancy,
 	insecureAllowAll,
 } from "@plinth/resource-service";
-import { type Random, silentLogger } from "@plinth/runtime";
-import { type SeededRuntime, seededRandom, seededRuntime } from "@plinth/runtime/testing";
+import { EventLoopScheduler, type Random, silentLogger } from "@plinth/runtime";
+import {
+	SeededEventLoop,
+	type SeededEventLoopOptions,
+	type SeededRuntime,
+	seededRandom,
+	seededRuntime,
+} from "@plinth/runtime/testing";
 import { Thing, ThingSchema } from "../../testdata/thing.ts";
 import { registerControllers } from "../system.fixture.ts";
+import { startCrowd } from "./crowd.fixture.ts";
 import { followerOf, Origin } from "./follower.fixture.ts";
 import { OwnerCheck } from "./owner-check.fixture.ts";
 import { type PlantedFault, withFault } from "./planted-faults.fixture.ts";
@@ -44,6 +51,8 @@ export interface SimulationResult {
 	readonly removed: number;
 	/** The number of tombstones of owners that were removed. */
 	readonly removedTombstones: number;
+	/** The longest time in which the first server let nothing else run, in milliseconds. 0 without a crowd. */
+	readonly longestMs: number;
 }
 
 /** Options of a simulation. */
@@ -52,6 +61,11 @@ export interface SimulationOptions {
 	readonly users?: "tenants" | "owners";
 	/** A fault of both servers. */
 	readonly fault?: PlantedFault;
+	/**
+	 * Whether a crowd uses the first server too: loops that never wait, writers of one resource, and many watchers. Its
+	 * calls and controllers then run as microtasks, as in a process.
+	 */
+	readonly crowd?: SeededEventLoopOptions;
 }
 
 /** A server of the cluster. */
@@ -68,7 +82,7 @@ interface SimulatedServer {
  */
 export async function simulate(
 	seed: number,
-	{ users: kind = "tenants", fault }: SimulationOptions = {},
+	{ users: kind = "tenants", fault, crowd: crowded }: SimulationOptions = {},
 ): Promise<SimulationResult> {
 	const runtime = seededRuntime({ seed, maxSteps: 400_000 });
 	const random = seededRandom(seed * 31 + 7);
@@ -77,10 +91,16 @@ export async function simulate(
 	const check = new TenancyCheck(origin);
 	const owners = new OwnerCheck(origin);
 	const faults: string[] = [];
-	const start = (isLeader: boolean, types: readonly ResourceType[]) =>
-		startServer(origin, runtime, { isLeader, types, faults, ...(fault && { fault }) });
-	const first = await scheduler.run(start(true, seed % 4 === 0 ? [Thing] : []));
+	const eventLoop = crowded && new SeededEventLoop(scheduler, seededRandom(seed ^ 0x85eb), crowded);
+	const start = (isLeader: boolean, types: readonly ResourceType[], loop?: SeededEventLoop) =>
+		startServer(origin, runtime, {
+			...{ isLeader, types, faults },
+			...(fault && { fault }),
+			...(loop && { eventLoop: loop }),
+		});
+	const first = await scheduler.run(start(true, seed % 4 === 0 ? [Thing] : [], eventLoop));
 	const second = await scheduler.run(start(false, [Thing]));
+	const crowd = eventLoop && startCrowd(first.client, seed);
 	const unfinished = () => [
 		...marked(origin).map((name) => `${name} is marked, and is not deleted`),
 		...owners.orphans(),
@@ -89,17 +109,20 @@ export async function simulate(
 		new User([first.client, second.client], runtime, random).act(40, kind),
 	);
 	await scheduler.run(Promise.all(users));
+	await scheduler.run(Promise.resolve(crowd?.calls));
 	await scheduler.run(new User([second.client], runtime, random).releaseEverything(origin));
 	for (let minute = 0; minute < 15 && unfinished().length > 0; minute++) {
 		await scheduler.advance(60_000);
 	}
 	const left = unfinished();
+	const missed = (await scheduler.run(Promise.resolve(crowd?.end()))) ?? [];
 	await scheduler.run(Promise.all([first.stop(), second.stop()]));
-	const violations = [...check.violations, ...owners.violations];
+	const violations = [...check.violations, ...owners.violations, ...missed];
 	return {
 		violations: [...violations, ...faults, ...(violations.length > 0 ? [] : left)],
 		removed: check.removed,
 		removedTombstones: owners.removed,
+		longestMs: eventLoop?.longestMs ?? 0,
 	};
 }
 
@@ -111,22 +134,27 @@ function marked({ stored }: Origin): readonly string[] {
 
 async function startServer(
 	origin: Origin,
-	runtime: SeededRuntime,
+	simulated: SeededRuntime,
 	{
 		isLeader,
 		types,
 		fault,
 		faults,
+		eventLoop,
 	}: {
 		readonly isLeader: boolean;
 		readonly types: readonly ResourceType[];
 		readonly fault?: PlantedFault;
 		readonly faults: string[];
+		/** That of its process; by default, each step of a call is a task of the simulation. */
+		readonly eventLoop?: SeededEventLoop;
 	},
 ): Promise<SimulatedServer> {
+	const scheduler = eventLoop ? new EventLoopScheduler(eventLoop) : simulated.scheduler;
+	const runtime = { ...simulated, scheduler };
 	const registry = new TypeRegistry([Partition, Namespace, Tombstone, ...types]);
 	const registered = new Set(registry.all().map(({ key }) => key));
-	const follower = followerOf(origin, runtime);
+	const follower = followerOf(origin, simulated);
 	const backend =
 		fault === undefined
 			? follower
@@ -139,10 +167,10 @@ async function startServer(
 		authorizer: insecureAllowAll,
 		logger: { ...silentLogger, error: (fields) => faults.push(`fault: ${String(fields.err)}`) },
 	});
-	const transport = createInProcessTransport(
-		(router) => router.service(ResourceService, service),
-		runtime,
-	);
+	const transport = createInProcessTransport((router) => router.service(ResourceService, service), {
+		...runtime,
+		...(eventLoop && { router: { requestGate: eventLoop.call } }),
+	});
 	const client = createInProcessClient(ResourceService, transport);
 	const manager = createControllerManager({
 		client,

@@ -1,3 +1,4 @@
+import { SeededEventLoop } from "@plinth/runtime/testing";
 import { describe, expect, it } from "vitest";
 import { type PlantedFault, plantedFaults, plantedOwnerFaults } from "./planted-faults.fixture.ts";
 import { type SimulationOptions, simulate } from "./simulation.fixture.ts";
@@ -21,6 +22,22 @@ describe("two lagging servers, one without the type", () => {
 			removed += result.removedTombstones;
 		}
 		expect(removed).toBeGreaterThan(50);
+	});
+
+	it.each(["tenants", "owners"] as const)(
+		"do so beside loops that never wait, a hot resource and many watchers (%s)",
+		async (users) => {
+			for (let seed = 1; seed <= 6; seed++) {
+				const { violations, longestMs } = await simulate(seed, { users, crowd: {} });
+				expect({ seed, violations }).toEqual({ seed, violations: [] });
+				expect(longestMs).toBeLessThan(SeededEventLoop.longestAllowedMs);
+			}
+		},
+	);
+
+	it("are caught when loops have no budget", async () => {
+		const { longestMs } = await simulate(1, { crowd: { hasBudget: false } });
+		expect(longestMs).toBeGreaterThan(SeededEventLoop.longestAllowedMs);
 	});
 
 	it.each(plantedFaults)("are caught when %s", async (fault) => {
