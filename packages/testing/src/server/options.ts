@@ -1,6 +1,6 @@
 import type { Controller, ControllerLimits, ResourceClient } from "@plinth/controller";
 import type { ResourceType } from "@plinth/resource";
-import type { Clock, Logger } from "@plinth/runtime";
+import type { Clock, Logger, Scheduler } from "@plinth/runtime";
 import type { SeededRuntime } from "@plinth/runtime/testing";
 import type { StorageBackend } from "@plinth/storage";
 import type { TestLeases } from "../leases/test-leases.ts";
@@ -27,6 +27,11 @@ export interface TestServerOptions {
 	readonly joins?: TestServer;
 	/** Its clock, for example a `SkewedClock`. The clock of the runtime by default. */
 	readonly clock?: Clock;
+	/**
+	 * Schedules its calls and its controllers: an `EventLoopScheduler`, whose loops run as in a process. By default, each of
+	 * their steps is a task of the runtime's scheduler.
+	 */
+	readonly scheduler?: Scheduler;
 	/** Grants the lease of singletons; `LocalLeases` by default, or those of the server that it joins. */
 	readonly leases?: TestLeases;
 	/** Limits of its controllers that differ from the default. */

@@ -3,14 +3,27 @@ import { create } from "@bufbuild/protobuf";
 import type { ManagerState, ResourceClient } from "@plinth/controller";
 import { IDSchema } from "@plinth/proto";
 import { nameKey, type ResourceName } from "@plinth/resource";
-import { type Clock, LocalLeases, type Random, silentLogger } from "@plinth/runtime";
-import { SkewedClock, seededRandom, seededRuntime } from "@plinth/runtime/testing";
+import {
+	type Clock,
+	EventLoopScheduler,
+	LocalLeases,
+	type Random,
+	silentLogger,
+} from "@plinth/runtime";
+import {
+	SeededEventLoop,
+	type SeededEventLoopOptions,
+	SkewedClock,
+	seededRandom,
+	seededRuntime,
+} from "@plinth/runtime/testing";
 import { decorateBackend, Fenced, type StorageBackend } from "@plinth/storage";
 import type { TestLeases } from "../leases/test-leases.ts";
 import { TimedLeases } from "../leases/timed-leases.ts";
 import { marketTypes } from "../market-types.fixture.ts";
 import { startTestServer } from "../server/start-test-server.ts";
 import type { TestServer } from "../server/test-server.ts";
+import { startCrowd } from "./crowd.fixture.ts";
 import { marketControllers } from "./market-controllers.fixture.ts";
 import { compareWithModel } from "./market-model.fixture.ts";
 import { SoleLeader } from "./sole-leader.fixture.ts";
@@ -25,6 +38,11 @@ export interface SimulationOptions {
 	readonly reorders?: boolean;
 	/** The fraction of a lease's duration that clients rely on; above 1 they hold expired leases. */
 	readonly safeFraction?: number;
+	/**
+	 * Whether a crowd uses the first server too: loops that never wait, writers of one resource, and many watchers. Its
+	 * calls and controllers then run as microtasks, as in a process.
+	 */
+	readonly crowd?: SeededEventLoopOptions;
 }
 
 /** The result of a simulation. */
@@ -43,6 +61,8 @@ export interface SimulationResult {
 	};
 	/** All stored changes in order, which identify a run. */
 	readonly transcript: string;
+	/** The longest time in which the first server let nothing else run, in milliseconds. 0 without a crowd. */
+	readonly longestMs: number;
 }
 
 const steps = 50;
@@ -86,6 +106,8 @@ async function simulateCluster(
 	const local = new LocalLeases();
 	const leads = new GrantedLeases();
 	const isTimed = seed % 2 === 1;
+	const eventLoop =
+		options.crowd && new SeededEventLoop(scheduler, seededRandom(seed ^ 0x85eb), options.crowd);
 	const start = (name: string, serverClock: SkewedClock, joins?: TestServer) =>
 		startTestServer({
 			runtime,
@@ -93,6 +115,7 @@ async function simulateCluster(
 			controllers: marketControllers(leader.on(name)),
 			storageDelays: 0.3,
 			clock: serverClock,
+			...(eventLoop && joins === undefined && { scheduler: new EventLoopScheduler(eventLoop) }),
 			leases: leads.count(isTimed ? timed.client(serverClock) : local),
 			decorateBackend: (backend) => fences.count(history.record(backend)),
 			logger: silentLogger,
@@ -106,6 +129,7 @@ async function simulateCluster(
 	const first = await start("first", clocks[0]);
 	const second = await start("second", clocks[1], first);
 	const servers: readonly [TestServer, TestServer] = [first, second];
+	const crowd = eventLoop && startCrowd(first, eventLoop, seed);
 	const trouble = new Troublemaker({
 		servers,
 		random,
@@ -131,7 +155,9 @@ async function simulateCluster(
 		trouble.end();
 		timed.reconnectAll();
 		await scheduler.run(Promise.all(trouble.pending));
+		await scheduler.run(Promise.resolve(crowd?.calls));
 		await first.quiesce();
+		violations.push(...((await scheduler.run(Promise.resolve(crowd?.end()))) ?? []));
 		const { expected, actual } = await compareWithModel(first.backend);
 		if (!isDeepStrictEqual(actual, expected)) {
 			violations.push(
@@ -155,6 +181,7 @@ async function simulateCluster(
 			leaders: leads.granted,
 		},
 		transcript: history.transcript,
+		longestMs: eventLoop?.longestMs ?? 0,
 	};
 }
 

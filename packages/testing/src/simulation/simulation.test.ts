@@ -1,3 +1,4 @@
+import { SeededEventLoop } from "@plinth/runtime/testing";
 import { describe, expect, it } from "vitest";
 import { withoutFences, withoutOwnWrites, withoutPriming } from "./planted-faults.fixture.ts";
 import { firstViolation, simulateAll } from "./seeds.fixture.ts";
@@ -13,6 +14,14 @@ describe("controllers that depend on each other, under a seeded scheduler", () =
 		expect(counts.restarts).toBeGreaterThan(0);
 		expect(counts.fenced).toBeGreaterThan(0);
 		expect(counts.leaders).toBeGreaterThan(2 * everySeed.length);
+	});
+
+	it("do so beside loops that never wait, a hot resource and many watchers", async () => {
+		for (let seed = 1; seed <= 6; seed++) {
+			const { violations, longestMs } = await simulate(seed, { crowd: {} });
+			expect({ seed, violations }).toEqual({ seed, violations: [] });
+			expect(longestMs).toBeLessThan(SeededEventLoop.longestAllowedMs);
+		}
 	});
 
 	it("behave identically with the same seed", async () => {
@@ -41,6 +50,11 @@ describe("the checks of the simulation", () => {
 	it("detect results of events in the wrong order", async () => {
 		const found = await firstViolation({ reorders: true });
 		expect(found?.violation).toMatch(/never existed|went back|at rest there is/);
+	});
+
+	it("detect loops without a budget", async () => {
+		const { longestMs } = await simulate(1, { crowd: { hasBudget: false } });
+		expect(longestMs).toBeGreaterThan(SeededEventLoop.longestAllowedMs);
 	});
 
 	it("detect two leaders, if one relies on a lease for longer than it was granted", async () => {
