@@ -1,40 +1,13 @@
 import { execFile } from "node:child_process";
-import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { publishingProblems, typeProblems } from "./package-checks.ts";
+import { type Published, packAll, published, root } from "./packed.fixture.ts";
 
 const run = promisify(execFile);
-const root = join(import.meta.dirname, "../../..");
-
-interface Published {
-	readonly name: string;
-	readonly folder: string;
-	/** Whether it can be imported. Otherwise it is a command alone, whose README has no program. */
-	readonly isImportable: boolean;
-	/** Its commands: the path of each in the package. */
-	readonly commands: Readonly<Record<string, string>>;
-}
-
-/** Every package of the workspace that can be published. */
-const published: readonly Published[] = globSync("{packages,apps}/*/package.json", { cwd: root })
-	.map((file) => ({
-		folder: join(root, dirname(file)),
-		manifest: JSON.parse(readFileSync(join(root, file), "utf8")) as {
-			name: string;
-			private?: boolean;
-			exports?: unknown;
-			publishConfig?: { bin?: Record<string, string> };
-		},
-	}))
-	.filter(({ manifest }) => manifest.private !== true)
-	.map(({ manifest, folder }) => ({
-		...{ name: manifest.name, folder },
-		isImportable: manifest.exports !== undefined,
-		commands: manifest.publishConfig?.bin ?? {},
-	}));
 const importable = published.filter(({ isImportable }) => isImportable);
 
 /** The first TypeScript program in a README: what a newcomer copies. */
@@ -52,24 +25,11 @@ const ownNodeVersion = process.versions.node.split(".")[0];
 
 describe("the packages as they are published, in an empty npm project", () => {
 	let project: string;
-	/** By name of the package. */
-	const tarballs = new Map<string, string>();
+	let tarballs: Readonly<Record<string, string>>;
 
 	beforeAll(async () => {
 		project = mkdtempSync(join(tmpdir(), "plinth-published-"));
-		for (const { name, folder } of published) {
-			const { stdout } = await run("pnpm", [
-				"--dir",
-				folder,
-				"pack",
-				"--json",
-				"--pack-destination",
-				project,
-			]);
-			const { filename } = JSON.parse(stdout.slice(stdout.indexOf("{"))) as { filename: string };
-			tarballs.set(name, filename);
-		}
-		const files = Object.fromEntries([...tarballs].map(([name, file]) => [name, `file:${file}`]));
+		tarballs = await packAll(project);
 		const nodes = Object.fromEntries(
 			[...nodeVersions, olderNodeVersion]
 				.filter((version) => version !== ownNodeVersion)
@@ -80,8 +40,8 @@ describe("the packages as they are published, in an empty npm project", () => {
 			JSON.stringify({
 				private: true,
 				type: "module",
-				dependencies: { ...files, ...nodes, "@types/node": "26" },
-				overrides: Object.fromEntries(Object.keys(files).map((name) => [name, `$${name}`])),
+				dependencies: { ...tarballs, ...nodes, "@types/node": "26" },
+				overrides: Object.fromEntries(Object.keys(tarballs).map((name) => [name, `$${name}`])),
 			}),
 		);
 		await run("npm", ["install", "--no-audit", "--no-fund"], { cwd: project });
@@ -140,7 +100,7 @@ describe("the packages as they are published, in an empty npm project", () => {
 
 	describe.each(published)("$name", (item) => {
 		it("is found well by publint, and by attw for ES modules", async () => {
-			const tarball = tarballs.get(item.name) ?? "";
+			const tarball = tarballs[item.name]?.replace("file:", "") ?? "";
 			expect(await publishingProblems(tarball)).toEqual([]);
 			expect(item.isImportable ? await typeProblems(tarball) : []).toEqual([]);
 		});

@@ -1,0 +1,59 @@
+import { execFile } from "node:child_process";
+import { globSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+
+/** The root of the workspace. */
+export const root = join(import.meta.dirname, "../../..");
+
+/** A package of the workspace that can be published. */
+export interface Published {
+	readonly name: string;
+	readonly folder: string;
+	/** Whether it can be imported. Otherwise it is a command alone, whose README has no program. */
+	readonly isImportable: boolean;
+	/** Its commands: the path of each in the package. */
+	readonly commands: Readonly<Record<string, string>>;
+}
+
+interface Manifest {
+	readonly name: string;
+	readonly private?: boolean;
+	readonly exports?: unknown;
+	readonly publishConfig?: { readonly bin?: Readonly<Record<string, string>> };
+}
+
+/** Every package of the workspace that can be published. */
+export const published: readonly Published[] = globSync("{packages,apps}/*/package.json", {
+	cwd: root,
+}).flatMap((file) => {
+	const manifest: Manifest = JSON.parse(readFileSync(join(root, file), "utf8"));
+	const { name, exports, publishConfig } = manifest;
+	return manifest.private === true
+		? []
+		: [
+				{
+					...{ name, folder: join(root, dirname(file)) },
+					isImportable: exports !== undefined,
+					commands: publishConfig?.bin ?? {},
+				},
+			];
+});
+
+/**
+ * Packs all published packages, from what is built, into a folder.
+ *
+ * @returns for each name of a package, `file:` and the path of its tarball, as package managers want it.
+ */
+export async function packAll(folder: string): Promise<Readonly<Record<string, string>>> {
+	const names = published.flatMap(({ name }) => ["--filter", name]);
+	const { stdout } = await promisify(execFile)(
+		"pnpm",
+		[...names, "pack", "--json", "--pack-destination", folder],
+		{ cwd: root, maxBuffer: 2 ** 26 },
+	);
+	const packed: readonly { readonly name: string; readonly filename: string }[] = JSON.parse(
+		stdout.slice(stdout.indexOf("[")),
+	);
+	return Object.fromEntries(packed.map(({ name, filename }) => [name, `file:${filename}`]));
+}
