@@ -1,5 +1,5 @@
 import type { Clock } from "@plinth/runtime";
-import { type RunningChild, startChild } from "./child/child-process.ts";
+import { Children } from "./child/children.ts";
 import type { ChildMessage } from "./child/messages.ts";
 import { type Change, WatchedFiles } from "./files/watched-files.ts";
 import { openFront } from "./front/open-front.ts";
@@ -11,7 +11,7 @@ import { describeError } from "./report/describe-error.ts";
 import { shownPath } from "./report/problem.ts";
 import type { Terminal } from "./report/terminal.ts";
 import type { ChildId, SupervisionReport } from "./supervisor/supervision.ts";
-import { Supervisor } from "./supervisor/supervisor.ts";
+import { type SupervisedChild, Supervisor } from "./supervisor/supervisor.ts";
 import { createGenerator, type Generator } from "./tools/generator.ts";
 import { TypeCheck } from "./tools/type-check.ts";
 
@@ -53,6 +53,7 @@ class DevSession {
 	readonly #files: WatchedFiles;
 	readonly #generator: Generator | undefined;
 	readonly #typeCheck: TypeCheck | undefined;
+	readonly #children: Children;
 	readonly #ports = new Map<ChildId, number>();
 	#newest: ChildId = 0;
 	#sinceMs = performance.now();
@@ -79,6 +80,13 @@ class DevSession {
 			generatorInputs: project.generator?.inputs ?? [],
 			onChange: (change) => this.#onChange(change),
 		});
+		this.#children = new Children({
+			flags: server.flags,
+			folder: project.folder,
+			environment: environment.environment,
+			onLine: (line) => environment.terminal.serverLine(line),
+			onImported: (files) => this.#files.imported(files),
+		});
 		this.#supervisor = new Supervisor({
 			...{ clock, stopMs },
 			spawn: (id) => this.#spawn(id),
@@ -92,7 +100,10 @@ class DevSession {
 	async run(): Promise<void> {
 		const { terminal, signal } = this.#environment;
 		const { listen, scheme, storage } = this.#server;
-		const killAll = () => this.#supervisor.killAll();
+		const killAll = () => {
+			this.#supervisor.killAll();
+			this.#children.kill();
+		};
 		process.on("exit", killAll);
 		terminal.say(`serves ${scheme}://${listen.host}:${listen.port}, data: ${storage}`);
 		await this.#files.ready();
@@ -103,13 +114,15 @@ class DevSession {
 			end();
 		}
 		await this.#supervisor.ended;
-		process.off("exit", killAll);
 		this.#typeCheck?.stop();
+		await this.#children.close();
 		await this.#files.close();
+		process.off("exit", killAll);
 	}
 
 	#onChange({ files, generate, sinceMs }: Change): void {
 		this.#typesAreUnchecked = true;
+		this.#children.changed(files);
 		if (files.length === 0) {
 			this.#checkTypes();
 			return;
@@ -129,6 +142,7 @@ class DevSession {
 
 	async #generate(signal: AbortSignal): Promise<boolean> {
 		this.#isGenerating = true;
+		this.#files.useInputs();
 		const problem = await this.#generator?.generate(signal);
 		this.#isGenerating = false;
 		if (problem !== undefined) {
@@ -137,16 +151,11 @@ class DevSession {
 		return problem === undefined;
 	}
 
-	#spawn(id: ChildId): { serve(): void; stop(): void; kill(): void } {
-		const { environment, terminal } = this.#environment;
+	#spawn(id: ChildId): SupervisedChild {
 		this.#newest = id;
-		this.#files.use();
-		const child: RunningChild = startChild({
-			flags: this.#server.flags,
-			folder: this.#project.folder,
-			environment,
+		this.#files.useCode();
+		const child = this.#children.take({
 			onMessage: (message) => this.#onMessage(id, message),
-			onLine: (line) => terminal.serverLine(line),
 			onExited: () => {
 				this.#ports.delete(id);
 				this.#supervisor.dispatch({ kind: "exited", id });
@@ -216,6 +225,9 @@ class DevSession {
 				terminal.say(`the server did not stop in ${stopMs / 1_000} s and was killed`, "yellow");
 		}
 		this.#checkTypes();
+		if (!this.#environment.signal.aborted) {
+			this.#children.prepare();
+		}
 	}
 
 	#createTypeCheck(): TypeCheck | undefined {

@@ -1,6 +1,6 @@
 /**
- * The process that runs the server: `plinth-server`, but it waits for its supervisor between the import of the module
- * and the start, and listens on a port of its own. Its arguments are those of `plinth-server`.
+ * The process that runs the server: `plinth-server`, but it waits for its supervisor before it imports the module, and
+ * again before the start, and listens on a port of its own. Its arguments are those of `plinth-server`.
  */
 import { enableCompileCache, flushCompileCache } from "node:module";
 import process from "node:process";
@@ -16,11 +16,14 @@ setInterval(() => {}, 2 ** 30);
 enableCompileCache();
 
 const stop = new AbortController();
+const load = Promise.withResolvers<void>();
 const begin = Promise.withResolvers<void>();
 let wasToldToServe = false;
 
 process.on("message", (message) => {
-	if (message === "serve") {
+	if (message === "load") {
+		load.resolve();
+	} else if (message === "serve") {
 		wasToldToServe = true;
 		begin.resolve();
 	} else if (message === "stop") {
@@ -65,7 +68,6 @@ observeImports((file) => {
 });
 
 async function serveProject(configuration: Configuration): Promise<number> {
-	const { serve } = await import("@plinth/server/command");
 	try {
 		return await serve(
 			{
@@ -78,7 +80,6 @@ async function serveProject(configuration: Configuration): Promise<number> {
 			{
 				stop: stop.signal,
 				beforeStorage: async (signal) => {
-					flushCompileCache();
 					await sendImported();
 					await send({ kind: "loaded" });
 					await Promise.race([begin.promise, aborted(signal)]);
@@ -100,7 +101,10 @@ function aborted(signal: AbortSignal): Promise<never> {
 	});
 }
 
-const { runCommand } = await import("@plinth/server/command");
+const { preloadServer, runCommand, serve } = await import("@plinth/server/command");
+await preloadServer();
+flushCompileCache();
+await load.promise;
 process.exit(
 	await runCommand(process.argv.slice(2), {
 		environment: process.env,

@@ -27,7 +27,12 @@ export type ChildMessage =
 	| { readonly kind: "ready"; readonly port: number };
 
 /** What a supervisor tells a child. */
-export type SupervisorMessage = "serve" | "stop";
+export type SupervisorMessage =
+	/** It imports the module. Before, it has only the code of the server. */
+	| "load"
+	/** It opens the data and serves. */
+	| "serve"
+	| "stop";
 
 /** Whether a message that arrived from a child is one of these: the user's code may send its own. */
 export function isChildMessage(message: unknown): message is ChildMessage {

@@ -36,9 +36,9 @@ export class KnownFiles {
 		return this.#update(path);
 	}
 
-	/** Looks at all files that were used, and at all in these folders: what they contain now is not a change later. */
-	lookAtAll(folders: readonly string[]): void {
-		for (const path of [...this.#hashes.keys(), ...folders.flatMap(filesIn)]) {
+	/** Looks at these files, and all in these folders: what they contain now is not a change later. */
+	lookAtAll(paths: readonly string[]): void {
+		for (const path of paths.flatMap(filesIn)) {
 			this.#update(path);
 		}
 	}
@@ -59,17 +59,17 @@ function hashOf(path: string): string {
 	}
 }
 
-/** The files in a folder and the folders below it. */
-function filesIn(folder: string): readonly string[] {
+/** The file, or the files in the folder and in those below it. */
+function filesIn(path: string): readonly string[] {
 	try {
-		return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
-			const path = join(folder, entry.name);
+		return readdirSync(path, { withFileTypes: true }).flatMap((entry) => {
+			const inner = join(path, entry.name);
 			if (entry.isDirectory()) {
-				return isSkippedFolder(entry.name) ? [] : filesIn(path);
+				return isSkippedFolder(entry.name) ? [] : filesIn(inner);
 			}
-			return [path];
+			return [inner];
 		});
 	} catch {
-		return [];
+		return [path];
 	}
 }

@@ -81,9 +81,29 @@ export class WatchedFiles {
 		}
 	}
 
-	/** What files contain now is used from now on: only later changes are reported. */
-	use(): void {
-		this.#known.lookAtAll([this.#options.codeFolder, ...this.#options.generatorInputs]);
+	/** A child is started: it uses what code contains now, and only later changes are reported. */
+	useCode(): void {
+		this.#known.lookAtAll([this.#options.codeFolder, ...this.#imported]);
+		this.#forget((path) => !this.#isInput(path));
+	}
+
+	/** Code is generated from what the inputs contain now. */
+	useInputs(): void {
+		this.#known.lookAtAll(this.#options.generatorInputs);
+		this.#forget((path) => this.#isInput(path));
+	}
+
+	/** Changes that are about to be reported are in use already. */
+	#forget(isUsed: (path: string) => boolean): void {
+		for (const path of this.#changed) {
+			if (isUsed(path)) {
+				this.#changed.delete(path);
+			}
+		}
+		if (this.#changed.size === 0) {
+			this.#timer?.cancel();
+			this.#timer = undefined;
+		}
 	}
 
 	async close(): Promise<void> {
