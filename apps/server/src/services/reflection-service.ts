@@ -51,6 +51,8 @@ class Descriptors {
 	readonly #files = new Map<string, DescFile>();
 	/** The files of top-level and nested types and extensions, by full name: a request costs one look per dot. */
 	readonly #fileBySymbol = new Map<string, DescFile>();
+	/** The length of the longest of these names. */
+	#longestName = 0;
 	/** By the name of the extended message. */
 	readonly #extensions = new Map<string, DescExtension[]>();
 
@@ -102,14 +104,20 @@ class Descriptors {
 		}
 	}
 
-	/** The file that declares a type, or the type of a method, field or value. */
+	/**
+	 * The file that declares a type, or the type of a method, field or value. It looks once per dot, and no further than the
+	 * longest name that is declared, however long the symbol is.
+	 */
 	#fileOf(symbol: string): DescFile | undefined {
-		const parts = symbol.split(".").filter((part) => part !== "");
-		for (let length = parts.length; length > 0; length -= 1) {
-			const file = this.#fileBySymbol.get(parts.slice(0, length).join("."));
+		const name = symbol.replace(/^\./, "");
+		const isLong = name.length > this.#longestName;
+		let end = isLong ? name.lastIndexOf(".", this.#longestName) : name.length;
+		while (end > 0) {
+			const file = this.#fileBySymbol.get(name.slice(0, end));
 			if (file !== undefined) {
 				return file;
 			}
+			end = name.lastIndexOf(".", end - 1);
 		}
 		return undefined;
 	}
@@ -152,6 +160,7 @@ class Descriptors {
 			// Of two files with the same name of a type, the first is found.
 			if (!this.#fileBySymbol.has(type.typeName)) {
 				this.#fileBySymbol.set(type.typeName, file);
+				this.#longestName = Math.max(this.#longestName, type.typeName.length);
 			}
 		}
 		for (const extension of file.extensions) {
