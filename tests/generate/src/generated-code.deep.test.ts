@@ -16,7 +16,7 @@ async function generate(project: LinkedProject): Promise<void> {
 	// Names that are words of TypeScript, or that generated code uses.
 	await addType({ from, name: "Class", references: ["Zone:cascade,default=Zone:unset,Site"] });
 	await addType({ from, name: "Watch", references: ["parent=Watch:unset,package=Zone"] });
-	await addType({ from, name: "Data", references: ["Watch"] });
+	await addType({ from, name: "Data", references: ["id=Watch"] });
 	await addType({ from, name: "Message" });
 	const controllers = [
 		{ name: "ZonePlanner", manages: "Zone", watches: ["Site"] },

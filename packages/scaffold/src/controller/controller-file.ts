@@ -10,7 +10,7 @@ import {
 	type UsedType,
 	type WatchedType,
 } from "./controller-parts.ts";
-import { targetIds } from "./links.ts";
+import { indexName, targetIds } from "./links.ts";
 import { initLiteral } from "./literal.ts";
 
 /** Identifiers that the text of a controller uses for something else. */
@@ -136,7 +136,7 @@ function oneText(watched: WatchedType, managed: UsedType, file: File): WatchedTe
 const ${target} = (data: ${data}) =>
 	${value} && idOf(${type}, ${value}.name, ${value}.tenancy);
 
-const ${index} = referenceIndex("${field?.name}", ${file.managed.type}, ({ data }) => ${target}(data));
+const ${index} = referenceIndex("${indexName(watched.link)}", ${file.managed.type}, ({ data }) => ${target}(data));
 
 `,
 		index,
@@ -168,7 +168,7 @@ function manyText(watched: WatchedType, managed: UsedType, file: File): WatchedT
 const ${targets} = (data: ${data}) =>
 	${targetIds(watched.link.fields, type)};
 
-const ${index} = referencesIndex("${watched.link.fields[0]?.field.name}", ${file.managed.type}, ({ data }) => ${targets}(data));
+const ${index} = referencesIndex("${indexName(watched.link)}", ${file.managed.type}, ({ data }) => ${targets}(data));
 
 `,
 		index,
@@ -201,7 +201,7 @@ function backText(watched: WatchedType, managed: UsedType, file: File): WatchedT
 const ${targets} = (data: ${data}) =>
 	${targetIds(watched.link.fields, file.managed.type)};
 
-const ${index} = referencesIndex("${watched.link.fields[0]?.field.name}", ${type}, ({ data }) => ${targets}(data));
+const ${index} = referencesIndex("${indexName(watched.link)}", ${type}, ({ data }) => ${targets}(data));
 
 `,
 		index,

@@ -30,6 +30,13 @@ export function linkOf(managed: KnownType, watched: KnownType): Link {
 	return { kind: back.length > 0 ? "back" : "none", watched, fields: back };
 }
 
+/** The name of the index by the fields of a link. */
+export function indexName({ fields }: Link): string {
+	const name = fields[0]?.field.name ?? "";
+	// The cache has an index of that name already: by ID.
+	return name === "id" ? "id-reference" : name;
+}
+
 /** TypeScript for the IDs of the targets of some fields of `data`. `type` is the type of the targets. */
 export function targetIds(fields: readonly ReferenceField[], type: string): string {
 	const id = `idOf(${type}, each.name, each.tenancy)`;
