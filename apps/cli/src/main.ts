@@ -2,5 +2,7 @@
 import { isNodeSupported } from "@plinth/runtime/supported-node";
 
 if (isNodeSupported("plinth")) {
-	void import("./run-process.ts").then(({ runProcess }) => runProcess());
+	void Promise.all([import("./run-process.ts"), import("./installed-commands.ts")]).then(
+		async ([{ runProcess }, { installedCommands }]) => runProcess(await installedCommands()),
+	);
 }

@@ -1,11 +1,7 @@
-import { type AddCommand, runProcess } from "@plinth/cli";
-import { addDev } from "@plinth/dev/command";
-import { addGenerate } from "@plinth/scaffold/command";
-
-/** The commands that work on a project, beside those that call a server. */
-const commandsOfProjects: readonly AddCommand[] = [addDev, addGenerate];
+import { runProcess } from "@plinth/cli";
+import { projectCommands } from "./commands.ts";
 
 /** Runs the command line of this process, and sets its exit code. */
 export function runPlinth(): Promise<void> {
-	return runProcess(commandsOfProjects);
+	return runProcess(projectCommands);
 }

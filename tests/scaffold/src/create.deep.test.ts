@@ -105,6 +105,18 @@ describe("npm create plinth", () => {
 		});
 	});
 
+	it("npm run dev serves the project, and plinth generate adds to it", async () => {
+		await shell("26").run("npx plinth generate type Zone --references Site:block");
+		await shell("26").run("npx plinth generate controller ZonePlanner --manages Zone");
+		await reconciles("26", "npm run dev", {
+			whileItRuns: async (address) => {
+				const types = await shell("26").run(`npx plinth types --server http://${address}`);
+				expect(types).toContain("my_platform.v1.Zone");
+			},
+		});
+		await shell("26").run("npm test");
+	});
+
 	it("runs as in its image: without development dependencies, as configured there", async () => {
 		await shell("26").run("npm prune --omit=dev");
 		const [check, command] = imageCommands();
