@@ -1,8 +1,9 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { cp, mkdir, readFile, rename, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { temporaryFolder } from "@plinth/test-support";
 import { onTestFinished } from "vitest";
 
@@ -146,6 +147,17 @@ export class DevProcess {
 			}
 			await this.#printed.promise;
 		}
+	}
+
+	/** The process ids of the servers that it has started and that run. */
+	async servers(): Promise<readonly number[]> {
+		const { stdout } = await promisify(execFile)("pgrep", [
+			"-P",
+			`${this.#child.pid}`,
+			"-f",
+			"child/main",
+		]);
+		return stdout.trim().split("\n").map(Number);
 	}
 
 	/** Resolves to the address that it serves. */

@@ -153,6 +153,7 @@ class DevSession {
 
 	#spawn(id: ChildId): SupervisedChild {
 		this.#newest = id;
+		this.#environment.terminal.restarted();
 		this.#files.useCode();
 		const child = this.#children.take({
 			onMessage: (message) => this.#onMessage(id, message),

@@ -9,12 +9,12 @@ export async function runDevCommand(
 	serverFlags: readonly string[],
 	{ out, err, color, env, clock, signal }: DevIo,
 ): Promise<0 | 2> {
-	const terminal = new Terminal({ write: out, color });
+	const folder = process.cwd();
+	const terminal = new Terminal({ write: out, color, folder });
 	const environment = { ...env, ...(color && { FORCE_COLOR: env.FORCE_COLOR ?? "1" }) };
 	try {
 		await runDev(flags, {
-			...{ environment, serverFlags, terminal, clock, signal },
-			folder: process.cwd(),
+			...{ environment, folder, serverFlags, terminal, clock, signal },
 		});
 		return 0;
 	} catch (failure) {

@@ -9,6 +9,7 @@ import type { Configuration } from "@plinth/server/command";
 import { errorReport } from "./error-report.ts";
 import { observeImports } from "./imported-files.ts";
 import { type ChildMessage, type ImportedFile, marked } from "./messages.ts";
+import { withSyntaxPlace } from "./syntax-place.ts";
 
 // As in plinth-server.
 setFlagsFromString("--no-allocation-site-pretenuring");
@@ -40,6 +41,7 @@ process.on("disconnect", () => {
 });
 
 let imported: ImportedFile[] = [];
+let lastImported: string | undefined;
 
 /** Resolves when the message is written. Rejects never: without a supervisor, nobody needs it. */
 function send(message: ChildMessage): Promise<void> {
@@ -62,6 +64,7 @@ async function sendImported(): Promise<void> {
 }
 
 observeImports((file) => {
+	lastImported = file.path;
 	if (imported.push(file) === 1) {
 		setImmediate(() => void sendImported());
 	}
@@ -89,7 +92,7 @@ async function serveProject(configuration: Configuration): Promise<number> {
 		);
 	} catch (failure) {
 		await sendImported();
-		await send({ kind: "failed", error: errorReport(failure) });
+		await send({ kind: "failed", error: withSyntaxPlace(errorReport(failure), lastImported) });
 		return 1;
 	}
 }

@@ -21,10 +21,12 @@ async function described(code: string): Promise<string> {
 		"--input-type=module",
 		"--eval",
 		`import { errorReport } from ${JSON.stringify(import.meta.resolve("../child/error-report.ts"))};
+		import { withSyntaxPlace } from ${JSON.stringify(import.meta.resolve("../child/syntax-place.ts"))};
 		await import(${JSON.stringify(pathToFileURL(path).href)}).catch((cause) => {
 			const error = new Error("module src/site.ts can't be imported", { cause });
 			error.name = "ModuleError";
-			console.log(JSON.stringify(errorReport(error)));
+			const report = withSyntaxPlace(errorReport(error), ${JSON.stringify(path)});
+			console.log(JSON.stringify(report));
 		});`,
 	]);
 	return describeError(JSON.parse(stdout), folder);
@@ -38,6 +40,17 @@ describe("the description of an error", () => {
     1 | const a: number = 1;
   > 2 | export const = 3;
       |              ^
+`,
+		);
+	});
+
+	it("of a name that is declared twice, which V8 finds, has the place too", async () => {
+		expect(await described("const a: number = 1;\nlet b: string; let b;\n")).toBe(
+			`src/site.ts:2:20: SyntaxError: Identifier 'b' has already been declared
+
+    1 | const a: number = 1;
+  > 2 | let b: string; let b;
+      |                    ^
 `,
 		);
 	});

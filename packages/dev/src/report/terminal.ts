@@ -1,10 +1,15 @@
 import { styleText } from "node:util";
 import { prettyFactory } from "pino-pretty";
+import { describeError } from "./describe-error.ts";
+import { errorPlace } from "./error-place.ts";
+import { isServerLog, parseServerLog, type ServerLog } from "./server-log.ts";
 
 /** Where lines go. */
 export interface TerminalOptions {
 	readonly write: (text: string) => void;
 	readonly color: boolean;
+	/** The folder of the project, absolute. */
+	readonly folder: string;
 }
 
 /** Log messages of every start and stop. The supervisor says what matters of them in one line. */
@@ -15,10 +20,14 @@ const repeated: ReadonlySet<string> = new Set([
 	"acquired the lease of singleton controllers",
 ]);
 
+const informational = 30;
+
 /** The lines of `plinth dev`: its own, and those of the server. */
 export class Terminal {
 	readonly #options: TerminalOptions;
 	readonly #pretty;
+	/** Errors of the server that were shown with their code. */
+	readonly #shown = new Set<string>();
 
 	constructor(options: TerminalOptions) {
 		this.#options = options;
@@ -36,18 +45,43 @@ export class Terminal {
 
 	/** A problem of the project, with its code. */
 	problem(text: string): void {
-		const [first = "", ...rest] = text.split("\n");
-		const lines = [this.#styled(["bold"], first), ...rest.map((line) => this.#frameLine(line))];
-		this.#options.write(`${this.#styled(["red"], "[plinth]")} ${lines.join("\n")}\n`);
+		this.#options.write(`${this.#styled(["red"], "[plinth]")} ${this.#framed(text)}\n`);
 	}
 
 	/** A line of the server's output: a line of its log, or what the project's code has printed. */
 	serverLine(line: string): void {
-		if (!line.startsWith('{"level":')) {
+		const log = isServerLog(line) ? parseServerLog(line) : undefined;
+		if (log === undefined) {
 			this.#options.write(`${line}\n`);
-		} else if (!isRepeated(line)) {
-			this.#options.write(this.#pretty(line));
+		} else if (log.level !== informational || !repeated.has(log.msg)) {
+			this.#log(log);
 		}
+	}
+
+	/** The code is another one: errors are shown with their code again. */
+	restarted(): void {
+		this.#shown.clear();
+	}
+
+	#log({ error, ...log }: ServerLog): void {
+		const { folder } = this.#options;
+		if (error === undefined || errorPlace(error, folder) === undefined) {
+			this.#options.write(this.#pretty(log.fields));
+			return;
+		}
+		// The code says more than a stack, which is mostly Plinth's own.
+		const { err: _, ...fields } = log.fields;
+		this.#options.write(this.#pretty(fields));
+		const text = describeError(error, folder).trimEnd();
+		const isNew = !this.#shown.has(text);
+		this.#shown.add(text);
+		const [first = ""] = text.split("\n");
+		this.#options.write(`${this.#framed(isNew ? `${text}\n` : first)}\n`);
+	}
+
+	#framed(text: string): string {
+		const [first = "", ...rest] = text.split("\n");
+		return [this.#styled(["bold"], first), ...rest.map((line) => this.#frameLine(line))].join("\n");
 	}
 
 	#frameLine(line: string): string {
@@ -58,9 +92,4 @@ export class Terminal {
 	#styled(style: Parameters<typeof styleText>[0], text: string): string {
 		return this.#options.color ? styleText(style, text, { validateStream: false }) : text;
 	}
-}
-
-function isRepeated(line: string): boolean {
-	const [, message = ""] = /"msg":"([^"]*)"\}$/.exec(line) ?? [];
-	return line.startsWith('{"level":30,') && repeated.has(message);
 }
