@@ -5,6 +5,7 @@
  * - A package depends on packages of lower layers only (docs/design/architecture.md). Its tests, fixtures and benches
  *   may also import packages of its own layer. Packages never form a cycle.
  * - A relative import stays within its package (tests/checks also tests the scripts).
+ * - A package offers its dependencies the peers that they ask for, as its own dependencies or peers.
  * - Every imported package is a declared dependency, and not only for development if published code imports it.
  *
  *     node scripts/check-layers.ts [--root <folder>]
@@ -79,7 +80,21 @@ function problemsOfManifest({ folder, manifest }: Package): readonly string[] {
 		...Object.keys(manifest.devDependencies ?? {}).map((name) =>
 			wrongLayer(manifest.name, name, true),
 		),
+		...missingPeers(manifest),
 	].flatMap((problem) => (problem === undefined ? [] : [`${file}: ${problem}`]));
+}
+
+/** Libraries that dependencies in the workspace ask for as peers, and that the package neither has nor asks for. */
+function missingPeers(manifest: Package["manifest"]): readonly string[] {
+	if (manifest.private === true) {
+		return [];
+	}
+	const offered = forUsers(manifest);
+	return Object.keys(offered).flatMap((name) =>
+		Object.keys(byName.get(name)?.manifest.peerDependencies ?? {})
+			.filter((peer) => !(Object.hasOwn(offered, peer) || byName.has(peer)))
+			.map((peer) => `${name} needs the peer ${peer}: add it to the (peer) dependencies`),
+	);
 }
 
 /** What is installed with the package. */

@@ -1,4 +1,13 @@
 /** What modules import, and programs that start a server themselves. */
+
+export {
+	Code,
+	ConnectError,
+	type ConnectRouter,
+	type HandlerContext,
+	type ServiceImpl,
+} from "@connectrpc/connect";
+export type { Logger } from "@plinth/runtime";
 export {
 	type AccessOptions,
 	type CallLimits,
@@ -6,6 +15,7 @@ export {
 	createLogger,
 	createServer,
 	defineModule,
+	FileError,
 	type JwtOptions,
 	type ListenAddress,
 	ListenError,
@@ -22,3 +32,7 @@ export {
 	type StorageOptions,
 	type TlsFiles,
 } from "@plinth/server";
+export {
+	standInModule,
+	standInType,
+} from "@plinth/server/module";

@@ -70,6 +70,23 @@ it("fails on published code that imports a package of its own layer", () => {
 	).toContain("@plinth/resource must not depend on @plinth/in-process");
 });
 
+it("fails on a peer of a dependency that the package does not offer", () => {
+	const peer = {
+		"packages/runtime/package.json": manifest("@plinth/runtime", { peerDependencies: ["ulid"] }),
+	};
+	expect(check("check-layers.ts", layers(peer))).toEqual({ status: 0, stderr: "" });
+	expect(
+		problem({
+			...peer,
+			"packages/resource/package.json": manifest("@plinth/resource", {
+				dependencies: ["@plinth/runtime"],
+				devDependencies: ["ulid", "@plinth/in-process"],
+			}),
+			"packages/resource/src/index.ts": "export const a = 1;\n",
+		}),
+	).toContain("packages/resource/package.json: @plinth/runtime needs the peer ulid");
+});
+
 it("fails on every kind of relative import of another package, in every kind of file", () => {
 	const code = (path: string) => `
 import { join } from "${path}";
