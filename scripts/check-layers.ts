@@ -19,7 +19,7 @@ import { filesWith, type Package, readPackage, readPackages } from "./workspace.
 
 /** From the bottom up. */
 const layers: readonly (readonly string[])[] = [
-	["runtime", "test-support", "bench"],
+	["runtime", "test-support", "bench", "release"],
 	["protoc-gen-clone", "proto", "wire-format", "scaffold"],
 	["transport", "create-plinth"],
 	["resource", "in-process", "rpc-client", "http2"],

@@ -3,8 +3,8 @@ import { cpSync, globSync, mkdtempSync, realpathSync, rmSync, writeFileSync } fr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { packAll, root } from "@plinth/release";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { packAll, root } from "./packed.fixture.ts";
 
 const run = promisify(execFile);
 

@@ -3,9 +3,15 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import {
+	manifestProblems,
+	type Published,
+	published,
+	publishingProblems,
+	root,
+	typeProblems,
+} from "@plinth/release";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { publishingProblems, typeProblems } from "./package-checks.ts";
-import { type Published, packAll, published, root } from "./packed.fixture.ts";
 
 const run = promisify(execFile);
 const importable = published.filter(({ isImportable }) => isImportable);
@@ -26,10 +32,17 @@ const ownNodeVersion = process.versions.node.split(".")[0];
 describe("the packages as they are published, in an empty npm project", () => {
 	let project: string;
 	let tarballs: Readonly<Record<string, string>>;
+	let printed: string;
 
 	beforeAll(async () => {
 		project = mkdtempSync(join(tmpdir(), "plinth-published-"));
-		tarballs = await packAll(project);
+		// What a release publishes: this builds, packs and checks all packages.
+		const release = join(root, "tools/release/src/main.ts");
+		const dryRun = [release, "--dry-run", "--output", project];
+		printed = (await run(process.execPath, dryRun, { cwd: root })).stdout;
+		tarballs = Object.fromEntries(
+			published.map(({ name }) => [name, `file:${join(project, tarballOf(name))}`]),
+		);
 		const nodes = Object.fromEntries(
 			[...nodeVersions, olderNodeVersion]
 				.filter((version) => version !== ownNodeVersion)
@@ -79,6 +92,16 @@ describe("the packages as they are published, in an empty npm project", () => {
 		expect(stdout).toBe("");
 	});
 
+	it("are ready to be published, each after those that it needs", () => {
+		const names = printed.split("\n").flatMap((line) => /^ {2}(\S+)$/.exec(line)?.[1] ?? []);
+		expect([...names].sort()).toEqual(published.map(({ name }) => name).sort());
+		for (const { name, needs } of published) {
+			for (const needed of needs) {
+				expect(names.indexOf(needed)).toBeLessThan(names.indexOf(name));
+			}
+		}
+	});
+
 	it("do not pass publint and attw whatever they contain", async () => {
 		const manifest = {
 			name: "wrong",
@@ -96,15 +119,16 @@ describe("the packages as they are published, in an empty npm project", () => {
 			expect.stringContaining("the file does not exist"),
 		);
 		expect(await typeProblems(tarball)).not.toEqual([]);
+		expect(await manifestProblems(tarball, new Map())).toEqual([
+			"package.json has no license",
+			"package.json has no description",
+			"package.json does not say which Node.js it needs (engines)",
+			"it has no README.md",
+			"it has no LICENSE",
+		]);
 	});
 
 	describe.each(published)("$name", (item) => {
-		it("is found well by publint, and by attw for ES modules", async () => {
-			const tarball = tarballs[item.name]?.replace("file:", "") ?? "";
-			expect(await publishingProblems(tarball)).toEqual([]);
-			expect(item.isImportable ? await typeProblems(tarball) : []).toEqual([]);
-		});
-
 		it.each(item.isImportable ? nodeVersions : [])(
 			"runs its README's example on Node %s",
 			async (version) => {
@@ -136,6 +160,11 @@ describe("the packages as they are published, in an empty npm project", () => {
 			},
 		);
 	});
+
+	/** As pnpm names it. */
+	function tarballOf(name: string): string {
+		return `${name.replace("@", "").replace("/", "-")}-0.1.0.tgz`;
+	}
 
 	function exampleFile({ name }: Published): string {
 		return join(project, `${name.replace(/\W+/g, "-")}.ts`);

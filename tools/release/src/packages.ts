@@ -14,12 +14,15 @@ export interface Published {
 	readonly isImportable: boolean;
 	/** Its commands: the path of each in the package. */
 	readonly commands: Readonly<Record<string, string>>;
+	/** The packages of the workspace that it needs when it is installed. */
+	readonly needs: readonly string[];
 }
 
 interface Manifest {
 	readonly name: string;
 	readonly private?: boolean;
 	readonly exports?: unknown;
+	readonly dependencies?: Readonly<Record<string, string>>;
 	readonly publishConfig?: { readonly bin?: Readonly<Record<string, string>> };
 }
 
@@ -28,7 +31,7 @@ export const published: readonly Published[] = globSync("{packages,apps}/*/packa
 	cwd: root,
 }).flatMap((file) => {
 	const manifest: Manifest = JSON.parse(readFileSync(join(root, file), "utf8"));
-	const { name, exports, publishConfig } = manifest;
+	const { name, exports, publishConfig, dependencies = {} } = manifest;
 	return manifest.private === true
 		? []
 		: [
@@ -36,9 +39,34 @@ export const published: readonly Published[] = globSync("{packages,apps}/*/packa
 					...{ name, folder: join(root, dirname(file)) },
 					isImportable: exports !== undefined,
 					commands: publishConfig?.bin ?? {},
+					needs: Object.entries(dependencies)
+						.filter(([, range]) => range.startsWith("workspace:"))
+						.map(([dependency]) => dependency),
 				},
 			];
 });
+
+/** The packages, each after those that it needs: what is published is installable at every moment. */
+export function inOrder(packages: readonly Published[]): readonly Published[] {
+	const byName = new Map(packages.map((each) => [each.name, each]));
+	const ordered = new Set<Published>();
+	const visit = (each: Published) => {
+		if (!ordered.has(each)) {
+			for (const name of each.needs) {
+				const needed = byName.get(name);
+				if (needed === undefined) {
+					throw new Error(`${each.name} needs ${name}, which is not published`);
+				}
+				visit(needed);
+			}
+			ordered.add(each);
+		}
+	};
+	for (const each of packages) {
+		visit(each);
+	}
+	return [...ordered];
+}
 
 /**
  * Packs all published packages, from what is built, into a folder.
