@@ -41,7 +41,7 @@ describe("plinth-server, started", () => {
 	it.each([
 		[["--prot", "1"], 2, "unknown flag --prot"],
 		[["--memory-limit", "2", "--storage", "memory"], 1, "the state holds 0 bytes and would grow"],
-		[[...inMemory, ...music, ...music], 1, "two modules are named music"],
+		[[...inMemory, ...music, ...music], 1, `module ${musicModuleFile} is configured twice`],
 	])("with %j exits immediately and names the problem", async (args, expected, message) => {
 		const { code, stdout, stderr } = await new ServerProcess(...args).ended;
 		expect({ code, stdout }).toEqual({ code: expected, stdout: "" });

@@ -33,6 +33,7 @@ export {
 	watch,
 	watchEvents,
 } from "./define/watch.ts";
+export { checkController } from "./manager/check-controller.ts";
 export { createControllerService } from "./manager/controller-service.ts";
 export type { ControllerState, ManagerState, RunError } from "./manager/controller-state.ts";
 export {

@@ -63,7 +63,7 @@ describe("a service descriptor", () => {
 		);
 		const lost = thingReferencing(new Map([[1, "gamma.v1.Thing"]]));
 		expect(() => new ServiceDescriptor({ types: [lost] })).toThrow(
-			"field acme.alpha.v1.Thing.needs: references gamma.v1.Thing, but no service is known that owns the group gamma",
+			"field acme.alpha.v1.Thing.needs: references gamma.v1.Thing, but no type of the group gamma is registered",
 		);
 	});
 
@@ -77,7 +77,7 @@ describe("a service descriptor", () => {
 		expect(() => new ServiceDescriptor({ types: [lost] })).toThrow(
 			new DescriptorError([
 				"type alpha.v1.Thing: field acme.alpha.v1.Thing.belongs_to: references alpha.v1.Thong, which is not registered",
-				"type alpha.v1.Thing: field acme.alpha.v1.Thing.needs: references gamma.v1.Thing, but no service is known that owns the group gamma: name it in the imports of (plinth.schema.v1.service)",
+				"type alpha.v1.Thing: field acme.alpha.v1.Thing.needs: references gamma.v1.Thing, but no type of the group gamma is registered: register the type, or, if another service has it, name that in the imports of (plinth.schema.v1.service)",
 			]),
 		);
 		const malformed = thingReferencing(

@@ -237,7 +237,7 @@ export class ServiceDescriptor {
 			const owner = this.serviceOfGroup(rule.group);
 			if (owner === undefined) {
 				return [
-					`${named}, but no service is known that owns the group ${rule.group}: name it in the imports of (plinth.schema.v1.service)`,
+					`${named}, but no type of the group ${rule.group} is registered: register the type, or, if another service has it, name that in the imports of (plinth.schema.v1.service)`,
 				];
 			}
 			return owner === "" && !this.#scopes.has(familyKey(rule))

@@ -81,13 +81,13 @@ export function defineType<Desc extends DescMessage>(
 ): ResourceType<Desc> {
 	if (!hasOption(schema, spec)) {
 		throw new Error(
-			`message ${schema.typeName} is not a resource type: it lacks the option (plinth.resource.v1.spec)`,
+			`message ${schema.typeName} is not a resource type: it lacks the option (plinth.resource.v1.spec), such as option (plinth.resource.v1.spec) = { scope: SCOPE_NAMESPACE };`,
 		);
 	}
 	const option = getOption(schema, spec);
 	if (scopeName(option.scope) === undefined) {
 		throw new Error(
-			`resource type ${schema.typeName} needs a scope: cluster, partition or namespace`,
+			`resource type ${schema.typeName} needs a scope in its option (plinth.resource.v1.spec): SCOPE_CLUSTER, SCOPE_PARTITION or SCOPE_NAMESPACE`,
 		);
 	}
 	const [group = "", groupVersion = ""] = schema.file.proto.package.split(".").slice(-2);

@@ -1,6 +1,7 @@
 export { type Attachment, attachment } from "./attachment.ts";
 export { Backoff, type BackoffOptions, type BackoffPolicy, backoffDelayMs } from "./backoff.ts";
 export { type Clock, sleep, systemClock, type Timer } from "./clock.ts";
+export { type CodePosition, codeFrame } from "./code-frame.ts";
 export { type Deadline, Deadlines } from "./deadlines.ts";
 export { type EventLoop, EventLoopScheduler } from "./event-loop-scheduler.ts";
 export {

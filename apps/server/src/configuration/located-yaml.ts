@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { type Document, isNode, isPair, LineCounter, parseDocument } from "yaml";
 
-/** A file that people write is not valid. The message begins with its name and line. */
+/** A file that people write is not valid. The message begins with its name, line and column. */
 export class FileError extends Error {
 	override readonly name = "FileError";
 }
@@ -13,7 +13,7 @@ export interface LocatedYaml {
 	readonly value: unknown;
 	/** An error about the part at the path, or about the part around it if the document has none there. */
 	errorAt(path: readonly PropertyKey[], problem: string): FileError;
-	/** `file:line` of the part at the path. */
+	/** `file:line:column` of the part at the path. */
 	placeOf(path: readonly PropertyKey[]): string;
 }
 
@@ -40,18 +40,23 @@ export function readYaml(file: string): LocatedYaml {
 export function parseYaml(file: string, text: string): LocatedYaml {
 	const lines = new LineCounter();
 	const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
+	const placeAt = (offset: number) => {
+		const { line, col } = lines.linePos(offset);
+		return `${file}:${line}:${col}`;
+	};
 	const [problem] = [...document.errors, ...document.warnings];
 	if (problem !== undefined) {
-		throw new FileError(`${file}:${lines.linePos(problem.pos[0]).line}: ${problem.message}`);
+		const advice = problem.code === "TAB_AS_INDENT" ? ": use spaces" : "";
+		throw new FileError(`${placeAt(problem.pos[0])}: ${problem.message}${advice}`);
 	}
 	const placeOf = (path: readonly PropertyKey[]) => {
 		for (let length = path.length; length >= 0; length -= 1) {
 			const offset = offsetOf(document, path.slice(0, length));
 			if (offset !== undefined) {
-				return `${file}:${lines.linePos(offset).line}`;
+				return placeAt(offset);
 			}
 		}
-		return `${file}:1`;
+		return `${file}:1:1`;
 	};
 	return {
 		document,

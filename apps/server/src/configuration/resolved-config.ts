@@ -4,7 +4,7 @@ import { UsageError } from "./usage-error.ts";
 
 /** The value that one source has for a setting. */
 export interface ResolvedValue {
-	/** The setting as the source names it, with its location: `--listen`, `plinth.yaml:3: listen`. */
+	/** The setting as the source names it, with its location: `--listen`, `plinth.yaml:3:1: listen`. */
 	readonly name: string;
 	/** The values as written; one, unless the setting is a list. */
 	readonly texts: readonly string[];

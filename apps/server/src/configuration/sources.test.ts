@@ -98,30 +98,33 @@ describe("what is configured", () => {
 
 describe("a file that is wrong stops the start with the line", () => {
 	it.each([
-		["listen: 127.0.0.1:1\nlisen: x\n", /plinth\.yaml:2: unknown key lisen: did you mean listen\?/],
+		[
+			"listen: 127.0.0.1:1\nlisen: x\n",
+			/plinth\.yaml:2:1: unknown key lisen: did you mean listen\?/,
+		],
 		[
 			"etcd:\n  prefix: /a\n  peers: x\n",
-			/:3: unknown key etcd\.peers: known keys are endpoints, /,
+			/:3:\d+: unknown key etcd\.peers: known keys are endpoints, /,
 		],
 		[
 			"limits:\n  watchesPerToken: 5\n",
-			/:2: unknown key .*: did you mean limits.streamsPerSubject\?/,
+			/:2:\d+: unknown key .*: did you mean limits.streamsPerSubject\?/,
 		],
-		["config: other.yaml\n", /:1: unknown key config/],
-		["\n\nlisten: here\n", /:3: listen "here" is not <host>:<port>/],
-		["listen: 0.0.0.0:1\n", /:1: listen 0\.0\.0\.0:1 is reachable from other machines/],
-		["memoryLimit: lots\n", /:1: memoryLimit "lots" is not a size above 0/],
-		["limits:\n  callsInFlight: 0\n", /:2: limits\.callsInFlight "0" is not a whole number/],
-		["limits:\n  stopTimeout: 10\n", /:2: limits\.stopTimeout "10" is not a duration above 0/],
-		["allowAnonymous: yes\n", /:1: allowAnonymous "yes" is neither true nor false/],
-		["etcd: 5\n", /:1: etcd is a section/],
-		["- listen\n", /:1: the configuration must be keys/],
-		["listen: [a, b]\n", /:1: listen needs a single value/],
-		["listen:\n", /:1: listen needs a single value/],
-		["listen: a\nlisten: b\n", /:2: Map keys must be unique/],
-		["listen: 'a\n", /plinth\.yaml:\d: /],
-		["tls:\n  certFile: a.pem\n", /:2: tls\.certFile and --tls-key-file must be set together/],
-		["jwt:\n  issuer: x\n", /:2: jwt\.issuer needs --jwt-jwks-file or --jwt-jwks-url/],
+		["config: other.yaml\n", /:1:\d+: unknown key config/],
+		["\n\nlisten: here\n", /:3:\d+: listen "here" is not <host>:<port>/],
+		["listen: 0.0.0.0:1\n", /:1:\d+: listen 0\.0\.0\.0:1 is reachable from other machines/],
+		["memoryLimit: lots\n", /:1:\d+: memoryLimit "lots" is not a size above 0/],
+		["limits:\n  callsInFlight: 0\n", /:2:\d+: limits\.callsInFlight "0" is not a whole number/],
+		["limits:\n  stopTimeout: 10\n", /:2:\d+: limits\.stopTimeout "10" is not a duration above 0/],
+		["allowAnonymous: yes\n", /:1:\d+: allowAnonymous "yes" is neither true nor false/],
+		["etcd: 5\n", /:1:\d+: etcd is a section/],
+		["- listen\n", /:1:\d+: the configuration must be keys/],
+		["listen: [a, b]\n", /:1:\d+: listen needs a single value/],
+		["listen:\n", /:1:\d+: listen needs a single value/],
+		["listen: a\nlisten: b\n", /:2:\d+: Map keys must be unique/],
+		["listen: 'a\n", /plinth\.yaml:\d:\d+: /],
+		["tls:\n  certFile: a.pem\n", /:2:\d+: tls\.certFile and --tls-key-file must be set together/],
+		["jwt:\n  issuer: x\n", /:2:\d+: jwt\.issuer needs --jwt-jwks-file or --jwt-jwks-url/],
 	])("%j", (content, message) => {
 		expect(() => configured(["--config", file(content)])).toThrow(message);
 	});

@@ -1,7 +1,8 @@
 import { existsSync, statSync } from "node:fs";
-import { resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { isModule, type Module } from "./define-module.ts";
+import { explainImportFailure, similarFile } from "./import-failure.ts";
 
 /** A module file can't be used. The message names the file as configured, and what to do. */
 export class ModuleError extends Error {
@@ -18,7 +19,10 @@ export class ModuleError extends Error {
 export async function loadModule(file: string): Promise<Module> {
 	const path = resolve(file);
 	if (!existsSync(path)) {
-		throw new ModuleError(`module ${file}: no such file (looked for ${path})`);
+		const near = similarFile(path);
+		const advice =
+			near === undefined ? "" : `; did you mean ${join(dirname(file), basename(near))}?`;
+		throw new ModuleError(`module ${file}: no such file (looked for ${path})${advice}`);
 	}
 	if (!statSync(path).isFile()) {
 		throw new ModuleError(`module ${file} is not a file: name the file that exports the module`);
@@ -28,7 +32,7 @@ export async function loadModule(file: string): Promise<Module> {
 		exported = await import(pathToFileURL(path).href);
 	} catch (cause) {
 		throw new ModuleError(
-			`module ${file} can't be imported: ${cause instanceof Error ? cause.message : String(cause)}`,
+			`module ${file} can't be imported: ${explainImportFailure(cause, path)}`,
 			{ cause },
 		);
 	}
@@ -52,11 +56,24 @@ function defaultExportOf(exported: unknown): unknown {
 		: undefined;
 }
 
-/** Loads the files in order, one at a time. */
+/**
+ * Loads the files in order, one at a time.
+ *
+ * @throws ModuleError, also if two of the files have modules of the same name.
+ */
 export async function loadModules(files: readonly string[]): Promise<readonly Module[]> {
 	const modules: Module[] = [];
 	for (const file of files) {
-		modules.push(await loadModule(file));
+		const module = await loadModule(file);
+		const other = files[modules.findIndex(({ name }) => name === module.name)];
+		if (other !== undefined) {
+			throw new ModuleError(
+				resolve(other) === resolve(file)
+					? `module ${file} is configured twice: name it once`
+					: `two modules are named ${module.name}, those of ${other} and ${file}: rename one in its defineModule({ name })`,
+			);
+		}
+		modules.push(module);
 	}
 	return modules;
 }

@@ -17,6 +17,10 @@ export function registerTypes(
 ): TypeRegistry {
 	const registry = new TypeRegistry(builtin);
 	const names = new Set<string>();
+	/** Who has registered a type, by its key. */
+	const owners = new Map<string, Module | "server">(
+		builtin.map(({ key }) => [key, "server" as const]),
+	);
 	for (const module of modules) {
 		if (names.has(module.name)) {
 			throw new ModuleError(
@@ -25,6 +29,10 @@ export function registerTypes(
 		}
 		names.add(module.name);
 		for (const type of module.types) {
+			const owner = owners.get(type.key);
+			if (owner !== undefined) {
+				throw new ModuleError(`module ${module.name}: ${registeredTwice(type, module, owner)}`);
+			}
 			try {
 				registry.register(type);
 			} catch (cause) {
@@ -33,10 +41,20 @@ export function registerTypes(
 					{ cause },
 				);
 			}
+			owners.set(type.key, module);
 		}
 	}
 	checkReferences(registry, modules, service);
 	return registry;
+}
+
+function registeredTwice({ key }: ResourceType, module: Module, owner: Module | "server"): string {
+	if (owner === "server") {
+		return `resource type ${key} is a type of the server: give this one another name`;
+	}
+	return owner === module
+		? `resource type ${key} is registered already: it is twice in defineModule({ types })`
+		: `resource type ${key} is registered already, by module ${owner.name}: keep it in one of the two`;
 }
 
 /** Checks the references of all types, before anything is opened. */
@@ -53,6 +71,6 @@ function checkReferences(
 			const problems = cause.problems.map((problem) => `- ${problem}`).join("\n");
 			throw new ModuleError(`references of the types are not valid:\n${problems}`, { cause });
 		}
-		throw cause;
+		throw new ModuleError(cause instanceof Error ? cause.message : String(cause), { cause });
 	}
 }

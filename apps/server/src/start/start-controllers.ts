@@ -10,6 +10,7 @@ import {
 	type TenancyDeletionOptions,
 } from "@plinth/system-controllers";
 import type { Module } from "../module/define-module.ts";
+import { ModuleError } from "../module/load-module.ts";
 import type { Interfaces } from "../services/register-services.ts";
 
 /** Options of `startControllers`. */
@@ -34,7 +35,11 @@ export interface RunningControllers {
 	stop(): Promise<void>;
 }
 
-/** Starts the controllers of the server and of its modules. */
+/**
+ * Starts the controllers of the server and of its modules, which `checkControllers` has checked.
+ *
+ * @throws ModuleError if a module's controller has the name of one of the server.
+ */
 export function startControllers(options: ControllersOptions): RunningControllers {
 	const { interfaces, backend, isShared, registry, modules, leases, runtime, logger } = options;
 	const manager = createControllerManager({
@@ -53,9 +58,18 @@ export function startControllers(options: ControllersOptions): RunningController
 		...createTenancyDeletion(known),
 		...(isShared ? [createLocalReaper(known), ...createLocalTenancyDeletion(known)] : []),
 	];
-	const controllersOfModules = modules.flatMap((module) => module.controllers);
-	for (const controller of [...systemControllers, ...controllersOfModules]) {
+	for (const controller of systemControllers) {
 		manager.register(controller);
+	}
+	for (const { name, controllers } of modules) {
+		for (const controller of controllers) {
+			if (systemControllers.some((each) => each.name === controller.name)) {
+				throw new ModuleError(
+					`module ${name}: controller ${controller.name}: the server has a controller of this name: rename it`,
+				);
+			}
+			manager.register(controller);
+		}
 	}
 	const end = new AbortController();
 	const managing = manager.run(end.signal).catch(options.onFailure);

@@ -4,6 +4,7 @@ import { Namespace, Partition, Tombstone } from "@plinth/resource";
 import { openPeerConnections, type PeerConnections } from "../deployment/peer-connections.ts";
 import type { OriginPolicy } from "../listener/origin/origin-check.ts";
 import { type FollowedTls, followTls } from "../listener/tls/followed-tls.ts";
+import { checkControllers } from "../module/check-controllers.ts";
 import { registerTypes } from "../module/register-types.ts";
 import { checkExposure, openAccess } from "../security/open-access.ts";
 import { originPolicy } from "../security/origin-policy.ts";
@@ -50,6 +51,7 @@ export async function validateOptions(context: StartContext): Promise<ValidatedO
 		modules,
 		deployment?.service,
 	);
+	checkControllers(modules, registry);
 	const peers = deployment && (await openPeerConnections(deployment, { clock, logger }));
 	if (peers !== undefined) {
 		started.defer(() => peers.close());

@@ -100,6 +100,8 @@ async function explain(directory: string, cause: unknown): Promise<string> {
 			return `user ${process.getuid?.() ?? "unknown"}, who runs this process, needs to read, write and search it (${why})`;
 		case "EROFS":
 			return `its file system is read-only (${why})`;
+		case "ENOTDIR":
+			return `a part of its path is a file, not a directory (${why})`;
 		case "ENOENT":
 			return `its file system can't create directories there (${why})`;
 		default:
