@@ -60,11 +60,9 @@ export interface ServerOptions {
 	readonly stopLimitMs?: number;
 	/**
 	 * The start waits for it when the options and the modules are known to be valid, before the storage is opened: a
-	 * server that replaces another one opens the storage once that one has closed it.
-	 *
-	 * @param signal aborts when the start is interrupted. It must reject then.
+	 * server that replaces another one opens the storage once that one has closed it. If it rejects, so does the start.
 	 */
-	readonly beforeStorage?: (signal: AbortSignal) => Promise<void>;
+	readonly beforeStorage?: () => Promise<void>;
 }
 
 /** Access for web pages. */

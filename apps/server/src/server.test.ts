@@ -259,6 +259,39 @@ describe("a start", () => {
 		expect(() => second.address).toThrow("the server is not started");
 	});
 
+	it("waits before it opens the storage, once its options are known to be valid", async () => {
+		const options = {
+			storage: { kind: "memory" },
+			listen: { host: "127.0.0.1", port: 0 },
+		} as const;
+		const begin = Promise.withResolvers<void>();
+		const asked: string[] = [];
+		const beforeStorage = async (name: string) => {
+			asked.push(name);
+			await begin.promise;
+		};
+		const invalid = createServer({
+			...options,
+			modules: [musicModule(), musicModule()],
+			beforeStorage: () => beforeStorage("invalid"),
+		});
+		await expect(invalid.start()).rejects.toThrow("two modules are named music");
+
+		const stopped = createServer({ ...options, beforeStorage: () => beforeStorage("stopped") });
+		const interrupted = expect(stopped.start()).rejects.toThrow("stopped while it was starting");
+		await expect.poll(() => asked).toEqual(["stopped"]);
+		await stopped.stop();
+		await interrupted;
+
+		const next = createServer({ ...options, beforeStorage: () => beforeStorage("next") });
+		const starting = next.start();
+		await expect.poll(() => asked).toEqual(["stopped", "next"]);
+		expect(() => next.address).toThrow("the server is not started");
+		begin.resolve();
+		await starting;
+		await next.stop();
+	});
+
 	it("gives programs that embed it a client that clones", async () => {
 		const server = await startServer({ modules: [musicModule()] });
 		const resource = artist("miles");

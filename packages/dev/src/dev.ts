@@ -106,6 +106,8 @@ class DevSession {
 		};
 		process.on("exit", killAll);
 		terminal.say(`serves ${scheme}://${listen.host}:${listen.port}, data: ${storage}`);
+		// While code is generated.
+		this.#children.prepare();
 		await this.#files.ready();
 		this.#supervisor.dispatch({ kind: "changed", generate: this.#generator !== undefined });
 		const end = () => this.#supervisor.dispatch({ kind: "end", force: false });

@@ -1,5 +1,5 @@
 import type { ControllerManager, ManagerState } from "@plinth/controller";
-import { systemRuntime } from "@plinth/runtime";
+import { systemRuntime, unlessAborted } from "@plinth/runtime";
 import { formatListenAddress } from "../configuration/listen-address.ts";
 import { openInternal } from "../deployment/open-internal.ts";
 import { defaultCallLimits } from "../limits/call-limits.ts";
@@ -53,7 +53,7 @@ export async function startParts(start: StartOptions): Promise<RunningParts> {
 	const telemetry = startTelemetry(context);
 	const requestLimits = createRequestLimits(context, validated, telemetry);
 	const readiness = new Readiness(logger);
-	await options.beforeStorage?.(startEnd);
+	await unlessAborted(Promise.resolve(options.beforeStorage?.()), startEnd);
 	const storage = await startStorage(context, {
 		...validated,
 		...telemetry,

@@ -1,4 +1,6 @@
 import { type ChildProcess, fork } from "node:child_process";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type ChildMessage, isChildMessage, type SupervisorMessage } from "./messages.ts";
 
@@ -25,6 +27,9 @@ const main = fileURLToPath(
 	new URL(import.meta.url.endsWith(".ts") ? "./main.ts" : "./main.js", import.meta.url),
 );
 
+/** Where Node keeps compiled code by default, once it is told to: for the threads of a process as well. */
+const compileCache = join(tmpdir(), "node-compile-cache");
+
 /**
  * Starts a child process. It is in a process group of its own: the signals of the terminal are for the supervisor,
  * which decides what a child does. It stops by itself when the supervisor is gone.
@@ -33,7 +38,7 @@ export function startChild(options: ChildOptions): RunningChild {
 	const { flags, folder, environment, onMessage, onLine, onExited } = options;
 	const child = fork(main, flags, {
 		cwd: folder,
-		env: environment,
+		env: { NODE_COMPILE_CACHE: compileCache, ...environment },
 		execArgv: [],
 		detached: process.platform !== "win32",
 		stdio: ["ignore", "pipe", "pipe", "ipc"],

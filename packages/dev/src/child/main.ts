@@ -2,7 +2,7 @@
  * The process that runs the server: `plinth-server`, but it waits for its supervisor before it imports the module, and
  * again before the start, and listens on a port of its own. Its arguments are those of `plinth-server`.
  */
-import { enableCompileCache, flushCompileCache } from "node:module";
+import { flushCompileCache } from "node:module";
 import process from "node:process";
 import { setFlagsFromString } from "node:v8";
 import type { Configuration } from "@plinth/server/command";
@@ -14,7 +14,6 @@ import { withSyntaxPlace } from "./syntax-place.ts";
 // As in plinth-server.
 setFlagsFromString("--no-allocation-site-pretenuring");
 setInterval(() => {}, 2 ** 30);
-enableCompileCache();
 
 const stop = new AbortController();
 const load = Promise.withResolvers<void>();
@@ -82,10 +81,10 @@ async function serveProject(configuration: Configuration): Promise<number> {
 			},
 			{
 				stop: stop.signal,
-				beforeStorage: async (signal) => {
+				beforeStorage: async () => {
 					await sendImported();
 					await send({ kind: "loaded" });
-					await Promise.race([begin.promise, aborted(signal)]);
+					await begin.promise;
 				},
 				onReady: (address) => void send({ kind: "ready", port: Number(new URL(address).port) }),
 			},
@@ -95,13 +94,6 @@ async function serveProject(configuration: Configuration): Promise<number> {
 		await send({ kind: "failed", error: withSyntaxPlace(errorReport(failure), lastImported) });
 		return 1;
 	}
-}
-
-/** Rejects when the signal aborts. */
-function aborted(signal: AbortSignal): Promise<never> {
-	return new Promise((_, reject) => {
-		signal.addEventListener("abort", () => reject(signal.reason));
-	});
 }
 
 const { preloadServer, runCommand, serve } = await import("@plinth/server/command");
