@@ -77,7 +77,9 @@ export class KnownTypes {
 				word,
 				this.all.map(({ type }) => type.kind),
 			);
-		return near === undefined ? ": list the types with plinth types" : `; did you mean ${near}?`;
+		return near === undefined
+			? ": list the types with plinth types; one that is missing there needs its module in the server (plinth-server --module)"
+			: `; did you mean ${near}?`;
 	}
 }
 

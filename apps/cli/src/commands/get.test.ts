@@ -157,7 +157,11 @@ describe("get", () => {
 
 	it.each([
 		[["get", "Flim"], 2, "plinth: unknown type Flim; did you mean Film?\n"],
-		[["get", "Studio"], 2, "plinth: unknown type Studio: list the types with plinth types\n"],
+		[
+			["get", "Studio"],
+			2,
+			"plinth: unknown type Studio: list the types with plinth types; one that is missing there needs its module in the server (plinth-server --module)\n",
+		],
 		[["get", "Film", "nope"], 3, "plinth: cinema.v1.Film default/default/nope not found\n"],
 		[
 			["get", "Film", "nope", "-n", "none"],

@@ -2,8 +2,8 @@ import { randomBytes } from "node:crypto";
 import { chmodSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
-import { parse, stringify } from "yaml";
-import { usageFailure } from "../failure.ts";
+import { isMap, isNode, isScalar, LineCounter, parseDocument, stringify } from "yaml";
+import { type Failure, usageFailure } from "../failure.ts";
 import { suggestion } from "../suggest.ts";
 
 /** A named server, with the credentials and defaults for it. */
@@ -52,7 +52,7 @@ export function readConfiguration(file: string, warn: (message: string) => void)
 		}
 		throw usageFailure(`can't read ${file}: ${String(cause)}`, { cause });
 	}
-	const configuration = check(file, parseYaml(file, text));
+	const configuration = check(parseYaml(file, text));
 	const mode = statSync(file).mode & 0o777;
 	const hasToken = Object.values(configuration.contexts).some(({ token }) => token !== undefined);
 	if (hasToken && (mode & 0o077) !== 0) {
@@ -70,31 +70,64 @@ export function writeConfiguration(file: string, configuration: Configuration): 
 	renameSync(temporary, file);
 }
 
-function parseYaml(file: string, text: string): unknown {
+/** A parsed configuration file. */
+interface ParsedFile {
+	readonly value: unknown;
+	/** `file:line:column` of the field at the path, or of the nearest one around it. */
+	placeOf(path: readonly string[]): string;
+}
+
+function parseYaml(file: string, text: string): ParsedFile {
+	const lines = new LineCounter();
+	const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
+	const placeAt = (offset: number) => {
+		const { line, col } = lines.linePos(offset);
+		return `${file}:${Math.max(1, line)}:${Math.max(1, col)}`;
+	};
+	const [problem] = document.errors;
+	let value: unknown;
 	try {
-		// The message must not quote the source: it may contain a token.
-		return parse(text, { prettyErrors: false }) ?? {};
+		value = problem === undefined ? document.toJS({ maxAliasCount: 100 }) : undefined;
 	} catch (cause) {
 		throw usageFailure(`${file} is not valid YAML: correct or delete it`, { cause });
 	}
+	if (problem !== undefined) {
+		// The message must not quote the source: it may contain a token.
+		throw usageFailure(`${placeAt(problem.pos[0])}: it is not valid YAML: correct or delete it`);
+	}
+	return {
+		value: value ?? {},
+		placeOf(path) {
+			for (let length = path.length; length > 0; length -= 1) {
+				const parent = document.getIn(path.slice(0, length - 1), true);
+				const pair = isMap(parent)
+					? parent.items.find(({ key }) => isScalar(key) && String(key.value) === path[length - 1])
+					: undefined;
+				if (isNode(pair?.key) && pair.key.range) {
+					return placeAt(pair.key.range[0]);
+				}
+			}
+			return placeAt(0);
+		},
+	};
 }
 
-function check(file: string, value: unknown): Configuration {
-	const { current, contexts = {}, ...others } = fieldsOf(file, "it", value);
-	refuseOthers(file, "it", Object.keys(others), ["current", "contexts"]);
+function check(file: ParsedFile): Configuration {
+	const { current, contexts = {}, ...others } = fieldsOf(file, [], file.value);
+	refuseOthers(file, [], Object.keys(others), ["current", "contexts"]);
 	if (current !== undefined && typeof current !== "string") {
-		throw usageFailure(`${file}: current must be the name of a context`);
+		throw problemAt(file, ["current"], "must be the name of a context");
 	}
 	const checked = Object.fromEntries(
-		Object.entries(fieldsOf(file, "contexts", contexts)).map(([name, context]) => [
+		Object.entries(fieldsOf(file, ["contexts"], contexts)).map(([name, context]) => [
 			name,
-			checkContext(file, `contexts.${name}`, context),
+			checkContext(file, ["contexts", name], context),
 		]),
 	);
 	return { ...(current !== undefined && { current }), contexts: checked };
 }
 
-function checkContext(file: string, path: string, value: unknown): Context {
+function checkContext(file: ParsedFile, path: readonly string[], value: unknown): Context {
 	const fields = fieldsOf(file, path, value);
 	refuseOthers(
 		file,
@@ -105,32 +138,47 @@ function checkContext(file: string, path: string, value: unknown): Context {
 	const texts: Record<string, string> = {};
 	for (const [key, text] of Object.entries(fields)) {
 		if (typeof text !== "string") {
-			throw usageFailure(`${file}: ${path}.${key} must be a string`);
+			throw problemAt(file, [...path, key], "must be a string");
 		}
 		texts[key] = text;
 	}
 	const { server, ...rest } = texts;
 	if (server === undefined) {
-		throw usageFailure(`${file}: ${path}.server is required`);
+		throw problemAt(file, [...path, "server"], "is required");
 	}
 	return { server, ...rest };
 }
 
-function fieldsOf(file: string, path: string, value: unknown): Record<string, unknown> {
+function fieldsOf(
+	file: ParsedFile,
+	path: readonly string[],
+	value: unknown,
+): Record<string, unknown> {
 	if (typeof value !== "object" || value === null || Array.isArray(value)) {
-		throw usageFailure(`${file}: ${path} must be a mapping`);
+		throw problemAt(file, path, "must be a mapping");
 	}
 	return { ...value };
 }
 
 function refuseOthers(
-	file: string,
-	path: string,
+	file: ParsedFile,
+	path: readonly string[],
 	others: readonly string[],
 	known: readonly string[],
 ): void {
 	const [first] = others;
 	if (first !== undefined) {
-		throw usageFailure(`${file}: ${path} has no field ${first}${suggestion(first, known)}`);
+		const hint = suggestion(first, known);
+		throw usageFailure(
+			`${file.placeOf([...path, first])}: ${nameOf(path)} has no field ${first}${hint}`,
+		);
 	}
+}
+
+function problemAt(file: ParsedFile, path: readonly string[], problem: string): Failure {
+	return usageFailure(`${file.placeOf(path)}: ${nameOf(path)} ${problem}`);
+}
+
+function nameOf(path: readonly string[]): string {
+	return path.length === 0 ? "it" : path.join(".");
 }

@@ -6,6 +6,7 @@ import { idAt, type KnownType, type KnownTypes, type Place } from "../api/known-
 import { Failure } from "../failure.ts";
 import { suggestion } from "../suggest.ts";
 import { documentFields, namingFields } from "./document-fields.ts";
+import { explainManifest } from "./kubernetes-manifest.ts";
 import { fieldPath } from "./position.ts";
 import { MessageReader } from "./read-message.ts";
 import { describeNode, type Entry, nodeOf, type SourceDocument } from "./source-document.ts";
@@ -40,6 +41,11 @@ class DocumentReader {
 	}
 
 	read(): WantedResource | undefined {
+		const manifest = explainManifest(this.#source, this.#options.types);
+		if (manifest !== undefined) {
+			this.#source.report(this.#source.root, "", manifest);
+			return undefined;
+		}
 		const root = this.#source.enter("", this.#source.root);
 		const fields = this.#fields(root, "", documentFields);
 		if (fields === undefined) {

@@ -1,5 +1,6 @@
 import {
 	type Document,
+	type ErrorCode,
 	isAlias,
 	isMap,
 	isScalar,
@@ -12,6 +13,12 @@ import type { Origin, Position, Problem } from "./position.ts";
 
 /** The maximum number of aliases that are resolved in a document, as a guard against loops. */
 const maxAliases = 1_000;
+
+/** What to do about some errors of the parser. */
+const advice: Partial<Record<ErrorCode, string>> = {
+	TAB_AS_INDENT: ": use spaces",
+	BLOCK_AS_IMPLICIT_KEY: ": check the indentation of this line and the next",
+};
 
 /** A field of a mapping, with its nodes in the source. */
 export interface Entry {
@@ -40,6 +47,15 @@ export class SourceDocument {
 		this.#lines = lines;
 		this.#document = document;
 		this.root = root;
+	}
+
+	/** The document as plain values; `undefined` if it has too many aliases. */
+	value(): unknown {
+		try {
+			return this.#document && this.root?.toJS(this.#document, { maxAliasCount: maxAliases });
+		} catch {
+			return undefined;
+		}
 	}
 
 	/** The node, with aliases resolved. Records the position of the path. */
@@ -141,7 +157,8 @@ export function parseDocuments(file: string, text: string): readonly SourceDocum
 			const first = document.errors[0];
 			if (first !== undefined) {
 				const { line, col } = lines.linePos(first.pos[0]);
-				source.problems.push({ position: { line, column: col }, path: "", message: first.message });
+				const message = `${first.message}${advice[first.code] ?? ""}`;
+				source.problems.push({ position: { line, column: col }, path: "", message });
 			}
 			const isEmpty = root === undefined || (isScalar(root) && root.value === null);
 			if (!isEmpty || source.problems.length > 0) {
