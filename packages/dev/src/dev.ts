@@ -1,4 +1,4 @@
-import type { Clock } from "@plinth/runtime";
+import type { Clock, Timer } from "@plinth/runtime";
 import { Children } from "./child/children.ts";
 import type { ChildMessage } from "./child/messages.ts";
 import { type Change, WatchedFiles } from "./files/watched-files.ts";
@@ -25,6 +25,9 @@ export interface DevEnvironment extends DevContext {
 
 /** How long a child may take to stop before it is killed. */
 const stopMs = 5_000;
+
+/** How long an import may take before the user is told of it. */
+const slowImportMs = 10_000;
 
 /**
  * Runs the server of a project, and restarts it when its code changes, until the signal aborts.
@@ -59,6 +62,7 @@ class DevSession {
 	#sinceMs = performance.now();
 	#typesAreUnchecked = true;
 	#isGenerating = false;
+	#slowImport: Timer | undefined;
 
 	constructor(
 		project: Project,
@@ -116,6 +120,7 @@ class DevSession {
 			end();
 		}
 		await this.#supervisor.ended;
+		this.#slowImport?.cancel();
 		this.#typeCheck?.stop();
 		await this.#children.close();
 		await this.#files.close();
@@ -145,22 +150,30 @@ class DevSession {
 	async #generate(signal: AbortSignal): Promise<boolean> {
 		this.#isGenerating = true;
 		this.#files.useInputs();
-		const problem = await this.#generator?.generate(signal);
+		const problems = (await this.#generator?.generate(signal)) ?? [];
 		this.#isGenerating = false;
-		if (problem !== undefined) {
+		for (const problem of problems) {
 			this.#environment.terminal.problem(problem);
 		}
-		return problem === undefined;
+		return problems.length === 0;
 	}
 
 	#spawn(id: ChildId): SupervisedChild {
 		this.#newest = id;
 		this.#environment.terminal.restarted();
 		this.#files.useCode();
+		this.#slowImport?.cancel();
+		this.#slowImport = this.#environment.clock.setTimer(slowImportMs, () =>
+			this.#environment.terminal.say(
+				`the import of the module has taken ${slowImportMs / 1_000} s and goes on: does it wait at its top level?`,
+				"yellow",
+			),
+		);
 		const child = this.#children.take({
 			onMessage: (message) => this.#onMessage(id, message),
 			onExited: () => {
 				this.#ports.delete(id);
+				this.#imported(id);
 				this.#supervisor.dispatch({ kind: "exited", id });
 			},
 		});
@@ -179,9 +192,11 @@ class DevSession {
 				}
 				return;
 			case "loaded":
+				this.#imported(id);
 				this.#supervisor.dispatch({ kind: "loaded", id });
 				return;
 			case "failed":
+				this.#imported(id);
 				if (id === this.#newest) {
 					this.#environment.terminal.problem(describeError(message.error, this.#project.folder));
 				}
@@ -190,6 +205,13 @@ class DevSession {
 			case "ready":
 				this.#ports.set(id, message.port);
 				this.#supervisor.dispatch({ kind: "ready", id });
+		}
+	}
+
+	/** A child has imported the module, or never will. */
+	#imported(id: ChildId): void {
+		if (id === this.#newest) {
+			this.#slowImport?.cancel();
 		}
 	}
 
@@ -241,10 +263,11 @@ class DevSession {
 			: new TypeCheck({
 					...{ program, folder },
 					onResult: (problems) => {
-						if (problems === undefined) {
+						if (problems.length === 0) {
 							terminal.say("types are right again", "green");
-						} else {
-							terminal.problem(problems);
+						}
+						for (const problem of problems) {
+							terminal.problem(problem);
 						}
 					},
 				});

@@ -20,6 +20,32 @@ export function showProblem(folder: string, { file, message, ...position }: Prob
 	return `${place}: ${message}${frame}`;
 }
 
+/** The maximum number of problems that are shown with their code. */
+const shownProblems = 5;
+
+/**
+ * Problems that a tool has found: the first of each line, since others often follow from it.
+ *
+ * @param command shows them all.
+ */
+export function showProblems(
+	folder: string,
+	problems: readonly Problem[],
+	command: string,
+): readonly string[] {
+	const byLine = new Map<string, Problem>();
+	for (const problem of problems) {
+		const line = `${problem.file}:${problem.line}`;
+		byLine.set(line, byLine.get(line) ?? problem);
+	}
+	const shown = [...byLine.values()].slice(0, shownProblems);
+	const more = byLine.size - shown.length;
+	return [
+		...shown.map((problem) => showProblem(folder, problem)),
+		...(more > 0 ? [`and ${more} more: see ${command}`] : []),
+	];
+}
+
 /** A path as the user would write it. */
 export function shownPath(folder: string, path: string): string {
 	const short = relative(folder, path);

@@ -1,11 +1,11 @@
-import { showProblem } from "../report/problem.ts";
+import { showProblems } from "../report/problem.ts";
 import { runTool } from "./run-tool.ts";
 import { bufProblems } from "./tool-problems.ts";
 
 /** Generates code from protos: `buf generate` in the project's folder. */
 export interface Generator {
-	/** @returns what is wrong, or `undefined`, also if it was interrupted. */
-	generate(signal: AbortSignal): Promise<string | undefined>;
+	/** @returns what is wrong, each with its code; nothing if it was interrupted. */
+	generate(signal: AbortSignal): Promise<readonly string[]>;
 }
 
 /** @param program the program of buf. */
@@ -14,13 +14,12 @@ export function createGenerator(program: string, folder: string): Generator {
 		async generate(signal) {
 			const { code, output } = await runTool(program, ["generate"], folder, signal);
 			if (code === 0 || signal.aborted) {
-				return undefined;
+				return [];
 			}
 			const { problems, others } = bufProblems(output);
-			const shown = problems.map((problem) => showProblem(folder, problem));
-			return shown.length > 0
-				? shown.join("\n")
-				: `buf generate has failed:\n${others.join("\n") || `it exited with ${code}`}`;
+			return problems.length > 0
+				? showProblems(folder, problems, "npx buf generate")
+				: [`buf generate has failed:\n${others.join("\n") || `it exited with ${code}`}`];
 		},
 	};
 }

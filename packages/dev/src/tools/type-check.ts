@@ -1,25 +1,23 @@
 import { join } from "node:path";
-import { showProblem } from "../report/problem.ts";
+import { isDeepStrictEqual } from "node:util";
+import { showProblems } from "../report/problem.ts";
 import { runTool } from "./run-tool.ts";
 import { tscProblems } from "./tool-problems.ts";
-
-/** The maximum number of problems that are shown with their code. */
-const shownProblems = 5;
 
 /** Options of a type check. */
 export interface TypeCheckOptions {
 	/** The program of TypeScript. */
 	readonly program: string;
 	readonly folder: string;
-	/** Called with what is wrong, or with `undefined` if nothing is any more. Not called if nothing has changed. */
-	readonly onResult: (problems: string | undefined) => void;
+	/** Called with what is wrong, each with its code, or with nothing if all is right again. Not called otherwise. */
+	readonly onResult: (problems: readonly string[]) => void;
 }
 
 /** Checks the types of the project beside everything else: one run of tsc at a time, after each change. */
 export class TypeCheck {
 	readonly #options: TypeCheckOptions;
 	#running = new AbortController();
-	#last: string | undefined;
+	#last: readonly string[] = [];
 
 	constructor(options: TypeCheckOptions) {
 		this.#options = options;
@@ -48,21 +46,15 @@ export class TypeCheck {
 		if (signal.aborted) {
 			return;
 		}
-		const result = code === 0 ? undefined : this.#describe(output);
-		if (result !== this.#last) {
+		const result = code === 0 ? [] : describe(folder, output);
+		if (!isDeepStrictEqual(result, this.#last)) {
 			this.#last = result;
 			onResult(result);
 		}
 	}
+}
 
-	#describe(output: string): string {
-		const { problems, others } = tscProblems(output);
-		const shown = problems.slice(0, shownProblems);
-		const more = problems.length - shown.length;
-		return [
-			...shown.map((problem) => showProblem(this.#options.folder, problem)),
-			...(more > 0 ? [`and ${more} more: see npx tsc --noEmit`] : []),
-			...others,
-		].join("\n");
-	}
+function describe(folder: string, output: string): readonly string[] {
+	const { problems, others } = tscProblems(output);
+	return [...showProblems(folder, problems, "npx tsc --noEmit"), ...others];
 }
