@@ -40,6 +40,8 @@ const inMemory = ["--storage", "memory", "--listen", "127.0.0.1:0"];
 const start = `import { defineModule } from "${workspace}apps/server/src/module/index.ts";`;
 const controllers = `import { defineController } from "${workspace}packages/controller/src/index.ts";`;
 const music = `import { Artist, Tour } from "${workspace}apps/server/testdata/music.ts";`;
+const defineType = `import { defineType } from "${workspace}packages/resource/src/index.ts";`;
+const malformed = `import { OddSchema, PlainSchema, UnscopedSchema } from "${workspace}apps/server/testdata/gen/malformed/v1/malformed_pb.ts";`;
 const end = 'export default defineModule({ name: "a" });';
 const prober = `defineController({ name: "prober", manages: Artist, async reconcile() {} })`;
 
@@ -67,10 +69,11 @@ const files: Readonly<Record<string, readonly string[]>> = {
 	"no-default.ts": ["export const a = 1;"],
 	"no-module.ts": ['export default { name: "a" };'],
 	"no-name.ts": [start, 'export default defineModule({ name: "" });'],
-	"no-spec.ts": [
-		`import { ReferenceSchema } from "${workspace}packages/proto/src/index.ts";`,
-		`import { defineType } from "${workspace}packages/resource/src/index.ts";`,
-		"export default defineType(ReferenceSchema);",
+	"no-spec.ts": [defineType, malformed, "export default defineType(PlainSchema);"],
+	"no-scope.ts": [defineType, malformed, "export default defineType(UnscopedSchema);"],
+	"options.ts": [
+		...[start, defineType, malformed],
+		'export default defineModule({ name: "odd", types: [defineType(OddSchema)] });',
 	],
 	"music.ts": [start, music, 'export default defineModule({ name: "music", types: [Artist] });'],
 	"music-2.ts": [start, 'export default defineModule({ name: "music" });'],
@@ -213,7 +216,7 @@ const cases: readonly (readonly [string, readonly string[], number, string])[] =
 		[...inMemory, "--module", "throws.ts"],
 		failed,
 		[
-			"module throws.ts can't be imported: Error: no DATABASE_URL",
+			"module throws.ts can't be imported: no DATABASE_URL",
 			"    at url (throws.ts:3:8)",
 			"    at throws.ts:5:22",
 			"caused by RangeError: it is empty",
@@ -262,7 +265,7 @@ const cases: readonly (readonly [string, readonly string[], number, string])[] =
 		[...inMemory, "--module", "no-name.ts"],
 		failed,
 		[
-			"module no-name.ts can't be imported: Error: a module needs a name: defineModule({ name: … })",
+			"module no-name.ts can't be imported: a module needs a name: defineModule({ name: … })",
 			"    at no-name.ts:2:16",
 		].join("\n"),
 	],
@@ -271,8 +274,29 @@ const cases: readonly (readonly [string, readonly string[], number, string])[] =
 		[...inMemory, "--module", "no-spec.ts"],
 		failed,
 		[
-			"module no-spec.ts can't be imported: Error: message plinth.resource.v1.Reference is not a resource type: it lacks the option (plinth.resource.v1.spec), such as option (plinth.resource.v1.spec) = { scope: SCOPE_NAMESPACE };",
+			"module no-spec.ts can't be imported: message malformed.v1.Plain is not a resource type: it lacks the option (plinth.resource.v1.spec), such as option (plinth.resource.v1.spec) = { scope: SCOPE_NAMESPACE };",
 			"    at no-spec.ts:3:16",
+		].join("\n"),
+	],
+	[
+		"a message without a scope",
+		[...inMemory, "--module", "no-scope.ts"],
+		failed,
+		[
+			"module no-scope.ts can't be imported: resource type malformed.v1.Unscoped needs a scope in its option (plinth.resource.v1.spec): SCOPE_CLUSTER, SCOPE_PARTITION or SCOPE_NAMESPACE",
+			"    at no-scope.ts:3:16",
+		].join("\n"),
+	],
+	[
+		"malformed options of a type",
+		[...inMemory, "--module", "options.ts"],
+		failed,
+		[
+			"module options.ts can't be imported: module odd: options of its types are not valid:",
+			'- type malformed.v1.Odd: (plinth.type.v1.table) path "labelText": malformed.v1.Odd has no field "labelText"; did you mean "label_text"?',
+			'- type malformed.v1.Odd: (plinth.type.v1.table) path "year": malformed.v1.Odd has no field "year"',
+			"- type malformed.v1.Odd: field malformed.v1.Odd.album: (plinth.schema.v1.reference) is for fields of plinth.resource.v1.Reference",
+			"    at options.ts:4:16",
 		].join("\n"),
 	],
 	[

@@ -152,7 +152,8 @@ export function similarFile(target: string): string | undefined {
 /** An error that the code throws, with the frames of its stack that are neither Node's nor Plinth's, and its causes. */
 function explainThrown(error: Error): string {
 	const frames = (error.stack ?? "").split("\n").flatMap((line) => ownFrame(line) ?? []);
-	const own = [`${error.name}: ${error.message}`, ...frames].join("\n");
+	const name = error.name === "Error" ? "" : `${error.name}: `;
+	const own = [`${name}${error.message}`, ...frames].join("\n");
 	return error.cause instanceof Error ? `${own}\ncaused by ${explainThrown(error.cause)}` : own;
 }
 
