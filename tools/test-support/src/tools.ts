@@ -9,7 +9,8 @@ export type Tool =
 	| "go"
 	| "openssl"
 	| "python3"
-	| "strace";
+	| "strace"
+	| "systemd-analyze";
 
 /** The arguments that print a tool's version, and the Debian package that contains the tool. */
 export const tools: Readonly<Record<Tool, { readonly version: string; readonly package: string }>> =
@@ -22,6 +23,7 @@ export const tools: Readonly<Record<Tool, { readonly version: string; readonly p
 		openssl: { version: "version", package: "openssl" },
 		python3: { version: "--version", package: "python3-venv" },
 		strace: { version: "-V", package: "strace" },
+		"systemd-analyze": { version: "--version", package: "systemd" },
 	};
 
 const versions = new Map<Tool, string | undefined>();
