@@ -44,5 +44,5 @@ export function needsText(missing: readonly Tool[]): string {
 
 /** The tools in such a name; empty if the test was skipped for another reason. */
 export function missingTools(testName: string): readonly string[] {
-	return /\(needs ([a-z0-9, ]+)\)/.exec(testName)?.[1]?.split(", ") ?? [];
+	return /\(needs ([a-z0-9, -]+)\)/.exec(testName)?.[1]?.split(", ") ?? [];
 }
