@@ -23,8 +23,8 @@ export interface DevEnvironment extends DevContext {
 	readonly signal: AbortSignal;
 }
 
-/** How long a child may take to stop before it is killed. */
-const stopMs = 5_000;
+/** How long a child may take to stop controllers and close the storage after running calls were ended. */
+const stopGraceMs = 4_000;
 
 /** How long an import may take before the user is told of it. */
 const slowImportMs = 10_000;
@@ -92,7 +92,8 @@ class DevSession {
 			onImported: (files) => this.#files.imported(files),
 		});
 		this.#supervisor = new Supervisor({
-			...{ clock, stopMs },
+			clock,
+			stopMs: server.stopLimitMs + stopGraceMs,
 			spawn: (id) => this.#spawn(id),
 			generate: (signal) => this.#generate(signal),
 			forward: (id) => this.#forward(id),
@@ -247,7 +248,7 @@ class DevSession {
 				);
 				break;
 			case "killed":
-				terminal.say(`the server did not stop in ${stopMs / 1_000} s and was killed`, "yellow");
+				terminal.say("the server did not stop in time and was killed", "yellow");
 		}
 		this.#checkTypes();
 		if (!this.#environment.signal.aborted) {

@@ -3,6 +3,7 @@
  * again before the start, and listens on a port of its own. Its arguments are those of `plinth-server`.
  */
 import { flushCompileCache } from "node:module";
+import { isIP } from "node:net";
 import process from "node:process";
 import { setFlagsFromString } from "node:v8";
 import type { Configuration } from "@plinth/server/command";
@@ -77,7 +78,7 @@ async function serveProject(configuration: Configuration): Promise<number> {
 				listen: { host: "127.0.0.1", port: 0 },
 				// Clients reconnect to the next child at once: there is no need to linger for them.
 				limits: { lingerMs: 20, ...configuration.limits },
-				stopLimitMs: configuration.stopLimitMs ?? 1_000,
+				...allowedHosts(configuration),
 			},
 			{
 				stop: stop.signal,
@@ -94,6 +95,13 @@ async function serveProject(configuration: Configuration): Promise<number> {
 		await send({ kind: "failed", error: withSyntaxPlace(errorReport(failure), lastImported) });
 		return 1;
 	}
+}
+
+/** The hosts of a server that listens on the address of the supervisor. Without tokens, its name is one of them. */
+function allowedHosts({ access, listen, allowedHosts }: Configuration): Partial<Configuration> {
+	return access !== undefined || isIP(listen.host) !== 0
+		? {}
+		: { allowedHosts: [...(allowedHosts ?? []), listen.host] };
 }
 
 const { preloadServer, runCommand, serve } = await import("@plinth/server/command");

@@ -95,6 +95,15 @@ describe("the server of a project", () => {
 		});
 	});
 
+	it("ends calls earlier than in production when it stops, unless told otherwise", () => {
+		const usual = projectServer(flags, contextIn("/p"));
+		expect(usual.flags.slice(-2)).toEqual(["--limits-stop-timeout", "1000ms"]);
+		expect(usual.stopLimitMs).toBe(1_000);
+		const patient = projectServer(flags, contextIn("/p", "--limits-stop-timeout", "1m"));
+		expect(patient.flags.slice(-2)).toEqual(["--limits-stop-timeout", "1m"]);
+		expect(patient.stopLimitMs).toBe(60_000);
+	});
+
 	it.each([
 		[{ listen: "nowhere" }, [], '--listen "nowhere" is not <host>:<port>'],
 		[{ listen: "0.0.0.0:1" }, [], "--listen 0.0.0.0:1 is reachable from other machines"],

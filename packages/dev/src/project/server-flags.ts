@@ -10,10 +10,15 @@ export interface ProjectServer {
 	readonly storage: string;
 	/** `http` or `https`. */
 	readonly scheme: string;
+	/** How long running calls may continue when it stops. */
+	readonly stopLimitMs: number;
 }
 
 /** Where `plinth dev` keeps the data unless it is told otherwise. */
 const defaultDataDirectory = ".plinth/data";
+
+/** A developer waits for the next server. */
+const defaultStopLimitMs = 1_000;
 
 /**
  * The flags of the server that `plinth dev` runs. They are read like those of `plinth-server`, so that the same rules
@@ -38,9 +43,13 @@ export function projectServer(flags: DevFlags, context: DevContext): ProjectServ
 		if (command.kind === "help") {
 			throw new DevError("the flags of plinth-server are listed by npx plinth-server --help");
 		}
-		const { listen, storage, dataDirectory: directory, tls } = command.configuration;
+		const { listen, storage, dataDirectory: directory, tls, stopLimitMs } = command.configuration;
 		return {
-			flags: all,
+			flags:
+				stopLimitMs === undefined
+					? [...all, "--limits-stop-timeout", `${defaultStopLimitMs}ms`]
+					: all,
+			stopLimitMs: stopLimitMs ?? defaultStopLimitMs,
 			listen,
 			storage: storage === "sqlite" ? directory : storage,
 			scheme: tls === undefined ? "http" : "https",
