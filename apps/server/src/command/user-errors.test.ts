@@ -113,6 +113,8 @@ const files: Readonly<Record<string, readonly string[]>> = {
 		`const controller = { ...${prober}, concurrency: 0 };`,
 		'export default defineModule({ name: "f", types: [Artist], controllers: [controller] });',
 	],
+	"access.yaml": ["policies: {}"],
+	"not.pem": ["no certificate"],
 	"flat.yaml": ["lisen: 127.0.0.1:1"],
 	"nested.yaml": ["storage: memory", "limits:", "  stopTimeot: 1s"],
 	"value.yaml": ["storage: memory", "limits:", "  stopTimeout: soon"],
@@ -407,6 +409,27 @@ const cases: readonly (readonly [string, readonly string[], number, string])[] =
 		'--storage "sqlit" is not one of sqlite, memory, etcd',
 	],
 	["a misspelled command", ["backpu"], usage, "unknown command backpu: did you mean backup?"],
+	[
+		"a certificate that does not exist",
+		[...inMemory, "--tls-cert-file", "no.pem", "--tls-key-file", "no.pem"],
+		usage,
+		"no.pem: no such file",
+	],
+	[
+		"a file without a certificate",
+		[...inMemory, "--tls-cert-file", "not.pem", "--tls-key-file", "not.pem"],
+		usage,
+		"not.pem contains no certificate in PEM",
+	],
+	[
+		"keys of JWTs that are none",
+		[
+			...[...inMemory, "--access-file", "access.yaml", "--jwt-jwks-file", "not.pem"],
+			...["--jwt-issuer", "https://issuer.example", "--jwt-audience", "plinth"],
+		],
+		usage,
+		"not.pem is not JSON",
+	],
 	[
 		"a misspelled key of a configuration file",
 		["--config", "flat.yaml"],

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { type Document, isNode, isPair, LineCounter, parseDocument } from "yaml";
 
-/** A file that people write is not valid. The message begins with its name, line and column. */
+/** A file that people write is not valid. The message begins with its name, and in YAML its line and column. */
 export class FileError extends Error {
 	override readonly name = "FileError";
 }

@@ -1,5 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { Code, ConnectError, type HandlerContext, type Interceptor } from "@connectrpc/connect";
+import { FileError } from "../configuration/located-yaml.ts";
 
 /** The length of the shortest credential that is accepted: a shorter one could be guessed. */
 const shortest = 16;
@@ -11,7 +12,7 @@ export class DeploymentCredential {
 	/**
 	 * Replaces the accepted credentials by those in the file, one per line. The first one is sent.
 	 *
-	 * @throws Error if there is none, or one is too short.
+	 * @throws FileError if there is none, or one is too short.
 	 */
 	replace(file: string, text: string): void {
 		const all = text
@@ -19,7 +20,7 @@ export class DeploymentCredential {
 			.map((line) => line.trim())
 			.filter((line) => line !== "");
 		if (all.length === 0 || all.some((each) => each.length < shortest)) {
-			throw new Error(
+			throw new FileError(
 				`${file} must contain a credential of at least ${shortest} characters per line: create one with plinth-server new-token`,
 			);
 		}

@@ -9,6 +9,7 @@ import {
 	type JWTVerifyGetKey,
 } from "jose";
 import { z } from "zod";
+import { FileError } from "../configuration/located-yaml.ts";
 
 const keySet = z.object({
 	keys: z.array(z.looseObject({ kty: z.string() })).min(1),
@@ -18,17 +19,17 @@ const keySet = z.object({
  * The keys of a JSON Web Key Set.
  *
  * @param file the name of the file, for messages.
- * @throws Error if the text is not a key set.
+ * @throws FileError if the text is not a key set.
  */
 export function keysOf(file: string, text: string): JWTVerifyGetKey {
 	let value: unknown;
 	try {
 		value = JSON.parse(text);
 	} catch (cause) {
-		throw new Error(`${file} is not JSON`, { cause });
+		throw new FileError(`${file} is not JSON`, { cause });
 	}
 	if (!isKeySet(value)) {
-		throw new Error(`${file} is not a JSON Web Key Set: { "keys": [ … ] }`);
+		throw new FileError(`${file} is not a JSON Web Key Set: { "keys": [ … ] }`);
 	}
 	return createLocalJWKSet(value);
 }
