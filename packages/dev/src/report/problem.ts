@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { isAbsolute, relative, resolve } from "node:path";
-import { codeFrame, type Position } from "./code-frame.ts";
+import { type CodePosition, codeFrame } from "@plinth/runtime";
 
 /** A problem in a file of the project. */
-export interface Problem extends Position {
+export interface Problem extends CodePosition {
 	/** Absolute, or relative to the project. */
 	readonly file: string;
 	readonly message: string;
