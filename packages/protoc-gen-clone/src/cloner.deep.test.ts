@@ -6,6 +6,6 @@ import { tortureCloners } from "./testing/torture-cloners.ts";
 describe("a generated cloner, in many runs", () => {
 	it.each(tortureCloners.map((cloner) => [cloner.schema.typeName, cloner] as const))(
 		"clones random messages of %s",
-		(_typeName, cloner) => assertClones(cloner, { runs: runs(120), seed: seed + 1 }),
+		(_typeName, cloner) => assertClones(cloner, { runs: runs(60), seed: seed + 1 }),
 	);
 });

@@ -8,7 +8,7 @@ import { parseAllDocuments } from "yaml";
 import { defaultStopLimitMs } from "../server-options.ts";
 import { type Configuration, parseCommandLine } from "./configuration.ts";
 
-const folder = join(import.meta.dirname, "../../deploy");
+const folder = join(import.meta.dirname, "../../../../deploy");
 const text = (name: string) => readFileSync(join(folder, name), "utf8");
 
 /** The longest time from a signal to the end of the process, in seconds: the limit, and 5 s after it. */
@@ -26,7 +26,7 @@ function configured(environment: Readonly<Record<string, string>>): Configuratio
 }
 
 describe("the unit of systemd", () => {
-	const unit = text("plinth-server.service");
+	const unit = text("systemd/plinth-server.service");
 	const settings = [...unit.matchAll(/^(?<key>\w+)=(?<value>.*)$/gm)].map(
 		({ groups }) => [groups?.key ?? "", groups?.value ?? ""] as const,
 	);
@@ -89,8 +89,8 @@ interface StatefulSet {
 	};
 }
 
-describe("the manifests of Kubernetes", () => {
-	const documents = parseAllDocuments(text("kubernetes.yaml"));
+describe("the manifests of Kubernetes for one server", () => {
+	const documents = parseAllDocuments(text("kubernetes/single.yaml"));
 	// The parts that the tests read; the test of their number is the first one.
 	const [service, { spec }] = documents.map((document) => document.toJS()) as [
 		Service,

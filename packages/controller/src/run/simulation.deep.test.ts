@@ -4,7 +4,7 @@ import { simulate } from "./simulation.fixture.ts";
 
 describe("a controller under a seeded scheduler", () => {
 	it("keeps its promises over many seeds", () =>
-		forEachSeed(480, async (seed) => {
+		forEachSeed(260, async (seed) => {
 			const { violations } = await simulate(seed);
 			expect(violations).toEqual([]);
 		}));
