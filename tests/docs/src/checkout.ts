@@ -23,7 +23,6 @@ const ownEntries = [
 	"packages/proto/baseline.binpb",
 	"data",
 	".git",
-	"examples/databases",
 ];
 
 /**
@@ -35,7 +34,7 @@ const ownEntries = [
  * <temporary>/examples/
  *     catalog/src ──────────────▶ examples/catalog/src
  *     catalog/catalog.yaml          a copy, with the ports of this checkout
- *     databases/                    created by a page
+ * <temporary>/databases/            a project that a page creates
  * ```
  */
 export class Checkout {

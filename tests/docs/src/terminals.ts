@@ -8,7 +8,7 @@ import { root } from "./page.ts";
 const failureMark = "-- failed with exit code ";
 
 /** Commands that only read. Their output may change a moment later. */
-const reading = /^plinth (get|list|describe|status|refs|controllers|types)\b[^|]*$/;
+const reading = /^(npx )?plinth (get|list|describe|status|refs|controllers|types)\b[^|]*$/;
 
 /** How often such a command is repeated, and the delay between two attempts. */
 const maxTries = 480;
@@ -47,7 +47,7 @@ export class Terminals {
 		const terminal = this.#start(name);
 		terminal.paste(lines);
 		if (name === "server") {
-			await terminal.prints("Try next", failureMark);
+			await terminal.prints(lines.includes("npm run dev") ? "] ready in" : "Try next", failureMark);
 		}
 	}
 

@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
-import { basename, dirname, extname, join, relative } from "node:path";
+import { basename, dirname, extname, join } from "node:path";
 import { promisify } from "node:util";
 import { parseAccessFile, parseCommandLine } from "@plinth/server/testing";
 import type { Checkout } from "./checkout.ts";
@@ -53,7 +53,7 @@ export async function walkPage(
 			if (!isShown && terminals.failure !== undefined) {
 				throw problem(block, `a command failed:\n${terminals.failure}`);
 			}
-			forgetChecked(unchecked, text, checkout, terminals);
+			forgetChecked(unchecked, text, terminals);
 		} else if (language === "sh") {
 			commands += text;
 			await terminals.start(about, text);
@@ -77,17 +77,11 @@ export async function walkPage(
 	}
 }
 
-/** Removes the packages that lines have just checked, by a script of the package that runs both tools. */
-function forgetChecked(
-	unchecked: Set<string>,
-	lines: string,
-	{ folder }: Checkout,
-	{ failure }: Terminals,
-): void {
+/** Removes the packages that lines have just checked, by the script of a project that runs both tools. */
+function forgetChecked(unchecked: Set<string>, lines: string, { failure }: Terminals): void {
 	for (const each of unchecked) {
-		const check = `npx -y pnpm@12 --dir ${relative(folder, each)} check`;
-		const runsBoth = scriptsOf(each).check === "buf lint proto && tsc -p .";
-		if (runsBoth && failure === undefined && lines.split("\n").includes(check)) {
+		const runsBoth = scriptsOf(each).check === "buf lint proto && buf generate && tsc";
+		if (runsBoth && failure === undefined && lines.split("\n").includes("npm run check")) {
 			unchecked.delete(each);
 		}
 	}
