@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { promisify } from "node:util";
 import { runServer } from "verdaccio";
 
@@ -34,6 +35,8 @@ log: { type: stdout, format: json, level: error }
 
 /** Starts a registry with its data in the folder. */
 export async function startRegistry(folder: string): Promise<Registry> {
+	// npm trusts the authorities of the machine too, of which its way to the registry may need one.
+	setDefaultCACertificates([...getCACertificates("default"), ...getCACertificates("system")]);
 	const file = join(folder, "verdaccio.yaml");
 	writeFileSync(file, configuration);
 	const server = await runServer(file);

@@ -102,7 +102,7 @@ it("either says in a sentence why not, or writes protos that buf accepts and Typ
 			written.add(definition.path);
 			await project.write(proto.path, proto.content);
 		}),
-		{ numRuns: 150 },
+		{ numRuns: 60 },
 	);
 	expect(await project.buf("lint", "proto")).toBe("");
 	expect(await project.buf("format", "--diff", "--exit-code", "proto")).toBe("");

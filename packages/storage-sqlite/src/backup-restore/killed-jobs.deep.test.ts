@@ -20,7 +20,7 @@ describe(`a process that is killed at a random moment, from seed ${seed}`, () =>
 		"during a %s loses nothing",
 		async (job) => {
 			const random = seededRandom(seed);
-			for (let round = 0; round < runs(2); round++) {
+			for (let round = 0; round < runs(1); round++) {
 				await killJob(directory, job, { afterMs: random.next() * 200 });
 			}
 		},

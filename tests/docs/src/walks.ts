@@ -1,0 +1,71 @@
+import type { Tool } from "@plinth/test-support";
+import { Checkout } from "./checkout.ts";
+import { exceptionFor } from "./exceptions.ts";
+import { freePorts } from "./free-ports.ts";
+import { pagePaths, readPage } from "./page.ts";
+import { Terminals } from "./terminals.ts";
+import { walkPage } from "./walk-page.ts";
+
+/** Pages that continue others, which readers follow first. */
+const continues: Readonly<Record<string, string>> = {
+	"docs/writing-controllers.md": "docs/writing-types.md",
+};
+
+/** Commands that ran before a reader begins, by page. */
+const preparations: Readonly<Record<string, string>> = {
+	"docs/operating.md": "plinth-server --data-dir ./data",
+};
+
+/** The ports on which pages start their own programs. */
+const pagePorts = ["9001", "9002", "9003"];
+
+const first = new Set(Object.values(continues));
+const walks = pagePaths
+	.filter((path) => !first.has(path))
+	.map((last) => {
+		const before = continues[last];
+		const pages = (before === undefined ? [last] : [before, last]).map(readPage);
+		const followed = pages.flatMap(({ path, blocks }) =>
+			blocks.filter((block) => !exceptionFor(path, block)),
+		);
+		const tools: readonly Tool[] = followed.some(({ text }) => /\bcurl\b/.test(text))
+			? ["curl"]
+			: [];
+		return { pages, last, followed, tools };
+	})
+	.filter(({ followed }) => followed.length > 0);
+
+type Walk = (typeof walks)[number];
+
+/** Pages that build a project, which takes long. */
+const long = new Set(["docs/writing-controllers.md"]);
+
+/** The walks of `test`. */
+export const shortWalks = walks.filter(({ last }) => !long.has(last));
+/** Those of `test:deep`. */
+export const longWalks = walks.filter(({ last }) => long.has(last));
+
+/** Does what the pages say, in a checkout of its own. */
+export async function follow({ pages, last }: Walk): Promise<void> {
+	const [port = 0, ...ports] = await freePorts(1 + pagePorts.length);
+	const checkout = new Checkout(
+		new Map([
+			["127.0.0.1:7575", `127.0.0.1:${port}`],
+			...pagePorts.map((shown, at): [string, string] => [shown, String(ports[at])]),
+		]),
+	);
+	const terminals = new Terminals(checkout, port);
+	try {
+		const preparation = preparations[last];
+		if (preparation !== undefined) {
+			await terminals.start("server", `${preparation}\n`);
+			await terminals.stop("server");
+		}
+		for (const page of pages) {
+			await walkPage(page, checkout, terminals);
+		}
+	} finally {
+		terminals.kill();
+		checkout.remove();
+	}
+}
