@@ -41,6 +41,8 @@ export function readReports(tier: string): readonly Report[] {
 }
 
 const slowest = 10;
+/** How many lines of each failure are shown. */
+const messageLines = 12;
 
 /** What else decides on the result of a test run. */
 export interface RunResult {
@@ -65,11 +67,11 @@ export function summarize(
 		const file = relative(root, suite.name);
 		times.push({ seconds: (suite.endTime - suite.startTime) / 1_000, file });
 		if (suite.status === "failed" && !suite.assertionResults.some(isFailed)) {
-			failures.push(`${file}: ${firstLine(suite.message)}`);
+			failures.push(`${file}: ${firstLines(suite.message)}`);
 		}
 		for (const test of suite.assertionResults) {
 			if (isFailed(test)) {
-				const message = firstLine(test.failureMessages?.[0] ?? "");
+				const message = firstLines(test.failureMessages?.[0] ?? "");
 				failures.push(`${file}: ${test.fullName}: ${message}`);
 				continue;
 			}
@@ -137,8 +139,12 @@ function isFailed({ status }: { readonly status: string }): boolean {
 	return status === "failed";
 }
 
-function firstLine(text: string): string {
-	return text.split("\n")[0] ?? "";
+/** The first lines of a message, without where it was thrown. */
+function firstLines(text: string): string {
+	const lines = text.split("\n");
+	const thrown = lines.findIndex((line) => /^ +at /.test(line));
+	const message = lines.slice(0, thrown === -1 ? undefined : thrown);
+	return message.slice(0, messageLines).join("\n        ").trimEnd();
 }
 
 function packageHint(tool: string): string {

@@ -15,19 +15,25 @@ export async function startServer(options: Partial<ServerOptions> = {}): Promise
 	});
 	await server.start();
 	const clock = options.runtime?.clock;
-	onTestFinished(() => (clock instanceof FakeClock ? stopOn(server, clock) : server.stop()));
+	onTestFinished(() =>
+		clock instanceof FakeClock ? whileTimePasses(clock, server.stop()) : server.stop(),
+	);
 	return server;
 }
 
-/** Stops a server with a manual clock, which is advanced until the server has stopped. */
-async function stopOn(server: Server, clock: FakeClock): Promise<void> {
-	let stopped = false;
-	const stopping = server.stop().finally(() => {
-		stopped = true;
+/**
+ * Advances a clock until a promise settles. Calls in process need that just after the start: what conflicts with a
+ * controller tries again after a few milliseconds.
+ */
+export async function whileTimePasses<T>(clock: FakeClock, promise: Promise<T>): Promise<T> {
+	let isPending = true;
+	const result = promise.finally(() => {
+		isPending = false;
 	});
-	while (!stopped) {
-		await clock.advance(50);
+	result.catch(() => {});
+	while (isPending) {
+		clock.advance(50);
 		await new Promise((resolve) => setImmediate(resolve));
 	}
-	await stopping;
+	return result;
 }

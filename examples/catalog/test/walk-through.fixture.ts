@@ -41,18 +41,17 @@ export class Terminal {
 	#changed = Promise.withResolvers<void>();
 
 	constructor(folder: string) {
-		this.#bash = spawn("bash", ["--noprofile", "--norc"], {
+		// Through one pipe, so that all that a command prints comes before what the next one prints.
+		this.#bash = spawn("bash", ["-c", "exec bash --noprofile --norc 2>&1"], {
 			cwd: folder,
 			// A group of its own, to be interrupted and ended with all that it started.
 			detached: true,
-			stdio: ["pipe", "pipe", "pipe"],
+			stdio: ["pipe", "pipe", "inherit"],
 		});
-		for (const stream of [this.#bash.stdout, this.#bash.stderr]) {
-			stream?.setEncoding("utf8").on("data", (text: string) => {
-				this.#output += text;
-				this.#change();
-			});
-		}
+		this.#bash.stdout?.setEncoding("utf8").on("data", (text: string) => {
+			this.#output += text;
+			this.#change();
+		});
 		this.#bash.once("exit", () => this.#change());
 	}
 

@@ -1,9 +1,8 @@
-import { once } from "node:events";
 import { readFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { itWith, temporaryFolder } from "@plinth/test-support";
+import { freePorts, isFree } from "@plinth/test-support/ports";
 import { describe, expect, onTestFinished } from "vitest";
 import { type Block, blocksOf, isAsShown, Terminal } from "./walk-through.fixture.ts";
 
@@ -15,28 +14,13 @@ const startCommand = "npx -y pnpm@12 start";
 const startScript =
 	"node apps/server/src/main.ts --module ./examples/catalog/src/module.ts --data-dir ./data";
 
-/** Listens on the port for a moment; 0 is any. Returns the port, or `undefined` if it is taken. */
-async function tryPort(port: number): Promise<number | undefined> {
-	const server = createServer();
-	try {
-		server.listen(port, "127.0.0.1");
-		await once(server, "listening");
-		const address = server.address();
-		return address === null || typeof address === "string" ? undefined : address.port;
-	} catch {
-		return undefined;
-	} finally {
-		server.close();
-	}
-}
-
 /** A free port for Plinth, and a number that makes three more with a digit, from 1 to 3, after it. */
-async function freePorts(): Promise<{ readonly plinth: number; readonly stem: number }> {
+async function choosePorts(): Promise<{ readonly plinth: number; readonly stem: number }> {
 	for (;;) {
-		const plinth = (await tryPort(0)) ?? 0;
-		const stem = Math.trunc(plinth / 10) - 1;
-		const ports = await Promise.all([1, 2, 3].map((digit) => tryPort(stem * 10 + digit)));
-		if (ports.every((port) => port !== undefined)) {
+		const [plinth = 0, other = 0] = await freePorts(2);
+		const stem = Math.trunc(other / 10);
+		const ports = await Promise.all([1, 2, 3].map((digit) => isFree(stem * 10 + digit)));
+		if (ports.every(Boolean)) {
 			return { plinth, stem };
 		}
 	}
@@ -49,7 +33,7 @@ async function freePorts(): Promise<{ readonly plinth: number; readonly stem: nu
 async function blocksOnThisMachine(): Promise<readonly Block[]> {
 	const { scripts } = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
 	expect(scripts.start).toBe(startScript);
-	const { plinth, stem } = await freePorts();
+	const { plinth, stem } = await choosePorts();
 	const address = `127.0.0.1:${plinth}`;
 	const start = startScript.replace("./data", join(await temporaryFolder(), "data"));
 	const replacements: readonly (readonly [string | RegExp, string])[] = [

@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { cp, mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freePort } from "@plinth/test-support/ports";
 import { suspendProcess } from "@plinth/test-support/processes";
 import { EtcdClient } from "./client/etcd-client.ts";
 import { EtcdError } from "./client/etcd-error.ts";
@@ -184,16 +184,4 @@ export function etcdctl(...args: readonly string[]): void {
 	if (status !== 0) {
 		throw new Error(`etcdctl ${args.join(" ")}: ${error ?? stderr}`);
 	}
-}
-
-async function freePort(): Promise<number> {
-	const server = createServer().listen(0, "127.0.0.1");
-	await once(server, "listening");
-	const address = server.address();
-	server.close();
-	await once(server, "close");
-	if (address === null || typeof address === "string") {
-		throw new TypeError("a server that listens has a port");
-	}
-	return address.port;
 }

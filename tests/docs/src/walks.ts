@@ -1,7 +1,7 @@
 import type { Tool } from "@plinth/test-support";
+import { freePorts } from "@plinth/test-support/ports";
 import { Checkout } from "./checkout.ts";
 import { exceptionFor } from "./exceptions.ts";
-import { freePorts } from "./free-ports.ts";
 import { pagePaths, readPage } from "./page.ts";
 import { Terminals } from "./terminals.ts";
 import { walkPage } from "./walk-page.ts";

@@ -3,8 +3,8 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { freePort } from "@plinth/test-support/ports";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { freePort } from "./free-port.fixture.ts";
 import { type Registry, startRegistry } from "./registry.fixture.ts";
 import { openShell, type Shell } from "./shell.fixture.ts";
 

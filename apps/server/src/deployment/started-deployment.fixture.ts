@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer as createPort } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freePort } from "@plinth/test-support/ports";
 import { onTestFinished } from "vitest";
 import type { Server } from "../server.ts";
 import type { ServerOptions } from "../server-options.ts";
@@ -43,12 +43,4 @@ export async function startDeployment(
 		},
 	});
 	return { server, internal };
-}
-
-async function freePort(): Promise<number> {
-	const port = createPort();
-	await new Promise<void>((resolve) => port.listen(0, "127.0.0.1", resolve));
-	const address = port.address();
-	await new Promise((resolve) => port.close(resolve));
-	return typeof address === "object" && address !== null ? address.port : 0;
 }

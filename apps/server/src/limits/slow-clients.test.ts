@@ -18,7 +18,7 @@ import {
 } from "../raw-calls.fixture.ts";
 import type { Server } from "../server.ts";
 import type { ServerOptions } from "../server-options.ts";
-import { startServer } from "../started-server.fixture.ts";
+import { startServer, whileTimePasses } from "../started-server.fixture.ts";
 
 const list = "/plinth.resource.v1.ResourceService/List";
 const read = "/plinth.resource.v1.ResourceService/Read";
@@ -50,9 +50,10 @@ async function start(options: Partial<ServerOptions> = {}): Promise<Started> {
 }
 
 /** Stores as many MB as no buffer of a kernel holds. */
-async function storeLarge({ server }: Started, count = 16): Promise<void> {
+async function storeLarge({ server, clock }: Started, count = 16): Promise<void> {
 	for (let index = 0; index < count; index += 1) {
-		await server.client.write({ resource: artist(`large-${index}`, "x".repeat(1_000_000)) });
+		const resource = artist(`large-${index}`, "x".repeat(1_000_000));
+		await whileTimePasses(clock, server.client.write({ resource }));
 	}
 }
 
