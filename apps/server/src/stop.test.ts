@@ -14,25 +14,33 @@ import { JukeboxService } from "../testdata/gen/music/v1/music_pb.ts";
 import { Artist, artist } from "../testdata/music.ts";
 import { musicModuleFile, ServerProcess, stuckModuleFile } from "./server-process.fixture.ts";
 
-/** A connection by each protocol. */
+/** A connection by each protocol; those at even places use HTTP/1.1. */
 function transportsTo(baseUrl: string): readonly Transport[] {
 	return [
 		createConnectTransport({ baseUrl, httpVersion: "1.1" }),
 		createConnectTransport({ baseUrl, httpVersion: "2" }),
-		createGrpcTransport({ baseUrl }),
 		createGrpcWebTransport({ baseUrl, httpVersion: "1.1" }),
+		createGrpcTransport({ baseUrl }),
 	];
 }
+
+/**
+ * What clients report that sent a call when the server had just closed an idle connection. HTTP/1.1 can't prevent it
+ * (RFC 9112, section 9.5): the server keeps such connections open for a while, and a client on a busy machine may not
+ * get to send its next call in that time.
+ */
+const connectionLost = /\b(?:write EPIPE|read ECONNRESET|write ECONNRESET|socket hang up)$/;
 
 /**
  * The code that a client received; with the message, if it is not the one of a stop. A stream that was on its way
  * when the server sent GOAWAY is refused by HTTP/2. gRPC defines that as Unavailable
  * (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md#errors), Connect reports it as Internal.
  */
-function codeOf(failure: unknown): string {
+function codeOf(failure: unknown, maySendLate = false): string {
 	const error = ConnectError.from(failure);
 	const isRefused = error.message.endsWith("error code NGHTTP2_REFUSED_STREAM");
-	return error.code === Code.Unavailable || isRefused ? "Unavailable" : String(error);
+	const isLate = maySendLate && connectionLost.test(error.message);
+	return error.code === Code.Unavailable || isRefused || isLate ? "Unavailable" : String(error);
 }
 
 describe("a stop under load", () => {
@@ -55,7 +63,7 @@ describe("a stop under load", () => {
 						const { resource } = await client.write({ resource: artist(name) });
 						acknowledged.set(name, resource?.version ?? "");
 					} catch (failure) {
-						return codeOf(failure);
+						return codeOf(failure, each % 2 === 0);
 					}
 					if (acknowledged.size === 300) {
 						warm.resolve();
@@ -100,7 +108,10 @@ describe("a stop under load", () => {
 		const plays = transports.map((transport, each) =>
 			createClient(JukeboxService, transport)
 				.play({ song: `song-${each}` })
-				.then(() => "ok", codeOf),
+				.then(
+					() => "ok",
+					(failure: unknown) => codeOf(failure),
+				),
 		);
 		await Promise.all(transports.map((_, each) => server.logs(new RegExp(`song-${each}`))));
 		// These calls never end by themselves: without the limit, neither would the process.

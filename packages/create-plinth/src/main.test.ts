@@ -1,4 +1,5 @@
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
@@ -92,6 +93,34 @@ create-plinth: the project is there, but not all of its dependencies. To install
   npm run generate
 To start over, delete ${folder}/shop
 `);
+	});
+
+	it("says how to go on if its installation is interrupted", async () => {
+		const programs = join(folder, ".programs");
+		mkdirSync(programs);
+		writeFileSync(join(programs, "npm"), "#!/bin/sh\nexec sleep 600\n", { mode: 0o755 });
+		const child = spawn(process.execPath, [main, "shop", "--no-git"], {
+			cwd: folder,
+			// A group of its own, which gets the signal as that of a terminal does.
+			detached: true,
+			stdio: ["ignore", "pipe", "pipe"],
+			env: { ...process.env, PATH: [programs, process.env.PATH].join(delimiter) },
+		});
+		const output: string[] = [];
+		const { promise: installing, resolve } = Promise.withResolvers<void>();
+		for (const stream of [child.stdout, child.stderr]) {
+			stream.setEncoding("utf8").on("data", (text: string) => {
+				output.push(text);
+				if (text.includes("installing dependencies")) {
+					resolve();
+				}
+			});
+		}
+		const ended = once(child, "close");
+		await Promise.race([installing, ended]);
+		process.kill(-(child.pid ?? 0), "SIGINT");
+		expect(await ended).toEqual([1, null]);
+		expect(output.join("")).toContain("To install them later:\n  cd shop\n  npm install\n");
 	});
 
 	it("refuses a folder that is not empty", () => {

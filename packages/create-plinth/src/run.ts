@@ -56,13 +56,13 @@ async function create(
 ): Promise<boolean> {
 	const project = await createProject({ folder, packageManager, signal });
 	console.log(`${project.name}: ${project.files.length} files in ${project.folder}`);
-	if (git && (await createRepository(project.folder))) {
+	if (git && (await createRepository(project.folder, signal))) {
 		console.log("created a git repository");
 	}
 	const where = relative(process.cwd(), project.folder);
 	const enter = where === "" ? [] : [`cd ${/^[\w./\\-]+$/.test(where) ? where : `"${where}"`}`];
 	const installCommands = [`${packageManager} install`, `${packageManager} run generate`];
-	if (install && !(await installDependencies(project, packageManager))) {
+	if (install && !(await installDependencies(project, packageManager, signal))) {
 		console.error(
 			`\ncreate-plinth: the project is there, but not all of its dependencies. To install them later:\n${listed([...enter, ...installCommands])}\nTo start over, delete ${project.folder}`,
 		);
@@ -76,23 +76,25 @@ async function create(
 }
 
 /** Returns whether it has created one: not inside of another one, nor without git. */
-async function createRepository(folder: string): Promise<boolean> {
-	const inside = await runProgram("git", ["rev-parse", "--is-inside-work-tree"], folder);
-	return !inside.succeeded && (await runProgram("git", ["init", "--quiet"], folder)).succeeded;
+async function createRepository(folder: string, signal: AbortSignal): Promise<boolean> {
+	const git = (...args: readonly string[]) => runProgram("git", args, { folder, signal });
+	const inside = await git("rev-parse", "--is-inside-work-tree");
+	return !inside.succeeded && (await git("init", "--quiet")).succeeded;
 }
 
 /** Installs dependencies, and generates code from the protos. Returns whether both succeeded. */
 async function installDependencies(
 	{ folder }: NewProject,
 	packageManager: Creation["packageManager"],
+	signal: AbortSignal,
 ): Promise<boolean> {
 	console.log(`installing dependencies with ${packageManager}…`);
-	const quiet = packageManager === "npm" ? ["--no-audit", "--no-fund"] : [];
-	const installed = await runProgram(packageManager, ["install", ...quiet], folder, { show: true });
+	const install = packageManager === "npm" ? ["install", "--no-audit", "--no-fund"] : ["install"];
+	const installed = await runProgram(packageManager, install, { folder, signal, show: true });
 	if (!installed.succeeded) {
 		return false;
 	}
-	const generated = await runProgram(packageManager, ["run", "generate"], folder);
+	const generated = await runProgram(packageManager, ["run", "generate"], { folder, signal });
 	console.log(generated.succeeded ? "generated src/gen from the protos" : generated.output);
 	return generated.succeeded;
 }

@@ -1,3 +1,4 @@
+import { homedir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isAsShown, Terminal } from "@plinth/example-catalog/testing";
@@ -101,6 +102,8 @@ export class Terminals {
 		const path = [join(root, "tests/docs/bin"), join(root, "node_modules/.bin"), process.env.PATH];
 		const lines = [
 			`export PATH='${path.join(":")}' HOME='${folder}' XDG_CONFIG_HOME='${folder}/.config'`,
+			// What Go has downloaded and compiled before.
+			`export GOPATH='${join(homedir(), "go")}' GOCACHE='${join(homedir(), ".cache/go-build")}'`,
 			name === "server"
 				? `export PLINTH_LISTEN=${address}`
 				: `export PLINTH_SERVER=http://${address}`,

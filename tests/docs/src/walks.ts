@@ -16,6 +16,9 @@ const preparations: Readonly<Record<string, string>> = {
 	"docs/operating.md": "plinth-server --data-dir ./data",
 };
 
+/** The programs that lines of pages run and npm does not install. */
+const pageTools: readonly Tool[] = ["curl", "go"];
+
 /** The ports on which pages start their own programs. */
 const pagePorts = ["9001", "9002", "9003"];
 
@@ -28,9 +31,9 @@ const walks = pagePaths
 		const followed = pages.flatMap(({ path, blocks }) =>
 			blocks.filter((block) => !exceptionFor(path, block)),
 		);
-		const tools: readonly Tool[] = followed.some(({ text }) => /\bcurl\b/.test(text))
-			? ["curl"]
-			: [];
+		const tools = pageTools.filter((tool) =>
+			followed.some(({ text }) => new RegExp(`^ *(?:.*\\| *)?${tool} `, "m").test(text)),
+		);
 		return { pages, last, followed, tools };
 	})
 	.filter(({ followed }) => followed.length > 0);
@@ -38,7 +41,7 @@ const walks = pagePaths
 type Walk = (typeof walks)[number];
 
 /** Pages that build a project, which takes long. */
-const long = new Set(["docs/writing-controllers.md"]);
+const long = new Set(["docs/other-languages.md", "docs/writing-controllers.md"]);
 
 /** The walks of `test`. */
 export const shortWalks = walks.filter(({ last }) => !long.has(last));

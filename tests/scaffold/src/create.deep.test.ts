@@ -28,7 +28,7 @@ async function packAll(folder: string): Promise<readonly string[]> {
 interface ServerOptions {
 	readonly environment?: Readonly<Record<string, string>>;
 	/** Called with the address of the server. */
-	readonly whileItRuns?: (address: string) => Promise<void>;
+	readonly whileItRuns: (address: string) => Promise<void>;
 }
 
 /** One project, created once: the tests follow each other. */
@@ -95,20 +95,22 @@ describe("npm create plinth", () => {
 		expect(await shell("26").run("node --version")).toMatch(/^v26\./);
 	});
 
-	describe.each(["26", "24"])("on Node %s", (version) => {
-		it.each(["npm test", "npm run check", "npm run build"])("%s succeeds", async (command) => {
-			await shell(version).run(command);
-		});
+	it.each(["npm test", "npm run check", "npm run build"])("%s succeeds", async (command) => {
+		await shell("26").run(command);
+	});
 
-		it("npm start runs what was built", async () => {
-			await reconciles(version, "npm start");
-		});
+	it("npm test succeeds on Node 24", async () => {
+		await shell("24").run("npm test");
+	});
+
+	it.each(["26", "24"])("npm start runs what was built, on Node %s", async (version) => {
+		await reconciles(version, "npm start");
 	});
 
 	it("npm run dev serves the project, and plinth generate adds to it", async () => {
 		await shell("26").run("npx plinth generate type Zone --references Site:block");
 		await shell("26").run("npx plinth generate controller ZonePlanner --manages Zone");
-		await reconciles("26", "npm run dev", {
+		await serves("26", "npm run dev", {
 			whileItRuns: async (address) => {
 				const types = await shell("26").run(`npx plinth types --server http://${address}`);
 				expect(types).toContain("my_platform.v1.Zone");
@@ -120,10 +122,11 @@ describe("npm create plinth", () => {
 	it("runs as in its image: without development dependencies, as configured there", async () => {
 		await shell("26").run("npm prune --omit=dev");
 		const [check, command] = imageCommands();
-		await reconciles("26", command, {
+		await serves("26", command, {
 			environment: { PLINTH_MODULES: "./dist/module.js" },
 			whileItRuns: async (address) => {
-				await shell("26").run(check.replace("127.0.0.1:7575", address));
+				const port = address.slice(address.indexOf(":") + 1);
+				await shell("26").run(check.replace("7575", port));
 				await expect(shell("26").run(check.replace("7575", "1"))).rejects.toThrow("exited with 1");
 			},
 		});
@@ -141,11 +144,11 @@ describe("npm create plinth", () => {
 		return [check, command];
 	}
 
-	/** Starts a server, applies the resource and waits until the controller has reached it. */
-	async function reconciles(
+	/** Starts a server, and stops it in the end. */
+	async function serves(
 		version: string,
 		command: string,
-		{ environment: variables = {}, whileItRuns }: ServerOptions = {},
+		{ environment: variables = {}, whileItRuns }: ServerOptions,
 	): Promise<void> {
 		const address = `127.0.0.1:${await freePort()}`;
 		const environment = {
@@ -155,14 +158,22 @@ describe("npm create plinth", () => {
 		};
 		await using server = shell(version).start(command, { environment });
 		await server.printed(`http://${address}`);
-		const file = join(project, "resources/site.yaml");
-		const text = readFileSync(file, "utf8");
-		writeFileSync(file, text.replace(/127\.0\.0\.1:\d+/, address));
-		const client = { environment: { PLINTH_SERVER: `http://${address}` } };
-		const run = (line: string) => shell(version).run(line, client);
-		expect(await run("npx plinth apply -f resources/site.yaml")).toContain("created");
-		await run("npx plinth wait Site plinth --for=condition=Reachable");
-		expect(await run("npx plinth get Site plinth")).toContain("Reachable=True");
-		await whileItRuns?.(address);
+		await whileItRuns(address);
+	}
+
+	/** Starts a server, applies the resource and waits until the controller has reached it. */
+	async function reconciles(version: string, command: string): Promise<void> {
+		await serves(version, command, {
+			whileItRuns: async (address) => {
+				const file = join(project, "resources/site.yaml");
+				const text = readFileSync(file, "utf8");
+				writeFileSync(file, text.replace(/127\.0\.0\.1:\d+/, address));
+				const client = { environment: { PLINTH_SERVER: `http://${address}` } };
+				const run = (line: string) => shell(version).run(line, client);
+				expect(await run("npx plinth apply -f resources/site.yaml")).toContain("created");
+				await run("npx plinth wait Site plinth --for=condition=Reachable");
+				expect(await run("npx plinth get Site plinth")).toContain("Reachable=True");
+			},
+		});
 	}
 });

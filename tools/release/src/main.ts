@@ -13,12 +13,13 @@ import { npmRegistry } from "./npm-registry.ts";
 import { publishingProblems, typeProblems } from "./package-checks.ts";
 import { inOrder, packAll, published, root } from "./packages.ts";
 import { publishAll, type Ready } from "./publish.ts";
+import { type Repository, repositoryAt } from "./repository.ts";
 
 const help = `usage: pnpm release [flags]
 
 Publishes all packages to npm, with the versions that their package.json files name:
-builds, packs and checks them (publint, attw, manifests), publishes each after those
-that it needs, and tags the commit. Versions that are published already are skipped,
+builds, packs and checks them (publint, attw, manifests), tags the commit, and publishes
+each after those that it needs. Versions that are published already are skipped,
 so that it can be run again after a failure.
 
 Before it, on main:  pnpm changeset version, and a commit of what that changed.
@@ -50,8 +51,18 @@ async function main(): Promise<number> {
 		console.log(help);
 		return 0;
 	}
-	if (!values["dry-run"]) {
+	const isDryRun = values["dry-run"];
+	const repository = repositoryAt(remoteUrl());
+	if (!isDryRun) {
 		refuseUnlessReleased();
+	}
+	if (repository === undefined) {
+		const missing = "the packages would name no repository, which npm needs for provenance";
+		const wayOut = "set the remote origin, with git remote add origin <url>";
+		if (!isDryRun && values.provenance) {
+			throw new Error(`${missing}: ${wayOut}, or use --no-provenance`);
+		}
+		console.log(`note: ${missing}: ${wayOut}`);
 	}
 	console.log("building…");
 	const filters = published.flatMap(({ name }) => ["--filter", name]);
@@ -59,20 +70,20 @@ async function main(): Promise<number> {
 	const folder = resolve(values.output ?? mkdtempSync(join(tmpdir(), "plinth-release-")));
 	mkdirSync(folder, { recursive: true });
 	console.log(`packing ${published.length} packages into ${folder}…`);
-	const packages = await packed(folder);
+	const packages = await packed(folder, repository);
 	const problems = await problemsOf(packages);
 	if (problems.length > 0) {
 		console.error(problems.join("\n"));
 		return 1;
 	}
 	const [{ version = "" } = {}] = packages;
-	if (values["dry-run"]) {
+	if (isDryRun) {
 		console.log(`${packages.length} packages of version ${version} are ready, in this order:`);
 		console.log(packages.map(({ name }) => `  ${name}`).join("\n"));
 		return 0;
 	}
+	tag(`v${version}`);
 	await publishAll(packages, npmRegistry({ provenance: values.provenance }), console.log);
-	inRoot("git", ["tag", "--force", `v${version}`]);
 	console.log(`tagged v${version}: push it with git push origin v${version}`);
 	return 0;
 }
@@ -96,9 +107,40 @@ function refuseUnlessReleased(): void {
 	}
 }
 
+/**
+ * Tags the commit before anything is published: what continues a failed release is the same commit.
+ *
+ * @throws Error if another commit has the tag.
+ */
+function tag(name: string): void {
+	const [tagged, head] = [`refs/tags/${name}`, "HEAD"].map((each) =>
+		inRoot("git", ["rev-parse", "--verify", "--quiet", `${each}^{commit}`], {
+			mayFail: true,
+		}).trim(),
+	);
+	if (tagged === "") {
+		inRoot("git", ["tag", name]);
+	} else if (tagged !== head) {
+		throw new Error(
+			`${name} is the tag of another commit: continue a failed release from that commit, or run pnpm changeset version`,
+		);
+	}
+}
+
+/** The URL of the remote that the packages come from; empty if there is none. */
+function remoteUrl(): string {
+	const { GITHUB_SERVER_URL: host, GITHUB_REPOSITORY: name } = process.env;
+	return host !== undefined && name !== undefined
+		? `${host}/${name}`
+		: inRoot("git", ["config", "--get", "remote.origin.url"], { mayFail: true });
+}
+
 /** The packed packages, each after those that it needs. */
-async function packed(folder: string): Promise<readonly Ready[]> {
-	const tarballs = await packAll(folder);
+async function packed(
+	folder: string,
+	repository: Repository | undefined,
+): Promise<readonly Ready[]> {
+	const tarballs = await packAll(folder, repository);
 	return await Promise.all(
 		inOrder(published).map(async ({ name }) => {
 			const tarball = tarballs[name]?.replace("file:", "") ?? "";
@@ -128,10 +170,18 @@ async function problemsOf(packages: readonly Ready[]): Promise<readonly string[]
 	];
 }
 
-function inRoot(program: string, args: readonly string[]): string {
-	return execFileSync(program, args, {
-		cwd: root,
-		encoding: "utf8",
-		stdio: ["ignore", "pipe", "inherit"],
-	});
+/** @returns what a program prints; if it may fail and does, nothing. */
+function inRoot(program: string, args: readonly string[], { mayFail = false } = {}): string {
+	try {
+		return execFileSync(program, args, {
+			cwd: root,
+			encoding: "utf8",
+			stdio: ["ignore", "pipe", mayFail ? "ignore" : "inherit"],
+		});
+	} catch (error) {
+		if (mayFail) {
+			return "";
+		}
+		throw error;
+	}
 }

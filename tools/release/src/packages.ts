@@ -1,7 +1,8 @@
 import { execFile } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { promisify } from "node:util";
+import type { Repository } from "./repository.ts";
 
 /** The root of the workspace. */
 export const root = join(import.meta.dirname, "../../..");
@@ -71,14 +72,29 @@ export function inOrder(packages: readonly Published[]): readonly Published[] {
 /**
  * Packs all published packages, from what is built, into a folder.
  *
+ * @param repository - named by each package, with its folder.
  * @returns for each name of a package, `file:` and the path of its tarball, as package managers want it.
  */
-export async function packAll(folder: string): Promise<Readonly<Record<string, string>>> {
+export async function packAll(
+	folder: string,
+	repository?: Repository,
+): Promise<Readonly<Record<string, string>>> {
 	const names = published.flatMap(({ name }) => ["--filter", name]);
+	const additions = published.map((each): [string, object] => [
+		each.name,
+		repository === undefined
+			? {}
+			: { repository: { ...repository, directory: relative(root, each.folder) } },
+	]);
+	const hooks = `--config.pnpmfile=${join(import.meta.dirname, "pnpmfile.mjs")}`;
 	const { stdout } = await promisify(execFile)(
 		"pnpm",
-		[...names, "pack", "--json", "--pack-destination", folder],
-		{ cwd: root, maxBuffer: 2 ** 26 },
+		[hooks, ...names, "pack", "--json", "--pack-destination", folder],
+		{
+			cwd: root,
+			env: { ...process.env, PLINTH_REPOSITORIES: JSON.stringify(Object.fromEntries(additions)) },
+			maxBuffer: 2 ** 26,
+		},
 	);
 	const packed: readonly { readonly name: string; readonly filename: string }[] = JSON.parse(
 		stdout.slice(stdout.indexOf("[")),

@@ -51,4 +51,6 @@ it("A new project has the versions that this workspace is tested with", async ()
 	);
 	const dockerfile = (await projectFiles("shop", "pnpm")).find(({ path }) => path === "Dockerfile");
 	expect(dockerfile?.content).toContain(`--global ${packageManager.split(".")[0]} `);
+	const node = locked.get("node")?.split(".")[0];
+	expect(dockerfile?.content.match(/^FROM \S+/gm)).toEqual(Array(2).fill(`FROM node:${node}-slim`));
 });
