@@ -1,4 +1,4 @@
-import { Code, ConnectError } from "@connectrpc/connect";
+import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import type { ID } from "@plinth/proto";
 import { DecodeError, nameKey } from "@plinth/resource";
 import { backoffDelayMs, sleep } from "@plinth/runtime";
@@ -35,14 +35,14 @@ export interface ReadModifyWrite {
  */
 export async function retryConflicts<T>(
 	context: Pick<ServiceContext, "backend" | "runtime">,
-	call: { readonly signal: AbortSignal },
+	call: Pick<HandlerContext, "signal">,
 	{ id, isQueued }: ReadModifyWrite,
 	attempt: (consistency: Consistency) => Promise<T>,
 ): Promise<T> {
 	if (!isQueued) {
 		return attempts(context, call, attempt, async () => {});
 	}
-	const admitted = await writeQueuesOf(context.backend).enter(nameKey(id), call.signal);
+	const admitted = await writeQueuesOf(context.backend).enter(nameKey(id), call);
 	try {
 		const result = await attempts(context, call, attempt, () => admitted.alone());
 		admitted.end("committed");
@@ -54,7 +54,7 @@ export async function retryConflicts<T>(
 
 async function attempts<T>(
 	{ runtime }: Pick<ServiceContext, "runtime">,
-	{ signal }: { readonly signal: AbortSignal },
+	call: Pick<HandlerContext, "signal">,
 	attempt: (consistency: Consistency) => Promise<T>,
 	alone: () => Promise<void>,
 ): Promise<T> {
@@ -82,7 +82,7 @@ async function attempts<T>(
 			} else {
 				consistency = "strong";
 				const delayMs = backoffDelayMs(delays, conflicts - 1, runtime.random);
-				await sleep(runtime.clock, delayMs, signal);
+				await sleep(runtime.clock, delayMs, call.signal);
 			}
 		}
 	}

@@ -4,7 +4,7 @@ import { forEachSeed } from "@plinth/test-support";
 import { describe, expect, it } from "vitest";
 import { WriteQueues } from "./write-queues.ts";
 
-const never = new AbortController().signal;
+const never = new AbortController();
 
 describe("writes of one resource", () => {
 	it("begin in order of arrival, alone after a conflict, and none is lost", () =>
@@ -28,7 +28,7 @@ describe("writes of one resource", () => {
 					void scheduler.pause().then(() => stop.abort(new Error("canceled")));
 				}
 				try {
-					const admitted = await queues.enter("key", stop.signal);
+					const admitted = await queues.enter("key", stop);
 					began.push(ticket);
 					expect(alone).toBe(false);
 					running += 1;

@@ -1,4 +1,4 @@
-import { Code, ConnectError } from "@connectrpc/connect";
+import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import type { StorageBackend } from "@plinth/storage";
 
 /** A write that waits until it may run. */
@@ -71,10 +71,10 @@ export class WriteQueues {
 	/**
 	 * Waits until a write of the resource of that key may run. It must end.
 	 *
-	 * @param signal - ends the waiting.
+	 * @param call - its signal ends the waiting. A write that need not wait does not ask for it, because it is made then.
 	 * @throws the signal's reason; ConnectError ResourceExhausted if too many writes wait.
 	 */
-	async enter(key: string, signal: AbortSignal): Promise<AdmittedWrite> {
+	async enter(key: string, call: Pick<HandlerContext, "signal">): Promise<AdmittedWrite> {
 		const queue = this.#queueOf(key);
 		this.#tickets += 1;
 		const ticket = this.#tickets;
@@ -87,12 +87,17 @@ export class WriteQueues {
 					Code.ResourceExhausted,
 				);
 			}
-			await this.#wait(key, queue, { ticket, alone: false, signal });
+			await this.#wait(key, queue, { ticket, alone: false, call });
 		}
-		return this.#admitted(key, queue, ticket, signal);
+		return this.#admitted(key, queue, ticket, call);
 	}
 
-	#admitted(key: string, queue: Queue, ticket: number, signal: AbortSignal): AdmittedWrite {
+	#admitted(
+		key: string,
+		queue: Queue,
+		ticket: number,
+		call: Pick<HandlerContext, "signal">,
+	): AdmittedWrite {
 		const conflictsBefore = queue.conflicts;
 		let isRunning = true;
 		const leave = () => {
@@ -105,7 +110,7 @@ export class WriteQueues {
 				leave();
 				queue.width = 1;
 				queue.conflicts += 1;
-				const waited = this.#wait(key, queue, { ticket, alone: true, signal });
+				const waited = this.#wait(key, queue, { ticket, alone: true, call });
 				this.#admit(key, queue);
 				await waited;
 				isRunning = true;
@@ -141,8 +146,13 @@ export class WriteQueues {
 	#wait(
 		key: string,
 		queue: Queue,
-		{ ticket, alone, signal }: Pick<Waiter, "ticket" | "alone"> & { readonly signal: AbortSignal },
+		{
+			ticket,
+			alone,
+			call,
+		}: Pick<Waiter, "ticket" | "alone"> & { readonly call: Pick<HandlerContext, "signal"> },
 	): Promise<void> {
+		const { signal } = call;
 		return new Promise((resolve, reject) => {
 			const settle = () => {
 				this.#waiting -= 1;
