@@ -20,18 +20,24 @@ function create(args: readonly string[], npm = "") {
 	const programs = join(folder, ".programs");
 	mkdirSync(programs, { recursive: true });
 	writeFileSync(join(programs, "npm"), `#!/bin/sh\necho "npm $*"\n${npm}\n`, { mode: 0o755 });
-	const { npm_config_user_agent: _, ...environment } = process.env;
 	const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], {
 		cwd: folder,
 		encoding: "utf8",
-		env: {
-			...environment,
-			PATH: [programs, process.env.PATH].join(delimiter),
-			// The folder is in no repository, wherever the folder of temporary files is.
-			GIT_CEILING_DIRECTORIES: tmpdir(),
-		},
+		env: environmentWith(programs),
 	});
 	return { status, stdout, stderr };
+}
+
+/** The environment of a terminal in which the programs of a folder come first. */
+function environmentWith(programs: string): NodeJS.ProcessEnv {
+	// Names the package manager that runs these tests.
+	const { npm_config_user_agent: _, ...environment } = process.env;
+	return {
+		...environment,
+		PATH: [programs, process.env.PATH].join(delimiter),
+		// The folder is in no repository, wherever the folder of temporary files is.
+		GIT_CEILING_DIRECTORIES: tmpdir(),
+	};
 }
 
 describe("create-plinth", () => {
@@ -104,7 +110,7 @@ To start over, delete ${folder}/shop
 			// A group of its own, which gets the signal as that of a terminal does.
 			detached: true,
 			stdio: ["ignore", "pipe", "pipe"],
-			env: { ...process.env, PATH: [programs, process.env.PATH].join(delimiter) },
+			env: environmentWith(programs),
 		});
 		const output: string[] = [];
 		const { promise: installing, resolve } = Promise.withResolvers<void>();
