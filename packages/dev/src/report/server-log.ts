@@ -37,7 +37,8 @@ function errorOf(err: unknown): ErrorReport | undefined {
 		return undefined;
 	}
 	const name = typeof err.type === "string" ? err.type : "Error";
-	return { name, message: err.message, stack: err.stack, isExpected: false };
+	// The stack of an error that a call failed with is that of the transport.
+	return { name, message: err.message, stack: err.stack, isExpected: err.isWireError === true };
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -53,15 +53,30 @@ it("shows an error of the project in the log with its code, and the code only on
 	expect(printed()).toContain(frame);
 });
 
-it("keeps the stack of an error that is not of the project", () => {
+it("keeps the stack of an error that is not of the project, once per version", () => {
 	const { terminal, printed } = terminalIn("/nowhere");
 	const err = {
 		type: "Error",
 		message: "defect",
 		stack: "Error: defect\n    at f (file:///x.js:1:1)",
 	};
-	terminal.serverLine(JSON.stringify({ level: 50, time: 0, err, msg: "failed" }));
+	const line = JSON.stringify({ level: 50, time: 0, err, msg: "failed" });
+	terminal.serverLine(line);
+	expect(printed().slice(15)).toBe(`ERROR: failed\n${err.stack}\n`);
+	terminal.serverLine(line);
+	expect(printed().slice(15)).toBe("ERROR: failed\nError: defect\n");
+	terminal.restarted();
+	terminal.serverLine(line);
 	expect(printed()).toContain("    at f (file:///x.js:1:1)");
+});
+
+it("shows no stack of an error that a call failed with", () => {
+	const { terminal, printed } = terminalIn("/nowhere");
+	const message = "[not_found] there is no such site";
+	const stack = `ConnectError: ${message}\n    at serve (file:///plinth/call.js:1:1)`;
+	const err = { type: "ConnectError", message, stack, isWireError: true, code: 5 };
+	terminal.serverLine(JSON.stringify({ level: 40, time: 0, err, msg: "reconcile failed" }));
+	expect(printed().slice(15)).toBe(`WARN: reconcile failed\n${message}\n`);
 });
 
 it("is plain without colors, and marks lines with them", () => {

@@ -26,7 +26,7 @@ const informational = 30;
 export class Terminal {
 	readonly #options: TerminalOptions;
 	readonly #pretty;
-	/** Errors of the server that were shown with their code. */
+	/** Errors of the server that were shown with their code or their stack. */
 	readonly #shown = new Set<string>();
 
 	constructor(options: TerminalOptions) {
@@ -65,18 +65,20 @@ export class Terminal {
 
 	#log({ error, ...log }: ServerLog): void {
 		const { folder } = this.#options;
-		if (error === undefined || errorPlace(error, folder) === undefined) {
+		if (error === undefined) {
 			this.#options.write(this.#pretty(log.fields));
 			return;
 		}
-		// The code says more than a stack, which is mostly Plinth's own.
 		const { err: _, ...fields } = log.fields;
 		this.#options.write(this.#pretty(fields));
 		const text = describeError(error, folder).trimEnd();
 		const isNew = !this.#shown.has(text);
 		this.#shown.add(text);
+		// The code says more than a stack, which is mostly Plinth's own.
+		const isOfProject = errorPlace(error, folder) !== undefined;
 		const [first = ""] = text.split("\n");
-		this.#options.write(`${this.#framed(isNew ? `${text}\n` : first)}\n`);
+		const shown = isNew ? `${text}${isOfProject ? "\n" : ""}` : first;
+		this.#options.write(`${isOfProject ? this.#framed(shown) : shown}\n`);
 	}
 
 	#framed(text: string): string {
