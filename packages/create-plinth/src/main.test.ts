@@ -93,7 +93,7 @@ README.md has all commands, and what each file is for.
 		const { status, stderr } = create(["shop"], npm);
 		expect(status).toBe(1);
 		expect(stderr).toBe(`
-create-plinth: the project is there, but not all of its dependencies. To install them later:
+create-plinth: the project was created, but not set up completely. To finish:
   cd shop
   npm install
   npm run generate
@@ -126,7 +126,7 @@ To start over, delete ${folder}/shop
 		await Promise.race([installing, ended]);
 		process.kill(-(child.pid ?? 0), "SIGINT");
 		expect(await ended).toEqual([1, null]);
-		expect(output.join("")).toContain("To install them later:\n  cd shop\n  npm install\n");
+		expect(output.join("")).toContain("To finish:\n  cd shop\n  npm install\n");
 	});
 
 	it("refuses a folder that is not empty", () => {

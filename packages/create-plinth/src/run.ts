@@ -64,7 +64,7 @@ async function create(
 	const installCommands = [`${packageManager} install`, `${packageManager} run generate`];
 	if (install && !(await installDependencies(project, packageManager, signal))) {
 		console.error(
-			`\ncreate-plinth: the project is there, but not all of its dependencies. To install them later:\n${listed([...enter, ...installCommands])}\nTo start over, delete ${project.folder}`,
+			`\ncreate-plinth: the project was created, but not set up completely. To finish:\n${listed([...enter, ...installCommands])}\nTo start over, delete ${project.folder}`,
 		);
 		return false;
 	}

@@ -41,7 +41,7 @@ describe("plinth dev with faults", () => {
 		expect(types).toContain(`${animal}:4:14: TS2322: Type 'number' is not assignable`);
 		expect(types).toContain("  > 4 | export const wrong: string = 1;");
 		await project.edit(animal, "export const wrong: string = 1;\n", "");
-		await dev.prints(/types are right again\n/);
+		await dev.prints(/no type errors are left\n/);
 
 		// A reconciler that fails, and one that ends the process.
 		await project.edit(keeper, "const animal", 'JSON.parse("hay");\n\t\tconst animal');

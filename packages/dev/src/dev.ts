@@ -265,7 +265,7 @@ class DevSession {
 					...{ program, folder },
 					onResult: (problems) => {
 						if (problems.length === 0) {
-							terminal.say("types are right again", "green");
+							terminal.say("no type errors are left", "green");
 						}
 						for (const problem of problems) {
 							terminal.problem(problem);

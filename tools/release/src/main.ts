@@ -92,7 +92,7 @@ async function main(): Promise<number> {
 function refuseUnlessReleased(): void {
 	const branch = inRoot("git", ["rev-parse", "--abbrev-ref", "HEAD"]).trim();
 	if (branch !== "main") {
-		throw new Error(`it publishes from main only, and this is ${branch}`);
+		throw new Error(`releases are made from the branch main only, and this is ${branch}`);
 	}
 	if (inRoot("git", ["status", "--porcelain"]).trim() !== "") {
 		throw new Error("there are uncommitted changes: commit them, or try --dry-run");

@@ -7,6 +7,7 @@ export type PackageManager = (typeof packageManagers)[number];
 export const replacements: Readonly<Record<PackageManager, Readonly<Record<string, string>>>> = {
 	npm: {},
 	pnpm: {
+		"npm install": "pnpm install",
 		"npm run ": "pnpm run ",
 		"npm start": "pnpm start",
 		"npm test": "pnpm test",

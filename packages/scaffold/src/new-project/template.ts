@@ -18,8 +18,8 @@ export interface ProjectFile {
  * The files of a new project, sorted by path.
  *
  * The template is a project as it is, with the name `my-platform`, the Protobuf package `my_platform` and version 0.0.0
- * of Plinth: these three are replaced. Names that begin with a dot begin with an underscore there, because npm leaves
- * some of them out of packages.
+ * of Plinth: these three are replaced, and the commands of npm if another package manager is used. Names that begin
+ * with a dot begin with an underscore there, because npm leaves some of them out of packages.
  */
 export async function projectFiles(
 	name: string,

@@ -65,7 +65,7 @@ function build(buf: string, root: string): Promise<Buffer> {
 					return;
 				}
 				const text = problems.toString("utf8").trim() || error.message;
-				reject(new ScaffoldError(`the project's protos do not compile; mend them first:\n${text}`));
+				reject(new ScaffoldError(`the project's protos do not compile; fix them first:\n${text}`));
 			},
 		);
 	});

@@ -213,7 +213,7 @@ describe("a type is refused", () => {
 	it("if the protos of the project do not compile", async () => {
 		const project = await temporaryProject({ "proto/iot/v1/site.proto": "message {}" });
 		await expect(addType({ from: project.root, name: "Zone" })).rejects.toThrow(
-			/do not compile; mend them first:\nproto\/iot\/v1\/site.proto:1:1:/,
+			/do not compile; fix them first:\nproto\/iot\/v1\/site.proto:1:1:/,
 		);
 	});
 
