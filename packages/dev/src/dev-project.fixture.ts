@@ -38,6 +38,9 @@ plugins:
 `,
 };
 
+/** A guard against hangs, below that of the tests: it tells what was printed. */
+const longestSilenceMs = 300_000;
+
 const programs = ["buf", "protoc-gen-es", "tsc"];
 
 /** Creates a project in a temporary folder, with links to the packages of this workspace. */
@@ -132,21 +135,37 @@ export class DevProcess {
 		this.#child.kill(signal);
 	}
 
-	/** Resolves to what it prints from now on until the pattern, which is included. Later calls continue there. */
-	async prints(pattern: RegExp): Promise<string> {
-		for (;;) {
-			const text = this.#output.slice(this.read);
-			const match = pattern.exec(text);
-			if (match !== null) {
-				const end = match.index + match[0].length;
-				this.read += end;
-				return text.slice(0, end);
+	/**
+	 * Resolves to what it prints from now on until each of the patterns was printed, in any order: the server and the
+	 * type check run beside each other. Later calls continue there.
+	 */
+	async prints(...patterns: readonly RegExp[]): Promise<string> {
+		const missing = (reason: string) =>
+			new Error(`${reason} ${patterns.join(" and ")}. Printed last:\n${this.#lastLines()}`);
+		const timeout = Promise.withResolvers<never>();
+		const timer = setTimeout(() => timeout.reject(missing("did not print")), longestSilenceMs);
+		try {
+			for (;;) {
+				const text = this.#output.slice(this.read);
+				const ends = patterns.map((pattern) => endOfMatch(pattern, text));
+				if (ends.every((end) => end !== undefined)) {
+					const end = Math.max(...ends);
+					this.read += end;
+					return text.slice(0, end);
+				}
+				if (this.#hasEnded) {
+					throw missing("ended before it printed");
+				}
+				await Promise.race([this.#printed.promise, timeout.promise]);
 			}
-			if (this.#hasEnded) {
-				throw new Error(`ended before it printed ${pattern}: ${this.#output}`);
-			}
-			await this.#printed.promise;
+		} finally {
+			clearTimeout(timer);
 		}
+	}
+
+	/** As many as the summary of the tests shows. */
+	#lastLines(): string {
+		return this.#output.trimEnd().split("\n").slice(-10).join("\n");
 	}
 
 	/** The process ids of the servers that it has started and that run. */
@@ -165,4 +184,9 @@ export class DevProcess {
 		const text = await this.prints(/serves http:\/\/\S+\d/);
 		return text.slice(text.indexOf("http://"));
 	}
+}
+
+function endOfMatch(pattern: RegExp, text: string): number | undefined {
+	const match = pattern.exec(text);
+	return match === null ? undefined : match.index + match[0].length;
 }
