@@ -1,24 +1,17 @@
 import type { Client, ServiceImpl } from "@connectrpc/connect";
 import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
-import { ResourceService } from "@plinth/proto";
+import type { ResourceService } from "@plinth/proto";
 import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import type { ResourceType } from "@plinth/resource";
-import { Namespace, Partition, Tombstone, TypeRegistry } from "@plinth/resource";
-import {
-	createResourceService,
-	ensureDefaultTenancy,
-	insecureAllowAll,
-} from "@plinth/resource-service";
+import { Namespace, Partition, Tombstone } from "@plinth/resource";
+import { ensureDefaultTenancy } from "@plinth/resource-service";
 import { systemRuntime } from "@plinth/runtime";
 import { createMemoryBackend, type StorageBackend, wildcard } from "@plinth/storage";
-import {
-	createConstraints,
-	type DeploymentInfo,
-	type Environment,
-	followDeletions,
-	ServiceDescriptor,
-} from "../src/index.ts";
-import { ShadowLoop } from "../src/shadow-loop.fixture.ts";
+import { createConstraints } from "../src/constraints.ts";
+import { ReferenceManager } from "../src/controller/reference-manager.ts";
+import type { DeploymentInfo, Environment } from "../src/environment.ts";
+import { controllerClients, ownClient } from "../src/own-client.fixture.ts";
+import { ServiceDescriptor } from "../src/service-descriptor.ts";
 import { Thing, Widget } from "../testdata/types.ts";
 
 /** An in-process resource service over a storage with or without constraints. */
@@ -30,23 +23,12 @@ export interface BenchServer extends AsyncDisposable {
 	bury(): Promise<void>;
 }
 
-function clientOver(backend: StorageBackend, types: readonly ResourceType[]) {
-	const service = createResourceService({
-		backend,
-		registry: new TypeRegistry([Tombstone, Partition, Namespace, ...types]),
-		authorizer: insecureAllowAll,
-		runtime: systemRuntime,
-	});
-	const transport = createInProcessTransport((router) => router.service(ResourceService, service));
-	return createInProcessClient(ResourceService, transport);
-}
-
 /** A server without constraints. */
 export async function bareServer(types: readonly ResourceType[]): Promise<BenchServer> {
 	const backend = createMemoryBackend();
 	await ensureDefaultTenancy(backend, systemRuntime);
 	return {
-		client: clientOver(backend, types),
+		client: ownClient(backend, types, systemRuntime),
 		count: countIn(backend),
 		bury: () => bury(backend),
 		[Symbol.asyncDispose]: () => backend.close(),
@@ -141,19 +123,19 @@ async function deploy(...specs: readonly [Spec, Spec]): Promise<[BenchServer, Be
 		await constraints.schemaPass.complete(new AbortController().signal);
 		mixins.set(self.uid, constraints.service);
 		const stop = new AbortController();
-		const loop = new ShadowLoop({ constraints, ...systemRuntime });
-		const follows = infos
-			.filter(({ uid }) => uid !== self.uid)
-			.map(({ uid }) =>
-				followDeletions(constraints.context, uid, (it) => loop.deletion(it), stop.signal),
-			);
-		const running = Promise.all([constraints.run(stop.signal), ...follows]);
+		const manager = new ReferenceManager({
+			constraints,
+			...controllerClients(constraints.store, [type], systemRuntime),
+			onFailure: (failure) => {
+				throw failure;
+			},
+		});
+		const running = Promise.all([constraints.run(stop.signal), manager.run(stop.signal)]);
 		return {
-			client: clientOver(constraints.store, [type]),
+			client: ownClient(constraints.store, [type], systemRuntime),
 			count: countIn(backend),
 			bury: () => bury(backend),
 			[Symbol.asyncDispose]: async () => {
-				loop.stop();
 				stop.abort();
 				await running;
 				await backend.close();

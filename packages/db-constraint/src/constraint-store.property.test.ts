@@ -86,7 +86,7 @@ describe("the constraint store with generated schemas", () => {
 				});
 			}
 			expect(await problems(runtime, sole)).toEqual(settled);
-			sole.stop();
+			void sole.stop();
 		});
 		await fc.assert(property, { numRuns });
 	});
@@ -114,7 +114,7 @@ describe("the constraint store with generated schemas", () => {
 			const lost = [...written].filter((key) => !deleted.has(key) && !now.resources.has(key));
 			expect(lost, "deleted without a request").toEqual([]);
 			expect(sole.failures).toEqual([]);
-			sole.stop();
+			void sole.stop();
 		});
 		await fc.assert(property, { numRuns });
 	});
@@ -171,7 +171,7 @@ async function onSqlite(path: string, { schema, steps }: DrawnWork): Promise<voi
 		}
 		expect(await sole.dangling()).toEqual([]);
 	} finally {
-		sole.stop();
+		await sole.stop();
 		await backend.close();
 	}
 }

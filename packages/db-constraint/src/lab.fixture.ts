@@ -13,17 +13,18 @@ import {
 import { type CallerAuthenticator, ensureDefaultTenancy } from "@plinth/resource-service";
 import { type SeededRuntime, seededRuntime } from "@plinth/runtime/testing";
 import { createMemoryBackend, type StorageBackend } from "@plinth/storage";
+import { collectFailures } from "./collected-failures.fixture.ts";
 import { createConstraintStore } from "./constraint-store.ts";
 import { type Constraints, createConstraints } from "./constraints.ts";
-import { followDeletions } from "./controller/follow-deletions.ts";
+import { ReferenceManager } from "./controller/reference-manager.ts";
 import { updateDeploymentRecord } from "./deployment-record.ts";
 import type { DeploymentInfo, Environment } from "./environment.ts";
 import type { ConstraintLimits } from "./limits.ts";
+import { controllerClients } from "./own-client.fixture.ts";
 import { deletion } from "./removals.ts";
 import { keyOf } from "./resource-key.ts";
 import { ServiceDescriptor } from "./service-descriptor.ts";
 import { shadowName } from "./shadow.ts";
-import { ShadowLoop } from "./shadow-loop.fixture.ts";
 import { readShadow } from "./shadow-records.ts";
 
 /** A deployment of a lab. */
@@ -103,14 +104,17 @@ export class Lab {
 		deployment.crash();
 		this.deployments.delete(deployment.spec.name);
 		this.deleted.add(deployment.info.uid);
-		for (const listener of this.listeners) {
-			listener();
-		}
+		this.changed();
 	}
 
 	/** Announces another version of a deployment. */
 	announce(deployment: LabDeployment, version: string): void {
 		Object.assign(deployment.info, { version });
+		this.changed();
+	}
+
+	/** The known deployments have changed. */
+	changed(): void {
 		for (const listener of this.listeners) {
 			listener();
 		}
@@ -153,7 +157,6 @@ export class Lab {
 
 interface Running {
 	readonly constraints: Constraints;
-	readonly loop: ShadowLoop;
 	readonly transport: Transport;
 	readonly stop: AbortController;
 	readonly ended: Promise<unknown>;
@@ -215,48 +218,31 @@ export class LabDeployment {
 			descriptor: new ServiceDescriptor({ types, foreignTypes, service }),
 			environment: this.#environment(),
 			runtime,
+			logger: collectFailures(this.failures),
 			limits: this.#limits,
 			...(this.callers && { callers: this.callers }),
 		});
 		await constraints.schemaPass.begin();
 		await constraints.schemaPass.complete(new AbortController().signal);
 		const stop = new AbortController();
-		const loop = new ShadowLoop({
+		const manager = new ReferenceManager({
 			constraints,
-			...runtime,
+			...controllerClients(constraints.store, types, runtime),
 			onFailure: (failure) => this.failures.push(failure),
 		});
-		const follows = [...this.lab.deployments.values()]
-			.filter((other) => other !== this)
-			.flatMap((other) => [this.follow(other, loop, constraints, stop.signal)]);
 		const transport = createInProcessTransport(
 			(router) => router.service(SchemaMixinService, constraints.service),
 			runtime,
 		);
-		const ended = Promise.all([constraints.run(stop.signal), ...follows]);
-		this.running = { constraints, loop, transport, stop, ended };
-		for (const other of this.lab.deployments.values()) {
-			if (other !== this && other.running) {
-				const { loop: theirs, constraints: others, stop: end } = other.running;
-				void other.follow(this, theirs, others, end.signal);
-			}
-		}
+		const ended = Promise.all([constraints.run(stop.signal), manager.run(stop.signal)]);
+		this.running = { constraints, transport, stop, ended };
+		this.lab.changed();
 	}
 
 	/** Stops abruptly, whatever is in progress. */
 	crash(): void {
-		this.running?.loop.stop();
 		this.running?.stop.abort(new Error("crashed"));
 		this.running = undefined;
-	}
-
-	follow(
-		other: LabDeployment,
-		loop: ShadowLoop,
-		constraints: Constraints,
-		signal: AbortSignal,
-	): Promise<void> {
-		return followDeletions(constraints.context, other.info.uid, (d) => loop.deletion(d), signal);
 	}
 
 	id(type: ResourceType, name: string): ID {

@@ -14,17 +14,17 @@ import {
 	tenancyOf,
 } from "@plinth/resource";
 import { deletionWithTombstone } from "@plinth/resource-service";
-import type { Runtime } from "@plinth/runtime";
+import { LocalLeases, type Runtime, SuspendableLeases } from "@plinth/runtime";
 import { type StorageBackend, wildcard } from "@plinth/storage";
-import { type Constraints, createConstraints } from "./constraints.ts";
+import { collectFailures } from "./collected-failures.fixture.ts";
 import { isDeletionIrrevocable } from "./holder-decision.ts";
 import type { ConstraintLimits } from "./limits.ts";
-import { localEnvironment } from "./local-environment.ts";
 import { type ModelReference, NaiveModel } from "./naive-model.fixture.ts";
+import { openReferences, type References } from "./node/open-references.ts";
+import { controllerClients } from "./own-client.fixture.ts";
 import type { DrawnSchema } from "./random-schema.fixture.ts";
 import { deletion } from "./removals.ts";
 import { ServiceDescriptor } from "./service-descriptor.ts";
-import { ShadowLoop } from "./shadow-loop.fixture.ts";
 import { ResourceShadow, shadowOf } from "./shadow-records.ts";
 
 /** The finalizer of users. */
@@ -43,38 +43,37 @@ export interface SoleOptions {
 export class SoleDeployment {
 	readonly failures: unknown[] = [];
 	readonly #options: SoleOptions;
-	readonly #constraints: Constraints;
-	readonly #stop = new AbortController();
-	readonly #loop: ShadowLoop;
+	#references: References | undefined;
 
 	constructor(options: SoleOptions) {
-		const { backend, runtime, types, limits = {} } = options;
 		this.#options = options;
-		this.#constraints = createConstraints({
-			backend,
-			descriptor: new ServiceDescriptor({ types, service: "demo" }),
-			environment: localEnvironment("01SOLE", "demo", "v1"),
-			runtime,
-			limits,
-		});
-		this.#loop = new ShadowLoop({
-			constraints: this.#constraints,
-			...runtime,
-			onFailure: (failure) => this.failures.push(failure),
-		});
 	}
 
-	/** Activates the schema and starts to follow the storage. */
+	/** Starts as a server does. */
 	async start(): Promise<void> {
-		void this.#constraints.run(this.#stop.signal);
-		await this.#constraints.schemaPass.begin();
-		await this.#constraints.schemaPass.complete(this.#stop.signal);
+		const { backend, runtime, types, limits = {} } = this.#options;
+		const leases = new SuspendableLeases(new LocalLeases());
+		const references = await openReferences({
+			...{ backend, runtime, leases, limits },
+			descriptor: new ServiceDescriptor({ types }),
+			onFailure: (failure) => this.failures.push(failure),
+			logger: collectFailures(this.failures),
+		});
+		this.#references = references;
+		await references.discover(new AbortController().signal);
+		references.control({ ...controllerClients(references.store, types, runtime), leases });
 	}
 
 	/** Stops the deployment. */
-	stop(): void {
-		this.#loop.stop();
-		this.#stop.abort();
+	async stop(): Promise<void> {
+		await this.#references?.close();
+	}
+
+	get #store(): StorageBackend {
+		if (this.#references === undefined) {
+			throw new Error("the deployment has not been started");
+		}
+		return this.#references.store;
 	}
 
 	/** Creates or replaces a resource. */
@@ -101,9 +100,7 @@ export class SoleDeployment {
 		if (stored === undefined && isHeld) {
 			addFinalizer(resource, held);
 		}
-		await this.#constraints.store.commit([
-			{ op: "put", resource, expectedVersion: stored?.version ?? "" },
-		]);
+		await this.#store.commit([{ op: "put", resource, expectedVersion: stored?.version ?? "" }]);
 	}
 
 	/** Deletes a resource, or marks it. */
@@ -112,7 +109,7 @@ export class SoleDeployment {
 		const stored = await backend.lookup(this.#id(key));
 		const mutations = stored === undefined ? [] : deletion(runtime, stored);
 		if (mutations.length > 0) {
-			await this.#constraints.store.commit(mutations);
+			await this.#store.commit(mutations);
 		}
 	}
 
@@ -125,7 +122,7 @@ export class SoleDeployment {
 		}
 		const next = { ...stored, metadata: { ...stored.metadata }, generation: newUlid(runtime) };
 		removeFinalizer(next, held);
-		await this.#constraints.store.commit(
+		await this.#store.commit(
 			finalizersOf(next).length === 0
 				? deletionWithTombstone(runtime, stored)
 				: [{ op: "put", resource: next, expectedVersion: stored.version }],

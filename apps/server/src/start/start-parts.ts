@@ -96,7 +96,7 @@ function createInterfaces(
 		backend: references.store,
 		...{ copies, registry, authorizer, modules, runtime, logger, limits, acceptsCalls, streamsEnd },
 		controllers: {
-			state: () => withControllers(running().state(), references.state()),
+			state: () => withControllers(running().state(), references.controllers()),
 			graph: () => running().graph(),
 		},
 		isReady: () => acceptsCalls() && readiness.isReady,
@@ -117,7 +117,7 @@ async function openInternalListener(context: StartContext, prepared: Prepared): 
 	const internal = await openInternal({
 		...{ deployment, peers, limits, tls, runtime, logger, streamsEnd },
 		meter: internalMeter,
-		mixin: references.mixin,
+		mixin: references.service,
 		store: references.store,
 		callsEnd: callsEnd.signal,
 		onCut: calls.cut,

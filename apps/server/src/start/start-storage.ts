@@ -1,9 +1,9 @@
 import type { Client } from "@connectrpc/connect";
+import { openReferences, type References, ServiceDescriptor } from "@plinth/db-constraint";
 import type { ResourceService } from "@plinth/proto";
 import { createCallerAuthenticator, ensureDefaultTenancy } from "@plinth/resource-service";
 import { SuspendableLeases, type Timer } from "@plinth/runtime";
 import { WatchDeliveries } from "@plinth/storage";
-import { References } from "../deployment/references.ts";
 import { warnOfUnregistered } from "../module/warn-of-unregistered.ts";
 import { measureBatches } from "../operations/batch-metrics.ts";
 import { observeDeliveries } from "../operations/delivery-metrics.ts";
@@ -46,16 +46,23 @@ export async function startStorage(
 		metrics,
 		tracer: tracing.tracer,
 	});
-	const references = await References.open({
+	const { deployment } = options;
+	const references = await openReferences({
 		backend,
 		identity: storage.identity,
-		types: registry.all(),
-		foreignTypes: modules.flatMap((module) => module.foreignTypes),
-		deployment: options.deployment,
-		connections: peers?.connections,
+		descriptor: new ServiceDescriptor({
+			types: registry.all(),
+			foreignTypes: modules.flatMap((module) => module.foreignTypes),
+			service: deployment?.service ?? "",
+		}),
+		...(deployment &&
+			peers && {
+				deployment: { ...deployment, connect: peers.connections.open, ownService },
+			}),
 		callers: createCallerAuthenticator(registry, authorizer),
-		ownService,
-		...{ leases, readiness, runtime, logger },
+		...{ leases, runtime, logger },
+		onSuperseded: (reason) =>
+			reason === undefined ? readiness.clear("references") : readiness.block("references", reason),
 		onFailure: fail,
 	});
 	started.defer(() => references.close());

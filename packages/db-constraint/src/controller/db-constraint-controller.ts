@@ -144,14 +144,37 @@ class ShadowReconciler {
 
 	async #pass(name: string, deletions: readonly Deletion[]): Promise<HandlerResult> {
 		const results = [await this.#handlers.handleShadow(name)];
+		const failures: unknown[] = [];
 		for (const deletion of deletions) {
-			const result = await this.#handlers.handleDeletion(deletion);
-			if (result.requeueAfterMs === undefined) {
-				this.#inbox.remove(deletion);
+			try {
+				results.push(await this.#passDeletion(deletion));
+			} catch (failure) {
+				// It must not affect the others.
+				failures.push(failure);
 			}
-			results.push(result);
+		}
+		if (failures.length > 0) {
+			throw failures[0];
 		}
 		return soonest(...results);
+	}
+
+	/** Applies a deletion, unless it is not due yet. */
+	async #passDeletion(deletion: Deletion): Promise<HandlerResult> {
+		const { runtime, limits } = this.#constraints.context;
+		const waitMs = this.#inbox.dueMs(deletion) - runtime.clock.monotonic();
+		if (waitMs > 0) {
+			return { requeueAfterMs: waitMs };
+		}
+		// Also if it fails: then the controller retries with backoff, but not before.
+		this.#inbox.delay(deletion, runtime.clock.monotonic() + limits.maxRetryDelayMs);
+		const result = await this.#handlers.handleDeletion(deletion);
+		if (result.requeueAfterMs === undefined) {
+			this.#inbox.remove(deletion);
+		} else {
+			this.#inbox.delay(deletion, runtime.clock.monotonic() + result.requeueAfterMs);
+		}
+		return result;
 	}
 
 	#accept(deletion: Deletion): void {

@@ -4,19 +4,34 @@ import type { Deletion } from "./subscribed-deleting-handler.ts";
 /** The maximum number of waiting deletions per deployment. Excess ones are repeated by its next holder query. */
 const perDeployment = 10_000;
 
+interface Entry {
+	readonly deletion: Deletion;
+	/** When it is due again, on the monotonic clock. */
+	dueMs: number;
+}
+
 /**
  * The received deletions that are not completed, by the name of the target's shadow. The number is limited per
  * deployment, so that a deployment with many deletions does not displace those of others.
+ *
+ * Targets of the same name in several regions share a name here, also with the shadow of a resource of this deployment.
+ * An attempt at a deletion may change that shadow, and each change triggers another pass over the name. A deletion that
+ * waits is therefore not due before its time, whatever else happens to the name: otherwise passes would repeat without a
+ * pause.
  */
 export class DeletionInbox {
-	readonly #byName = new Map<string, Map<string, Deletion>>();
+	readonly #byName = new Map<string, Map<string, Entry>>();
 	readonly #counts = new Map<string, number>();
 
-	/** Adds a deletion. Returns its name, or `undefined` if the limit of the deployment is reached. */
+	/**
+	 * Adds a deletion, which is due at once. One that waits already keeps its time.
+	 *
+	 * @returns its name; `undefined` if the limit of the deployment is reached.
+	 */
 	add(deletion: Deletion): string | undefined {
 		const name = shadowName(deletion.target);
-		const deletions = this.#byName.get(name);
-		if (deletions?.has(deletion.targetUid)) {
+		const entries = this.#byName.get(name);
+		if (entries?.has(deletion.targetUid)) {
 			return name;
 		}
 		const count = this.#counts.get(deletion.deploymentUid) ?? 0;
@@ -24,31 +39,45 @@ export class DeletionInbox {
 			return undefined;
 		}
 		this.#counts.set(deletion.deploymentUid, count + 1);
-		if (deletions === undefined) {
-			this.#byName.set(name, new Map([[deletion.targetUid, deletion]]));
+		const entry: Entry = { deletion, dueMs: Number.NEGATIVE_INFINITY };
+		if (entries === undefined) {
+			this.#byName.set(name, new Map([[deletion.targetUid, entry]]));
 		} else {
-			deletions.set(deletion.targetUid, deletion);
+			entries.set(deletion.targetUid, entry);
 		}
 		return name;
 	}
 
-	/** The deletions of a name: several if the name was reused by other incarnations. */
+	/** The deletions of a name: several if the name was reused by other incarnations, or is used in other regions. */
 	of(name: string): readonly Deletion[] {
-		return [...(this.#byName.get(name)?.values() ?? [])];
+		return [...(this.#byName.get(name)?.values() ?? [])].map(({ deletion }) => deletion);
+	}
+
+	/** When a deletion is due; at once if it never waited. */
+	dueMs(deletion: Deletion): number {
+		return this.#entry(deletion)?.dueMs ?? Number.NEGATIVE_INFINITY;
+	}
+
+	/** Lets a deletion wait until then, on the monotonic clock. */
+	delay(deletion: Deletion, dueMs: number): void {
+		const entry = this.#entry(deletion);
+		if (entry !== undefined) {
+			entry.dueMs = dueMs;
+		}
 	}
 
 	/** Removes a completed deletion. */
 	remove(deletion: Deletion): void {
 		const name = shadowName(deletion.target);
-		const deletions = this.#byName.get(name);
-		if (deletions?.delete(deletion.targetUid)) {
+		const entries = this.#byName.get(name);
+		if (entries?.delete(deletion.targetUid)) {
 			const left = (this.#counts.get(deletion.deploymentUid) ?? 1) - 1;
 			if (left === 0) {
 				this.#counts.delete(deletion.deploymentUid);
 			} else {
 				this.#counts.set(deletion.deploymentUid, left);
 			}
-			if (deletions.size === 0) {
+			if (entries.size === 0) {
 				this.#byName.delete(name);
 			}
 		}
@@ -57,5 +86,9 @@ export class DeletionInbox {
 	/** The number of waiting deletions of a deployment. */
 	waiting(deploymentUid: string): number {
 		return this.#counts.get(deploymentUid) ?? 0;
+	}
+
+	#entry({ target, targetUid }: Deletion): Entry | undefined {
+		return this.#byName.get(shadowName(target))?.get(targetUid);
 	}
 }

@@ -15,7 +15,7 @@ export interface Mutant {
 export const mutants: readonly Mutant[] = [
 	{
 		name: "decide no without changing the guard",
-		seed: 5,
+		seed: 4,
 		file: "final-decisions.ts",
 		find: `const version = await context.guards.change(target);
 			await context.index.reached(version, signal);`,
@@ -23,7 +23,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "read the guard after establishing",
-		seed: 121,
+		seed: 245,
 		file: "reference-plan.ts",
 		find: `for (const guard of await guards.asserts(targets)) {
 			this.#plan.assert((guard.op === "put" ? guard.resource.id : guard.id)?.name ?? "", guard);
@@ -38,7 +38,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "skip the commit of the shadow when the source is already there",
-		seed: 58,
+		seed: 2,
 		file: "establish-sources.ts",
 		find: `		mutations.push(
 			{ op: "assert", id: target.id, uid },`,
@@ -52,7 +52,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "drop a source without compare-and-swap",
-		seed: 108,
+		seed: 76,
 		file: "controller/owned-pending-handler.ts",
 		find: `const next = withoutDeployment(stored.shadow, deployment.uid);
 			const replaced = await replaceShadow(this.#context, stored, next);
@@ -66,7 +66,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "drop on expiry without a query",
-		seed: 61,
+		seed: 10,
 		file: "controller/owned-pending-handler.ts",
 		find: "const response = await this.#holderQuery.one(stored, deployment);",
 		replace: `if (!isHinted) {
@@ -78,7 +78,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "announce CHECKING",
-		seed: 0,
+		seed: 2,
 		file: "deletion-feed.ts",
 		find: "shadow.lifecycle === Lifecycle.DELETING && shadow.resource",
 		replace: "shadow.lifecycle !== Lifecycle.ACTIVE && shadow.resource",
@@ -92,14 +92,14 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "act on a deletion by name instead of uid",
-		seed: 28,
+		seed: 40,
 		file: "controller/subscribed-deleting-handler.ts",
 		find: "sameTarget(each.target, target) && each.targetUid === uid",
 		replace: "sameTarget(each.target, target) && uid !== each.path",
 	},
 	{
 		name: "count references of resources that are irrevocably deleted",
-		seed: 0,
+		seed: 5,
 		file: "holder-decision.ts",
 		find: "isDeletionIrrevocable(resource)",
 		replace: "false",
@@ -117,14 +117,14 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "treat not known as not valid",
-		seed: 46,
+		seed: 167,
 		file: "controller/meta-owners.ts",
 		find: "if (verdict === Verdict.UNSPECIFIED) {",
 		replace: "if (limits.requeryMs < 0) {",
 	},
 	{
 		name: "drop a source that is absent from the registry view",
-		seed: 1,
+		seed: 14,
 		file: "holder-query.ts",
 		find: "if (await this.#context.environment.isDeleted(deployment.uid)) {",
 		replace: `const known = this.#context.environment.deployments();
@@ -132,7 +132,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "drop the own source outside CHECKING",
-		seed: 20,
+		seed: 18,
 		file: "controller/owned-pending-handler.ts",
 		find: `if (deployment === undefined || deployment.uid === environment.self.uid) {
 			return done;
@@ -152,14 +152,14 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "decide yes, CASCADE without changing the guard",
-		seed: 157,
+		seed: 458,
 		file: "final-decisions.ts",
 		find: "if (first.rules.includes(OnDelete.BLOCK)) {",
 		replace: "if (first.rules.length > 0 || OnDelete.BLOCK < 0) {",
 	},
 	{
 		name: "establish without asserting the uid of the target",
-		seed: 19,
+		seed: 39,
 		file: "establish-sources.ts",
 		find: `{ op: "assert", id: target.id, uid },
 `,
@@ -167,16 +167,91 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "mark without making the shadow DELETING",
-		seed: 4,
+		seed: 1,
 		file: "commit-attempt.ts",
 		find: "left.next = { ...shadow, lifecycle: Lifecycle.DELETING };",
 		replace: "left.next = { ...shadow, lifecycle: Lifecycle.ACTIVE };",
 	},
 	{
-		name: "still enforce BLOCK in a marked namespace ",
-		seed: 194,
+		name: "still enforce BLOCK in a marked namespace",
+		seed: 94,
 		file: "holder-decision.ts",
 		find: "isBlocking && (await isInMarkedTenancy(backend, resource))",
 		replace: "uses.length < 0 && (await isInMarkedTenancy(backend, resource))",
+	},
+	{
+		name: "retry a waiting deletion with each change of its name",
+		seed: 112,
+		file: "controller/db-constraint-controller.ts",
+		find: "if (waitMs > 0) {",
+		replace: "if (waitMs > Number.MAX_VALUE) {",
+	},
+	{
+		name: "never free a slot of the limiter",
+		seed: 207,
+		file: "controller/concurrency-limiter.ts",
+		find: "const left = (this.#used.get(key) ?? 1) - 1;",
+		replace: "const left = this.#used.get(key) ?? 1;",
+	},
+	{
+		name: "put names of shadows without waking their reader",
+		seed: 3,
+		file: "controller/name-queue.ts",
+		find: `this.#waiting.add(name);
+		this.#wake.resolve();`,
+		replace: "this.#waiting.add(name);",
+	},
+	{
+		name: "forget when a shadow is due again",
+		seed: 1,
+		file: "controller/db-constraint-controller.ts",
+		find: "const results = [await this.#handlers.handleShadow(name)];",
+		replace: `await this.#handlers.handleShadow(name);
+		const results: HandlerResult[] = [];`,
+	},
+	{
+		name: "accept the deletions of this deployment alone",
+		seed: 1,
+		file: "controller/db-constraint-controller.ts",
+		find: "const name = this.#inbox.add(deletion);",
+		replace: `const isOwn = deletion.deploymentUid === this.#constraints.context.environment.self.uid;
+		const name = isOwn ? this.#inbox.add(deletion) : undefined;`,
+	},
+	{
+		name: "leave a check of a crashed server CHECKING",
+		seed: 5,
+		file: "controller/owned-pending-handler.ts",
+		find: "if (age < checkingMs) {",
+		replace: "if (age >= 0) {",
+	},
+	{
+		name: "serve before the other deployments are known",
+		seed: 3,
+		file: "node/open-references.ts",
+		find: "await registry.ready(ends);",
+		replace: "ends.throwIfAborted();",
+	},
+	{
+		name: "complete the schema in one attempt",
+		seed: 17,
+		file: "node/retried-steps.ts",
+		find: "await backoff.wait(signal);",
+		replace: "throw new Error(what);",
+	},
+	{
+		name: "control shadows only until the version is switched",
+		seed: 1,
+		file: "controller/reference-manager.ts",
+		find: `await this.#controllers?.stop();
+		this.#controllers = startVersionControllers(version, {`,
+		replace: `await this.#controllers?.stop();
+		this.#controllers ??= startVersionControllers(version, {`,
+	},
+	{
+		name: "begin a schema without making it the active one",
+		seed: 0,
+		file: "node/open-references.ts",
+		find: "await constraints.schemaPass.begin();",
+		replace: "await Promise.resolve();",
 	},
 ];

@@ -8,12 +8,14 @@ import {
 	checkCommitLimits,
 	defaultStorageLimits,
 	evaluateMutations,
+	Fenced,
 	type Mutation,
 	type StateChange,
 	StateStore,
 	type StorageBackend,
 } from "@plinth/storage";
 import type { Lifetime } from "./server-lifetime.fixture.ts";
+import type { SimulatedLeases } from "./simulated-leases.fixture.ts";
 import type { SimulationContext } from "./simulation-context.fixture.ts";
 
 /** Called synchronously with each commit that changes something. */
@@ -29,7 +31,11 @@ export class AuthoritativeStorage {
 	readonly #listeners = new Set<Listener>();
 	readonly #all = new Map<string, Resource>();
 
-	constructor({ runtime }: SimulationContext) {
+	readonly #leases: Pick<SimulatedLeases, "isCurrent"> | undefined;
+
+	/** @param leases issue the fences of commits. */
+	constructor({ runtime }: SimulationContext, leases?: Pick<SimulatedLeases, "isCurrent">) {
+		this.#leases = leases;
 		this.store = new StateStore(runtime, defaultStorageLimits);
 	}
 
@@ -45,8 +51,11 @@ export class AuthoritativeStorage {
 	}
 
 	/** Commits like any storage. */
-	commit(mutations: readonly Mutation[], { dryRun }: CommitOptions = {}): CommitResult {
+	commit(mutations: readonly Mutation[], { dryRun, fence }: CommitOptions = {}): CommitResult {
 		const { store } = this;
+		if (fence !== undefined && this.#leases?.isCurrent(fence) !== true) {
+			throw new Fenced(fence.lease);
+		}
 		checkCommitLimits(mutations, defaultStorageLimits);
 		const steps = evaluateMutations(mutations, store);
 		if (dryRun || changesNothing(steps)) {

@@ -14,6 +14,7 @@ import type {
 } from "./participants.fixture.ts";
 import { type SimulatedSchema, schemasOf } from "./schemas.fixture.ts";
 import { Server } from "./server.fixture.ts";
+import { SimulatedLeases } from "./simulated-leases.fixture.ts";
 import type { SimulationContext } from "./simulation-context.fixture.ts";
 
 const things = schemasOf("alpha");
@@ -24,7 +25,6 @@ export const alpha: SimulatedService = {
 	name: "alpha",
 	type: things[0].type,
 	schemas: things,
-	follows: ["alpha"],
 };
 
 /** The service of `Widget`s, which reference things too. */
@@ -32,7 +32,6 @@ const beta: SimulatedService = {
 	name: "beta",
 	type: widgets[0].type,
 	schemas: widgets,
-	follows: ["alpha", "beta"],
 };
 
 /** The services, and the regions in which each of them has a deployment. */
@@ -50,6 +49,7 @@ export class Deployment implements SimulatedDeployment {
 	servers: readonly Server[] = [];
 	readonly #sim: SimulationContext;
 	readonly #authoritative: AuthoritativeStorage;
+	readonly #leases: SimulatedLeases;
 
 	constructor(sim: SimulationContext, service: SimulatedService, region: string) {
 		this.#sim = sim;
@@ -65,7 +65,8 @@ export class Deployment implements SimulatedDeployment {
 			predecessorUid: "",
 		};
 		this.environment = { ...localEnvironment(""), self: this.info };
-		this.#authoritative = new AuthoritativeStorage(sim);
+		this.#leases = new SimulatedLeases(sim);
+		this.#authoritative = new AuthoritativeStorage(sim, this.#leases);
 		this.#authoritative.onCommit((_mutations, { resources }) => {
 			for (const resource of resources) {
 				this.#learnUid(resource);
@@ -108,7 +109,10 @@ export class Deployment implements SimulatedDeployment {
 	}
 
 	start(): void {
-		const server = new Server(this.#sim, this, this.#authoritative);
+		const server = new Server(this.#sim, this, {
+			authoritative: this.#authoritative,
+			leases: this.#leases,
+		});
 		this.servers = [...this.servers, server];
 		server.start();
 		this.#sim.trace.add(this.info.name, () => "a server starts");

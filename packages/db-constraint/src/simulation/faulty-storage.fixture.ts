@@ -93,7 +93,7 @@ export function faultyStorage(
 			for await (const event of backend.watchList(query, options)) {
 				await sim.delay();
 				if (lifetime.isOver) {
-					return;
+					await never();
 				}
 				if (sim.happens(sim.faults.broken)) {
 					throw new WatchClosed("the watch broke");

@@ -3,24 +3,28 @@ import { createInProcessTransport } from "@plinth/in-process";
 import { type Resource, ResourceService } from "@plinth/proto";
 import { decodeShared, encodeData, idOf, newUlid, TypeRegistry } from "@plinth/resource";
 import { createResourceService, insecureAllowAll } from "@plinth/resource-service";
+import type { Runtime } from "@plinth/runtime";
 import { NotFound } from "@plinth/storage";
 import { recordDeletedDeployments } from "../registry/deleted-deployments.ts";
 import { Deployment, metaTypes } from "../registry/meta-types.ts";
 import { deploymentOf } from "../registry/registry-view.ts";
 import { AuthoritativeStorage, backendOf } from "./authoritative-storage.fixture.ts";
 import { faultyStorage } from "./faulty-storage.fixture.ts";
-import type { SimulatedMetaDeployment, SimulatedMetaServer } from "./participants.fixture.ts";
+import type { SimulatedMetaDeployment, SimulatedProcess } from "./participants.fixture.ts";
 import { Lifetime } from "./server-lifetime.fixture.ts";
 import type { SimulationContext } from "./simulation-context.fixture.ts";
 
 /** A server of the meta deployment: the resource API of meta types, and nothing else. */
-class MetaServer implements SimulatedMetaServer {
+class MetaServer implements SimulatedProcess {
+	readonly name = metaName;
 	readonly lifetime = new Lifetime();
+	readonly runtime: Runtime;
 	readonly transport: Transport;
 
 	constructor(sim: SimulationContext, authoritative: AuthoritativeStorage) {
 		const { lifetime } = this;
 		const runtime = lifetime.runtime(sim.runtime, sim.runtime.clock, sim.random);
+		this.runtime = runtime;
 		const stored = faultyStorage(
 			sim,
 			metaName,
@@ -45,7 +49,7 @@ const metaName = "meta-r1";
 /** See `SimulatedMetaDeployment`: a storage that persists, and servers that start and crash. */
 export class MetaDeployment implements SimulatedMetaDeployment {
 	readonly name = metaName;
-	servers: readonly SimulatedMetaServer[] = [];
+	servers: readonly SimulatedProcess[] = [];
 	readonly #sim: SimulationContext;
 	readonly #authoritative: AuthoritativeStorage;
 
@@ -64,7 +68,7 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 		this.#sim.trace.add(this.name, () => "a server starts");
 	}
 
-	crash(server: SimulatedMetaServer): void {
+	crash(server: SimulatedProcess): void {
 		this.#sim.trace.add(this.name, () => "a server crashes");
 		this.servers = this.servers.filter((each) => each !== server);
 		server.lifetime.end();

@@ -2,8 +2,7 @@
  * The participants of a simulation, as they know each other. Types only, so that the files which implement
  * them do not import each other.
  */
-import type { ServiceImpl, Transport } from "@connectrpc/connect";
-import type { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
+import type { Transport } from "@connectrpc/connect";
 import type { Runtime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
 import type { DeploymentInfo, Environment } from "../environment.ts";
@@ -16,23 +15,27 @@ export interface SimulatedService {
 	readonly type: SimulatedSchema["type"];
 	/** The initial schema, and those that the service may be switched to. */
 	readonly schemas: readonly [SimulatedSchema, ...SimulatedSchema[]];
-	/** The services whose deletions it follows. */
-	readonly follows: readonly string[];
 }
 
-/** A server of a deployment, from its start to its crash. */
-export interface SimulatedServer {
+/** A process of a server, from its start to its crash, as the network knows it. */
+export interface SimulatedProcess {
+	/** The name of its deployment, which is the address as well. */
 	readonly name: string;
 	readonly lifetime: Lifetime;
 	readonly runtime: Runtime;
+	/** What it serves to other deployments; `undefined` before it listens. */
+	readonly transport: Transport | undefined;
+}
+
+/** A server of a deployment, from its start to its crash. */
+export interface SimulatedServer extends SimulatedProcess {
 	readonly deployment: SimulatedDeployment;
 	readonly schema: SimulatedSchema;
 	/** The storage as this server reaches it, without constraints. */
 	readonly storage: StorageBackend;
 	/** The storage with its constraints. */
 	readonly store: StorageBackend;
-	readonly service: ServiceImpl<typeof SchemaMixinService>;
-	/** Whether its schema is active, so that it serves. */
+	/** Whether it serves its users. */
 	readonly isOpen: boolean;
 	crash(): void;
 }
@@ -57,20 +60,14 @@ export interface SimulatedDeployment {
 	switchTo(schema: SimulatedSchema): void;
 }
 
-/** A server of the meta deployment. */
-export interface SimulatedMetaServer {
-	readonly lifetime: Lifetime;
-	readonly transport: Transport;
-}
-
 /** The deployment that keeps the registrations of all others. */
 export interface SimulatedMetaDeployment {
 	readonly name: string;
-	readonly servers: readonly SimulatedMetaServer[];
+	readonly servers: readonly SimulatedProcess[];
 	/** Starts a server. */
 	start(): void;
 	/** Stops a server abruptly. */
-	crash(server: SimulatedMetaServer): void;
+	crash(server: SimulatedProcess): void;
 	/** Disables or enables a deployment, as an operator does. Does nothing if it is not registered. */
 	disable(name: string, disabled: boolean): void;
 }

@@ -113,6 +113,26 @@ describe("waiting work", () => {
 		expect((await versionOf(alpha.backend)) - before).toBeLessThan(100);
 	});
 
+	it("retries a cascade with a pause if others block the resource, which has the name of its target", async () => {
+		const { lab, alpha } = await alphaAndBeta();
+		const far = await lab.add({ name: "far", service: "alpha", region: "r2", types: [Thing] });
+		await lab.run(far.write(thing("a")));
+		const belongsTo = { ...to("a"), region: "r2" };
+		await lab.run(alpha.write(thing("a", { belongsTo })));
+		await lab.run(alpha.write(thing("blocker", { needs: to("a") })));
+		await lab.pass(5_000);
+		await lab.run(far.delete(far.id(Thing, "a")));
+		await lab.pass(60_000);
+		const before = await versionOf(alpha.backend);
+		await lab.pass(60_000);
+		// Each attempt changes the shadow twice, and there is one in two seconds.
+		expect((await versionOf(alpha.backend)) - before).toBeLessThan(2 * 31);
+		await lab.run(alpha.delete(alpha.id(Thing, "blocker")));
+		await lab.pass(5_000);
+		expect(await alpha.read(alpha.id(Thing, "a"))).toBeUndefined();
+		expect(await far.read(far.id(Thing, "a"))).toBeUndefined();
+	});
+
 	it("queries with a pause if responses alternate", async () => {
 		let calls = 0;
 		const decorateTransport: TransportDecorator = (transport) => ({

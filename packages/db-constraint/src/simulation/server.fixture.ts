@@ -1,47 +1,43 @@
-import { Code, ConnectError, type ServiceImpl } from "@connectrpc/connect";
-import type { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
-import { type Runtime, silentLogger, sleep } from "@plinth/runtime";
+import type { Transport } from "@connectrpc/connect";
+import { createInProcessTransport } from "@plinth/in-process";
+import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
+import { type Runtime, SuspendableLeases, silentLogger } from "@plinth/runtime";
 import { SkewedClock } from "@plinth/runtime/testing";
 import type { StorageBackend } from "@plinth/storage";
-import { type Constraints, createConstraints } from "../constraints.ts";
-import { followDeletions } from "../controller/follow-deletions.ts";
-import type { Deletion } from "../controller/subscribed-deleting-handler.ts";
-import type { DeploymentInfo, Environment } from "../environment.ts";
-import { DeploymentRegistry } from "../registry/deployment-registry.ts";
-import { ShadowLoop } from "../shadow-loop.fixture.ts";
+import { openReferences, type References } from "../node/open-references.ts";
+import { controllerClients } from "../own-client.fixture.ts";
 import { type AuthoritativeStorage, backendOf } from "./authoritative-storage.fixture.ts";
 import { faultyStorage } from "./faulty-storage.fixture.ts";
-import { metaTransport } from "./meta-transport.fixture.ts";
-import { clientOf } from "./network.fixture.ts";
+import { MissingDeployments } from "./missing-deployments.fixture.ts";
+import { networkTransport } from "./network.fixture.ts";
 import type { SimulatedDeployment, SimulatedServer } from "./participants.fixture.ts";
 import type { SimulatedSchema } from "./schemas.fixture.ts";
 import { Lifetime } from "./server-lifetime.fixture.ts";
+import type { SimulatedLeases } from "./simulated-leases.fixture.ts";
 import type { SimulationContext } from "./simulation-context.fixture.ts";
 
-/** See `SimulatedServer`. */
+/** The state of a deployment that its servers share. */
+export interface SharedState {
+	readonly authoritative: AuthoritativeStorage;
+	readonly leases: SimulatedLeases;
+}
+
+/** See `SimulatedServer`. Its references are opened as a server of the product opens them. */
 export class Server implements SimulatedServer {
 	readonly name: string;
 	readonly lifetime = new Lifetime();
 	readonly runtime: Runtime;
 	readonly storage: StorageBackend;
-	readonly constraints: Constraints;
 	readonly deployment: SimulatedDeployment;
 	readonly schema: SimulatedSchema;
 	readonly #sim: SimulationContext;
-	readonly #loop: ShadowLoop;
-	readonly #registry: DeploymentRegistry;
-	/** The uids of the deployments whose deletions it follows. */
-	readonly #followed = new Set<string>();
-	readonly #stop = new AbortController();
-	/** The names of the deployments that are missing from this server's registry view. */
-	readonly #missing = new Set<string>();
+	readonly #leases: SuspendableLeases;
+	readonly #missing: MissingDeployments;
+	#references: References | undefined;
+	transport: Transport | undefined;
 	isOpen = false;
 
-	constructor(
-		sim: SimulationContext,
-		deployment: SimulatedDeployment,
-		authoritative: AuthoritativeStorage,
-	) {
+	constructor(sim: SimulationContext, deployment: SimulatedDeployment, shared: SharedState) {
 		this.#sim = sim;
 		this.deployment = deployment;
 		this.schema = deployment.schema;
@@ -53,117 +49,85 @@ export class Server implements SimulatedServer {
 			rate: sim.pick([1, 1, 1.01, 0.99]),
 		});
 		this.runtime = this.lifetime.runtime(sim.runtime, skewed, random);
-		const backend = backendOf(sim, authoritative, this.lifetime, sim.isLagging);
+		const backend = backendOf(sim, shared.authoritative, this.lifetime, sim.isLagging);
 		this.storage = faultyStorage(sim, this.name, backend, this.lifetime);
-		for (const { info } of sim.deployments) {
-			if (info !== deployment.info && sim.happens(sim.faults.missing)) {
-				this.#missing.add(info.name);
-				void sim.wait(random.next() * 60_000).then(() => this.#missing.delete(info.name));
-			}
-		}
-		this.#registry = new DeploymentRegistry({
-			deployment: { ...deployment.info, version: this.schema.version, address: this.name },
-			descriptor: this.schema.descriptor,
-			backend: this.storage,
-			metaAddresses: [sim.meta.name],
-			connect: () => metaTransport(sim, this),
-			runtime: this.runtime,
-		});
-		this.constraints = createConstraints({
-			backend: this.storage,
-			descriptor: this.schema.descriptor,
-			environment: this.#environment(),
-			runtime: this.runtime,
-			logger: silentLogger,
-		});
-		this.#loop = new ShadowLoop({
-			constraints: this.constraints,
-			...this.runtime,
-			onFailure: (failure) => sim.observer.failed(this.name, failure),
-		});
-	}
-
-	get service(): ServiceImpl<typeof SchemaMixinService> {
-		return this.constraints.service;
+		this.#leases = new SuspendableLeases(shared.leases.of(this.lifetime));
+		this.#missing = new MissingDeployments(
+			sim,
+			sim.deployments
+				.filter(({ info }) => info !== deployment.info && sim.happens(sim.faults.missing))
+				.map(({ info }) => info.name),
+		);
 	}
 
 	get store(): StorageBackend {
-		return this.constraints.store;
+		if (this.#references === undefined) {
+			throw new Error(`a server of ${this.name} is not open yet`);
+		}
+		return this.#references.store;
 	}
 
-	/** Serves as soon as it is registered and knows the other deployments. */
+	/** Starts as the product does: what fails ends the process, and another one is started. */
 	start(): void {
-		const { signal } = this.#stop;
-		void this.#registry.run(signal);
-		void this.#begin(signal);
+		this.#run().catch((failure) => {
+			this.#sim.observer.failed(this.name, failure);
+			this.#end();
+		});
 	}
 
 	/** Stops abruptly, whatever is in progress. */
 	crash(): void {
+		this.isOpen = false;
 		this.lifetime.end();
-		this.#loop.stop();
-		this.#stop.abort();
 	}
 
-	async #begin(signal: AbortSignal): Promise<void> {
-		const { schemaPass } = this.constraints;
-		await this.#untilDone(() => schemaPass.begin());
-		await this.lifetime.within(this.#registry.ready(signal));
-		void this.constraints.run(signal);
-		this.#follow(signal);
-		this.#registry.onChange(() => this.#follow(signal));
+	async #run(): Promise<void> {
+		const { runtime, name, deployment } = this;
+		const sim = this.#sim;
+		const references = await openReferences({
+			backend: this.storage,
+			descriptor: this.schema.descriptor,
+			deployment: {
+				...{ name, service: deployment.info.service, region: deployment.info.region },
+				version: this.schema.version,
+				address: name,
+				metaAddresses: [sim.meta.name],
+				connect: (address) => this.#connect(address),
+				ownService: () => {
+					throw new Error("only meta deployments register with themselves");
+				},
+			},
+			leases: this.#leases,
+			onFailure: (failure) => {
+				sim.observer.failed(name, failure);
+				this.#end();
+			},
+			runtime,
+			logger: silentLogger,
+		});
+		this.#references = references;
+		this.transport = createInProcessTransport(
+			(router) => router.service(SchemaMixinService, references.service),
+			runtime,
+		);
+		await references.discover(new AbortController().signal);
+		references.control({
+			...controllerClients(references.store, [this.schema.type], runtime),
+			leases: this.#leases,
+		});
 		this.isOpen = true;
-		await this.#untilDone(() => schemaPass.complete(signal));
-		await this.#untilDone(() => this.#registry.announce(this.schema.version));
 	}
 
-	async #untilDone(step: () => Promise<void>): Promise<void> {
-		for (;;) {
-			try {
-				await step();
-				return;
-			} catch (failure) {
-				this.#sim.observer.failed(this.name, failure);
-				await sleep(this.runtime.clock, 500);
-			}
+	/** The process has ended by itself: it is started again after a while. */
+	#end(): void {
+		if (!this.lifetime.isOver) {
+			this.deployment.crash(this);
+			void this.#sim.wait(500).then(() => this.deployment.start());
 		}
 	}
 
-	/** Follows the deletions of all deployments in the registry view. */
-	#follow(signal: AbortSignal): void {
-		const { info, service } = this.deployment;
-		for (const other of this.#registry.deployments()) {
-			const isFollowed = other.name === info.name || this.#followed.has(other.uid);
-			if (!isFollowed && service.follows.includes(other.service)) {
-				this.#followed.add(other.uid);
-				const { context } = this.constraints;
-				const onDeletion = (deletion: Deletion) => this.#loop.deletion(deletion);
-				void followDeletions(context, other.uid, onDeletion, signal);
-			}
-		}
-	}
-
-	/** The registry, without the deployments that are missing from the registry view. */
-	#environment(): Environment {
-		const registry = this.#registry;
-		const isSeen = ({ name }: DeploymentInfo) => !this.#missing.has(name);
-		const seen = (info: DeploymentInfo | undefined) => (info && isSeen(info) ? info : undefined);
-		return {
-			get self() {
-				return registry.self;
-			},
-			deployments: () => registry.deployments().filter(isSeen),
-			find: (service, region) => seen(registry.find(service, region)),
-			findOwner: (...owner) => seen(registry.findOwner(...owner)),
-			client: (uid) => {
-				if (!registry.deployments().some((each) => each.uid === uid && isSeen(each))) {
-					throw new ConnectError(`deployment ${uid} is not known`, Code.Unavailable);
-				}
-				registry.client(uid);
-				return clientOf(this.#sim, this, uid);
-			},
-			isDeleted: (uid) => registry.isDeleted(uid),
-			onChange: (listener) => registry.onChange(listener),
-		};
+	#connect(address: string): Transport {
+		const transport = networkTransport(this.#sim, this, address);
+		return address === this.#sim.meta.name ? this.#missing.hideFrom(transport) : transport;
 	}
 }

@@ -2,7 +2,11 @@ import type { Random } from "@plinth/runtime";
 import { type SeededRuntime, seededRuntime } from "@plinth/runtime/testing";
 import { drawFaults, type Faults, noFaults } from "./faults.fixture.ts";
 import { Observer } from "./observer.fixture.ts";
-import type { SimulatedDeployment, SimulatedMetaDeployment } from "./participants.fixture.ts";
+import type {
+	SimulatedDeployment,
+	SimulatedMetaDeployment,
+	SimulatedProcess,
+} from "./participants.fixture.ts";
 import { Trace } from "./trace.fixture.ts";
 import { type Workload, workloadNames, workloads } from "./workload.fixture.ts";
 
@@ -39,6 +43,13 @@ export class SimulationContext {
 
 	get random(): Random {
 		return this.runtime.random;
+	}
+
+	/** The servers that listen at an address: those of the deployment with this name. */
+	serversAt(address: string): readonly SimulatedProcess[] {
+		return address === this.meta.name
+			? this.meta.servers
+			: (this.deployments.find(({ info }) => info.name === address)?.servers ?? []);
 	}
 
 	/** Ends all faults. */

@@ -98,12 +98,29 @@ async function run(sim: SimulationContext): Promise<void> {
 	for (let passed = 0; passed < settlingMs && !isBroken(); passed += 60_000) {
 		await scheduler.advance(60_000);
 		if (passed >= 120_000 && unsettled(sim.observer.records) === undefined) {
+			await probe(sim, janitor);
 			return;
 		}
 	}
 	const problem = unsettled(sim.observer.records);
 	if (problem !== undefined && !isBroken()) {
 		sim.observer.violation(3, problem);
+	}
+}
+
+/** In the end each deployment takes writes: promise 3. */
+async function probe(sim: SimulationContext, user: User): Promise<void> {
+	const { scheduler } = sim.runtime;
+	for (const deployment of sim.deployments) {
+		let isWritten = false;
+		for (let tries = 0; tries < 60 && !isWritten; tries++) {
+			const server = serverOf(sim, deployment);
+			isWritten = server !== undefined && (await scheduler.run(user.probe(server)));
+			await scheduler.advance(1_000);
+		}
+		if (!isWritten) {
+			sim.observer.violation(3, `${deployment.info.name} takes no writes`);
+		}
 	}
 }
 

@@ -87,6 +87,18 @@ export class User {
 		}
 	}
 
+	/** Writes a resource without references. Returns whether that succeeds. */
+	probe(server: SimulatedServer): Promise<boolean> {
+		const { runtime } = this.#sim;
+		const { type } = server.schema;
+		const id = { ...idOf(type, `probe-${newUlid(runtime)}`), uid: newUlid(runtime) };
+		const resource = { ...resourceOf(type, { id }), generation: newUlid(runtime) };
+		return this.attempt(server, [
+			"write a resource without references",
+			(it) => it.store.commit([{ op: "put", resource, expectedVersion: "" }]),
+		]);
+	}
+
 	#drawDeployment(): SimulatedDeployment | undefined {
 		const sim = this.#sim;
 		const { deployments, workload } = sim;

@@ -1,0 +1,271 @@
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { ManagerState } from "@plinth/controller";
+import type { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
+import { silentLogger, systemRuntime } from "@plinth/runtime";
+import type { StorageBackend } from "@plinth/storage";
+import { type ActiveSchema, followActiveSchema } from "../active-schema.ts";
+import type { ConstraintContext } from "../constraint-context.ts";
+import { type Constraints, createConstraints } from "../constraints.ts";
+import { ReferenceManager } from "../controller/reference-manager.ts";
+import { ensureDeploymentUid } from "../deployment-uid.ts";
+import { localEnvironment } from "../local-environment.ts";
+import type { ReferenceMetrics } from "../metrics.ts";
+import { recordDeletedDeployments } from "../registry/deleted-deployments.ts";
+import { DeploymentRegistry } from "../registry/deployment-registry.ts";
+import { metaService } from "../registry/meta-types.ts";
+import { reestablishOwnReferences } from "../succession.ts";
+import { Phases, type ReferencesPhase, type ReferencesState } from "./phases.ts";
+import type { ControlOptions, ReferencesOptions } from "./references-options.ts";
+import { RetriedSteps } from "./retried-steps.ts";
+import { supersededBy } from "./superseded.ts";
+
+/**
+ * The references of a server, from its start to its stop. `ReferencesPhase` says in which order they begin:
+ *
+ *     openReferences ─▶ discover ─▶ control ─▶ close
+ */
+export interface References {
+	/** The storage with references, which services and controllers use. It takes writes once it is `serving`. */
+	readonly store: StorageBackend;
+	/** The service for other deployments. They may call it from now on. */
+	readonly service: ServiceImpl<typeof SchemaMixinService>;
+	/** How far the references are, and what is in the way. */
+	readonly state: ReferencesState;
+	/** Resolves once the phase is reached. Rejects with the reason of the signal if it aborts first. */
+	until(phase: ReferencesPhase, signal: AbortSignal): Promise<void>;
+	/**
+	 * Registers with the meta deployments, and waits until writes can be accepted. Then completes the schema and announces
+	 * the version. Without other deployments, it only completes the schema.
+	 *
+	 * @throws the reason of the signal if it aborts first.
+	 */
+	discover(signal: AbortSignal): Promise<void>;
+	/** Starts the controllers of references. */
+	control(options: ControlOptions): void;
+	/** A report on the controllers; `undefined` before `control`. */
+	controllers(): ManagerState | undefined;
+	/** The current measurements. */
+	metrics(): ReferenceMetrics;
+	/** Stops everything that runs, and waits until it has stopped. */
+	close(): Promise<void>;
+}
+
+/**
+ * Puts references around a storage, and makes their schema the active one.
+ *
+ * @throws StorageError if the storage can't be written.
+ */
+export async function openReferences(options: ReferencesOptions): Promise<References> {
+	const { descriptor, identity, callers, limits } = options;
+	const { runtime = systemRuntime, logger = silentLogger } = options;
+	const isMeta = options.deployment?.service === metaService;
+	const backend = isMeta ? recordDeletedDeployments(options.backend, runtime) : options.backend;
+	const registry = registryOf({ ...options, backend, runtime, logger });
+	const environment =
+		registry ?? localEnvironment(await ensureDeploymentUid(backend, runtime, identity?.uid));
+	const constraints = createConstraints({
+		...{ backend, descriptor, environment, runtime, logger },
+		...(callers && { callers }),
+		...(limits && { limits }),
+	});
+	await constraints.schemaPass.begin();
+	return new OpenReferences(options, constraints, registry);
+}
+
+function registryOf(
+	options: ReferencesOptions & Pick<ConstraintContext, "runtime" | "logger">,
+): DeploymentRegistry | undefined {
+	const { backend, deployment, descriptor, identity, runtime, logger } = options;
+	if (deployment === undefined) {
+		return undefined;
+	}
+	const { metaAddresses, connect, ownService, ...configuration } = deployment;
+	const version = configuration.version ?? descriptor.versions.at(-1) ?? "v1";
+	return new DeploymentRegistry({
+		deployment: { ...configuration, version },
+		...(identity && { storageIncarnation: identity.incarnation }),
+		...(configuration.service === metaService && { ownMeta: ownService }),
+		...{ descriptor, backend, metaAddresses, connect, runtime, logger },
+	});
+}
+
+class OpenReferences implements References {
+	readonly #options: ReferencesOptions;
+	readonly #constraints: Constraints;
+	readonly #registry: DeploymentRegistry | undefined;
+	readonly #phases: Phases;
+	readonly #steps: RetriedSteps;
+	readonly #end = new AbortController();
+	readonly #running = new Set<Promise<unknown>>();
+	readonly #configuredVersion: string;
+	#manager: ReferenceManager | undefined;
+	/** Aborts when a schema other than this server's becomes active. */
+	#superseded = new AbortController();
+	#supersededBy: string | undefined;
+	#isSwitching = false;
+
+	constructor(
+		options: ReferencesOptions,
+		constraints: Constraints,
+		registry: DeploymentRegistry | undefined,
+	) {
+		const { runtime, logger } = constraints.context;
+		this.#options = options;
+		this.#constraints = constraints;
+		this.#registry = registry;
+		this.#configuredVersion = constraints.context.environment.self.version;
+		this.#phases = new Phases(logger);
+		this.#steps = new RetriedSteps(runtime, logger);
+		this.#track(constraints.run(this.#end.signal));
+		const unfollow = followActiveSchema(constraints.context, (schema) => this.#onSchema(schema));
+		this.#end.signal.addEventListener("abort", unfollow, { once: true });
+		this.#phases.reach("schema-begun");
+	}
+
+	get store(): StorageBackend {
+		return this.#constraints.store;
+	}
+
+	get service(): ServiceImpl<typeof SchemaMixinService> {
+		return this.#constraints.service;
+	}
+
+	get state(): ReferencesState {
+		const problems = new Map(this.#steps.problems);
+		if (this.#registry?.state.kind === "registering" && this.#registry.state.lastProblem !== "") {
+			problems.set("register the deployment", this.#registry.state.lastProblem);
+		}
+		return { reached: this.#phases.reached, problems, superseded: this.#supersededBy };
+	}
+
+	until(phase: ReferencesPhase, signal: AbortSignal): Promise<void> {
+		return this.#phases.until(phase, signal);
+	}
+
+	controllers(): ManagerState | undefined {
+		return this.#manager?.state();
+	}
+
+	metrics(): ReferenceMetrics {
+		return this.#constraints.metrics();
+	}
+
+	async discover(signal: AbortSignal): Promise<void> {
+		const ends = AbortSignal.any([signal, this.#end.signal]);
+		const registry = this.#registry;
+		if (registry === undefined) {
+			this.#phases.reach("discovered");
+			this.#phases.reach("succession-settled");
+			await this.#constraints.schemaPass.complete(ends);
+			this.#phases.reach("schema-complete");
+			this.#phases.reach("announced");
+			this.#phases.reach("serving");
+			return;
+		}
+		this.#track(registry.run(this.#end.signal));
+		await registry.ready(ends);
+		this.#phases.reach("discovered");
+		const { context } = this.#constraints;
+		await this.#steps.untilDone("establish references again", ends, () =>
+			reestablishOwnReferences(context, ends),
+		);
+		this.#phases.reach("succession-settled");
+		registry.onChange(() => this.#follow(registry));
+		this.#phases.reach("serving");
+		this.#track(this.#announce(registry));
+	}
+
+	control(options: ControlOptions): void {
+		const { onFailure } = this.#options;
+		const manager = new ReferenceManager({ ...options, constraints: this.#constraints, onFailure });
+		this.#manager = manager;
+		this.#track(manager.run(this.#end.signal));
+		this.#phases.reach("controlled");
+	}
+
+	async close(): Promise<void> {
+		this.#end.abort(new Error("the server is stopping"));
+		await Promise.all(this.#running);
+	}
+
+	/** `close` waits for it. Steps reject only when they are aborted. */
+	#track(running: Promise<unknown>): void {
+		const ended = running.catch(() => {}).finally(() => this.#running.delete(ended));
+		this.#running.add(ended);
+	}
+
+	/**
+	 * While another schema is active, this server can't write: it is not ready, and leaves the leases to servers
+	 * that can. It never activates its own schema again by itself, because two servers would alternate.
+	 */
+	#onSchema(schema: ActiveSchema): void {
+		const { leases, onSuperseded } = this.#options;
+		if (schema.kind === "other") {
+			const reason = supersededBy(schema);
+			this.#supersededBy = reason;
+			this.#superseded.abort(new Error(reason));
+			onSuperseded?.(reason);
+			leases?.suspend(new Error(reason));
+			return;
+		}
+		this.#supersededBy = undefined;
+		this.#superseded = new AbortController();
+		onSuperseded?.(undefined);
+		leases?.resume();
+		// The server that activated it again may have stopped before the schema was complete.
+		const ends = AbortSignal.any([this.#superseded.signal, this.#end.signal]);
+		this.#track(this.#complete(ends));
+	}
+
+	async #complete(signal: AbortSignal): Promise<void> {
+		await this.#steps.untilDone("complete the schema of references", signal, () =>
+			this.#constraints.schemaPass.complete(signal),
+		);
+		this.#phases.reach("schema-complete");
+	}
+
+	/** Announces the version once the schema is complete, and again when operators request another. */
+	async #announce(registry: DeploymentRegistry): Promise<void> {
+		const { signal } = this.#end;
+		await this.#complete(signal);
+		await this.#steps.untilDone("announce the version", signal, () =>
+			registry.announce(this.#wanted(registry)),
+		);
+		this.#phases.reach("announced");
+		this.#follow(registry);
+	}
+
+	/** The version that operators want, if this server has it. */
+	#wanted(registry: DeploymentRegistry): string {
+		const { versions } = this.#constraints.context.descriptor;
+		const { wantedVersion } = registry;
+		return versions.includes(wantedVersion) ? wantedVersion : this.#configuredVersion;
+	}
+
+	/** Follows the Deployment of this server: operators delete it, or request another version. */
+	#follow(registry: DeploymentRegistry): void {
+		if (registry.state.kind === "deleted") {
+			const { name } = registry.self;
+			this.#options.onFailure(
+				new Error(`deployment ${name} was deleted: restart the server to register it again`),
+			);
+			return;
+		}
+		const wanted = this.#wanted(registry);
+		const isAnnounced = this.#phases.has("announced");
+		if (isAnnounced && !this.#isSwitching && wanted !== registry.self.version) {
+			this.#isSwitching = true;
+			this.#track(this.#switchVersion(registry));
+		}
+	}
+
+	async #switchVersion(registry: DeploymentRegistry): Promise<void> {
+		try {
+			await this.#steps.untilDone("switch the version", this.#end.signal, () =>
+				registry.announce(this.#wanted(registry)),
+			);
+		} finally {
+			this.#isSwitching = false;
+		}
+	}
+}

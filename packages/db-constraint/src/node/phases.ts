@@ -1,0 +1,77 @@
+import { type Logger, unlessAborted } from "@plinth/runtime";
+
+/**
+ * What the references of a server have reached, in this order:
+ *
+ *     schema-begun ─▶ discovered ─▶ succession-settled ─▶ serving ─┬─▶ schema-complete ─▶ announced
+ *                                                                  └─▶ controlled
+ *
+ * - `schema-begun`: no server with another schema can commit.
+ * - `discovered`: the deployment is registered, and the other deployments are known.
+ * - `succession-settled`: if the storage was restored, its references are established under its new uid.
+ * - `serving`: writes are accepted.
+ * - `schema-complete`: the references of all stored resources are derived by this schema.
+ * - `announced`: other deployments know which version this one serves.
+ * - `controlled`: the controllers of references run, on this server or as a standby of another one.
+ *
+ * The controllers do not wait for the schema, which can't be completed while a deployment is down that its references
+ * name. Without other deployments the schema is completed before `serving`, and the phases that concern others are
+ * reached at once.
+ */
+export type ReferencesPhase =
+	| "schema-begun"
+	| "discovered"
+	| "succession-settled"
+	| "serving"
+	| "schema-complete"
+	| "announced"
+	| "controlled";
+
+/** How far the references of a server are. */
+export interface ReferencesState {
+	/** The phases that were reached, in the order in which they were. */
+	readonly reached: readonly ReferencesPhase[];
+	/** The last problem of each step that is tried again now, by what it does, such as `announce the version`. */
+	readonly problems: ReadonlyMap<string, string>;
+	/** Why this server refuses all writes, if another schema has become active. */
+	readonly superseded?: string | undefined;
+}
+
+/** The phases that have been reached. A phase is reached once, and stays so. */
+export class Phases {
+	readonly #logger: Logger;
+	readonly #reached = new Set<ReferencesPhase>();
+	readonly #waiting = new Map<ReferencesPhase, PromiseWithResolvers<void>>();
+
+	constructor(logger: Logger) {
+		this.#logger = logger;
+	}
+
+	get reached(): readonly ReferencesPhase[] {
+		return [...this.#reached];
+	}
+
+	has(phase: ReferencesPhase): boolean {
+		return this.#reached.has(phase);
+	}
+
+	reach(phase: ReferencesPhase): void {
+		if (this.#reached.has(phase)) {
+			return;
+		}
+		this.#reached.add(phase);
+		this.#logger.debug({ phase }, "references have reached a phase");
+		this.#waiting.get(phase)?.resolve();
+		this.#waiting.delete(phase);
+	}
+
+	/** Resolves once the phase is reached. Rejects with the reason of the signal if it aborts first. */
+	async until(phase: ReferencesPhase, signal: AbortSignal): Promise<void> {
+		if (this.#reached.has(phase)) {
+			return;
+		}
+		const waiting = this.#waiting.get(phase) ?? Promise.withResolvers<void>();
+		this.#waiting.set(phase, waiting);
+		await unlessAborted(waiting.promise, signal);
+	}
+}

@@ -1,0 +1,53 @@
+import type { Client, Transport } from "@connectrpc/connect";
+import type { ControllerManagerOptions } from "@plinth/controller";
+import type { ResourceService } from "@plinth/proto";
+import type { CallerAuthenticator } from "@plinth/resource-service";
+import type { LeaseManager, Logger, Runtime, SuspendableLeases } from "@plinth/runtime";
+import type { StorageBackend, StorageIdentity } from "@plinth/storage";
+import type { ConstraintLimits } from "../limits.ts";
+import type { DeploymentConfiguration } from "../registry/deployment-configuration.ts";
+import type { ServiceDescriptor } from "../service-descriptor.ts";
+
+/** The deployment of a server, among those of all services and regions. */
+export interface DeploymentMembership
+	extends Omit<DeploymentConfiguration, "version">,
+		Partial<Pick<DeploymentConfiguration, "version">> {
+	/** The addresses of meta deployments, in the order of preference for the registration. */
+	readonly metaAddresses: readonly string[];
+	/** Creates a transport to the internal listener of another deployment. */
+	readonly connect: (address: string) => Transport;
+	/** The server's own resource service, with which a meta deployment registers itself. */
+	readonly ownService: () => Client<typeof ResourceService>;
+}
+
+/** Options of `openReferences`. */
+export interface ReferencesOptions {
+	/** The storage, without references. */
+	readonly backend: StorageBackend;
+	/** The identity of the storage, if it has one. */
+	readonly identity?: StorageIdentity | undefined;
+	/** The types of the server and their references. */
+	readonly descriptor: ServiceDescriptor;
+	/** Omitted if there are no other deployments. */
+	readonly deployment?: DeploymentMembership | undefined;
+	/** Authenticates callers of other deployments. Default: all are accepted. */
+	readonly callers?: CallerAuthenticator;
+	/** Suspended while a schema other than this server's is active. Default: there are none. */
+	readonly leases?: Pick<SuspendableLeases, "suspend" | "resume">;
+	/** Called when another schema becomes active, with what operators are told, and with nothing when it ends. */
+	readonly onSuperseded?: (reason: string | undefined) => void;
+	/** Called if the server must stop: its deployment was deleted, or the controllers failed. */
+	readonly onFailure: (failure: unknown) => void;
+	/** Default: the system runtime. */
+	readonly runtime?: Runtime;
+	/** Default: no logging. */
+	readonly logger?: Logger;
+	/** Overrides of `defaultConstraintLimits`. */
+	readonly limits?: Partial<ConstraintLimits>;
+}
+
+/** Options of `References.control`. */
+export interface ControlOptions extends Pick<ControllerManagerOptions, "client" | "cloningClient"> {
+	/** Grants the lease of the controllers to one server of the deployment. */
+	readonly leases: LeaseManager;
+}
