@@ -10,15 +10,12 @@ import { filesWith } from "./workspace.ts";
 
 const limit = 25;
 
-/** Those that are larger today. */
-const exceptions = new Set(["packages/db-constraint/src"]);
-
 const { values } = parseArgs({ options: { root: { type: "string", default: "." } } });
 const files = filesWith(values.root, ["ts"]).filter(
 	(path) => !/\.(test|fixture)\.ts$|(^|\/)gen\//.test(path),
 );
 const problems = [...Map.groupBy(files, (path) => dirname(path))]
-	.filter(([folder, { length }]) => length > limit && !exceptions.has(folder))
+	.filter(([, { length }]) => length > limit)
 	.map(([folder, { length }]) => `${folder} has ${length} files, at most ${limit} are allowed`);
 if (problems.length > 0) {
 	console.error(problems.join("\n"));

@@ -7,11 +7,11 @@ import { Namespace, Partition, Tombstone } from "@plinth/resource";
 import { ensureDefaultTenancy } from "@plinth/resource-service";
 import { systemRuntime } from "@plinth/runtime";
 import { createMemoryBackend, type StorageBackend, wildcard } from "@plinth/storage";
-import { createConstraints } from "../src/constraints.ts";
 import { ReferenceManager } from "../src/controller/reference-manager.ts";
-import type { DeploymentInfo, Environment } from "../src/environment.ts";
-import { controllerClients, ownClient } from "../src/own-client.fixture.ts";
-import { ServiceDescriptor } from "../src/service-descriptor.ts";
+import { controllerClients, ownClient } from "../src/lab/own-client.fixture.ts";
+import { createConstraints } from "../src/node/constraints.ts";
+import type { DeploymentInfo, Environment } from "../src/registry/environment.ts";
+import { ServiceDescriptor } from "../src/schema/service-descriptor.ts";
 import { Thing, Widget } from "../testdata/types.ts";
 
 /** An in-process resource service over a storage with or without constraints. */

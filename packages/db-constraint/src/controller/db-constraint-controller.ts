@@ -11,9 +11,9 @@ import {
 	type Source,
 	type Task,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
-import type { Constraints } from "../constraints.ts";
-import { holders } from "../shadow.ts";
-import { ResourceShadow, recordId, type StoredShadow } from "../shadow-records.ts";
+import type { Constraints } from "../node/constraints.ts";
+import { holders } from "../shadow/shadow.ts";
+import { ResourceShadow, recordId, type StoredShadow } from "../shadow/shadow-records.ts";
 import { ConcurrencyLimiter } from "./concurrency-limiter.ts";
 import { DeletionInbox } from "./deletion-inbox.ts";
 import { type HandlerResult, soonest } from "./handler-result.ts";

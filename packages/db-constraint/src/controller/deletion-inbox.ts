@@ -1,4 +1,4 @@
-import { shadowName } from "../shadow.ts";
+import { shadowName } from "../shadow/shadow.ts";
 import type { Deletion } from "./subscribed-deleting-handler.ts";
 
 /** The maximum number of waiting deletions per deployment. Excess ones are repeated by its next holder query. */

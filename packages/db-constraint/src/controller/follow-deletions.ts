@@ -1,6 +1,6 @@
 import { Backoff } from "@plinth/runtime";
-import type { ConstraintContext } from "../constraint-context.ts";
-import { routeTo } from "../holder-query.ts";
+import type { ConstraintContext } from "../node/constraint-context.ts";
+import { routeTo } from "../protocol/holder-query.ts";
 import type { Deletion } from "./subscribed-deleting-handler.ts";
 
 /** The backoff after which a broken watch restarts. */

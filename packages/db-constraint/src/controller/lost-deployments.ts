@@ -11,15 +11,15 @@
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import type { OutgoingReference, Task } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import type { StorageBackend } from "@plinth/storage";
-import { clearReferences } from "../clear-references.ts";
-import { isConflict } from "../conflict.ts";
-import type { ConstraintContext } from "../constraint-context.ts";
-import { condition, displayReferences, targetsKept, withCondition } from "../reported-status.ts";
-import { nameOfKey } from "../resource-key.ts";
-import type { StoredShadow } from "../shadow-records.ts";
-import { updateShadow } from "../shadow-update.ts";
-import { responsibleUid } from "../successors.ts";
+import { clearReferences } from "../commit/clear-references.ts";
+import { isConflict } from "../commit/conflict.ts";
+import type { ConstraintContext } from "../node/constraint-context.ts";
+import { nameOfKey } from "../shadow/resource-key.ts";
+import type { StoredShadow } from "../shadow/shadow-records.ts";
+import { updateShadow } from "../shadow/shadow-update.ts";
+import { responsibleUid } from "../succession/successors.ts";
 import { done, type HandlerResult } from "./handler-result.ts";
+import { condition, displayReferences, targetsKept, withCondition } from "./reported-status.ts";
 
 /** See the comment at the top of this file. */
 export class LostDeployments {

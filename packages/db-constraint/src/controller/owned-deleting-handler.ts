@@ -22,16 +22,21 @@ import { finalizersOf, hasFinalizer, newUlid, removeFinalizer } from "@plinth/re
 import { deletionWithTombstone } from "@plinth/resource-service";
 import { Backoff } from "@plinth/runtime";
 import { Exhausted, type Mutation } from "@plinth/storage";
-import { keyOfShadow } from "../commit-plan.ts";
-import { isConflict } from "../conflict.ts";
-import type { ConstraintContext } from "../constraint-context.ts";
-import { type HolderQuery, type HolderResponse, isReleased } from "../holder-query.ts";
-import { condition, withCondition } from "../reported-status.ts";
-import { nameOfKey } from "../resource-key.ts";
-import { displayDeployed, isHeld, referencesFinalizer, withoutDeployment } from "../shadow.ts";
-import { readShadow, recordId, type StoredShadow } from "../shadow-records.ts";
-import { replaceShadow } from "../shadow-update.ts";
+import { keyOfShadow } from "../commit/commit-plan.ts";
+import { isConflict } from "../commit/conflict.ts";
+import type { ConstraintContext } from "../node/constraint-context.ts";
+import { type HolderQuery, type HolderResponse, isReleased } from "../protocol/holder-query.ts";
+import { nameOfKey } from "../shadow/resource-key.ts";
+import {
+	displayDeployed,
+	isHeld,
+	referencesFinalizer,
+	withoutDeployment,
+} from "../shadow/shadow.ts";
+import { readShadow, recordId, type StoredShadow } from "../shadow/shadow-records.ts";
+import { replaceShadow } from "../shadow/shadow-update.ts";
 import { done, type HandlerResult } from "./handler-result.ts";
+import { condition, withCondition } from "./reported-status.ts";
 
 /** See the comment at the top of this file. */
 export class OwnedDeletingHandler {

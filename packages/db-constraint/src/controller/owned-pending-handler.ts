@@ -26,14 +26,14 @@ import {
 	Lifecycle,
 	type Source,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
-import { Batcher } from "../batcher.ts";
-import type { ConstraintContext } from "../constraint-context.ts";
-import { deriveReferences } from "../derive-references.ts";
-import { type HolderQuery, isReleased, routeTo } from "../holder-query.ts";
-import { nameOfKey } from "../resource-key.ts";
-import { sameTarget, sourceOf, withoutDeployment, withSource } from "../shadow.ts";
-import { readShadow, type StoredShadow } from "../shadow-records.ts";
-import { replaceShadow, updateShadow } from "../shadow-update.ts";
+import type { ConstraintContext } from "../node/constraint-context.ts";
+import { Batcher } from "../protocol/batcher.ts";
+import { type HolderQuery, isReleased, routeTo } from "../protocol/holder-query.ts";
+import { deriveReferences } from "../schema/derive-references.ts";
+import { nameOfKey } from "../shadow/resource-key.ts";
+import { sameTarget, sourceOf, withoutDeployment, withSource } from "../shadow/shadow.ts";
+import { readShadow, type StoredShadow } from "../shadow/shadow-records.ts";
+import { replaceShadow, updateShadow } from "../shadow/shadow-update.ts";
 import { FirstSeen } from "./first-seen.ts";
 import { done, type HandlerResult, soonest } from "./handler-result.ts";
 import type { LostDeployments } from "./lost-deployments.ts";

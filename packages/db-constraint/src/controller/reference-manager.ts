@@ -1,6 +1,6 @@
 import type { ManagerState } from "@plinth/controller";
-import type { DeploymentInfo } from "../environment.ts";
-import { responsibleUid } from "../successors.ts";
+import type { DeploymentInfo } from "../registry/environment.ts";
+import { responsibleUid } from "../succession/successors.ts";
 import { followDeletions } from "./follow-deletions.ts";
 import type { Deletion } from "./subscribed-deleting-handler.ts";
 import { SuccessorReports } from "./successor-reports.ts";

@@ -1,6 +1,6 @@
 import type { StorageBackend } from "@plinth/storage";
-import type { ConstraintContext } from "../constraint-context.ts";
-import type { HolderQuery } from "../holder-query.ts";
+import type { ConstraintContext } from "../node/constraint-context.ts";
+import type { HolderQuery } from "../protocol/holder-query.ts";
 import { type HandlerResult, soonest } from "./handler-result.ts";
 import { LostDeployments } from "./lost-deployments.ts";
 import { MetaOwners } from "./meta-owners.ts";

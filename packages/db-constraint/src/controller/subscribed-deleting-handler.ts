@@ -15,14 +15,14 @@ import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { isMarkedForDeletion } from "@plinth/resource";
 import { sleep } from "@plinth/runtime";
 import { type Mutation, Refused, type StorageBackend } from "@plinth/storage";
-import { clearReferences } from "../clear-references.ts";
-import { isConflict } from "../conflict.ts";
-import type { ConstraintContext } from "../constraint-context.ts";
-import { isDeletionIrrevocable, isInMarkedTenancy } from "../holder-decision.ts";
-import { deletion } from "../removals.ts";
-import { type KeyLike, keyString, nameOfKey } from "../resource-key.ts";
-import { mergeRules, sameTarget, strictest } from "../shadow.ts";
-import { readShadow, recordId, type StoredShadow } from "../shadow-records.ts";
+import { clearReferences } from "../commit/clear-references.ts";
+import { isConflict } from "../commit/conflict.ts";
+import { deletion } from "../commit/removals.ts";
+import type { ConstraintContext } from "../node/constraint-context.ts";
+import { isDeletionIrrevocable, isInMarkedTenancy } from "../protocol/holder-decision.ts";
+import { type KeyLike, keyString, nameOfKey } from "../shadow/resource-key.ts";
+import { mergeRules, sameTarget, strictest } from "../shadow/shadow.ts";
+import { readShadow, recordId, type StoredShadow } from "../shadow/shadow-records.ts";
 import { done, type HandlerResult } from "./handler-result.ts";
 
 /** A target that is being deleted. */

@@ -1,7 +1,7 @@
 import { ConnectError } from "@connectrpc/connect";
 import { Backoff } from "@plinth/runtime";
-import type { ConstraintContext } from "../constraint-context.ts";
-import { establishWithSuccessor } from "../succession.ts";
+import type { ConstraintContext } from "../node/constraint-context.ts";
+import { establishWithSuccessor } from "../succession/succession.ts";
 
 /** The backoff of failed reports. */
 const reportBackoff = { baseMs: 500, maxMs: 30_000 } as const;

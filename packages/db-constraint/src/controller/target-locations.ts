@@ -1,5 +1,5 @@
-import type { ConstraintContext } from "../constraint-context.ts";
-import type { StoredShadow } from "../shadow-records.ts";
+import type { ConstraintContext } from "../node/constraint-context.ts";
+import type { StoredShadow } from "../shadow/shadow-records.ts";
 
 /** A service in a region, which stores targets. */
 function locationOf(service: string, region: string): string {

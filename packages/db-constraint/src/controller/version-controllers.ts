@@ -3,7 +3,7 @@ import {
 	createControllerManager,
 	type ManagerState,
 } from "@plinth/controller";
-import type { Constraints } from "../constraints.ts";
+import type { Constraints } from "../node/constraints.ts";
 import { createDbConstraintController } from "./db-constraint-controller.ts";
 import type { Deletion } from "./subscribed-deleting-handler.ts";
 

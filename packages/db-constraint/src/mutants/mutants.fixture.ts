@@ -16,7 +16,7 @@ export const mutants: readonly Mutant[] = [
 	{
 		name: "decide no without changing the guard",
 		seed: 4,
-		file: "final-decisions.ts",
+		file: "protocol/final-decisions.ts",
 		find: `const version = await context.guards.change(target);
 			await context.index.reached(version, signal);`,
 		replace: "signal.throwIfAborted();",
@@ -24,7 +24,7 @@ export const mutants: readonly Mutant[] = [
 	{
 		name: "read the guard after establishing",
 		seed: 245,
-		file: "reference-plan.ts",
+		file: "commit/reference-plan.ts",
 		find: `for (const guard of await guards.asserts(targets)) {
 			this.#plan.assert((guard.op === "put" ? guard.resource.id : guard.id)?.name ?? "", guard);
 		}
@@ -39,7 +39,7 @@ export const mutants: readonly Mutant[] = [
 	{
 		name: "skip the commit of the shadow when the source is already there",
 		seed: 2,
-		file: "establish-sources.ts",
+		file: "protocol/establish-sources.ts",
 		find: `		mutations.push(
 			{ op: "assert", id: target.id, uid },`,
 		replace: `		if (before !== undefined && rules.every((rule) => before.rules.includes(rule))) {
@@ -79,7 +79,7 @@ export const mutants: readonly Mutant[] = [
 	{
 		name: "announce CHECKING",
 		seed: 2,
-		file: "deletion-feed.ts",
+		file: "protocol/deletion-feed.ts",
 		find: "shadow.lifecycle === Lifecycle.DELETING && shadow.resource",
 		replace: "shadow.lifecycle !== Lifecycle.ACTIVE && shadow.resource",
 	},
@@ -100,7 +100,7 @@ export const mutants: readonly Mutant[] = [
 	{
 		name: "count references of resources that are irrevocably deleted",
 		seed: 5,
-		file: "holder-decision.ts",
+		file: "protocol/holder-decision.ts",
 		find: "isDeletionIrrevocable(resource)",
 		replace: "false",
 	},
@@ -125,7 +125,7 @@ export const mutants: readonly Mutant[] = [
 	{
 		name: "drop a source that is absent from the registry view",
 		seed: 14,
-		file: "holder-query.ts",
+		file: "protocol/holder-query.ts",
 		find: "if (await this.#context.environment.isDeleted(deployment.uid)) {",
 		replace: `const known = this.#context.environment.deployments();
 			if (!known.some(({ uid }) => uid === deployment.uid)) {`,
@@ -153,14 +153,14 @@ export const mutants: readonly Mutant[] = [
 	{
 		name: "decide yes, CASCADE without changing the guard",
 		seed: 458,
-		file: "final-decisions.ts",
+		file: "protocol/final-decisions.ts",
 		find: "if (first.rules.includes(OnDelete.BLOCK)) {",
 		replace: "if (first.rules.length > 0 || OnDelete.BLOCK < 0) {",
 	},
 	{
 		name: "establish without asserting the uid of the target",
 		seed: 39,
-		file: "establish-sources.ts",
+		file: "protocol/establish-sources.ts",
 		find: `{ op: "assert", id: target.id, uid },
 `,
 		replace: "",
@@ -168,14 +168,14 @@ export const mutants: readonly Mutant[] = [
 	{
 		name: "mark without making the shadow DELETING",
 		seed: 1,
-		file: "commit-attempt.ts",
+		file: "commit/commit-attempt.ts",
 		find: "left.next = { ...shadow, lifecycle: Lifecycle.DELETING };",
 		replace: "left.next = { ...shadow, lifecycle: Lifecycle.ACTIVE };",
 	},
 	{
 		name: "still enforce BLOCK in a marked namespace",
 		seed: 94,
-		file: "holder-decision.ts",
+		file: "protocol/holder-decision.ts",
 		find: "isBlocking && (await isInMarkedTenancy(backend, resource))",
 		replace: "uses.length < 0 && (await isInMarkedTenancy(backend, resource))",
 	},

@@ -4,9 +4,9 @@ import type { ResourceService } from "@plinth/proto";
 import type { CallerAuthenticator } from "@plinth/resource-service";
 import type { LeaseManager, Logger, Runtime, SuspendableLeases } from "@plinth/runtime";
 import type { StorageBackend, StorageIdentity } from "@plinth/storage";
-import type { ConstraintLimits } from "../limits.ts";
 import type { DeploymentConfiguration } from "../registry/deployment-configuration.ts";
-import type { ServiceDescriptor } from "../service-descriptor.ts";
+import type { ServiceDescriptor } from "../schema/service-descriptor.ts";
+import type { ConstraintLimits } from "./limits.ts";
 
 /** The deployment of a server, among those of all services and regions. */
 export interface DeploymentMembership

@@ -1,4 +1,4 @@
-import type { ActiveSchema } from "../active-schema.ts";
+import type { ActiveSchema } from "../schema/active-schema.ts";
 
 /** What the operators of a server are told while another schema than its own is active. */
 export function supersededBy(schema: ActiveSchema & { readonly kind: "other" }): string {

@@ -7,7 +7,7 @@ import {
 	ServiceVersionSchema,
 } from "@plinth/proto/gen/plinth/meta/v1/meta_pb.js";
 import { decodeShared } from "@plinth/resource";
-import type { ServiceDescriptor } from "../service-descriptor.ts";
+import type { ServiceDescriptor } from "../schema/service-descriptor.ts";
 import type { DeploymentConfiguration } from "./deployment-configuration.ts";
 import { createResource, readStrongly, replaceData } from "./meta-calls.ts";
 import type { MetaSource } from "./meta-source.ts";

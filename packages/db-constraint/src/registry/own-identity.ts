@@ -2,7 +2,7 @@ import type { DeploymentRecord } from "@plinth/proto/gen/plinth/schema/v1/shadow
 import { newUlid } from "@plinth/resource";
 import type { Runtime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
-import { readDeploymentRecord, updateDeploymentRecord } from "../deployment-record.ts";
+import { readDeploymentRecord, updateDeploymentRecord } from "../succession/deployment-record.ts";
 
 /** The identity of a deployment, kept by its storage. */
 export interface OwnIdentity {

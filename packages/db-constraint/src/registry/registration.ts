@@ -6,7 +6,7 @@ import {
 } from "@plinth/proto/gen/plinth/meta/v1/meta_pb.js";
 import { decodeShared, idOf, tenancyOf, typeOf } from "@plinth/resource";
 import type { Logger } from "@plinth/runtime";
-import type { ServiceDescriptor } from "../service-descriptor.ts";
+import type { ServiceDescriptor } from "../schema/service-descriptor.ts";
 import type { DeploymentConfiguration } from "./deployment-configuration.ts";
 import { describeService } from "./describe-service.ts";
 import { createResource, readStrongly, replaceData, strongly, unavailable } from "./meta-calls.ts";

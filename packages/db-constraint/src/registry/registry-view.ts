@@ -1,6 +1,6 @@
 import type { Resource } from "@plinth/proto";
 import { decodeShared } from "@plinth/resource";
-import type { DeploymentInfo } from "../environment.ts";
+import type { DeploymentInfo } from "./environment.ts";
 import { Deployment, Service } from "./meta-types.ts";
 
 /** A deployment with the fields that only the registry needs. */

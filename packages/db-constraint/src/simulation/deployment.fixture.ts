@@ -2,10 +2,10 @@ import { create } from "@bufbuild/protobuf";
 import { NamespaceSchema, PartitionSchema, type Resource } from "@plinth/proto";
 import { idOf, Namespace, newUlid, Partition, resourceOf } from "@plinth/resource";
 import type { Mutation } from "@plinth/storage";
-import { deploymentRecord } from "../deployment-record.ts";
-import type { DeploymentInfo, Environment } from "../environment.ts";
-import { localEnvironment } from "../local-environment.ts";
-import { recordOf } from "../shadow-records.ts";
+import type { DeploymentInfo, Environment } from "../registry/environment.ts";
+import { localEnvironment } from "../registry/local-environment.ts";
+import { recordOf } from "../shadow/shadow-records.ts";
+import { deploymentRecord } from "../succession/deployment-record.ts";
 import { AuthoritativeStorage } from "./authoritative-storage.fixture.ts";
 import type {
 	SimulatedDeployment,

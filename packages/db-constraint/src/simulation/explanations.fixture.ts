@@ -1,8 +1,8 @@
 import type { OwnerReference } from "@plinth/proto";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { finalizersOf, isMarkedForDeletion } from "@plinth/resource";
-import { displayKey } from "../resource-key.ts";
-import { referencesFinalizer } from "../shadow.ts";
+import { displayKey } from "../shadow/resource-key.ts";
+import { referencesFinalizer } from "../shadow/shadow.ts";
 import type { Records, TrackedResource } from "./records.fixture.ts";
 
 /** What users have requested. Anything else must follow from a rule. */

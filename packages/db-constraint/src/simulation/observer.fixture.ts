@@ -7,12 +7,12 @@ import {
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { decodeShared, finalizersOf, isMarkedForDeletion, Namespace } from "@plinth/resource";
 import type { CommitResult, Mutation } from "@plinth/storage";
-import { keyOfShadow } from "../commit-plan.ts";
-import { isDeletionIrrevocable } from "../holder-decision.ts";
-import { locateReferences } from "../locate-references.ts";
-import { keyOf, keyString } from "../resource-key.ts";
-import { referencesFinalizer, sourceOf } from "../shadow.ts";
-import { ResourceShadow, recordOf, shadowOf } from "../shadow-records.ts";
+import { keyOfShadow } from "../commit/commit-plan.ts";
+import { isDeletionIrrevocable } from "../protocol/holder-decision.ts";
+import { locateReferences } from "../schema/locate-references.ts";
+import { keyOf, keyString } from "../shadow/resource-key.ts";
+import { referencesFinalizer, sourceOf } from "../shadow/shadow.ts";
+import { ResourceShadow, recordOf, shadowOf } from "../shadow/shadow-records.ts";
 import { explainDeletion, Requests, unexplainedChange } from "./explanations.fixture.ts";
 import type { SimulatedDeployment } from "./participants.fixture.ts";
 import {

@@ -5,7 +5,7 @@
 import type { Transport } from "@connectrpc/connect";
 import type { Runtime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
-import type { DeploymentInfo, Environment } from "../environment.ts";
+import type { DeploymentInfo, Environment } from "../registry/environment.ts";
 import type { SimulatedSchema } from "./schemas.fixture.ts";
 import type { Lifetime } from "./server-lifetime.fixture.ts";
 

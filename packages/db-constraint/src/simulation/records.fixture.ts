@@ -6,8 +6,8 @@ import {
 	type Shadow,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { isMarkedForDeletion } from "@plinth/resource";
-import { isDeletionIrrevocable } from "../holder-decision.ts";
-import { keyOf, keyString } from "../resource-key.ts";
+import { isDeletionIrrevocable } from "../protocol/holder-decision.ts";
+import { keyOf, keyString } from "../shadow/resource-key.ts";
 import type { SimulatedDeployment } from "./participants.fixture.ts";
 import type { SimulatedSchema } from "./schemas.fixture.ts";
 

@@ -15,15 +15,15 @@ import {
 } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
-import { createConstraints } from "../constraints.ts";
-import { guardName } from "../guards.ts";
-import { Lab, make, type TransportDecorator } from "../lab.fixture.ts";
-import { localEnvironment } from "../local-environment.ts";
-import { keyOf } from "../resource-key.ts";
-import { newShadow, shadowName } from "../shadow.ts";
-import { putRecord, readShadow } from "../shadow-records.ts";
-import { updateShadow } from "../shadow-update.ts";
-import { reestablishOwnReferences } from "../succession.ts";
+import { guardName } from "../commit/guards.ts";
+import { Lab, make, type TransportDecorator } from "../lab/lab.fixture.ts";
+import { createConstraints } from "../node/constraints.ts";
+import { localEnvironment } from "../registry/local-environment.ts";
+import { keyOf } from "../shadow/resource-key.ts";
+import { newShadow, shadowName } from "../shadow/shadow.ts";
+import { putRecord, readShadow } from "../shadow/shadow-records.ts";
+import { updateShadow } from "../shadow/shadow-update.ts";
+import { reestablishOwnReferences } from "../succession/succession.ts";
 import { type SimulatedSchema, schemasOf } from "./schemas.fixture.ts";
 
 type ThingInit = Parameters<typeof create<typeof ThingSchema>>[1];

@@ -21,7 +21,7 @@ import {
 } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { defineType, type ResourceType } from "@plinth/resource";
 import { Thing, Widget } from "../../testdata/types.ts";
-import { ServiceDescriptor } from "../service-descriptor.ts";
+import { ServiceDescriptor } from "../schema/service-descriptor.ts";
 
 /** The schema that the code of a server has. */
 export interface SimulatedSchema {

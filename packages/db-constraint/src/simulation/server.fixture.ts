@@ -4,8 +4,8 @@ import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mi
 import { type Runtime, SuspendableLeases, silentLogger } from "@plinth/runtime";
 import { SkewedClock } from "@plinth/runtime/testing";
 import type { StorageBackend } from "@plinth/storage";
+import { controllerClients } from "../lab/own-client.fixture.ts";
 import { openReferences, type References } from "../node/open-references.ts";
-import { controllerClients } from "../own-client.fixture.ts";
 import { type AuthoritativeStorage, backendOf } from "./authoritative-storage.fixture.ts";
 import { faultyStorage } from "./faulty-storage.fixture.ts";
 import { MissingDeployments } from "./missing-deployments.fixture.ts";

@@ -2,9 +2,9 @@ import type { OwnerReference } from "@plinth/proto";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { Lifecycle, type Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { finalizersOf, isMarkedForDeletion, Namespace } from "@plinth/resource";
-import { compareApiVersions } from "../api-versions.ts";
-import { isDeletionIrrevocable } from "../holder-decision.ts";
-import { referencesFinalizer } from "../shadow.ts";
+import { isDeletionIrrevocable } from "../protocol/holder-decision.ts";
+import { compareApiVersions } from "../schema/api-versions.ts";
+import { referencesFinalizer } from "../shadow/shadow.ts";
 import {
 	type Records,
 	type TrackedReference,

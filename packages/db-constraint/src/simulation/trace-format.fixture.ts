@@ -2,7 +2,7 @@ import type { Resource } from "@plinth/proto";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { Lifecycle, type Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { finalizersOf, isMarkedForDeletion } from "@plinth/resource";
-import { keyString } from "../resource-key.ts";
+import { keyString } from "../shadow/resource-key.ts";
 
 /** Formats a shadow in one line. */
 export function describeShadow(shadow: Shadow | undefined): string {

@@ -20,7 +20,7 @@ import {
 } from "@plinth/resource";
 import { deletionWithTombstone } from "@plinth/resource-service";
 import type { Mutation } from "@plinth/storage";
-import { deletion } from "../removals.ts";
+import { deletion } from "../commit/removals.ts";
 import { alpha, namespaces, regions } from "./deployment.fixture.ts";
 import type { SimulatedDeployment, SimulatedServer } from "./participants.fixture.ts";
 import type { TrackedResource } from "./records.fixture.ts";

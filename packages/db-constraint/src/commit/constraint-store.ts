@@ -1,0 +1,218 @@
+import { Code } from "@connectrpc/connect";
+import type { Resource } from "@plinth/proto";
+import { hasFinalizer, isMarkedForDeletion } from "@plinth/resource";
+import { Backoff } from "@plinth/runtime";
+import {
+	type CommitOptions,
+	type CommitResult,
+	decorateBackend,
+	type Mutation,
+	type Rebase,
+	Refused,
+	type StorageBackend,
+	StorageUnavailable,
+} from "@plinth/storage";
+import type { ConstraintContext } from "../node/constraint-context.ts";
+import type { HolderQuery } from "../protocol/holder-query.ts";
+import { assertDescriptor } from "../schema/descriptor-record.ts";
+import { referencesFinalizer } from "../shadow/shadow.ts";
+import { ResourceShadow } from "../shadow/shadow-records.ts";
+import { CommitAttempt } from "./commit-attempt.ts";
+import { isConflict } from "./conflict.ts";
+import { isTombstone } from "./removals.ts";
+import { RetryableConflict } from "./retryable-conflict.ts";
+
+/**
+ * The storage for all other packages: commits through it maintain the integrity of references.
+ *
+ *     commit ─▶ attempt: read shadows ─▶ check deletions ─▶ establish ─▶ commit with all asserts
+ *                  ▲                                                          │
+ *                  └── with jitter, if only shadows, guards or targets changed ──┘
+ *
+ * A conflict on a resource that the caller writes or asserts is returned to the caller, as without this store. Only
+ * commits that do not concern references are decided again by their `rebase`: all others depend on more than the
+ * resource.
+ *
+ * Commits fail with Refused: FailedPrecondition if a reference or a deletion is not possible, Unavailable
+ * if a deployment can't be reached or the shadows, guards or targets changed during every attempt.
+ */
+export function createConstraintStore(
+	context: ConstraintContext,
+	holderQuery: HolderQuery,
+): StorageBackend {
+	const { backend } = context;
+	return decorateBackend(backend, {
+		commit: (mutations, options) => commit(context, holderQuery, mutations, options),
+	});
+}
+
+async function commit(
+	context: ConstraintContext,
+	holderQuery: HolderQuery,
+	mutations: readonly Mutation[],
+	{ rebase, ...options }: CommitOptions = {},
+): Promise<CommitResult> {
+	if (mutations.every(isUnconstrained)) {
+		return context.backend.commit(mutations, options);
+	}
+	if (await isPlain(context, mutations, rebase !== undefined)) {
+		const plain = await commitPlain(context, mutations, options, rebase);
+		if (plain !== undefined) {
+			return plain;
+		}
+	}
+	return commitConstrained(context, holderQuery, mutations, options);
+}
+
+/** Attempts the commit until it succeeds, or fails for a reason that the caller has to know. */
+async function commitConstrained(
+	context: ConstraintContext,
+	holderQuery: HolderQuery,
+	mutations: readonly Mutation[],
+	options: CommitOptions,
+): Promise<CommitResult> {
+	const { runtime, limits } = context;
+	const backoff = new Backoff({
+		clock: runtime.clock,
+		random: runtime.random,
+		baseMs: limits.maxRetryDelayMs / 50,
+		maxMs: limits.maxRetryDelayMs,
+	});
+	for (let left = limits.maxAttempts; ; left--) {
+		const attempt = new CommitAttempt(context, holderQuery, mutations, options);
+		try {
+			return await attempt.run();
+		} catch (failure) {
+			const again = failure instanceof RetryableConflict || attempt.isInternalConflict(failure);
+			if (!(failure instanceof StorageUnavailable)) {
+				await attempt.revertCheck();
+			}
+			if (!again || left <= 1) {
+				if (!(failure instanceof StorageUnavailable)) {
+					attempt.abandon();
+				}
+				throw again ? contended(failure) : attempt.inTermsOfCaller(failure);
+			}
+			// After the first conflict, what has won can be read at once: of many first references to a target, one adds
+			// the source, and the others find it there.
+			if (left < limits.maxAttempts || failure instanceof RetryableConflict) {
+				await backoff.wait();
+			}
+		}
+	}
+}
+
+/**
+ * Whether the commit does not concern references: it only puts unmarked resources without owners, of types
+ * without references, and marks none.
+ *
+ * @param isRebased - whether the commit is decided again if the stored resource is another one.
+ */
+async function isPlain(
+	context: ConstraintContext,
+	mutations: readonly Mutation[],
+	isRebased: boolean,
+): Promise<boolean> {
+	for (const mutation of mutations) {
+		if (mutation.op === "delete") {
+			return false;
+		}
+		if (mutation.op === "assert") {
+			continue;
+		}
+		const { resource, expectedVersion } = mutation;
+		if (expectedVersion === "" || resource.id === undefined) {
+			if (!isPlainPut(context, mutation, undefined)) {
+				return false;
+			}
+			continue;
+		}
+		const stored = await context.backend.lookup(resource.id);
+		const isSeen = stored?.version === expectedVersion;
+		if (!(isSeen || isRebased) || stored === undefined || !isPlainPut(context, mutation, stored)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+function isPlainPut(
+	{ descriptor }: ConstraintContext,
+	{ resource }: Extract<Mutation, { readonly op: "put" }>,
+	stored: Resource | undefined,
+): boolean {
+	return (
+		isUnrelated(resource) &&
+		!descriptor.hasReferences(resource) &&
+		(stored === undefined ||
+			(stored.id?.type?.groupVersion === resource.id?.type?.groupVersion && isUnrelated(stored)))
+	);
+}
+
+function isUnrelated(resource: Resource): boolean {
+	return (
+		resource.ownerReferences.length === 0 &&
+		!isMarkedForDeletion(resource) &&
+		!hasFinalizer(resource, referencesFinalizer)
+	);
+}
+
+/** Returns `undefined` if another schema has become active, or may have. */
+async function commitPlain(
+	context: ConstraintContext,
+	mutations: readonly Mutation[],
+	options: CommitOptions,
+	rebase: Rebase | undefined,
+): Promise<CommitResult | undefined> {
+	const descriptor = await assertDescriptor(context);
+	let decided = mutations;
+	const rebasePlain: Rebase = (stored) => {
+		const rebased = rebase?.(stored);
+		if (rebased === undefined || !isPlainOver(context, rebased, stored)) {
+			return undefined;
+		}
+		decided = rebased;
+		return [...rebased, descriptor];
+	};
+	try {
+		const { version, resources } = await context.backend.commit([...mutations, descriptor], {
+			...options,
+			...(rebase && { rebase: rebasePlain }),
+		});
+		return { version, resources: resources.slice(0, decided.length) };
+	} catch (failure) {
+		if (isConflict(failure) && failure.mutations.includes(decided.length)) {
+			return undefined;
+		}
+		throw failure;
+	}
+}
+
+/** Whether mutations put nothing but the resource that replaces the stored one, and don't concern references. */
+function isPlainOver(
+	context: ConstraintContext,
+	mutations: readonly Mutation[],
+	stored: Resource | undefined,
+): boolean {
+	return mutations.every(
+		(mutation, at) =>
+			mutation.op === "assert" ||
+			(mutation.op === "put" && at === 0 && isPlainPut(context, mutation, stored)),
+	);
+}
+
+/** Whether the mutation has no references: records of this package, tombstones, and asserts. */
+function isUnconstrained(mutation: Mutation): boolean {
+	if (mutation.op === "assert") {
+		return true;
+	}
+	const id = mutation.op === "put" ? mutation.resource.id : mutation.id;
+	const { group, kind } = ResourceShadow.type;
+	return isTombstone({ id }) || (id?.type?.kind === kind && id.type.group === group);
+}
+
+function contended(failure: unknown): Refused {
+	const why =
+		failure instanceof RetryableConflict ? failure.message : "references changed at the same time";
+	return new Refused(Code.Unavailable, `${why}: try again`);
+}

@@ -1,0 +1,427 @@
+import { create } from "@bufbuild/protobuf";
+import { Code } from "@connectrpc/connect";
+import type { Resource } from "@plinth/proto";
+import {
+	Lifecycle,
+	type MetaOwner,
+	type OutgoingReference,
+	OutgoingReferenceSchema,
+	type ResourceKey,
+	type Shadow,
+} from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { type Caller, isMarkedForDeletion } from "@plinth/resource";
+import { Refused } from "@plinth/storage";
+import type { ConstraintContext } from "../node/constraint-context.ts";
+import {
+	authorize,
+	type Establishment,
+	establish,
+	type ForeignReference,
+	type ForeignTarget,
+} from "../protocol/establish-references.ts";
+import { rotated } from "../schema/derivation-order.ts";
+import {
+	deploymentOf,
+	isDeploymentKnown,
+	isLocal,
+	type LocatedReference,
+	locatedOf,
+	locateReferences,
+	refuseType,
+} from "../schema/locate-references.ts";
+import { metaOwnersOf, sameOwner } from "../schema/owner-references.ts";
+import {
+	referenceTo,
+	resolveTask,
+	withEstablished,
+	withMissing,
+} from "../shadow/recorded-references.ts";
+import { displayKey, type KeyLike, keyOf, keyString, nameOfKey } from "../shadow/resource-key.ts";
+import {
+	deployedOf,
+	mergeRules,
+	newShadow,
+	sameReference,
+	sameTarget,
+	sourceOf,
+	withoutDeployment,
+	withSource,
+} from "../shadow/shadow.ts";
+import type { CommitPlan, ShadowEdit } from "./commit-plan.ts";
+import { ReferenceAuthorization } from "./reference-authorization.ts";
+import { RetryableConflict } from "./retryable-conflict.ts";
+
+/** The maximum number of new references that one commit derives. Each needs up to three mutations. */
+const derivationBatchSize = 25;
+
+/** The resources of this deployment that the commit creates and deletes, by `keyString`. */
+export interface CommitScope {
+	/** Created resources. */
+	readonly created: ReadonlyMap<string, Resource>;
+	/** Deleted or marked resources. */
+	readonly deleted: ReadonlySet<string>;
+	readonly dryRun: boolean;
+	/** The caller to authorize. Default: the deployment itself, which may reference everything. */
+	readonly caller?: Caller | undefined;
+}
+
+/** How the references of a stored resource are derived again. */
+export interface Derivation {
+	/** The targets whose references are established even if the shadow has them. */
+	readonly reestablish: (target: KeyLike) => boolean;
+}
+
+/** The planned references of a resource, before those to other deployments are established. */
+interface Planned {
+	readonly located: readonly LocatedReference[];
+	/** References to unknown services, which are kept. */
+	readonly unlocated: readonly OutgoingReference[];
+	readonly outgoing: readonly OutgoingReference[];
+	readonly metaOwners: MetaOwner[];
+}
+
+/**
+ * Plans the references of the resources that a commit writes: fills in the shadows of the commit plan.
+ *
+ *     local target ──▶ a source on its shadow, in this commit
+ *     target of another deployment ──▶ `establish` there first, then a reference and a task in this commit
+ *     missing target ──▶ refused; recorded as unresolved if the resource is older than its schema
+ */
+export class ReferencePlan {
+	readonly #context: ConstraintContext;
+	readonly #plan: CommitPlan;
+	readonly #scope: CommitScope;
+	readonly #derivation: Derivation | undefined;
+	readonly #foreign: (ForeignReference & { readonly edit: ShadowEdit })[] = [];
+	/** New owners that other deployments must authorize. */
+	readonly #foreignOwners: ForeignTarget[] = [];
+	readonly #released: OutgoingReference[] = [];
+	readonly #handled: string[] = [];
+	#isMore = false;
+	#established: ReadonlyMap<string, Establishment> = new Map();
+
+	/** @param derivation - if given, missing targets are recorded as such. */
+	constructor(
+		context: ConstraintContext,
+		plan: CommitPlan,
+		scope: CommitScope,
+		derivation?: Derivation,
+	) {
+		this.#context = context;
+		this.#plan = plan;
+		this.#scope = scope;
+		this.#derivation = derivation;
+	}
+
+	/** The existing targets of new references, as `keyString`s. */
+	get handled(): readonly string[] {
+		return this.#handled;
+	}
+
+	/** Whether there are more new references than fit in one commit. */
+	get isMore(): boolean {
+		return this.#isMore;
+	}
+
+	/** The references that this commit removes. */
+	get released(): readonly OutgoingReference[] {
+		return this.#released;
+	}
+
+	/** The establishments at other deployments for this commit. */
+	get established(): readonly { readonly target: ResourceKey; readonly by: Establishment }[] {
+		return this.#foreign.flatMap(({ target }) => {
+			const by = this.#established.get(keyString(target));
+			return by === undefined ? [] : [{ target, by }];
+		});
+	}
+
+	/** Removes all references of a resource. */
+	releaseAll(shadow: Shadow | undefined): void {
+		this.#released.push(...(shadow?.outgoing ?? []));
+	}
+
+	/**
+	 * Plans the references of a resource that is written.
+	 *
+	 * @param stored - the resource that it replaces, whose references need no authorization.
+	 * @throws Refused InvalidArgument, FailedPrecondition or PermissionDenied if a reference is not allowed;
+	 *   RetryableConflict if the deletion of a target is being checked.
+	 */
+	async add(resource: Resource, stored?: Resource): Promise<void> {
+		const key = keyOf(resource.id ?? { name: "" }, this.#context.environment.self.region);
+		const declared = locateReferences(this.#context, resource);
+		const creates = this.#scope.created.has(keyString(key));
+		if (creates && declared.length === 0 && resource.ownerReferences.length === 0) {
+			return;
+		}
+		const edit = await this.#plan.shadow(key);
+		edit.asserted = true;
+		const shadow = edit.next ?? newShadow(key, resource.id?.uid ?? "");
+		const metaOwners = metaOwnersOf(this.#context, resource, shadow.metaOwners);
+		const isNew = (owner: MetaOwner) => !shadow.metaOwners.some((each) => sameOwner(each, owner));
+		if (metaOwners.some((each) => each.ownerUid === "" && isNew(each))) {
+			throw new Refused(
+				Code.InvalidArgument,
+				"resource.owner_references: uid is required: an owner is one incarnation of its name",
+			);
+		}
+		const authorization = new ReferenceAuthorization(
+			this.#context,
+			this.#scope.caller,
+			resource,
+			stored,
+		);
+		for (const owner of authorization.isNeeded
+			? metaOwners.filter((each) => creates || isNew(each))
+			: []) {
+			const foreign = await authorization.enforceOwner(owner);
+			if (foreign !== undefined) {
+				this.#foreignOwners.push(foreign);
+			}
+		}
+		const { located, unlocated } = locatedOf(this.#context, resource, declared, shadow.outgoing);
+		const outgoing: OutgoingReference[] = [...unlocated];
+		const inOrder = this.#derivation
+			? rotated(located, this.#context.runtime, derivationBatchSize)
+			: located;
+		for (const reference of inOrder) {
+			const planned = await this.#planOne(reference, shadow, authorization);
+			if (planned === "foreign") {
+				const deployment = deploymentOf(this.#context, reference);
+				const isCrossTenancy = authorization.isCrossTenancy(reference.target);
+				this.#foreign.push({ ...reference, isCrossTenancy, deployment, edit });
+			} else {
+				outgoing.push(planned);
+			}
+		}
+		this.#fillIn(edit, shadow, { located, unlocated, outgoing, metaOwners });
+	}
+
+	/** Puts the planned references of a resource into its shadow, if they differ. */
+	#fillIn(edit: ShadowEdit, shadow: Shadow, planned: Planned): void {
+		const { located, unlocated, outgoing, metaOwners } = planned;
+		const isSame =
+			outgoing.length === shadow.outgoing.length &&
+			outgoing.length === unlocated.length + located.length &&
+			outgoing.every((each, i) => each === shadow.outgoing[i] || shadow.outgoing.includes(each)) &&
+			metaOwners.length === shadow.metaOwners.length &&
+			metaOwners.every((each, i) => each === shadow.metaOwners[i]);
+		if (isSame) {
+			return;
+		}
+		if (shadow.lifecycle === Lifecycle.CHECKING) {
+			throw new RetryableConflict("a deletion of it is being checked");
+		}
+		const isLocated = (target: ResourceKey | undefined) =>
+			located.some((each) => sameTarget(each.target, target));
+		this.#released.push(
+			...shadow.outgoing.filter((old) => !unlocated.includes(old) && !isLocated(old.target)),
+		);
+		const tasks = shadow.tasks.filter(
+			({ task }) => task.case === "confirm" && isLocated(task.value.target),
+		);
+		for (const { target, targetUid } of outgoing) {
+			if (targetUid === "" && target !== undefined) {
+				tasks.push(resolveTask(target));
+			}
+		}
+		// Other resources of this commit may have added sources to the planned shadow meanwhile.
+		const { sources } = edit.next ?? shadow;
+		edit.next = { ...shadow, sources, outgoing: [...outgoing], metaOwners, tasks };
+	}
+
+	/** The record of a reference for the shadow; "foreign" if another deployment must establish it. */
+	async #planOne(
+		reference: LocatedReference,
+		from: Shadow,
+		authorization: ReferenceAuthorization,
+	): Promise<OutgoingReference | "foreign"> {
+		const { path, target, rule, wrongType } = reference;
+		const derives = this.#derivation !== undefined;
+		const mustReestablish = this.#mustReestablish(target);
+		const known = recordOf(from, reference);
+		const mayMiss = derives || known?.targetUid === "";
+		const unresolved = () =>
+			known?.targetUid === "" ? known : create(OutgoingReferenceSchema, { path, target, rule });
+		if (wrongType !== undefined) {
+			if (!mayMiss) {
+				throw refuseType(reference, wrongType);
+			}
+			return unresolved();
+		}
+		const isOwn = isLocal(this.#context, reference);
+		const isNew = authorization.isNew(reference, known);
+		if (isNew && isOwn) {
+			authorization.enforce(reference);
+		}
+		if (known !== undefined && known.targetUid !== "" && !mustReestablish && !isNew) {
+			return known;
+		}
+		if (authorization.isNeeded && !isNew && !(isOwn && authorization.allows(reference))) {
+			// The resource had it before. Whether its target exists must not show: it is looked up after the commit.
+			return unresolved();
+		}
+		if (derives && this.#handled.length + this.#foreign.length >= derivationBatchSize) {
+			this.#isMore = true;
+			return known ?? unresolved();
+		}
+		if (isOwn) {
+			return this.#planLocal(reference, from, authorization, mayMiss ? unresolved() : undefined);
+		}
+		if (mayMiss && (derives ? !isDeploymentKnown(this.#context, reference) : !mustReestablish)) {
+			// The owned-pending handler looks up targets that were missing when they were derived.
+			const held = derives ? referenceTo(from, target) : undefined;
+			return held === undefined ? unresolved() : this.#planAbsent(reference, held);
+		}
+		return "foreign";
+	}
+
+	/**
+	 * The first reference adds the deployment to the target's shadow; later ones assert that it is there.
+	 *
+	 * @param unresolved - the record for a missing target. Without it, a missing target is refused.
+	 */
+	async #planLocal(
+		reference: LocatedReference,
+		from: Shadow,
+		authorization: ReferenceAuthorization,
+		unresolved: OutgoingReference | undefined,
+	): Promise<OutgoingReference> {
+		const { environment } = this.#context;
+		const { path, target, rule } = reference;
+		const text = keyString(target);
+		const created = this.#scope.created.get(text);
+		const resource = created ?? (await this.#find(target));
+		const edit = await this.#plan.shadow(target);
+		if (resource === undefined) {
+			if (unresolved !== undefined) {
+				return unresolved;
+			}
+			throw refuse(`${path} references ${displayKey(target)}, which does not exist`);
+		}
+		authorization.enforceWith(reference, resource);
+		const uid = resource.id?.uid ?? "";
+		if (created === undefined && edit.next !== undefined && edit.next.uid !== uid) {
+			throw new RetryableConflict(`${displayKey(target)} was replaced by another incarnation`);
+		}
+		edit.asserted = true;
+		if (edit.next?.lifecycle === Lifecycle.CHECKING) {
+			throw new RetryableConflict(`the deletion of ${displayKey(target)} is being checked`);
+		}
+		if (
+			isMarkedForDeletion(resource) ||
+			edit.next?.lifecycle === Lifecycle.DELETING ||
+			this.#scope.deleted.has(text)
+		) {
+			if (unresolved !== undefined) {
+				const isHeld = referenceTo(from, target)?.targetUid === uid;
+				return isHeld ? { ...unresolved, targetUid: uid } : unresolved;
+			}
+			throw refuse(`${path} references ${displayKey(target)}, which is being deleted`);
+		}
+		const shadow = edit.next ?? newShadow(target, uid);
+		const source = sourceOf(shadow, environment.self.uid);
+		if (!source?.rules.includes(rule)) {
+			const others = withoutDeployment(shadow, environment.self.predecessorUid);
+			edit.next = withSource(others, {
+				deployment: deployedOf(environment.self),
+				rules: mergeRules(source?.rules ?? [], [rule]),
+			});
+			if (created === undefined && resource.id !== undefined) {
+				this.#plan.assert(text, {
+					op: "assert",
+					id: resource.id,
+					expectedVersion: resource.version,
+				});
+			}
+		}
+		this.#handled.push(text);
+		return create(OutgoingReferenceSchema, { path, target, targetUid: uid, rule });
+	}
+
+	/**
+	 * A target that is already referenced with another rule, and whose deployment is missing from the registry
+	 * registry view. That does not mean that the target is gone: the reference waits for the deployment, unless
+	 * the deployment was deleted.
+	 */
+	async #planAbsent(
+		{ path, target, rule }: LocatedReference,
+		{ targetUid, deploymentUid }: OutgoingReference,
+	): Promise<OutgoingReference> {
+		if (deploymentUid === "" || !(await this.#context.environment.isDeleted(deploymentUid))) {
+			throw new Refused(
+				Code.Unavailable,
+				`${path} references ${displayKey(target)}, whose deployment is currently unknown`,
+			);
+		}
+		return create(OutgoingReferenceSchema, { path, target, rule, targetUid, deploymentUid });
+	}
+
+	/**
+	 * Calls the other deployments to authorize the caller and to establish the planned references. The guards
+	 * of the targets are read before: a "no" in between changes them, and fails this commit.
+	 *
+	 * @throws the errors of `establish` in `establish-references.ts`.
+	 */
+	async establish(): Promise<void> {
+		const { caller, dryRun } = this.#scope;
+		if (caller !== undefined) {
+			// References that are established are authorized by the same call.
+			const toDecide = dryRun ? [...this.#foreignOwners, ...this.#foreign] : this.#foreignOwners;
+			await authorize(this.#context, toDecide, caller);
+		}
+		if (this.#foreign.length === 0 || dryRun) {
+			return;
+		}
+		const { guards } = this.#context;
+		const targets = this.#foreign.map(({ target }) => target);
+		for (const guard of await guards.asserts(targets)) {
+			this.#plan.assert((guard.op === "put" ? guard.resource.id : guard.id)?.name ?? "", guard);
+		}
+		const toleratesMissing = this.#derivation !== undefined;
+		this.#established = await establish(this.#context, this.#foreign, caller, toleratesMissing);
+		for (const reference of this.#foreign) {
+			const established = this.#established.get(keyString(reference.target));
+			const { edit, target } = reference;
+			if (edit.next === undefined) {
+				throw new Error(`the reference to ${displayKey(target)} was not established`);
+			}
+			if (established === undefined) {
+				const held = this.#mustReestablish(target)
+					? undefined
+					: referenceTo(edit.stored?.shadow, target);
+				edit.next = withMissing(edit.next, reference, held);
+			} else {
+				this.#handled.push(keyString(target));
+				edit.next = withEstablished(edit.next, reference, established);
+			}
+		}
+	}
+
+	#mustReestablish(target: KeyLike): boolean {
+		return this.#derivation?.reestablish(target) ?? false;
+	}
+
+	async #find(key: KeyLike): Promise<Resource | undefined> {
+		const { backend } = this.#context;
+		const name = nameOfKey(key);
+		return (await backend.lookup(name)) ?? backend.lookup(name, { consistency: "strong" });
+	}
+}
+
+/**
+ * The record of a reference in a shadow. A reference to a wrong type never has a target, but may have the
+ * same name and rule as one that has.
+ */
+function recordOf(from: Shadow, reference: LocatedReference): OutgoingReference | undefined {
+	const same = from.outgoing.filter((other) => sameReference(other, reference));
+	const missing = same.find(({ targetUid }) => targetUid === "");
+	return reference.wrongType === undefined
+		? (same.find(({ targetUid }) => targetUid !== "") ?? missing)
+		: missing;
+}
+
+function refuse(message: string): Refused {
+	return new Refused(Code.FailedPrecondition, message);
+}

@@ -1,0 +1,85 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import {
+	type Condition,
+	Condition_State,
+	ConditionSchema,
+	type Resource,
+	StatusSchema,
+} from "@plinth/proto";
+import type { OutgoingReference } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import type { Clock } from "@plinth/runtime";
+import { displayKey } from "../shadow/resource-key.ts";
+
+/** The key of the status that the constraints report. */
+export const statusKey = "references";
+
+/** A condition that is true or false. */
+export function condition(type: string, holds: boolean, message: string): Condition {
+	return create(ConditionSchema, {
+		type,
+		state: holds ? Condition_State.TRUE : Condition_State.FALSE,
+		reason: holds ? type : `Not${type}`,
+		message,
+	});
+}
+
+/** The type of the condition: all references of a resource have targets. */
+export const referencesResolved = "ReferencesResolved";
+
+/** The type of the condition: the deployments of all targets exist. */
+export const targetsKept = "TargetsKept";
+
+/**
+ * The written resource, with its false conditions set to true if they hold now.
+ *
+ * @param holds - whether a condition holds now, by type.
+ */
+export function withEndedReports(
+	resource: Resource,
+	holds: Readonly<Record<string, boolean>>,
+	clock: Clock,
+): Resource {
+	const failed = resource.status[statusKey]?.conditions.filter(
+		({ type, state }) => state === Condition_State.FALSE && holds[type],
+	);
+	return (failed ?? []).reduce(
+		(next, { type }) => withCondition(next, condition(type, true, ""), clock) ?? next,
+		resource,
+	);
+}
+
+/** The maximum number of references that a report names. */
+const named = 10;
+
+/** The references for a message of bounded length. */
+export function displayReferences(references: readonly OutgoingReference[]): string {
+	const names = references
+		.slice(0, named)
+		.map(({ path, target }) => `${path}: ${target && displayKey(target)}`);
+	const more = references.length > named ? [`and ${references.length - named} more`] : [];
+	return [...names, ...more].join(", ");
+}
+
+/**
+ * The resource with a condition in the status of the constraints, in place of the one of the same type.
+ * `undefined` if it already has that condition.
+ */
+export function withCondition(
+	resource: Resource,
+	next: Condition,
+	clock: Clock,
+): Resource | undefined {
+	const before = resource.status[statusKey];
+	const old = before?.conditions.find(({ type }) => type === next.type);
+	if (old?.state === next.state && old.message === next.message) {
+		return undefined;
+	}
+	const others = before?.conditions.filter(({ type }) => type !== next.type) ?? [];
+	const status = create(StatusSchema, {
+		observedGeneration: resource.generation,
+		conditions: [...others, next],
+		updatedAt: timestampFromMs(clock.now()),
+	});
+	return { ...resource, status: { ...resource.status, [statusKey]: status } };
+}

@@ -1,0 +1,117 @@
+import { create } from "@bufbuild/protobuf";
+import { referenceTo } from "@plinth/resource";
+import { describe, expect, it } from "vitest";
+import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
+import { Lab, make } from "./lab.fixture.ts";
+
+type Init = Parameters<typeof create<typeof ThingSchema>>[1];
+type WidgetInit = Parameters<typeof create<typeof WidgetSchema>>[1];
+
+const thing = (name: string, init: Init = {}) => make(Thing, name, create(ThingSchema, init));
+const widget = (name: string, init: WidgetInit = {}) =>
+	make(Widget, name, create(WidgetSchema, init));
+const to = (name: string, region = "") => ({ ...referenceTo({ type: Thing.type, name }), region });
+
+async function twoServices() {
+	const lab = new Lab(1);
+	const alpha1 = await lab.add({ name: "alpha-1", service: "alpha", region: "r1", types: [Thing] });
+	const alpha2 = await lab.add({ name: "alpha-2", service: "alpha", region: "r2", types: [Thing] });
+	const beta1 = await lab.add({
+		name: "beta-1",
+		service: "beta",
+		region: "r1",
+		types: [Widget],
+		foreignTypes: [Thing],
+	});
+	return { lab, alpha1, alpha2, beta1 };
+}
+
+describe("references between deployments", () => {
+	it("puts a tentative source on the target, and confirms it after the commit", async () => {
+		const { lab, alpha1, beta1 } = await twoServices();
+		const a = alpha1.id(Thing, "a");
+		await lab.run(alpha1.write(thing("a")));
+		await lab.run(beta1.write(widget("w", { needs: to("a") })));
+		expect((await alpha1.shadow(a))?.sources).toMatchObject([
+			{ deployment: { uid: beta1.info.uid }, rules: [1] },
+		]);
+		await lab.pass(1_000);
+		expect((await alpha1.shadow(a))?.sources).toMatchObject([{ tentative: false }]);
+		expect((await beta1.shadow(beta1.id(Widget, "w")))?.tasks).toEqual([]);
+		await expect(lab.run(alpha1.delete(a))).rejects.toThrow(
+			"it is referenced by beta.Widget default/default/w (r1) of beta in r1",
+		);
+		await lab.run(beta1.delete(beta1.id(Widget, "w")));
+		await lab.run(alpha1.delete(a));
+		expect(await alpha1.read(a)).toBeUndefined();
+	});
+
+	it("refuses a reference to a missing target, to a region without deployment, and to an unreachable one", async () => {
+		const { lab, alpha1, beta1 } = await twoServices();
+		await expect(lab.run(beta1.write(widget("w", { needs: to("x") })))).rejects.toThrow(
+			"needs (alpha.Thing default/default/x (r1)): alpha.Thing default/default/x (r1) does not exist",
+		);
+		await expect(lab.run(beta1.write(widget("w", { needs: to("x", "r9") })))).rejects.toThrow(
+			'no deployment of alpha in region "r9" is known',
+		);
+		alpha1.crash();
+		await expect(lab.run(beta1.write(widget("w", { needs: to("x") })))).rejects.toThrow(
+			"alpha in r1 can't be reached, and nothing was written",
+		);
+		expect(await beta1.read(beta1.id(Widget, "w"))).toBeUndefined();
+	});
+
+	it("cascades and unsets in other services and regions", async () => {
+		const { lab, alpha1, alpha2, beta1 } = await twoServices();
+		await lab.run(alpha1.write(thing("a")));
+		await lab.run(alpha2.write(thing("b", { belongsTo: to("a", "r1") })));
+		await lab.run(beta1.write(widget("w", { belongsTo: to("b", "r2") })));
+		await lab.run(beta1.write(widget("v", { likes: [to("a"), to("b", "r2")] })));
+		await lab.pass(1_000);
+		await lab.run(alpha1.delete(alpha1.id(Thing, "a")));
+		await lab.pass(120_000);
+		expect(await alpha1.read(alpha1.id(Thing, "a"))).toBeUndefined();
+		expect(await alpha2.read(alpha2.id(Thing, "b"))).toBeUndefined();
+		expect(await beta1.read(beta1.id(Widget, "w"))).toBeUndefined();
+		const v = await beta1.read(beta1.id(Widget, "v"));
+		expect(v?.data).toEqual(widget("v").data);
+		for (const each of [alpha1, alpha2, beta1]) {
+			expect(each.failures).toEqual([]);
+		}
+	});
+
+	it("refuses to delete a resource that an unreachable region may reference, and names the region", async () => {
+		const { lab, alpha1, beta1 } = await twoServices();
+		const a = alpha1.id(Thing, "a");
+		await lab.run(alpha1.write(thing("a")));
+		await lab.run(beta1.write(widget("w", { likes: [to("a")] })));
+		await lab.pass(1_000);
+		beta1.crash();
+		await expect(lab.run(alpha1.delete(a))).rejects.toThrow(
+			"beta in r1 may reference it and can't be queried",
+		);
+		expect((await alpha1.shadow(a))?.lifecycle).toBe(1);
+		await lab.run(beta1.start());
+		await lab.run(alpha1.delete(a));
+		await lab.pass(60_000);
+		expect(await alpha1.read(a)).toBeUndefined();
+		expect((await beta1.read(beta1.id(Widget, "w")))?.data).toEqual(widget("w").data);
+	});
+
+	it("drops a tentative source whose writer crashed, after a query", async () => {
+		const { lab, alpha1, beta1 } = await twoServices();
+		const a = alpha1.id(Thing, "a");
+		await lab.run(alpha1.write(thing("a")));
+		await lab.run(
+			lab.client(beta1, alpha1).establishReferences({
+				route: { from: { uid: beta1.info.uid, service: "beta" }, toUid: alpha1.info.uid },
+				targets: [{ key: lab.keyOf(alpha1, a), rules: [1] }],
+			}),
+		);
+		expect((await alpha1.shadow(a))?.sources).toMatchObject([{ tentative: true }]);
+		await lab.pass(29_000);
+		expect((await alpha1.shadow(a))?.sources).toHaveLength(1);
+		await lab.pass(60_000);
+		expect(await alpha1.shadow(a)).toBeUndefined();
+	});
+});

@@ -1,0 +1,111 @@
+import { create } from "@bufbuild/protobuf";
+import { Code } from "@connectrpc/connect";
+import { referenceTo } from "@plinth/resource";
+import { Refused } from "@plinth/storage";
+import { describe, expect, it } from "vitest";
+import { Thing, ThingSchema } from "../../testdata/types.ts";
+import { Lab, make } from "./lab.fixture.ts";
+
+type Init = Parameters<typeof create<typeof ThingSchema>>[1];
+
+const thing = (name: string, init: Init = {}) => make(Thing, name, create(ThingSchema, init));
+const to = (name: string) => referenceTo({ type: Thing.type, name });
+
+async function oneDeployment() {
+	const lab = new Lab(1);
+	const alpha = await lab.add({ name: "alpha", service: "alpha", region: "", types: [Thing] });
+	return { lab, alpha, id: (name: string) => alpha.id(Thing, name) };
+}
+
+describe("references within a deployment", () => {
+	it("refuses a reference to a missing target, and names field and target", async () => {
+		const { lab, alpha } = await oneDeployment();
+		const write = lab.run(alpha.write(thing("a", { needs: to("nobody") })));
+		await expect(write).rejects.toThrow(
+			"needs references alpha.Thing default/default/nobody, which does not exist",
+		);
+		await expect(write).rejects.toSatisfy((it) => it instanceof Refused && it.code === 9);
+		expect(Code.FailedPrecondition).toBe(9);
+	});
+
+	it("refuses to delete a resource that is referenced with BLOCK, and leaves no records behind", async () => {
+		const { lab, alpha, id } = await oneDeployment();
+		await lab.run(alpha.write(thing("target")));
+		await lab.run(alpha.write(thing("user", { needs: to("target") })));
+		const deletion = lab.run(alpha.delete(id("target")));
+		await expect(deletion).rejects.toThrow(
+			"alpha.Thing default/default/target can't be deleted: it is referenced by alpha.Thing default/default/user",
+		);
+		expect((await alpha.shadow(id("target")))?.lifecycle).toBe(1);
+		await lab.run(alpha.write(thing("user")));
+		await lab.run(alpha.delete(id("target")));
+		expect(await alpha.read(id("target"))).toBeUndefined();
+		expect(await alpha.shadow(id("target"))).toBeUndefined();
+	});
+
+	it("keeps its records outside of namespaces and partitions, whose deletion they must not block", async () => {
+		const { lab, alpha } = await oneDeployment();
+		await lab.run(alpha.write(thing("target")));
+		await lab.run(alpha.write(thing("user", { needs: to("target") })));
+		const all = await alpha.backend.countByType();
+		expect(all.get("schema.v1.ResourceShadow")).toBeGreaterThan(2);
+		const inPartition = await alpha.backend.countByTypeIn({ partition: "default" });
+		expect(Object.fromEntries(inPartition)).toEqual({
+			"tenancy.v1.Namespace": 1,
+			"alpha.v1.Thing": 2,
+		});
+	});
+
+	it("deletes resources that reference the target with CASCADE", async () => {
+		const { lab, alpha, id } = await oneDeployment();
+		await lab.run(alpha.write(thing("a")));
+		await lab.run(alpha.write(thing("b", { belongsTo: to("a") })));
+		await lab.run(alpha.write(thing("c", { belongsTo: to("b") })));
+		await lab.run(alpha.delete(id("a")));
+		await lab.pass(60_000);
+		for (const name of ["a", "b", "c"]) {
+			expect(await alpha.read(id(name))).toBeUndefined();
+			expect(await alpha.shadow(id(name))).toBeUndefined();
+		}
+		expect(alpha.failures).toEqual([]);
+	});
+
+	it("clears UNSET references in any kind of field", async () => {
+		const { lab, alpha, id } = await oneDeployment();
+		await lab.run(alpha.write(thing("a")));
+		await lab.run(alpha.write(thing("other")));
+		await lab.run(
+			alpha.write(
+				thing("user", {
+					note: "kept",
+					likes: [to("a"), to("other"), to("a")],
+					labels: { x: to("a"), y: to("other") },
+					parts: [{ parts: [{ madeOf: to("a") }] }],
+					place: { case: "shelf", value: to("a") },
+				}),
+			),
+		);
+		await lab.run(alpha.delete(id("a")));
+		await lab.pass(60_000);
+		expect(await alpha.read(id("a"))).toBeUndefined();
+		const stored = await alpha.read(id("user"));
+		const expected = thing("user", {
+			note: "kept",
+			likes: [to("other")],
+			labels: { y: to("other") },
+			parts: [{ parts: [{}] }],
+		});
+		expect(stored?.data).toEqual(expected.data);
+	});
+
+	it("deletes a cycle of cascades", async () => {
+		const { lab, alpha, id } = await oneDeployment();
+		await lab.run(alpha.write(thing("a")));
+		await lab.run(alpha.write(thing("b", { belongsTo: to("a") })));
+		await lab.run(alpha.write(thing("a", { belongsTo: to("b") })));
+		await lab.run(alpha.delete(id("a")));
+		await lab.pass(60_000);
+		expect(await alpha.read(id("a"))).toBeUndefined();
+		expect(await alpha.read(id("b"))).toBeUndefined();
+	});
+});

@@ -1,0 +1,77 @@
+import { create } from "@bufbuild/protobuf";
+import { OwnerReferenceSchema } from "@plinth/proto";
+import { referenceTo } from "@plinth/resource";
+import { describe, expect, it } from "vitest";
+import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
+import { Lab, make } from "./lab.fixture.ts";
+
+/** `alpha` has `a`, which resources of `beta` may reference. */
+async function twoServices() {
+	const lab = new Lab(1);
+	const alpha = await lab.add({ name: "alpha", service: "alpha", region: "r1", types: [Thing] });
+	const beta = await lab.add({
+		name: "beta",
+		service: "beta",
+		region: "r2",
+		types: [Widget],
+		foreignTypes: [Thing],
+	});
+	const a = await lab.run(alpha.write(make(Thing, "a", create(ThingSchema))));
+	const to = { ...referenceTo({ type: Thing.type, name: "a" }), region: "r1" };
+	return { lab, alpha, beta, w: beta.id(Widget, "w"), to, uid: a.id?.uid ?? "" };
+}
+
+describe("references to a deleted deployment", () => {
+	it("are cleared if their rule is UNSET", async () => {
+		const { lab, alpha, beta, w, to } = await twoServices();
+		await lab.run(beta.write(make(Widget, "w", create(WidgetSchema, { likes: [to], note: "n" }))));
+		await lab.pass(5_000);
+		lab.retire(alpha);
+		await lab.pass(60_000);
+		const expected = make(Widget, "w", create(WidgetSchema, { note: "n" }));
+		expect((await beta.read(w))?.data).toEqual(expected.data);
+		expect((await beta.shadow(w))?.outgoing ?? []).toEqual([]);
+	});
+
+	it("are reported and kept if their rule is BLOCK or CASCADE", async () => {
+		const { lab, alpha, beta, w, to } = await twoServices();
+		await lab.run(beta.write(make(Widget, "w", create(WidgetSchema, { belongsTo: to }))));
+		await lab.pass(5_000);
+		lab.retire(alpha);
+		await lab.pass(60_000);
+		expect((await beta.read(w))?.status.references?.conditions).toMatchObject([
+			{
+				type: "TargetsKept",
+				state: 2,
+				message:
+					"references to a deleted deployment: belongs_to: alpha.Thing default/default/a (r1)",
+			},
+		]);
+		await lab.run(beta.delete(w));
+		expect(await beta.read(w)).toBeUndefined();
+	});
+
+	it("are kept while a deployment is only absent", async () => {
+		const { lab, alpha, beta, w, to } = await twoServices();
+		await lab.run(beta.write(make(Widget, "w", create(WidgetSchema, { likes: [to] }))));
+		await lab.pass(5_000);
+		const before = await beta.read(w);
+		lab.retire(alpha);
+		lab.deleted.clear();
+		await lab.pass(600_000);
+		expect(await beta.read(w)).toEqual(before);
+	});
+
+	it("are followed by the deletion of its ownees", async () => {
+		const { lab, alpha, beta, w, to, uid } = await twoServices();
+		const widget = make(Widget, "w", create(WidgetSchema));
+		const { section: _, $typeName: __, ...owner } = to;
+		widget.ownerReferences = [create(OwnerReferenceSchema, { ...owner, uid })];
+		await lab.run(beta.write(widget));
+		await lab.pass(5_000);
+		expect((await beta.shadow(w))?.metaOwners).toMatchObject([{ valid: true }]);
+		lab.retire(alpha);
+		await lab.pass(120_000);
+		expect(await beta.read(w)).toBeUndefined();
+	});
+});

@@ -1,0 +1,200 @@
+import { create } from "@bufbuild/protobuf";
+import { type ID, OwnerReferenceSchema } from "@plinth/proto";
+import type { Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { tenancyOf } from "@plinth/resource";
+import { describe, expect, it } from "vitest";
+import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
+import { shadowName } from "../shadow/shadow.ts";
+import { updateShadow } from "../shadow/shadow-update.ts";
+import { Lab, type LabDeployment, make } from "./lab.fixture.ts";
+
+async function twoServices() {
+	const lab = new Lab(1);
+	const alpha = await lab.add({ name: "alpha-1", service: "alpha", region: "r1", types: [Thing] });
+	const beta = await lab.add({
+		name: "beta-2",
+		service: "beta",
+		region: "r2",
+		types: [Widget],
+		foreignTypes: [Thing],
+	});
+	const a = alpha.id(Thing, "a");
+	const w = beta.id(Widget, "w");
+	const owner = await lab.run(alpha.write(make(Thing, "a", create(ThingSchema))));
+	return { lab, alpha, beta, a, w, uid: owner.id?.uid ?? "" };
+}
+
+interface Ownership {
+	readonly owner: ID;
+	readonly uid: string;
+	readonly unsetOnDelete?: boolean;
+	readonly requiresOwnerReference?: boolean;
+}
+
+function owned(...owners: readonly Ownership[]) {
+	const resource = make(Widget, "w", create(WidgetSchema));
+	resource.ownerReferences = owners.map(({ owner, uid, ...flags }) =>
+		create(OwnerReferenceSchema, {
+			type: owner.type!,
+			tenancy: owner.tenancy!,
+			name: owner.name,
+			uid,
+			region: "r1",
+			...flags,
+		}),
+	);
+	return resource;
+}
+
+/** Changes a shadow as another version of the code might have. */
+function changeShadow(
+	{ lab, beta }: Awaited<ReturnType<typeof twoServices>>,
+	id: ID,
+	change: (shadow: Shadow) => Shadow,
+) {
+	const name = shadowName(lab.keyOf(beta, id));
+	return lab.run(updateShadow(beta.current.constraints.context, name, (it) => change(it.shadow)));
+}
+
+const read = (deployment: LabDeployment, id: ID) => deployment.read(id);
+
+describe("owners in other deployments", () => {
+	it("records the ownee's deployment with the owner, and deletes the ownee with the owner", async () => {
+		const { lab, alpha, beta, a, w, uid } = await twoServices();
+		await lab.run(beta.write(owned({ owner: a, uid })));
+		await lab.pass(5_000);
+		expect((await alpha.shadow(a))?.ownees).toMatchObject([{ deployment: { uid: beta.info.uid } }]);
+		expect((await beta.shadow(w))?.metaOwners).toMatchObject([{ valid: true }]);
+		await lab.run(alpha.delete(a));
+		expect(await read(alpha, a)).toBeDefined();
+		await lab.pass(300_000);
+		expect(await read(beta, w)).toBeUndefined();
+		expect(await read(alpha, a)).toBeUndefined();
+	});
+
+	it("removes a reference to a missing owner only after a grace period, and the resource with the last one", async () => {
+		const { lab, beta, a, w } = await twoServices();
+		await lab.run(beta.write(owned({ owner: a, uid: "01JDXXXXXXXXXXXXXXXXXXXXXX" })));
+		await lab.pass(20_000);
+		expect(await read(beta, w)).toBeDefined();
+		await lab.pass(60_000);
+		expect(await read(beta, w)).toBeUndefined();
+	});
+
+	it("keeps a resource that has another owner, or outlives its owners", async () => {
+		const { lab, beta, a, w, uid } = await twoServices();
+		const gone = { owner: a, uid: "01JDXXXXXXXXXXXXXXXXXXXXXX" };
+		await lab.run(beta.write(owned(gone, { owner: a, uid })));
+		await lab.pass(120_000);
+		expect((await read(beta, w))?.ownerReferences).toMatchObject([{ uid }]);
+		await lab.run(beta.write(owned({ ...gone, unsetOnDelete: true })));
+		await lab.pass(120_000);
+		expect((await read(beta, w))?.ownerReferences).toEqual([]);
+	});
+
+	it("rewrites references to the version that the owner's deployment announces, forward only", async () => {
+		const { lab, alpha, beta, a, w, uid } = await twoServices();
+		await lab.run(beta.write(owned({ owner: a, uid })));
+		await lab.pass(5_000);
+		const version = async () => (await read(beta, w))?.ownerReferences[0]?.type?.groupVersion;
+		lab.announce(alpha, "v2");
+		await lab.pass(5_000);
+		expect(await version()).toBe("v2");
+		lab.announce(alpha, "v1");
+		await lab.pass(5_000);
+		expect(await version()).toBe("v2");
+		expect((await beta.shadow(w))?.metaOwners).toMatchObject([{ valid: true }]);
+	});
+
+	it("rewrites a reference that a later write names by an older version", async () => {
+		const { lab, alpha, beta, a, w, uid } = await twoServices();
+		lab.announce(alpha, "v2");
+		await lab.run(beta.write(owned({ owner: a, uid })));
+		await lab.pass(5_000);
+		const version = async () => (await read(beta, w))?.ownerReferences[0]?.type?.groupVersion;
+		expect(await version()).toBe("v2");
+		await lab.run(beta.write(owned({ owner: a, uid })));
+		expect(await version()).toBe("v1");
+		await lab.pass(5_000);
+		expect(await version()).toBe("v2");
+		expect((await beta.shadow(w))?.metaOwners).toMatchObject([{ valid: true, version: "v2" }]);
+	});
+
+	it("changes nothing while an owner's deployment is unreachable", async () => {
+		const { lab, alpha, beta, a, w } = await twoServices();
+		alpha.crash();
+		await lab.run(beta.write(owned({ owner: a, uid: "01JDXXXXXXXXXXXXXXXXXXXXXX" })));
+		await lab.pass(600_000);
+		expect(await read(beta, w)).toBeDefined();
+	});
+
+	it("refuses an owner without a uid, which names no incarnation", async () => {
+		const { lab, beta, a, w } = await twoServices();
+		await expect(lab.run(beta.write(owned({ owner: a, uid: "" })))).rejects.toThrow(
+			"uid is required",
+		);
+		expect(await read(beta, w)).toBeUndefined();
+	});
+
+	it("removes all references to a lost owner that several references name", async () => {
+		const { lab, beta, a, w } = await twoServices();
+		const gone = { owner: a, uid: "01JDXXXXXXXXXXXXXXXXXXXXXX" };
+		await lab.run(beta.write(owned(gone, { ...gone, requiresOwnerReference: true })));
+		expect((await beta.shadow(w))?.metaOwners).toMatchObject([{ requiresOwnerReference: false }]);
+		await lab.pass(120_000);
+		expect(await read(beta, w)).toBeUndefined();
+	});
+
+	it("keeps a resource if any of its references to a lost owner allows it to outlive the owner", async () => {
+		const { lab, beta, a, w } = await twoServices();
+		const gone = { owner: a, uid: "01JDXXXXXXXXXXXXXXXXXXXXXX" };
+		await lab.run(beta.write(owned(gone, { ...gone, unsetOnDelete: true })));
+		await lab.pass(120_000);
+		expect((await read(beta, w))?.ownerReferences).toEqual([]);
+	});
+
+	it("checks an owner once that an older shadow records twice", async () => {
+		const both = await twoServices();
+		const { lab, beta, a, w } = both;
+		await lab.run(beta.write(owned({ owner: a, uid: "01JDXXXXXXXXXXXXXXXXXXXXXX" })));
+		await changeShadow(both, w, (shadow) => ({
+			...shadow,
+			metaOwners: [...shadow.metaOwners, ...shadow.metaOwners],
+		}));
+		await lab.pass(120_000);
+		expect(await read(beta, w)).toBeUndefined();
+	});
+
+	it("accepts writes of a resource that older code has stored with an owner without a uid", async () => {
+		const both = await twoServices();
+		const { lab, beta, a, w, uid } = both;
+		const stored = await lab.run(beta.write(owned({ owner: a, uid })));
+		const ownerReferences = stored.ownerReferences.map((each) => ({ ...each, uid: "" }));
+		const resource = { ...stored, ownerReferences };
+		await lab.run(beta.backend.commit([{ op: "put", resource, expectedVersion: stored.version }]));
+		await changeShadow(both, w, (shadow) => ({
+			...shadow,
+			metaOwners: shadow.metaOwners.map((each) => ({ ...each, ownerUid: "", version: "" })),
+		}));
+		await lab.run(beta.write(owned({ owner: a, uid: "" })));
+		expect((await beta.shadow(w))?.metaOwners).toMatchObject([{ ownerUid: "", version: "v1" }]);
+	});
+
+	it("fills in the default partition and namespace of an owner", async () => {
+		const { lab, alpha, beta, a, w, uid } = await twoServices();
+		await lab.run(beta.write(owned({ owner: { ...a, tenancy: tenancyOf({}) }, uid })));
+		await lab.pass(120_000);
+		expect((await beta.shadow(w))?.metaOwners).toMatchObject([{ valid: true }]);
+		await lab.run(alpha.delete(a));
+		await lab.pass(300_000);
+		expect(await read(beta, w)).toBeUndefined();
+		expect(await read(alpha, a)).toBeUndefined();
+	});
+
+	it("gives up an owner that does not reference the ownee, if that is required", async () => {
+		const { lab, beta, a, w, uid } = await twoServices();
+		await lab.run(beta.write(owned({ owner: a, uid, requiresOwnerReference: true })));
+		await lab.pass(120_000);
+		expect(await read(beta, w)).toBeUndefined();
+	});
+});

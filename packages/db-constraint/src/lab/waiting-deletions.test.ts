@@ -1,0 +1,92 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import { referenceTo } from "@plinth/resource";
+import { createMemoryBackend } from "@plinth/storage";
+import { describe, expect, it } from "vitest";
+import { Thing, Widget } from "../../testdata/types.ts";
+import { hooked, oneDeployment, thing, to, twoDeployments, widget } from "./things.fixture.ts";
+
+describe("deletions that wait", () => {
+	it("do not wait for confirmations of the resource itself", async () => {
+		const { lab, alpha, beta } = await twoDeployments(
+			hooked(async (method) => {
+				if (method === "ConfirmBlockades") {
+					throw new ConnectError("lost", Code.Unavailable);
+				}
+			}),
+		);
+		await lab.run(alpha.write(thing("a")));
+		await lab.run(beta.write(widget("w", { needs: to("a") })));
+		const next = referenceTo({ type: Widget.type, name: "w" });
+		await lab.run(beta.write(widget("v", { next })));
+		await lab.run(beta.delete(beta.id(Widget, "w")));
+		await lab.pass(10_000);
+		expect(await beta.read(beta.id(Widget, "v"))).toBeUndefined();
+		expect(await beta.read(beta.id(Widget, "w"))).toBeUndefined();
+	});
+
+	it("cascade past resources that wait", async () => {
+		const { lab, alpha, id } = await oneDeployment({ pageSize: 2 });
+		await lab.run(alpha.write(thing("t")));
+		for (const name of ["r1", "r2", "r3"]) {
+			await lab.run(alpha.write(thing(name, { belongsTo: to("t") })));
+		}
+		for (const name of ["r1", "r2"]) {
+			await lab.run(alpha.write(thing(name, { belongsTo: to("t") }), "mine"));
+		}
+		await lab.run(alpha.delete(id("t")));
+		await lab.pass(60_000);
+		expect(await alpha.read(id("t"))).toBeDefined();
+		expect(await alpha.read(id("r3"))).toBeUndefined();
+	});
+
+	it("cascade to very many resources in pages", async () => {
+		const { lab, alpha, id } = await oneDeployment({ pageSize: 10 });
+		await lab.run(alpha.write(thing("t")));
+		for (let i = 0; i < 500; i++) {
+			await lab.run(alpha.write(thing(`r-${i}`, { belongsTo: to("t") })));
+		}
+		await lab.run(alpha.delete(id("t")));
+		await lab.pass(10_000);
+		expect(await alpha.read(id("t"))).toBeUndefined();
+	});
+
+	it("finish at the memory limit", async () => {
+		const { lab, alpha, beta } = await twoDeployments(undefined, ({ runtime }) =>
+			createMemoryBackend({ runtime, limits: { memoryBytes: 150_000 } }),
+		);
+		await lab.run(alpha.write(thing("a")));
+		await lab.run(alpha.write(thing("b")));
+		await lab.run(alpha.write(thing("user", { likes: [to("a"), to("b")] })));
+		await lab.run(beta.write(widget("w", { likes: [to("a"), to("b")] })));
+		await lab.pass(5_000);
+		for (const deployment of [alpha, beta]) {
+			for (let i = 0, size = 20_000; size >= 1; i++) {
+				try {
+					const note = "x".repeat(size);
+					const data =
+						deployment === alpha ? thing(`f-${i}`, { note }) : widget(`f-${i}`, { note });
+					await lab.run(deployment.write(data));
+				} catch {
+					size = Math.floor(size / 2);
+				}
+			}
+		}
+		await lab.run(alpha.delete(alpha.id(Thing, "a")));
+		await lab.pass(300_000);
+		expect(await alpha.read(alpha.id(Thing, "a"))).toBeUndefined();
+	});
+
+	it("do not change guards, which would fail writes", async () => {
+		const { lab, alpha, beta } = await twoDeployments();
+		const a = alpha.id(Thing, "a");
+		await lab.run(alpha.write(thing("a")));
+		await lab.run(beta.write(widget("w", { belongsTo: to("a") })));
+		await lab.run(beta.write(widget("w", { belongsTo: to("a") }), "mine"));
+		await lab.pass(1_000);
+		await lab.run(alpha.delete(a));
+		await lab.pass(10_000);
+		const before = await beta.backend.catchUp(new AbortController().signal);
+		await lab.pass(60_000);
+		expect(await beta.backend.catchUp(new AbortController().signal)).toBe(before);
+	});
+});

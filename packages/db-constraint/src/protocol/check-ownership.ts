@@ -1,0 +1,159 @@
+import { create } from "@bufbuild/protobuf";
+import {
+	type CheckMetaOwnersRequest_Ownership as Ownership,
+	CheckMetaOwnersResponse_Verdict as Verdict,
+} from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
+import {
+	type Deployed,
+	Lifecycle,
+	OwneesSchema,
+	type ResourceKey,
+	type Shadow,
+} from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { hasNamespace, hasPartition, isMarkedForDeletion } from "@plinth/resource";
+import { isConflict } from "../commit/conflict.ts";
+import type { ConstraintContext } from "../node/constraint-context.ts";
+import { type KeyLike, keyString, nameOfKey } from "../shadow/resource-key.ts";
+import { newShadow, sameTarget, shadowName } from "../shadow/shadow.ts";
+import { putRecord, readShadow } from "../shadow/shadow-records.ts";
+
+/**
+ * Checks whether resources of this deployment own resources of the caller's, in the order of the request.
+ * An ownership is reported valid only by the commit that records the caller's deployment in the owner's shadow
+ * (one commit for all ownerships of an owner), and not valid only if a strong read is certain of it.
+ * Anything else is reported as not known, and changes nothing.
+ */
+export async function checkOwnerships(
+	context: ConstraintContext,
+	from: Deployed,
+	ownerships: readonly Ownership[],
+): Promise<Verdict[]> {
+	const verdicts = new Map<Ownership, Verdict>();
+	const byOwner = Map.groupBy(
+		ownerships,
+		({ owner, ownerUid }) => `${ownerUid} ${owner && keyString(owner)}`,
+	);
+	await Promise.all(
+		[...byOwner.values()].map(async (same) => {
+			try {
+				await checkOwner(context, from, same, verdicts);
+			} catch (err) {
+				// Must not fail the other owners of the request.
+				context.logger.debug({ err }, "an owner could not be checked");
+			}
+		}),
+	);
+	return ownerships.map((each) => verdicts.get(each) ?? Verdict.UNSPECIFIED);
+}
+
+/** Checks the ownerships of one owner. */
+async function checkOwner(
+	context: ConstraintContext,
+	from: Deployed,
+	ownerships: readonly Ownership[],
+	verdicts: Map<Ownership, Verdict>,
+): Promise<void> {
+	const { owner, ownerUid } = ownerships[0] ?? {};
+	if (owner === undefined || !ownerUid || !isOwn(context, owner)) {
+		return;
+	}
+	await Promise.all(
+		ownerships.map(async (each) => {
+			if (each.requiresOwnerReference && !(await references(context, each))) {
+				verdicts.set(each, Verdict.NOT_VALID);
+			}
+		}),
+	);
+	const left = ownerships.filter((each) => !verdicts.has(each));
+	if (left.length > 0) {
+		const requires = left.some(({ requiresOwnerReference }) => requiresOwnerReference);
+		const verdict = await record(context, from, owner, ownerUid, requires);
+		for (const each of left) {
+			verdicts.set(each, verdict);
+		}
+	}
+}
+
+/** Whether the key is the full name of a resource of this service, of a known type. */
+function isOwn({ descriptor }: ConstraintContext, owner: ResourceKey): boolean {
+	const type = descriptor.typeOf(owner);
+	return (
+		descriptor.serviceOfGroup(owner.group) === "" &&
+		type !== undefined &&
+		hasPartition(type.scope) === (owner.partition !== "") &&
+		hasNamespace(type.scope) === (owner.namespace !== "")
+	);
+}
+
+/** Records in the owner's shadow that the caller's deployment stores ownees of it. */
+async function record(
+	{ backend, runtime }: ConstraintContext,
+	from: Deployed,
+	owner: ResourceKey,
+	ownerUid: string,
+	requires: boolean,
+): Promise<Verdict> {
+	const resource = await backend.lookup(nameOfKey(owner), { consistency: "strong" });
+	if (resource?.id === undefined || resource.id.uid !== ownerUid || isMarkedForDeletion(resource)) {
+		return Verdict.NOT_VALID;
+	}
+	const name = shadowName(owner);
+	const stored = await readShadow(backend, name, { consistency: "strong" });
+	if (stored?.shadow.lifecycle === Lifecycle.DELETING) {
+		return Verdict.NOT_VALID;
+	}
+	if (stored?.shadow.lifecycle === Lifecycle.CHECKING) {
+		return Verdict.UNSPECIFIED;
+	}
+	const shadow = stored?.shadow ?? newShadow(owner, ownerUid);
+	const next = withOwnees(shadow, from, requires);
+	try {
+		await backend.commit([
+			{ op: "assert", id: resource.id, expectedVersion: resource.version },
+			putRecord(runtime, name, stored?.resource, { case: "shadow", value: next }),
+		]);
+		return Verdict.VALID;
+	} catch (failure) {
+		if (isConflict(failure)) {
+			return Verdict.UNSPECIFIED;
+		}
+		throw failure;
+	}
+}
+
+function withOwnees(shadow: Shadow, deployment: Deployed, requires: boolean): Shadow {
+	const before = shadow.ownees.find((each) => each.deployment?.uid === deployment.uid);
+	const ownees = create(OwneesSchema, {
+		deployment,
+		requireReference: requires || (before?.requireReference ?? false),
+	});
+	return { ...shadow, ownees: [...shadow.ownees.filter((each) => each !== before), ownees] };
+}
+
+/** Whether the owner references the ownee. A "no" is final, like `finalDecisions`. */
+async function references(
+	context: ConstraintContext,
+	{ owner, ownerUid, ownee }: Ownership,
+): Promise<boolean> {
+	if (owner === undefined || ownee === undefined) {
+		return false;
+	}
+	if (hasReference(context, owner, ownerUid, ownee)) {
+		return true;
+	}
+	const version = await context.guards.change(ownee);
+	await context.index.reachedWithin(version, context.limits.callTimeoutMs);
+	return hasReference(context, owner, ownerUid, ownee);
+}
+
+function hasReference(
+	{ index }: ConstraintContext,
+	owner: KeyLike,
+	ownerUid: string,
+	ownee: KeyLike,
+): boolean {
+	const shadow = index.get(shadowName(owner))?.shadow;
+	return (
+		shadow?.uid === ownerUid && shadow.outgoing.some(({ target }) => sameTarget(target, ownee))
+	);
+}

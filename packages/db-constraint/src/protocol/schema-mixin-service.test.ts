@@ -1,0 +1,37 @@
+import { createClient } from "@connectrpc/connect";
+import { createInProcessTransport } from "@plinth/in-process";
+import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
+import { describe, expect, it } from "vitest";
+import { Thing } from "../../testdata/types.ts";
+import { Lab } from "../lab/lab.fixture.ts";
+import { createSchemaMixinService } from "./schema-mixin-service.ts";
+
+/** Calls a deployment with one uid with a request for another one. */
+async function call(uid: string, toUid: string): Promise<unknown> {
+	const lab = new Lab(1);
+	const deployment = await lab.add({ name: "a", service: "alpha", region: "r1", types: [Thing] });
+	const { context } = deployment.running?.constraints ?? expect.fail("it runs");
+	const self = { ...deployment.info, uid };
+	const service = createSchemaMixinService({
+		...context,
+		environment: { ...context.environment, self },
+	});
+	const transport = createInProcessTransport(
+		(router) => router.service(SchemaMixinService, service),
+		lab.runtime,
+	);
+	const route = { from: { uid: "other", service: "beta" }, toUid };
+	return lab.run(createClient(SchemaMixinService, transport).checkReferences({ route }));
+}
+
+describe("the schema mixin service", () => {
+	it("refuses requests for a deployment with another uid", async () => {
+		await expect(call("mine", "theirs")).rejects.toThrow("not the one with uid theirs");
+		await expect(call("mine", "mine")).resolves.toMatchObject({ answers: [] });
+	});
+
+	it("responds that it is starting while it has no uid", async () => {
+		await expect(call("", "theirs")).rejects.toThrow("has not registered yet");
+		await expect(call("", "")).rejects.toThrow("has not registered yet");
+	});
+});

@@ -1,0 +1,129 @@
+import { Code } from "@connectrpc/connect";
+import type { ID, Resource } from "@plinth/proto";
+import type { Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import type { ResourceName } from "@plinth/resource";
+import { Backoff } from "@plinth/runtime";
+import { type Mutation, Refused } from "@plinth/storage";
+import { CommitPlan } from "../commit/commit-plan.ts";
+import { isConflict } from "../commit/conflict.ts";
+import { ReferencePlan } from "../commit/reference-plan.ts";
+import { abandonedBy, releasesOf } from "../commit/releases.ts";
+import { RetryableConflict } from "../commit/retryable-conflict.ts";
+import {
+	condition,
+	displayReferences,
+	referencesResolved,
+	statusKey,
+	withCondition,
+} from "../controller/reported-status.ts";
+import type { ConstraintContext } from "../node/constraint-context.ts";
+import { displayKey, type KeyLike, keyOf, keyString } from "../shadow/resource-key.ts";
+import { inOrderOf } from "./derivation-order.ts";
+import { assertDescriptor } from "./descriptor-record.ts";
+
+/**
+ * Derives the references of a stored resource by the active schema, and establishes those that its shadow
+ * lacks. A missing target is recorded without a uid, and reported in the resource's status. Does nothing
+ * if the resource does not exist. If it can't be decoded, it keeps the references of its shadow.
+ *
+ * @param reestablish - the targets whose references are established even if the shadow has them.
+ * @throws Refused Unavailable if a deployment can't be reached, or the resource or its targets changed during
+ * every attempt.
+ */
+export async function deriveReferences(
+	context: ConstraintContext,
+	name: ResourceName,
+	reestablish: (target: KeyLike) => boolean = () => false,
+): Promise<void> {
+	const { backend, hints, runtime, limits } = context;
+	const backoff = new Backoff({
+		clock: runtime.clock,
+		random: runtime.random,
+		baseMs: limits.maxRetryDelayMs / 50,
+		maxMs: limits.maxRetryDelayMs,
+	});
+	const found = new Set<string>();
+	const isLeft = (target: KeyLike) => reestablish(target) && !found.has(keyString(target));
+	for (let left = limits.maxAttempts; ; left--) {
+		const resource = await backend.lookup(name);
+		if (resource?.id === undefined) {
+			return;
+		}
+		const plan = new CommitPlan(backend, runtime);
+		const scope = { created: new Map(), deleted: new Set<string>(), dryRun: false };
+		const references = new ReferencePlan(context, plan, scope, { reestablish: isLeft });
+		try {
+			await derive(context, plan, references, resource, resource.id);
+			if (!references.isMore || references.handled.length === 0) {
+				return;
+			}
+			for (const target of references.handled) {
+				found.add(target);
+			}
+			left = limits.maxAttempts + 1;
+			continue;
+		} catch (failure) {
+			if (!(failure instanceof RetryableConflict || isConflict(failure))) {
+				throw failure;
+			}
+			if (left <= 1) {
+				hints.released(abandonedBy(references));
+				throw new Refused(
+					Code.Unavailable,
+					"the resource or its targets changed during every attempt: retry the request",
+				);
+			}
+		}
+		await backoff.wait();
+	}
+}
+
+/** One attempt: the commit asserts the resource as it was read, and everything it depends on. */
+async function derive(
+	context: ConstraintContext,
+	plan: CommitPlan,
+	references: ReferencePlan,
+	resource: Resource,
+	id: ID,
+): Promise<void> {
+	const { backend, descriptor, environment, hints, logger } = context;
+	const err = descriptor.decodeError(resource);
+	if (err !== undefined) {
+		const key = displayKey(keyOf(id, environment.self.region));
+		logger.error({ resource: key, err }, "kept the references of a resource that can't be decoded");
+	}
+	await references.add(resource);
+	await references.establish();
+	plan.assert("descriptor", await assertDescriptor(context));
+	const edit = await plan.shadow(keyOf(id, environment.self.region));
+	edit.next = edit.next && inOrderOf(edit.stored?.shadow, edit.next);
+	const continues = references.isMore && references.handled.length > 0;
+	const reported = continues ? undefined : withReport(context, resource, edit.next);
+	const own: Mutation =
+		reported === undefined
+			? { op: "assert", id, expectedVersion: resource.version }
+			: { op: "put", resource: reported, expectedVersion: resource.version };
+	await backend.commit([own, ...plan.mutations()]);
+	hints.released(releasesOf(context, references.released));
+}
+
+/** The resource with a report on missing targets; `undefined` if its status already has that report. */
+function withReport(
+	{ runtime }: Pick<ConstraintContext, "runtime">,
+	resource: Resource,
+	shadow: Shadow | undefined,
+): Resource | undefined {
+	const missing = shadow?.outgoing.filter(({ targetUid }) => targetUid === "") ?? [];
+	const reports = resource.status[statusKey]?.conditions.some(
+		({ type }) => type === referencesResolved,
+	);
+	if (missing.length === 0 && !reports) {
+		return undefined;
+	}
+	const message = missing.length > 0 ? `missing: ${displayReferences(missing)}` : "";
+	return withCondition(
+		resource,
+		condition(referencesResolved, missing.length === 0, message),
+		runtime.clock,
+	);
+}

@@ -1,0 +1,39 @@
+import { Code } from "@connectrpc/connect";
+import { type Mutation, Refused } from "@plinth/storage";
+import type { ConstraintContext } from "../node/constraint-context.ts";
+import { readRecord, recordId } from "../shadow/shadow-records.ts";
+
+/** The name of the record that every commit asserts. */
+export const descriptorRecord = "descriptor";
+
+const descriptorId = Object.freeze(recordId(descriptorRecord));
+
+/**
+ * The assert that fails a commit once code with another schema has taken over.
+ *
+ * @throws Refused Unavailable if that has happened, or the schema is not active yet.
+ */
+export function assertDescriptor(
+	context: Pick<ConstraintContext, "backend" | "descriptor" | "index">,
+): Mutation | Promise<Mutation> {
+	// Every commit needs the record: the copy in the index is slightly stale at worst.
+	const known = context.index.descriptor;
+	return known?.fingerprint === context.descriptor.fingerprint
+		? { op: "assert", id: descriptorId, expectedVersion: known.version }
+		: assertStoredDescriptor(context);
+}
+
+async function assertStoredDescriptor({
+	backend,
+	descriptor,
+}: Pick<ConstraintContext, "backend" | "descriptor">): Promise<Mutation> {
+	const stored = await readRecord(backend, descriptorRecord);
+	const record = stored?.record.case === "descriptor" ? stored.record.value : undefined;
+	if (stored === undefined || record?.fingerprint !== descriptor.fingerprint) {
+		throw new Refused(
+			Code.Unavailable,
+			"another schema of references is active: this server's is older, or not active yet",
+		);
+	}
+	return { op: "assert", id: descriptorId, expectedVersion: stored.resource.version };
+}

@@ -1,0 +1,85 @@
+import { create } from "@bufbuild/protobuf";
+import type { OwnerReference, Resource } from "@plinth/proto";
+import {
+	type MetaOwner,
+	MetaOwnerSchema,
+	type ResourceKey,
+} from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { defaultTenancyUnit, hasNamespace, hasPartition } from "@plinth/resource";
+import type { ConstraintContext } from "../node/constraint-context.ts";
+import { keyOf, keyString } from "../shadow/resource-key.ts";
+import { sameTarget } from "../shadow/shadow.ts";
+import { compareApiVersions } from "./api-versions.ts";
+import type { ServiceDescriptor } from "./service-descriptor.ts";
+
+/**
+ * The key of an owner. An empty region is the own one. An empty partition or namespace is the default one if
+ * the owner's type is known.
+ */
+export function ownerKey(
+	{ type, tenancy, name, region }: OwnerReference,
+	ownRegion: string,
+	descriptor?: Pick<ServiceDescriptor, "typeOf">,
+): ResourceKey {
+	const known = type && descriptor?.typeOf(type);
+	const { partition = "", namespace = "" } = tenancy ?? {};
+	const inPartition = known !== undefined && hasPartition(known.scope);
+	const inNamespace = known !== undefined && hasNamespace(known.scope);
+	return keyOf(
+		{
+			...(type && { type }),
+			tenancy: {
+				partition: partition || (inPartition ? defaultTenancyUnit : ""),
+				namespace: namespace || (inNamespace ? defaultTenancyUnit : ""),
+			},
+			name,
+		},
+		region || ownRegion,
+	);
+}
+
+/**
+ * The records of a resource's owners for its shadow. The state of owners that it had before is kept. Several
+ * references to one incarnation become one record, with the most lenient flags and the oldest version.
+ */
+export function metaOwnersOf(
+	{ descriptor, environment }: Pick<ConstraintContext, "descriptor" | "environment">,
+	resource: Resource,
+	before: readonly MetaOwner[],
+): MetaOwner[] {
+	const owners = new Map<string, MetaOwner>();
+	for (const reference of resource.ownerReferences) {
+		const owner = ownerKey(reference, environment.self.region, descriptor);
+		const { uid: ownerUid, requiresOwnerReference, unsetOnDelete } = reference;
+		const version = reference.type?.groupVersion ?? "";
+		const text = `${ownerUid} ${keyString(owner)}`;
+		const other = owners.get(text);
+		if (other === undefined) {
+			const init = { owner, ownerUid, requiresOwnerReference, unsetOnDelete, version };
+			owners.set(text, create(MetaOwnerSchema, init));
+		} else {
+			other.requiresOwnerReference &&= requiresOwnerReference;
+			other.unsetOnDelete ||= unsetOnDelete;
+			other.version = compareApiVersions(version, other.version) < 0 ? version : other.version;
+		}
+	}
+	return [...owners.values()].map((owner) => withKnownState(owner, before));
+}
+
+function withKnownState(owner: MetaOwner, before: readonly MetaOwner[]): MetaOwner {
+	const known = before.find(
+		(each) =>
+			sameOwner(each, owner) &&
+			each.requiresOwnerReference === owner.requiresOwnerReference &&
+			each.unsetOnDelete === owner.unsetOnDelete,
+	);
+	const { version } = owner;
+	return known === undefined || known.version === version
+		? (known ?? owner)
+		: { ...known, version };
+}
+
+/** Whether two records name the same incarnation. */
+export function sameOwner(a: MetaOwner, b: MetaOwner): boolean {
+	return a.ownerUid === b.ownerUid && sameTarget(a.owner, b.owner);
+}

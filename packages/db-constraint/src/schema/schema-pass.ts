@@ -1,0 +1,178 @@
+import { create } from "@bufbuild/protobuf";
+import { Code } from "@connectrpc/connect";
+import {
+	type DescriptorRecord,
+	DescriptorRecordSchema,
+} from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { type FamilyLike, familyKey, type ResourceName } from "@plinth/resource";
+import { Exhausted, Refused, wildcard } from "@plinth/storage";
+import { isConflict } from "../commit/conflict.ts";
+import type { ConstraintContext } from "../node/constraint-context.ts";
+import {
+	displayKey,
+	type KeyLike,
+	keyOf,
+	localKeyString,
+	nameOfKey,
+} from "../shadow/resource-key.ts";
+import { putRecord, ResourceShadow, readRecord, shadowOf } from "../shadow/shadow-records.ts";
+import { deriveReferences } from "./derive-references.ts";
+import { descriptorRecord } from "./descriptor-record.ts";
+
+/**
+ * Activates a schema of references.
+ *
+ *     another schema ──begin: change the record that all commits assert──▶ ours, incomplete
+ *     ours, incomplete ──derive every shadow again, family by family──▶ ours, complete
+ *
+ * Once begun, code with another schema can't commit. An interrupted pass resumes: the record contains the
+ * progress of each family.
+ */
+export class SchemaPass {
+	readonly #context: ConstraintContext;
+
+	constructor(context: ConstraintContext) {
+		this.#context = context;
+	}
+
+	/**
+	 * Makes this schema the one that commits assert. Writes the record even if it is this schema already:
+	 * delayed commits of a server with another schema then expect an outdated version of the record.
+	 */
+	async begin(): Promise<void> {
+		const { descriptor, environment } = this.#context;
+		await this.#update((record) =>
+			record?.fingerprint === descriptor.fingerprint
+				? record
+				: create(DescriptorRecordSchema, {
+						fingerprint: descriptor.fingerprint,
+						version: environment.self.version,
+					}),
+		);
+	}
+
+	/**
+	 * Derives all resources that are not derived yet, then marks the record complete.
+	 *
+	 * @throws Refused Unavailable if a deployment can't be reached. Retry.
+	 */
+	async complete(signal: AbortSignal): Promise<void> {
+		const { logger, limits, runtime } = this.#context;
+		const record = await this.#read();
+		if (record === undefined || this.#ours(record).complete) {
+			return;
+		}
+		for (const family of await this.#families()) {
+			const key = familyKey(family);
+			let after = record.progress[key] ?? "";
+			const names = (await this.#namesOf(family)).filter(({ text }) => text > after);
+			for (let at = 0; at < names.length; at += limits.pageSize) {
+				signal.throwIfAborted();
+				const page = names.slice(at, at + limits.pageSize);
+				for (const { key } of page) {
+					await runtime.scheduler.turn();
+					await this.#derive(nameOfKey(key));
+				}
+				after = page.at(-1)?.text ?? after;
+				await this.#update(
+					(now) => now && { ...this.#ours(now), progress: { ...now.progress, [key]: after } },
+				);
+				logger.info(
+					{ family: key, done: at + page.length, of: names.length },
+					"derived the references of existing resources",
+				);
+			}
+		}
+		await this.#update((now) => now && { ...this.#ours(now), complete: true, progress: {} });
+	}
+
+	/** @throws Refused ResourceExhausted if the references of a resource do not fit into its shadow. */
+	async #derive(name: ResourceName): Promise<void> {
+		try {
+			await deriveReferences(this.#context, name);
+		} catch (failure) {
+			if (failure instanceof Exhausted) {
+				const message = `the references of ${displayKey(keyOf(name, ""))} do not fit into its shadow: ${failure.message}`;
+				throw new Refused(Code.ResourceExhausted, message);
+			}
+			throw failure;
+		}
+	}
+
+	/** @throws Refused Unavailable if another schema has become active, which has its own pass. */
+	#ours(record: DescriptorRecord): DescriptorRecord {
+		if (record.fingerprint !== this.#context.descriptor.fingerprint) {
+			throw new Refused(Code.Unavailable, "another schema of references has become active");
+		}
+		return record;
+	}
+
+	/** The families with references, and those whose shadows have recorded references or owners. */
+	async #families(): Promise<readonly FamilyLike[]> {
+		const { backend, descriptor } = this.#context;
+		const families = new Map<string, FamilyLike>();
+		for (const { type, family } of descriptor.referencingTypes()) {
+			families.set(family, type);
+		}
+		const { resources } = await backend.list(
+			{
+				type: ResourceShadow.type,
+				tenancy: { partition: "", namespace: "" },
+				namePrefix: "s-",
+			},
+			{ consistency: "strong" },
+		);
+		for (const resource of resources) {
+			const key = shadowOf(resource)?.shadow;
+			const names = key !== undefined && key.outgoing.length + key.metaOwners.length > 0;
+			if (key?.resource !== undefined && names) {
+				families.set(familyKey(key.resource), key.resource);
+			}
+		}
+		return [...families].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, family]) => family);
+	}
+
+	/** The keys of a family's resources, in the order of derivation. */
+	async #namesOf(family: FamilyLike): Promise<readonly { key: KeyLike; text: string }[]> {
+		const { backend } = this.#context;
+		const tenancy = { partition: wildcard, namespace: wildcard };
+		const { resources } = await backend.list(
+			{ type: family, tenancy, namePrefix: "" },
+			{ consistency: "strong" },
+		);
+		return resources
+			.flatMap(({ id }) => (id === undefined ? [] : [keyOf(id, "")]))
+			.map((key) => ({ key, text: localKeyString(key) }))
+			.sort((a, b) => (a.text < b.text ? -1 : 1));
+	}
+
+	async #read(): Promise<DescriptorRecord | undefined> {
+		const stored = await readRecord(this.#context.backend, descriptorRecord, {
+			consistency: "strong",
+		});
+		return stored?.record.case === "descriptor" ? stored.record.value : undefined;
+	}
+
+	async #update(
+		change: (record: DescriptorRecord | undefined) => DescriptorRecord | undefined,
+	): Promise<void> {
+		const { backend, runtime } = this.#context;
+		for (;;) {
+			const stored = await readRecord(backend, descriptorRecord, { consistency: "strong" });
+			const value = change(stored?.record.case === "descriptor" ? stored.record.value : undefined);
+			if (value === undefined) {
+				return;
+			}
+			try {
+				await backend.commit([
+					putRecord(runtime, descriptorRecord, stored?.resource, { case: "descriptor", value }),
+				]);
+				return;
+			} catch (failure) {
+				if (!isConflict(failure)) {
+					throw failure;
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,118 @@
+import { create } from "@bufbuild/protobuf";
+import { referenceTo } from "@plinth/resource";
+import { decorateBackend, type StorageBackend } from "@plinth/storage";
+import { describe, expect, it } from "vitest";
+import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
+import { Lab, type LabDeployment, make } from "../lab/lab.fixture.ts";
+import { establishWithSuccessor, reestablishOwnReferences } from "./succession.ts";
+
+const never = new AbortController().signal;
+
+/** `w` of beta references `a` of alpha. */
+async function referenced(decorate = (backend: StorageBackend) => backend) {
+	const lab = new Lab(1);
+	const alpha = await lab.add({ name: "alpha", service: "alpha", region: "r1", types: [Thing] });
+	const beta = await lab.add(
+		{
+			name: "beta",
+			service: "beta",
+			region: "r1",
+			types: [Widget],
+			foreignTypes: [Thing],
+		},
+		decorate,
+	);
+	const a = alpha.id(Thing, "a");
+	const w = beta.id(Widget, "w");
+	const needs = referenceTo({ type: Thing.type, name: "a" });
+	const target = await lab.run(alpha.write(make(Thing, "a", create(ThingSchema))));
+	const user = await lab.run(beta.write(make(Widget, "w", create(WidgetSchema, { needs }))));
+	await lab.pass(1_000);
+	return { lab, alpha, beta, a, w, target, user };
+}
+
+function establishOwn({ current }: LabDeployment) {
+	const { context } = current.constraints;
+	return reestablishOwnReferences(context, never);
+}
+
+describe("a deployment whose storage was restored", () => {
+	it("refuses deletions until all deployments have re-established their references", async () => {
+		const { lab, alpha, beta, a, target } = await referenced();
+		const after = await lab.succeed(alpha, [target]);
+		await lab.run(establishOwn(after));
+		await expect(lab.run(after.delete(a))).rejects.toThrow(
+			"this deployment has taken over from another one, and waits for beta in r1",
+		);
+		const { context } = beta.current.constraints;
+		await lab.run(establishWithSuccessor(context, after.info, never));
+		await expect(lab.run(after.delete(a))).rejects.toThrow("it is referenced by beta.Widget");
+		expect((await after.shadow(a))?.sources).toMatchObject([{ deployment: { service: "beta" } }]);
+	});
+
+	it("waits for disabled deployments too, which may have references", async () => {
+		const { lab, alpha, beta, a, target } = await referenced();
+		const after = await lab.succeed(alpha, [target]);
+		await lab.run(establishOwn(after));
+		Object.assign(beta.info, { disabled: true });
+		await expect(lab.run(after.delete(a))).rejects.toThrow("waits for beta in r1");
+	});
+
+	it("does not accept delayed writes that were established with its predecessor", async () => {
+		const { promise: applied, resolve: apply } = Promise.withResolvers<void>();
+		const { lab, alpha, beta, a, w, target } = await referenced((backend) =>
+			decorateBackend(backend, {
+				async commit(mutations, options) {
+					if (mutations.some((each) => each.op === "put" && each.resource.id?.name === "late")) {
+						await applied;
+					}
+					return backend.commit(mutations, options);
+				},
+			}),
+		);
+		await lab.run(beta.delete(w));
+		await lab.pass(5_000);
+		const needs = referenceTo({ type: Thing.type, name: "a" });
+		const late = beta.write(make(Widget, "late", create(WidgetSchema, { needs })));
+		await lab.pass(1_000);
+		expect((await alpha.shadow(a))?.sources).toMatchObject([{ tentative: true }]);
+		const after = await lab.succeed(alpha, [target]);
+		await lab.run(establishOwn(after));
+		const { context } = beta.current.constraints;
+		await lab.run(establishWithSuccessor(context, after.info, never));
+		apply();
+		await lab.run(late);
+		await expect(lab.run(after.delete(a))).rejects.toThrow("it is referenced by beta.Widget");
+	});
+
+	it("keeps the old sources until it has established its own, and is then responsible for them", async () => {
+		const { lab, alpha, beta, a, w, user } = await referenced();
+		const after = await lab.succeed(beta, [user]);
+		await expect(lab.run(alpha.delete(a))).rejects.toThrow(
+			"its successor has not established yet what it references",
+		);
+		await lab.run(establishOwn(after));
+		Object.assign(after.info, { established: true });
+		expect((await alpha.shadow(a))?.sources).toHaveLength(2);
+		await expect(lab.run(alpha.delete(a))).rejects.toThrow("it is referenced by beta.Widget");
+		const { context } = alpha.current.constraints;
+		await lab.run(establishWithSuccessor(context, after.info, never));
+		await lab.run(after.delete(w));
+		await lab.run(alpha.delete(a));
+		expect(await alpha.read(a)).toBeUndefined();
+	});
+
+	it("reports references to deleted targets", async () => {
+		const { lab, alpha, beta, w, user, a } = await referenced();
+		beta.crash();
+		await lab.run(beta.start());
+		await lab.run(beta.delete(w));
+		await lab.run(alpha.delete(a));
+		const after = await lab.succeed(beta, [user]);
+		await lab.run(establishOwn(after));
+		expect((await after.shadow(w))?.outgoing).toMatchObject([{ targetUid: "" }]);
+		expect((await after.read(w))?.status.references?.conditions).toMatchObject([
+			{ type: "ReferencesResolved", state: 2 },
+		]);
+	});
+});
