@@ -91,6 +91,8 @@ async function deploy(...specs: readonly [Spec, Spec]): Promise<[BenchServer, Be
 		return {
 			self,
 			deployments: () => infos,
+			byUid: (uid) => infos.find((each) => each.uid === uid),
+			successorOf: () => undefined,
 			find,
 			findOwner: (_group, service, region) => find(service || self.service, region),
 			client: (uid) =>

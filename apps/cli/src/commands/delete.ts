@@ -1,9 +1,12 @@
+import type { ID, Resource } from "@plinth/proto";
 import { displayName, finalizersOf } from "@plinth/resource";
+import { sleep } from "@plinth/runtime";
 import { idAt, type KnownType } from "../api/known-types.ts";
 import { readStored } from "../apply/apply-resource.ts";
 import { readFiles } from "../apply/read-files.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { Failure, usageFailure } from "../failure.ts";
+import { conditionsOf } from "../output/conditions.ts";
 import { resourceName } from "../output/print-resources.ts";
 import { printable } from "../output/table.ts";
 import type { Session } from "../session.ts";
@@ -101,14 +104,65 @@ async function deleteOne({ type, name, session }: DeleteTarget, flags: DeleteFla
 	// Only this incarnation, not one that was created since.
 	await session.call(resources.delete({ id: stored.id, dryRun }, { signal: io.signal }));
 	const printed = resourceName({ id });
-	const finalizers = finalizersOf(stored);
-	const suffix = dryRun ? " (server dry run)" : "";
-	if (finalizers.length === 0) {
-		io.out(`${printed} deleted${suffix}\n`);
+	if (dryRun) {
+		const finalizers = finalizersOf(stored);
+		const outcome =
+			finalizers.length === 0
+				? "deleted (server dry run)"
+				: `marked for deletion (server dry run): waiting for ${finalizers.join(", ")}`;
+		io.out(`${printed} ${outcome}\n`);
 		return;
 	}
-	io.out(`${printed} marked for deletion${suffix}: waiting for ${finalizers.join(", ")}\n`);
-	if (flags.wait && !dryRun) {
+	const left = await leftAfter(session, stored.id);
+	if (left === undefined) {
+		io.out(`${printed} deleted\n`);
+		return;
+	}
+	io.out(`${printed} marked for deletion: waiting for ${reasonsOf(left).join(", ")}\n`);
+	if (flags.wait) {
 		await waitForDeletion(session, type, name, flags.timeout);
 	}
 }
+
+/** How long, and how often, it is checked whether the server has completed a deletion by itself. */
+const completion = { withinMs: 1_000, everyMs: 50 } as const;
+
+/**
+ * The resource, if its deletion waits: for finalizers, for resources that reference it, or for the contents of a
+ * namespace. What the server completes by itself within a second is not reported as waiting.
+ */
+async function leftAfter(session: Session, id: ID): Promise<Resource | undefined> {
+	const { io, connection } = session;
+	const endMs = io.clock.monotonic() + completion.withinMs;
+	for (;;) {
+		const left = await session.call(readStored(connection.resources, id, io.signal));
+		if (left?.id?.uid !== id.uid) {
+			return undefined;
+		}
+		const isHeldByUsers = finalizersOf(left).some((finalizer) => !(finalizer in ofServer));
+		if (isHeldByUsers || io.clock.monotonic() >= endMs) {
+			return left;
+		}
+		await sleep(io.clock, completion.everyMs, io.signal);
+	}
+}
+
+/** What the deletion of a resource waits for. */
+function reasonsOf(left: Resource): readonly string[] {
+	const released = conditionsOf(left).find(
+		({ condition: { type } }) => type === "ReferencesReleased",
+	);
+	return finalizersOf(left).map((finalizer) =>
+		finalizer === references && released?.condition.message
+			? released.condition.message
+			: (ofServer[finalizer] ?? finalizer),
+	);
+}
+
+const references = "schema.plinth.dev/references";
+
+/** What a deletion waits for while it has a finalizer that the server removes by itself. */
+const ofServer: Readonly<Record<string, string>> = {
+	[references]: "the resources that reference it",
+	"tenancy.plinth.dev/contents": "its contents to be deleted",
+};

@@ -256,6 +256,15 @@ describe("delete", () => {
 		);
 	});
 
+	it("tells what the server has not completed within a second", async () => {
+		await put("alien", "alien", "schema.plinth.dev/references");
+		const args = ["delete", "film", "alien", "--server", server.address];
+		expect(await runPlinth(args)).toMatchObject({
+			code: 0,
+			out: "cinema.v1.Film/alien marked for deletion: waiting for the resources that reference it\n",
+		});
+	});
+
 	it("tells of finalizers, and waits for them where it is to", async () => {
 		await put("alien", "alien", "archive");
 		expect((await start("delete", "film", "alien", "--dry-run=server").ended).out).toContain(

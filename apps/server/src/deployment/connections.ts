@@ -1,7 +1,10 @@
 import { Code, ConnectError, type Interceptor, type Transport } from "@connectrpc/connect";
 import { createPlinthTransport, type PlinthTransport } from "@plinth/rpc-client";
 
-/** One connection to each of the other deployments, by address. */
+/** Of more addresses, the one that was not opened for the longest time is forgotten: it is of a server that is gone. */
+const maxAddresses = 4_096;
+
+/** One connection to each server of the other deployments, by address. */
 export class Connections {
 	readonly #interceptor: Interceptor;
 	readonly #transports = new Map<string, PlinthTransport>();
@@ -13,14 +16,21 @@ export class Connections {
 
 	/** A transport to an address. If the peer does not respond to pings, the connection is closed. */
 	readonly open = (address: string): Transport => {
-		let transport = this.#transports.get(address);
-		if (transport === undefined) {
-			const interceptors = [this.#interceptor];
-			transport = createPlinthTransport({ baseUrl: address, interceptors, ...pings });
-			this.#transports.set(address, transport);
-		}
+		const transport = this.#transports.get(address) ?? this.#create(address);
+		this.#transports.delete(address);
+		this.#transports.set(address, transport);
 		return transport;
 	};
+
+	#create(baseUrl: string): PlinthTransport {
+		const [longestUnused] = this.#transports;
+		if (longestUnused !== undefined && this.#transports.size >= maxAddresses) {
+			const [address, transport] = longestUnused;
+			this.#transports.delete(address);
+			transport.close(new ConnectError(`${address} is no longer called`, Code.Unavailable));
+		}
+		return createPlinthTransport({ baseUrl, interceptors: [this.#interceptor], ...pings });
+	}
 
 	/** Ends all calls and connections. */
 	close(): void {

@@ -251,12 +251,12 @@ export class CommitAttempt {
 			return;
 		}
 		const { next: shadow } = await this.#plan.shadow(this.#key(resource.id));
-		const present = new Set(environment.deployments().map(({ uid }) => uid));
 		const outgoing = shadow?.outgoing ?? [];
 		const holds = {
 			[referencesResolved]: outgoing.every(({ targetUid }) => targetUid !== ""),
 			[targetsKept]: outgoing.every(
-				({ deploymentUid }) => deploymentUid === "" || present.has(deploymentUid),
+				({ deploymentUid }) =>
+					deploymentUid === "" || environment.byUid(deploymentUid) !== undefined,
 			),
 		};
 		const next = withEndedReports(resource, holds, runtime.clock);

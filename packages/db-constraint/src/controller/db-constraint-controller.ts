@@ -12,7 +12,7 @@ import {
 	type Task,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import type { Constraints } from "../node/constraints.ts";
-import { holders } from "../shadow/shadow.ts";
+import { holders, shadowName } from "../shadow/shadow.ts";
 import { ResourceShadow, recordId, type StoredShadow } from "../shadow/shadow-records.ts";
 import { ConcurrencyLimiter } from "./concurrency-limiter.ts";
 import { DeletionInbox } from "./deletion-inbox.ts";
@@ -103,10 +103,12 @@ class ShadowReconciler {
 					this.#acceptOwn(stored);
 				}
 			}),
+			context.index.onReleased((target) => this.#released(shadowName(target))),
 			hints.addListener({
 				queryHolderSoon: (shadow, deploymentUid) => {
 					this.#handlers.hint(shadow, deploymentUid);
 					this.#names.put(shadow);
+					this.#released(shadow);
 				},
 				deleting: (deploymentUid, target, targetUid) =>
 					accept({ deploymentUid, target, targetUid }),
@@ -175,6 +177,37 @@ class ShadowReconciler {
 			this.#inbox.delay(deletion, runtime.clock.monotonic() + result.requeueAfterMs);
 		}
 		return result;
+	}
+
+	/**
+	 * Something no longer references the resource with this shadow. Continues deletions that may have waited for that: of
+	 * the resource itself, and of what it references, if they are to delete the resource, and it could not be.
+	 */
+	#released(name: string): void {
+		const { index } = this.#constraints.context;
+		const shadow = index.get(name)?.shadow;
+		if (shadow?.lifecycle === Lifecycle.DELETING) {
+			this.#handlers.hastenShadow(name);
+			this.#names.put(name);
+		}
+		this.#hastenDeletions(name);
+		for (const { target } of shadow?.outgoing ?? []) {
+			if (target !== undefined) {
+				this.#hastenDeletions(shadowName(target));
+			}
+		}
+	}
+
+	#hastenDeletions(name: string): void {
+		if (!this.#inbox.has(name)) {
+			return;
+		}
+		const { runtime, limits } = this.#constraints.context;
+		this.#inbox.hasten(name, runtime.clock.monotonic() + limits.maxRetryDelayMs);
+		for (const deletion of this.#inbox.of(name)) {
+			this.#handlers.hastenDeletion(deletion);
+		}
+		this.#names.put(name);
 	}
 
 	#accept(deletion: Deletion): void {

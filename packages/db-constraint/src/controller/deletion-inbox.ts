@@ -66,6 +66,18 @@ export class DeletionInbox {
 		}
 	}
 
+	/** Whether deletions of that name wait. */
+	has(name: string): boolean {
+		return this.#byName.has(name);
+	}
+
+	/** Lets the deletions of a name wait no longer than until then. */
+	hasten(name: string, dueMs: number): void {
+		for (const entry of this.#byName.get(name)?.values() ?? []) {
+			entry.dueMs = Math.min(entry.dueMs, dueMs);
+		}
+	}
+
 	/** Removes a completed deletion. */
 	remove(deletion: Deletion): void {
 		const name = shadowName(deletion.target);

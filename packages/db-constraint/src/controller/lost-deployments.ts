@@ -64,9 +64,11 @@ export class LostDeployments {
 			...shadow.outgoing.map(({ deploymentUid }) => deploymentUid),
 			...shadow.tasks.map(deploymentOf),
 		];
-		const present = new Set(environment.deployments().map(({ uid }) => uid));
 		return [...new Set(needed)].filter(
-			(uid) => uid !== "" && !present.has(uid) && responsibleUid(environment, uid) === uid,
+			(uid) =>
+				uid !== "" &&
+				environment.byUid(uid) === undefined &&
+				responsibleUid(environment, uid) === uid,
 		);
 	}
 

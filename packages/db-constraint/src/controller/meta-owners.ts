@@ -59,10 +59,10 @@ export class MetaOwners {
 	readonly #firstSeen: FirstSeen;
 	readonly #checkNext = new Set<string>();
 	/**
-	 * When to retry a blocked deletion of an ownee, by shadow, on the monotonic clock. Each attempt changes the
+	 * When to retry a deletion of an ownee that was blocked or met a conflict, by shadow, on the monotonic clock. Each attempt changes the
 	 * shadow, and each change triggers another pass: without this, passes would repeat without a pause.
 	 */
-	readonly #refused = new Map<string, number>();
+	readonly #pausedUntilMs = new Map<string, number>();
 
 	/** When the owners that must reference their ownee were last queried, by shadow, on the monotonic clock. */
 	readonly #required = new Map<string, number>();
@@ -83,7 +83,7 @@ export class MetaOwners {
 	/** Drops the state of a deleted shadow. */
 	forget(shadowName: string): void {
 		this.#checkNext.delete(shadowName);
-		this.#refused.delete(shadowName);
+		this.#pausedUntilMs.delete(shadowName);
 		this.#required.delete(shadowName);
 		this.#firstSeen.retain(shadowName, []);
 	}
@@ -301,7 +301,7 @@ export class MetaOwners {
 	 */
 	async #handleLost(stored: StoredShadow, owner: MetaOwner): Promise<HandlerResult> {
 		const { backend, runtime, limits } = this.#context;
-		const waitMs = (this.#refused.get(stored.name) ?? 0) - runtime.clock.monotonic();
+		const waitMs = (this.#pausedUntilMs.get(stored.name) ?? 0) - runtime.clock.monotonic();
 		if (waitMs > 0) {
 			return { requeueAfterMs: waitMs };
 		}
@@ -344,12 +344,10 @@ export class MetaOwners {
 			}
 			return done;
 		} catch (failure) {
-			if (isConflict(failure)) {
-				return { requeueAfterMs: limits.maxRetryDelayMs };
-			}
-			if (failure instanceof Refused) {
-				this.#refused.set(stored.name, runtime.clock.monotonic() + limits.requeryMs);
-				return { requeueAfterMs: limits.requeryMs };
+			if (isConflict(failure) || failure instanceof Refused) {
+				const pauseMs = isConflict(failure) ? limits.maxRetryDelayMs : limits.requeryMs;
+				this.#pausedUntilMs.set(stored.name, runtime.clock.monotonic() + pauseMs);
+				return { requeueAfterMs: pauseMs };
 			}
 			throw failure;
 		}

@@ -68,6 +68,17 @@ export class OwnedDeletingHandler {
 		this.#pace.delete(name);
 	}
 
+	/** A resource of this deployment may have released it: the next pass queries soon. */
+	hasten(name: string): void {
+		const pace = this.#pace.get(name);
+		if (pace !== undefined) {
+			const { limits, runtime } = this.#context;
+			const soonMs = runtime.clock.monotonic() + limits.requeryMs / soonShare;
+			pace.backoff.reset();
+			this.#pace.set(name, { ...pace, nextMs: Math.min(pace.nextMs, soonMs) });
+		}
+	}
+
 	async #query(stored: StoredShadow): Promise<HandlerResult> {
 		const { limits, runtime } = this.#context;
 		const pace = this.#pace.get(stored.name);
@@ -99,10 +110,10 @@ export class OwnedDeletingHandler {
 				return { requeueAfterMs: 0 };
 			}
 		}
-		const { requeryMs } = limits;
+		const { requeryMs, maxRequeryMs } = limits;
 		const backoff =
 			pace?.backoff ??
-			new Backoff({ clock: runtime.clock, baseMs: requeryMs / 20, maxMs: requeryMs });
+			new Backoff({ clock: runtime.clock, baseMs: requeryMs / soonShare, maxMs: maxRequeryMs });
 		const pauseMs = backoff.nextDelayMs();
 		this.#pace.set(stored.name, { backoff, nextMs: runtime.clock.monotonic() + pauseMs });
 		return { requeueAfterMs: pauseMs };
@@ -165,6 +176,9 @@ export class OwnedDeletingHandler {
 		}
 	}
 }
+
+/** The first interval between two queries, as a share of `requeryMs`. */
+const soonShare = 20;
 
 function reasonOf(response: HolderResponse): string {
 	const where = displayDeployed(response.deployment);

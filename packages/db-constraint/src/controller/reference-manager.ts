@@ -97,11 +97,10 @@ export class ReferenceManager {
 		for (const { service } of descriptor.imports(self.version)) {
 			services.add(service);
 		}
-		const known = new Map(environment.deployments().map((each) => [each.uid, each]));
 		const found = new Map<string, DeploymentInfo>();
-		for (const deployment of [...this.#relatedDeployments.values(), ...known.values()]) {
-			const { uid, service, region } = known.get(deployment.uid) ?? deployment;
-			const now = known.get(uid);
+		for (const deployment of [...this.#relatedDeployments.values(), ...environment.deployments()]) {
+			const now = environment.byUid(deployment.uid);
+			const { uid, service, region } = now ?? deployment;
 			const isOfInterest = services.has(service) && now !== undefined && !now.disabled;
 			const isCurrent = responsibleUid(environment, uid) === uid;
 			if (isCurrent && (isOfInterest || this.#locations.has(service, region))) {

@@ -1,6 +1,7 @@
 import type { StorageBackend } from "@plinth/storage";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import type { HolderQuery } from "../protocol/holder-query.ts";
+import { ConcernedShadows } from "./concerned-shadows.ts";
 import { type HandlerResult, soonest } from "./handler-result.ts";
 import { LostDeployments } from "./lost-deployments.ts";
 import { MetaOwners } from "./meta-owners.ts";
@@ -56,21 +57,19 @@ export class ShadowHandlers {
 		return this.#subscribed.handle(deletion);
 	}
 
-	/**
-	 * Queues affected shadows whenever the known deployments change: those of resources with owners, whose
-	 * deployments may have announced another version, and those that reference other deployments, which may
-	 * have been deleted. Until the returned function is called.
-	 */
+	/** Queues the shadows that each change of the registry concerns, until the returned function is called. */
 	followEnvironment(): () => void {
-		const { environment, index } = this.#context;
-		return environment.onChange(() => {
-			for (const { name, shadow } of index.all()) {
-				const isForeign = shadow.outgoing.some(({ deploymentUid }) => deploymentUid !== "");
-				if (isForeign || shadow.metaOwners.length > 0) {
-					this.#queue(name);
-				}
-			}
-		});
+		return new ConcernedShadows(this.#context).follow(this.#queue);
+	}
+
+	/** What a deletion of this deployment waits for may have happened here. */
+	hastenShadow(name: string): void {
+		this.#deleting.hasten(name);
+	}
+
+	/** What a received deletion waits for may have happened here. */
+	hastenDeletion(deletion: Deletion): void {
+		this.#subscribed.hasten(deletion);
 	}
 
 	/** A deployment may no longer reference a resource of this one. */

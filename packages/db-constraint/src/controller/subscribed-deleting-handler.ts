@@ -13,7 +13,7 @@
 
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { isMarkedForDeletion } from "@plinth/resource";
-import { sleep } from "@plinth/runtime";
+import { Backoff, sleep } from "@plinth/runtime";
 import { type Mutation, Refused, type StorageBackend } from "@plinth/storage";
 import { clearReferences } from "../commit/clear-references.ts";
 import { isConflict } from "../commit/conflict.ts";
@@ -41,6 +41,8 @@ export class SubscribedDeletingHandler {
 	readonly #checkOwnersSoon: (shadowName: string) => void;
 	/** The rounds that have further pages, by deletion. */
 	readonly #rounds = new Map<string, Round>();
+	/** The pauses of deletions that wait. */
+	readonly #pauses = new Map<string, Backoff>();
 
 	constructor(
 		context: ConstraintContext,
@@ -55,7 +57,7 @@ export class SubscribedDeletingHandler {
 	/** Applies a deletion to one page of resources. */
 	async handle({ target, targetUid }: Deletion): Promise<HandlerResult> {
 		const { limits } = this.#context;
-		const key = `${keyString(target)} ${targetUid}`;
+		const key = keyOfDeletion({ target, targetUid });
 		const round = this.#rounds.get(key) ?? this.#beginRound(target, targetUid);
 		for (let visited = 1; visited <= limits.pageSize; visited++) {
 			const { done, value: stored } = round.left.next();
@@ -92,7 +94,20 @@ export class SubscribedDeletingHandler {
 		if (failures.length > 0) {
 			throw failures[0];
 		}
-		return isWaiting ? { requeueAfterMs: this.#context.limits.requeryMs } : done;
+		if (!isWaiting) {
+			this.#pauses.delete(key);
+			return done;
+		}
+		const { limits, runtime } = this.#context;
+		const { requeryMs: baseMs, maxRequeryMs: maxMs } = limits;
+		const pauses = this.#pauses.get(key) ?? new Backoff({ clock: runtime.clock, baseMs, maxMs });
+		this.#pauses.set(key, pauses);
+		return { requeueAfterMs: pauses.nextDelayMs() };
+	}
+
+	/** What a deletion waits for may have happened: the next pause is short again. */
+	hasten(deletion: Deletion): void {
+		this.#pauses.get(keyOfDeletion(deletion))?.reset();
 	}
 
 	/**
@@ -157,6 +172,10 @@ interface Round {
 	isWaiting: boolean;
 	/** Unexpected failures. The round ends by throwing the first one, and is retried. */
 	readonly failures: unknown[];
+}
+
+function keyOfDeletion({ target, targetUid }: Pick<Deletion, "target" | "targetUid">): string {
+	return `${keyString(target)} ${targetUid}`;
 }
 
 /** The number of resources of a cascade between two yields to the event loop. */

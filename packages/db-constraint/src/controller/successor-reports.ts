@@ -37,7 +37,7 @@ export class SuccessorReports {
 		const { environment, runtime, logger } = this.#context;
 		const backoff = new Backoff({ ...reportBackoff, clock: runtime.clock });
 		while (!signal.aborted) {
-			const successor = environment.deployments().find((each) => each.uid === uid);
+			const successor = environment.byUid(uid);
 			if (successor === undefined) {
 				this.#reports.delete(uid);
 				return;

@@ -301,6 +301,9 @@ export class LabDeployment {
 		return {
 			self: info,
 			deployments: all,
+			byUid: (uid) => all().find((each) => each.uid === uid),
+			successorOf: (uid) =>
+				all().find(({ predecessorUid }) => predecessorUid === uid && uid !== ""),
 			find,
 			findOwner: (group, service, region) =>
 				find(service === "" ? info.service : (service ?? group), region),

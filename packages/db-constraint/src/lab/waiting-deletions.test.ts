@@ -89,4 +89,57 @@ describe("deletions that wait", () => {
 		await lab.pass(60_000);
 		expect(await beta.backend.catchUp(new AbortController().signal)).toBe(before);
 	});
+
+	it("are told when they may continue, and query rarely until then", async () => {
+		let queries = 0;
+		const { lab, alpha, beta } = await twoDeployments(
+			hooked(async (method) => {
+				queries += method === "CheckReferences" ? 1 : 0;
+			}),
+		);
+		await lab.run(alpha.write(thing("a")));
+		await lab.run(beta.write(widget("w", { belongsTo: to("a") }), "mine"));
+		await lab.pass(1_000);
+		await lab.run(alpha.delete(alpha.id(Thing, "a")));
+		await lab.pass(600_000);
+		expect(queries).toBeLessThan(30);
+		await lab.run(beta.write(widget("w"), "mine"));
+		await lab.pass(1_000);
+		expect(await alpha.read(alpha.id(Thing, "a"))).toBeUndefined();
+	});
+
+	it("continue when what blocks a cascade is removed, of the same deployment and of others", async () => {
+		const { lab, alpha, beta } = await twoDeployments();
+		const a = alpha.id(Thing, "a");
+		await lab.run(alpha.write(thing("a")));
+		await lab.run(alpha.write(thing("part", { belongsTo: to("a") })));
+		await lab.run(alpha.write(thing("other", { needs: to("part") })));
+		await lab.run(beta.write(widget("w", { needs: to("part") })));
+		await lab.pass(1_000);
+		await lab.run(alpha.delete(a));
+		await lab.pass(600_000);
+		expect(await alpha.read(alpha.id(Thing, "part"))).toBeDefined();
+		await lab.run(alpha.delete(alpha.id(Thing, "other")));
+		await lab.pass(1_000);
+		expect(await alpha.read(a)).toBeDefined();
+		await lab.run(beta.delete(beta.id(Widget, "w")));
+		await lab.pass(1_000);
+		expect(await alpha.read(alpha.id(Thing, "part"))).toBeUndefined();
+		expect(await alpha.read(a)).toBeUndefined();
+	});
+
+	it("query a deployment again as soon as it is back", async () => {
+		const { lab, alpha, beta } = await twoDeployments();
+		const a = alpha.id(Thing, "a");
+		await lab.run(alpha.write(thing("a")));
+		await lab.run(beta.write(widget("w", { likes: [to("a")] })));
+		await lab.pass(1_000);
+		await lab.run(alpha.delete(a));
+		beta.crash();
+		await lab.pass(600_000);
+		expect(await alpha.read(a)).toBeDefined();
+		await lab.run(beta.start());
+		await lab.pass(1_000);
+		expect(await alpha.read(a)).toBeUndefined();
+	});
 });

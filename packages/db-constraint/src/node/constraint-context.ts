@@ -1,3 +1,5 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { ReportReleasesRequestSchema } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import type { CallerAuthenticator } from "@plinth/resource-service";
 import type { Logger, Runtime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
@@ -5,6 +7,7 @@ import type { Guards } from "../commit/guards.ts";
 import type { Turns } from "../commit/turns.ts";
 import type { Environment } from "../registry/environment.ts";
 import type { ServiceDescriptor } from "../schema/service-descriptor.ts";
+import type { HeldDeletions } from "../shadow/held-deletions.ts";
 import type { KeyLike } from "../shadow/resource-key.ts";
 import type { ShadowIndex } from "../shadow/shadow-index.ts";
 import type { ConstraintLimits } from "./limits.ts";
@@ -23,6 +26,7 @@ export interface ConstraintContext {
 	readonly descriptor: ServiceDescriptor;
 	readonly environment: Environment;
 	readonly index: ShadowIndex;
+	readonly deletions: HeldDeletions;
 	readonly guards: Guards;
 	/** The establishments of this server, by the name of the target's shadow, which each of them writes. */
 	readonly establishments: Turns;
@@ -41,6 +45,10 @@ export interface QueryHints {
 	released(releases: readonly ReferenceRelease[]): void;
 	/** A deployment may no longer reference a resource of this one: query it. */
 	queryHolderSoon(shadowName: string, deploymentUid: string): void;
+	/** Whether the controllers of references, which need the hints, run on this server. */
+	readonly isHeard: boolean;
+	/** Passes reports of releases on to the other servers of this deployment. */
+	forward(request: MessageInitShape<typeof ReportReleasesRequestSchema>): void;
 	/** A target of a reference of this deployment is irrevocably being deleted. */
 	deleting(deploymentUid: string, target: KeyLike, targetUid: string): void;
 }

@@ -12,6 +12,7 @@ import { createSchemaMixinService } from "../protocol/schema-mixin-service.ts";
 import type { Environment } from "../registry/environment.ts";
 import { SchemaPass } from "../schema/schema-pass.ts";
 import type { ServiceDescriptor } from "../schema/service-descriptor.ts";
+import { HeldDeletions } from "../shadow/held-deletions.ts";
 import { ShadowIndex } from "../shadow/shadow-index.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
 import { type ConstraintLimits, defaultConstraintLimits } from "./limits.ts";
@@ -64,6 +65,7 @@ export function createConstraints(options: ConstraintsOptions): Constraints {
 		descriptor,
 		environment,
 		index,
+		deletions: new HeldDeletions(index),
 		guards,
 		establishments: new Turns(),
 		runtime,

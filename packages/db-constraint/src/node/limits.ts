@@ -10,8 +10,13 @@ export interface ConstraintLimits {
 	readonly tentativeMs: number;
 	/** The time after which the server of a deletion that is still CHECKING is considered dead. */
 	readonly checkingMs: number;
-	/** The longest interval between two holder queries of a waiting deletion. */
+	/** How soon a deployment is queried again that could not be, or a deletion is tried again that has to wait. */
 	readonly requeryMs: number;
+	/**
+	 * The longest interval between two attempts of a deletion that waits. Until then each interval is twice the one
+	 * before; what the deletion waits for is reported when it happens, and such a report may be lost.
+	 */
+	readonly maxRequeryMs: number;
 	/** The interval between two lookups of a missing target. */
 	readonly resolveRetryMs: number;
 	/** The period over which an owner must be found invalid three times before the owned resource drops it. */
@@ -30,6 +35,7 @@ export const defaultConstraintLimits: ConstraintLimits = {
 	tentativeMs: 30_000,
 	checkingMs: 30_000,
 	requeryMs: 2_000,
+	maxRequeryMs: 60_000,
 	resolveRetryMs: 30_000,
 	ownerGraceMs: 30_000,
 	pageSize: 100,

@@ -72,7 +72,7 @@ export class MeasuredReferences {
 
 	/** Counts holder queries that were sent to a deployment in one call. */
 	readonly countQueries = (uid: string, queries: number, hasResponse: boolean): void => {
-		const known = this.#environment.deployments().find((each) => each.uid === uid);
+		const known = this.#environment.byUid(uid);
 		let key = JSON.stringify([known?.service, known?.region]);
 		let named = { service: known?.service ?? "", region: known?.region ?? "" };
 		if (!this.#queries.has(key) && this.#queries.size >= countedDeployments) {

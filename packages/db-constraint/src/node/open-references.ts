@@ -5,14 +5,19 @@ import { silentLogger, systemRuntime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
 import { ReferenceManager } from "../controller/reference-manager.ts";
 import { recordDeletedDeployments } from "../registry/deleted-deployments.ts";
-import { DeploymentRegistry } from "../registry/deployment-registry.ts";
+import {
+	DeploymentRegistry,
+	type DeploymentRegistryOptions,
+} from "../registry/deployment-registry.ts";
 import { localEnvironment } from "../registry/local-environment.ts";
 import { metaService } from "../registry/meta-types.ts";
 import { type ActiveSchema, followActiveSchema } from "../schema/active-schema.ts";
+import { endpointName } from "../shadow/shadow-records.ts";
 import { ensureDeploymentUid } from "../succession/deployment-uid.ts";
 import { reestablishOwnReferences } from "../succession/succession.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
 import { type Constraints, createConstraints } from "./constraints.ts";
+import { EndpointRecords } from "./endpoint-records.ts";
 import type { ReferenceMetrics } from "./metrics.ts";
 import { Phases, type ReferencesPhase, type ReferencesState } from "./phases.ts";
 import type { ControlOptions, ReferencesOptions } from "./references-options.ts";
@@ -60,7 +65,8 @@ export async function openReferences(options: ReferencesOptions): Promise<Refere
 	const { runtime = systemRuntime, logger = silentLogger } = options;
 	const isMeta = options.deployment?.service === metaService;
 	const backend = isMeta ? recordDeletedDeployments(options.backend, runtime) : options.backend;
-	const registry = registryOf({ ...options, backend, runtime, logger });
+	const ownServers = () => [...constraints.context.index.endpoints.values()];
+	const registry = registryOf({ ...options, backend, runtime, logger, ownServers });
 	const environment =
 		registry ?? localEnvironment(await ensureDeploymentUid(backend, runtime, identity?.uid));
 	const constraints = createConstraints({
@@ -73,9 +79,11 @@ export async function openReferences(options: ReferencesOptions): Promise<Refere
 }
 
 function registryOf(
-	options: ReferencesOptions & Pick<ConstraintContext, "runtime" | "logger">,
+	options: ReferencesOptions &
+		Pick<ConstraintContext, "runtime" | "logger"> &
+		Required<Pick<DeploymentRegistryOptions, "ownServers">>,
 ): DeploymentRegistry | undefined {
-	const { backend, deployment, descriptor, identity, runtime, logger } = options;
+	const { backend, deployment, descriptor, identity, ownServers, runtime, logger } = options;
 	if (deployment === undefined) {
 		return undefined;
 	}
@@ -85,7 +93,7 @@ function registryOf(
 		deployment: { ...configuration, version },
 		...(identity && { storageIncarnation: identity.incarnation }),
 		...(configuration.service === metaService && { ownMeta: ownService }),
-		...{ descriptor, backend, metaAddresses, connect, runtime, logger },
+		...{ descriptor, backend, metaAddresses, connect, ownServers, runtime, logger },
 	});
 }
 
@@ -103,6 +111,7 @@ class OpenReferences implements References {
 	#superseded = new AbortController();
 	#supersededBy: string | undefined;
 	#isSwitching = false;
+	#isMoving = false;
 
 	constructor(
 		options: ReferencesOptions,
@@ -162,6 +171,7 @@ class OpenReferences implements References {
 			this.#phases.reach("serving");
 			return;
 		}
+		await this.#constraints.context.index.ready(ends);
 		this.#track(registry.run(this.#end.signal));
 		await registry.ready(ends);
 		this.#phases.reach("discovered");
@@ -172,7 +182,45 @@ class OpenReferences implements References {
 		this.#phases.reach("succession-settled");
 		registry.onChange(() => this.#follow(registry));
 		this.#phases.reach("serving");
+		this.#keepEndpoint(registry);
 		this.#track(this.#announce(registry));
+	}
+
+	/** Names this server to other deployments while it runs. */
+	#keepEndpoint(registry: DeploymentRegistry): void {
+		const { leases, deployment } = this.#options;
+		const { backend, index, runtime, logger } = this.#constraints.context;
+		if (leases === undefined || deployment === undefined) {
+			return;
+		}
+		const { address } = deployment;
+		const records = new EndpointRecords({ backend, index, leases, address, runtime, logger });
+		this.#track(records.run(this.#end.signal));
+		const unfollow = index.onEndpoints(() => this.#keepRegisteredAddress(registry, address));
+		this.#end.signal.addEventListener("abort", unfollow, { once: true });
+		registry.onChange(() => this.#keepRegisteredAddress(registry, address));
+	}
+
+	/** Registers the address of this server if none of the deployment runs at the registered one. */
+	#keepRegisteredAddress(registry: DeploymentRegistry, address: string): void {
+		const { endpoints } = this.#constraints.context.index;
+		const isWrong = () =>
+			endpoints.has(endpointName(address)) &&
+			!endpoints.has(endpointName(registry.registeredAddress));
+		if (this.#isMoving || registry.registeredAddress === "" || !isWrong()) {
+			return;
+		}
+		this.#isMoving = true;
+		const moved = this.#steps.untilDone(
+			"register the address of this server",
+			this.#end.signal,
+			() => (isWrong() ? registry.announceAddress(address) : Promise.resolve()),
+		);
+		this.#track(
+			moved.finally(() => {
+				this.#isMoving = false;
+			}),
+		);
 	}
 
 	control(options: ControlOptions): void {

@@ -32,8 +32,11 @@ export interface ReferencesOptions {
 	readonly deployment?: DeploymentMembership | undefined;
 	/** Authenticates callers of other deployments. Default: all are accepted. */
 	readonly callers?: CallerAuthenticator;
-	/** Suspended while a schema other than this server's is active. Default: there are none. */
-	readonly leases?: Pick<SuspendableLeases, "suspend" | "resume">;
+	/**
+	 * Shared by the servers of the deployment; suspended while a schema other than this server's is active. Without
+	 * them, other deployments know the registered address alone.
+	 */
+	readonly leases?: LeaseManager & Pick<SuspendableLeases, "suspend" | "resume">;
 	/** Called when another schema becomes active, with what operators are told, and with nothing when it ends. */
 	readonly onSuperseded?: (reason: string | undefined) => void;
 	/** Called if the server must stop: its deployment was deleted, or the controllers failed. */

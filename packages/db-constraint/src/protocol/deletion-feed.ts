@@ -1,13 +1,4 @@
-import type { ResourceKey } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
-import { Lifecycle, type Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
-import { holders } from "../shadow/shadow.ts";
-import type { ShadowIndex } from "../shadow/shadow-index.ts";
-
-/** A resource of this deployment that is irrevocably being deleted. */
-export interface AnnouncedDeletion {
-	readonly target: ResourceKey;
-	readonly targetUid: string;
-}
+import type { AnnouncedDeletion, HeldDeletions } from "../shadow/held-deletions.ts";
 
 /** An event of a feed. */
 export type DeletionEvent =
@@ -15,36 +6,26 @@ export type DeletionEvent =
 	| { readonly kind: "end-of-snapshot" };
 
 /**
- * The resources of this deployment that are irrevocably being deleted and that the follower holds: first all
- * current ones, then further ones, until the signal aborts. Repeated events of a resource are merged while
- * they wait to be read. CHECKING is never announced: it may be reverted.
+ * The resources of this deployment that are irrevocably being deleted and that the follower holds: first all current
+ * ones, then further ones, until the signal aborts. Repeated events of a resource are merged while they wait to be read.
  */
 export async function* deletionFeed(
-	index: ShadowIndex,
+	deletions: HeldDeletions,
 	followerUid: string,
 	signal: AbortSignal,
 ): AsyncGenerator<DeletionEvent, void, undefined> {
 	const waiting = new Map<string, AnnouncedDeletion>();
 	let wake = Promise.withResolvers<void>();
-	const offer = (name: string, shadow: Shadow) => {
-		const isHeldByFollower = holders(shadow).some(({ uid }) => uid === followerUid);
-		if (shadow.lifecycle === Lifecycle.DELETING && shadow.resource && isHeldByFollower) {
-			waiting.set(name, { target: shadow.resource, targetUid: shadow.uid });
-			wake.resolve();
-		}
+	const offer = (deletion: AnnouncedDeletion) => {
+		waiting.set(deletion.name, deletion);
+		wake.resolve();
 	};
 	const stop = () => wake.resolve();
-	const stopListening = index.onChange(({ name, shadow }, change) => {
-		if (change === "stored") {
-			offer(name, shadow);
-		} else {
-			waiting.delete(name);
-		}
-	});
+	const stopListening = deletions.listen(followerUid, offer);
 	signal.addEventListener("abort", stop, { once: true });
 	try {
-		for (const { name, shadow } of index.all()) {
-			offer(name, shadow);
+		for (const deletion of deletions.of(followerUid)) {
+			offer(deletion);
 		}
 		let isSnapshot = true;
 		while (!signal.aborted) {

@@ -56,7 +56,13 @@ async function establishSome(
 	for (let left = limits.maxAttempts; left > 0; left--) {
 		try {
 			// Otherwise, of many that wait for one write to the disk, one would succeed, and the others try again.
-			return await establishments.run(names, () => tryToEstablish(context, from, targets, decide));
+			const established = await establishments.run(names, () =>
+				tryToEstablish(context, from, targets, decide),
+			);
+			if (established !== undefined) {
+				return established;
+			}
+			continue;
 		} catch (failure) {
 			if (!isConflict(failure)) {
 				throw failure;
@@ -70,14 +76,24 @@ async function establishSome(
 	);
 }
 
+/**
+ * Commits the sources, or first empty shadows for the targets that have none: then it returns `undefined`, and is to be
+ * called again.
+ *
+ * The number of an establishment is that of the snapshot which has the shadow, plus one. It is greater than all numbers
+ * of the target before, also on a server that lags: the commit replaces exactly that shadow, so earlier establishments
+ * were committed before the shadow was, from snapshots that are older still. A commit that creates the shadow could not
+ * tell whether others have come and gone since its snapshot: so those have no source.
+ */
 async function tryToEstablish(
 	context: ConstraintContext,
 	from: Deployed,
 	targets: readonly EstablishReferencesRequest_Target[],
 	decide: DecideWithStored,
-): Promise<EstablishReferencesResponse_Established[]> {
+): Promise<EstablishReferencesResponse_Established[] | undefined> {
 	const { backend, runtime } = context;
 	const mutations: Mutation[] = [];
+	const absent: Mutation[] = [];
 	const results: EstablishReferencesResponse_Established[] = [];
 	const tenancies = new Map<string, Mutation>();
 	for (const { key, rules } of targets) {
@@ -85,7 +101,6 @@ async function tryToEstablish(
 			throw new ConnectError("target.key is required", Code.InvalidArgument);
 		}
 		const name = shadowName(key);
-		// Reading the version and the shadow from one snapshot makes the establishment numbers monotonic.
 		const snapshot = await backend.list({
 			type: ResourceShadow.type,
 			tenancy: { partition: "", namespace: "" },
@@ -108,7 +123,15 @@ async function tryToEstablish(
 			throw new ConnectError(`${displayKey(key)} is being deleted`, Code.FailedPrecondition);
 		}
 		const { uid } = target.id;
-		const shadow = stored?.shadow ?? newShadow(key, uid);
+		const exists: Mutation = { op: "assert", id: target.id, uid };
+		if (stored === undefined) {
+			absent.push(
+				exists,
+				putRecord(runtime, name, undefined, { case: "shadow", value: newShadow(key, uid) }),
+			);
+			continue;
+		}
+		const { shadow, resource } = stored;
 		const before = sourceOf(shadow, from.uid);
 		const establishment = BigInt(snapshot.version || "0") + 1n;
 		const next = withSource(shadow, {
@@ -118,14 +141,15 @@ async function tryToEstablish(
 			establishment,
 			since: before?.since ?? establishment,
 		});
-		mutations.push(
-			{ op: "assert", id: target.id, uid },
-			putRecord(runtime, name, stored?.resource, { case: "shadow", value: next }),
-		);
+		mutations.push(exists, putRecord(runtime, name, resource, { case: "shadow", value: next }));
 		for (const [unit, mutation] of await tenancyAsserts(context, key)) {
 			tenancies.set(unit, mutation);
 		}
 		results.push(create(EstablishReferencesResponse_EstablishedSchema, { uid, establishment }));
+	}
+	if (absent.length > 0) {
+		await backend.commit(absent);
+		return undefined;
 	}
 	await backend.commit([...mutations, ...tenancies.values()]);
 	return results;

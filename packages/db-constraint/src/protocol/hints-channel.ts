@@ -1,4 +1,6 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
+import type { ReportReleasesRequestSchema } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import type { Logger } from "@plinth/runtime";
 import type {
 	ConstraintContext,
@@ -7,6 +9,9 @@ import type {
 } from "../node/constraint-context.ts";
 import type { KeyLike } from "../shadow/resource-key.ts";
 import { routeTo } from "./holder-query.ts";
+
+/** A report with this header comes from another server of this deployment, and is not forwarded again. */
+export const forwardedHeader = "x-plinth-forwarded";
 
 /** Receives the hints that concern this deployment. */
 export interface HintListener {
@@ -36,6 +41,24 @@ export class HintsChannel implements QueryHints {
 	addListener(listener: HintListener): () => void {
 		this.#listeners.add(listener);
 		return () => this.#listeners.delete(listener);
+	}
+
+	get isHeard(): boolean {
+		return this.#listeners.size > 0;
+	}
+
+	forward(request: MessageInitShape<typeof ReportReleasesRequestSchema>): void {
+		const { environment, limits } = this.#context();
+		for (const client of environment.siblings?.() ?? []) {
+			client
+				.reportReleases(request, {
+					headers: { [forwardedHeader]: "true" },
+					timeoutMs: limits.callTimeoutMs,
+				})
+				.catch((err: unknown) => {
+					this.#logger.debug({ err }, "could not forward reports of released references");
+				});
+		}
 	}
 
 	queryHolderSoon(shadowName: string, deploymentUid: string): void {

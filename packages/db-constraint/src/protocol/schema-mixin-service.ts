@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { Code, ConnectError, type ServiceImpl } from "@connectrpc/connect";
+import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import {
 	type AuthorizeReferencesRequest,
@@ -18,9 +18,11 @@ import { decideTargets } from "./authorize-targets.ts";
 import { checkOwnerships } from "./check-ownership.ts";
 import { confirmSource } from "./confirm-sources.ts";
 import { deletionFeed } from "./deletion-feed.ts";
+import { encodeEndpoints, endpointsHeader } from "./endpoints-header.ts";
 import { establishSources } from "./establish-sources.ts";
 import { finalDecisions, type Question } from "./final-decisions.ts";
 import { receivedCaller, shownTo } from "./forwarded-callers.ts";
+import { forwardedHeader } from "./hints-channel.ts";
 import { currentDecision, type HolderDecision } from "./holder-decision.ts";
 
 /** The maximum number of questions, targets or hints per request. */
@@ -31,53 +33,83 @@ export function createSchemaMixinService(
 	context: ConstraintContext,
 ): ServiceImpl<typeof SchemaMixinService> {
 	return {
-		establishReferences: ({ route, targets, caller }) =>
-			withConnectErrors(async () => {
-				const from = senderOf(context, route, targets.length);
+		establishReferences: ({ route, targets, caller }, call) =>
+			respond(context, call, { route, count: targets.length }, async (from) => {
 				const onBehalfOf = await receivedCaller(context, from, caller);
 				return { established: await establishSources(context, from, targets, onBehalfOf) };
 			}),
 
-		authorizeReferences: (request) =>
-			withConnectErrors(() => authorizeReferences(context, request)),
+		authorizeReferences: (request, call) =>
+			respond(context, call, { route: request.route, count: request.targets.length }, (from) =>
+				authorizeReferences(context, from, request),
+			),
 
-		confirmBlockades: ({ route, blockades }) =>
-			withConnectErrors(async () => {
-				const from = senderOf(context, route, blockades.length);
+		confirmBlockades: ({ route, blockades }, call) =>
+			respond(context, call, { route, count: blockades.length }, async (from) => {
 				await Promise.all(blockades.map((blockade) => confirmSource(context, from, blockade)));
 				return {};
 			}),
 
-		checkReferences: (request, { signal }) =>
-			withConnectErrors(async () => ({
-				answers: (await checkReferences(context, request, signal)).map(decisionMessage),
-			})),
+		checkReferences: (request, call) =>
+			respond(
+				context,
+				call,
+				{ route: request.route, count: request.questions.length },
+				async (from) => {
+					const decisions = await checkReferences(context, from, request, call.signal);
+					return { answers: decisions.map(decisionMessage) };
+				},
+			),
 
-		reportReleases: ({ route, releases }) => {
-			const from = senderOf(context, route, releases.length);
-			for (const { target } of releases) {
-				if (target !== undefined) {
-					context.hints.queryHolderSoon(shadowName(target), from.uid);
+		reportReleases: ({ route, releases }, call) =>
+			respond(context, call, { route, count: releases.length }, async (from) => {
+				for (const { target } of releases) {
+					if (target !== undefined) {
+						context.hints.queryHolderSoon(shadowName(target), from.uid);
+					}
 				}
-			}
-			return {};
-		},
-
-		reportEstablished: ({ route }) =>
-			withConnectErrors(async () => {
-				await recordEstablished(context, senderOf(context, route).uid);
+				if (!context.hints.isHeard && !call.requestHeader.has(forwardedHeader)) {
+					context.hints.forward({ ...(route && { route }), releases });
+				}
 				return {};
 			}),
 
-		checkMetaOwners: ({ route, ownerships }) =>
-			withConnectErrors(async () => {
-				const from = senderOf(context, route, ownerships.length);
-				return { verdicts: await checkOwnerships(context, from, ownerships) };
+		reportEstablished: ({ route }, call) =>
+			respond(context, call, { route }, async (from) => {
+				await recordEstablished(context, from.uid);
+				return {};
 			}),
 
-		watchImportedServiceDeletions: ({ route }, { signal }) =>
-			watchDeletions(context, route, signal),
+		checkMetaOwners: ({ route, ownerships }, call) =>
+			respond(context, call, { route, count: ownerships.length }, async (from) => ({
+				verdicts: await checkOwnerships(context, from, ownerships),
+			})),
+
+		watchImportedServiceDeletions: ({ route }, call) => watchDeletions(context, route, call),
 	};
+}
+
+/** Responds to a call that is meant for this deployment, and names its servers, in errors too. */
+async function respond<T>(
+	context: ConstraintContext,
+	{ responseHeader }: HandlerContext,
+	{ route, count }: { readonly route: Route | undefined; readonly count?: number },
+	run: (from: Deployed) => Promise<T>,
+): Promise<T> {
+	const from = senderOf(context, route, count);
+	try {
+		return await run(from);
+	} catch (failure) {
+		const error = connectErrorOf(failure);
+		error?.metadata.set(endpointsHeader, endpointsOf(context));
+		throw error ?? failure;
+	} finally {
+		responseHeader.set(endpointsHeader, endpointsOf(context));
+	}
+}
+
+function endpointsOf({ index }: ConstraintContext): string {
+	return encodeEndpoints(index.endpoints.values());
 }
 
 /**
@@ -116,9 +148,9 @@ function senderOf(
 
 async function authorizeReferences(
 	context: ConstraintContext,
-	{ route, targets, caller }: AuthorizeReferencesRequest,
+	from: Deployed,
+	{ targets, caller }: AuthorizeReferencesRequest,
 ): Promise<Record<string, never>> {
-	const from = senderOf(context, route, targets.length);
 	const decide = decideTargets(await receivedCaller(context, from, caller), targets);
 	for (const { key } of targets) {
 		const stored = key && (await context.backend.lookup(nameOfKey(key)));
@@ -132,10 +164,10 @@ async function authorizeReferences(
 /** Decides on all questions of a request. The decisions are final, except in a dry run. */
 async function checkReferences(
 	context: ConstraintContext,
-	{ route, questions, dryRun }: CheckReferencesRequest,
+	from: Deployed,
+	{ questions, dryRun }: CheckReferencesRequest,
 	signal: AbortSignal,
 ): Promise<readonly HolderDecision[]> {
-	const from = senderOf(context, route, questions.length);
 	const received = await Promise.all(
 		questions.map(async ({ target, targetUid, deleting, caller }): Promise<Question> => {
 			if (target === undefined) {
@@ -174,12 +206,17 @@ function decisionMessage({ rules, owned, blockers, hidden }: HolderDecision) {
 async function* watchDeletions(
 	context: ConstraintContext,
 	route: Route | undefined,
-	signal: AbortSignal,
+	{ signal, responseHeader }: HandlerContext,
 ) {
 	const { uid } = senderOf(context, route);
 	const { index } = context;
+	responseHeader.set(endpointsHeader, endpointsOf(context));
 	await index.ready(signal);
-	for await (const event of deletionFeed(index, uid, signal)) {
+	// It may have been unreachable, and deletions that it holds may have waited for that.
+	for (const { name } of context.deletions.of(uid)) {
+		context.hints.queryHolderSoon(name, uid);
+	}
+	for await (const event of deletionFeed(context.deletions, uid, signal)) {
 		yield create(WatchImportedServiceDeletionsResponseSchema, {
 			event:
 				event.kind === "deletion"
@@ -189,20 +226,19 @@ async function* watchDeletions(
 	}
 }
 
-/** Maps failures of the storage to the errors that other deployments receive. */
-async function withConnectErrors<T>(run: () => Promise<T>): Promise<T> {
-	try {
-		return await run();
-	} catch (failure) {
-		if (failure instanceof StorageUnavailable) {
-			throw new ConnectError(failure.message, Code.Unavailable);
-		}
-		if (failure instanceof Refused) {
-			throw new ConnectError(failure.message, failure.code);
-		}
-		if (failure instanceof Exhausted) {
-			throw new ConnectError(failure.message, Code.ResourceExhausted);
-		}
-		throw failure;
+/** The error that other deployments receive; `undefined` for one that they must not see. */
+function connectErrorOf(failure: unknown): ConnectError | undefined {
+	if (failure instanceof ConnectError) {
+		return failure;
 	}
+	if (failure instanceof StorageUnavailable) {
+		return new ConnectError(failure.message, Code.Unavailable);
+	}
+	if (failure instanceof Refused) {
+		return new ConnectError(failure.message, failure.code);
+	}
+	if (failure instanceof Exhausted) {
+		return new ConnectError(failure.message, Code.ResourceExhausted);
+	}
+	return undefined;
 }

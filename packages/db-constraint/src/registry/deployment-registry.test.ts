@@ -48,6 +48,7 @@ function registerAlpha(
 		descriptor: new ServiceDescriptor({ types: [Thing], service: "alpha" }),
 		identity: { backend, runtime: systemRuntime },
 		metas,
+		isRunningAt: () => false,
 		logger: silentLogger,
 		callTimeoutMs: 500,
 	});

@@ -3,7 +3,9 @@ import { ResourceService } from "@plinth/proto";
 import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import { Backoff, type Logger, type Runtime, silentLogger } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
+import { decodeEndpoints } from "../protocol/endpoints-header.ts";
 import type { ServiceDescriptor } from "../schema/service-descriptor.ts";
+import { createBalancedTransport } from "./balanced-transport.ts";
 import type { DeploymentConfiguration } from "./deployment-configuration.ts";
 import type { DeploymentInfo, Environment } from "./environment.ts";
 import { unavailable } from "./meta-calls.ts";
@@ -26,6 +28,8 @@ export interface DeploymentRegistryOptions {
 	readonly ownMeta?: () => Client<typeof ResourceService>;
 	/** Creates a transport to the internal listener of a deployment. */
 	readonly connect: (address: string) => Transport;
+	/** The addresses of the running servers of this deployment. Default: they are not known. */
+	readonly ownServers?: () => readonly string[];
 	readonly runtime: Runtime;
 	readonly logger?: Logger;
 	/** The timeout of a call to a meta deployment, in milliseconds. Default: 5 s. */
@@ -64,10 +68,9 @@ export class DeploymentRegistry implements Environment {
 	readonly #view = new RegistryView();
 	readonly #sources = new Map<string, Source>();
 	readonly #listeners = new Set<() => void>();
-	readonly #clients = new Map<
-		string,
-		{ readonly address: string; readonly client: Client<typeof SchemaMixinService> }
-	>();
+	readonly #clients = new Map<string, Client<typeof SchemaMixinService>>();
+	/** The running servers of other deployments, by uid, as these have named them last. Never forgotten. */
+	readonly #running = new Map<string, readonly string[]>();
 	#registration: Registration | undefined;
 	#state: RegistryState = { kind: "registering", lastProblem: "" };
 	#announced: string | undefined;
@@ -120,6 +123,16 @@ export class DeploymentRegistry implements Environment {
 		return self.uid === "" ? others : [self, ...others];
 	}
 
+	byUid(uid: string): DeploymentInfo | undefined {
+		const { self } = this;
+		return uid === self.uid && uid !== "" ? self : this.#view.deployments().get(uid);
+	}
+
+	successorOf(uid: string): DeploymentInfo | undefined {
+		const { self } = this;
+		return self.predecessorUid === uid && uid !== "" ? self : this.#view.successorOf(uid);
+	}
+
 	find(service: string, region: string): DeploymentInfo | undefined {
 		const { self } = this;
 		return service === self.service && region === self.region
@@ -144,12 +157,35 @@ export class DeploymentRegistry implements Environment {
 			throw new ConnectError(`deployment ${uid} ${what}`, Code.Unavailable);
 		}
 		const before = this.#clients.get(uid);
-		if (before?.address === known.address) {
-			return before.client;
+		if (before !== undefined) {
+			return before;
 		}
-		const client = createClient(SchemaMixinService, this.#options.connect(known.address));
-		this.#clients.set(uid, { address: known.address, client });
+		const client = createClient(SchemaMixinService, this.#transportTo(known));
+		this.#clients.set(uid, client);
 		return client;
+	}
+
+	#transportTo(deployment: RegisteredDeployment): Transport {
+		const { uid } = deployment;
+		const { connect, runtime } = this.#options;
+		const registered = () => this.#view.deployments().get(uid)?.address ?? deployment.address;
+		return createBalancedTransport({
+			addresses: () => ({ running: this.#running.get(uid) ?? [], registered: registered() }),
+			connect,
+			onEndpoints: (value) => this.#running.set(uid, decodeEndpoints(value, registered())),
+			clock: runtime.clock,
+		});
+	}
+
+	siblings(): readonly Client<typeof SchemaMixinService>[] {
+		const { connect, deployment } = this.#options;
+		return this.#ownServers()
+			.filter((address) => address !== deployment.address)
+			.map((address) => createClient(SchemaMixinService, connect(address)));
+	}
+
+	#ownServers(): readonly string[] {
+		return this.#options.ownServers?.() ?? [];
 	}
 
 	isDeleted(uid: string): Promise<boolean> {
@@ -203,6 +239,18 @@ export class DeploymentRegistry implements Environment {
 		this.#announced = version;
 		this.#established = true;
 		this.#changed();
+	}
+
+	/** Where other deployments that know none of its servers look for this one; empty before it is registered. */
+	get registeredAddress(): string {
+		return this.#own?.address ?? "";
+	}
+
+	/** Registers another address. @throws ConnectError if its registrar does not accept it. Retry. */
+	async announceAddress(address: string): Promise<void> {
+		if (this.#registration !== undefined) {
+			await updateDeployment(this.#registration, { address }, this.#callTimeoutMs);
+		}
 	}
 
 	/** Registers and follows, until the signal aborts. */
@@ -280,6 +328,7 @@ export class DeploymentRegistry implements Environment {
 
 	async #register(signal: AbortSignal): Promise<void> {
 		const { deployment, descriptor, backend, runtime, storageIncarnation, ownMeta } = this.#options;
+		const isRunningAt = (address: string) => this.#ownServers().includes(address);
 		const { clock, random } = runtime;
 		const backoff = new Backoff({ ...registerAgain, clock, random });
 		while (!signal.aborted) {
@@ -290,6 +339,7 @@ export class DeploymentRegistry implements Environment {
 					descriptor,
 					identity: { backend, runtime, ...(storageIncarnation && { storageIncarnation }) },
 					metas: ownMeta === undefined ? all : all.slice(0, 1),
+					isRunningAt,
 					logger: this.#logger,
 					callTimeoutMs: this.#callTimeoutMs,
 				});
@@ -319,6 +369,7 @@ export class DeploymentRegistry implements Environment {
 		for (const uid of this.#clients.keys()) {
 			if (!this.#view.deployments().has(uid)) {
 				this.#clients.delete(uid);
+				this.#running.delete(uid);
 			}
 		}
 		void this.#checkOwnDeletion();

@@ -33,6 +33,10 @@ export interface Environment {
 	readonly isComplete?: boolean;
 	/** All known deployments, including this one. */
 	deployments(): readonly DeploymentInfo[];
+	/** The deployment with this uid, if it is known. */
+	byUid(uid: string): DeploymentInfo | undefined;
+	/** The known deployment that has taken over from the one with this uid. */
+	successorOf(uid: string): DeploymentInfo | undefined;
 	/** The deployment that is responsible for a service in a region, or `undefined`. */
 	find(service: string, region: string): DeploymentInfo | undefined;
 	/**
@@ -48,6 +52,8 @@ export interface Environment {
 	 * @throws ConnectError Unavailable if the deployment is not known, or is disabled.
 	 */
 	client(uid: string): Client<typeof SchemaMixinService>;
+	/** The clients of the other servers of this deployment. Default: there are none. */
+	siblings?(): readonly Client<typeof SchemaMixinService>[];
 	/**
 	 * Whether the deployment with this uid has been deleted, by the permanent record at the meta deployment
 	 * that keeps it, read strongly. Returns within seconds.

@@ -15,6 +15,8 @@ export function localEnvironment(uid: string, service = "", version = ""): Envir
 	return {
 		self,
 		deployments: () => [self],
+		byUid: (requested) => (requested === uid ? self : undefined),
+		successorOf: () => undefined,
 		find: (name, region) => (name === service && region === "" ? self : undefined),
 		findOwner: (_group, name, region) => (name === "" && region === "" ? self : undefined),
 		client: (requested) => {

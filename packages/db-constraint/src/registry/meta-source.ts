@@ -78,6 +78,8 @@ class TypeWatch {
 		const type = this.#name === "deployments" ? Deployment.type : Service.type;
 		const seen = new Set<string>();
 		const isFresh = this.#version === "";
+		// A snapshot is one change, however many deployments it has.
+		let isLoading = isFresh;
 		try {
 			const events = source.client.watchList(
 				{ type, afterVersion: this.#version, bookmarks: true },
@@ -92,13 +94,16 @@ class TypeWatch {
 						if (resource !== undefined) {
 							seen.add(resource.id?.uid ?? "");
 							view.apply(source.address, resource, event.case === "upsert" ? "stored" : "removed");
-							onChange();
+							if (!isLoading) {
+								onChange();
+							}
 						}
 						break;
 					}
 					case "endOfSnapshot":
 						if (isFresh) {
 							view.retain(source.address, this.#name, seen);
+							isLoading = false;
 							onChange();
 						}
 						onStep("complete");

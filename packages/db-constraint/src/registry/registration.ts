@@ -28,6 +28,8 @@ export interface RegistrationOptions {
 	readonly identity: IdentityOptions;
 	/** The meta deployments, in the order of preference. */
 	readonly metas: readonly MetaSource[];
+	/** Whether a server of this deployment runs at an address that was registered before. */
+	readonly isRunningAt: (address: string) => boolean;
 	readonly logger: Logger;
 	/** The timeout of one call, in milliseconds. */
 	readonly callTimeoutMs: number;
@@ -184,12 +186,15 @@ function findRegistration(
 }
 
 async function refresh(
-	{ deployment, descriptor, callTimeoutMs }: RegistrationOptions,
+	{ deployment, descriptor, isRunningAt, callTimeoutMs }: RegistrationOptions,
 	registration: Registration,
 ): Promise<Registration> {
 	const { registrar } = registration;
 	await describeService(registrar, deployment, descriptor, callTimeoutMs);
 	const { address } = deployment;
+	if (isRunningAt(registration.registered.address)) {
+		return registration;
+	}
 	return {
 		registrar,
 		registered: await updateDeployment(registration, { address }, callTimeoutMs),

@@ -25,6 +25,17 @@ interface MetaContents {
 	readonly services: Map<string, RegisteredService>;
 }
 
+/** What a registry view is asked for. */
+interface Lookups {
+	/** By uid. */
+	readonly all: ReadonlyMap<string, RegisteredDeployment>;
+	readonly byPlace: ReadonlyMap<string, readonly RegisteredDeployment[]>;
+	/** By the uid of the predecessor. */
+	readonly successors: ReadonlyMap<string, RegisteredDeployment>;
+	/** The names of services, by the groups that they own. */
+	readonly services: ReadonlyMap<string, string>;
+}
+
 /**
  * The merged contents of all meta deployments. Each keeps the deployments that registered with it:
  *
@@ -35,14 +46,15 @@ interface MetaContents {
  */
 export class RegistryView {
 	readonly #contents = new Map<string, MetaContents>();
-	#all: ReadonlyMap<string, RegisteredDeployment> | undefined;
+	/** What is looked up, made again after a change when it is needed. */
+	#lookups: Lookups | undefined;
 
 	/** Applies a change that a meta deployment, identified by its address, reports. */
 	apply(source: string, resource: Resource, change: "stored" | "removed"): void {
 		const contents = this.#of(source);
 		const { group, kind } = resource.id?.type ?? {};
 		const uid = resource.id?.uid ?? "";
-		this.#all = undefined;
+		this.#lookups = undefined;
 		if (group === Deployment.type.group && kind === Deployment.type.kind) {
 			update(contents.deployments, uid, change === "stored" ? deploymentOf(resource) : undefined);
 		} else if (group === Service.type.group && kind === Service.type.kind) {
@@ -56,17 +68,19 @@ export class RegistryView {
 		for (const uid of contents.keys()) {
 			if (!uids.has(uid)) {
 				contents.delete(uid);
-				this.#all = undefined;
+				this.#lookups = undefined;
 			}
 		}
 	}
 
 	/** All deployments, by uid. */
 	deployments(): ReadonlyMap<string, RegisteredDeployment> {
-		this.#all ??= new Map(
-			[...this.#contents.values()].flatMap((contents) => [...contents.deployments]),
-		);
-		return this.#all;
+		return this.#current.all;
+	}
+
+	/** The deployment that names another one as its predecessor. */
+	successorOf(uid: string): RegisteredDeployment | undefined {
+		return this.#current.successors.get(uid);
 	}
 
 	/** Whether the meta deployment has the deployment of that uid. */
@@ -79,9 +93,7 @@ export class RegistryView {
 	 * disabled; of several, the one that registered last.
 	 */
 	find(service: string, region: string): RegisteredDeployment | undefined {
-		const candidates = [...this.deployments().values()].filter(
-			(each) => each.service === service && each.region === region,
-		);
+		const candidates = this.#current.byPlace.get(placeOf(service, region)) ?? [];
 		const superseded = new Set(candidates.map(({ predecessorUid }) => predecessorUid));
 		const [first] = candidates
 			.filter(({ uid }) => !superseded.has(uid))
@@ -91,14 +103,12 @@ export class RegistryView {
 
 	/** The name of the service that owns a group. */
 	serviceOfGroup(group: string): string | undefined {
-		for (const { services } of this.#contents.values()) {
-			for (const { name, groups } of services.values()) {
-				if (groups.includes(group)) {
-					return name;
-				}
-			}
-		}
-		return undefined;
+		return this.#current.services.get(group);
+	}
+
+	get #current(): Lookups {
+		this.#lookups ??= lookupsOf([...this.#contents.values()]);
+		return this.#lookups;
 	}
 
 	#of(source: string): MetaContents {
@@ -109,6 +119,28 @@ export class RegistryView {
 		}
 		return contents;
 	}
+}
+
+function lookupsOf(contents: readonly MetaContents[]): Lookups {
+	const all = new Map(contents.flatMap(({ deployments }) => [...deployments]));
+	const successors = new Map<string, RegisteredDeployment>();
+	for (const each of all.values()) {
+		if (each.predecessorUid !== "" && !successors.has(each.predecessorUid)) {
+			successors.set(each.predecessorUid, each);
+		}
+	}
+	const services = new Map<string, string>();
+	for (const { name, groups } of contents.flatMap(({ services }) => [...services.values()])) {
+		for (const group of groups) {
+			services.set(group, services.get(group) ?? name);
+		}
+	}
+	const byPlace = Map.groupBy(all.values(), ({ service, region }) => placeOf(service, region));
+	return { all, byPlace, successors, services };
+}
+
+function placeOf(service: string, region: string): string {
+	return `${service}@${region}`;
 }
 
 /** The fields of a Deployment resource. */

@@ -38,6 +38,10 @@ export class ShadowIndex {
 	#version = "";
 	readonly #descriptorListeners = new Set<(descriptor: ActiveDescriptor) => void>();
 	#descriptor: ActiveDescriptor | undefined;
+	/** The address of each server's record, by its name. */
+	readonly #endpoints = new Map<string, string>();
+	readonly #endpointListeners = new Set<() => void>();
+	readonly #releaseListeners = new Set<(target: KeyLike) => void>();
 
 	constructor(backend: StorageBackend, runtime: Runtime, logger: Logger) {
 		this.#backend = backend;
@@ -53,6 +57,11 @@ export class ShadowIndex {
 	/** The active schema, and the version of its record. */
 	get descriptor(): ActiveDescriptor | undefined {
 		return this.#descriptor;
+	}
+
+	/** The addresses of the deployment's servers, by the names of their records: of those that run, or did lately. */
+	get endpoints(): ReadonlyMap<string, string> {
+		return this.#endpoints;
 	}
 
 	/** Follows the storage until the signal aborts. A broken watch restarts. */
@@ -151,13 +160,25 @@ export class ShadowIndex {
 		return () => this.#descriptorListeners.delete(listener);
 	}
 
+	/** Calls the listener with each target that a shadow no longer references, until the returned function is called. */
+	onReleased(listener: (target: KeyLike) => void): () => void {
+		this.#releaseListeners.add(listener);
+		return () => this.#releaseListeners.delete(listener);
+	}
+
+	/** Calls the listener when the endpoints have changed, until the returned function is called. */
+	onEndpoints(listener: () => void): () => void {
+		this.#endpointListeners.add(listener);
+		return () => this.#endpointListeners.delete(listener);
+	}
+
 	async #follow(signal: AbortSignal): Promise<void> {
 		const query = {
 			type: ResourceShadow.type,
 			tenancy: { partition: "", namespace: "" },
 			namePrefix: "",
 		};
-		const before = new Set(this.#byName.keys());
+		const before = new Set([...this.#byName.keys(), ...this.#endpoints.keys()]);
 		for await (const event of this.#backend.watchList(query, { signal })) {
 			await this.#runtime.scheduler.turn();
 			if (event.kind === "upsert") {
@@ -189,6 +210,10 @@ export class ShadowIndex {
 
 	#store(resource: Resource): void {
 		const { record } = recordOf(resource);
+		if (record.case === "endpoint") {
+			this.#endpoints.set(resource.id?.name ?? "", record.value.address);
+			this.#endpointsChanged();
+		}
 		if (record.case === "descriptor") {
 			this.#descriptor = { fingerprint: record.value.fingerprint, version: resource.version };
 			for (const listener of this.#descriptorListeners) {
@@ -201,18 +226,37 @@ export class ShadowIndex {
 		}
 		const before = this.#byName.get(stored.name);
 		this.#byName.set(stored.name, stored);
-		relink(this.#byTarget, targetsOf(before), targetsOf(stored), stored);
+		const released = relink(this.#byTarget, targetsOf(before), targetsOf(stored), stored);
 		relink(this.#byOwner, ownersOf(before), ownersOf(stored), stored);
 		this.#notify(stored, "stored", before);
+		this.#notifyReleased(released);
 	}
 
 	#remove(name: string): void {
+		if (this.#endpoints.delete(name)) {
+			this.#endpointsChanged();
+		}
 		const stored = this.#byName.get(name);
 		if (stored !== undefined) {
 			this.#byName.delete(name);
-			relink(this.#byTarget, targetsOf(stored), [], stored);
+			const released = relink(this.#byTarget, targetsOf(stored), [], stored);
 			relink(this.#byOwner, ownersOf(stored), [], stored);
 			this.#notify(stored, "removed", stored);
+			this.#notifyReleased(released);
+		}
+	}
+
+	#notifyReleased(targets: readonly KeyLike[]): void {
+		for (const target of targets) {
+			for (const listener of this.#releaseListeners) {
+				listener(target);
+			}
+		}
+	}
+
+	#endpointsChanged(): void {
+		for (const listener of this.#endpointListeners) {
+			listener();
 		}
 	}
 
@@ -246,9 +290,11 @@ const none: ReadonlyMap<string, StoredShadow> = new Map();
 /**
  * Links a shadow at the keys of its contents instead of those of its earlier contents. Where it is linked already, it
  * keeps its place: one that went to the end with each change would be visited again by those that iterate.
+ *
+ * @returns the keys at which it is no longer linked.
  */
-function relink(links: Links, before: Keys, after: Keys, stored: StoredShadow): void {
-	const left = new Set(before.map(textOf));
+function relink(links: Links, before: Keys, after: Keys, stored: StoredShadow): readonly KeyLike[] {
+	const left = new Map(before.flatMap((key) => (key === undefined ? [] : [[textOf(key), key]])));
 	for (const key of after) {
 		const at = textOf(key);
 		left.delete(at);
@@ -259,13 +305,14 @@ function relink(links: Links, before: Keys, after: Keys, stored: StoredShadow): 
 			links.set(at, new Map([[stored.name, stored]]));
 		}
 	}
-	for (const at of left) {
+	for (const at of left.keys()) {
 		const entries = links.get(at);
 		entries?.delete(stored.name);
 		if (entries?.size === 0) {
 			links.delete(at);
 		}
 	}
+	return [...left.values()];
 }
 
 function textOf(key: KeyLike | undefined): string {

@@ -4,7 +4,7 @@ import { idOf, Namespace, newUlid, Partition, resourceOf } from "@plinth/resourc
 import type { Mutation } from "@plinth/storage";
 import type { DeploymentInfo, Environment } from "../registry/environment.ts";
 import { localEnvironment } from "../registry/local-environment.ts";
-import { recordOf } from "../shadow/shadow-records.ts";
+import { ResourceShadow, recordOf } from "../shadow/shadow-records.ts";
 import { deploymentRecord } from "../succession/deployment-record.ts";
 import { AuthoritativeStorage } from "./authoritative-storage.fixture.ts";
 import type {
@@ -50,6 +50,7 @@ export class Deployment implements SimulatedDeployment {
 	readonly #sim: SimulationContext;
 	readonly #authoritative: AuthoritativeStorage;
 	readonly #leases: SimulatedLeases;
+	#addressBefore: string | undefined;
 
 	constructor(sim: SimulationContext, service: SimulatedService, region: string) {
 		this.#sim = sim;
@@ -112,15 +113,25 @@ export class Deployment implements SimulatedDeployment {
 		const server = new Server(this.#sim, this, {
 			authoritative: this.#authoritative,
 			leases: this.#leases,
+			...(this.#addressBefore !== undefined && { addressBefore: this.#addressBefore }),
 		});
 		this.servers = [...this.servers, server];
 		server.start();
 		this.#sim.trace.add(this.info.name, () => "a server starts");
 	}
 
+	endpoints(): readonly string[] {
+		return [...this.#authoritative.all()].flatMap((resource) => {
+			const isRecord = resource.id?.type?.kind === ResourceShadow.type.kind;
+			const record = isRecord ? recordOf(resource).record : undefined;
+			return record?.case === "endpoint" ? [record.value.address] : [];
+		});
+	}
+
 	crash(server: SimulatedServer): void {
 		this.#sim.trace.add(this.info.name, () => "a server crashes");
 		this.servers = this.servers.filter((each) => each !== server);
+		this.#addressBefore = server.address;
 		server.crash();
 	}
 

@@ -1,4 +1,5 @@
 import {
+	type CommitOptions,
 	type Mutation,
 	type StorageBackend,
 	StorageUnavailable,
@@ -30,6 +31,9 @@ export function faultyStorage(
 			outcome = { failure };
 		}
 		await sim.delay();
+		if (lifetime.isStalled) {
+			await lifetime.awake();
+		}
 		if (lifetime.isOver) {
 			return never();
 		}
@@ -39,12 +43,16 @@ export function faultyStorage(
 		return outcome.value;
 	}
 
-	async function applyUnseen(mutations: readonly Mutation[], isDelayed: boolean): Promise<void> {
+	async function applyUnseen(
+		mutations: readonly Mutation[],
+		options: CommitOptions | undefined,
+		isDelayed: boolean,
+	): Promise<void> {
 		try {
 			if (isDelayed) {
 				await sim.wait(sim.random.next() * sim.pick([10, 2_000, 60_000]));
 			}
-			await backend.commit(mutations);
+			await backend.commit(mutations, options);
 			sim.trace.add(name, () => "  (a commit was applied without its server knowing)");
 		} catch {
 			// It is never applied.
@@ -68,7 +76,7 @@ export function faultyStorage(
 			}
 			if (lifetime.isOver) {
 				if (!options?.dryRun && sim.happens(0.5)) {
-					await applyUnseen(mutations, false);
+					await applyUnseen(mutations, options, false);
 				}
 				return never();
 			}
@@ -76,11 +84,14 @@ export function faultyStorage(
 				const outcome = sim.pick(["applied", "applied later", "never applied"]);
 				sim.trace.add(name, () => `a commit fails with StorageUnavailable: ${outcome}`);
 				if (outcome === "applied") {
-					await applyUnseen(mutations, false);
+					await applyUnseen(mutations, options, false);
 				} else if (outcome === "applied later") {
-					void applyUnseen(mutations, true);
+					void applyUnseen(mutations, options, true);
 				}
 				await sim.delay();
+				if (lifetime.isStalled) {
+					await lifetime.awake();
+				}
 				if (lifetime.isOver) {
 					return never();
 				}
@@ -92,6 +103,9 @@ export function faultyStorage(
 			await sim.delay();
 			for await (const event of backend.watchList(query, options)) {
 				await sim.delay();
+				if (lifetime.isStalled) {
+					await lifetime.awake();
+				}
 				if (lifetime.isOver) {
 					await never();
 				}

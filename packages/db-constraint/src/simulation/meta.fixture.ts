@@ -17,6 +17,7 @@ import type { SimulationContext } from "./simulation-context.fixture.ts";
 /** A server of the meta deployment: the resource API of meta types, and nothing else. */
 class MetaServer implements SimulatedProcess {
 	readonly name = metaName;
+	readonly address = metaAddress;
 	readonly lifetime = new Lifetime();
 	readonly runtime: Runtime;
 	readonly transport: Transport;
@@ -46,12 +47,16 @@ class MetaServer implements SimulatedProcess {
 
 const metaName = "meta-r1";
 
+/** The address of all servers of the meta deployment, one after the other. */
+export const metaAddress = "http://meta-r1";
+
 /** See `SimulatedMetaDeployment`: a storage that persists, and servers that start and crash. */
 export class MetaDeployment implements SimulatedMetaDeployment {
 	readonly name = metaName;
 	servers: readonly SimulatedProcess[] = [];
 	readonly #sim: SimulationContext;
 	readonly #authoritative: AuthoritativeStorage;
+	readonly #addresses = new Map<string, string>();
 
 	constructor(sim: SimulationContext) {
 		this.#sim = sim;
@@ -78,12 +83,17 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 		if (resource === undefined || resource.id?.type?.kind !== Deployment.type.kind) {
 			return;
 		}
-		const { name, version } = deploymentOf(resource);
+		const { name, version, address } = deploymentOf(resource);
+		this.#addresses.set(name, address);
 		const { announced } = this.#sim.observer.records;
 		if (announced.get(name) !== version) {
 			announced.set(name, version);
 			this.#sim.trace.add(this.name, () => `${name} has the version ${version}`);
 		}
+	}
+
+	addressOf(name: string): string | undefined {
+		return this.#addresses.get(name);
 	}
 
 	disable(name: string, disabled: boolean): void {

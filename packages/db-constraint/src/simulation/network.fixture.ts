@@ -1,4 +1,5 @@
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
+import { withMessages } from "../registry/balanced-transport.ts";
 import type { SimulatedProcess } from "./participants.fixture.ts";
 import type { Lifetime } from "./server-lifetime.fixture.ts";
 import type { SimulationContext } from "./simulation-context.fixture.ts";
@@ -15,7 +16,7 @@ export function networkTransport(
 	function pickServer(): SimulatedProcess & { readonly transport: Transport } {
 		const servers = sim.serversAt(address).flatMap((server) => {
 			const { lifetime, runtime, name, transport } = server;
-			return transport === undefined ? [] : [{ lifetime, runtime, name, transport }];
+			return transport === undefined ? [] : [{ lifetime, runtime, name, address, transport }];
 		});
 		const server = servers[sim.below(servers.length)];
 		if (server === undefined) {
@@ -29,9 +30,18 @@ export function networkTransport(
 			async function deliver() {
 				await sim.delay();
 				const to = pickServer();
+				if (to.lifetime.isStalled) {
+					await to.lifetime.awake();
+				}
+				if (to.lifetime.isOver) {
+					throw unreachable();
+				}
 				sim.trace.add(to.name, () => `<- ${from.name}: ${method.name}`);
 				const handling = to.transport.unary(method, undefined, undefined, header, input);
 				const response = await to.lifetime.observe(handling, unreachable);
+				if (to.lifetime.isStalled) {
+					await to.lifetime.awake();
+				}
 				await sim.delay();
 				return response;
 			}
@@ -68,6 +78,9 @@ export function networkTransport(
 			async function* messages() {
 				try {
 					for await (const message of opened.message) {
+						if (to.lifetime.isStalled) {
+							await to.lifetime.awake();
+						}
 						await sim.delay();
 						if (ends.signal.aborted || sim.happens(sim.faults.broken)) {
 							throw unreachable();
@@ -78,7 +91,7 @@ export function networkTransport(
 					ends.end();
 				}
 			}
-			return { ...opened, message: messages() };
+			return withMessages(opened, messages());
 		},
 	};
 }

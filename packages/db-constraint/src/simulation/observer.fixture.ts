@@ -47,6 +47,8 @@ export class Observer {
 	readonly requests = new Requests();
 	readonly violations: Violation[] = [];
 	readonly #trace: Trace;
+	/** The greatest establishment number of each target. */
+	readonly #establishments = new Map<string, bigint>();
 	/** The resource of each shadow, by deployment and name of the record. */
 	readonly #shadowed = new Map<string, string>();
 
@@ -110,6 +112,21 @@ export class Observer {
 		}
 	}
 
+	/** The numbers of establishments grow: otherwise, late confirmations of earlier ones would be taken for the newest. */
+	#numbers(text: string, before: Shadow | undefined, after: Shadow | undefined): void {
+		for (const { deployment, establishment } of after?.sources ?? []) {
+			const known = before && sourceOf(before, deployment?.uid ?? "")?.establishment;
+			if (establishment === 0n || establishment === known) {
+				continue;
+			}
+			const greatest = this.#establishments.get(text) ?? 0n;
+			if (establishment <= greatest) {
+				this.violation(2, `${text} got the establishment #${establishment} after #${greatest}`);
+			}
+			this.#establishments.set(text, establishment);
+		}
+	}
+
 	#shadow({ deployment, version, id, stored }: Committed): string {
 		const record = `${deployment.info.name} ${id.name}`;
 		const shadow = stored && shadowOf(stored)?.shadow;
@@ -130,6 +147,7 @@ export class Observer {
 			deployment.info.name,
 			() => `@${version} shadow of ${known}: ${describeShadow(shadow)}`,
 		);
+		this.#numbers(known, before, shadow);
 		if (
 			before?.lifecycle === Lifecycle.DELETING &&
 			shadow?.uid === before.uid &&

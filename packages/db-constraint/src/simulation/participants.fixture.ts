@@ -19,8 +19,10 @@ export interface SimulatedService {
 
 /** A process of a server, from its start to its crash, as the network knows it. */
 export interface SimulatedProcess {
-	/** The name of its deployment, which is the address as well. */
+	/** The name of its deployment. */
 	readonly name: string;
+	/** Where it listens. A later process, of any deployment, may have the same address. */
+	readonly address: string;
 	readonly lifetime: Lifetime;
 	readonly runtime: Runtime;
 	/** What it serves to other deployments; `undefined` before it listens. */
@@ -37,6 +39,10 @@ export interface SimulatedServer extends SimulatedProcess {
 	readonly store: StorageBackend;
 	/** Whether it serves its users. */
 	readonly isOpen: boolean;
+	/** Does nothing for a while. */
+	stall(ms: number): void;
+	/** Stops in order, as long as the storage responds. */
+	stop(): Promise<void>;
 	crash(): void;
 }
 
@@ -50,6 +56,8 @@ export interface SimulatedDeployment {
 	/** Its identity as the observer knows it. No server uses it. */
 	readonly environment: Environment;
 	readonly servers: readonly SimulatedServer[];
+	/** The addresses of its servers, as its storage records them. */
+	endpoints(): readonly string[];
 	/** Stores the tenancy, and starts this many servers. */
 	begin(servers: number): void;
 	/** Starts a server. */
@@ -68,6 +76,8 @@ export interface SimulatedMetaDeployment {
 	start(): void;
 	/** Stops a server abruptly. */
 	crash(server: SimulatedProcess): void;
+	/** The registered address of a deployment; `undefined` if it is not registered. */
+	addressOf(name: string): string | undefined;
 	/** Disables or enables a deployment, as an operator does. Does nothing if it is not registered. */
 	disable(name: string, disabled: boolean): void;
 }

@@ -8,6 +8,7 @@ import { controllerClients } from "../lab/own-client.fixture.ts";
 import { openReferences, type References } from "../node/open-references.ts";
 import { type AuthoritativeStorage, backendOf } from "./authoritative-storage.fixture.ts";
 import { faultyStorage } from "./faulty-storage.fixture.ts";
+import { metaAddress } from "./meta.fixture.ts";
 import { MissingDeployments } from "./missing-deployments.fixture.ts";
 import { networkTransport } from "./network.fixture.ts";
 import type { SimulatedDeployment, SimulatedServer } from "./participants.fixture.ts";
@@ -20,11 +21,14 @@ import type { SimulationContext } from "./simulation-context.fixture.ts";
 export interface SharedState {
 	readonly authoritative: AuthoritativeStorage;
 	readonly leases: SimulatedLeases;
+	/** The address of the server that has crashed last. */
+	readonly addressBefore?: string;
 }
 
 /** See `SimulatedServer`. Its references are opened as a server of the product opens them. */
 export class Server implements SimulatedServer {
 	readonly name: string;
+	readonly address: string;
 	readonly lifetime = new Lifetime();
 	readonly runtime: Runtime;
 	readonly storage: StorageBackend;
@@ -42,6 +46,7 @@ export class Server implements SimulatedServer {
 		this.deployment = deployment;
 		this.schema = deployment.schema;
 		this.name = deployment.info.name;
+		this.address = sim.freeAddress(shared.addressBefore);
 		const { random, clock } = sim.runtime;
 		const minutes = (random.next() - 0.5) * 20;
 		const skewed = new SkewedClock(clock, {
@@ -75,6 +80,18 @@ export class Server implements SimulatedServer {
 		});
 	}
 
+	stall(ms: number): void {
+		this.#sim.trace.add(this.name, () => `a server stalls for ${Math.round(ms)} ms`);
+		this.lifetime.stall();
+		void this.#sim.wait(ms).then(() => this.lifetime.wake());
+	}
+
+	async stop(): Promise<void> {
+		this.isOpen = false;
+		this.#sim.trace.add(this.name, () => "a server stops");
+		await this.#references?.close();
+	}
+
 	/** Stops abruptly, whatever is in progress. */
 	crash(): void {
 		this.isOpen = false;
@@ -90,8 +107,8 @@ export class Server implements SimulatedServer {
 			deployment: {
 				...{ name, service: deployment.info.service, region: deployment.info.region },
 				version: this.schema.version,
-				address: name,
-				metaAddresses: [sim.meta.name],
+				address: this.address,
+				metaAddresses: [metaAddress],
 				connect: (address) => this.#connect(address),
 				ownService: () => {
 					throw new Error("only meta deployments register with themselves");
@@ -106,11 +123,17 @@ export class Server implements SimulatedServer {
 			logger: silentLogger,
 		});
 		this.#references = references;
+		// Node keeps composite signals in memory, and all that listens to them, until they abort.
+		const ended = new AbortController();
+		sim.atEnd(() => {
+			ended.abort();
+			void references.close();
+		});
 		this.transport = createInProcessTransport(
 			(router) => router.service(SchemaMixinService, references.service),
 			runtime,
 		);
-		await references.discover(new AbortController().signal);
+		await references.discover(ended.signal);
 		references.control({
 			...controllerClients(references.store, [this.schema.type], runtime),
 			leases: this.#leases,
@@ -128,6 +151,6 @@ export class Server implements SimulatedServer {
 
 	#connect(address: string): Transport {
 		const transport = networkTransport(this.#sim, this, address);
-		return address === this.#sim.meta.name ? this.#missing.hideFrom(transport) : transport;
+		return address === metaAddress ? this.#missing.hideFrom(transport) : transport;
 	}
 }

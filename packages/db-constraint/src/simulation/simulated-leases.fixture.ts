@@ -1,8 +1,8 @@
-import { type Fence, type LeaseManager, LocalLeases } from "@plinth/runtime";
+import { type Fence, type LeaseHold, type LeaseManager, LocalLeases } from "@plinth/runtime";
 import type { Lifetime } from "./server-lifetime.fixture.ts";
 import type { SimulationContext } from "./simulation-context.fixture.ts";
 
-/** How long a lease stays with a server that has crashed. */
+/** How long a lease stays with a server that has crashed or is stalled. */
 const timeToLiveMs = 10_000;
 
 /** The leases of a deployment, which its storage keeps: one server at a time holds each. */
@@ -19,27 +19,52 @@ export class SimulatedLeases {
 		return this.#leases.isCurrent(fence);
 	}
 
-	/** The leases as one server acquires them. After a crash, its leases expire. */
+	/**
+	 * The leases as one server acquires them. They expire when it has crashed, or stalls for too long: it learns that
+	 * when it continues.
+	 */
 	of(lifetime: Lifetime): LeaseManager {
 		const crashed = new AbortController();
 		lifetime.onEnd(() => crashed.abort());
 		return {
 			acquire: async (name, signal) => {
 				const ends = AbortSignal.any([signal, crashed.signal]);
-				const hold = await lifetime.within(this.#leases.acquire(name, ends));
-				const forget = lifetime.onEnd(() => {
-					void this.#sim.wait(timeToLiveMs).then(() => hold.release());
-				});
-				return {
-					fence: hold.fence,
-					signal: hold.signal,
-					release: async () => {
-						if (!lifetime.isOver) {
-							forget();
-							await hold.release();
-						}
-					},
-				};
+				const granted = this.#leases.acquire(name, ends);
+				return lifetime.within(granted.then((hold) => this.#expiring(hold, lifetime)));
+			},
+		};
+	}
+
+	#expiring(hold: LeaseHold, lifetime: Lifetime): LeaseHold {
+		const ended = new AbortController();
+		const end = () => ended.abort(hold.signal.reason);
+		hold.signal.addEventListener("abort", () => {
+			if (lifetime.isStalled) {
+				void lifetime.awake().then(end);
+			} else {
+				end();
+			}
+		});
+		const expire = () => void this.#sim.wait(timeToLiveMs).then(() => hold.release());
+		const forgetEnd = lifetime.onEnd(expire);
+		if (lifetime.isOver) {
+			expire();
+		}
+		const forgetStalls = lifetime.onStall(() => {
+			const woken = lifetime.awake().then(() => "woken" as const);
+			void Promise.race([woken, this.#sim.wait(timeToLiveMs)]).then((first) =>
+				first === "woken" ? undefined : hold.release(),
+			);
+		});
+		return {
+			fence: hold.fence,
+			signal: ended.signal,
+			release: async () => {
+				if (!lifetime.isOver) {
+					forgetEnd();
+					forgetStalls();
+					await hold.release();
+				}
 			},
 		};
 	}

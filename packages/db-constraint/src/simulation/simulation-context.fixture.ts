@@ -10,6 +10,12 @@ import type {
 import { Trace } from "./trace.fixture.ts";
 import { type Workload, workloadNames, workloads } from "./workload.fixture.ts";
 
+/** Where servers may listen: a few more than there are servers. */
+const hosts = [
+	"http://host-1",
+	...Array.from({ length: 11 }, (_, at) => `http://host-${at + 2}`),
+] as const;
+
 /** The state that all parts of a simulation share. */
 export class SimulationContext {
 	readonly runtime: SeededRuntime;
@@ -22,6 +28,7 @@ export class SimulationContext {
 	/** Whether schemas are switched. */
 	readonly switches: boolean;
 	faults: Faults;
+	readonly #ends: (() => void)[] = [];
 	readonly workload: Workload;
 	/** Whether servers see the commits of other servers with a delay. */
 	readonly isLagging: boolean;
@@ -45,11 +52,36 @@ export class SimulationContext {
 		return this.runtime.random;
 	}
 
-	/** The servers that listen at an address: those of the deployment with this name. */
+	/** The servers that listen at an address. */
 	serversAt(address: string): readonly SimulatedProcess[] {
-		return address === this.meta.name
-			? this.meta.servers
-			: (this.deployments.find(({ info }) => info.name === address)?.servers ?? []);
+		return [...this.meta.servers, ...this.deployments.flatMap(({ servers }) => servers)].filter(
+			(server) => server.address === address,
+		);
+	}
+
+	/**
+	 * An address at which no server listens. It may have been that of another deployment's.
+	 *
+	 * @param before - the address of the server that is replaced, which the new one may have as well.
+	 */
+	freeAddress(before?: string): string {
+		if (before !== undefined && this.serversAt(before).length === 0 && this.happens(0.5)) {
+			return before;
+		}
+		const free = hosts.filter((host) => this.serversAt(host).length === 0);
+		return free[this.below(free.length)] ?? hosts[0];
+	}
+
+	/** Calls the function when the world has ended. */
+	atEnd(end: () => void): void {
+		this.#ends.push(end);
+	}
+
+	/** Ends the world: nothing of it may keep it in memory. */
+	end(): void {
+		for (const end of this.#ends) {
+			end();
+		}
 	}
 
 	/** Ends all faults. */

@@ -16,6 +16,9 @@ export interface Outcome {
 	readonly trace: readonly string[];
 }
 
+/** After this time a server that stops is killed. */
+const stopLimitMs = 10_000;
+
 /** How long everything may take to settle after the last fault. */
 const settlingMs = 20 * 60_000;
 
@@ -39,6 +42,7 @@ export async function simulate(seed: number, isTracing = false): Promise<Outcome
 		for (const { lifetime } of sim.meta.servers) {
 			lifetime.end();
 		}
+		sim.end();
 	}
 	const [violation] = observer.violations;
 	return { seed, trace: trace.lines, ...(violation && { violation }) };
@@ -97,15 +101,36 @@ async function run(sim: SimulationContext): Promise<void> {
 	}
 	for (let passed = 0; passed < settlingMs && !isBroken(); passed += 60_000) {
 		await scheduler.advance(60_000);
-		if (passed >= 120_000 && unsettled(sim.observer.records) === undefined) {
+		if (passed >= 120_000 && problemOf(sim) === undefined) {
 			await probe(sim, janitor);
 			return;
 		}
 	}
-	const problem = unsettled(sim.observer.records);
+	const problem = problemOf(sim);
 	if (problem !== undefined && !isBroken()) {
 		sim.observer.violation(3, problem);
 	}
+}
+
+function problemOf(sim: SimulationContext): string | undefined {
+	return unsettled(sim.observer.records) ?? unreachable(sim);
+}
+
+/** In the end the servers of each deployment that run are known, and no others. */
+function unreachable(sim: SimulationContext): string | undefined {
+	for (const deployment of sim.deployments) {
+		const { info, servers } = deployment;
+		const running = servers.map(({ address }) => address).sort();
+		const recorded = [...deployment.endpoints()].sort();
+		if (recorded.join() !== running.join()) {
+			return `${info.name} names ${recorded} as its servers, and has ${running}`;
+		}
+		const registered = sim.meta.addressOf(info.name) ?? "no address";
+		if (!running.includes(registered)) {
+			return `${info.name} is registered at ${registered}, and its servers are at ${running}`;
+		}
+	}
+	return undefined;
 }
 
 /** In the end each deployment takes writes: promise 3. */
@@ -161,6 +186,9 @@ async function switchSchema(
 		deployment.switchTo(sim.pick(deployment.service.schemas));
 		for (const server of deployment.servers) {
 			await sim.wait(sim.random.next() * sim.pick([0, 1_000, 30_000]));
+			if (sim.happens(0.5)) {
+				await Promise.race([server.stop(), sim.wait(stopLimitMs)]);
+			}
 			restart(deployment, server);
 			if (sim.happens(0.5)) {
 				const next = deployment.servers.at(-1);
@@ -219,7 +247,9 @@ async function crash(sim: SimulationContext, isRunning: () => boolean): Promise<
 		}
 		const deployment = sim.deployments[sim.below(sim.deployments.length)];
 		const server = deployment?.servers[sim.below(deployment.servers.length)];
-		if (isRunning() && deployment !== undefined && server !== undefined) {
+		if (isRunning() && server !== undefined && sim.happens(0.2)) {
+			server.stall(random.next() * sim.pick([1_000, 8_000, 20_000, 60_000]));
+		} else if (isRunning() && deployment !== undefined && server !== undefined) {
 			deployment.crash(server);
 			const downMs = random.next() * sim.pick([0, 1_000, 20_000, 120_000]);
 			void sim.wait(downMs).then(() => {

@@ -13,15 +13,9 @@ export function isSuccessionPending(environment: Environment, uid: string): bool
 /** The chain of successors of a deployment. Each occurs once, even if they name each other in a cycle. */
 function successorsOf(environment: Environment, uid: string): readonly DeploymentInfo[] {
 	const successors = new Map<string, DeploymentInfo>();
-	for (let next = successorOf(environment, uid); next && !successors.has(next.uid); ) {
+	for (let next = environment.successorOf(uid); next && !successors.has(next.uid); ) {
 		successors.set(next.uid, next);
-		next = successorOf(environment, next.uid);
+		next = environment.successorOf(next.uid);
 	}
 	return [...successors.values()];
-}
-
-function successorOf(environment: Environment, uid: string): DeploymentInfo | undefined {
-	return [environment.self, ...environment.deployments()].find(
-		({ predecessorUid }) => predecessorUid === uid && uid !== "",
-	);
 }

@@ -2,7 +2,7 @@
 // @generated from file plinth/schema/v1/shadow.proto (package plinth.schema.v1, syntax proto3)
 /* eslint-disable */
 
-import type { CheckOwners, ConfirmBlockade, DeletionProgress, Deployed, DeploymentRecord, DescriptorRecord, Guard, MetaOwner, OutgoingReference, Ownees, ResolveTarget, ResourceKey, ResourceShadow, Shadow, Source, Task } from "./shadow_pb.ts";
+import type { CheckOwners, ConfirmBlockade, DeletionProgress, Deployed, DeploymentRecord, DescriptorRecord, Endpoint, Guard, MetaOwner, OutgoingReference, Ownees, ResolveTarget, ResourceKey, ResourceShadow, Shadow, Source, Task } from "./shadow_pb.ts";
 import type { UnknownField } from "@bufbuild/protobuf";
 
 /**
@@ -54,6 +54,9 @@ export function cloneResourceShadow(message: ResourceShadow): ResourceShadow {
       break;
     case "deployment":
       copy.record = { case: "deployment", value: cloneDeploymentRecord(message.record.value) };
+      break;
+    case "endpoint":
+      copy.record = { case: "endpoint", value: cloneEndpoint(message.record.value) };
       break;
     default:
       copy.record = { ...message.record };
@@ -278,6 +281,18 @@ export function cloneDeploymentRecord(message: DeploymentRecord): DeploymentReco
   copy.storageIncarnation = message.storageIncarnation;
   copy.established = message.established;
   copy.establishedBy = message.establishedBy.slice();
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.schema.v1.Endpoint.
+ */
+export function cloneEndpoint(message: Endpoint): Endpoint {
+  const copy = { $typeName: message.$typeName } as Endpoint;
+  copy.address = message.address;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }

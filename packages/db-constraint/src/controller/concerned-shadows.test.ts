@@ -1,0 +1,96 @@
+import { create } from "@bufbuild/protobuf";
+import {
+	MetaOwnerSchema,
+	OutgoingReferenceSchema,
+	ResourceKeySchema,
+	type Shadow,
+	ShadowSchema,
+} from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { silentLogger, systemRuntime } from "@plinth/runtime";
+import { createMemoryBackend } from "@plinth/storage";
+import { expect, it, onTestFinished } from "vitest";
+import { Thing } from "../../testdata/types.ts";
+import type { DeploymentInfo } from "../registry/environment.ts";
+import { localEnvironment } from "../registry/local-environment.ts";
+import { ServiceDescriptor } from "../schema/service-descriptor.ts";
+import { ShadowIndex } from "../shadow/shadow-index.ts";
+import { putRecord } from "../shadow/shadow-records.ts";
+import { ConcernedShadows } from "./concerned-shadows.ts";
+
+/** An index, a registry that is changed by hand, and the names that were queued since the last look. */
+function follow() {
+	const backend = createMemoryBackend();
+	const index = new ShadowIndex(backend, systemRuntime, silentLogger);
+	const end = new AbortController();
+	const running = index.run(end.signal);
+	onTestFinished(async () => {
+		end.abort();
+		await running;
+	});
+	const known = new Map<string, DeploymentInfo>();
+	let onChange = () => {};
+	const { self } = localEnvironment("own");
+	const concerned = new ConcernedShadows({
+		index,
+		descriptor: new ServiceDescriptor({ types: [Thing], service: "alpha" }),
+		environment: {
+			...localEnvironment("own"),
+			byUid: (uid) => known.get(uid),
+			successorOf: (uid) => [...known.values()].find((each) => each.predecessorUid === uid),
+			findOwner: (_group, _service, region) =>
+				[...known.values()].find((each) => each.region === region),
+			onChange: (listener) => {
+				onChange = listener;
+				return () => {};
+			},
+		},
+	});
+	const queued = new Set<string>();
+	concerned.follow((name) => queued.add(name));
+	return {
+		async store(name: string, init: Partial<Pick<Shadow, "outgoing" | "metaOwners">>) {
+			const resource = create(ResourceKeySchema, { group: "alpha", kind: "Thing", name });
+			const value = create(ShadowSchema, { resource, uid: name, ...init });
+			const record = { case: "shadow", value } as const;
+			const { version } = await backend.commit([putRecord(systemRuntime, name, undefined, record)]);
+			await index.reached(version);
+		},
+		/** Changes a deployment, and returns the names of the shadows that are queued. */
+		change(uid: string, info: Partial<DeploymentInfo> | undefined): readonly string[] {
+			known.delete(uid);
+			if (info !== undefined) {
+				known.set(uid, { ...self, uid, ...info });
+			}
+			onChange();
+			const names = [...queued].sort();
+			queued.clear();
+			return names;
+		},
+	};
+}
+
+const references = (deploymentUid: string) => ({
+	outgoing: [create(OutgoingReferenceSchema, { deploymentUid })],
+});
+
+const ownedIn = (region: string) => ({
+	metaOwners: [
+		create(MetaOwnerSchema, { owner: create(ResourceKeySchema, { group: "beta", region }) }),
+	],
+});
+
+it("a change of the registry queues the shadows that it concerns, once, and no others", async () => {
+	const { store, change } = follow();
+	await store("to-b", references("b"));
+	await store("to-c", references("c"));
+	await store("owned-in-r1", ownedIn("r1"));
+	await store("owned-in-r2", ownedIn("r2"));
+	await store("neither", {});
+	expect(change("b", { region: "r1" })).toEqual(["owned-in-r1", "to-b"]);
+	expect(change("b", { region: "r1" })).toEqual([]);
+	expect(change("b", { region: "r1", version: "v2" })).toEqual(["owned-in-r1"]);
+	expect(change("d", { predecessorUid: "c" })).toEqual(["to-c"]);
+	expect(change("b", undefined)).toEqual(["owned-in-r1", "to-b"]);
+	await store("later", references("b"));
+	expect(change("b", {})).toEqual(["later", "to-b"]);
+});

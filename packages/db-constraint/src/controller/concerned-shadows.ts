@@ -1,0 +1,132 @@
+import type { ConstraintContext } from "../node/constraint-context.ts";
+import type { StoredShadow } from "../shadow/shadow-records.ts";
+import { responsibleUid } from "../succession/successors.ts";
+
+/** The shadows that depend on one fact of the registry, and what that was when they were queued last. */
+interface Dependents {
+	readonly names: Set<string>;
+	known: string;
+}
+
+/**
+ * The shadows that a change of the registry concerns: those that reference a deployment which has appeared, disappeared
+ * or got a successor, and those with owners whose deployment is another one, or has announced another version.
+ *
+ * A change costs one lookup for each deployment and each place of owners that the shadows name, however many shadows
+ * and deployments there are.
+ */
+export class ConcernedShadows {
+	readonly #context: Pick<ConstraintContext, "descriptor" | "environment" | "index">;
+	/** By uid of the referenced deployment. */
+	readonly #byDeployment = new Map<string, Dependents>();
+	/** By group and region of the owner. */
+	readonly #byOwners = new Map<string, Dependents>();
+
+	constructor(context: Pick<ConstraintContext, "descriptor" | "environment" | "index">) {
+		this.#context = context;
+	}
+
+	/** Calls `queue` with the shadows that each change concerns, until the returned function is called. */
+	follow(queue: (shadowName: string) => void): () => void {
+		const { index, environment } = this.#context;
+		for (const stored of index.all()) {
+			this.#change(stored, undefined, stored);
+		}
+		const stops = [
+			index.onChange((stored, change, before) =>
+				this.#change(stored, before, change === "stored" ? stored : undefined),
+			),
+			environment.onChange(() => {
+				requeue(this.#byDeployment, (uid) => this.#deployment(uid), queue);
+				requeue(this.#byOwners, (place) => this.#ownerDeployment(place), queue);
+			}),
+		];
+		return () => {
+			for (const stop of stops) {
+				stop();
+			}
+		};
+	}
+
+	#change(
+		{ name }: StoredShadow,
+		before: StoredShadow | undefined,
+		after: StoredShadow | undefined,
+	): void {
+		const uids = deploymentsOf(after);
+		relink(this.#byDeployment, name, deploymentsOf(before), uids, (uid) => this.#deployment(uid));
+		const places = ownersOf(after);
+		relink(this.#byOwners, name, ownersOf(before), places, (place) => this.#ownerDeployment(place));
+	}
+
+	/** What a reference depends on. */
+	#deployment(uid: string): string {
+		const { environment } = this.#context;
+		const { disabled } = environment.byUid(uid) ?? {};
+		return `${disabled} ${responsibleUid(environment, uid)}`;
+	}
+
+	/** What an owner depends on. */
+	#ownerDeployment(place: string): string {
+		const { environment, descriptor } = this.#context;
+		const [group = "", region = ""] = place.split(separator);
+		const found = environment.findOwner(group, descriptor.serviceOfGroup(group), region);
+		return `${found?.uid} ${found?.version} ${found?.disabled}`;
+	}
+}
+
+/** Occurs in no group and no region. */
+const separator = "\n";
+
+const none: ReadonlySet<string> = new Set();
+
+function deploymentsOf(stored: StoredShadow | undefined): ReadonlySet<string> {
+	const uids = stored?.shadow.outgoing.flatMap(({ deploymentUid }) => deploymentUid || []) ?? [];
+	return uids.length === 0 ? none : new Set(uids);
+}
+
+function ownersOf(stored: StoredShadow | undefined): ReadonlySet<string> {
+	const places = stored?.shadow.metaOwners.flatMap(({ owner }) =>
+		owner === undefined ? [] : `${owner.group}${separator}${owner.region}`,
+	);
+	return places === undefined || places.length === 0 ? none : new Set(places);
+}
+
+function relink(
+	links: Map<string, Dependents>,
+	name: string,
+	before: ReadonlySet<string>,
+	after: ReadonlySet<string>,
+	know: (key: string) => string,
+): void {
+	for (const key of before) {
+		const dependents = links.get(key);
+		if (!after.has(key) && dependents?.names.delete(name) && dependents.names.size === 0) {
+			links.delete(key);
+		}
+	}
+	for (const key of after) {
+		const dependents = links.get(key);
+		if (dependents === undefined) {
+			links.set(key, { names: new Set([name]), known: know(key) });
+		} else {
+			dependents.names.add(name);
+		}
+	}
+}
+
+function requeue(
+	links: ReadonlyMap<string, Dependents>,
+	know: (key: string) => string,
+	queue: (shadowName: string) => void,
+): void {
+	for (const [key, dependents] of links) {
+		const now = know(key);
+		if (now !== dependents.known) {
+			dependents.known = now;
+			for (const name of dependents.names) {
+				queue(name);
+			}
+		}
+	}
+}

@@ -1,0 +1,170 @@
+import { create } from "@bufbuild/protobuf";
+import { EndpointSchema } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import {
+	type LeaseHold,
+	type LeaseManager,
+	type Logger,
+	type Runtime,
+	sleep,
+} from "@plinth/runtime";
+import type { StorageBackend } from "@plinth/storage";
+import type { ShadowIndex } from "../shadow/shadow-index.ts";
+import { endpointName, putRecord, readRecord, recordId } from "../shadow/shadow-records.ts";
+
+/** Options of `EndpointRecords`. */
+export interface EndpointRecordsOptions {
+	/** The storage of the deployment, without constraints. */
+	readonly backend: StorageBackend;
+	/** Names the records of all servers. */
+	readonly index: Pick<ShadowIndex, "endpoints" | "onEndpoints">;
+	/** Shared by the servers of the deployment. */
+	readonly leases: LeaseManager;
+	/** Where other deployments reach this server. */
+	readonly address: string;
+	readonly runtime: Runtime;
+	readonly logger: Logger;
+}
+
+/** The pause after a failure of the storage, in milliseconds. */
+const againMs = 1_000;
+
+/** How long a server that stops waits until its record is removed, in milliseconds. */
+const removalLimitMs = 1_000;
+
+/**
+ * The records of the servers of a deployment: each server that runs has one, with its address, and a lease of the same
+ * name. Renewals of the lease change no record.
+ *
+ *     this server:    acquire its lease ─▶ write its record ─▶ … ─▶ stop: remove the record, release the lease
+ *     any other one:  acquire the same lease, which waits until the server has lost it ─▶ remove the record
+ *
+ * Invariant: a record is written and removed only with the fence of its lease. So a record without a running server is
+ * removed once the lease has ended, and that of a running one never. Servers with one address, behind a load balancer,
+ * share a record.
+ */
+export class EndpointRecords {
+	readonly #options: EndpointRecordsOptions;
+	/** The records of other servers that this one waits to remove. */
+	readonly #removing = new Map<string, Promise<void>>();
+
+	constructor(options: EndpointRecordsOptions) {
+		this.#options = options;
+	}
+
+	/** Keeps the record of this server, and removes those of servers that have died, until the signal aborts. */
+	async run(signal: AbortSignal): Promise<void> {
+		const { index, address } = this.#options;
+		const own = endpointName(address);
+		const removeOthers = () => {
+			for (const name of index.endpoints.keys()) {
+				if (name !== own && !this.#removing.has(name)) {
+					const removed = this.#removeOnceDead(name, signal).finally(() =>
+						this.#removing.delete(name),
+					);
+					this.#removing.set(name, removed);
+				}
+			}
+		};
+		const unfollow = index.onEndpoints(removeOthers);
+		removeOthers();
+		await this.#keepOwn(own, signal);
+		unfollow();
+		await Promise.all(this.#removing.values());
+	}
+
+	async #keepOwn(name: string, signal: AbortSignal): Promise<void> {
+		const { leases } = this.#options;
+		while (!signal.aborted) {
+			const hold = await leases.acquire(name, signal).catch(() => undefined);
+			if (hold !== undefined) {
+				await this.#write(name, hold, signal);
+				await anyAborted(hold.signal, signal);
+				await this.#limited(this.#remove(name, hold));
+				await hold.release().catch(() => {});
+			}
+			await this.#pause(signal);
+		}
+	}
+
+	/** Writes the record until it is stored, or the hold has ended. */
+	async #write(name: string, hold: LeaseHold, signal: AbortSignal): Promise<void> {
+		const { backend, runtime, address, logger } = this.#options;
+		const ends = AbortSignal.any([hold.signal, signal]);
+		while (!ends.aborted) {
+			try {
+				const stored = await readRecord(backend, name, { consistency: "strong" });
+				if (stored === undefined) {
+					const value = create(EndpointSchema, { address });
+					const put = putRecord(runtime, name, undefined, { case: "endpoint", value });
+					await backend.commit([put], { fence: hold.fence });
+				}
+				return;
+			} catch (failure) {
+				logger.debug({ err: failure, address }, "could not write the record of this server");
+				await this.#pause(ends);
+			}
+		}
+	}
+
+	async #removeOnceDead(name: string, signal: AbortSignal): Promise<void> {
+		const { leases, index, logger } = this.#options;
+		while (!signal.aborted && index.endpoints.has(name)) {
+			const hold = await leases.acquire(name, signal).catch(() => undefined);
+			if (hold !== undefined) {
+				const address = index.endpoints.get(name);
+				if (await this.#remove(name, hold)) {
+					logger.info({ address }, "removed the record of a server that no longer runs");
+				}
+				await hold.release().catch(() => {});
+			}
+			await this.#pause(signal);
+		}
+	}
+
+	/** Before the next attempt: the index has not seen a change yet, or the storage does not respond. */
+	async #pause(signal: AbortSignal): Promise<void> {
+		await sleep(this.#options.runtime.clock, againMs, signal).catch(() => {});
+	}
+
+	/** Removes a record with the fence of its lease. Returns whether it has. */
+	async #remove(name: string, hold: LeaseHold): Promise<boolean> {
+		const { backend, logger } = this.#options;
+		try {
+			const stored = await readRecord(backend, name, { consistency: "strong" });
+			if (stored === undefined) {
+				return false;
+			}
+			const { version, id = recordId(name) } = stored.resource;
+			await backend.commit([{ op: "delete", id, expectedVersion: version }], {
+				fence: hold.fence,
+			});
+			return true;
+		} catch (failure) {
+			logger.debug({ err: failure, name }, "could not remove the record of a server");
+			return false;
+		}
+	}
+
+	/** Waits for a step of the stop, but not for a storage that does not respond. */
+	async #limited(step: Promise<unknown>): Promise<void> {
+		const done = new AbortController();
+		const limit = sleep(this.#options.runtime.clock, removalLimitMs, done.signal).catch(() => {});
+		await Promise.race([step, limit]);
+		done.abort();
+	}
+}
+
+/** Resolves once one of the signals has aborted. `AbortSignal.any` would keep what waits alive until then. */
+async function anyAborted(...signals: readonly AbortSignal[]): Promise<void> {
+	const aborted = Promise.withResolvers<void>();
+	const onAbort = () => aborted.resolve();
+	for (const signal of signals) {
+		signal.addEventListener("abort", onAbort, { once: true });
+	}
+	if (!signals.some((signal) => signal.aborted)) {
+		await aborted.promise;
+	}
+	for (const signal of signals) {
+		signal.removeEventListener("abort", onAbort);
+	}
+}

@@ -1,0 +1,105 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import { backoffDelayMs, type Clock } from "@plinth/runtime";
+import { endpointsHeader } from "../protocol/endpoints-header.ts";
+
+/** Where a deployment may be reached. */
+export interface Addresses {
+	/** Those of its running servers, as one of them has named them last. */
+	readonly running: readonly string[];
+	/** The one in the registry. It may be a load balancer, or a server that no longer runs. */
+	readonly registered: string;
+}
+
+/** Options of an `AddressChoice`. */
+export interface AddressChoiceOptions {
+	readonly addresses: () => Addresses;
+	readonly onEndpoints: (value: string) => void;
+	readonly clock: Clock;
+}
+
+/** How long an address is avoided, by the number of failures in a row. */
+const avoidance = { baseMs: 500, maxMs: 30_000 } as const;
+
+/** Failures in a row, and until when the address is avoided, on the monotonic clock. */
+interface Avoided {
+	readonly failures: number;
+	readonly untilMs: number;
+}
+
+/**
+ * Chooses the address of each call: the running servers in turns, then the registered address, then those that are
+ * avoided, the one that has been avoided longest first. So there is always one, and a wrong list does no harm that
+ * lasts: the registered address stays.
+ */
+export class AddressChoice {
+	readonly #options: AddressChoiceOptions;
+	readonly #avoided = new Map<string, Avoided>();
+	#calls = 0;
+
+	constructor(options: AddressChoiceOptions) {
+		this.#options = options;
+	}
+
+	/** The address of the next attempt: none of those that were tried, if there is another. */
+	next(tried: ReadonlySet<string>): string {
+		const { running, registered } = this.#options.addresses();
+		const at = this.#calls++ % Math.max(1, running.length);
+		const inTurns = [...running.slice(at), ...running.slice(0, at), registered];
+		const untried = inTurns.filter((address) => !tried.has(address));
+		const now = this.#options.clock.monotonic();
+		const untilMs = (address: string) => this.#avoided.get(address)?.untilMs ?? 0;
+		const available = untried.find((address) => untilMs(address) <= now);
+		const [first] = untried.sort((a, b) => untilMs(a) - untilMs(b));
+		return available ?? first ?? registered;
+	}
+
+	/** Whether an address is left that was not tried. */
+	hasOther(tried: ReadonlySet<string>): boolean {
+		const { running, registered } = this.#options.addresses();
+		return [...running, registered].some((address) => !tried.has(address));
+	}
+
+	/** A server at the address has responded. */
+	responded(address: string, header: Headers): void {
+		this.#avoided.delete(address);
+		this.#learn(header);
+	}
+
+	/** A call at the address has failed. Returns whether another server may respond. */
+	failed(address: string, failure: unknown): boolean {
+		const { code, metadata } = ConnectError.from(failure);
+		const isFromDeployment = this.#learn(metadata);
+		if (isFromDeployment) {
+			const { running } = this.#options.addresses();
+			const isStopping = running.length > 0 && !running.includes(address);
+			this.#avoided.delete(address);
+			return isStopping && code === Code.Unavailable;
+		}
+		if (code === Code.Unavailable || code === Code.DeadlineExceeded) {
+			this.#avoid(address);
+		}
+		return code === Code.Unavailable;
+	}
+
+	/** Returns whether the header names the running servers: it is from one of them. */
+	#learn(header: Headers): boolean {
+		const value = header.get(endpointsHeader);
+		if (value !== null) {
+			this.#options.onEndpoints(value);
+		}
+		return value !== null;
+	}
+
+	#avoid(address: string): void {
+		const { clock, addresses } = this.#options;
+		const failures = (this.#avoided.get(address)?.failures ?? 0) + 1;
+		const untilMs = clock.monotonic() + backoffDelayMs(avoidance, failures);
+		const { running, registered } = addresses();
+		for (const known of this.#avoided.keys()) {
+			if (known !== registered && !running.includes(known)) {
+				this.#avoided.delete(known);
+			}
+		}
+		this.#avoided.set(address, { failures, untilMs });
+	}
+}

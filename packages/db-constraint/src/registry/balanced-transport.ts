@@ -1,0 +1,128 @@
+import type { DescMessage, DescMethod, MessageShape } from "@bufbuild/protobuf";
+import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
+import type { StreamResponse, Transport } from "@connectrpc/connect";
+import type { Clock } from "@plinth/runtime";
+import { AddressChoice, type Addresses } from "./address-choice.ts";
+
+/** Options of `createBalancedTransport`. */
+export interface BalancedTransportOptions {
+	/** Where the deployment may be reached now. */
+	readonly addresses: () => Addresses;
+	/** Creates a transport to an address, or returns the one that it has created before. */
+	readonly connect: (address: string) => Transport;
+	/** Called with the value of `x-plinth-endpoints` of each response that has it. */
+	readonly onEndpoints: (value: string) => void;
+	readonly clock: Clock;
+}
+
+/** How often an idempotent call is tried, at a different address each time. */
+const maxAttempts = 3;
+
+/**
+ * A transport to all servers of a deployment. Calls go to them in turns. An address that can't be reached is avoided for
+ * a while, and an idempotent call is repeated at the next one:
+ *
+ *     call ──▶ server a ──no response──▶ server b ──▶ response, with the servers that run
+ *
+ * - What a server of the deployment responds is final, unless it does not name itself among the running ones: it is
+ *   starting or about to stop. All other responses that mean Unavailable are repeated.
+ * - The deadline of a call holds for all its attempts.
+ * - A stream is not repeated: its caller opens it again.
+ */
+export function createBalancedTransport(options: BalancedTransportOptions): Transport {
+	const { connect, clock } = options;
+	const choice = new AddressChoice(options);
+	return {
+		async unary(method, signal, timeoutMs, header, input, contextValues) {
+			const endMs = timeoutMs === undefined ? undefined : clock.monotonic() + timeoutMs;
+			const tried = new Set<string>();
+			for (;;) {
+				const address = choice.next(tried);
+				tried.add(address);
+				const leftMs = endMs === undefined ? undefined : Math.max(1, endMs - clock.monotonic());
+				try {
+					const transport = connect(address);
+					const response = await transport.unary(
+						method,
+						signal,
+						leftMs,
+						header,
+						input,
+						contextValues,
+					);
+					choice.responded(address, response.header);
+					return response;
+				} catch (failure) {
+					const mayRepeat = choice.failed(address, failure) && isIdempotent(method);
+					const hasTime = endMs === undefined || clock.monotonic() < endMs;
+					const isLast = tried.size === maxAttempts || !choice.hasOther(tried);
+					if (!mayRepeat || isLast || !hasTime || signal?.aborted) {
+						throw failure;
+					}
+				}
+			}
+		},
+		async stream(method, signal, timeoutMs, header, input, contextValues) {
+			const address = choice.next(new Set());
+			try {
+				const transport = connect(address);
+				const response = await transport.stream(
+					method,
+					signal,
+					timeoutMs,
+					header,
+					input,
+					contextValues,
+				);
+				return withMessages(response, observed(choice, address, response));
+			} catch (failure) {
+				choice.failed(address, failure);
+				throw failure;
+			}
+		},
+	};
+}
+
+/** The response with other messages. Its headers and trailers may be made on first access: a copy would lose them. */
+export function withMessages<I extends DescMessage, O extends DescMessage>(
+	response: StreamResponse<I, O>,
+	message: AsyncIterable<MessageShape<O>>,
+): StreamResponse<I, O> {
+	return {
+		stream: true,
+		service: response.service,
+		method: response.method,
+		message,
+		get header() {
+			return response.header;
+		},
+		get trailer() {
+			return response.trailer;
+		},
+	};
+}
+
+function isIdempotent({ idempotency }: DescMethod): boolean {
+	return idempotency !== MethodOptions_IdempotencyLevel.IDEMPOTENCY_UNKNOWN;
+}
+
+/** The messages of a stream. The first one shows that the address can be reached. */
+async function* observed<I extends DescMessage, O extends DescMessage>(
+	choice: AddressChoice,
+	address: string,
+	response: StreamResponse<I, O>,
+) {
+	let hasResponded = false;
+	try {
+		for await (const each of response.message) {
+			if (!hasResponded) {
+				hasResponded = true;
+				choice.responded(address, response.header);
+			}
+			yield each;
+		}
+	} catch (failure) {
+		choice.failed(address, failure);
+		throw failure;
+	}
+}
