@@ -40,10 +40,19 @@ function pendingWorkOf(
 	for (const [queue, state] of Object.entries({ [name]: run.requests, ...run.mappings })) {
 		const what = queued(state, requeues && queue === name);
 		if (what !== "") {
-			return `has in its queue of ${queue}: ${what}`;
+			const hint =
+				queue === name && isOnlyDelayed(state)
+					? `; if it always requeues, call quiesce({ alwaysRequeueing: ["${name}"] })`
+					: "";
+			return `has in its queue of ${queue}: ${what}${hint}`;
 		}
 	}
 	return undefined;
+}
+
+/** Whether it has nothing but requests that wait for their time: of failures, or of a reconciler that requeues. */
+function isOnlyDelayed({ live, background, active, held }: QueueState): boolean {
+	return live + background + active + held === 0;
 }
 
 function queued(state: QueueState, delayedAreFine: boolean): string {

@@ -121,7 +121,8 @@ describe("a test server", () => {
 		await server.write(Item, "pen", { price: 3 });
 		await expect(server.quiesce({ limitMs: 10_000 })).rejects.toThrow(
 			"seed 1: 10000 ms have passed, and the condition still does not hold: " +
-				"ticker has in its queue of ticker: 1 delayed",
+				"ticker has in its queue of ticker: 1 delayed; " +
+				'if it always requeues, call quiesce({ alwaysRequeueing: ["ticker"] })',
 		);
 		await server.quiesce({ alwaysRequeueing: ["ticker"] });
 	});
