@@ -8,7 +8,11 @@ export {
 	policyAccess,
 	tokenHash,
 } from "./access/policy-authorizer.ts";
-export { type CallerAuthenticator, createCallerAuthenticator } from "./access/request-caller.ts";
+export {
+	type CallerAuthenticator,
+	callerOf,
+	createCallerAuthenticator,
+} from "./access/request-caller.ts";
 export { correctConnectError, correctConnectErrors } from "./errors/sendable-errors.ts";
 export { consistencyHeader, fenceHeader } from "./requests/headers.ts";
 export { resourceServiceLimits } from "./requests/limits.ts";

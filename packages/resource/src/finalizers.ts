@@ -23,7 +23,8 @@ export function finalizersOf(resource: WithMetadata): readonly string[] {
 
 /** Whether the resource has a finalizer of that name. */
 export function hasFinalizer(resource: WithMetadata, name: string): boolean {
-	return finalizersOf(resource).includes(name);
+	// Each write asks, and hardly any resource has one.
+	return Object.hasOwn(resource.metadata, finalizersKey) && finalizersOf(resource).includes(name);
 }
 
 /** Adds a finalizer if it is not present. Modifies the resource in place. */

@@ -1,3 +1,4 @@
+export { aborted } from "./aborted.ts";
 export { type Attachment, attachment } from "./attachment.ts";
 export { Backoff, type BackoffOptions, type BackoffPolicy, backoffDelayMs } from "./backoff.ts";
 export { type Clock, sleep, systemClock, type Timer } from "./clock.ts";

@@ -52,6 +52,24 @@ describe("LocalLeases", () => {
 		await leases.acquire("b", never);
 	});
 
+	it("says which leases with a prefix are held, now and after each change", async () => {
+		const leases = new LocalLeases();
+		const [a] = await Promise.all(["x-a", "y-b"].map((name) => leases.acquire(name, never)));
+		const over = new AbortController();
+		const changes = leases.held("x-", over.signal);
+		const next = async () => [...(await changes.next()).value];
+		expect(await next()).toEqual(["x-a"]);
+		const second = next();
+		await leases.acquire("x-c", never);
+		expect(await second).toEqual(["x-a", "x-c"]);
+		// A change while nobody waits is not missed.
+		await a?.release();
+		expect(await next()).toEqual(["x-c"]);
+		const last = next();
+		over.abort(new Error("seen enough"));
+		await expect(last).rejects.toThrow("seen enough");
+	});
+
 	it("removes a waiter that gives up from the queue", async () => {
 		const leases = new LocalLeases();
 		const hold = await leases.acquire("a", never);

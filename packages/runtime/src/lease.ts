@@ -11,6 +11,12 @@ export interface LeaseManager {
 	 * rejects with the signal's reason and acquires nothing.
 	 */
 	acquire(name: string, signal: AbortSignal): Promise<LeaseHold>;
+	/**
+	 * The names of the held leases that begin with `prefix`: now, and after each change, of which several may come as
+	 * one. Only acquiring a lease says for sure who holds it; this may be late, and is silent while the engine is
+	 * unreachable. It ends by throwing the reason of `signal`.
+	 */
+	held(prefix: string, signal: AbortSignal): AsyncIterable<ReadonlySet<string>>;
 }
 
 /** A lease that is, or was, held. */

@@ -1,4 +1,5 @@
 import type { Fence, LeaseHold, LeaseManager } from "./lease.ts";
+import { unlessAborted } from "./unless-aborted.ts";
 
 interface LocalLease {
 	holder: LocalHold | undefined;
@@ -16,6 +17,8 @@ interface LocalHold extends LeaseHold {
 /** Leases within one process: for storages that only one process can open. */
 export class LocalLeases implements LeaseManager {
 	readonly #leases = new Map<string, LocalLease>();
+	/** Resolves when a lease has been granted or has ended; absent while nobody waits for that. */
+	#changed: PromiseWithResolvers<void> | undefined;
 
 	async acquire(name: string, signal: AbortSignal): Promise<LeaseHold> {
 		signal.throwIfAborted();
@@ -29,6 +32,19 @@ export class LocalLeases implements LeaseManager {
 			signal.throwIfAborted();
 		}
 		return this.#grant(name, lease);
+	}
+
+	async *held(prefix: string, signal: AbortSignal): AsyncGenerator<ReadonlySet<string>, never> {
+		for (;;) {
+			signal.throwIfAborted();
+			this.#changed ??= Promise.withResolvers();
+			const changed = this.#changed.promise;
+			const names = [...this.#leases].filter(
+				([name, { holder }]) => holder !== undefined && name.startsWith(prefix),
+			);
+			yield new Set(names.map(([name]) => name));
+			await unlessAborted(changed, signal);
+		}
 	}
 
 	/**
@@ -52,6 +68,7 @@ export class LocalLeases implements LeaseManager {
 				return;
 			}
 			lease.holder = undefined;
+			this.#noteChange();
 			controller.abort(reason);
 			for (const wake of [...lease.waiting]) {
 				wake();
@@ -64,7 +81,13 @@ export class LocalLeases implements LeaseManager {
 			revoke: end,
 		};
 		lease.holder = hold;
+		this.#noteChange();
 		return hold;
+	}
+
+	#noteChange(): void {
+		this.#changed?.resolve();
+		this.#changed = undefined;
 	}
 }
 

@@ -59,6 +59,10 @@ export class SuspendableLeases implements LeaseManager {
 		}
 	}
 
+	held(prefix: string, signal: AbortSignal): AsyncIterable<ReadonlySet<string>> {
+		return this.#leases.held(prefix, signal);
+	}
+
 	async #whenActive(signal: AbortSignal): Promise<void> {
 		signal.throwIfAborted();
 		while (this.#resumed !== undefined) {

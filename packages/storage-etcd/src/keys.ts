@@ -88,6 +88,20 @@ export class Keys {
 	lease(name: string): Uint8Array {
 		return Buffer.from(`${this.#prefix}/elections/${name}`);
 	}
+
+	/** The keys of the held leases whose names begin with `prefix`, which is not empty. */
+	leases(prefix: string): KeyRange {
+		const key = this.lease(prefix);
+		const rangeEnd = Uint8Array.from(key);
+		// No byte of UTF-8 is 255.
+		rangeEnd[rangeEnd.length - 1] = (rangeEnd.at(-1) ?? 0) + 1;
+		return { key, rangeEnd };
+	}
+
+	/** The name of the lease with that key. */
+	leaseName(key: Uint8Array): string {
+		return keyText(key).slice(`${this.#prefix}/elections/`.length);
+	}
 }
 
 /** A key as text. */

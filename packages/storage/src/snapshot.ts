@@ -20,6 +20,11 @@ export interface Snapshot {
 	/** The revision of the snapshot. */
 	readonly version: string;
 	/**
+	 * The revision of the newest commit in the snapshot that changed the type family. It is a later one, up to
+	 * `version`, if the family has not changed since the storage was opened.
+	 */
+	readonly familyVersion: string;
+	/**
 	 * The resources, ordered by partition, namespace and name; with `after`, only those after that name,
 	 * which need not exist. Lazy: only what is consumed is read. May be called again.
 	 *
@@ -55,6 +60,7 @@ export interface SnapshotOwner {
 /** The resources of one type family that a query matches, as of one revision. */
 export class FamilySnapshot implements Snapshot {
 	readonly version: string;
+	readonly familyVersion: string;
 	readonly #query: ListQuery;
 	readonly #holds: FamilyHolds;
 	#index: OrderedSnapshot<Resource> | undefined;
@@ -64,13 +70,14 @@ export class FamilySnapshot implements Snapshot {
 	constructor(
 		query: ListQuery,
 		index: OrderedSnapshot<Resource>,
-		revision: number,
+		{ revision, familyRevision }: { readonly revision: number; readonly familyRevision: number },
 		holds: FamilyHolds,
 	) {
 		this.#query = query;
 		this.#holds = holds;
 		this.#index = index;
 		this.version = String(revision);
+		this.familyVersion = String(familyRevision);
 	}
 
 	get ended(): boolean {

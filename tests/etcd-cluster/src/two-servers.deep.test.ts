@@ -7,7 +7,7 @@ import { type Cluster, startCluster } from "./cluster/cluster.ts";
 import { readEtcdRecord } from "./cluster/etcd-record.ts";
 import { otherServer, type Pair, pairOf, writeTasks } from "./cluster/pair.ts";
 import { leaseProblems } from "./history/check-leases.ts";
-import { Presence, Register } from "./module/types.ts";
+import { Presence, Register, Task } from "./module/types.ts";
 
 /** How long etcd keeps the lease of a holder that is gone, and how late it may notice, in seconds. */
 const leaseSeconds = 10;
@@ -54,6 +54,23 @@ describeWith("etcd")("two servers on one etcd", () => {
 		expect(holds.map((each) => each.kind === "put" && each.process)).toEqual([process]);
 	});
 
+	it("share the work of those that are sharded", async () => {
+		await writeTasks(
+			pair.lives[0],
+			Array.from({ length: 20 }, () => ""),
+		);
+		const processes = cluster.servers.map(({ pid }) => String(pid)).toSorted();
+		const shares = await sharesWhere(pair.lives[1], (each) => new Set(each.values()).size === 2);
+		expect([...new Set(shares.values())].toSorted()).toEqual(processes);
+		const record = await readEtcdRecord(cluster);
+		const held = record.leases.map(({ lease }) => lease);
+		const shards = new Set(held.filter((lease) => lease.startsWith("controllers-shares-shard-")));
+		expect(shards.size).toBe(16);
+		// The effects are those of a singleton.
+		const problems = [...shards].map((lease) => leaseProblems({ ...record, effects: [] }, lease));
+		expect(problems.flat()).toEqual([]);
+	});
+
 	it("move them when the one that runs them is killed, within the time of the lease, to a cache that lacks nothing", async () => {
 		const holder = pair.serverOf((await effectWhere(pair.lives[0].client, () => true)).process);
 		const other = otherServer(cluster, holder);
@@ -77,8 +94,33 @@ describeWith("etcd")("two servers on one etcd", () => {
 			other.pid,
 		]);
 		expect(leaseProblems(record, "controllers")).toEqual([]);
+		// All shards are its own as well.
+		await sharesWhere(life, (shares) =>
+			[...shares.values()].every((process) => process === String(other.pid)),
+		);
 	});
 });
+
+/** Who has the shard of each task, by name, once all tasks have said so and the condition holds. */
+async function sharesWhere(
+	{ client }: Life,
+	condition: (shares: ReadonlyMap<string, string>) => boolean,
+): Promise<ReadonlyMap<string, string>> {
+	const shares = new Map<string, string>();
+	const request = { type: Task.type };
+	let isWhole = false;
+	for await (const { event } of client.watchList(request)) {
+		if (event.case === "upsert") {
+			const { id, status } = event.value.resource ?? {};
+			shares.set(id?.name ?? "", status?.shares?.conditions[0]?.message ?? "");
+		}
+		isWhole ||= event.case === "endOfSnapshot";
+		if (isWhole && ![...shares.values()].includes("") && condition(shares)) {
+			break;
+		}
+	}
+	return shares;
+}
 
 /** The names of what the controllers of each server wrote, once there are as many. */
 async function presencesUpTo({ client }: Life, count: number): Promise<readonly string[]> {

@@ -10,6 +10,10 @@ export function observeControllers(meter: Meter, manager: Pick<ControllerManager
 	const instruments = {
 		lease: gauge("plinth.lease.held", "Whether this server holds the lease"),
 		runs: gauge("plinth.controller.running", "Whether the controller runs on this server"),
+		shards: gauge(
+			"plinth.controller.shards",
+			"Shards of the controller that this server works on, if it is sharded",
+		),
 		restarts: counter("plinth.controller.restarts", "Runs of the controller that failed"),
 		queue: gauge("plinth.controller.queue.depth", "Keys in a queue, by state"),
 		oldest: gauge(
@@ -77,6 +81,9 @@ function observeOne(
 		observeQueue(observe, "requests", run.requests);
 		for (const [name, queue] of Object.entries(run.mappings)) {
 			observeQueue(observe, name, queue);
+		}
+		if (run.shards !== undefined) {
+			observe("shards", run.shards.open.length);
 		}
 		for (const { type, size } of run.cached) {
 			observe("cached", size, { type });

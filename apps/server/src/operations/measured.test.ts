@@ -103,7 +103,12 @@ describe("the metrics of references", () => {
 			holderQueries: [{ service: "iam", region: "eu", sent: 10, failed: 4 }],
 		};
 		const metrics = createMetrics();
-		observeReferences(metrics.meter, () => now);
+		const state = {
+			reached: ["schema-begun", "discovered"] as const,
+			problems: new Map(),
+			registryOutdatedSince: new Date(90_000),
+		};
+		observeReferences(metrics.meter, { now: () => 120_000 }, { metrics: () => now, state });
 		const text = await metrics.prometheus();
 		await metrics.close();
 		expect(linesOf(text, "plinth_reference_sources")).toEqual([
@@ -121,6 +126,11 @@ describe("the metrics of references", () => {
 			'{state="deleting"} 60',
 		]);
 		expect(linesOf(text, "plinth_reference_cascades")).toEqual([" 3"]);
+		expect(linesOf(text, "plinth_reference_phase")).toEqual([
+			'{phase="schema-begun"} 1',
+			'{phase="discovered"} 1',
+		]);
+		expect(linesOf(text, "plinth_reference_registry_outdated_seconds")).toEqual([" 30"]);
 		expect(linesOf(text, "plinth_reference_questions_total")).toEqual([
 			'{service="iam",region="eu",result="answered"} 6',
 			'{service="iam",region="eu",result="failed"} 4',

@@ -8,8 +8,19 @@ import type { InitializeContext, ReconcileContext } from "./context.ts";
 import type { Requeue } from "./requeue.ts";
 import type { CustomWatch, ResourceWatch } from "./watch.ts";
 
-/** Which servers of a cluster run a controller: the one that holds the lease, or all of them. */
-export type Placement = "singleton" | "each-server";
+/**
+ * Which servers of a cluster run a controller:
+ *
+ * - `singleton`: the one that holds the lease;
+ * - `sharded`: all of them, each for its part of the managed resources. Each resource is in one shard, by a hash of its
+ *   name, and each shard belongs to one server, which holds its lease: no resource is reconciled by two servers at a
+ *   time. When servers come or go, shards move: work on them ends at their old server, then all their resources are
+ *   reconciled at the new one, whose cache contains what the old one wrote. `initialize` and custom watches run on
+ *   each server, and their writes are not fenced; an event for a resource that is not stored is lost if its shard moves
+ *   at that moment. A requeue does not move along;
+ * - `each-server`: all of them, each for all resources.
+ */
+export type Placement = "singleton" | "sharded" | "each-server";
 
 /** A request to reconcile one resource. */
 export interface ReconcileRequest {

@@ -1,7 +1,9 @@
 import { createCache } from "@plinth/cache";
 import { backoffDelayMs } from "@plinth/runtime";
 import { cachedTypes } from "../define/cached-types.ts";
-import type { Controller } from "../define/controller.ts";
+import type { Controller, Placement } from "../define/controller.ts";
+
+const placements: readonly Placement[] = ["singleton", "sharded", "each-server"];
 
 /**
  * Checks that a controller can be run.
@@ -88,8 +90,8 @@ function numberProblem(controller: Controller): string | undefined {
 	if (!(backoffDelayMs(backoff, 1) > 0)) {
 		return "backoff must have a baseMs and a maxMs of more than 0";
 	}
-	if (placement !== "singleton" && placement !== "each-server") {
-		return `placement must be "singleton" or "each-server", got "${placement}"`;
+	if (!placements.includes(placement)) {
+		return `placement must be ${placements.map((each) => `"${each}"`).join(", ")}, got "${placement}"`;
 	}
 	return undefined;
 }

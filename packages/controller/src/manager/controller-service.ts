@@ -67,6 +67,7 @@ function controllerMessage(state: ControllerState): Controller {
 				indexes: Object.fromEntries(indexes.map(({ name, keys }) => [name, BigInt(keys)])),
 			})),
 		}),
+		...(run?.shards && { shards: { open: [...run.shards.open], count: run.shards.count } }),
 		overdue: [...(run?.overdue ?? []), ...state.orphaned],
 		...(run && { undecodable: { ...run.undecodable, errors: [...run.undecodable.errors] } }),
 		stillRunning: (run?.stillRunning ?? [])
@@ -105,6 +106,7 @@ function durationOf(ms: number) {
 
 const placements: Readonly<Record<ControllerState["placement"], Placement>> = {
 	singleton: Placement.SINGLETON,
+	sharded: Placement.SHARDED,
 	"each-server": Placement.EACH_SERVER,
 };
 

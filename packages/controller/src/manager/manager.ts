@@ -1,5 +1,6 @@
 import { createResourceServiceCloningClient } from "@plinth/proto";
 import {
+	aborted,
 	type LeaseManager,
 	type Logger,
 	type Runtime,
@@ -11,10 +12,11 @@ import type { Controller } from "../define/controller.ts";
 import { type ControllerLimits, defaultControllerLimits } from "../run/limits.ts";
 import { withFields } from "../run/log-fields.ts";
 import { ReconcileTally } from "../run/reconcile-tally.ts";
+import { Shards } from "../shards/shards.ts";
 import { checkController } from "./check-controller.ts";
 import type { ManagerState } from "./controller-state.ts";
 import { type DependencyGraph, dependencyGraph } from "./dependency-graph.ts";
-import { aborted, SharedLease } from "./shared-lease.ts";
+import { SharedLease } from "./shared-lease.ts";
 import { Supervisor } from "./supervisor.ts";
 
 /** The options of a controller manager. */
@@ -32,11 +34,14 @@ export interface ControllerManagerOptions {
 	/** The system runtime by default. */
 	readonly runtime?: Runtime;
 	/**
-	 * Grants the lease of singletons. Without it, this is assumed to be the only server: singletons always
-	 * run, and their writes are not fenced.
+	 * Grants the lease of singletons and those of shards. Without it, this is assumed to be the only server: it runs
+	 * all controllers for all resources, and their writes are not fenced.
 	 */
 	readonly leases?: LeaseManager;
-	/** The name of the lease; `controllers` by default. */
+	/**
+	 * The name of the lease of singletons; `controllers` by default. Those of the sharded controller `mailer` are
+	 * `controllers-mailer-server-…` and `controllers-mailer-shard-…`.
+	 */
 	readonly leaseName?: string;
 	/** Nothing is logged by default. */
 	readonly logger?: Logger;
@@ -97,7 +102,19 @@ export function createControllerManager(options: ControllerManagerOptions): Cont
 			const named = withFields(logger, { controller: controller.name });
 			const shared = { client, cloningClient, runtime, limits };
 			const environment = { ...shared, controller, logger: named, tally: new ReconcileTally() };
-			const needed = controller.placement === "singleton" ? lease : undefined;
+			const shards = () =>
+				leases && {
+					shards: new Shards({
+						...runtime,
+						leases,
+						name: `${leaseName}-${controller.name}`,
+						logger: named,
+					}),
+				};
+			const needed = {
+				...(controller.placement === "singleton" && lease && { lease }),
+				...(controller.placement === "sharded" && shards()),
+			};
 			supervisors.push(new Supervisor(environment, needed));
 		},
 		async run(signal) {

@@ -1,4 +1,11 @@
-import { type Clock, type LeaseHold, type LeaseManager, type Logger, sleep } from "@plinth/runtime";
+import {
+	aborted,
+	type Clock,
+	type LeaseHold,
+	type LeaseManager,
+	type Logger,
+	sleep,
+} from "@plinth/runtime";
 
 /** The delay before the next attempt to acquire the lease after an error, in milliseconds. */
 const retryMs = 1_000;
@@ -101,15 +108,4 @@ export class SharedLease {
 			this.#logger.warn({ lease: this.#name, err }, "failed to release the lease");
 		}
 	}
-}
-
-/** Resolves when the signal has aborted. */
-export function aborted(signal: AbortSignal): Promise<void> {
-	return new Promise((resolve) => {
-		if (signal.aborted) {
-			resolve();
-		} else {
-			signal.addEventListener("abort", () => resolve(), { once: true });
-		}
-	});
 }

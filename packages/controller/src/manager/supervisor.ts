@@ -3,6 +3,7 @@ import { OwnWrites } from "../run/own-writes.ts";
 import type { Phase } from "../run/phase.ts";
 import { Run, type RunEnd } from "../run/run.ts";
 import type { RunEnvironment } from "../run/run-environment.ts";
+import type { Shards } from "../shards/shards.ts";
 import type { ControllerState, RunError } from "./controller-state.ts";
 import type { SharedLease } from "./shared-lease.ts";
 
@@ -14,6 +15,8 @@ import type { SharedLease } from "./shared-lease.ts";
 export class Supervisor {
 	readonly #environment: RunEnvironment;
 	readonly #lease: SharedLease | undefined;
+	readonly #shards: Shards | undefined;
+	readonly #firstRunning = Promise.withResolvers<void>();
 	readonly #ownWrites: OwnWrites;
 	/** The reconciles that have outlived their run, by key. */
 	readonly #orphaned = new Map<string, Promise<void>>();
@@ -25,11 +28,18 @@ export class Supervisor {
 	#failures = 0;
 	#lastError: RunError | undefined;
 
-	/** `lease` is the lease that the controller needs in order to run, if any. */
-	constructor(environment: RunEnvironment, lease: SharedLease | undefined) {
+	/**
+	 * `lease` is the lease that the controller needs in order to run, and `shards` are those that it works on, if it is
+	 * sharded among servers.
+	 */
+	constructor(
+		environment: RunEnvironment,
+		{ lease, shards }: { readonly lease?: SharedLease; readonly shards?: Shards },
+	) {
 		const { runtime, limits } = environment;
 		this.#environment = environment;
 		this.#lease = lease;
+		this.#shards = shards;
 		this.#phaseSinceMs = runtime.clock.monotonic();
 		this.#ownWrites = new OwnWrites({
 			clock: runtime.clock,
@@ -45,6 +55,15 @@ export class Supervisor {
 
 	/** Runs until the signal aborts; everything has ended when it resolves. Never rejects. */
 	async run(stop: AbortSignal): Promise<void> {
+		const releaseShards = new AbortController();
+		const shardsReleased = this.#shards?.run(this.#firstRunning.promise, releaseShards.signal);
+		await this.#runUntil(stop);
+		releaseShards.abort(stop.reason);
+		await shardsReleased;
+		this.#enter("stopped");
+	}
+
+	async #runUntil(stop: AbortSignal): Promise<void> {
 		while (!stop.aborted) {
 			const hold = await this.#takeLease(stop);
 			if (stop.aborted) {
@@ -57,7 +76,6 @@ export class Supervisor {
 				this.#failures = 0;
 			}
 		}
-		this.#enter("stopped");
 	}
 
 	state(): ControllerState {
@@ -96,6 +114,7 @@ export class Supervisor {
 			ownWrites: this.#ownWrites,
 			stop,
 			lease,
+			shards: this.#shards,
 			locked: new Map(this.#orphaned),
 			onPhase: (phase) => this.#enter(phase),
 		});
@@ -146,6 +165,9 @@ export class Supervisor {
 
 	#enter(phase: Phase): void {
 		this.#phase = phase;
+		if (phase === "running") {
+			this.#firstRunning.resolve();
+		}
 		this.#phaseSinceMs = this.#environment.runtime.clock.monotonic();
 	}
 }

@@ -259,6 +259,7 @@ describe("MergingQueue", () => {
 			}),
 		},
 		{ weight: 1, arbitrary: fc.record({ do: fc.constantFrom("pause" as const, "resume") }) },
+		{ weight: 1, arbitrary: fc.record({ do: fc.constant("drop" as const), key }) },
 		{
 			weight: 3,
 			arbitrary: fc.record({ do: fc.constant("advance" as const), byMs: fc.nat(25) }),
@@ -298,12 +299,20 @@ describe("MergingQueue", () => {
 							break;
 						case "pause":
 							queue.pauseBackground();
-							model.pauseBackground(true);
+							model.pauseBackground();
 							break;
 						case "resume":
-							queue.resumeBackground();
-							model.pauseBackground(false);
+							if (model.isBackgroundPaused) {
+								queue.resumeBackground();
+								model.resumeBackground();
+							}
 							break;
+						case "drop": {
+							const matches = (candidate: string) => candidate <= step.key;
+							queue.drop(matches);
+							model.drop(matches);
+							break;
+						}
 						case "release":
 							queue.release(step.key);
 							model.release(step.key);

@@ -82,7 +82,8 @@ export class MergingQueue<Item> {
 	#active = 0;
 	#held = 0;
 	#liveTakenInARow = 0;
-	#isBackgroundPaused = false;
+	/** How many pauses of background keys have not ended. */
+	#backgroundPauses = 0;
 	#order = 0;
 	#timer: { readonly timer: Timer; readonly dueMs: number } | undefined;
 	#closed = false;
@@ -182,15 +183,15 @@ export class MergingQueue<Item> {
 		return true;
 	}
 
-	/** Takes no key of background priority until `resumeBackground`. */
+	/** Takes no key of background priority until `resumeBackground` was called as often. */
 	pauseBackground(): void {
-		this.#isBackgroundPaused = true;
+		this.#backgroundPauses += 1;
 	}
 
-	/** Ends `pauseBackground`. */
+	/** Ends one `pauseBackground`. */
 	resumeBackground(): void {
-		this.#isBackgroundPaused = false;
-		if (this.#background.length > 0) {
+		this.#backgroundPauses -= 1;
+		if (this.#backgroundPauses === 0 && this.#background.length > 0) {
 			this.#onReady();
 		}
 	}
@@ -199,7 +200,7 @@ export class MergingQueue<Item> {
 	take(): QueueEntry<Item> | undefined {
 		const fromBackground =
 			this.#background.length > 0 &&
-			!this.#isBackgroundPaused &&
+			this.#backgroundPauses === 0 &&
 			(this.#live.length === 0 || this.#liveTakenInARow >= livePerBackground);
 		this.#liveTakenInARow = fromBackground ? 0 : this.#liveTakenInARow + 1;
 		const entry = fromBackground ? this.#background.shift() : this.#live.shift();
@@ -290,6 +291,31 @@ export class MergingQueue<Item> {
 		this.#active += 1;
 		this.#entries.set(key, entry);
 		return entry;
+	}
+
+	/** Drops the keys that match, and what was added to active ones. */
+	drop(matches: (key: string) => boolean): void {
+		for (const [key, entry] of this.#entries) {
+			if (!matches(key)) {
+				continue;
+			}
+			entry.again = undefined;
+			if (entry.state === "active") {
+				continue;
+			}
+			this.#entries.delete(key);
+			switch (entry.state) {
+				case "ready":
+					(entry.priority === "live" ? this.#live : this.#background).remove(entry);
+					break;
+				case "delayed":
+					this.#delayed.remove(entry);
+					break;
+				case "held":
+					this.#held -= 1;
+					break;
+			}
+		}
 	}
 
 	/** Drops all keys that are not active, and all later additions. */

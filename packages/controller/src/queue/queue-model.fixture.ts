@@ -20,7 +20,7 @@ export class QueueModel {
 	#keys: ModelKey[] = [];
 	#turns = 0;
 	#liveRun = 0;
-	#isBackgroundPaused = false;
+	#backgroundPauses = 0;
 	readonly #backoff: BackoffPolicy;
 
 	constructor(backoff: BackoffPolicy) {
@@ -85,14 +85,31 @@ export class QueueModel {
 		return true;
 	}
 
-	pauseBackground(isPaused: boolean): void {
-		this.#isBackgroundPaused = isPaused;
+	pauseBackground(): void {
+		this.#backgroundPauses += 1;
+	}
+
+	resumeBackground(): void {
+		this.#backgroundPauses -= 1;
+	}
+
+	get isBackgroundPaused(): boolean {
+		return this.#backgroundPauses > 0;
+	}
+
+	drop(matches: (key: string) => boolean): void {
+		for (const found of this.#keys) {
+			if (matches(found.key)) {
+				found.added = undefined;
+			}
+		}
+		this.#keys = this.#keys.filter(({ key, where }) => where === "active" || !matches(key));
 	}
 
 	get canTake(): boolean {
 		return this.#keys.some(
 			({ where, priority }) =>
-				where === "ready" && (priority === "live" || !this.#isBackgroundPaused),
+				where === "ready" && (priority === "live" || !this.isBackgroundPaused),
 		);
 	}
 
@@ -102,7 +119,7 @@ export class QueueModel {
 		const background = ready.find((key) => key.priority === "background");
 		const useBackground =
 			background !== undefined &&
-			!this.#isBackgroundPaused &&
+			!this.isBackgroundPaused &&
 			(live === undefined || this.#liveRun >= 15);
 		const taken = useBackground ? background : live;
 		this.#liveRun = useBackground ? 0 : this.#liveRun + 1;

@@ -163,10 +163,18 @@ export class WorkerPool<Item> {
 		}
 	}
 
-	/** Aborts all running tasks. */
-	abort(reason: unknown): void {
+	/** Drops the queued items of the keys that match. Running tasks continue. */
+	drop(matches: (key: string) => boolean): void {
+		this.#queue.drop(matches);
+		this.#makeRoom();
+	}
+
+	/** Aborts all running tasks, or those of the keys that match. */
+	abort(reason: unknown, matches: (key: string) => boolean = () => true): void {
 		for (const task of this.#tasks.values()) {
-			task.abort(reason);
+			if (matches(task.key)) {
+				task.abort(reason);
+			}
 		}
 	}
 

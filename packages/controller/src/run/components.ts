@@ -8,6 +8,7 @@ import { EventMappingQueue, MappingQueue, type MappingScope } from "./mapping-qu
 import type { OwnWrites } from "./own-writes.ts";
 import { Reconciler } from "./reconciler.ts";
 import { Resync } from "./resync.ts";
+import type { ShardGate } from "./shard-gate.ts";
 import { UndecodableResources } from "./undecodable.ts";
 import type { WorkScope } from "./work-context.ts";
 
@@ -36,6 +37,7 @@ export function createControllerComponents(
 	scope: WorkScope,
 	ownWrites: OwnWrites,
 	locked: ReadonlyMap<string, Promise<void>>,
+	gate: ShardGate | undefined,
 ): ControllerComponents {
 	const { controller } = scope.environment;
 	const { indexes, queries } = controller;
@@ -52,7 +54,7 @@ export function createControllerComponents(
 	const maps = new Map<string, MappingQueue>();
 	const events = new Map<string, EventMappingQueue>();
 	const isMapping = () => [...maps.values(), ...events.values()].some(({ pool }) => pool.canStart);
-	const reconciler = new Reconciler({ scope, cache, ownWrites, undecodable, isMapping });
+	const reconciler = new Reconciler({ scope, gate, cache, ownWrites, undecodable, isMapping });
 	for (const [key, until] of locked) {
 		reconciler.lock(key, until);
 	}
@@ -92,7 +94,7 @@ function mappingScope(
 				return task.signal;
 			},
 		}),
-		request: (id, priority) => reconciler.request(id, priority),
+		request: (id, priority, shards) => reconciler.request(id, priority, shards),
 		onUndecodable: (type, resource, error) => {
 			const { id } = resource;
 			if (id !== undefined && cache.get(type, id)?.resource === resource) {

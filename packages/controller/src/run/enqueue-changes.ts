@@ -1,7 +1,8 @@
-import type { ResourceType } from "@plinth/resource";
+import { nameKey, type ResourceType } from "@plinth/resource";
 import type { Clock, Logger, Timer } from "@plinth/runtime";
 import type { Change, ChangePredicate } from "../define/change.ts";
 import { yieldToEventLoop } from "../queue/pump.ts";
+import { shardOf } from "../shards/shard-of.ts";
 import type { ControllerComponents } from "./components.ts";
 import type { MappingQueue } from "./mapping-queues.ts";
 import { eventsPerTurn } from "./prime-cache.ts";
@@ -36,7 +37,8 @@ export function enqueueOnChange(
 
 /**
  * Enqueues all primed resources once, as if they had been created, with a lower priority than changes that
- * happen meanwhile. Resources deleted since then are skipped: their deletion was enqueued.
+ * happen meanwhile. Resources deleted since then are skipped: their deletion was enqueued. With `shards`, only what is
+ * in one of them.
  *
  * The requests for managed resources collect in the queue until all primed resources of watched types are
  * mapped: each managed resource is reconciled once, however many resources map to it. Live changes don't wait
@@ -46,8 +48,9 @@ export async function enqueuePrimed(
 	{ cache, updaters, reconciler, maps }: ControllerComponents,
 	{ runtime, limits }: Pick<RunEnvironment, "runtime" | "limits">,
 	signal: AbortSignal,
+	shards?: ReadonlySet<number>,
 ): Promise<void> {
-	const limitMs = maps.size === 0 ? 0 : limits.mapPrimedMs;
+	const limitMs = pauseMs(maps.size, limits, shards);
 	using pause = new BackgroundPause(reconciler.pool, runtime.clock, limitMs, signal);
 	for (const updater of updaters.toReversed()) {
 		const map = maps.get(updater.type.key);
@@ -56,10 +59,10 @@ export async function enqueuePrimed(
 		for (const id of cache.ids(updater.type)) {
 			const primed = updater.get(id);
 			if (primed !== undefined) {
-				if (map === undefined) {
+				if (map !== undefined) {
+					map.addPrimed(primed, shards);
+				} else if (shards === undefined || shards.has(shardOf(nameKey(id)))) {
 					reconciler.enqueue(id, "background");
-				} else {
-					map.addPrimed(primed);
 				}
 			}
 			queued += 1;
@@ -73,6 +76,15 @@ export async function enqueuePrimed(
 		}
 	}
 	await Promise.race([pause.over, allMapped([...maps.values()])]);
+}
+
+/** How long background work waits. A shard that moves holds up nothing: some of its resources may be reconciled twice. */
+function pauseMs(
+	maps: number,
+	{ mapPrimedMs }: RunEnvironment["limits"],
+	shards: ReadonlySet<number> | undefined,
+): number {
+	return maps === 0 || shards !== undefined ? 0 : mapPrimedMs;
 }
 
 /** Resolves when all resources that are ready to be mapped now are mapped, or have failed. */

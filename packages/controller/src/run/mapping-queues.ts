@@ -15,7 +15,8 @@ export interface MappingScope {
 	readonly environment: RunEnvironment;
 	/** Creates the context of one mapping, with the shared cache if the mapper is read-only. */
 	readonly context: (task: Task, readOnly: boolean) => MapperContext;
-	readonly request: (id: ID, priority: Priority) => void;
+	/** Requests a managed resource; if shards are given, only if it is in one of them. */
+	readonly request: (id: ID, priority: Priority, shards?: ReadonlySet<number>) => void;
 	/** Queues all managed resources. */
 	readonly requestAll: () => void;
 	/** A version of a watched resource can't be decoded. It may be older than the cached version. */
@@ -31,6 +32,8 @@ interface Versions {
 	readonly kept: readonly Resource[];
 	/** Whether versions in between were dropped, and this has not been compensated yet. */
 	hasGaps: boolean;
+	/** The shards whose managed resources are requested; all if `undefined`. */
+	readonly shards: ReadonlySet<number> | undefined;
 }
 
 /**
@@ -76,14 +79,14 @@ export class MappingQueue {
 		const versions = versionsOf(change);
 		const id = versions[0]?.id;
 		if (id !== undefined) {
-			this.pool.add(nameKey(id), { kept: versions, hasGaps: false }, "live");
+			this.pool.add(nameKey(id), { kept: versions, hasGaps: false, shards: undefined }, "live");
 		}
 	}
 
-	/** Queues a primed resource for mapping. */
-	addPrimed(resource: Resource): void {
+	/** Queues a cached resource for mapping, to request managed resources in these shards, or all. */
+	addPrimed(resource: Resource, shards: ReadonlySet<number> | undefined): void {
 		if (resource.id !== undefined) {
-			const versions = { kept: [resource], hasGaps: false };
+			const versions = { kept: [resource], hasGaps: false, shards };
 			this.pool.add(nameKey(resource.id), versions, "background");
 		}
 	}
@@ -96,7 +99,7 @@ export class MappingQueue {
 		const context = this.#scope.context(task, this.#watch.readOnly);
 		return requestEach(
 			versions.kept.map((version) => () => this.#mapVersion(context, version)),
-			(id) => this.#scope.request(id, priority),
+			(id) => this.#scope.request(id, priority, versions.shards),
 		);
 	}
 
@@ -196,7 +199,8 @@ function versionsOf(change: Change): readonly Resource[] {
 
 function mergeVersions(earlier: Versions, later: Versions): Versions {
 	const merged = [...earlier.kept, ...later.kept.filter((each) => !earlier.kept.includes(each))];
+	const shards = earlier.shards && later.shards && earlier.shards.union(later.shards);
 	return merged.length > maxVersions
-		? { kept: [...merged.slice(0, 1), ...merged.slice(-newestKept)], hasGaps: true }
-		: { kept: merged, hasGaps: earlier.hasGaps || later.hasGaps };
+		? { kept: [...merged.slice(0, 1), ...merged.slice(-newestKept)], hasGaps: true, shards }
+		: { kept: merged, hasGaps: earlier.hasGaps || later.hasGaps, shards };
 }

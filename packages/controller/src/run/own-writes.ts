@@ -37,6 +37,13 @@ interface View {
 	version: string;
 	/** Writes that have not been applied, oldest first. */
 	readonly notes: Note[];
+	/** Those that wait until the cache has reached a version. */
+	readonly waiters: Set<Waiter>;
+}
+
+interface Waiter {
+	readonly version: string;
+	readonly resolve: () => void;
 }
 
 /**
@@ -84,7 +91,7 @@ export class OwnWrites {
 	restart(families: Iterable<string>): void {
 		this.#views.clear();
 		for (const family of families) {
-			this.#views.set(family, { version: "", notes: [] });
+			this.#views.set(family, { version: "", notes: [], waiters: new Set() });
 		}
 		this.#behind.clear();
 		this.#waiting.clear();
@@ -102,6 +109,24 @@ export class OwnWrites {
 		if (view.notes.length > 0) {
 			this.#settle(view);
 		}
+		for (const waiter of view.waiters) {
+			if (compareVersions(waiter.version, version) <= 0) {
+				view.waiters.delete(waiter);
+				waiter.resolve();
+			}
+		}
+	}
+
+	/** Resolves when the cache contains all commits of the family up to that version, or never if it is dropped. */
+	reached(family: string, version: string): Promise<void> {
+		const view = this.#views.get(family);
+		return new Promise((resolve) => {
+			if (view === undefined || compareVersions(version, view.version) <= 0) {
+				resolve();
+			} else {
+				view.waiters.add({ version, resolve });
+			}
+		});
 	}
 
 	/** The server has acknowledged, with that version, a write by the key's reconcile. */

@@ -4,8 +4,10 @@ import { DecodeError, displayName, familyKey, idOf, nameKey } from "@plinth/reso
 import type { Priority } from "../queue/queue-entry.ts";
 import type { Task } from "../queue/task.ts";
 import { type Outcome, WorkerPool } from "../queue/worker-pool.ts";
+import { shardOf } from "../shards/shard-of.ts";
 import type { OwnWrites } from "./own-writes.ts";
 import { RequestBursts } from "./request-bursts.ts";
+import type { ShardGate } from "./shard-gate.ts";
 import type { UndecodableResources } from "./undecodable.ts";
 import { WorkContext, type WorkScope } from "./work-context.ts";
 
@@ -15,6 +17,8 @@ const skipped: Outcome = { kind: "done" };
 /** The options of a reconciler. */
 export interface ReconcilerOptions {
 	readonly scope: WorkScope;
+	/** Which keys may be reconciled, if the controller is sharded. */
+	readonly gate: ShardGate | undefined;
 	readonly cache: Cache;
 	readonly ownWrites: OwnWrites;
 	readonly undecodable: Pick<UndecodableResources, "note">;
@@ -25,10 +29,12 @@ export interface ReconcilerOptions {
 /**
  * The queue of requests of a run, and the calls of the controller's `reconcile` for them. Requests of mappers
  * are held until their burst is over (request-bursts.ts). A request is held while the cache does not contain
- * its own writes (own-writes.ts). A request for a resource that can't be decoded is skipped (undecodable.ts).
+ * its own writes (own-writes.ts). A request for a resource that can't be decoded is skipped (undecodable.ts), and one
+ * for a resource of a shard that the run may not work on is dropped (shard-gate.ts).
  */
 export class Reconciler {
 	readonly #scope: WorkScope;
+	readonly #gate: ShardGate | undefined;
 	readonly #cache: Cache;
 	readonly #views: { readonly cache: ReturnType<typeof cloningView>; readonly shared: Cache };
 	readonly #ownWrites: OwnWrites;
@@ -36,9 +42,10 @@ export class Reconciler {
 	readonly #pool: WorkerPool<ID>;
 	readonly #bursts: RequestBursts;
 
-	constructor({ scope, cache, ownWrites, undecodable, isMapping }: ReconcilerOptions) {
+	constructor({ scope, gate, cache, ownWrites, undecodable, isMapping }: ReconcilerOptions) {
 		const { controller, runtime, logger, tally } = scope.environment;
 		this.#scope = scope;
+		this.#gate = gate;
 		this.#cache = cache;
 		this.#views = { cache: cloningView(cache), shared: cache };
 		this.#ownWrites = ownWrites;
@@ -51,7 +58,12 @@ export class Reconciler {
 			timeLimitMs: controller.reconcileTimeoutMs,
 			merge: newestId,
 			mustWait: (key) => ownWrites.mustWait(key),
-			work: (id, task) => (this.#canBeDecoded(id) ? this.#reconcile(id, task) : skipped),
+			work: (id, task) => {
+				const workScope = gate === undefined ? scope : gate.scopeOf(task.key);
+				return workScope !== undefined && this.#canBeDecoded(id)
+					? this.#reconcile(id, task, workScope)
+					: skipped;
+			},
 			onFailure: ({ key, error, failures, delayMs }) => {
 				logger.warn(
 					{ key, err: error, failures, delayMs: Math.round(delayMs) },
@@ -85,13 +97,19 @@ export class Reconciler {
 
 	/** Queues a managed resource. */
 	enqueue(id: ID, priority: Priority): void {
-		this.#pool.add(nameKey(id), id, priority);
+		const key = nameKey(id);
+		if (this.#admits(key)) {
+			this.#pool.add(key, id, priority);
+		} else {
+			this.#gate?.refuse(key, id);
+		}
 	}
 
 	/**
-	 * Queues a request of a mapper, until the end of its burst, and fills in the units of tenancy that it omits.
+	 * Queues a request of a mapper, until the end of its burst, and fills in the units of tenancy that it omits. If
+	 * shards are given, only a resource in one of them is queued.
 	 */
-	request(id: ID, priority: Priority): void {
+	request(id: ID, priority: Priority, shards?: ReadonlySet<number>): void {
 		const { controller, logger, tally } = this.#scope.environment;
 		const { manages } = controller;
 		if (id.type === undefined || familyKey(id.type) !== manages.family) {
@@ -104,9 +122,20 @@ export class Reconciler {
 		}
 		const requested = idOf(manages, id.name, id.tenancy, id.uid);
 		const key = nameKey(requested);
+		if (shards !== undefined && !shards.has(shardOf(key))) {
+			return;
+		}
+		if (!this.#admits(key)) {
+			this.#gate?.refuse(key, requested);
+			return;
+		}
 		if (this.#pool.gather(key, requested, priority)) {
 			this.#bursts.add(key);
 		}
+	}
+
+	#admits(key: string): boolean {
+		return this.#gate === undefined || this.#gate.admits(key);
 	}
 
 	/** The cache contains all writes of the key. */
@@ -138,11 +167,11 @@ export class Reconciler {
 		}
 	}
 
-	async #reconcile(queued: ID, task: Task): Promise<Outcome> {
-		const { controller, runtime, tally } = this.#scope.environment;
+	async #reconcile(queued: ID, task: Task, scope: WorkScope): Promise<Outcome> {
+		const { controller, runtime, tally } = scope.environment;
 		const startedMs = runtime.clock.monotonic();
 		let outcome: "succeeded" | "failed" = "failed";
-		const context = new WorkContext(this.#scope, task, this.#views, (family, version) =>
+		const context = new WorkContext(scope, task, this.#views, (family, version) =>
 			this.#ownWrites.note(task.key, family, version),
 		);
 		try {

@@ -5,6 +5,8 @@ import type { CustomWatch } from "../define/watch.ts";
 import type { QueueState } from "../queue/merging-queue.ts";
 import { Task } from "../queue/task.ts";
 import type { RunningWork } from "../queue/worker-pool.ts";
+import { shardCount } from "../shards/shard-of.ts";
+import type { Shards } from "../shards/shards.ts";
 import type { CacheUpdater } from "./cache-updater.ts";
 import { type ControllerComponents, createControllerComponents, poolsOf } from "./components.ts";
 import { consume } from "./custom-events.ts";
@@ -15,6 +17,8 @@ import type { Phase } from "./phase.ts";
 import { primeCache } from "./prime-cache.ts";
 import type { RunEnvironment } from "./run-environment.ts";
 import { settlesWithin } from "./settles-within.ts";
+import { ShardGate } from "./shard-gate.ts";
+import { ShardWork } from "./shard-work.ts";
 import type { UndecodableState } from "./undecodable.ts";
 import { WorkContext, type WorkScope } from "./work-context.ts";
 
@@ -32,6 +36,8 @@ export interface RunOptions {
 	readonly stop: AbortSignal;
 	/** The lease that the run holds: losing it ends the run immediately. */
 	readonly lease: { readonly signal: AbortSignal; readonly fence: Fence } | undefined;
+	/** The shards of the server, if the controller is sharded and there are others to share with. */
+	readonly shards: Shards | undefined;
 	/** Keys that an earlier run is still processing, with the end of that work. */
 	readonly locked: ReadonlyMap<string, Promise<void>>;
 	readonly onPhase: (phase: Phase) => void;
@@ -49,6 +55,8 @@ export interface RunState {
 	readonly overdue: readonly string[];
 	/** Cached resources that can't be decoded. */
 	readonly undecodable: UndecodableState;
+	/** The shards that it works on, of how many, if it is sharded among servers. */
+	readonly shards: { readonly open: readonly number[]; readonly count: number } | undefined;
 }
 
 /**
@@ -64,7 +72,8 @@ export interface RunState {
  * 5. From then on, each event is applied to the cache and then enqueued.
  *
  * The first event that ends the run determines how: a stop lets reconciles finish; a failure aborts them; a
- * lost lease aborts them and refuses their writes. After `run` has resolved, only reconciles that ignore
+ * lost lease aborts them and refuses their writes. A sharded controller begins and ends work on shards while it runs
+ * (shard-work.ts). After `run` has resolved, only reconciles that ignore
  * their signal (`orphans`) may still be running, and their writes are refused.
  */
 export class Run {
@@ -79,6 +88,8 @@ export class Run {
 	#refusal: string | undefined;
 	#endedAtMs: number | undefined;
 	#components: ControllerComponents | undefined;
+	readonly #gate: ShardGate | undefined;
+	#unfollowShards: () => void = () => {};
 
 	constructor(options: RunOptions) {
 		this.#options = options;
@@ -87,6 +98,7 @@ export class Run {
 			fence: options.lease && encodeFence(options.lease.fence),
 			refusal: () => this.#refusal,
 		};
+		this.#gate = options.shards && new ShardGate(this.#scope);
 	}
 
 	/** Runs until it is stopped, loses its lease, or fails. Never rejects. */
@@ -106,6 +118,7 @@ export class Run {
 		const end = await this.#ending.promise;
 		this.#endedAtMs = this.#options.environment.runtime.clock.monotonic();
 		await this.#shutDown(end);
+		this.#unfollowShards();
 		for (const remove of unlisten) {
 			remove();
 		}
@@ -147,6 +160,7 @@ export class Run {
 			stillRunning: reconciler.pool.stillRunning,
 			overdue: reconciler.pool.overdue,
 			undecodable: undecodable.state(),
+			shards: this.#gate && { open: this.#gate.open, count: shardCount },
 		};
 	}
 
@@ -156,8 +170,15 @@ export class Run {
 		await this.#initialize();
 		this.#watching.signal.throwIfAborted();
 
-		const components = createControllerComponents(this.#scope, ownWrites, this.#options.locked);
+		const components = createControllerComponents(
+			this.#scope,
+			ownWrites,
+			this.#options.locked,
+			this.#gate,
+		);
 		this.#components = components;
+		// What former holders of these wrote is in the snapshots that prime the cache.
+		const primed = this.#followShards(components);
 		ownWrites.restart(components.updaters.map((updater) => updater.type.family));
 		onPhase("priming");
 		const priming = components.updaters.map((updater) =>
@@ -179,7 +200,31 @@ export class Run {
 			}
 		}
 		components.resync?.start();
-		await enqueuePrimed(components, environment, this.#watching.signal);
+		if (primed === undefined) {
+			await enqueuePrimed(components, environment, this.#watching.signal);
+			return;
+		}
+		const opened = this.#gate?.openShards(primed.holds) ?? new Set();
+		primed.work.requestRefused(opened);
+		this.#spawn(primed.work.openLater(this.#watching.signal, (work) => this.#spawn(work)));
+		if (opened.size > 0) {
+			await enqueuePrimed(components, environment, this.#watching.signal, opened);
+		}
+	}
+
+	/** From now on, work on the shards that the server gains; returns those that it holds. */
+	#followShards(components: ControllerComponents) {
+		const { environment, ownWrites, shards } = this.#options;
+		if (shards === undefined || this.#gate === undefined) {
+			return undefined;
+		}
+		const work = new ShardWork({ environment, gate: this.#gate, components, ownWrites });
+		const { holds, unfollow } = shards.follow(work);
+		this.#unfollowShards = unfollow;
+		for (const [shard, hold] of holds) {
+			work.gained(shard, hold);
+		}
+		return { work, holds };
 	}
 
 	async #initialize(): Promise<void> {

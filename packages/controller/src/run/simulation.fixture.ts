@@ -1,18 +1,19 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ownerIndex } from "@plinth/cache";
 import { createResourceServiceCloningClient } from "@plinth/proto";
-import { decode, idOf } from "@plinth/resource";
-import { LocalLeases, type Random } from "@plinth/runtime";
-import { SeededScheduler, seededRandom } from "@plinth/runtime/testing";
+import { decode, idOf, nameKey } from "@plinth/resource";
+import { LocalLeases, type Logger, type Random, silentLogger } from "@plinth/runtime";
+import { type FakeClock, SeededScheduler, seededRandom } from "@plinth/runtime/testing";
 import type { ResourceClient } from "../client/resource-client.ts";
-import { defineController } from "../define/controller.ts";
+import { defineController, type Placement } from "../define/controller.ts";
 import { watch } from "../define/watch.ts";
 import { Album, Artist, demo, Label, text } from "../demo-types.fixture.ts";
 import { FakeService, type Gate } from "../fake-service.fixture.ts";
 import type { ManagerState } from "../manager/controller-state.ts";
-import { createControllerManager } from "../manager/manager.ts";
+import { type ControllerManager, createControllerManager } from "../manager/manager.ts";
 import { mapOwner } from "../mappers/owner.ts";
 import { sameNameAs } from "../mappers/same-name.ts";
+import { shardCount, shardOf } from "../shards/shard-of.ts";
 
 /** What a simulation found. */
 export interface SimulationResult {
@@ -21,11 +22,15 @@ export interface SimulationResult {
 	/** How often requests had to wait for the cache to see what was written for them. */
 	readonly waits: number;
 	readonly restarts: number;
+	/** How often a server began to work on a shard; 0 if the controller is not sharded. */
+	readonly opened: number;
 }
 
 /** How a simulation differs from the real thing, to show that its checks can see. */
 export interface SimulationOptions {
-	/** Wraps the client that watches. */
+	/** `singleton` by default. */
+	readonly placement?: Placement;
+	/** Wraps the client that watches, and asks for versions. */
 	readonly watching?: (client: ResourceClient) => ResourceClient;
 	/** Wraps the client that reconcilers write through. */
 	readonly writing?: (client: ResourceClient) => ResourceClient;
@@ -47,20 +52,25 @@ function parse(value: string): Summary {
 	return { sequence: Number(sequence), content };
 }
 
-/** Computes the labels; on one server, never the same one concurrently. */
-function summaryController(violations: string[]) {
-	const calls = new Set<string>();
+/** The reconciles that are under way on all servers, by name. */
+type Calls = Map<string, Set<AbortSignal>>;
+
+/** Computes the labels. Two may compute the same one at a time only if one of them has been told to end. */
+function summaryController(violations: string[], calls: Calls, placement: Placement) {
 	return defineController({
 		name: "summary",
 		manages: Artist,
+		placement,
 		concurrency: 2,
 		indexes: [albumsByOwner],
 		watches: [watch(Album, { map: mapOwner }), watch(Label, { map: sameNameAs(Artist) })],
 		async reconcile(context, { id }) {
-			if (calls.has(id.name)) {
+			const { signal } = context;
+			const others = calls.get(id.name) ?? new Set();
+			if ([...others].some((other) => !other.aborted)) {
 				violations.push(`${id.name} is reconciled twice at a time`);
 			}
-			calls.add(id.name);
+			calls.set(id.name, others.add(signal));
 			try {
 				const artist = context.cache.get(Artist, id);
 				const label = idOf(Label, id.name);
@@ -79,17 +89,17 @@ function summaryController(violations: string[]) {
 					await context.write(Label, { id: label, data: text(value) });
 				}
 			} finally {
-				calls.delete(id.name);
+				others.delete(signal);
 			}
 		},
 	});
 }
 
 /**
- * On two servers, one controller that computes a label for each artist from the artist and its albums, and counts
+ * On two servers (three, which come and go, if it is sharded), one controller that computes a label for each artist from the artist and its albums, and counts
  * in it how often it has written it, from what its cache says. Users write and delete; watches
  * stall, break and are refused resumption; calls fail or arrive late; the lease goes from one server to
- * the other with writes still under way; everything in an order that the seed decides.
+ * the other with writes still under way, and so do shards; everything in an order that the seed decides.
  */
 export async function simulate(
 	seed: number,
@@ -103,14 +113,24 @@ export async function simulate(
 	service.isCurrent = (fence) => leases.isCurrent(fence);
 	const violations: string[] = [];
 	const { watching = (client) => client, writing = (client) => client } = options;
-	const managers = [1, 2].map((server) => {
+	const { placement = "singleton" } = options;
+	const calls: Calls = new Map();
+	let opened = 0;
+	const logger: Logger = {
+		...silentLogger,
+		debug: (_, message) => {
+			opened += Number(message === "began to work on shards");
+		},
+	};
+	const servers = new Servers((server) => {
 		const manager = createControllerManager({
 			client: watching(service.client),
 			cloningClient: writing(createResourceServiceCloningClient(service.client)),
 			runtime: { clock, random: seededRandom(seed + server), scheduler },
 			leases,
+			logger,
 		});
-		manager.register(summaryController(violations));
+		manager.register(summaryController(violations, calls, placement));
 		return manager;
 	});
 	const history = new History();
@@ -120,12 +140,18 @@ export async function simulate(
 			violations.push(...history.add(id.name, value));
 		}
 	};
-	const stop = new AbortController();
-	const running = Promise.all(managers.map((manager) => manager.run(stop.signal)));
+	const isSharded = placement === "sharded";
+	const most = isSharded ? 3 : 2;
+	for (let server = 0; server < most; server++) {
+		servers.start();
+	}
 	const user = new User(service, leases, random);
 
-	for (let step = 0; step < 60; step++) {
+	for (let step = 0; step < (isSharded ? 120 : 60); step++) {
 		user.act();
+		if (isSharded) {
+			moveShards({ clock, servers, user, random, most });
+		}
 		await scheduler.runSome(Math.floor(random.next() * 30));
 		if (random.next() < 0.3) {
 			clock.advance(random.next() * 2_000);
@@ -139,14 +165,15 @@ export async function simulate(
 		}
 		const hasWork = await scheduler.runSome(1_000);
 		await clock.advanceAsync(5_000);
-		const isAtRest = managers.some((manager) => rests(manager.state()));
+		const isAtRest = isSharded
+			? servers.states.every(rests) && openShards(servers.states) === shardCount
+			: servers.states.some(rests);
 		quiet = !hasWork && isAtRest ? quiet + 1 : 0;
 	}
 	violations.push(...differences(service));
-	const states = managers.flatMap((manager) => manager.state().controllers);
-	stop.abort();
+	const states = servers.states.flatMap(({ controllers }) => controllers);
 	let ended = false;
-	void running.then(() => {
+	void servers.stop().then(() => {
 		ended = true;
 	});
 	for (let round = 0; round < 100 && !ended; round++) {
@@ -160,7 +187,83 @@ export async function simulate(
 		violations,
 		waits: sum(states.map((state) => state.ownWrites.waits)),
 		restarts: sum(states.map((state) => state.restarts)),
+		opened,
 	};
+}
+
+/** Lets time pass, long enough to open shards, and sometimes moves some. */
+function moveShards({
+	clock,
+	servers,
+	user,
+	random,
+	most,
+}: {
+	readonly clock: FakeClock;
+	readonly servers: Servers;
+	readonly user: User;
+	readonly random: Random;
+	readonly most: number;
+}): void {
+	clock.advance(random.next() * 100);
+	if (random.next() < 0.1) {
+		servers.startOrStop(random, most);
+	}
+	if (random.next() < 0.1) {
+		user.takeShard();
+	}
+}
+
+/** The servers of the cluster. */
+class Servers {
+	readonly #create: (server: number) => ControllerManager;
+	readonly #running: { readonly manager: ControllerManager; readonly stop: AbortController }[] = [];
+	readonly #ended: Promise<void>[] = [];
+	#started = 0;
+
+	constructor(create: (server: number) => ControllerManager) {
+		this.#create = create;
+	}
+
+	/** Those of the servers that have not been stopped. */
+	get states(): readonly ManagerState[] {
+		return this.#running.map(({ manager }) => manager.state());
+	}
+
+	start(): void {
+		this.#started += 1;
+		const manager = this.#create(this.#started);
+		const stop = new AbortController();
+		this.#running.push({ manager, stop });
+		this.#ended.push(manager.run(stop.signal));
+	}
+
+	/** Starts another server, or stops one of several. */
+	startOrStop(random: Random, most: number): void {
+		if (this.#running.length < most && random.next() < 0.5) {
+			this.start();
+		} else if (this.#running.length > 1) {
+			const [stopped] = this.#running.splice(Math.floor(random.next() * this.#running.length), 1);
+			stopped?.stop.abort(new Error("the server stops"));
+		}
+	}
+
+	/** Stops all servers; resolves when they, and those that were stopped before, have ended. */
+	async stop(): Promise<void> {
+		for (const { stop } of this.#running) {
+			stop.abort(new Error("the simulation ends"));
+		}
+		await Promise.all(this.#ended);
+	}
+}
+
+/** How many shards the servers work on together. */
+function openShards(states: readonly ManagerState[]): number {
+	return sum(
+		states.flatMap(({ controllers }) =>
+			controllers.map(({ run }) => run?.shards?.open.length ?? 0),
+		),
+	);
 }
 
 function sum(numbers: readonly number[]): number {
@@ -265,6 +368,15 @@ class User {
 		} else {
 			this.#leases.revoke("controllers");
 		}
+	}
+
+	/** Takes a shard from its holder, which may be writing. */
+	takeShard(): void {
+		if (this.#random.next() < 0.5) {
+			this.#gates.push(this.#service.shut("call Write"));
+		}
+		const shard = shardOf(nameKey(idOf(Artist, this.#pick(names))));
+		this.#leases.revoke(`controllers-summary-shard-${shard}`);
 	}
 
 	openGates(): void {

@@ -69,6 +69,29 @@ function withoutFence(client: ResourceClient): ResourceClient {
 	};
 }
 
+/** A client that says of each type that nothing has changed, so that there is nothing to catch up on. */
+function withoutCatchingUp(client: ResourceClient): ResourceClient {
+	return {
+		...client,
+		list: async (request, options) => ({
+			...(await client.list(request, options)),
+			version: "0",
+			typeVersion: "0",
+		}),
+	};
+}
+
+/** A client of an earlier server, which does not say the version of the type. */
+function withoutTypeVersion(client: ResourceClient): ResourceClient {
+	return {
+		...client,
+		list: async (request, options) => ({
+			...(await client.list(request, options)),
+			typeVersion: "",
+		}),
+	};
+}
+
 describe("a controller under a seeded scheduler", () => {
 	it("converges to the state that its inputs determine, and never acts on a cache older than its own writes", async () => {
 		let waits = 0;
@@ -93,5 +116,35 @@ describe("a controller under a seeded scheduler", () => {
 
 	it("would be caught writing after it has lost its lease", async () => {
 		expect(await firstFinding({ writing: withoutFence })).toMatch(/^label . went from/);
+	});
+});
+
+describe("a sharded controller under a seeded scheduler", () => {
+	const placement = "sharded";
+
+	it("keeps the same promises while servers come and go and shards move", async () => {
+		let opened = 0;
+		for (let seed = 1; seed <= seeds; seed++) {
+			const watching = seed % 10 === 0 ? withoutTypeVersion : undefined;
+			const result = await simulate(seed, { placement, ...(watching && { watching }) });
+			expect({ seed, violations: result.violations }).toEqual({ seed, violations: [] });
+			opened += result.opened;
+		}
+		expect(opened).toBeGreaterThan(2 * seeds);
+	});
+
+	it("would be caught acting on its past", async () => {
+		const finding = await firstFinding({ placement, writing: withoutVersions });
+		expect(finding).toMatch(/^label . went from/);
+	});
+
+	it("would be caught working on a shard without what the former holder wrote", async () => {
+		const finding = await firstFinding({ placement, watching: withoutCatchingUp });
+		expect(finding).toMatch(/^label . went from/);
+	});
+
+	it("would be caught writing after it has lost a shard", async () => {
+		const finding = await firstFinding({ placement, writing: withoutFence });
+		expect(finding).toMatch(/^label . went from/);
 	});
 });

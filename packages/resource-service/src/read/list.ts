@@ -61,6 +61,7 @@ export async function list(
 		nextPageToken:
 			more && last !== undefined ? context.pagedLists.tokenAfter(list, last, pageToken) : "",
 		version: list.snapshot.version,
+		typeVersion: list.snapshot.familyVersion,
 	};
 }
 

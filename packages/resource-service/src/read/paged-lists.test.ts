@@ -120,6 +120,7 @@ describe("the share of a subject", () => {
 		const list: PagedList = {
 			snapshot: {
 				version: "1",
+				familyVersion: "1",
 				resources: () => [resource],
 				visit: () => [resource],
 				hold: () => {},

@@ -39,6 +39,35 @@ describeWith("etcd")("leases from etcd", () => {
 		expect(holds.map(({ signal }) => signal.aborted)).toEqual([false, false]);
 	});
 
+	it.concurrent("tell other servers which are held, also after the connection was lost", async ({
+		onTestFinished,
+	}) => {
+		const { leases: join } = etcd.cluster(onTestFinished);
+		const way = await etcd.proxy(onTestFinished);
+		const holder = join();
+		const [a] = await Promise.all(["x-a", "y-b"].map((name) => holder.acquire(name, never)));
+		const over = new AbortController();
+		const changes = join(way.url).held("x-", over.signal)[Symbol.asyncIterator]();
+		/** Waits for a change after which they are these. */
+		const untilHeld = async (...names: readonly string[]) => {
+			for (;;) {
+				const { value } = await changes.next();
+				if ([...value].join() === names.join()) {
+					return;
+				}
+			}
+		};
+		await untilHeld("x-a");
+		await holder.acquire("x-c", never);
+		await untilHeld("x-a", "x-c");
+		way.cut();
+		await a?.release();
+		way.mend();
+		await untilHeld("x-c");
+		over.abort(new Error("seen enough"));
+		await expect(changes.next()).rejects.toThrow("seen enough");
+	});
+
 	it.concurrent("outlive their time while they are renewed", async ({ onTestFinished }) => {
 		const { leases: join } = etcd.cluster(onTestFinished);
 		const hold = await join().acquire("singletons", never);

@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import {
+	aborted,
 	type Clock,
 	type LeaseHold,
 	type LeaseManager,
@@ -97,6 +98,42 @@ export class EtcdLeases implements LeaseManager {
 		}
 	}
 
+	async *held(prefix: string, signal: AbortSignal): AsyncGenerator<ReadonlySet<string>, never> {
+		const closed = AbortSignal.any([signal, this.#closing.signal]);
+		for (;;) {
+			try {
+				yield* this.#held(prefix, closed);
+			} catch (error) {
+				closed.throwIfAborted();
+				const why = error instanceof Error ? error.message : String(error);
+				this.#logger.debug({ prefix, why }, "lost the watch on leases");
+				await sleep(this.#clock, retryAfterMs * (0.5 + this.#random.next()), closed);
+			}
+		}
+	}
+
+	/** Like `held`, until the first failure. */
+	async *#held(prefix: string, signal: AbortSignal): AsyncGenerator<ReadonlySet<string>, void> {
+		const range = this.#keys.leases(prefix);
+		const { kvs, header } = await this.#client.range({ ...range, keysOnly: true }, signal);
+		const names = new Set(kvs.map(({ key }) => this.#keys.leaseName(key)));
+		yield new Set(names);
+		const startRevision = (header?.revision ?? 0n) + 1n;
+		for await (const { events } of this.#client.watch({ ...range, startRevision }, signal)) {
+			for (const { type, kv } of events) {
+				const name = this.#keys.leaseName(kv?.key ?? new Uint8Array());
+				if (type === Event_EventType.DELETE) {
+					names.delete(name);
+				} else {
+					names.add(name);
+				}
+			}
+			if (events.length > 0) {
+				yield new Set(names);
+			}
+		}
+	}
+
 	async #acquire(name: string, either: AbortSignal): Promise<LeaseHold> {
 		for (;;) {
 			either.throwIfAborted();
@@ -143,7 +180,7 @@ export class EtcdLeases implements LeaseManager {
 		try {
 			const revision = await this.#create(key, lease, signal);
 			if (revision !== undefined) {
-				return this.#held(name, key, lease, revision, grantedMs);
+				return this.#hold(name, key, lease, revision, grantedMs);
 			}
 		} catch (error) {
 			// The key may still be created, but not once the etcd lease has ended.
@@ -167,7 +204,7 @@ export class EtcdLeases implements LeaseManager {
 		return succeeded ? header?.revision : undefined;
 	}
 
-	#held(
+	#hold(
 		name: string,
 		key: Uint8Array,
 		lease: bigint,
@@ -231,14 +268,4 @@ export class EtcdLeases implements LeaseManager {
 			}
 		}
 	}
-}
-
-/** Resolves when the signal has aborted. */
-function aborted(signal: AbortSignal): Promise<void> {
-	return new Promise((resolve) => {
-		if (signal.aborted) {
-			resolve();
-		}
-		signal.addEventListener("abort", () => resolve(), { once: true });
-	});
 }

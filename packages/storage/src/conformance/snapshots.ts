@@ -2,7 +2,17 @@ import assert from "node:assert/strict";
 import type { Resource } from "@plinth/proto";
 import type { Behavior } from "./behavior.ts";
 import { allQueries, fill } from "./lists.ts";
-import { idFor, idOf, nameOf, query, remove, resource, store } from "./test-resources.ts";
+import {
+	albumType,
+	artistType,
+	idFor,
+	idOf,
+	nameOf,
+	query,
+	remove,
+	resource,
+	store,
+} from "./test-resources.ts";
 
 export const snapshotBehaviors: readonly Behavior[] = [
 	{
@@ -30,6 +40,23 @@ export const snapshotBehaviors: readonly Behavior[] = [
 			assert.equal(read.length, 200);
 			assert.ok(read.every((each, index) => each === expected.resources[index]));
 			assert.deepEqual([...snapshot.resources()], expected.resources);
+		},
+	},
+	{
+		name: "says which commit was the newest to change the family, whichever commits others followed",
+		async run({ backend }) {
+			const newest = async (type = artistType) =>
+				(await backend.snapshot({ ...query(), type })).familyVersion;
+			const before = await newest();
+			assert.ok(Number(before) <= Number((await backend.snapshot(query())).version));
+			const a = await store(backend, resource("a"));
+			assert.equal(await newest(), a.version);
+			const album = await store(backend, resource("one", { type: albumType }));
+			assert.equal(await newest(), a.version);
+			assert.equal(await newest(albumType), album.version);
+			const { version } = await backend.commit([remove(a)]);
+			assert.equal(await newest(), version);
+			assert.equal(await newest(albumType), album.version);
 		},
 	},
 	{

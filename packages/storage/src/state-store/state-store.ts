@@ -123,8 +123,9 @@ export class StateStore implements StateView {
 	 * @param heldBy The owner, if the snapshot is held beyond this iteration of the event loop, until `release`.
 	 */
 	snapshot(query: ListQuery, heldBy?: SnapshotOwner): FamilySnapshot {
-		const { index, holds } = this.#family(query.type);
-		const snapshot = new FamilySnapshot(query, index.snapshot(), this.#revision, holds);
+		const { index, log, holds } = this.#family(query.type);
+		const revisions = { revision: this.#revision, familyRevision: log.tail.revision };
+		const snapshot = new FamilySnapshot(query, index.snapshot(), revisions, holds);
 		if (heldBy !== undefined) {
 			snapshot.hold(heldBy);
 		}

@@ -49,6 +49,7 @@ export class TimedLeases {
 	client(clock: Clock): TestLeases {
 		return {
 			acquire: (name, signal) => this.#acquire(name, clock, signal),
+			held: (prefix, signal) => this.#held(prefix, clock, signal),
 			isCurrent: (fence) => this.#isCurrent(fence),
 			revoke: () => this.cutOff(clock),
 		};
@@ -87,6 +88,31 @@ export class TimedLeases {
 			}
 			await sleep(clock, this.#ttlMs / 10, signal);
 		}
+	}
+
+	async *#held(
+		prefix: string,
+		clock: Clock,
+		signal: AbortSignal,
+	): AsyncGenerator<ReadonlySet<string>, never> {
+		let last: string | undefined;
+		for (;;) {
+			signal.throwIfAborted();
+			const names = await this.#send(clock, () => this.#granted(prefix));
+			if (names !== undefined && names.join() !== last) {
+				last = names.join();
+				yield new Set(names);
+			}
+			await sleep(clock, this.#ttlMs / 10, signal);
+		}
+	}
+
+	#granted(prefix: string): readonly string[] {
+		const nowMs = this.#clock.monotonic();
+		return [...this.#grants]
+			.filter(([name, { untilMs }]) => nowMs < untilMs && name.startsWith(prefix))
+			.map(([name]) => name)
+			.sort();
 	}
 
 	#hold(name: string, clock: Clock, grant: Grant, askedMs: number): LeaseHold {

@@ -17,12 +17,27 @@ export function pendingWork(
 	{ alwaysRequeueing = [] }: QuiesceOptions = {},
 ): readonly string[] {
 	const isLed = managers.some(({ holdsLease }) => holdsLease);
-	return managers.flatMap(({ controllers }) =>
+	const opening = shardsToOpen(managers);
+	const pending = managers.flatMap(({ controllers }) =>
 		controllers.flatMap((controller) => {
 			const pending = pendingWorkOf(controller, isLed, alwaysRequeueing.includes(controller.name));
 			return pending === undefined ? [] : [`${controller.name} ${pending}`];
 		}),
 	);
+	return [...pending, ...opening];
+}
+
+/** The sharded controllers with shards that no server works on. */
+function shardsToOpen(managers: readonly ManagerState[]): readonly string[] {
+	const left = new Map<string, number>();
+	for (const { name, run } of managers.flatMap(({ controllers }) => controllers)) {
+		if (run?.shards !== undefined) {
+			left.set(name, (left.get(name) ?? run.shards.count) - run.shards.open.length);
+		}
+	}
+	return [...left]
+		.filter(([, count]) => count > 0)
+		.map(([name, count]) => `${name} has ${count} shards that no server works on yet`);
 }
 
 function pendingWorkOf(

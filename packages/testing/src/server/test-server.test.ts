@@ -156,6 +156,36 @@ describe("a test server", () => {
 		expect((await server.read(Quote, "pen"))?.data.price).toBe(4);
 	});
 
+	it("waits until the servers of a cluster have divided the shards, and shares the work", async () => {
+		const seen: string[] = [];
+		const sharded = (server: string) =>
+			defineController({
+				name: "sharded",
+				manages: Item,
+				placement: "sharded",
+				reconcile: async (_, { id }) => void seen.push(`${id.name} on ${server}`),
+			});
+		await using first = await startTestServer({
+			types: marketTypes,
+			controllers: [sharded("first")],
+		});
+		await using _second = await startTestServer({
+			types: marketTypes,
+			controllers: [sharded("second")],
+			joins: first,
+		});
+		await first.quiesce();
+		const names = Array.from({ length: 20 }, (_, at) => `item-${at}`);
+		for (const name of names) {
+			await first.write(Item, name, { price: 1 });
+		}
+		await first.quiesce();
+		expect(seen.map((each) => each.split(" ")[0]).toSorted()).toEqual(names.toSorted());
+		expect(new Set(seen.map((each) => each.split(" ").at(-1)))).toEqual(
+			new Set(["first", "second"]),
+		);
+	});
+
 	it("shares storage and lease with the server that it joins", async () => {
 		await using first = await startTestServer({ types: marketTypes, controllers: [quotes] });
 		await using second = await startTestServer({

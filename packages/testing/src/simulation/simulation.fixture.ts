@@ -246,6 +246,7 @@ class GrantedLeases {
 				this.granted += 1;
 				return hold;
 			},
+			held: (prefix, signal) => leases.held(prefix, signal),
 			isCurrent: (fence) => leases.isCurrent(fence),
 			revoke: (name) => leases.revoke(name),
 		};

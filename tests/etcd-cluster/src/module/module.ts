@@ -3,6 +3,7 @@ import { writeSync } from "node:fs";
 import process from "node:process";
 import { create } from "@bufbuild/protobuf";
 import { defineController, requeueAfter } from "@plinth/controller";
+import { Condition_State as State } from "@plinth/proto";
 import { idOf } from "@plinth/resource";
 import { AlbumSchema, FestivalSchema } from "@plinth/resource-service/testing";
 import { defineModule } from "@plinth/server/module";
@@ -59,9 +60,23 @@ const census = defineController({
 	},
 });
 
+/** Says in the status of a task which process has its shard. */
+const shares = defineController({
+	name: "shares",
+	manages: Task,
+	placement: "sharded",
+	async reconcile(context, { id }) {
+		const task = context.cache.get(Task, id);
+		if (task !== undefined) {
+			const conditions = [{ type: "Shared", state: State.TRUE, message: String(process.pid) }];
+			await context.writeStatusIfChanged(task.resource, { conditions });
+		}
+	},
+});
+
 /** What the servers of these tests run. */
 export default defineModule({
 	name: "cluster",
 	types: [Register, Task, Presence, Effect],
-	controllers: [ticker, census],
+	controllers: [ticker, census, shares],
 });

@@ -2,7 +2,7 @@
 // @generated from file plinth/controller/v1/controller_service.proto (package plinth.controller.v1, syntax proto3)
 /* eslint-disable */
 
-import type { CachedType, Controller, ControllerService, Cycle, Dependency, GetDependencyGraphRequest, GetDependencyGraphResponse, ListControllersRequest, ListControllersResponse, OwnWrites, Queue, Reconciles, RunError, StillRunning, Undecodable } from "./controller_service_pb.ts";
+import type { CachedType, Controller, ControllerService, Cycle, Dependency, GetDependencyGraphRequest, GetDependencyGraphResponse, ListControllersRequest, ListControllersResponse, OwnWrites, Queue, Reconciles, RunError, Shards, StillRunning, Undecodable } from "./controller_service_pb.ts";
 import { GetDependencyGraphRequestSchema, ListControllersRequestSchema } from "./controller_service_pb.ts";
 import type { Client } from "@connectrpc/connect";
 import type { UnknownField } from "@bufbuild/protobuf";
@@ -68,6 +68,22 @@ export function cloneController(message: Controller): Controller {
   if (message.undecodable !== undefined) {
     copy.undecodable = cloneUndecodable(message.undecodable);
   }
+  if (message.shards !== undefined) {
+    copy.shards = cloneShards(message.shards);
+  }
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.controller.v1.Shards.
+ */
+export function cloneShards(message: Shards): Shards {
+  const copy = { $typeName: message.$typeName } as Shards;
+  copy.open = message.open.slice();
+  copy.count = message.count;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }

@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file plinth/controller/v1/controller_service.proto.
  */
 export const file_plinth_controller_v1_controller_service: GenFile = /*@__PURE__*/
-  fileDesc("Ci1wbGludGgvY29udHJvbGxlci92MS9jb250cm9sbGVyX3NlcnZpY2UucHJvdG8SFHBsaW50aC5jb250cm9sbGVyLnYxIhgKFkxpc3RDb250cm9sbGVyc1JlcXVlc3QiegoXTGlzdENvbnRyb2xsZXJzUmVzcG9uc2USNQoLY29udHJvbGxlcnMYASADKAsyIC5wbGludGguY29udHJvbGxlci52MS5Db250cm9sbGVyEhgKC2hvbGRzX2xlYXNlGAIgASgISACIAQFCDgoMX2hvbGRzX2xlYXNlIvUFCgpDb250cm9sbGVyEgwKBG5hbWUYASABKAkSDwoHbWFuYWdlcxgCIAEoCRIPCgd3YXRjaGVzGAMgAygJEjIKCXBsYWNlbWVudBgEIAEoDjIfLnBsaW50aC5jb250cm9sbGVyLnYxLlBsYWNlbWVudBIqCgVwaGFzZRgFIAEoDjIbLnBsaW50aC5jb250cm9sbGVyLnYxLlBoYXNlEisKCGluX3BoYXNlGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhAKCHJlc3RhcnRzGAcgASgNEjIKCmxhc3RfZXJyb3IYCCABKAsyHi5wbGludGguY29udHJvbGxlci52MS5SdW5FcnJvchItCghyZXF1ZXN0cxgJIAEoCzIbLnBsaW50aC5jb250cm9sbGVyLnYxLlF1ZXVlEkAKCG1hcHBpbmdzGAogAygLMi4ucGxpbnRoLmNvbnRyb2xsZXIudjEuQ29udHJvbGxlci5NYXBwaW5nc0VudHJ5EjYKDGNhY2hlZF90eXBlcxgLIAMoCzIgLnBsaW50aC5jb250cm9sbGVyLnYxLkNhY2hlZFR5cGUSNAoKcmVjb25jaWxlcxgMIAEoCzIgLnBsaW50aC5jb250cm9sbGVyLnYxLlJlY29uY2lsZXMSDwoHb3ZlcmR1ZRgNIAMoCRIzCgpvd25fd3JpdGVzGA4gASgLMh8ucGxpbnRoLmNvbnRyb2xsZXIudjEuT3duV3JpdGVzEjkKDXN0aWxsX3J1bm5pbmcYDyADKAsyIi5wbGludGguY29udHJvbGxlci52MS5TdGlsbFJ1bm5pbmcSNgoLdW5kZWNvZGFibGUYECABKAsyIS5wbGludGguY29udHJvbGxlci52MS5VbmRlY29kYWJsZRpMCg1NYXBwaW5nc0VudHJ5EgsKA2tleRgBIAEoCRIqCgV2YWx1ZRgCIAEoCzIbLnBsaW50aC5jb250cm9sbGVyLnYxLlF1ZXVlOgI4ASJHCgxTdGlsbFJ1bm5pbmcSCwoDa2V5GAEgASgJEioKB3J1bm5pbmcYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iLAoLVW5kZWNvZGFibGUSDQoFY291bnQYASABKA0SDgoGZXJyb3JzGAIgAygJIkwKCFJ1bkVycm9yEg8KB21lc3NhZ2UYASABKAkSLwoLb2NjdXJyZWRfYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIp8BCgVRdWV1ZRIMCgRsaXZlGAEgASgNEhIKCmJhY2tncm91bmQYAiABKA0SDwoHZGVsYXllZBgDIAEoDRIOCgZhY3RpdmUYBCABKA0SDAoEaGVsZBgFIAEoDRISCgpvbGRlc3Rfa2V5GAYgASgJEjEKDm9sZGVzdF93YWl0aW5nGAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIpgBCgpDYWNoZWRUeXBlEgwKBHR5cGUYASABKAkSDAoEc2l6ZRgCIAEoBBI+CgdpbmRleGVzGAMgAygLMi0ucGxpbnRoLmNvbnRyb2xsZXIudjEuQ2FjaGVkVHlwZS5JbmRleGVzRW50cnkaLgoMSW5kZXhlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoBDoCOAEipwEKClJlY29uY2lsZXMSEQoJc3VjY2VlZGVkGAEgASgEEg4KBmZhaWxlZBgCIAEoBBIPCgdvdmVyZHVlGAMgASgEEg8KB2Ryb3BwZWQYBCABKAQSKAoFdG90YWwYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKgoHbG9uZ2VzdBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiKWAQoJT3duV3JpdGVzEg0KBW5vdGVkGAEgASgEEg0KBXdhaXRzGAIgASgEEg8KB3dhaXRpbmcYAyABKA0SKQoGd2FpdGVkGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi8KDGxvbmdlc3Rfd2FpdBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiIbChlHZXREZXBlbmRlbmN5R3JhcGhSZXF1ZXN0IqEBChpHZXREZXBlbmRlbmN5R3JhcGhSZXNwb25zZRINCgV0eXBlcxgBIAMoCRI2CgxkZXBlbmRlbmNpZXMYAiADKAsyIC5wbGludGguY29udHJvbGxlci52MS5EZXBlbmRlbmN5EisKBmN5Y2xlcxgDIAMoCzIbLnBsaW50aC5jb250cm9sbGVyLnYxLkN5Y2xlEg8KB21lcm1haWQYBCABKAkiOgoKRGVwZW5kZW5jeRIMCgRmcm9tGAEgASgJEgoKAnRvGAIgASgJEhIKCmNvbnRyb2xsZXIYAyABKAkiFgoFQ3ljbGUSDQoFdHlwZXMYASADKAkqWgoJUGxhY2VtZW50EhkKFVBMQUNFTUVOVF9VTlNQRUNJRklFRBAAEhcKE1BMQUNFTUVOVF9TSU5HTEVUT04QARIZChVQTEFDRU1FTlRfRUFDSF9TRVJWRVIQAirKAQoFUGhhc2USFQoRUEhBU0VfVU5TUEVDSUZJRUQQABIRCg1QSEFTRV9DUkVBVEVEEAESGwoXUEhBU0VfV0FJVElOR19GT1JfTEVBU0UQAhIWChJQSEFTRV9JTklUSUFMSVpJTkcQAxIRCg1QSEFTRV9QUklNSU5HEAQSEQoNUEhBU0VfUlVOTklORxAFEhIKDlBIQVNFX1NUT1BQSU5HEAYSFQoRUEhBU0VfQkFDS0lOR19PRkYQBxIRCg1QSEFTRV9TVE9QUEVEEAgyhgIKEUNvbnRyb2xsZXJTZXJ2aWNlEnMKD0xpc3RDb250cm9sbGVycxIsLnBsaW50aC5jb250cm9sbGVyLnYxLkxpc3RDb250cm9sbGVyc1JlcXVlc3QaLS5wbGludGguY29udHJvbGxlci52MS5MaXN0Q29udHJvbGxlcnNSZXNwb25zZSIDkAIBEnwKEkdldERlcGVuZGVuY3lHcmFwaBIvLnBsaW50aC5jb250cm9sbGVyLnYxLkdldERlcGVuZGVuY3lHcmFwaFJlcXVlc3QaMC5wbGludGguY29udHJvbGxlci52MS5HZXREZXBlbmRlbmN5R3JhcGhSZXNwb25zZSIDkAIBYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("Ci1wbGludGgvY29udHJvbGxlci92MS9jb250cm9sbGVyX3NlcnZpY2UucHJvdG8SFHBsaW50aC5jb250cm9sbGVyLnYxIhgKFkxpc3RDb250cm9sbGVyc1JlcXVlc3QiegoXTGlzdENvbnRyb2xsZXJzUmVzcG9uc2USNQoLY29udHJvbGxlcnMYASADKAsyIC5wbGludGguY29udHJvbGxlci52MS5Db250cm9sbGVyEhgKC2hvbGRzX2xlYXNlGAIgASgISACIAQFCDgoMX2hvbGRzX2xlYXNlIqMGCgpDb250cm9sbGVyEgwKBG5hbWUYASABKAkSDwoHbWFuYWdlcxgCIAEoCRIPCgd3YXRjaGVzGAMgAygJEjIKCXBsYWNlbWVudBgEIAEoDjIfLnBsaW50aC5jb250cm9sbGVyLnYxLlBsYWNlbWVudBIqCgVwaGFzZRgFIAEoDjIbLnBsaW50aC5jb250cm9sbGVyLnYxLlBoYXNlEisKCGluX3BoYXNlGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhAKCHJlc3RhcnRzGAcgASgNEjIKCmxhc3RfZXJyb3IYCCABKAsyHi5wbGludGguY29udHJvbGxlci52MS5SdW5FcnJvchItCghyZXF1ZXN0cxgJIAEoCzIbLnBsaW50aC5jb250cm9sbGVyLnYxLlF1ZXVlEkAKCG1hcHBpbmdzGAogAygLMi4ucGxpbnRoLmNvbnRyb2xsZXIudjEuQ29udHJvbGxlci5NYXBwaW5nc0VudHJ5EjYKDGNhY2hlZF90eXBlcxgLIAMoCzIgLnBsaW50aC5jb250cm9sbGVyLnYxLkNhY2hlZFR5cGUSNAoKcmVjb25jaWxlcxgMIAEoCzIgLnBsaW50aC5jb250cm9sbGVyLnYxLlJlY29uY2lsZXMSDwoHb3ZlcmR1ZRgNIAMoCRIzCgpvd25fd3JpdGVzGA4gASgLMh8ucGxpbnRoLmNvbnRyb2xsZXIudjEuT3duV3JpdGVzEjkKDXN0aWxsX3J1bm5pbmcYDyADKAsyIi5wbGludGguY29udHJvbGxlci52MS5TdGlsbFJ1bm5pbmcSNgoLdW5kZWNvZGFibGUYECABKAsyIS5wbGludGguY29udHJvbGxlci52MS5VbmRlY29kYWJsZRIsCgZzaGFyZHMYESABKAsyHC5wbGludGguY29udHJvbGxlci52MS5TaGFyZHMaTAoNTWFwcGluZ3NFbnRyeRILCgNrZXkYASABKAkSKgoFdmFsdWUYAiABKAsyGy5wbGludGguY29udHJvbGxlci52MS5RdWV1ZToCOAEiJQoGU2hhcmRzEgwKBG9wZW4YASADKA0SDQoFY291bnQYAiABKA0iRwoMU3RpbGxSdW5uaW5nEgsKA2tleRgBIAEoCRIqCgdydW5uaW5nGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIiwKC1VuZGVjb2RhYmxlEg0KBWNvdW50GAEgASgNEg4KBmVycm9ycxgCIAMoCSJMCghSdW5FcnJvchIPCgdtZXNzYWdlGAEgASgJEi8KC29jY3VycmVkX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKfAQoFUXVldWUSDAoEbGl2ZRgBIAEoDRISCgpiYWNrZ3JvdW5kGAIgASgNEg8KB2RlbGF5ZWQYAyABKA0SDgoGYWN0aXZlGAQgASgNEgwKBGhlbGQYBSABKA0SEgoKb2xkZXN0X2tleRgGIAEoCRIxCg5vbGRlc3Rfd2FpdGluZxgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiKYAQoKQ2FjaGVkVHlwZRIMCgR0eXBlGAEgASgJEgwKBHNpemUYAiABKAQSPgoHaW5kZXhlcxgDIAMoCzItLnBsaW50aC5jb250cm9sbGVyLnYxLkNhY2hlZFR5cGUuSW5kZXhlc0VudHJ5Gi4KDEluZGV4ZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAQ6AjgBIqcBCgpSZWNvbmNpbGVzEhEKCXN1Y2NlZWRlZBgBIAEoBBIOCgZmYWlsZWQYAiABKAQSDwoHb3ZlcmR1ZRgDIAEoBBIPCgdkcm9wcGVkGAQgASgEEigKBXRvdGFsGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEioKB2xvbmdlc3QYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24ilgEKCU93bldyaXRlcxINCgVub3RlZBgBIAEoBBINCgV3YWl0cxgCIAEoBBIPCgd3YWl0aW5nGAMgASgNEikKBndhaXRlZBgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIvCgxsb25nZXN0X3dhaXQYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iGwoZR2V0RGVwZW5kZW5jeUdyYXBoUmVxdWVzdCKhAQoaR2V0RGVwZW5kZW5jeUdyYXBoUmVzcG9uc2USDQoFdHlwZXMYASADKAkSNgoMZGVwZW5kZW5jaWVzGAIgAygLMiAucGxpbnRoLmNvbnRyb2xsZXIudjEuRGVwZW5kZW5jeRIrCgZjeWNsZXMYAyADKAsyGy5wbGludGguY29udHJvbGxlci52MS5DeWNsZRIPCgdtZXJtYWlkGAQgASgJIjoKCkRlcGVuZGVuY3kSDAoEZnJvbRgBIAEoCRIKCgJ0bxgCIAEoCRISCgpjb250cm9sbGVyGAMgASgJIhYKBUN5Y2xlEg0KBXR5cGVzGAEgAygJKnEKCVBsYWNlbWVudBIZChVQTEFDRU1FTlRfVU5TUEVDSUZJRUQQABIXChNQTEFDRU1FTlRfU0lOR0xFVE9OEAESGQoVUExBQ0VNRU5UX0VBQ0hfU0VSVkVSEAISFQoRUExBQ0VNRU5UX1NIQVJERUQQAyrKAQoFUGhhc2USFQoRUEhBU0VfVU5TUEVDSUZJRUQQABIRCg1QSEFTRV9DUkVBVEVEEAESGwoXUEhBU0VfV0FJVElOR19GT1JfTEVBU0UQAhIWChJQSEFTRV9JTklUSUFMSVpJTkcQAxIRCg1QSEFTRV9QUklNSU5HEAQSEQoNUEhBU0VfUlVOTklORxAFEhIKDlBIQVNFX1NUT1BQSU5HEAYSFQoRUEhBU0VfQkFDS0lOR19PRkYQBxIRCg1QSEFTRV9TVE9QUEVEEAgyhgIKEUNvbnRyb2xsZXJTZXJ2aWNlEnMKD0xpc3RDb250cm9sbGVycxIsLnBsaW50aC5jb250cm9sbGVyLnYxLkxpc3RDb250cm9sbGVyc1JlcXVlc3QaLS5wbGludGguY29udHJvbGxlci52MS5MaXN0Q29udHJvbGxlcnNSZXNwb25zZSIDkAIBEnwKEkdldERlcGVuZGVuY3lHcmFwaBIvLnBsaW50aC5jb250cm9sbGVyLnYxLkdldERlcGVuZGVuY3lHcmFwaFJlcXVlc3QaMC5wbGludGguY29udHJvbGxlci52MS5HZXREZXBlbmRlbmN5R3JhcGhSZXNwb25zZSIDkAIBYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * @generated from message plinth.controller.v1.ListControllersRequest
@@ -153,6 +153,13 @@ export type Controller = Message<"plinth.controller.v1.Controller"> & {
    * @generated from field: plinth.controller.v1.Undecodable undecodable = 16;
    */
   undecodable?: Undecodable | undefined;
+
+  /**
+   * Absent unless it is running and its resources are divided among servers.
+   *
+   * @generated from field: plinth.controller.v1.Shards shards = 17;
+   */
+  shards?: Shards | undefined;
 };
 
 /**
@@ -161,6 +168,34 @@ export type Controller = Message<"plinth.controller.v1.Controller"> & {
  */
 export const ControllerSchema: GenMessage<Controller> = /*@__PURE__*/
   messageDesc(file_plinth_controller_v1_controller_service, 2);
+
+/**
+ * Shards are the parts of the managed resources that a server works on.
+ *
+ * @generated from message plinth.controller.v1.Shards
+ */
+export type Shards = Message<"plinth.controller.v1.Shards"> & {
+  /**
+   * Their numbers, in order.
+   *
+   * @generated from field: repeated uint32 open = 1;
+   */
+  open: number[];
+
+  /**
+   * How many there are, on all servers together.
+   *
+   * @generated from field: uint32 count = 2;
+   */
+  count: number;
+};
+
+/**
+ * Describes the message plinth.controller.v1.Shards.
+ * Use `create(ShardsSchema)` to create a new message.
+ */
+export const ShardsSchema: GenMessage<Shards> = /*@__PURE__*/
+  messageDesc(file_plinth_controller_v1_controller_service, 3);
 
 /**
  * StillRunning is a reconcile that has been running for longer than expected.
@@ -186,7 +221,7 @@ export type StillRunning = Message<"plinth.controller.v1.StillRunning"> & {
  * Use `create(StillRunningSchema)` to create a new message.
  */
 export const StillRunningSchema: GenMessage<StillRunning> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 3);
+  messageDesc(file_plinth_controller_v1_controller_service, 4);
 
 /**
  * Undecodable reports cached resources whose data can't be decoded.
@@ -214,7 +249,7 @@ export type Undecodable = Message<"plinth.controller.v1.Undecodable"> & {
  * Use `create(UndecodableSchema)` to create a new message.
  */
 export const UndecodableSchema: GenMessage<Undecodable> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 4);
+  messageDesc(file_plinth_controller_v1_controller_service, 5);
 
 /**
  * RunError is an error that ended a run.
@@ -238,7 +273,7 @@ export type RunError = Message<"plinth.controller.v1.RunError"> & {
  * Use `create(RunErrorSchema)` to create a new message.
  */
 export const RunErrorSchema: GenMessage<RunError> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 5);
+  messageDesc(file_plinth_controller_v1_controller_service, 6);
 
 /**
  * Queue counts the keys of a queue by state.
@@ -299,7 +334,7 @@ export type Queue = Message<"plinth.controller.v1.Queue"> & {
  * Use `create(QueueSchema)` to create a new message.
  */
 export const QueueSchema: GenMessage<Queue> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 6);
+  messageDesc(file_plinth_controller_v1_controller_service, 7);
 
 /**
  * CachedType is the size of one type in a controller's cache.
@@ -330,7 +365,7 @@ export type CachedType = Message<"plinth.controller.v1.CachedType"> & {
  * Use `create(CachedTypeSchema)` to create a new message.
  */
 export const CachedTypeSchema: GenMessage<CachedType> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 7);
+  messageDesc(file_plinth_controller_v1_controller_service, 8);
 
 /**
  * Reconciles counts reconciles since the start.
@@ -376,7 +411,7 @@ export type Reconciles = Message<"plinth.controller.v1.Reconciles"> & {
  * Use `create(ReconcilesSchema)` to create a new message.
  */
 export const ReconcilesSchema: GenMessage<Reconciles> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 8);
+  messageDesc(file_plinth_controller_v1_controller_service, 9);
 
 /**
  * OwnWrites reports how keys have waited for the cache to contain their own writes.
@@ -415,7 +450,7 @@ export type OwnWrites = Message<"plinth.controller.v1.OwnWrites"> & {
  * Use `create(OwnWritesSchema)` to create a new message.
  */
 export const OwnWritesSchema: GenMessage<OwnWrites> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 9);
+  messageDesc(file_plinth_controller_v1_controller_service, 10);
 
 /**
  * @generated from message plinth.controller.v1.GetDependencyGraphRequest
@@ -428,7 +463,7 @@ export type GetDependencyGraphRequest = Message<"plinth.controller.v1.GetDepende
  * Use `create(GetDependencyGraphRequestSchema)` to create a new message.
  */
 export const GetDependencyGraphRequestSchema: GenMessage<GetDependencyGraphRequest> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 10);
+  messageDesc(file_plinth_controller_v1_controller_service, 11);
 
 /**
  * @generated from message plinth.controller.v1.GetDependencyGraphResponse
@@ -466,7 +501,7 @@ export type GetDependencyGraphResponse = Message<"plinth.controller.v1.GetDepend
  * Use `create(GetDependencyGraphResponseSchema)` to create a new message.
  */
 export const GetDependencyGraphResponseSchema: GenMessage<GetDependencyGraphResponse> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 11);
+  messageDesc(file_plinth_controller_v1_controller_service, 12);
 
 /**
  * Dependency means that a change of one type triggers reconciles of another.
@@ -495,7 +530,7 @@ export type Dependency = Message<"plinth.controller.v1.Dependency"> & {
  * Use `create(DependencySchema)` to create a new message.
  */
 export const DependencySchema: GenMessage<Dependency> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 12);
+  messageDesc(file_plinth_controller_v1_controller_service, 13);
 
 /**
  * Cycle is the types of a cycle, in dependency order.
@@ -514,7 +549,7 @@ export type Cycle = Message<"plinth.controller.v1.Cycle"> & {
  * Use `create(CycleSchema)` to create a new message.
  */
 export const CycleSchema: GenMessage<Cycle> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 13);
+  messageDesc(file_plinth_controller_v1_controller_service, 14);
 
 /**
  * Placement defines which servers of a cluster run a controller.
@@ -535,9 +570,18 @@ export const Placement = {
   SINGLETON: 1,
 
   /**
+   * All servers, each for all managed resources.
+   *
    * @generated from enum value: PLACEMENT_EACH_SERVER = 2;
    */
   EACH_SERVER: 2,
+
+  /**
+   * All servers, each for the managed resources of its shards.
+   *
+   * @generated from enum value: PLACEMENT_SHARDED = 3;
+   */
+  SHARDED: 3,
 } as const;
 
 /**

@@ -71,6 +71,7 @@ export function cloneDeployment(message: Deployment): Deployment {
   copy.predecessorUid = message.predecessorUid;
   copy.storageIncarnation = message.storageIncarnation;
   copy.established = message.established;
+  copy.otherPredecessorUids = message.otherPredecessorUids.slice();
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }

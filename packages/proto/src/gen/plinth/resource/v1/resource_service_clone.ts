@@ -127,6 +127,7 @@ export function cloneListResponse(message: ListResponse): ListResponse {
   copy.resources = copyItems(message.resources, cloneResource);
   copy.nextPageToken = message.nextPageToken;
   copy.version = message.version;
+  copy.typeVersion = message.typeVersion;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }

@@ -2,8 +2,8 @@
 // @generated from file plinth/schema/v1/schema_mixin_service.proto (package plinth.schema.v1, syntax proto3)
 /* eslint-disable */
 
-import type { AuthorizeReferencesRequest, AuthorizeReferencesRequest_Target, AuthorizeReferencesResponse, Caller, Caller_Deployment, Caller_User, CheckMetaOwnersRequest, CheckMetaOwnersRequest_Ownership, CheckMetaOwnersResponse, CheckReferencesRequest, CheckReferencesRequest_Question, CheckReferencesResponse, CheckReferencesResponse_Answer, ConfirmBlockadesRequest, ConfirmBlockadesRequest_Blockade, ConfirmBlockadesResponse, EstablishReferencesRequest, EstablishReferencesRequest_Target, EstablishReferencesResponse, EstablishReferencesResponse_Established, ReportEstablishedRequest, ReportEstablishedResponse, ReportReleasesRequest, ReportReleasesRequest_Release, ReportReleasesResponse, Route, SchemaMixinService, WatchImportedServiceDeletionsRequest, WatchImportedServiceDeletionsResponse, WatchImportedServiceDeletionsResponse_Deletion, WatchImportedServiceDeletionsResponse_EndOfSnapshot } from "./schema_mixin_service_pb.ts";
-import { AuthorizeReferencesRequestSchema, CheckMetaOwnersRequestSchema, CheckReferencesRequestSchema, ConfirmBlockadesRequestSchema, EstablishReferencesRequestSchema, ReportEstablishedRequestSchema, ReportReleasesRequestSchema, WatchImportedServiceDeletionsRequestSchema } from "./schema_mixin_service_pb.ts";
+import type { AuthorizeReferencesRequest, AuthorizeReferencesRequest_Target, AuthorizeReferencesResponse, Caller, Caller_Deployment, Caller_User, CheckMetaOwnersRequest, CheckMetaOwnersRequest_Ownership, CheckMetaOwnersResponse, CheckReferencesRequest, CheckReferencesRequest_Question, CheckReferencesResponse, CheckReferencesResponse_Answer, ConfirmBlockadesRequest, ConfirmBlockadesRequest_Blockade, ConfirmBlockadesResponse, DescribeHoldersRequest, DescribeHoldersRequest_Target, DescribeHoldersResponse, DescribeHoldersResponse_Holders, EstablishReferencesRequest, EstablishReferencesRequest_Target, EstablishReferencesResponse, EstablishReferencesResponse_Established, Holder, Holder_Use, ReportEstablishedRequest, ReportEstablishedResponse, ReportReleasesRequest, ReportReleasesRequest_Release, ReportReleasesResponse, Route, SchemaMixinService, WatchImportedServiceDeletionsRequest, WatchImportedServiceDeletionsResponse, WatchImportedServiceDeletionsResponse_Deletion, WatchImportedServiceDeletionsResponse_EndOfSnapshot } from "./schema_mixin_service_pb.ts";
+import { AuthorizeReferencesRequestSchema, CheckMetaOwnersRequestSchema, CheckReferencesRequestSchema, ConfirmBlockadesRequestSchema, DescribeHoldersRequestSchema, EstablishReferencesRequestSchema, ReportEstablishedRequestSchema, ReportReleasesRequestSchema, WatchImportedServiceDeletionsRequestSchema } from "./schema_mixin_service_pb.ts";
 import { cloneDeployed, cloneResourceKey } from "./shadow_clone.ts";
 import type { Client } from "@connectrpc/connect";
 import type { UnknownField } from "@bufbuild/protobuf";
@@ -97,6 +97,7 @@ export function cloneEstablishReferencesRequest_Target(message: EstablishReferen
   copy.rules = message.rules.slice();
   copy.groupVersion = message.groupVersion;
   copy.elsewhere = message.elsewhere;
+  copy.heldUid = message.heldUid;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
@@ -456,6 +457,103 @@ export function cloneWatchImportedServiceDeletionsResponse_EndOfSnapshot(message
 }
 
 /**
+ * Clones a message plinth.schema.v1.DescribeHoldersRequest.
+ */
+export function cloneDescribeHoldersRequest(message: DescribeHoldersRequest): DescribeHoldersRequest {
+  const copy = { $typeName: message.$typeName } as DescribeHoldersRequest;
+  if (message.route !== undefined) {
+    copy.route = cloneRoute(message.route);
+  }
+  copy.targets = copyItems(message.targets, cloneDescribeHoldersRequest_Target);
+  if (message.caller !== undefined) {
+    copy.caller = cloneCaller(message.caller);
+  }
+  copy.limit = message.limit;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.schema.v1.DescribeHoldersRequest.Target.
+ */
+export function cloneDescribeHoldersRequest_Target(message: DescribeHoldersRequest_Target): DescribeHoldersRequest_Target {
+  const copy = { $typeName: message.$typeName } as DescribeHoldersRequest_Target;
+  if (message.key !== undefined) {
+    copy.key = cloneResourceKey(message.key);
+  }
+  copy.uid = message.uid;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.schema.v1.DescribeHoldersResponse.
+ */
+export function cloneDescribeHoldersResponse(message: DescribeHoldersResponse): DescribeHoldersResponse {
+  const copy = { $typeName: message.$typeName } as DescribeHoldersResponse;
+  copy.targets = copyItems(message.targets, cloneDescribeHoldersResponse_Holders);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.schema.v1.DescribeHoldersResponse.Holders.
+ */
+export function cloneDescribeHoldersResponse_Holders(message: DescribeHoldersResponse_Holders): DescribeHoldersResponse_Holders {
+  const copy = { $typeName: message.$typeName } as DescribeHoldersResponse_Holders;
+  copy.holders = copyItems(message.holders, cloneHolder);
+  copy.hasMore = message.hasMore;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.schema.v1.Holder.
+ */
+export function cloneHolder(message: Holder): Holder {
+  const copy = { $typeName: message.$typeName } as Holder;
+  if (message.resource !== undefined) {
+    copy.resource = cloneResourceKey(message.resource);
+  }
+  copy.uid = message.uid;
+  copy.uses = copyItems(message.uses, cloneHolder_Use);
+  copy.isOwnee = message.isOwnee;
+  copy.ownerUids = message.ownerUids.slice();
+  copy.outlivesOwners = message.outlivesOwners;
+  copy.isMarked = message.isMarked;
+  copy.finalizers = message.finalizers.slice();
+  copy.yields = message.yields;
+  copy.isHidden = message.isHidden;
+  copy.holders = copyItems(message.holders, cloneDeployed);
+  copy.isOwned = message.isOwned;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.schema.v1.Holder.Use.
+ */
+export function cloneHolder_Use(message: Holder_Use): Holder_Use {
+  const copy = { $typeName: message.$typeName } as Holder_Use;
+  copy.path = message.path;
+  copy.rule = message.rule;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
  * Makes a client of plinth.schema.v1.SchemaMixinService that clones every request on its way in and every
  * response on its way out, streamed ones included. A cloning client is returned as it is.
  */
@@ -492,6 +590,10 @@ export function createSchemaMixinServiceCloningClient(client: Client<typeof Sche
     async checkMetaOwners(request, options) {
       const message = cloneCheckMetaOwnersRequest(create(CheckMetaOwnersRequestSchema, request));
       return cloneCheckMetaOwnersResponse(await client.checkMetaOwners(message, options));
+    },
+    async describeHolders(request, options) {
+      const message = cloneDescribeHoldersRequest(create(DescribeHoldersRequestSchema, request));
+      return cloneDescribeHoldersResponse(await client.describeHolders(message, options));
     },
     watchImportedServiceDeletions(request, options) {
       const message = cloneWatchImportedServiceDeletionsRequest(create(WatchImportedServiceDeletionsRequestSchema, request));

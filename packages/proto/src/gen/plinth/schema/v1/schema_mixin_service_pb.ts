@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file plinth/schema/v1/schema_mixin_service.proto.
  */
 export const file_plinth_schema_v1_schema_mixin_service: GenFile = /*@__PURE__*/
-  fileDesc("CitwbGludGgvc2NoZW1hL3YxL3NjaGVtYV9taXhpbl9zZXJ2aWNlLnByb3RvEhBwbGludGguc2NoZW1hLnYxIkEKBVJvdXRlEigKBGZyb20YASABKAsyGi5wbGludGguc2NoZW1hLnYxLkRlcGxveWVkEg4KBnRvX3VpZBgCIAEoCSKmAQoGQ2FsbGVyEjkKCmRlcGxveW1lbnQYASABKAsyIy5wbGludGguc2NoZW1hLnYxLkNhbGxlci5EZXBsb3ltZW50SAASLQoEdXNlchgCIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuQ2FsbGVyLlVzZXJIABoMCgpEZXBsb3ltZW50GhoKBFVzZXISEgoFdG9rZW4YASABKAlCA4ABAUIICgZjYWxsZXIiwAIKGkVzdGFibGlzaFJlZmVyZW5jZXNSZXF1ZXN0EiYKBXJvdXRlGAEgASgLMhcucGxpbnRoLnNjaGVtYS52MS5Sb3V0ZRJECgd0YXJnZXRzGAIgAygLMjMucGxpbnRoLnNjaGVtYS52MS5Fc3RhYmxpc2hSZWZlcmVuY2VzUmVxdWVzdC5UYXJnZXQSKAoGY2FsbGVyGAMgASgLMhgucGxpbnRoLnNjaGVtYS52MS5DYWxsZXIaiQEKBlRhcmdldBIqCgNrZXkYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EikKBXJ1bGVzGAIgAygOMhoucGxpbnRoLnNjaGVtYS52MS5PbkRlbGV0ZRIVCg1ncm91cF92ZXJzaW9uGAMgASgJEhEKCWVsc2V3aGVyZRgEIAEoCCKgAQobRXN0YWJsaXNoUmVmZXJlbmNlc1Jlc3BvbnNlEk4KC2VzdGFibGlzaGVkGAEgAygLMjkucGxpbnRoLnNjaGVtYS52MS5Fc3RhYmxpc2hSZWZlcmVuY2VzUmVzcG9uc2UuRXN0YWJsaXNoZWQaMQoLRXN0YWJsaXNoZWQSCwoDdWlkGAEgASgJEhUKDWVzdGFibGlzaG1lbnQYAiABKAQilAIKGkF1dGhvcml6ZVJlZmVyZW5jZXNSZXF1ZXN0EiYKBXJvdXRlGAEgASgLMhcucGxpbnRoLnNjaGVtYS52MS5Sb3V0ZRJECgd0YXJnZXRzGAIgAygLMjMucGxpbnRoLnNjaGVtYS52MS5BdXRob3JpemVSZWZlcmVuY2VzUmVxdWVzdC5UYXJnZXQSKAoGY2FsbGVyGAMgASgLMhgucGxpbnRoLnNjaGVtYS52MS5DYWxsZXIaXgoGVGFyZ2V0EioKA2tleRgBIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuUmVzb3VyY2VLZXkSFQoNZ3JvdXBfdmVyc2lvbhgCIAEoCRIRCgllbHNld2hlcmUYAyABKAgiHQobQXV0aG9yaXplUmVmZXJlbmNlc1Jlc3BvbnNlIu4BChdDb25maXJtQmxvY2thZGVzUmVxdWVzdBImCgVyb3V0ZRgBIAEoCzIXLnBsaW50aC5zY2hlbWEudjEuUm91dGUSRQoJYmxvY2thZGVzGAIgAygLMjIucGxpbnRoLnNjaGVtYS52MS5Db25maXJtQmxvY2thZGVzUmVxdWVzdC5CbG9ja2FkZRpkCghCbG9ja2FkZRItCgZ0YXJnZXQYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EhIKCnRhcmdldF91aWQYAiABKAkSFQoNZXN0YWJsaXNobWVudBgDIAEoBCIaChhDb25maXJtQmxvY2thZGVzUmVzcG9uc2UiowIKFkNoZWNrUmVmZXJlbmNlc1JlcXVlc3QSJgoFcm91dGUYASABKAsyFy5wbGludGguc2NoZW1hLnYxLlJvdXRlEkQKCXF1ZXN0aW9ucxgCIAMoCzIxLnBsaW50aC5zY2hlbWEudjEuQ2hlY2tSZWZlcmVuY2VzUmVxdWVzdC5RdWVzdGlvbhIPCgdkcnlfcnVuGAMgASgIGokBCghRdWVzdGlvbhItCgZ0YXJnZXQYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EhIKCnRhcmdldF91aWQYAiABKAkSEAoIZGVsZXRpbmcYAyABKAgSKAoGY2FsbGVyGAQgASgLMhgucGxpbnRoLnNjaGVtYS52MS5DYWxsZXIirgIKF0NoZWNrUmVmZXJlbmNlc1Jlc3BvbnNlEkEKB2Fuc3dlcnMYASADKAsyMC5wbGludGguc2NoZW1hLnYxLkNoZWNrUmVmZXJlbmNlc1Jlc3BvbnNlLkFuc3dlchrPAQoGQW5zd2VyEigKBHJ1bGUYASABKA4yGi5wbGludGguc2NoZW1hLnYxLk9uRGVsZXRlEikKBXJ1bGVzGAIgAygOMhoucGxpbnRoLnNjaGVtYS52MS5PbkRlbGV0ZRINCgVvd25lZBgDIAEoCBIvCghibG9ja2VycxgEIAMoCzIdLnBsaW50aC5zY2hlbWEudjEuUmVzb3VyY2VLZXkSHAoPaGlkZGVuX2Jsb2NrZXJzGAUgASgNSACIAQFCEgoQX2hpZGRlbl9ibG9ja2VycyLQAQoVUmVwb3J0UmVsZWFzZXNSZXF1ZXN0EiYKBXJvdXRlGAEgASgLMhcucGxpbnRoLnNjaGVtYS52MS5Sb3V0ZRJBCghyZWxlYXNlcxgCIAMoCzIvLnBsaW50aC5zY2hlbWEudjEuUmVwb3J0UmVsZWFzZXNSZXF1ZXN0LlJlbGVhc2UaTAoHUmVsZWFzZRItCgZ0YXJnZXQYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EhIKCnRhcmdldF91aWQYAiABKAkiGAoWUmVwb3J0UmVsZWFzZXNSZXNwb25zZSJCChhSZXBvcnRFc3RhYmxpc2hlZFJlcXVlc3QSJgoFcm91dGUYASABKAsyFy5wbGludGguc2NoZW1hLnYxLlJvdXRlIhsKGVJlcG9ydEVzdGFibGlzaGVkUmVzcG9uc2UiugIKFkNoZWNrTWV0YU93bmVyc1JlcXVlc3QSJgoFcm91dGUYASABKAsyFy5wbGludGguc2NoZW1hLnYxLlJvdXRlEkYKCm93bmVyc2hpcHMYAiADKAsyMi5wbGludGguc2NoZW1hLnYxLkNoZWNrTWV0YU93bmVyc1JlcXVlc3QuT3duZXJzaGlwGq8BCglPd25lcnNoaXASLAoFb3duZXIYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EhEKCW93bmVyX3VpZBgCIAEoCRIsCgVvd25lZRgDIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuUmVzb3VyY2VLZXkSEQoJb3duZWVfdWlkGAQgASgJEiAKGHJlcXVpcmVzX293bmVyX3JlZmVyZW5jZRgFIAEoCCKsAQoXQ2hlY2tNZXRhT3duZXJzUmVzcG9uc2USQwoIdmVyZGljdHMYASADKA4yMS5wbGludGguc2NoZW1hLnYxLkNoZWNrTWV0YU93bmVyc1Jlc3BvbnNlLlZlcmRpY3QiTAoHVmVyZGljdBIXChNWRVJESUNUX1VOU1BFQ0lGSUVEEAASEQoNVkVSRElDVF9WQUxJRBABEhUKEVZFUkRJQ1RfTk9UX1ZBTElEEAIiXwokV2F0Y2hJbXBvcnRlZFNlcnZpY2VEZWxldGlvbnNSZXF1ZXN0EiYKBXJvdXRlGAEgASgLMhcucGxpbnRoLnNjaGVtYS52MS5Sb3V0ZRIPCgd2ZXJzaW9uGAIgASgJIsgCCiVXYXRjaEltcG9ydGVkU2VydmljZURlbGV0aW9uc1Jlc3BvbnNlElQKCGRlbGV0aW9uGAEgASgLMkAucGxpbnRoLnNjaGVtYS52MS5XYXRjaEltcG9ydGVkU2VydmljZURlbGV0aW9uc1Jlc3BvbnNlLkRlbGV0aW9uSAASYAoPZW5kX29mX3NuYXBzaG90GAIgASgLMkUucGxpbnRoLnNjaGVtYS52MS5XYXRjaEltcG9ydGVkU2VydmljZURlbGV0aW9uc1Jlc3BvbnNlLkVuZE9mU25hcHNob3RIABpNCghEZWxldGlvbhItCgZ0YXJnZXQYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EhIKCnRhcmdldF91aWQYAiABKAkaDwoNRW5kT2ZTbmFwc2hvdEIHCgVldmVudDLCBwoSU2NoZW1hTWl4aW5TZXJ2aWNlEncKE0VzdGFibGlzaFJlZmVyZW5jZXMSLC5wbGludGguc2NoZW1hLnYxLkVzdGFibGlzaFJlZmVyZW5jZXNSZXF1ZXN0Gi0ucGxpbnRoLnNjaGVtYS52MS5Fc3RhYmxpc2hSZWZlcmVuY2VzUmVzcG9uc2UiA5ACAhJ3ChNBdXRob3JpemVSZWZlcmVuY2VzEiwucGxpbnRoLnNjaGVtYS52MS5BdXRob3JpemVSZWZlcmVuY2VzUmVxdWVzdBotLnBsaW50aC5zY2hlbWEudjEuQXV0aG9yaXplUmVmZXJlbmNlc1Jlc3BvbnNlIgOQAgISbgoQQ29uZmlybUJsb2NrYWRlcxIpLnBsaW50aC5zY2hlbWEudjEuQ29uZmlybUJsb2NrYWRlc1JlcXVlc3QaKi5wbGludGguc2NoZW1hLnYxLkNvbmZpcm1CbG9ja2FkZXNSZXNwb25zZSIDkAICEmsKD0NoZWNrUmVmZXJlbmNlcxIoLnBsaW50aC5zY2hlbWEudjEuQ2hlY2tSZWZlcmVuY2VzUmVxdWVzdBopLnBsaW50aC5zY2hlbWEudjEuQ2hlY2tSZWZlcmVuY2VzUmVzcG9uc2UiA5ACAhJoCg5SZXBvcnRSZWxlYXNlcxInLnBsaW50aC5zY2hlbWEudjEuUmVwb3J0UmVsZWFzZXNSZXF1ZXN0GigucGxpbnRoLnNjaGVtYS52MS5SZXBvcnRSZWxlYXNlc1Jlc3BvbnNlIgOQAgIScQoRUmVwb3J0RXN0YWJsaXNoZWQSKi5wbGludGguc2NoZW1hLnYxLlJlcG9ydEVzdGFibGlzaGVkUmVxdWVzdBorLnBsaW50aC5zY2hlbWEudjEuUmVwb3J0RXN0YWJsaXNoZWRSZXNwb25zZSIDkAICEmsKD0NoZWNrTWV0YU93bmVycxIoLnBsaW50aC5zY2hlbWEudjEuQ2hlY2tNZXRhT3duZXJzUmVxdWVzdBopLnBsaW50aC5zY2hlbWEudjEuQ2hlY2tNZXRhT3duZXJzUmVzcG9uc2UiA5ACAhKSAQodV2F0Y2hJbXBvcnRlZFNlcnZpY2VEZWxldGlvbnMSNi5wbGludGguc2NoZW1hLnYxLldhdGNoSW1wb3J0ZWRTZXJ2aWNlRGVsZXRpb25zUmVxdWVzdBo3LnBsaW50aC5zY2hlbWEudjEuV2F0Y2hJbXBvcnRlZFNlcnZpY2VEZWxldGlvbnNSZXNwb25zZTABYgZwcm90bzM", [file_plinth_schema_v1_annotations, file_plinth_schema_v1_shadow]);
+  fileDesc("CitwbGludGgvc2NoZW1hL3YxL3NjaGVtYV9taXhpbl9zZXJ2aWNlLnByb3RvEhBwbGludGguc2NoZW1hLnYxIkEKBVJvdXRlEigKBGZyb20YASABKAsyGi5wbGludGguc2NoZW1hLnYxLkRlcGxveWVkEg4KBnRvX3VpZBgCIAEoCSKmAQoGQ2FsbGVyEjkKCmRlcGxveW1lbnQYASABKAsyIy5wbGludGguc2NoZW1hLnYxLkNhbGxlci5EZXBsb3ltZW50SAASLQoEdXNlchgCIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuQ2FsbGVyLlVzZXJIABoMCgpEZXBsb3ltZW50GhoKBFVzZXISEgoFdG9rZW4YASABKAlCA4ABAUIICgZjYWxsZXIi0gIKGkVzdGFibGlzaFJlZmVyZW5jZXNSZXF1ZXN0EiYKBXJvdXRlGAEgASgLMhcucGxpbnRoLnNjaGVtYS52MS5Sb3V0ZRJECgd0YXJnZXRzGAIgAygLMjMucGxpbnRoLnNjaGVtYS52MS5Fc3RhYmxpc2hSZWZlcmVuY2VzUmVxdWVzdC5UYXJnZXQSKAoGY2FsbGVyGAMgASgLMhgucGxpbnRoLnNjaGVtYS52MS5DYWxsZXIamwEKBlRhcmdldBIqCgNrZXkYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EikKBXJ1bGVzGAIgAygOMhoucGxpbnRoLnNjaGVtYS52MS5PbkRlbGV0ZRIVCg1ncm91cF92ZXJzaW9uGAMgASgJEhEKCWVsc2V3aGVyZRgEIAEoCBIQCghoZWxkX3VpZBgFIAEoCSKgAQobRXN0YWJsaXNoUmVmZXJlbmNlc1Jlc3BvbnNlEk4KC2VzdGFibGlzaGVkGAEgAygLMjkucGxpbnRoLnNjaGVtYS52MS5Fc3RhYmxpc2hSZWZlcmVuY2VzUmVzcG9uc2UuRXN0YWJsaXNoZWQaMQoLRXN0YWJsaXNoZWQSCwoDdWlkGAEgASgJEhUKDWVzdGFibGlzaG1lbnQYAiABKAQilAIKGkF1dGhvcml6ZVJlZmVyZW5jZXNSZXF1ZXN0EiYKBXJvdXRlGAEgASgLMhcucGxpbnRoLnNjaGVtYS52MS5Sb3V0ZRJECgd0YXJnZXRzGAIgAygLMjMucGxpbnRoLnNjaGVtYS52MS5BdXRob3JpemVSZWZlcmVuY2VzUmVxdWVzdC5UYXJnZXQSKAoGY2FsbGVyGAMgASgLMhgucGxpbnRoLnNjaGVtYS52MS5DYWxsZXIaXgoGVGFyZ2V0EioKA2tleRgBIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuUmVzb3VyY2VLZXkSFQoNZ3JvdXBfdmVyc2lvbhgCIAEoCRIRCgllbHNld2hlcmUYAyABKAgiHQobQXV0aG9yaXplUmVmZXJlbmNlc1Jlc3BvbnNlIu4BChdDb25maXJtQmxvY2thZGVzUmVxdWVzdBImCgVyb3V0ZRgBIAEoCzIXLnBsaW50aC5zY2hlbWEudjEuUm91dGUSRQoJYmxvY2thZGVzGAIgAygLMjIucGxpbnRoLnNjaGVtYS52MS5Db25maXJtQmxvY2thZGVzUmVxdWVzdC5CbG9ja2FkZRpkCghCbG9ja2FkZRItCgZ0YXJnZXQYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EhIKCnRhcmdldF91aWQYAiABKAkSFQoNZXN0YWJsaXNobWVudBgDIAEoBCIaChhDb25maXJtQmxvY2thZGVzUmVzcG9uc2UiowIKFkNoZWNrUmVmZXJlbmNlc1JlcXVlc3QSJgoFcm91dGUYASABKAsyFy5wbGludGguc2NoZW1hLnYxLlJvdXRlEkQKCXF1ZXN0aW9ucxgCIAMoCzIxLnBsaW50aC5zY2hlbWEudjEuQ2hlY2tSZWZlcmVuY2VzUmVxdWVzdC5RdWVzdGlvbhIPCgdkcnlfcnVuGAMgASgIGokBCghRdWVzdGlvbhItCgZ0YXJnZXQYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EhIKCnRhcmdldF91aWQYAiABKAkSEAoIZGVsZXRpbmcYAyABKAgSKAoGY2FsbGVyGAQgASgLMhgucGxpbnRoLnNjaGVtYS52MS5DYWxsZXIirgIKF0NoZWNrUmVmZXJlbmNlc1Jlc3BvbnNlEkEKB2Fuc3dlcnMYASADKAsyMC5wbGludGguc2NoZW1hLnYxLkNoZWNrUmVmZXJlbmNlc1Jlc3BvbnNlLkFuc3dlchrPAQoGQW5zd2VyEigKBHJ1bGUYASABKA4yGi5wbGludGguc2NoZW1hLnYxLk9uRGVsZXRlEikKBXJ1bGVzGAIgAygOMhoucGxpbnRoLnNjaGVtYS52MS5PbkRlbGV0ZRINCgVvd25lZBgDIAEoCBIvCghibG9ja2VycxgEIAMoCzIdLnBsaW50aC5zY2hlbWEudjEuUmVzb3VyY2VLZXkSHAoPaGlkZGVuX2Jsb2NrZXJzGAUgASgNSACIAQFCEgoQX2hpZGRlbl9ibG9ja2VycyLQAQoVUmVwb3J0UmVsZWFzZXNSZXF1ZXN0EiYKBXJvdXRlGAEgASgLMhcucGxpbnRoLnNjaGVtYS52MS5Sb3V0ZRJBCghyZWxlYXNlcxgCIAMoCzIvLnBsaW50aC5zY2hlbWEudjEuUmVwb3J0UmVsZWFzZXNSZXF1ZXN0LlJlbGVhc2UaTAoHUmVsZWFzZRItCgZ0YXJnZXQYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EhIKCnRhcmdldF91aWQYAiABKAkiGAoWUmVwb3J0UmVsZWFzZXNSZXNwb25zZSJCChhSZXBvcnRFc3RhYmxpc2hlZFJlcXVlc3QSJgoFcm91dGUYASABKAsyFy5wbGludGguc2NoZW1hLnYxLlJvdXRlIhsKGVJlcG9ydEVzdGFibGlzaGVkUmVzcG9uc2UiugIKFkNoZWNrTWV0YU93bmVyc1JlcXVlc3QSJgoFcm91dGUYASABKAsyFy5wbGludGguc2NoZW1hLnYxLlJvdXRlEkYKCm93bmVyc2hpcHMYAiADKAsyMi5wbGludGguc2NoZW1hLnYxLkNoZWNrTWV0YU93bmVyc1JlcXVlc3QuT3duZXJzaGlwGq8BCglPd25lcnNoaXASLAoFb3duZXIYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EhEKCW93bmVyX3VpZBgCIAEoCRIsCgVvd25lZRgDIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuUmVzb3VyY2VLZXkSEQoJb3duZWVfdWlkGAQgASgJEiAKGHJlcXVpcmVzX293bmVyX3JlZmVyZW5jZRgFIAEoCCKsAQoXQ2hlY2tNZXRhT3duZXJzUmVzcG9uc2USQwoIdmVyZGljdHMYASADKA4yMS5wbGludGguc2NoZW1hLnYxLkNoZWNrTWV0YU93bmVyc1Jlc3BvbnNlLlZlcmRpY3QiTAoHVmVyZGljdBIXChNWRVJESUNUX1VOU1BFQ0lGSUVEEAASEQoNVkVSRElDVF9WQUxJRBABEhUKEVZFUkRJQ1RfTk9UX1ZBTElEEAIiXwokV2F0Y2hJbXBvcnRlZFNlcnZpY2VEZWxldGlvbnNSZXF1ZXN0EiYKBXJvdXRlGAEgASgLMhcucGxpbnRoLnNjaGVtYS52MS5Sb3V0ZRIPCgd2ZXJzaW9uGAIgASgJIsgCCiVXYXRjaEltcG9ydGVkU2VydmljZURlbGV0aW9uc1Jlc3BvbnNlElQKCGRlbGV0aW9uGAEgASgLMkAucGxpbnRoLnNjaGVtYS52MS5XYXRjaEltcG9ydGVkU2VydmljZURlbGV0aW9uc1Jlc3BvbnNlLkRlbGV0aW9uSAASYAoPZW5kX29mX3NuYXBzaG90GAIgASgLMkUucGxpbnRoLnNjaGVtYS52MS5XYXRjaEltcG9ydGVkU2VydmljZURlbGV0aW9uc1Jlc3BvbnNlLkVuZE9mU25hcHNob3RIABpNCghEZWxldGlvbhItCgZ0YXJnZXQYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EhIKCnRhcmdldF91aWQYAiABKAkaDwoNRW5kT2ZTbmFwc2hvdEIHCgVldmVudCL+AQoWRGVzY3JpYmVIb2xkZXJzUmVxdWVzdBImCgVyb3V0ZRgBIAEoCzIXLnBsaW50aC5zY2hlbWEudjEuUm91dGUSQAoHdGFyZ2V0cxgCIAMoCzIvLnBsaW50aC5zY2hlbWEudjEuRGVzY3JpYmVIb2xkZXJzUmVxdWVzdC5UYXJnZXQSKAoGY2FsbGVyGAMgASgLMhgucGxpbnRoLnNjaGVtYS52MS5DYWxsZXISDQoFbGltaXQYBCABKA0aQQoGVGFyZ2V0EioKA2tleRgBIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuUmVzb3VyY2VLZXkSCwoDdWlkGAIgASgJIqUBChdEZXNjcmliZUhvbGRlcnNSZXNwb25zZRJCCgd0YXJnZXRzGAEgAygLMjEucGxpbnRoLnNjaGVtYS52MS5EZXNjcmliZUhvbGRlcnNSZXNwb25zZS5Ib2xkZXJzGkYKB0hvbGRlcnMSKQoHaG9sZGVycxgBIAMoCzIYLnBsaW50aC5zY2hlbWEudjEuSG9sZGVyEhAKCGhhc19tb3JlGAIgASgIIvkCCgZIb2xkZXISLwoIcmVzb3VyY2UYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EgsKA3VpZBgCIAEoCRIqCgR1c2VzGAMgAygLMhwucGxpbnRoLnNjaGVtYS52MS5Ib2xkZXIuVXNlEhAKCGlzX293bmVlGAQgASgIEhIKCm93bmVyX3VpZHMYBSADKAkSFwoPb3V0bGl2ZXNfb3duZXJzGAYgASgIEhEKCWlzX21hcmtlZBgHIAEoCBISCgpmaW5hbGl6ZXJzGAggAygJEg4KBnlpZWxkcxgJIAEoCBIRCglpc19oaWRkZW4YCiABKAgSKwoHaG9sZGVycxgLIAMoCzIaLnBsaW50aC5zY2hlbWEudjEuRGVwbG95ZWQSEAoIaXNfb3duZWQYDCABKAgaPQoDVXNlEgwKBHBhdGgYASABKAkSKAoEcnVsZRgCIAEoDjIaLnBsaW50aC5zY2hlbWEudjEuT25EZWxldGUyrwgKElNjaGVtYU1peGluU2VydmljZRJ3ChNFc3RhYmxpc2hSZWZlcmVuY2VzEiwucGxpbnRoLnNjaGVtYS52MS5Fc3RhYmxpc2hSZWZlcmVuY2VzUmVxdWVzdBotLnBsaW50aC5zY2hlbWEudjEuRXN0YWJsaXNoUmVmZXJlbmNlc1Jlc3BvbnNlIgOQAgISdwoTQXV0aG9yaXplUmVmZXJlbmNlcxIsLnBsaW50aC5zY2hlbWEudjEuQXV0aG9yaXplUmVmZXJlbmNlc1JlcXVlc3QaLS5wbGludGguc2NoZW1hLnYxLkF1dGhvcml6ZVJlZmVyZW5jZXNSZXNwb25zZSIDkAICEm4KEENvbmZpcm1CbG9ja2FkZXMSKS5wbGludGguc2NoZW1hLnYxLkNvbmZpcm1CbG9ja2FkZXNSZXF1ZXN0GioucGxpbnRoLnNjaGVtYS52MS5Db25maXJtQmxvY2thZGVzUmVzcG9uc2UiA5ACAhJrCg9DaGVja1JlZmVyZW5jZXMSKC5wbGludGguc2NoZW1hLnYxLkNoZWNrUmVmZXJlbmNlc1JlcXVlc3QaKS5wbGludGguc2NoZW1hLnYxLkNoZWNrUmVmZXJlbmNlc1Jlc3BvbnNlIgOQAgISaAoOUmVwb3J0UmVsZWFzZXMSJy5wbGludGguc2NoZW1hLnYxLlJlcG9ydFJlbGVhc2VzUmVxdWVzdBooLnBsaW50aC5zY2hlbWEudjEuUmVwb3J0UmVsZWFzZXNSZXNwb25zZSIDkAICEnEKEVJlcG9ydEVzdGFibGlzaGVkEioucGxpbnRoLnNjaGVtYS52MS5SZXBvcnRFc3RhYmxpc2hlZFJlcXVlc3QaKy5wbGludGguc2NoZW1hLnYxLlJlcG9ydEVzdGFibGlzaGVkUmVzcG9uc2UiA5ACAhJrCg9DaGVja01ldGFPd25lcnMSKC5wbGludGguc2NoZW1hLnYxLkNoZWNrTWV0YU93bmVyc1JlcXVlc3QaKS5wbGludGguc2NoZW1hLnYxLkNoZWNrTWV0YU93bmVyc1Jlc3BvbnNlIgOQAgISawoPRGVzY3JpYmVIb2xkZXJzEigucGxpbnRoLnNjaGVtYS52MS5EZXNjcmliZUhvbGRlcnNSZXF1ZXN0GikucGxpbnRoLnNjaGVtYS52MS5EZXNjcmliZUhvbGRlcnNSZXNwb25zZSIDkAIBEpIBCh1XYXRjaEltcG9ydGVkU2VydmljZURlbGV0aW9ucxI2LnBsaW50aC5zY2hlbWEudjEuV2F0Y2hJbXBvcnRlZFNlcnZpY2VEZWxldGlvbnNSZXF1ZXN0GjcucGxpbnRoLnNjaGVtYS52MS5XYXRjaEltcG9ydGVkU2VydmljZURlbGV0aW9uc1Jlc3BvbnNlMAFiBnByb3RvMw", [file_plinth_schema_v1_annotations, file_plinth_schema_v1_shadow]);
 
 /**
  * Route names the calling and the called deployment.
@@ -166,6 +166,15 @@ export type EstablishReferencesRequest_Target = Message<"plinth.schema.v1.Establ
    * @generated from field: bool elsewhere = 4;
    */
   elsewhere: boolean;
+
+  /**
+   * The incarnation that the references name already, if a deployment or its successor establishes them again, or
+   * with a successor; empty for new references, and in requests of servers that are older than this field. That
+   * incarnation gets its source also while it is being deleted.
+   *
+   * @generated from field: string held_uid = 5;
+   */
+  heldUid: string;
 };
 
 /**
@@ -768,6 +777,223 @@ export const WatchImportedServiceDeletionsResponse_EndOfSnapshotSchema: GenMessa
   messageDesc(file_plinth_schema_v1_schema_mixin_service, 17, 1);
 
 /**
+ * @generated from message plinth.schema.v1.DescribeHoldersRequest
+ */
+export type DescribeHoldersRequest = Message<"plinth.schema.v1.DescribeHoldersRequest"> & {
+  /**
+   * @generated from field: plinth.schema.v1.Route route = 1;
+   */
+  route?: Route | undefined;
+
+  /**
+   * @generated from field: repeated plinth.schema.v1.DescribeHoldersRequest.Target targets = 2;
+   */
+  targets: DescribeHoldersRequest_Target[];
+
+  /**
+   * The caller who is told the names of the holders; those that this caller may not read are marked as hidden.
+   *
+   * @generated from field: plinth.schema.v1.Caller caller = 3;
+   */
+  caller?: Caller | undefined;
+
+  /**
+   * How many holders the response may have in all.
+   *
+   * @generated from field: uint32 limit = 4;
+   */
+  limit: number;
+};
+
+/**
+ * Describes the message plinth.schema.v1.DescribeHoldersRequest.
+ * Use `create(DescribeHoldersRequestSchema)` to create a new message.
+ */
+export const DescribeHoldersRequestSchema: GenMessage<DescribeHoldersRequest> = /*@__PURE__*/
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 18);
+
+/**
+ * @generated from message plinth.schema.v1.DescribeHoldersRequest.Target
+ */
+export type DescribeHoldersRequest_Target = Message<"plinth.schema.v1.DescribeHoldersRequest.Target"> & {
+  /**
+   * @generated from field: plinth.schema.v1.ResourceKey key = 1;
+   */
+  key?: ResourceKey | undefined;
+
+  /**
+   * @generated from field: string uid = 2;
+   */
+  uid: string;
+};
+
+/**
+ * Describes the message plinth.schema.v1.DescribeHoldersRequest.Target.
+ * Use `create(DescribeHoldersRequest_TargetSchema)` to create a new message.
+ */
+export const DescribeHoldersRequest_TargetSchema: GenMessage<DescribeHoldersRequest_Target> = /*@__PURE__*/
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 18, 0);
+
+/**
+ * @generated from message plinth.schema.v1.DescribeHoldersResponse
+ */
+export type DescribeHoldersResponse = Message<"plinth.schema.v1.DescribeHoldersResponse"> & {
+  /**
+   * In the order of the targets.
+   *
+   * @generated from field: repeated plinth.schema.v1.DescribeHoldersResponse.Holders targets = 1;
+   */
+  targets: DescribeHoldersResponse_Holders[];
+};
+
+/**
+ * Describes the message plinth.schema.v1.DescribeHoldersResponse.
+ * Use `create(DescribeHoldersResponseSchema)` to create a new message.
+ */
+export const DescribeHoldersResponseSchema: GenMessage<DescribeHoldersResponse> = /*@__PURE__*/
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 19);
+
+/**
+ * @generated from message plinth.schema.v1.DescribeHoldersResponse.Holders
+ */
+export type DescribeHoldersResponse_Holders = Message<"plinth.schema.v1.DescribeHoldersResponse.Holders"> & {
+  /**
+   * @generated from field: repeated plinth.schema.v1.Holder holders = 1;
+   */
+  holders: Holder[];
+
+  /**
+   * Whether there are more than the limit allows.
+   *
+   * @generated from field: bool has_more = 2;
+   */
+  hasMore: boolean;
+};
+
+/**
+ * Describes the message plinth.schema.v1.DescribeHoldersResponse.Holders.
+ * Use `create(DescribeHoldersResponse_HoldersSchema)` to create a new message.
+ */
+export const DescribeHoldersResponse_HoldersSchema: GenMessage<DescribeHoldersResponse_Holders> = /*@__PURE__*/
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 19, 0);
+
+/**
+ * Holder is a resource that references another one, or names it as an owner.
+ *
+ * @generated from message plinth.schema.v1.Holder
+ */
+export type Holder = Message<"plinth.schema.v1.Holder"> & {
+  /**
+   * @generated from field: plinth.schema.v1.ResourceKey resource = 1;
+   */
+  resource?: ResourceKey | undefined;
+
+  /**
+   * @generated from field: string uid = 2;
+   */
+  uid: string;
+
+  /**
+   * Its references to the target.
+   *
+   * @generated from field: repeated plinth.schema.v1.Holder.Use uses = 3;
+   */
+  uses: Holder_Use[];
+
+  /**
+   * Whether it names the target as an owner.
+   *
+   * @generated from field: bool is_ownee = 4;
+   */
+  isOwnee: boolean;
+
+  /**
+   * The uids of all its owners; without those that it outlives.
+   *
+   * @generated from field: repeated string owner_uids = 5;
+   */
+  ownerUids: string[];
+
+  /**
+   * Whether it stays when its last owner is gone.
+   *
+   * @generated from field: bool outlives_owners = 6;
+   */
+  outlivesOwners: boolean;
+
+  /**
+   * Whether it is being deleted.
+   *
+   * @generated from field: bool is_marked = 7;
+   */
+  isMarked: boolean;
+
+  /**
+   * The finalizers that others than the server remove.
+   *
+   * @generated from field: repeated string finalizers = 8;
+   */
+  finalizers: string[];
+
+  /**
+   * Whether its namespace or partition is being deleted, so that its BLOCK references act as CASCADE.
+   *
+   * @generated from field: bool yields = 9;
+   */
+  yields: boolean;
+
+  /**
+   * Whether the caller may not read it. Then its name must not be shown.
+   *
+   * @generated from field: bool is_hidden = 10;
+   */
+  isHidden: boolean;
+
+  /**
+   * The deployments that hold it, or may.
+   *
+   * @generated from field: repeated plinth.schema.v1.Deployed holders = 11;
+   */
+  holders: Deployed[];
+
+  /**
+   * Whether the target is its owner, by `Resource.owner`: it is deleted once the target is gone.
+   *
+   * @generated from field: bool is_owned = 12;
+   */
+  isOwned: boolean;
+};
+
+/**
+ * Describes the message plinth.schema.v1.Holder.
+ * Use `create(HolderSchema)` to create a new message.
+ */
+export const HolderSchema: GenMessage<Holder> = /*@__PURE__*/
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 20);
+
+/**
+ * @generated from message plinth.schema.v1.Holder.Use
+ */
+export type Holder_Use = Message<"plinth.schema.v1.Holder.Use"> & {
+  /**
+   * @generated from field: string path = 1;
+   */
+  path: string;
+
+  /**
+   * @generated from field: plinth.schema.v1.OnDelete rule = 2;
+   */
+  rule: OnDelete;
+};
+
+/**
+ * Describes the message plinth.schema.v1.Holder.Use.
+ * Use `create(Holder_UseSchema)` to create a new message.
+ */
+export const Holder_UseSchema: GenMessage<Holder_Use> = /*@__PURE__*/
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 20, 0);
+
+/**
  * SchemaMixinService is served by every deployment to the others, to maintain the integrity of references
  * between them. Each request names the calling deployment and the intended one: a server with another uid
  * responds with Unavailable, since the address may have been another server's before.
@@ -783,7 +1009,8 @@ export const SchemaMixinService: GenService<{
    * EstablishReferences adds a tentative source to the shadows of all targets, or to none.
    *
    * PermissionDenied if the caller may not name a target, whether or not it exists; FailedPrecondition if a
-   * target is missing or irrevocably being deleted; Unavailable while a deletion queries holders of one.
+   * target is missing, or if it or its namespace is being deleted and it is not the incarnation that the caller
+   * holds; Unavailable while a deletion queries holders of one.
    *
    * @generated from rpc plinth.schema.v1.SchemaMixinService.EstablishReferences
    */
@@ -855,6 +1082,17 @@ export const SchemaMixinService: GenService<{
     methodKind: "unary";
     input: typeof CheckMetaOwnersRequestSchema;
     output: typeof CheckMetaOwnersResponseSchema;
+  },
+  /**
+   * DescribeHolders names the resources that reference the targets, or name them as owners, as they are now; and those
+   * that the targets own, if the called deployment stores the targets.
+   *
+   * @generated from rpc plinth.schema.v1.SchemaMixinService.DescribeHolders
+   */
+  describeHolders: {
+    methodKind: "unary";
+    input: typeof DescribeHoldersRequestSchema;
+    output: typeof DescribeHoldersResponseSchema;
   },
   /**
    * WatchImportedServiceDeletions sends all resources that are being deleted and that the follower may

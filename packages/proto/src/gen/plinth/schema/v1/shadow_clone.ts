@@ -2,7 +2,9 @@
 // @generated from file plinth/schema/v1/shadow.proto (package plinth.schema.v1, syntax proto3)
 /* eslint-disable */
 
-import type { CheckOwners, ConfirmBlockade, DeletionProgress, Deployed, DeploymentRecord, DescriptorRecord, Endpoint, Guard, MetaOwner, OutgoingReference, Ownees, ResolveTarget, ResourceKey, ResourceShadow, Shadow, Source, Task } from "./shadow_pb.ts";
+import type { CheckOwners, ConfirmBlockade, DeletionProgress, Deployed, DeploymentRecord, DescriptorRecord, DroppedDeployment, Endpoint, Guard, MetaOwner, OutgoingReference, Ownees, RegistryEntry, RegistryRecord, ResolveTarget, ResourceKey, ResourceShadow, Shadow, Source, SucceededDeployment, Task } from "./shadow_pb.ts";
+import { cloneResource } from "../../resource/v1/resource_clone.ts";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { UnknownField } from "@bufbuild/protobuf";
 
 /**
@@ -57,6 +59,18 @@ export function cloneResourceShadow(message: ResourceShadow): ResourceShadow {
       break;
     case "endpoint":
       copy.record = { case: "endpoint", value: cloneEndpoint(message.record.value) };
+      break;
+    case "registry":
+      copy.record = { case: "registry", value: cloneRegistryRecord(message.record.value) };
+      break;
+    case "registryEntry":
+      copy.record = { case: "registryEntry", value: cloneRegistryEntry(message.record.value) };
+      break;
+    case "dropped":
+      copy.record = { case: "dropped", value: cloneDroppedDeployment(message.record.value) };
+      break;
+    case "succeeded":
+      copy.record = { case: "succeeded", value: cloneSucceededDeployment(message.record.value) };
       break;
     default:
       copy.record = { ...message.record };
@@ -265,6 +279,7 @@ export function cloneDescriptorRecord(message: DescriptorRecord): DescriptorReco
   copy.version = message.version;
   copy.complete = message.complete;
   copy.progress = copyEntries(message.progress, (value) => value);
+  copy.revision = message.revision;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
@@ -293,6 +308,74 @@ export function cloneDeploymentRecord(message: DeploymentRecord): DeploymentReco
 export function cloneEndpoint(message: Endpoint): Endpoint {
   const copy = { $typeName: message.$typeName } as Endpoint;
   copy.address = message.address;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.schema.v1.RegistryRecord.
+ */
+export function cloneRegistryRecord(message: RegistryRecord): RegistryRecord {
+  const copy = { $typeName: message.$typeName } as RegistryRecord;
+  if (message.asOf !== undefined) {
+    copy.asOf = copyTimestamp(message.asOf);
+  }
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.schema.v1.RegistryEntry.
+ */
+export function cloneRegistryEntry(message: RegistryEntry): RegistryEntry {
+  const copy = { $typeName: message.$typeName } as RegistryEntry;
+  copy.source = message.source;
+  if (message.resource !== undefined) {
+    copy.resource = cloneResource(message.resource);
+  }
+  copy.endpoints = message.endpoints.slice();
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.schema.v1.DroppedDeployment.
+ */
+export function cloneDroppedDeployment(message: DroppedDeployment): DroppedDeployment {
+  const copy = { $typeName: message.$typeName } as DroppedDeployment;
+  copy.uid = message.uid;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.schema.v1.SucceededDeployment.
+ */
+export function cloneSucceededDeployment(message: SucceededDeployment): SucceededDeployment {
+  const copy = { $typeName: message.$typeName } as SucceededDeployment;
+  copy.uid = message.uid;
+  copy.successorUid = message.successorUid;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message google.protobuf.Timestamp.
+ */
+function copyTimestamp(message: Timestamp): Timestamp {
+  const copy = { $typeName: message.$typeName } as Timestamp;
+  copy.seconds = message.seconds;
+  copy.nanos = message.nanos;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }

@@ -4,7 +4,11 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import { file_plinth_resource_v1_annotations } from "../../resource/v1/annotations_pb.ts";
+import type { Resource } from "../../resource/v1/resource_pb.ts";
+import { file_plinth_resource_v1_resource } from "../../resource/v1/resource_pb.ts";
 import type { OnDelete } from "./annotations_pb.ts";
 import { file_plinth_schema_v1_annotations } from "./annotations_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
@@ -13,7 +17,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file plinth/schema/v1/shadow.proto.
  */
 export const file_plinth_schema_v1_shadow: GenFile = /*@__PURE__*/
-  fileDesc("Ch1wbGludGgvc2NoZW1hL3YxL3NoYWRvdy5wcm90bxIQcGxpbnRoLnNjaGVtYS52MSJuCgtSZXNvdXJjZUtleRINCgVncm91cBgBIAEoCRIMCgRraW5kGAIgASgJEhEKCXBhcnRpdGlvbhgDIAEoCRIRCgluYW1lc3BhY2UYBCABKAkSDAoEbmFtZRgFIAEoCRIOCgZyZWdpb24YBiABKAkiSQoIRGVwbG95ZWQSCwoDdWlkGAEgASgJEg8KB3NlcnZpY2UYAiABKAkSDgoGcmVnaW9uGAMgASgJEg8KB3ZlcnNpb24YBCABKAkinAIKDlJlc291cmNlU2hhZG93EioKBnNoYWRvdxgBIAEoCzIYLnBsaW50aC5zY2hlbWEudjEuU2hhZG93SAASKAoFZ3VhcmQYAiABKAsyFy5wbGludGguc2NoZW1hLnYxLkd1YXJkSAASOAoKZGVzY3JpcHRvchgDIAEoCzIiLnBsaW50aC5zY2hlbWEudjEuRGVzY3JpcHRvclJlY29yZEgAEjgKCmRlcGxveW1lbnQYBCABKAsyIi5wbGludGguc2NoZW1hLnYxLkRlcGxveW1lbnRSZWNvcmRIABIuCghlbmRwb2ludBgFIAEoCzIaLnBsaW50aC5zY2hlbWEudjEuRW5kcG9pbnRIADoGorsYAggBQggKBnJlY29yZCKRAwoGU2hhZG93Ei8KCHJlc291cmNlGAEgASgLMh0ucGxpbnRoLnNjaGVtYS52MS5SZXNvdXJjZUtleRILCgN1aWQYAiABKAkSLgoJbGlmZWN5Y2xlGAMgASgOMhsucGxpbnRoLnNjaGVtYS52MS5MaWZlY3ljbGUSNQoIb3V0Z29pbmcYBCADKAsyIy5wbGludGguc2NoZW1hLnYxLk91dGdvaW5nUmVmZXJlbmNlEikKB3NvdXJjZXMYBSADKAsyGC5wbGludGguc2NoZW1hLnYxLlNvdXJjZRIwCgttZXRhX293bmVycxgGIAMoCzIbLnBsaW50aC5zY2hlbWEudjEuTWV0YU93bmVyEigKBm93bmVlcxgHIAMoCzIYLnBsaW50aC5zY2hlbWEudjEuT3duZWVzEiUKBXRhc2tzGAggAygLMhYucGxpbnRoLnNjaGVtYS52MS5UYXNrEjQKCHByb2dyZXNzGAkgASgLMiIucGxpbnRoLnNjaGVtYS52MS5EZWxldGlvblByb2dyZXNzIqYBChFPdXRnb2luZ1JlZmVyZW5jZRIMCgRwYXRoGAEgASgJEi0KBnRhcmdldBgCIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuUmVzb3VyY2VLZXkSEgoKdGFyZ2V0X3VpZBgDIAEoCRIoCgRydWxlGAQgASgOMhoucGxpbnRoLnNjaGVtYS52MS5PbkRlbGV0ZRIWCg5kZXBsb3ltZW50X3VpZBgFIAEoCSKcAQoGU291cmNlEi4KCmRlcGxveW1lbnQYASABKAsyGi5wbGludGguc2NoZW1hLnYxLkRlcGxveWVkEikKBXJ1bGVzGAIgAygOMhoucGxpbnRoLnNjaGVtYS52MS5PbkRlbGV0ZRIRCgl0ZW50YXRpdmUYAyABKAgSFQoNZXN0YWJsaXNobWVudBgEIAEoBBINCgVzaW5jZRgFIAEoBCLaAQoJTWV0YU93bmVyEiwKBW93bmVyGAEgASgLMh0ucGxpbnRoLnNjaGVtYS52MS5SZXNvdXJjZUtleRIRCglvd25lcl91aWQYAiABKAkSIAoYcmVxdWlyZXNfb3duZXJfcmVmZXJlbmNlGAMgASgIEhcKD3Vuc2V0X29uX2RlbGV0ZRgEIAEoCBINCgV2YWxpZBgFIAEoCBIZChFub3RfdmFsaWRfYW5zd2VycxgGIAEoDRIWCg5kZXBsb3ltZW50X3VpZBgHIAEoCRIPCgd2ZXJzaW9uGAggASgJIlMKBk93bmVlcxIuCgpkZXBsb3ltZW50GAEgASgLMhoucGxpbnRoLnNjaGVtYS52MS5EZXBsb3llZBIZChFyZXF1aXJlX3JlZmVyZW5jZRgCIAEoCCKvAQoEVGFzaxI0Cgdjb25maXJtGAEgASgLMiEucGxpbnRoLnNjaGVtYS52MS5Db25maXJtQmxvY2thZGVIABIyCgdyZXNvbHZlGAIgASgLMh8ucGxpbnRoLnNjaGVtYS52MS5SZXNvbHZlVGFyZ2V0SAASNQoMY2hlY2tfb3duZXJzGAMgASgLMh0ucGxpbnRoLnNjaGVtYS52MS5DaGVja093bmVyc0gAQgYKBHRhc2simwEKD0NvbmZpcm1CbG9ja2FkZRItCgZ0YXJnZXQYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EhIKCnRhcmdldF91aWQYAiABKAkSLgoKZGVwbG95bWVudBgDIAEoCzIaLnBsaW50aC5zY2hlbWEudjEuRGVwbG95ZWQSFQoNZXN0YWJsaXNobWVudBgEIAEoBCI+Cg1SZXNvbHZlVGFyZ2V0Ei0KBnRhcmdldBgBIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuUmVzb3VyY2VLZXkiDQoLQ2hlY2tPd25lcnMiOQoQRGVsZXRpb25Qcm9ncmVzcxITCgt3YWl0aW5nX2ZvchgBIAMoCRIQCghyZWxlYXNlZBgCIAEoBCIYCgVHdWFyZBIPCgdjaGFuZ2VzGAEgASgEIr8BChBEZXNjcmlwdG9yUmVjb3JkEhMKC2ZpbmdlcnByaW50GAEgASgJEg8KB3ZlcnNpb24YAiABKAkSEAoIY29tcGxldGUYAyABKAgSQgoIcHJvZ3Jlc3MYBCADKAsyMC5wbGludGguc2NoZW1hLnYxLkRlc2NyaXB0b3JSZWNvcmQuUHJvZ3Jlc3NFbnRyeRovCg1Qcm9ncmVzc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiggEKEERlcGxveW1lbnRSZWNvcmQSCwoDdWlkGAEgASgJEhcKD3ByZWRlY2Vzc29yX3VpZBgCIAEoCRIbChNzdG9yYWdlX2luY2FybmF0aW9uGAMgASgJEhMKC2VzdGFibGlzaGVkGAQgASgIEhYKDmVzdGFibGlzaGVkX2J5GAUgAygJIhsKCEVuZHBvaW50Eg8KB2FkZHJlc3MYASABKAkqbAoJTGlmZWN5Y2xlEhkKFUxJRkVDWUNMRV9VTlNQRUNJRklFRBAAEhQKEExJRkVDWUNMRV9BQ1RJVkUQARIWChJMSUZFQ1lDTEVfQ0hFQ0tJTkcQAhIWChJMSUZFQ1lDTEVfREVMRVRJTkcQA2IGcHJvdG8z", [file_plinth_resource_v1_annotations, file_plinth_schema_v1_annotations]);
+  fileDesc("Ch1wbGludGgvc2NoZW1hL3YxL3NoYWRvdy5wcm90bxIQcGxpbnRoLnNjaGVtYS52MSJuCgtSZXNvdXJjZUtleRINCgVncm91cBgBIAEoCRIMCgRraW5kGAIgASgJEhEKCXBhcnRpdGlvbhgDIAEoCRIRCgluYW1lc3BhY2UYBCABKAkSDAoEbmFtZRgFIAEoCRIOCgZyZWdpb24YBiABKAkiSQoIRGVwbG95ZWQSCwoDdWlkGAEgASgJEg8KB3NlcnZpY2UYAiABKAkSDgoGcmVnaW9uGAMgASgJEg8KB3ZlcnNpb24YBCABKAkigQQKDlJlc291cmNlU2hhZG93EioKBnNoYWRvdxgBIAEoCzIYLnBsaW50aC5zY2hlbWEudjEuU2hhZG93SAASKAoFZ3VhcmQYAiABKAsyFy5wbGludGguc2NoZW1hLnYxLkd1YXJkSAASOAoKZGVzY3JpcHRvchgDIAEoCzIiLnBsaW50aC5zY2hlbWEudjEuRGVzY3JpcHRvclJlY29yZEgAEjgKCmRlcGxveW1lbnQYBCABKAsyIi5wbGludGguc2NoZW1hLnYxLkRlcGxveW1lbnRSZWNvcmRIABIuCghlbmRwb2ludBgFIAEoCzIaLnBsaW50aC5zY2hlbWEudjEuRW5kcG9pbnRIABI0CghyZWdpc3RyeRgGIAEoCzIgLnBsaW50aC5zY2hlbWEudjEuUmVnaXN0cnlSZWNvcmRIABI5Cg5yZWdpc3RyeV9lbnRyeRgHIAEoCzIfLnBsaW50aC5zY2hlbWEudjEuUmVnaXN0cnlFbnRyeUgAEjYKB2Ryb3BwZWQYCCABKAsyIy5wbGludGguc2NoZW1hLnYxLkRyb3BwZWREZXBsb3ltZW50SAASOgoJc3VjY2VlZGVkGAkgASgLMiUucGxpbnRoLnNjaGVtYS52MS5TdWNjZWVkZWREZXBsb3ltZW50SAA6BqK7GAIIAUIICgZyZWNvcmQikQMKBlNoYWRvdxIvCghyZXNvdXJjZRgBIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuUmVzb3VyY2VLZXkSCwoDdWlkGAIgASgJEi4KCWxpZmVjeWNsZRgDIAEoDjIbLnBsaW50aC5zY2hlbWEudjEuTGlmZWN5Y2xlEjUKCG91dGdvaW5nGAQgAygLMiMucGxpbnRoLnNjaGVtYS52MS5PdXRnb2luZ1JlZmVyZW5jZRIpCgdzb3VyY2VzGAUgAygLMhgucGxpbnRoLnNjaGVtYS52MS5Tb3VyY2USMAoLbWV0YV9vd25lcnMYBiADKAsyGy5wbGludGguc2NoZW1hLnYxLk1ldGFPd25lchIoCgZvd25lZXMYByADKAsyGC5wbGludGguc2NoZW1hLnYxLk93bmVlcxIlCgV0YXNrcxgIIAMoCzIWLnBsaW50aC5zY2hlbWEudjEuVGFzaxI0Cghwcm9ncmVzcxgJIAEoCzIiLnBsaW50aC5zY2hlbWEudjEuRGVsZXRpb25Qcm9ncmVzcyKmAQoRT3V0Z29pbmdSZWZlcmVuY2USDAoEcGF0aBgBIAEoCRItCgZ0YXJnZXQYAiABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EhIKCnRhcmdldF91aWQYAyABKAkSKAoEcnVsZRgEIAEoDjIaLnBsaW50aC5zY2hlbWEudjEuT25EZWxldGUSFgoOZGVwbG95bWVudF91aWQYBSABKAkinAEKBlNvdXJjZRIuCgpkZXBsb3ltZW50GAEgASgLMhoucGxpbnRoLnNjaGVtYS52MS5EZXBsb3llZBIpCgVydWxlcxgCIAMoDjIaLnBsaW50aC5zY2hlbWEudjEuT25EZWxldGUSEQoJdGVudGF0aXZlGAMgASgIEhUKDWVzdGFibGlzaG1lbnQYBCABKAQSDQoFc2luY2UYBSABKAQi2gEKCU1ldGFPd25lchIsCgVvd25lchgBIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuUmVzb3VyY2VLZXkSEQoJb3duZXJfdWlkGAIgASgJEiAKGHJlcXVpcmVzX293bmVyX3JlZmVyZW5jZRgDIAEoCBIXCg91bnNldF9vbl9kZWxldGUYBCABKAgSDQoFdmFsaWQYBSABKAgSGQoRbm90X3ZhbGlkX2Fuc3dlcnMYBiABKA0SFgoOZGVwbG95bWVudF91aWQYByABKAkSDwoHdmVyc2lvbhgIIAEoCSJTCgZPd25lZXMSLgoKZGVwbG95bWVudBgBIAEoCzIaLnBsaW50aC5zY2hlbWEudjEuRGVwbG95ZWQSGQoRcmVxdWlyZV9yZWZlcmVuY2UYAiABKAgirwEKBFRhc2sSNAoHY29uZmlybRgBIAEoCzIhLnBsaW50aC5zY2hlbWEudjEuQ29uZmlybUJsb2NrYWRlSAASMgoHcmVzb2x2ZRgCIAEoCzIfLnBsaW50aC5zY2hlbWEudjEuUmVzb2x2ZVRhcmdldEgAEjUKDGNoZWNrX293bmVycxgDIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuQ2hlY2tPd25lcnNIAEIGCgR0YXNrIpsBCg9Db25maXJtQmxvY2thZGUSLQoGdGFyZ2V0GAEgASgLMh0ucGxpbnRoLnNjaGVtYS52MS5SZXNvdXJjZUtleRISCgp0YXJnZXRfdWlkGAIgASgJEi4KCmRlcGxveW1lbnQYAyABKAsyGi5wbGludGguc2NoZW1hLnYxLkRlcGxveWVkEhUKDWVzdGFibGlzaG1lbnQYBCABKAQiPgoNUmVzb2x2ZVRhcmdldBItCgZ0YXJnZXQYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5Ig0KC0NoZWNrT3duZXJzIjkKEERlbGV0aW9uUHJvZ3Jlc3MSEwoLd2FpdGluZ19mb3IYASADKAkSEAoIcmVsZWFzZWQYAiABKAQiGAoFR3VhcmQSDwoHY2hhbmdlcxgBIAEoBCLRAQoQRGVzY3JpcHRvclJlY29yZBITCgtmaW5nZXJwcmludBgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEhAKCGNvbXBsZXRlGAMgASgIEkIKCHByb2dyZXNzGAQgAygLMjAucGxpbnRoLnNjaGVtYS52MS5EZXNjcmlwdG9yUmVjb3JkLlByb2dyZXNzRW50cnkSEAoIcmV2aXNpb24YBSABKA0aLwoNUHJvZ3Jlc3NFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIoIBChBEZXBsb3ltZW50UmVjb3JkEgsKA3VpZBgBIAEoCRIXCg9wcmVkZWNlc3Nvcl91aWQYAiABKAkSGwoTc3RvcmFnZV9pbmNhcm5hdGlvbhgDIAEoCRITCgtlc3RhYmxpc2hlZBgEIAEoCBIWCg5lc3RhYmxpc2hlZF9ieRgFIAMoCSIbCghFbmRwb2ludBIPCgdhZGRyZXNzGAEgASgJIjsKDlJlZ2lzdHJ5UmVjb3JkEikKBWFzX29mGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJiCg1SZWdpc3RyeUVudHJ5Eg4KBnNvdXJjZRgBIAEoCRIuCghyZXNvdXJjZRgCIAEoCzIcLnBsaW50aC5yZXNvdXJjZS52MS5SZXNvdXJjZRIRCgllbmRwb2ludHMYAyADKAkiIAoRRHJvcHBlZERlcGxveW1lbnQSCwoDdWlkGAEgASgJIjkKE1N1Y2NlZWRlZERlcGxveW1lbnQSCwoDdWlkGAEgASgJEhUKDXN1Y2Nlc3Nvcl91aWQYAiABKAkqbAoJTGlmZWN5Y2xlEhkKFUxJRkVDWUNMRV9VTlNQRUNJRklFRBAAEhQKEExJRkVDWUNMRV9BQ1RJVkUQARIWChJMSUZFQ1lDTEVfQ0hFQ0tJTkcQAhIWChJMSUZFQ1lDTEVfREVMRVRJTkcQA2IGcHJvdG8z", [file_google_protobuf_timestamp, file_plinth_resource_v1_annotations, file_plinth_resource_v1_resource, file_plinth_schema_v1_annotations]);
 
 /**
  * ResourceKey names a resource among all deployments, independent of its incarnation and group version.
@@ -135,6 +139,30 @@ export type ResourceShadow = Message<"plinth.schema.v1.ResourceShadow"> & {
      */
     value: Endpoint;
     case: "endpoint";
+  } | {
+    /**
+     * @generated from field: plinth.schema.v1.RegistryRecord registry = 6;
+     */
+    value: RegistryRecord;
+    case: "registry";
+  } | {
+    /**
+     * @generated from field: plinth.schema.v1.RegistryEntry registry_entry = 7;
+     */
+    value: RegistryEntry;
+    case: "registryEntry";
+  } | {
+    /**
+     * @generated from field: plinth.schema.v1.DroppedDeployment dropped = 8;
+     */
+    value: DroppedDeployment;
+    case: "dropped";
+  } | {
+    /**
+     * @generated from field: plinth.schema.v1.SucceededDeployment succeeded = 9;
+     */
+    value: SucceededDeployment;
+    case: "succeeded";
   } | { case: undefined; value?: undefined };
 };
 
@@ -570,6 +598,13 @@ export type DescriptorRecord = Message<"plinth.schema.v1.DescriptorRecord"> & {
    * @generated from field: map<string, string> progress = 4;
    */
   progress: { [key: string]: string };
+
+  /**
+   * The revision of the protocol of references in the code of the server that made the schema active.
+   *
+   * @generated from field: uint32 revision = 5;
+   */
+  revision: number;
 };
 
 /**
@@ -648,6 +683,107 @@ export type Endpoint = Message<"plinth.schema.v1.Endpoint"> & {
  */
 export const EndpointSchema: GenMessage<Endpoint> = /*@__PURE__*/
   messageDesc(file_plinth_schema_v1_shadow, 16);
+
+/**
+ * RegistryRecord says that the storage has the contents of all meta deployments, as RegistryEntry records.
+ *
+ * @generated from message plinth.schema.v1.RegistryRecord
+ */
+export type RegistryRecord = Message<"plinth.schema.v1.RegistryRecord"> & {
+  /**
+   * When they were up to date last, by the clock of a server. Informative.
+   *
+   * @generated from field: google.protobuf.Timestamp as_of = 1;
+   */
+  asOf?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message plinth.schema.v1.RegistryRecord.
+ * Use `create(RegistryRecordSchema)` to create a new message.
+ */
+export const RegistryRecordSchema: GenMessage<RegistryRecord> = /*@__PURE__*/
+  messageDesc(file_plinth_schema_v1_shadow, 17);
+
+/**
+ * RegistryEntry is a Deployment or a Service, as a meta deployment has reported it last. With these a server can
+ * start, and find other deployments, while no meta deployment can be reached.
+ *
+ * @generated from message plinth.schema.v1.RegistryEntry
+ */
+export type RegistryEntry = Message<"plinth.schema.v1.RegistryEntry"> & {
+  /**
+   * The address of the meta deployment.
+   *
+   * @generated from field: string source = 1;
+   */
+  source: string;
+
+  /**
+   * @generated from field: plinth.resource.v1.Resource resource = 2;
+   */
+  resource?: Resource | undefined;
+
+  /**
+   * The addresses of its running servers, as one of them has named them last.
+   *
+   * @generated from field: repeated string endpoints = 3;
+   */
+  endpoints: string[];
+};
+
+/**
+ * Describes the message plinth.schema.v1.RegistryEntry.
+ * Use `create(RegistryEntrySchema)` to create a new message.
+ */
+export const RegistryEntrySchema: GenMessage<RegistryEntry> = /*@__PURE__*/
+  messageDesc(file_plinth_schema_v1_shadow, 18);
+
+/**
+ * DroppedDeployment is a deleted deployment whose sources this deployment has dropped. It accepts none of it again.
+ *
+ * @generated from message plinth.schema.v1.DroppedDeployment
+ */
+export type DroppedDeployment = Message<"plinth.schema.v1.DroppedDeployment"> & {
+  /**
+   * @generated from field: string uid = 1;
+   */
+  uid: string;
+};
+
+/**
+ * Describes the message plinth.schema.v1.DroppedDeployment.
+ * Use `create(DroppedDeploymentSchema)` to create a new message.
+ */
+export const DroppedDeploymentSchema: GenMessage<DroppedDeployment> = /*@__PURE__*/
+  messageDesc(file_plinth_schema_v1_shadow, 19);
+
+/**
+ * SucceededDeployment is a deployment that another one has taken over. This deployment accepts none of it again, and
+ * establishes nothing with it. Its record has the name of that of a DroppedDeployment.
+ *
+ * @generated from message plinth.schema.v1.SucceededDeployment
+ */
+export type SucceededDeployment = Message<"plinth.schema.v1.SucceededDeployment"> & {
+  /**
+   * @generated from field: string uid = 1;
+   */
+  uid: string;
+
+  /**
+   * The deployment that was responsible for it when this was recorded.
+   *
+   * @generated from field: string successor_uid = 2;
+   */
+  successorUid: string;
+};
+
+/**
+ * Describes the message plinth.schema.v1.SucceededDeployment.
+ * Use `create(SucceededDeploymentSchema)` to create a new message.
+ */
+export const SucceededDeploymentSchema: GenMessage<SucceededDeployment> = /*@__PURE__*/
+  messageDesc(file_plinth_schema_v1_shadow, 20);
 
 /**
  * Lifecycle is the state of a resource between existing and being deleted.

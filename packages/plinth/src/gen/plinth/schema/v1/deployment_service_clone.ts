@@ -1,0 +1,1 @@
+export * from "@plinth/proto/gen/plinth/schema/v1/deployment_service_clone.js";
