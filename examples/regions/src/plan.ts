@@ -2,6 +2,8 @@
 export interface PlannedServer {
 	/** The name of its Deployment. */
 	readonly name: string;
+	/** Its own name, if it is one of several servers of the deployment. */
+	readonly server?: string;
 	readonly service: string;
 	readonly region: string;
 	/** The port of the public API. */

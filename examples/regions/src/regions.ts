@@ -11,6 +11,10 @@ export interface RegionsOptions {
 	readonly basePort: number;
 	/** The version that a service announces at first. The default is its newest. */
 	readonly versions?: Readonly<Record<string, string>>;
+	/** Further internal addresses of servers of the meta deployments. */
+	readonly moreMetaAddresses?: readonly string[];
+	/** The flags for the storage of a deployment. The default is a folder for each. */
+	readonly storage?: (deployment: string) => readonly string[];
 }
 
 /** All servers of the example. */
@@ -19,7 +23,8 @@ export class Regions {
 	readonly #create: (plan: PlannedServer) => ServerProcess;
 
 	/** Creates the folder and the shared credential if missing. Does not start the servers. */
-	constructor({ dataDirectory, basePort, versions = {} }: RegionsOptions) {
+	constructor(options: RegionsOptions) {
+		const { dataDirectory, basePort, versions = {}, moreMetaAddresses = [], storage } = options;
 		const credentialFile = join(dataDirectory, "credential");
 		mkdirSync(dataDirectory, { recursive: true });
 		if (!existsSync(credentialFile)) {
@@ -28,8 +33,12 @@ export class Regions {
 		const plans = planOf(basePort);
 		const metaAddresses = plans
 			.filter(({ service }) => service === "meta")
-			.map(({ internalPort }) => `http://127.0.0.1:${internalPort}`);
-		const environment = { dataDirectory, credentialFile, metaAddresses, versions };
+			.map(({ internalPort }) => `http://127.0.0.1:${internalPort}`)
+			.concat(moreMetaAddresses);
+		const environment = {
+			...{ dataDirectory, credentialFile, metaAddresses, versions },
+			storage: storage ?? ((name: string) => [`--data-dir=${join(dataDirectory, name)}`]),
+		};
 		this.#create = (plan) => new ServerProcess(plan, environment);
 		this.servers = new Map(plans.map((plan) => [plan.name, this.#create(plan)]));
 	}
@@ -48,7 +57,7 @@ export class Regions {
 	/** Adds a server without starting it. */
 	add(plan: PlannedServer): ServerProcess {
 		const server = this.#create(plan);
-		this.servers.set(plan.name, server);
+		this.servers.set(server.name, server);
 		return server;
 	}
 

@@ -15,6 +15,8 @@ export interface ServerEnvironment {
 	readonly credentialFile: string;
 	/** The internal addresses of the meta deployments. */
 	readonly metaAddresses: readonly string[];
+	/** The flags for the storage of a deployment. */
+	readonly storage: (deployment: string) => readonly string[];
 	/** The announced version by service, if it is not the newest one of the module. */
 	readonly versions: Readonly<Record<string, string>>;
 }
@@ -22,6 +24,8 @@ export interface ServerEnvironment {
 /** One server in a child process that can be stopped and restarted. */
 export class ServerProcess {
 	readonly plan: PlannedServer;
+	/** Its own name, or that of its deployment. */
+	readonly name: string;
 	/** The address of the public API. */
 	readonly address: string;
 	readonly #environment: ServerEnvironment;
@@ -29,6 +33,7 @@ export class ServerProcess {
 
 	constructor(plan: PlannedServer, environment: ServerEnvironment) {
 		this.plan = plan;
+		this.name = plan.server ?? plan.name;
 		this.address = `http://127.0.0.1:${plan.port}`;
 		this.#environment = environment;
 	}
@@ -40,7 +45,7 @@ export class ServerProcess {
 
 	/** Starts the process. Does not wait until it is ready, since servers wait for each other. */
 	start(): void {
-		const { dataDirectory, credentialFile, metaAddresses, versions } = this.#environment;
+		const { dataDirectory, credentialFile, metaAddresses, versions, storage } = this.#environment;
 		const { name, service, region, port, internalPort, module } = this.plan;
 		const version = versions[service];
 		const child = spawn(
@@ -49,7 +54,7 @@ export class ServerProcess {
 				serverMain,
 				`--listen=127.0.0.1:${port}`,
 				`--internal-listen=127.0.0.1:${internalPort}`,
-				`--data-dir=${join(dataDirectory, name)}`,
+				...storage(name),
 				`--deployment-service=${service}`,
 				`--deployment-region=${region}`,
 				`--deployment-credential-file=${credentialFile}`,
@@ -59,7 +64,7 @@ export class ServerProcess {
 			],
 			{ stdio: ["ignore", "ignore", "pipe"] },
 		);
-		child.stderr.pipe(createWriteStream(join(dataDirectory, `${name}.log`), { flags: "a" }));
+		child.stderr.pipe(createWriteStream(join(dataDirectory, `${this.name}.log`), { flags: "a" }));
 		this.#child = child;
 	}
 
@@ -72,11 +77,11 @@ export class ServerProcess {
 				return;
 			}
 			if (this.#child?.exitCode != null) {
-				throw new Error(`${this.plan.name} exited with code ${this.#child.exitCode}: see its log`);
+				throw new Error(`${this.name} exited with code ${this.#child.exitCode}: see its log`);
 			}
 			await new Promise((resolve) => setTimeout(resolve, 100));
 		}
-		throw new Error(`${this.plan.name} is not ready after ${timeoutMs} ms: see its log`);
+		throw new Error(`${this.name} is not ready after ${timeoutMs} ms: see its log`);
 	}
 
 	/** Sends the signal, and resolves when the process has exited. */

@@ -2,6 +2,11 @@ import { create } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { Deployment } from "@plinth/db-constraint";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
+import { DeploymentService } from "@plinth/proto/gen/plinth/schema/v1/deployment_service_pb.js";
+import {
+	PlanDeletionResponse_Outcome,
+	ReferenceService,
+} from "@plinth/proto/gen/plinth/schema/v1/reference_service_pb.js";
 import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import { idOf, Namespace, newUlid, referenceTo, resourceOf } from "@plinth/resource";
 import { type Logger, type LogMethod, systemRuntime } from "@plinth/runtime";
@@ -171,6 +176,59 @@ describe("a reference to a resource of another deployment", () => {
 			},
 			{ timeout: 300_000 },
 		);
+	});
+
+	it("is counted for operators, who see which deployments there are", async () => {
+		const { music, tours } = await startBoth();
+		await clientAs(tours.server, "linker").write({ resource: tour("t", "payroll") });
+		const as = (user: string) =>
+			createClient(DeploymentService, transportWith(tours.server.address, `${user}-token`));
+		const { deployments, outdatedSince } = await as("admin").listDeployments({});
+		expect(outdatedSince).toBeUndefined();
+		expect(deployments).toMatchObject([
+			{ service: "meta", region: "r1", isRegistered: true },
+			{ service: "music", region: "r1", isSelf: false, isRegistered: true, references: 1n },
+			{ service: "tours", region: "r1", isSelf: true, isRegistered: true, references: 0n },
+		]);
+		expect(await outcome(as("linker").listDeployments({}))).toMatch(/^PermissionDenied: /);
+		await music.server.stop();
+		expect((await as("admin").listDeployments({})).deployments).toHaveLength(3);
+	});
+
+	it("is told to callers who may read its source, and counted for others, before a deletion", async () => {
+		const { music, tours } = await startBoth();
+		await clientAs(tours.server, "linker").write({ resource: tour("t", "payroll") });
+		const as = (user: string) =>
+			createClient(ReferenceService, transportWith(music.server.address, `${user}-token`));
+		const request = { id: secret("payroll") };
+		const source = { kind: "Tour", namespace: "a", name: "t", region: "r1" };
+		const { incoming } = await as("admin").listReferences(request);
+		expect(incoming).toMatchObject([
+			{ resource: source, paths: ["artist"], rules: [OnDelete.BLOCK] },
+		]);
+		expect(await as("keeper").listReferences(request)).toMatchObject({ incoming: [], hidden: 1 });
+		const { effects, hidden, ...plan } = await as("admin").planDeletion(request);
+		expect(plan).toMatchObject({ outcome: PlanDeletionResponse_Outcome.REFUSED, isPartial: false });
+		expect(effects).toMatchObject([
+			{ resource: { name: "payroll" }, waitsFor: [source] },
+			{ resource: source },
+		]);
+		expect(hidden).toBe(0);
+		const counted = await as("keeper").planDeletion(request);
+		expect(counted).toMatchObject({
+			outcome: PlanDeletionResponse_Outcome.REFUSED,
+			effects: [{ resource: { name: "payroll" }, waitsFor: [], hidden: 1 }],
+			counts: { blocked: 1, blocking: 1 },
+			hidden: 1,
+		});
+		expect(await outcome(as("alice").planDeletion(request))).toMatch(/^PermissionDenied: /);
+		expect(await outcome(as("stranger").listReferences(request))).toMatch(/^Unauthenticated: /);
+		await tours.server.stop();
+		const unknown = await as("admin").planDeletion(request);
+		expect(unknown.effects[0]?.unknown).toMatchObject([
+			expect.stringMatching(/^tours in r1 \(not reached: /),
+		]);
+		expect(unknown.outcome).toBe(PlanDeletionResponse_Outcome.REFUSED);
 	});
 
 	it("is refused if an old server does not name its caller", async () => {

@@ -1,8 +1,13 @@
 import type { Meter } from "@opentelemetry/api";
-import type { ReferenceMetrics } from "@plinth/db-constraint";
+import type { References } from "@plinth/db-constraint";
+import type { Clock } from "@plinth/runtime";
 
-/** Creates the instruments of references: sources, pending work and holder queries. */
-export function observeReferences(meter: Meter, read: () => ReferenceMetrics): void {
+/** Creates the instruments of references: their start, sources, pending work and holder queries. */
+export function observeReferences(
+	meter: Meter,
+	clock: Pick<Clock, "now">,
+	references: Pick<References, "metrics" | "state">,
+): void {
 	const gauge = (name: string, description: string) =>
 		meter.createObservableGauge(name, { description });
 	const sources = gauge(
@@ -24,9 +29,24 @@ export function observeReferences(meter: Meter, read: () => ReferenceMetrics): v
 	const queries = meter.createObservableCounter("plinth.reference.questions", {
 		description: "Queries that ask other deployments whether they reference a resource, by result",
 	});
+	const phases = gauge(
+		"plinth.reference.phase",
+		"1 for each phase of the start that the references have reached",
+	);
+	const outdated = gauge(
+		"plinth.reference.registry.outdated.seconds",
+		"How long some meta deployment could not be followed; 0 if all are followed",
+	);
 	meter.addBatchObservableCallback(
 		(result) => {
-			const now = read();
+			const { reached, registryOutdatedSince } = references.state;
+			for (const phase of reached) {
+				result.observe(phases, 1, { phase });
+			}
+			const outdatedMs =
+				registryOutdatedSince === undefined ? 0 : clock.now() - registryOutdatedSince.getTime();
+			result.observe(outdated, Math.max(0, outdatedMs) / 1_000);
+			const now = references.metrics();
 			for (const [state, count] of Object.entries(now.sources)) {
 				result.observe(sources, count, { state });
 			}
@@ -40,6 +60,6 @@ export function observeReferences(meter: Meter, read: () => ReferenceMetrics): v
 				result.observe(queries, failed, { service, region, result: "failed" });
 			}
 		},
-		[sources, waiting, oldest, cascades, queries],
+		[sources, waiting, oldest, cascades, queries, phases, outdated],
 	);
 }

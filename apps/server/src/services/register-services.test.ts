@@ -17,6 +17,15 @@ async function interfaces(options: Partial<InterfacesOptions> = {}): Promise<Int
 	const noGraph = { types: [], dependencies: [], cycles: [] };
 	return registerServices({
 		backend,
+		references: {
+			deploymentService: () => ({
+				listDeployments: () => Promise.reject(new Error("the test has no deployments")),
+			}),
+			referenceService: () => ({
+				listReferences: () => Promise.reject(new Error("the test has no references")),
+				planDeletion: () => Promise.reject(new Error("the test has no references")),
+			}),
+		},
 		copies: { kind: "taken-elsewhere", instead: "the test has no backups" },
 		registry: new TypeRegistry([Partition]),
 		authorizer: insecureAllowAll,

@@ -1,21 +1,32 @@
+import { create } from "@bufbuild/protobuf";
 import {
 	type Client,
 	Code,
 	ConnectError,
 	type ConnectRouter,
 	type HandlerContext,
+	type ServiceImpl,
 } from "@connectrpc/connect";
 import { type ControllerManager, createControllerService } from "@plinth/controller";
+import type { References } from "@plinth/db-constraint";
 import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
 import {
 	BackupService,
 	ControllerService,
 	createResourceServiceCloningClient,
+	type ID,
+	ReadRequestSchema,
+	type Resource,
+	ResourceSchema,
 	ResourceService,
 	TypeService,
 } from "@plinth/proto";
+import { DeploymentService } from "@plinth/proto/gen/plinth/schema/v1/deployment_service_pb.js";
+import { ReferenceService } from "@plinth/proto/gen/plinth/schema/v1/reference_service_pb.js";
 import type { Authorizer, TypeLike, TypeRegistry } from "@plinth/resource";
 import {
+	authenticateCall,
+	callerOf,
 	correctConnectError,
 	createResourceService,
 	createTypeService,
@@ -57,6 +68,7 @@ export interface Interfaces {
 export interface InterfacesOptions {
 	readonly backend: StorageBackend;
 	readonly copies: StorageCopies;
+	readonly references: Pick<References, "deploymentService" | "referenceService">;
 	readonly registry: TypeRegistry;
 	/** Authorizes calls of the external interface. */
 	readonly authorizer: Authorizer;
@@ -83,6 +95,9 @@ export interface InterfacesOptions {
 /** The type that policies name to grant access to reports on controllers: `internal.v1.Controller`. */
 const controllerReports: TypeLike = { group: "internal", groupVersion: "v1", kind: "Controller" };
 
+/** The type that policies name to grant access to reports on deployments: `internal.v1.Deployment`. */
+const deploymentReports: TypeLike = { group: "internal", groupVersion: "v1", kind: "Deployment" };
+
 /** The limit on a message to the health service, which decodes messages of callers without a token. */
 export const healthMessageBytes = 4 * 1024;
 
@@ -102,13 +117,31 @@ export function registerServices(options: InterfacesOptions): Interfaces {
 	const trustedCloned = createResourceServiceCloningClient(trustedShared);
 
 	const external = createExternalRouter(options);
-	external.service(ResourceService, createResourceService({ ...common, authorizer }));
+	const resources = createResourceService({ ...common, authorizer });
+	external.service(ResourceService, resources);
 	external.service(TypeService, createTypeService({ registry, authorizer }));
+	external.service(
+		ReferenceService,
+		options.references.referenceService({
+			read: async (id, call) => readBy(resources, id, call),
+			callerOf: async (call) => callerOf(registry, await authenticateCall(authorizer, call), call),
+		}),
+	);
 	registerOperations(external, options);
 	for (const module of options.modules) {
 		module.services(external, { privilegedClient: trustedCloned, logger });
 	}
 	return { external, trustedShared, trustedCloned };
+}
+
+/** Reads a resource with the rights of a call. */
+async function readBy(
+	resources: ServiceImpl<typeof ResourceService>,
+	id: ID | undefined,
+	call: HandlerContext,
+): Promise<Resource> {
+	const { resource } = await resources.read(create(ReadRequestSchema, id && { id }), call);
+	return create(ResourceSchema, resource);
 }
 
 /** The router of the public listener, without services. */
@@ -135,9 +168,13 @@ function createExternalRouter(options: InterfacesOptions): RpcRouter {
 
 /** Registers the services for operators and tools: controllers, backups, health and reflection. */
 function registerOperations(external: ConnectRouter, options: InterfacesOptions): void {
-	const { registry, authorizer, controllers, copies, runtime, logger, isReady } = options;
+	const { registry, authorizer, controllers, references } = options;
+	const { copies, runtime, logger, isReady } = options;
 	external.service(ControllerService, createControllerService(controllers), {
 		interceptors: [requireRead(authorizer, controllerReports)],
+	});
+	external.service(DeploymentService, references.deploymentService(), {
+		interceptors: [requireRead(authorizer, deploymentReports)],
 	});
 	external.service(
 		BackupService,

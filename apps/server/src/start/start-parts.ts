@@ -94,7 +94,8 @@ function createInterfaces(
 	};
 	return registerServices({
 		backend: references.store,
-		...{ copies, registry, authorizer, modules, runtime, logger, limits, acceptsCalls, streamsEnd },
+		...{ copies, references, registry, authorizer, modules, runtime, logger, limits },
+		...{ acceptsCalls, streamsEnd },
 		controllers: {
 			state: () => withControllers(running().state(), references.controllers()),
 			graph: () => running().graph(),

@@ -66,7 +66,7 @@ export async function startStorage(
 		onFailure: fail,
 	});
 	started.defer(() => references.close());
-	observeReferences(metrics.meter, () => references.metrics());
+	observeReferences(metrics.meter, runtime.clock, references);
 	startEnd.throwIfAborted();
 	await ensureDefaultTenancy(references.store, runtime);
 	await warnOfUnregistered(backend, registry, logger);

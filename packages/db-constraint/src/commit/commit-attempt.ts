@@ -9,6 +9,7 @@ import {
 	WrongUid,
 } from "@plinth/storage";
 import {
+	ownersKnown,
 	referencesResolved,
 	statusKey,
 	targetsKept,
@@ -254,6 +255,7 @@ export class CommitAttempt {
 		const outgoing = shadow?.outgoing ?? [];
 		const holds = {
 			[referencesResolved]: outgoing.every(({ targetUid }) => targetUid !== ""),
+			[ownersKnown]: resource.ownerReferences.length === 0,
 			[targetsKept]: outgoing.every(
 				({ deploymentUid }) =>
 					deploymentUid === "" || environment.byUid(deploymentUid) !== undefined,

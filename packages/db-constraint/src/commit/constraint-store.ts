@@ -1,5 +1,5 @@
 import { Code } from "@connectrpc/connect";
-import type { Resource } from "@plinth/proto";
+import type { ID, Resource } from "@plinth/proto";
 import { hasFinalizer, isMarkedForDeletion } from "@plinth/resource";
 import { Backoff } from "@plinth/runtime";
 import {
@@ -50,18 +50,20 @@ async function commit(
 	context: ConstraintContext,
 	holderQuery: HolderQuery,
 	mutations: readonly Mutation[],
-	{ rebase, ...options }: CommitOptions = {},
+	options: CommitOptions = {},
 ): Promise<CommitResult> {
+	const once = options.rebase === undefined ? options : { ...options, rebase: undefined };
 	if (mutations.every(isUnconstrained)) {
-		return context.backend.commit(mutations, options);
+		return context.backend.commit(mutations, once);
 	}
-	if (await isPlain(context, mutations, rebase !== undefined)) {
-		const plain = await commitPlain(context, mutations, options, rebase);
-		if (plain !== undefined) {
-			return plain;
+	const plain = isPlain(context, mutations, options.rebase !== undefined);
+	if (plain === true || (plain !== false && (await plain))) {
+		const committed = await commitPlain(context, mutations, options);
+		if (committed !== undefined) {
+			return committed;
 		}
 	}
-	return commitConstrained(context, holderQuery, mutations, options);
+	return commitConstrained(context, holderQuery, mutations, once);
 }
 
 /** Attempts the commit until it succeeds, or fails for a reason that the caller has to know. */
@@ -104,32 +106,47 @@ async function commitConstrained(
 
 /**
  * Whether the commit does not concern references: it only puts unmarked resources without owners, of types
- * without references, and marks none.
+ * without references, and marks none. Known at once unless it replaces resources.
  *
  * @param isRebased - whether the commit is decided again if the stored resource is another one.
  */
-async function isPlain(
+function isPlain(
 	context: ConstraintContext,
 	mutations: readonly Mutation[],
 	isRebased: boolean,
-): Promise<boolean> {
+): boolean | Promise<boolean> {
+	const replacing: ReplacingPut[] = [];
 	for (const mutation of mutations) {
-		if (mutation.op === "delete") {
-			return false;
-		}
 		if (mutation.op === "assert") {
 			continue;
 		}
-		const { resource, expectedVersion } = mutation;
-		if (expectedVersion === "" || resource.id === undefined) {
-			if (!isPlainPut(context, mutation, undefined)) {
-				return false;
-			}
-			continue;
+		if (mutation.op === "delete" || !isPlainPut(context, mutation, undefined)) {
+			return false;
 		}
-		const stored = await context.backend.lookup(resource.id);
-		const isSeen = stored?.version === expectedVersion;
-		if (!(isSeen || isRebased) || stored === undefined || !isPlainPut(context, mutation, stored)) {
+		if (mutation.expectedVersion !== "" && mutation.resource.id !== undefined) {
+			replacing.push({ put: mutation, id: mutation.resource.id });
+		}
+	}
+	return replacing.length === 0 || replacePlain(context, replacing, isRebased);
+}
+
+type Put = Extract<Mutation, { readonly op: "put" }>;
+
+interface ReplacingPut {
+	readonly put: Put;
+	readonly id: ID;
+}
+
+/** Whether what the mutations replace does not concern references either. */
+async function replacePlain(
+	context: ConstraintContext,
+	replacing: readonly ReplacingPut[],
+	isRebased: boolean,
+): Promise<boolean> {
+	for (const { put, id } of replacing) {
+		const stored = await context.backend.lookup(id);
+		const isSeen = stored?.version === put.expectedVersion;
+		if (!(isSeen || isRebased) || stored === undefined || !isPlainPut(context, put, stored)) {
 			return false;
 		}
 	}
@@ -138,7 +155,7 @@ async function isPlain(
 
 function isPlainPut(
 	{ descriptor }: ConstraintContext,
-	{ resource }: Extract<Mutation, { readonly op: "put" }>,
+	{ resource }: Put,
 	stored: Resource | undefined,
 ): boolean {
 	return (
@@ -162,23 +179,26 @@ async function commitPlain(
 	context: ConstraintContext,
 	mutations: readonly Mutation[],
 	options: CommitOptions,
-	rebase: Rebase | undefined,
 ): Promise<CommitResult | undefined> {
-	const descriptor = await assertDescriptor(context);
+	const { rebase } = options;
+	const asserted = assertDescriptor(context);
+	const descriptor = asserted instanceof Promise ? await asserted : asserted;
 	let decided = mutations;
-	const rebasePlain: Rebase = (stored) => {
-		const rebased = rebase?.(stored);
-		if (rebased === undefined || !isPlainOver(context, rebased, stored)) {
-			return undefined;
-		}
-		decided = rebased;
-		return [...rebased, descriptor];
+	const rebasePlain = (given: Rebase): Rebase => {
+		return (stored) => {
+			const rebased = given(stored);
+			if (rebased === undefined || !isPlainOver(context, rebased, stored)) {
+				return undefined;
+			}
+			decided = rebased;
+			return [...rebased, descriptor];
+		};
 	};
 	try {
-		const { version, resources } = await context.backend.commit([...mutations, descriptor], {
-			...options,
-			...(rebase && { rebase: rebasePlain }),
-		});
+		const { version, resources } = await context.backend.commit(
+			[...mutations, descriptor],
+			rebase === undefined ? options : { ...options, rebase: rebasePlain(rebase) },
+		);
 		return { version, resources: resources.slice(0, decided.length) };
 	} catch (failure) {
 		if (isConflict(failure) && failure.mutations.includes(decided.length)) {

@@ -19,6 +19,7 @@ import {
 	type ForeignReference,
 	type ForeignTarget,
 } from "../protocol/establish-references.ts";
+import type { DeploymentInfo } from "../registry/environment.ts";
 import { rotated } from "../schema/derivation-order.ts";
 import {
 	deploymentOf,
@@ -47,6 +48,7 @@ import {
 	withoutDeployment,
 	withSource,
 } from "../shadow/shadow.ts";
+import { responsibleUid } from "../succession/successors.ts";
 import type { CommitPlan, ShadowEdit } from "./commit-plan.ts";
 import { ReferenceAuthorization } from "./reference-authorization.ts";
 import { RetryableConflict } from "./retryable-conflict.ts";
@@ -67,14 +69,32 @@ export interface CommitScope {
 
 /** How the references of a stored resource are derived again. */
 export interface Derivation {
-	/** The targets whose references are established even if the shadow has them. */
-	readonly reestablish: (target: KeyLike) => boolean;
+	/**
+	 * The targets whose references are established even if the shadow has them. The uid is that of the deployment with
+	 * which they are established so far, for references to services that are not imported; empty for others.
+	 */
+	readonly reestablish: (target: KeyLike, deploymentUid: string) => boolean;
+	/** Whether a target that had to be established again was missing in an earlier commit of this derivation. */
+	readonly isMissing?: (target: KeyLike) => boolean;
+	/** The deployment with which references are established whose recorded deployment is not known. */
+	readonly successor?: DeploymentInfo | undefined;
+}
+
+/** A reference that another deployment is to establish. */
+interface PlannedForeign extends ForeignReference {
+	readonly edit: ShadowEdit;
+	/** What is recorded if the target is missing. Default: that it is missing. */
+	readonly ifMissing: OutgoingReference | undefined;
+	/** Whether it is established although the shadow has it. */
+	readonly isAgain: boolean;
+	/** Whether only the incarnation that is held can be the target: the deployment is one of several that may store it. */
+	readonly isGuess?: boolean;
 }
 
 /** The planned references of a resource, before those to other deployments are established. */
 interface Planned {
 	readonly located: readonly LocatedReference[];
-	/** References to unknown services, which are kept. */
+	/** References to services that are not imported. They are kept. */
 	readonly unlocated: readonly OutgoingReference[];
 	readonly outgoing: readonly OutgoingReference[];
 	readonly metaOwners: MetaOwner[];
@@ -92,11 +112,12 @@ export class ReferencePlan {
 	readonly #plan: CommitPlan;
 	readonly #scope: CommitScope;
 	readonly #derivation: Derivation | undefined;
-	readonly #foreign: (ForeignReference & { readonly edit: ShadowEdit })[] = [];
+	readonly #foreign: PlannedForeign[] = [];
 	/** New owners that other deployments must authorize. */
 	readonly #foreignOwners: ForeignTarget[] = [];
 	readonly #released: OutgoingReference[] = [];
 	readonly #handled: string[] = [];
+	readonly #missing: string[] = [];
 	#isMore = false;
 	#established: ReadonlyMap<string, Establishment> = new Map();
 
@@ -118,9 +139,14 @@ export class ReferencePlan {
 		return this.#handled;
 	}
 
-	/** Whether there are more new references than fit in one commit. */
-	get isMore(): boolean {
-		return this.#isMore;
+	/** The targets that had to be established again and are missing, as `keyString`s. */
+	get missing(): readonly string[] {
+		return this.#missing;
+	}
+
+	/** Whether there are more new references than fit in one commit, and another one would get further. */
+	get continues(): boolean {
+		return this.#isMore && this.#handled.length + this.#missing.length > 0;
 	}
 
 	/** The references that this commit removes. */
@@ -181,7 +207,13 @@ export class ReferencePlan {
 			}
 		}
 		const { located, unlocated } = locatedOf(this.#context, resource, declared, shadow.outgoing);
-		const outgoing: OutgoingReference[] = [...unlocated];
+		const outgoing: OutgoingReference[] = [];
+		for (const reference of unlocated) {
+			const planned = await this.#planUnlocated(reference, edit, authorization);
+			if (planned !== "foreign") {
+				outgoing.push(planned);
+			}
+		}
 		const inOrder = this.#derivation
 			? rotated(located, this.#context.runtime, derivationBatchSize)
 			: located;
@@ -190,7 +222,12 @@ export class ReferencePlan {
 			if (planned === "foreign") {
 				const deployment = deploymentOf(this.#context, reference);
 				const isCrossTenancy = authorization.isCrossTenancy(reference.target);
-				this.#foreign.push({ ...reference, isCrossTenancy, deployment, edit });
+				const held = referenceTo(shadow, reference.target);
+				const isAgain = this.#mustReestablish(reference.target);
+				const state = isAgain
+					? { isAgain, heldUid: held?.targetUid, ifMissing: undefined }
+					: { isAgain, ifMissing: held };
+				this.#foreign.push({ ...reference, isCrossTenancy, deployment, edit, ...state });
 			} else {
 				outgoing.push(planned);
 			}
@@ -213,13 +250,11 @@ export class ReferencePlan {
 		if (shadow.lifecycle === Lifecycle.CHECKING) {
 			throw new RetryableConflict("a deletion of it is being checked");
 		}
-		const isLocated = (target: ResourceKey | undefined) =>
-			located.some((each) => sameTarget(each.target, target));
-		this.#released.push(
-			...shadow.outgoing.filter((old) => !unlocated.includes(old) && !isLocated(old.target)),
-		);
+		const isLeft = (target: ResourceKey | undefined) =>
+			[...located, ...unlocated].some((each) => sameTarget(each.target, target));
+		this.#released.push(...shadow.outgoing.filter(({ target }) => !isLeft(target)));
 		const tasks = shadow.tasks.filter(
-			({ task }) => task.case === "confirm" && isLocated(task.value.target),
+			({ task }) => task.case === "confirm" && isLeft(task.value.target),
 		);
 		for (const { target, targetUid } of outgoing) {
 			if (targetUid === "" && target !== undefined) {
@@ -262,8 +297,7 @@ export class ReferencePlan {
 			// The resource had it before. Whether its target exists must not show: it is looked up after the commit.
 			return unresolved();
 		}
-		if (derives && this.#handled.length + this.#foreign.length >= derivationBatchSize) {
-			this.#isMore = true;
+		if (derives && this.#isForLater(target)) {
 			return known ?? unresolved();
 		}
 		if (isOwn) {
@@ -274,6 +308,42 @@ export class ReferencePlan {
 			const held = derives ? referenceTo(from, target) : undefined;
 			return held === undefined ? unresolved() : this.#planAbsent(reference, held);
 		}
+		return "foreign";
+	}
+
+	/**
+	 * A reference to a service that is not imported: what stores its target is known from its record alone. It still
+	 * counts, and blocks. So a successor of the recorded deployment gets it like any other, and so does any successor that
+	 * may be one, because the deployments between them are not known any longer: if it has the incarnation that is held.
+	 */
+	async #planUnlocated(
+		recorded: OutgoingReference,
+		edit: ShadowEdit,
+		authorization: ReferenceAuthorization,
+	): Promise<OutgoingReference | "foreign"> {
+		const { path, target, targetUid, rule, deploymentUid } = recorded;
+		const { environment } = this.#context;
+		// This deployment itself stores the targets for which none is recorded.
+		const isForeign = targetUid !== "" && deploymentUid !== "";
+		if (!(isForeign && target && this.#derivation?.reestablish(target, deploymentUid))) {
+			return recorded;
+		}
+		if (this.#isForLater(target)) {
+			return recorded;
+		}
+		const responsible = environment.byUid(responsibleUid(environment, deploymentUid));
+		const deployment = responsible ?? this.#derivation.successor;
+		if (deployment === undefined) {
+			return this.#planAbsent({ path, target, rule }, recorded);
+		}
+		const isGuess = responsible === undefined;
+		this.#foreign.push({
+			...{ path, target, rule, deployment, edit, isGuess, isAgain: true },
+			groupVersion: "",
+			isCrossTenancy: authorization.isCrossTenancy(target),
+			heldUid: targetUid,
+			ifMissing: isGuess ? recorded : undefined,
+		});
 		return "foreign";
 	}
 
@@ -346,7 +416,7 @@ export class ReferencePlan {
 	 * the deployment was deleted.
 	 */
 	async #planAbsent(
-		{ path, target, rule }: LocatedReference,
+		{ path, target, rule }: Pick<LocatedReference, "path" | "target" | "rule">,
 		{ targetUid, deploymentUid }: OutgoingReference,
 	): Promise<OutgoingReference> {
 		if (deploymentUid === "" || !(await this.#context.environment.isDeleted(deploymentUid))) {
@@ -360,7 +430,8 @@ export class ReferencePlan {
 
 	/**
 	 * Calls the other deployments to authorize the caller and to establish the planned references. The guards
-	 * of the targets are read before: a "no" in between changes them, and fails this commit.
+	 * of the targets are read before: a "no" in between changes them, and fails this commit. So does the record that
+	 * another deployment has taken over from one of them, which knows nothing of what is established with it.
 	 *
 	 * @throws the errors of `establish` in `establish-references.ts`.
 	 */
@@ -376,6 +447,10 @@ export class ReferencePlan {
 		}
 		const { guards } = this.#context;
 		const targets = this.#foreign.map(({ target }) => target);
+		for (const uid of new Set(this.#foreign.map(({ deployment }) => deployment.uid))) {
+			this.#assertResponsible(uid);
+			this.#plan.assert(`dropped ${uid}`, this.#context.dropped.notDropped(uid));
+		}
 		for (const guard of await guards.asserts(targets)) {
 			this.#plan.assert((guard.op === "put" ? guard.resource.id : guard.id)?.name ?? "", guard);
 		}
@@ -383,24 +458,52 @@ export class ReferencePlan {
 		this.#established = await establish(this.#context, this.#foreign, caller, toleratesMissing);
 		for (const reference of this.#foreign) {
 			const established = this.#established.get(keyString(reference.target));
-			const { edit, target } = reference;
+			const { edit, target, heldUid, ifMissing, isAgain, isGuess } = reference;
 			if (edit.next === undefined) {
 				throw new Error(`the reference to ${displayKey(target)} was not established`);
 			}
-			if (established === undefined) {
-				const held = this.#mustReestablish(target)
-					? undefined
-					: referenceTo(edit.stored?.shadow, target);
-				edit.next = withMissing(edit.next, reference, held);
-			} else {
+			if (established !== undefined && !(isGuess && established.uid !== heldUid)) {
 				this.#handled.push(keyString(target));
 				edit.next = withEstablished(edit.next, reference, established);
+				continue;
+			}
+			edit.next = withMissing(edit.next, reference, ifMissing);
+			if (isAgain) {
+				this.#missing.push(keyString(target));
 			}
 		}
 	}
 
+	/** The registry view of this server may lack a successor that another server of this deployment knows. */
+	#assertResponsible(uid: string): void {
+		const successorUid = this.#context.dropped.successorOf(uid);
+		if (successorUid !== undefined) {
+			const problem = `deployment ${uid} was taken over by ${successorUid}, which this server does not know yet`;
+			throw new Refused(Code.Unavailable, `nothing was written: ${problem}`);
+		}
+	}
+
+	/**
+	 * Whether this commit of a derivation leaves the target as it is: it was missing already, or the batch is full. All
+	 * references to one target are in one batch: the later ones do not establish again what an earlier one has.
+	 */
+	#isForLater(target: KeyLike): boolean {
+		if (this.#derivation?.isMissing?.(target)) {
+			return true;
+		}
+		if (
+			this.#handled.includes(keyString(target)) ||
+			this.#foreign.some((each) => sameTarget(each.target, target))
+		) {
+			return false;
+		}
+		const isFull = this.#handled.length + this.#foreign.length >= derivationBatchSize;
+		this.#isMore ||= isFull;
+		return isFull;
+	}
+
 	#mustReestablish(target: KeyLike): boolean {
-		return this.#derivation?.reestablish(target) ?? false;
+		return this.#derivation?.reestablish(target, "") ?? false;
 	}
 
 	async #find(key: KeyLike): Promise<Resource | undefined> {

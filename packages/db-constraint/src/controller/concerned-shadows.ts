@@ -1,6 +1,7 @@
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import type { StoredShadow } from "../shadow/shadow-records.ts";
 import { responsibleUid } from "../succession/successors.ts";
+import { ownerDeployment } from "./owner-deployments.ts";
 
 /** The shadows that depend on one fact of the registry, and what that was when they were queued last. */
 interface Dependents {
@@ -19,7 +20,7 @@ export class ConcernedShadows {
 	readonly #context: Pick<ConstraintContext, "descriptor" | "environment" | "index">;
 	/** By uid of the referenced deployment. */
 	readonly #byDeployment = new Map<string, Dependents>();
-	/** By group and region of the owner. */
+	/** By group and region of the owner, and the deployment that is recorded for it. */
 	readonly #byOwners = new Map<string, Dependents>();
 
 	constructor(context: Pick<ConstraintContext, "descriptor" | "environment" | "index">) {
@@ -68,14 +69,13 @@ export class ConcernedShadows {
 
 	/** What an owner depends on. */
 	#ownerDeployment(place: string): string {
-		const { environment, descriptor } = this.#context;
-		const [group = "", region = ""] = place.split(separator);
-		const found = environment.findOwner(group, descriptor.serviceOfGroup(group), region);
+		const [group = "", region = "", deploymentUid = ""] = place.split(separator);
+		const found = ownerDeployment(this.#context, { owner: { group, region }, deploymentUid });
 		return `${found?.uid} ${found?.version} ${found?.disabled}`;
 	}
 }
 
-/** Occurs in no group and no region. */
+/** Occurs in no group, region or uid. */
 const separator = "\n";
 
 const none: ReadonlySet<string> = new Set();
@@ -86,8 +86,8 @@ function deploymentsOf(stored: StoredShadow | undefined): ReadonlySet<string> {
 }
 
 function ownersOf(stored: StoredShadow | undefined): ReadonlySet<string> {
-	const places = stored?.shadow.metaOwners.flatMap(({ owner }) =>
-		owner === undefined ? [] : `${owner.group}${separator}${owner.region}`,
+	const places = stored?.shadow.metaOwners.flatMap(({ owner, deploymentUid }) =>
+		owner === undefined ? [] : [owner.group, owner.region, deploymentUid].join(separator),
 	);
 	return places === undefined || places.length === 0 ? none : new Set(places);
 }

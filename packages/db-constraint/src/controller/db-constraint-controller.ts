@@ -18,6 +18,7 @@ import { ConcurrencyLimiter } from "./concurrency-limiter.ts";
 import { DeletionInbox } from "./deletion-inbox.ts";
 import { type HandlerResult, soonest } from "./handler-result.ts";
 import { NameQueue } from "./name-queue.ts";
+import { ownerDeployment } from "./owner-deployments.ts";
 import { ShadowHandlers } from "./shadow-handlers.ts";
 import type { Deletion } from "./subscribed-deleting-handler.ts";
 
@@ -138,7 +139,8 @@ class ShadowReconciler {
 		}
 		try {
 			const { requeueAfterMs } = await this.#pass(name, deletions);
-			return requeueAfterMs === undefined ? undefined : requeueAfter(requeueAfterMs);
+			// Whole milliseconds: after a difference of two times that are almost the same, no time would pass.
+			return requeueAfterMs === undefined ? undefined : requeueAfter(Math.ceil(requeueAfterMs));
 		} finally {
 			release();
 		}
@@ -227,7 +229,7 @@ class ShadowReconciler {
 
 /** The deployments, by uid, whose responses a pass may wait for; this deployment if there are none. */
 function awaitedDeployments(
-	{ environment, descriptor }: Constraints["context"],
+	context: Constraints["context"],
 	shadow: Shadow | undefined,
 	deletions: readonly Deletion[],
 ): ReadonlySet<string> {
@@ -241,15 +243,13 @@ function awaitedDeployments(
 		for (const { uid } of queried) {
 			uids.add(uid);
 		}
-		for (const { owner } of shadow.metaOwners) {
-			if (owner !== undefined) {
-				const service = descriptor.serviceOfGroup(owner.group);
-				const ownerDeployment = environment.findOwner(owner.group, service, owner.region);
-				uids.add(ownerDeployment?.uid ?? "");
+		for (const each of shadow.metaOwners) {
+			if (each.owner !== undefined) {
+				uids.add(ownerDeployment(context, each)?.uid ?? "");
 			}
 		}
 	}
-	return uids.size === 0 ? new Set([environment.self.uid]) : uids;
+	return uids.size === 0 ? new Set([context.environment.self.uid]) : uids;
 }
 
 function tentativeHolder({ deployment, tentative }: Source) {

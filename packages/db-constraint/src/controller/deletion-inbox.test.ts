@@ -20,6 +20,20 @@ describe("the inbox of deletions", () => {
 		expect(inbox.of(name)).toEqual([]);
 	});
 
+	it("keeps those of a deployment and of its successor", () => {
+		const inbox = new DeletionInbox();
+		const before = { deploymentUid: "d", target: { ...target, name: "a" }, targetUid: "1" };
+		const after = { ...before, deploymentUid: "e" };
+		const name = inbox.add(before) ?? "";
+		inbox.delay(before, 1_000);
+		inbox.add(after);
+		expect(inbox.of(name)).toEqual([before, after]);
+		expect(inbox.dueMs(after)).toBe(Number.NEGATIVE_INFINITY);
+		inbox.remove(before);
+		expect(inbox.of(name)).toEqual([after]);
+		expect([inbox.waiting("d"), inbox.waiting("e")]).toEqual([0, 1]);
+	});
+
 	it("limits the deletions per deployment", () => {
 		const inbox = new DeletionInbox();
 		const add = (deploymentUid: string, i: number) =>

@@ -18,6 +18,9 @@ interface Entry {
  * An attempt at a deletion may change that shadow, and each change triggers another pass over the name. A deletion that
  * waits is therefore not due before its time, whatever else happens to the name: otherwise passes would repeat without a
  * pause.
+ *
+ * A deployment and its successor may announce the deletion of one incarnation, of which only one counts: each has its
+ * own entry.
  */
 export class DeletionInbox {
 	readonly #byName = new Map<string, Map<string, Entry>>();
@@ -31,7 +34,7 @@ export class DeletionInbox {
 	add(deletion: Deletion): string | undefined {
 		const name = shadowName(deletion.target);
 		const entries = this.#byName.get(name);
-		if (entries?.has(deletion.targetUid)) {
+		if (entries?.has(entryKey(deletion))) {
 			return name;
 		}
 		const count = this.#counts.get(deletion.deploymentUid) ?? 0;
@@ -41,9 +44,9 @@ export class DeletionInbox {
 		this.#counts.set(deletion.deploymentUid, count + 1);
 		const entry: Entry = { deletion, dueMs: Number.NEGATIVE_INFINITY };
 		if (entries === undefined) {
-			this.#byName.set(name, new Map([[deletion.targetUid, entry]]));
+			this.#byName.set(name, new Map([[entryKey(deletion), entry]]));
 		} else {
-			entries.set(deletion.targetUid, entry);
+			entries.set(entryKey(deletion), entry);
 		}
 		return name;
 	}
@@ -82,7 +85,7 @@ export class DeletionInbox {
 	remove(deletion: Deletion): void {
 		const name = shadowName(deletion.target);
 		const entries = this.#byName.get(name);
-		if (entries?.delete(deletion.targetUid)) {
+		if (entries?.delete(entryKey(deletion))) {
 			const left = (this.#counts.get(deletion.deploymentUid) ?? 1) - 1;
 			if (left === 0) {
 				this.#counts.delete(deletion.deploymentUid);
@@ -100,7 +103,11 @@ export class DeletionInbox {
 		return this.#counts.get(deploymentUid) ?? 0;
 	}
 
-	#entry({ target, targetUid }: Deletion): Entry | undefined {
-		return this.#byName.get(shadowName(target))?.get(targetUid);
+	#entry(deletion: Deletion): Entry | undefined {
+		return this.#byName.get(shadowName(deletion.target))?.get(entryKey(deletion));
 	}
+}
+
+function entryKey({ deploymentUid, targetUid }: Deletion): string {
+	return `${deploymentUid} ${targetUid}`;
 }

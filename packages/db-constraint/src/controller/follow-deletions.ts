@@ -11,7 +11,7 @@ const restart = { baseMs: 200, maxMs: 10_000 } as const;
  * that are in progress by then.
  */
 export async function followDeletions(
-	context: Pick<ConstraintContext, "environment" | "runtime" | "logger">,
+	context: Pick<ConstraintContext, "descriptor" | "environment" | "runtime" | "logger">,
 	deploymentUid: string,
 	onDeletion: (deletion: Deletion) => void,
 	signal: AbortSignal,
@@ -21,7 +21,7 @@ export async function followDeletions(
 	const backoff = new Backoff({ ...restart, clock, random });
 	while (!signal.aborted) {
 		try {
-			const { version } = environment.self;
+			const version = versionOf(context, deploymentUid);
 			const route = routeTo(context, deploymentUid);
 			const events = environment
 				.client(deploymentUid)
@@ -40,4 +40,15 @@ export async function followDeletions(
 		}
 		await backoff.wait(signal).catch(() => {});
 	}
+}
+
+/** The version of the other deployment's API that this service uses. For its operators: deletions are told in any case. */
+function versionOf(
+	{ descriptor, environment }: Pick<ConstraintContext, "descriptor" | "environment">,
+	deploymentUid: string,
+): string {
+	const { self } = environment;
+	const service = environment.byUid(deploymentUid)?.service;
+	const imported = descriptor.imports(self.version).find((each) => each.service === service);
+	return imported?.version ?? (service === self.service ? self.version : "");
 }

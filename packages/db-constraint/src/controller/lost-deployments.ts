@@ -6,16 +6,17 @@
  *                                                                  └─ BLOCK, CASCADE ─▶ reported, kept
  *
  * Absence from the registry view is only a reason to read the record. A deployment with a successor is not lost:
- * references to it are re-established with the successor. Tasks for a deleted deployment are dropped.
+ * references to it are re-established with the successor, possibly while the record is read. Tasks for a deleted
+ * deployment are dropped.
  */
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import type { OutgoingReference, Task } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
-import type { StorageBackend } from "@plinth/storage";
+import type { Mutation, StorageBackend } from "@plinth/storage";
 import { clearReferences } from "../commit/clear-references.ts";
 import { isConflict } from "../commit/conflict.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import { nameOfKey } from "../shadow/resource-key.ts";
-import type { StoredShadow } from "../shadow/shadow-records.ts";
+import { readShadow, recordId, type StoredShadow } from "../shadow/shadow-records.ts";
 import { updateShadow } from "../shadow/shadow-update.ts";
 import { responsibleUid } from "../succession/successors.ts";
 import { done, type HandlerResult } from "./handler-result.ts";
@@ -50,6 +51,7 @@ export class LostDeployments {
 			}
 		}
 		if (lost.size > 0) {
+			await this.#dropTasks(stored.name, lost);
 			await this.#handleLost(stored, lost);
 		}
 		return isKnown && lost.size === absent.length
@@ -72,33 +74,53 @@ export class LostDeployments {
 		);
 	}
 
-	async #handleLost({ name, shadow }: StoredShadow, lost: ReadonlySet<string>): Promise<void> {
-		await updateShadow(this.#context, name, (now) => {
-			const tasks = now.shadow.tasks.filter((task) => !lost.has(deploymentOf(task)));
-			return tasks.length === now.shadow.tasks.length ? undefined : { ...now.shadow, tasks };
+	/** The uid of a deleted deployment is never used again: nobody waits for these. */
+	async #dropTasks(name: string, deleted: ReadonlySet<string>): Promise<void> {
+		await updateShadow(this.#context, name, ({ shadow }) => {
+			const tasks = shadow.tasks.filter((task) => !deleted.has(deploymentOf(task)));
+			return tasks.length === shadow.tasks.length ? undefined : { ...shadow, tasks };
 		});
-		const resource =
-			shadow.resource && (await this.#context.backend.lookup(nameOfKey(shadow.resource)));
-		if (resource === undefined || resource.id?.uid !== shadow.uid) {
+	}
+
+	/**
+	 * Acts on the references as they are now. Reading the records of deletions takes seconds: meanwhile the references may
+	 * have been established with a successor, by this server or another one, or a user may have written others. So the
+	 * shadow is read again, after the resource, whose references it then has if both stay as they were read: the commit
+	 * asserts both.
+	 */
+	async #handleLost(
+		{ name, shadow: before }: StoredShadow,
+		deleted: ReadonlySet<string>,
+	): Promise<void> {
+		const { backend } = this.#context;
+		const resource = before.resource && (await backend.lookup(nameOfKey(before.resource)));
+		const stored = await readShadow(backend, name);
+		if (resource === undefined || stored === undefined || resource.id?.uid !== stored.shadow.uid) {
 			return;
 		}
-		const affected = shadow.outgoing.filter(({ deploymentUid }) => lost.has(deploymentUid));
+		const lost = new Set(this.#absent(stored).filter((uid) => deleted.has(uid)));
+		const affected = stored.shadow.outgoing.filter(({ deploymentUid }) => lost.has(deploymentUid));
+		if (affected.length === 0) {
+			return;
+		}
+		const asRead: Mutation = { op: "assert", id: recordId(name), expectedVersion: stored.version };
 		const cleared = affected.filter(({ rule }) => rule === OnDelete.UNSET);
 		try {
 			if (cleared.length > 0) {
 				const targets = cleared.flatMap(({ target }) => target ?? []);
 				// The change triggers another pass, which reports the remaining references.
-				await clearReferences(this.#context, this.#store, resource, targets);
+				await clearReferences(this.#context, this.#store, resource, targets, [asRead]);
 				return;
 			}
 			const reported = withCondition(
 				resource,
-				condition(targetsKept, affected.length === 0, reportOf(affected)),
+				condition(targetsKept, false, reportOf(affected)),
 				this.#context.runtime.clock,
 			);
 			if (reported !== undefined) {
 				await this.#store.commit([
 					{ op: "put", resource: reported, expectedVersion: resource.version },
+					asRead,
 				]);
 			}
 		} catch (failure) {
@@ -115,7 +137,5 @@ function deploymentOf({ task }: Task): string {
 }
 
 function reportOf(affected: readonly OutgoingReference[]): string {
-	return affected.length === 0
-		? ""
-		: `references to a deleted deployment: ${displayReferences(affected)}`;
+	return `references to a deleted deployment: ${displayReferences(affected)}`;
 }

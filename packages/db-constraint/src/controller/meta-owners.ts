@@ -2,20 +2,16 @@
  * Checks the owner references of this deployment's resources. The owners may be in any service and region.
  *
  *     new ──query the owner's deployment──┬─ valid ─────▶ recorded there and here
- *                                         ├─ not known ─▶ query again
+ *                                         ├─ not known ─▶ query again after a growing pause, and report it
  *                                         └─ not valid, three times over the grace period ─▶ owner is lost
  *     the owner's deployment announces a newer version ─▶ the reference is rewritten to it
  *     owner is lost: remove the reference. If it is the last one and the resource must not outlive its
  *                    owners, delete the resource instead, in the version in which it is the last one.
  */
 
-import { create, equals } from "@bufbuild/protobuf";
+import { equals } from "@bufbuild/protobuf";
 import type { OwnerReference, Resource } from "@plinth/proto";
-import {
-	type CheckMetaOwnersRequest_Ownership,
-	CheckMetaOwnersRequest_OwnershipSchema,
-	CheckMetaOwnersResponse_Verdict as Verdict,
-} from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
+import { CheckMetaOwnersResponse_Verdict as Verdict } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import {
 	Lifecycle,
 	type MetaOwner,
@@ -23,22 +19,23 @@ import {
 	type Shadow,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { isMarkedForDeletion, newUlid } from "@plinth/resource";
-import { type Mutation, Refused, type StorageBackend } from "@plinth/storage";
+import { Exhausted, type Mutation, Refused, type StorageBackend } from "@plinth/storage";
 import { keyOfShadow } from "../commit/commit-plan.ts";
 import { isConflict } from "../commit/conflict.ts";
 import { deletion } from "../commit/removals.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
-import { Batcher } from "../protocol/batcher.ts";
-import { checkOwnerships } from "../protocol/check-ownership.ts";
-import { routeTo } from "../protocol/holder-query.ts";
 import { compareApiVersions } from "../schema/api-versions.ts";
 import { ownerKey, sameOwner } from "../schema/owner-references.ts";
 import { type KeyLike, nameOfKey } from "../shadow/resource-key.ts";
-import { deployedOf, sameTarget, shadowName } from "../shadow/shadow.ts";
+import { sameTarget, shadowName } from "../shadow/shadow.ts";
 import { readShadow, recordId, type StoredShadow } from "../shadow/shadow-records.ts";
 import { updateShadow } from "../shadow/shadow-update.ts";
 import { FirstSeen } from "./first-seen.ts";
 import { done, type HandlerResult, soonest } from "./handler-result.ts";
+import { ownerDeployment } from "./owner-deployments.ts";
+import { OwnerQuery } from "./owner-query.ts";
+import { condition, ownersKnown, statusKey, withCondition } from "./reported-status.ts";
+import { UnknownOwners } from "./unknown-owners.ts";
 
 /** How often an owner must be found not valid before it is considered lost. */
 const notValidNeeded = 3;
@@ -50,6 +47,8 @@ interface OwnerCheck extends HandlerResult {
 	readonly known?: Pick<MetaOwner, "valid" | "notValidAnswers" | "deploymentUid">;
 	/** Whether it was found not valid often enough. */
 	readonly isLost?: boolean;
+	/** Whether it could not be found out. */
+	readonly isUnknown?: boolean;
 }
 
 /** See the comment at the top of this file. */
@@ -57,6 +56,7 @@ export class MetaOwners {
 	readonly #context: ConstraintContext;
 	readonly #store: StorageBackend;
 	readonly #firstSeen: FirstSeen;
+	readonly #unknown: UnknownOwners;
 	readonly #checkNext = new Set<string>();
 	/**
 	 * When to retry a deletion of an ownee that was blocked or met a conflict, by shadow, on the monotonic clock. Each attempt changes the
@@ -67,17 +67,25 @@ export class MetaOwners {
 	/** When the owners that must reference their ownee were last queried, by shadow, on the monotonic clock. */
 	readonly #required = new Map<string, number>();
 
-	readonly #batchers = new Map<string, Batcher<CheckMetaOwnersRequest_Ownership, Verdict>>();
+	readonly #query: OwnerQuery;
 
 	constructor(context: ConstraintContext, store: StorageBackend) {
 		this.#context = context;
 		this.#store = store;
 		this.#firstSeen = new FirstSeen(context.runtime.clock);
+		this.#unknown = new UnknownOwners(context.runtime.clock, context.limits);
+		this.#query = new OwnerQuery(context);
 	}
 
 	/** Queries all owners of a shadow's resource in its next pass, including valid ones. */
 	checkSoon(shadowName: string): void {
 		this.#checkNext.add(shadowName);
+		this.hasten(shadowName);
+	}
+
+	/** The registry has changed: the next pass queries the owners of which is not known whether they are valid. */
+	hasten(shadowName: string): void {
+		this.#unknown.hasten(shadowName);
 	}
 
 	/** Drops the state of a deleted shadow. */
@@ -86,23 +94,25 @@ export class MetaOwners {
 		this.#pausedUntilMs.delete(shadowName);
 		this.#required.delete(shadowName);
 		this.#firstSeen.retain(shadowName, []);
+		this.#unknown.retain(shadowName, new Set());
 	}
 
 	/** One pass over the owner references of a shadow. */
 	async check(stored: StoredShadow): Promise<HandlerResult> {
 		if (stored.shadow.metaOwners.length === 0) {
 			this.#firstSeen.retain(stored.name, []);
+			this.#unknown.retain(stored.name, new Set());
 			return done;
 		}
 		await this.executeCheckMetaOwnees(stored);
 		const all = this.#checkNext.delete(stored.name);
 		const recheckMs = this.#recheckMs(stored);
 		const open = stored.shadow.metaOwners.filter((each) => {
-			const { owner, valid, requiresOwnerReference } = each;
+			const { valid, requiresOwnerReference } = each;
 			const isDue =
 				all ||
 				!valid ||
-				this.#ownerDeployment(owner) === undefined ||
+				ownerDeployment(this.#context, each) === undefined ||
 				(recheckMs === 0 && requiresOwnerReference);
 			// Shadows written by older versions may have several records of one owner.
 			return isDue && find(stored.shadow, each) === each;
@@ -117,6 +127,11 @@ export class MetaOwners {
 			results.push(check.isLost ? await this.#handleLost(stored, check.owner) : check);
 		}
 		await this.#record(stored.name, checks);
+		const unknown = checks.flatMap(({ owner, isUnknown }) =>
+			isUnknown ? itemOf(stored, owner) : [],
+		);
+		this.#unknown.retain(stored.name, new Set(unknown));
+		await this.#report(stored);
 		return soonest(
 			...results,
 			recheckMs === undefined
@@ -156,17 +171,17 @@ export class MetaOwners {
 		}
 		let rewritten = false;
 		const ownerReferences = resource.ownerReferences.map((reference) => {
-			const ownerDeployment = this.#ownerDeployment(this.#ownerKey(reference));
+			const owner = this.#ownerKey(reference);
+			const isRecorded = (each: MetaOwner) =>
+				each.ownerUid === reference.uid && sameTarget(each.owner, owner);
+			const { deploymentUid = "" } = stored.shadow.metaOwners.find(isRecorded) ?? {};
+			const { version } = ownerDeployment(this.#context, { owner, deploymentUid }) ?? {};
 			const { type } = reference;
-			if (
-				!ownerDeployment ||
-				!type ||
-				compareApiVersions(ownerDeployment.version, type.groupVersion) <= 0
-			) {
+			if (version === undefined || !type || compareApiVersions(version, type.groupVersion) <= 0) {
 				return reference;
 			}
 			rewritten = true;
-			return { ...reference, type: { ...type, groupVersion: ownerDeployment.version } };
+			return { ...reference, type: { ...type, groupVersion: version } };
 		});
 		if (!rewritten) {
 			return;
@@ -187,18 +202,15 @@ export class MetaOwners {
 		return ownerKey(reference, environment.self.region, descriptor);
 	}
 
-	/** The deployment that stores an owner, if it is known. */
-	#ownerDeployment(owner: KeyLike | undefined) {
-		const { descriptor, environment } = this.#context;
-		const service = owner && descriptor.serviceOfGroup(owner.group);
-		return environment.findOwner(owner?.group ?? "", service, owner?.region ?? "");
-	}
-
 	/** Queries one owner, if that is due. */
 	async #check(stored: StoredShadow, owner: MetaOwner): Promise<OwnerCheck> {
 		const { limits } = this.#context;
 		const { notValidAnswers: count, deploymentUid } = owner;
 		const item = itemOf(stored, owner);
+		const pauseMs = this.#unknown.waitMs(stored.name, item);
+		if (pauseMs > 0) {
+			return { owner, isUnknown: true, requeueAfterMs: pauseMs };
+		}
 		const spacingMs = limits.ownerGraceMs / (notValidNeeded - 1);
 		if (count > 0) {
 			const waitMs = spacingMs * count - this.#firstSeen.age(stored.name, item);
@@ -206,15 +218,15 @@ export class MetaOwners {
 				return { owner, requeueAfterMs: waitMs };
 			}
 		}
-		const verdict = await this.#query(stored, owner).catch(() => Verdict.UNSPECIFIED);
-		if (verdict === Verdict.UNSPECIFIED) {
-			return { owner, requeueAfterMs: limits.requeryMs };
+		const { verdict, problem, deploymentUid: decidedBy } = await this.#query.ask(stored, owner);
+		if (verdict === undefined || verdict === Verdict.UNSPECIFIED) {
+			const requeueAfterMs = this.#unknown.failed(stored.name, item, problem);
+			return { owner, isUnknown: true, requeueAfterMs };
 		}
 		if (verdict === Verdict.VALID) {
-			const ownerDeploymentUid = this.#ownerDeployment(owner.owner)?.uid ?? deploymentUid;
 			return {
 				owner,
-				known: { valid: true, notValidAnswers: 0, deploymentUid: ownerDeploymentUid },
+				known: { valid: true, notValidAnswers: 0, deploymentUid: decidedBy || deploymentUid },
 			};
 		}
 		if (count === 0) {
@@ -230,45 +242,42 @@ export class MetaOwners {
 			: { owner, isLost: true };
 	}
 
-	async #query(stored: StoredShadow, owner: MetaOwner): Promise<Verdict> {
-		const { environment } = this.#context;
-		const ownerDeployment = this.#ownerDeployment(owner.owner);
-		if (ownerDeployment === undefined) {
-			// Only the permanent record proves that an owner was deleted with its deployment.
-			return owner.deploymentUid !== "" && (await environment.isDeleted(owner.deploymentUid))
-				? Verdict.NOT_VALID
-				: Verdict.UNSPECIFIED;
+	/** Reports the owners of which has not been known for long whether they are valid, and the end of that. */
+	async #report({ name, shadow }: StoredShadow): Promise<void> {
+		const { backend, runtime } = this.#context;
+		const problems = this.#unknown.problems(name);
+		if (problems.length === 0 && this.#unknown.has(name)) {
+			return;
 		}
-		return this.#batcher(ownerDeployment.uid).submit(
-			create(CheckMetaOwnersRequest_OwnershipSchema, {
-				ownee: keyOfShadow(stored.shadow),
-				owneeUid: stored.shadow.uid,
-				ownerUid: owner.ownerUid,
-				requiresOwnerReference: owner.requiresOwnerReference,
-				...(owner.owner && { owner: owner.owner }),
-			}),
+		const resource = await backend.lookup(nameOfKey(keyOfShadow(shadow)));
+		if (resource === undefined || resource.id?.uid !== shadow.uid) {
+			return;
+		}
+		const wasReported = resource.status[statusKey]?.conditions.some(
+			({ type }) => type === ownersKnown,
 		);
-	}
-
-	#batcher(uid: string): Batcher<CheckMetaOwnersRequest_Ownership, Verdict> {
-		const { environment, limits } = this.#context;
-		let batcher = this.#batchers.get(uid);
-		if (batcher === undefined) {
-			batcher = new Batcher(async (ownerships) => {
-				if (uid === environment.self.uid) {
-					return checkOwnerships(this.#context, deployedOf(environment.self), ownerships);
-				}
-				const { verdicts } = await environment
-					.client(uid)
-					.checkMetaOwners(
-						{ route: routeTo(this.#context, uid), ownerships: [...ownerships] },
-						{ timeoutMs: limits.callTimeoutMs },
-					);
-				return verdicts;
-			}, limits.batchSize);
-			this.#batchers.set(uid, batcher);
+		if (problems.length === 0 && !wasReported) {
+			return;
 		}
-		return batcher;
+		const message = problems.length === 0 ? "" : `kept until it is known: ${problems.join("; ")}`;
+		const reported = withCondition(
+			resource,
+			condition(ownersKnown, problems.length === 0, message),
+			runtime.clock,
+		);
+		if (reported === undefined) {
+			return;
+		}
+		try {
+			await this.#store.commit([
+				{ op: "put", resource: reported, expectedVersion: resource.version },
+			]);
+		} catch (failure) {
+			// The concurrent change triggers another pass; a storage without room takes no report.
+			if (!(isConflict(failure) || failure instanceof Exhausted)) {
+				throw failure;
+			}
+		}
 	}
 
 	/** Records the results of all checks in one change of the shadow. */
@@ -359,14 +368,12 @@ export class MetaOwners {
 	 */
 	async #missingReference(
 		ownee: StoredShadow,
-		{ owner, ownerUid, requiresOwnerReference }: MetaOwner,
+		lost: MetaOwner,
 	): Promise<readonly Mutation[] | undefined> {
 		const { backend, environment } = this.#context;
-		if (
-			!requiresOwnerReference ||
-			!owner ||
-			this.#ownerDeployment(owner)?.uid !== environment.self.uid
-		) {
+		const { owner, ownerUid, requiresOwnerReference } = lost;
+		const isLocal = ownerDeployment(this.#context, lost)?.uid === environment.self.uid;
+		if (!requiresOwnerReference || !owner || !isLocal) {
 			return [];
 		}
 		const resource = await backend.lookup(nameOfKey(owner), { consistency: "strong" });

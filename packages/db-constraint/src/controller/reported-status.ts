@@ -30,6 +30,9 @@ export const referencesResolved = "ReferencesResolved";
 /** The type of the condition: the deployments of all targets exist. */
 export const targetsKept = "TargetsKept";
 
+/** The type of the condition: it is known of all owners whether they are valid. */
+export const ownersKnown = "OwnersKnown";
+
 /**
  * The written resource, with its false conditions set to true if they hold now.
  *

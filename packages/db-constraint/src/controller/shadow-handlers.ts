@@ -24,6 +24,7 @@ export interface ShadowHandlersOptions {
  * same key concurrently, and retries failed ones with backoff.
  */
 export class ShadowHandlers {
+	readonly #owners: MetaOwners;
 	readonly #pending: OwnedPendingHandler;
 	readonly #deleting: OwnedDeletingHandler;
 	readonly #subscribed: SubscribedDeletingHandler;
@@ -34,6 +35,7 @@ export class ShadowHandlers {
 		this.#context = context;
 		this.#queue = queue;
 		const owners = new MetaOwners(context, store);
+		this.#owners = owners;
 		this.#pending = new OwnedPendingHandler(
 			context,
 			holderQuery,
@@ -59,7 +61,10 @@ export class ShadowHandlers {
 
 	/** Queues the shadows that each change of the registry concerns, until the returned function is called. */
 	followEnvironment(): () => void {
-		return new ConcernedShadows(this.#context).follow(this.#queue);
+		return new ConcernedShadows(this.#context).follow((name) => {
+			this.#owners.hasten(name);
+			this.#queue(name);
+		});
 	}
 
 	/** What a deletion of this deployment waits for may have happened here. */

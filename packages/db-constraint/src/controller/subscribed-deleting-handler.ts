@@ -7,6 +7,10 @@
  *                     ├─ BLOCK ───▶ leave it; in a tenancy that is being deleted, like CASCADE
  *                     └─ owned ───▶ the owned-pending handler checks whether the owner is still valid
  *
+ * A deletion counts only if the deployment that announced it is the one that stores the target now. A message of its
+ * predecessor, delayed or waiting in memory, is about a state that the restore of its storage has undone: the target may
+ * live. Each successor announces its own deletions.
+ *
  * On a conflict the resource is read again. A refused deletion is retried later: meanwhile the resource's own
  * shadow and the responses to holder queries show that it waits.
  */
@@ -17,17 +21,18 @@ import { Backoff, sleep } from "@plinth/runtime";
 import { type Mutation, Refused, type StorageBackend } from "@plinth/storage";
 import { clearReferences } from "../commit/clear-references.ts";
 import { isConflict } from "../commit/conflict.ts";
-import { deletion } from "../commit/removals.ts";
+import { deletion as removalOf } from "../commit/removals.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import { isDeletionIrrevocable, isInMarkedTenancy } from "../protocol/holder-decision.ts";
 import { type KeyLike, keyString, nameOfKey } from "../shadow/resource-key.ts";
 import { mergeRules, sameTarget, strictest } from "../shadow/shadow.ts";
 import { readShadow, recordId, type StoredShadow } from "../shadow/shadow-records.ts";
+import { responsibleUid } from "../succession/successors.ts";
 import { done, type HandlerResult } from "./handler-result.ts";
 
 /** A target that is being deleted. */
 export interface Deletion {
-	/** The uid of the deployment that stores it. */
+	/** The uid of the deployment that stores it, and has announced the deletion. */
 	readonly deploymentUid: string;
 	readonly target: KeyLike;
 	readonly targetUid: string;
@@ -55,17 +60,18 @@ export class SubscribedDeletingHandler {
 	}
 
 	/** Applies a deletion to one page of resources. */
-	async handle({ target, targetUid }: Deletion): Promise<HandlerResult> {
+	async handle(deletion: Deletion): Promise<HandlerResult> {
 		const { limits } = this.#context;
-		const key = keyOfDeletion({ target, targetUid });
-		const round = this.#rounds.get(key) ?? this.#beginRound(target, targetUid);
+		const key = keyOfDeletion(deletion);
+		const round = this.#rounds.get(key) ?? this.#beginRound(deletion);
 		for (let visited = 1; visited <= limits.pageSize; visited++) {
 			const { done, value: stored } = round.left.next();
 			if (done) {
 				return this.#endRound(key, round);
 			}
 			try {
-				round.isWaiting ||= (await this.#applyRule(stored, target, targetUid)) === "waits";
+				const outcome = await this.#applyRule(stored, deletion);
+				round.isWaiting ||= outcome === "waits";
 			} catch (failure) {
 				// A failure must not affect the other resources.
 				round.failures.push(failure);
@@ -79,7 +85,7 @@ export class SubscribedDeletingHandler {
 		return { requeueAfterMs: 0 };
 	}
 
-	#beginRound(target: KeyLike, targetUid: string): Round {
+	#beginRound({ target, targetUid }: Deletion): Round {
 		const { index } = this.#context;
 		for (const { name, shadow } of index.ownedBy(target)) {
 			if (shadow.metaOwners.some(({ ownerUid }) => ownerUid === targetUid)) {
@@ -116,8 +122,7 @@ export class SubscribedDeletingHandler {
 	 */
 	async #applyRule(
 		{ name, shadow: indexed }: StoredShadow,
-		target: KeyLike,
-		targetUid: string,
+		deletion: Deletion,
 	): Promise<"done" | "waits"> {
 		const { backend, logger } = this.#context;
 		const resource = indexed.resource && (await backend.lookup(nameOfKey(indexed.resource)));
@@ -133,14 +138,14 @@ export class SubscribedDeletingHandler {
 			return "done";
 		}
 		try {
-			// Another schema may change the rule, and a succession the uid of the target, without changing the
-			// resource: assert the shadow too.
+			// Another schema may change the rule, and a succession the uid of the target or of its deployment, without
+			// changing the resource: assert the shadow too.
 			const asRead: Mutation = {
 				op: "assert",
 				id: recordId(name),
 				expectedVersion: stored.version,
 			};
-			const rule = strictest(usesOf(shadow, target, targetUid));
+			const rule = strictest(this.#usesOf(shadow, deletion));
 			const cascades =
 				rule === OnDelete.CASCADE ||
 				(rule === OnDelete.BLOCK && (await isInMarkedTenancy(backend, resource)));
@@ -148,11 +153,11 @@ export class SubscribedDeletingHandler {
 				if (isMarkedForDeletion(resource)) {
 					return "waits";
 				}
-				await this.#store.commit([...deletion(this.#context.runtime, resource), asRead]);
+				await this.#store.commit([...removalOf(this.#context.runtime, resource), asRead]);
 				return "done";
 			}
 			if (rule === OnDelete.UNSET) {
-				await clearReferences(this.#context, this.#store, resource, [target], [asRead]);
+				await clearReferences(this.#context, this.#store, resource, [deletion.target], [asRead]);
 			}
 			return rule === OnDelete.BLOCK ? "waits" : "done";
 		} catch (failure) {
@@ -162,6 +167,22 @@ export class SubscribedDeletingHandler {
 			}
 			throw failure;
 		}
+	}
+
+	/**
+	 * The rules of the references to the target, if the deletion is that of the deployment which is responsible for them.
+	 * A reference that records no deployment is to a resource of this one, or is older than that record: then any
+	 * deletion counts, except that of a deployment which has a successor.
+	 */
+	#usesOf(shadow: StoredShadow["shadow"], deletion: Deletion): readonly OnDelete[] {
+		const { target, targetUid: uid, deploymentUid: by } = deletion;
+		const { environment } = this.#context;
+		return mergeRules(
+			shadow.outgoing
+				.filter((each) => sameTarget(each.target, target) && each.targetUid === uid)
+				.filter(({ deploymentUid }) => responsibleUid(environment, deploymentUid || by) === by)
+				.map(({ rule }) => rule),
+		);
 	}
 }
 
@@ -174,17 +195,9 @@ interface Round {
 	readonly failures: unknown[];
 }
 
-function keyOfDeletion({ target, targetUid }: Pick<Deletion, "target" | "targetUid">): string {
-	return `${keyString(target)} ${targetUid}`;
+function keyOfDeletion({ deploymentUid, target, targetUid }: Deletion): string {
+	return `${deploymentUid} ${keyString(target)} ${targetUid}`;
 }
 
 /** The number of resources of a cascade between two yields to the event loop. */
 const yieldEvery = 2;
-
-function usesOf(shadow: StoredShadow["shadow"], target: KeyLike, uid: string): readonly OnDelete[] {
-	return mergeRules(
-		shadow.outgoing
-			.filter((each) => sameTarget(each.target, target) && each.targetUid === uid)
-			.map(({ rule }) => rule),
-	);
-}

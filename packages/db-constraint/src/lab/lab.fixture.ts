@@ -18,7 +18,7 @@ import { deletion } from "../commit/removals.ts";
 import { ReferenceManager } from "../controller/reference-manager.ts";
 import { type Constraints, createConstraints } from "../node/constraints.ts";
 import type { ConstraintLimits } from "../node/limits.ts";
-import type { DeploymentInfo, Environment } from "../registry/environment.ts";
+import { type DeploymentInfo, type Environment, takenOver } from "../registry/environment.ts";
 import { ServiceDescriptor } from "../schema/service-descriptor.ts";
 import { keyOf } from "../shadow/resource-key.ts";
 import { shadowName } from "../shadow/shadow.ts";
@@ -302,8 +302,7 @@ export class LabDeployment {
 			self: info,
 			deployments: all,
 			byUid: (uid) => all().find((each) => each.uid === uid),
-			successorOf: (uid) =>
-				all().find(({ predecessorUid }) => predecessorUid === uid && uid !== ""),
+			successorOf: (uid) => all().findLast((each) => takenOver(each).includes(uid)),
 			find,
 			findOwner: (group, service, region) =>
 				find(service === "" ? info.service : (service ?? group), region),

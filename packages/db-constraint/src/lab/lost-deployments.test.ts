@@ -3,6 +3,7 @@ import { OwnerReferenceSchema } from "@plinth/proto";
 import { referenceTo } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
+import { reestablishOwnReferences } from "../succession/succession.ts";
 import { Lab, make } from "./lab.fixture.ts";
 
 /** `alpha` has `a`, which resources of `beta` may reference. */
@@ -18,7 +19,7 @@ async function twoServices() {
 	});
 	const a = await lab.run(alpha.write(make(Thing, "a", create(ThingSchema))));
 	const to = { ...referenceTo({ type: Thing.type, name: "a" }), region: "r1" };
-	return { lab, alpha, beta, w: beta.id(Widget, "w"), to, uid: a.id?.uid ?? "" };
+	return { lab, alpha, beta, a, w: beta.id(Widget, "w"), to, uid: a.id?.uid ?? "" };
 }
 
 describe("references to a deleted deployment", () => {
@@ -49,6 +50,34 @@ describe("references to a deleted deployment", () => {
 		]);
 		await lab.run(beta.delete(w));
 		expect(await beta.read(w)).toBeUndefined();
+	});
+
+	it("are kept if a successor appears before the record of the deletion is read", async () => {
+		const { lab, alpha, beta, a, w, to } = await twoServices();
+		await lab.run(beta.write(make(Widget, "w", create(WidgetSchema, { likes: [to] }))));
+		await lab.pass(5_000);
+		const before = await beta.read(w);
+		const { environment } = beta.current.constraints.context;
+		const { isDeleted } = environment;
+		const read = Promise.withResolvers<void>();
+		Object.assign(environment, {
+			isDeleted: (uid: string) => read.promise.then(() => isDeleted(uid)),
+		});
+		lab.retire(alpha);
+		await lab.pass(1_000);
+
+		const after = await lab.succeed(alpha, [a]);
+		const { context } = after.current.constraints;
+		await lab.run(reestablishOwnReferences(context, new AbortController().signal));
+		Object.assign(after.info, { established: true });
+		await lab.pass(5_000);
+		const established = [{ deploymentUid: after.info.uid }];
+		expect((await beta.shadow(w))?.outgoing).toMatchObject(established);
+
+		read.resolve();
+		await lab.pass(60_000);
+		expect((await beta.read(w))?.data).toEqual(before?.data);
+		expect((await beta.shadow(w))?.outgoing).toMatchObject(established);
 	});
 
 	it("are kept while a deployment is only absent", async () => {

@@ -15,7 +15,7 @@ export interface Mutant {
 export const mutants: readonly Mutant[] = [
 	{
 		name: "decide no without changing the guard",
-		seed: 3,
+		seed: 4,
 		file: "protocol/final-decisions.ts",
 		find: `const version = await context.guards.change(target);
 			await context.index.reached(version, signal);`,
@@ -23,7 +23,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "read the guard after establishing",
-		seed: 132,
+		seed: 90,
 		file: "commit/reference-plan.ts",
 		find: `for (const guard of await guards.asserts(targets)) {
 			this.#plan.assert((guard.op === "put" ? guard.resource.id : guard.id)?.name ?? "", guard);
@@ -37,20 +37,8 @@ export const mutants: readonly Mutant[] = [
 		}`,
 	},
 	{
-		name: "skip the commit of the shadow when the source is already there",
-		seed: 492,
-		file: "protocol/establish-sources.ts",
-		find: "		mutations.push(exists, putRecord(",
-		replace: `		if (before !== undefined && rules.every((rule) => before.rules.includes(rule))) {
-			const known = { uid, establishment: before.establishment };
-			results.push(create(EstablishReferencesResponse_EstablishedSchema, known));
-			continue;
-		}
-		mutations.push(exists, putRecord(`,
-	},
-	{
 		name: "drop a source without compare-and-swap",
-		seed: 127,
+		seed: 44,
 		file: "controller/owned-pending-handler.ts",
 		find: `const next = withoutDeployment(stored.shadow, deployment.uid);
 			const replaced = await replaceShadow(this.#context, stored, next);
@@ -64,7 +52,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "drop on expiry without a query",
-		seed: 25,
+		seed: 3,
 		file: "controller/owned-pending-handler.ts",
 		find: "const response = await this.#holderQuery.one(stored, deployment);",
 		replace: `if (!isHinted) {
@@ -76,35 +64,35 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "announce CHECKING",
-		seed: 4,
+		seed: 3,
 		file: "shadow/held-deletions.ts",
 		find: "shadow.lifecycle === Lifecycle.DELETING",
 		replace: "shadow.lifecycle !== Lifecycle.ACTIVE",
 	},
 	{
 		name: "revert DELETING",
-		seed: 4,
+		seed: 3,
 		file: "controller/owned-pending-handler.ts",
 		find: "if (stored.shadow.lifecycle === Lifecycle.CHECKING) {",
 		replace: "if (stored.shadow.lifecycle !== Lifecycle.ACTIVE) {",
 	},
 	{
 		name: "act on a deletion by name instead of uid",
-		seed: 228,
+		seed: 162,
 		file: "controller/subscribed-deleting-handler.ts",
 		find: "sameTarget(each.target, target) && each.targetUid === uid",
 		replace: "sameTarget(each.target, target) && uid !== each.path",
 	},
 	{
 		name: "count references of resources that are irrevocably deleted",
-		seed: 30,
+		seed: 6,
 		file: "protocol/holder-decision.ts",
 		find: "isDeletionIrrevocable(resource)",
 		replace: "false",
 	},
 	{
 		name: "remove the last owner reference before deleting",
-		seed: 3,
+		seed: 40,
 		file: "controller/meta-owners.ts",
 		find: "await this.#store.commit([...deletion(runtime, resource), ...asBefore]);",
 		replace: `const free = { ...resource, ownerReferences: left, generation: newUlid(runtime) };
@@ -115,14 +103,14 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "treat not known as not valid",
-		seed: 172,
+		seed: 116,
 		file: "controller/meta-owners.ts",
-		find: "if (verdict === Verdict.UNSPECIFIED) {",
+		find: "if (verdict === undefined || verdict === Verdict.UNSPECIFIED) {",
 		replace: "if (limits.requeryMs < 0) {",
 	},
 	{
 		name: "drop a source that is absent from the registry view",
-		seed: 9,
+		seed: 2,
 		file: "protocol/holder-query.ts",
 		find: "if (await this.#context.environment.isDeleted(deployment.uid)) {",
 		replace: `const known = this.#context.environment.deployments();
@@ -130,7 +118,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "drop the own source outside CHECKING",
-		seed: 5,
+		seed: 24,
 		file: "controller/owned-pending-handler.ts",
 		find: `if (deployment === undefined || deployment.uid === environment.self.uid) {
 			return done;
@@ -150,14 +138,14 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "decide yes, CASCADE without changing the guard",
-		seed: 9,
+		seed: 34,
 		file: "protocol/final-decisions.ts",
 		find: "if (first.rules.includes(OnDelete.BLOCK)) {",
 		replace: "if (first.rules.length > 0 || OnDelete.BLOCK < 0) {",
 	},
 	{
 		name: "establish without asserting the target",
-		seed: 26,
+		seed: 153,
 		file: "protocol/establish-sources.ts",
 		find: 'const exists: Mutation = { op: "assert", id: target.id, uid };',
 		replace: `const id = { ...target.id, name: "nobody" };
@@ -165,35 +153,35 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "mark without making the shadow DELETING",
-		seed: 8,
+		seed: 23,
 		file: "commit/commit-attempt.ts",
 		find: "left.next = { ...shadow, lifecycle: Lifecycle.DELETING };",
 		replace: "left.next = { ...shadow, lifecycle: Lifecycle.ACTIVE };",
 	},
 	{
 		name: "still enforce BLOCK in a marked namespace",
-		seed: 91,
+		seed: 75,
 		file: "protocol/holder-decision.ts",
 		find: "isBlocking && (await isInMarkedTenancy(backend, resource))",
 		replace: "uses.length < 0 && (await isInMarkedTenancy(backend, resource))",
 	},
 	{
 		name: "retry a waiting deletion with each change of its name",
-		seed: 1440,
+		seed: 1070,
 		file: "controller/db-constraint-controller.ts",
 		find: "if (waitMs > 0) {",
 		replace: "if (waitMs > Number.MAX_VALUE) {",
 	},
 	{
 		name: "never free a slot of the limiter",
-		seed: 175,
+		seed: 134,
 		file: "controller/concurrency-limiter.ts",
 		find: "const left = (this.#used.get(key) ?? 1) - 1;",
 		replace: "const left = this.#used.get(key) ?? 1;",
 	},
 	{
 		name: "put names of shadows without waking their reader",
-		seed: 2,
+		seed: 6,
 		file: "controller/name-queue.ts",
 		find: `this.#waiting.add(name);
 		this.#wake.resolve();`,
@@ -201,7 +189,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "forget when a shadow is due again",
-		seed: 3,
+		seed: 2,
 		file: "controller/db-constraint-controller.ts",
 		find: "const results = [await this.#handlers.handleShadow(name)];",
 		replace: `await this.#handlers.handleShadow(name);
@@ -217,28 +205,28 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "leave a check of a crashed server CHECKING",
-		seed: 10,
+		seed: 14,
 		file: "controller/owned-pending-handler.ts",
 		find: "if (age < checkingMs) {",
 		replace: "if (age >= 0) {",
 	},
 	{
 		name: "serve before the other deployments are known",
-		seed: 36,
+		seed: 24,
 		file: "node/open-references.ts",
 		find: "await registry.ready(ends);",
 		replace: "ends.throwIfAborted();",
 	},
 	{
 		name: "complete the schema in one attempt",
-		seed: 77,
+		seed: 17,
 		file: "node/retried-steps.ts",
 		find: "await backoff.wait(signal);",
 		replace: "throw new Error(what);",
 	},
 	{
 		name: "control shadows only until the version is switched",
-		seed: 20,
+		seed: 40,
 		file: "controller/reference-manager.ts",
 		find: `await this.#controllers?.stop();
 		this.#controllers = startVersionControllers(version, {`,
@@ -272,36 +260,21 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "take the record of a server as it was a while ago",
-		seed: 359,
+		seed: 41,
 		file: "node/endpoint-records.ts",
 		find: 'const stored = await readRecord(backend, name, { consistency: "strong" });\n\t\t\t\tif',
 		replace: "const stored = await readRecord(backend, name);\n\t\t\t\tif",
 	},
 	{
 		name: "stay registered at an address where no server runs",
-		seed: 7,
+		seed: 1,
 		file: "node/open-references.ts",
 		find: "!endpoints.has(endpointName(registry.registeredAddress));",
 		replace: 'registry.registeredAddress === "";',
 	},
 	{
-		name: "put a source on a new shadow",
-		seed: 117,
-		file: "protocol/establish-sources.ts",
-		find: `value: newShadow(key, uid) }),
-			);
-			continue;
-		}
-		const { shadow, resource } = stored;`,
-		replace: `value: newShadow(key, uid) }),
-			);
-			absent.length = 0;
-		}
-		const { shadow, resource } = stored ?? { shadow: newShadow(key, uid) };`,
-	},
-	{
 		name: "respond to calls that are meant for another deployment",
-		seed: 69,
+		seed: 311,
 		file: "protocol/schema-mixin-service.ts",
 		find: "if (route.toUid !== uid) {",
 		replace: 'if (route.toUid === "") {',

@@ -5,6 +5,7 @@ import type { Logger, Runtime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
 import type { Guards } from "../commit/guards.ts";
 import type { Turns } from "../commit/turns.ts";
+import type { DroppedDeployments } from "../protocol/dropped-deployments.ts";
 import type { Environment } from "../registry/environment.ts";
 import type { ServiceDescriptor } from "../schema/service-descriptor.ts";
 import type { HeldDeletions } from "../shadow/held-deletions.ts";
@@ -28,6 +29,7 @@ export interface ConstraintContext {
 	readonly index: ShadowIndex;
 	readonly deletions: HeldDeletions;
 	readonly guards: Guards;
+	readonly dropped: DroppedDeployments;
 	/** The establishments of this server, by the name of the target's shadow, which each of them writes. */
 	readonly establishments: Turns;
 	readonly runtime: Runtime;

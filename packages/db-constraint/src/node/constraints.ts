@@ -6,6 +6,7 @@ import type { StorageBackend } from "@plinth/storage";
 import { createConstraintStore } from "../commit/constraint-store.ts";
 import { Guards } from "../commit/guards.ts";
 import { Turns } from "../commit/turns.ts";
+import { DroppedDeployments } from "../protocol/dropped-deployments.ts";
 import { HintsChannel } from "../protocol/hints-channel.ts";
 import { HolderQuery } from "../protocol/holder-query.ts";
 import { createSchemaMixinService } from "../protocol/schema-mixin-service.ts";
@@ -67,6 +68,7 @@ export function createConstraints(options: ConstraintsOptions): Constraints {
 		index,
 		deletions: new HeldDeletions(index),
 		guards,
+		dropped: new DroppedDeployments({ backend, index, runtime }),
 		establishments: new Turns(),
 		runtime,
 		logger,

@@ -1,9 +1,13 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { ManagerState } from "@plinth/controller";
+import type { DeploymentService } from "@plinth/proto/gen/plinth/schema/v1/deployment_service_pb.js";
+import type { ReferenceService } from "@plinth/proto/gen/plinth/schema/v1/reference_service_pb.js";
 import type { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import { silentLogger, systemRuntime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
 import { ReferenceManager } from "../controller/reference-manager.ts";
+import { createDeploymentService } from "../deployments/deployment-service.ts";
+import { createReferenceService, type ReferenceServiceOptions } from "../plan/reference-service.ts";
 import { recordDeletedDeployments } from "../registry/deleted-deployments.ts";
 import {
 	DeploymentRegistry,
@@ -45,6 +49,10 @@ export interface References {
 	 * @throws the reason of the signal if it aborts first.
 	 */
 	discover(signal: AbortSignal): Promise<void>;
+	/** The service that tells users about references. */
+	referenceService(options: ReferenceServiceOptions): ServiceImpl<typeof ReferenceService>;
+	/** The service that tells operators about deployments. It authorizes nobody. */
+	deploymentService(): ServiceImpl<typeof DeploymentService>;
 	/** Starts the controllers of references. */
 	control(options: ControlOptions): void;
 	/** A report on the controllers; `undefined` before `control`. */
@@ -66,7 +74,8 @@ export async function openReferences(options: ReferencesOptions): Promise<Refere
 	const isMeta = options.deployment?.service === metaService;
 	const backend = isMeta ? recordDeletedDeployments(options.backend, runtime) : options.backend;
 	const ownServers = () => [...constraints.context.index.endpoints.values()];
-	const registry = registryOf({ ...options, backend, runtime, logger, ownServers });
+	const hasDropped = (uid: string) => constraints.context.dropped.has(uid);
+	const registry = registryOf({ ...options, backend, runtime, logger, ownServers, hasDropped });
 	const environment =
 		registry ?? localEnvironment(await ensureDeploymentUid(backend, runtime, identity?.uid));
 	const constraints = createConstraints({
@@ -81,9 +90,10 @@ export async function openReferences(options: ReferencesOptions): Promise<Refere
 function registryOf(
 	options: ReferencesOptions &
 		Pick<ConstraintContext, "runtime" | "logger"> &
-		Required<Pick<DeploymentRegistryOptions, "ownServers">>,
+		Required<Pick<DeploymentRegistryOptions, "ownServers" | "hasDropped">>,
 ): DeploymentRegistry | undefined {
-	const { backend, deployment, descriptor, identity, ownServers, runtime, logger } = options;
+	const { backend, deployment, descriptor, identity, runtime, logger } = options;
+	const { ownServers, hasDropped } = options;
 	if (deployment === undefined) {
 		return undefined;
 	}
@@ -93,7 +103,7 @@ function registryOf(
 		deployment: { ...configuration, version },
 		...(identity && { storageIncarnation: identity.incarnation }),
 		...(configuration.service === metaService && { ownMeta: ownService }),
-		...{ descriptor, backend, metaAddresses, connect, ownServers, runtime, logger },
+		...{ descriptor, backend, metaAddresses, connect, ownServers, hasDropped, runtime, logger },
 	});
 }
 
@@ -139,12 +149,31 @@ class OpenReferences implements References {
 		return this.#constraints.service;
 	}
 
+	referenceService(options: ReferenceServiceOptions): ServiceImpl<typeof ReferenceService> {
+		return createReferenceService(this.#constraints.context, options);
+	}
+
+	deploymentService(): ServiceImpl<typeof DeploymentService> {
+		return createDeploymentService(this.#constraints.context, {
+			outdatedSince: () => this.#registry?.outdatedSince,
+		});
+	}
+
 	get state(): ReferencesState {
 		const problems = new Map(this.#steps.problems);
 		if (this.#registry?.state.kind === "registering" && this.#registry.state.lastProblem !== "") {
 			problems.set("register the deployment", this.#registry.state.lastProblem);
 		}
-		return { reached: this.#phases.reached, problems, superseded: this.#supersededBy };
+		const imports = this.#registry?.importProblems ?? [];
+		if (imports.length > 0) {
+			problems.set("reference imported services", imports.join("; "));
+		}
+		return {
+			reached: this.#phases.reached,
+			problems,
+			registryOutdatedSince: this.#registry?.outdatedSince,
+			superseded: this.#supersededBy,
+		};
 	}
 
 	until(phase: ReferencesPhase, signal: AbortSignal): Promise<void> {
@@ -182,8 +211,28 @@ class OpenReferences implements References {
 		this.#phases.reach("succession-settled");
 		registry.onChange(() => this.#follow(registry));
 		this.#phases.reach("serving");
+		this.#followUid(registry);
+		this.#follow(registry);
 		this.#keepEndpoint(registry);
 		this.#track(this.#announce(registry));
+	}
+
+	/**
+	 * Another server of this deployment may have given up the uid: then this one must not write under it any longer. The
+	 * index may not have the uid yet that this server has recorded.
+	 */
+	#followUid(registry: DeploymentRegistry): void {
+		const { index } = this.#constraints.context;
+		let wasSeen = false;
+		const follow = () => {
+			if (index.deploymentUid === registry.self.uid) {
+				wasSeen = true;
+			} else if (wasSeen) {
+				registry.giveUp();
+			}
+		};
+		this.#end.signal.addEventListener("abort", index.onDeployment(follow), { once: true });
+		follow();
 	}
 
 	/** Names this server to other deployments while it runs. */
@@ -281,6 +330,9 @@ class OpenReferences implements References {
 		);
 		this.#phases.reach("announced");
 		this.#follow(registry);
+		for (const problem of registry.importProblems) {
+			this.#constraints.context.logger.warn({ problem }, "new references to a service are refused");
+		}
 	}
 
 	/** The version that operators want, if this server has it. */
@@ -297,6 +349,10 @@ class OpenReferences implements References {
 			this.#options.onFailure(
 				new Error(`deployment ${name} was deleted: restart the server to register it again`),
 			);
+			return;
+		}
+		if (registry.state.kind === "succeeded") {
+			this.#options.onFailure(new Error(registry.state.reason));
 			return;
 		}
 		const wanted = this.#wanted(registry);

@@ -33,6 +33,11 @@ export interface ReferencesState {
 	readonly reached: readonly ReferencesPhase[];
 	/** The last problem of each step that is tried again now, by what it does, such as `announce the version`. */
 	readonly problems: ReadonlyMap<string, string>;
+	/**
+	 * When the registry of deployments was up to date last, if a meta deployment can't be followed now: by the wall clock of
+	 * a server of this deployment.
+	 */
+	readonly registryOutdatedSince?: Date | undefined;
 	/** Why this server refuses all writes, if another schema has become active. */
 	readonly superseded?: string | undefined;
 }

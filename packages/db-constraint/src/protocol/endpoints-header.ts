@@ -1,6 +1,6 @@
 /**
- * The header with which a deployment names its running servers, in each response to another deployment. A response
- * without it is not from the deployment, or from a server that is older than this header.
+ * The header with which a deployment names its running servers, in each call of another deployment and in each response
+ * to one. A response without it is not from the deployment, or from a server that is older than this header.
  */
 export const endpointsHeader = "x-plinth-endpoints";
 

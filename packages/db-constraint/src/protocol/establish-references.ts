@@ -26,6 +26,8 @@ export interface ForeignTarget {
 /** A new reference to a resource of another deployment. */
 export interface ForeignReference extends ForeignTarget {
 	readonly rule: OnDelete;
+	/** The incarnation that the reference names already, if it is established again because of a successor. */
+	readonly heldUid?: string | undefined;
 }
 
 /** The response of the target's deployment. */
@@ -40,7 +42,7 @@ export interface Establishment {
  * succeeds for all of its targets or for none. The guards of the targets must have been read before.
  *
  * @param caller - the caller whom the targets' deployments authorize. Default: this deployment.
- * @param toleratesMissing - whether to omit targets that are missing or being deleted from the result.
+ * @param toleratesMissing - whether to omit targets from the result that are missing, or being deleted and not held.
  * @returns the establishments by `keyString` of the target.
  * @throws RetryableConflict if the deletion of a target is being checked; Refused PermissionDenied if the caller
  *   may not name a target, FailedPrecondition if one is missing or being deleted, ResourceExhausted if its
@@ -73,6 +75,7 @@ export async function establish(
 											rules: mergeRules(same.map(({ rule }) => rule)),
 											groupVersion: same[0].groupVersion,
 											elsewhere: same[0].isCrossTenancy,
+											heldUid: same[0].heldUid ?? "",
 										},
 									],
 						),
@@ -94,7 +97,12 @@ export async function establish(
 	return established;
 }
 
-/** One call per target, so that a missing one does not prevent the others from being established. */
+/**
+ * One call per target, so that a missing one does not prevent the others from being established.
+ *
+ * A held target counts as missing only if its deployment says so: what is being deleted exists, and may not go before
+ * its holders have released it. A server that is older than `held_uid` refuses it without a source. It must be updated.
+ */
 async function establishEach(
 	context: ConstraintContext,
 	references: readonly ForeignReference[],
@@ -108,6 +116,14 @@ async function establishEach(
 		} catch (failure) {
 			if (!(failure instanceof Refused && failure.code === Code.FailedPrecondition)) {
 				throw failure;
+			}
+			const [{ heldUid, deployment } = {}] = same;
+			if (heldUid && deployment && !failure.message.endsWith(targetIsMissing)) {
+				const where = displayDeployed(deployedOf(deployment));
+				throw new Refused(
+					Code.Unavailable,
+					`${failure.message}, and a server there does not accept references to it that exist already: update ${where}`,
+				);
 			}
 		}
 	}
@@ -158,6 +174,12 @@ export async function authorize(
  * versions match this text: it must not change.
  */
 export const targetIsBeingChecked = "a deletion asks whether it may go";
+
+/**
+ * The end of the message, with the code FailedPrecondition, of a deployment that does not have a target. Servers of
+ * other versions match this text: it must not change.
+ */
+export const targetIsMissing = "does not exist";
 
 async function call<T>(
 	context: ConstraintContext,

@@ -1,21 +1,27 @@
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
+import type { Resource } from "@plinth/proto";
 import {
 	type EstablishReferencesRequest_Target,
 	type EstablishReferencesResponse_Established,
 	EstablishReferencesResponse_EstablishedSchema,
 } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
-import { type Deployed, Lifecycle } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import {
+	type Deployed,
+	Lifecycle,
+	type Shadow,
+} from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { type Caller, idOf, isMarkedForDeletion, Namespace, Partition } from "@plinth/resource";
 import { sleep } from "@plinth/runtime";
 import type { Mutation } from "@plinth/storage";
 import { isConflict } from "../commit/conflict.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
+import { assertRevision } from "../schema/descriptor-record.ts";
 import { displayKey, type KeyLike, nameOfKey } from "../shadow/resource-key.ts";
 import { mergeRules, newShadow, shadowName, sourceOf, withSource } from "../shadow/shadow.ts";
 import { putRecord, ResourceShadow, shadowOf } from "../shadow/shadow-records.ts";
 import { type DecideWithStored, decideTargets } from "./authorize-targets.ts";
-import { targetIsBeingChecked } from "./establish-references.ts";
+import { targetIsBeingChecked, targetIsMissing } from "./establish-references.ts";
 
 /** The maximum number of targets per commit. Each needs up to four mutations. */
 const batchSize = 24;
@@ -25,10 +31,17 @@ const batchSize = 24;
  * an earlier holder query can't drop the source. If one of several commits fails, the earlier ones leave
  * tentative sources, which expire into holder queries.
  *
+ * A reference that exists already, and is established again because its deployment or that of the target has a
+ * successor, gets its source whatever the state of the target that it holds: in a namespace that is being deleted, and in
+ * DELETING too. The shadow may lack the source, because a restore has undone that, or has undone the release that dropped
+ * it. In DELETING the deletion then waits for one more holder, which applies its rules. Nothing else can add a source
+ * there, so it still ends.
+ *
  * @param caller - the caller on whose behalf the deployment references. Default: the deployment itself, which
  *   may name all targets.
  * @throws ConnectError PermissionDenied if the caller may not name a target; FailedPrecondition if a target is
- *   missing or being deleted; Unavailable while a deletion of one is being checked, or if they changed during every attempt.
+ *   missing, or being deleted and not held; Unavailable if the deployment was deleted, while a deletion of one is being
+ *   checked, or if they changed during every attempt; InvalidArgument if a user is named as the caller for a held target.
  */
 export async function establishSources(
 	context: ConstraintContext,
@@ -36,6 +49,12 @@ export async function establishSources(
 	targets: readonly EstablishReferencesRequest_Target[],
 	caller: Caller | undefined,
 ): Promise<EstablishReferencesResponse_Established[]> {
+	if (caller !== undefined && targets.some(({ heldUid }) => heldUid !== "")) {
+		throw new ConnectError(
+			"target.held_uid is only for what deployments establish by themselves",
+			Code.InvalidArgument,
+		);
+	}
 	const decide = decideTargets(caller, targets);
 	const established: EstablishReferencesResponse_Established[] = [];
 	for (let at = 0; at < targets.length; at += batchSize) {
@@ -67,6 +86,7 @@ async function establishSome(
 			if (!isConflict(failure)) {
 				throw failure;
 			}
+			await context.dropped.assertNotDroppedNow(from.uid);
 		}
 		await sleep(runtime.clock, (limits.maxRetryDelayMs / 20) * (0.5 + runtime.random.next()));
 	}
@@ -96,7 +116,7 @@ async function tryToEstablish(
 	const absent: Mutation[] = [];
 	const results: EstablishReferencesResponse_Established[] = [];
 	const tenancies = new Map<string, Mutation>();
-	for (const { key, rules } of targets) {
+	for (const { key, rules, heldUid } of targets) {
 		if (key === undefined) {
 			throw new ConnectError("target.key is required", Code.InvalidArgument);
 		}
@@ -107,9 +127,7 @@ async function tryToEstablish(
 			namePrefix: name,
 		});
 		const stored = snapshot.resources.map(shadowOf).find((each) => each?.name === name);
-		const target =
-			(await backend.lookup(nameOfKey(key))) ??
-			(await backend.lookup(nameOfKey(key), { consistency: "strong" }));
+		const target = await readTarget(context, key, heldUid);
 		if (target !== undefined) {
 			decide(key, target);
 		}
@@ -117,12 +135,13 @@ async function tryToEstablish(
 			throw new ConnectError(`${displayKey(key)}: ${targetIsBeingChecked}`, Code.Unavailable);
 		}
 		if (target?.id === undefined) {
-			throw new ConnectError(`${displayKey(key)} does not exist`, Code.FailedPrecondition);
-		}
-		if (stored?.shadow.lifecycle === Lifecycle.DELETING || isMarkedForDeletion(target)) {
-			throw new ConnectError(`${displayKey(key)} is being deleted`, Code.FailedPrecondition);
+			throw new ConnectError(`${displayKey(key)} ${targetIsMissing}`, Code.FailedPrecondition);
 		}
 		const { uid } = target.id;
+		const isDeleting = isBeingDeleted(target, stored?.shadow);
+		if (isDeleting && heldUid !== uid) {
+			throw beingDeleted(key, heldUid, "is being deleted");
+		}
 		const exists: Mutation = { op: "assert", id: target.id, uid };
 		if (stored === undefined) {
 			absent.push(
@@ -134,15 +153,19 @@ async function tryToEstablish(
 		const { shadow, resource } = stored;
 		const before = sourceOf(shadow, from.uid);
 		const establishment = BigInt(snapshot.version || "0") + 1n;
-		const next = withSource(shadow, {
-			deployment: from,
-			rules: mergeRules(before?.rules ?? [], rules),
-			tentative: before?.tentative ?? true,
-			establishment,
-			since: before?.since ?? establishment,
-		});
+		const lifecycle = isDeleting ? Lifecycle.DELETING : shadow.lifecycle;
+		const next = withSource(
+			{ ...shadow, lifecycle },
+			{
+				deployment: from,
+				rules: mergeRules(before?.rules ?? [], rules),
+				tentative: before?.tentative ?? true,
+				establishment,
+				since: before?.since ?? establishment,
+			},
+		);
 		mutations.push(exists, putRecord(runtime, name, resource, { case: "shadow", value: next }));
-		for (const [unit, mutation] of await tenancyAsserts(context, key)) {
+		for (const [unit, mutation] of await tenancyAsserts(context, key, uid, heldUid)) {
 			tenancies.set(unit, mutation);
 		}
 		results.push(create(EstablishReferencesResponse_EstablishedSchema, { uid, establishment }));
@@ -151,15 +174,42 @@ async function tryToEstablish(
 		await backend.commit(absent);
 		return undefined;
 	}
-	await backend.commit([...mutations, ...tenancies.values()]);
+	await backend.commit([
+		...mutations,
+		...tenancies.values(),
+		context.dropped.notDropped(from.uid),
+		await assertRevision(context),
+	]);
 	return results;
 }
 
-/** Asserts that fail the commit if the target's namespace or partition is marked concurrently. */
+/** Whether the target is irrevocably being deleted, also if its storage is older than its shadow. */
+function isBeingDeleted(target: Resource, shadow: Shadow | undefined): boolean {
+	return shadow?.lifecycle === Lifecycle.DELETING || isMarkedForDeletion(target);
+}
+
+/** The target; from a strong read if it seems to be missing, or to be another incarnation than the one that is held. */
+async function readTarget(
+	{ backend }: ConstraintContext,
+	key: KeyLike,
+	heldUid: string,
+): Promise<Resource | undefined> {
+	const target = await backend.lookup(nameOfKey(key));
+	return target !== undefined && (heldUid === "" || target.id?.uid === heldUid)
+		? target
+		: backend.lookup(nameOfKey(key), { consistency: "strong" });
+}
+
+/** Asserts that fail the commit if the target's namespace or partition is marked concurrently; none if it is held. */
 async function tenancyAsserts(
 	{ backend }: ConstraintContext,
 	key: KeyLike,
+	uid: string,
+	heldUid: string,
 ): Promise<readonly (readonly [string, Mutation])[]> {
+	if (uid === heldUid) {
+		return [];
+	}
 	const asserts: (readonly [string, Mutation])[] = [];
 	for (const id of [
 		key.partition && idOf(Partition, key.partition),
@@ -170,10 +220,7 @@ async function tenancyAsserts(
 			continue;
 		}
 		if (isMarkedForDeletion(stored)) {
-			throw new ConnectError(
-				`${displayKey(key)} is in a tenancy that is being deleted`,
-				Code.FailedPrecondition,
-			);
+			throw beingDeleted(key, heldUid, "is in a tenancy that is being deleted");
 		}
 		asserts.push([
 			`${stored.id.type?.kind} ${stored.id.name}`,
@@ -181,4 +228,10 @@ async function tenancyAsserts(
 		]);
 	}
 	return asserts;
+}
+
+/** The refusal of a target that is being deleted; if another incarnation is held, it also says that this one is gone. */
+function beingDeleted(key: KeyLike, heldUid: string, problem: string): ConnectError {
+	const held = heldUid === "" ? "" : `, and the incarnation ${heldUid} of it ${targetIsMissing}`;
+	return new ConnectError(`${displayKey(key)} ${problem}${held}`, Code.FailedPrecondition);
 }

@@ -120,6 +120,10 @@ export class HolderQuery {
 		}
 		const uid = responsibleUid(this.#context.environment, deployment.uid);
 		try {
+			if (uid !== deployment.uid && !options.dryRun) {
+				// What the successor says holds as long as its predecessor establishes nothing any more.
+				await this.#context.dropped.succeed(deployment.uid, uid);
+			}
 			const response = options.dryRun
 				? await this.#dryRun(uid, question)
 				: await this.#batcher(uid).submit(question);
@@ -158,7 +162,8 @@ export class HolderQuery {
 		const shows = caller && ((blocker: Resource) => caller.mayRead(blocker));
 		const decision = await currentDecision(this.#context, target, uid, { deleting, shows });
 		if (options.deleting && (decision.rules.length > 0 || decision.owned)) {
-			this.#context.hints.deleting(deployment.uid, target, uid);
+			// The holder may be the predecessor of this deployment, which stores the target.
+			this.#context.hints.deleting(environment.self.uid, target, uid);
 		}
 		return { kind: "decided", deployment, decision };
 	}
@@ -209,11 +214,12 @@ export class HolderQuery {
 	async #unreachable(deployment: Deployed, failure: unknown): Promise<HolderResponse> {
 		try {
 			if (await this.#context.environment.isDeleted(deployment.uid)) {
+				await this.#context.dropped.drop(deployment.uid);
 				const decision = { rules: [], owned: false, blockers: [], hidden: 0 };
 				return { kind: "decided", deployment, decision };
 			}
 		} catch {
-			// Whether it was deleted is not known now.
+			// Whether it was deleted is not known now, or can't be recorded.
 		}
 		return { kind: "unknown", deployment, reason: ConnectError.from(failure).rawMessage };
 	}

@@ -11,6 +11,7 @@ import {
 import type { Deployed } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { Exhausted, Refused, StorageUnavailable } from "@plinth/storage";
 import type { ConstraintContext } from "../node/constraint-context.ts";
+import { localHolders } from "../plan/local-holders.ts";
 import { nameOfKey } from "../shadow/resource-key.ts";
 import { shadowName, strictest } from "../shadow/shadow.ts";
 import { recordEstablished } from "../succession/succession.ts";
@@ -18,12 +19,14 @@ import { decideTargets } from "./authorize-targets.ts";
 import { checkOwnerships } from "./check-ownership.ts";
 import { confirmSource } from "./confirm-sources.ts";
 import { deletionFeed } from "./deletion-feed.ts";
+import { refusalOfPredecessor } from "./dropped-deployments.ts";
 import { encodeEndpoints, endpointsHeader } from "./endpoints-header.ts";
 import { establishSources } from "./establish-sources.ts";
 import { finalDecisions, type Question } from "./final-decisions.ts";
 import { receivedCaller, shownTo } from "./forwarded-callers.ts";
 import { forwardedHeader } from "./hints-channel.ts";
 import { currentDecision, type HolderDecision } from "./holder-decision.ts";
+import { assertServed } from "./served-versions.ts";
 
 /** The maximum number of questions, targets or hints per request. */
 const requestLimit = 1_000;
@@ -36,6 +39,7 @@ export function createSchemaMixinService(
 		establishReferences: ({ route, targets, caller }, call) =>
 			respond(context, call, { route, count: targets.length }, async (from) => {
 				const onBehalfOf = await receivedCaller(context, from, caller);
+				assertServed(context, caller, targets);
 				return { established: await establishSources(context, from, targets, onBehalfOf) };
 			}),
 
@@ -85,6 +89,13 @@ export function createSchemaMixinService(
 				verdicts: await checkOwnerships(context, from, ownerships),
 			})),
 
+		describeHolders: ({ route, targets, caller, limit }, call) =>
+			respond(context, call, { route, count: targets.length }, async () => {
+				const shows = await shownTo(context, caller);
+				const most = Math.min(limit || requestLimit, requestLimit);
+				return { targets: [...(await localHolders(context, targets, shows, most))] };
+			}),
+
 		watchImportedServiceDeletions: ({ route }, call) => watchDeletions(context, route, call),
 	};
 }
@@ -92,11 +103,12 @@ export function createSchemaMixinService(
 /** Responds to a call that is meant for this deployment, and names its servers, in errors too. */
 async function respond<T>(
 	context: ConstraintContext,
-	{ responseHeader }: HandlerContext,
+	{ requestHeader, responseHeader }: HandlerContext,
 	{ route, count }: { readonly route: Route | undefined; readonly count?: number },
 	run: (from: Deployed) => Promise<T>,
 ): Promise<T> {
 	const from = senderOf(context, route, count);
+	learnServers(context, from, requestHeader);
 	try {
 		return await run(from);
 	} catch (failure) {
@@ -105,6 +117,17 @@ async function respond<T>(
 		throw error ?? failure;
 	} finally {
 		responseHeader.set(endpointsHeader, endpointsOf(context));
+	}
+}
+
+function learnServers(
+	{ environment }: ConstraintContext,
+	{ uid }: Deployed,
+	header: Headers,
+): void {
+	const endpoints = header.get(endpointsHeader);
+	if (endpoints !== null) {
+		environment.learnServers?.(uid, endpoints);
 	}
 }
 
@@ -117,10 +140,11 @@ function endpointsOf({ index }: ConstraintContext): string {
  *
  * @param count - the number of entries in the request.
  * @throws ConnectError Unavailable if the request is meant for another deployment, by uid: the address may
- *   have been reassigned. InvalidArgument if the sender is missing or the request has too many entries.
+ *   have been reassigned; also if the sender was deleted and is dropped here, or if the sender or this deployment was
+ *   taken over. InvalidArgument if the sender is missing or the request has too many entries.
  */
 function senderOf(
-	{ environment }: ConstraintContext,
+	{ environment, dropped }: ConstraintContext,
 	route: Route | undefined,
 	count = 0,
 ): Deployed {
@@ -137,6 +161,13 @@ function senderOf(
 			Code.Unavailable,
 		);
 	}
+	dropped.assertNotDropped(route.from.uid);
+	for (const each of [route.from.uid, uid]) {
+		const successor = environment.successorOf(each);
+		if (successor !== undefined && successor.uid !== each) {
+			throw refusalOfPredecessor(each, successor.uid);
+		}
+	}
 	if (count > requestLimit) {
 		throw new ConnectError(
 			`a request can have at most ${requestLimit} entries`,
@@ -152,6 +183,7 @@ async function authorizeReferences(
 	{ targets, caller }: AuthorizeReferencesRequest,
 ): Promise<Record<string, never>> {
 	const decide = decideTargets(await receivedCaller(context, from, caller), targets);
+	assertServed(context, caller, targets);
 	for (const { key } of targets) {
 		const stored = key && (await context.backend.lookup(nameOfKey(key)));
 		if (key !== undefined && stored !== undefined) {
@@ -206,9 +238,11 @@ function decisionMessage({ rules, owned, blockers, hidden }: HolderDecision) {
 async function* watchDeletions(
 	context: ConstraintContext,
 	route: Route | undefined,
-	{ signal, responseHeader }: HandlerContext,
+	{ signal, requestHeader, responseHeader }: HandlerContext,
 ) {
-	const { uid } = senderOf(context, route);
+	const from = senderOf(context, route);
+	const { uid } = from;
+	learnServers(context, from, requestHeader);
 	const { index } = context;
 	responseHeader.set(endpointsHeader, endpointsOf(context));
 	await index.ready(signal);

@@ -1,5 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { backoffDelayMs, type Clock } from "@plinth/runtime";
+import { deletedHeader, succeededHeader } from "../protocol/dropped-deployments.ts";
 import { endpointsHeader } from "../protocol/endpoints-header.ts";
 
 /** Where a deployment may be reached. */
@@ -14,6 +15,10 @@ export interface Addresses {
 export interface AddressChoiceOptions {
 	readonly addresses: () => Addresses;
 	readonly onEndpoints: (value: string) => void;
+	/** Called with the uid of a caller that is refused because it was deleted. */
+	readonly onDeleted?: (uid: string) => void;
+	/** Called with the uids of a caller or of the deployment itself that is refused, and of what has taken it over. */
+	readonly onSucceeded?: (uid: string, successorUid: string) => void;
 	readonly clock: Clock;
 }
 
@@ -69,6 +74,14 @@ export class AddressChoice {
 	failed(address: string, failure: unknown): boolean {
 		const { code, metadata } = ConnectError.from(failure);
 		const isFromDeployment = this.#learn(metadata);
+		const deleted = metadata.get(deletedHeader);
+		if (deleted !== null) {
+			this.#options.onDeleted?.(deleted);
+		}
+		const [succeeded, successorUid] = metadata.get(succeededHeader)?.split(" ") ?? [];
+		if (succeeded !== undefined && successorUid !== undefined) {
+			this.#options.onSucceeded?.(succeeded, successorUid);
+		}
 		if (isFromDeployment) {
 			const { running } = this.#options.addresses();
 			const isStopping = running.length > 0 && !running.includes(address);

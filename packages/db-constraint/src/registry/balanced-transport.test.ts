@@ -50,6 +50,7 @@ function deployment(servers: Record<string, Behavior>, running: readonly string[
 		onEndpoints: (value) => {
 			known.running = decodeEndpoints(value, registered);
 		},
+		ownEndpoints: () => "http://own",
 		clock,
 	});
 	const client = createClient(SchemaMixinService, transport);

@@ -2,6 +2,7 @@ import type { DescMessage, DescMethod, MessageShape } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import type { StreamResponse, Transport } from "@connectrpc/connect";
 import type { Clock } from "@plinth/runtime";
+import { endpointsHeader } from "../protocol/endpoints-header.ts";
 import { AddressChoice, type Addresses } from "./address-choice.ts";
 
 /** Options of `createBalancedTransport`. */
@@ -12,6 +13,12 @@ export interface BalancedTransportOptions {
 	readonly connect: (address: string) => Transport;
 	/** Called with the value of `x-plinth-endpoints` of each response that has it. */
 	readonly onEndpoints: (value: string) => void;
+	/** The value of `x-plinth-endpoints` that requests have: the servers of the caller. */
+	readonly ownEndpoints: () => string;
+	/** Called with the uid of this deployment when it is refused because it was deleted. */
+	readonly onDeleted?: (uid: string) => void;
+	/** Called when a call is refused because another deployment has taken over, with the uids of both. */
+	readonly onSucceeded?: (uid: string, successorUid: string) => void;
 	readonly clock: Clock;
 }
 
@@ -30,8 +37,13 @@ const maxAttempts = 3;
  * - A stream is not repeated: its caller opens it again.
  */
 export function createBalancedTransport(options: BalancedTransportOptions): Transport {
-	const { connect, clock } = options;
+	const { connect, clock, ownEndpoints } = options;
 	const choice = new AddressChoice(options);
+	const withEndpoints = (header: Parameters<Transport["unary"]>[3]) => {
+		const named = new Headers(header);
+		named.set(endpointsHeader, ownEndpoints());
+		return named;
+	};
 	return {
 		async unary(method, signal, timeoutMs, header, input, contextValues) {
 			const endMs = timeoutMs === undefined ? undefined : clock.monotonic() + timeoutMs;
@@ -46,7 +58,7 @@ export function createBalancedTransport(options: BalancedTransportOptions): Tran
 						method,
 						signal,
 						leftMs,
-						header,
+						withEndpoints(header),
 						input,
 						contextValues,
 					);
@@ -70,7 +82,7 @@ export function createBalancedTransport(options: BalancedTransportOptions): Tran
 					method,
 					signal,
 					timeoutMs,
-					header,
+					withEndpoints(header),
 					input,
 					contextValues,
 				);

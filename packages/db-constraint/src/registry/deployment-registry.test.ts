@@ -2,10 +2,11 @@ import { create } from "@bufbuild/protobuf";
 import { type Client, ConnectError } from "@connectrpc/connect";
 import type { ResourceService } from "@plinth/proto";
 import { DeploymentSchema } from "@plinth/proto/gen/plinth/meta/v1/meta_pb.js";
-import { idOf, resourceOf, tenancyOf, typeOf } from "@plinth/resource";
-import { silentLogger, systemRuntime } from "@plinth/runtime";
+import { defineType, idOf, resourceOf, tenancyOf, typeOf } from "@plinth/resource";
+import { type Logger, silentLogger, systemRuntime } from "@plinth/runtime";
 import { createMemoryBackend, decorateBackend, type StorageBackend } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
+import { ThingSchema as ThingV2Schema } from "../../testdata/gen/acme/alpha/v2/thing_pb.ts";
 import { Thing } from "../../testdata/types.ts";
 import { ServiceDescriptor } from "../schema/service-descriptor.ts";
 import { readDeploymentRecord } from "../succession/deployment-record.ts";
@@ -33,6 +34,7 @@ function registerAlpha(
 	backend: StorageBackend | undefined,
 	overrides: Partial<DeploymentConfiguration> = {},
 	metas: readonly MetaSource[] = [{ address: "meta-r1", client }],
+	logger: Logger = silentLogger,
 ) {
 	if (backend === undefined) {
 		throw new Error("no storage");
@@ -47,9 +49,10 @@ function registerAlpha(
 		},
 		descriptor: new ServiceDescriptor({ types: [Thing], service: "alpha" }),
 		identity: { backend, runtime: systemRuntime },
-		metas,
+		metas: metas.map((meta) => [meta]),
+		isServing: false,
 		isRunningAt: () => false,
-		logger: silentLogger,
+		logger,
 		callTimeoutMs: 500,
 	});
 }
@@ -178,6 +181,16 @@ describe("a registry", () => {
 		expect(again.registry.self.uid).not.toBe(uid);
 	});
 
+	it("learns that it was deleted even if the record can't be read at first", async () => {
+		const lab = new RegistryLab();
+		const meta = await lab.start("meta", "r1");
+		const alpha = await lab.start("alpha", "r1");
+		lab.failingReads = 2;
+		await lab.delete(meta, "alpha-r1");
+		await whenKnown(alpha.registry, () => alpha.registry.state.kind === "deleted");
+		expect(lab.failingReads).toBe(0);
+	});
+
 	it("registers a restored storage as a new deployment beside the old one", async () => {
 		const lab = new RegistryLab();
 		await lab.start("meta", "r1");
@@ -262,8 +275,18 @@ describe("a registry", () => {
 		const { registered } = await registerAlpha(client, one);
 		late.release();
 		await expect(second).rejects.toThrow("another server registered alpha-r1");
-		const again = await registerAlpha(client, other);
+		const warnings: unknown[] = [];
+		const again = await registerAlpha(client, other, {}, undefined, {
+			...silentLogger,
+			warn: (fields, text) => warnings.push({ fields, text }),
+		});
 		expect(again.registered.name).toBe("alpha-r1-2");
+		expect(warnings).toMatchObject([
+			{
+				fields: { others: [`alpha-r1 (${registered.uid})`] },
+				text: expect.stringContaining("alpha in r1 has another deployment already"),
+			},
+		]);
 		expect((await registerAlpha(client, one)).registered).toEqual(registered);
 	});
 
@@ -324,6 +347,21 @@ describe("a registry", () => {
 		await meta.commit([{ op: "delete", id: idOf(Deployment, "alpha-r1"), expectedVersion }]);
 		const record = idOf(DeletedDeployment, deletedDeploymentName("01A"));
 		expect((await memory.read(record)).id?.name).toBe(record.name);
+	});
+
+	it("tells which imported versions no deployment serves", async () => {
+		const lab = new RegistryLab();
+		await lab.start("meta", "r1");
+		const { registry } = await lab.start("beta", "r1");
+		expect(registry.importProblems).toEqual([]);
+		const alpha = await lab.start("alpha", "r1", { types: [defineType(ThingV2Schema)] });
+		await whenKnown(registry, () => registry.importProblems.length > 0);
+		expect(registry.importProblems).toEqual([
+			"this service imports alpha v1, which no deployment serves: alpha has v2",
+		]);
+		await alpha.stop();
+		await lab.start("alpha", "r1", { backend: alpha.backend });
+		await whenKnown(registry, () => registry.importProblems.length === 0);
 	});
 
 	it("marks disabled deployments, and does not call them", async () => {

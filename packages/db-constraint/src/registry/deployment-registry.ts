@@ -3,16 +3,27 @@ import { ResourceService } from "@plinth/proto";
 import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import { Backoff, type Logger, type Runtime, silentLogger } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
-import { decodeEndpoints } from "../protocol/endpoints-header.ts";
+import { takenOverBy } from "../protocol/dropped-deployments.ts";
+import { decodeEndpoints, encodeEndpoints } from "../protocol/endpoints-header.ts";
 import type { ServiceDescriptor } from "../schema/service-descriptor.ts";
 import { createBalancedTransport } from "./balanced-transport.ts";
 import type { DeploymentConfiguration } from "./deployment-configuration.ts";
-import type { DeploymentInfo, Environment } from "./environment.ts";
+import { type DeploymentInfo, type Environment, takenOver } from "./environment.ts";
 import { unavailable } from "./meta-calls.ts";
-import { followedTypes, followMeta, type MetaSource } from "./meta-source.ts";
+import { MetaSources } from "./meta-sources.ts";
 import { metaService } from "./meta-types.ts";
-import { isDeletedAt, type Registration, register, updateDeployment } from "./registration.ts";
+import { giveUpUid, type IdentityOptions, mayStartAlone, readIdentity } from "./own-identity.ts";
+import {
+	anyOf,
+	DeploymentDeleted,
+	DeploymentSucceeded,
+	isDeletedAt,
+	type Registration,
+	register,
+	updateDeployment,
+} from "./registration.ts";
 import { type RegisteredDeployment, RegistryView } from "./registry-view.ts";
+import { StoredView } from "./stored-view.ts";
 
 /** Options of an `DeploymentRegistry`. */
 export interface DeploymentRegistryOptions {
@@ -30,6 +41,8 @@ export interface DeploymentRegistryOptions {
 	readonly connect: (address: string) => Transport;
 	/** The addresses of the running servers of this deployment. Default: they are not known. */
 	readonly ownServers?: () => readonly string[];
+	/** Whether this deployment has dropped the sources of a deleted one, by its uid. Default: of none. */
+	readonly hasDropped?: (uid: string) => boolean;
 	readonly runtime: Runtime;
 	readonly logger?: Logger;
 	/** The timeout of a call to a meta deployment, in milliseconds. Default: 5 s. */
@@ -38,17 +51,13 @@ export interface DeploymentRegistryOptions {
 
 /** The state of the registration of this deployment. */
 export type RegistryState =
+	/** It serves by the stored registry view if it has one: see `isReady`. */
 	| { readonly kind: "registering"; readonly lastProblem: string }
 	| { readonly kind: "registered" }
 	/** Its uid has been deleted: it must not serve writes, and registers again with its next start. */
-	| { readonly kind: "deleted" };
-
-interface Source extends MetaSource {
-	/** The number of types whose first snapshot is complete. */
-	complete: number;
-	/** Whether it was unreachable, or a watch broke, at least once. */
-	broken: boolean;
-}
+	| { readonly kind: "deleted" }
+	/** Another storage has taken over: it must not serve writes, and does not start again while that is registered. */
+	| { readonly kind: "succeeded"; readonly reason: string };
 
 const registerAgain = { baseMs: 250, maxMs: 5_000 } as const;
 
@@ -56,28 +65,36 @@ const registerAgain = { baseMs: 250, maxMs: 5_000 } as const;
  * Service discovery: registers this deployment with the meta service, and follows all meta deployments that
  * it knows, from its configuration or from the registry view itself.
  *
- *     run ──▶ follow the sources ──▶ view ──▶ listeners
- *         └─▶ register, with retries ──▶ `ready`, once the registrar's snapshots are complete too
+ *     run ──▶ load the stored view ──▶ follow the sources ──▶ view ──▶ listeners, stored view
+ *                                  └─▶ register, with retries ──▶ `ready`, once the registrar's snapshots are complete too
+ *                                          └─ no meta deployment responds ──▶ `ready`, with the stored view
  *
- * If the meta service is unreachable, the last registry view stays.
+ * If the meta service is unreachable, the last registry view stays, also across restarts. It proves nothing by what it
+ * lacks: see `isComplete`. A server starts with it only if its storage has a uid, was not restored, and is no
+ * unfinished successor.
  */
 export class DeploymentRegistry implements Environment {
 	readonly #options: DeploymentRegistryOptions;
 	readonly #logger: Logger;
 	readonly #callTimeoutMs: number;
 	readonly #view = new RegistryView();
-	readonly #sources = new Map<string, Source>();
+	readonly #sources: MetaSources;
 	readonly #listeners = new Set<() => void>();
 	readonly #clients = new Map<string, Client<typeof SchemaMixinService>>();
 	/** The running servers of other deployments, by uid, as these have named them last. Never forgotten. */
 	readonly #running = new Map<string, readonly string[]>();
+	readonly #stored: StoredView;
 	#registration: Registration | undefined;
 	#state: RegistryState = { kind: "registering", lastProblem: "" };
+	/** When the stored view was up to date, if it was loaded. */
+	#storedAsOf: Date | undefined;
+	/** Whether this server has started with the stored view, and has not been registered since. */
+	#isAlone = false;
 	#announced: string | undefined;
 	#established = false;
-	/** Starts to follow a source. Set while the registry runs. */
-	#follow: ((source: Source) => void) | undefined;
 	#isCheckingDeletion = false;
+	/** Aborts when this registry no longer runs. */
+	readonly #end = new AbortController();
 
 	constructor(options: DeploymentRegistryOptions) {
 		this.#options = options;
@@ -86,6 +103,13 @@ export class DeploymentRegistry implements Environment {
 		if (options.ownMeta === undefined && options.metaAddresses.length === 0) {
 			throw new Error("a deployment needs the address of a meta deployment");
 		}
+		const { backend, runtime } = options;
+		const shared = { view: this.#view, runtime, logger: this.#logger };
+		this.#sources = new MetaSources({ ...shared, onChange: () => this.#changed() });
+		this.#stored = new StoredView({
+			...{ ...shared, backend, running: this.#running },
+			upToDateMs: () => this.#sources.upToDateMs(),
+		});
 	}
 
 	/** The state of the registration of this deployment. */
@@ -109,12 +133,33 @@ export class DeploymentRegistry implements Environment {
 			version: this.#announced ?? own?.version ?? deployment.version,
 			disabled: own?.disabled ?? false,
 			predecessorUid: own?.predecessorUid ?? "",
+			otherPredecessorUids: own?.otherPredecessorUids ?? [],
 			established: this.#established || (own?.established ?? true),
 		};
 	}
 
 	get isComplete(): boolean {
-		return [...this.#sources.values()].every(({ complete }) => complete >= followedTypes);
+		return this.#sources.isComplete;
+	}
+
+	/** What is wrong with the imports of this service: those of versions in which no deployment serves it. */
+	get importProblems(): readonly string[] {
+		const { descriptor } = this.#options;
+		return descriptor.imports(this.self.version).flatMap(({ service, version }) => {
+			const served = this.#view.versionsOf(service);
+			return version === "" || served === undefined || served.includes(version)
+				? []
+				: `this service imports ${service} ${version}, which no deployment serves: ${service} has ${served.join(", ") || "no version"}`;
+		});
+	}
+
+	/** When the registry view was up to date last, if some meta deployment can't be followed now. */
+	get outdatedSince(): Date | undefined {
+		if (!this.isComplete) {
+			return this.#storedAsOf;
+		}
+		const ms = this.#sources.upToDateMs() ?? 0;
+		return ms < this.#options.runtime.clock.now() ? new Date(ms) : undefined;
 	}
 
 	deployments(): readonly DeploymentInfo[] {
@@ -130,7 +175,7 @@ export class DeploymentRegistry implements Environment {
 
 	successorOf(uid: string): DeploymentInfo | undefined {
 		const { self } = this;
-		return self.predecessorUid === uid && uid !== "" ? self : this.#view.successorOf(uid);
+		return takenOver(self).includes(uid) ? self : this.#view.successorOf(uid);
 	}
 
 	find(service: string, region: string): DeploymentInfo | undefined {
@@ -172,9 +217,25 @@ export class DeploymentRegistry implements Environment {
 		return createBalancedTransport({
 			addresses: () => ({ running: this.#running.get(uid) ?? [], registered: registered() }),
 			connect,
-			onEndpoints: (value) => this.#running.set(uid, decodeEndpoints(value, registered())),
+			onEndpoints: (value) => this.learnServers(uid, value),
+			ownEndpoints: () =>
+				encodeEndpoints(new Set([...this.#ownServers(), this.#options.deployment.address])),
+			onDeleted: (deleted) => this.#refused(deleted, deployment),
+			onSucceeded: (uid, successorUid) => this.#succeeded(uid, successorUid),
 			clock: runtime.clock,
 		});
+	}
+
+	learnServers(uid: string, endpoints: string): void {
+		const registered = this.#view.deployments().get(uid)?.address;
+		if (registered === undefined) {
+			return;
+		}
+		const addresses = decodeEndpoints(endpoints, registered);
+		if (this.#running.get(uid)?.join() !== addresses.join()) {
+			this.#running.set(uid, addresses);
+			this.#stored.changed();
+		}
 	}
 
 	siblings(): readonly Client<typeof SchemaMixinService>[] {
@@ -188,11 +249,11 @@ export class DeploymentRegistry implements Environment {
 		return this.#options.ownServers?.() ?? [];
 	}
 
-	isDeleted(uid: string): Promise<boolean> {
-		return isDeletedAt(
-			{ metas: [...this.#sources.values()], callTimeoutMs: this.#callTimeoutMs },
-			uid,
-		);
+	async isDeleted(uid: string): Promise<boolean> {
+		if (this.#options.hasDropped?.(uid)) {
+			return true;
+		}
+		return isDeletedAt({ metas: this.#sources.groups, callTimeoutMs: this.#callTimeoutMs }, uid);
 	}
 
 	onChange(listener: () => void): () => void {
@@ -202,8 +263,8 @@ export class DeploymentRegistry implements Environment {
 
 	/**
 	 * Resolves once this deployment is registered and the first registry view is complete: it contains the snapshots
-	 * of the registrar of this deployment and of every other reachable meta deployment. Rejects when the signal
-	 * aborts.
+	 * of the registrar of this deployment and of every other reachable meta deployment. If no meta deployment can be
+	 * reached, it resolves with the stored view. Rejects when the signal aborts.
 	 */
 	async ready(signal: AbortSignal): Promise<void> {
 		while (!this.#isReady()) {
@@ -235,7 +296,7 @@ export class DeploymentRegistry implements Environment {
 		}
 		const { predecessorUid } = this.#registration.registered;
 		const fields = { currentVersion: version, established: predecessorUid !== "" };
-		await updateDeployment(this.#registration, fields, this.#callTimeoutMs);
+		await this.#update(this.#registration, fields);
 		this.#announced = version;
 		this.#established = true;
 		this.#changed();
@@ -249,41 +310,39 @@ export class DeploymentRegistry implements Environment {
 	/** Registers another address. @throws ConnectError if its registrar does not accept it. Retry. */
 	async announceAddress(address: string): Promise<void> {
 		if (this.#registration !== undefined) {
-			await updateDeployment(this.#registration, { address }, this.#callTimeoutMs);
+			await this.#update(this.#registration, { address });
+		}
+	}
+
+	/** Updates the Deployment at any server of the registrar. */
+	async #update(
+		{ registered, registrar }: Registration,
+		fields: Parameters<typeof updateDeployment>[1],
+	): Promise<void> {
+		await anyOf(this.#sources.serversWith(registrar.address), (server) =>
+			updateDeployment({ registered, registrar: server }, fields, this.#callTimeoutMs),
+		);
+	}
+
+	/** Another server of this deployment has given up its uid. */
+	giveUp(): void {
+		if (this.#registration !== undefined) {
+			this.#becomeDeleted();
 		}
 	}
 
 	/** Registers and follows, until the signal aborts. */
 	async run(signal: AbortSignal): Promise<void> {
-		const { runtime } = this.#options;
-		const following = new Set<Promise<void>>();
-		this.#follow = (source) => {
-			const follow = followMeta(
-				{
-					source,
-					view: this.#view,
-					runtime,
-					logger: this.#logger,
-					onChange: () => this.#changed(),
-					onStep: (step) => {
-						if (step === "complete") {
-							source.complete += 1;
-						} else {
-							source.broken = true;
-						}
-						this.#changed();
-					},
-				},
-				signal,
-			).finally(() => following.delete(follow));
-			following.add(follow);
-		};
-		this.#addConfigured();
-		await this.#register(signal);
-		while (following.size > 0) {
-			await Promise.all(following);
+		signal.addEventListener("abort", () => this.#end.abort(), { once: true });
+		try {
+			this.#storedAsOf = await this.#stored.load(this.#options.metaAddresses);
+		} catch (failure) {
+			this.#logger.warn({ err: failure }, "the stored registry view can't be read");
 		}
-		this.#follow = undefined;
+		this.#addConfigured();
+		const following = this.#sources.run(signal);
+		this.#changed();
+		await Promise.all([following, this.#register(signal), this.#stored.run(signal)]);
 	}
 
 	/** This deployment in the registry view; before it appears there, the result of the registration. */
@@ -294,19 +353,13 @@ export class DeploymentRegistry implements Environment {
 
 	#isReady(): boolean {
 		const registrar = this.#registration?.registrar.address;
-		return (
-			registrar !== undefined &&
-			[...this.#sources.values()].every(
-				({ address, complete, broken }) =>
-					complete >= followedTypes || (broken && address !== registrar),
-			)
-		);
+		return registrar !== undefined && (this.#isAlone || this.#sources.areTried(registrar));
 	}
 
 	#addConfigured(): void {
 		const { ownMeta, metaAddresses, deployment } = this.#options;
 		if (ownMeta !== undefined) {
-			this.#add({ address: deployment.address, client: ownMeta() });
+			this.#sources.add({ address: deployment.address, client: ownMeta() });
 		}
 		for (const address of metaAddresses) {
 			this.#addAddress(address);
@@ -314,39 +367,54 @@ export class DeploymentRegistry implements Environment {
 	}
 
 	#addAddress(address: string): void {
-		if (!this.#sources.has(address) && address !== this.#options.deployment.address) {
+		if (this.#sources.get(address) === undefined && address !== this.#options.deployment.address) {
 			const client = createClient(ResourceService, this.#options.connect(address));
-			this.#add({ address, client });
+			this.#sources.add({ address, client });
 		}
 	}
 
-	#add(meta: MetaSource): void {
-		const source = { ...meta, complete: 0, broken: false };
-		this.#sources.set(source.address, source);
-		this.#follow?.(source);
+	get #identity(): IdentityOptions {
+		const { backend, runtime, storageIncarnation } = this.#options;
+		return { backend, runtime, ...(storageIncarnation && { storageIncarnation }) };
 	}
 
 	async #register(signal: AbortSignal): Promise<void> {
-		const { deployment, descriptor, backend, runtime, storageIncarnation, ownMeta } = this.#options;
+		const { deployment, descriptor, runtime, ownMeta } = this.#options;
 		const isRunningAt = (address: string) => this.#ownServers().includes(address);
 		const { clock, random } = runtime;
 		const backoff = new Backoff({ ...registerAgain, clock, random });
 		while (!signal.aborted) {
 			try {
-				const all = [...this.#sources.values()];
+				const { groups } = this.#sources;
 				this.#registration = await register({
 					deployment,
 					descriptor,
-					identity: { backend, runtime, ...(storageIncarnation && { storageIncarnation }) },
-					metas: ownMeta === undefined ? all : all.slice(0, 1),
+					identity: this.#identity,
+					metas: ownMeta === undefined ? groups : groups.slice(0, 1),
+					isServing: this.#isAlone,
 					isRunningAt,
 					logger: this.#logger,
 					callTimeoutMs: this.#callTimeoutMs,
 				});
-				this.#state = { kind: "registered" };
+				this.#isAlone = false;
+				if (takenOver(this.self).length > 0) {
+					// It is to wait for all deployments that may have references of before: those that exist now.
+					this.#sources.readAgain();
+				}
+				if (!this.#hasEnded) {
+					this.#state = { kind: "registered" };
+				}
 				this.#changed();
 				return;
 			} catch (failure) {
+				if (failure instanceof DeploymentDeleted) {
+					this.#becomeDeleted();
+					return;
+				}
+				if (failure instanceof DeploymentSucceeded && this.#registration !== undefined) {
+					this.#succeeded(failure.uid, failure.successorUid);
+					return;
+				}
 				const { rawMessage } = ConnectError.from(failure);
 				if (this.#state.kind === "registering" && this.#state.lastProblem !== rawMessage) {
 					this.#logger.warn(
@@ -355,12 +423,88 @@ export class DeploymentRegistry implements Environment {
 					);
 					this.#state = { kind: "registering", lastProblem: rawMessage };
 				}
+				if (!(failure instanceof DeploymentSucceeded)) {
+					await this.#startAlone();
+				}
 				await backoff.wait(signal).catch(() => {});
 			}
 		}
 	}
 
+	/** Serves by the stored view, if this storage may do so without a meta deployment. Never rejects. */
+	async #startAlone(): Promise<void> {
+		const asOf = this.#storedAsOf;
+		if (asOf === undefined || this.#registration !== undefined) {
+			return;
+		}
+		try {
+			const identity = await readIdentity(this.#identity);
+			const registered = identity && this.#view.deployments().get(identity.uid);
+			const registrar = registered && this.#sources.get(this.#view.sourceOf(registered.uid) ?? "");
+			const mayStart = identity !== undefined && mayStartAlone(identity);
+			if (!mayStart || registered === undefined || registrar === undefined) {
+				return;
+			}
+			if (this.#view.successorOf(registered.uid) !== undefined) {
+				return;
+			}
+			this.#registration = { registered, registrar };
+			this.#isAlone = true;
+			this.#logger.warn(
+				{ asOf },
+				`no meta deployment can be reached: starting with the registry as it was at ${asOf.toISOString()}`,
+			);
+			this.#changed();
+		} catch (failure) {
+			this.#logger.debug({ err: failure }, "the identity of the deployment can't be read");
+		}
+	}
+
+	/** Another deployment says that a deployment was deleted, and that it has dropped its sources. */
+	#refused(uid: string, by: DeploymentInfo): void {
+		if (uid === this.self.uid && uid !== "" && !this.#hasEnded) {
+			this.#logger.error({ uid, by: by.name }, "another deployment has dropped this one");
+			this.#becomeDeleted();
+		}
+	}
+
+	/**
+	 * Another storage has taken over from this deployment. Its uid is not given up: then it would register as a successor
+	 * too when it starts again, and the two would take over from each other.
+	 */
+	#succeeded(uid: string, successorUid: string): void {
+		if (uid === this.self.uid && uid !== "" && !this.#hasEnded) {
+			const reason = takenOverBy(uid, successorUid);
+			this.#state = { kind: "succeeded", reason };
+			this.#logger.error({ uid, successor: successorUid }, reason);
+			this.#changed();
+		}
+	}
+
+	/** Whether it must not serve writes any longer. */
+	get #hasEnded(): boolean {
+		return this.#state.kind === "deleted" || this.#state.kind === "succeeded";
+	}
+
+	/** Its uid is given up, so that it does not start with it again, not even with the stored view. */
+	#becomeDeleted(): void {
+		const { uid } = this.self;
+		if (this.#hasEnded) {
+			return;
+		}
+		this.#state = { kind: "deleted" };
+		this.#logger.error({ uid }, "this deployment was deleted");
+		void giveUpUid(this.#identity, uid).then(
+			() => this.#changed(),
+			(failure) => {
+				this.#logger.error({ err: failure, uid }, "could not give up the uid of this deployment");
+				this.#changed();
+			},
+		);
+	}
+
 	#changed(): void {
+		this.#stored.changed();
 		for (const { service, address, disabled } of this.#view.deployments().values()) {
 			if (service === metaService && !disabled) {
 				this.#addAddress(address);
@@ -372,41 +516,60 @@ export class DeploymentRegistry implements Environment {
 				this.#running.delete(uid);
 			}
 		}
+		this.#checkOwnSuccessor();
 		void this.#checkOwnDeletion();
 		for (const listener of [...this.#listeners]) {
 			listener();
 		}
 	}
 
-	/** Absence from the registry view proves nothing, but is a reason to read the permanent record. Never rejects. */
+	#checkOwnSuccessor(): void {
+		const own = this.#registration?.registered;
+		const successor = own && this.#view.successorOf(own.uid);
+		// Another server of the same storage has registered it again, because its Deployment was deleted.
+		const isOfStorage = successor?.storageIncarnation === own?.storageIncarnation;
+		if (own !== undefined && successor !== undefined && !isOfStorage) {
+			this.#succeeded(own.uid, successor.uid);
+		}
+	}
+
+	/**
+	 * Absence from the registry view proves nothing, but is a reason to read the permanent record. Retries until a meta
+	 * deployment responds: the registry may not change again. Never rejects.
+	 */
 	async #checkOwnDeletion(): Promise<void> {
-		const { registered, registrar } = this.#registration ?? {};
-		const isComplete =
-			(this.#sources.get(registrar?.address ?? "")?.complete ?? 0) >= followedTypes;
-		if (
-			registered === undefined ||
-			registrar === undefined ||
-			this.#isCheckingDeletion ||
-			this.#state.kind !== "registered" ||
-			!isComplete ||
-			this.#view.isReportedBy(registrar.address, registered.uid)
-		) {
+		if (this.#isCheckingDeletion) {
 			return;
 		}
 		this.#isCheckingDeletion = true;
-		try {
-			if (await this.isDeleted(registered.uid)) {
-				this.#state = { kind: "deleted" };
-				this.#logger.error({ uid: registered.uid }, "this deployment was deleted");
-				this.#changed();
+		const { signal } = this.#end;
+		const backoff = new Backoff({ ...registerAgain, clock: this.#options.runtime.clock });
+		while (this.#isAbsent && !signal.aborted) {
+			try {
+				if (await this.isDeleted(this.self.uid)) {
+					this.#becomeDeleted();
+				}
+				break;
+			} catch (failure) {
+				this.#logger.debug(
+					{ err: failure },
+					"could not determine whether this deployment was deleted",
+				);
 			}
-		} catch (failure) {
-			this.#logger.debug(
-				{ err: failure },
-				"could not determine whether this deployment was deleted",
-			);
-		} finally {
-			this.#isCheckingDeletion = false;
+			await backoff.wait(signal).catch(() => {});
 		}
+		this.#isCheckingDeletion = false;
+	}
+
+	/** Whether this deployment is missing from the registry view, though its registrar has been read. */
+	get #isAbsent(): boolean {
+		const { registered, registrar } = this.#registration ?? {};
+		return (
+			registered !== undefined &&
+			registrar !== undefined &&
+			this.#state.kind === "registered" &&
+			this.#sources.isRead(registrar.address) &&
+			!this.#view.deployments().has(registered.uid)
+		);
 	}
 }

@@ -15,8 +15,18 @@ export interface DeploymentInfo {
 	readonly disabled: boolean;
 	/** The uid of the deployment whose resources it has taken over; empty if none. */
 	readonly predecessorUid: string;
+	/** The uids of further deployments that it has taken over. Default: none. */
+	readonly otherPredecessorUids?: readonly string[];
 	/** `false` until it has established the references of its predecessor under its own uid. */
 	readonly established?: boolean;
+}
+
+/** The uids of all deployments that it has taken over directly. */
+export function takenOver({
+	predecessorUid,
+	otherPredecessorUids = [],
+}: DeploymentInfo): readonly string[] {
+	return predecessorUid === "" ? otherPredecessorUids : [predecessorUid, ...otherPredecessorUids];
 }
 
 /**
@@ -27,8 +37,8 @@ export interface Environment {
 	/** This deployment. Its version changes when another one is announced. */
 	readonly self: DeploymentInfo;
 	/**
-	 * Whether all meta deployments have been read since the start. Default: yes. If not, a deployment that is
-	 * not known may exist.
+	 * Whether all meta deployments have been read since the start; by a successor, since it has registered. Default: yes.
+	 * If not, a deployment that is not known may exist.
 	 */
 	readonly isComplete?: boolean;
 	/** All known deployments, including this one. */
@@ -52,6 +62,8 @@ export interface Environment {
 	 * @throws ConnectError Unavailable if the deployment is not known, or is disabled.
 	 */
 	client(uid: string): Client<typeof SchemaMixinService>;
+	/** A deployment names its running servers, by the value of `x-plinth-endpoints`. Default: they are not kept. */
+	learnServers?(uid: string, endpoints: string): void;
 	/** The clients of the other servers of this deployment. Default: there are none. */
 	siblings?(): readonly Client<typeof SchemaMixinService>[];
 	/**

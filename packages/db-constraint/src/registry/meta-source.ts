@@ -1,6 +1,7 @@
 import { type Client, Code, ConnectError } from "@connectrpc/connect";
 import type { ResourceService } from "@plinth/proto";
 import { Backoff, type Logger, type Runtime } from "@plinth/runtime";
+import { strongly } from "./meta-calls.ts";
 import { Deployment, Service } from "./meta-types.ts";
 import type { RegistryView } from "./registry-view.ts";
 
@@ -11,6 +12,9 @@ export interface MetaSource {
 	readonly client: Client<typeof ResourceService>;
 }
 
+/** What is followed at each source. */
+export type FollowedType = "deployments" | "services";
+
 /** Options of `followMeta`. */
 export interface FollowMetaOptions {
 	readonly source: MetaSource;
@@ -20,26 +24,23 @@ export interface FollowMetaOptions {
 	/** Called after each change of the registry view. */
 	readonly onChange: () => void;
 	/** Called when the snapshot of a type is complete, and when a watch breaks. */
-	readonly onStep: (step: "complete" | "broken") => void;
+	readonly onStep: (step: "complete" | "broken", type: FollowedType) => void;
 }
 
 /** The backoff after which a broken watch resumes. */
 const restart = { baseMs: 200, maxMs: 5_000 } as const;
 
-/** The number of types that are followed at each source, and whose snapshots must be complete. */
-export const followedTypes = 2;
+/** The types that are followed, and whose snapshots must be complete. */
+export const followedTypes: readonly FollowedType[] = ["deployments", "services"];
 
 /** Follows a meta deployment until the signal aborts, and resumes broken watches. */
 export async function followMeta(options: FollowMetaOptions, signal: AbortSignal): Promise<void> {
-	await Promise.all([
-		followType(options, "deployments", signal),
-		followType(options, "services", signal),
-	]);
+	await Promise.all(followedTypes.map((type) => followType(options, type, signal)));
 }
 
 async function followType(
 	options: FollowMetaOptions,
-	type: "deployments" | "services",
+	type: FollowedType,
 	signal: AbortSignal,
 ): Promise<void> {
 	const { source, runtime, logger, onStep } = options;
@@ -57,7 +58,7 @@ async function followType(
 			}
 			logger.debug({ err: failure, meta: source.address, type }, "a watch of the registry broke");
 		}
-		onStep("broken");
+		onStep("broken", type);
 		await backoff.wait(signal).catch(() => {});
 	}
 }
@@ -65,10 +66,10 @@ async function followType(
 /** The watch of one type at one source. Keeps the version at which to resume. */
 class TypeWatch {
 	readonly #options: FollowMetaOptions;
-	readonly #name: "deployments" | "services";
+	readonly #name: FollowedType;
 	#version = "";
 
-	constructor(options: FollowMetaOptions, name: "deployments" | "services") {
+	constructor(options: FollowMetaOptions, name: FollowedType) {
 		this.#options = options;
 		this.#name = name;
 	}
@@ -81,9 +82,10 @@ class TypeWatch {
 		// A snapshot is one change, however many deployments it has.
 		let isLoading = isFresh;
 		try {
+			// A snapshot says which deployments exist. One that resumes goes on from what was seen, whichever server responds.
 			const events = source.client.watchList(
 				{ type, afterVersion: this.#version, bookmarks: true },
-				{ signal },
+				{ signal, ...(isFresh && { headers: strongly }) },
 			);
 			for await (const { event, version } of events) {
 				onEvent();
@@ -106,7 +108,7 @@ class TypeWatch {
 							isLoading = false;
 							onChange();
 						}
-						onStep("complete");
+						onStep("complete", this.#name);
 						break;
 				}
 				this.#version = version || this.#version;

@@ -12,6 +12,8 @@ export interface OwnIdentity {
 	readonly predecessorUid: string;
 	/** Identifies this storage and this incarnation of it. */
 	readonly storageIncarnation: string;
+	/** Whether the references of its predecessor are established under its uid. */
+	readonly established: boolean;
 }
 
 /** Options of the functions of this file. */
@@ -33,6 +35,24 @@ export async function openIdentity(options: IdentityOptions): Promise<OwnIdentit
 		const isRestored = record.storageIncarnation !== "";
 		return { ...(isRestored ? withoutUid(record) : record), storageIncarnation };
 	});
+}
+
+/** The identity of a storage, if it is the incarnation for which it was recorded. */
+export async function readIdentity({
+	backend,
+	storageIncarnation,
+}: IdentityOptions): Promise<OwnIdentity | undefined> {
+	const identity = identityOf(await readDeploymentRecord(backend));
+	const isSame = !storageIncarnation || identity.storageIncarnation === storageIncarnation;
+	return isSame ? identity : undefined;
+}
+
+/**
+ * Whether a deployment may take writes before it has reached a meta deployment: it has a uid, which it has not given up,
+ * and all its references are established under it.
+ */
+export function mayStartAlone({ uid, predecessorUid, established }: OwnIdentity): boolean {
+	return uid !== "" && (predecessorUid === "" || established);
 }
 
 /**
@@ -66,10 +86,15 @@ async function change(
 	next: (record: DeploymentRecord) => DeploymentRecord | undefined,
 ): Promise<OwnIdentity> {
 	await updateDeploymentRecord(backend, runtime, next);
+	return identityOf(await readDeploymentRecord(backend));
+}
+
+function identityOf(record: DeploymentRecord | undefined): OwnIdentity {
 	const {
 		uid = "",
 		predecessorUid = "",
 		storageIncarnation = "",
-	} = (await readDeploymentRecord(backend)) ?? {};
-	return { uid, predecessorUid, storageIncarnation };
+		established = false,
+	} = record ?? {};
+	return { uid, predecessorUid, storageIncarnation, established };
 }

@@ -6,9 +6,11 @@ import {
 } from "@plinth/proto/gen/plinth/meta/v1/meta_pb.js";
 import { decodeShared, idOf, tenancyOf, typeOf } from "@plinth/resource";
 import type { Logger } from "@plinth/runtime";
+import { takenOverBy } from "../protocol/dropped-deployments.ts";
 import type { ServiceDescriptor } from "../schema/service-descriptor.ts";
 import type { DeploymentConfiguration } from "./deployment-configuration.ts";
 import { describeService } from "./describe-service.ts";
+import { takenOver } from "./environment.ts";
 import { createResource, readStrongly, replaceData, strongly, unavailable } from "./meta-calls.ts";
 import type { MetaSource } from "./meta-source.ts";
 import { DeletedDeployment, Deployment, deletedDeploymentName } from "./meta-types.ts";
@@ -26,8 +28,10 @@ export interface RegistrationOptions {
 	readonly deployment: DeploymentConfiguration;
 	readonly descriptor: ServiceDescriptor;
 	readonly identity: IdentityOptions;
-	/** The meta deployments, in the order of preference. */
-	readonly metas: readonly MetaSource[];
+	/** The servers of each meta deployment, in the order of preference. */
+	readonly metas: readonly (readonly MetaSource[])[];
+	/** Whether it takes writes under its recorded uid already. Then it can't register under another one. */
+	readonly isServing: boolean;
 	/** Whether a server of this deployment runs at an address that was registered before. */
 	readonly isRunningAt: (address: string) => boolean;
 	readonly logger: Logger;
@@ -42,6 +46,21 @@ export interface Registration {
 	readonly registrar: MetaSource;
 }
 
+/** The deployment was deleted while it took writes: its servers must stop, and register again with their next start. */
+export class DeploymentDeleted extends Error {}
+
+/** Another storage has registered as the successor of the deployment: this one must not serve under its uid. */
+export class DeploymentSucceeded extends Error {
+	readonly uid: string;
+	readonly successorUid: string;
+
+	constructor(uid: string, successorUid: string) {
+		super(takenOverBy(uid, successorUid));
+		this.uid = uid;
+		this.successorUid = successorUid;
+	}
+}
+
 /** The Deployments of this service and region at one meta deployment. */
 interface Found {
 	readonly meta: MetaSource;
@@ -51,18 +70,31 @@ interface Found {
 /**
  * Registers a deployment, or finds its existing registration:
  *
- *     own record ─┬─ uid that a meta deployment has ──────────▶ keep it, with the current address
+ *     own record ─┬─ uid that another storage has succeeded ──▶ refused, unless it was deleted and that is disabled
+ *                 ├─ uid that a meta deployment has ──────────▶ keep it, with the current address
  *                 ├─ uid that was deleted, or that none has ──▶ give it up ─┐
  *                 └─ none ─────────────────────────────────────────────────┴▶ admit
  *     admit: the registration of an earlier start of the same storage, else a new Deployment at the first
  *     meta deployment that responds, which names the previous uid
  *
- * @throws ConnectError Unavailable if too few meta deployments respond to decide. Retry.
+ * @throws ConnectError Unavailable if too few meta deployments respond to decide. Retry. DeploymentDeleted instead of
+ *   giving up the uid, if it is serving. DeploymentSucceeded if another storage has taken over.
  */
 export async function register(options: RegistrationOptions): Promise<Registration> {
 	const identity = await openIdentity(options.identity);
 	const { found, missing } = await listRegistrations(options);
+	const successor = found
+		.flatMap(({ own }) => own)
+		.find(
+			(each) =>
+				takenOver(each).includes(identity.uid) &&
+				each.storageIncarnation !== identity.storageIncarnation,
+		);
 	const registration = findRegistration(identity, found);
+	// An old Deployment is deleted after a restore, too: that alone does not say that its storage is to take over again.
+	if (successor !== undefined && (registration !== undefined || !successor.disabled)) {
+		throw new DeploymentSucceeded(identity.uid, successor.uid);
+	}
 	if (registration !== undefined) {
 		return refresh(options, await keep(options, registration, found));
 	}
@@ -72,6 +104,9 @@ export async function register(options: RegistrationOptions): Promise<Registrati
 				`no reachable meta deployment knows deployment ${identity.uid}, and these are unreachable: ${missing.join(", ")}`,
 			);
 		}
+		if (options.isServing) {
+			throw new DeploymentDeleted(`deployment ${identity.uid} was deleted`);
+		}
 		options.logger.warn(
 			{ uid: identity.uid },
 			"the deployment of this storage was deleted: registering a new one",
@@ -79,17 +114,22 @@ export async function register(options: RegistrationOptions): Promise<Registrati
 		const without = await giveUpUid(options.identity, identity.uid);
 		return admit(options, without, found, missing);
 	}
+	if (options.isServing) {
+		throw new DeploymentDeleted("another server of this deployment has given up its uid");
+	}
 	return admit(options, identity, found, missing);
 }
 
-/** Whether any meta deployment has the record of a deletion. Reads all of them strongly. */
+/** Whether any meta deployment has the record of a deletion. Reads all of them strongly, each at any of its servers. */
 export async function isDeletedAt(
 	{ metas, callTimeoutMs }: Pick<RegistrationOptions, "metas" | "callTimeoutMs">,
 	uid: string,
 ): Promise<boolean> {
 	const results = await Promise.allSettled(
-		metas.map(({ client }) =>
-			readStrongly(client, DeletedDeployment, deletedDeploymentName(uid), callTimeoutMs),
+		metas.map((servers) =>
+			anyOf(servers, ({ client }) =>
+				readStrongly(client, DeletedDeployment, deletedDeploymentName(uid), callTimeoutMs),
+			),
 		),
 	);
 	if (results.some((each) => each.status === "fulfilled" && each.value !== undefined)) {
@@ -146,26 +186,46 @@ async function listRegistrations({
 }: RegistrationOptions): Promise<{ found: readonly Found[]; missing: readonly string[] }> {
 	const found: Found[] = [];
 	const missing: string[] = [];
+	const listAt = async (meta: MetaSource): Promise<Found> => {
+		const { resources } = await meta.client.list(
+			{ type: typeOf(Deployment.type), tenancy: tenancyOf() },
+			{ headers: strongly, timeoutMs: callTimeoutMs },
+		);
+		const own = resources
+			.map(deploymentOf)
+			.filter(
+				({ service, region }) => service === deployment.service && region === deployment.region,
+			);
+		return { meta, own };
+	};
 	await Promise.all(
-		metas.map(async (meta) => {
+		metas.map(async (servers) => {
 			try {
-				const { resources } = await meta.client.list(
-					{ type: typeOf(Deployment.type), tenancy: tenancyOf() },
-					{ headers: strongly, timeoutMs: callTimeoutMs },
-				);
-				const own = resources
-					.map(deploymentOf)
-					.filter(
-						({ service, region }) => service === deployment.service && region === deployment.region,
-					);
-				found.push({ meta, own });
+				found.push(await anyOf(servers, listAt));
 			} catch (failure) {
-				missing.push(`${meta.address} (${ConnectError.from(failure).rawMessage})`);
+				const addresses = servers.map(({ address }) => address).join(", ");
+				missing.push(`${addresses} (${ConnectError.from(failure).rawMessage})`);
 			}
 		}),
 	);
-	const order = (meta: MetaSource) => metas.indexOf(meta);
+	const order = (meta: MetaSource) => metas.findIndex((servers) => servers.includes(meta));
 	return { found: found.sort((a, b) => order(a.meta) - order(b.meta)), missing };
+}
+
+/** The response of the first server of a meta deployment that responds, in their order. @throws the last failure. */
+export async function anyOf<T>(
+	servers: readonly MetaSource[],
+	call: (server: MetaSource) => Promise<T>,
+): Promise<T> {
+	let failure: unknown = unavailable("no meta deployment is known");
+	for (const server of servers) {
+		try {
+			return await call(server);
+		} catch (error) {
+			failure = error;
+		}
+	}
+	throw failure;
 }
 
 /** The registration with the recorded uid; without a uid, the last one of the same storage. */
@@ -224,6 +284,7 @@ async function admit(
 		address,
 		currentVersion: version,
 		predecessorUid: identity.predecessorUid,
+		otherPredecessorUids: relatedUids(identity, found),
 		storageIncarnation: identity.storageIncarnation,
 	});
 	const created = await createResource(registrar.client, Deployment, name, data, callTimeoutMs);
@@ -233,7 +294,53 @@ async function admit(
 	const registration = await keep(options, { registered: deploymentOf(created), registrar }, found);
 	const { uid } = registration.registered;
 	logger.info({ deployment: name, uid, meta: registrar.address }, "registered the deployment");
+	warnOfOthers(options, identity, found);
 	return registration;
+}
+
+/**
+ * The known deployments of this place that are related to the predecessor by successions: other restores of a backup of
+ * the same storage. The new deployment takes them over too, since none of them names it, and one that no longer runs
+ * would be waited for.
+ */
+function relatedUids({ predecessorUid, storageIncarnation }: OwnIdentity, found: readonly Found[]) {
+	const others = found
+		.flatMap(({ own }) => own)
+		.filter((each) => each.storageIncarnation !== storageIncarnation);
+	const related = new Set(predecessorUid === "" ? [] : [predecessorUid]);
+	for (let before = -1; before < related.size; ) {
+		before = related.size;
+		for (const each of others) {
+			const uids = [each.uid, ...takenOver(each)];
+			if (uids.some((uid) => related.has(uid))) {
+				for (const uid of uids) {
+					related.add(uid);
+				}
+			}
+		}
+	}
+	related.delete(predecessorUid);
+	return [...related].sort();
+}
+
+/** A server that is started with the wrong storage registers as another deployment of the same place. */
+function warnOfOthers(
+	{ deployment: { service, region }, logger }: RegistrationOptions,
+	identity: OwnIdentity,
+	found: readonly Found[],
+): void {
+	const all = found.flatMap(({ own }) => own);
+	const superseded = new Set(all.flatMap(takenOver));
+	const related = new Set([identity.predecessorUid, ...relatedUids(identity, found)]);
+	const others = all.filter(
+		(each) => !related.has(each.uid) && !superseded.has(each.uid) && !isOfStorage(identity, each),
+	);
+	if (others.length > 0) {
+		logger.warn(
+			{ others: others.map(({ name, uid }) => `${name} (${uid})`) },
+			`${service} in ${region} has another deployment already, whose storage is not the one of this server: if it should have that storage, stop this server, correct its configuration, and delete the Deployment that it has registered`,
+		);
+	}
 }
 
 /**

@@ -2,8 +2,12 @@ import { type Client, Code, ConnectError, type Transport } from "@connectrpc/con
 import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
 import { ResourceService } from "@plinth/proto";
 import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
-import { decodeShared, encodeData, idOf, TypeRegistry } from "@plinth/resource";
-import { createResourceService, insecureAllowAll } from "@plinth/resource-service";
+import { decodeShared, encodeData, idOf, type ResourceType, TypeRegistry } from "@plinth/resource";
+import {
+	createResourceService,
+	ensureDefaultTenancy,
+	insecureAllowAll,
+} from "@plinth/resource-service";
 import { systemRuntime } from "@plinth/runtime";
 import { createMemoryBackend, type StorageBackend } from "@plinth/storage";
 import { onTestFinished } from "vitest";
@@ -19,8 +23,12 @@ import { Deployment, metaService, metaTypes } from "./meta-types.ts";
 export interface StartOptions {
 	readonly backend?: StorageBackend;
 	readonly storageIncarnation?: string;
-	/** The names of the meta deployments that it knows. */
+	/** The addresses of the meta deployments that it knows. */
 	readonly metas?: readonly string[];
+	/** Default: its name. */
+	readonly address?: string;
+	/** Default: those of the service. */
+	readonly types?: readonly ResourceType[];
 }
 
 /** A running deployment. */
@@ -35,10 +43,12 @@ export interface Started {
 /** Deployments in one process that discover each other through a registry. */
 export class RegistryLab {
 	readonly #transports = new Map<string, Transport>();
-	readonly #running = new Map<string, Started>();
 
 	/** Promises that delay confirmations to a deployment, by its name. */
 	readonly confirmations = new Map<string, Promise<void>>();
+
+	/** How many reads of resources fail from now on. */
+	failingReads = 0;
 
 	/** Starts a deployment, named `<service>-<region>`, and waits until it is registered. */
 	async start(service: string, region: string, options: StartOptions = {}): Promise<Started> {
@@ -51,24 +61,30 @@ export class RegistryLab {
 	async begin(service: string, region: string, options: StartOptions = {}): Promise<Started> {
 		const runtime = systemRuntime;
 		const name = `${service}-${region}`;
+		const { address = name } = options;
 		const isMeta = service === metaService;
 		const kept = options.backend ?? createMemoryBackend({ runtime });
 		const backend = isMeta ? recordDeletedDeployments(kept, runtime) : kept;
-		const own = isMeta ? metaTypes : service === "alpha" ? [Thing] : [Widget];
-		const descriptor = new ServiceDescriptor({ types: own, foreignTypes: [Thing], service });
+		const own = isMeta ? metaTypes : (options.types ?? (service === "alpha" ? [Thing] : [Widget]));
+		const descriptor = new ServiceDescriptor({
+			types: own,
+			foreignTypes: service === "alpha" ? [] : [Thing],
+			service,
+		});
 		let client: Client<typeof ResourceService> | undefined;
 		const registry = new DeploymentRegistry({
-			deployment: { service, region, version: "v1", address: name },
+			deployment: { service, region, version: "v1", address },
 			descriptor,
 			backend,
 			metaAddresses: options.metas ?? ["meta-r1"],
 			...(isMeta && { ownMeta: () => client ?? raise("not yet") }),
 			connect: (address) => this.#connect(address),
+			hasDropped: (uid) => constraints.context.dropped.has(uid),
 			...(options.storageIncarnation && { storageIncarnation: options.storageIncarnation }),
 			runtime,
 			callTimeoutMs: 500,
 		});
-		const constraints = createConstraints({
+		const constraints: Constraints = createConstraints({
 			backend,
 			descriptor,
 			environment: registry,
@@ -76,6 +92,7 @@ export class RegistryLab {
 			limits: { callTimeoutMs: 60_000 },
 		});
 		await constraints.schemaPass.begin();
+		await ensureDefaultTenancy(constraints.store, runtime);
 		const resources = createResourceService({
 			backend: constraints.store,
 			registry: new TypeRegistry([...own, ResourceShadow]),
@@ -86,17 +103,16 @@ export class RegistryLab {
 			router.service(ResourceService, resources);
 		}, runtime);
 		client = createInProcessClient(ResourceService, transport);
-		this.#transports.set(name, transport);
+		this.#transports.set(address, transport);
 		const end = new AbortController();
 		const running = Promise.allSettled([constraints.run(end.signal), registry.run(end.signal)]);
 		const stop = async () => {
-			this.#transports.delete(name);
+			this.#transports.delete(address);
 			end.abort();
 			await running;
 		};
 		onTestFinished(stop);
 		const started = { registry, constraints, backend: kept, client, stop };
-		this.#running.set(name, started);
 		return started;
 	}
 
@@ -129,6 +145,10 @@ export class RegistryLab {
 			unary: async (...args) => {
 				if (args[0].name === "ConfirmBlockades") {
 					await this.confirmations.get(address);
+				}
+				if (args[0].name === "Read" && this.failingReads > 0) {
+					this.failingReads -= 1;
+					throw new ConnectError("the request was lost", Code.Unavailable);
 				}
 				return now().unary(...args);
 			},

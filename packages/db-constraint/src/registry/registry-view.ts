@@ -1,7 +1,7 @@
 import type { Resource } from "@plinth/proto";
 import { decodeShared } from "@plinth/resource";
-import type { DeploymentInfo } from "./environment.ts";
-import { Deployment, Service } from "./meta-types.ts";
+import { type DeploymentInfo, takenOver } from "./environment.ts";
+import { Deployment, metaService, Service } from "./meta-types.ts";
 
 /** A deployment with the fields that only the registry needs. */
 export interface RegisteredDeployment extends DeploymentInfo {
@@ -17,12 +17,22 @@ export interface RegisteredDeployment extends DeploymentInfo {
 export interface RegisteredService {
 	readonly name: string;
 	readonly groups: readonly string[];
+	/** The versions of its API that some deployment has announced or will. */
+	readonly versions: readonly string[];
 }
 
 /** The contents of one meta deployment. */
 interface MetaContents {
 	readonly deployments: Map<string, RegisteredDeployment>;
 	readonly services: Map<string, RegisteredService>;
+	/** All of them, as they were reported. */
+	readonly resources: Map<string, Resource>;
+}
+
+/** A Deployment or a Service, and the address of the meta deployment that has reported it. */
+export interface ReportedResource {
+	readonly source: string;
+	readonly resource: Resource;
 }
 
 /** What a registry view is asked for. */
@@ -42,10 +52,13 @@ interface Lookups {
  *     meta in us-west2 ── iam-us-west2, devices-us-west2 ─┐
  *     meta in us-east1 ── iam-us-east1 ───────────────────┴─▶ the view
  *
- * The contents of a meta deployment stay until it reports a change. Absence proves nothing.
+ * The contents of a meta deployment stay until it reports a change. Absence proves nothing. Of several servers of one
+ * meta deployment, each is a source; those that can't be followed are left out if another one is.
  */
 export class RegistryView {
 	readonly #contents = new Map<string, MetaContents>();
+	/** The sources whose contents are left out. */
+	#superseded: ReadonlySet<string> = new Set();
 	/** What is looked up, made again after a change when it is needed. */
 	#lookups: Lookups | undefined;
 
@@ -55,6 +68,7 @@ export class RegistryView {
 		const { group, kind } = resource.id?.type ?? {};
 		const uid = resource.id?.uid ?? "";
 		this.#lookups = undefined;
+		update(contents.resources, uid, change === "stored" ? resource : undefined);
 		if (group === Deployment.type.group && kind === Deployment.type.kind) {
 			update(contents.deployments, uid, change === "stored" ? deploymentOf(resource) : undefined);
 		} else if (group === Service.type.group && kind === Service.type.kind) {
@@ -64,13 +78,53 @@ export class RegistryView {
 
 	/** Completes a fresh snapshot of one type: removes what it does not contain. */
 	retain(source: string, type: "deployments" | "services", uids: ReadonlySet<string>): void {
-		const contents = this.#of(source)[type];
-		for (const uid of contents.keys()) {
+		const contents = this.#of(source);
+		for (const uid of contents[type].keys()) {
 			if (!uids.has(uid)) {
-				contents.delete(uid);
+				contents[type].delete(uid);
+				contents.resources.delete(uid);
 				this.#lookups = undefined;
 			}
 		}
+	}
+
+	/** Leaves out the contents of these sources, which are older than those of others. */
+	supersede(sources: ReadonlySet<string>): void {
+		if (sources.symmetricDifference(this.#superseded).size > 0) {
+			this.#superseded = sources;
+			this.#lookups = undefined;
+		}
+	}
+
+	/** Identifies the meta deployment of a source, by its own Deployment; by the address if that is not known. */
+	metaOf(source: string): string {
+		const own = [...(this.#contents.get(source)?.deployments.values() ?? [])].flatMap(
+			({ service, uid }) => (service === metaService ? uid : []),
+		);
+		return own.length === 0 ? source : own.sort().join();
+	}
+
+	get #visible(): readonly (readonly [string, MetaContents])[] {
+		return [...this.#contents].filter(([source]) => !this.#superseded.has(source));
+	}
+
+	/** All that was reported. */
+	*reported(): Iterable<ReportedResource> {
+		for (const [source, { resources }] of this.#visible) {
+			for (const resource of resources.values()) {
+				yield { source, resource };
+			}
+		}
+	}
+
+	/** The meta deployment that has reported the deployment with this uid. */
+	sourceOf(uid: string): string | undefined {
+		for (const [source, { deployments }] of this.#visible) {
+			if (deployments.has(uid)) {
+				return source;
+			}
+		}
+		return undefined;
 	}
 
 	/** All deployments, by uid. */
@@ -78,14 +132,9 @@ export class RegistryView {
 		return this.#current.all;
 	}
 
-	/** The deployment that names another one as its predecessor. */
+	/** The deployment that names another one as a predecessor; of several, the one that has taken over the others. */
 	successorOf(uid: string): RegisteredDeployment | undefined {
 		return this.#current.successors.get(uid);
-	}
-
-	/** Whether the meta deployment has the deployment of that uid. */
-	isReportedBy(source: string, uid: string): boolean {
-		return this.#contents.get(source)?.deployments.has(uid) ?? false;
 	}
 
 	/**
@@ -94,11 +143,21 @@ export class RegistryView {
 	 */
 	find(service: string, region: string): RegisteredDeployment | undefined {
 		const candidates = this.#current.byPlace.get(placeOf(service, region)) ?? [];
-		const superseded = new Set(candidates.map(({ predecessorUid }) => predecessorUid));
+		const superseded = new Set(candidates.flatMap(takenOver));
 		const [first] = candidates
 			.filter(({ uid }) => !superseded.has(uid))
 			.sort((a, b) => Number(a.disabled) - Number(b.disabled) || (a.uid < b.uid ? 1 : -1));
 		return first;
+	}
+
+	/** The versions in which a service is described; `undefined` if it is not known. */
+	versionsOf(service: string): readonly string[] | undefined {
+		const described = this.#visible.flatMap(([, { services }]) =>
+			[...services.values()].filter(({ name }) => name === service),
+		);
+		return described.length === 0
+			? undefined
+			: [...new Set(described.flatMap(({ versions }) => versions))].sort();
 	}
 
 	/** The name of the service that owns a group. */
@@ -107,14 +166,14 @@ export class RegistryView {
 	}
 
 	get #current(): Lookups {
-		this.#lookups ??= lookupsOf([...this.#contents.values()]);
+		this.#lookups ??= lookupsOf(this.#visible.map(([, contents]) => contents));
 		return this.#lookups;
 	}
 
 	#of(source: string): MetaContents {
 		let contents = this.#contents.get(source);
 		if (contents === undefined) {
-			contents = { deployments: new Map(), services: new Map() };
+			contents = { deployments: new Map(), services: new Map(), resources: new Map() };
 			this.#contents.set(source, contents);
 		}
 		return contents;
@@ -125,8 +184,12 @@ function lookupsOf(contents: readonly MetaContents[]): Lookups {
 	const all = new Map(contents.flatMap(({ deployments }) => [...deployments]));
 	const successors = new Map<string, RegisteredDeployment>();
 	for (const each of all.values()) {
-		if (each.predecessorUid !== "" && !successors.has(each.predecessorUid)) {
-			successors.set(each.predecessorUid, each);
+		const names = takenOver(each);
+		for (const uid of names) {
+			const other = successors.get(uid);
+			if (other === undefined || names.includes(other.uid)) {
+				successors.set(uid, each);
+			}
 		}
 	}
 	const services = new Map<string, string>();
@@ -154,6 +217,7 @@ export function deploymentOf(resource: Resource): RegisteredDeployment {
 		version: data.currentVersion,
 		disabled: data.disabled,
 		predecessorUid: data.predecessorUid,
+		otherPredecessorUids: data.otherPredecessorUids,
 		address: data.address,
 		wantedVersion: data.wantedVersion,
 		storageIncarnation: data.storageIncarnation,
@@ -162,7 +226,12 @@ export function deploymentOf(resource: Resource): RegisteredDeployment {
 }
 
 function serviceOf(resource: Resource): RegisteredService {
-	return { name: resource.id?.name ?? "", groups: decodeShared(Service, resource).data.groups };
+	const { groups, versions } = decodeShared(Service, resource).data;
+	return {
+		name: resource.id?.name ?? "",
+		groups,
+		versions: versions.map(({ version }) => version),
+	};
 }
 
 function update<Value>(map: Map<string, Value>, uid: string, value: Value | undefined): void {

@@ -6,7 +6,7 @@ import { Backoff } from "@plinth/runtime";
 import { type Mutation, Refused } from "@plinth/storage";
 import { CommitPlan } from "../commit/commit-plan.ts";
 import { isConflict } from "../commit/conflict.ts";
-import { ReferencePlan } from "../commit/reference-plan.ts";
+import { type Derivation, ReferencePlan } from "../commit/reference-plan.ts";
 import { abandonedBy, releasesOf } from "../commit/releases.ts";
 import { RetryableConflict } from "../commit/retryable-conflict.ts";
 import {
@@ -26,14 +26,13 @@ import { assertDescriptor } from "./descriptor-record.ts";
  * lacks. A missing target is recorded without a uid, and reported in the resource's status. Does nothing
  * if the resource does not exist. If it can't be decoded, it keeps the references of its shadow.
  *
- * @param reestablish - the targets whose references are established even if the shadow has them.
  * @throws Refused Unavailable if a deployment can't be reached, or the resource or its targets changed during
  * every attempt.
  */
 export async function deriveReferences(
 	context: ConstraintContext,
 	name: ResourceName,
-	reestablish: (target: KeyLike) => boolean = () => false,
+	{ reestablish, successor }: Derivation = { reestablish: () => false },
 ): Promise<void> {
 	const { backend, hints, runtime, limits } = context;
 	const backoff = new Backoff({
@@ -43,7 +42,14 @@ export async function deriveReferences(
 		maxMs: limits.maxRetryDelayMs,
 	});
 	const found = new Set<string>();
-	const isLeft = (target: KeyLike) => reestablish(target) && !found.has(keyString(target));
+	const missing = new Set<string>();
+	const isMissing = (target: KeyLike) => missing.has(keyString(target));
+	const derivation: Derivation = {
+		reestablish: (target, deploymentUid) =>
+			reestablish(target, deploymentUid) && !found.has(keyString(target)) && !isMissing(target),
+		isMissing,
+		successor,
+	};
 	for (let left = limits.maxAttempts; ; left--) {
 		const resource = await backend.lookup(name);
 		if (resource?.id === undefined) {
@@ -51,14 +57,17 @@ export async function deriveReferences(
 		}
 		const plan = new CommitPlan(backend, runtime);
 		const scope = { created: new Map(), deleted: new Set<string>(), dryRun: false };
-		const references = new ReferencePlan(context, plan, scope, { reestablish: isLeft });
+		const references = new ReferencePlan(context, plan, scope, derivation);
 		try {
 			await derive(context, plan, references, resource, resource.id);
-			if (!references.isMore || references.handled.length === 0) {
+			if (!references.continues) {
 				return;
 			}
 			for (const target of references.handled) {
 				found.add(target);
+			}
+			for (const target of references.missing) {
+				missing.add(target);
 			}
 			left = limits.maxAttempts + 1;
 			continue;
@@ -97,8 +106,7 @@ async function derive(
 	plan.assert("descriptor", await assertDescriptor(context));
 	const edit = await plan.shadow(keyOf(id, environment.self.region));
 	edit.next = edit.next && inOrderOf(edit.stored?.shadow, edit.next);
-	const continues = references.isMore && references.handled.length > 0;
-	const reported = continues ? undefined : withReport(context, resource, edit.next);
+	const reported = references.continues ? undefined : withReport(context, resource, edit.next);
 	const own: Mutation =
 		reported === undefined
 			? { op: "assert", id, expectedVersion: resource.version }

@@ -2,6 +2,7 @@ import { Code } from "@connectrpc/connect";
 import { type Mutation, Refused } from "@plinth/storage";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import { readRecord, recordId } from "../shadow/shadow-records.ts";
+import { protocolRevision } from "./protocol-revision.ts";
 
 /** The name of the record that every commit asserts. */
 export const descriptorRecord = "descriptor";
@@ -36,4 +37,24 @@ async function assertStoredDescriptor({
 		);
 	}
 	return { op: "assert", id: descriptorId, expectedVersion: stored.resource.version };
+}
+
+/**
+ * The assert that fails a commit once code with a later revision of the protocol has taken over. Other schemas of the
+ * same protocol do not prevent establishments: they depend on none.
+ *
+ * @throws Refused Unavailable if that has happened.
+ */
+export async function assertRevision({
+	backend,
+}: Pick<ConstraintContext, "backend">): Promise<Mutation> {
+	const stored = await readRecord(backend, descriptorRecord);
+	const record = stored?.record.case === "descriptor" ? stored.record.value : undefined;
+	if (record !== undefined && record.revision > protocolRevision) {
+		throw new Refused(
+			Code.Unavailable,
+			`this server has revision ${protocolRevision} of the protocol of references, and revision ${record.revision} is active: replace it with the version of the other servers`,
+		);
+	}
+	return { op: "assert", id: descriptorId, expectedVersion: stored?.resource.version ?? "" };
 }

@@ -18,6 +18,7 @@ import {
 import { putRecord, ResourceShadow, readRecord, shadowOf } from "../shadow/shadow-records.ts";
 import { deriveReferences } from "./derive-references.ts";
 import { descriptorRecord } from "./descriptor-record.ts";
+import { protocolRevision } from "./protocol-revision.ts";
 
 /**
  * Activates a schema of references.
@@ -47,6 +48,7 @@ export class SchemaPass {
 				: create(DescriptorRecordSchema, {
 						fingerprint: descriptor.fingerprint,
 						version: environment.self.version,
+						revision: protocolRevision,
 					}),
 		);
 	}

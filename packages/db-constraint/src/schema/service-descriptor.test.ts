@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { referenceTo } from "@plinth/resource";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { otherThing, thingReferencing } from "../../testdata/other-thing.ts";
 import { Thing, ThingSchema, Widget } from "../../testdata/types.ts";
 import { make } from "../lab/lab.fixture.ts";
@@ -55,6 +55,15 @@ describe("a service descriptor", () => {
 		});
 		const other = new ServiceDescriptor({ types: [without] });
 		expect(other.fingerprint).not.toBe(descriptor.fingerprint);
+	});
+
+	it("changes its fingerprint with the protocol", async () => {
+		vi.resetModules();
+		vi.doMock("./protocol-revision.ts", () => ({ protocolRevision: 1_000 }));
+		const later = await import("./service-descriptor.ts");
+		vi.doUnmock("./protocol-revision.ts");
+		const same = new later.ServiceDescriptor({ types: [otherThing(() => {})] });
+		expect(same.fingerprint).not.toBe(descriptor.fingerprint);
 	});
 
 	it("refuses types of several services, and references to types of unknown services", () => {

@@ -12,8 +12,10 @@ import {
 	hasNamespace,
 	hasPartition,
 	type ResourceType,
+	type TypeLike,
 } from "@plinth/resource";
 import { hashOf, type KeyLike } from "../shadow/resource-key.ts";
+import { protocolRevision } from "./protocol-revision.ts";
 import { type FoundReference, ReferenceFields, referenceProblems } from "./reference-fields.ts";
 
 /** A service that this one references, in the version that its code knows. */
@@ -67,12 +69,14 @@ export class ServiceDescriptor {
 	readonly versions: readonly string[];
 	/** The groups of the types that belong to it by an option of their files. */
 	readonly groups: readonly string[];
-	/** Identifies this schema of references. */
+	/** Identifies this schema of references, and the protocol of this code. */
 	readonly fingerprint: string;
 	readonly #fields = new Map<
 		string,
 		{ readonly type: ResourceType; readonly fields: ReferenceFields }
 	>();
+	/** The types with references, by kind: each commit asks, and most kinds have none. */
+	readonly #referring = new Map<string, readonly TypeLike[]>();
 	readonly #own = new Set<string>();
 	readonly #imports = new Map<string, readonly ImportedService[]>();
 	readonly #scopes = new Map<string, ResourceType>();
@@ -115,6 +119,10 @@ export class ServiceDescriptor {
 			problems.push(...wrong.map((problem) => `type ${type.key}: ${problem}`));
 			if (fields !== undefined) {
 				this.#fields.set(type.key, { type, fields });
+				if (!fields.isEmpty) {
+					const sameKind = this.#referring.get(type.type.kind) ?? [];
+					this.#referring.set(type.type.kind, [...sameKind, type.type]);
+				}
 			}
 		}
 		if (problems.length > 0) {
@@ -154,8 +162,14 @@ export class ServiceDescriptor {
 	}
 
 	/** Whether resources of the type have fields that are references. */
-	hasReferences(resource: Resource): boolean {
-		return this.#of(resource)?.fields.isEmpty === false;
+	hasReferences({ id }: Resource): boolean {
+		const type = id?.type;
+		const sameKind = type && this.#referring.get(type.kind);
+		return (
+			sameKind?.some(
+				({ group, groupVersion }) => group === type?.group && groupVersion === type.groupVersion,
+			) ?? false
+		);
 	}
 
 	/** The references of a resource, in the order of its fields; none if it can't be decoded. */
@@ -194,6 +208,14 @@ export class ServiceDescriptor {
 	/** The type of a family, of this service or of an imported one; any of its group versions. */
 	typeOf(family: FamilyLike): ResourceType | undefined {
 		return this.#scopes.get(familyKey(family));
+	}
+
+	/** The group versions in which this service serves a family. */
+	versionsOf(family: FamilyLike): readonly string[] {
+		const key = familyKey(family);
+		return [...this.#fields.values()]
+			.flatMap(({ type }) => (type.family === key ? type.type.groupVersion : []))
+			.sort();
 	}
 
 	/** The types of this service that have references. */
@@ -253,7 +275,7 @@ export class ServiceDescriptor {
 		const imports = [...this.#imports];
 		// The scopes decide whether the name of an owner has a partition and a namespace.
 		const scopes = foreignTypes.map(({ type, scope }) => `${familyKey(type)} ${scope}`).sort();
-		const schema = [this.service, this.versions, imports, rules, scopes];
+		const schema = [protocolRevision, this.service, this.versions, imports, rules, scopes];
 		return hashOf(JSON.stringify(schema)).slice(0, 32);
 	}
 }

@@ -12,7 +12,8 @@ import type { KeyLike } from "./resource-key.ts";
 import { deployedOf, sameTarget } from "./shadow.ts";
 
 /**
- * The shadow with a reference whose target is missing, according to the target's deployment.
+ * The shadow with a reference whose target is missing, according to the target's deployment. Then nothing is left to
+ * confirm there: the target was lost with its deployment's storage.
  *
  * @param held - an existing reference to the target. Then the target existed, and is not looked up again.
  */
@@ -26,7 +27,10 @@ export function withMissing(
 	return {
 		...shadow,
 		outgoing: [...shadow.outgoing, create(OutgoingReferenceSchema, init)],
-		tasks: held === undefined ? [...shadow.tasks, resolveTask(target)] : shadow.tasks,
+		tasks:
+			held === undefined
+				? [...withoutConfirmations(shadow.tasks, target), resolveTask(target)]
+				: shadow.tasks,
 	};
 }
 
@@ -54,13 +58,18 @@ export function withEstablished(
 			},
 		},
 	});
-	const isOther = ({ task }: Task) =>
-		task.case !== "confirm" || !sameTarget(task.value.target, target);
 	return {
 		...shadow,
 		outgoing: [...shadow.outgoing, reference],
-		tasks: [...shadow.tasks.filter(isOther), confirm],
+		tasks: [...withoutConfirmations(shadow.tasks, target), confirm],
 	};
+}
+
+/** The tasks, except those to confirm references to the target. */
+function withoutConfirmations(tasks: readonly Task[], target: KeyLike | undefined): Task[] {
+	return tasks.filter(
+		({ task }) => task.case !== "confirm" || !sameTarget(task.value.target, target),
+	);
 }
 
 /** The task to look up a target again. */

@@ -41,6 +41,10 @@ export class ShadowIndex {
 	/** The address of each server's record, by its name. */
 	readonly #endpoints = new Map<string, string>();
 	readonly #endpointListeners = new Set<() => void>();
+	readonly #dropped = new Set<string>();
+	readonly #succeeded = new Map<string, string>();
+	#deploymentUid: string | undefined;
+	readonly #deploymentListeners = new Set<() => void>();
 	readonly #releaseListeners = new Set<(target: KeyLike) => void>();
 
 	constructor(backend: StorageBackend, runtime: Runtime, logger: Logger) {
@@ -62,6 +66,21 @@ export class ShadowIndex {
 	/** The addresses of the deployment's servers, by the names of their records: of those that run, or did lately. */
 	get endpoints(): ReadonlyMap<string, string> {
 		return this.#endpoints;
+	}
+
+	/** The uids of the deleted deployments whose sources are dropped. Their records are never removed. */
+	get dropped(): ReadonlySet<string> {
+		return this.#dropped;
+	}
+
+	/** The deployments that others have taken over, as this one has recorded: their uids, and those of the successors. */
+	get succeeded(): ReadonlyMap<string, string> {
+		return this.#succeeded;
+	}
+
+	/** The uid that this deployment has recorded; empty if it has given it up. `undefined` before it has one. */
+	get deploymentUid(): string | undefined {
+		return this.#deploymentUid;
 	}
 
 	/** Follows the storage until the signal aborts. A broken watch restarts. */
@@ -172,6 +191,12 @@ export class ShadowIndex {
 		return () => this.#endpointListeners.delete(listener);
 	}
 
+	/** Calls the listener when the record of the deployment has changed, until the returned function is called. */
+	onDeployment(listener: () => void): () => void {
+		this.#deploymentListeners.add(listener);
+		return () => this.#deploymentListeners.delete(listener);
+	}
+
 	async #follow(signal: AbortSignal): Promise<void> {
 		const query = {
 			type: ResourceShadow.type,
@@ -209,19 +234,9 @@ export class ShadowIndex {
 	}
 
 	#store(resource: Resource): void {
-		const { record } = recordOf(resource);
-		if (record.case === "endpoint") {
-			this.#endpoints.set(resource.id?.name ?? "", record.value.address);
-			this.#endpointsChanged();
-		}
-		if (record.case === "descriptor") {
-			this.#descriptor = { fingerprint: record.value.fingerprint, version: resource.version };
-			for (const listener of this.#descriptorListeners) {
-				listener(this.#descriptor);
-			}
-		}
 		const stored = shadowOf(resource);
 		if (stored === undefined) {
+			this.#storeRecord(resource);
 			return;
 		}
 		const before = this.#byName.get(stored.name);
@@ -230,6 +245,34 @@ export class ShadowIndex {
 		relink(this.#byOwner, ownersOf(before), ownersOf(stored), stored);
 		this.#notify(stored, "stored", before);
 		this.#notifyReleased(released);
+	}
+
+	#storeRecord(resource: Resource): void {
+		const { record } = recordOf(resource);
+		switch (record.case) {
+			case "endpoint":
+				this.#endpoints.set(resource.id?.name ?? "", record.value.address);
+				this.#endpointsChanged();
+				break;
+			case "descriptor":
+				this.#descriptor = { fingerprint: record.value.fingerprint, version: resource.version };
+				for (const listener of this.#descriptorListeners) {
+					listener(this.#descriptor);
+				}
+				break;
+			case "dropped":
+				this.#dropped.add(record.value.uid);
+				break;
+			case "succeeded":
+				this.#succeeded.set(record.value.uid, record.value.successorUid);
+				break;
+			case "deployment":
+				this.#deploymentUid = record.value.uid;
+				for (const listener of this.#deploymentListeners) {
+					listener();
+				}
+				break;
+		}
 	}
 
 	#remove(name: string): void {

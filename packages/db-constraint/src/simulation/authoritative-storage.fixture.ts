@@ -1,5 +1,5 @@
 import type { Resource } from "@plinth/proto";
-import { nameKey } from "@plinth/resource";
+import { nameKey, newUlid } from "@plinth/resource";
 import {
 	assignVersion,
 	type CommitOptions,
@@ -9,10 +9,13 @@ import {
 	defaultStorageLimits,
 	evaluateMutations,
 	Fenced,
+	firstRevisionAfterRestore,
 	type Mutation,
 	type StateChange,
 	StateStore,
 	type StorageBackend,
+	type StorageIdentity,
+	StorageUnavailable,
 } from "@plinth/storage";
 import type { Lifetime } from "./server-lifetime.fixture.ts";
 import type { SimulatedLeases } from "./simulated-leases.fixture.ts";
@@ -27,16 +30,65 @@ type Listener = (
 
 /** The stored state of a deployment, independent of what its servers have seen of it. */
 export class AuthoritativeStorage {
-	readonly store: StateStore;
+	readonly #sim: SimulationContext;
 	readonly #listeners = new Set<Listener>();
 	readonly #all = new Map<string, Resource>();
-
 	readonly #leases: Pick<SimulatedLeases, "isCurrent"> | undefined;
+	#store: StateStore;
+	#identity: StorageIdentity | undefined;
 
 	/** @param leases issue the fences of commits. */
-	constructor({ runtime }: SimulationContext, leases?: Pick<SimulatedLeases, "isCurrent">) {
+	constructor(sim: SimulationContext, leases?: Pick<SimulatedLeases, "isCurrent">) {
+		this.#sim = sim;
 		this.#leases = leases;
-		this.store = new StateStore(runtime, defaultStorageLimits);
+		this.#store = new StateStore(sim.runtime, defaultStorageLimits);
+		if (sim.hasLoss) {
+			this.#identity = {
+				uid: newUlid(sim.runtime),
+				incarnation: newUlid(sim.runtime),
+				restores: 0,
+			};
+		}
+	}
+
+	/** The state. A restore replaces it. */
+	get store(): StateStore {
+		return this.#store;
+	}
+
+	/** The identity of the storage, in runs with a loss. A restore changes the incarnation. */
+	get identity(): StorageIdentity | undefined {
+		return this.#identity;
+	}
+
+	/** All resources as they are now. */
+	backUp(): readonly Resource[] {
+		return [...this.all()];
+	}
+
+	/**
+	 * Replaces the state by that of a backup, as another incarnation: at a version later than all that were issued. What
+	 * servers send to the replaced one is never applied. All servers must have stopped.
+	 */
+	restore(backup: readonly Resource[]): void {
+		const { runtime } = this.#sim;
+		const revision = firstRevisionAfterRestore(runtime.clock.now(), [this.#store.revision]);
+		if (this.#identity === undefined || revision === undefined) {
+			throw new Error("the storage can't be restored");
+		}
+		const { incarnation: before, restores } = this.#identity;
+		this.#identity = { ...this.#identity, incarnation: newUlid(runtime), restores: restores + 1 };
+		this.#sim.trace.add("storage", () => `the incarnation ${before} ends`);
+		this.#store = new StateStore(runtime, defaultStorageLimits);
+		this.#all.clear();
+		for (const resource of backup) {
+			const restored = { ...resource, version: String(revision) };
+			this.#store.load(restored);
+			if (restored.id !== undefined) {
+				this.#all.set(nameKey(restored.id), restored);
+			}
+		}
+		this.#store.begin(revision);
 	}
 
 	/** All resources. */
@@ -140,8 +192,9 @@ export function backendOf(
 	isBehind: boolean,
 ): StorageBackend {
 	const replica = isBehind ? new Replica(sim, authoritative, lifetime) : undefined;
-	const store = replica?.store ?? authoritative.store;
-	const now = () => replica?.reached(authoritative.store.revision);
+	const incarnation = authoritative.store;
+	const store = replica?.store ?? incarnation;
+	const now = () => replica?.reached(incarnation.revision);
 	async function fresh({ consistency }: { readonly consistency?: string | undefined } = {}) {
 		if (consistency === "strong") {
 			await now();
@@ -161,6 +214,9 @@ export function backendOf(
 		countByTypeIn: async (unit) => store.countByTypeIn(unit),
 		watchList: (query, options) => store.watch(query, options, async () => now()),
 		commit: async (mutations, options) => {
+			if (authoritative.store !== incarnation) {
+				throw new StorageUnavailable("the storage was replaced");
+			}
 			const commit = authoritative.commit(mutations, options);
 			if (commit.version !== "" && !options?.dryRun) {
 				await replica?.reached(Number(commit.version));

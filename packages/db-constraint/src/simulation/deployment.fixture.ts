@@ -51,6 +51,9 @@ export class Deployment implements SimulatedDeployment {
 	readonly #authoritative: AuthoritativeStorage;
 	readonly #leases: SimulatedLeases;
 	#addressBefore: string | undefined;
+	/** The number of servers to start once it is resumed; `undefined` while it is not halted. */
+	#halted: number | undefined;
+	isGone = false;
 
 	constructor(sim: SimulationContext, service: SimulatedService, region: string) {
 		this.#sim = sim;
@@ -110,6 +113,10 @@ export class Deployment implements SimulatedDeployment {
 	}
 
 	start(): void {
+		if (this.#halted !== undefined) {
+			this.#halted += 1;
+			return;
+		}
 		const server = new Server(this.#sim, this, {
 			authoritative: this.#authoritative,
 			leases: this.#leases,
@@ -133,6 +140,39 @@ export class Deployment implements SimulatedDeployment {
 		this.servers = this.servers.filter((each) => each !== server);
 		this.#addressBefore = server.address;
 		server.crash();
+	}
+
+	halt(): void {
+		this.#halted = 0;
+		for (const server of this.servers) {
+			this.crash(server);
+			this.#halted += 1;
+		}
+	}
+
+	resume(): void {
+		const servers = this.#halted ?? 0;
+		this.#halted = undefined;
+		for (let started = 0; started < servers; started++) {
+			this.start();
+		}
+	}
+
+	backUp(): () => void {
+		this.#sim.trace.add(this.info.name, () => "is backed up");
+		const backup = this.#authoritative.backUp();
+		const restored = this.#sim.observer.backUp(this);
+		return () => {
+			this.#sim.trace.add(this.info.name, () => "is restored from the backup");
+			this.#authoritative.restore(backup);
+			restored();
+		};
+	}
+
+	abandon(): void {
+		this.#sim.trace.add(this.info.name, () => "is abandoned");
+		this.isGone = true;
+		this.#sim.observer.gone(this);
 	}
 
 	switchTo(schema: SimulatedSchema): void {

@@ -1,9 +1,11 @@
 import type { OwnerReference } from "@plinth/proto";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
+import type { Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { finalizersOf, isMarkedForDeletion } from "@plinth/resource";
-import { displayKey } from "../shadow/resource-key.ts";
+import { displayKey, keyString } from "../shadow/resource-key.ts";
 import { referencesFinalizer } from "../shadow/shadow.ts";
-import type { Records, TrackedResource } from "./records.fixture.ts";
+import type { Records } from "./records.fixture.ts";
+import type { TrackedReference, TrackedResource } from "./tracked-resources.fixture.ts";
 
 /** What users have requested. Anything else must follow from a rule. */
 export class Requests {
@@ -15,11 +17,16 @@ export class Requests {
 	readonly namespaces = new Set<string>();
 }
 
-/** Why a resource may be deleted now, or `undefined`: promise 4. */
+/**
+ * Why a resource may be deleted now, or `undefined`: promise 4.
+ *
+ * @param shadow - its shadow before the deletion.
+ */
 export function explainDeletion(
 	records: Records,
 	requests: Requests,
 	tracked: TrackedResource,
+	shadow: Shadow | undefined,
 ): string | undefined {
 	const { uid, resource, references, deployment } = tracked;
 	if (requests.deletions.has(uid)) {
@@ -30,16 +37,19 @@ export function explainDeletion(
 		return "its namespace is being deleted";
 	}
 	const isYielding = records.isInMarkedNamespace(tracked);
-	for (const { text, uid: target, rule } of references) {
+	for (const held of references) {
+		const { rule } = held;
 		const cascades = rule === OnDelete.CASCADE || (rule === OnDelete.BLOCK && isYielding);
-		if (cascades && records.isDeleting(text, target)) {
-			return `${text} is being deleted`;
+		if (cascades && isBeingDeleted(records, held, shadow)) {
+			return `${held.text} is being deleted`;
 		}
 	}
 	const owners = resource.ownerReferences;
 	if (
 		owners.length > 0 &&
-		owners.every((owner) => records.isInvalid(tracked, owner)) &&
+		owners.every(
+			(owner) => records.isInvalid(tracked, owner) || records.wasInvalid(tracked, owner, shadow),
+		) &&
 		owners.some(({ unsetOnDelete }) => !unsetOnDelete)
 	) {
 		return "its owners are lost";
@@ -47,16 +57,56 @@ export function explainDeletion(
 	return undefined;
 }
 
-/** Why a change that no user made violates promise 4, or `undefined`. */
+/** Whether the target of a reference is being deleted, or was by a predecessor of its deployment. */
+function isBeingDeleted(
+	records: Records,
+	{ target, text, uid }: TrackedReference,
+	shadow: Shadow | undefined,
+): boolean {
+	const wasDeleting = shadow?.outgoing.some(
+		(each) =>
+			each.target !== undefined &&
+			each.targetUid === uid &&
+			keyString(each.target) === text &&
+			records.wasDeleting(target, uid, each.deploymentUid),
+	);
+	return records.isDeleting(text, uid) || (wasDeleting ?? false);
+}
+
+/** Whether a reference was established under a uid of its target's deployment that was deleted. */
+function isOfDeleted(
+	records: Records,
+	{ target, text }: TrackedReference,
+	shadow: Shadow | undefined,
+): boolean {
+	const isIt = shadow?.outgoing.some(
+		(each) =>
+			each.target !== undefined &&
+			keyString(each.target) === text &&
+			records.isDeploymentDeleted(target, each.deploymentUid),
+	);
+	return isIt ?? false;
+}
+
+/**
+ * Why a change that no user made violates promise 4, or `undefined`.
+ *
+ * @param shadow - the shadow of the resource before the change.
+ */
 export function unexplainedChange(
 	records: Records,
 	requests: Requests,
 	before: TrackedResource,
 	after: TrackedResource,
+	shadow: Shadow | undefined,
 ): string | undefined {
-	for (const { path, target, text, rule, uid } of before.references) {
-		const isKept = after.references.some((held) => held.text === text && held.rule === rule);
-		if (!isKept && !(rule === OnDelete.UNSET && records.isDeleting(text, uid))) {
+	for (const held of before.references) {
+		const { path, target, text, rule } = held;
+		const isKept = after.references.some((each) => each.text === text && each.rule === rule);
+		const isExplained =
+			rule === OnDelete.UNSET &&
+			(isBeingDeleted(records, held, shadow) || isOfDeleted(records, held, shadow));
+		if (!isKept && !isExplained) {
 			return `${path}, to ${displayKey(target)}, was cleared without reason`;
 		}
 	}
@@ -67,7 +117,7 @@ export function unexplainedChange(
 	const { ownerReferences: has } = after.resource;
 	const lost = had.filter((owner) => !has.some((other) => sameOwner(owner, other)));
 	for (const owner of lost) {
-		if (!records.isInvalid(before, owner)) {
+		if (!records.isInvalid(before, owner) && !records.wasInvalid(before, owner, shadow)) {
 			return `its owner ${owner.name} was removed without reason`;
 		}
 		if (!(has.length > 0 || owner.unsetOnDelete || isMarkedForDeletion(after.resource))) {

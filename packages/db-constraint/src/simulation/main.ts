@@ -13,23 +13,42 @@ const { values } = parseArgs({
 		from: { type: "string", default: "0" },
 		seed: { type: "string" },
 		trace: { type: "boolean", default: false },
-		/** Stops after this many failures. */
+		losses: { type: "string", default: "0" },
 		"max-failures": { type: "string", default: "10" },
+		help: { type: "boolean", default: false },
 	},
 });
+
+if (values.help) {
+	console.log(`Runs seeds of the simulation, and prints those that break a promise.
+
+  --from N           the first seed (default 0)
+  --runs N           how many seeds (default 100): to resume, begin after those that are done
+  --seed N           only this seed
+  --losses N         in one of N seeds, restore a deployment from a backup, or delete one (default 0: in none)
+  --trace            print what happens, step by step
+  --max-failures N   stop after so many failures (default 10)`);
+	process.exit(0);
+}
 
 // Thousands of conflicts are thrown; capturing their stacks would only cost time.
 Error.stackTraceLimit = values.trace ? 10 : 0;
 
-const from = Number(values.seed ?? values.from);
-const count = values.seed === undefined ? Number(values.runs) : 1;
-const limit = Number(values["max-failures"]);
+const from = numberOf(values.seed === undefined ? "from" : "seed");
+const count = values.seed === undefined ? numberOf("runs") : 1;
+const limit = numberOf("max-failures");
+const losses = numberOf("losses");
+const lost = new Map<string, number>();
 const startedAt = performance.now();
 let failures = 0;
 let completed = 0;
 for (let seed = from; seed < from + count && failures < limit; seed++) {
-	const { violation, trace } = await simulate(seed, values.trace);
+	const outcome = await simulate(seed, { isTracing: values.trace, losses });
+	const { violation, trace } = outcome;
 	completed += 1;
+	for (const loss of outcome.losses) {
+		lost.set(loss, (lost.get(loss) ?? 0) + 1);
+	}
 	if (completed % 1_000 === 0) {
 		const perSeedMs = ((performance.now() - startedAt) / completed).toFixed(1);
 		console.error(`${completed} seeds so far, ${failures} failures, ${perSeedMs} ms per seed`);
@@ -46,4 +65,17 @@ const elapsedMs = performance.now() - startedAt;
 console.log(
 	`${completed} seeds, ${failures} failures, ${(elapsedMs / completed).toFixed(1)} ms per seed`,
 );
+for (const [loss, times] of [...lost].sort(([a], [b]) => a.localeCompare(b))) {
+	console.log(`  ${times} times: ${loss}`);
+}
 process.exitCode = failures > 0 ? 1 : 0;
+
+/** The value of an option that is a whole number. @throws Error if it is none. */
+function numberOf(option: "from" | "runs" | "seed" | "losses" | "max-failures"): number {
+	const text = values[option] ?? "";
+	const number = Number(text);
+	if (text === "" || !Number.isSafeInteger(number) || number < 0) {
+		throw new Error(`--${option} must be a whole number, got "${text}": see --help`);
+	}
+	return number;
+}

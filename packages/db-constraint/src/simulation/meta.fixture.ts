@@ -4,9 +4,9 @@ import { type Resource, ResourceService } from "@plinth/proto";
 import { decodeShared, encodeData, idOf, newUlid, TypeRegistry } from "@plinth/resource";
 import { createResourceService, insecureAllowAll } from "@plinth/resource-service";
 import type { Runtime } from "@plinth/runtime";
-import { NotFound } from "@plinth/storage";
+import { CasFailure, NotFound } from "@plinth/storage";
 import { recordDeletedDeployments } from "../registry/deleted-deployments.ts";
-import { Deployment, metaTypes } from "../registry/meta-types.ts";
+import { DeletedDeployment, Deployment, metaTypes } from "../registry/meta-types.ts";
 import { deploymentOf } from "../registry/registry-view.ts";
 import { AuthoritativeStorage, backendOf } from "./authoritative-storage.fixture.ts";
 import { faultyStorage } from "./faulty-storage.fixture.ts";
@@ -57,6 +57,7 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 	readonly #sim: SimulationContext;
 	readonly #authoritative: AuthoritativeStorage;
 	readonly #addresses = new Map<string, string>();
+	readonly #names = new Map<string, string>();
 
 	constructor(sim: SimulationContext) {
 		this.#sim = sim;
@@ -80,15 +81,50 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 	}
 
 	#onCommitted(resource: Resource | undefined): void {
+		if (resource?.id?.type?.kind === DeletedDeployment.type.kind) {
+			const { uid } = decodeShared(DeletedDeployment, resource).data;
+			this.#sim.trace.add(this.name, () => `${this.nameOf(uid)} is deleted`);
+			this.#sim.observer.deploymentDeleted(uid);
+			return;
+		}
 		if (resource === undefined || resource.id?.type?.kind !== Deployment.type.kind) {
 			return;
 		}
-		const { name, version, address } = deploymentOf(resource);
+		const { uid, name, version, address } = deploymentOf(resource);
+		this.#names.set(uid, name);
 		this.#addresses.set(name, address);
 		const { announced } = this.#sim.observer.records;
 		if (announced.get(name) !== version) {
 			announced.set(name, version);
 			this.#sim.trace.add(this.name, () => `${name} has the version ${version}`);
+		}
+	}
+
+	nameOf(uid: string): string | undefined {
+		return this.#names.get(uid);
+	}
+
+	async delete(uid: string): Promise<boolean> {
+		const name = this.nameOf(uid);
+		if (name === undefined) {
+			return false;
+		}
+		const { runtime } = this.#sim;
+		const backend = backendOf(this.#sim, this.#authoritative, new Lifetime(), false);
+		const stored = await backend.lookup(idOf(Deployment, name));
+		if (stored?.id?.uid !== uid) {
+			return false;
+		}
+		try {
+			await recordDeletedDeployments(backend, runtime).commit([
+				{ op: "delete", id: stored.id, expectedVersion: stored.version },
+			]);
+			return true;
+		} catch (failure) {
+			if (!(failure instanceof CasFailure)) {
+				throw failure;
+			}
+			return false;
 		}
 	}
 

@@ -14,16 +14,17 @@ import { keyOf, keyString } from "../shadow/resource-key.ts";
 import { referencesFinalizer, sourceOf } from "../shadow/shadow.ts";
 import { ResourceShadow, recordOf, shadowOf } from "../shadow/shadow-records.ts";
 import { explainDeletion, Requests, unexplainedChange } from "./explanations.fixture.ts";
+import { ObservedLosses } from "./observed-losses.fixture.ts";
 import type { SimulatedDeployment } from "./participants.fixture.ts";
-import {
-	Records,
-	type TrackedReference,
-	type TrackedResource,
-	unresolved,
-} from "./records.fixture.ts";
+import { Records } from "./records.fixture.ts";
 import type { SimulatedSchema } from "./schemas.fixture.ts";
 import type { Trace } from "./trace.fixture.ts";
 import { describeResource, describeShadow } from "./trace-format.fixture.ts";
+import {
+	type TrackedReference,
+	type TrackedResource,
+	unresolved,
+} from "./tracked-resources.fixture.ts";
 
 /** A broken promise, by its number in docs/references.md. */
 export interface Violation {
@@ -47,13 +48,41 @@ export class Observer {
 	readonly requests = new Requests();
 	readonly violations: Violation[] = [];
 	readonly #trace: Trace;
+	readonly #losses: ObservedLosses;
 	/** The greatest establishment number of each target. */
 	readonly #establishments = new Map<string, bigint>();
 	/** The resource of each shadow, by deployment and name of the record. */
 	readonly #shadowed = new Map<string, string>();
+	/** The shadows that the commit which is being checked has changed, as they were before. */
+	readonly #shadowsBefore = new Map<string, Shadow | undefined>();
 
 	constructor(trace: Trace) {
 		this.#trace = trace;
+		this.#losses = new ObservedLosses(this.records, this.requests);
+	}
+
+	/**
+	 * Remembers what a deployment stores now. The returned function is to be called when its storage is restored to this
+	 * state.
+	 */
+	backUp(deployment: SimulatedDeployment): () => void {
+		return this.#losses.backUp(deployment, () => this.#shadowedBy(deployment));
+	}
+
+	/** A Deployment was deleted from the meta deployment. */
+	deploymentDeleted(uid: string): void {
+		this.#losses.deploymentDeleted(uid);
+	}
+
+	/** A deployment whose Deployment is deleted has no servers any longer, and never will have. */
+	gone(deployment: SimulatedDeployment): void {
+		this.#losses.gone(deployment, this.#shadowedBy(deployment));
+	}
+
+	#shadowedBy({ info }: SimulatedDeployment): readonly string[] {
+		return [...this.#shadowed].flatMap(([record, text]) =>
+			record.startsWith(`${info.name} `) ? text : [],
+		);
 	}
 
 	/** Reports a failure of a handler. Only simulated faults may cause one. */
@@ -76,8 +105,12 @@ export class Observer {
 		mutations: readonly Mutation[],
 		{ version, resources }: CommitResult,
 	): void {
+		if (this.records.identityOf(deployment).state === "gone") {
+			return;
+		}
 		const changes: Change[] = [];
 		const touched = new Set<string>();
+		this.#shadowsBefore.clear();
 		for (const [at, mutation] of mutations.entries()) {
 			const stored = resources[at];
 			const id = stored?.id ?? (mutation.op === "delete" ? mutation.id : undefined);
@@ -87,7 +120,7 @@ export class Observer {
 			const committed = { deployment, version, id, stored };
 			if (id.type.kind === ResourceShadow.type.kind) {
 				touched.add(this.#shadow(committed));
-				for (const text of this.#schema(committed)) {
+				for (const text of [...this.#schema(committed), ...this.#identity(committed)]) {
 					touched.add(text);
 				}
 			} else if (id.type.kind === Namespace.type.kind) {
@@ -138,6 +171,7 @@ export class Observer {
 		}
 		this.#shadowed.set(record, known);
 		const before = this.records.shadows.get(known);
+		this.#shadowsBefore.set(known, before);
 		if (shadow === undefined) {
 			this.records.shadows.delete(known);
 		} else {
@@ -184,6 +218,39 @@ export class Observer {
 			: [];
 	}
 
+	/** Handles a change of the identity. Returns the resources whose references must be established by now. */
+	#identity({ deployment, stored }: Committed): readonly string[] {
+		const record = stored && recordOf(stored).record;
+		if (record?.case !== "deployment") {
+			return [];
+		}
+		const { records } = this;
+		const settles = records.identityOf(deployment).recorded(record.value);
+		const own = [...records.resources.values()].filter((each) => each.deployment === deployment);
+		const reported = this.#losses.reported(deployment);
+		for (const { text, references } of reported) {
+			for (const held of references) {
+				const recorded = this.#recorded(text, held);
+				const isLate =
+					records.storageOf(held.target) === deployment &&
+					recorded?.targetUid &&
+					recorded.deploymentUid !== record.value.uid;
+				if (isLate) {
+					this.violation(
+						2,
+						`${text} references ${held.text}, and has not established that with the successor, though that is reported`,
+					);
+				}
+			}
+		}
+		return [...(settles ? own : []), ...reported].map(({ text }) => text);
+	}
+
+	/** The record of a reference in the shadow of its resource. */
+	#recorded(text: string, held: TrackedReference): OutgoingReference | undefined {
+		return this.records.shadows.get(text)?.outgoing.find((each) => isOf(each, held));
+	}
+
 	#activeSchema(deployment: SimulatedDeployment): SimulatedSchema {
 		return this.records.activeSchemas.get(deployment)?.schema ?? deployment.service.schemas[0];
 	}
@@ -204,6 +271,18 @@ export class Observer {
 			this.#resolved({ text, before, after: derived });
 		} else if (before.references.some(({ uid }) => uid === unresolved)) {
 			this.#resolved({ text, before, after: before });
+		}
+		this.#resume(text);
+	}
+
+	/** Suspended references are promised something again once they are established. */
+	#resume(text: string): void {
+		const tracked = this.records.resources.get(text);
+		const references = tracked?.references.map((held) =>
+			this.#losses.resumed(tracked, held, this.#recorded(text, held)),
+		);
+		if (tracked && references?.some((held, at) => held !== tracked.references[at])) {
+			this.records.store({ ...tracked, references });
 		}
 	}
 
@@ -262,9 +341,14 @@ export class Observer {
 			if (isResolved(held)) {
 				return held;
 			}
-			const recordedUid = outgoing.find((each) => isOf(each, held))?.targetUid;
+			const recorded = outgoing.find((each) => isOf(each, held));
+			const recordedUid = recorded?.targetUid;
 			if (held.uid === unresolved ? !recordedUid : recordedUid === "" && isDerived) {
 				return { ...held, uid: unresolved };
+			}
+			const suspended = this.#losses.suspends(after, held, recorded);
+			if (suspended !== undefined) {
+				return suspended;
 			}
 			const target = this.records.resources.get(held.text);
 			if (target === undefined) {
@@ -295,14 +379,18 @@ export class Observer {
 			return;
 		}
 		const { records, requests } = this;
+		const shadow = this.#shadowsBefore.has(text)
+			? this.#shadowsBefore.get(text)
+			: records.shadows.get(text);
 		const marked = after === undefined || isMarkedForDeletion(after.resource);
 		if (marked && !isMarkedForDeletion(before.resource)) {
-			const why = explainDeletion(records, requests, before);
+			const why = explainDeletion(records, requests, before, shadow);
 			if (why === undefined) {
 				this.violation(4, `${text} is deleted without reason`);
 			}
-			for (const [referrer, { path, rule, uid }] of records.referencing(text)) {
-				const blocks = rule === OnDelete.BLOCK && !records.isInMarkedNamespace(referrer);
+			for (const [referrer, { path, rule, uid, isSuspended }] of records.referencing(text)) {
+				const blocks =
+					rule === OnDelete.BLOCK && !isSuspended && !records.isInMarkedNamespace(referrer);
 				if (blocks && uid === before.uid) {
 					this.violation(4, `${text} is deleted though ${referrer.text} blocks it with ${path}`);
 				}
@@ -314,7 +402,8 @@ export class Observer {
 				this.violation(4, `${text} was removed with a finalizer of a user`);
 			}
 		} else if (noteOf(before) === noteOf(after)) {
-			const problem = unexplainedChange(records, requests, derivedBy(before, after.schema), after);
+			const derived = derivedBy(before, after.schema);
+			const problem = unexplainedChange(records, requests, derived, after, shadow);
 			if (problem !== undefined) {
 				this.violation(4, `${text}: ${problem}`);
 			}
@@ -344,28 +433,47 @@ export class Observer {
 				outgoing.some(
 					({ target, targetUid, rule }) =>
 						target !== undefined &&
-						(targetUid || unresolved) === held.uid &&
+						(held.isSuspended || (targetUid || unresolved) === held.uid) &&
 						rule === held.rule &&
 						keyString(target) === held.text,
 				),
 			);
 		if (!isSame) {
-			this.violation(2, `the shadow of ${text} does not record its references`);
+			this.violation(
+				2,
+				`the shadow of ${text} does not record its references${this.#missed(tracked)}`,
+			);
 		}
 	}
 
+	/** Tells which targets a shadow records as missing, and why that may be. */
+	#missed({ text, references }: TrackedResource): string {
+		const { resources } = this.records;
+		for (const held of references) {
+			const target = resources.get(held.text);
+			if (target?.uid === held.uid && this.#recorded(text, held)?.targetUid === "") {
+				const isDeleting = this.#isBeingDeleted(target) ? ", being deleted" : "";
+				const isLeaving = this.records.isInMarkedNamespace(target) ? ", in a marked namespace" : "";
+				return `: ${held.text}, which exists${isDeleting}${isLeaving}, is recorded as missing`;
+			}
+		}
+		return "";
+	}
+
 	#checkHeld(
-		{ text, deployment }: TrackedResource,
-		{ path, text: to, uid }: TrackedReference,
+		referrer: TrackedResource,
+		held: TrackedReference,
 		target: TrackedResource | undefined,
 		shadow: Shadow | undefined,
 	): void {
-		if (uid === unresolved) {
+		const { text, deployment } = referrer;
+		const { path, text: to, uid, isSuspended } = held;
+		if (uid === unresolved || isSuspended) {
 			return;
 		}
 		if (target?.uid !== uid) {
 			this.violation(1, `${text} references ${to} with ${path}, which does not exist`);
-		} else if (shadow === undefined || sourceOf(shadow, deployment.info.uid) === undefined) {
+		} else if (!this.#losses.isNamed(referrer, held, this.#recorded(text, held), shadow)) {
 			const where = deployment.info.name;
 			this.violation(2, `${text} references ${to}, whose shadow does not name ${where}`);
 		}
@@ -400,8 +508,8 @@ function derivedBy(tracked: TrackedResource, schema: SimulatedSchema): TrackedRe
 	}
 	const { deployment, resource, references: before } = tracked;
 	const references = referencesOf(deployment, schema, resource, tracked).map((held) => {
-		const { uid = "" } = before.find(({ text }) => text === held.text) ?? {};
-		return held.uid === "" ? { ...held, uid } : held;
+		const { uid = "", isSuspended } = before.find(({ text }) => text === held.text) ?? {};
+		return held.uid === "" ? { ...held, uid, ...(isSuspended && { isSuspended }) } : held;
 	});
 	return { ...tracked, schema, references };
 }

@@ -66,6 +66,16 @@ export interface SimulatedDeployment {
 	crash(server: SimulatedServer): void;
 	/** Gives servers that start from now on another schema. */
 	switchTo(schema: SimulatedSchema): void;
+	/** Crashes all servers. None starts until `resume`. */
+	halt(): void;
+	/** Starts the servers that `halt` has crashed, and those that were to start since. */
+	resume(): void;
+	/** Makes a backup of the storage. The returned function restores it: call that while the deployment is halted. */
+	backUp(): () => void;
+	/** Has no servers from now on, and its storage is lost. Its Deployment must have been deleted. */
+	abandon(): void;
+	/** Whether it is abandoned. */
+	readonly isGone: boolean;
 }
 
 /** The deployment that keeps the registrations of all others. */
@@ -80,4 +90,8 @@ export interface SimulatedMetaDeployment {
 	addressOf(name: string): string | undefined;
 	/** Disables or enables a deployment, as an operator does. Does nothing if it is not registered. */
 	disable(name: string, disabled: boolean): void;
+	/** The name under which a uid is or was registered; `undefined` if it never was. */
+	nameOf(uid: string): string | undefined;
+	/** Deletes a Deployment, as an operator does. Returns whether it did. */
+	delete(uid: string): Promise<boolean>;
 }

@@ -1,5 +1,4 @@
-import type { OwnerReference, Resource } from "@plinth/proto";
-import type { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
+import type { OwnerReference } from "@plinth/proto";
 import {
 	Lifecycle,
 	type ResourceKey,
@@ -8,34 +7,10 @@ import {
 import { isMarkedForDeletion } from "@plinth/resource";
 import { isDeletionIrrevocable } from "../protocol/holder-decision.ts";
 import { keyOf, keyString } from "../shadow/resource-key.ts";
+import { Identity } from "./identities.fixture.ts";
 import type { SimulatedDeployment } from "./participants.fixture.ts";
 import type { SimulatedSchema } from "./schemas.fixture.ts";
-
-/** A reference of a stored resource, and the incarnation of its target when it was committed. */
-export interface TrackedReference {
-	readonly path: string;
-	readonly target: ResourceKey;
-	/** `keyString` of the target. */
-	readonly text: string;
-	readonly rule: OnDelete;
-	/** `unresolved` if a new schema derived the reference, and its target did not exist. */
-	readonly uid: string;
-}
-
-/** The uid of a target that did not exist when a schema became active. */
-export const unresolved = "unresolved";
-
-/** A stored resource. */
-export interface TrackedResource {
-	readonly deployment: SimulatedDeployment;
-	/** `keyString` of its key: unique among all deployments. */
-	readonly text: string;
-	readonly uid: string;
-	readonly resource: Resource;
-	/** The schema of its references: the active one, once they are derived by it. */
-	readonly schema: SimulatedSchema;
-	readonly references: readonly TrackedReference[];
-}
+import type { TrackedReference, TrackedResource } from "./tracked-resources.fixture.ts";
 
 /** A schema that has become active. */
 export interface ActiveSchema {
@@ -60,6 +35,21 @@ export class Records {
 	readonly announced = new Map<string, string>();
 	/** The schema that every commit asserts, by deployment. */
 	readonly activeSchemas = new Map<SimulatedDeployment, ActiveSchema>();
+	readonly identities = new Map<SimulatedDeployment, Identity>();
+
+	/** The uids of a deployment. */
+	identityOf(deployment: SimulatedDeployment): Identity {
+		const known = this.identities.get(deployment) ?? new Identity();
+		this.identities.set(deployment, known);
+		return known;
+	}
+
+	/** The deployment that stores a resource, by its key; `undefined` before it has committed anything. */
+	storageOf({ group, region }: Pick<ResourceKey, "group" | "region">) {
+		return [...this.identities.keys()].find(
+			({ info, service }) => info.region === region && service.type.type.group === group,
+		);
+	}
 
 	/** Creates or replaces a resource. */
 	store(tracked: TrackedResource): void {
@@ -99,6 +89,22 @@ export class Records {
 		}
 	}
 
+	/**
+	 * Whether an incarnation was irrevocably being deleted when its deployment lost a uid: that counts for a reference
+	 * which was established under that uid, and not with the successor yet.
+	 */
+	wasDeleting(target: ResourceKey, targetUid: string, deploymentUid: string): boolean {
+		const storage = this.storageOf(target);
+		const before = storage && this.identities.get(storage)?.lastStates.get(deploymentUid);
+		return before?.deleting.has(targetUid) ?? false;
+	}
+
+	/** Whether the deployment of a target had a uid that was deleted. */
+	isDeploymentDeleted(target: ResourceKey, deploymentUid: string): boolean {
+		const storage = this.storageOf(target);
+		return (storage && this.identities.get(storage)?.deleted.has(deploymentUid)) ?? false;
+	}
+
 	/** Whether this incarnation is irrevocably being deleted. */
 	isDeleting(text: string, uid: string): boolean {
 		const shadow = this.shadows.get(text);
@@ -114,13 +120,49 @@ export class Records {
 	/** Whether an owner is lost: permanently deleted, or without the required reference to the ownee. */
 	isInvalid(ownee: TrackedResource, reference: OwnerReference): boolean {
 		const owner = this.byUid.get(reference.uid);
+		const isDeleting = this.isDeleting(this.#ownerText(ownee, reference), reference.uid);
+		return isDeleting || this.#isInvalid(ownee, reference, owner);
+	}
+
+	/**
+	 * Whether an owner was lost when its deployment lost a uid: that counts as long as the successor has not responded
+	 * that it is valid.
+	 */
+	wasInvalid(
+		ownee: TrackedResource,
+		reference: OwnerReference,
+		shadow: Shadow | undefined,
+	): boolean {
 		const region = reference.region || ownee.deployment.info.region;
-		const text = keyString(keyOf(reference, region));
+		const storage = this.storageOf({ group: reference.type?.group ?? "", region });
+		const identity = storage && this.identities.get(storage);
+		const isValidated = shadow?.metaOwners.some(
+			({ ownerUid, valid, deploymentUid }) =>
+				ownerUid === reference.uid && valid && deploymentUid === identity?.uid,
+		);
+		const text = this.#ownerText(ownee, reference);
 		return (
-			owner === undefined ||
-			owner.text !== text ||
+			!isValidated &&
+			[...(identity?.lastStates.values() ?? [])].some(
+				({ resources, deleting }) =>
+					deleting.has(reference.uid) || this.#isInvalid(ownee, reference, resources.get(text)),
+			)
+		);
+	}
+
+	#ownerText(ownee: TrackedResource, reference: OwnerReference): string {
+		return keyString(keyOf(reference, reference.region || ownee.deployment.info.region));
+	}
+
+	#isInvalid(
+		ownee: TrackedResource,
+		reference: OwnerReference,
+		owner: TrackedResource | undefined,
+	): boolean {
+		return (
+			owner?.uid !== reference.uid ||
+			owner.text !== this.#ownerText(ownee, reference) ||
 			isMarkedForDeletion(owner.resource) ||
-			this.isDeleting(text, reference.uid) ||
 			(reference.requiresOwnerReference &&
 				!owner.references.some((held) => held.text === ownee.text))
 		);

@@ -3,7 +3,7 @@ import { createInProcessTransport } from "@plinth/in-process";
 import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import { type Runtime, SuspendableLeases, silentLogger } from "@plinth/runtime";
 import { SkewedClock } from "@plinth/runtime/testing";
-import type { StorageBackend } from "@plinth/storage";
+import type { StorageBackend, StorageIdentity } from "@plinth/storage";
 import { controllerClients } from "../lab/own-client.fixture.ts";
 import { openReferences, type References } from "../node/open-references.ts";
 import { type AuthoritativeStorage, backendOf } from "./authoritative-storage.fixture.ts";
@@ -37,6 +37,7 @@ export class Server implements SimulatedServer {
 	readonly #sim: SimulationContext;
 	readonly #leases: SuspendableLeases;
 	readonly #missing: MissingDeployments;
+	readonly #identity: StorageIdentity | undefined;
 	#references: References | undefined;
 	transport: Transport | undefined;
 	isOpen = false;
@@ -55,6 +56,7 @@ export class Server implements SimulatedServer {
 		});
 		this.runtime = this.lifetime.runtime(sim.runtime, skewed, random);
 		const backend = backendOf(sim, shared.authoritative, this.lifetime, sim.isLagging);
+		this.#identity = shared.authoritative.identity;
 		this.storage = faultyStorage(sim, this.name, backend, this.lifetime);
 		this.#leases = new SuspendableLeases(shared.leases.of(this.lifetime));
 		this.#missing = new MissingDeployments(
@@ -115,6 +117,7 @@ export class Server implements SimulatedServer {
 				},
 			},
 			leases: this.#leases,
+			identity: this.#identity,
 			onFailure: (failure) => {
 				sim.observer.failed(name, failure);
 				this.#end();

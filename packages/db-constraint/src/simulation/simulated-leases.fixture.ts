@@ -32,7 +32,21 @@ export class SimulatedLeases {
 				const granted = this.#leases.acquire(name, ends);
 				return lifetime.within(granted.then((hold) => this.#expiring(hold, lifetime)));
 			},
+			held: (prefix, signal) =>
+				this.#held(prefix, AbortSignal.any([signal, crashed.signal]), lifetime),
 		};
+	}
+
+	async *#held(
+		prefix: string,
+		signal: AbortSignal,
+		lifetime: Lifetime,
+	): AsyncGenerator<ReadonlySet<string>, never> {
+		const changes = this.#leases.held(prefix, signal);
+		for (;;) {
+			const { value } = await lifetime.within(changes.next());
+			yield value;
+		}
 	}
 
 	#expiring(hold: LeaseHold, lifetime: Lifetime): LeaseHold {

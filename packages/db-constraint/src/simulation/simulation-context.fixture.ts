@@ -16,6 +16,14 @@ const hosts = [
 	...Array.from({ length: 11 }, (_, at) => `http://host-${at + 2}`),
 ] as const;
 
+/** Options of a simulation. */
+export interface SimulationOptions {
+	/** Whether to log what happens. Default: false. */
+	readonly isTracing?: boolean;
+	/** One of so many seeds restores a deployment, or deletes one. Default: 0, none. */
+	readonly losses?: number;
+}
+
 /** The state that all parts of a simulation share. */
 export class SimulationContext {
 	readonly runtime: SeededRuntime;
@@ -32,13 +40,21 @@ export class SimulationContext {
 	readonly workload: Workload;
 	/** Whether servers see the commits of other servers with a delay. */
 	readonly isLagging: boolean;
+	/** Whether a deployment is restored, or its Deployment deleted. */
+	readonly hasLoss: boolean;
+	/** What deployments have lost, for reports. */
+	readonly losses: string[] = [];
+	/** How many steps all users take, and have taken. */
+	steps = { all: 0, taken: 0 };
 
 	constructor(
 		seed: number,
-		isTracing: boolean,
+		{ isTracing = false, losses = 0 }: SimulationOptions,
 		createMeta: (sim: SimulationContext) => SimulatedMetaDeployment,
 	) {
-		this.runtime = seededRuntime({ seed, maxSteps: 300_000 });
+		this.hasLoss = losses > 0 && seed % losses === 3 % losses;
+		// Each deployment changes all of its guards for each successor.
+		this.runtime = seededRuntime({ seed, maxSteps: this.hasLoss ? 2_000_000 : 300_000 });
 		this.trace = new Trace(this.runtime.clock, isTracing);
 		this.observer = new Observer(this.trace);
 		this.workload = workloads[this.pick(workloadNames)];

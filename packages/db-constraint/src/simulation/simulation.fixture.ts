@@ -1,10 +1,11 @@
 import { Deployment, namespaces, regions, services } from "./deployment.fixture.ts";
 import { cleanUp } from "./janitor.fixture.ts";
+import { lose } from "./losses.fixture.ts";
 import { MetaDeployment } from "./meta.fixture.ts";
 import type { Violation } from "./observer.fixture.ts";
 import type { SimulatedDeployment, SimulatedServer } from "./participants.fixture.ts";
 import { unsettled } from "./settled.fixture.ts";
-import { SimulationContext } from "./simulation-context.fixture.ts";
+import { SimulationContext, type SimulationOptions } from "./simulation-context.fixture.ts";
 import { serverOf, User } from "./users.fixture.ts";
 
 /** The outcome of one seed. */
@@ -14,6 +15,8 @@ export interface Outcome {
 	readonly violation?: Violation;
 	/** Empty unless tracing is on. */
 	readonly trace: readonly string[];
+	/** What deployments have lost. */
+	readonly losses: readonly string[];
 }
 
 /** After this time a server that stops is killed. */
@@ -23,8 +26,8 @@ const stopLimitMs = 10_000;
 const settlingMs = 20 * 60_000;
 
 /** Runs one seed: users work while faults occur; then the faults stop, and everything must settle. */
-export async function simulate(seed: number, isTracing = false): Promise<Outcome> {
-	const sim = new SimulationContext(seed, isTracing, (it) => new MetaDeployment(it));
+export async function simulate(seed: number, options: SimulationOptions = {}): Promise<Outcome> {
+	const sim = new SimulationContext(seed, options, (it) => new MetaDeployment(it));
 	const { trace, observer } = sim;
 	try {
 		await run(sim);
@@ -45,7 +48,8 @@ export async function simulate(seed: number, isTracing = false): Promise<Outcome
 		sim.end();
 	}
 	const [violation] = observer.violations;
-	return { seed, trace: trace.lines, ...(violation && { violation }) };
+	// What still ends in the background is of no interest, and happens when the event loop has time.
+	return { seed, trace: [...trace.lines], losses: sim.losses, ...(violation && { violation }) };
 }
 
 async function run(sim: SimulationContext): Promise<void> {
@@ -78,9 +82,13 @@ async function run(sim: SimulationContext): Promise<void> {
 			void switchSchema(sim, deployment);
 		}
 	}
-	const work = Promise.all(users.map((user) => user.work(sim.workload.steps))).then(() => {
-		working = false;
-	});
+	sim.steps.all = users.length * sim.workload.steps;
+	const loss = sim.hasLoss ? [lose(sim)] : [];
+	const work = Promise.all([...users.map((user) => user.work(sim.workload.steps)), ...loss]).then(
+		() => {
+			working = false;
+		},
+	);
 	await scheduler.until(() => !working || isBroken(), { limitMs: 24 * 3_600_000 });
 	if (isBroken()) {
 		return;
@@ -118,14 +126,14 @@ function problemOf(sim: SimulationContext): string | undefined {
 
 /** In the end the servers of each deployment that run are known, and no others. */
 function unreachable(sim: SimulationContext): string | undefined {
-	for (const deployment of sim.deployments) {
+	for (const deployment of sim.deployments.filter(({ isGone }) => !isGone)) {
 		const { info, servers } = deployment;
 		const running = servers.map(({ address }) => address).sort();
 		const recorded = [...deployment.endpoints()].sort();
 		if (recorded.join() !== running.join()) {
 			return `${info.name} names ${recorded} as its servers, and has ${running}`;
 		}
-		const registered = sim.meta.addressOf(info.name) ?? "no address";
+		const registered = sim.meta.addressOf(registeredName(sim, deployment)) ?? "no address";
 		if (!running.includes(registered)) {
 			return `${info.name} is registered at ${registered}, and its servers are at ${running}`;
 		}
@@ -133,10 +141,15 @@ function unreachable(sim: SimulationContext): string | undefined {
 	return undefined;
 }
 
+/** A successor has another name if the Deployment of its predecessor still exists. */
+function registeredName({ meta }: SimulationContext, { info }: SimulatedDeployment): string {
+	return meta.nameOf(info.uid) ?? info.name;
+}
+
 /** In the end each deployment takes writes: promise 3. */
 async function probe(sim: SimulationContext, user: User): Promise<void> {
 	const { scheduler } = sim.runtime;
-	for (const deployment of sim.deployments) {
+	for (const deployment of sim.deployments.filter(({ isGone }) => !isGone)) {
 		let isWritten = false;
 		for (let tries = 0; tries < 60 && !isWritten; tries++) {
 			const server = serverOf(sim, deployment);
@@ -225,7 +238,8 @@ async function crashMeta(sim: SimulationContext, isRunning: () => boolean): Prom
 async function disable(sim: SimulationContext, isRunning: () => boolean): Promise<void> {
 	while (isRunning()) {
 		await sim.wait(sim.random.next() * sim.pick([1_000, 20_000]));
-		const { name = "" } = sim.deployments[sim.below(sim.deployments.length)]?.info ?? {};
+		const deployment = sim.deployments[sim.below(sim.deployments.length)];
+		const name = deployment === undefined ? "" : registeredName(sim, deployment);
 		sim.meta.disable(name, true);
 		await sim.wait(sim.random.next() * sim.pick([1_000, 20_000, 60_000]));
 		sim.meta.disable(name, false);

@@ -8,9 +8,20 @@ describe("deployments with crashing servers and lost messages", () => {
 			expect((await simulate(seed)).violation).toBeUndefined();
 		}));
 
+	it("keep them when one is restored from a backup, or its Deployment is deleted", async () => {
+		const losses = new Set<string>();
+		for (const seed of [0, 2, 3, 4, 5, 6]) {
+			const outcome = await simulate(seed, { losses: 1 });
+			expect(outcome).toMatchObject({ seed, losses: [expect.any(String)] });
+			expect(outcome.violation).toBeUndefined();
+			losses.add(outcome.losses.join());
+		}
+		expect(losses.size).toBeGreaterThan(1);
+	});
+
 	it("behave identically with the same seed", async () => {
-		const once = await simulate(7, true);
-		const again = await simulate(7, true);
+		const once = await simulate(7, { isTracing: true });
+		const again = await simulate(7, { isTracing: true });
 		expect(again.trace).toEqual(once.trace);
 		expect(once.trace.length).toBeGreaterThan(100);
 	});

@@ -23,8 +23,8 @@ import type { Mutation } from "@plinth/storage";
 import { deletion } from "../commit/removals.ts";
 import { alpha, namespaces, regions } from "./deployment.fixture.ts";
 import type { SimulatedDeployment, SimulatedServer } from "./participants.fixture.ts";
-import type { TrackedResource } from "./records.fixture.ts";
 import type { SimulationContext } from "./simulation-context.fixture.ts";
+import type { TrackedResource } from "./tracked-resources.fixture.ts";
 
 const names = ["a", "b"] as const;
 const finalizer = "user/holds";
@@ -46,7 +46,7 @@ export class User {
 	/** Takes this many steps. */
 	async work(times: number): Promise<void> {
 		const sim = this.#sim;
-		for (let done = 0; done < times; done++) {
+		for (let done = 0; done < times; done++, sim.steps.taken++) {
 			await sim.wait(sim.random.next() * sim.pick(sim.workload.pausesMs));
 			const deployment = this.#drawDeployment();
 			const server = deployment && (await this.#await(deployment));

@@ -1,9 +1,12 @@
 import { create } from "@bufbuild/protobuf";
+import { Lifecycle } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { referenceTo } from "@plinth/resource";
 import { decorateBackend, type StorageBackend } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
 import { Lab, type LabDeployment, make } from "../lab/lab.fixture.ts";
+import { shadowName } from "../shadow/shadow.ts";
+import { updateShadow } from "../shadow/shadow-update.ts";
 import { establishWithSuccessor, reestablishOwnReferences } from "./succession.ts";
 
 const never = new AbortController().signal;
@@ -100,6 +103,24 @@ describe("a deployment whose storage was restored", () => {
 		await lab.run(after.delete(w));
 		await lab.run(alpha.delete(a));
 		expect(await alpha.read(a)).toBeUndefined();
+	});
+
+	it("establishes its references although its predecessor was checking deletions", async () => {
+		const { lab, alpha, beta, w, user } = await referenced();
+		const after = await lab.succeed(beta, [user]);
+		const { context } = after.current.constraints;
+		const lifecycle = Lifecycle.CHECKING;
+		await lab.run(
+			updateShadow(context, shadowName(lab.keyOf(after, w)), ({ shadow }) => ({
+				...shadow,
+				lifecycle,
+			})),
+		);
+		await lab.run(establishOwn(after));
+		expect(await after.shadow(w)).toMatchObject({
+			lifecycle: Lifecycle.ACTIVE,
+			outgoing: [{ deploymentUid: alpha.info.uid }],
+		});
 	});
 
 	it("reports references to deleted targets", async () => {

@@ -10,16 +10,20 @@
  * stay. From then on the successor responds, because it has all references of the predecessor.
  */
 import { Code } from "@connectrpc/connect";
+import type { Resource } from "@plinth/proto";
+import { Lifecycle } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { Refused } from "@plinth/storage";
+import type { Derivation } from "../commit/reference-plan.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import { routeTo } from "../protocol/holder-query.ts";
-import type { DeploymentInfo } from "../registry/environment.ts";
+import type { DeploymentInfo, Environment } from "../registry/environment.ts";
 import { deriveReferences } from "../schema/derive-references.ts";
-import { nameOfKey } from "../shadow/resource-key.ts";
+import { type KeyLike, nameOfKey } from "../shadow/resource-key.ts";
 import { deployedOf, displayDeployed } from "../shadow/shadow.ts";
 import { ResourceShadow, shadowOf } from "../shadow/shadow-records.ts";
+import { replaceShadow } from "../shadow/shadow-update.ts";
 import { readDeploymentRecord, updateDeploymentRecord } from "./deployment-record.ts";
-import { responsibleUid } from "./successors.ts";
+import { predecessorsOf, responsibleUid } from "./successors.ts";
 
 /**
  * Re-establishes all outgoing references of a successor under its new uid. Must complete before the first
@@ -35,11 +39,25 @@ export async function reestablishOwnReferences(
 	if (record === undefined || record.predecessorUid === "" || record.established) {
 		return;
 	}
-	await reestablish(context, () => true, signal);
+	await revertChecks(context);
+	await reestablish(context, { reestablish: () => true }, signal);
 	await updateDeploymentRecord(context.backend, context.runtime, (now) => ({
 		...now,
 		established: true,
 	}));
+}
+
+/**
+ * Reverts the checks of deletions that the predecessor has begun: nothing can be established at a resource while it is
+ * CHECKING, and the controllers, which revert checks, start only once the references are established.
+ */
+async function revertChecks(context: ConstraintContext): Promise<void> {
+	for (const resource of await storedShadows(context)) {
+		const stored = shadowOf(resource);
+		if (stored?.shadow.lifecycle === Lifecycle.CHECKING) {
+			await replaceShadow(context, stored, { ...stored.shadow, lifecycle: Lifecycle.ACTIVE });
+		}
+	}
 }
 
 /**
@@ -52,20 +70,21 @@ export async function establishWithSuccessor(
 	successor: DeploymentInfo,
 	signal: AbortSignal,
 ): Promise<void> {
-	const { descriptor, environment, guards, limits } = context;
-	// A write in progress, or a delayed one, may have established its references with the predecessor.
+	const { descriptor, dropped, environment, guards, limits } = context;
+	// A write in progress, or a delayed one, may have established its references with a predecessor; one of a server that
+	// does not know the successor yet still may. The record fails all of these, and the guards those of servers whose
+	// version does not assert it.
+	for (const uid of predecessorsOf(environment, successor)) {
+		await dropped.succeed(uid, successor.uid);
+	}
 	await guards.changeAll();
-	await reestablish(
-		context,
-		({ group, region }) => {
-			const service = descriptor.serviceOfGroup(group);
-			return (
-				region === successor.region &&
-				(service === "" ? environment.self.service : service) === successor.service
-			);
-		},
-		signal,
-	);
+	const concerns = ({ group, region }: KeyLike, deploymentUid: string) => {
+		const service = descriptor.serviceOfGroup(group);
+		return service === undefined
+			? mayHaveSucceeded(environment, successor, deploymentUid, region)
+			: region === successor.region && (service || environment.self.service) === successor.service;
+	};
+	await reestablish(context, { reestablish: concerns, successor }, signal);
 	await environment
 		.client(successor.uid)
 		.reportEstablished(
@@ -74,12 +93,45 @@ export async function establishWithSuccessor(
 		);
 }
 
+/**
+ * Whether a deployment is the successor of one that a reference records, or may be: several deployments that followed each
+ * other can't be linked if one of them is not known any longer.
+ */
+function mayHaveSucceeded(
+	environment: Environment,
+	successor: DeploymentInfo,
+	deploymentUid: string,
+	region: string,
+): boolean {
+	const responsible = responsibleUid(environment, deploymentUid);
+	return (
+		responsible === successor.uid ||
+		(deploymentUid !== "" &&
+			region === successor.region &&
+			environment.byUid(responsible) === undefined)
+	);
+}
+
 async function reestablish(
 	context: ConstraintContext,
-	concerns: (target: { readonly group: string; readonly region: string }) => boolean,
+	derivation: Derivation,
 	signal: AbortSignal,
 ): Promise<void> {
-	const { resources } = await context.backend.list(
+	for (const resource of await storedShadows(context)) {
+		await context.runtime.scheduler.turn();
+		signal.throwIfAborted();
+		const shadow = shadowOf(resource)?.shadow;
+		const has = shadow?.outgoing.some(
+			({ target, deploymentUid }) => target && derivation.reestablish(target, deploymentUid),
+		);
+		if (has && shadow?.resource !== undefined) {
+			await deriveReferences(context, nameOfKey(shadow.resource), derivation);
+		}
+	}
+}
+
+async function storedShadows({ backend }: ConstraintContext): Promise<readonly Resource[]> {
+	const { resources } = await backend.list(
 		{
 			type: ResourceShadow.type,
 			tenancy: { partition: "", namespace: "" },
@@ -87,27 +139,25 @@ async function reestablish(
 		},
 		{ consistency: "strong" },
 	);
-	for (const resource of resources) {
-		await context.runtime.scheduler.turn();
-		signal.throwIfAborted();
-		const shadow = shadowOf(resource)?.shadow;
-		const has = shadow?.outgoing.some(({ target }) => target !== undefined && concerns(target));
-		if (has && shadow?.resource !== undefined) {
-			await deriveReferences(context, nameOfKey(shadow.resource), concerns);
-		}
-	}
+	return resources;
 }
 
 /**
  * Refuses deletions of a successor until every known deployment has reported, including disabled ones: until
  * then, its shadows may lack sources that its predecessor received after the backup.
  *
- * @throws Refused Unavailable, naming the deployments that have not reported.
+ * @throws Refused Unavailable, naming the deployments that have not reported, or if some may not be known.
  */
 export async function assertMayDelete(context: ConstraintContext): Promise<void> {
 	const { environment, backend } = context;
 	if (environment.self.predecessorUid === "") {
 		return;
+	}
+	if (environment.isComplete === false) {
+		throw new Refused(
+			Code.Unavailable,
+			"nothing can be deleted yet: this deployment has taken over from another one, and some meta deployment can't be reached, which may know of others that reference its resources",
+		);
 	}
 	const record = await readDeploymentRecord(backend);
 	const missing = environment
@@ -119,10 +169,12 @@ export async function assertMayDelete(context: ConstraintContext): Promise<void>
 				!record?.establishedBy.includes(uid),
 		);
 	if (missing.length > 0) {
-		const names = missing.map((each) => displayDeployed(deployedOf(each))).join(", ");
+		const names = missing.map(
+			(each) => `${displayDeployed(deployedOf(each))} (Deployment ${each.name}, uid ${each.uid})`,
+		);
 		throw new Refused(
 			Code.Unavailable,
-			`nothing can be deleted yet: this deployment has taken over from another one, and waits for ${names} to establish their references with it`,
+			`nothing can be deleted yet: this deployment has taken over from another one, and waits for ${names.join(", ")} to establish their references with it. If one of them no longer exists, delete its Deployment`,
 		);
 	}
 }

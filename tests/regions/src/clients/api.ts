@@ -28,6 +28,7 @@ export async function call(
 	address: string,
 	method: string,
 	request: JsonObject,
+	limitMs = timeoutMs,
 ): Promise<CallOutcome> {
 	let response: Response;
 	let body: JsonObject;
@@ -39,7 +40,7 @@ export async function call(
 				"x-plinth-consistency-mode": "consistent",
 			},
 			body: JSON.stringify(request),
-			signal: AbortSignal.timeout(timeoutMs),
+			signal: AbortSignal.timeout(limitMs),
 		});
 		body = objectOf(await response.json());
 	} catch (failure) {

@@ -13,7 +13,9 @@ const limitMs = 120_000;
 export async function readEndState(regions: Regions): Promise<EndState> {
 	const resources: StoredResource[] = [];
 	const shadows: ObservedShadow[] = [];
-	for (const { address, plan } of regions.servers.values()) {
+	const servers = [...regions.servers.values()];
+	// The servers of a deployment have one storage.
+	for (const { address, plan } of servers.filter(({ plan }) => plan.server === undefined)) {
 		const { name: deployment, region, service } = plan;
 		const kept = (["Project", "AccessKey", "Rack", "Device"] as const).filter(
 			(kind) => kinds[kind].group === service,

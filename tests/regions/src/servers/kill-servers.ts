@@ -1,5 +1,6 @@
 import { setTimeout } from "node:timers/promises";
 import type { Regions } from "@plinth/example-regions/regions";
+import type { ServerProcess } from "@plinth/example-regions/server-process";
 import type { Random } from "@plinth/runtime";
 import type { SendNotifier } from "../clients/send-notifier.ts";
 
@@ -12,12 +13,15 @@ const callDurationMs = 20;
 /**
  * Repeatedly kills a server, mostly just after a client has sent a write or a deletion, and restarts it. Finally
  * all servers are started. A server may be killed before it is ready, and several may be down at once.
+ *
+ * @param mayKill - whether a server may be killed now. Default: always.
  */
 export async function killServers(
 	regions: Regions,
 	notifier: SendNotifier,
 	seconds: number,
 	random: Random,
+	mayKill: (server: ServerProcess) => Promise<boolean> = async () => true,
 ): Promise<Kills> {
 	const endMs = performance.now() + seconds * 1000;
 	const kills: Record<string, number> = {};
@@ -29,12 +33,13 @@ export async function killServers(
 		const sent = random.next() < 0.5 ? "write" : "delete";
 		await Promise.race([notifier.next(sent), setTimeout(1000)]);
 		await pause(0, callDurationMs);
-		const up = [...regions.servers.values()].filter(({ plan }) => !down.has(plan.name));
+		const up = [...regions.servers.values()].filter(({ name }) => !down.has(name));
 		const server = up[Math.floor(random.next() * up.length)];
-		if (server === undefined || performance.now() >= endMs) {
+		const mayBeKilled = server !== undefined && (await mayKill(server));
+		if (!mayBeKilled || performance.now() >= endMs) {
 			continue;
 		}
-		const { name } = server.plan;
+		const { name } = server;
 		kills[name] = (kills[name] ?? 0) + 1;
 		const downMs = drawDownMs(random);
 		const back = async () => {

@@ -1,0 +1,60 @@
+import type { MetaOwner } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import type { ConstraintContext } from "../node/constraint-context.ts";
+import type { DeploymentInfo } from "../registry/environment.ts";
+import type { KeyLike } from "../shadow/resource-key.ts";
+import { responsibleUid } from "../succession/successors.ts";
+
+type Context = Pick<ConstraintContext, "descriptor" | "environment">;
+
+/** An owner, and the deployment that has said that it is valid, if one has. */
+export type KnownOwner = Pick<MetaOwner, "deploymentUid"> & {
+	readonly owner?: Pick<KeyLike, "group" | "region"> | undefined;
+};
+
+/**
+ * The deployment that stores an owner, if it is known: the one that has said before that the owner is valid, or its
+ * successor. Otherwise the one that is found for the service and region, which may be one of several.
+ */
+export function ownerDeployment(
+	context: Context,
+	{ owner, deploymentUid }: KnownOwner,
+): DeploymentInfo | undefined {
+	const { environment } = context;
+	const found = findOwner(context, owner);
+	return deploymentUid === "" || found?.uid === environment.self.uid
+		? found
+		: environment.byUid(responsibleUid(environment, deploymentUid));
+}
+
+/**
+ * All deployments that may store an owner, by its service and region: the one that is found there first. There are
+ * several if a server has registered with the storage of no other, for example with an empty one by mistake.
+ */
+export function deploymentsInPlace(
+	context: Context,
+	owner: KnownOwner["owner"],
+): readonly DeploymentInfo[] {
+	const { environment } = context;
+	const found = findOwner(context, owner);
+	if (found === undefined || found.uid === environment.self.uid) {
+		return found === undefined ? [] : [found];
+	}
+	const others = environment
+		.deployments()
+		.filter(
+			({ uid, service, region }) =>
+				uid !== found.uid &&
+				service === found.service &&
+				region === found.region &&
+				responsibleUid(environment, uid) === uid,
+		);
+	return [found, ...others];
+}
+
+function findOwner(
+	{ descriptor, environment }: Context,
+	owner: KnownOwner["owner"],
+): DeploymentInfo | undefined {
+	const service = owner && descriptor.serviceOfGroup(owner.group);
+	return environment.findOwner(owner?.group ?? "", service, owner?.region ?? "");
+}

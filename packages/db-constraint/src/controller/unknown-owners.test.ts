@@ -1,0 +1,71 @@
+import { create } from "@bufbuild/protobuf";
+import { Condition_State, OwnerReferenceSchema } from "@plinth/proto";
+import { FakeClock } from "@plinth/runtime/testing";
+import { describe, expect, it } from "vitest";
+import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
+import { Lab, make } from "../lab/lab.fixture.ts";
+import { defaultConstraintLimits } from "../node/limits.ts";
+import { UnknownOwners } from "./unknown-owners.ts";
+
+async function ownedElsewhere() {
+	const lab = new Lab(1);
+	const alpha = await lab.add({ name: "alpha-1", service: "alpha", region: "r1", types: [Thing] });
+	const beta = await lab.add({
+		name: "beta-2",
+		service: "beta",
+		region: "r2",
+		types: [Widget],
+		foreignTypes: [Thing],
+	});
+	const owner = await lab.run(alpha.write(make(Thing, "a", create(ThingSchema))));
+	const widget = make(Widget, "w", create(WidgetSchema));
+	const { type, tenancy, name, uid } = alpha.id(Thing, "a");
+	widget.ownerReferences = [
+		create(OwnerReferenceSchema, {
+			...(type && { type }),
+			...(tenancy && { tenancy }),
+			...{ name, uid: owner.id?.uid ?? uid, region: "r1" },
+		}),
+	];
+	const known = async () => {
+		const status = (await beta.read(beta.id(Widget, "w")))?.status.references;
+		return status?.conditions.find(({ type }) => type === "OwnersKnown");
+	};
+	return { lab, alpha, beta, widget, known };
+}
+
+describe("the pauses between questions about an owner", () => {
+	it("grow to a minute, and are short again once something has changed", () => {
+		const clock = new FakeClock();
+		const unknown = new UnknownOwners(clock, defaultConstraintLimits);
+		const pauses = Array.from({ length: 8 }, () => unknown.failed("s", "a", "unreachable"));
+		expect(pauses).toEqual([2, 4, 8, 16, 32, 60, 60, 60].map((seconds) => seconds * 1_000));
+		expect(unknown.waitMs("s", "a")).toBe(60_000);
+		unknown.hasten("s");
+		expect(unknown.waitMs("s", "a")).toBeLessThanOrEqual(0);
+		expect(unknown.failed("s", "a", "unreachable")).toBe(2_000);
+	});
+});
+
+describe("an owner of which is not known whether it is valid", () => {
+	it("is reported after a while, and as known again", async () => {
+		const { lab, alpha, beta, widget, known } = await ownedElsewhere();
+		alpha.crash();
+		await lab.run(beta.write(widget));
+		await lab.pass(20_000);
+		expect(await known()).toBeUndefined();
+		await lab.pass(40_000);
+		expect(await known()).toMatchObject({
+			state: Condition_State.FALSE,
+			message:
+				"kept until it is known: alpha.Thing default/default/a (r1): alpha in r1 can't be queried",
+		});
+		const before = (await beta.read(beta.id(Widget, "w")))?.version;
+		await lab.pass(3_600_000);
+		expect((await beta.read(beta.id(Widget, "w")))?.version).toBe(before);
+		await lab.run(alpha.start());
+		await lab.pass(130_000);
+		expect(await known()).toMatchObject({ state: Condition_State.TRUE });
+		expect((await beta.shadow(beta.id(Widget, "w")))?.metaOwners).toMatchObject([{ valid: true }]);
+	});
+});

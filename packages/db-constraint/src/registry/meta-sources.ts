@@ -1,0 +1,226 @@
+import { type Logger, type Runtime, sleep } from "@plinth/runtime";
+import { type FollowedType, followedTypes, followMeta, type MetaSource } from "./meta-source.ts";
+import type { RegistryView } from "./registry-view.ts";
+
+/** Options of `MetaSources`. */
+export interface MetaSourcesOptions {
+	readonly view: RegistryView;
+	readonly runtime: Runtime;
+	readonly logger: Logger;
+	/** Called after each change of the view, and when a source has been read, or can't be. */
+	readonly onChange: () => void;
+}
+
+/** After this time without a meta deployment, operators are told. Most watches resume at once. */
+const tellMs = 10_000;
+
+interface FollowedSource extends MetaSource {
+	/** The types whose first snapshot is complete. */
+	readonly complete: Set<FollowedType>;
+	/** The types with a complete snapshot that began after `readAgain`. */
+	readonly completeAgain: Set<FollowedType>;
+	/** Ends following it, which then begins again with a new snapshot. */
+	again: AbortController;
+	/** Since when each type can't be followed, in milliseconds of the wall clock. */
+	readonly brokenSinceMs: Map<FollowedType, number>;
+	/** Whether it was unreachable, or a watch broke, at least once. */
+	hasBroken: boolean;
+	/** Whether operators were told that it can't be followed. */
+	isTold: boolean;
+}
+
+/**
+ * The meta deployments whose contents are followed, at one or more of their servers each. One server of a meta
+ * deployment is enough: all of them have the same storage.
+ */
+export class MetaSources {
+	readonly #options: MetaSourcesOptions;
+	readonly #sources = new Map<string, FollowedSource>();
+	/** Starts to follow a source. Set while they are followed. */
+	#follow: ((source: FollowedSource) => void) | undefined;
+	/** Whether `readAgain` was called. */
+	#isReadAgain = false;
+
+	constructor(options: MetaSourcesOptions) {
+		this.#options = options;
+	}
+
+	/** The servers of each meta deployment. */
+	get groups(): readonly (readonly MetaSource[])[] {
+		return this.#groups;
+	}
+
+	get #groups(): readonly (readonly FollowedSource[])[] {
+		const { view } = this.#options;
+		return [...Map.groupBy(this.#sources.values(), ({ address }) => view.metaOf(address)).values()];
+	}
+
+	/** Whether all meta deployments have been read since the start, and since `readAgain` if that was called. */
+	get isComplete(): boolean {
+		const isReadAgain = (each: FollowedSource) =>
+			!this.#isReadAgain || each.completeAgain.size === followedTypes.length;
+		return this.#groups.every((group) => group.some((each) => isRead(each) && isReadAgain(each)));
+	}
+
+	/**
+	 * Begins new snapshots, which have all that exists now. It is not complete before it has those of all meta deployments.
+	 * What was read before stays until then.
+	 */
+	readAgain(): void {
+		this.#isReadAgain = true;
+		for (const source of this.#sources.values()) {
+			source.completeAgain.clear();
+			source.again.abort(new Error("it is read again"));
+		}
+	}
+
+	get(address: string): MetaSource | undefined {
+		return this.#sources.get(address);
+	}
+
+	/** The servers of the meta deployment with a server at this address, that one first. */
+	serversWith(address: string): readonly MetaSource[] {
+		const group = this.#groupOf(address);
+		const isGiven = (each: MetaSource) => each.address === address;
+		return [...group.filter(isGiven), ...group.filter((each) => !isGiven(each))];
+	}
+
+	#groupOf(address: string): readonly FollowedSource[] {
+		return this.#groups.find((group) => group.some((each) => each.address === address)) ?? [];
+	}
+
+	/** Adds a meta deployment, if it is not known yet. */
+	add(meta: MetaSource): void {
+		if (!this.#sources.has(meta.address)) {
+			const source = {
+				...meta,
+				complete: new Set<FollowedType>(),
+				completeAgain: new Set<FollowedType>(),
+				again: new AbortController(),
+				brokenSinceMs: new Map<FollowedType, number>(),
+				hasBroken: false,
+				isTold: false,
+			};
+			this.#sources.set(meta.address, source);
+			this.#follow?.(source);
+		}
+	}
+
+	/** Whether the meta deployment with a server at this address has been read since the start. */
+	isRead(address: string): boolean {
+		return this.#groupOf(address).some(isRead);
+	}
+
+	/** Whether each of them has been read or can't be reached, and the one with this server has been read. */
+	areTried(address: string): boolean {
+		return this.#groups.every((group) => {
+			const isTried = group.every(({ hasBroken }) => hasBroken);
+			const isNeeded = group.some((each) => each.address === address);
+			return group.some(isRead) || (isTried && !isNeeded);
+		});
+	}
+
+	/**
+	 * When the view had the contents of all of them last, in milliseconds of the wall clock: now, or when the first of them
+	 * could no longer be followed. `undefined` if they have not been read since the start.
+	 */
+	upToDateMs(): number | undefined {
+		if (!this.isComplete) {
+			return undefined;
+		}
+		const now = this.#options.runtime.clock.now();
+		const followedUntilMs = (source: FollowedSource) =>
+			isRead(source) ? Math.min(now, ...source.brokenSinceMs.values()) : 0;
+		return Math.min(now, ...this.#groups.map((group) => Math.max(...group.map(followedUntilMs))));
+	}
+
+	/** Of each meta deployment that is followed at some server, what other servers have reported before is left out. */
+	#supersede(): void {
+		const superseded = this.#groups.flatMap((group) =>
+			group.some(isFollowed) ? group.filter((each) => !isFollowed(each)) : [],
+		);
+		this.#options.view.supersede(new Set(superseded.map(({ address }) => address)));
+	}
+
+	/** Follows all of them until the signal aborts. */
+	async run(signal: AbortSignal): Promise<void> {
+		const following = new Set<Promise<void>>();
+		this.#follow = (source) => {
+			const follow = this.#run(source, signal).finally(() => following.delete(follow));
+			following.add(follow);
+		};
+		for (const source of this.#sources.values()) {
+			this.#follow(source);
+		}
+		while (following.size > 0) {
+			await Promise.all(following);
+		}
+		this.#follow = undefined;
+	}
+
+	async #run(source: FollowedSource, signal: AbortSignal): Promise<void> {
+		while (!signal.aborted) {
+			source.again = new AbortController();
+			await this.#followOnce(source, signal, source.again.signal);
+		}
+	}
+
+	/** Follows until either signal aborts. */
+	#followOnce(source: FollowedSource, end: AbortSignal, again: AbortSignal): Promise<void> {
+		const { view, runtime, logger, onChange } = this.#options;
+		const { complete, completeAgain, brokenSinceMs } = source;
+		const signal = AbortSignal.any([end, again]);
+		return followMeta(
+			{
+				...{ source, view, runtime, logger, onChange },
+				onStep: (step, type) => {
+					if (step === "complete") {
+						complete.add(type);
+						if (!again.aborted) {
+							completeAgain.add(type);
+						}
+						brokenSinceMs.delete(type);
+						this.#tellRecovered(source);
+					} else {
+						source.hasBroken = true;
+						if (!brokenSinceMs.has(type)) {
+							brokenSinceMs.set(type, runtime.clock.now());
+							void this.#tellBroken(source, end);
+						}
+					}
+					this.#supersede();
+					onChange();
+				},
+			},
+			signal,
+		);
+	}
+
+	async #tellBroken(source: FollowedSource, signal: AbortSignal): Promise<void> {
+		const { runtime, logger } = this.#options;
+		await sleep(runtime.clock, tellMs, signal).catch(() => {});
+		const [since] = source.brokenSinceMs.values();
+		if (since !== undefined && !source.isTold && !signal.aborted) {
+			source.isTold = true;
+			logger.warn(
+				{ meta: source.address, since: new Date(since) },
+				"a meta deployment can't be followed: the registry of deployments may be out of date",
+			);
+		}
+	}
+
+	#tellRecovered(source: FollowedSource): void {
+		if (source.isTold && source.brokenSinceMs.size === 0) {
+			source.isTold = false;
+			this.#options.logger.info({ meta: source.address }, "the meta deployment is followed again");
+		}
+	}
+}
+
+function isRead({ complete }: FollowedSource): boolean {
+	return complete.size === followedTypes.length;
+}
+
+function isFollowed(source: FollowedSource): boolean {
+	return isRead(source) && source.brokenSinceMs.size === 0;
+}

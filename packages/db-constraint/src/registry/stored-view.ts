@@ -1,0 +1,219 @@
+import { create, equals } from "@bufbuild/protobuf";
+import { timestampDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { Resource } from "@plinth/proto";
+import {
+	type RegistryEntry,
+	RegistryEntrySchema,
+	RegistryRecordSchema,
+} from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { decodeShared } from "@plinth/resource";
+import { type Logger, type Runtime, sleep } from "@plinth/runtime";
+import type { Mutation, StorageBackend } from "@plinth/storage";
+import { isConflict } from "../commit/conflict.ts";
+import { hashOf } from "../shadow/resource-key.ts";
+import {
+	putRecord,
+	ResourceShadow,
+	recordOf,
+	type StoredRecord,
+} from "../shadow/shadow-records.ts";
+import { Deployment, metaService } from "./meta-types.ts";
+import type { RegistryView } from "./registry-view.ts";
+
+/** Options of a `StoredView`. */
+export interface StoredViewOptions {
+	readonly backend: StorageBackend;
+	readonly view: RegistryView;
+	/** When the view had the contents of all meta deployments last, in milliseconds; `undefined` if it never had. */
+	readonly upToDateMs: () => number | undefined;
+	/** The addresses of the running servers of a deployment, by its uid, as one of them has named them last. */
+	readonly running: Map<string, readonly string[]>;
+	readonly runtime: Runtime;
+	readonly logger: Logger;
+}
+
+/** Changes are collected for this long before they are written. */
+const collectMs = 1_000;
+
+/** How long to wait after a write that failed. */
+const againMs = 10_000;
+
+/** How often it is recorded that the view is up to date, though it has not changed. */
+const refreshMs = 60 * 60_000;
+
+/** By how much the recorded time may be too early if nothing else is to be written. */
+const toleranceMs = 60_000;
+
+/** A commit has at most so many records. */
+const batchSize = 100;
+
+const prefix = "registry";
+
+/**
+ * The registry view in the storage of this deployment: a record for each Deployment and each Service, so that a change
+ * of the registry writes what has changed, and one record that says when all of it was up to date.
+ *
+ * Each server of the deployment writes what it sees. A server that lags behind may undo what another one has written,
+ * and writes it again when it has caught up. Like a view that was not updated, the records prove nothing by what they
+ * lack.
+ */
+export class StoredView {
+	readonly #options: StoredViewOptions;
+	#changed = Promise.withResolvers<void>();
+
+	constructor(options: StoredViewOptions) {
+		this.#options = options;
+	}
+
+	/**
+	 * Puts what is stored into the view: of the given meta deployments, and of those whose Deployments they have. Others
+	 * may have been removed permanently.
+	 *
+	 * @returns when it was up to date, or `undefined` if the registry was never read completely. Then nothing changes.
+	 * @throws StorageError if the storage can't be read.
+	 */
+	async load(metaAddresses: readonly string[]): Promise<Date | undefined> {
+		const { view, running } = this.#options;
+		const { entries, record } = await this.#read();
+		const asOf = asOfOf(record);
+		if (asOf === undefined) {
+			return undefined;
+		}
+		const bySource = Map.groupBy(entries.values(), ({ value }) => value.source);
+		const sources = new Set(metaAddresses);
+		for (const source of sources) {
+			for (const { value } of bySource.get(source) ?? []) {
+				const { resource, endpoints } = value;
+				if (resource === undefined) {
+					continue;
+				}
+				view.apply(source, resource, "stored");
+				if (endpoints.length > 0) {
+					running.set(resource.id?.uid ?? "", endpoints);
+				}
+				const meta = metaAddressOf(resource);
+				if (meta !== undefined) {
+					sources.add(meta);
+				}
+			}
+		}
+		return asOf;
+	}
+
+	/** Writes the view soon. */
+	changed(): void {
+		this.#changed.resolve();
+	}
+
+	/** Writes changes until the signal aborts. */
+	async run(signal: AbortSignal): Promise<void> {
+		const { runtime, logger } = this.#options;
+		while (!signal.aborted) {
+			await this.#nextChange(signal);
+			try {
+				await sleep(runtime.clock, collectMs, signal);
+				this.#changed = Promise.withResolvers();
+				await this.#write();
+			} catch (failure) {
+				if (!(signal.aborted || isConflict(failure))) {
+					logger.warn({ err: failure }, "the registry view could not be stored: trying again");
+				}
+				this.changed();
+				await sleep(runtime.clock, againMs, signal).catch(() => {});
+			}
+		}
+	}
+
+	/** Waits for a change, or until it is to be recorded again that there was none. */
+	async #nextChange(signal: AbortSignal): Promise<void> {
+		const ends = new AbortController();
+		const end = () => ends.abort();
+		signal.addEventListener("abort", end, { once: true });
+		const refreshed = sleep(this.#options.runtime.clock, refreshMs, ends.signal).catch(() => {});
+		await Promise.race([this.#changed.promise, refreshed]);
+		signal.removeEventListener("abort", end);
+		end();
+	}
+
+	async #write(): Promise<void> {
+		const { backend, runtime, upToDateMs } = this.#options;
+		const { entries, record } = await this.#read();
+		const wanted = this.#wanted();
+		const mutations: Mutation[] = [];
+		for (const [name, value] of wanted) {
+			const stored = entries.get(name);
+			if (stored === undefined || !equals(RegistryEntrySchema, stored.value, value)) {
+				mutations.push(
+					putRecord(runtime, name, stored?.resource, { case: "registryEntry", value }),
+				);
+			}
+		}
+		const asOfMs = upToDateMs();
+		if (asOfMs !== undefined) {
+			for (const [name, { resource }] of entries) {
+				if (!wanted.has(name) && resource.id !== undefined) {
+					mutations.push({ op: "delete", id: resource.id, expectedVersion: resource.version });
+				}
+			}
+			if (mutations.length > 0 || asOfMs - (asOfOf(record)?.getTime() ?? 0) > toleranceMs) {
+				const value = create(RegistryRecordSchema, { asOf: timestampFromMs(asOfMs) });
+				mutations.push(putRecord(runtime, prefix, record?.resource, { case: "registry", value }));
+			}
+		}
+		for (let at = 0; at < mutations.length; at += batchSize) {
+			await backend.commit(mutations.slice(at, at + batchSize));
+		}
+	}
+
+	#wanted(): ReadonlyMap<string, RegistryEntry> {
+		const { view, running } = this.#options;
+		const wanted = new Map<string, RegistryEntry>();
+		for (const { source, resource } of view.reported()) {
+			const uid = resource.id?.uid ?? "";
+			const endpoints = [...(running.get(uid) ?? [])].sort();
+			wanted.set(
+				`${prefix}-${hashOf(`${source} ${uid}`).slice(0, 40)}`,
+				create(RegistryEntrySchema, { source, resource, endpoints }),
+			);
+		}
+		return wanted;
+	}
+
+	async #read() {
+		const { resources } = await this.#options.backend.list({
+			type: ResourceShadow.type,
+			tenancy: { partition: "", namespace: "" },
+			namePrefix: prefix,
+		});
+		const entries = new Map<string, StoredEntry>();
+		let record: StoredRecord | undefined;
+		for (const resource of resources) {
+			const stored = recordOf(resource);
+			if (stored.record.case === "registryEntry") {
+				entries.set(resource.id?.name ?? "", { resource, value: stored.record.value });
+			} else if (stored.record.case === "registry") {
+				record = stored;
+			}
+		}
+		return { entries, record };
+	}
+}
+
+interface StoredEntry {
+	readonly resource: Resource;
+	readonly value: RegistryEntry;
+}
+
+/** The address of a meta deployment, if this is its Deployment. */
+function metaAddressOf(resource: Resource): string | undefined {
+	if (resource.id?.type?.kind !== Deployment.type.kind) {
+		return undefined;
+	}
+	const { service, address } = decodeShared(Deployment, resource).data;
+	return service === metaService ? address : undefined;
+}
+
+function asOfOf(stored: StoredRecord | undefined): Date | undefined {
+	const asOf = stored?.record.case === "registry" ? stored.record.value.asOf : undefined;
+	return asOf && timestampDate(asOf);
+}

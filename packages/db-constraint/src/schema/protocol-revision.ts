@@ -1,0 +1,8 @@
+/**
+ * The revision of the protocol of references. Raise it with each change that is wrong beside code without it in the same
+ * deployment, such as a record that commits must assert. It is part of the fingerprint of the schema, so that servers of
+ * other revisions commit nothing, and establishments fail once a later revision is active.
+ *
+ * - 1: commits assert that no other deployment has taken over from those that they have established references with.
+ */
+export const protocolRevision = 1;
