@@ -1,5 +1,5 @@
 import { defineType } from "@plinth/resource";
-import { FilmSchema, HallSchema } from "../testdata/gen/cinema/v1/cinema_pb.ts";
+import { FilmSchema, HallSchema, ScreeningSchema } from "../testdata/gen/cinema/v1/cinema_pb.ts";
 import { HallSchema as HallV2Schema } from "../testdata/gen/cinema/v2/cinema_pb.ts";
 
 /** Namespace scoped; fills in a rating, and refuses a film without a title. */
@@ -19,6 +19,9 @@ export const Film = defineType(FilmSchema, {
 
 /** Partition scoped. */
 export const Hall = defineType(HallSchema);
+
+/** References films and other screenings. */
+export const Screening = defineType(ScreeningSchema);
 
 /** `cinema.v2.Hall`, of one family with `cinema.v1.Hall`; not among the types of most tests. */
 export const HallV2 = defineType(HallV2Schema);

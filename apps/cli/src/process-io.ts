@@ -1,7 +1,6 @@
 import process from "node:process";
-import { systemClock } from "@plinth/runtime";
+import { systemClock } from "@plinth/runtime/clock";
 import type { Io } from "./io.ts";
-import { runEditor } from "./run-editor.ts";
 
 /** The environment of this process: its streams, variables and clock. */
 export function processIo(signal: AbortSignal = new AbortController().signal): Io {
@@ -24,6 +23,9 @@ export function processIo(signal: AbortSignal = new AbortController().signal): I
 		env,
 		clock: systemClock,
 		signal,
-		runEditor,
+		runEditor: async (command, file) => {
+			const { runEditor } = await import("./run-editor.ts");
+			return runEditor(command, file);
+		},
 	};
 }

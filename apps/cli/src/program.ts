@@ -19,9 +19,8 @@ import type { GlobalFlags } from "./configuration/settings.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { Failure } from "./failure.ts";
 import type { Io } from "./io.ts";
-import { printable } from "./output/table.ts";
+import { printable } from "./output/printable.ts";
 import { ownVersion } from "./own-version.ts";
-import { Session } from "./session.ts";
 import { explainUsage } from "./usage-error.ts";
 
 /** All commands, in the order of the help text. Add a new command here. */
@@ -44,6 +43,7 @@ export async function runCommandLine(
 ): Promise<ExitCode> {
 	let exitCode: ExitCode = exitCodes.ok;
 	const run: Runner = async (work) => {
+		const { Session } = await import("./session.ts");
 		using session = new Session(io, program.opts<GlobalFlags>());
 		exitCode = await work(session);
 	};

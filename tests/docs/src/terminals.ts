@@ -8,6 +8,9 @@ import { root } from "./page.ts";
 /** Printed when a command fails, before its exit code. */
 const failureMark = "-- failed with exit code ";
 
+/** Printed by `plinth dev` where the import of the user's code takes long, as it may on a busy machine. */
+const slowness = /^\[plinth\] the import of the module has taken \d+ s and goes on:/;
+
 /** Commands that only read. Their output may change a moment later. */
 const reading = /^(npx )?plinth (get|list|describe|status|refs|controllers|types)\b[^|]*$/;
 
@@ -80,7 +83,7 @@ export class Terminals {
 		for (let tries = 1; ; tries += 1) {
 			const printed =
 				name === "main" ? this.#before + this.#last : (this.#open.get(name)?.output ?? "");
-			if (looksLike(withoutFailures(printed), shown)) {
+			if (looksLike(withoutMarks(printed), shown)) {
 				return undefined;
 			}
 			const mayChange = name !== "main" || this.#lastLine !== "";
@@ -114,10 +117,11 @@ export class Terminals {
 	}
 }
 
-function withoutFailures(printed: string): string {
+/** Without what is in no page: marks of failed commands, and words about a machine that is slow. */
+function withoutMarks(printed: string): string {
 	return printed
 		.split("\n")
-		.filter((line) => !line.startsWith(failureMark))
+		.filter((line) => !line.startsWith(failureMark) && !slowness.test(line))
 		.join("\n");
 }
 

@@ -5,10 +5,11 @@
  *     plinth-bench [name...] [--growth] [--quick] [--option=value...]
  *
  * Names choose the benches whose file names contain one of them. With `--growth`, the benches are those of growth
- * (`bench/growth-*.ts`). Everything else is passed on.
+ * (`bench/growth-*.ts`). With `--help`, it prints what the chosen benches say about themselves, and runs none.
+ * Everything else is passed on.
  */
 import { spawnSync } from "node:child_process";
-import { globSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 
 const args = process.argv.slice(2);
 const names = args.filter((each) => !each.startsWith("-"));
@@ -22,6 +23,13 @@ const files = globSync(pattern)
 if (files.length === 0 && !isGrowth) {
 	throw new Error(`no bench matches ${names.join(", ") || pattern}`);
 }
+if (args.includes("--help")) {
+	console.log("plinth-bench [name...] [--growth] [--quick] [--option=value...]");
+	for (const file of files) {
+		console.log(`\n${file}\n${headOf(file)}`);
+	}
+	process.exit(0);
+}
 for (const file of files) {
 	console.log(`\n${file}`);
 	const { status } = spawnSync(process.execPath, ["--expose-gc", file, ...options], {
@@ -32,4 +40,13 @@ for (const file of files) {
 	if (status !== 0) {
 		process.exitCode = 1;
 	}
+}
+
+/** The comment with which a bench begins, without its marks. */
+function headOf(file: string): string {
+	const comment = /^\/\*\*?([\s\S]*?)\*\//.exec(readFileSync(file, "utf8"))?.[1] ?? "";
+	return comment
+		.replaceAll(/^[ \t]*\*? ?/gm, "  ")
+		.trimEnd()
+		.replace(/^\s*\n/, "");
 }

@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import type { SecureClientSessionOptions } from "node:http2";
+import type { DescService } from "@bufbuild/protobuf";
 import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
-import { BackupService, ControllerService, ResourceService, TypeService } from "@plinth/proto";
+import { ResourceService, TypeService } from "@plinth/proto";
 import { createPlinthTransport } from "@plinth/rpc-client";
 import { usageFailure } from "../failure.ts";
 
@@ -22,8 +23,8 @@ export interface Endpoint {
 export interface Connection extends Disposable {
 	readonly resources: Client<typeof ResourceService>;
 	readonly types: Client<typeof TypeService>;
-	readonly controllers: Client<typeof ControllerService>;
-	readonly backups: Client<typeof BackupService>;
+	/** A client of a service that few commands call. */
+	client<Service extends DescService>(service: Service): Client<Service>;
 }
 
 /** Idle connections are pinged, so that a watch detects a dead one. */
@@ -42,8 +43,7 @@ export function connect(endpoint: Endpoint): Connection {
 	return {
 		resources: createClient(ResourceService, transport),
 		types: createClient(TypeService, transport),
-		controllers: createClient(ControllerService, transport),
-		backups: createClient(BackupService, transport),
+		client: (service) => createClient(service, transport),
 		[Symbol.dispose]: () => transport.close(),
 	};
 }

@@ -3,14 +3,14 @@ import type { Resource } from "@plinth/proto";
 import { displayName, idOf, Namespace, Partition, tenancyOf, typeOf } from "@plinth/resource";
 import { exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
-import type { Session } from "../session.ts";
 import { idAt, type KnownType, tenancyAt } from "./known-types.ts";
+import type { ServerSession } from "./server-session.ts";
 
 const pageSize = 500;
 
 /** Reads the resource with that name. @throws Failure if it does not exist. */
 export async function readResource(
-	session: Session,
+	session: ServerSession,
 	type: KnownType,
 	name: string,
 ): Promise<Resource> {
@@ -39,7 +39,7 @@ export async function readResource(
  * the partition. `undefined` if the tenancy exists, or the caller may not know.
  */
 export async function missingTenancy(
-	session: Session,
+	session: ServerSession,
 	type: KnownType,
 ): Promise<string | undefined> {
 	const { partition, namespace } = tenancyAt(type, session.place, false);
@@ -72,8 +72,8 @@ export interface ListOptions {
 }
 
 /** Yields all resources of the type from one snapshot. One page at a time is in memory. */
-export async function* eachResource(
-	session: Session,
+async function* eachResource(
+	session: ServerSession,
 	type: KnownType,
 	{ namePrefix, everywhere }: ListOptions,
 ): AsyncGenerator<Resource> {
@@ -98,7 +98,7 @@ export async function* eachResource(
 
 /** Like `eachResource`, as one list. */
 export function listResources(
-	session: Session,
+	session: ServerSession,
 	type: KnownType,
 	options: ListOptions,
 ): Promise<readonly Resource[]> {

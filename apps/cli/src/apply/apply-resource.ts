@@ -28,7 +28,10 @@ export interface Applied {
 export interface ApplyOptions {
 	readonly resources: Connection["resources"];
 	readonly clock: Clock;
+	/** Ends reads, and keeps writes from being sent. */
 	readonly signal: AbortSignal;
+	/** Ends a write that has been sent; `signal` by default. After it, the write may have been done or not. */
+	readonly writeSignal?: AbortSignal;
 	/** Whether the server only checks the requests and stores nothing. */
 	readonly dryRun: boolean;
 }
@@ -55,14 +58,14 @@ export async function applyResource(
 }
 
 async function tryApply(wanted: WantedResource, options: ApplyOptions): Promise<Applied> {
-	const { resources, dryRun, signal } = options;
+	const { resources, dryRun, signal, writeSignal = signal } = options;
 	const before = await readStored(resources, wanted.id, signal);
 	checkIncarnation(wanted, before);
 	const resource = merge(wanted, before);
 	if (before === undefined) {
 		const response = dryRun
 			? await resources.mutateAndValidate({ resource }, { signal })
-			: await resources.write({ resource }, { signal });
+			: await resources.write({ resource }, { signal: writeSignal });
 		return { kind: "created", before, after: resourceOf(response.resource, wanted.id) };
 	}
 	const checked = await resources.mutateAndValidate({ resource }, { signal });
@@ -79,7 +82,7 @@ async function tryApply(wanted: WantedResource, options: ApplyOptions): Promise<
 	if (dryRun) {
 		return { kind: "updated", before, after: planned };
 	}
-	const written = await resources.write({ resource }, { signal });
+	const written = await resources.write({ resource }, { signal: writeSignal });
 	return { kind: "updated", before, after: resourceOf(written.resource, wanted.id) };
 }
 

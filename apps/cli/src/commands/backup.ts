@@ -1,11 +1,3 @@
-import { Code, ConnectError } from "@connectrpc/connect";
-import { callFailure } from "../api/call-failure.ts";
-import { PartialFile } from "../backup/partial-file.ts";
-import { type BackupReceiver, receiveBackup } from "../backup/receive-backup.ts";
-import { exitCodes } from "../exit-codes.ts";
-import { Failure } from "../failure.ts";
-import type { Io } from "../io.ts";
-import type { Session } from "../session.ts";
 import type { AddCommand } from "./runner.ts";
 
 /** `plinth backup`: writes a backup of the storage of a running server to a local file. */
@@ -15,41 +7,8 @@ export const addBackup: AddCommand = (program, run) => {
 		.description("write a backup of the server's embedded storage to a local file")
 		.action((path: string) =>
 			run(async (session) => {
-				await using file = await PartialFile.create(path);
-				const { resources, version } = await receive(session, file);
-				await file.publish();
-				session.io.out(`${path} contains ${resources} resources at version ${version}\n`);
-				return exitCodes.ok;
+				const { backup } = await import("../actions/backup.ts");
+				return backup(session, path);
 			}),
 		);
 };
-
-async function receive({ io, connection, settings }: Session, file: PartialFile) {
-	try {
-		// A backup may take any time, so it has no timeout. Pings detect a server that is gone.
-		const stream = connection.backups.backup({}, { signal: io.signal, timeoutMs: 0 });
-		return await receiveBackup(stream, {
-			write: (bytes) => file.write(bytes),
-			progress: progressLines(io),
-		});
-	} catch (failure) {
-		// Here, this code does not mean a conflict, as it does for writes.
-		throw failure instanceof ConnectError && failure.code === Code.FailedPrecondition
-			? new Failure(exitCodes.failed, failure.rawMessage, { cause: failure })
-			: callFailure(failure, settings.endpoint.server);
-	}
-}
-
-const everyMs = 2_000;
-
-/** Prints the progress at intervals. */
-function progressLines({ clock, err }: Io): BackupReceiver["progress"] {
-	let nextMs = clock.monotonic() + everyMs;
-	return (done, of, unit) => {
-		if (clock.monotonic() >= nextMs) {
-			nextMs = clock.monotonic() + everyMs;
-			const what = unit === "resources" ? "resources copied" : "bytes received";
-			err(`plinth: ${done} of ${of} ${what}\n`);
-		}
-	};
-}

@@ -1,26 +1,5 @@
-import type { ID, Resource } from "@plinth/proto";
-import { displayName, finalizersOf } from "@plinth/resource";
-import { sleep } from "@plinth/runtime";
-import { idAt, type KnownType } from "../api/known-types.ts";
-import { readStored } from "../apply/apply-resource.ts";
-import { readFiles } from "../apply/read-files.ts";
-import { type ExitCode, exitCodes } from "../exit-codes.ts";
-import { Failure, usageFailure } from "../failure.ts";
-import { conditionsOf } from "../output/conditions.ts";
-import { resourceName } from "../output/print-resources.ts";
-import { printable } from "../output/table.ts";
-import type { Session } from "../session.ts";
+import type { DeleteFlags } from "../actions/delete.ts";
 import { type AddCommand, dryRunOption } from "./runner.ts";
-import { parseNamedTargets } from "./targets.ts";
-import { waitForDeletion } from "./wait.ts";
-
-interface DeleteFlags {
-	readonly filename?: readonly string[];
-	readonly ignoreNotFound?: boolean;
-	readonly wait?: boolean;
-	readonly timeout: string;
-	readonly dryRun?: "server";
-}
 
 /** `plinth delete`: deletes resources by name, or those in files. */
 export const addDelete: AddCommand = (program, run) => {
@@ -33,136 +12,10 @@ export const addDelete: AddCommand = (program, run) => {
 		.option("--timeout <time>", "how long to wait for each resource", "30s")
 		.addOption(dryRunOption())
 		.action((type: string | undefined, names: readonly string[], flags: DeleteFlags) =>
-			run((session) => deleteAll(session, type === undefined ? [] : [type, ...names], flags)),
+			run(async (session) => {
+				const { deleteAll } = await import("../actions/delete.ts");
+				const words = type === undefined ? [] : [type, ...names];
+				return deleteAll(await session.server(), words, flags);
+			}),
 		);
-};
-
-interface DeleteTarget {
-	readonly type: KnownType;
-	readonly session: Session;
-	readonly name: string;
-}
-
-async function deleteAll(
-	session: Session,
-	words: readonly string[],
-	flags: DeleteFlags,
-): Promise<ExitCode> {
-	let exitCode: ExitCode = exitCodes.ok;
-	for (const target of await deleteTargetsOf(session, words, flags)) {
-		try {
-			await deleteOne(target, flags);
-		} catch (error) {
-			if (!(error instanceof Failure) || session.io.signal.aborted) {
-				throw error;
-			}
-			session.io.err(`plinth: ${printable(error.message)}\n`);
-			exitCode ||= error.exitCode;
-		}
-	}
-	return exitCode;
-}
-
-async function deleteTargetsOf(
-	session: Session,
-	words: readonly string[],
-	{ filename }: DeleteFlags,
-): Promise<readonly DeleteTarget[]> {
-	const types = await session.types();
-	if ((filename === undefined) === (words.length === 0)) {
-		throw usageFailure("specify what to delete: TYPE NAME…, or -f FILE");
-	}
-	if (filename === undefined) {
-		return parseNamedTargets(words, types).flatMap(({ type, names }) =>
-			names.map((name) => ({ type, name, session })),
-		);
-	}
-	const wanted = await readFiles(filename, session.io, { types, place: session.place });
-	// Resources are often owned by those that precede them in a file.
-	return wanted.toReversed().map(({ type, id }) => ({
-		type,
-		name: id.name,
-		session: session.at({
-			partition: id.tenancy?.partition || session.place.partition,
-			namespace: id.tenancy?.namespace || session.place.namespace,
-		}),
-	}));
-}
-
-async function deleteOne({ type, name, session }: DeleteTarget, flags: DeleteFlags): Promise<void> {
-	const { io, connection, place } = session;
-	const { resources } = connection;
-	const id = idAt(type, name, place);
-	const stored = await session.call(readStored(resources, id, io.signal));
-	if (stored?.id === undefined) {
-		if (flags.ignoreNotFound) {
-			return;
-		}
-		throw new Failure(exitCodes.notFound, `${displayName(id)} not found`);
-	}
-	const dryRun = flags.dryRun !== undefined;
-	// Only this incarnation, not one that was created since.
-	await session.call(resources.delete({ id: stored.id, dryRun }, { signal: io.signal }));
-	const printed = resourceName({ id });
-	if (dryRun) {
-		const finalizers = finalizersOf(stored);
-		const outcome =
-			finalizers.length === 0
-				? "deleted (server dry run)"
-				: `marked for deletion (server dry run): waiting for ${finalizers.join(", ")}`;
-		io.out(`${printed} ${outcome}\n`);
-		return;
-	}
-	const left = await leftAfter(session, stored.id);
-	if (left === undefined) {
-		io.out(`${printed} deleted\n`);
-		return;
-	}
-	io.out(`${printed} marked for deletion: waiting for ${reasonsOf(left).join(", ")}\n`);
-	if (flags.wait) {
-		await waitForDeletion(session, type, name, flags.timeout);
-	}
-}
-
-/** How long, and how often, it is checked whether the server has completed a deletion by itself. */
-const completion = { withinMs: 1_000, everyMs: 50 } as const;
-
-/**
- * The resource, if its deletion waits: for finalizers, for resources that reference it, or for the contents of a
- * namespace. What the server completes by itself within a second is not reported as waiting.
- */
-async function leftAfter(session: Session, id: ID): Promise<Resource | undefined> {
-	const { io, connection } = session;
-	const endMs = io.clock.monotonic() + completion.withinMs;
-	for (;;) {
-		const left = await session.call(readStored(connection.resources, id, io.signal));
-		if (left?.id?.uid !== id.uid) {
-			return undefined;
-		}
-		const isHeldByUsers = finalizersOf(left).some((finalizer) => !(finalizer in ofServer));
-		if (isHeldByUsers || io.clock.monotonic() >= endMs) {
-			return left;
-		}
-		await sleep(io.clock, completion.everyMs, io.signal);
-	}
-}
-
-/** What the deletion of a resource waits for. */
-function reasonsOf(left: Resource): readonly string[] {
-	const released = conditionsOf(left).find(
-		({ condition: { type } }) => type === "ReferencesReleased",
-	);
-	return finalizersOf(left).map((finalizer) =>
-		finalizer === references && released?.condition.message
-			? released.condition.message
-			: (ofServer[finalizer] ?? finalizer),
-	);
-}
-
-const references = "schema.plinth.dev/references";
-
-/** What a deletion waits for while it has a finalizer that the server removes by itself. */
-const ofServer: Readonly<Record<string, string>> = {
-	[references]: "the resources that reference it",
-	"tenancy.plinth.dev/contents": "its contents to be deleted",
 };

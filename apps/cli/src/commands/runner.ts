@@ -1,12 +1,15 @@
 import { type Command, Option } from "commander";
 import type { ExitCode } from "../exit-codes.ts";
-import { type OutputFormat, outputFormats } from "../output/print-resources.ts";
+import { type OutputFormat, outputFormats } from "../output/output-format.ts";
 import type { Session } from "../session.ts";
 
 /** Runs a command in a session, and closes the session. The command returns the exit code. */
 export type Runner = (work: (session: Session) => Promise<ExitCode>) => Promise<void>;
 
-/** Adds one command to the program. */
+/**
+ * Adds one command to the program. All commands are added at every start, so what a command needs to run should be
+ * imported only when it runs.
+ */
 export type AddCommand = (program: Command, run: Runner) => void;
 
 /** `-o` of the commands that print resources. */
@@ -17,6 +20,11 @@ export function outputOption(formats: readonly OutputFormat[] = outputFormats): 
 /** `-A` of the commands that list resources. */
 export function allNamespacesOption(): Option {
 	return new Option("-A, --all-namespaces", "include all partitions and namespaces");
+}
+
+/** The words of `TYPE [NAME]`. */
+export function wordsOf(type: string, name: string | undefined): readonly string[] {
+	return name === undefined ? [type] : [type, name];
 }
 
 /** `--dry-run=server`. */

@@ -1,12 +1,9 @@
 import type { Command } from "commander";
-import { listResources } from "../api/read-resources.ts";
 import { readConfiguration } from "../configuration/config-file.ts";
 import type { Io } from "../io.ts";
 import { Session } from "../session.ts";
 import { optionsOf, type PartialLine, readPartialLine } from "./partial-line.ts";
-
-/** Makes the shell complete a file name. */
-export const fileCandidate = ":files";
+import { fileCandidate } from "./shells.ts";
 
 /** Short, because the shell waits for the candidates. */
 const requestTimeout = "2s";
@@ -90,8 +87,9 @@ async function valuesOf(
 	}
 }
 
-function contextNames(session: Session): readonly string[] {
-	return Object.keys(readConfiguration(session.configFile, () => {}).contexts);
+async function contextNames(session: Session): Promise<readonly string[]> {
+	const { contexts } = await readConfiguration(session.configFile, () => {});
+	return Object.keys(contexts);
 }
 
 /** Types first; after a type, or `TYPE/`, the names of its resources. */
@@ -109,14 +107,16 @@ async function targets(
 		const prefix = word.slice(0, slash);
 		return (await namesOf(prefix, session)).map((name) => `${prefix}/${name}`);
 	}
-	const { all } = await session.types();
+	const { all } = await (await session.server()).types();
 	return word.includes(".") || /^[a-z]/.test(word)
 		? all.map(({ key }) => key)
 		: [...all.map(({ type: { kind } }) => kind)];
 }
 
 async function namesOf(word: string, session: Session): Promise<readonly string[]> {
-	const type = (await session.types()).find(word);
-	const resources = await listResources(session, type, { namePrefix: "", everywhere: false });
+	const { listResources } = await import("../api/read-resources.ts");
+	const server = await session.server();
+	const type = (await server.types()).find(word);
+	const resources = await listResources(server, type, { namePrefix: "", everywhere: false });
 	return resources.map(({ id }) => id?.name ?? "");
 }

@@ -1,10 +1,7 @@
-import { fileCandidate } from "./candidates.ts";
-
-/** The supported shells. */
-export const shells = ["bash", "zsh", "fish"] as const;
+import { fileCandidate, type Shell } from "./shells.ts";
 
 /** The script for each shell. It runs the hidden command `__complete` to get the candidates. */
-export const scripts: Readonly<Record<(typeof shells)[number], string>> = {
+export const scripts: Readonly<Record<Shell, string>> = {
 	bash: `# plinth completion for bash: source <(plinth completion bash)
 _plinth() {
   local candidates current="\${COMP_WORDS[COMP_CWORD]}"

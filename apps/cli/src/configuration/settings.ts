@@ -3,7 +3,7 @@ import type { Endpoint } from "../api/connection.ts";
 import type { Place } from "../api/known-types.ts";
 import { usageFailure } from "../failure.ts";
 import { suggestion } from "../suggest.ts";
-import type { Configuration, Context } from "./config-file.ts";
+import type { Configuration, Context } from "./configuration.ts";
 import { parseDuration } from "./duration.ts";
 
 /** The options of all commands. */

@@ -13,6 +13,7 @@ import type { KnownTypes } from "../api/known-types.ts";
 import { Failure } from "../failure.ts";
 import { suggestion } from "../suggest.ts";
 import { fieldPath } from "./position.ts";
+import { scalarName } from "./scalar-name.ts";
 import { describeNode, nodeOf, type SourceDocument } from "./source-document.ts";
 
 /**
@@ -257,11 +258,6 @@ function expected(field: DescField): string {
 		return `a name of ${field.enum.name}`;
 	}
 	return field.scalar === undefined ? `${field.message?.name}` : scalarName(field.scalar);
-}
-
-/** The name of a scalar type as in proto files. */
-export function scalarName(scalar: ScalarType): string {
-	return ScalarType[scalar].toLowerCase();
 }
 
 function hintOf(field: DescField, value: JsonValue): string {

@@ -13,8 +13,9 @@ import {
 import { Film, Hall } from "../cinema.fixture.ts";
 import { cinemaTypes } from "../known-types.fixture.ts";
 import { readDocument } from "./read-document.ts";
-import { documentOf, toYaml } from "./show-document.ts";
+import { documentOf } from "./show-document.ts";
 import { parseDocuments } from "./source-document.ts";
+import { toYaml } from "./to-yaml.ts";
 
 const types = cinemaTypes();
 

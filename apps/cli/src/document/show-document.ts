@@ -14,7 +14,6 @@ import {
 	TypeSchema,
 } from "@plinth/proto";
 import { gvkKey, typeNameOf } from "@plinth/resource";
-import { stringify } from "yaml";
 import type { KnownTypes } from "../api/known-types.ts";
 import { documentFields } from "./document-fields.ts";
 
@@ -89,11 +88,6 @@ function dataOf(data: Any, types: KnownTypes): JsonValue {
 
 function bytesOf({ typeUrl, value }: Any): JsonObject {
 	return { "@type": typeUrl, bytes: Buffer.from(value).toString("base64") };
-}
-
-/** Documents as YAML. */
-export function toYaml(...documents: readonly JsonValue[]): string {
-	return documents.map((document) => stringify(document, { lineWidth: 0 })).join("---\n");
 }
 
 function jsonOptions(types: KnownTypes) {

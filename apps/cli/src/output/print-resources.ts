@@ -1,16 +1,11 @@
 import type { Resource } from "@plinth/proto";
 import { gvkKey } from "@plinth/resource";
 import type { KnownType, KnownTypes } from "../api/known-types.ts";
-import { documentOf, toYaml } from "../document/show-document.ts";
+import { documentOf } from "../document/show-document.ts";
 import type { Io } from "../io.ts";
+import type { OutputFormat } from "./output-format.ts";
 import { ResourceTable } from "./resource-table.ts";
 import { renderTable } from "./table.ts";
-
-/** The output formats. */
-export const outputFormats = ["table", "yaml", "json", "name"] as const;
-
-/** One of the output formats. */
-export type OutputFormat = (typeof outputFormats)[number];
 
 /** Options for printing resources. */
 export interface PrintOptions {
@@ -23,19 +18,21 @@ export interface PrintOptions {
 }
 
 /** Prints resources of one type. An empty table is reported on standard error. */
-export function printResources(
+export async function printResources(
 	type: KnownType,
 	resources: readonly Resource[],
 	options: PrintOptions,
-): void {
+): Promise<void> {
 	const { io, types, format } = options;
 	switch (format) {
 		case "name":
 			io.out(resources.map((resource) => `${resourceName(resource)}\n`).join(""));
 			break;
-		case "yaml":
+		case "yaml": {
+			const { toYaml } = await import("../document/to-yaml.ts");
 			io.out(toYaml(...resources.map((resource) => documentOf(resource, types))));
 			break;
+		}
 		case "json": {
 			const documents = resources.map((resource) => documentOf(resource, types));
 			io.out(`${JSON.stringify(options.isSingle ? documents[0] : documents, undefined, 2)}\n`);

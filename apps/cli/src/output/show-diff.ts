@@ -1,7 +1,8 @@
 import type { Resource } from "@plinth/proto";
 import { structuredPatch } from "diff";
 import type { KnownTypes } from "../api/known-types.ts";
-import { contentOf, toYaml } from "../document/show-document.ts";
+import { contentOf } from "../document/show-document.ts";
+import { toYaml } from "../document/to-yaml.ts";
 
 /** The diff of two states of a resource, with three lines of context. */
 export function showDiff(

@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import stringWidth from "string-width";
 import { describe, expect, it } from "vitest";
-import { plainCell, printable, renderTable, TableLayout } from "./table.ts";
+import { printable } from "./printable.ts";
+import { plainCell, renderTable, TableLayout } from "./table.ts";
 
 const columns = [
 	{ heading: "NAME", cut: false },

@@ -1,4 +1,5 @@
-import stringWidth from "string-width";
+import { oneLine } from "./printable.ts";
+import { textWidth } from "./text-width.ts";
 
 /** A column of a table. */
 export interface TableColumn {
@@ -69,7 +70,7 @@ export class TableLayout {
 			const clean = oneLine(text);
 			const mayCut = this.#columns[at]?.cut && this.#options.width !== undefined;
 			const cut = mayCut ? cutTo(clean, width) : clean;
-			const padding = at === last ? "" : " ".repeat(Math.max(0, width - stringWidth(cut)));
+			const padding = at === last ? "" : " ".repeat(Math.max(0, width - textWidth(cut)));
 			return style(cut, tone) + padding;
 		});
 		return `${cells.join(gap).trimEnd()}\n`;
@@ -88,7 +89,7 @@ export function renderTable(
 
 function naturalWidths(columns: readonly TableColumn[], rows: readonly Row[]): readonly number[] {
 	return columns.map(({ heading }, at) =>
-		Math.max(stringWidth(heading), ...rows.map((row) => stringWidth(oneLine(row[at]?.text ?? "")))),
+		Math.max(textWidth(heading), ...rows.map((row) => textWidth(oneLine(row[at]?.text ?? "")))),
 	);
 }
 
@@ -104,7 +105,7 @@ function fit(
 	while (excess > 0) {
 		let widest = -1;
 		for (const [at, { cut, heading }] of columns.entries()) {
-			const least = Math.max(minCutWidth, stringWidth(heading));
+			const least = Math.max(minCutWidth, textWidth(heading));
 			const own = widths[at] ?? 0;
 			if (cut && own > least && own > (widths[widest] ?? 0)) {
 				widest = at;
@@ -144,36 +145,20 @@ function spread(
 	return spread;
 }
 
-const segmenter = new Intl.Segmenter();
-
 function cutTo(text: string, width: number): string {
-	if (stringWidth(text) <= width) {
+	if (textWidth(text) <= width) {
 		return text;
 	}
 	let cut = "";
 	let used = 0;
-	for (const { segment } of segmenter.segment(text)) {
-		used += stringWidth(segment);
+	for (const { segment } of new Intl.Segmenter().segment(text)) {
+		used += textWidth(segment);
 		if (used > width - 1) {
 			break;
 		}
 		cut += segment;
 	}
 	return `${cut}…`;
-}
-
-// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters
-const control = /[\u0000-\u001f\u007f-\u009f]+/g;
-
-/** Text from a server on one line, without control characters for the terminal. */
-function oneLine(text: string): string {
-	return text.replace(control, " ");
-}
-
-/** Like `oneLine` for several lines: keeps line ends and tabs. */
-export function printable(text: string): string {
-	// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters
-	return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]+/g, " ");
 }
 
 const colors: Readonly<Record<Tone, number | undefined>> = {

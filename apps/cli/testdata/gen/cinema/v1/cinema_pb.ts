@@ -9,6 +9,7 @@ import { file_google_protobuf_any, file_google_protobuf_duration, file_google_pr
 import { file_plinth_resource_v1_annotations } from "@plinth/proto/gen/plinth/resource/v1/annotations_pb.js";
 import type { Reference } from "@plinth/proto/gen/plinth/resource/v1/resource_pb.js";
 import { file_plinth_resource_v1_resource } from "@plinth/proto/gen/plinth/resource/v1/resource_pb.js";
+import { file_plinth_schema_v1_annotations } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { file_plinth_type_v1_table } from "@plinth/proto/gen/plinth/type/v1/table_pb.js";
 import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
 
@@ -16,7 +17,7 @@ import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file cinema/v1/cinema.proto.
  */
 export const file_cinema_v1_cinema: GenFile = /*@__PURE__*/
-  fileDesc("ChZjaW5lbWEvdjEvY2luZW1hLnByb3RvEgljaW5lbWEudjEi1QUKBEZpbG0SDQoFdGl0bGUYASABKAkSHwoFZ2VucmUYAiABKA4yEC5jaW5lbWEudjEuR2VucmUSLwoLcmVsZWFzZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEikKBmxlbmd0aBgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIdCgRjYXN0GAUgAygLMg8uY2luZW1hLnYxLlJvbGUSDAoEdGFncxgGIAMoCRIrCgZwcml6ZXMYByADKAsyGy5jaW5lbWEudjEuRmlsbS5Qcml6ZXNFbnRyeRIOCgZwb3N0ZXIYCCABKAwSFAoMdGlja2V0c19zb2xkGAkgASgDEhAKCGluX2NvbG9yGAogASgIEg4KBnJhdGluZxgLIAEoARIPCgVub3ZlbBgMIAEoCUgAEjIKCXNlcXVlbF9vZhgNIAEoCzIdLnBsaW50aC5yZXNvdXJjZS52MS5SZWZlcmVuY2VIABIjCgVleHRyYRgOIAEoCzIULmdvb2dsZS5wcm90b2J1Zi5BbnkSJgoFbm90ZXMYDyABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EjAKCXN0YW5kX2lucxgQIAMoCzIdLmNpbmVtYS52MS5GaWxtLlN0YW5kSW5zRW50cnkSJgoMc2Vjb25kX2dlbnJlGBEgASgOMhAuY2luZW1hLnYxLkdlbnJlGi0KC1ByaXplc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoDToCOAEaQAoNU3RhbmRJbnNFbnRyeRILCgNrZXkYASABKAkSHgoFdmFsdWUYAiABKAsyDy5jaW5lbWEudjEuUm9sZToCOAE6OaK7GAIIA6q7GC8KDgoFVElUTEUSBXRpdGxlCgcSBWdlbnJlChQKBkFDVE9SUxIKY2FzdC5hY3RvckIHCgVzdG9yeSIjCgRSb2xlEg0KBWFjdG9yGAEgASgJEgwKBG5hbWUYAiABKAkiHQoESGFsbBINCgVzZWF0cxgBIAEoDToGorsYAggCKkEKBUdlbnJlEhUKEUdFTlJFX1VOU1BFQ0lGSUVEEAASDwoLR0VOUkVfRFJBTUEQARIQCgxHRU5SRV9DT01FRFkQAmIGcHJvdG8z", [file_google_protobuf_any, file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_plinth_resource_v1_annotations, file_plinth_resource_v1_resource, file_plinth_type_v1_table]);
+  fileDesc("ChZjaW5lbWEvdjEvY2luZW1hLnByb3RvEgljaW5lbWEudjEi1QUKBEZpbG0SDQoFdGl0bGUYASABKAkSHwoFZ2VucmUYAiABKA4yEC5jaW5lbWEudjEuR2VucmUSLwoLcmVsZWFzZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEikKBmxlbmd0aBgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIdCgRjYXN0GAUgAygLMg8uY2luZW1hLnYxLlJvbGUSDAoEdGFncxgGIAMoCRIrCgZwcml6ZXMYByADKAsyGy5jaW5lbWEudjEuRmlsbS5Qcml6ZXNFbnRyeRIOCgZwb3N0ZXIYCCABKAwSFAoMdGlja2V0c19zb2xkGAkgASgDEhAKCGluX2NvbG9yGAogASgIEg4KBnJhdGluZxgLIAEoARIPCgVub3ZlbBgMIAEoCUgAEjIKCXNlcXVlbF9vZhgNIAEoCzIdLnBsaW50aC5yZXNvdXJjZS52MS5SZWZlcmVuY2VIABIjCgVleHRyYRgOIAEoCzIULmdvb2dsZS5wcm90b2J1Zi5BbnkSJgoFbm90ZXMYDyABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EjAKCXN0YW5kX2lucxgQIAMoCzIdLmNpbmVtYS52MS5GaWxtLlN0YW5kSW5zRW50cnkSJgoMc2Vjb25kX2dlbnJlGBEgASgOMhAuY2luZW1hLnYxLkdlbnJlGi0KC1ByaXplc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoDToCOAEaQAoNU3RhbmRJbnNFbnRyeRILCgNrZXkYASABKAkSHgoFdmFsdWUYAiABKAsyDy5jaW5lbWEudjEuUm9sZToCOAE6OaK7GAIIA6q7GC8KDgoFVElUTEUSBXRpdGxlCgcSBWdlbnJlChQKBkFDVE9SUxIKY2FzdC5hY3RvckIHCgVzdG9yeSIjCgRSb2xlEg0KBWFjdG9yGAEgASgJEgwKBG5hbWUYAiABKAkiHQoESGFsbBINCgVzZWF0cxgBIAEoDToGorsYAggCIroCCglTY3JlZW5pbmcSQwoEZmlsbRgBIAEoCzIdLnBsaW50aC5yZXNvdXJjZS52MS5SZWZlcmVuY2VCFqq7GBIKDmNpbmVtYS52MS5GaWxtEAESSgoGc2VyaWVzGAIgASgLMh0ucGxpbnRoLnJlc291cmNlLnYxLlJlZmVyZW5jZUIbqrsYFwoTY2luZW1hLnYxLlNjcmVlbmluZxACEkkKBWFmdGVyGAMgASgLMh0ucGxpbnRoLnJlc291cmNlLnYxLlJlZmVyZW5jZUIbqrsYFwoTY2luZW1hLnYxLlNjcmVlbmluZxADEkkKBW5lZWRzGAQgASgLMh0ucGxpbnRoLnJlc291cmNlLnYxLlJlZmVyZW5jZUIbqrsYFwoTY2luZW1hLnYxLlNjcmVlbmluZxABOgaiuxgCCAMqQQoFR2VucmUSFQoRR0VOUkVfVU5TUEVDSUZJRUQQABIPCgtHRU5SRV9EUkFNQRABEhAKDEdFTlJFX0NPTUVEWRACYgZwcm90bzM", [file_google_protobuf_any, file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_plinth_resource_v1_annotations, file_plinth_resource_v1_resource, file_plinth_schema_v1_annotations, file_plinth_type_v1_table]);
 
 /**
  * Film has a field of each kind, and declares its table.
@@ -166,6 +167,40 @@ export type Hall = Message<"cinema.v1.Hall"> & {
  */
 export const HallSchema: GenMessage<Hall> = /*@__PURE__*/
   messageDesc(file_cinema_v1_cinema, 2);
+
+/**
+ * Screening is kept by the film that it shows, and goes with its series.
+ *
+ * @generated from message cinema.v1.Screening
+ */
+export type Screening = Message<"cinema.v1.Screening"> & {
+  /**
+   * @generated from field: plinth.resource.v1.Reference film = 1;
+   */
+  film?: Reference | undefined;
+
+  /**
+   * @generated from field: plinth.resource.v1.Reference series = 2;
+   */
+  series?: Reference | undefined;
+
+  /**
+   * @generated from field: plinth.resource.v1.Reference after = 3;
+   */
+  after?: Reference | undefined;
+
+  /**
+   * @generated from field: plinth.resource.v1.Reference needs = 4;
+   */
+  needs?: Reference | undefined;
+};
+
+/**
+ * Describes the message cinema.v1.Screening.
+ * Use `create(ScreeningSchema)` to create a new message.
+ */
+export const ScreeningSchema: GenMessage<Screening> = /*@__PURE__*/
+  messageDesc(file_cinema_v1_cinema, 3);
 
 /**
  * @generated from enum cinema.v1.Genre

@@ -1,0 +1,128 @@
+import type { Resource } from "@plinth/proto";
+import { displayName, finalizersOf, isMarkedForDeletion } from "@plinth/resource";
+import type { KnownTypes } from "../api/known-types.ts";
+import { readResource } from "../api/read-resources.ts";
+import { planDeletion } from "../api/references.ts";
+import type { ServerSession } from "../api/server-session.ts";
+import { shortDuration } from "../configuration/duration.ts";
+import { documentOf } from "../document/show-document.ts";
+import { toYaml } from "../document/to-yaml.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { Failure } from "../failure.ts";
+import type { Io } from "../io.ts";
+import { conditionsTable } from "../output/conditions-table.ts";
+import { waitsOf } from "../output/deletion-plan.ts";
+import { resourceName } from "../output/print-resources.ts";
+import { printable } from "../output/printable.ts";
+import { createdAtMs } from "../output/resource-table.ts";
+import { parseNamedTargets } from "./targets.ts";
+
+/** Prints the resources that the words name in detail. */
+export async function describeAll(
+	session: ServerSession,
+	words: readonly string[],
+): Promise<ExitCode> {
+	const { io } = session;
+	const types = await session.types();
+	let separator = "";
+	for (const target of parseNamedTargets(words, types)) {
+		for (const name of target.names) {
+			const resource = await readResource(session, target.type, name);
+			const owned = await ownedBy(resource, session);
+			const waits = await waitsFor(resource, session);
+			io.out(separator + describe(resource, { owned, waits }, types, io));
+			separator = "\n";
+		}
+	}
+	return exitCodes.ok;
+}
+
+/** The resources that a resource owns and that the caller may read; none if the caller may not list them at all. */
+async function ownedBy({ id }: Resource, session: ServerSession): Promise<readonly Resource[]> {
+	const owned: Resource[] = [];
+	let pageToken = "";
+	try {
+		do {
+			const page = await session.call(
+				session.connection.resources.listByOwner(
+					{ ...(id && { owner: id }), pageSize: 1_000, pageToken },
+					{ signal: session.io.signal },
+				),
+			);
+			owned.push(...page.resources);
+			pageToken = page.nextPageToken;
+		} while (pageToken !== "");
+		return owned;
+	} catch (error) {
+		if (error instanceof Failure && error.exitCode === exitCodes.permission) {
+			return [];
+		}
+		throw error;
+	}
+}
+
+/** What its deletion waits for, if it is being deleted. */
+async function waitsFor(resource: Resource, session: ServerSession): Promise<readonly string[]> {
+	if (!isMarkedForDeletion(resource) || resource.id === undefined) {
+		return [];
+	}
+	try {
+		return waitsOf(await planDeletion(session, resource.id));
+	} catch (error) {
+		if (!(error instanceof Failure) || session.io.signal.aborted) {
+			throw error;
+		}
+		// It is gone by now, or the server is older.
+		return finalizersOf(resource);
+	}
+}
+
+/** What is shown with a resource. */
+interface Related {
+	readonly owned: readonly Resource[];
+	/** What its deletion waits for. */
+	readonly waits: readonly string[];
+}
+
+function describe(
+	resource: Resource,
+	{ owned, waits }: Related,
+	types: KnownTypes,
+	io: Io,
+): string {
+	const { data, status, owner, ...fields } = documentOf(resource, types);
+	const { metadata, owner_references, ...names } = fields;
+	const facts: Record<string, string> = {};
+	for (const [field, value] of Object.entries(names)) {
+		facts[field] = String(value);
+	}
+	const createdMs = createdAtMs(resource);
+	if (createdMs !== undefined) {
+		const age = shortDuration(io.clock.now() - createdMs);
+		facts.created = `${new Date(createdMs).toISOString()} (${age} ago)`;
+	}
+	if (resource.owner !== undefined) {
+		facts.owner = displayName(resource.owner);
+	}
+	if (isMarkedForDeletion(resource)) {
+		facts.deletion = "marked for deletion";
+	}
+	const width = Math.max(...Object.keys(facts).map((field) => field.length)) + 2;
+	const head = Object.entries(facts)
+		.map(([field, value]) => `${`${field}:`.padEnd(width)}${printable(value)}\n`)
+		.join("");
+	const conditions = conditionsTable([resource], io, { showName: false });
+	return [
+		head,
+		section("metadata", metadata === undefined ? "" : toYaml(metadata)),
+		section("owner references", owner_references === undefined ? "" : toYaml(owner_references)),
+		section("data", data === undefined ? "" : toYaml(data)),
+		section("conditions", conditions),
+		section("deletion waits for", waits.map((one) => `${printable(one)}\n`).join("")),
+		section("owns", owned.map((one) => `${resourceName(one)}\n`).join("")),
+	].join("");
+}
+
+function section(title: string, text: string): string {
+	return text === "" ? "" : `${title}:\n${text.replaceAll(/^(?=.)/gm, "  ")}`;
+}

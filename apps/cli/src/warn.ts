@@ -1,0 +1,6 @@
+import type { Io } from "./io.ts";
+
+/** Warns on standard error. */
+export function warn({ err }: Io, message: string): void {
+	err(`plinth: warning: ${message}\n`);
+}
