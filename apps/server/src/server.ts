@@ -154,6 +154,9 @@ class ComposedServer implements Server {
 			this.#ended.resolve();
 			return;
 		}
+		this.#streamsEnd.abort(
+			new ConnectError("the server is stopping: watch again", Code.Unavailable),
+		);
 		let running: RunningParts;
 		try {
 			running = await (this.#starting ?? Promise.reject(new Error("not started")));
@@ -162,9 +165,6 @@ class ComposedServer implements Server {
 		}
 		this.#phase = "stopping";
 		this.#logger.info({}, "server stopping");
-		this.#streamsEnd.abort(
-			new ConnectError("the server is stopping: watch again", Code.Unavailable),
-		);
 		try {
 			await running.parts.disposeAsync();
 		} catch (error) {

@@ -1,7 +1,11 @@
 export type { ConstraintLimits } from "./node/limits.ts";
 export type { HolderQueryCount, ReferenceMetrics, WaitReason } from "./node/metrics.ts";
 export { openReferences, type References } from "./node/open-references.ts";
-export type { ReferencesPhase, ReferencesState } from "./node/phases.ts";
+export {
+	type ReferencesPhase,
+	type ReferencesState,
+	referencesPhases,
+} from "./node/phases.ts";
 export type {
 	ControlOptions,
 	DeploymentMembership,

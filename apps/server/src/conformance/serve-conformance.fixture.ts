@@ -73,7 +73,7 @@ export async function servePlinth(
 		address: { host, port: 0 },
 		handler: createRpcHandler({
 			router,
-			fallback: createPlainEndpoints(router, () => []),
+			fallback: createPlainEndpoints(router, () => ({ problems: [], pending: [] })),
 			exchanges: new Exchanges({ clock, logger, limits, onCut: () => {} }),
 			logger,
 			meter: new RequestMeter({

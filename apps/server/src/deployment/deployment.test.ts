@@ -9,8 +9,10 @@ import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mi
 import { idOf, Namespace, tenancyOf, typeOf } from "@plinth/resource";
 import { systemRuntime } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
-import { describe, expect, it } from "vitest";
+import { freePort } from "@plinth/test-support/ports";
+import { describe, expect, it, vi } from "vitest";
 import { musicModule } from "../../testdata/music.ts";
+import { Health, HealthCheckResponse_ServingStatus } from "../gen/grpc/health/v1/health_pb.ts";
 import { enveloped, metric, openSession, post } from "../raw-calls.fixture.ts";
 import { createServer } from "../server.ts";
 import { credential, credentialFile, startDeployment } from "./started-deployment.fixture.ts";
@@ -115,10 +117,13 @@ describe("a deployment that is deleted", () => {
 });
 
 describe("a server that waits for the meta service", () => {
-	it("can be stopped", async () => {
+	it("reports its health, refuses calls, and can be stopped", async () => {
+		const listen = { host: "127.0.0.1", port: await freePort() };
+		const address = `http://127.0.0.1:${listen.port}`;
 		const server = createServer({
 			storage: { kind: "memory" },
-			listen: { host: "127.0.0.1", port: 0 },
+			listen,
+			stopLimitMs: 600_000,
 			deployment: {
 				service: "music",
 				region: "r1",
@@ -130,7 +135,29 @@ describe("a server that waits for the meta service", () => {
 		});
 		const started = server.start();
 		const refused = expect(started).rejects.toThrow("stopped while it was starting");
+		await vi.waitFor(async () => expect((await fetch(`${address}/healthz`)).status).toBe(200));
+		await vi.waitFor(async () => {
+			const ready = await fetch(`${address}/readyz`);
+			expect(ready.status).toBe(503);
+			expect((await ready.text()).trimEnd()).toBe(
+				[
+					"not ready",
+					"the server is starting or stopping",
+					"references: not discovered yet; the log says why it can't register the deployment",
+				].join("\n"),
+			);
+		});
+		const transport = createConnectTransport({ baseUrl: address, httpVersion: "2" });
+		const request = { type: typeOf(Namespace.type), tenancy: tenancyOf() };
+		await expect(createClient(ResourceService, transport).list(request)).rejects.toMatchObject({
+			code: Code.Unavailable,
+			rawMessage: "the server is starting or stopping: try again",
+		});
+		const health = createClient(Health, transport).watch({})[Symbol.asyncIterator]();
+		expect((await health.next()).value?.status).toBe(HealthCheckResponse_ServingStatus.NOT_SERVING);
+		const end = health.next().catch(ConnectError.from);
 		await server.stop();
 		await refused;
+		expect(await end).toMatchObject({ code: Code.Unavailable });
 	});
 });

@@ -56,7 +56,7 @@ async function start(
 		address: { host: "127.0.0.1", port: 0 },
 		handler: createRpcHandler({
 			router,
-			fallback: createPlainEndpoints(router, () => []),
+			fallback: createPlainEndpoints(router, () => ({ problems: [], pending: [] })),
 			exchanges: exchangesOf(limits),
 			logger: silentLogger,
 		}),
@@ -333,7 +333,7 @@ describe("a client that stops reading and then vanishes", () => {
 			address: { host: "127.0.0.1", port: 0 },
 			handler: createRpcHandler({
 				router,
-				fallback: createPlainEndpoints(router, () => []),
+				fallback: createPlainEndpoints(router, () => ({ problems: [], pending: [] })),
 				exchanges: exchangesOf({}),
 				logger: silentLogger,
 			}),
@@ -415,7 +415,7 @@ describe("a request that is not a call", () => {
 		const listener = await openListener({
 			...http2OfTests(),
 			address: { host: "127.0.0.1", port: 0 },
-			handler: createPlainEndpoints(router, () => problems),
+			handler: createPlainEndpoints(router, () => ({ problems, pending: [] })),
 			limits: defaultListenerLimits,
 			clock: systemClock,
 			logger: silentLogger,

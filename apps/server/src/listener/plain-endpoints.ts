@@ -15,13 +15,21 @@ export interface MetricsEndpoint {
 	text(): Promise<string>;
 }
 
+/** What `/readyz` says. The server is ready if there are no problems. */
+export interface ReadinessReport {
+	/** Why the server is not ready, a line each. */
+	readonly problems: readonly string[];
+	/** What is still to be done, a line each. It does not make the server unready. */
+	readonly pending: readonly string[];
+}
+
 /**
  * Serves the paths of plain HTTP. `/healthz`: the process is running. `/readyz`: the server is ready, or why it is not.
  * `/metrics`: its measurements. Any other path gets 404, with a list of the paths that exist.
  */
 export function createPlainEndpoints(
 	router: ConnectRouter,
-	problems: () => readonly string[],
+	readiness: () => ReadinessReport,
 	metrics?: MetricsEndpoint,
 ): RequestHandler {
 	const services = [...new Set(router.handlers.map((handler) => handler.service.typeName))].sort();
@@ -34,7 +42,7 @@ export function createPlainEndpoints(
 				sendText(response, 200, "ok");
 				break;
 			case "/readyz":
-				sendReadiness(response, problems());
+				sendReadiness(response, readiness());
 				break;
 			case "/":
 				sendText(response, 200, `This is a Plinth server. ${directions}`);
@@ -55,12 +63,10 @@ export function createPlainEndpoints(
 	};
 }
 
-function sendReadiness(response: HttpResponse, problems: readonly string[]): void {
-	if (problems.length === 0) {
-		sendText(response, 200, "ready");
-	} else {
-		sendText(response, 503, ["not ready", ...problems].join("\n"));
-	}
+function sendReadiness(response: HttpResponse, { problems, pending }: ReadinessReport): void {
+	const isReady = problems.length === 0;
+	const lines = [isReady ? "ready" : "not ready", ...problems, ...pending];
+	sendText(response, isReady ? 200 : 503, lines.join("\n"));
 }
 
 async function readMetrics(metrics: MetricsEndpoint, header: Headers): Promise<string> {

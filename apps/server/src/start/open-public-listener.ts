@@ -1,7 +1,8 @@
 import { Code, ConnectError } from "@connectrpc/connect";
+import { type References, type ReferencesState, referencesPhases } from "@plinth/db-constraint";
 import { type Listener, openListener } from "../listener/listener.ts";
 import { checkOrigin } from "../listener/origin/origin-check.ts";
-import { createPlainEndpoints } from "../listener/plain-endpoints.ts";
+import { createPlainEndpoints, type ReadinessReport } from "../listener/plain-endpoints.ts";
 import { createRpcHandler } from "../listener/rpc-handler.ts";
 import { takeTurns } from "../listener/take-turns.ts";
 import { metricsEndpoint } from "../operations/metrics-endpoint.ts";
@@ -22,12 +23,17 @@ export interface PublicListenerOptions
 		Pick<Telemetry, "metrics" | "calls"> {
 	readonly interfaces: Pick<Interfaces, "external">;
 	readonly readiness: Readiness;
+	readonly references: Pick<References, "state">;
 }
 
 /** How long calls that were aborted have to send their errors before their connections are closed. */
 export const closeAfterMs = 1_000;
 
-/** Opens the port for clients. @throws ListenError. */
+/**
+ * Opens the port for clients. Until the server accepts calls, only the plain endpoints and the health service respond.
+ *
+ * @throws ListenError.
+ */
 export async function openPublicListener(
 	context: StartContext,
 	options: PublicListenerOptions,
@@ -39,7 +45,7 @@ export async function openPublicListener(
 	const healthWatches = createHealthWatches(context, options);
 	const plainEndpoints = createPlainEndpoints(
 		interfaces.external,
-		() => problemsOf(context.acceptsCalls(), readiness),
+		() => readinessReport(context.acceptsCalls(), readiness, options.references.state),
 		metricsEndpoint(metrics, authorizer),
 	);
 	const rpcHandler = createRpcHandler({
@@ -102,8 +108,17 @@ function createHealthWatches(
 	return watches;
 }
 
-/** Why a server is not ready, for `/readyz`: a line each. */
-function problemsOf(acceptsCalls: boolean, readiness: Readiness): readonly string[] {
-	const blocked = [...readiness.reasons].map(([part, reason]) => `${part}: ${reason}`);
-	return acceptsCalls ? blocked : ["the server is starting or stopping", ...blocked];
+function readinessReport(
+	acceptsCalls: boolean,
+	{ reasons }: Readiness,
+	{ reached, problems }: ReferencesState,
+): ReadinessReport {
+	const blocked = [...reasons].map(([part, reason]) => `${part}: ${reason}`);
+	const next = referencesPhases.find((phase) => !reached.includes(phase));
+	// Everybody may read this. Problems name other deployments and their addresses, so they are in the log alone.
+	const failing = [...problems.keys()].map((step) => `; the log says why it can't ${step}`);
+	return {
+		problems: acceptsCalls ? blocked : ["the server is starting or stopping", ...blocked],
+		pending: next === undefined ? [] : [`references: not ${next} yet${failing.join("")}`],
+	};
 }

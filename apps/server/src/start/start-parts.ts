@@ -64,9 +64,16 @@ export async function startParts(start: StartOptions): Promise<RunningParts> {
 	let manager: ControllerManager | undefined;
 	const interfaces = createInterfaces(context, prepared, () => manager);
 	await openInternalListener(context, prepared);
+	// It reports the health of a server that waits for other deployments, perhaps for long.
+	await using listening = new AsyncDisposableStack();
+	const listener = await openPublicListener(
+		{ ...context, started: listening },
+		{ ...prepared, interfaces },
+	);
 	await storage.references.discover(startEnd);
 	manager = runControllers(context, prepared, interfaces);
-	const listener = await openPublicListener(context, { ...prepared, interfaces });
+	// Parts stop in reverse order: calls end before what they use.
+	started.use(listening.move());
 	const scheme = validated.tls === undefined ? "http" : "https";
 	return {
 		address: `${scheme}://${formatListenAddress(listener.address)}`,

@@ -18,14 +18,18 @@ import { type Logger, unlessAborted } from "@plinth/runtime";
  * name. Without other deployments the schema is completed before `serving`, and the phases that concern others are
  * reached at once.
  */
-export type ReferencesPhase =
-	| "schema-begun"
-	| "discovered"
-	| "succession-settled"
-	| "serving"
-	| "schema-complete"
-	| "announced"
-	| "controlled";
+export type ReferencesPhase = (typeof referencesPhases)[number];
+
+/** All phases, in their order. */
+export const referencesPhases = [
+	"schema-begun",
+	"discovered",
+	"succession-settled",
+	"serving",
+	"schema-complete",
+	"announced",
+	"controlled",
+] as const;
 
 /** How far the references of a server are. */
 export interface ReferencesState {
