@@ -1,10 +1,13 @@
 /**
- * What the number of deployments costs one of them: a lookup for a foreign reference, a change of the registry, and a
- * follower that connects. Each is compared with visiting everything there is.
+ * What the number of deployments costs one of them. A lookup for a foreign reference, a change of the registry, and a
+ * follower that connects are compared with visiting everything there is. Commits and a start, of deployments that are
+ * opened as a server opens them, are compared with those among the fewest deployments.
  */
 import { create } from "@bufbuild/protobuf";
 import { printTable, type Row, unlessQuick } from "@plinth/bench";
+import { createInProcessTransport } from "@plinth/in-process";
 import { DeploymentSchema } from "@plinth/proto/gen/plinth/meta/v1/meta_pb.js";
+import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import {
 	DeployedSchema,
 	Lifecycle,
@@ -13,8 +16,8 @@ import {
 	ShadowSchema,
 	SourceSchema,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
-import { idOf, resourceOf } from "@plinth/resource";
-import { silentLogger, systemRuntime } from "@plinth/runtime";
+import { idOf, referenceTo, resourceOf } from "@plinth/resource";
+import { aborted, silentLogger, systemRuntime } from "@plinth/runtime";
 import { createMemoryBackend } from "@plinth/storage";
 import { ConcernedShadows } from "../src/controller/concerned-shadows.ts";
 import { deletionFeed } from "../src/protocol/deletion-feed.ts";
@@ -27,12 +30,14 @@ import { HeldDeletions } from "../src/shadow/held-deletions.ts";
 import { holders } from "../src/shadow/shadow.ts";
 import { ShadowIndex } from "../src/shadow/shadow-index.ts";
 import { putRecord } from "../src/shadow/shadow-records.ts";
-import { Thing } from "../testdata/types.ts";
+import { Thing, Widget, WidgetSchema } from "../testdata/types.ts";
+import { alphaSpec, BenchNetwork, type BenchServer, betaSpec, metaSpec } from "./servers.ts";
 
 const services = 20;
 const shadows = unlessQuick(20_000, 200);
 const sizes = unlessQuick([20, 200, 1_000], [20]);
 const rounds = unlessQuick(200, 2);
+const starts = unlessQuick(9, 1);
 
 /** The resource of the i-th deployment, at a version of its API. */
 function deployment(i: number, version: string) {
@@ -59,14 +64,14 @@ function shadow(i: number, deployments: number) {
 }
 
 /** The median duration of a run, in microseconds. */
-async function median(run: (i: number) => unknown): Promise<number> {
-	const times: number[] = [];
-	for (let i = 0; i < rounds; i++) {
+async function median(run: (i: number) => unknown, times = rounds): Promise<number> {
+	const durations: number[] = [];
+	for (let i = 0; i < times; i++) {
 		const start = performance.now();
 		await run(i);
-		times.push((performance.now() - start) * 1_000);
+		durations.push((performance.now() - start) * 1_000);
 	}
-	return times.sort((a, b) => a - b)[Math.floor(rounds / 2)] ?? 0;
+	return durations.sort((a, b) => a - b)[Math.floor(times / 2)] ?? 0;
 }
 
 async function measure(deployments: number): Promise<readonly Row[]> {
@@ -160,6 +165,77 @@ async function measure(deployments: number): Promise<readonly Row[]> {
 	];
 }
 
+/** The durations of a commit with and without a foreign reference, and of a start, in microseconds. */
+interface Durations {
+	readonly plain: number;
+	readonly foreign: number;
+	readonly start: number;
+}
+
+/** Deployments that are registered, and of which nothing is to be told. */
+const quiet = createInProcessTransport((router) =>
+	router.service(SchemaMixinService, {
+		// biome-ignore lint/correctness/useYield: nothing is deleted there.
+		async *watchImportedServiceDeletions(_request, { signal }) {
+			await aborted(signal);
+		},
+	}),
+);
+
+async function measureCalls(deployments: number): Promise<Durations> {
+	const network = new BenchNetwork(quiet);
+	await using meta = await network.start(metaSpec);
+	await using alpha = await network.start(alphaSpec);
+	for (let i = 0; i < deployments; i++) {
+		const resource = deployment(i, "v1");
+		await meta.client.write({ resource: { ...resource, id: idOf(Deployment, `other-${i}`) } });
+	}
+	await using beta = await network.start(betaSpec);
+	await alpha.client.write({ resource: thing("target") });
+	const plain = await median((i) => alpha.client.write({ resource: thing(`thing-${i}`) }));
+	const needs = referenceTo({ name: "target" });
+	const foreign = await median((i) => {
+		const data = create(WidgetSchema, { needs });
+		const resource = resourceOf(Widget, { id: idOf(Widget, `widget-${i}`), data });
+		return beta.client.write({ resource });
+	});
+	const started: BenchServer[] = [];
+	const start = await median(async (i) => {
+		started.push(await network.start({ ...betaSpec, region: `started-${i}` }));
+	}, starts);
+	for (const server of started) {
+		await server[Symbol.asyncDispose]();
+	}
+	return { plain, foreign, start };
+}
+
+function thing(name: string) {
+	return resourceOf(Thing, { id: idOf(Thing, name) });
+}
+
 for (const deployments of sizes) {
 	printTable(`${deployments} deployments, ${shadows} shadows`, await measure(deployments));
+}
+
+// Timers of Plinth keep no process alive.
+const alive = setInterval(() => {}, 1_000);
+const byDeployments = new Map<number, Durations>();
+for (const deployments of sizes) {
+	byDeployments.set(deployments, await measureCalls(deployments));
+}
+clearInterval(alive);
+const [fewest] = byDeployments.values();
+for (const [what, name] of [
+	["a write without references", "plain"],
+	["a write with a foreign reference", "foreign"],
+	["a start, until it serves", "start"],
+] as const) {
+	printTable(
+		what,
+		[...byDeployments].map(([deployments, durations]) => ({
+			deployments: `${deployments}`,
+			"duration in µs": durations[name].toFixed(0),
+			[`÷ ${sizes[0]} deployments`]: (durations[name] / (fewest?.[name] ?? 1)).toFixed(2),
+		})),
+	);
 }

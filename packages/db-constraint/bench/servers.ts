@@ -1,20 +1,22 @@
-import type { Client, ServiceImpl } from "@connectrpc/connect";
-import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
-import type { ResourceService } from "@plinth/proto";
+import { type Client, Code, ConnectError, type Transport } from "@connectrpc/connect";
+import { createInProcessTransport } from "@plinth/in-process";
+import { ResourceService } from "@plinth/proto";
 import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
-import type { ResourceType } from "@plinth/resource";
-import { Namespace, Partition, Tombstone } from "@plinth/resource";
-import { ensureDefaultTenancy } from "@plinth/resource-service";
-import { systemRuntime } from "@plinth/runtime";
+import { Namespace, Partition, type ResourceType, Tombstone, TypeRegistry } from "@plinth/resource";
+import {
+	createResourceService,
+	ensureDefaultTenancy,
+	insecureAllowAll,
+} from "@plinth/resource-service";
+import { LocalLeases, SuspendableLeases, systemRuntime } from "@plinth/runtime";
 import { createMemoryBackend, type StorageBackend, wildcard } from "@plinth/storage";
-import { ReferenceManager } from "../src/controller/reference-manager.ts";
+import { openReferences } from "../src/index.ts";
 import { controllerClients, ownClient } from "../src/lab/own-client.fixture.ts";
-import { createConstraints } from "../src/node/constraints.ts";
-import type { DeploymentInfo, Environment } from "../src/registry/environment.ts";
+import { metaService, metaTypes } from "../src/registry/meta-types.ts";
 import { ServiceDescriptor } from "../src/schema/service-descriptor.ts";
 import { Thing, Widget } from "../testdata/types.ts";
 
-/** An in-process resource service over a storage with or without constraints. */
+/** A resource service in this process, over a storage in memory, with or without references. */
 export interface BenchServer extends AsyncDisposable {
 	readonly client: Client<typeof ResourceService>;
 	/** How many resources of a type are stored. */
@@ -23,7 +25,7 @@ export interface BenchServer extends AsyncDisposable {
 	bury(): Promise<void>;
 }
 
-/** A server without constraints. */
+/** A server without references. */
 export async function bareServer(types: readonly ResourceType[]): Promise<BenchServer> {
 	const backend = createMemoryBackend();
 	await ensureDefaultTenancy(backend, systemRuntime);
@@ -49,100 +51,114 @@ async function bury(backend: StorageBackend): Promise<void> {
 	}
 }
 
-interface Spec {
+/** A deployment to start. */
+export interface Spec {
 	readonly service: string;
 	readonly region: string;
-	readonly type: ResourceType;
+	readonly types: readonly ResourceType[];
+	readonly foreignTypes?: readonly ResourceType[];
 }
+
+/** `alpha` with things. */
+export const alphaSpec = { service: "alpha", region: "r1", types: [Thing] } satisfies Spec;
+
+/** `beta` with widgets, which reference things. */
+export const betaSpec = {
+	...{ service: "beta", region: "r1", types: [Widget], foreignTypes: [Thing] },
+} satisfies Spec;
 
 /** Two deployments, `alpha` with things and `beta` with widgets that reference them. */
 export async function twoDeployments(): Promise<{ alpha: BenchServer; beta: BenchServer }> {
-	const [alpha, beta] = await deploy(
-		{ service: "alpha", region: "r1", type: Thing },
-		{ service: "beta", region: "r1", type: Widget },
-	);
-	return { alpha, beta };
+	const network = new BenchNetwork();
+	await network.start(metaSpec);
+	return { alpha: await network.start(alphaSpec), beta: await network.start(betaSpec) };
 }
 
 /** One service in two regions, `r1` and `r2`. */
 export async function twoRegions(): Promise<{ first: BenchServer; second: BenchServer }> {
-	const [first, second] = await deploy(
-		{ service: "alpha", region: "r1", type: Thing },
-		{ service: "alpha", region: "r2", type: Thing },
-	);
-	return { first, second };
+	const network = new BenchNetwork();
+	await network.start(metaSpec);
+	const second = { ...alphaSpec, region: "r2" };
+	return { first: await network.start(alphaSpec), second: await network.start(second) };
 }
 
-async function deploy(...specs: readonly [Spec, Spec]): Promise<[BenchServer, BenchServer]> {
-	const mixins = new Map<string, ServiceImpl<typeof SchemaMixinService>>();
-	const infoOf = ({ service, region }: Spec): DeploymentInfo => ({
-		uid: `uid-of-${service}-${region}`,
-		name: `${service}-${region}`,
-		service,
-		region,
-		version: "v1",
-		disabled: false,
-		predecessorUid: "",
-	});
-	const infos = specs.map(infoOf);
-	const environmentOf = (self: DeploymentInfo): Environment => {
-		const find = (service: string, region: string) =>
-			infos.find((each) => each.service === service && each.region === region);
-		return {
-			self,
-			deployments: () => infos,
-			byUid: (uid) => infos.find((each) => each.uid === uid),
-			successorOf: () => undefined,
-			find,
-			findOwner: (_group, service, region) => find(service || self.service, region),
-			client: (uid) =>
-				createInProcessClient(
-					SchemaMixinService,
-					createInProcessTransport((router) =>
-						router.service(SchemaMixinService, mixins.get(uid) ?? {}),
-					),
-				),
-			isDeleted: async () => false,
-			onChange: () => () => {},
-		};
-	};
-	const start = async (spec: Spec): Promise<BenchServer> => {
-		const { service, type } = spec;
-		const self = infoOf(spec);
+/** The meta deployment, with which the others register. */
+export const metaSpec = { service: metaService, region: "r1", types: metaTypes } satisfies Spec;
+
+/** Deployments in this process, opened as a server opens them. They call each other in process. */
+export class BenchNetwork {
+	readonly #transports = new Map<string, Transport>();
+	readonly #fallback: Transport | undefined;
+
+	/** @param fallback - what responds at addresses without a server. Default: nothing does. */
+	constructor(fallback?: Transport) {
+		this.#fallback = fallback;
+	}
+
+	/** Starts a deployment; resolves once it serves. The meta deployment is started first. */
+	async start({ service, region, types, foreignTypes = [] }: Spec): Promise<BenchServer> {
 		// Short logs fill quickly, so that later growth of the heap is not due to logs.
 		const backend = createMemoryBackend({ limits: { logEvents: 2_000 } });
 		await ensureDefaultTenancy(backend, systemRuntime);
-		const constraints = createConstraints({
-			backend,
+		const leases = new SuspendableLeases(new LocalLeases());
+		const address = `${service}-${region}`;
+		const references = await openReferences({
+			...{ backend, leases },
 			descriptor: new ServiceDescriptor({
-				types: [Partition, Namespace, type],
-				foreignTypes: [Thing],
-				service,
+				types: [Partition, Namespace, ...types],
+				...{ foreignTypes, service },
 			}),
-			environment: environmentOf(self),
-		});
-		await constraints.schemaPass.begin();
-		await constraints.schemaPass.complete(new AbortController().signal);
-		mixins.set(self.uid, constraints.service);
-		const stop = new AbortController();
-		const manager = new ReferenceManager({
-			constraints,
-			...controllerClients(constraints.store, [type], systemRuntime),
+			deployment: {
+				...{ service, region, address },
+				metaAddresses: service === metaService ? [] : [metaAddress],
+				connect: (to) => this.#connect(to),
+				ownService: () => client,
+			},
 			onFailure: (failure) => {
 				throw failure;
 			},
 		});
-		const running = Promise.all([constraints.run(stop.signal), manager.run(stop.signal)]);
+		const client = ownClient(references.store, types, systemRuntime);
+		const resources = createResourceService({
+			backend: references.store,
+			registry: new TypeRegistry([Partition, Namespace, Tombstone, ...types]),
+			authorizer: insecureAllowAll,
+		});
+		this.#transports.set(
+			address,
+			createInProcessTransport((router) => {
+				router.service(SchemaMixinService, references.service);
+				router.service(ResourceService, resources);
+			}),
+		);
+		await references.discover(new AbortController().signal);
+		references.control({ ...controllerClients(references.store, types, systemRuntime), leases });
 		return {
-			client: ownClient(constraints.store, [type], systemRuntime),
+			client,
 			count: countIn(backend),
 			bury: () => bury(backend),
 			[Symbol.asyncDispose]: async () => {
-				stop.abort();
-				await running;
+				this.#transports.delete(address);
+				await references.close();
 				await backend.close();
 			},
 		};
-	};
-	return [await start(specs[0]), await start(specs[1])];
+	}
+
+	/** A transport to the server that has the address at the time of a call. */
+	#connect(address: string): Transport {
+		const now = () => {
+			const transport = this.#transports.get(address) ?? this.#fallback;
+			if (transport === undefined) {
+				throw new ConnectError(`${address} is down`, Code.Unavailable);
+			}
+			return transport;
+		};
+		return {
+			unary: async (...call) => now().unary(...call),
+			stream: async (...call) => now().stream(...call),
+		};
+	}
 }
+
+const metaAddress = `${metaSpec.service}-${metaSpec.region}`;

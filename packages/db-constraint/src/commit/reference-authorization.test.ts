@@ -201,6 +201,8 @@ describe("a target of another deployment that a caller names", () => {
 		alpha.callers = acceptsAlice(caller);
 		alpha.crash();
 		await lab.run(alpha.start());
+		// The schema is complete: nothing that conflicts with an establishment is under way.
+		await lab.pass(1);
 		return { lab, alpha, beta };
 	}
 

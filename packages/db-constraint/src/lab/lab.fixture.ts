@@ -11,13 +11,14 @@ import {
 	tenancyOf,
 } from "@plinth/resource";
 import { type CallerAuthenticator, ensureDefaultTenancy } from "@plinth/resource-service";
+import { LocalLeases, SuspendableLeases } from "@plinth/runtime";
 import { type SeededRuntime, seededRuntime } from "@plinth/runtime/testing";
 import { createMemoryBackend, type StorageBackend } from "@plinth/storage";
 import { createConstraintStore } from "../commit/constraint-store.ts";
 import { deletion } from "../commit/removals.ts";
-import { ReferenceManager } from "../controller/reference-manager.ts";
 import { type Constraints, createConstraints } from "../node/constraints.ts";
 import type { ConstraintLimits } from "../node/limits.ts";
+import { beginReferences } from "../node/open-references.ts";
 import { type DeploymentInfo, type Environment, takenOver } from "../registry/environment.ts";
 import { ServiceDescriptor } from "../schema/service-descriptor.ts";
 import { keyOf } from "../shadow/resource-key.ts";
@@ -158,8 +159,8 @@ export class Lab {
 interface Running {
 	readonly constraints: Constraints;
 	readonly transport: Transport;
-	readonly stop: AbortController;
-	readonly ended: Promise<unknown>;
+	/** Ends everything that is in progress, and resolves when it has ended. */
+	stop(): Promise<void>;
 }
 
 /** A deployment: a storage that persists, and a server that starts and crashes. */
@@ -222,26 +223,22 @@ export class LabDeployment {
 			limits: this.#limits,
 			...(this.callers && { callers: this.callers }),
 		});
-		await constraints.schemaPass.begin();
-		await constraints.schemaPass.complete(new AbortController().signal);
-		const stop = new AbortController();
-		const manager = new ReferenceManager({
-			constraints,
-			...controllerClients(constraints.store, types, runtime),
-			onFailure: (failure) => this.failures.push(failure),
-		});
+		const leases = new SuspendableLeases(new LocalLeases());
+		const onFailure = (failure: unknown) => this.failures.push(failure);
+		const references = await beginReferences({ leases, onFailure }, constraints);
 		const transport = createInProcessTransport(
 			(router) => router.service(SchemaMixinService, constraints.service),
 			runtime,
 		);
-		const ended = Promise.all([constraints.run(stop.signal), manager.run(stop.signal)]);
-		this.running = { constraints, transport, stop, ended };
+		await references.discover(new AbortController().signal);
+		references.control({ ...controllerClients(constraints.store, types, runtime), leases });
+		this.running = { constraints, transport, stop: () => references.close() };
 		this.lab.changed();
 	}
 
 	/** Stops abruptly, whatever is in progress. */
 	crash(): void {
-		this.running?.stop.abort(new Error("crashed"));
+		void this.running?.stop();
 		this.running = undefined;
 	}
 

@@ -83,6 +83,22 @@ export async function openReferences(options: ReferencesOptions): Promise<Refere
 		...(callers && { callers }),
 		...(limits && { limits }),
 	});
+	return beginReferences(options, constraints, registry);
+}
+
+type BegunOptions = Pick<ReferencesOptions, "deployment" | "leases" | "onSuperseded" | "onFailure">;
+
+/**
+ * Makes the schema of the constraints the active one.
+ *
+ * @param registry - the environment of the constraints, if that is to be discovered. Other environments are taken as they
+ *   are.
+ */
+export async function beginReferences(
+	options: BegunOptions,
+	constraints: Constraints,
+	registry?: DeploymentRegistry,
+): Promise<References> {
 	await constraints.schemaPass.begin();
 	return new OpenReferences(options, constraints, registry);
 }
@@ -108,7 +124,7 @@ function registryOf(
 }
 
 class OpenReferences implements References {
-	readonly #options: ReferencesOptions;
+	readonly #options: BegunOptions;
 	readonly #constraints: Constraints;
 	readonly #registry: DeploymentRegistry | undefined;
 	readonly #phases: Phases;
@@ -124,7 +140,7 @@ class OpenReferences implements References {
 	#isMoving = false;
 
 	constructor(
-		options: ReferencesOptions,
+		options: BegunOptions,
 		constraints: Constraints,
 		registry: DeploymentRegistry | undefined,
 	) {
