@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -126,6 +126,16 @@ describe("the packages as they are published, in an empty npm project", () => {
 			"it has no README.md",
 			"it has no LICENSE",
 		]);
+	});
+
+	it("carry no fault that tests can plant", () => {
+		const folder = join(project, "node_modules/@plinth/db-constraint");
+		const files = globSync("dist/**/*.*", { cwd: folder });
+		expect(files).toContain("dist/index.js");
+		const faulty = files.filter((file) =>
+			/isPlanted|fault-points/.test(readFileSync(join(folder, file), "utf8")),
+		);
+		expect(faulty).toEqual([]);
 	});
 
 	describe.each(published)("$name", (item) => {

@@ -15,6 +15,7 @@ import {
 	targetsKept,
 	withEndedReports,
 } from "../controller/reported-status.ts";
+import { isPlanted } from "../fault-points.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import { checkDeletion, revertCheck } from "../protocol/deletion-check.ts";
 import type { HolderQuery } from "../protocol/holder-query.ts";
@@ -293,7 +294,12 @@ export class CommitAttempt {
 			addFinalizer(held, referencesFinalizer);
 			this.#own[at] = { ...mutation, resource: held };
 		}
-		left.next = { ...shadow, lifecycle: Lifecycle.DELETING };
+		left.next = {
+			...shadow,
+			lifecycle: isPlanted("mark without making the shadow DELETING")
+				? Lifecycle.ACTIVE
+				: Lifecycle.DELETING,
+		};
 	}
 
 	/** Checks whether the resource may be deleted, and returns its shadow without released holders. */

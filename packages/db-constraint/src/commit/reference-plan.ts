@@ -11,6 +11,7 @@ import {
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { type Caller, isMarkedForDeletion } from "@plinth/resource";
 import { Refused } from "@plinth/storage";
+import { isPlanted } from "../fault-points.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import {
 	authorize,
@@ -445,17 +446,16 @@ export class ReferencePlan {
 		if (this.#foreign.length === 0 || dryRun) {
 			return;
 		}
-		const { guards } = this.#context;
-		const targets = this.#foreign.map(({ target }) => target);
 		for (const uid of new Set(this.#foreign.map(({ deployment }) => deployment.uid))) {
 			this.#assertResponsible(uid);
 			this.#plan.assert(`dropped ${uid}`, this.#context.dropped.notDropped(uid));
 		}
-		for (const guard of await guards.asserts(targets)) {
-			this.#plan.assert((guard.op === "put" ? guard.resource.id : guard.id)?.name ?? "", guard);
-		}
+		await this.#assertGuards();
 		const toleratesMissing = this.#derivation !== undefined;
 		this.#established = await establish(this.#context, this.#foreign, caller, toleratesMissing);
+		if (isPlanted("read the guard after establishing")) {
+			await this.#assertGuards();
+		}
 		for (const reference of this.#foreign) {
 			const established = this.#established.get(keyString(reference.target));
 			const { edit, target, heldUid, ifMissing, isAgain, isGuess } = reference;
@@ -471,6 +471,14 @@ export class ReferencePlan {
 			if (isAgain) {
 				this.#missing.push(keyString(target));
 			}
+		}
+	}
+
+	/** Fails the commit if a guard of one of its targets changes from now on. */
+	async #assertGuards(): Promise<void> {
+		const targets = this.#foreign.map(({ target }) => target);
+		for (const guard of await this.#context.guards.asserts(targets)) {
+			this.#plan.assert((guard.op === "put" ? guard.resource.id : guard.id)?.name ?? "", guard);
 		}
 	}
 

@@ -1,3 +1,5 @@
+import { isPlanted } from "../fault-points.ts";
+
 /**
  * Limits how many tasks run concurrently per key. A task may need several keys and takes one slot of
  * each. A task that finds no free slot is parked and holds no slots; it is passed to `onFreeSlot` when one
@@ -44,7 +46,8 @@ export class ConcurrencyLimiter {
 	}
 
 	#release(key: string): void {
-		const left = (this.#used.get(key) ?? 1) - 1;
+		const freed = isPlanted("never free a slot of the limiter") ? 0 : 1;
+		const left = (this.#used.get(key) ?? 1) - freed;
 		if (left === 0) {
 			this.#used.delete(key);
 		} else {

@@ -11,6 +11,7 @@ import {
 	type Source,
 	type Task,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { isPlanted } from "../fault-points.ts";
 import type { Constraints } from "../node/constraints.ts";
 import { holders, shadowName } from "../shadow/shadow.ts";
 import { ResourceShadow, recordId, type StoredShadow } from "../shadow/shadow-records.ts";
@@ -148,6 +149,9 @@ class ShadowReconciler {
 
 	async #pass(name: string, deletions: readonly Deletion[]): Promise<HandlerResult> {
 		const results = [await this.#handlers.handleShadow(name)];
+		if (isPlanted("forget when a shadow is due again")) {
+			results.length = 0;
+		}
 		const failures: unknown[] = [];
 		for (const deletion of deletions) {
 			try {
@@ -167,7 +171,7 @@ class ShadowReconciler {
 	async #passDeletion(deletion: Deletion): Promise<HandlerResult> {
 		const { runtime, limits } = this.#constraints.context;
 		const waitMs = this.#inbox.dueMs(deletion) - runtime.clock.monotonic();
-		if (waitMs > 0) {
+		if (waitMs > 0 && !isPlanted("retry a waiting deletion with each change of its name")) {
 			return { requeueAfterMs: waitMs };
 		}
 		// Also if it fails: then the controller retries with backoff, but not before.
@@ -213,6 +217,12 @@ class ShadowReconciler {
 	}
 
 	#accept(deletion: Deletion): void {
+		if (
+			isPlanted("accept the deletions of this deployment alone") &&
+			deletion.deploymentUid !== this.#constraints.context.environment.self.uid
+		) {
+			return;
+		}
 		const name = this.#inbox.add(deletion);
 		if (name !== undefined) {
 			this.#names.put(name);

@@ -23,6 +23,7 @@ import { Exhausted, type Mutation, Refused, type StorageBackend } from "@plinth/
 import { keyOfShadow } from "../commit/commit-plan.ts";
 import { isConflict } from "../commit/conflict.ts";
 import { deletion } from "../commit/removals.ts";
+import { isPlanted } from "../fault-points.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import { compareApiVersions } from "../schema/api-versions.ts";
 import { ownerKey, sameOwner } from "../schema/owner-references.ts";
@@ -219,7 +220,8 @@ export class MetaOwners {
 			}
 		}
 		const { verdict, problem, deploymentUid: decidedBy } = await this.#query.ask(stored, owner);
-		if (verdict === undefined || verdict === Verdict.UNSPECIFIED) {
+		const isKnown = verdict !== undefined && verdict !== Verdict.UNSPECIFIED;
+		if (!isKnown && !isPlanted("treat not known as not valid")) {
 			const requeueAfterMs = this.#unknown.failed(stored.name, item, problem);
 			return { owner, isUnknown: true, requeueAfterMs };
 		}
@@ -348,6 +350,12 @@ export class MetaOwners {
 					{ op: "put", resource: next, expectedVersion: resource.version },
 					...asBefore,
 				]);
+			} else if (isPlanted("remove the last owner reference before deleting")) {
+				const free = { ...resource, ownerReferences: left, generation: newUlid(runtime) };
+				const { resources } = await this.#store.commit([
+					{ op: "put", resource: free, expectedVersion: resource.version },
+				]);
+				await this.#store.commit(deletion(runtime, resources[0] ?? free));
 			} else {
 				await this.#store.commit([...deletion(runtime, resource), ...asBefore]);
 			}

@@ -1,3 +1,5 @@
+import { isPlanted } from "../fault-points.ts";
+
 /** A queue of shadow names. A name that is put several times before it is read is read once. */
 export class NameQueue {
 	readonly #waiting = new Set<string>();
@@ -6,7 +8,9 @@ export class NameQueue {
 	/** Adds a name. */
 	put(name: string): void {
 		this.#waiting.add(name);
-		this.#wake.resolve();
+		if (!isPlanted("put names of shadows without waking their reader")) {
+			this.#wake.resolve();
+		}
 	}
 
 	/** The names until the signal aborts. For one reader at a time. */

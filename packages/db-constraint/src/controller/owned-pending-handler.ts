@@ -26,6 +26,7 @@ import {
 	Lifecycle,
 	type Source,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { isPlanted } from "../fault-points.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import { Batcher } from "../protocol/batcher.ts";
 import { type HolderQuery, isReleased, routeTo } from "../protocol/holder-query.ts";
@@ -78,7 +79,10 @@ export class OwnedPendingHandler {
 			this.#forget(name);
 			return done;
 		}
-		if (stored.shadow.lifecycle === Lifecycle.CHECKING) {
+		if (
+			stored.shadow.lifecycle === Lifecycle.CHECKING ||
+			(isPlanted("revert DELETING") && stored.shadow.lifecycle === Lifecycle.DELETING)
+		) {
 			return this.#revertCheck(stored);
 		}
 		if (stored.shadow.lifecycle === Lifecycle.DELETING) {
@@ -116,7 +120,7 @@ export class OwnedPendingHandler {
 		const { checkingMs } = this.#context.limits;
 		const item = `checking ${stored.version}`;
 		const age = this.#firstSeen.age(stored.name, item);
-		if (age < checkingMs) {
+		if (age < checkingMs || isPlanted("leave a check of a crashed server CHECKING")) {
 			return { requeueAfterMs: checkingMs - age };
 		}
 		await replaceShadow(this.#context, stored, { ...stored.shadow, lifecycle: Lifecycle.ACTIVE });
@@ -203,6 +207,12 @@ export class OwnedPendingHandler {
 		const { environment, limits } = this.#context;
 		const { deployment, tentative } = source;
 		if (deployment === undefined || deployment.uid === environment.self.uid) {
+			if (isPlanted("drop the own source outside CHECKING")) {
+				const { resource } = stored.shadow;
+				const isUsed = !resource || !this.#context.index.referencing(resource).next().done;
+				const next = withoutDeployment(stored.shadow, environment.self.uid);
+				await (isUsed ? undefined : replaceShadow(this.#context, stored, next));
+			}
 			return done;
 		}
 		if (!(tentative || isHinted)) {
@@ -214,13 +224,21 @@ export class OwnedPendingHandler {
 				return { requeueAfterMs: limits.tentativeMs - age };
 			}
 		}
+		if (isPlanted("drop on expiry without a query") && !isHinted) {
+			const next = withoutDeployment(stored.shadow, deployment.uid);
+			await replaceShadow(this.#context, stored, next);
+			return done;
+		}
 		const response = await this.#holderQuery.one(stored, deployment);
 		if (response.kind === "unknown") {
 			return { requeueAfterMs: limits.requeryMs };
 		}
 		if (isReleased(response)) {
-			const next = withoutDeployment(stored.shadow, deployment.uid);
-			const replaced = await replaceShadow(this.#context, stored, next);
+			const checked = isPlanted("drop a source without compare-and-swap")
+				? ((await readShadow(this.#context.backend, stored.name)) ?? stored)
+				: stored;
+			const next = withoutDeployment(checked.shadow, deployment.uid);
+			const replaced = await replaceShadow(this.#context, checked, next);
 			return replaced === "conflict" ? { requeueAfterMs: limits.maxRetryDelayMs } : done;
 		}
 		await this.#markConfirmed(stored, source);

@@ -1,4 +1,5 @@
 import type { ManagerState } from "@plinth/controller";
+import { isPlanted } from "../fault-points.ts";
 import type { DeploymentInfo } from "../registry/environment.ts";
 import { responsibleUid } from "../succession/successors.ts";
 import { followDeletions } from "./follow-deletions.ts";
@@ -121,6 +122,9 @@ export class ReferenceManager {
 			"starting the reference controllers",
 		);
 		await this.#controllers?.stop();
+		if (isPlanted("control shadows only until the version is switched") && this.#controllers) {
+			return;
+		}
 		this.#controllers = startVersionControllers(version, {
 			...this.#options,
 			whileRunning: (accept) => {

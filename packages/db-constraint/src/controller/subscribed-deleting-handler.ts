@@ -22,6 +22,7 @@ import { type Mutation, Refused, type StorageBackend } from "@plinth/storage";
 import { clearReferences } from "../commit/clear-references.ts";
 import { isConflict } from "../commit/conflict.ts";
 import { deletion as removalOf } from "../commit/removals.ts";
+import { isPlanted } from "../fault-points.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import { isDeletionIrrevocable, isInMarkedTenancy } from "../protocol/holder-decision.ts";
 import { type KeyLike, keyString, nameOfKey } from "../shadow/resource-key.ts";
@@ -179,7 +180,11 @@ export class SubscribedDeletingHandler {
 		const { environment } = this.#context;
 		return mergeRules(
 			shadow.outgoing
-				.filter((each) => sameTarget(each.target, target) && each.targetUid === uid)
+				.filter((each) => sameTarget(each.target, target))
+				.filter(
+					({ targetUid }) =>
+						targetUid === uid || isPlanted("act on a deletion by name instead of uid"),
+				)
 				.filter(({ deploymentUid }) => responsibleUid(environment, deploymentUid || by) === by)
 				.map(({ rule }) => rule),
 		);

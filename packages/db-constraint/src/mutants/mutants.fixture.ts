@@ -1,282 +1,153 @@
-/** A change of the source that breaks one rule of the protocol. */
+import type { FaultName } from "../fault-points.ts";
+
+/** A planted fault, and how the simulation finds it. */
 export interface Mutant {
-	/** Describes the fault. */
-	readonly name: string;
+	/** The rule that it breaks: of the protocol, of the start and the end of a server, or of what the controllers do. */
+	readonly rule: string;
 	/** A seed that finds the fault. If it no longer does, other seeds are tried, which takes minutes. */
 	readonly seed: number;
-	/** Relative to `src`. */
-	readonly file: string;
-	/** Occurs in the file exactly once. */
-	readonly find: string;
-	readonly replace: string;
+	/** Further options of the simulation. Default: none. */
+	readonly options?: readonly string[];
+	/** The number of its fault points. Default: 1. */
+	readonly places?: number;
 }
 
-/** One for each rule of the protocol that closes a hole. */
-export const mutants: readonly Mutant[] = [
-	{
-		name: "decide no without changing the guard",
+/** All mutants. */
+export const mutants: Readonly<Record<FaultName, Mutant>> = {
+	"decide no without changing the guard": {
+		rule: "A writer that established before a query was decided fails its commit.",
 		seed: 4,
-		file: "protocol/final-decisions.ts",
-		find: `const version = await context.guards.change(target);
-			await context.index.reached(version, signal);`,
-		replace: "signal.throwIfAborted();",
 	},
-	{
-		name: "read the guard after establishing",
-		seed: 90,
-		file: "commit/reference-plan.ts",
-		find: `for (const guard of await guards.asserts(targets)) {
-			this.#plan.assert((guard.op === "put" ? guard.resource.id : guard.id)?.name ?? "", guard);
-		}
-		const toleratesMissing = this.#derivation !== undefined;
-		this.#established = await establish(this.#context, this.#foreign, caller, toleratesMissing);`,
-		replace: `const toleratesMissing = this.#derivation !== undefined;
-		this.#established = await establish(this.#context, this.#foreign, caller, toleratesMissing);
-		for (const guard of await guards.asserts(targets)) {
-			this.#plan.assert((guard.op === "put" ? guard.resource.id : guard.id)?.name ?? "", guard);
-		}`,
-	},
-	{
-		name: "drop a source without compare-and-swap",
-		seed: 44,
-		file: "controller/owned-pending-handler.ts",
-		find: `const next = withoutDeployment(stored.shadow, deployment.uid);
-			const replaced = await replaceShadow(this.#context, stored, next);
-			return replaced === "conflict" ? { requeueAfterMs: limits.maxRetryDelayMs } : done;`,
-		replace: `await updateShadow(this.#context, stored.name, ({ shadow }) =>
-				sourceOf(shadow, deployment.uid) && shadow.lifecycle === Lifecycle.ACTIVE
-					? withoutDeployment(shadow, deployment.uid)
-					: undefined,
-			);
-			return done;`,
-	},
-	{
-		name: "drop on expiry without a query",
-		seed: 3,
-		file: "controller/owned-pending-handler.ts",
-		find: "const response = await this.#holderQuery.one(stored, deployment);",
-		replace: `if (!isHinted) {
-			const without = withoutDeployment(stored.shadow, deployment.uid);
-			await replaceShadow(this.#context, stored, without);
-			return done;
-		}
-		const response = await this.#holderQuery.one(stored, deployment);`,
-	},
-	{
-		name: "announce CHECKING",
-		seed: 3,
-		file: "shadow/held-deletions.ts",
-		find: "shadow.lifecycle === Lifecycle.DELETING",
-		replace: "shadow.lifecycle !== Lifecycle.ACTIVE",
-	},
-	{
-		name: "revert DELETING",
-		seed: 3,
-		file: "controller/owned-pending-handler.ts",
-		find: "if (stored.shadow.lifecycle === Lifecycle.CHECKING) {",
-		replace: "if (stored.shadow.lifecycle !== Lifecycle.ACTIVE) {",
-	},
-	{
-		name: "act on a deletion by name instead of uid",
-		seed: 162,
-		file: "controller/subscribed-deleting-handler.ts",
-		find: "sameTarget(each.target, target) && each.targetUid === uid",
-		replace: "sameTarget(each.target, target) && uid !== each.path",
-	},
-	{
-		name: "count references of resources that are irrevocably deleted",
-		seed: 6,
-		file: "protocol/holder-decision.ts",
-		find: "isDeletionIrrevocable(resource)",
-		replace: "false",
-	},
-	{
-		name: "remove the last owner reference before deleting",
-		seed: 40,
-		file: "controller/meta-owners.ts",
-		find: "await this.#store.commit([...deletion(runtime, resource), ...asBefore]);",
-		replace: `const free = { ...resource, ownerReferences: left, generation: newUlid(runtime) };
-				const { resources } = await this.#store.commit([
-					{ op: "put", resource: free, expectedVersion: resource.version },
-				]);
-				await this.#store.commit(deletion(runtime, resources[0] ?? free));`,
-	},
-	{
-		name: "treat not known as not valid",
-		seed: 116,
-		file: "controller/meta-owners.ts",
-		find: "if (verdict === undefined || verdict === Verdict.UNSPECIFIED) {",
-		replace: "if (limits.requeryMs < 0) {",
-	},
-	{
-		name: "drop a source that is absent from the registry view",
-		seed: 2,
-		file: "protocol/holder-query.ts",
-		find: "if (await this.#context.environment.isDeleted(deployment.uid)) {",
-		replace: `const known = this.#context.environment.deployments();
-			if (!known.some(({ uid }) => uid === deployment.uid)) {`,
-	},
-	{
-		name: "drop the own source outside CHECKING",
-		seed: 24,
-		file: "controller/owned-pending-handler.ts",
-		find: `if (deployment === undefined || deployment.uid === environment.self.uid) {
-			return done;
-		}`,
-		replace: `if (deployment === undefined) {
-			return done;
-		}
-		if (deployment.uid === environment.self.uid) {
-			const { index } = this.#context;
-			const { resource, lifecycle } = stored.shadow;
-			if (lifecycle === Lifecycle.ACTIVE && resource && [...index.referencing(resource)].length === 0) {
-				const without = withoutDeployment(stored.shadow, deployment.uid);
-				await replaceShadow(this.#context, stored, without);
-			}
-			return done;
-		}`,
-	},
-	{
-		name: "decide yes, CASCADE without changing the guard",
+	"decide yes, CASCADE without changing the guard": {
+		rule: "A writer that adds a BLOCK reference before a query was decided fails its commit.",
 		seed: 34,
-		file: "protocol/final-decisions.ts",
-		find: "if (first.rules.includes(OnDelete.BLOCK)) {",
-		replace: "if (first.rules.length > 0 || OnDelete.BLOCK < 0) {",
 	},
-	{
-		name: "establish without asserting the target",
+	"read the guard after establishing": {
+		rule: "A writer reads the guard before it establishes.",
+		seed: 126,
+	},
+	"put a source on a new shadow": {
+		rule: "A target without a shadow first gets an empty one, so that the numbers of establishments grow.",
+		seed: 404,
+	},
+	"establish without asserting the target": {
+		rule: "An establishment asserts that the target exists.",
 		seed: 153,
-		file: "protocol/establish-sources.ts",
-		find: 'const exists: Mutation = { op: "assert", id: target.id, uid };',
-		replace: `const id = { ...target.id, name: "nobody" };
-		const exists: Mutation = { op: "assert", id, expectedVersion: "" };`,
 	},
-	{
-		name: "mark without making the shadow DELETING",
-		seed: 23,
-		file: "commit/commit-attempt.ts",
-		find: "left.next = { ...shadow, lifecycle: Lifecycle.DELETING };",
-		replace: "left.next = { ...shadow, lifecycle: Lifecycle.ACTIVE };",
+	"drop a source without compare-and-swap": {
+		rule: "A source is dropped from the shadow that was read before the query.",
+		seed: 44,
 	},
-	{
-		name: "still enforce BLOCK in a marked namespace",
-		seed: 75,
-		file: "protocol/holder-decision.ts",
-		find: "isBlocking && (await isInMarkedTenancy(backend, resource))",
-		replace: "uses.length < 0 && (await isInMarkedTenancy(backend, resource))",
-	},
-	{
-		name: "retry a waiting deletion with each change of its name",
-		seed: 1070,
-		file: "controller/db-constraint-controller.ts",
-		find: "if (waitMs > 0) {",
-		replace: "if (waitMs > Number.MAX_VALUE) {",
-	},
-	{
-		name: "never free a slot of the limiter",
-		seed: 134,
-		file: "controller/concurrency-limiter.ts",
-		find: "const left = (this.#used.get(key) ?? 1) - 1;",
-		replace: "const left = this.#used.get(key) ?? 1;",
-	},
-	{
-		name: "put names of shadows without waking their reader",
-		seed: 6,
-		file: "controller/name-queue.ts",
-		find: `this.#waiting.add(name);
-		this.#wake.resolve();`,
-		replace: "this.#waiting.add(name);",
-	},
-	{
-		name: "forget when a shadow is due again",
-		seed: 2,
-		file: "controller/db-constraint-controller.ts",
-		find: "const results = [await this.#handlers.handleShadow(name)];",
-		replace: `await this.#handlers.handleShadow(name);
-		const results: HandlerResult[] = [];`,
-	},
-	{
-		name: "accept the deletions of this deployment alone",
+	"drop on expiry without a query": {
+		rule: "A tentative source is dropped only if its deployment responds with no.",
 		seed: 3,
-		file: "controller/db-constraint-controller.ts",
-		find: "const name = this.#inbox.add(deletion);",
-		replace: `const isOwn = deletion.deploymentUid === this.#constraints.context.environment.self.uid;
-		const name = isOwn ? this.#inbox.add(deletion) : undefined;`,
 	},
-	{
-		name: "leave a check of a crashed server CHECKING",
-		seed: 14,
-		file: "controller/owned-pending-handler.ts",
-		find: "if (age < checkingMs) {",
-		replace: "if (age >= 0) {",
-	},
-	{
-		name: "serve before the other deployments are known",
-		seed: 24,
-		file: "node/open-references.ts",
-		find: "await registry.ready(ends);",
-		replace: "ends.throwIfAborted();",
-	},
-	{
-		name: "complete the schema in one attempt",
-		seed: 17,
-		file: "node/retried-steps.ts",
-		find: "await backoff.wait(signal);",
-		replace: "throw new Error(what);",
-	},
-	{
-		name: "control shadows only until the version is switched",
-		seed: 40,
-		file: "controller/reference-manager.ts",
-		find: `await this.#controllers?.stop();
-		this.#controllers = startVersionControllers(version, {`,
-		replace: `await this.#controllers?.stop();
-		this.#controllers ??= startVersionControllers(version, {`,
-	},
-	{
-		name: "begin a schema without making it the active one",
-		seed: 0,
-		file: "node/open-references.ts",
-		find: "await constraints.schemaPass.begin();",
-		replace: "await Promise.resolve();",
-	},
-	{
-		name: "leave the record of a server that has died",
-		seed: 1,
-		file: "node/endpoint-records.ts",
-		find: "if (name !== own && !this.#removing.has(name)) {",
-		replace: "if (this.#removing.size > 0) {",
-	},
-	{
-		name: "remove the record of a server that runs",
+	"drop a source that is absent from the registry view": {
+		rule: "Only the permanent record of its deletion releases on behalf of a deployment.",
 		seed: 2,
-		file: "node/endpoint-records.ts",
-		find: `const hold = await leases.acquire(name, signal).catch(() => undefined);
-			if (hold !== undefined) {
-				const address`,
-		replace: `const hold = await leases.acquire(\`other \${name}\`, signal).catch(() => undefined);
-			if (hold !== undefined) {
-				const address`,
 	},
-	{
-		name: "take the record of a server as it was a while ago",
-		seed: 41,
-		file: "node/endpoint-records.ts",
-		find: 'const stored = await readRecord(backend, name, { consistency: "strong" });\n\t\t\t\tif',
-		replace: "const stored = await readRecord(backend, name);\n\t\t\t\tif",
+	"drop the own source outside CHECKING": {
+		rule: "Only a deletion drops the source of the own deployment.",
+		seed: 24,
 	},
-	{
-		name: "stay registered at an address where no server runs",
-		seed: 1,
-		file: "node/open-references.ts",
-		find: "!endpoints.has(endpointName(registry.registeredAddress));",
-		replace: 'registry.registeredAddress === "";',
+	"announce CHECKING": {
+		rule: "Only what is irrevocably being deleted is announced.",
+		seed: 3,
 	},
-	{
-		name: "respond to calls that are meant for another deployment",
+	"revert DELETING": {
+		rule: "DELETING is irrevocable.",
+		seed: 3,
+	},
+	"leave a check of a crashed server CHECKING": {
+		rule: "A check that has taken too long ends.",
+		seed: 14,
+	},
+	"mark without making the shadow DELETING": {
+		rule: "The mark of a resource and DELETING of its shadow are committed together.",
+		seed: 23,
+	},
+	"act on a deletion by name instead of uid": {
+		rule: "What acts on a deletion names the incarnation.",
+		seed: 162,
+	},
+	"count references of resources that are irrevocably deleted": {
+		rule: "A resource whose deletion is irrevocable holds nothing.",
+		seed: 6,
+	},
+	"still enforce BLOCK in a marked namespace": {
+		rule: "BLOCK acts like CASCADE in a namespace that is being deleted.",
+		seed: 75,
+	},
+	"remove the last owner reference before deleting": {
+		rule: "A resource is deleted with its last owner reference, in one commit.",
+		seed: 40,
+	},
+	"treat not known as not valid": {
+		rule: "An owner that is not known to be deleted is kept.",
+		seed: 116,
+	},
+	"accept the deletions of this deployment alone": {
+		rule: "The rules of references are applied to deletions in other deployments.",
+		seed: 3,
+	},
+	"retry a waiting deletion with each change of its name": {
+		rule: "A deletion that waits is not tried before it is due.",
+		seed: 1070,
+	},
+	"never free a slot of the limiter": {
+		rule: "A pass gives back its slots when it ends.",
+		seed: 134,
+	},
+	"put names of shadows without waking their reader": {
+		rule: "A shadow that is queued gets a pass.",
+		seed: 6,
+	},
+	"forget when a shadow is due again": {
+		rule: "A shadow with work left gets another pass.",
+		seed: 2,
+	},
+	"control shadows only until the version is switched": {
+		rule: "The controllers of the next version start once those of the last one have stopped.",
+		seed: 40,
+	},
+	"begin a schema without making it the active one": {
+		rule: "A server makes its schema the active one before its first commit.",
+		seed: 0,
+	},
+	"complete the schema in one attempt": {
+		rule: "Steps of a start that fail are tried again.",
+		seed: 17,
+	},
+	"serve before the other deployments are known": {
+		rule: "A server takes writes once it knows the other deployments.",
+		seed: 24,
+	},
+	"respond to calls that are meant for another deployment": {
+		rule: "A call names the uid of the deployment that it is meant for.",
 		seed: 311,
-		file: "protocol/schema-mixin-service.ts",
-		find: "if (route.toUid !== uid) {",
-		replace: 'if (route.toUid === "") {',
 	},
-];
+	"leave the record of a server that has died": {
+		rule: "Others remove the record of a server that has lost its lease.",
+		seed: 1,
+	},
+	"remove the record of a server that runs": {
+		rule: "The record of a server is removed only under its lease.",
+		seed: 2,
+	},
+	"take the record of a server as it was a while ago": {
+		rule: "A server that starts reads its record with strong consistency.",
+		seed: 41,
+	},
+	"stay registered at an address where no server runs": {
+		rule: "A server of the deployment runs at the registered address.",
+		seed: 1,
+	},
+};
+
+/** The names of all mutants. */
+export const faultNames: readonly FaultName[] = Object.keys(mutants).filter(isFaultName);
+
+/** Whether a mutant has this name. */
+export function isFaultName(name: string): name is FaultName {
+	return Object.hasOwn(mutants, name);
+}

@@ -1,7 +1,9 @@
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import type { Mutant } from "./mutants.fixture.ts";
+
+import type { FaultName } from "../fault-points.ts";
+import { mutants } from "./mutants.fixture.ts";
 
 const plantFault = new URL("./plant-fault.fixture.ts", import.meta.url).href;
 const simulation = fileURLToPath(new URL("../simulation/main.ts", import.meta.url));
@@ -20,20 +22,21 @@ export interface Verdict {
  * Runs the simulation in a process with the fault: first with the mutant's own seed, then with those below `seeds`
  * until one finds a violation.
  */
-export async function runMutant(mutant: Mutant, seeds: number): Promise<Verdict> {
-	const verdict = await run(mutant, mutant.seed, 1);
+export async function runMutant(fault: FaultName, seeds: number): Promise<Verdict> {
+	const verdict = await run(fault, mutants[fault].seed, 1);
 	if (verdict.isFound) {
 		return verdict;
 	}
-	const search = await run(mutant, 0, seeds);
+	const search = await run(fault, 0, seeds);
 	const otherSeed = /^seed (\d+): promise /m.exec(search.output)?.[1];
 	return otherSeed === undefined ? search : { ...search, otherSeed: Number(otherSeed) };
 }
 
-async function run(mutant: Mutant, from: number, seeds: number): Promise<Verdict> {
+async function run(fault: FaultName, from: number, seeds: number): Promise<Verdict> {
 	const program = ["--import", plantFault, simulation];
-	const args = ["--from", `${from}`, "--runs", `${seeds}`, "--max-failures", "1"];
-	const env = { ...process.env, MUTANT: mutant.name };
+	const { options = [] } = mutants[fault];
+	const args = ["--from", `${from}`, "--runs", `${seeds}`, "--max-failures", "1", ...options];
+	const env = { ...process.env, NODE_ENV: "production", FAULT: fault };
 	try {
 		const { stdout } = await promisify(execFile)(process.execPath, [...program, ...args], { env });
 		return { isFound: false, output: lastLines(stdout) };

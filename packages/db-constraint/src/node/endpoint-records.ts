@@ -8,6 +8,7 @@ import {
 	sleep,
 } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
+import { isPlanted } from "../fault-points.ts";
 import type { ShadowIndex } from "../shadow/shadow-index.ts";
 import { endpointName, putRecord, readRecord, recordId } from "../shadow/shadow-records.ts";
 
@@ -57,6 +58,9 @@ export class EndpointRecords {
 		const own = endpointName(address);
 		const removeOthers = () => {
 			for (const name of index.endpoints.keys()) {
+				if (isPlanted("leave the record of a server that has died")) {
+					continue;
+				}
 				if (name !== own && !this.#removing.has(name)) {
 					const removed = this.#removeOnceDead(name, signal).finally(() =>
 						this.#removing.delete(name),
@@ -92,7 +96,11 @@ export class EndpointRecords {
 		const ends = AbortSignal.any([hold.signal, signal]);
 		while (!ends.aborted) {
 			try {
-				const stored = await readRecord(backend, name, { consistency: "strong" });
+				const stored = await readRecord(backend, name, {
+					consistency: isPlanted("take the record of a server as it was a while ago")
+						? "eventual"
+						: "strong",
+				});
 				if (stored === undefined) {
 					const value = create(EndpointSchema, { address });
 					const put = putRecord(runtime, name, undefined, { case: "endpoint", value });
@@ -109,7 +117,8 @@ export class EndpointRecords {
 	async #removeOnceDead(name: string, signal: AbortSignal): Promise<void> {
 		const { leases, index, logger } = this.#options;
 		while (!signal.aborted && index.endpoints.has(name)) {
-			const hold = await leases.acquire(name, signal).catch(() => undefined);
+			const lease = isPlanted("remove the record of a server that runs") ? `other ${name}` : name;
+			const hold = await leases.acquire(lease, signal).catch(() => undefined);
 			if (hold !== undefined) {
 				const address = index.endpoints.get(name);
 				if (await this.#remove(name, hold)) {

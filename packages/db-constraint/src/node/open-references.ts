@@ -7,6 +7,7 @@ import { silentLogger, systemRuntime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
 import { ReferenceManager } from "../controller/reference-manager.ts";
 import { createDeploymentService } from "../deployments/deployment-service.ts";
+import { isPlanted } from "../fault-points.ts";
 import { createReferenceService, type ReferenceServiceOptions } from "../plan/reference-service.ts";
 import { recordDeletedDeployments } from "../registry/deleted-deployments.ts";
 import {
@@ -99,7 +100,9 @@ export async function beginReferences(
 	constraints: Constraints,
 	registry?: DeploymentRegistry,
 ): Promise<References> {
-	await constraints.schemaPass.begin();
+	if (!isPlanted("begin a schema without making it the active one")) {
+		await constraints.schemaPass.begin();
+	}
 	return new OpenReferences(options, constraints, registry);
 }
 
@@ -218,7 +221,9 @@ class OpenReferences implements References {
 		}
 		await this.#constraints.context.index.ready(ends);
 		this.#track(registry.run(this.#end.signal));
-		await registry.ready(ends);
+		if (!isPlanted("serve before the other deployments are known")) {
+			await registry.ready(ends);
+		}
 		this.#phases.reach("discovered");
 		const { context } = this.#constraints;
 		await this.#steps.untilDone("establish references again", ends, () =>
@@ -271,7 +276,8 @@ class OpenReferences implements References {
 		const { endpoints } = this.#constraints.context.index;
 		const isWrong = () =>
 			endpoints.has(endpointName(address)) &&
-			!endpoints.has(endpointName(registry.registeredAddress));
+			!endpoints.has(endpointName(registry.registeredAddress)) &&
+			!isPlanted("stay registered at an address where no server runs");
 		if (this.#isMoving || registry.registeredAddress === "" || !isWrong()) {
 			return;
 		}

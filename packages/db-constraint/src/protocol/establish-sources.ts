@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
-import type { Resource } from "@plinth/proto";
+import type { ID, Resource } from "@plinth/proto";
 import {
 	type EstablishReferencesRequest_Target,
 	type EstablishReferencesResponse_Established,
@@ -15,11 +15,17 @@ import { type Caller, idOf, isMarkedForDeletion, Namespace, Partition } from "@p
 import { sleep } from "@plinth/runtime";
 import type { Mutation } from "@plinth/storage";
 import { isConflict } from "../commit/conflict.ts";
+import { isPlanted } from "../fault-points.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import { assertRevision } from "../schema/descriptor-record.ts";
 import { displayKey, type KeyLike, nameOfKey } from "../shadow/resource-key.ts";
 import { mergeRules, newShadow, shadowName, sourceOf, withSource } from "../shadow/shadow.ts";
-import { putRecord, ResourceShadow, shadowOf } from "../shadow/shadow-records.ts";
+import {
+	putRecord,
+	ResourceShadow,
+	type StoredShadow,
+	shadowOf,
+} from "../shadow/shadow-records.ts";
 import { type DecideWithStored, decideTargets } from "./authorize-targets.ts";
 import { targetIsBeingChecked, targetIsMissing } from "./establish-references.ts";
 
@@ -116,55 +122,28 @@ async function tryToEstablish(
 	const absent: Mutation[] = [];
 	const results: EstablishReferencesResponse_Established[] = [];
 	const tenancies = new Map<string, Mutation>();
-	for (const { key, rules, heldUid } of targets) {
-		if (key === undefined) {
-			throw new ConnectError("target.key is required", Code.InvalidArgument);
-		}
+	for (const each of targets) {
+		const { rules, heldUid } = each;
+		const { key, id, stored, shadow, establishment } = await readToEstablish(context, each, decide);
+		const { uid } = id;
 		const name = shadowName(key);
-		const snapshot = await backend.list({
-			type: ResourceShadow.type,
-			tenancy: { partition: "", namespace: "" },
-			namePrefix: name,
-		});
-		const stored = snapshot.resources.map(shadowOf).find((each) => each?.name === name);
-		const target = await readTarget(context, key, heldUid);
-		if (target !== undefined) {
-			decide(key, target);
-		}
-		if (stored?.shadow.lifecycle === Lifecycle.CHECKING) {
-			throw new ConnectError(`${displayKey(key)}: ${targetIsBeingChecked}`, Code.Unavailable);
-		}
-		if (target?.id === undefined) {
-			throw new ConnectError(`${displayKey(key)} ${targetIsMissing}`, Code.FailedPrecondition);
-		}
-		const { uid } = target.id;
-		const isDeleting = isBeingDeleted(target, stored?.shadow);
-		if (isDeleting && heldUid !== uid) {
-			throw beingDeleted(key, heldUid, "is being deleted");
-		}
-		const exists: Mutation = { op: "assert", id: target.id, uid };
-		if (stored === undefined) {
-			absent.push(
-				exists,
-				putRecord(runtime, name, undefined, { case: "shadow", value: newShadow(key, uid) }),
-			);
+		const exists: Mutation = { op: "assert", id, uid };
+		if (stored === undefined && !isPlanted("put a source on a new shadow")) {
+			absent.push(exists, putRecord(runtime, name, undefined, { case: "shadow", value: shadow }));
 			continue;
 		}
-		const { shadow, resource } = stored;
 		const before = sourceOf(shadow, from.uid);
-		const establishment = BigInt(snapshot.version || "0") + 1n;
-		const lifecycle = isDeleting ? Lifecycle.DELETING : shadow.lifecycle;
-		const next = withSource(
-			{ ...shadow, lifecycle },
-			{
-				deployment: from,
-				rules: mergeRules(before?.rules ?? [], rules),
-				tentative: before?.tentative ?? true,
-				establishment,
-				since: before?.since ?? establishment,
-			},
-		);
-		mutations.push(exists, putRecord(runtime, name, resource, { case: "shadow", value: next }));
+		const next = withSource(shadow, {
+			deployment: from,
+			rules: mergeRules(before?.rules ?? [], rules),
+			tentative: before?.tentative ?? true,
+			establishment,
+			since: before?.since ?? establishment,
+		});
+		if (!isPlanted("establish without asserting the target")) {
+			mutations.push(exists);
+		}
+		mutations.push(putRecord(runtime, name, stored?.resource, { case: "shadow", value: next }));
 		for (const [unit, mutation] of await tenancyAsserts(context, key, uid, heldUid)) {
 			tenancies.set(unit, mutation);
 		}
@@ -181,6 +160,56 @@ async function tryToEstablish(
 		await assertRevision(context),
 	]);
 	return results;
+}
+
+/** What an establishment is about. */
+interface ToEstablish {
+	readonly key: KeyLike;
+	/** That of the target, with its uid. */
+	readonly id: ID;
+	readonly stored: StoredShadow | undefined;
+	/** The stored shadow, DELETING if its target is being deleted; an empty one if there is none. */
+	readonly shadow: Shadow;
+	/** The number of the establishment. */
+	readonly establishment: bigint;
+}
+
+/** Reads a target and its shadow. @throws ConnectError if nothing may be established with it: see `establishSources`. */
+async function readToEstablish(
+	context: ConstraintContext,
+	{ key, heldUid }: EstablishReferencesRequest_Target,
+	decide: DecideWithStored,
+): Promise<ToEstablish> {
+	if (key === undefined) {
+		throw new ConnectError("target.key is required", Code.InvalidArgument);
+	}
+	const name = shadowName(key);
+	const snapshot = await context.backend.list({
+		type: ResourceShadow.type,
+		tenancy: { partition: "", namespace: "" },
+		namePrefix: name,
+	});
+	const stored = snapshot.resources.map(shadowOf).find((each) => each?.name === name);
+	const target = await readTarget(context, key, heldUid);
+	if (target !== undefined) {
+		decide(key, target);
+	}
+	if (stored?.shadow.lifecycle === Lifecycle.CHECKING) {
+		throw new ConnectError(`${displayKey(key)}: ${targetIsBeingChecked}`, Code.Unavailable);
+	}
+	if (target?.id === undefined) {
+		throw new ConnectError(`${displayKey(key)} ${targetIsMissing}`, Code.FailedPrecondition);
+	}
+	const { id } = target;
+	const isDeleting = isBeingDeleted(target, stored?.shadow);
+	if (isDeleting && heldUid !== id.uid) {
+		throw beingDeleted(key, heldUid, "is being deleted");
+	}
+	const establishment = BigInt(snapshot.version || "0") + 1n;
+	const before = stored?.shadow ?? newShadow(key, id.uid);
+	const lifecycle = isDeleting ? Lifecycle.DELETING : before.lifecycle;
+	const shadow = stored === undefined ? before : { ...before, lifecycle };
+	return { key, id, stored, shadow, establishment };
 }
 
 /** Whether the target is irrevocably being deleted, also if its storage is older than its shadow. */

@@ -1,5 +1,6 @@
 import type { Resource } from "@plinth/proto";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
+import { isPlanted } from "../fault-points.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import type { KeyLike } from "../shadow/resource-key.ts";
 import { currentDecision, type HolderDecision } from "./holder-decision.ts";
@@ -32,14 +33,19 @@ export async function finalDecisions(
 	return Promise.all(
 		questions.map(async ({ target, targetUid, deleting, shows }) => {
 			const first = await currentDecision(context, target, targetUid, { deleting, shows });
-			if (first.rules.includes(OnDelete.BLOCK)) {
+			if (
+				first.rules.includes(OnDelete.BLOCK) ||
+				(isPlanted("decide yes, CASCADE without changing the guard") && first.rules.length > 0)
+			) {
 				return first;
 			}
 			if (deleting && (first.rules.length > 0 || first.owned)) {
 				return first;
 			}
-			const version = await context.guards.change(target);
-			await context.index.reached(version, signal);
+			if (!isPlanted("decide no without changing the guard")) {
+				const version = await context.guards.change(target);
+				await context.index.reached(version, signal);
+			}
 			return currentDecision(context, target, targetUid, { deleting, shows });
 		}),
 	);

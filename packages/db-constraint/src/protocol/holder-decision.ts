@@ -2,6 +2,7 @@ import type { Resource } from "@plinth/proto";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import type { ResourceKey } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { finalizersOf, isMarkedForDeletion, Namespace, Partition } from "@plinth/resource";
+import { isPlanted } from "../fault-points.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import { type KeyLike, nameOfKey } from "../shadow/resource-key.ts";
 import { mergeRules, referencesFinalizer } from "../shadow/shadow.ts";
@@ -60,7 +61,10 @@ export async function currentDecision(
 		if (resource === undefined) {
 			continue;
 		}
-		const isYielding = isBlocking && (await isInMarkedTenancy(backend, resource));
+		const isYielding =
+			isBlocking &&
+			!isPlanted("still enforce BLOCK in a marked namespace") &&
+			(await isInMarkedTenancy(backend, resource));
 		const yielded = (rule: OnDelete) => (rule === OnDelete.BLOCK ? OnDelete.CASCADE : rule);
 		for (const rule of isYielding ? uses.map(yielded) : uses) {
 			rules.add(rule);
@@ -129,7 +133,8 @@ async function holderOf(
 	const resource = shadow.resource && (await backend.lookup(nameOfKey(shadow.resource)));
 	return resource === undefined ||
 		resource.id?.uid !== shadow.uid ||
-		isDeletionIrrevocable(resource)
+		(isDeletionIrrevocable(resource) &&
+			!isPlanted("count references of resources that are irrevocably deleted"))
 		? undefined
 		: resource;
 }

@@ -11,6 +11,7 @@ import {
 } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import { type Deployed, ResourceKeySchema } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import type { Caller } from "@plinth/resource";
+import { isPlanted } from "../fault-points.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import { deployedOf, holders } from "../shadow/shadow.ts";
 import type { StoredShadow } from "../shadow/shadow-records.ts";
@@ -213,7 +214,12 @@ export class HolderQuery {
 	/** Only the permanent record of its deletion releases on behalf of a deployment that is unreachable. */
 	async #unreachable(deployment: Deployed, failure: unknown): Promise<HolderResponse> {
 		try {
-			if (await this.#context.environment.isDeleted(deployment.uid)) {
+			const { environment } = this.#context;
+			if (
+				(await environment.isDeleted(deployment.uid)) ||
+				(isPlanted("drop a source that is absent from the registry view") &&
+					environment.byUid(deployment.uid) === undefined)
+			) {
 				await this.#context.dropped.drop(deployment.uid);
 				const decision = { rules: [], owned: false, blockers: [], hidden: 0 };
 				return { kind: "decided", deployment, decision };

@@ -1,5 +1,6 @@
 import type { ResourceKey } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { Lifecycle } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { isPlanted } from "../fault-points.ts";
 import { holders } from "./shadow.ts";
 import type { ShadowIndex } from "./shadow-index.ts";
 import type { StoredShadow } from "./shadow-records.ts";
@@ -80,7 +81,8 @@ const none: ReadonlySet<string> = new Set();
 
 /** The holders of a resource that is irrevocably being deleted. CHECKING is never announced: it may be reverted. */
 function holdersOf({ shadow }: StoredShadow): ReadonlySet<string> {
-	return shadow.lifecycle === Lifecycle.DELETING
+	return shadow.lifecycle === Lifecycle.DELETING ||
+		(isPlanted("announce CHECKING") && shadow.lifecycle === Lifecycle.CHECKING)
 		? new Set(holders(shadow).map(({ uid }) => uid))
 		: none;
 }

@@ -1,0 +1,45 @@
+/**
+ * The faults that tests can plant in this package. Each breaks one rule of the protocol of references, or of what keeps
+ * it going: `src/mutants` says which rule, and checks that the simulation finds the fault.
+ */
+export type FaultName =
+	| "accept the deletions of this deployment alone"
+	| "act on a deletion by name instead of uid"
+	| "announce CHECKING"
+	| "begin a schema without making it the active one"
+	| "complete the schema in one attempt"
+	| "control shadows only until the version is switched"
+	| "count references of resources that are irrevocably deleted"
+	| "decide no without changing the guard"
+	| "decide yes, CASCADE without changing the guard"
+	| "drop a source that is absent from the registry view"
+	| "drop a source without compare-and-swap"
+	| "drop on expiry without a query"
+	| "drop the own source outside CHECKING"
+	| "establish without asserting the target"
+	| "forget when a shadow is due again"
+	| "leave a check of a crashed server CHECKING"
+	| "leave the record of a server that has died"
+	| "mark without making the shadow DELETING"
+	| "never free a slot of the limiter"
+	| "put a source on a new shadow"
+	| "put names of shadows without waking their reader"
+	| "read the guard after establishing"
+	| "remove the last owner reference before deleting"
+	| "remove the record of a server that runs"
+	| "respond to calls that are meant for another deployment"
+	| "retry a waiting deletion with each change of its name"
+	| "revert DELETING"
+	| "serve before the other deployments are known"
+	| "stay registered at an address where no server runs"
+	| "still enforce BLOCK in a marked namespace"
+	| "take the record of a server as it was a while ago"
+	| "treat not known as not valid";
+
+/**
+ * Whether a fault is planted: never here. `src/mutants` replaces this module in the processes that it starts. The build
+ * removes this module, and at each fault point everything that only a fault needs.
+ */
+export function isPlanted(_fault: FaultName): boolean {
+	return false;
+}
