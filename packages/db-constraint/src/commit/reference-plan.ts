@@ -453,7 +453,7 @@ export class ReferencePlan {
 		if (this.#foreign.length === 0 || dryRun) {
 			return;
 		}
-		const { guards } = this.#context;
+		const { guards, runtime } = this.#context;
 		const targets = this.#foreign.map(({ target }) => target);
 		for (const uid of new Set(this.#foreign.map(({ deployment }) => deployment.uid))) {
 			this.#assertResponsible(uid);
@@ -463,7 +463,6 @@ export class ReferencePlan {
 			this.#plan.assert((guard.op === "put" ? guard.resource.id : guard.id)?.name ?? "", guard);
 		}
 		const toleratesMissing = this.#derivation !== undefined;
-		const { clock } = this.#context.runtime;
 		this.#established = await establish(this.#context, this.#foreign, caller, toleratesMissing);
 		for (const reference of this.#foreign) {
 			const established = this.#established.get(keyString(reference.target));
@@ -478,7 +477,7 @@ export class ReferencePlan {
 			}
 			edit.next =
 				ifMissing === undefined
-					? withMissing(edit.next, missingReference(reference, known, clock, deployment.uid))
+					? withMissing(edit.next, missingReference(reference, known, runtime.clock, deployment.uid))
 					: withHeld(edit.next, reference, ifMissing);
 			if (isAgain) {
 				this.#missing.push(keyString(target));
