@@ -131,13 +131,16 @@ function tableOf(deployments: readonly Deployment[], options: TableOptions): str
 	return renderTable(columns, rows, options) + advice;
 }
 
-function stateCell({ isSelf, isRegistered, isDisabled, isTakingOver }: Deployment): Cell {
+function stateCell(deployment: Deployment): Cell {
+	const { isSelf, isRegistered, isDisabled, isTakingOver, successorUid } = deployment;
+	const isReplaced = successorUid !== "";
 	const states = [
 		...(isSelf ? ["of this server"] : []),
 		...(isRegistered ? [] : ["not registered"]),
+		...(isReplaced ? ["replaced"] : []),
 		...(isDisabled ? ["disabled"] : []),
 		...(isTakingOver ? ["taking over"] : []),
 	];
-	const isUnsure = !isRegistered || isDisabled || isTakingOver;
+	const isUnsure = !isRegistered || isReplaced || isDisabled || isTakingOver;
 	return { text: states.join(", ") || "registered", tone: isUnsure ? "unsure" : "good" };
 }

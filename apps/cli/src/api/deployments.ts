@@ -9,7 +9,7 @@ import {
 	type SettleResponse_Result as Result,
 } from "@plinth/proto/gen/plinth/schema/v1/deployment_service_pb.js";
 import { exitCodes } from "../exit-codes.ts";
-import { Failure } from "../failure.ts";
+import { Failure, usageFailure } from "../failure.ts";
 import { nearest } from "../suggest.ts";
 import type { ServerSession } from "./server-session.ts";
 
@@ -26,7 +26,12 @@ export function readDeployments(session: ServerSession): Promise<ListDeployments
  */
 export async function findDeployment(session: ServerSession, word: string): Promise<Deployment> {
 	const { deployments } = await readDeployments(session);
-	const found = deployments.filter((each) => wordsFor(each).includes(word));
+	const named = deployments.filter((each) => wordsFor(each).includes(word));
+	// What was restored may have the name of the deployment before, which stays registered, or another one.
+	const uids = new Set(named.map(({ uid, successorUid }) => successorUid || uid));
+	const found = deployments.filter(
+		(each) => uids.has(each.uid) && (each.uid !== "" || named.includes(each)),
+	);
 	const [only, ...others] = found;
 	if (only === undefined) {
 		const near = nearest(word, deployments.flatMap(wordsFor));
@@ -37,8 +42,11 @@ export async function findDeployment(session: ServerSession, word: string): Prom
 		);
 	}
 	if (others.length > 0) {
-		const uids = found.map(({ uid, name }) => `${uid} (${name})`).join(", ");
-		throw new Failure(exitCodes.usage, `${word} is ambiguous: use a uid: ${uids}`);
+		const choices = found.map(({ uid, name }) => `${uid} (${name})`).join(", ");
+		throw usageFailure(`${word} is ambiguous: use a uid: ${choices}`);
+	}
+	if (!named.includes(only)) {
+		session.io.err(`plinth: ${word} was replaced by ${displayDeployment(only)}\n`);
 	}
 	return only;
 }

@@ -11,7 +11,7 @@ import {
 import type { Caller } from "@plinth/resource";
 import type { StorageBackend } from "@plinth/storage";
 import type { ConstraintContext } from "../node/constraint-context.ts";
-import type { DeploymentInfo } from "../registry/environment.ts";
+import type { DeploymentInfo, Environment } from "../registry/environment.ts";
 import { responsibleUid } from "../succession/successors.ts";
 import { countReferences, type ReferenceCounts } from "./count-references.ts";
 import { listMissing } from "./list-missing.ts";
@@ -109,7 +109,7 @@ function deploymentsOf(
 	const byUid = new Map(counts.map((count) => [count.place.uid, count]));
 	const others = counts.filter(({ place }) => !known.has(place.uid));
 	return [
-		...registered.map((info) => deploymentOf(info, byUid.get(info.uid), environment.self.uid)),
+		...registered.map((info) => deploymentOf(environment, info, byUid.get(info.uid))),
 		...others.map((count) => {
 			const { uid, service, region } = count.place;
 			return create(DeploymentSchema, { uid, service, region, ...numbersOf(count) });
@@ -118,14 +118,16 @@ function deploymentsOf(
 }
 
 function deploymentOf(
+	environment: Environment,
 	info: DeploymentInfo,
 	counts: ReferenceCounts | undefined,
-	selfUid: string,
 ): Deployment {
 	const { uid, name, service, region, version, disabled, predecessorUid, established } = info;
+	const responsible = responsibleUid(environment, uid);
 	return create(DeploymentSchema, {
 		...{ uid, name, service, region, version, predecessorUid },
-		isSelf: uid === selfUid,
+		isSelf: uid === environment.self.uid,
+		successorUid: responsible === uid ? "" : responsible,
 		isRegistered: true,
 		isDisabled: disabled,
 		isTakingOver: established === false,

@@ -28,7 +28,14 @@ import {
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { type Caller, encodeData, isMarkedForDeletion, newUlid } from "@plinth/resource";
 import { Backoff } from "@plinth/runtime";
-import { Exhausted, type Mutation, Refused, type StorageBackend } from "@plinth/storage";
+import {
+	type CommitOptions,
+	type CommitResult,
+	Exhausted,
+	type Mutation,
+	Refused,
+	type StorageBackend,
+} from "@plinth/storage";
 import { isConflict } from "../commit/conflict.ts";
 import { deletion } from "../commit/removals.ts";
 import { RetryableConflict } from "../commit/retryable-conflict.ts";
@@ -41,6 +48,7 @@ import { recordOf } from "../shadow/recorded-references.ts";
 import { keyString, nameOfKey } from "../shadow/resource-key.ts";
 import { sameReference, shadowName } from "../shadow/shadow.ts";
 import { putRecord, readShadow, recordId, type StoredShadow } from "../shadow/shadow-records.ts";
+import { compareVersions } from "../shadow/versions.ts";
 import { isMissingIn, type TargetPlace } from "./target-place.ts";
 
 /** What is done with references, and for whom. */
@@ -71,15 +79,23 @@ export async function settleReferences(
 		throw new ConnectError("action is required", Code.InvalidArgument);
 	}
 	const results = new Map<MissingReference, Result>();
+	let version = "";
+	const committed = (result: CommitResult) => {
+		version = compareVersions(result.version, version) > 0 ? result.version : version;
+	};
 	const byHolder = [...Map.groupBy(references, keyOfHolder).values()];
 	for (let at = 0; at < byHolder.length; at += concurrent) {
 		await context.runtime.scheduler.turn();
 		settling.signal.throwIfAborted();
 		const settled = byHolder
 			.slice(at, at + concurrent)
-			.map((same) => new HolderSettlement(context, store, settling, same, results).run());
+			.map((same) =>
+				new HolderSettlement(context, store, settling, same, results, committed).run(),
+			);
 		await Promise.all(settled);
 	}
+	// Whoever lists the references next should not see what is settled. Nothing depends on that.
+	await context.index.reachedWithin(version, context.limits.callTimeoutMs).catch(() => {});
 	return references.map((each) => results.get(each) ?? resultOf(Outcome.GONE));
 }
 
@@ -97,6 +113,7 @@ class HolderSettlement {
 	readonly #settling: Settling;
 	readonly #references: readonly MissingReference[];
 	readonly #results: Map<MissingReference, Result>;
+	readonly #committed: (result: CommitResult) => void;
 
 	constructor(
 		context: ConstraintContext,
@@ -104,12 +121,14 @@ class HolderSettlement {
 		settling: Settling,
 		references: readonly MissingReference[],
 		results: Map<MissingReference, Result>,
+		committed: (result: CommitResult) => void,
 	) {
 		this.#context = context;
 		this.#store = store;
 		this.#settling = settling;
 		this.#references = references;
 		this.#results = results;
+		this.#committed = committed;
 	}
 
 	/** Tries until it succeeds or is refused. */
@@ -201,10 +220,8 @@ class HolderSettlement {
 		}
 		// The caller adds no reference with this: it only decides which blockers a refusal names.
 		const { caller, dryRun } = this.#settling;
-		await this.#store.commit([...deletion(this.#context.runtime, resource), asRead(stored)], {
-			caller,
-			dryRun,
-		});
+		const removal = [...deletion(this.#context.runtime, resource), asRead(stored)];
+		await this.#commit(this.#store, removal, { caller, dryRun });
 	}
 
 	async #unset(
@@ -245,10 +262,8 @@ class HolderSettlement {
 			generation: newUlid(runtime),
 			data: encodeData(cleared.type.schema, cleared.data),
 		};
-		await this.#store.commit(
-			[{ op: "put", resource: next, expectedVersion: resource.version }, asRead(stored)],
-			{ dryRun: this.#settling.dryRun },
-		);
+		const put: Mutation = { op: "put", resource: next, expectedVersion: resource.version };
+		await this.#commit(this.#store, [put, asRead(stored)], { dryRun: this.#settling.dryRun });
 		this.#finish(left.values(), Outcome.SETTLED);
 	}
 
@@ -271,7 +286,8 @@ class HolderSettlement {
 			const next = { ...shadow, outgoing };
 			const reported = withMissingReport(this.#context, resource, next);
 			const { id = recordId(stored.name), version: expectedVersion } = resource;
-			await backend.commit(
+			await this.#commit(
+				backend,
 				[
 					reported === undefined
 						? { op: "assert", id, expectedVersion }
@@ -283,6 +299,17 @@ class HolderSettlement {
 			);
 		}
 		this.#finish(matched.values(), Outcome.SETTLED);
+	}
+
+	async #commit(
+		storage: StorageBackend,
+		mutations: readonly Mutation[],
+		options: CommitOptions,
+	): Promise<void> {
+		const result = await storage.commit(mutations, options);
+		if (!options.dryRun) {
+			this.#committed(result);
+		}
 	}
 
 	#finish(references: Iterable<MissingReference>, outcome: Outcome): void {

@@ -54,6 +54,7 @@ export function cloneListDeploymentsResponse_Deployment(message: ListDeployments
   copy.references = message.references;
   copy.missing = message.missing;
   copy.kept = message.kept;
+  copy.successorUid = message.successorUid;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
