@@ -8,6 +8,8 @@ export interface Io {
 	readonly err: (text: string) => void;
 	/** Reads standard input to its end. */
 	readonly readStdin: () => Promise<string>;
+	/** Prints a question, and reads a line of the answer; empty if standard input has ended. */
+	readonly ask: (question: string) => Promise<string>;
 	/** Whether a person uses the terminal. */
 	readonly isInteractive: boolean;
 	/** Columns of the terminal; `undefined` if the output is not a terminal and must not be truncated. */

@@ -16,6 +16,18 @@ export function processIo(signal: AbortSignal = new AbortController().signal): I
 			}
 			return text;
 		},
+		ask: async (question) => {
+			const { createInterface } = await import("node:readline/promises");
+			const lines = createInterface({ input: stdin, output: stdout });
+			try {
+				return await Promise.race([
+					lines.question(question, { signal }),
+					new Promise<string>((resolve) => lines.once("close", () => resolve(""))),
+				]);
+			} finally {
+				lines.close();
+			}
+		},
 		isInteractive: stdin.isTTY === true && stdout.isTTY === true,
 		width: stdout.isTTY ? stdout.columns : undefined,
 		// https://no-color.org

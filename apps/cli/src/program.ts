@@ -5,6 +5,7 @@ import { addCompletion } from "./commands/completion.ts";
 import { addContext } from "./commands/context.ts";
 import { addControllers } from "./commands/controllers.ts";
 import { addDelete } from "./commands/delete.ts";
+import { addDeployments } from "./commands/deployments.ts";
 import { addDescribe } from "./commands/describe.ts";
 import { addEdit } from "./commands/edit.ts";
 import { addGet, addList } from "./commands/get.ts";
@@ -27,7 +28,7 @@ import { explainUsage } from "./usage-error.ts";
 const commands: readonly AddCommand[] = [
 	...[addGet, addList, addWatch, addDescribe, addStatus],
 	...[addApply, addEdit, addDelete, addWait],
-	...[addRefs, addTypes, addControllers, addBackup],
+	...[addRefs, addTypes, addControllers, addDeployments, addBackup],
 	...[addContext, addCompletion, addVersion],
 ];
 

@@ -44,6 +44,9 @@ export function startPlinth(args: readonly string[], options: RunOptions = {}): 
 			note();
 		},
 		readStdin: async () => stdin,
+		ask: async () => {
+			throw new Error("the test has nobody to ask");
+		},
 		isInteractive: false,
 		width: undefined,
 		color: false,

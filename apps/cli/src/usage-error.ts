@@ -52,7 +52,8 @@ function renamed(message: string): string {
 			/^command-argument value '(.*)' is invalid for argument '(.*)'\. Allowed choices are (.*)\.$/,
 			'invalid value "$1" of <$2>: allowed are $3',
 		)
-		.replace(/^option /, "flag ");
+		.replace(/^option /, "flag ")
+		.replace(" cannot be used with option ", " can't be used with flag ");
 }
 
 function advice(flag: string, command: Command): string {

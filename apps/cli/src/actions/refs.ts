@@ -1,4 +1,3 @@
-import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import type { ListReferencesResponse } from "@plinth/proto/gen/plinth/schema/v1/reference_service_pb.js";
 import { isMarkedForDeletion } from "@plinth/resource";
 import { readResource } from "../api/read-resources.ts";
@@ -7,6 +6,7 @@ import type { ServerSession } from "../api/server-session.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { nameOfKey, showPlan } from "../output/deletion-plan.ts";
 import { printable } from "../output/printable.ts";
+import { ruleName } from "../output/rule-name.ts";
 import { plainCell, renderTable } from "../output/table.ts";
 import { parseTarget } from "./targets.ts";
 
@@ -80,17 +80,4 @@ function tableOf(
 /** Sections are indented by two columns. */
 function layoutOf({ io }: ServerSession) {
 	return { width: io.width === undefined ? undefined : io.width - 2, color: io.color };
-}
-
-function ruleName(rule: OnDelete): string {
-	switch (rule) {
-		case OnDelete.BLOCK:
-			return "block";
-		case OnDelete.CASCADE:
-			return "cascade";
-		case OnDelete.UNSET:
-			return "unset";
-		default:
-			return "";
-	}
 }

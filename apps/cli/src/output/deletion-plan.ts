@@ -6,7 +6,7 @@ import {
 } from "@plinth/proto/gen/plinth/schema/v1/reference_service_pb.js";
 import type { ResourceKey } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { printable } from "./printable.ts";
-import { plainCell, renderTable, type TableOptions } from "./table.ts";
+import { plainCell, type Row, renderTable, type TableOptions } from "./table.ts";
 
 /** The name of a resource in messages about references. */
 export function nameOfKey(key: ResourceKey | undefined): string {
@@ -23,28 +23,26 @@ export function showPlan(
 	{ isMarked, ...options }: TableOptions & { readonly isMarked: boolean },
 ): string {
 	const others = plan.effects.filter(({ level }) => level > 0);
-	const rows = others.map((effect) => [
-		nameOfKey(effect.resource),
-		effectOf(effect),
-		obstaclesOf(effect).join(", "),
-	]);
+	const rows = effectRows(others);
 	const columns = ["RESOURCE", "EFFECT", "WAITS FOR"].map((heading, at) => ({
 		heading,
 		cut: at > 0,
 	}));
-	const table =
-		rows.length === 0
-			? ""
-			: renderTable(
-					columns,
-					rows.map((row) => row.map((text) => plainCell(printable(text)))),
-					options,
-				);
+	const table = rows.length === 0 ? "" : renderTable(columns, rows, options);
 	const notes = [
 		...(plan.hidden > 0 ? [`${plan.hidden} more, which you may not read`] : []),
 		...(plan.isPartial ? ["there is more than the server has examined"] : []),
 	];
 	return `${outcomeOf(plan, isMarked)}\n${table}${notes.map((note) => `${note}\n`).join("")}`;
+}
+
+/** What happens to resources: a row for each, with what it waits for. */
+export function effectRows(effects: readonly PlanDeletionResponse_Effect[]): readonly Row[] {
+	return effects.map((effect) =>
+		[nameOfKey(effect.resource), effectOf(effect), obstaclesOf(effect).join(", ")].map((text) =>
+			plainCell(printable(text)),
+		),
+	);
 }
 
 /**

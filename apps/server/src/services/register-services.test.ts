@@ -20,6 +20,8 @@ async function interfaces(options: Partial<InterfacesOptions> = {}): Promise<Int
 		references: {
 			deploymentService: () => ({
 				listDeployments: () => Promise.reject(new Error("the test has no deployments")),
+				listMissing: () => Promise.reject(new Error("the test has no deployments")),
+				settle: () => Promise.reject(new Error("the test has no deployments")),
 			}),
 			referenceService: () => ({
 				listReferences: () => Promise.reject(new Error("the test has no references")),

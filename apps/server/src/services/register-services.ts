@@ -40,7 +40,7 @@ import type { StorageCopies } from "../backup/storage-copies.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { ServerReflection } from "../gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as ServerReflectionV1Alpha } from "../gen/grpc/reflection/v1alpha/reflection_pb.ts";
-import { requireRead } from "../listener/interceptors/require-read.ts";
+import { requireFor, requireRead } from "../listener/interceptors/require-read.ts";
 import type { ListenerLimits } from "../listener/limits.ts";
 import { logFaults } from "../listener/log-faults.ts";
 import type { Module } from "../module/define-module.ts";
@@ -98,6 +98,12 @@ const controllerReports: TypeLike = { group: "internal", groupVersion: "v1", kin
 /** The type that policies name to grant access to reports on deployments: `internal.v1.Deployment`. */
 const deploymentReports: TypeLike = { group: "internal", groupVersion: "v1", kind: "Deployment" };
 
+/**
+ * The right, in addition to the right to read them, to settle references without a target: what is settled is cleared and
+ * deleted on behalf of the deployment, whatever the rights to write it.
+ */
+const operatorSettle = "operator:settle";
+
 /** The limit on a message to the health service, which decodes messages of callers without a token. */
 export const healthMessageBytes = 4 * 1024;
 
@@ -120,12 +126,24 @@ export function registerServices(options: InterfacesOptions): Interfaces {
 	const resources = createResourceService({ ...common, authorizer });
 	external.service(ResourceService, resources);
 	external.service(TypeService, createTypeService({ registry, authorizer }));
+	const callerOfCall = async (call: HandlerContext) =>
+		callerOf(registry, await authenticateCall(authorizer, call), call);
 	external.service(
 		ReferenceService,
 		options.references.referenceService({
 			read: async (id, call) => readBy(resources, id, call),
-			callerOf: async (call) => callerOf(registry, await authenticateCall(authorizer, call), call),
+			callerOf: callerOfCall,
 		}),
+	);
+	external.service(
+		DeploymentService,
+		options.references.deploymentService({ callerOf: callerOfCall }),
+		{
+			interceptors: [
+				requireRead(authorizer, deploymentReports),
+				requireFor(DeploymentService.method.settle, operatorSettle, authorizer, deploymentReports),
+			],
+		},
 	);
 	registerOperations(external, options);
 	for (const module of options.modules) {
@@ -168,13 +186,10 @@ function createExternalRouter(options: InterfacesOptions): RpcRouter {
 
 /** Registers the services for operators and tools: controllers, backups, health and reflection. */
 function registerOperations(external: ConnectRouter, options: InterfacesOptions): void {
-	const { registry, authorizer, controllers, references } = options;
+	const { registry, authorizer, controllers } = options;
 	const { copies, runtime, logger, isReady } = options;
 	external.service(ControllerService, createControllerService(controllers), {
 		interceptors: [requireRead(authorizer, controllerReports)],
-	});
-	external.service(DeploymentService, references.deploymentService(), {
-		interceptors: [requireRead(authorizer, deploymentReports)],
 	});
 	external.service(
 		BackupService,

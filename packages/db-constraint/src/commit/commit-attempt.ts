@@ -9,6 +9,7 @@ import {
 	WrongUid,
 } from "@plinth/storage";
 import {
+	isResolved,
 	ownersKnown,
 	referencesResolved,
 	statusKey,
@@ -255,7 +256,7 @@ export class CommitAttempt {
 		const { next: shadow } = await this.#plan.shadow(this.#key(resource.id));
 		const outgoing = shadow?.outgoing ?? [];
 		const holds = {
-			[referencesResolved]: outgoing.every(({ targetUid }) => targetUid !== ""),
+			[referencesResolved]: outgoing.every(isResolved),
 			[ownersKnown]: resource.ownerReferences.length === 0,
 			[targetsKept]: outgoing.every(
 				({ deploymentUid }) =>

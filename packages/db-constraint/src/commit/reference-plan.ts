@@ -33,9 +33,12 @@ import {
 } from "../schema/locate-references.ts";
 import { metaOwnersOf, sameOwner } from "../schema/owner-references.ts";
 import {
+	missingReference,
+	recordOf,
 	referenceTo,
 	resolveTask,
 	withEstablished,
+	withHeld,
 	withMissing,
 } from "../shadow/recorded-references.ts";
 import { displayKey, type KeyLike, keyOf, keyString, nameOfKey } from "../shadow/resource-key.ts";
@@ -43,7 +46,6 @@ import {
 	deployedOf,
 	mergeRules,
 	newShadow,
-	sameReference,
 	sameTarget,
 	sourceOf,
 	withoutDeployment,
@@ -84,6 +86,8 @@ export interface Derivation {
 /** A reference that another deployment is to establish. */
 interface PlannedForeign extends ForeignReference {
 	readonly edit: ShadowEdit;
+	/** The record of the reference so far. */
+	readonly known: OutgoingReference | undefined;
 	/** What is recorded if the target is missing. Default: that it is missing. */
 	readonly ifMissing: OutgoingReference | undefined;
 	/** Whether it is established although the shadow has it. */
@@ -228,7 +232,8 @@ export class ReferencePlan {
 				const state = isAgain
 					? { isAgain, heldUid: held?.targetUid, ifMissing: undefined }
 					: { isAgain, ifMissing: held };
-				this.#foreign.push({ ...reference, isCrossTenancy, deployment, edit, ...state });
+				const known = recordOf(shadow, reference);
+				this.#foreign.push({ ...reference, isCrossTenancy, deployment, edit, known, ...state });
 			} else {
 				outgoing.push(planned);
 			}
@@ -273,13 +278,14 @@ export class ReferencePlan {
 		from: Shadow,
 		authorization: ReferenceAuthorization,
 	): Promise<OutgoingReference | "foreign"> {
-		const { path, target, rule, wrongType } = reference;
+		const { runtime } = this.#context;
+		const { target, wrongType } = reference;
 		const derives = this.#derivation !== undefined;
 		const mustReestablish = this.#mustReestablish(target);
 		const known = recordOf(from, reference);
 		const mayMiss = derives || known?.targetUid === "";
 		const unresolved = () =>
-			known?.targetUid === "" ? known : create(OutgoingReferenceSchema, { path, target, rule });
+			known?.targetUid === "" ? known : missingReference(reference, known, runtime.clock);
 		if (wrongType !== undefined) {
 			if (!mayMiss) {
 				throw refuseType(reference, wrongType);
@@ -339,7 +345,7 @@ export class ReferencePlan {
 		}
 		const isGuess = responsible === undefined;
 		this.#foreign.push({
-			...{ path, target, rule, deployment, edit, isGuess, isAgain: true },
+			...{ path, target, rule, deployment, edit, isGuess, isAgain: true, known: recorded },
 			groupVersion: "",
 			isCrossTenancy: authorization.isCrossTenancy(target),
 			heldUid: targetUid,
@@ -387,7 +393,9 @@ export class ReferencePlan {
 		) {
 			if (unresolved !== undefined) {
 				const isHeld = referenceTo(from, target)?.targetUid === uid;
-				return isHeld ? { ...unresolved, targetUid: uid } : unresolved;
+				return isHeld
+					? create(OutgoingReferenceSchema, { path, target, targetUid: uid, rule })
+					: unresolved;
 			}
 			throw refuse(`${path} references ${displayKey(target)}, which is being deleted`);
 		}
@@ -446,6 +454,7 @@ export class ReferencePlan {
 		if (this.#foreign.length === 0 || dryRun) {
 			return;
 		}
+		const { runtime } = this.#context;
 		for (const uid of new Set(this.#foreign.map(({ deployment }) => deployment.uid))) {
 			this.#assertResponsible(uid);
 			this.#plan.assert(`dropped ${uid}`, this.#context.dropped.notDropped(uid));
@@ -458,7 +467,7 @@ export class ReferencePlan {
 		}
 		for (const reference of this.#foreign) {
 			const established = this.#established.get(keyString(reference.target));
-			const { edit, target, heldUid, ifMissing, isAgain, isGuess } = reference;
+			const { edit, target, deployment, heldUid, known, ifMissing, isAgain, isGuess } = reference;
 			if (edit.next === undefined) {
 				throw new Error(`the reference to ${displayKey(target)} was not established`);
 			}
@@ -467,7 +476,10 @@ export class ReferencePlan {
 				edit.next = withEstablished(edit.next, reference, established);
 				continue;
 			}
-			edit.next = withMissing(edit.next, reference, ifMissing);
+			edit.next =
+				ifMissing === undefined
+					? withMissing(edit.next, missingReference(reference, known, runtime.clock, deployment.uid))
+					: withHeld(edit.next, reference, ifMissing);
 			if (isAgain) {
 				this.#missing.push(keyString(target));
 			}
@@ -519,18 +531,6 @@ export class ReferencePlan {
 		const name = nameOfKey(key);
 		return (await backend.lookup(name)) ?? backend.lookup(name, { consistency: "strong" });
 	}
-}
-
-/**
- * The record of a reference in a shadow. A reference to a wrong type never has a target, but may have the
- * same name and rule as one that has.
- */
-function recordOf(from: Shadow, reference: LocatedReference): OutgoingReference | undefined {
-	const same = from.outgoing.filter((other) => sameReference(other, reference));
-	const missing = same.find(({ targetUid }) => targetUid === "");
-	return reference.wrongType === undefined
-		? (same.find(({ targetUid }) => targetUid !== "") ?? missing)
-		: missing;
 }
 
 function refuse(message: string): Refused {

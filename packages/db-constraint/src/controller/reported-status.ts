@@ -7,8 +7,10 @@ import {
 	type Resource,
 	StatusSchema,
 } from "@plinth/proto";
-import type { OutgoingReference } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import type { OutgoingReference, Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import type { Clock } from "@plinth/runtime";
+import { targetPlace } from "../deployments/target-place.ts";
+import type { ConstraintContext } from "../node/constraint-context.ts";
 import { displayKey } from "../shadow/resource-key.ts";
 
 /** The key of the status that the constraints report. */
@@ -62,6 +64,46 @@ export function displayReferences(references: readonly OutgoingReference[]): str
 		.map(({ path, target }) => `${path}: ${target && displayKey(target)}`);
 	const more = references.length > named ? [`and ${references.length - named} more`] : [];
 	return [...names, ...more].join(", ");
+}
+
+/** Whether a reference has a target, or need not have one, because an operator keeps it without. */
+export function isResolved({ targetUid, missing }: OutgoingReference): boolean {
+	return targetUid !== "" || missing?.isKept === true;
+}
+
+/** The resource with a report on its references without a target; `undefined` if its status already has that report. */
+export function withMissingReport(
+	context: Pick<ConstraintContext, "descriptor" | "environment" | "runtime">,
+	resource: Resource,
+	shadow: Shadow | undefined,
+): Resource | undefined {
+	const missing = shadow?.outgoing.filter((each) => !isResolved(each)) ?? [];
+	const reports = resource.status[statusKey]?.conditions.some(
+		({ type }) => type === referencesResolved,
+	);
+	if (missing.length === 0 && !reports) {
+		return undefined;
+	}
+	const message = missing.length > 0 ? missingMessage(context, missing) : "";
+	const next = condition(referencesResolved, missing.length === 0, message);
+	return withCondition(resource, next, context.runtime.clock);
+}
+
+/** Names the references, and for those whose target was lost the way to give them up. */
+function missingMessage(
+	context: Pick<ConstraintContext, "descriptor" | "environment">,
+	missing: readonly OutgoingReference[],
+): string {
+	const report = `missing: ${displayReferences(missing)}`;
+	const lost = missing.filter((each) => each.missing !== undefined && each.missing.uid !== "");
+	const names = lost.map((each) => {
+		const { uid, service } = targetPlace(context, each);
+		return context.environment.byUid(uid)?.name || service;
+	});
+	const commands = [...new Set(names)].map((name) => `plinth deployments settle ${name}`);
+	return commands.length === 0
+		? report
+		: `${report}; references stay until their targets are back, or operators settle them: ${commands.join(", ")}`;
 }
 
 /**

@@ -50,7 +50,11 @@ describe("targets that were lost in a restore", () => {
 
 		const listed = async () => {
 			const { context } = beta.current.constraints;
-			const service = createDeploymentService(context, { outdatedSince: () => undefined });
+			const service = createDeploymentService(context, {
+				outdatedSince: () => undefined,
+				store: beta.store,
+				callerOf: async () => undefined,
+			});
 			const request = { $typeName: "plinth.schema.v1.ListDeploymentsRequest" } as const;
 			const call = { signal: never } as HandlerContext;
 			const response = await lab.run(Promise.resolve(service.listDeployments(request, call)));
@@ -72,7 +76,9 @@ describe("targets that were lost in a restore", () => {
 				{
 					type: "ReferencesResolved",
 					state: Condition_State.FALSE,
-					message: expect.stringMatching(/^missing: \S+: alpha.Thing default\/default\/a \(r1\)$/),
+					message: expect.stringMatching(
+						/^missing: \S+: alpha.Thing default\/default\/a \(r1\); references stay until their targets are back, or operators settle them: plinth deployments settle alpha$/,
+					),
 				},
 			]);
 		}

@@ -6,7 +6,10 @@ import type { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/sche
 import { silentLogger, systemRuntime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
 import { ReferenceManager } from "../controller/reference-manager.ts";
-import { createDeploymentService } from "../deployments/deployment-service.ts";
+import {
+	createDeploymentService,
+	type DeploymentServiceOptions,
+} from "../deployments/deployment-service.ts";
 import { isPlanted } from "../fault-points.ts";
 import { createReferenceService, type ReferenceServiceOptions } from "../plan/reference-service.ts";
 import { recordDeletedDeployments } from "../registry/deleted-deployments.ts";
@@ -52,8 +55,10 @@ export interface References {
 	discover(signal: AbortSignal): Promise<void>;
 	/** The service that tells users about references. */
 	referenceService(options: ReferenceServiceOptions): ServiceImpl<typeof ReferenceService>;
-	/** The service that tells operators about deployments. It authorizes nobody. */
-	deploymentService(): ServiceImpl<typeof DeploymentService>;
+	/** The service that tells operators about deployments, and settles references. It authorizes nobody to call it. */
+	deploymentService(
+		options: Pick<DeploymentServiceOptions, "callerOf">,
+	): ServiceImpl<typeof DeploymentService>;
 	/** Starts the controllers of references. */
 	control(options: ControlOptions): void;
 	/** A report on the controllers; `undefined` before `control`. */
@@ -172,8 +177,12 @@ class OpenReferences implements References {
 		return createReferenceService(this.#constraints.context, options);
 	}
 
-	deploymentService(): ServiceImpl<typeof DeploymentService> {
+	deploymentService(
+		options: Pick<DeploymentServiceOptions, "callerOf">,
+	): ServiceImpl<typeof DeploymentService> {
 		return createDeploymentService(this.#constraints.context, {
+			...options,
+			store: this.#constraints.store,
 			outdatedSince: () => this.#registry?.outdatedSince,
 		});
 	}

@@ -1,6 +1,5 @@
 import { Code } from "@connectrpc/connect";
 import type { ID, Resource } from "@plinth/proto";
-import type { Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import type { ResourceName } from "@plinth/resource";
 import { Backoff } from "@plinth/runtime";
 import { type Mutation, Refused } from "@plinth/storage";
@@ -9,13 +8,7 @@ import { isConflict } from "../commit/conflict.ts";
 import { type Derivation, ReferencePlan } from "../commit/reference-plan.ts";
 import { abandonedBy, releasesOf } from "../commit/releases.ts";
 import { RetryableConflict } from "../commit/retryable-conflict.ts";
-import {
-	condition,
-	displayReferences,
-	referencesResolved,
-	statusKey,
-	withCondition,
-} from "../controller/reported-status.ts";
+import { withMissingReport } from "../controller/reported-status.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import { displayKey, type KeyLike, keyOf, keyString } from "../shadow/resource-key.ts";
 import { inOrderOf } from "./derivation-order.ts";
@@ -106,32 +99,13 @@ async function derive(
 	plan.assert("descriptor", await assertDescriptor(context));
 	const edit = await plan.shadow(keyOf(id, environment.self.region));
 	edit.next = edit.next && inOrderOf(edit.stored?.shadow, edit.next);
-	const reported = references.continues ? undefined : withReport(context, resource, edit.next);
+	const reported = references.continues
+		? undefined
+		: withMissingReport(context, resource, edit.next);
 	const own: Mutation =
 		reported === undefined
 			? { op: "assert", id, expectedVersion: resource.version }
 			: { op: "put", resource: reported, expectedVersion: resource.version };
 	await backend.commit([own, ...plan.mutations()]);
 	hints.released(releasesOf(context, references.released));
-}
-
-/** The resource with a report on missing targets; `undefined` if its status already has that report. */
-function withReport(
-	{ runtime }: Pick<ConstraintContext, "runtime">,
-	resource: Resource,
-	shadow: Shadow | undefined,
-): Resource | undefined {
-	const missing = shadow?.outgoing.filter(({ targetUid }) => targetUid === "") ?? [];
-	const reports = resource.status[statusKey]?.conditions.some(
-		({ type }) => type === referencesResolved,
-	);
-	if (missing.length === 0 && !reports) {
-		return undefined;
-	}
-	const message = missing.length > 0 ? `missing: ${displayReferences(missing)}` : "";
-	return withCondition(
-		resource,
-		condition(referencesResolved, missing.length === 0, message),
-		runtime.clock,
-	);
 }

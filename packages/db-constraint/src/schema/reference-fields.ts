@@ -25,6 +25,8 @@ export interface ReferenceRule {
 	readonly groupVersion: string;
 	readonly kind: string;
 	readonly onDelete: OnDelete;
+	/** Why a reference in the field can't be cleared; `undefined` if it can. */
+	readonly notClearable: string | undefined;
 }
 
 /** A reference in a message, and its path. */
@@ -256,11 +258,11 @@ function ruleOf(field: DescField): ReferenceRule | undefined {
 			`${field}: (plinth.schema.v1.reference) is for fields of ${ReferenceSchema.typeName}`,
 		);
 	}
-	const kept = onDelete === OnDelete.UNSET ? reasonNotClearable(field) : undefined;
-	if (kept !== undefined) {
+	const notClearable = reasonNotClearable(field);
+	if (onDelete === OnDelete.UNSET && notClearable !== undefined) {
 		throw new Error(
-			`${field}: (plinth.schema.v1.reference).on_delete can't be UNSET: the field ${kept}`,
+			`${field}: (plinth.schema.v1.reference).on_delete can't be UNSET: the field ${notClearable}`,
 		);
 	}
-	return { group, groupVersion, kind, onDelete };
+	return { group, groupVersion, kind, onDelete, notClearable };
 }

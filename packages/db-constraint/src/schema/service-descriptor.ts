@@ -37,6 +37,8 @@ export interface DeclaredReference {
 	readonly service: string;
 	/** The type that the reference names, if its field may not reference that type. */
 	readonly wrongType?: string;
+	/** Why the reference can't be cleared; absent if it can. */
+	readonly notClearable?: string;
 }
 
 /** Options of a `ServiceDescriptor`. */
@@ -240,6 +242,7 @@ export class ServiceDescriptor {
 			groupVersion: rule.groupVersion,
 			rule: rule.onDelete,
 			...(isWrong && { wrongType: gvkKey(named) }),
+			...(rule.notClearable !== undefined && { notClearable: rule.notClearable }),
 			service: this.serviceOfGroup(rule.group) ?? "",
 			target: {
 				group: rule.group,
@@ -270,7 +273,8 @@ export class ServiceDescriptor {
 
 	#fingerprint(foreignTypes: readonly ResourceType[]): string {
 		const rules = [...this.#fields.values()].flatMap(({ type, fields }) =>
-			fields.rules.map(({ field, rule }) => [type.key, field, rule]),
+			// Whether a field can be cleared decides nothing that other servers rely on.
+			fields.rules.map(({ field, rule: { notClearable: _, ...rule } }) => [type.key, field, rule]),
 		);
 		const imports = [...this.#imports];
 		// The scopes decide whether the name of an owner has a partition and a namespace.

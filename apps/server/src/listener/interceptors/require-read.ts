@@ -1,3 +1,4 @@
+import type { DescMethod } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import { type Authorizer, operatorRead, type TypeLike } from "@plinth/resource";
 import { authenticateCall, enforce } from "@plinth/resource-service";
@@ -11,6 +12,25 @@ export function requireRead(authorizer: Authorizer, type: TypeLike): Interceptor
 	return (next) => async (request) => {
 		const access = await authenticateCall(authorizer, { requestHeader: request.header });
 		enforce(access.check(operatorRead, { type, name: "" }));
+		return next(request);
+	};
+}
+
+/**
+ * Admits to a method only callers that have the right to an operation on the type. The calls of other methods of the
+ * service pass. As for `requireRead`, a rule for a prefix of names does not grant it.
+ */
+export function requireFor(
+	method: DescMethod,
+	operation: string,
+	authorizer: Authorizer,
+	type: TypeLike,
+): Interceptor {
+	return (next) => async (request) => {
+		if (request.method === method) {
+			const access = await authenticateCall(authorizer, { requestHeader: request.header });
+			enforce(access.check(operation, { type, name: "" }));
+		}
 		return next(request);
 	};
 }

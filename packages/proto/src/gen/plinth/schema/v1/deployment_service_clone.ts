@@ -2,8 +2,9 @@
 // @generated from file plinth/schema/v1/deployment_service.proto (package plinth.schema.v1, syntax proto3)
 /* eslint-disable */
 
-import type { DeploymentService, ListDeploymentsRequest, ListDeploymentsResponse, ListDeploymentsResponse_Deployment } from "./deployment_service_pb.ts";
-import { ListDeploymentsRequestSchema } from "./deployment_service_pb.ts";
+import type { DeploymentService, ListDeploymentsRequest, ListDeploymentsResponse, ListDeploymentsResponse_Deployment, ListMissingRequest, ListMissingResponse, MissingReference, SettleRequest, SettleResponse, SettleResponse_Result } from "./deployment_service_pb.ts";
+import { ListDeploymentsRequestSchema, ListMissingRequestSchema, SettleRequestSchema } from "./deployment_service_pb.ts";
+import { cloneResourceKey } from "./shadow_clone.ts";
 import type { Client } from "@connectrpc/connect";
 import type { UnknownField } from "@bufbuild/protobuf";
 import { create } from "@bufbuild/protobuf";
@@ -52,6 +53,106 @@ export function cloneListDeploymentsResponse_Deployment(message: ListDeployments
   copy.isTakingOver = message.isTakingOver;
   copy.references = message.references;
   copy.missing = message.missing;
+  copy.kept = message.kept;
+  copy.successorUid = message.successorUid;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.schema.v1.MissingReference.
+ */
+export function cloneMissingReference(message: MissingReference): MissingReference {
+  const copy = { $typeName: message.$typeName } as MissingReference;
+  if (message.holder !== undefined) {
+    copy.holder = cloneResourceKey(message.holder);
+  }
+  copy.holderUid = message.holderUid;
+  copy.path = message.path;
+  if (message.target !== undefined) {
+    copy.target = cloneResourceKey(message.target);
+  }
+  copy.targetUid = message.targetUid;
+  copy.rule = message.rule;
+  if (message.since !== undefined) {
+    copy.since = copyTimestamp(message.since);
+  }
+  copy.isKept = message.isKept;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.schema.v1.ListMissingRequest.
+ */
+export function cloneListMissingRequest(message: ListMissingRequest): ListMissingRequest {
+  const copy = { $typeName: message.$typeName } as ListMissingRequest;
+  copy.deploymentUid = message.deploymentUid;
+  copy.service = message.service;
+  copy.region = message.region;
+  copy.pageSize = message.pageSize;
+  copy.pageToken = message.pageToken;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.schema.v1.ListMissingResponse.
+ */
+export function cloneListMissingResponse(message: ListMissingResponse): ListMissingResponse {
+  const copy = { $typeName: message.$typeName } as ListMissingResponse;
+  copy.references = copyItems(message.references, cloneMissingReference);
+  copy.hidden = message.hidden;
+  copy.nextPageToken = message.nextPageToken;
+  copy.total = message.total;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.schema.v1.SettleRequest.
+ */
+export function cloneSettleRequest(message: SettleRequest): SettleRequest {
+  const copy = { $typeName: message.$typeName } as SettleRequest;
+  copy.deploymentUid = message.deploymentUid;
+  copy.service = message.service;
+  copy.region = message.region;
+  copy.action = message.action;
+  copy.references = copyItems(message.references, cloneMissingReference);
+  copy.dryRun = message.dryRun;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.schema.v1.SettleResponse.
+ */
+export function cloneSettleResponse(message: SettleResponse): SettleResponse {
+  const copy = { $typeName: message.$typeName } as SettleResponse;
+  copy.results = copyItems(message.results, cloneSettleResponse_Result);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.schema.v1.SettleResponse.Result.
+ */
+export function cloneSettleResponse_Result(message: SettleResponse_Result): SettleResponse_Result {
+  const copy = { $typeName: message.$typeName } as SettleResponse_Result;
+  copy.outcome = message.outcome;
+  copy.problem = message.problem;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
@@ -71,6 +172,14 @@ export function createDeploymentServiceCloningClient(client: Client<typeof Deplo
     async listDeployments(request, options) {
       const message = cloneListDeploymentsRequest(create(ListDeploymentsRequestSchema, request));
       return cloneListDeploymentsResponse(await client.listDeployments(message, options));
+    },
+    async listMissing(request, options) {
+      const message = cloneListMissingRequest(create(ListMissingRequestSchema, request));
+      return cloneListMissingResponse(await client.listMissing(message, options));
+    },
+    async settle(request, options) {
+      const message = cloneSettleRequest(create(SettleRequestSchema, request));
+      return cloneSettleResponse(await client.settle(message, options));
     },
   };
 }

@@ -2,17 +2,21 @@
 // @generated from file plinth/schema/v1/deployment_service.proto (package plinth.schema.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { Message } from "@bufbuild/protobuf";
+import type { OnDelete } from "./annotations_pb.ts";
+import { file_plinth_schema_v1_annotations } from "./annotations_pb.ts";
+import type { ResourceKey } from "./shadow_pb.ts";
+import { file_plinth_schema_v1_shadow } from "./shadow_pb.ts";
+import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file plinth/schema/v1/deployment_service.proto.
  */
 export const file_plinth_schema_v1_deployment_service: GenFile = /*@__PURE__*/
-  fileDesc("CilwbGludGgvc2NoZW1hL3YxL2RlcGxveW1lbnRfc2VydmljZS5wcm90bxIQcGxpbnRoLnNjaGVtYS52MSIYChZMaXN0RGVwbG95bWVudHNSZXF1ZXN0IocDChdMaXN0RGVwbG95bWVudHNSZXNwb25zZRJJCgtkZXBsb3ltZW50cxgBIAMoCzI0LnBsaW50aC5zY2hlbWEudjEuTGlzdERlcGxveW1lbnRzUmVzcG9uc2UuRGVwbG95bWVudBIyCg5vdXRkYXRlZF9zaW5jZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAa7AEKCkRlcGxveW1lbnQSCwoDdWlkGAEgASgJEgwKBG5hbWUYAiABKAkSDwoHc2VydmljZRgDIAEoCRIOCgZyZWdpb24YBCABKAkSDwoHdmVyc2lvbhgFIAEoCRIPCgdpc19zZWxmGAYgASgIEhUKDWlzX3JlZ2lzdGVyZWQYByABKAgSEwoLaXNfZGlzYWJsZWQYCCABKAgSFwoPcHJlZGVjZXNzb3JfdWlkGAkgASgJEhYKDmlzX3Rha2luZ19vdmVyGAogASgIEhIKCnJlZmVyZW5jZXMYCyABKAQSDwoHbWlzc2luZxgMIAEoBDKAAQoRRGVwbG95bWVudFNlcnZpY2USawoPTGlzdERlcGxveW1lbnRzEigucGxpbnRoLnNjaGVtYS52MS5MaXN0RGVwbG95bWVudHNSZXF1ZXN0GikucGxpbnRoLnNjaGVtYS52MS5MaXN0RGVwbG95bWVudHNSZXNwb25zZSIDkAIBYgZwcm90bzM", [file_google_protobuf_timestamp]);
+  fileDesc("CilwbGludGgvc2NoZW1hL3YxL2RlcGxveW1lbnRfc2VydmljZS5wcm90bxIQcGxpbnRoLnNjaGVtYS52MSIYChZMaXN0RGVwbG95bWVudHNSZXF1ZXN0IqwDChdMaXN0RGVwbG95bWVudHNSZXNwb25zZRJJCgtkZXBsb3ltZW50cxgBIAMoCzI0LnBsaW50aC5zY2hlbWEudjEuTGlzdERlcGxveW1lbnRzUmVzcG9uc2UuRGVwbG95bWVudBIyCg5vdXRkYXRlZF9zaW5jZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAakQIKCkRlcGxveW1lbnQSCwoDdWlkGAEgASgJEgwKBG5hbWUYAiABKAkSDwoHc2VydmljZRgDIAEoCRIOCgZyZWdpb24YBCABKAkSDwoHdmVyc2lvbhgFIAEoCRIPCgdpc19zZWxmGAYgASgIEhUKDWlzX3JlZ2lzdGVyZWQYByABKAgSEwoLaXNfZGlzYWJsZWQYCCABKAgSFwoPcHJlZGVjZXNzb3JfdWlkGAkgASgJEhYKDmlzX3Rha2luZ19vdmVyGAogASgIEhIKCnJlZmVyZW5jZXMYCyABKAQSDwoHbWlzc2luZxgMIAEoBBIMCgRrZXB0GA0gASgEEhUKDXN1Y2Nlc3Nvcl91aWQYDiABKAkijAIKEE1pc3NpbmdSZWZlcmVuY2USLQoGaG9sZGVyGAEgASgLMh0ucGxpbnRoLnNjaGVtYS52MS5SZXNvdXJjZUtleRISCgpob2xkZXJfdWlkGAIgASgJEgwKBHBhdGgYAyABKAkSLQoGdGFyZ2V0GAQgASgLMh0ucGxpbnRoLnNjaGVtYS52MS5SZXNvdXJjZUtleRISCgp0YXJnZXRfdWlkGAUgASgJEigKBHJ1bGUYBiABKA4yGi5wbGludGguc2NoZW1hLnYxLk9uRGVsZXRlEikKBXNpbmNlGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdpc19rZXB0GAggASgIInQKEkxpc3RNaXNzaW5nUmVxdWVzdBIWCg5kZXBsb3ltZW50X3VpZBgBIAEoCRIPCgdzZXJ2aWNlGAIgASgJEg4KBnJlZ2lvbhgDIAEoCRIRCglwYWdlX3NpemUYBCABKA0SEgoKcGFnZV90b2tlbhgFIAEoCSKFAQoTTGlzdE1pc3NpbmdSZXNwb25zZRI2CgpyZWZlcmVuY2VzGAEgAygLMiIucGxpbnRoLnNjaGVtYS52MS5NaXNzaW5nUmVmZXJlbmNlEg4KBmhpZGRlbhgCIAEoBBIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkSDQoFdG90YWwYBCABKAQiogIKDVNldHRsZVJlcXVlc3QSFgoOZGVwbG95bWVudF91aWQYASABKAkSDwoHc2VydmljZRgCIAEoCRIOCgZyZWdpb24YAyABKAkSNgoGYWN0aW9uGAQgASgOMiYucGxpbnRoLnNjaGVtYS52MS5TZXR0bGVSZXF1ZXN0LkFjdGlvbhI2CgpyZWZlcmVuY2VzGAUgAygLMiIucGxpbnRoLnNjaGVtYS52MS5NaXNzaW5nUmVmZXJlbmNlEg8KB2RyeV9ydW4YBiABKAgiVwoGQWN0aW9uEhYKEkFDVElPTl9VTlNQRUNJRklFRBAAEhAKDEFDVElPTl9VTlNFVBABEhIKDkFDVElPTl9DQVNDQURFEAISDwoLQUNUSU9OX0tFRVAQAyKAAgoOU2V0dGxlUmVzcG9uc2USOAoHcmVzdWx0cxgBIAMoCzInLnBsaW50aC5zY2hlbWEudjEuU2V0dGxlUmVzcG9uc2UuUmVzdWx0GlQKBlJlc3VsdBI5CgdvdXRjb21lGAEgASgOMigucGxpbnRoLnNjaGVtYS52MS5TZXR0bGVSZXNwb25zZS5PdXRjb21lEg8KB3Byb2JsZW0YAiABKAkiXgoHT3V0Y29tZRIXChNPVVRDT01FX1VOU1BFQ0lGSUVEEAASEwoPT1VUQ09NRV9TRVRUTEVEEAESEAoMT1VUQ09NRV9HT05FEAISEwoPT1VUQ09NRV9SRUZVU0VEEAMyswIKEURlcGxveW1lbnRTZXJ2aWNlEmsKD0xpc3REZXBsb3ltZW50cxIoLnBsaW50aC5zY2hlbWEudjEuTGlzdERlcGxveW1lbnRzUmVxdWVzdBopLnBsaW50aC5zY2hlbWEudjEuTGlzdERlcGxveW1lbnRzUmVzcG9uc2UiA5ACARJfCgtMaXN0TWlzc2luZxIkLnBsaW50aC5zY2hlbWEudjEuTGlzdE1pc3NpbmdSZXF1ZXN0GiUucGxpbnRoLnNjaGVtYS52MS5MaXN0TWlzc2luZ1Jlc3BvbnNlIgOQAgESUAoGU2V0dGxlEh8ucGxpbnRoLnNjaGVtYS52MS5TZXR0bGVSZXF1ZXN0GiAucGxpbnRoLnNjaGVtYS52MS5TZXR0bGVSZXNwb25zZSIDkAICYgZwcm90bzM", [file_google_protobuf_timestamp, file_plinth_schema_v1_annotations, file_plinth_schema_v1_shadow]);
 
 /**
  * @generated from message plinth.schema.v1.ListDeploymentsRequest
@@ -136,6 +140,20 @@ export type ListDeploymentsResponse_Deployment = Message<"plinth.schema.v1.ListD
    * @generated from field: uint64 missing = 12;
    */
   missing: bigint;
+
+  /**
+   * How many of those without a target an operator has decided to keep.
+   *
+   * @generated from field: uint64 kept = 13;
+   */
+  kept: bigint;
+
+  /**
+   * The deployment that has taken over from it, after a restore for example, and is responsible now; empty if none.
+   *
+   * @generated from field: string successor_uid = 14;
+   */
+  successorUid: string;
 };
 
 /**
@@ -144,6 +162,327 @@ export type ListDeploymentsResponse_Deployment = Message<"plinth.schema.v1.ListD
  */
 export const ListDeploymentsResponse_DeploymentSchema: GenMessage<ListDeploymentsResponse_Deployment> = /*@__PURE__*/
   messageDesc(file_plinth_schema_v1_deployment_service, 1, 0);
+
+/**
+ * MissingReference is a reference of a resource of this deployment to a target that there is not.
+ *
+ * @generated from message plinth.schema.v1.MissingReference
+ */
+export type MissingReference = Message<"plinth.schema.v1.MissingReference"> & {
+  /**
+   * @generated from field: plinth.schema.v1.ResourceKey holder = 1;
+   */
+  holder?: ResourceKey | undefined;
+
+  /**
+   * @generated from field: string holder_uid = 2;
+   */
+  holderUid: string;
+
+  /**
+   * The field, as in `spec.members["a"]`.
+   *
+   * @generated from field: string path = 3;
+   */
+  path: string;
+
+  /**
+   * @generated from field: plinth.schema.v1.ResourceKey target = 4;
+   */
+  target?: ResourceKey | undefined;
+
+  /**
+   * The incarnation that was lost; empty if there was none when the field became a reference, or if it is not known.
+   *
+   * @generated from field: string target_uid = 5;
+   */
+  targetUid: string;
+
+  /**
+   * @generated from field: plinth.schema.v1.OnDelete rule = 6;
+   */
+  rule: OnDelete;
+
+  /**
+   * Since when it is recorded as missing; absent if that is not known.
+   *
+   * @generated from field: google.protobuf.Timestamp since = 7;
+   */
+  since?: Timestamp | undefined;
+
+  /**
+   * Whether an operator has decided to keep it.
+   *
+   * @generated from field: bool is_kept = 8;
+   */
+  isKept: boolean;
+};
+
+/**
+ * Describes the message plinth.schema.v1.MissingReference.
+ * Use `create(MissingReferenceSchema)` to create a new message.
+ */
+export const MissingReferenceSchema: GenMessage<MissingReference> = /*@__PURE__*/
+  messageDesc(file_plinth_schema_v1_deployment_service, 2);
+
+/**
+ * @generated from message plinth.schema.v1.ListMissingRequest
+ */
+export type ListMissingRequest = Message<"plinth.schema.v1.ListMissingRequest"> & {
+  /**
+   * The deployment where the targets would be: as in ListDeployments, its uid, or the service and the region if it has no
+   * deployment there.
+   *
+   * @generated from field: string deployment_uid = 1;
+   */
+  deploymentUid: string;
+
+  /**
+   * @generated from field: string service = 2;
+   */
+  service: string;
+
+  /**
+   * @generated from field: string region = 3;
+   */
+  region: string;
+
+  /**
+   * How many references to return. At most 1,000, which is the default.
+   *
+   * @generated from field: uint32 page_size = 4;
+   */
+  pageSize: number;
+
+  /**
+   * The `next_page_token` of the page before; empty for the first page.
+   *
+   * @generated from field: string page_token = 5;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message plinth.schema.v1.ListMissingRequest.
+ * Use `create(ListMissingRequestSchema)` to create a new message.
+ */
+export const ListMissingRequestSchema: GenMessage<ListMissingRequest> = /*@__PURE__*/
+  messageDesc(file_plinth_schema_v1_deployment_service, 3);
+
+/**
+ * @generated from message plinth.schema.v1.ListMissingResponse
+ */
+export type ListMissingResponse = Message<"plinth.schema.v1.ListMissingResponse"> & {
+  /**
+   * A page has all references of a resource, and so may have more than were requested.
+   *
+   * @generated from field: repeated plinth.schema.v1.MissingReference references = 1;
+   */
+  references: MissingReference[];
+
+  /**
+   * How many references of this page there are beside these, of resources that the caller may not read.
+   *
+   * @generated from field: uint64 hidden = 2;
+   */
+  hidden: bigint;
+
+  /**
+   * Empty if this is the last page.
+   *
+   * @generated from field: string next_page_token = 3;
+   */
+  nextPageToken: string;
+
+  /**
+   * How many references without a target there are in all, those included that the caller may not read.
+   *
+   * @generated from field: uint64 total = 4;
+   */
+  total: bigint;
+};
+
+/**
+ * Describes the message plinth.schema.v1.ListMissingResponse.
+ * Use `create(ListMissingResponseSchema)` to create a new message.
+ */
+export const ListMissingResponseSchema: GenMessage<ListMissingResponse> = /*@__PURE__*/
+  messageDesc(file_plinth_schema_v1_deployment_service, 4);
+
+/**
+ * @generated from message plinth.schema.v1.SettleRequest
+ */
+export type SettleRequest = Message<"plinth.schema.v1.SettleRequest"> & {
+  /**
+   * As in ListMissing.
+   *
+   * @generated from field: string deployment_uid = 1;
+   */
+  deploymentUid: string;
+
+  /**
+   * @generated from field: string service = 2;
+   */
+  service: string;
+
+  /**
+   * @generated from field: string region = 3;
+   */
+  region: string;
+
+  /**
+   * @generated from field: plinth.schema.v1.SettleRequest.Action action = 4;
+   */
+  action: SettleRequest_Action;
+
+  /**
+   * The references, as ListMissing has returned them: holder, holder_uid, path, target, target_uid and rule count. At most
+   * 1,000.
+   *
+   * @generated from field: repeated plinth.schema.v1.MissingReference references = 5;
+   */
+  references: MissingReference[];
+
+  /**
+   * Only checks what would happen.
+   *
+   * @generated from field: bool dry_run = 6;
+   */
+  dryRun: boolean;
+};
+
+/**
+ * Describes the message plinth.schema.v1.SettleRequest.
+ * Use `create(SettleRequestSchema)` to create a new message.
+ */
+export const SettleRequestSchema: GenMessage<SettleRequest> = /*@__PURE__*/
+  messageDesc(file_plinth_schema_v1_deployment_service, 5);
+
+/**
+ * @generated from enum plinth.schema.v1.SettleRequest.Action
+ */
+export const SettleRequest_Action = {
+  /**
+   * @generated from enum value: ACTION_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * The references are cleared.
+   *
+   * @generated from enum value: ACTION_UNSET = 1;
+   */
+  UNSET: 1,
+
+  /**
+   * The resources with the references are deleted, as the deletion of the targets would delete them.
+   *
+   * @generated from enum value: ACTION_CASCADE = 2;
+   */
+  CASCADE: 2,
+
+  /**
+   * The references stay, and are no longer reported as a problem. They are resolved if their targets come back.
+   *
+   * @generated from enum value: ACTION_KEEP = 3;
+   */
+  KEEP: 3,
+} as const;
+
+/**
+ * @generated from enum plinth.schema.v1.SettleRequest.Action
+ */
+export type SettleRequest_Action = (typeof SettleRequest_Action)[keyof typeof SettleRequest_Action] | UnknownEnum;
+
+/**
+ * Describes the enum plinth.schema.v1.SettleRequest.Action.
+ */
+export const SettleRequest_ActionSchema: GenEnum<SettleRequest_Action> = /*@__PURE__*/
+  enumDesc(file_plinth_schema_v1_deployment_service, 5, 0);
+
+/**
+ * @generated from message plinth.schema.v1.SettleResponse
+ */
+export type SettleResponse = Message<"plinth.schema.v1.SettleResponse"> & {
+  /**
+   * In the order of the request.
+   *
+   * @generated from field: repeated plinth.schema.v1.SettleResponse.Result results = 1;
+   */
+  results: SettleResponse_Result[];
+};
+
+/**
+ * Describes the message plinth.schema.v1.SettleResponse.
+ * Use `create(SettleResponseSchema)` to create a new message.
+ */
+export const SettleResponseSchema: GenMessage<SettleResponse> = /*@__PURE__*/
+  messageDesc(file_plinth_schema_v1_deployment_service, 6);
+
+/**
+ * @generated from message plinth.schema.v1.SettleResponse.Result
+ */
+export type SettleResponse_Result = Message<"plinth.schema.v1.SettleResponse.Result"> & {
+  /**
+   * @generated from field: plinth.schema.v1.SettleResponse.Outcome outcome = 1;
+   */
+  outcome: SettleResponse_Outcome;
+
+  /**
+   * @generated from field: string problem = 2;
+   */
+  problem: string;
+};
+
+/**
+ * Describes the message plinth.schema.v1.SettleResponse.Result.
+ * Use `create(SettleResponse_ResultSchema)` to create a new message.
+ */
+export const SettleResponse_ResultSchema: GenMessage<SettleResponse_Result> = /*@__PURE__*/
+  messageDesc(file_plinth_schema_v1_deployment_service, 6, 0);
+
+/**
+ * @generated from enum plinth.schema.v1.SettleResponse.Outcome
+ */
+export const SettleResponse_Outcome = {
+  /**
+   * @generated from enum value: OUTCOME_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * It was settled.
+   *
+   * @generated from enum value: OUTCOME_SETTLED = 1;
+   */
+  SETTLED: 1,
+
+  /**
+   * There is no such reference without a target any longer: it has one again, was removed, or is another one. Nothing was
+   * changed.
+   *
+   * @generated from enum value: OUTCOME_GONE = 2;
+   */
+  GONE: 2,
+
+  /**
+   * It could not be settled, for the reason in `problem`. Nothing was changed.
+   *
+   * @generated from enum value: OUTCOME_REFUSED = 3;
+   */
+  REFUSED: 3,
+} as const;
+
+/**
+ * @generated from enum plinth.schema.v1.SettleResponse.Outcome
+ */
+export type SettleResponse_Outcome = (typeof SettleResponse_Outcome)[keyof typeof SettleResponse_Outcome] | UnknownEnum;
+
+/**
+ * Describes the enum plinth.schema.v1.SettleResponse.Outcome.
+ */
+export const SettleResponse_OutcomeSchema: GenEnum<SettleResponse_Outcome> = /*@__PURE__*/
+  enumDesc(file_plinth_schema_v1_deployment_service, 6, 0);
 
 /**
  * DeploymentService tells operators which deployments a server knows, and what the resources of its own deployment
@@ -161,6 +500,28 @@ export const DeploymentService: GenService<{
     methodKind: "unary";
     input: typeof ListDeploymentsRequestSchema;
     output: typeof ListDeploymentsResponseSchema;
+  },
+  /**
+   * ListMissing returns the references without a target, in pages.
+   *
+   * @generated from rpc plinth.schema.v1.DeploymentService.ListMissing
+   */
+  listMissing: {
+    methodKind: "unary";
+    input: typeof ListMissingRequestSchema;
+    output: typeof ListMissingResponseSchema;
+  },
+  /**
+   * Settle gives up references without a target, or keeps them: exactly those that the request names, and only while they
+   * have no target. Each resource is changed in a commit of its own, so a call that fails may have changed some. It may be
+   * repeated. It needs a right of its own.
+   *
+   * @generated from rpc plinth.schema.v1.DeploymentService.Settle
+   */
+  settle: {
+    methodKind: "unary";
+    input: typeof SettleRequestSchema;
+    output: typeof SettleResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_plinth_schema_v1_deployment_service, 0);

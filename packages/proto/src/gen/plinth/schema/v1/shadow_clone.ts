@@ -2,7 +2,7 @@
 // @generated from file plinth/schema/v1/shadow.proto (package plinth.schema.v1, syntax proto3)
 /* eslint-disable */
 
-import type { CheckOwners, ConfirmBlockade, DeletionProgress, Deployed, DeploymentRecord, DescriptorRecord, DroppedDeployment, Endpoint, Guard, MetaOwner, OutgoingReference, Ownees, RegistryEntry, RegistryRecord, ResolveTarget, ResourceKey, ResourceShadow, Shadow, Source, SucceededDeployment, Task } from "./shadow_pb.ts";
+import type { CheckOwners, ConfirmBlockade, DeletionProgress, Deployed, DeploymentRecord, DescriptorRecord, DroppedDeployment, Endpoint, Guard, MetaOwner, MissingTarget, OutgoingReference, Ownees, RegistryEntry, RegistryRecord, ResolveTarget, ResourceKey, ResourceShadow, Shadow, Source, SucceededDeployment, Task } from "./shadow_pb.ts";
 import { cloneResource } from "../../resource/v1/resource_clone.ts";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { UnknownField } from "@bufbuild/protobuf";
@@ -117,6 +117,26 @@ export function cloneOutgoingReference(message: OutgoingReference): OutgoingRefe
   copy.targetUid = message.targetUid;
   copy.rule = message.rule;
   copy.deploymentUid = message.deploymentUid;
+  if (message.missing !== undefined) {
+    copy.missing = cloneMissingTarget(message.missing);
+  }
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.schema.v1.MissingTarget.
+ */
+export function cloneMissingTarget(message: MissingTarget): MissingTarget {
+  const copy = { $typeName: message.$typeName } as MissingTarget;
+  copy.uid = message.uid;
+  copy.deploymentUid = message.deploymentUid;
+  if (message.since !== undefined) {
+    copy.since = copyTimestamp(message.since);
+  }
+  copy.isKept = message.isKept;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }

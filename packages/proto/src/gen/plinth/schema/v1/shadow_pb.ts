@@ -17,7 +17,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file plinth/schema/v1/shadow.proto.
  */
 export const file_plinth_schema_v1_shadow: GenFile = /*@__PURE__*/
-  fileDesc("Ch1wbGludGgvc2NoZW1hL3YxL3NoYWRvdy5wcm90bxIQcGxpbnRoLnNjaGVtYS52MSJuCgtSZXNvdXJjZUtleRINCgVncm91cBgBIAEoCRIMCgRraW5kGAIgASgJEhEKCXBhcnRpdGlvbhgDIAEoCRIRCgluYW1lc3BhY2UYBCABKAkSDAoEbmFtZRgFIAEoCRIOCgZyZWdpb24YBiABKAkiSQoIRGVwbG95ZWQSCwoDdWlkGAEgASgJEg8KB3NlcnZpY2UYAiABKAkSDgoGcmVnaW9uGAMgASgJEg8KB3ZlcnNpb24YBCABKAkigQQKDlJlc291cmNlU2hhZG93EioKBnNoYWRvdxgBIAEoCzIYLnBsaW50aC5zY2hlbWEudjEuU2hhZG93SAASKAoFZ3VhcmQYAiABKAsyFy5wbGludGguc2NoZW1hLnYxLkd1YXJkSAASOAoKZGVzY3JpcHRvchgDIAEoCzIiLnBsaW50aC5zY2hlbWEudjEuRGVzY3JpcHRvclJlY29yZEgAEjgKCmRlcGxveW1lbnQYBCABKAsyIi5wbGludGguc2NoZW1hLnYxLkRlcGxveW1lbnRSZWNvcmRIABIuCghlbmRwb2ludBgFIAEoCzIaLnBsaW50aC5zY2hlbWEudjEuRW5kcG9pbnRIABI0CghyZWdpc3RyeRgGIAEoCzIgLnBsaW50aC5zY2hlbWEudjEuUmVnaXN0cnlSZWNvcmRIABI5Cg5yZWdpc3RyeV9lbnRyeRgHIAEoCzIfLnBsaW50aC5zY2hlbWEudjEuUmVnaXN0cnlFbnRyeUgAEjYKB2Ryb3BwZWQYCCABKAsyIy5wbGludGguc2NoZW1hLnYxLkRyb3BwZWREZXBsb3ltZW50SAASOgoJc3VjY2VlZGVkGAkgASgLMiUucGxpbnRoLnNjaGVtYS52MS5TdWNjZWVkZWREZXBsb3ltZW50SAA6BqK7GAIIAUIICgZyZWNvcmQikQMKBlNoYWRvdxIvCghyZXNvdXJjZRgBIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuUmVzb3VyY2VLZXkSCwoDdWlkGAIgASgJEi4KCWxpZmVjeWNsZRgDIAEoDjIbLnBsaW50aC5zY2hlbWEudjEuTGlmZWN5Y2xlEjUKCG91dGdvaW5nGAQgAygLMiMucGxpbnRoLnNjaGVtYS52MS5PdXRnb2luZ1JlZmVyZW5jZRIpCgdzb3VyY2VzGAUgAygLMhgucGxpbnRoLnNjaGVtYS52MS5Tb3VyY2USMAoLbWV0YV9vd25lcnMYBiADKAsyGy5wbGludGguc2NoZW1hLnYxLk1ldGFPd25lchIoCgZvd25lZXMYByADKAsyGC5wbGludGguc2NoZW1hLnYxLk93bmVlcxIlCgV0YXNrcxgIIAMoCzIWLnBsaW50aC5zY2hlbWEudjEuVGFzaxI0Cghwcm9ncmVzcxgJIAEoCzIiLnBsaW50aC5zY2hlbWEudjEuRGVsZXRpb25Qcm9ncmVzcyKmAQoRT3V0Z29pbmdSZWZlcmVuY2USDAoEcGF0aBgBIAEoCRItCgZ0YXJnZXQYAiABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EhIKCnRhcmdldF91aWQYAyABKAkSKAoEcnVsZRgEIAEoDjIaLnBsaW50aC5zY2hlbWEudjEuT25EZWxldGUSFgoOZGVwbG95bWVudF91aWQYBSABKAkinAEKBlNvdXJjZRIuCgpkZXBsb3ltZW50GAEgASgLMhoucGxpbnRoLnNjaGVtYS52MS5EZXBsb3llZBIpCgVydWxlcxgCIAMoDjIaLnBsaW50aC5zY2hlbWEudjEuT25EZWxldGUSEQoJdGVudGF0aXZlGAMgASgIEhUKDWVzdGFibGlzaG1lbnQYBCABKAQSDQoFc2luY2UYBSABKAQi2gEKCU1ldGFPd25lchIsCgVvd25lchgBIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuUmVzb3VyY2VLZXkSEQoJb3duZXJfdWlkGAIgASgJEiAKGHJlcXVpcmVzX293bmVyX3JlZmVyZW5jZRgDIAEoCBIXCg91bnNldF9vbl9kZWxldGUYBCABKAgSDQoFdmFsaWQYBSABKAgSGQoRbm90X3ZhbGlkX2Fuc3dlcnMYBiABKA0SFgoOZGVwbG95bWVudF91aWQYByABKAkSDwoHdmVyc2lvbhgIIAEoCSJTCgZPd25lZXMSLgoKZGVwbG95bWVudBgBIAEoCzIaLnBsaW50aC5zY2hlbWEudjEuRGVwbG95ZWQSGQoRcmVxdWlyZV9yZWZlcmVuY2UYAiABKAgirwEKBFRhc2sSNAoHY29uZmlybRgBIAEoCzIhLnBsaW50aC5zY2hlbWEudjEuQ29uZmlybUJsb2NrYWRlSAASMgoHcmVzb2x2ZRgCIAEoCzIfLnBsaW50aC5zY2hlbWEudjEuUmVzb2x2ZVRhcmdldEgAEjUKDGNoZWNrX293bmVycxgDIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuQ2hlY2tPd25lcnNIAEIGCgR0YXNrIpsBCg9Db25maXJtQmxvY2thZGUSLQoGdGFyZ2V0GAEgASgLMh0ucGxpbnRoLnNjaGVtYS52MS5SZXNvdXJjZUtleRISCgp0YXJnZXRfdWlkGAIgASgJEi4KCmRlcGxveW1lbnQYAyABKAsyGi5wbGludGguc2NoZW1hLnYxLkRlcGxveWVkEhUKDWVzdGFibGlzaG1lbnQYBCABKAQiPgoNUmVzb2x2ZVRhcmdldBItCgZ0YXJnZXQYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5Ig0KC0NoZWNrT3duZXJzIjkKEERlbGV0aW9uUHJvZ3Jlc3MSEwoLd2FpdGluZ19mb3IYASADKAkSEAoIcmVsZWFzZWQYAiABKAQiGAoFR3VhcmQSDwoHY2hhbmdlcxgBIAEoBCLRAQoQRGVzY3JpcHRvclJlY29yZBITCgtmaW5nZXJwcmludBgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEhAKCGNvbXBsZXRlGAMgASgIEkIKCHByb2dyZXNzGAQgAygLMjAucGxpbnRoLnNjaGVtYS52MS5EZXNjcmlwdG9yUmVjb3JkLlByb2dyZXNzRW50cnkSEAoIcmV2aXNpb24YBSABKA0aLwoNUHJvZ3Jlc3NFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIoIBChBEZXBsb3ltZW50UmVjb3JkEgsKA3VpZBgBIAEoCRIXCg9wcmVkZWNlc3Nvcl91aWQYAiABKAkSGwoTc3RvcmFnZV9pbmNhcm5hdGlvbhgDIAEoCRITCgtlc3RhYmxpc2hlZBgEIAEoCBIWCg5lc3RhYmxpc2hlZF9ieRgFIAMoCSIbCghFbmRwb2ludBIPCgdhZGRyZXNzGAEgASgJIjsKDlJlZ2lzdHJ5UmVjb3JkEikKBWFzX29mGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJiCg1SZWdpc3RyeUVudHJ5Eg4KBnNvdXJjZRgBIAEoCRIuCghyZXNvdXJjZRgCIAEoCzIcLnBsaW50aC5yZXNvdXJjZS52MS5SZXNvdXJjZRIRCgllbmRwb2ludHMYAyADKAkiIAoRRHJvcHBlZERlcGxveW1lbnQSCwoDdWlkGAEgASgJIjkKE1N1Y2NlZWRlZERlcGxveW1lbnQSCwoDdWlkGAEgASgJEhUKDXN1Y2Nlc3Nvcl91aWQYAiABKAkqbAoJTGlmZWN5Y2xlEhkKFUxJRkVDWUNMRV9VTlNQRUNJRklFRBAAEhQKEExJRkVDWUNMRV9BQ1RJVkUQARIWChJMSUZFQ1lDTEVfQ0hFQ0tJTkcQAhIWChJMSUZFQ1lDTEVfREVMRVRJTkcQA2IGcHJvdG8z", [file_google_protobuf_timestamp, file_plinth_resource_v1_annotations, file_plinth_resource_v1_resource, file_plinth_schema_v1_annotations]);
+  fileDesc("Ch1wbGludGgvc2NoZW1hL3YxL3NoYWRvdy5wcm90bxIQcGxpbnRoLnNjaGVtYS52MSJuCgtSZXNvdXJjZUtleRINCgVncm91cBgBIAEoCRIMCgRraW5kGAIgASgJEhEKCXBhcnRpdGlvbhgDIAEoCRIRCgluYW1lc3BhY2UYBCABKAkSDAoEbmFtZRgFIAEoCRIOCgZyZWdpb24YBiABKAkiSQoIRGVwbG95ZWQSCwoDdWlkGAEgASgJEg8KB3NlcnZpY2UYAiABKAkSDgoGcmVnaW9uGAMgASgJEg8KB3ZlcnNpb24YBCABKAkigQQKDlJlc291cmNlU2hhZG93EioKBnNoYWRvdxgBIAEoCzIYLnBsaW50aC5zY2hlbWEudjEuU2hhZG93SAASKAoFZ3VhcmQYAiABKAsyFy5wbGludGguc2NoZW1hLnYxLkd1YXJkSAASOAoKZGVzY3JpcHRvchgDIAEoCzIiLnBsaW50aC5zY2hlbWEudjEuRGVzY3JpcHRvclJlY29yZEgAEjgKCmRlcGxveW1lbnQYBCABKAsyIi5wbGludGguc2NoZW1hLnYxLkRlcGxveW1lbnRSZWNvcmRIABIuCghlbmRwb2ludBgFIAEoCzIaLnBsaW50aC5zY2hlbWEudjEuRW5kcG9pbnRIABI0CghyZWdpc3RyeRgGIAEoCzIgLnBsaW50aC5zY2hlbWEudjEuUmVnaXN0cnlSZWNvcmRIABI5Cg5yZWdpc3RyeV9lbnRyeRgHIAEoCzIfLnBsaW50aC5zY2hlbWEudjEuUmVnaXN0cnlFbnRyeUgAEjYKB2Ryb3BwZWQYCCABKAsyIy5wbGludGguc2NoZW1hLnYxLkRyb3BwZWREZXBsb3ltZW50SAASOgoJc3VjY2VlZGVkGAkgASgLMiUucGxpbnRoLnNjaGVtYS52MS5TdWNjZWVkZWREZXBsb3ltZW50SAA6BqK7GAIIAUIICgZyZWNvcmQikQMKBlNoYWRvdxIvCghyZXNvdXJjZRgBIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuUmVzb3VyY2VLZXkSCwoDdWlkGAIgASgJEi4KCWxpZmVjeWNsZRgDIAEoDjIbLnBsaW50aC5zY2hlbWEudjEuTGlmZWN5Y2xlEjUKCG91dGdvaW5nGAQgAygLMiMucGxpbnRoLnNjaGVtYS52MS5PdXRnb2luZ1JlZmVyZW5jZRIpCgdzb3VyY2VzGAUgAygLMhgucGxpbnRoLnNjaGVtYS52MS5Tb3VyY2USMAoLbWV0YV9vd25lcnMYBiADKAsyGy5wbGludGguc2NoZW1hLnYxLk1ldGFPd25lchIoCgZvd25lZXMYByADKAsyGC5wbGludGguc2NoZW1hLnYxLk93bmVlcxIlCgV0YXNrcxgIIAMoCzIWLnBsaW50aC5zY2hlbWEudjEuVGFzaxI0Cghwcm9ncmVzcxgJIAEoCzIiLnBsaW50aC5zY2hlbWEudjEuRGVsZXRpb25Qcm9ncmVzcyLYAQoRT3V0Z29pbmdSZWZlcmVuY2USDAoEcGF0aBgBIAEoCRItCgZ0YXJnZXQYAiABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EhIKCnRhcmdldF91aWQYAyABKAkSKAoEcnVsZRgEIAEoDjIaLnBsaW50aC5zY2hlbWEudjEuT25EZWxldGUSFgoOZGVwbG95bWVudF91aWQYBSABKAkSMAoHbWlzc2luZxgGIAEoCzIfLnBsaW50aC5zY2hlbWEudjEuTWlzc2luZ1RhcmdldCJwCg1NaXNzaW5nVGFyZ2V0EgsKA3VpZBgBIAEoCRIWCg5kZXBsb3ltZW50X3VpZBgCIAEoCRIpCgVzaW5jZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHaXNfa2VwdBgEIAEoCCKcAQoGU291cmNlEi4KCmRlcGxveW1lbnQYASABKAsyGi5wbGludGguc2NoZW1hLnYxLkRlcGxveWVkEikKBXJ1bGVzGAIgAygOMhoucGxpbnRoLnNjaGVtYS52MS5PbkRlbGV0ZRIRCgl0ZW50YXRpdmUYAyABKAgSFQoNZXN0YWJsaXNobWVudBgEIAEoBBINCgVzaW5jZRgFIAEoBCLaAQoJTWV0YU93bmVyEiwKBW93bmVyGAEgASgLMh0ucGxpbnRoLnNjaGVtYS52MS5SZXNvdXJjZUtleRIRCglvd25lcl91aWQYAiABKAkSIAoYcmVxdWlyZXNfb3duZXJfcmVmZXJlbmNlGAMgASgIEhcKD3Vuc2V0X29uX2RlbGV0ZRgEIAEoCBINCgV2YWxpZBgFIAEoCBIZChFub3RfdmFsaWRfYW5zd2VycxgGIAEoDRIWCg5kZXBsb3ltZW50X3VpZBgHIAEoCRIPCgd2ZXJzaW9uGAggASgJIlMKBk93bmVlcxIuCgpkZXBsb3ltZW50GAEgASgLMhoucGxpbnRoLnNjaGVtYS52MS5EZXBsb3llZBIZChFyZXF1aXJlX3JlZmVyZW5jZRgCIAEoCCKvAQoEVGFzaxI0Cgdjb25maXJtGAEgASgLMiEucGxpbnRoLnNjaGVtYS52MS5Db25maXJtQmxvY2thZGVIABIyCgdyZXNvbHZlGAIgASgLMh8ucGxpbnRoLnNjaGVtYS52MS5SZXNvbHZlVGFyZ2V0SAASNQoMY2hlY2tfb3duZXJzGAMgASgLMh0ucGxpbnRoLnNjaGVtYS52MS5DaGVja093bmVyc0gAQgYKBHRhc2simwEKD0NvbmZpcm1CbG9ja2FkZRItCgZ0YXJnZXQYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EhIKCnRhcmdldF91aWQYAiABKAkSLgoKZGVwbG95bWVudBgDIAEoCzIaLnBsaW50aC5zY2hlbWEudjEuRGVwbG95ZWQSFQoNZXN0YWJsaXNobWVudBgEIAEoBCI+Cg1SZXNvbHZlVGFyZ2V0Ei0KBnRhcmdldBgBIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuUmVzb3VyY2VLZXkiDQoLQ2hlY2tPd25lcnMiOQoQRGVsZXRpb25Qcm9ncmVzcxITCgt3YWl0aW5nX2ZvchgBIAMoCRIQCghyZWxlYXNlZBgCIAEoBCIYCgVHdWFyZBIPCgdjaGFuZ2VzGAEgASgEItEBChBEZXNjcmlwdG9yUmVjb3JkEhMKC2ZpbmdlcnByaW50GAEgASgJEg8KB3ZlcnNpb24YAiABKAkSEAoIY29tcGxldGUYAyABKAgSQgoIcHJvZ3Jlc3MYBCADKAsyMC5wbGludGguc2NoZW1hLnYxLkRlc2NyaXB0b3JSZWNvcmQuUHJvZ3Jlc3NFbnRyeRIQCghyZXZpc2lvbhgFIAEoDRovCg1Qcm9ncmVzc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiggEKEERlcGxveW1lbnRSZWNvcmQSCwoDdWlkGAEgASgJEhcKD3ByZWRlY2Vzc29yX3VpZBgCIAEoCRIbChNzdG9yYWdlX2luY2FybmF0aW9uGAMgASgJEhMKC2VzdGFibGlzaGVkGAQgASgIEhYKDmVzdGFibGlzaGVkX2J5GAUgAygJIhsKCEVuZHBvaW50Eg8KB2FkZHJlc3MYASABKAkiOwoOUmVnaXN0cnlSZWNvcmQSKQoFYXNfb2YYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wImIKDVJlZ2lzdHJ5RW50cnkSDgoGc291cmNlGAEgASgJEi4KCHJlc291cmNlGAIgASgLMhwucGxpbnRoLnJlc291cmNlLnYxLlJlc291cmNlEhEKCWVuZHBvaW50cxgDIAMoCSIgChFEcm9wcGVkRGVwbG95bWVudBILCgN1aWQYASABKAkiOQoTU3VjY2VlZGVkRGVwbG95bWVudBILCgN1aWQYASABKAkSFQoNc3VjY2Vzc29yX3VpZBgCIAEoCSpsCglMaWZlY3ljbGUSGQoVTElGRUNZQ0xFX1VOU1BFQ0lGSUVEEAASFAoQTElGRUNZQ0xFX0FDVElWRRABEhYKEkxJRkVDWUNMRV9DSEVDS0lORxACEhYKEkxJRkVDWUNMRV9ERUxFVElORxADYgZwcm90bzM", [file_google_protobuf_timestamp, file_plinth_resource_v1_annotations, file_plinth_resource_v1_resource, file_plinth_schema_v1_annotations]);
 
 /**
  * ResourceKey names a resource among all deployments, independent of its incarnation and group version.
@@ -257,7 +257,7 @@ export type OutgoingReference = Message<"plinth.schema.v1.OutgoingReference"> & 
   target?: ResourceKey | undefined;
 
   /**
-   * The referenced incarnation; empty if there was none when the schema became active.
+   * The referenced incarnation; empty if there is none.
    *
    * @generated from field: string target_uid = 3;
    */
@@ -274,6 +274,13 @@ export type OutgoingReference = Message<"plinth.schema.v1.OutgoingReference"> & 
    * @generated from field: string deployment_uid = 5;
    */
   deploymentUid: string;
+
+  /**
+   * What is known of a target that there is not. Absent if there is one, and in records of older servers.
+   *
+   * @generated from field: plinth.schema.v1.MissingTarget missing = 6;
+   */
+  missing?: MissingTarget | undefined;
 };
 
 /**
@@ -282,6 +289,49 @@ export type OutgoingReference = Message<"plinth.schema.v1.OutgoingReference"> & 
  */
 export const OutgoingReferenceSchema: GenMessage<OutgoingReference> = /*@__PURE__*/
   messageDesc(file_plinth_schema_v1_shadow, 4);
+
+/**
+ * MissingTarget is what is known of a target that was lost with the storage of its deployment, or that was missing when
+ * the field became a reference.
+ *
+ * @generated from message plinth.schema.v1.MissingTarget
+ */
+export type MissingTarget = Message<"plinth.schema.v1.MissingTarget"> & {
+  /**
+   * The incarnation that was referenced; empty if there was none when the field became a reference.
+   *
+   * @generated from field: string uid = 1;
+   */
+  uid: string;
+
+  /**
+   * The deployment that has said that it is missing, by uid, if it is another one.
+   *
+   * @generated from field: string deployment_uid = 2;
+   */
+  deploymentUid: string;
+
+  /**
+   * Since when it is recorded as missing, by the clock of a server. Informative.
+   *
+   * @generated from field: google.protobuf.Timestamp since = 3;
+   */
+  since?: Timestamp | undefined;
+
+  /**
+   * Whether an operator has decided to keep the reference as it is. It is then not reported as a problem.
+   *
+   * @generated from field: bool is_kept = 4;
+   */
+  isKept: boolean;
+};
+
+/**
+ * Describes the message plinth.schema.v1.MissingTarget.
+ * Use `create(MissingTargetSchema)` to create a new message.
+ */
+export const MissingTargetSchema: GenMessage<MissingTarget> = /*@__PURE__*/
+  messageDesc(file_plinth_schema_v1_shadow, 5);
 
 /**
  * Source is a deployment that references the resource, or may.
@@ -328,7 +378,7 @@ export type Source = Message<"plinth.schema.v1.Source"> & {
  * Use `create(SourceSchema)` to create a new message.
  */
 export const SourceSchema: GenMessage<Source> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_shadow, 5);
+  messageDesc(file_plinth_schema_v1_shadow, 6);
 
 /**
  * MetaOwner is one of the resource's owner references, and the state of its validation.
@@ -388,7 +438,7 @@ export type MetaOwner = Message<"plinth.schema.v1.MetaOwner"> & {
  * Use `create(MetaOwnerSchema)` to create a new message.
  */
 export const MetaOwnerSchema: GenMessage<MetaOwner> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_shadow, 6);
+  messageDesc(file_plinth_schema_v1_shadow, 7);
 
 /**
  * Ownees is a deployment that has ownees of the resource, or may.
@@ -412,7 +462,7 @@ export type Ownees = Message<"plinth.schema.v1.Ownees"> & {
  * Use `create(OwneesSchema)` to create a new message.
  */
 export const OwneesSchema: GenMessage<Ownees> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_shadow, 7);
+  messageDesc(file_plinth_schema_v1_shadow, 8);
 
 /**
  * Task is work that is left to do after a commit.
@@ -449,7 +499,7 @@ export type Task = Message<"plinth.schema.v1.Task"> & {
  * Use `create(TaskSchema)` to create a new message.
  */
 export const TaskSchema: GenMessage<Task> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_shadow, 8);
+  messageDesc(file_plinth_schema_v1_shadow, 9);
 
 /**
  * ConfirmBlockade notifies the target's deployment that the reference has been committed.
@@ -485,7 +535,7 @@ export type ConfirmBlockade = Message<"plinth.schema.v1.ConfirmBlockade"> & {
  * Use `create(ConfirmBlockadeSchema)` to create a new message.
  */
 export const ConfirmBlockadeSchema: GenMessage<ConfirmBlockade> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_shadow, 9);
+  messageDesc(file_plinth_schema_v1_shadow, 10);
 
 /**
  * ResolveTarget looks up a target again that was missing when the schema became active.
@@ -504,7 +554,7 @@ export type ResolveTarget = Message<"plinth.schema.v1.ResolveTarget"> & {
  * Use `create(ResolveTargetSchema)` to create a new message.
  */
 export const ResolveTargetSchema: GenMessage<ResolveTarget> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_shadow, 10);
+  messageDesc(file_plinth_schema_v1_shadow, 11);
 
 /**
  * CheckOwners queries the deployments of the owners whether the owner references are valid.
@@ -519,7 +569,7 @@ export type CheckOwners = Message<"plinth.schema.v1.CheckOwners"> & {
  * Use `create(CheckOwnersSchema)` to create a new message.
  */
 export const CheckOwnersSchema: GenMessage<CheckOwners> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_shadow, 11);
+  messageDesc(file_plinth_schema_v1_shadow, 12);
 
 /**
  * DeletionProgress describes what a deletion is waiting for.
@@ -547,7 +597,7 @@ export type DeletionProgress = Message<"plinth.schema.v1.DeletionProgress"> & {
  * Use `create(DeletionProgressSchema)` to create a new message.
  */
 export const DeletionProgressSchema: GenMessage<DeletionProgress> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_shadow, 12);
+  messageDesc(file_plinth_schema_v1_shadow, 13);
 
 /**
  * Guard is changed before a deployment responds that it does not reference a target: commits that read the
@@ -567,7 +617,7 @@ export type Guard = Message<"plinth.schema.v1.Guard"> & {
  * Use `create(GuardSchema)` to create a new message.
  */
 export const GuardSchema: GenMessage<Guard> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_shadow, 13);
+  messageDesc(file_plinth_schema_v1_shadow, 14);
 
 /**
  * DescriptorRecord is asserted by every commit: the schema by which references are derived.
@@ -612,7 +662,7 @@ export type DescriptorRecord = Message<"plinth.schema.v1.DescriptorRecord"> & {
  * Use `create(DescriptorRecordSchema)` to create a new message.
  */
 export const DescriptorRecordSchema: GenMessage<DescriptorRecord> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_shadow, 14);
+  messageDesc(file_plinth_schema_v1_shadow, 15);
 
 /**
  * DeploymentRecord is the identity under which the storage participates.
@@ -660,7 +710,7 @@ export type DeploymentRecord = Message<"plinth.schema.v1.DeploymentRecord"> & {
  * Use `create(DeploymentRecordSchema)` to create a new message.
  */
 export const DeploymentRecordSchema: GenMessage<DeploymentRecord> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_shadow, 15);
+  messageDesc(file_plinth_schema_v1_shadow, 16);
 
 /**
  * Endpoint is one of the deployment's servers. It holds the lease of this endpoint; when the lease has ended,
@@ -682,7 +732,7 @@ export type Endpoint = Message<"plinth.schema.v1.Endpoint"> & {
  * Use `create(EndpointSchema)` to create a new message.
  */
 export const EndpointSchema: GenMessage<Endpoint> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_shadow, 16);
+  messageDesc(file_plinth_schema_v1_shadow, 17);
 
 /**
  * RegistryRecord says that the storage has the contents of all meta deployments, as RegistryEntry records.
@@ -703,7 +753,7 @@ export type RegistryRecord = Message<"plinth.schema.v1.RegistryRecord"> & {
  * Use `create(RegistryRecordSchema)` to create a new message.
  */
 export const RegistryRecordSchema: GenMessage<RegistryRecord> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_shadow, 17);
+  messageDesc(file_plinth_schema_v1_shadow, 18);
 
 /**
  * RegistryEntry is a Deployment or a Service, as a meta deployment has reported it last. With these a server can
@@ -737,7 +787,7 @@ export type RegistryEntry = Message<"plinth.schema.v1.RegistryEntry"> & {
  * Use `create(RegistryEntrySchema)` to create a new message.
  */
 export const RegistryEntrySchema: GenMessage<RegistryEntry> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_shadow, 18);
+  messageDesc(file_plinth_schema_v1_shadow, 19);
 
 /**
  * DroppedDeployment is a deleted deployment whose sources this deployment has dropped. It accepts none of it again.
@@ -756,7 +806,7 @@ export type DroppedDeployment = Message<"plinth.schema.v1.DroppedDeployment"> & 
  * Use `create(DroppedDeploymentSchema)` to create a new message.
  */
 export const DroppedDeploymentSchema: GenMessage<DroppedDeployment> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_shadow, 19);
+  messageDesc(file_plinth_schema_v1_shadow, 20);
 
 /**
  * SucceededDeployment is a deployment that another one has taken over. This deployment accepts none of it again, and
@@ -783,7 +833,7 @@ export type SucceededDeployment = Message<"plinth.schema.v1.SucceededDeployment"
  * Use `create(SucceededDeploymentSchema)` to create a new message.
  */
 export const SucceededDeploymentSchema: GenMessage<SucceededDeployment> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_shadow, 20);
+  messageDesc(file_plinth_schema_v1_shadow, 21);
 
 /**
  * Lifecycle is the state of a resource between existing and being deleted.

@@ -1,0 +1,32 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type { MissingReference } from "@plinth/proto/gen/plinth/schema/v1/deployment_service_pb.js";
+import { shortDuration } from "../configuration/duration.ts";
+import type { Io } from "../io.ts";
+import { nameOfKey } from "./deletion-plan.ts";
+import { printable } from "./printable.ts";
+import { ruleName } from "./rule-name.ts";
+import { plainCell, renderTable } from "./table.ts";
+
+/** References without a target as a table; empty if there are none. */
+export function missingTable(
+	references: readonly MissingReference[],
+	io: Pick<Io, "width" | "color" | "clock">,
+	/** A further column. */
+	last: { readonly heading: string; readonly textOf: (reference: MissingReference) => string },
+): string {
+	if (references.length === 0) {
+		return "";
+	}
+	const now = io.clock.now();
+	const headings = ["RESOURCE", "FIELD", "TARGET", "ON-DELETE", "MISSING-FOR", last.heading];
+	const rows = references.map((reference) => {
+		const { holder, path, target, rule, since } = reference;
+		return [
+			...[nameOfKey(holder), path, nameOfKey(target), ruleName(rule)],
+			since === undefined ? "" : shortDuration(now - timestampMs(since)),
+			last.textOf(reference),
+		].map((text) => plainCell(printable(text)));
+	});
+	const columns = headings.map((heading, at) => ({ heading, cut: at > 0 && at !== 3 && at !== 4 }));
+	return renderTable(columns, rows, io);
+}
