@@ -6,12 +6,15 @@ import {
 	type CheckReferencesRequest,
 	type Route,
 	type SchemaMixinService,
+	type WatchImportedServiceDeletionsRequest,
 	WatchImportedServiceDeletionsResponseSchema,
 } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import type { Deployed } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { Exhausted, Refused, StorageUnavailable } from "@plinth/storage";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import { localHolders } from "../plan/local-holders.ts";
+import { schemaForEstablishments } from "../schema/descriptor-record.ts";
+import { recordFollower } from "../schema/followers.ts";
 import { nameOfKey } from "../shadow/resource-key.ts";
 import { shadowName, strictest } from "../shadow/shadow.ts";
 import { recordEstablished } from "../succession/succession.ts";
@@ -39,8 +42,10 @@ export function createSchemaMixinService(
 		establishReferences: ({ route, targets, caller }, call) =>
 			respond(context, call, { route, count: targets.length }, async (from) => {
 				const onBehalfOf = await receivedCaller(context, from, caller);
-				assertServed(context, caller, targets);
-				return { established: await establishSources(context, from, targets, onBehalfOf) };
+				const isOfUser = caller?.caller.case === "user";
+				return {
+					established: await establishSources(context, from, targets, onBehalfOf, isOfUser),
+				};
 			}),
 
 		authorizeReferences: (request, call) =>
@@ -96,7 +101,7 @@ export function createSchemaMixinService(
 				return { targets: [...(await localHolders(context, targets, shows, most))] };
 			}),
 
-		watchImportedServiceDeletions: ({ route }, call) => watchDeletions(context, route, call),
+		watchImportedServiceDeletions: (request, call) => watchDeletions(context, request, call),
 	};
 }
 
@@ -183,7 +188,9 @@ async function authorizeReferences(
 	{ targets, caller }: AuthorizeReferencesRequest,
 ): Promise<Record<string, never>> {
 	const decide = decideTargets(await receivedCaller(context, from, caller), targets);
-	assertServed(context, caller, targets);
+	if (caller?.caller.case === "user") {
+		assertServed(context, (await schemaForEstablishments(context)).servedTypes, targets);
+	}
 	for (const { key } of targets) {
 		const stored = key && (await context.backend.lookup(nameOfKey(key)));
 		if (key !== undefined && stored !== undefined) {
@@ -237,7 +244,7 @@ function decisionMessage({ rules, owned, blockers, hidden }: HolderDecision) {
 
 async function* watchDeletions(
 	context: ConstraintContext,
-	route: Route | undefined,
+	{ route, references }: WatchImportedServiceDeletionsRequest,
 	{ signal, requestHeader, responseHeader }: HandlerContext,
 ) {
 	const from = senderOf(context, route);
@@ -246,6 +253,9 @@ async function* watchDeletions(
 	const { index } = context;
 	responseHeader.set(endpointsHeader, endpointsOf(context));
 	await index.ready(signal);
+	if (references !== undefined) {
+		await recordFollower(context, from, references);
+	}
 	// It may have been unreachable, and deletions that it holds may have waited for that.
 	for (const { name } of context.deletions.of(uid)) {
 		context.hints.queryHolderSoon(name, uid);
@@ -255,7 +265,7 @@ async function* watchDeletions(
 			event:
 				event.kind === "deletion"
 					? { case: "deletion", value: { target: event.target, targetUid: event.targetUid } }
-					: { case: "endOfSnapshot", value: {} },
+					: { case: "endOfSnapshot", value: { servedTypes: [...context.descriptor.servedTypes] } },
 		});
 	}
 }
