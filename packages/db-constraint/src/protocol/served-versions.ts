@@ -25,15 +25,12 @@ export function assertServed(
 	targets: readonly VersionedTarget[],
 ): void {
 	for (const { key, groupVersion } of targets) {
-		const served = key === undefined ? [] : versionsOf(servedTypes, key);
-		if (key !== undefined && groupVersion !== "" && served.length > 0) {
-			if (!served.includes(groupVersion)) {
-				const where = displayDeployed(deployedOf(environment.self));
-				throw new Refused(
-					Code.FailedPrecondition,
-					`${where} does not serve ${gvkKey({ ...key, groupVersion })}, only ${served.join(", ")}`,
-				);
-			}
+		const type = key === undefined || groupVersion === "" ? "" : gvkKey({ ...key, groupVersion });
+		if (key !== undefined && type !== "" && !servedTypes.includes(type)) {
+			const served = versionsOf(servedTypes, key);
+			const only = served.length === 0 ? "" : `, only ${served.join(", ")}`;
+			const where = displayDeployed(deployedOf(environment.self));
+			throw new Refused(Code.FailedPrecondition, `${where} does not serve ${type}${only}`);
 		}
 	}
 }

@@ -210,14 +210,6 @@ export class ServiceDescriptor {
 		return this.#scopes.get(familyKey(family));
 	}
 
-	/** The group versions in which this service serves a family. */
-	versionsOf(family: FamilyLike): readonly string[] {
-		const key = familyKey(family);
-		return [...this.#fields.values()]
-			.flatMap(({ type }) => (type.family === key ? type.type.groupVersion : []))
-			.sort();
-	}
-
 	/** All types of this service, as in `iam.v1.Project`, in order. */
 	get servedTypes(): readonly string[] {
 		return [...this.#fields.keys()].sort();
