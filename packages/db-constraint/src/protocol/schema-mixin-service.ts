@@ -16,7 +16,7 @@ import { localHolders } from "../plan/local-holders.ts";
 import { schemaForEstablishments } from "../schema/descriptor-record.ts";
 import { recordFollower } from "../schema/followers.ts";
 import { nameOfKey } from "../shadow/resource-key.ts";
-import { shadowName, strictest } from "../shadow/shadow.ts";
+import { deployedOf, shadowName, strictest } from "../shadow/shadow.ts";
 import { recordEstablished } from "../succession/succession.ts";
 import { decideTargets } from "./authorize-targets.ts";
 import { checkOwnerships } from "./check-ownership.ts";
@@ -29,6 +29,12 @@ import { finalDecisions, type Question } from "./final-decisions.ts";
 import { receivedCaller, shownTo } from "./forwarded-callers.ts";
 import { forwardedHeader } from "./hints-channel.ts";
 import { currentDecision, type HolderDecision } from "./holder-decision.ts";
+import {
+	assertSpoken,
+	encodeProtocolVersions,
+	protocolHeader,
+	protocolVersions,
+} from "./protocol-versions.ts";
 import { assertServed } from "./served-versions.ts";
 
 /** The maximum number of questions, targets or hints per request. */
@@ -112,6 +118,7 @@ async function respond<T>(
 	{ route, count }: { readonly route: Route | undefined; readonly count?: number },
 	run: (from: Deployed) => Promise<T>,
 ): Promise<T> {
+	responseHeader.set(protocolHeader, encodeProtocolVersions(protocolVersions));
 	const from = senderOf(context, route, count);
 	learnServers(context, from, requestHeader);
 	try {
@@ -145,8 +152,8 @@ function endpointsOf({ index }: ConstraintContext): string {
  *
  * @param count - the number of entries in the request.
  * @throws ConnectError Unavailable if the request is meant for another deployment, by uid: the address may
- *   have been reassigned; also if the sender was deleted and is dropped here, or if the sender or this deployment was
- *   taken over. InvalidArgument if the sender is missing or the request has too many entries.
+ *   have been reassigned; also if the sender was deleted and is dropped here, if the sender or this deployment was
+ *   taken over, or if they have no version of the protocol in common. InvalidArgument if the sender is missing or the request has too many entries.
  */
 function senderOf(
 	{ environment, dropped }: ConstraintContext,
@@ -166,6 +173,7 @@ function senderOf(
 			Code.Unavailable,
 		);
 	}
+	assertSpoken(route, deployedOf(environment.self));
 	dropped.assertNotDropped(route.from.uid);
 	for (const each of [route.from.uid, uid]) {
 		const successor = environment.successorOf(each);
@@ -247,6 +255,7 @@ async function* watchDeletions(
 	{ route, references }: WatchImportedServiceDeletionsRequest,
 	{ signal, requestHeader, responseHeader }: HandlerContext,
 ) {
+	responseHeader.set(protocolHeader, encodeProtocolVersions(protocolVersions));
 	const from = senderOf(context, route);
 	const { uid } = from;
 	learnServers(context, from, requestHeader);
