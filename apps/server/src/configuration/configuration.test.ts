@@ -48,6 +48,7 @@ describe("parseCommandLine", () => {
 		const flags = [
 			...["--deployment-service=iam", "--deployment-region=us-west2"],
 			...["--internal-listen=127.0.0.1:7576", "--deployment-credential-file=secret"],
+			"--drop-versions-in-use",
 		];
 		expect(
 			parseCommandLine([...flags, "--deployment-meta-addresses=http://a:1,http://b:2"]),
@@ -58,6 +59,7 @@ describe("parseCommandLine", () => {
 					region: "us-west2",
 					address: "http://127.0.0.1:7576",
 					metaAddresses: ["http://a:1", "http://b:2"],
+					dropsVersionsInUse: true,
 				},
 			},
 		});
@@ -66,6 +68,9 @@ describe("parseCommandLine", () => {
 		);
 		expect(() => parseCommandLine(["--internal-listen=127.0.0.1:7576"])).toThrow(
 			"--internal-listen needs --deployment-service",
+		);
+		expect(() => parseCommandLine(["--drop-versions-in-use"])).toThrow(
+			"--drop-versions-in-use needs --deployment-service",
 		);
 		expect(() => parseCommandLine(["--deployment-service=US"])).toThrow(
 			'--deployment-service "US" must consist of lower-case letters',

@@ -16,6 +16,7 @@ const needService: readonly AnySetting[] = [
 	settings.deploymentAddress,
 	settings.deploymentMetaAddresses,
 	settings.deploymentCredentialFile,
+	settings.dropVersionsInUse,
 ];
 
 /**
@@ -66,5 +67,6 @@ export function deploymentSettings(config: ResolvedConfig): DeploymentOptions | 
 		address: address ?? `http://${formatListenAddress(internalListen)}`,
 		metaAddresses: config.all(settings.deploymentMetaAddresses).map(({ origin }) => origin),
 		...(version !== undefined && { version }),
+		...(config.get(settings.dropVersionsInUse) && { dropsVersionsInUse: true }),
 	};
 }

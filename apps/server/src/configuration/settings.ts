@@ -323,6 +323,10 @@ export const settings = {
 		defaultText: "the newest version of the modules",
 		parse: text,
 	}),
+	dropVersionsInUse: toggle(
+		"dropVersionsInUse",
+		"start although the modules lack versions of types that other deployments reference: these can make no new references by them",
+	),
 	deploymentAddress: one("deployment.address", {
 		placeholder: "<url>",
 		description:

@@ -8,6 +8,11 @@ export interface DeploymentOptions {
 	readonly region: string;
 	/** The API version that it announces at first; by default, the newest version of its modules. */
 	readonly version?: string;
+	/**
+	 * Whether it may lack versions of types that it has served, and that other deployments reference. Default: then the
+	 * start is refused, and nothing changes.
+	 */
+	readonly dropsVersionsInUse?: boolean;
 	/** The URL under which other deployments reach the internal listener, such as `http://10.0.0.1:7576`. */
 	readonly address: string;
 	/** The addresses of meta deployments. A meta deployment may omit itself. */

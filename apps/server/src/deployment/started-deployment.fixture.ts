@@ -25,10 +25,11 @@ export async function startDeployment(
 	service: string,
 	file: string,
 	options: Partial<
-		Pick<DeploymentOptions, "metaAddresses"> & Omit<ServerOptions, "deployment">
+		Pick<DeploymentOptions, "metaAddresses" | "dropsVersionsInUse"> &
+			Omit<ServerOptions, "deployment">
 	> = {},
 ): Promise<{ readonly server: Server; readonly internal: string }> {
-	const { metaAddresses = [], ...serverOptions } = options;
+	const { metaAddresses = [], dropsVersionsInUse = false, ...serverOptions } = options;
 	const internalListen = { host: "127.0.0.1", port: await freePort() };
 	const internal = `http://127.0.0.1:${internalListen.port}`;
 	const server = await startServer({
@@ -38,6 +39,7 @@ export async function startDeployment(
 			region: "r1",
 			address: internal,
 			metaAddresses,
+			dropsVersionsInUse,
 			internalListen,
 			credentialFile: file,
 		},

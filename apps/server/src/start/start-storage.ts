@@ -58,6 +58,7 @@ export async function startStorage(
 		...(deployment &&
 			peers && {
 				deployment: { ...deployment, connect: peers.connections.open, ownService },
+				dropsVersionsInUse: deployment.dropsVersionsInUse ?? false,
 			}),
 		callers: createCallerAuthenticator(registry, authorizer),
 		...{ leases, runtime, logger },

@@ -478,7 +478,10 @@ export class ReferencePlan {
 			}
 			edit.next =
 				ifMissing === undefined
-					? withMissing(edit.next, missingReference(reference, known, runtime.clock, deployment.uid))
+					? withMissing(
+							edit.next,
+							missingReference(reference, known, runtime.clock, deployment.uid),
+						)
 					: withHeld(edit.next, reference, ifMissing);
 			if (isAgain) {
 				this.#missing.push(keyString(target));

@@ -1,7 +1,17 @@
+import { create } from "@bufbuild/protobuf";
+import {
+	type ReferencedTypes,
+	ReferencedTypesSchema,
+} from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import { Backoff } from "@plinth/runtime";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import { routeTo } from "../protocol/holder-query.ts";
 import type { Deletion } from "./subscribed-deleting-handler.ts";
+
+type FollowContext = Pick<
+	ConstraintContext,
+	"descriptor" | "environment" | "index" | "runtime" | "logger"
+>;
 
 /** The backoff after which a broken watch restarts. */
 const restart = { baseMs: 200, maxMs: 10_000 } as const;
@@ -11,7 +21,7 @@ const restart = { baseMs: 200, maxMs: 10_000 } as const;
  * that are in progress by then.
  */
 export async function followDeletions(
-	context: Pick<ConstraintContext, "descriptor" | "environment" | "runtime" | "logger">,
+	context: FollowContext,
 	deploymentUid: string,
 	onDeletion: (deletion: Deletion) => void,
 	signal: AbortSignal,
@@ -23,11 +33,18 @@ export async function followDeletions(
 		try {
 			const version = versionOf(context, deploymentUid);
 			const route = routeTo(context, deploymentUid);
+			const references = referencesTo(context, deploymentUid);
 			const events = environment
 				.client(deploymentUid)
-				.watchImportedServiceDeletions({ route, version }, { signal });
+				.watchImportedServiceDeletions(
+					{ route, version, ...(references && { references }) },
+					{ signal },
+				);
 			for await (const { event } of events) {
 				backoff.reset();
+				if (event.case === "endOfSnapshot") {
+					warnOfUnserved(context, deploymentUid, references?.types ?? [], event.value.servedTypes);
+				}
 				if (event.case === "deletion" && event.value.target !== undefined) {
 					const { target, targetUid } = event.value;
 					onDeletion({ deploymentUid, target, targetUid });
@@ -51,4 +68,39 @@ function versionOf(
 	const service = environment.byUid(deploymentUid)?.service;
 	const imported = descriptor.imports(self.version).find((each) => each.service === service);
 	return imported?.version ?? (service === self.service ? self.version : "");
+}
+
+/**
+ * The types of the other deployment that this code references, and the number of its schema. `undefined` if that is not
+ * known, or another schema is active.
+ */
+function referencesTo(
+	{ descriptor, environment, index }: FollowContext,
+	deploymentUid: string,
+): ReferencedTypes | undefined {
+	const service = environment.byUid(deploymentUid)?.service;
+	const active = index.descriptor;
+	return service === undefined || active?.fingerprint !== descriptor.fingerprint
+		? undefined
+		: create(ReferencedTypesSchema, {
+				types: [...descriptor.referencedTypes(service)],
+				schema: BigInt(active.version || "0"),
+			});
+}
+
+function warnOfUnserved(
+	{ environment, logger }: FollowContext,
+	deploymentUid: string,
+	types: readonly string[],
+	servedTypes: readonly string[],
+): void {
+	const missing =
+		servedTypes.length === 0 ? [] : types.filter((type) => !servedTypes.includes(type));
+	if (missing.length > 0) {
+		const deployment = environment.byUid(deploymentUid)?.name ?? deploymentUid;
+		logger.warn(
+			{ deployment, types: missing },
+			"new references by types that it does not serve are refused",
+		);
+	}
 }

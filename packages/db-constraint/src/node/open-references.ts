@@ -72,7 +72,8 @@ export interface References {
 /**
  * Puts references around a storage, and makes their schema the active one.
  *
- * @throws StorageError if the storage can't be written.
+ * @throws StorageError if the storage can't be written; Refused FailedPrecondition if the schema lacks versions that other
+ *   deployments reference, and `dropsVersionsInUse` is not set: then nothing has changed.
  */
 export async function openReferences(options: ReferencesOptions): Promise<References> {
 	const { descriptor, identity, callers, limits } = options;
@@ -92,21 +93,26 @@ export async function openReferences(options: ReferencesOptions): Promise<Refere
 	return beginReferences(options, constraints, registry);
 }
 
-type BegunOptions = Pick<ReferencesOptions, "deployment" | "leases" | "onSuperseded" | "onFailure">;
+type BegunOptions = Pick<
+	ReferencesOptions,
+	"deployment" | "leases" | "dropsVersionsInUse" | "onSuperseded" | "onFailure"
+>;
 
 /**
  * Makes the schema of the constraints the active one.
  *
  * @param registry - the environment of the constraints, if that is to be discovered. Other environments are taken as they
  *   are.
+ * @throws as `openReferences` does.
  */
 export async function beginReferences(
 	options: BegunOptions,
 	constraints: Constraints,
 	registry?: DeploymentRegistry,
 ): Promise<References> {
+	await registry?.load();
 	if (!isPlanted("begin a schema without making it the active one")) {
-		await constraints.schemaPass.begin();
+		await constraints.schemaPass.begin({ dropsInUse: options.dropsVersionsInUse ?? false });
 	}
 	return new OpenReferences(options, constraints, registry);
 }

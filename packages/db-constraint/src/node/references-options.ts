@@ -30,6 +30,11 @@ export interface ReferencesOptions {
 	readonly descriptor: ServiceDescriptor;
 	/** Omitted if there are no other deployments. */
 	readonly deployment?: DeploymentMembership | undefined;
+	/**
+	 * Whether the server may start with types that lack versions which the deployment serves, and which other deployments
+	 * reference. These can make no new references by them then. Default: it is refused.
+	 */
+	readonly dropsVersionsInUse?: boolean;
 	/** Authenticates callers of other deployments. Default: all are accepted. */
 	readonly callers?: CallerAuthenticator;
 	/**

@@ -19,7 +19,10 @@ describe("a deployment that is dropped", () => {
 			(backend) =>
 				decorateBackend(backend, {
 					async commit(mutations, options) {
-						if (mutations.some((each) => each.op === "assert" && each.expectedVersion === "")) {
+						const isEstablishment = mutations.some(
+							(each) => each.op === "assert" && each.id.name.startsWith("dropped-"),
+						);
+						if (isEstablishment) {
 							reached.resolve();
 							await released.promise;
 						}

@@ -95,6 +95,12 @@ export class DroppedDeployments {
 		}
 	}
 
+	/** Whether the deployment was dropped or taken over, from a strong read. */
+	async isRefusedNow(uid: string): Promise<boolean> {
+		const { backend } = this.#options;
+		return (await readRecord(backend, droppedName(uid), { consistency: "strong" })) !== undefined;
+	}
+
 	/** Drops a deleted deployment permanently. @throws StorageError if that can't be stored. */
 	async drop(uid: string): Promise<void> {
 		if (!this.has(uid)) {

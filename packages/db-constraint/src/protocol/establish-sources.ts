@@ -17,7 +17,8 @@ import type { Mutation } from "@plinth/storage";
 import { isConflict } from "../commit/conflict.ts";
 import { isPlanted } from "../fault-points.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
-import { assertRevision } from "../schema/descriptor-record.ts";
+import { schemaForEstablishments } from "../schema/descriptor-record.ts";
+import { recordsTypes } from "../schema/followers.ts";
 import { displayKey, type KeyLike, nameOfKey } from "../shadow/resource-key.ts";
 import { mergeRules, newShadow, shadowName, sourceOf, withSource } from "../shadow/shadow.ts";
 import {
@@ -28,6 +29,7 @@ import {
 } from "../shadow/shadow-records.ts";
 import { type DecideWithStored, decideTargets } from "./authorize-targets.ts";
 import { targetIsBeingChecked, targetIsMissing } from "./establish-references.ts";
+import { assertServed, typesOf } from "./served-versions.ts";
 
 /** The maximum number of targets per commit. Each needs up to four mutations. */
 const batchSize = 24;
@@ -45,6 +47,8 @@ const batchSize = 24;
  *
  * @param caller - the caller on whose behalf the deployment references. Default: the deployment itself, which
  *   may name all targets.
+ * @param isOfUser - whether a user references the targets, so that their versions must be served.
+ * @throws Refused FailedPrecondition if a user names a target in a version that is not served.
  * @throws ConnectError PermissionDenied if the caller may not name a target; FailedPrecondition if a target is
  *   missing, or being deleted and not held; Unavailable if the deployment was deleted, while a deletion of one is being
  *   checked, or if they changed during every attempt; InvalidArgument if a user is named as the caller for a held target.
@@ -54,6 +58,7 @@ export async function establishSources(
 	from: Deployed,
 	targets: readonly EstablishReferencesRequest_Target[],
 	caller: Caller | undefined,
+	isOfUser = false,
 ): Promise<EstablishReferencesResponse_Established[]> {
 	if (caller !== undefined && targets.some(({ heldUid }) => heldUid !== "")) {
 		throw new ConnectError(
@@ -64,25 +69,31 @@ export async function establishSources(
 	const decide = decideTargets(caller, targets);
 	const established: EstablishReferencesResponse_Established[] = [];
 	for (let at = 0; at < targets.length; at += batchSize) {
-		const some = targets.slice(at, at + batchSize);
+		const some = { targets: targets.slice(at, at + batchSize), isOfUser };
 		established.push(...(await establishSome(context, from, some, decide)));
 	}
 	return established;
 }
 
+/** Some targets of a request, and whether a user references them. */
+interface Establishment {
+	readonly targets: readonly EstablishReferencesRequest_Target[];
+	readonly isOfUser: boolean;
+}
+
 async function establishSome(
 	context: ConstraintContext,
 	from: Deployed,
-	targets: readonly EstablishReferencesRequest_Target[],
+	some: Establishment,
 	decide: DecideWithStored,
 ): Promise<EstablishReferencesResponse_Established[]> {
 	const { runtime, limits, establishments } = context;
-	const names = targets.flatMap(({ key }) => (key === undefined ? [] : [shadowName(key)]));
+	const names = some.targets.flatMap(({ key }) => (key === undefined ? [] : [shadowName(key)]));
 	for (let left = limits.maxAttempts; left > 0; left--) {
 		try {
 			// Otherwise, of many that wait for one write to the disk, one would succeed, and the others try again.
 			const established = await establishments.run(names, () =>
-				tryToEstablish(context, from, targets, decide),
+				tryToEstablish(context, from, some, decide),
 			);
 			if (established !== undefined) {
 				return established;
@@ -114,10 +125,12 @@ async function establishSome(
 async function tryToEstablish(
 	context: ConstraintContext,
 	from: Deployed,
-	targets: readonly EstablishReferencesRequest_Target[],
+	some: Establishment,
 	decide: DecideWithStored,
 ): Promise<EstablishReferencesResponse_Established[] | undefined> {
 	const { backend, runtime } = context;
+	const isActive = await assertServedNow(context, some);
+	const { targets } = some;
 	const mutations: Mutation[] = [];
 	const absent: Mutation[] = [];
 	const results: EstablishReferencesResponse_Established[] = [];
@@ -157,7 +170,8 @@ async function tryToEstablish(
 		...mutations,
 		...tenancies.values(),
 		context.dropped.notDropped(from.uid),
-		await assertRevision(context),
+		isActive,
+		await recordsTypes(context, from, typesOf(targets)),
 	]);
 	return results;
 }
@@ -210,6 +224,18 @@ async function readToEstablish(
 	const lifecycle = isDeleting ? Lifecycle.DELETING : before.lifecycle;
 	const shadow = stored === undefined ? before : { ...before, lifecycle };
 	return { key, id, stored, shadow, establishment };
+}
+
+/** Fails the commit once another schema is active, which may not serve the targets of a user as this one does. */
+async function assertServedNow(
+	context: ConstraintContext,
+	{ targets, isOfUser }: Establishment,
+): Promise<Mutation> {
+	const { servedTypes, isActive } = await schemaForEstablishments(context);
+	if (isOfUser) {
+		assertServed(context, servedTypes, targets);
+	}
+	return isActive;
 }
 
 /** Whether the target is irrevocably being deleted, also if its storage is older than its shadow. */

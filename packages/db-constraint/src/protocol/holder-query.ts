@@ -19,6 +19,7 @@ import { isSuccessionPending, responsibleUid } from "../succession/successors.ts
 import { Batcher } from "./batcher.ts";
 import { forwarded } from "./forwarded-callers.ts";
 import { currentDecision, type HolderDecision } from "./holder-decision.ts";
+import { protocolVersions } from "./protocol-versions.ts";
 
 /** The response of one deployment to a holder query. */
 export type HolderResponse =
@@ -44,7 +45,12 @@ export function blocksDeletion(response: HolderResponse): boolean {
 
 /** The route of a call from this deployment to another one. */
 export function routeTo(context: Pick<ConstraintContext, "environment">, uid: string): Route {
-	return create(RouteSchema, { from: deployedOf(context.environment.self), toUid: uid });
+	return create(RouteSchema, {
+		from: deployedOf(context.environment.self),
+		toUid: uid,
+		protocol: protocolVersions.newest,
+		oldestProtocol: protocolVersions.oldest,
+	});
 }
 
 /** Options of a holder query. */

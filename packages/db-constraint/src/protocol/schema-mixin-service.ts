@@ -6,6 +6,7 @@ import {
 	type CheckReferencesRequest,
 	type Route,
 	type SchemaMixinService,
+	type WatchImportedServiceDeletionsRequest,
 	WatchImportedServiceDeletionsResponseSchema,
 } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import type { Deployed } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
@@ -13,8 +14,10 @@ import { Exhausted, Refused, StorageUnavailable } from "@plinth/storage";
 import { isPlanted } from "../fault-points.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import { localHolders } from "../plan/local-holders.ts";
+import { schemaForEstablishments } from "../schema/descriptor-record.ts";
+import { recordFollower } from "../schema/followers.ts";
 import { nameOfKey } from "../shadow/resource-key.ts";
-import { shadowName, strictest } from "../shadow/shadow.ts";
+import { deployedOf, shadowName, strictest } from "../shadow/shadow.ts";
 import { recordEstablished } from "../succession/succession.ts";
 import { decideTargets } from "./authorize-targets.ts";
 import { checkOwnerships } from "./check-ownership.ts";
@@ -27,6 +30,12 @@ import { finalDecisions, type Question } from "./final-decisions.ts";
 import { receivedCaller, shownTo } from "./forwarded-callers.ts";
 import { forwardedHeader } from "./hints-channel.ts";
 import { currentDecision, type HolderDecision } from "./holder-decision.ts";
+import {
+	assertSpoken,
+	encodeProtocolVersions,
+	protocolHeader,
+	protocolVersions,
+} from "./protocol-versions.ts";
 import { assertServed } from "./served-versions.ts";
 
 /** The maximum number of questions, targets or hints per request. */
@@ -40,8 +49,10 @@ export function createSchemaMixinService(
 		establishReferences: ({ route, targets, caller }, call) =>
 			respond(context, call, { route, count: targets.length }, async (from) => {
 				const onBehalfOf = await receivedCaller(context, from, caller);
-				assertServed(context, caller, targets);
-				return { established: await establishSources(context, from, targets, onBehalfOf) };
+				const isOfUser = caller?.caller.case === "user";
+				return {
+					established: await establishSources(context, from, targets, onBehalfOf, isOfUser),
+				};
 			}),
 
 		authorizeReferences: (request, call) =>
@@ -97,7 +108,7 @@ export function createSchemaMixinService(
 				return { targets: [...(await localHolders(context, targets, shows, most))] };
 			}),
 
-		watchImportedServiceDeletions: ({ route }, call) => watchDeletions(context, route, call),
+		watchImportedServiceDeletions: (request, call) => watchDeletions(context, request, call),
 	};
 }
 
@@ -108,6 +119,7 @@ async function respond<T>(
 	{ route, count }: { readonly route: Route | undefined; readonly count?: number },
 	run: (from: Deployed) => Promise<T>,
 ): Promise<T> {
+	responseHeader.set(protocolHeader, encodeProtocolVersions(protocolVersions));
 	const from = senderOf(context, route, count);
 	learnServers(context, from, requestHeader);
 	try {
@@ -141,8 +153,8 @@ function endpointsOf({ index }: ConstraintContext): string {
  *
  * @param count - the number of entries in the request.
  * @throws ConnectError Unavailable if the request is meant for another deployment, by uid: the address may
- *   have been reassigned; also if the sender was deleted and is dropped here, or if the sender or this deployment was
- *   taken over. InvalidArgument if the sender is missing or the request has too many entries.
+ *   have been reassigned; also if the sender was deleted and is dropped here, if the sender or this deployment was
+ *   taken over, or if they have no version of the protocol in common. InvalidArgument if the sender is missing or the request has too many entries.
  */
 function senderOf(
 	{ environment, dropped }: ConstraintContext,
@@ -162,6 +174,7 @@ function senderOf(
 			Code.Unavailable,
 		);
 	}
+	assertSpoken(route, deployedOf(environment.self));
 	dropped.assertNotDropped(route.from.uid);
 	for (const each of [route.from.uid, uid]) {
 		const successor = environment.successorOf(each);
@@ -184,7 +197,9 @@ async function authorizeReferences(
 	{ targets, caller }: AuthorizeReferencesRequest,
 ): Promise<Record<string, never>> {
 	const decide = decideTargets(await receivedCaller(context, from, caller), targets);
-	assertServed(context, caller, targets);
+	if (caller?.caller.case === "user") {
+		assertServed(context, (await schemaForEstablishments(context)).servedTypes, targets);
+	}
 	for (const { key } of targets) {
 		const stored = key && (await context.backend.lookup(nameOfKey(key)));
 		if (key !== undefined && stored !== undefined) {
@@ -238,15 +253,19 @@ function decisionMessage({ rules, owned, blockers, hidden }: HolderDecision) {
 
 async function* watchDeletions(
 	context: ConstraintContext,
-	route: Route | undefined,
+	{ route, references }: WatchImportedServiceDeletionsRequest,
 	{ signal, requestHeader, responseHeader }: HandlerContext,
 ) {
+	responseHeader.set(protocolHeader, encodeProtocolVersions(protocolVersions));
 	const from = senderOf(context, route);
 	const { uid } = from;
 	learnServers(context, from, requestHeader);
 	const { index } = context;
 	responseHeader.set(endpointsHeader, endpointsOf(context));
 	await index.ready(signal);
+	if (references !== undefined) {
+		await recordFollower(context, from, references);
+	}
 	// It may have been unreachable, and deletions that it holds may have waited for that.
 	for (const { name } of context.deletions.of(uid)) {
 		context.hints.queryHolderSoon(name, uid);
@@ -256,7 +275,7 @@ async function* watchDeletions(
 			event:
 				event.kind === "deletion"
 					? { case: "deletion", value: { target: event.target, targetUid: event.targetUid } }
-					: { case: "endOfSnapshot", value: {} },
+					: { case: "endOfSnapshot", value: { servedTypes: [...context.descriptor.servedTypes] } },
 		});
 	}
 }

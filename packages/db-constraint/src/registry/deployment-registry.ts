@@ -84,6 +84,7 @@ export class DeploymentRegistry implements Environment {
 	/** The running servers of other deployments, by uid, as these have named them last. Never forgotten. */
 	readonly #running = new Map<string, readonly string[]>();
 	readonly #stored: StoredView;
+	#loaded: Promise<void> | undefined;
 	#registration: Registration | undefined;
 	#state: RegistryState = { kind: "registering", lastProblem: "" };
 	/** When the stored view was up to date, if it was loaded. */
@@ -193,6 +194,11 @@ export class DeploymentRegistry implements Environment {
 		const { self } = this;
 		const name = service === "" ? self.service : (service ?? this.#view.serviceOfGroup(group));
 		return name === undefined ? undefined : this.find(name, region || self.region);
+	}
+
+	imports(uid: string, service: string): boolean | undefined {
+		const known = this.byUid(uid);
+		return known && this.#view.importsOf(known.service, known.version)?.has(service);
 	}
 
 	client(uid: string): Client<typeof SchemaMixinService> {
@@ -331,14 +337,31 @@ export class DeploymentRegistry implements Environment {
 		}
 	}
 
-	/** Registers and follows, until the signal aborts. */
-	async run(signal: AbortSignal): Promise<void> {
-		signal.addEventListener("abort", () => this.#end.abort(), { once: true });
+	/**
+	 * Loads the stored view, so that deployments are known before `run`, and whether they were deleted; a meta deployment
+	 * does not know the latter yet. Never rejects.
+	 */
+	load(): Promise<void> {
+		this.#loaded ??= this.#load();
+		return this.#loaded;
+	}
+
+	async #load(): Promise<void> {
+		const { metaAddresses, ownMeta } = this.#options;
 		try {
-			this.#storedAsOf = await this.#stored.load(this.#options.metaAddresses);
+			this.#storedAsOf = await this.#stored.load(metaAddresses);
 		} catch (failure) {
 			this.#logger.warn({ err: failure }, "the stored registry view can't be read");
 		}
+		if (ownMeta === undefined) {
+			this.#addConfigured();
+		}
+	}
+
+	/** Registers and follows, until the signal aborts. */
+	async run(signal: AbortSignal): Promise<void> {
+		signal.addEventListener("abort", () => this.#end.abort(), { once: true });
+		await this.load();
 		this.#addConfigured();
 		const following = this.#sources.run(signal);
 		this.#changed();

@@ -62,6 +62,11 @@ export interface Environment {
 	 * @throws ConnectError Unavailable if the deployment is not known, or is disabled.
 	 */
 	client(uid: string): Client<typeof SchemaMixinService>;
+	/**
+	 * Whether the announced version of a deployment, by its uid, imports a service. `undefined` if that is not known.
+	 * Default: it never is.
+	 */
+	imports?(uid: string, service: string): boolean | undefined;
 	/** A deployment names its running servers, by the value of `x-plinth-endpoints`. Default: they are not kept. */
 	learnServers?(uid: string, endpoints: string): void;
 	/** The clients of the other servers of this deployment. Default: there are none. */

@@ -19,6 +19,8 @@ export interface RegisteredService {
 	readonly groups: readonly string[];
 	/** The versions of its API that some deployment has announced or will. */
 	readonly versions: readonly string[];
+	/** The names of the services that each of them imports. */
+	readonly imports: ReadonlyMap<string, readonly string[]>;
 }
 
 /** The contents of one meta deployment. */
@@ -160,6 +162,16 @@ export class RegistryView {
 			: [...new Set(described.flatMap(({ versions }) => versions))].sort();
 	}
 
+	/** The services that a version of a service imports; `undefined` if that version is not known. */
+	importsOf(service: string, version: string): ReadonlySet<string> | undefined {
+		const known = this.#visible.flatMap(([, { services }]) =>
+			[...services.values()].flatMap(({ name, imports }) =>
+				name === service && imports.has(version) ? [imports.get(version) ?? []] : [],
+			),
+		);
+		return known.length === 0 ? undefined : new Set(known.flat());
+	}
+
 	/** The name of the service that owns a group. */
 	serviceOfGroup(group: string): string | undefined {
 		return this.#current.services.get(group);
@@ -231,6 +243,9 @@ function serviceOf(resource: Resource): RegisteredService {
 		name: resource.id?.name ?? "",
 		groups,
 		versions: versions.map(({ version }) => version),
+		imports: new Map(
+			versions.map(({ version, imports }) => [version, imports.map(({ service }) => service)]),
+		),
 	};
 }
 

@@ -39,15 +39,24 @@ async function assertStoredDescriptor({
 	return { op: "assert", id: descriptorId, expectedVersion: stored.resource.version };
 }
 
+/** What an establishment has to know of the active schema. */
+export interface SchemaForEstablishments {
+	/** The types that it serves, as in `iam.v1.Project`. */
+	readonly servedTypes: readonly string[];
+	/** Fails a commit if another schema has become active since, or the same one again. */
+	readonly isActive: Mutation;
+}
+
 /**
- * The assert that fails a commit once code with a later revision of the protocol has taken over. Other schemas of the
- * same protocol do not prevent establishments: they depend on none.
+ * The active schema, for an establishment. It may be another one than that of this server, but not one of a later
+ * revision of the protocol.
  *
- * @throws Refused Unavailable if that has happened.
+ * @throws Refused Unavailable if that is active.
  */
-export async function assertRevision({
+export async function schemaForEstablishments({
 	backend,
-}: Pick<ConstraintContext, "backend">): Promise<Mutation> {
+	descriptor,
+}: Pick<ConstraintContext, "backend" | "descriptor">): Promise<SchemaForEstablishments> {
 	const stored = await readRecord(backend, descriptorRecord);
 	const record = stored?.record.case === "descriptor" ? stored.record.value : undefined;
 	if (record !== undefined && record.revision > protocolRevision) {
@@ -56,5 +65,9 @@ export async function assertRevision({
 			`this server has revision ${protocolRevision} of the protocol of references, and revision ${record.revision} is active: replace it with the version of the other servers`,
 		);
 	}
-	return { op: "assert", id: descriptorId, expectedVersion: stored?.resource.version ?? "" };
+	const recorded = record?.servedTypes ?? [];
+	return {
+		servedTypes: recorded.length === 0 ? descriptor.servedTypes : recorded,
+		isActive: { op: "assert", id: descriptorId, expectedVersion: stored?.resource.version ?? "" },
+	};
 }

@@ -5,7 +5,7 @@ import {
 	DescriptorRecordSchema,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { type FamilyLike, familyKey, type ResourceName } from "@plinth/resource";
-import { Exhausted, Refused, wildcard } from "@plinth/storage";
+import { Exhausted, type Mutation, Refused, wildcard } from "@plinth/storage";
 import { isConflict } from "../commit/conflict.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import {
@@ -18,6 +18,8 @@ import {
 import { putRecord, ResourceShadow, readRecord, shadowOf } from "../shadow/shadow-records.ts";
 import { deriveReferences } from "./derive-references.ts";
 import { descriptorRecord } from "./descriptor-record.ts";
+import { assertNoneDropped, warnOfDropped } from "./dropped-types.ts";
+import { followersAsBefore, readFollowers } from "./followers.ts";
 import { protocolRevision } from "./protocol-revision.ts";
 
 /**
@@ -39,18 +41,28 @@ export class SchemaPass {
 	/**
 	 * Makes this schema the one that commits assert. Writes the record even if it is this schema already:
 	 * delayed commits of a server with another schema then expect an outdated version of the record.
+	 *
+	 * @param dropsInUse - whether it may lack types that are served, and that other deployments reference.
+	 * @throws Refused FailedPrecondition if it lacks such types and may not: see `assertNoneDropped`. Nothing changes then.
 	 */
-	async begin(): Promise<void> {
+	async begin({ dropsInUse = false } = {}): Promise<void> {
 		const { descriptor, environment } = this.#context;
-		await this.#update((record) =>
-			record?.fingerprint === descriptor.fingerprint
+		const next = (record: DescriptorRecord | undefined) => ({
+			...(record?.fingerprint === descriptor.fingerprint
 				? record
 				: create(DescriptorRecordSchema, {
 						fingerprint: descriptor.fingerprint,
 						version: environment.self.version,
 						revision: protocolRevision,
-					}),
-		);
+					})),
+			servedTypes: [...descriptor.servedTypes],
+		});
+		await this.#update(next, async (record) => {
+			const followers = await readFollowers(this.#context, { consistency: "strong" });
+			const check = dropsInUse ? warnOfDropped : assertNoneDropped;
+			await check(this.#context, record?.servedTypes ?? [], followers.followers);
+			return [followersAsBefore(followers)];
+		});
 	}
 
 	/**
@@ -155,19 +167,25 @@ export class SchemaPass {
 		return stored?.record.case === "descriptor" ? stored.record.value : undefined;
 	}
 
+	/** @param asserts - what must hold in the commit, besides that the record is as before. */
 	async #update(
 		change: (record: DescriptorRecord | undefined) => DescriptorRecord | undefined,
+		asserts: (
+			record: DescriptorRecord | undefined,
+		) => Promise<readonly Mutation[]> = async () => [],
 	): Promise<void> {
 		const { backend, runtime } = this.#context;
 		for (;;) {
 			const stored = await readRecord(backend, descriptorRecord, { consistency: "strong" });
-			const value = change(stored?.record.case === "descriptor" ? stored.record.value : undefined);
+			const record = stored?.record.case === "descriptor" ? stored.record.value : undefined;
+			const value = change(record);
 			if (value === undefined) {
 				return;
 			}
 			try {
 				await backend.commit([
 					putRecord(runtime, descriptorRecord, stored?.resource, { case: "descriptor", value }),
+					...(await asserts(record)),
 				]);
 				return;
 			} catch (failure) {

@@ -212,12 +212,25 @@ export class ServiceDescriptor {
 		return this.#scopes.get(familyKey(family));
 	}
 
-	/** The group versions in which this service serves a family. */
-	versionsOf(family: FamilyLike): readonly string[] {
-		const key = familyKey(family);
-		return [...this.#fields.values()]
-			.flatMap(({ type }) => (type.family === key ? type.type.groupVersion : []))
-			.sort();
+	/** All types of this service, as in `iam.v1.Project`, in order. */
+	get servedTypes(): readonly string[] {
+		return [...this.#fields.keys()].sort();
+	}
+
+	/**
+	 * The types of a service that fields reference, as in `iam.v1.Project`, in order. Those of this service in all
+	 * versions that it serves.
+	 */
+	referencedTypes(service: string): readonly string[] {
+		const owner = service === this.service ? "" : service;
+		const rules = [...this.#fields.values()]
+			.flatMap(({ fields }) => fields.rules.map(({ rule }) => rule))
+			.filter(({ group }) => this.serviceOfGroup(group) === owner);
+		const families = new Set(owner === "" ? rules.map(familyKey) : []);
+		const versions = [...this.#fields.values()].flatMap(({ type }) =>
+			families.has(type.family) ? [type.key] : [],
+		);
+		return [...new Set([...rules.map(gvkKey), ...versions])].sort();
 	}
 
 	/** The types of this service that have references. */

@@ -2,7 +2,7 @@
 // @generated from file plinth/schema/v1/schema_mixin_service.proto (package plinth.schema.v1, syntax proto3)
 /* eslint-disable */
 
-import type { AuthorizeReferencesRequest, AuthorizeReferencesRequest_Target, AuthorizeReferencesResponse, Caller, Caller_Deployment, Caller_User, CheckMetaOwnersRequest, CheckMetaOwnersRequest_Ownership, CheckMetaOwnersResponse, CheckReferencesRequest, CheckReferencesRequest_Question, CheckReferencesResponse, CheckReferencesResponse_Answer, ConfirmBlockadesRequest, ConfirmBlockadesRequest_Blockade, ConfirmBlockadesResponse, DescribeHoldersRequest, DescribeHoldersRequest_Target, DescribeHoldersResponse, DescribeHoldersResponse_Holders, EstablishReferencesRequest, EstablishReferencesRequest_Target, EstablishReferencesResponse, EstablishReferencesResponse_Established, Holder, Holder_Use, ReportEstablishedRequest, ReportEstablishedResponse, ReportReleasesRequest, ReportReleasesRequest_Release, ReportReleasesResponse, Route, SchemaMixinService, WatchImportedServiceDeletionsRequest, WatchImportedServiceDeletionsResponse, WatchImportedServiceDeletionsResponse_Deletion, WatchImportedServiceDeletionsResponse_EndOfSnapshot } from "./schema_mixin_service_pb.ts";
+import type { AuthorizeReferencesRequest, AuthorizeReferencesRequest_Target, AuthorizeReferencesResponse, Caller, Caller_Deployment, Caller_User, CheckMetaOwnersRequest, CheckMetaOwnersRequest_Ownership, CheckMetaOwnersResponse, CheckReferencesRequest, CheckReferencesRequest_Question, CheckReferencesResponse, CheckReferencesResponse_Answer, ConfirmBlockadesRequest, ConfirmBlockadesRequest_Blockade, ConfirmBlockadesResponse, DescribeHoldersRequest, DescribeHoldersRequest_Target, DescribeHoldersResponse, DescribeHoldersResponse_Holders, EstablishReferencesRequest, EstablishReferencesRequest_Target, EstablishReferencesResponse, EstablishReferencesResponse_Established, Holder, Holder_Use, ReferencedTypes, ReportEstablishedRequest, ReportEstablishedResponse, ReportReleasesRequest, ReportReleasesRequest_Release, ReportReleasesResponse, Route, SchemaMixinService, WatchImportedServiceDeletionsRequest, WatchImportedServiceDeletionsResponse, WatchImportedServiceDeletionsResponse_Deletion, WatchImportedServiceDeletionsResponse_EndOfSnapshot } from "./schema_mixin_service_pb.ts";
 import { AuthorizeReferencesRequestSchema, CheckMetaOwnersRequestSchema, CheckReferencesRequestSchema, ConfirmBlockadesRequestSchema, DescribeHoldersRequestSchema, EstablishReferencesRequestSchema, ReportEstablishedRequestSchema, ReportReleasesRequestSchema, WatchImportedServiceDeletionsRequestSchema } from "./schema_mixin_service_pb.ts";
 import { cloneDeployed, cloneResourceKey } from "./shadow_clone.ts";
 import type { Client } from "@connectrpc/connect";
@@ -18,6 +18,8 @@ export function cloneRoute(message: Route): Route {
     copy.from = cloneDeployed(message.from);
   }
   copy.toUid = message.toUid;
+  copy.protocol = message.protocol;
+  copy.oldestProtocol = message.oldestProtocol;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
@@ -403,6 +405,22 @@ export function cloneWatchImportedServiceDeletionsRequest(message: WatchImported
     copy.route = cloneRoute(message.route);
   }
   copy.version = message.version;
+  if (message.references !== undefined) {
+    copy.references = cloneReferencedTypes(message.references);
+  }
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.schema.v1.ReferencedTypes.
+ */
+export function cloneReferencedTypes(message: ReferencedTypes): ReferencedTypes {
+  const copy = { $typeName: message.$typeName } as ReferencedTypes;
+  copy.types = message.types.slice();
+  copy.schema = message.schema;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
@@ -450,6 +468,7 @@ export function cloneWatchImportedServiceDeletionsResponse_Deletion(message: Wat
  */
 export function cloneWatchImportedServiceDeletionsResponse_EndOfSnapshot(message: WatchImportedServiceDeletionsResponse_EndOfSnapshot): WatchImportedServiceDeletionsResponse_EndOfSnapshot {
   const copy = { $typeName: message.$typeName } as WatchImportedServiceDeletionsResponse_EndOfSnapshot;
+  copy.servedTypes = message.servedTypes.slice();
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }

@@ -2,7 +2,7 @@
 // @generated from file plinth/schema/v1/shadow.proto (package plinth.schema.v1, syntax proto3)
 /* eslint-disable */
 
-import type { CheckOwners, ConfirmBlockade, DeletionProgress, Deployed, DeploymentRecord, DescriptorRecord, DroppedDeployment, Endpoint, Guard, MetaOwner, MissingTarget, OutgoingReference, Ownees, RegistryEntry, RegistryRecord, ResolveTarget, ResourceKey, ResourceShadow, Shadow, Source, SucceededDeployment, Task } from "./shadow_pb.ts";
+import type { CheckOwners, ConfirmBlockade, DeletionProgress, Deployed, DeploymentRecord, DescriptorRecord, DroppedDeployment, Endpoint, Follower, FollowersRecord, Guard, MetaOwner, MissingTarget, OutgoingReference, Ownees, RegistryEntry, RegistryRecord, ResolveTarget, ResourceKey, ResourceShadow, Shadow, Source, SucceededDeployment, Task } from "./shadow_pb.ts";
 import { cloneResource } from "../../resource/v1/resource_clone.ts";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { UnknownField } from "@bufbuild/protobuf";
@@ -71,6 +71,9 @@ export function cloneResourceShadow(message: ResourceShadow): ResourceShadow {
       break;
     case "succeeded":
       copy.record = { case: "succeeded", value: cloneSucceededDeployment(message.record.value) };
+      break;
+    case "followers":
+      copy.record = { case: "followers", value: cloneFollowersRecord(message.record.value) };
       break;
     default:
       copy.record = { ...message.record };
@@ -300,6 +303,7 @@ export function cloneDescriptorRecord(message: DescriptorRecord): DescriptorReco
   copy.complete = message.complete;
   copy.progress = copyEntries(message.progress, (value) => value);
   copy.revision = message.revision;
+  copy.servedTypes = message.servedTypes.slice();
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
@@ -383,6 +387,34 @@ export function cloneSucceededDeployment(message: SucceededDeployment): Succeede
   const copy = { $typeName: message.$typeName } as SucceededDeployment;
   copy.uid = message.uid;
   copy.successorUid = message.successorUid;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.schema.v1.FollowersRecord.
+ */
+export function cloneFollowersRecord(message: FollowersRecord): FollowersRecord {
+  const copy = { $typeName: message.$typeName } as FollowersRecord;
+  copy.followers = copyItems(message.followers, cloneFollower);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.schema.v1.Follower.
+ */
+export function cloneFollower(message: Follower): Follower {
+  const copy = { $typeName: message.$typeName } as Follower;
+  if (message.deployment !== undefined) {
+    copy.deployment = cloneDeployed(message.deployment);
+  }
+  copy.types = message.types.slice();
+  copy.schema = message.schema;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
