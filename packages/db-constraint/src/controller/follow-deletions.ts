@@ -6,11 +6,12 @@ import {
 import { Backoff } from "@plinth/runtime";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import { routeTo } from "../protocol/holder-query.ts";
+import { schemaNumber } from "../schema/descriptor-record.ts";
 import type { Deletion } from "./subscribed-deleting-handler.ts";
 
 type FollowContext = Pick<
 	ConstraintContext,
-	"descriptor" | "environment" | "index" | "runtime" | "logger"
+	"backend" | "descriptor" | "environment" | "index" | "runtime" | "logger"
 >;
 
 /** The backoff after which a broken watch restarts. */
@@ -33,7 +34,7 @@ export async function followDeletions(
 		try {
 			const version = versionOf(context, deploymentUid);
 			const route = routeTo(context, deploymentUid);
-			const references = referencesTo(context, deploymentUid);
+			const references = await referencesTo(context, deploymentUid);
 			const events = environment
 				.client(deploymentUid)
 				.watchImportedServiceDeletions(
@@ -74,18 +75,16 @@ function versionOf(
  * The types of the other deployment that this code references, and the number of its schema. `undefined` if that is not
  * known, or another schema is active.
  */
-function referencesTo(
-	{ descriptor, environment, index }: FollowContext,
+async function referencesTo(
+	context: FollowContext,
 	deploymentUid: string,
-): ReferencedTypes | undefined {
+): Promise<ReferencedTypes | undefined> {
+	const { descriptor, environment } = context;
 	const service = environment.byUid(deploymentUid)?.service;
-	const active = index.descriptor;
-	return service === undefined || active?.fingerprint !== descriptor.fingerprint
+	const schema = service === undefined ? 0n : await schemaNumber(context);
+	return service === undefined || schema === 0n
 		? undefined
-		: create(ReferencedTypesSchema, {
-				types: [...descriptor.referencedTypes(service)],
-				schema: BigInt(active.version || "0"),
-			});
+		: create(ReferencedTypesSchema, { types: [...descriptor.referencedTypes(service)], schema });
 }
 
 function warnOfUnserved(

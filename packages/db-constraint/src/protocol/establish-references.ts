@@ -6,6 +6,7 @@ import { Refused } from "@plinth/storage";
 import { RetryableConflict } from "../commit/retryable-conflict.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import type { DeploymentInfo } from "../registry/environment.ts";
+import { schemaNumber } from "../schema/descriptor-record.ts";
 import { displayKey, keyString } from "../shadow/resource-key.ts";
 import { deployedOf, displayDeployed, mergeRules } from "../shadow/shadow.ts";
 import { forwarded } from "./forwarded-callers.ts";
@@ -62,7 +63,7 @@ export async function establish(
 	await Promise.all(
 		[...byDeployment].map(async ([uid, group]) => {
 			const targets = [...Map.groupBy(group, ({ target }) => keyString(target))];
-			const { established: results } = await call(context, group, () =>
+			const { established: results } = await call(context, group, async () =>
 				context.environment.client(uid).establishReferences(
 					{
 						route: routeTo(context, uid),
@@ -80,6 +81,7 @@ export async function establish(
 									],
 						),
 						caller: forwarded(caller),
+						schema: await schemaNumber(context),
 					},
 					{ timeoutMs: context.limits.callTimeoutMs },
 				),

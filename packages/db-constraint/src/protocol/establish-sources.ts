@@ -47,7 +47,8 @@ const batchSize = 24;
  *
  * @param caller - the caller on whose behalf the deployment references. Default: the deployment itself, which
  *   may name all targets.
- * @param isOfUser - whether a user references the targets, so that their versions must be served.
+ * @param options - `isOfUser`: whether a user references the targets, so that their versions must be served; `schema`: the
+ *   number of the schema of the deployment.
  * @throws Refused FailedPrecondition if a user names a target in a version that is not served.
  * @throws ConnectError PermissionDenied if the caller may not name a target; FailedPrecondition if a target is
  *   missing, or being deleted and not held; Unavailable if the deployment was deleted, while a deletion of one is being
@@ -58,7 +59,7 @@ export async function establishSources(
 	from: Deployed,
 	targets: readonly EstablishReferencesRequest_Target[],
 	caller: Caller | undefined,
-	isOfUser = false,
+	{ isOfUser, schema }: Pick<Establishment, "isOfUser" | "schema"> = notOfUser,
 ): Promise<EstablishReferencesResponse_Established[]> {
 	if (caller !== undefined && targets.some(({ heldUid }) => heldUid !== "")) {
 		throw new ConnectError(
@@ -69,17 +70,21 @@ export async function establishSources(
 	const decide = decideTargets(caller, targets);
 	const established: EstablishReferencesResponse_Established[] = [];
 	for (let at = 0; at < targets.length; at += batchSize) {
-		const some = { targets: targets.slice(at, at + batchSize), isOfUser };
+		const some = { targets: targets.slice(at, at + batchSize), isOfUser, schema };
 		established.push(...(await establishSome(context, from, some, decide)));
 	}
 	return established;
 }
 
-/** Some targets of a request, and whether a user references them. */
+/** Some targets of a request. */
 interface Establishment {
 	readonly targets: readonly EstablishReferencesRequest_Target[];
 	readonly isOfUser: boolean;
+	/** The number of the schema of the deployment that references them; 0 if it is not known. */
+	readonly schema: bigint;
 }
+
+const notOfUser = { isOfUser: false, schema: 0n } as const;
 
 async function establishSome(
 	context: ConstraintContext,
@@ -171,7 +176,7 @@ async function tryToEstablish(
 		...tenancies.values(),
 		context.dropped.notDropped(from.uid),
 		isActive,
-		await recordsTypes(context, from, typesOf(targets)),
+		await recordsTypes(context, from, { types: typesOf(targets), schema: some.schema }),
 	]);
 	return results;
 }

@@ -46,12 +46,12 @@ export function createSchemaMixinService(
 	context: ConstraintContext,
 ): ServiceImpl<typeof SchemaMixinService> {
 	return {
-		establishReferences: ({ route, targets, caller }, call) =>
+		establishReferences: ({ route, targets, caller, schema }, call) =>
 			respond(context, call, { route, count: targets.length }, async (from) => {
 				const onBehalfOf = await receivedCaller(context, from, caller);
-				const isOfUser = caller?.caller.case === "user";
+				const options = { isOfUser: caller?.caller.case === "user", schema };
 				return {
-					established: await establishSources(context, from, targets, onBehalfOf, isOfUser),
+					established: await establishSources(context, from, targets, onBehalfOf, options),
 				};
 			}),
 

@@ -39,6 +39,23 @@ async function assertStoredDescriptor({
 	return { op: "assert", id: descriptorId, expectedVersion: stored.resource.version };
 }
 
+/**
+ * The number of the schema of this server, if it is active: the version of its record. It grows with each activation, so
+ * that others can tell which of two messages is of the later schema. 0 if another schema is active.
+ */
+export async function schemaNumber(
+	context: Pick<ConstraintContext, "backend" | "descriptor" | "index">,
+): Promise<bigint> {
+	const { fingerprint } = context.descriptor;
+	const known = context.index.descriptor;
+	if (known?.fingerprint === fingerprint) {
+		return BigInt(known.version);
+	}
+	const stored = await readRecord(context.backend, descriptorRecord);
+	const record = stored?.record.case === "descriptor" ? stored.record.value : undefined;
+	return record?.fingerprint === fingerprint ? BigInt(stored?.resource.version ?? 0) : 0n;
+}
+
 /** What an establishment has to know of the active schema. */
 export interface SchemaForEstablishments {
 	/** The types that it serves, as in `iam.v1.Project`. */

@@ -49,14 +49,19 @@ export function followersAsBefore({ resource }: StoredFollowers): Mutation {
 export async function recordsTypes(
 	context: Context,
 	from: Deployed,
-	types: readonly string[],
+	{ types, schema }: { readonly types: readonly string[]; readonly schema: bigint },
 ): Promise<Mutation> {
 	const stored = await readFollowers(context);
 	const before = stored.followers.find(({ deployment }) => deployment?.uid === from.uid);
 	const all = [...new Set([...(before?.types ?? []), ...types])].sort();
-	return all.length === (before?.types.length ?? 0)
-		? followersAsBefore(stored)
-		: putFollower(context, stored, from, { types: all, schema: before?.schema ?? 0n });
+	if (all.length === (before?.types.length ?? 0)) {
+		return followersAsBefore(stored);
+	}
+	const isLater = before === undefined || schema > before.schema;
+	return putFollower(context, stored, from, {
+		types: all,
+		schema: isLater ? schema : before.schema,
+	});
 }
 
 /**

@@ -12,7 +12,7 @@ import type {
 	SimulatedServer,
 	SimulatedService,
 } from "./participants.fixture.ts";
-import { type SimulatedSchema, schemasOf } from "./schemas.fixture.ts";
+import { type SimulatedSchema, schemasOf, versionedSchemasOf } from "./schemas.fixture.ts";
 import { Server } from "./server.fixture.ts";
 import { SimulatedLeases } from "./simulated-leases.fixture.ts";
 import type { SimulationContext } from "./simulation-context.fixture.ts";
@@ -25,6 +25,7 @@ export const alpha: SimulatedService = {
 	name: "alpha",
 	type: things[0].type,
 	schemas: things,
+	versions: versionedSchemasOf("alpha", things[0]),
 };
 
 /** The service of `Widget`s, which reference things too. */
@@ -32,6 +33,7 @@ const beta: SimulatedService = {
 	name: "beta",
 	type: widgets[0].type,
 	schemas: widgets,
+	versions: versionedSchemasOf("beta", widgets[0]),
 };
 
 /** The services, and the regions in which each of them has a deployment. */
@@ -54,11 +56,15 @@ export class Deployment implements SimulatedDeployment {
 	/** The number of servers to start once it is resumed; `undefined` while it is not halted. */
 	#halted: number | undefined;
 	isGone = false;
+	isForced = false;
+	wasForced = false;
+	#schemaBefore: SimulatedSchema;
 
 	constructor(sim: SimulationContext, service: SimulatedService, region: string) {
 		this.#sim = sim;
 		this.service = service;
-		[this.schema] = service.schemas;
+		this.schema = sim.versionsDiffer ? firstOf(sim, service, region) : service.schemas[0];
+		this.#schemaBefore = this.schema;
 		this.info = {
 			uid: "",
 			name: `${service.name}-${region}`,
@@ -175,8 +181,30 @@ export class Deployment implements SimulatedDeployment {
 		this.#sim.observer.gone(this);
 	}
 
-	switchTo(schema: SimulatedSchema): void {
-		this.#sim.trace.add(this.info.name, () => `the schema is switched to "${schema.name}"`);
+	switchTo(schema: SimulatedSchema, force = false): void {
+		const how = force ? " by force" : "";
+		this.#sim.trace.add(this.info.name, () => `the schema is switched to "${schema.name}"${how}`);
+		this.#schemaBefore = this.schema;
 		this.schema = schema;
+		this.isForced = force;
+		this.wasForced ||= force;
 	}
+
+	refused(): void {
+		if (this.schema !== this.#schemaBefore) {
+			this.switchTo(this.#schemaBefore);
+		}
+	}
+}
+
+/** The schema with which a deployment starts if versions differ by region. */
+function firstOf(
+	sim: SimulationContext,
+	{ name, versions: { v1, both, v2 } }: SimulatedService,
+	region: string,
+): SimulatedSchema {
+	if (region === regions[0]) {
+		return name === alpha.name ? v1 : sim.pick([v1, v1, both]);
+	}
+	return name === alpha.name ? sim.pick([both, v2]) : sim.pick([v1, both, v2]);
 }

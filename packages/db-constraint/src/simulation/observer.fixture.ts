@@ -15,6 +15,7 @@ import { referencesFinalizer, sourceOf } from "../shadow/shadow.ts";
 import { ResourceShadow, recordOf, shadowOf } from "../shadow/shadow-records.ts";
 import { explainDeletion, Requests, unexplainedChange } from "./explanations.fixture.ts";
 import { ObservedLosses } from "./observed-losses.fixture.ts";
+import { ObservedVersions } from "./observed-versions.fixture.ts";
 import type { SimulatedDeployment } from "./participants.fixture.ts";
 import { Records } from "./records.fixture.ts";
 import type { SimulatedSchema } from "./schemas.fixture.ts";
@@ -49,6 +50,7 @@ export class Observer {
 	readonly violations: Violation[] = [];
 	readonly #trace: Trace;
 	readonly #losses: ObservedLosses;
+	readonly #versions: ObservedVersions | undefined;
 	/** The greatest establishment number of each target. */
 	readonly #establishments = new Map<string, bigint>();
 	/** The resource of each shadow, by deployment and name of the record. */
@@ -56,8 +58,10 @@ export class Observer {
 	/** The shadows that the commit which is being checked has changed, as they were before. */
 	readonly #shadowsBefore = new Map<string, Shadow | undefined>();
 
-	constructor(trace: Trace) {
+	/** @param versionsDiffer - whether versions of types are switched, instead of rules. */
+	constructor(trace: Trace, versionsDiffer = false) {
 		this.#trace = trace;
+		this.#versions = versionsDiffer ? new ObservedVersions(this.records) : undefined;
 		this.#losses = new ObservedLosses(this.records, this.requests);
 	}
 
@@ -132,6 +136,7 @@ export class Observer {
 		for (const change of changes) {
 			touched.add(change.text);
 			this.#check(this.#resolved(change));
+			this.#checkVersions(this.#versions?.stored(change.before, change.after));
 		}
 		for (const text of touched) {
 			this.#follow(text);
@@ -199,7 +204,8 @@ export class Observer {
 			return [];
 		}
 		const { fingerprint, complete } = record.value;
-		const schema = deployment.service.schemas.find(
+		const { schemas, versions } = deployment.service;
+		const schema = [...schemas, ...Object.values(versions)].find(
 			({ descriptor }) => descriptor.fingerprint === fingerprint,
 		);
 		if (schema === undefined) {
@@ -207,6 +213,9 @@ export class Observer {
 			return [];
 		}
 		const before = this.records.activeSchemas.get(deployment);
+		if (before !== undefined && before.schema !== schema) {
+			this.#checkVersions(this.#versions?.activated(deployment, before.schema, schema));
+		}
 		const hasChanged = before !== undefined && (before.hasChanged || before.schema !== schema);
 		this.records.activeSchemas.set(deployment, { schema, complete, hasChanged });
 		const what = complete ? "is complete" : "becomes active";
@@ -244,6 +253,12 @@ export class Observer {
 			}
 		}
 		return [...(settles ? own : []), ...reported].map(({ text }) => text);
+	}
+
+	#checkVersions(problem: string | undefined): void {
+		if (problem !== undefined) {
+			this.violation(4, problem);
+		}
 	}
 
 	/** The record of a reference in the shadow of its resource. */
@@ -524,8 +539,10 @@ function isOf({ target, rule }: OutgoingReference, held: TrackedReference): bool
 
 /** Each write of a user has a unique note. If the note is unchanged, no user wrote the resource. */
 function noteOf({ deployment, resource }: TrackedResource): string {
-	const { type } = deployment.service;
-	return noteIn(decodeShared(type, resource).data);
+	const { service } = deployment;
+	const version = resource.id?.type?.groupVersion;
+	const type = service.versions.both.types.find((each) => each.type.groupVersion === version);
+	return noteIn(decodeShared(type ?? service.type, resource).data);
 }
 
 function noteIn(data: object): string {

@@ -6,7 +6,7 @@ import type { Transport } from "@connectrpc/connect";
 import type { Runtime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
 import type { DeploymentInfo, Environment } from "../registry/environment.ts";
-import type { SimulatedSchema } from "./schemas.fixture.ts";
+import type { SimulatedSchema, VersionedSchemas } from "./schemas.fixture.ts";
 import type { Lifetime } from "./server-lifetime.fixture.ts";
 
 /** A service of a simulation. */
@@ -15,6 +15,8 @@ export interface SimulatedService {
 	readonly type: SimulatedSchema["type"];
 	/** The initial schema, and those that the service may be switched to. */
 	readonly schemas: readonly [SimulatedSchema, ...SimulatedSchema[]];
+	/** Those of runs in which versions differ by region. `v1` is the initial schema. */
+	readonly versions: VersionedSchemas;
 }
 
 /** A process of a server, from its start to its crash, as the network knows it. */
@@ -64,8 +66,19 @@ export interface SimulatedDeployment {
 	start(): void;
 	/** Stops a server abruptly. */
 	crash(server: SimulatedServer): void;
-	/** Gives servers that start from now on another schema. */
-	switchTo(schema: SimulatedSchema): void;
+	/**
+	 * Gives servers that start from now on another schema.
+	 *
+	 * @param force - whether they may drop versions that others reference. Default: then they do not start, and `refused`
+	 *   is called.
+	 */
+	switchTo(schema: SimulatedSchema, force?: boolean): void;
+	/** A server did not start, since its schema lacks a version in use: the next ones have the schema of before. */
+	refused(): void;
+	/** Whether servers that start from now on may drop versions that others reference. */
+	readonly isForced: boolean;
+	/** Whether servers ever could. */
+	readonly wasForced: boolean;
 	/** Crashes all servers. None starts until `resume`. */
 	halt(): void;
 	/** Starts the servers that `halt` has crashed, and those that were to start since. */

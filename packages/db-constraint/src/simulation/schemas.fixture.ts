@@ -4,13 +4,16 @@ import {
 	create,
 	createFileRegistry,
 	type DescMessage,
+	fromBinary,
 	setExtension,
+	toBinary,
 } from "@bufbuild/protobuf";
 import {
 	FieldDescriptorProto_Label,
 	FieldDescriptorProto_Type,
 	FieldDescriptorProtoSchema,
 	FieldOptionsSchema,
+	type FileDescriptorProto,
 	FileDescriptorProtoSchema,
 } from "@bufbuild/protobuf/wkt";
 import { ReferenceSchema } from "@plinth/proto";
@@ -30,6 +33,10 @@ export interface SimulatedSchema {
 	/** The API version that a server with this code announces. */
 	readonly version: string;
 	readonly type: ResourceType<DescMessage>;
+	/** All types of the code: one version of `type`, or several. */
+	readonly types: readonly [ResourceType<DescMessage>, ...ResourceType<DescMessage>[]];
+	/** The types in which users write. */
+	readonly written: readonly [ResourceType<DescMessage>, ...ResourceType<DescMessage>[]];
 	readonly descriptor: ServiceDescriptor;
 }
 
@@ -52,19 +59,65 @@ export function schemasOf(
 	const { BLOCK, CASCADE, UNSET } = OnDelete;
 	const schema = (name: string, version: string, rules: Rules): SimulatedSchema => {
 		const type = withRules(service === "alpha" ? Thing : Widget, rules);
-		const foreignTypes = service === "alpha" ? [] : [Thing];
-		return {
-			name,
-			version,
-			type,
-			descriptor: new ServiceDescriptor({ types: [type], foreignTypes, service }),
-		};
+		return schemaWith(service, { name, version, types: [type] });
 	};
 	return [
 		schema("first", "v1", {}),
 		schema("lenient", "v2", { needs: UNSET, likes: undefined, later: BLOCK }),
 		schema("strict", "v3", { needs: CASCADE, belongs_to: undefined, later: UNSET }),
 	];
+}
+
+function schemaWith(
+	service: "alpha" | "beta",
+	parts: Pick<SimulatedSchema, "name" | "version" | "types"> &
+		Partial<Pick<SimulatedSchema, "written">>,
+): SimulatedSchema {
+	const { types, written = types } = parts;
+	const foreignTypes = service === "alpha" ? [] : [Thing];
+	const descriptor = new ServiceDescriptor({ types, foreignTypes, service });
+	return { ...parts, type: types[0], written, descriptor };
+}
+
+/** The schemas of a service whose deployments have different versions. */
+export interface VersionedSchemas {
+	readonly v1: SimulatedSchema;
+	readonly both: SimulatedSchema;
+	readonly v2: SimulatedSchema;
+}
+
+/**
+ * The schemas of a service whose deployments have different versions of its type, with the same rules. Widgets of a
+ * version reference things of that version. Where both are served, users write things in v1 alone: so v2 can be dropped
+ * again, without resources that can't be decoded.
+ *
+ *     v1    v1
+ *     both  v1, v2
+ *     v2    v2
+ */
+export function versionedSchemasOf(
+	service: "alpha" | "beta",
+	v1: SimulatedSchema,
+): VersionedSchemas {
+	const next = inVersion2(v1.type);
+	const written: SimulatedSchema["written"] = service === "alpha" ? [v1.type] : [v1.type, next];
+	const both = { name: "v1 and v2", version: "v2", types: [v1.type, next], written } as const;
+	return {
+		v1,
+		both: schemaWith(service, both),
+		v2: schemaWith(service, { name: "v2", version: "v2", types: [next] }),
+	};
+}
+
+/** The type in v2, which references things in v2. */
+function inVersion2({ schema }: ResourceType<DescMessage>): ResourceType<DescMessage> {
+	// Both names have the same length, so that the options, which are not known to the message, change too.
+	const text = Buffer.from(toBinary(FileDescriptorProtoSchema, schema.file.proto)).toString(
+		"latin1",
+	);
+	const changed = text.replaceAll(/(alpha|beta)([./])v1/g, "$1$2v2");
+	const file = fromBinary(FileDescriptorProtoSchema, Buffer.from(changed, "latin1"));
+	return typeIn(file, schema, schema.typeName.replace(".v1.", ".v2."));
 }
 
 /** The type with a field `later`, and other rules. */
@@ -94,12 +147,20 @@ function withRules(base: ResourceType, rules: Rules): ResourceType<DescMessage> 
 			}
 		}
 	}
+	return typeIn(file, schema, schema.typeName);
+}
+
+function typeIn(
+	file: FileDescriptorProto,
+	before: DescMessage,
+	typeName: string,
+): ResourceType<DescMessage> {
 	const registry = createFileRegistry(file, (name) =>
-		schema.file.dependencies.find((each) => each.proto.name === name),
+		before.file.dependencies.find((each) => each.proto.name === name),
 	);
-	const changed = registry.getMessage(schema.typeName);
-	if (changed === undefined) {
-		throw new Error(`${schema.typeName} was not created`);
+	const created = registry.getMessage(typeName);
+	if (created === undefined) {
+		throw new Error(`${typeName} was not created`);
 	}
-	return defineType(changed);
+	return defineType(created);
 }

@@ -3,7 +3,7 @@ import { createInProcessTransport } from "@plinth/in-process";
 import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import { type Runtime, SuspendableLeases, silentLogger } from "@plinth/runtime";
 import { SkewedClock } from "@plinth/runtime/testing";
-import type { StorageBackend, StorageIdentity } from "@plinth/storage";
+import { Refused, type StorageBackend, type StorageIdentity } from "@plinth/storage";
 import { controllerClients } from "../lab/own-client.fixture.ts";
 import { openReferences, type References } from "../node/open-references.ts";
 import { type AuthoritativeStorage, backendOf } from "./authoritative-storage.fixture.ts";
@@ -37,6 +37,7 @@ export class Server implements SimulatedServer {
 	readonly #sim: SimulationContext;
 	readonly #leases: SuspendableLeases;
 	readonly #missing: MissingDeployments;
+	readonly #mayDrop: boolean;
 	readonly #identity: StorageIdentity | undefined;
 	#references: References | undefined;
 	transport: Transport | undefined;
@@ -46,6 +47,7 @@ export class Server implements SimulatedServer {
 		this.#sim = sim;
 		this.deployment = deployment;
 		this.schema = deployment.schema;
+		this.#mayDrop = deployment.isForced;
 		this.name = deployment.info.name;
 		this.address = sim.freeAddress(shared.addressBefore);
 		const { random, clock } = sim.runtime;
@@ -78,6 +80,9 @@ export class Server implements SimulatedServer {
 	start(): void {
 		this.#run().catch((failure) => {
 			this.#sim.observer.failed(this.name, failure);
+			if (failure instanceof Refused && failure.message.includes("--drop-versions-in-use")) {
+				this.deployment.refused();
+			}
 			this.#end();
 		});
 	}
@@ -116,6 +121,7 @@ export class Server implements SimulatedServer {
 					throw new Error("only meta deployments register with themselves");
 				},
 			},
+			dropsVersionsInUse: this.#mayDrop,
 			leases: this.#leases,
 			identity: this.#identity,
 			onFailure: (failure) => {
@@ -138,7 +144,7 @@ export class Server implements SimulatedServer {
 		);
 		await references.discover(ended.signal);
 		references.control({
-			...controllerClients(references.store, [this.schema.type], runtime),
+			...controllerClients(references.store, this.schema.types, runtime),
 			leases: this.#leases,
 		});
 		this.isOpen = true;

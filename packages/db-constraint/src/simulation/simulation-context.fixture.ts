@@ -35,6 +35,8 @@ export class SimulationContext {
 	held = 0;
 	/** Whether schemas are switched. */
 	readonly switches: boolean;
+	/** Whether deployments of a service have different versions of its type, and switch these. */
+	readonly versionsDiffer: boolean;
 	faults: Faults;
 	readonly #ends: (() => void)[] = [];
 	readonly workload: Workload;
@@ -56,9 +58,10 @@ export class SimulationContext {
 		// Each deployment changes all of its guards for each successor.
 		this.runtime = seededRuntime({ seed, maxSteps: this.hasLoss ? 2_000_000 : 300_000 });
 		this.trace = new Trace(this.runtime.clock, isTracing);
-		this.observer = new Observer(this.trace);
 		this.workload = workloads[this.pick(workloadNames)];
 		this.switches = this.happens(0.25);
+		this.versionsDiffer = !this.switches && this.happens(0.3);
+		this.observer = new Observer(this.trace, this.versionsDiffer);
 		this.isLagging = this.happens(0.4);
 		this.faults = drawFaults(this.runtime.random, this.workload);
 		this.meta = createMeta(this);

@@ -1,9 +1,10 @@
-import { Deployment, namespaces, regions, services } from "./deployment.fixture.ts";
+import { alpha, Deployment, namespaces, regions, services } from "./deployment.fixture.ts";
 import { cleanUp } from "./janitor.fixture.ts";
 import { lose } from "./losses.fixture.ts";
 import { MetaDeployment } from "./meta.fixture.ts";
 import type { Violation } from "./observer.fixture.ts";
 import type { SimulatedDeployment, SimulatedServer } from "./participants.fixture.ts";
+import type { SimulatedSchema } from "./schemas.fixture.ts";
 import { unsettled } from "./settled.fixture.ts";
 import { SimulationContext, type SimulationOptions } from "./simulation-context.fixture.ts";
 import { serverOf, User } from "./users.fixture.ts";
@@ -78,7 +79,7 @@ async function run(sim: SimulationContext): Promise<void> {
 	void keepClean(sim, janitor);
 	void crash(sim, () => working);
 	for (const deployment of sim.deployments) {
-		if (sim.switches) {
+		if (sim.switches || sim.versionsDiffer) {
 			void switchSchema(sim, deployment);
 		}
 	}
@@ -187,8 +188,8 @@ async function releaseAll(sim: SimulationContext, user: User): Promise<void> {
 }
 
 /**
- * Switches the schema of a deployment during writes, up to two times. Servers with the older schema are
- * replaced after a while. Some servers with the newer one crash while they derive references.
+ * Switches the schema of a deployment during writes, up to two times, or the versions that it has. Servers with the older
+ * schema are replaced after a while. Some servers with the newer one crash while they derive references.
  */
 async function switchSchema(
 	sim: SimulationContext,
@@ -196,7 +197,10 @@ async function switchSchema(
 ): Promise<void> {
 	for (let times = sim.pick([0, 1, 1, 2]); times > 0; times--) {
 		await sim.wait(sim.random.next() * sim.pick([100, 5_000, 60_000]));
-		deployment.switchTo(sim.pick(deployment.service.schemas));
+		const next = sim.versionsDiffer
+			? nextVersions(deployment)
+			: sim.pick(deployment.service.schemas);
+		deployment.switchTo(next, sim.versionsDiffer && sim.happens(0.15));
 		for (const server of deployment.servers) {
 			await sim.wait(sim.random.next() * sim.pick([0, 1_000, 30_000]));
 			if (sim.happens(0.5)) {
@@ -212,6 +216,16 @@ async function switchSchema(
 			}
 		}
 	}
+}
+
+/**
+ * Adds a version. `alpha` drops v2 again, which may be refused. What is stored in v1 needs v1, and so does the code of
+ * `beta` that has written v2.
+ */
+function nextVersions({ schema, service }: SimulatedDeployment): SimulatedSchema {
+	const { v1, both, v2 } = service.versions;
+	const drops = schema === both && service.name === alpha.name;
+	return schema === v2 ? v2 : drops ? v1 : both;
 }
 
 function restart(deployment: SimulatedDeployment, server: SimulatedServer | undefined): void {

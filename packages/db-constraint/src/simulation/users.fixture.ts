@@ -21,8 +21,10 @@ import {
 import { deletionWithTombstone } from "@plinth/resource-service";
 import type { Mutation } from "@plinth/storage";
 import { deletion } from "../commit/removals.ts";
+import { anyone } from "../lab/anyone.fixture.ts";
 import { alpha, namespaces, regions } from "./deployment.fixture.ts";
 import type { SimulatedDeployment, SimulatedServer } from "./participants.fixture.ts";
+import type { SimulatedSchema } from "./schemas.fixture.ts";
 import type { SimulationContext } from "./simulation-context.fixture.ts";
 import type { TrackedResource } from "./tracked-resources.fixture.ts";
 
@@ -184,7 +186,7 @@ export class User {
 
 	async #write(server: SimulatedServer, name: string, namespace: string): Promise<void> {
 		const sim = this.#sim;
-		const { type } = server.schema;
+		const type = sim.pick(server.schema.written);
 		const id = { ...idOf(type, name), tenancy: tenancyOf({ partition: "default", namespace }) };
 		const { storage } = server;
 		const [stored, unit] = await Promise.all([
@@ -201,7 +203,7 @@ export class User {
 		const ownerReferences = sim.happens(0.75)
 			? (stored?.ownerReferences ?? [])
 			: this.#owners(id.name);
-		const fresh = resourceOf(type, { id, data: this.#data(server) });
+		const fresh = resourceOf(type, { id, data: this.#data(server, type) });
 		const resource: Resource = {
 			...fresh,
 			...stored,
@@ -214,13 +216,18 @@ export class User {
 		if (stored === undefined && sim.happens(sim.workload.holding)) {
 			addFinalizer(resource, finalizer);
 		}
-		await server.store.commit([
-			{ op: "put", resource, expectedVersion: stored?.version ?? "" },
-			{ op: "assert", id: unit.id, expectedVersion: unit.version },
-		]);
+		// Otherwise the deployment references by itself, which no version prevents.
+		const caller = sim.versionsDiffer ? anyone : undefined;
+		await server.store.commit(
+			[
+				{ op: "put", resource, expectedVersion: stored?.version ?? "" },
+				{ op: "assert", id: unit.id, expectedVersion: unit.version },
+			],
+			{ caller },
+		);
 	}
 
-	#data(server: SimulatedServer) {
+	#data(server: SimulatedServer, written: SimulatedSchema["type"]) {
 		const sim = this.#sim;
 		this.#written += 1;
 		const note = `${this.#name} ${this.#written}`;
@@ -235,7 +242,7 @@ export class User {
 		const next = type !== alpha.type && sim.happens(0.3) ? this.#reference(type) : undefined;
 		const later = sim.switches && sim.happens(0.3) ? this.#reference(alpha.type) : undefined;
 		const init = { ...common, ...(next && { next }), ...(later && { later }) };
-		return create<DescMessage>(server.schema.type.schema, init);
+		return create<DescMessage>(written.schema, init);
 	}
 
 	#reference(type: SimulatedDeployment["service"]["type"]): Reference {

@@ -82,6 +82,7 @@ export function cloneEstablishReferencesRequest(message: EstablishReferencesRequ
   if (message.caller !== undefined) {
     copy.caller = cloneCaller(message.caller);
   }
+  copy.schema = message.schema;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }

@@ -888,7 +888,7 @@ export type Follower = Message<"plinth.schema.v1.Follower"> & {
   types: string[];
 
   /**
-   * The number of the schema that it had when it named all of its types last: later ones are greater.
+   * The number of the latest schema by which it has named types: later ones are greater.
    *
    * @generated from field: uint64 schema = 3;
    */
