@@ -69,10 +69,13 @@ export async function settle(
 	showPlan(session, [...checked, ...left]);
 	await showCascades(session, cascaded(checked));
 	const possible = checked.filter(({ result }) => result?.outcome === Outcome.SETTLED);
-	if (possible.length === 0) {
+	if (
+		possible.length === 0 &&
+		[...checked, ...left].some(({ result }) => result?.outcome !== Outcome.GONE)
+	) {
 		throw new Failure(exitCodes.conflict, "none of these references can be settled so");
 	}
-	if (flags.dryRun) {
+	if (flags.dryRun || possible.length === 0) {
 		return exitCodes.ok;
 	}
 	const question = `Settle ${countOf(possible.length)}? It can't be undone. [y/N] `;
@@ -112,19 +115,23 @@ async function choose(
 			) ??
 				true),
 	);
-	const chosen = matching.filter(({ isKept }) => flags.kept || !isKept);
-	if (references.length === 0 || chosen.length > 0) {
-		if (references.length === 0) {
-			io.out(`${noneIn(deployment)}\n`);
-		}
-		return chosen.map((reference) => ({ reference, action: actionFor(reference, flags) }));
+	if (matching.length === 0 && references.length > 0) {
+		const filters = "none matches --type and --target";
+		throw new Failure(
+			exitCodes.notFound,
+			`${countOf(references.length)} without a target in ${where}, of which ${filters}`,
+		);
 	}
-	throw new Failure(
-		exitCodes.notFound,
-		matching.length > 0
-			? `the ${countOf(matching.length)} without a target in ${where} were kept before: name them with --kept to settle them otherwise`
-			: `none of the ${countOf(references.length)} without a target in ${where} matches --type and --target`,
-	);
+	const chosen = matching.filter(({ isKept }) => flags.kept || !isKept);
+	if (references.length === 0) {
+		io.out(`${noneIn(deployment)}\n`);
+	} else if (chosen.length === 0) {
+		const kept = `${countOf(matching.length)} without a target in ${printable(where)}`;
+		io.out(
+			`nothing to settle: ${kept} that operators have decided to keep (--kept includes them)\n`,
+		);
+	}
+	return chosen.map((reference) => ({ reference, action: actionFor(reference, flags) }));
 }
 
 function noneIn(deployment: Deployment): string {
