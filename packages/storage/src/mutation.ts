@@ -13,7 +13,13 @@ export type Mutation =
 	 * fails as CasFailure. The stored object is a shallow copy with the version of the commit; the caller
 	 * must not change the nested objects afterwards.
 	 */
-	| { readonly op: "put"; readonly resource: Resource; readonly expectedVersion: string }
+	| {
+			readonly op: "put";
+			readonly resource: Resource;
+			readonly expectedVersion: string;
+			/** The stored resource of the expected version, if the caller has it: saves decorators a lookup. */
+			readonly replaces?: Resource;
+	  }
 	/**
 	 * Removes the resource of the expected version. If the id has another uid than the stored resource,
 	 * it does nothing as the only mutation of a commit, and fails a larger commit as WrongUid. Deleting a

@@ -106,7 +106,7 @@ async function commitConstrained(
 
 /**
  * Whether the commit does not concern references: it only puts unmarked resources without owners, of types
- * without references, and marks none. Known at once unless it replaces resources.
+ * without references, and marks none. Known at once unless it replaces resources that have to be looked up.
  *
  * @param isRebased - whether the commit is decided again if the stored resource is another one.
  */
@@ -120,10 +120,11 @@ function isPlain(
 		if (mutation.op === "assert") {
 			continue;
 		}
-		if (mutation.op === "delete" || !isPlainPut(context, mutation, undefined)) {
+		if (mutation.op === "delete" || !isPlainPut(context, mutation, mutation.replaces)) {
 			return false;
 		}
-		if (mutation.expectedVersion !== "" && mutation.resource.id !== undefined) {
+		const isKnown = mutation.expectedVersion === (mutation.replaces?.version ?? "");
+		if (!isKnown && mutation.resource.id !== undefined) {
 			replacing.push({ put: mutation, id: mutation.resource.id });
 		}
 	}

@@ -126,7 +126,7 @@ export class Records {
 
 	/**
 	 * Whether an owner was lost when its deployment lost a uid: that counts as long as the successor has not responded
-	 * that it is valid.
+	 * that it is valid. If the Deployment was deleted, all that it stored was lost.
 	 */
 	wasInvalid(
 		ownee: TrackedResource,
@@ -140,13 +140,18 @@ export class Records {
 			({ ownerUid, valid, deploymentUid }) =>
 				ownerUid === reference.uid && valid && deploymentUid === identity?.uid,
 		);
+		const wasDeleted = shadow?.metaOwners.some(
+			({ ownerUid, deploymentUid }) =>
+				ownerUid === reference.uid && identity?.deleted.has(deploymentUid),
+		);
 		const text = this.#ownerText(ownee, reference);
 		return (
-			!isValidated &&
-			[...(identity?.lastStates.values() ?? [])].some(
-				({ resources, deleting }) =>
-					deleting.has(reference.uid) || this.#isInvalid(ownee, reference, resources.get(text)),
-			)
+			wasDeleted ||
+			(!isValidated &&
+				[...(identity?.lastStates.values() ?? [])].some(
+					({ resources, deleting }) =>
+						deleting.has(reference.uid) || this.#isInvalid(ownee, reference, resources.get(text)),
+				))
 		);
 	}
 

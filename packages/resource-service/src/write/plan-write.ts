@@ -245,7 +245,7 @@ function updateOf(
 	});
 	checkSize(resource);
 	return {
-		put: { op: "put", resource, expectedVersion: stored.version },
+		put: { op: "put", resource, expectedVersion: stored.version, replaces: stored },
 		keeps: keepsContent(resource, stored),
 	};
 }

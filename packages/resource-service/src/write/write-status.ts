@@ -66,7 +66,7 @@ export async function writeStatus(
 		});
 		checkStatusCount(resource);
 		checkSize(resource);
-		return { op: "put", resource, expectedVersion: stored.version };
+		return { op: "put", resource, expectedVersion: stored.version, replaces: stored };
 	}
 	const rebase: Rebase = decidesFinally((newest) =>
 		newest !== undefined && isStoredAs(newest, id) ? [replaceIn(newest)] : undefined,
