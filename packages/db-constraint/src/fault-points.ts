@@ -7,6 +7,7 @@ export type FaultName =
 	| "act on a deletion by name instead of uid"
 	| "announce CHECKING"
 	| "begin a schema without making it the active one"
+	| "begin a schema without asserting the followers"
 	| "complete the schema in one attempt"
 	| "control shadows only until the version is switched"
 	| "count references of resources that are irrevocably deleted"
@@ -16,7 +17,10 @@ export type FaultName =
 	| "drop a source without compare-and-swap"
 	| "drop on expiry without a query"
 	| "drop the own source outside CHECKING"
+	| "drop versions that other deployments reference"
 	| "establish without asserting the target"
+	| "establish without recording the types"
+	| "establish by versions that are not served"
 	| "forget when a shadow is due again"
 	| "leave a check of a crashed server CHECKING"
 	| "leave the record of a server that has died"
@@ -34,6 +38,7 @@ export type FaultName =
 	| "stay registered at an address where no server runs"
 	| "still enforce BLOCK in a marked namespace"
 	| "take the record of a server as it was a while ago"
+	| "take the types of an earlier schema of a follower"
 	| "treat not known as not valid";
 
 /**
