@@ -142,7 +142,7 @@ describe("references without a target", () => {
 			blocker: /REFUSED: .* is referenced by alpha.Thing default\/default\/blocker/,
 			nothing: /REFUSED: .* is referenced by 1 resource .*that you may not read/,
 		})) {
-			const operators = operatorsOf(lab, other, readerOf("holder", mayRead));
+			const operators = operatorsOf(lab, other, { caller: readerOf("holder", mayRead) });
 			const missing = await operators.missing(info.uid);
 			for (const dryRun of [true, false]) {
 				const settled = await operators.settle(info.uid, Action.CASCADE, missing, dryRun);
@@ -252,7 +252,7 @@ describe("references without a target", () => {
 		const { lab, beta, operators, restored } = await lost();
 		const uid = restored.info.uid;
 		const missing = await operators.missing(uid);
-		const limited = operatorsOf(lab, beta, readerOf("blocks"));
+		const limited = operatorsOf(lab, beta, { caller: readerOf("blocks") });
 		const page = await lab.run(limited.client.listMissing({ deploymentUid: uid }));
 		expect(page).toMatchObject({ hidden: 2n, total: 3n, references: [{ path: "needs" }] });
 		expect(await limited.settle(uid, Action.UNSET, missing)).toEqual(
