@@ -71,7 +71,7 @@ export class ConcernedShadows {
 	#ownerDeployment(place: string): string {
 		const [group = "", region = "", deploymentUid = ""] = place.split(separator);
 		const found = ownerDeployment(this.#context, { owner: { group, region }, deploymentUid });
-		return `${found?.uid} ${found?.version} ${found?.disabled}`;
+		return `${found?.uid} ${found?.version} ${found?.disabled} ${found?.established}`;
 	}
 }
 

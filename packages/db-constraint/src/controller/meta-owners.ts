@@ -5,17 +5,22 @@
  *                                         ├─ not known ─▶ query again after a growing pause, and report it
  *                                         └─ not valid, three times over the grace period ─▶ owner is lost
  *     the owner's deployment announces a newer version ─▶ the reference is rewritten to it
+ *     it was valid, and the successor of its deployment has no such owner: a restore has lost it. The
+ *     reference is held and reported, until operators settle it, or the successor says that it is valid,
+ *     or announces its deletion
  *     owner is lost: remove the reference. If it is the last one and the resource must not outlive its
  *                    owners, delete the resource instead, in the version in which it is the last one.
  */
 
-import { equals } from "@bufbuild/protobuf";
+import { create, equals } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { OwnerReference, Resource } from "@plinth/proto";
 import { CheckMetaOwnersResponse_Verdict as Verdict } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import {
 	Lifecycle,
 	type MetaOwner,
 	MetaOwnerSchema,
+	MissingTargetSchema,
 	type Shadow,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { isMarkedForDeletion, newUlid } from "@plinth/resource";
@@ -33,9 +38,15 @@ import { readShadow, recordId, type StoredShadow } from "../shadow/shadow-record
 import { updateShadow } from "../shadow/shadow-update.ts";
 import { FirstSeen } from "./first-seen.ts";
 import { done, type HandlerResult, soonest } from "./handler-result.ts";
-import { ownerDeployment } from "./owner-deployments.ts";
+import { isInherited, ownerDeployment } from "./owner-deployments.ts";
 import { OwnerQuery } from "./owner-query.ts";
-import { condition, ownersKnown, statusKey, withCondition } from "./reported-status.ts";
+import {
+	condition,
+	lostOwnersMessage,
+	ownersKnown,
+	statusKey,
+	withCondition,
+} from "./reported-status.ts";
 import { UnknownOwners } from "./unknown-owners.ts";
 
 /** How often an owner must be found not valid before it is considered lost. */
@@ -45,7 +56,7 @@ const notValidNeeded = 3;
 interface OwnerCheck extends HandlerResult {
 	readonly owner: MetaOwner;
 	/** The state to record. */
-	readonly known?: Pick<MetaOwner, "valid" | "notValidAnswers" | "deploymentUid">;
+	readonly known?: Pick<MetaOwner, "valid" | "notValidAnswers" | "deploymentUid" | "missing">;
 	/** Whether it was found not valid often enough. */
 	readonly isLost?: boolean;
 	/** Whether it could not be found out. */
@@ -59,6 +70,8 @@ export class MetaOwners {
 	readonly #firstSeen: FirstSeen;
 	readonly #unknown: UnknownOwners;
 	readonly #checkNext = new Set<string>();
+	/** The deployments that have announced the deletion of an owner, by shadow and by uid of the owner. */
+	readonly #announced = new Map<string, Map<string, string>>();
 	/**
 	 * When to retry a deletion of an ownee that was blocked or met a conflict, by shadow, on the monotonic clock. Each attempt changes the
 	 * shadow, and each change triggers another pass: without this, passes would repeat without a pause.
@@ -78,9 +91,11 @@ export class MetaOwners {
 		this.#query = new OwnerQuery(context);
 	}
 
-	/** Queries all owners of a shadow's resource in its next pass, including valid ones. */
-	checkSoon(shadowName: string): void {
+	/** A deployment has announced the deletion of an owner: the next pass over the shadow queries all owners, also valid ones. */
+	checkSoon(shadowName: string, ownerUid: string, deploymentUid: string): void {
 		this.#checkNext.add(shadowName);
+		const announced = this.#announced.get(shadowName) ?? new Map<string, string>();
+		this.#announced.set(shadowName, announced.set(ownerUid, deploymentUid));
 		this.hasten(shadowName);
 	}
 
@@ -92,6 +107,7 @@ export class MetaOwners {
 	/** Drops the state of a deleted shadow. */
 	forget(shadowName: string): void {
 		this.#checkNext.delete(shadowName);
+		this.#announced.delete(shadowName);
 		this.#pausedUntilMs.delete(shadowName);
 		this.#required.delete(shadowName);
 		this.#firstSeen.retain(shadowName, []);
@@ -113,6 +129,7 @@ export class MetaOwners {
 			const isDue =
 				all ||
 				!valid ||
+				isInherited(this.#context, each) ||
 				ownerDeployment(this.#context, each) === undefined ||
 				(recheckMs === 0 && requiresOwnerReference);
 			// Shadows written by older versions may have several records of one owner.
@@ -132,7 +149,7 @@ export class MetaOwners {
 			isUnknown ? itemOf(stored, owner) : [],
 		);
 		this.#unknown.retain(stored.name, new Set(unknown));
-		await this.#report(stored);
+		await this.#report(stored, checks);
 		return soonest(
 			...results,
 			recheckMs === undefined
@@ -231,6 +248,18 @@ export class MetaOwners {
 				known: { valid: true, notValidAnswers: 0, deploymentUid: decidedBy || deploymentUid },
 			};
 		}
+		const { uid: successorUid = "" } = ownerDeployment(this.#context, owner) ?? {};
+		const isAnnounced = this.#announced.get(stored.name)?.get(owner.ownerUid) === successorUid;
+		if (isInherited(this.#context, owner) && !isAnnounced) {
+			const since = timestampFromMs(this.#context.runtime.clock.now());
+			const init = { uid: owner.ownerUid, deploymentUid: successorUid, since };
+			const missing = owner.missing ?? create(MissingTargetSchema, init);
+			return {
+				owner,
+				known: { valid: true, notValidAnswers: 0, deploymentUid, missing },
+				requeueAfterMs: limits.resolveRetryMs,
+			};
+		}
 		if (count === 0) {
 			// The grace period begins with the first negative verdict, not when the owner was first seen.
 			this.#firstSeen.restart(stored.name, item);
@@ -245,9 +274,16 @@ export class MetaOwners {
 	}
 
 	/** Reports the owners of which has not been known for long whether they are valid, and the end of that. */
-	async #report({ name, shadow }: StoredShadow): Promise<void> {
+	async #report({ name, shadow }: StoredShadow, checks: readonly OwnerCheck[]): Promise<void> {
 		const { backend, runtime } = this.#context;
-		const problems = this.#unknown.problems(name);
+		const unknown = this.#unknown.problems(name);
+		const lost = checks.flatMap(({ owner, known }) =>
+			known?.missing === undefined || known.missing.isKept ? [] : owner,
+		);
+		const problems = [
+			...(unknown.length === 0 ? [] : [`kept until it is known: ${unknown.join("; ")}`]),
+			...(lost.length === 0 ? [] : [lostOwnersMessage(this.#context, lost)]),
+		];
 		if (problems.length === 0 && this.#unknown.has(name)) {
 			return;
 		}
@@ -261,7 +297,7 @@ export class MetaOwners {
 		if (problems.length === 0 && !wasReported) {
 			return;
 		}
-		const message = problems.length === 0 ? "" : `kept until it is known: ${problems.join("; ")}`;
+		const message = problems.join("; ");
 		const reported = withCondition(
 			resource,
 			condition(ownersKnown, problems.length === 0, message),
@@ -291,12 +327,7 @@ export class MetaOwners {
 			}
 			const metaOwners = shadow.metaOwners.map((each) => {
 				const known = checks.find(({ owner }) => sameOwner(owner, each))?.known;
-				return known === undefined ||
-					(each.valid === known.valid &&
-						each.notValidAnswers === known.notValidAnswers &&
-						each.deploymentUid === known.deploymentUid)
-					? each
-					: { ...each, ...known };
+				return known === undefined || isSameState(each, known) ? each : withState(each, known);
 			});
 			const isSame = metaOwners.every((each, i) => each === shadow.metaOwners[i]);
 			return isSame ? undefined : { ...shadow, metaOwners };
@@ -402,6 +433,23 @@ export class MetaOwners {
 /** Whether a shadow has a reference to the resource of another one. */
 function references(from: StoredShadow | undefined, { shadow }: StoredShadow): boolean {
 	return from?.shadow.outgoing.some((each) => sameTarget(each.target, shadow.resource)) ?? false;
+}
+
+/** Whether both are in the same state. What is known of a lost owner stays as it was recorded first. */
+function isSameState(owner: MetaOwner, known: NonNullable<OwnerCheck["known"]>): boolean {
+	return (
+		owner.valid === known.valid &&
+		owner.notValidAnswers === known.notValidAnswers &&
+		owner.deploymentUid === known.deploymentUid &&
+		(owner.missing === undefined) === (known.missing === undefined)
+	);
+}
+
+function withState(
+	{ missing: _, ...owner }: MetaOwner,
+	{ missing, ...known }: NonNullable<OwnerCheck["known"]>,
+): MetaOwner {
+	return { ...owner, ...known, ...(missing && { missing }) };
 }
 
 function itemOf({ shadow }: StoredShadow, { ownerUid, owner }: MetaOwner): string {

@@ -27,6 +27,24 @@ export function ownerDeployment(
 }
 
 /**
+ * Whether an owner was valid for a deployment that has a successor, which has not said so yet. If that has no such owner,
+ * a restore has lost it: had it been deleted before, the ownee would have been told.
+ */
+export function isInherited(
+	context: Context,
+	owner: KnownOwner & Pick<MetaOwner, "valid">,
+): boolean {
+	const { valid, deploymentUid } = owner;
+	if (!valid || deploymentUid === "") {
+		return false;
+	}
+	const known = ownerDeployment(context, owner);
+	return (
+		known !== undefined && known.uid !== deploymentUid && known.uid !== context.environment.self.uid
+	);
+}
+
+/**
  * All deployments that may store an owner, by its service and region: the one that is found there first. There are
  * several if a server has registered with the storage of no other, for example with an empty one by mistake.
  */

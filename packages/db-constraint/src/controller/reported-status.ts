@@ -7,9 +7,13 @@ import {
 	type Resource,
 	StatusSchema,
 } from "@plinth/proto";
-import type { OutgoingReference, Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import type {
+	MetaOwner,
+	OutgoingReference,
+	Shadow,
+} from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import type { Clock } from "@plinth/runtime";
-import { targetPlace } from "../deployments/target-place.ts";
+import { ownerPlace, type TargetPlace, targetPlace } from "../deployments/target-place.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import { displayKey } from "../shadow/resource-key.ts";
 
@@ -96,14 +100,28 @@ function missingMessage(
 ): string {
 	const report = `missing: ${displayReferences(missing)}`;
 	const lost = missing.filter((each) => each.missing !== undefined && each.missing.uid !== "");
-	const names = lost.map((each) => {
-		const { uid, service } = targetPlace(context, each);
-		return context.environment.byUid(uid)?.name || service;
-	});
+	const places = lost.map((each) => targetPlace(context, each));
+	return lost.length === 0 ? report : `${report}; ${adviceFor(context, places)}`;
+}
+
+/** Names the owners of a resource that were lost in a restore, and the way to give them up. */
+export function lostOwnersMessage(
+	context: Pick<ConstraintContext, "descriptor" | "environment">,
+	lost: readonly MetaOwner[],
+): string {
+	const names = lost.slice(0, named).map(({ owner }) => owner && displayKey(owner));
+	const more = lost.length > named ? [`and ${lost.length - named} more`] : [];
+	const places = lost.map((each) => ownerPlace(context, each));
+	return `lost in a restore: ${[...names, ...more].join(", ")}; ${adviceFor(context, places)}`;
+}
+
+function adviceFor(
+	{ environment }: Pick<ConstraintContext, "environment">,
+	places: readonly TargetPlace[],
+): string {
+	const names = places.map(({ uid, service }) => environment.byUid(uid)?.name || service);
 	const commands = [...new Set(names)].map((name) => `plinth deployments settle ${name}`);
-	return commands.length === 0
-		? report
-		: `${report}; references stay until their targets are back, or operators settle them: ${commands.join(", ")}`;
+	return `references stay until their targets are back, or operators settle them: ${commands.join(", ")}`;
 }
 
 /**

@@ -43,8 +43,8 @@ export class ShadowHandlers {
 			new LostDeployments(context, store),
 		);
 		this.#deleting = new OwnedDeletingHandler(context, holderQuery);
-		this.#subscribed = new SubscribedDeletingHandler(context, store, (name) => {
-			owners.checkSoon(name);
+		this.#subscribed = new SubscribedDeletingHandler(context, store, (name, ...deletion) => {
+			owners.checkSoon(name, ...deletion);
 			queue(name);
 		});
 	}

@@ -30,6 +30,7 @@ import { mergeRules, sameTarget, strictest } from "../shadow/shadow.ts";
 import { readShadow, recordId, type StoredShadow } from "../shadow/shadow-records.ts";
 import { responsibleUid } from "../succession/successors.ts";
 import { done, type HandlerResult } from "./handler-result.ts";
+import type { MetaOwners } from "./meta-owners.ts";
 
 /** A target that is being deleted. */
 export interface Deletion {
@@ -44,7 +45,7 @@ export class SubscribedDeletingHandler {
 	readonly #context: ConstraintContext;
 	/** The storage with its constraints: a cascade is a deletion like any other. */
 	readonly #store: StorageBackend;
-	readonly #checkOwnersSoon: (shadowName: string) => void;
+	readonly #checkOwnersSoon: MetaOwners["checkSoon"];
 	/** The rounds that have further pages, by deletion. */
 	readonly #rounds = new Map<string, Round>();
 	/** The pauses of deletions that wait. */
@@ -53,7 +54,7 @@ export class SubscribedDeletingHandler {
 	constructor(
 		context: ConstraintContext,
 		store: StorageBackend,
-		checkOwnersSoon: (shadowName: string) => void,
+		checkOwnersSoon: MetaOwners["checkSoon"],
 	) {
 		this.#context = context;
 		this.#store = store;
@@ -86,11 +87,11 @@ export class SubscribedDeletingHandler {
 		return { requeueAfterMs: 0 };
 	}
 
-	#beginRound({ target, targetUid }: Deletion): Round {
+	#beginRound({ target, targetUid, deploymentUid }: Deletion): Round {
 		const { index } = this.#context;
 		for (const { name, shadow } of index.ownedBy(target)) {
 			if (shadow.metaOwners.some(({ ownerUid }) => ownerUid === targetUid)) {
-				this.#checkOwnersSoon(name);
+				this.#checkOwnersSoon(name, targetUid, deploymentUid);
 			}
 		}
 		return { left: index.referencing(target), isWaiting: false, failures: [] };

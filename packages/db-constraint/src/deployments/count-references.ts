@@ -1,5 +1,5 @@
 import type { ConstraintContext } from "../node/constraint-context.ts";
-import { type TargetPlace, targetPlace } from "./target-place.ts";
+import { ownerPlace, type TargetPlace, targetPlace } from "./target-place.ts";
 
 /** How many references this deployment's resources have to resources of one deployment. */
 export interface ReferenceCounts {
@@ -27,18 +27,24 @@ export async function countReferences(
 ): Promise<readonly ReferenceCounts[]> {
 	const { index, runtime } = context;
 	const counts = new Map<string, ReferenceCounts>();
+	const count = (place: TargetPlace, isMissing: boolean, isKept: boolean) => {
+		const key = place.uid || `${place.service} ${place.region}`;
+		const found = counts.get(key) ?? { references: 0, missing: 0, kept: 0, place };
+		counts.set(key, found);
+		found.references += 1;
+		found.missing += Number(isMissing);
+		found.kept += Number(isMissing && isKept);
+	};
 	let visited = 0;
 	for (const { shadow } of index.all()) {
 		for (const reference of shadow.outgoing) {
-			const place = targetPlace(context, reference);
-			const key = place.uid || `${place.service} ${place.region}`;
-			const count = counts.get(key) ?? { references: 0, missing: 0, kept: 0, place };
-			count.references += 1;
-			if (reference.targetUid === "") {
-				count.missing += 1;
-				count.kept += Number(reference.missing?.isKept ?? false);
+			const isMissing = reference.targetUid === "";
+			count(targetPlace(context, reference), isMissing, reference.missing?.isKept ?? false);
+		}
+		for (const owner of shadow.metaOwners) {
+			if (owner.missing !== undefined) {
+				count(ownerPlace(context, owner), true, owner.missing.isKept);
 			}
-			counts.set(key, count);
 		}
 		visited += 1;
 		if (visited % visitedPerTurn === 0) {

@@ -1,15 +1,20 @@
 import { create } from "@bufbuild/protobuf";
+import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import {
 	type ListMissingResponse,
 	ListMissingResponseSchema,
 	type MissingReference,
 	MissingReferenceSchema,
 } from "@plinth/proto/gen/plinth/schema/v1/deployment_service_pb.js";
-import type { OutgoingReference, Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import type {
+	MetaOwner,
+	OutgoingReference,
+	Shadow,
+} from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import type { Caller } from "@plinth/resource";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import { nameOfKey } from "../shadow/resource-key.ts";
-import { isMissingIn, type TargetPlace } from "./target-place.ts";
+import { isLostIn, isMissingIn, type TargetPlace } from "./target-place.ts";
 
 /** Which page of the references without a target is wanted. */
 export interface MissingPage {
@@ -27,7 +32,7 @@ interface Holder {
 	/** The name of its shadow, by which pages are ordered. */
 	readonly name: string;
 	readonly shadow: Shadow;
-	readonly missing: readonly OutgoingReference[];
+	readonly missing: readonly MissingReference[];
 }
 
 /** How many shadows are visited, or resources read, between two iterations of the event loop. */
@@ -54,7 +59,7 @@ export async function listMissing(
 			if (page.caller?.mayRead(resource) === false) {
 				hidden += missing.length;
 			} else {
-				references.push(...missing.map((each) => described(shadow, each)));
+				references.push(...missing);
 			}
 			taken += missing.length;
 		}
@@ -95,7 +100,7 @@ async function holdersAfter(
 	let total = 0;
 	let visited = 0;
 	for (const { name, shadow } of context.index.all()) {
-		const missing = shadow.outgoing.filter((each) => isMissingIn(context, each, place));
+		const missing = missingOf(context, shadow, place);
 		if (missing.length > 0) {
 			total += missing.length;
 			if (name > after) {
@@ -116,6 +121,34 @@ async function holdersAfter(
 
 function inOrder(holders: readonly Holder[]): Holder[] {
 	return holders.toSorted((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)));
+}
+
+/** The references of a resource that have no target in the place, and its owners there that a restore has lost. */
+function missingOf(
+	context: ConstraintContext,
+	shadow: Shadow,
+	place: TargetPlace,
+): readonly MissingReference[] {
+	const references = shadow.outgoing.filter((each) => isMissingIn(context, each, place));
+	const owners = shadow.metaOwners.filter((each) => isLostIn(context, each, place));
+	return [
+		...references.map((each) => described(shadow, each)),
+		...owners.map((each) => describedOwner(shadow, each)),
+	];
+}
+
+function describedOwner(shadow: Shadow, owner: MetaOwner): MissingReference {
+	const { missing, ownerUid } = owner;
+	const outlives =
+		owner.unsetOnDelete || shadow.metaOwners.some((each) => each.missing === undefined);
+	return create(MissingReferenceSchema, {
+		...(shadow.resource && { holder: shadow.resource }),
+		holderUid: shadow.uid,
+		...{ path: "owner_references", isOwner: true, targetUid: ownerUid },
+		...{ rule: outlives ? OnDelete.UNSET : OnDelete.CASCADE, isKept: missing?.isKept ?? false },
+		...(owner.owner && { target: owner.owner }),
+		...(missing?.since && { since: missing.since }),
+	});
 }
 
 function described(shadow: Shadow, reference: OutgoingReference): MissingReference {

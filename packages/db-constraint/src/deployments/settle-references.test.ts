@@ -1,4 +1,5 @@
-import type { Resource } from "@plinth/proto";
+import { create } from "@bufbuild/protobuf";
+import { Condition_State, OwnerReferenceSchema, type Resource } from "@plinth/proto";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { allowed, type Caller, CallerToken, referenceTo } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
@@ -142,7 +143,7 @@ describe("references without a target", () => {
 			blocker: /REFUSED: .* is referenced by alpha.Thing default\/default\/blocker/,
 			nothing: /REFUSED: .* is referenced by 1 resource .*that you may not read/,
 		})) {
-			const operators = operatorsOf(lab, other, readerOf("holder", mayRead));
+			const operators = operatorsOf(lab, other, { caller: readerOf("holder", mayRead) });
 			const missing = await operators.missing(info.uid);
 			for (const dryRun of [true, false]) {
 				const settled = await operators.settle(info.uid, Action.CASCADE, missing, dryRun);
@@ -252,7 +253,7 @@ describe("references without a target", () => {
 		const { lab, beta, operators, restored } = await lost();
 		const uid = restored.info.uid;
 		const missing = await operators.missing(uid);
-		const limited = operatorsOf(lab, beta, readerOf("blocks"));
+		const limited = operatorsOf(lab, beta, { caller: readerOf("blocks") });
 		const page = await lab.run(limited.client.listMissing({ deploymentUid: uid }));
 		expect(page).toMatchObject({ hidden: 2n, total: 3n, references: [{ path: "needs" }] });
 		expect(await limited.settle(uid, Action.UNSET, missing)).toEqual(
@@ -289,5 +290,89 @@ describe("references without a target", () => {
 		for (const [message, call] of Object.entries(wrong)) {
 			await expect(lab.run(call)).rejects.toThrow(message);
 		}
+	});
+});
+
+/** Widgets that the thing `a` owns, and the thing `b` some of them; a restore has lost `a`. */
+async function lostOwner() {
+	const { lab, alpha, beta } = await startBoth();
+	const a = await lab.run(alpha.write(thing("a")));
+	const b = await lab.run(alpha.write(thing("b")));
+	const owner = ({ id }: Resource, flags = {}) => {
+		const { type, tenancy, name = "", uid = "" } = id ?? {};
+		const init = { name, uid, region: "r1", ...flags };
+		return create(OwnerReferenceSchema, {
+			...init,
+			...(type && { type }),
+			...(tenancy && { tenancy }),
+		});
+	};
+	const owners = {
+		alone: [owner(a)],
+		both: [owner(a), owner(b)],
+		outlives: [owner(a, { unsetOnDelete: true })],
+	};
+	for (const [name, ownerReferences] of Object.entries(owners)) {
+		await lab.run(beta.write({ ...widget(name), ownerReferences }));
+	}
+	await lab.pass(5_000);
+	const restored = await restore(lab, alpha, [b]);
+	const operators = operatorsOf(lab, beta);
+	const read = (name: string) => beta.read(beta.id(Widget, name));
+	return { lab, restored, operators, read, uid: restored.info.uid, aUid: a.id?.uid ?? "" };
+}
+
+describe("owners that a restore has lost", () => {
+	it("are listed with what their deletion would have done, and counted", async () => {
+		const { lab, operators, uid, aUid } = await lostOwner();
+		const missing = await operators.missing(uid);
+		const byName = missing.toSorted((x, y) =>
+			(x.holder?.name ?? "") < (y.holder?.name ?? "") ? -1 : 1,
+		);
+		const { CASCADE, UNSET } = OnDelete;
+		expect(byName).toMatchObject(
+			Object.entries({ alone: CASCADE, both: UNSET, outlives: UNSET }).map(([name, rule]) => ({
+				...{ holder: { name }, isOwner: true, path: "owner_references", rule },
+				...{ target: { name: "a" }, targetUid: aUid },
+			})),
+		);
+		const { deployments } = await lab.run(operators.client.listDeployments({}));
+		expect(deployments[0]).toMatchObject({ name: "alpha", missing: 3n });
+	});
+
+	it("are removed, or their resources deleted, as operators decide", async () => {
+		const { operators, read, uid } = await lostOwner();
+		const missing = await operators.missing(uid);
+		const of = (name: string) => missing.filter(({ holder }) => holder?.name === name);
+		expect(await operators.settle(uid, Action.CASCADE, of("alone"))).toEqual(["SETTLED"]);
+		expect(await read("alone")).toBeUndefined();
+		const others = [...of("both"), ...of("outlives")];
+		expect(await operators.settle(uid, Action.UNSET, others)).toEqual(["SETTLED", "SETTLED"]);
+		expect((await read("both"))?.ownerReferences).toMatchObject([{ name: "b" }]);
+		expect((await read("outlives"))?.ownerReferences).toEqual([]);
+		expect(await operators.missing(uid)).toEqual([]);
+		expect(await operators.settle(uid, Action.CASCADE, missing)).toEqual(missing.map(() => "GONE"));
+		expect(await read("both")).toBeDefined();
+	});
+
+	it("are kept, and no longer reported", async () => {
+		const { lab, operators, read, uid } = await lostOwner();
+		const missing = await operators.missing(uid);
+		const reported = async () =>
+			(await read("alone"))?.status.references?.conditions.map(({ type, state }) => [type, state]);
+		expect(await reported()).toEqual([["OwnersKnown", Condition_State.FALSE]]);
+		expect(await operators.settle(uid, Action.KEEP, missing)).toEqual(missing.map(() => "SETTLED"));
+		await lab.pass(60_000);
+		expect(await reported()).toEqual([["OwnersKnown", Condition_State.TRUE]]);
+		expect(await operators.missing(uid)).toMatchObject(missing.map(() => ({ isKept: true })));
+	});
+
+	it("that their deployment has deleted since are released by their rules", async () => {
+		const { lab, restored, operators, read, uid } = await lostOwner();
+		await lab.run(restored.delete(restored.id(Thing, "b")));
+		await lab.pass(300_000);
+		expect((await read("both"))?.ownerReferences).toMatchObject([{ name: "a" }]);
+		expect(await restored.read(restored.id(Thing, "b"))).toBeUndefined();
+		expect(await operators.missing(uid)).toHaveLength(3);
 	});
 });

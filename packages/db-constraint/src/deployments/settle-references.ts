@@ -20,8 +20,10 @@ import {
 	type SettleResponse_Result as Result,
 	SettleResponse_ResultSchema as ResultSchema,
 } from "@plinth/proto/gen/plinth/schema/v1/deployment_service_pb.js";
+import { CheckMetaOwnersResponse_Verdict as Verdict } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import {
 	Lifecycle,
+	type MetaOwner,
 	MissingTargetSchema,
 	type OutgoingReference,
 	type ResourceKey,
@@ -39,17 +41,19 @@ import {
 import { isConflict } from "../commit/conflict.ts";
 import { deletion } from "../commit/removals.ts";
 import { RetryableConflict } from "../commit/retryable-conflict.ts";
+import { OwnerQuery } from "../controller/owner-query.ts";
 import { withMissingReport } from "../controller/reported-status.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import { deriveReferences } from "../schema/derive-references.ts";
 import { assertDescriptor } from "../schema/descriptor-record.ts";
+import { ownerKey } from "../schema/owner-references.ts";
 import type { DeclaredReference } from "../schema/service-descriptor.ts";
 import { recordOf } from "../shadow/recorded-references.ts";
 import { keyString, nameOfKey } from "../shadow/resource-key.ts";
-import { sameReference, shadowName } from "../shadow/shadow.ts";
+import { sameReference, sameTarget, shadowName } from "../shadow/shadow.ts";
 import { putRecord, readShadow, recordId, type StoredShadow } from "../shadow/shadow-records.ts";
 import { compareVersions } from "../shadow/versions.ts";
-import { isMissingIn, type TargetPlace } from "./target-place.ts";
+import { isLostIn, isMissingIn, type TargetPlace } from "./target-place.ts";
 
 /** What is done with references, and for whom. */
 export interface Settling {
@@ -104,6 +108,12 @@ function keyOfHolder({ holder, holderUid }: MissingReference): string {
 		throw new ConnectError("reference.holder and holder_uid are required", Code.InvalidArgument);
 	}
 	return `${holderUid} ${keyString(holder)}`;
+}
+
+/** The records of references and owners that are as they were listed. */
+interface Matched {
+	readonly references: Map<OutgoingReference, MissingReference>;
+	readonly owners: Map<MetaOwner, MissingReference>;
 }
 
 /** The settlement of some references of one resource. */
@@ -176,16 +186,11 @@ class HolderSettlement {
 		const read = await backend.lookup(nameOfKey(holder), { consistency: "strong" });
 		const name = shadowName(holder);
 		const stored = await readShadow(backend, name, { consistency: "strong" });
-		const matched = new Map<OutgoingReference, MissingReference>();
+		const matched: Matched = { references: new Map(), owners: new Map() };
 		if (read?.id?.uid === holderUid && stored?.shadow.uid === holderUid) {
-			for (const reference of this.#references) {
-				const record = this.#find(stored, reference);
-				if (record !== undefined) {
-					matched.set(record, reference);
-				}
-			}
+			await this.#match(stored, matched);
 		}
-		const found = new Set(matched.values());
+		const found = new Set([...matched.references.values(), ...matched.owners.values()]);
 		this.#finish(
 			this.#references.filter((each) => !found.has(each)),
 			Outcome.GONE,
@@ -203,7 +208,19 @@ class HolderSettlement {
 		}
 	}
 
-	/** The record of a reference that is as it was listed. */
+	/** Finds the records of the references that are as they were listed. */
+	async #match(stored: StoredShadow, matched: Matched): Promise<void> {
+		for (const reference of this.#references) {
+			const record = reference.isOwner ? undefined : this.#find(stored, reference);
+			const owner = reference.isOwner ? this.#findOwner(stored, reference) : undefined;
+			if (record !== undefined) {
+				matched.references.set(record, reference);
+			} else if (owner !== undefined && !(await this.#isValid(stored, owner))) {
+				matched.owners.set(owner, reference);
+			}
+		}
+	}
+
 	#find({ shadow }: StoredShadow, reference: MissingReference): OutgoingReference | undefined {
 		return shadow.outgoing.find(
 			(each) =>
@@ -212,6 +229,32 @@ class HolderSettlement {
 				(each.missing?.uid ?? "") === reference.targetUid &&
 				sameReference(each, reference),
 		);
+	}
+
+	#findOwner({ shadow }: StoredShadow, reference: MissingReference): MetaOwner | undefined {
+		return shadow.metaOwners.find(
+			(each) =>
+				isLostIn(this.#context, each, this.#settling.place) &&
+				each.ownerUid === reference.targetUid &&
+				sameTarget(each.owner, reference.target),
+		);
+	}
+
+	/**
+	 * Whether the deployment of an owner says that it is valid by now. Only what is given up is asked about.
+	 *
+	 * @throws Refused Unavailable if it can't be asked.
+	 */
+	async #isValid(stored: StoredShadow, owner: MetaOwner): Promise<boolean> {
+		const { action, dryRun } = this.#settling;
+		if (action === Action.KEEP || dryRun) {
+			return false;
+		}
+		const { verdict, problem } = await new OwnerQuery(this.#context).ask(stored, owner);
+		if (verdict === undefined || verdict === Verdict.UNSPECIFIED) {
+			throw new Refused(Code.Unavailable, problem);
+		}
+		return verdict === Verdict.VALID;
 	}
 
 	async #cascade(resource: Resource, stored: StoredShadow): Promise<void> {
@@ -227,10 +270,10 @@ class HolderSettlement {
 	async #unset(
 		resource: Resource,
 		stored: StoredShadow,
-		matched: ReadonlyMap<OutgoingReference, MissingReference>,
+		{ references, owners }: Matched,
 	): Promise<void> {
 		const { descriptor, environment, runtime } = this.#context;
-		const left = new Map(matched);
+		const left = new Map(references);
 		const recordFor = (declared: DeclaredReference) => {
 			const { target, rule, wrongType } = declared;
 			const region = target.region || environment.self.region;
@@ -245,45 +288,53 @@ class HolderSettlement {
 				this.#refuse([reference], `${problem}: cascade or keep it`);
 			}
 		}
-		if (left.size === 0) {
-			return;
-		}
-		const cleared = descriptor.without(resource, (declared) => {
-			const record = recordFor(declared);
-			return record !== undefined && left.has(record);
-		});
-		if (cleared?.data === undefined) {
+		const cleared =
+			left.size === 0
+				? undefined
+				: descriptor.without(resource, (declared) => {
+						const record = recordFor(declared);
+						return record !== undefined && left.has(record);
+					});
+		if (left.size > 0 && cleared?.data === undefined) {
 			const problem = "the fields of the resource can't be read, so none can be cleared";
 			this.#refuse(left.values(), `${problem}: cascade or keep it`);
+			left.clear();
+		}
+		if (left.size + owners.size === 0) {
 			return;
 		}
+		const ownerReferences = resource.ownerReferences.filter((each) => {
+			const key = ownerKey(each, environment.self.region, descriptor);
+			const isOf = ({ ownerUid, owner }: MetaOwner) =>
+				ownerUid === each.uid && sameTarget(owner, key);
+			return ![...owners.keys()].some(isOf);
+		});
 		const next = {
-			...resource,
-			generation: newUlid(runtime),
-			data: encodeData(cleared.type.schema, cleared.data),
+			...{ ...resource, ownerReferences, generation: newUlid(runtime) },
+			...(cleared?.data && { data: encodeData(cleared.type.schema, cleared.data) }),
 		};
 		const put: Mutation = { op: "put", resource: next, expectedVersion: resource.version };
 		await this.#commit(this.#store, [put, asRead(stored)], { dryRun: this.#settling.dryRun });
-		this.#finish(left.values(), Outcome.SETTLED);
+		this.#finish([...left.values(), ...owners.values()], Outcome.SETTLED);
 	}
 
-	async #keep(
-		resource: Resource,
-		stored: StoredShadow,
-		matched: ReadonlyMap<OutgoingReference, MissingReference>,
-	): Promise<void> {
+	async #keep(resource: Resource, stored: StoredShadow, matched: Matched): Promise<void> {
 		const { backend, runtime } = this.#context;
 		const { shadow } = stored;
 		if (shadow.lifecycle === Lifecycle.CHECKING) {
 			throw new RetryableConflict("a deletion of it is being checked");
 		}
 		const outgoing = shadow.outgoing.map((each) =>
-			matched.has(each) && !each.missing?.isKept
-				? { ...each, missing: { ...(each.missing ?? create(MissingTargetSchema)), isKept: true } }
-				: each,
+			matched.references.has(each) ? kept(each) : each,
 		);
-		if (outgoing.some((each, at) => each !== shadow.outgoing[at])) {
-			const next = { ...shadow, outgoing };
+		const metaOwners = shadow.metaOwners.map((each) =>
+			matched.owners.has(each) ? kept(each) : each,
+		);
+		const isChanged =
+			outgoing.some((each, at) => each !== shadow.outgoing[at]) ||
+			metaOwners.some((each, at) => each !== shadow.metaOwners[at]);
+		if (isChanged) {
+			const next = { ...shadow, outgoing, metaOwners };
 			const reported = withMissingReport(this.#context, resource, next);
 			const { id = recordId(stored.name), version: expectedVersion } = resource;
 			await this.#commit(
@@ -298,7 +349,7 @@ class HolderSettlement {
 				{ dryRun: this.#settling.dryRun },
 			);
 		}
-		this.#finish(matched.values(), Outcome.SETTLED);
+		this.#finish([...matched.references.values(), ...matched.owners.values()], Outcome.SETTLED);
 	}
 
 	async #commit(
@@ -323,6 +374,13 @@ class HolderSettlement {
 			this.#results.set(reference, resultOf(Outcome.REFUSED, problem));
 		}
 	}
+}
+
+/** The record of a reference or an owner that an operator keeps. */
+function kept<T extends OutgoingReference | MetaOwner>(each: T): T {
+	return each.missing?.isKept
+		? each
+		: { ...each, missing: { ...(each.missing ?? create(MissingTargetSchema)), isKept: true } };
 }
 
 /** What every commit asserts: the references are as they were read. */

@@ -10,19 +10,15 @@ import {
 import type { Caller } from "@plinth/resource";
 import type { StorageBackend } from "@plinth/storage";
 import { Thing, Widget } from "../../testdata/types.ts";
-import { Lab, type LabDeployment, type TransportDecorator } from "../lab/lab.fixture.ts";
+import { Lab, type LabDeployment } from "../lab/lab.fixture.ts";
 import { reestablishOwnReferences } from "../succession/succession.ts";
 import { createDeploymentService } from "./deployment-service.ts";
 
 /** A deployment of things and one of widgets, which may reference them. */
 export async function startBoth(
-	options: {
-		readonly seed?: number;
-		readonly decorateTransport?: TransportDecorator;
-		readonly decorate?: (backend: StorageBackend) => StorageBackend;
-	} = {},
+	options: { readonly decorate?: (backend: StorageBackend) => StorageBackend } = {},
 ) {
-	const lab = new Lab(options.seed ?? 1, {}, options.decorateTransport);
+	const lab = new Lab(1);
 	const alpha = await lab.add({ name: "alpha", service: "alpha", region: "r1", types: [Thing] });
 	const beta = await lab.add(
 		{ name: "beta", service: "beta", region: "r1", types: [Widget], foreignTypes: [Thing] },
@@ -54,8 +50,13 @@ const names: Readonly<Record<Outcome, string>> = {
 };
 
 /** The DeploymentService of a deployment, as a caller has it. */
-export function operatorsOf(lab: Lab, deployment: LabDeployment, caller?: Caller) {
-	const { context, store } = deployment.current.constraints;
+export function operatorsOf(
+	lab: Lab,
+	deployment: LabDeployment,
+	options: { readonly caller?: Caller; readonly store?: StorageBackend } = {},
+) {
+	const { context } = deployment.current.constraints;
+	const { caller, store = deployment.store } = options;
 	const service = createDeploymentService(context, {
 		outdatedSince: () => undefined,
 		store,

@@ -1,4 +1,5 @@
-import type { OutgoingReference } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import type { MetaOwner, OutgoingReference } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { ownerDeployment } from "../controller/owner-deployments.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import { responsibleUid } from "../succession/successors.ts";
 
@@ -33,17 +34,36 @@ export function targetPlace(
 	return { uid, service, region };
 }
 
+/** Where an owner is, or would be. */
+export function ownerPlace(
+	context: Pick<ConstraintContext, "descriptor" | "environment">,
+	owner: MetaOwner,
+): TargetPlace {
+	const known = ownerDeployment(context, owner);
+	const { group = "", region = "" } = owner.owner ?? {};
+	return known ?? { uid: "", service: context.descriptor.serviceOfGroup(group) || group, region };
+}
+
+/** Whether a restore has lost an owner, and that would be in the place. */
+export function isLostIn(
+	context: Pick<ConstraintContext, "descriptor" | "environment">,
+	owner: MetaOwner,
+	place: TargetPlace,
+): boolean {
+	return owner.missing !== undefined && isSamePlace(ownerPlace(context, owner), place);
+}
+
 /** Whether a reference has no target, and that would be in the place. */
 export function isMissingIn(
 	context: Pick<ConstraintContext, "descriptor" | "environment">,
 	reference: OutgoingReference,
 	place: TargetPlace,
 ): boolean {
-	if (reference.targetUid !== "") {
-		return false;
-	}
-	const { uid, service, region } = targetPlace(context, reference);
+	return reference.targetUid === "" && isSamePlace(targetPlace(context, reference), place);
+}
+
+function isSamePlace({ uid, service, region }: TargetPlace, other: TargetPlace): boolean {
 	return (
-		uid === place.uid && (uid !== "" || (service === place.service && region === place.region))
+		uid === other.uid && (uid !== "" || (service === other.service && region === other.region))
 	);
 }

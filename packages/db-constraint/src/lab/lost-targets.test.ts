@@ -1,12 +1,12 @@
 import { create } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
-import { Condition_State } from "@plinth/proto";
+import { Condition_State, OwnerReferenceSchema } from "@plinth/proto";
 import { referenceTo } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
 import { createDeploymentService } from "../deployments/deployment-service.ts";
 import { reestablishOwnReferences } from "../succession/succession.ts";
-import { Lab, make } from "./lab.fixture.ts";
+import { Lab, type LabDeployment, make } from "./lab.fixture.ts";
 
 const never = new AbortController().signal;
 
@@ -97,5 +97,68 @@ describe("targets that were lost in a restore", () => {
 		await expect(lab.run(restored.delete(restored.id(Thing, "a")))).rejects.toThrow(
 			"it is referenced by beta.Widget default/default/blocks",
 		);
+	});
+
+	it("are reported within a minute, also by what they own, while all others run on", async () => {
+		const lab = new Lab(1);
+		const alpha = await lab.add({ name: "alpha", service: "alpha", region: "r1", types: [Thing] });
+		const foreignTypes = [Thing];
+		const spec = { service: "beta", types: [Widget], foreignTypes };
+		const betas = [
+			await lab.add({ ...spec, name: "beta-1", region: "r1" }),
+			await lab.add({ ...spec, name: "beta-2", region: "r2" }),
+		];
+		const { id } = await lab.run(alpha.write(make(Thing, "a", create(ThingSchema))));
+		const to = { ...referenceTo({ type: Thing.type, name: "a" }), region: "r1" };
+		const fields = { blocks: { needs: to }, cascades: { belongsTo: to }, unsets: { likes: [to] } };
+		const { type, tenancy, name, region } = to;
+		const owner = { type, tenancy, name, region, uid: id?.uid ?? "" };
+		const owners = { owned: {}, released: { unsetOnDelete: true } };
+		const all = new Map<LabDeployment, Map<string, unknown>>();
+		for (const beta of betas) {
+			const written = new Map<string, unknown>();
+			all.set(beta, written);
+			for (const [name, data] of Object.entries(fields)) {
+				const { data: stored } = await lab.run(
+					beta.write(make(Widget, name, create(WidgetSchema, data))),
+				);
+				written.set(name, stored);
+			}
+			for (const [name, flags] of Object.entries(owners)) {
+				const ownerReferences = [create(OwnerReferenceSchema, { ...owner, ...flags })];
+				const resource = { ...make(Widget, name, create(WidgetSchema)), ownerReferences };
+				written.set(name, (await lab.run(beta.write(resource))).data);
+			}
+		}
+		await lab.pass(1_000);
+		const restored = await lab.succeed(alpha, []);
+		// The others try in vain meanwhile, after pauses that grow.
+		await lab.pass(45_000);
+		await lab.run(reestablishOwnReferences(restored.current.constraints.context, never));
+		Object.assign(restored.info, { established: true });
+		lab.changed();
+		await lab.pass(60_000);
+		const problem =
+			/^(missing|lost in a restore): .*alpha.Thing default\/default\/a \(r1\); .* settle them: plinth deployments settle alpha$/;
+		for (const [beta, written] of all) {
+			for (const [name, data] of written) {
+				const stored = await beta.read(beta.id(Widget, name));
+				expect({ name, data: stored?.data }).toEqual({ name, data });
+				expect(stored?.ownerReferences).toHaveLength(name in owners ? 1 : 0);
+				expect(stored?.status.references?.conditions).toMatchObject([
+					{
+						type: name in owners ? "OwnersKnown" : "ReferencesResolved",
+						state: Condition_State.FALSE,
+						message: expect.stringMatching(problem),
+					},
+				]);
+			}
+		}
+		await lab.pass(600_000);
+		for (const [beta, written] of all) {
+			for (const name of written.keys()) {
+				expect(await beta.read(beta.id(Widget, name))).toBeDefined();
+			}
+		}
 	});
 });

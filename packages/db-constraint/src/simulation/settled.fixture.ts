@@ -217,7 +217,7 @@ function reportProblem(
 }
 
 /**
- * Whether a lost owner is kept: because its deployment was deleted before it was asked about the owner, which is reported,
+ * Whether a lost owner is kept, which is reported: because its deployment was deleted before it was asked about the owner,
  * or because the deployment lost it in a restore after it had responded that the owner is valid.
  */
 function isKept(
@@ -233,7 +233,9 @@ function isKept(
 	const owner = records.shadows.get(text)?.metaOwners.find(({ ownerUid }) => ownerUid === uid);
 	return identity?.state === "gone"
 		? !owner?.deploymentUid && isReported(resource, ownersKnown)
-		: owner?.valid === true && (identity?.lastStates.has(owner.deploymentUid) ?? false);
+		: owner?.valid === true &&
+				(identity?.lastStates.has(owner.deploymentUid) ?? false) &&
+				isReported(resource, ownersKnown);
 }
 
 /** Whether the status of a resource has a condition that is false. */

@@ -80,6 +80,7 @@ export function cloneMissingReference(message: MissingReference): MissingReferen
     copy.since = copyTimestamp(message.since);
   }
   copy.isKept = message.isKept;
+  copy.isOwner = message.isOwner;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }

@@ -179,6 +179,9 @@ export function cloneMetaOwner(message: MetaOwner): MetaOwner {
   copy.notValidAnswers = message.notValidAnswers;
   copy.deploymentUid = message.deploymentUid;
   copy.version = message.version;
+  if (message.missing !== undefined) {
+    copy.missing = cloneMissingTarget(message.missing);
+  }
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
