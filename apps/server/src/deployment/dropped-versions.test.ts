@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
+import { Deployment } from "@plinth/db-constraint";
 import { idOf, referenceTo, resourceOf } from "@plinth/resource";
 import { expect, it, onTestFinished } from "vitest";
 import { TourSchema } from "../../testdata/gen/tours/v1/tours_pb.ts";
@@ -46,4 +47,10 @@ it("does not start without a version that another deployment references, unless 
 	await expect(restored.server.client.delete({ id: idOf(Artist, "a") })).rejects.toThrow(
 		"it is referenced by",
 	);
+	await restored.server.stop();
+
+	// The deployment is deleted while no server of this one runs.
+	await tours.server.stop();
+	await meta.server.client.delete({ id: idOf(Deployment, "tours-r1") });
+	await startDeployment("music", file, options);
 });

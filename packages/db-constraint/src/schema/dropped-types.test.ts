@@ -109,7 +109,31 @@ describe("a schema without a version that is served", () => {
 		await write(beta, "v2", "newer");
 	});
 
-	it("becomes active if the deployments that have referenced it are deleted or succeeded", async () => {
+	it("becomes active once who has referenced it neither imports the service nor references anything", async () => {
+		const { lab, alpha, write } = await alphaInBoth();
+		const beta = await betaIn(lab, "r1", [Widget]);
+		await write(beta, "v1");
+		const { context } = alpha.current.constraints;
+		const environment = { ...context.environment, imports: () => false };
+		const descriptor = new ServiceDescriptor({ types: [ThingV2], service: "alpha" });
+		const pass = new SchemaPass({ ...context, environment, descriptor });
+		await expect(lab.run(pass.begin())).rejects.toThrow(ofBeta);
+		await lab.run(beta.delete(beta.id(Widget, "w")));
+		await lab.run(alpha.delete(alpha.id(Thing, "a")));
+		await lab.pass(5_000);
+		await lab.run(pass.begin());
+	});
+
+	it("becomes active if another deployment has taken over from the one that has referenced it", async () => {
+		const { lab, withoutV1, write } = await alphaInBoth(withoutWatches(1));
+		const beta = await betaIn(lab, "r1", [Widget]);
+		await write(beta, "v1");
+		await expect(withoutV1()).rejects.toThrow(ofBeta);
+		await lab.succeed(beta, []);
+		await withoutV1();
+	});
+
+	it("becomes active if the deployment that has referenced it is deleted", async () => {
 		const { lab, withoutV1, write } = await alphaInBoth();
 		const beta = await betaIn(lab, "r1", [Widget]);
 		await write(beta, "v1");

@@ -72,11 +72,15 @@ async function droppedTypes(
 			dropped.has(type) && !isLeft(type) ? [{ type, follower }] : [],
 		);
 	});
-	const counts = new Map<Follower, boolean>();
-	for (const follower of new Set(inUse.map((each) => each.follower))) {
-		counts.set(follower, (await exists(context, follower)) && (await follows(context, follower)));
-	}
-	return inUse.filter(({ follower }) => counts.get(follower));
+	const counting = new Set<Follower>();
+	await Promise.all(
+		[...new Set(inUse.map((each) => each.follower))].map(async (follower) => {
+			if ((await exists(context, follower)) && (await follows(context, follower))) {
+				counting.add(follower);
+			}
+		}),
+	);
+	return inUse.filter(({ follower }) => counting.has(follower));
 }
 
 /** Whether the deployment may exist, and no other one has taken over from it. */
@@ -89,10 +93,8 @@ async function exists(
 	if ((successor !== undefined && successor.uid !== uid) || (await dropped.isRefusedNow(uid))) {
 		return false;
 	}
-	if (environment.byUid(uid) !== undefined) {
-		return true;
-	}
 	try {
+		// What this server knows of it may be from before its start.
 		return !(await environment.isDeleted(uid));
 	} catch {
 		return true;

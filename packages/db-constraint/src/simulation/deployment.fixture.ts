@@ -204,7 +204,7 @@ function firstOf(
 	region: string,
 ): SimulatedSchema {
 	if (region === regions[0]) {
-		return name === alpha.name ? v1 : sim.pick([v1, v1, both]);
+		return name === alpha.name ? sim.pick([v1, both]) : sim.pick([v1, v1, both]);
 	}
 	return name === alpha.name ? sim.pick([both, v2]) : sim.pick([v1, both, v2]);
 }

@@ -17,6 +17,8 @@ export interface Faults {
 	readonly unknown: number;
 	/** That a watch breaks, at each of its events. */
 	readonly broken: number;
+	/** That a watch of deletions begins up to a minute late. */
+	readonly late: number;
 	/** The mean time between two crashes, in milliseconds; `Infinity` for no crashes. */
 	readonly crashEveryMs: number;
 	/** That a deployment is missing from the registry view with which a server starts. */
@@ -32,6 +34,7 @@ export const noFaults: Faults = {
 	repeated: 0,
 	unknown: 0,
 	broken: 0,
+	late: 0,
 	crashEveryMs: Number.POSITIVE_INFINITY,
 	missing: 0,
 };
@@ -41,8 +44,13 @@ export const noFaults: Faults = {
  * are absent.
  *
  * @param workload - supplies the candidates for some faults.
+ * @param hasLate - whether watches of deletions begin late.
  */
-export function drawFaults(random: Random, { slow, held, repeated, unknown }: Workload): Faults {
+export function drawFaults(
+	random: Random,
+	{ slow, held, repeated, unknown }: Workload,
+	hasLate: boolean,
+): Faults {
 	const one = (...levels: readonly number[]) =>
 		levels[Math.floor(random.next() * levels.length)] ?? 0;
 	return {
@@ -53,6 +61,7 @@ export function drawFaults(random: Random, { slow, held, repeated, unknown }: Wo
 		repeated: one(...repeated),
 		unknown: one(...unknown),
 		broken: one(0, 0.02, 0.1),
+		late: hasLate ? one(0.3, 0.7, 0.95) : 0,
 		crashEveryMs: one(Number.POSITIVE_INFINITY, 60_000, 20_000),
 		missing: one(0, 0.1, 0.3),
 	};

@@ -1,8 +1,11 @@
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
+import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import { withMessages } from "../registry/balanced-transport.ts";
 import type { SimulatedProcess } from "./participants.fixture.ts";
 import type { Lifetime } from "./server-lifetime.fixture.ts";
 import type { SimulationContext } from "./simulation-context.fixture.ts";
+
+const watchDeletions = SchemaMixinService.method.watchImportedServiceDeletions.name;
 
 /**
  * The transport by which a server calls the servers at an address, which is the name of their deployment. Messages are
@@ -69,6 +72,9 @@ export function networkTransport(
 		},
 		async stream(method, signal, _timeoutMs, header, input) {
 			await sim.delay();
+			if (method.name === watchDeletions && sim.happens(sim.faults.late)) {
+				await sim.wait(sim.random.next() * 60_000);
+			}
 			const to = pickServer();
 			const ends = new StreamEnd(to.lifetime, signal);
 			const opened = await to.lifetime.observe(

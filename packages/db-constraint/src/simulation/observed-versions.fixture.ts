@@ -53,7 +53,7 @@ export class ObservedVersions {
 		const type = `${target.group}.${version}.${target.kind}`;
 		this.#written.set(`${resource.text} ${text}`, { from, to, type });
 		const isServed = active.schema.descriptor.servedTypes.includes(type);
-		return isServed || this.#isExcused(from) || this.#isExcused(to)
+		return isServed || to.wasForced || this.#hasLost(from) || this.#hasLost(to)
 			? undefined
 			: `${resource.text} was stored with a reference to ${text} by ${type}, which ${to.info.name} does not serve`;
 	}
@@ -69,15 +69,16 @@ export class ObservedVersions {
 			const isInUse = each.to === to && dropped.includes(each.type);
 			// Deployments of the same service have other versions of their types.
 			const isOther = each.from.service !== to.service;
-			if (isInUse && isOther && !this.#isExcused(to) && !this.#isExcused(each.from)) {
+			const isExcused = to.wasForced || this.#hasLost(to) || this.#hasLost(each.from);
+			if (isInUse && isOther && !isExcused) {
 				return `${to.info.name} drops ${each.type}, which is referenced: ${text}`;
 			}
 		}
 		return undefined;
 	}
 
-	#isExcused(deployment: SimulatedDeployment): boolean {
+	#hasLost(deployment: SimulatedDeployment): boolean {
 		const { state, former } = this.#records.identityOf(deployment);
-		return deployment.wasForced || state !== "settled" || former.size > 0;
+		return state !== "settled" || former.size > 0;
 	}
 }

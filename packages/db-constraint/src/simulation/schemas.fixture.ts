@@ -100,7 +100,8 @@ export function versionedSchemasOf(
 	v1: SimulatedSchema,
 ): VersionedSchemas {
 	const next = inVersion2(v1.type);
-	const written: SimulatedSchema["written"] = service === "alpha" ? [v1.type] : [v1.type, next];
+	const written: SimulatedSchema["written"] =
+		service === "alpha" ? [v1.type] : [next, next, v1.type];
 	const both = { name: "v1 and v2", version: "v2", types: [v1.type, next], written } as const;
 	return {
 		v1,

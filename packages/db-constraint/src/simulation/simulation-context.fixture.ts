@@ -63,7 +63,7 @@ export class SimulationContext {
 		this.versionsDiffer = !this.switches && this.happens(0.3);
 		this.observer = new Observer(this.trace, this.versionsDiffer);
 		this.isLagging = this.happens(0.4);
-		this.faults = drawFaults(this.runtime.random, this.workload);
+		this.faults = drawFaults(this.runtime.random, this.workload, this.versionsDiffer);
 		this.meta = createMeta(this);
 	}
 

@@ -188,19 +188,18 @@ async function releaseAll(sim: SimulationContext, user: User): Promise<void> {
 }
 
 /**
- * Switches the schema of a deployment during writes, up to two times, or the versions that it has. Servers with the older
- * schema are replaced after a while. Some servers with the newer one crash while they derive references.
+ * Switches the schema of a deployment during writes, up to two times, or the versions that it has, four times. Servers with
+ * the older schema are replaced after a while. Some servers with the newer one crash while they derive references.
  */
 async function switchSchema(
 	sim: SimulationContext,
 	deployment: SimulatedDeployment,
 ): Promise<void> {
-	for (let times = sim.pick([0, 1, 1, 2]); times > 0; times--) {
+	const { versionsDiffer } = sim;
+	for (let times = versionsDiffer ? 4 : sim.pick([0, 1, 1, 2]); times > 0; times--) {
 		await sim.wait(sim.random.next() * sim.pick([100, 5_000, 60_000]));
-		const next = sim.versionsDiffer
-			? nextVersions(deployment)
-			: sim.pick(deployment.service.schemas);
-		deployment.switchTo(next, sim.versionsDiffer && sim.happens(0.15));
+		const next = versionsDiffer ? nextVersions(deployment) : sim.pick(deployment.service.schemas);
+		deployment.switchTo(next, versionsDiffer && sim.happens(0.05));
 		for (const server of deployment.servers) {
 			await sim.wait(sim.random.next() * sim.pick([0, 1_000, 30_000]));
 			if (sim.happens(0.5)) {
