@@ -98,7 +98,7 @@ export async function settleReferences(
 			);
 		await Promise.all(settled);
 	}
-	// Whoever lists the references next should not see what is settled. Nothing depends on that.
+	// A client that lists the references next should not see what is settled. Nothing depends on that.
 	await context.index.reachedWithin(version, context.limits.callTimeoutMs).catch(() => {});
 	return references.map((each) => results.get(each) ?? resultOf(Outcome.GONE));
 }
