@@ -85,8 +85,9 @@ describe("deployments", () => {
 			},
 		});
 		const plan = [
-			`${holder("blocks")} .* left: its rule is block, so choose --unset, --cascade or --keep`,
-			`${holder("cascades")} .* cascaded: the resource deleted`,
+			`${holder("blocks")} .* left`,
+			"left: 1 reference with the rule block: choose --unset, --cascade or --keep",
+			`${holder("cascades")} .* deleted`,
 			`${holder("unsets")} .* unset`,
 		];
 		for (const [args, options, end] of [
