@@ -15,7 +15,7 @@ import {
 import type { ServerSession } from "../api/server-session.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { nameOfKey } from "../output/deletion-plan.ts";
-import { missingTable } from "../output/missing-references.ts";
+import { countOf, missingTable } from "../output/missing-references.ts";
 import type { OutputFormat } from "../output/output-format.ts";
 import { printable } from "../output/printable.ts";
 import { type Cell, plainCell, renderTable, type TableOptions } from "../output/table.ts";
@@ -61,7 +61,7 @@ export async function describeDeployment(
 		return exitCodes.ok;
 	}
 	const where = printable(displayDeployment(deployment));
-	const counts = `${deployment.references} references to ${where}, ${total} without a target\n`;
+	const counts = `${countOf(deployment.references)} to ${where}, ${total} without a target\n`;
 	const note = {
 		heading: "NOTE",
 		textOf: ({ isKept }: MissingReference) => (isKept ? "kept" : ""),

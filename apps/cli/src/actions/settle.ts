@@ -16,7 +16,7 @@ import type { ServerSession } from "../api/server-session.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { Failure, usageFailure } from "../failure.ts";
 import { nameOfKey } from "../output/deletion-plan.ts";
-import { missingTable } from "../output/missing-references.ts";
+import { countOf, missingTable } from "../output/missing-references.ts";
 import { printable } from "../output/printable.ts";
 import { ProgressLine } from "../output/progress-line.ts";
 import { showCascades } from "./cascades.ts";
@@ -205,18 +205,30 @@ function showPlan({ io }: ServerSession, choices: readonly Choice[]): void {
 	});
 	const more = choices.length - shown.length;
 	io.out(`${table}${more > 0 ? `and ${countOf(more)} more\n` : ""}`);
+	const open = choices.filter(({ action }) => action === Action.UNSPECIFIED).length;
+	if (open > 0) {
+		io.out(`left: ${countOf(open)} with the rule block: choose --unset, --cascade or --keep\n`);
+	}
+	for (const choice of choices.filter(({ result }) => result?.outcome === Outcome.REFUSED)) {
+		io.out(`refused: ${problemOf(choice)}\n`);
+	}
+}
+
+/** Why the server refuses to settle a reference. */
+function problemOf({ reference, result }: Choice): string {
+	return printable(`${nameOfKey(reference.holder)} ${reference.path}: ${result?.problem}`);
 }
 
 function plannedFor(choice: Choice | undefined): string {
 	const { action = Action.UNSPECIFIED, result } = choice ?? {};
 	if (action === Action.UNSPECIFIED) {
-		return "left: its rule is block, so choose --unset, --cascade or --keep";
+		return "left";
 	}
 	switch (result?.outcome) {
 		case Outcome.GONE:
-			return "left: it has a target again, or was changed";
+			return "left: changed";
 		case Outcome.REFUSED:
-			return `refused: ${result.problem}`;
+			return "refused";
 		default:
 			return planned[action] ?? "";
 	}
@@ -224,7 +236,7 @@ function plannedFor(choice: Choice | undefined): string {
 
 const planned: Partial<Record<Action, string>> = {
 	[Action.UNSET]: "unset",
-	[Action.CASCADE]: "cascaded: the resource deleted",
+	[Action.CASCADE]: "deleted",
 	[Action.KEEP]: "kept",
 };
 
@@ -253,13 +265,8 @@ function report({ io }: ServerSession, done: readonly Choice[]): ExitCode {
 	if (gone > 0) {
 		io.out(`${countOf(gone)} left: they have a target again, or were changed\n`);
 	}
-	for (const { reference, result } of refused) {
-		const { holder, path } = reference;
-		io.err(`plinth: ${printable(`${nameOfKey(holder)} ${path}: ${result?.problem}`)}\n`);
+	for (const choice of refused) {
+		io.err(`plinth: ${problemOf(choice)}\n`);
 	}
 	return refused.length > 0 ? exitCodes.failed : exitCodes.ok;
-}
-
-function countOf(count: number): string {
-	return count === 1 ? "1 reference" : `${count} references`;
 }

@@ -27,6 +27,11 @@ export function missingTable(
 			last.textOf(reference),
 		].map((text) => plainCell(printable(text)));
 	});
-	const columns = headings.map((heading, at) => ({ heading, cut: at > 0 && at !== 3 && at !== 4 }));
+	const columns = headings.map((heading, at) => ({ heading, cut: at === 1 || at === 2 }));
 	return renderTable(columns, rows, io);
+}
+
+/** As in `1 reference`. */
+export function countOf(count: number | bigint): string {
+	return `${count} ${Number(count) === 1 ? "reference" : "references"}`;
 }

@@ -57,7 +57,7 @@ import { ReferenceAuthorization } from "./reference-authorization.ts";
 import { RetryableConflict } from "./retryable-conflict.ts";
 
 /** The maximum number of new references that one commit derives. Each needs up to three mutations. */
-const derivationBatchSize = 25;
+export const derivationBatchSize = 25;
 
 /** The resources of this deployment that the commit creates and deletes, by `keyString`. */
 export interface CommitScope {
@@ -77,7 +77,7 @@ export interface Derivation {
 	 * which they are established so far, for references to services that are not imported; empty for others.
 	 */
 	readonly reestablish: (target: KeyLike, deploymentUid: string) => boolean;
-	/** Whether a target that had to be established again was missing in an earlier commit of this derivation. */
+	/** The targets that are left as they are: those that were missing in an earlier commit of this derivation, for example. */
 	readonly isMissing?: (target: KeyLike) => boolean;
 	/** The deployment with which references are established whose recorded deployment is not known. */
 	readonly successor?: DeploymentInfo | undefined;

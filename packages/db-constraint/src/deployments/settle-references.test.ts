@@ -189,6 +189,28 @@ describe("references without a target", () => {
 		}
 	});
 
+	it("are all looked up, however many a resource has", async () => {
+		const { lab, alpha, beta } = await startBoth();
+		const names = Array.from({ length: 60 }, (_, at) => `t${at}`);
+		for (const name of names) {
+			await lab.run(alpha.write(thing(name)));
+		}
+		const likes = names.map((name) => to(name));
+		await lab.run(beta.write(widget("w", { likes: likes.slice(0, 30) })));
+		await lab.run(beta.write(widget("w", { likes })));
+		await lab.pass(5_000);
+		const restored = await restore(lab, alpha);
+		const operators = operatorsOf(lab, beta);
+		const uid = restored.info.uid;
+		const missing = await operators.missing(uid);
+		expect(missing).toHaveLength(60);
+		for (const name of names) {
+			await lab.run(restored.write(thing(name)));
+		}
+		expect(await operators.settle(uid, Action.UNSET, missing)).toEqual(missing.map(() => "GONE"));
+		expect(await dataOf(beta, "w")).toEqual(widget("w", { likes }).data);
+	});
+
 	it("are left alone if another incarnation was lost since they were listed", async () => {
 		const { lab, beta, operators, restored } = await lost();
 		const before = await operators.missing(restored.info.uid);

@@ -39,6 +39,7 @@ import {
 	type StorageBackend,
 } from "@plinth/storage";
 import { isConflict } from "../commit/conflict.ts";
+import { derivationBatchSize } from "../commit/reference-plan.ts";
 import { deletion } from "../commit/removals.ts";
 import { RetryableConflict } from "../commit/retryable-conflict.ts";
 import { OwnerQuery } from "../controller/owner-query.ts";
@@ -98,7 +99,7 @@ export async function settleReferences(
 			);
 		await Promise.all(settled);
 	}
-	// Whoever lists the references next should not see what is settled. Nothing depends on that.
+	// A client that lists the references next should not see what is settled. Nothing depends on that.
 	await context.index.reachedWithin(version, context.limits.callTimeoutMs).catch(() => {});
 	return references.map((each) => results.get(each) ?? resultOf(Outcome.GONE));
 }
@@ -181,7 +182,7 @@ class HolderSettlement {
 			return;
 		}
 		if (action !== Action.KEEP && !dryRun) {
-			await deriveReferences(this.#context, nameOfKey(holder));
+			await this.#lookUpTargets(holder);
 		}
 		const read = await backend.lookup(nameOfKey(holder), { consistency: "strong" });
 		const name = shadowName(holder);
@@ -205,6 +206,20 @@ class HolderSettlement {
 			this.#finish(found, Outcome.SETTLED);
 		} else {
 			await this.#unset(read, stored, matched);
+		}
+	}
+
+	/** Resolves those of the references whose targets are back. All are looked up: one commit has only so many. */
+	async #lookUpTargets(holder: ResourceKey): Promise<void> {
+		const targets = this.#references.flatMap(({ target, isOwner }) =>
+			target === undefined || isOwner ? [] : keyString(target),
+		);
+		for (let at = 0; at < targets.length; at += derivationBatchSize) {
+			const some = new Set(targets.slice(at, at + derivationBatchSize));
+			await deriveReferences(this.#context, nameOfKey(holder), {
+				reestablish: () => false,
+				isMissing: (target) => !some.has(keyString(target)),
+			});
 		}
 	}
 

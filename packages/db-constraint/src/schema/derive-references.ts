@@ -25,7 +25,7 @@ import { assertDescriptor } from "./descriptor-record.ts";
 export async function deriveReferences(
 	context: ConstraintContext,
 	name: ResourceName,
-	{ reestablish, successor }: Derivation = { reestablish: () => false },
+	{ reestablish, successor, isMissing: skips }: Derivation = { reestablish: () => false },
 ): Promise<void> {
 	const { backend, hints, runtime, limits } = context;
 	const backoff = new Backoff({
@@ -36,7 +36,8 @@ export async function deriveReferences(
 	});
 	const found = new Set<string>();
 	const missing = new Set<string>();
-	const isMissing = (target: KeyLike) => missing.has(keyString(target));
+	const isMissing = (target: KeyLike) =>
+		missing.has(keyString(target)) || (skips?.(target) ?? false);
 	const derivation: Derivation = {
 		reestablish: (target, deploymentUid) =>
 			reestablish(target, deploymentUid) && !found.has(keyString(target)) && !isMissing(target),
