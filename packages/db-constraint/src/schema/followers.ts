@@ -96,7 +96,7 @@ export async function recordFollower(
 	}
 }
 
-/** Puts a follower with its types; without types, it is removed. Those that are refused for good are removed too. */
+/** Puts a follower with its types; without types, it is removed. Those that are permanently refused are removed too. */
 function putFollower(
 	{ runtime, environment, dropped }: Context,
 	{ resource, followers }: StoredFollowers,
