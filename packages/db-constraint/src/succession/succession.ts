@@ -39,7 +39,7 @@ export async function reestablishOwnReferences(
 	if (record === undefined || record.predecessorUid === "" || record.established) {
 		return;
 	}
-	await revertChecks(context);
+	await revertStates(context);
 	await reestablish(context, { reestablish: () => true }, signal);
 	await updateDeploymentRecord(context.backend, context.runtime, (now) => ({
 		...now,
@@ -48,14 +48,27 @@ export async function reestablishOwnReferences(
 }
 
 /**
- * Reverts the checks of deletions that the predecessor has begun: nothing can be established at a resource while it is
- * CHECKING, and the controllers, which revert checks, start only once the references are established.
+ * Takes back what a restore has made untrue:
+ *
+ * - The checks of deletions that the predecessor has begun. Nothing can be established at a resource while it is CHECKING,
+ *   and the controllers, which revert checks, start only once the references are established.
+ * - That owners are valid. They may have been deleted since the backup, and nobody reports that again: so the controllers
+ *   query all of them.
  */
-async function revertChecks(context: ConstraintContext): Promise<void> {
+async function revertStates(context: ConstraintContext): Promise<void> {
 	for (const resource of await storedShadows(context)) {
 		const stored = shadowOf(resource);
-		if (stored?.shadow.lifecycle === Lifecycle.CHECKING) {
-			await replaceShadow(context, stored, { ...stored.shadow, lifecycle: Lifecycle.ACTIVE });
+		if (stored === undefined) {
+			continue;
+		}
+		const { shadow } = stored;
+		const isChecking = shadow.lifecycle === Lifecycle.CHECKING;
+		if (isChecking || shadow.metaOwners.some(({ valid }) => valid)) {
+			await replaceShadow(context, stored, {
+				...shadow,
+				lifecycle: isChecking ? Lifecycle.ACTIVE : shadow.lifecycle,
+				metaOwners: shadow.metaOwners.map((owner) => ({ ...owner, valid: false })),
+			});
 		}
 	}
 }
