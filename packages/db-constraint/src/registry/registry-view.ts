@@ -291,7 +291,7 @@ function lookupsOf(
 export function recoveringOf(
 	deployments: readonly RegisteredDeployment[],
 ): RegisteredDeployment | undefined {
-	// It is complete for good once one source says so: the others may be behind, and a later restore has another uid.
+	// It is complete permanently once one source says so: the others may be behind, and a later restore has another uid.
 	const settled = new Set(
 		deployments.flatMap((each) => [
 			...(each.service === metaService ? takenOver(each) : []),
