@@ -195,7 +195,7 @@ export class CommitAttempt {
 		const edit = await this.#plan.shadow(this.#key(id));
 		edit.asserted = true;
 		this.#deleted.add(this.#keyString(id));
-		await assertMayDelete(this.#context);
+		await assertMayDelete(this.#context, stored.id);
 		if (hasFinalizer(stored, referencesFinalizer)) {
 			this.#markInstead(at, stored, withReferencesAlone(this.#context.runtime, stored));
 			return;
@@ -287,7 +287,7 @@ export class CommitAttempt {
 		const edit = await this.#plan.shadow(key);
 		edit.asserted = true;
 		this.#deleted.add(keyString(key));
-		await assertMayDelete(this.#context);
+		await assertMayDelete(this.#context, resource.id);
 		const left = await this.#checkDeletion(edit);
 		const shadow = left.next ?? newShadow(key, resource.id?.uid ?? "");
 		if (isHeld(shadow)) {

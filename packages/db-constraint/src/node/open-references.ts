@@ -81,8 +81,9 @@ export async function openReferences(options: ReferencesOptions): Promise<Refere
 	const isMeta = options.deployment?.service === metaService;
 	const backend = isMeta ? recordDeletedDeployments(options.backend, runtime) : options.backend;
 	const ownServers = () => [...constraints.context.index.endpoints.values()];
-	const hasDropped = (uid: string) => constraints.context.dropped.has(uid);
-	const registry = registryOf({ ...options, backend, runtime, logger, ownServers, hasDropped });
+	const dropped = () => constraints.context.index.dropped;
+	const registry = registryOf({ ...options, backend, runtime, logger, ownServers, dropped });
+	await registry?.open();
 	const environment =
 		registry ?? localEnvironment(await ensureDeploymentUid(backend, runtime, identity?.uid));
 	const constraints = createConstraints({
@@ -120,10 +121,10 @@ export async function beginReferences(
 function registryOf(
 	options: ReferencesOptions &
 		Pick<ConstraintContext, "runtime" | "logger"> &
-		Required<Pick<DeploymentRegistryOptions, "ownServers" | "hasDropped">>,
+		Required<Pick<DeploymentRegistryOptions, "ownServers" | "dropped">>,
 ): DeploymentRegistry | undefined {
 	const { backend, deployment, descriptor, identity, runtime, logger } = options;
-	const { ownServers, hasDropped } = options;
+	const { ownServers, dropped } = options;
 	if (deployment === undefined) {
 		return undefined;
 	}
@@ -133,7 +134,7 @@ function registryOf(
 		deployment: { ...configuration, version },
 		...(identity && { storageIncarnation: identity.incarnation }),
 		...(configuration.service === metaService && { ownMeta: ownService }),
-		...{ descriptor, backend, metaAddresses, connect, ownServers, hasDropped, runtime, logger },
+		...{ descriptor, backend, metaAddresses, connect, ownServers, dropped, runtime, logger },
 	});
 }
 
@@ -197,6 +198,10 @@ class OpenReferences implements References {
 		const problems = new Map(this.#steps.problems);
 		if (this.#registry?.state.kind === "registering" && this.#registry.state.lastProblem !== "") {
 			problems.set("register the deployment", this.#registry.state.lastProblem);
+		}
+		const awaited = this.#registry?.awaited ?? [];
+		if (awaited.length > 0) {
+			problems.set("complete the restored registry", `waits for reports of ${awaited.join(", ")}`);
 		}
 		const imports = this.#registry?.importProblems ?? [];
 		if (imports.length > 0) {

@@ -14,6 +14,7 @@ import { Exhausted, Refused, StorageUnavailable } from "@plinth/storage";
 import { isPlanted } from "../fault-points.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import { localHolders } from "../plan/local-holders.ts";
+import { acceptReport } from "../registry/meta-recovery.ts";
 import { schemaForEstablishments } from "../schema/descriptor-record.ts";
 import { recordFollower } from "../schema/followers.ts";
 import { nameOfKey } from "../shadow/resource-key.ts";
@@ -93,6 +94,12 @@ export function createSchemaMixinService(
 		reportEstablished: ({ route }, call) =>
 			respond(context, call, { route }, async (from) => {
 				await recordEstablished(context, from.uid);
+				return {};
+			}),
+
+		reportRegistry: ({ route, ...report }, call) =>
+			respond(context, call, { route }, async (from) => {
+				await acceptReport(context, from.uid, report);
 				return {};
 			}),
 

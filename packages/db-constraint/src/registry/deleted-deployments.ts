@@ -47,9 +47,14 @@ async function recordFor(
 	if (stored === undefined || uid === undefined) {
 		return undefined;
 	}
+	const name = idOf(DeletedDeployment, deletedDeploymentName(uid));
+	if ((await backend.lookup(name, { consistency: "strong" })) !== undefined) {
+		// A restore has brought a deleted Deployment back, and others have given back the record.
+		return undefined;
+	}
 	const { service, region } = decodeShared(Deployment, stored).data;
 	const resource = resourceOf(DeletedDeployment, {
-		id: { ...idOf(DeletedDeployment, deletedDeploymentName(uid)), uid: newUlid(runtime) },
+		id: { ...name, uid: newUlid(runtime) },
 		data: create(DeletedDeploymentSchema, { uid, service, region }),
 	});
 	resource.generation = newUlid(runtime);

@@ -9,19 +9,22 @@ import type { ServiceDescriptor } from "../schema/service-descriptor.ts";
 import { createBalancedTransport } from "./balanced-transport.ts";
 import type { DeploymentConfiguration } from "./deployment-configuration.ts";
 import { type DeploymentInfo, type Environment, takenOver } from "./environment.ts";
-import { unavailable } from "./meta-calls.ts";
-import { MetaSources } from "./meta-sources.ts";
+import { anyOf, unavailable } from "./meta-calls.ts";
+import { openMetaStorage } from "./meta-recovery.ts";
+import { MetaSources, type RecoveringMeta } from "./meta-sources.ts";
 import { metaService } from "./meta-types.ts";
 import { giveUpUid, type IdentityOptions, mayStartAlone, readIdentity } from "./own-identity.ts";
+import { OwnRecovery } from "./own-recovery.ts";
 import {
-	anyOf,
 	DeploymentDeleted,
 	DeploymentSucceeded,
 	isDeletedAt,
 	type Registration,
+	refresh,
 	register,
 	updateDeployment,
 } from "./registration.ts";
+import { giveBack, RegistryReports, reportOf, withDeployment } from "./registry-report.ts";
 import { type RegisteredDeployment, RegistryView } from "./registry-view.ts";
 import { StoredView } from "./stored-view.ts";
 
@@ -41,8 +44,8 @@ export interface DeploymentRegistryOptions {
 	readonly connect: (address: string) => Transport;
 	/** The addresses of the running servers of this deployment. Default: they are not known. */
 	readonly ownServers?: () => readonly string[];
-	/** Whether this deployment has dropped the sources of a deleted one, by its uid. Default: of none. */
-	readonly hasDropped?: (uid: string) => boolean;
+	/** The uids of the deleted deployments of which this one has dropped the sources. Default: none. */
+	readonly dropped?: () => ReadonlySet<string>;
 	readonly runtime: Runtime;
 	readonly logger?: Logger;
 	/** The timeout of a call to a meta deployment, in milliseconds. Default: 5 s. */
@@ -85,6 +88,8 @@ export class DeploymentRegistry implements Environment {
 	readonly #running = new Map<string, readonly string[]>();
 	readonly #stored: StoredView;
 	#loaded: Promise<void> | undefined;
+	readonly #reports: RegistryReports;
+	readonly #recovery: OwnRecovery | undefined;
 	#registration: Registration | undefined;
 	#state: RegistryState = { kind: "registering", lastProblem: "" };
 	/** When the stored view was up to date, if it was loaded. */
@@ -107,6 +112,12 @@ export class DeploymentRegistry implements Environment {
 		const { backend, runtime } = options;
 		const shared = { view: this.#view, runtime, logger: this.#logger };
 		this.#sources = new MetaSources({ ...shared, onChange: () => this.#changed() });
+		this.#reports = new RegistryReports({
+			...{ runtime, logger: this.#logger, report: (meta) => this.#report(meta) },
+			// What this meta deployment itself knows is stored already.
+			sources: { recovering: () => this.#othersRecovering() },
+		});
+		this.#recovery = options.ownMeta && this.#ownRecovery(options.ownMeta);
 		this.#stored = new StoredView({
 			...{ ...shared, backend, running: this.#running },
 			upToDateMs: () => this.#sources.upToDateMs(),
@@ -141,6 +152,11 @@ export class DeploymentRegistry implements Environment {
 
 	get isComplete(): boolean {
 		return this.#sources.isComplete;
+	}
+
+	/** The deployments for which this meta deployment waits since its storage was restored, as operators know them. */
+	get awaited(): readonly string[] {
+		return this.#recovery?.awaited ?? [];
 	}
 
 	/** What is wrong with the imports of this service: those of versions in which no deployment serves it. */
@@ -251,15 +267,35 @@ export class DeploymentRegistry implements Environment {
 			.map((address) => createClient(SchemaMixinService, connect(address)));
 	}
 
+	#isRunningAt(address: string): boolean {
+		return this.#ownServers().includes(address);
+	}
+
 	#ownServers(): readonly string[] {
 		return this.#options.ownServers?.() ?? [];
 	}
 
 	async isDeleted(uid: string): Promise<boolean> {
-		if (this.#options.hasDropped?.(uid)) {
+		if (this.#dropped.has(uid)) {
 			return true;
 		}
+		const isDeleted = await this.#hasDeletionRecord(uid);
+		const restored = this.#sources.recovering().map(({ meta }) => `${meta.name} (${meta.uid})`);
+		if (restored.length > 0) {
+			// It may have a successor that was forgotten, or the record of the deletion was.
+			throw unavailable(
+				`whether deployment ${uid} was deleted is not known: these meta deployments were restored and are not complete yet: ${restored.join(", ")}`,
+			);
+		}
+		return isDeleted;
+	}
+
+	#hasDeletionRecord(uid: string): Promise<boolean> {
 		return isDeletedAt({ metas: this.#sources.groups, callTimeoutMs: this.#callTimeoutMs }, uid);
+	}
+
+	get #dropped(): ReadonlySet<string> {
+		return this.#options.dropped?.() ?? new Set();
 	}
 
 	onChange(listener: () => void): () => void {
@@ -322,9 +358,11 @@ export class DeploymentRegistry implements Environment {
 
 	/** Updates the Deployment at any server of the registrar. */
 	async #update(
-		{ registered, registrar }: Registration,
+		{ registrar, ...registration }: Registration,
 		fields: Parameters<typeof updateDeployment>[1],
 	): Promise<void> {
+		// It may have another name since its registrar was restored.
+		const registered = this.#own ?? registration.registered;
 		await anyOf(this.#sources.serversWith(registrar.address), (server) =>
 			updateDeployment({ registered, registrar: server }, fields, this.#callTimeoutMs),
 		);
@@ -334,6 +372,18 @@ export class DeploymentRegistry implements Environment {
 	giveUp(): void {
 		if (this.#registration !== undefined) {
 			this.#becomeDeleted();
+		}
+	}
+
+	/**
+	 * Prepares the storage: that of a meta deployment, if it was restored. Must complete before others can call this server.
+	 *
+	 * @throws StorageError if the storage can't be read or written.
+	 */
+	async open(): Promise<void> {
+		const { ownMeta, deployment } = this.#options;
+		if (ownMeta !== undefined) {
+			await openMetaStorage(this.#identity, deployment);
 		}
 	}
 
@@ -365,7 +415,58 @@ export class DeploymentRegistry implements Environment {
 		this.#addConfigured();
 		const following = this.#sources.run(signal);
 		this.#changed();
-		await Promise.all([following, this.#register(signal), this.#stored.run(signal)]);
+		await Promise.all([
+			following,
+			this.#register(signal),
+			this.#stored.run(signal),
+			this.#recovery?.run(signal),
+		]);
+	}
+
+	#ownRecovery(client: () => Client<typeof ResourceService>): OwnRecovery {
+		const { backend, runtime, deployment } = this.#options;
+		return new OwnRecovery({
+			...{ backend, runtime, client, logger: this.#logger },
+			known: () => this.#view.deployments().values(),
+			isDeleted: (uid) => this.#view.isDeleted(uid),
+			areOthersRead: () => this.#sources.isCompleteBut(deployment.address),
+			display: (uid) => `${this.#view.deployments().get(uid)?.name ?? "deployment"} (${uid})`,
+		});
+	}
+
+	#othersRecovering(): readonly RecoveringMeta[] {
+		const { address } = this.#options.deployment;
+		const isOwn = ({ servers }: RecoveringMeta) =>
+			this.#options.ownMeta !== undefined && servers.some((each) => each.address === address);
+		return this.#sources.recovering().filter((each) => !isOwn(each));
+	}
+
+	/** Gives a restored meta deployment back what is known, and registers with it again if it is the registrar. */
+	async #report({ meta, servers }: RecoveringMeta): Promise<void> {
+		const { deployment, descriptor } = this.#options;
+		const { self } = this;
+		const own = this.#own;
+		const registrar = this.#registration?.registrar.address;
+		const isRegistrar = servers.some(({ address }) => address === registrar);
+		const known = reportOf(this.#view, servers, this.#dropped);
+		const report = isRegistrar && own !== undefined ? withDeployment(known, own) : known;
+		await giveBack(servers, meta, self, report, this.#callTimeoutMs);
+		if (!isRegistrar || this.#registration === undefined) {
+			return;
+		}
+		// What it has announced may be newer than what others knew.
+		const registered = this.#own ?? this.#registration.registered;
+		const isRunningAt = (address: string) => this.#isRunningAt(address);
+		const callTimeoutMs = this.#callTimeoutMs;
+		await anyOf(servers, (server) =>
+			refresh(
+				{ deployment, descriptor, isRunningAt, callTimeoutMs },
+				{ registered, registrar: server },
+			),
+		);
+		if (this.#announced !== undefined) {
+			await this.announce(this.#announced);
+		}
 	}
 
 	/** This deployment in the registry view; before it appears there, the result of the registration. */
@@ -391,8 +492,10 @@ export class DeploymentRegistry implements Environment {
 
 	#addAddress(address: string): void {
 		if (this.#sources.get(address) === undefined && address !== this.#options.deployment.address) {
-			const client = createClient(ResourceService, this.#options.connect(address));
-			this.#sources.add({ address, client });
+			const transport = this.#options.connect(address);
+			const client = createClient(ResourceService, transport);
+			const mixin = createClient(SchemaMixinService, transport);
+			this.#sources.add({ address, client, mixin });
 		}
 	}
 
@@ -403,7 +506,6 @@ export class DeploymentRegistry implements Environment {
 
 	async #register(signal: AbortSignal): Promise<void> {
 		const { deployment, descriptor, runtime, ownMeta } = this.#options;
-		const isRunningAt = (address: string) => this.#ownServers().includes(address);
 		const { clock, random } = runtime;
 		const backoff = new Backoff({ ...registerAgain, clock, random });
 		while (!signal.aborted) {
@@ -415,7 +517,8 @@ export class DeploymentRegistry implements Environment {
 					identity: this.#identity,
 					metas: ownMeta === undefined ? groups : groups.slice(0, 1),
 					isServing: this.#isAlone,
-					isRunningAt,
+					isRunningAt: (address) => this.#isRunningAt(address),
+					reportTo: (servers) => reportOf(this.#view, servers, this.#dropped),
 					logger: this.#logger,
 					callTimeoutMs: this.#callTimeoutMs,
 				});
@@ -539,6 +642,10 @@ export class DeploymentRegistry implements Environment {
 				this.#running.delete(uid);
 			}
 		}
+		if (this.#registration !== undefined && !this.#hasEnded) {
+			this.#reports.begin(this.#end.signal);
+		}
+		this.#recovery?.changed();
 		this.#checkOwnSuccessor();
 		void this.#checkOwnDeletion();
 		for (const listener of [...this.#listeners]) {
@@ -569,7 +676,7 @@ export class DeploymentRegistry implements Environment {
 		const backoff = new Backoff({ ...registerAgain, clock: this.#options.runtime.clock });
 		while (this.#isAbsent && !signal.aborted) {
 			try {
-				if (await this.isDeleted(this.self.uid)) {
+				if (await this.#hasDeletionRecord(this.self.uid)) {
 					this.#becomeDeleted();
 				}
 				break;

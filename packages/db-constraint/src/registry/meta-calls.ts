@@ -78,3 +78,19 @@ async function write(
 export function unavailable(message: string): ConnectError {
 	return new ConnectError(message, Code.Unavailable);
 }
+
+/** The response of the first server of a meta deployment that responds, in their order. @throws the last failure. */
+export async function anyOf<Server, T>(
+	servers: readonly Server[],
+	call: (server: Server) => Promise<T>,
+): Promise<T> {
+	let failure: unknown = unavailable("no meta deployment is known");
+	for (const server of servers) {
+		try {
+			return await call(server);
+		} catch (error) {
+			failure = error;
+		}
+	}
+	throw failure;
+}

@@ -1,19 +1,19 @@
 import { type Client, Code, ConnectError } from "@connectrpc/connect";
-import type { ResourceService } from "@plinth/proto";
+import type { Resource, ResourceService } from "@plinth/proto";
+import type { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import { Backoff, type Logger, type Runtime } from "@plinth/runtime";
 import { strongly } from "./meta-calls.ts";
-import { Deployment, Service } from "./meta-types.ts";
-import type { RegistryView } from "./registry-view.ts";
+import { DeletedDeployment, Deployment, Service } from "./meta-types.ts";
+import type { FollowedType, RegistryView } from "./registry-view.ts";
 
 /** A meta deployment that is known by its address. */
 export interface MetaSource {
 	/** Identifies it in the registry view and in messages. */
 	readonly address: string;
 	readonly client: Client<typeof ResourceService>;
+	/** For what deployments report to it; absent if this is the server itself. */
+	readonly mixin?: Client<typeof SchemaMixinService>;
 }
-
-/** What is followed at each source. */
-export type FollowedType = "deployments" | "services";
 
 /** Options of `followMeta`. */
 export interface FollowMetaOptions {
@@ -31,7 +31,9 @@ export interface FollowMetaOptions {
 const restart = { baseMs: 200, maxMs: 5_000 } as const;
 
 /** The types that are followed, and whose snapshots must be complete. */
-export const followedTypes: readonly FollowedType[] = ["deployments", "services"];
+export const followedTypes: readonly FollowedType[] = ["deployments", "services", "deletions"];
+
+const types = { deployments: Deployment, services: Service, deletions: DeletedDeployment };
 
 /** Follows a meta deployment until the signal aborts, and resumes broken watches. */
 export async function followMeta(options: FollowMetaOptions, signal: AbortSignal): Promise<void> {
@@ -76,7 +78,7 @@ class TypeWatch {
 
 	async run(signal: AbortSignal, onEvent: () => void): Promise<void> {
 		const { source, view, onChange, onStep } = this.#options;
-		const type = this.#name === "deployments" ? Deployment.type : Service.type;
+		const { type } = types[this.#name];
 		const seen = new Set<string>();
 		const isFresh = this.#version === "";
 		// A snapshot is one change, however many deployments it has.
@@ -95,10 +97,7 @@ class TypeWatch {
 						const { resource } = event.value;
 						if (resource !== undefined) {
 							seen.add(resource.id?.uid ?? "");
-							view.apply(source.address, resource, event.case === "upsert" ? "stored" : "removed");
-							if (!isLoading) {
-								onChange();
-							}
+							this.#apply(resource, event.case === "upsert" ? "stored" : "removed", isLoading);
 						}
 						break;
 					}
@@ -114,11 +113,31 @@ class TypeWatch {
 				this.#version = version || this.#version;
 			}
 		} catch (failure) {
-			if (needsSnapshot(failure)) {
+			if (failure instanceof Recovered || needsSnapshot(failure)) {
 				this.#version = "";
 			}
 			throw failure;
 		}
+	}
+
+	/** @throws Recovered if the meta deployment has recovered with this change. */
+	#apply(resource: Resource, change: "stored" | "removed", isLoading: boolean): void {
+		const { source, view, onChange } = this.#options;
+		const wasRecovering = view.recovering([source.address]) !== undefined;
+		view.apply(source.address, resource, change);
+		if (!isLoading) {
+			onChange();
+			if (wasRecovering && view.recovering([source.address]) === undefined) {
+				throw new Recovered();
+			}
+		}
+	}
+}
+
+/** The meta deployment is complete again: what it lacks does not exist, and a new snapshot says what that is. */
+class Recovered extends Error {
+	constructor() {
+		super("the meta deployment has recovered from a restore");
 	}
 }
 

@@ -1,6 +1,6 @@
 import { type Logger, type Runtime, sleep } from "@plinth/runtime";
-import { type FollowedType, followedTypes, followMeta, type MetaSource } from "./meta-source.ts";
-import type { RegistryView } from "./registry-view.ts";
+import { followedTypes, followMeta, type MetaSource } from "./meta-source.ts";
+import type { FollowedType, RegisteredDeployment, RegistryView } from "./registry-view.ts";
 
 /** Options of `MetaSources`. */
 export interface MetaSourcesOptions {
@@ -13,6 +13,13 @@ export interface MetaSourcesOptions {
 
 /** After this time without a meta deployment, operators are told. Most watches resume at once. */
 const tellMs = 10_000;
+
+/** A meta deployment that was restored, and is not complete. */
+export interface RecoveringMeta {
+	/** Its own Deployment, of the incarnation that is not complete. */
+	readonly meta: RegisteredDeployment;
+	readonly servers: readonly MetaSource[];
+}
 
 interface FollowedSource extends MetaSource {
 	/** The types whose first snapshot is complete. */
@@ -55,11 +62,31 @@ export class MetaSources {
 		return [...Map.groupBy(this.#sources.values(), ({ address }) => view.metaOf(address)).values()];
 	}
 
-	/** Whether all meta deployments have been read since the start, and since `readAgain` if that was called. */
+	/**
+	 * Whether all meta deployments have been read since the start, and since `readAgain` if that was called, and none of
+	 * them was restored and lacks what has happened since the backup.
+	 */
 	get isComplete(): boolean {
+		return this.isCompleteBut(undefined) && this.recovering().length === 0;
+	}
+
+	/** Whether all but one have been read: whether they are recovering does not matter. */
+	isCompleteBut(address: string | undefined): boolean {
 		const isReadAgain = (each: FollowedSource) =>
 			!this.#isReadAgain || each.completeAgain.size === followedTypes.length;
-		return this.#groups.every((group) => group.some((each) => isRead(each) && isReadAgain(each)));
+		return this.#groups.every(
+			(group) =>
+				group.some((each) => each.address === address) ||
+				group.some((each) => isRead(each) && isReadAgain(each)),
+		);
+	}
+
+	/** The meta deployments that were restored and are not complete. */
+	recovering(): readonly RecoveringMeta[] {
+		return this.#groups.flatMap((servers) => {
+			const meta = this.#options.view.recovering(servers.map(({ address }) => address));
+			return meta === undefined ? [] : [{ meta, servers }];
+		});
 	}
 
 	/**
@@ -136,10 +163,14 @@ export class MetaSources {
 
 	/** Of each meta deployment that is followed at some server, what other servers have reported before is left out. */
 	#supersede(): void {
+		const { view } = this.#options;
+		// What others have reported before a restore may be all that is known of deployments since the backup.
+		const isComplete = (group: readonly FollowedSource[]) =>
+			view.recovering(group.map(({ address }) => address)) === undefined;
 		const superseded = this.#groups.flatMap((group) =>
-			group.some(isFollowed) ? group.filter((each) => !isFollowed(each)) : [],
+			group.some(isFollowed) && isComplete(group) ? group.filter((each) => !isFollowed(each)) : [],
 		);
-		this.#options.view.supersede(new Set(superseded.map(({ address }) => address)));
+		view.supersede(new Set(superseded.map(({ address }) => address)));
 	}
 
 	/** Follows all of them until the signal aborts. */

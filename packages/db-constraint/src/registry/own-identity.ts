@@ -71,7 +71,7 @@ export async function giveUpUid(options: IdentityOptions, uid: string): Promise<
 }
 
 /** The record before a new registration, under whose uid nothing is established yet. */
-function withoutUid(record: DeploymentRecord): DeploymentRecord {
+export function withoutUid(record: DeploymentRecord): DeploymentRecord {
 	return {
 		...record,
 		uid: "",

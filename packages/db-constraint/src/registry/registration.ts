@@ -1,17 +1,25 @@
 import { create, equals } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
+import type { Resource } from "@plinth/proto";
 import {
 	type Deployment as DeploymentData,
 	DeploymentSchema,
 } from "@plinth/proto/gen/plinth/meta/v1/meta_pb.js";
-import { decodeShared, idOf, tenancyOf, typeOf } from "@plinth/resource";
+import { decodeShared, idOf, type ResourceType, tenancyOf, typeOf } from "@plinth/resource";
 import type { Logger } from "@plinth/runtime";
 import { takenOverBy } from "../protocol/dropped-deployments.ts";
 import type { ServiceDescriptor } from "../schema/service-descriptor.ts";
 import type { DeploymentConfiguration } from "./deployment-configuration.ts";
 import { describeService } from "./describe-service.ts";
 import { takenOver } from "./environment.ts";
-import { createResource, readStrongly, replaceData, strongly, unavailable } from "./meta-calls.ts";
+import {
+	anyOf,
+	createResource,
+	readStrongly,
+	replaceData,
+	strongly,
+	unavailable,
+} from "./meta-calls.ts";
 import type { MetaSource } from "./meta-source.ts";
 import { DeletedDeployment, Deployment, deletedDeploymentName } from "./meta-types.ts";
 import {
@@ -21,7 +29,8 @@ import {
 	type OwnIdentity,
 	openIdentity,
 } from "./own-identity.ts";
-import { deploymentOf, type RegisteredDeployment } from "./registry-view.ts";
+import { giveBack, noReport, type RegistryReport, withDeployment } from "./registry-report.ts";
+import { deploymentOf, type RegisteredDeployment, recoveringOf } from "./registry-view.ts";
 
 /** Options of `register`. */
 export interface RegistrationOptions {
@@ -34,6 +43,8 @@ export interface RegistrationOptions {
 	readonly isServing: boolean;
 	/** Whether a server of this deployment runs at an address that was registered before. */
 	readonly isRunningAt: (address: string) => boolean;
+	/** What is known of the registry of a meta deployment, by its servers. Default: nothing. */
+	readonly reportTo?: (servers: readonly MetaSource[]) => RegistryReport;
 	readonly logger: Logger;
 	/** The timeout of one call, in milliseconds. */
 	readonly callTimeoutMs: number;
@@ -61,10 +72,14 @@ export class DeploymentSucceeded extends Error {
 	}
 }
 
-/** The Deployments of this service and region at one meta deployment. */
+/** The Deployments of this service and region at one meta deployment, without those that it has again though deleted. */
 interface Found {
 	readonly meta: MetaSource;
+	/** All servers of the meta deployment. */
+	readonly servers: readonly MetaSource[];
 	readonly own: readonly RegisteredDeployment[];
+	/** Its own Deployment, if it was restored and is not complete. */
+	readonly recovering: RegisteredDeployment | undefined;
 }
 
 /**
@@ -72,6 +87,7 @@ interface Found {
  *
  *     own record ─┬─ uid that another storage has succeeded ──▶ refused, unless it was deleted and that is disabled
  *                 ├─ uid that a meta deployment has ──────────▶ keep it, with the current address
+ *                 ├─ uid that a restored one may lack ────────▶ give it back ──▶ keep it
  *                 ├─ uid that was deleted, or that none has ──▶ give it up ─┐
  *                 └─ none ─────────────────────────────────────────────────┴▶ admit
  *     admit: the registration of an earlier start of the same storage, else a new Deployment at the first
@@ -99,10 +115,13 @@ export async function register(options: RegistrationOptions): Promise<Registrati
 		return refresh(options, await keep(options, registration, found));
 	}
 	if (identity.uid !== "") {
+		const isRestored = found.some(({ recovering }) => recovering !== undefined);
+		if (isRestored && !(await hasDeletionRecord(options, identity.uid))) {
+			await giveBackOwn(options, identity, found, missing);
+			return register(options);
+		}
 		if (missing.length > 0 && !(await isDeletedAt(options, identity.uid))) {
-			throw unavailable(
-				`no reachable meta deployment knows deployment ${identity.uid}, and these are unreachable: ${missing.join(", ")}`,
-			);
+			throw unavailable(unknownTo(identity, missing));
 		}
 		if (options.isServing) {
 			throw new DeploymentDeleted(`deployment ${identity.uid} was deleted`);
@@ -120,19 +139,73 @@ export async function register(options: RegistrationOptions): Promise<Registrati
 	return admit(options, identity, found, missing);
 }
 
-/** Whether any meta deployment has the record of a deletion. Reads all of them strongly, each at any of its servers. */
-export async function isDeletedAt(
-	{ metas, callTimeoutMs }: Pick<RegistrationOptions, "metas" | "callTimeoutMs">,
-	uid: string,
-): Promise<boolean> {
-	const results = await Promise.allSettled(
+function unknownTo({ uid }: OwnIdentity, missing: readonly string[]): string {
+	return `no reachable meta deployment knows deployment ${uid}, and these are unreachable: ${missing.join(", ")}`;
+}
+
+/**
+ * Registers this deployment again under its own uid, with a meta deployment that has forgotten it in a restore. That may
+ * only be the one with which it has registered.
+ *
+ * @throws ConnectError Unavailable if that can't be determined or reached.
+ */
+async function giveBackOwn(
+	options: RegistrationOptions,
+	identity: OwnIdentity,
+	found: readonly Found[],
+	missing: readonly string[],
+): Promise<void> {
+	const { deployment, reportTo = () => noReport, callTimeoutMs } = options;
+	const { uid, predecessorUid, storageIncarnation, established } = identity;
+	const { service, region, version, address } = deployment;
+	const restored = found.flatMap(({ recovering, servers }) =>
+		recovering === undefined ? [] : [{ recovering, servers, report: reportTo(servers) }],
+	);
+	const registrar = restored.find(({ report }) =>
+		report.deployments.some(({ id }) => id?.uid === uid),
+	);
+	if (registrar === undefined && missing.length > 0) {
+		throw unavailable(unknownTo(identity, missing));
+	}
+	const [to = registrar] = registrar === undefined ? restored : [registrar];
+	if (to !== undefined) {
+		const own: RegisteredDeployment = {
+			...{ uid, name: nameOf(deployment), service, region, version, address },
+			...{ disabled: false, wantedVersion: "", recovering: false },
+			...{ predecessorUid, storageIncarnation, established },
+			otherPredecessorUids: relatedUids(identity, found),
+		};
+		const report = withDeployment(to.report, own);
+		await giveBack(to.servers, to.recovering, own, report, callTimeoutMs);
+	}
+}
+
+/** Whether some meta deployment that responds has the record of a deletion. Never rejects. */
+async function hasDeletionRecord(where: DeletionRecords, uid: string): Promise<boolean> {
+	return (await readDeletionRecords(where, uid)).some(isRecord);
+}
+
+/** Where the records of deletions are read. */
+type DeletionRecords = Pick<RegistrationOptions, "metas" | "callTimeoutMs">;
+
+/** Reads the record of a deletion at all meta deployments strongly, each at any of its servers. */
+function readDeletionRecords({ metas, callTimeoutMs }: DeletionRecords, uid: string) {
+	const name = deletedDeploymentName(uid);
+	return Promise.allSettled(
 		metas.map((servers) =>
-			anyOf(servers, ({ client }) =>
-				readStrongly(client, DeletedDeployment, deletedDeploymentName(uid), callTimeoutMs),
-			),
+			anyOf(servers, ({ client }) => readStrongly(client, DeletedDeployment, name, callTimeoutMs)),
 		),
 	);
-	if (results.some((each) => each.status === "fulfilled" && each.value !== undefined)) {
+}
+
+function isRecord(result: PromiseSettledResult<Resource | undefined>): boolean {
+	return result.status === "fulfilled" && result.value !== undefined;
+}
+
+/** Whether any meta deployment has the record of a deletion. Reads all of them strongly, each at any of its servers. */
+export async function isDeletedAt(where: DeletionRecords, uid: string): Promise<boolean> {
+	const results = await readDeletionRecords(where, uid);
+	if (results.some(isRecord)) {
 		return true;
 	}
 	const failed = results.find((each) => each.status === "rejected");
@@ -186,22 +259,27 @@ async function listRegistrations({
 }: RegistrationOptions): Promise<{ found: readonly Found[]; missing: readonly string[] }> {
 	const found: Found[] = [];
 	const missing: string[] = [];
-	const listAt = async (meta: MetaSource): Promise<Found> => {
-		const { resources } = await meta.client.list(
-			{ type: typeOf(Deployment.type), tenancy: tenancyOf() },
-			{ headers: strongly, timeoutMs: callTimeoutMs },
-		);
-		const own = resources
-			.map(deploymentOf)
-			.filter(
-				({ service, region }) => service === deployment.service && region === deployment.region,
+	const listAt = async (meta: MetaSource): Promise<Omit<Found, "servers">> => {
+		const list = ({ type }: ResourceType) =>
+			meta.client.list(
+				{ type: typeOf(type), tenancy: tenancyOf() },
+				{ headers: strongly, timeoutMs: callTimeoutMs },
 			);
-		return { meta, own };
+		const [deployments, deletions] = await Promise.all([list(Deployment), list(DeletedDeployment)]);
+		const deleted = new Set(
+			deletions.resources.map((each) => decodeShared(DeletedDeployment, each).data.uid),
+		);
+		const all = deployments.resources.map(deploymentOf);
+		const own = all.filter(
+			({ service, region, uid }) =>
+				service === deployment.service && region === deployment.region && !deleted.has(uid),
+		);
+		return { meta, own, recovering: recoveringOf(all) };
 	};
 	await Promise.all(
 		metas.map(async (servers) => {
 			try {
-				found.push(await anyOf(servers, listAt));
+				found.push({ ...(await anyOf(servers, listAt)), servers });
 			} catch (failure) {
 				const addresses = servers.map(({ address }) => address).join(", ");
 				missing.push(`${addresses} (${ConnectError.from(failure).rawMessage})`);
@@ -210,22 +288,6 @@ async function listRegistrations({
 	);
 	const order = (meta: MetaSource) => metas.findIndex((servers) => servers.includes(meta));
 	return { found: found.sort((a, b) => order(a.meta) - order(b.meta)), missing };
-}
-
-/** The response of the first server of a meta deployment that responds, in their order. @throws the last failure. */
-export async function anyOf<T>(
-	servers: readonly MetaSource[],
-	call: (server: MetaSource) => Promise<T>,
-): Promise<T> {
-	let failure: unknown = unavailable("no meta deployment is known");
-	for (const server of servers) {
-		try {
-			return await call(server);
-		} catch (error) {
-			failure = error;
-		}
-	}
-	throw failure;
 }
 
 /** The registration with the recorded uid; without a uid, the last one of the same storage. */
@@ -245,8 +307,14 @@ function findRegistration(
 	return undefined;
 }
 
-async function refresh(
-	{ deployment, descriptor, isRunningAt, callTimeoutMs }: RegistrationOptions,
+/** Describes the service, and registers the present address unless a server runs at the registered one. */
+export async function refresh(
+	{
+		deployment,
+		descriptor,
+		isRunningAt,
+		callTimeoutMs,
+	}: Pick<RegistrationOptions, "deployment" | "descriptor" | "isRunningAt" | "callTimeoutMs">,
 	registration: Registration,
 ): Promise<Registration> {
 	const { registrar } = registration;

@@ -43,6 +43,8 @@ export interface Started {
 /** Deployments in one process that discover each other through a registry. */
 export class RegistryLab {
 	readonly #transports = new Map<string, Transport>();
+	/** End the streams of each server when it stops, by its address. */
+	readonly #ends = new Map<string, AbortController>();
 
 	/** Promises that delay confirmations to a deployment, by its name. */
 	readonly confirmations = new Map<string, Promise<void>>();
@@ -79,7 +81,7 @@ export class RegistryLab {
 			metaAddresses: options.metas ?? ["meta-r1"],
 			...(isMeta && { ownMeta: () => client ?? raise("not yet") }),
 			connect: (address) => this.#connect(address),
-			hasDropped: (uid) => constraints.context.dropped.has(uid),
+			dropped: () => constraints.context.index.dropped,
 			...(options.storageIncarnation && { storageIncarnation: options.storageIncarnation }),
 			runtime,
 			callTimeoutMs: 500,
@@ -91,6 +93,7 @@ export class RegistryLab {
 			runtime,
 			limits: { callTimeoutMs: 60_000 },
 		});
+		await registry.open();
 		await constraints.schemaPass.begin();
 		await ensureDefaultTenancy(constraints.store, runtime);
 		const resources = createResourceService({
@@ -105,6 +108,7 @@ export class RegistryLab {
 		client = createInProcessClient(ResourceService, transport);
 		this.#transports.set(address, transport);
 		const end = new AbortController();
+		this.#ends.set(address, end);
 		const running = Promise.allSettled([constraints.run(end.signal), registry.run(end.signal)]);
 		const stop = async () => {
 			this.#transports.delete(address);
@@ -152,7 +156,11 @@ export class RegistryLab {
 				}
 				return now().unary(...args);
 			},
-			stream: async (...args) => now().stream(...args),
+			stream: async (method, signal, ...args) => {
+				const transport = now();
+				const ends = [signal, this.#ends.get(address)?.signal].flatMap((each) => each ?? []);
+				return transport.stream(method, AbortSignal.any(ends), ...args);
+			},
 		};
 	}
 }

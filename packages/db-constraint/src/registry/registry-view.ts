@@ -1,7 +1,7 @@
 import type { Resource } from "@plinth/proto";
 import { decodeShared } from "@plinth/resource";
 import { type DeploymentInfo, takenOver } from "./environment.ts";
-import { Deployment, metaService, Service } from "./meta-types.ts";
+import { DeletedDeployment, Deployment, metaService, Service } from "./meta-types.ts";
 
 /** A deployment with the fields that only the registry needs. */
 export interface RegisteredDeployment extends DeploymentInfo {
@@ -11,6 +11,8 @@ export interface RegisteredDeployment extends DeploymentInfo {
 	readonly wantedVersion: string;
 	/** The incarnation of the storage that registered. */
 	readonly storageIncarnation: string;
+	/** Whether it is a meta deployment that was restored, and lacks registrations and deletions since the backup. */
+	readonly recovering: boolean;
 }
 
 /** A service, as described by its deployments. */
@@ -23,15 +25,22 @@ export interface RegisteredService {
 	readonly imports: ReadonlyMap<string, readonly string[]>;
 }
 
+/** What is followed at each source. */
+export type FollowedType = "deployments" | "services" | "deletions";
+
 /** The contents of one meta deployment. */
 interface MetaContents {
 	readonly deployments: Map<string, RegisteredDeployment>;
 	readonly services: Map<string, RegisteredService>;
+	/** The uids of deleted deployments, by the uids of their records. */
+	readonly deletions: Map<string, string>;
+	/** The newest content of each Deployment, by uid: a restore may have brought an older one back. */
+	readonly newest: Map<string, Resource>;
 	/** All of them, as they were reported. */
 	readonly resources: Map<string, Resource>;
 }
 
-/** A Deployment or a Service, and the address of the meta deployment that has reported it. */
+/** A Deployment, a Service or a DeletedDeployment, and the address of the meta deployment that has reported it. */
 export interface ReportedResource {
 	readonly source: string;
 	readonly resource: Resource;
@@ -46,6 +55,10 @@ interface Lookups {
 	readonly successors: ReadonlyMap<string, RegisteredDeployment>;
 	/** The names of services, by the groups that they own. */
 	readonly services: ReadonlyMap<string, string>;
+	/** What identifies the meta deployment of each source. */
+	readonly metas: ReadonlyMap<string, string>;
+	/** The uids of deleted deployments. */
+	readonly deleted: ReadonlySet<string>;
 }
 
 /**
@@ -55,7 +68,8 @@ interface Lookups {
  *     meta in us-east1 ── iam-us-east1 ───────────────────┴─▶ the view
  *
  * The contents of a meta deployment stay until it reports a change. Absence proves nothing. Of several servers of one
- * meta deployment, each is a source; those that can't be followed are left out if another one is.
+ * meta deployment, each is a source; those that can't be followed are left out if another one is. A deployment whose
+ * deletion is recorded is left out, also if a meta deployment that was restored has it again.
  */
 export class RegistryView {
 	readonly #contents = new Map<string, MetaContents>();
@@ -73,18 +87,31 @@ export class RegistryView {
 		update(contents.resources, uid, change === "stored" ? resource : undefined);
 		if (group === Deployment.type.group && kind === Deployment.type.kind) {
 			update(contents.deployments, uid, change === "stored" ? deploymentOf(resource) : undefined);
+			const isNewest = resource.generation >= (contents.newest.get(uid)?.generation ?? "");
+			if (change === "removed" || isNewest) {
+				update(contents.newest, uid, change === "stored" ? resource : undefined);
+			}
 		} else if (group === Service.type.group && kind === Service.type.kind) {
 			update(contents.services, uid, change === "stored" ? serviceOf(resource) : undefined);
+		} else if (group === DeletedDeployment.type.group && kind === DeletedDeployment.type.kind) {
+			update(contents.deletions, uid, change === "stored" ? deletedUidOf(resource) : undefined);
 		}
 	}
 
-	/** Completes a fresh snapshot of one type: removes what it does not contain. */
-	retain(source: string, type: "deployments" | "services", uids: ReadonlySet<string>): void {
+	/**
+	 * Completes a fresh snapshot of one type: removes what it does not contain. Nothing is removed that a meta deployment
+	 * may lack because it was restored, and no record of a deletion ever.
+	 */
+	retain(source: string, type: FollowedType, uids: ReadonlySet<string>): void {
 		const contents = this.#of(source);
+		if (type === "deletions" || this.recovering([source]) !== undefined) {
+			return;
+		}
 		for (const uid of contents[type].keys()) {
 			if (!uids.has(uid)) {
 				contents[type].delete(uid);
 				contents.resources.delete(uid);
+				contents.newest.delete(uid);
 				this.#lookups = undefined;
 			}
 		}
@@ -98,12 +125,43 @@ export class RegistryView {
 		}
 	}
 
-	/** Identifies the meta deployment of a source, by its own Deployment; by the address if that is not known. */
+	/**
+	 * Identifies the meta deployment of a source, by its own Deployments: the one before a restore and the one afterwards
+	 * are the same. By the address if it has none.
+	 */
 	metaOf(source: string): string {
-		const own = [...(this.#contents.get(source)?.deployments.values() ?? [])].flatMap(
-			({ service, uid }) => (service === metaService ? uid : []),
-		);
-		return own.length === 0 ? source : own.sort().join();
+		return this.#current.metas.get(source) ?? source;
+	}
+
+	/** The Deployment by which some of these sources say that their meta deployment was restored and is not complete. */
+	recovering(sources: readonly string[]): RegisteredDeployment | undefined {
+		return recoveringOf(sources.flatMap((source) => metasOf(this.#contents.get(source))));
+	}
+
+	/** The Deployments that some of these sources have reported: of each, the newest. */
+	deploymentsAt(sources: readonly string[]): readonly Resource[] {
+		const newest = new Map<string, Resource>();
+		for (const source of sources) {
+			for (const [uid, resource] of this.#contents.get(source)?.newest ?? []) {
+				if (resource.generation >= (newest.get(uid)?.generation ?? "")) {
+					newest.set(uid, resource);
+				}
+			}
+		}
+		return [...newest.values()].filter(({ id }) => !this.isDeleted(id?.uid ?? ""));
+	}
+
+	/** The records of deletions that some of these sources have reported. */
+	deletionsAt(sources: readonly string[]): readonly Resource[] {
+		return sources.flatMap((source) => {
+			const { deletions, resources } = this.#contents.get(source) ?? {};
+			return [...(deletions?.keys() ?? [])].flatMap((uid) => resources?.get(uid) ?? []);
+		});
+	}
+
+	/** Whether some meta deployment has reported the record of the deletion of a deployment. */
+	isDeleted(uid: string): boolean {
+		return this.#current.deleted.has(uid);
 	}
 
 	get #visible(): readonly (readonly [string, MetaContents])[] {
@@ -178,22 +236,37 @@ export class RegistryView {
 	}
 
 	get #current(): Lookups {
-		this.#lookups ??= lookupsOf(this.#visible.map(([, contents]) => contents));
+		this.#lookups ??= lookupsOf(
+			this.#visible.map(([, contents]) => contents),
+			this.#contents,
+		);
 		return this.#lookups;
 	}
 
 	#of(source: string): MetaContents {
 		let contents = this.#contents.get(source);
 		if (contents === undefined) {
-			contents = { deployments: new Map(), services: new Map(), resources: new Map() };
+			contents = {
+				deployments: new Map(),
+				services: new Map(),
+				deletions: new Map(),
+				newest: new Map(),
+				resources: new Map(),
+			};
 			this.#contents.set(source, contents);
 		}
 		return contents;
 	}
 }
 
-function lookupsOf(contents: readonly MetaContents[]): Lookups {
-	const all = new Map(contents.flatMap(({ deployments }) => [...deployments]));
+function lookupsOf(
+	contents: readonly MetaContents[],
+	sources: ReadonlyMap<string, MetaContents>,
+): Lookups {
+	const deleted = new Set([...sources.values()].flatMap((each) => [...each.deletions.values()]));
+	const all = new Map(
+		contents.flatMap(({ deployments }) => [...deployments].filter(([uid]) => !deleted.has(uid))),
+	);
 	const successors = new Map<string, RegisteredDeployment>();
 	for (const each of all.values()) {
 		const names = takenOver(each);
@@ -211,7 +284,52 @@ function lookupsOf(contents: readonly MetaContents[]): Lookups {
 		}
 	}
 	const byPlace = Map.groupBy(all.values(), ({ service, region }) => placeOf(service, region));
-	return { all, byPlace, successors, services };
+	return { all, byPlace, successors, services, deleted, metas: identifiedMetas(sources) };
+}
+
+/** The Deployment of these by which its meta deployment says that it was restored and is not complete. */
+export function recoveringOf(
+	deployments: readonly RegisteredDeployment[],
+): RegisteredDeployment | undefined {
+	// It is complete permanently once one source says so: the others may be behind, and a later restore has another uid.
+	const settled = new Set(
+		deployments.flatMap((each) => [
+			...(each.service === metaService ? takenOver(each) : []),
+			...(each.recovering ? [] : [each.uid]),
+		]),
+	);
+	return deployments.find(({ recovering, uid }) => recovering && !settled.has(uid));
+}
+
+/** The Deployments of a meta deployment in its own contents: after a restore several. */
+function metasOf(contents: MetaContents | undefined): readonly RegisteredDeployment[] {
+	const deployments = [...(contents?.deployments.values() ?? [])];
+	return deployments.filter(({ service }) => service === metaService);
+}
+
+/** The smallest uid of each meta deployment and its predecessors, by its sources. */
+function identifiedMetas(sources: ReadonlyMap<string, MetaContents>): ReadonlyMap<string, string> {
+	const related = [...sources].flatMap(([source, contents]) => {
+		const uids = new Set(metasOf(contents).flatMap((each) => [each.uid, ...takenOver(each)]));
+		return uids.size === 0 ? [] : [{ uids, sources: [source] }];
+	});
+	for (let at = related.length - 1; at > 0; at--) {
+		const each = related[at];
+		const other = related.slice(0, at).find(({ uids }) => each && !uids.isDisjointFrom(each.uids));
+		for (const uid of (other && each?.uids) ?? []) {
+			other?.uids.add(uid);
+		}
+		other?.sources.push(...(each?.sources ?? []));
+		if (other !== undefined) {
+			related.splice(at, 1);
+		}
+	}
+	return new Map(
+		related.flatMap(({ uids, sources }) => {
+			const [id = ""] = [...uids].sort();
+			return sources.map((source) => [source, id] as const);
+		}),
+	);
 }
 
 function placeOf(service: string, region: string): string {
@@ -234,7 +352,12 @@ export function deploymentOf(resource: Resource): RegisteredDeployment {
 		wantedVersion: data.wantedVersion,
 		storageIncarnation: data.storageIncarnation,
 		established: data.predecessorUid === "" || data.established,
+		recovering: data.recovering,
 	};
+}
+
+function deletedUidOf(resource: Resource): string {
+	return decodeShared(DeletedDeployment, resource).data.uid;
 }
 
 function serviceOf(resource: Resource): RegisteredService {

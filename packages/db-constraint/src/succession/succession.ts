@@ -10,13 +10,14 @@
  * stay. From then on the successor responds, because it has all references of the predecessor.
  */
 import { Code } from "@connectrpc/connect";
-import type { Resource } from "@plinth/proto";
+import type { ID, Resource } from "@plinth/proto";
 import { Lifecycle } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { Refused } from "@plinth/storage";
 import type { Derivation } from "../commit/reference-plan.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import { routeTo } from "../protocol/holder-query.ts";
 import type { DeploymentInfo, Environment } from "../registry/environment.ts";
+import { Deployment } from "../registry/meta-types.ts";
 import { deriveReferences } from "../schema/derive-references.ts";
 import { type KeyLike, nameOfKey } from "../shadow/resource-key.ts";
 import { deployedOf, displayDeployed } from "../shadow/shadow.ts";
@@ -157,13 +158,21 @@ async function storedShadows({ backend }: ConstraintContext): Promise<readonly R
 
 /**
  * Refuses deletions of a successor until every known deployment has reported, including disabled ones: until
- * then, its shadows may lack sources that its predecessor received after the backup.
+ * then, its shadows may lack sources that its predecessor received after the backup. A meta deployment may delete the
+ * Deployment of one that has not: it may not exist any longer, and would be waited for.
  *
  * @throws Refused Unavailable, naming the deployments that have not reported, or if some may not be known.
  */
-export async function assertMayDelete(context: ConstraintContext): Promise<void> {
+export async function assertMayDelete(
+	context: ConstraintContext,
+	id: Pick<ID, "type" | "uid"> | undefined,
+): Promise<void> {
 	const { environment, backend } = context;
 	if (environment.self.predecessorUid === "") {
+		return;
+	}
+	const record = await readDeploymentRecord(backend);
+	if (isDeployment(id) && !record?.establishedBy.includes(id?.uid ?? "")) {
 		return;
 	}
 	if (environment.isComplete === false) {
@@ -172,7 +181,6 @@ export async function assertMayDelete(context: ConstraintContext): Promise<void>
 			"nothing can be deleted yet: this deployment has taken over from another one, and some meta deployment can't be reached, which may know of others that reference its resources",
 		);
 	}
-	const record = await readDeploymentRecord(backend);
 	const missing = environment
 		.deployments()
 		.filter(
@@ -190,6 +198,11 @@ export async function assertMayDelete(context: ConstraintContext): Promise<void>
 			`nothing can be deleted yet: this deployment has taken over from another one, and waits for ${names.join(", ")} to establish their references with it. If one of them no longer exists, delete its Deployment`,
 		);
 	}
+}
+
+function isDeployment(id: Pick<ID, "type"> | undefined): boolean {
+	const { group, kind } = Deployment.type;
+	return id?.type?.group === group && id.type.kind === kind;
 }
 
 /** Records that a deployment has re-established its references to this successor. */

@@ -72,6 +72,7 @@ export function cloneDeployment(message: Deployment): Deployment {
   copy.storageIncarnation = message.storageIncarnation;
   copy.established = message.established;
   copy.otherPredecessorUids = message.otherPredecessorUids.slice();
+  copy.recovering = message.recovering;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file plinth/meta/v1/meta.proto.
  */
 export const file_plinth_meta_v1_meta: GenFile = /*@__PURE__*/
-  fileDesc("ChlwbGludGgvbWV0YS92MS9tZXRhLnByb3RvEg5wbGludGgubWV0YS52MSIlCgZSZWdpb24SEwoLZGVzY3JpcHRpb24YASABKAk6BqK7GAIIASJjCgdTZXJ2aWNlEg4KBmRvbWFpbhgBIAEoCRIOCgZncm91cHMYAiADKAkSMAoIdmVyc2lvbnMYAyADKAsyHi5wbGludGgubWV0YS52MS5TZXJ2aWNlVmVyc2lvbjoGorsYAggBIlEKDlNlcnZpY2VWZXJzaW9uEg8KB3ZlcnNpb24YASABKAkSLgoHaW1wb3J0cxgCIAMoCzIdLnBsaW50aC5tZXRhLnYxLlNlcnZpY2VJbXBvcnQiMQoNU2VydmljZUltcG9ydBIPCgdzZXJ2aWNlGAEgASgJEg8KB3ZlcnNpb24YAiABKAki9AEKCkRlcGxveW1lbnQSDwoHc2VydmljZRgBIAEoCRIOCgZyZWdpb24YAiABKAkSDwoHYWRkcmVzcxgDIAEoCRIXCg9jdXJyZW50X3ZlcnNpb24YBCABKAkSFgoOd2FudGVkX3ZlcnNpb24YBSABKAkSEAoIZGlzYWJsZWQYBiABKAgSFwoPcHJlZGVjZXNzb3JfdWlkGAcgASgJEhsKE3N0b3JhZ2VfaW5jYXJuYXRpb24YCCABKAkSEwoLZXN0YWJsaXNoZWQYCSABKAgSHgoWb3RoZXJfcHJlZGVjZXNzb3JfdWlkcxgKIAMoCToGorsYAggBIkkKEURlbGV0ZWREZXBsb3ltZW50EgsKA3VpZBgBIAEoCRIPCgdzZXJ2aWNlGAIgASgJEg4KBnJlZ2lvbhgDIAEoCToGorsYAggBQgqyuxgGCgRtZXRhYgZwcm90bzM", [file_plinth_resource_v1_annotations, file_plinth_schema_v1_annotations]);
+  fileDesc("ChlwbGludGgvbWV0YS92MS9tZXRhLnByb3RvEg5wbGludGgubWV0YS52MSIlCgZSZWdpb24SEwoLZGVzY3JpcHRpb24YASABKAk6BqK7GAIIASJjCgdTZXJ2aWNlEg4KBmRvbWFpbhgBIAEoCRIOCgZncm91cHMYAiADKAkSMAoIdmVyc2lvbnMYAyADKAsyHi5wbGludGgubWV0YS52MS5TZXJ2aWNlVmVyc2lvbjoGorsYAggBIlEKDlNlcnZpY2VWZXJzaW9uEg8KB3ZlcnNpb24YASABKAkSLgoHaW1wb3J0cxgCIAMoCzIdLnBsaW50aC5tZXRhLnYxLlNlcnZpY2VJbXBvcnQiMQoNU2VydmljZUltcG9ydBIPCgdzZXJ2aWNlGAEgASgJEg8KB3ZlcnNpb24YAiABKAkiiAIKCkRlcGxveW1lbnQSDwoHc2VydmljZRgBIAEoCRIOCgZyZWdpb24YAiABKAkSDwoHYWRkcmVzcxgDIAEoCRIXCg9jdXJyZW50X3ZlcnNpb24YBCABKAkSFgoOd2FudGVkX3ZlcnNpb24YBSABKAkSEAoIZGlzYWJsZWQYBiABKAgSFwoPcHJlZGVjZXNzb3JfdWlkGAcgASgJEhsKE3N0b3JhZ2VfaW5jYXJuYXRpb24YCCABKAkSEwoLZXN0YWJsaXNoZWQYCSABKAgSHgoWb3RoZXJfcHJlZGVjZXNzb3JfdWlkcxgKIAMoCRISCgpyZWNvdmVyaW5nGAsgASgIOgaiuxgCCAEiSQoRRGVsZXRlZERlcGxveW1lbnQSCwoDdWlkGAEgASgJEg8KB3NlcnZpY2UYAiABKAkSDgoGcmVnaW9uGAMgASgJOgaiuxgCCAFCCrK7GAYKBG1ldGFiBnByb3RvMw", [file_plinth_resource_v1_annotations, file_plinth_schema_v1_annotations]);
 
 /**
  * Region is a place where services are deployed.
@@ -188,6 +188,14 @@ export type Deployment = Message<"plinth.meta.v1.Deployment"> & {
    * @generated from field: repeated string other_predecessor_uids = 10;
    */
   otherPredecessorUids: string[];
+
+  /**
+   * Whether this is a meta deployment whose storage was restored, and that has not learned yet what was registered and
+   * deleted since the backup. Until then, what it lacks proves nothing. Kept by its servers.
+   *
+   * @generated from field: bool recovering = 11;
+   */
+  recovering: boolean;
 };
 
 /**

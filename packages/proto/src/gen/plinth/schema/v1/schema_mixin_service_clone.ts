@@ -2,9 +2,10 @@
 // @generated from file plinth/schema/v1/schema_mixin_service.proto (package plinth.schema.v1, syntax proto3)
 /* eslint-disable */
 
-import type { AuthorizeReferencesRequest, AuthorizeReferencesRequest_Target, AuthorizeReferencesResponse, Caller, Caller_Deployment, Caller_User, CheckMetaOwnersRequest, CheckMetaOwnersRequest_Ownership, CheckMetaOwnersResponse, CheckReferencesRequest, CheckReferencesRequest_Question, CheckReferencesResponse, CheckReferencesResponse_Answer, ConfirmBlockadesRequest, ConfirmBlockadesRequest_Blockade, ConfirmBlockadesResponse, DescribeHoldersRequest, DescribeHoldersRequest_Target, DescribeHoldersResponse, DescribeHoldersResponse_Holders, EstablishReferencesRequest, EstablishReferencesRequest_Target, EstablishReferencesResponse, EstablishReferencesResponse_Established, Holder, Holder_Use, ReferencedTypes, ReportEstablishedRequest, ReportEstablishedResponse, ReportReleasesRequest, ReportReleasesRequest_Release, ReportReleasesResponse, Route, SchemaMixinService, WatchImportedServiceDeletionsRequest, WatchImportedServiceDeletionsResponse, WatchImportedServiceDeletionsResponse_Deletion, WatchImportedServiceDeletionsResponse_EndOfSnapshot } from "./schema_mixin_service_pb.ts";
-import { AuthorizeReferencesRequestSchema, CheckMetaOwnersRequestSchema, CheckReferencesRequestSchema, ConfirmBlockadesRequestSchema, DescribeHoldersRequestSchema, EstablishReferencesRequestSchema, ReportEstablishedRequestSchema, ReportReleasesRequestSchema, WatchImportedServiceDeletionsRequestSchema } from "./schema_mixin_service_pb.ts";
+import type { AuthorizeReferencesRequest, AuthorizeReferencesRequest_Target, AuthorizeReferencesResponse, Caller, Caller_Deployment, Caller_User, CheckMetaOwnersRequest, CheckMetaOwnersRequest_Ownership, CheckMetaOwnersResponse, CheckReferencesRequest, CheckReferencesRequest_Question, CheckReferencesResponse, CheckReferencesResponse_Answer, ConfirmBlockadesRequest, ConfirmBlockadesRequest_Blockade, ConfirmBlockadesResponse, DescribeHoldersRequest, DescribeHoldersRequest_Target, DescribeHoldersResponse, DescribeHoldersResponse_Holders, EstablishReferencesRequest, EstablishReferencesRequest_Target, EstablishReferencesResponse, EstablishReferencesResponse_Established, Holder, Holder_Use, ReferencedTypes, ReportEstablishedRequest, ReportEstablishedResponse, ReportRegistryRequest, ReportRegistryResponse, ReportReleasesRequest, ReportReleasesRequest_Release, ReportReleasesResponse, Route, SchemaMixinService, WatchImportedServiceDeletionsRequest, WatchImportedServiceDeletionsResponse, WatchImportedServiceDeletionsResponse_Deletion, WatchImportedServiceDeletionsResponse_EndOfSnapshot } from "./schema_mixin_service_pb.ts";
+import { AuthorizeReferencesRequestSchema, CheckMetaOwnersRequestSchema, CheckReferencesRequestSchema, ConfirmBlockadesRequestSchema, DescribeHoldersRequestSchema, EstablishReferencesRequestSchema, ReportEstablishedRequestSchema, ReportRegistryRequestSchema, ReportReleasesRequestSchema, WatchImportedServiceDeletionsRequestSchema } from "./schema_mixin_service_pb.ts";
 import { cloneDeployed, cloneResourceKey } from "./shadow_clone.ts";
+import { cloneResource } from "../../resource/v1/resource_clone.ts";
 import type { Client } from "@connectrpc/connect";
 import type { UnknownField } from "@bufbuild/protobuf";
 import { create } from "@bufbuild/protobuf";
@@ -351,6 +352,34 @@ export function cloneReportEstablishedResponse(message: ReportEstablishedRespons
 }
 
 /**
+ * Clones a message plinth.schema.v1.ReportRegistryRequest.
+ */
+export function cloneReportRegistryRequest(message: ReportRegistryRequest): ReportRegistryRequest {
+  const copy = { $typeName: message.$typeName } as ReportRegistryRequest;
+  if (message.route !== undefined) {
+    copy.route = cloneRoute(message.route);
+  }
+  copy.deployments = copyItems(message.deployments, cloneResource);
+  copy.deleted = copyItems(message.deleted, cloneResource);
+  copy.knownUids = message.knownUids.slice();
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.schema.v1.ReportRegistryResponse.
+ */
+export function cloneReportRegistryResponse(message: ReportRegistryResponse): ReportRegistryResponse {
+  const copy = { $typeName: message.$typeName } as ReportRegistryResponse;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
  * Clones a message plinth.schema.v1.CheckMetaOwnersRequest.
  */
 export function cloneCheckMetaOwnersRequest(message: CheckMetaOwnersRequest): CheckMetaOwnersRequest {
@@ -606,6 +635,10 @@ export function createSchemaMixinServiceCloningClient(client: Client<typeof Sche
     async reportEstablished(request, options) {
       const message = cloneReportEstablishedRequest(create(ReportEstablishedRequestSchema, request));
       return cloneReportEstablishedResponse(await client.reportEstablished(message, options));
+    },
+    async reportRegistry(request, options) {
+      const message = cloneReportRegistryRequest(create(ReportRegistryRequestSchema, request));
+      return cloneReportRegistryResponse(await client.reportRegistry(message, options));
     },
     async checkMetaOwners(request, options) {
       const message = cloneCheckMetaOwnersRequest(create(CheckMetaOwnersRequestSchema, request));

@@ -2,7 +2,7 @@
 // @generated from file plinth/schema/v1/shadow.proto (package plinth.schema.v1, syntax proto3)
 /* eslint-disable */
 
-import type { CheckOwners, ConfirmBlockade, DeletionProgress, Deployed, DeploymentRecord, DescriptorRecord, DroppedDeployment, Endpoint, Follower, FollowersRecord, Guard, MetaOwner, MissingTarget, OutgoingReference, Ownees, RegistryEntry, RegistryRecord, ResolveTarget, ResourceKey, ResourceShadow, Shadow, Source, SucceededDeployment, Task } from "./shadow_pb.ts";
+import type { CheckOwners, ConfirmBlockade, DeletionProgress, Deployed, DeploymentRecord, DescriptorRecord, DroppedDeployment, Endpoint, Follower, FollowersRecord, Guard, MetaOwner, MissingTarget, OutgoingReference, Ownees, RegistryEntry, RegistryRecord, RegistryRecovery, ResolveTarget, ResourceKey, ResourceShadow, Shadow, Source, SucceededDeployment, Task } from "./shadow_pb.ts";
 import { cloneResource } from "../../resource/v1/resource_clone.ts";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { UnknownField } from "@bufbuild/protobuf";
@@ -74,6 +74,9 @@ export function cloneResourceShadow(message: ResourceShadow): ResourceShadow {
       break;
     case "followers":
       copy.record = { case: "followers", value: cloneFollowersRecord(message.record.value) };
+      break;
+    case "recovery":
+      copy.record = { case: "recovery", value: cloneRegistryRecovery(message.record.value) };
       break;
     default:
       copy.record = { ...message.record };
@@ -418,6 +421,19 @@ export function cloneFollower(message: Follower): Follower {
   }
   copy.types = message.types.slice();
   copy.schema = message.schema;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.schema.v1.RegistryRecovery.
+ */
+export function cloneRegistryRecovery(message: RegistryRecovery): RegistryRecovery {
+  const copy = { $typeName: message.$typeName } as RegistryRecovery;
+  copy.reportedBy = message.reportedBy.slice();
+  copy.knownUids = message.knownUids.slice();
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }

@@ -1,0 +1,162 @@
+import { create } from "@bufbuild/protobuf";
+import type { Client } from "@connectrpc/connect";
+import type { Resource } from "@plinth/proto";
+import {
+	DeletedDeploymentSchema,
+	DeploymentSchema,
+} from "@plinth/proto/gen/plinth/meta/v1/meta_pb.js";
+import type { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
+import { idOf, resourceOf } from "@plinth/resource";
+import { Backoff, type Logger, type Runtime } from "@plinth/runtime";
+import { type DeploymentInfo, takenOver } from "./environment.ts";
+import { anyOf, unavailable } from "./meta-calls.ts";
+import type { MetaSource } from "./meta-source.ts";
+import type { MetaSources, RecoveringMeta } from "./meta-sources.ts";
+import { DeletedDeployment, Deployment, deletedDeploymentName } from "./meta-types.ts";
+import type { RegisteredDeployment, RegistryView } from "./registry-view.ts";
+
+const oldestGeneration = "0".repeat(26);
+
+/** What a deployment knows of the registry of a meta deployment. */
+export interface RegistryReport {
+	/** Its Deployments. */
+	readonly deployments: readonly Resource[];
+	/** The records of deletions. */
+	readonly deleted: readonly Resource[];
+	/** The uids of all known deployments that have no successor, of every meta deployment. */
+	readonly knownUids: readonly string[];
+}
+
+/** What a deployment reports that knows nothing. */
+export const noReport: RegistryReport = { deployments: [], deleted: [], knownUids: [] };
+
+/**
+ * What the view has of a meta deployment.
+ *
+ * @param dropped - the uids of deleted deployments of which this one has dropped the sources.
+ */
+export function reportOf(
+	view: RegistryView,
+	servers: readonly MetaSource[],
+	dropped: Iterable<string>,
+): RegistryReport {
+	const addresses = servers.map(({ address }) => address);
+	const known = [...view.deployments().values()];
+	const superseded = new Set(known.flatMap(takenOver));
+	const gone = new Set(dropped);
+	const isGone = ({ id }: Resource) => gone.has(id?.uid ?? "");
+	return {
+		deployments: view.deploymentsAt(addresses).filter((each) => !isGone(each)),
+		deleted: [
+			...view.deletionsAt(addresses),
+			...[...gone].filter((uid) => !view.isDeleted(uid)).map(deletionOf),
+		],
+		knownUids: known.map(({ uid }) => uid).filter((uid) => !superseded.has(uid) && !gone.has(uid)),
+	};
+}
+
+/** A report that has this Deployment, if it lacks it. Any other content of it is newer. */
+export function withDeployment(
+	report: RegistryReport,
+	registered: RegisteredDeployment,
+): RegistryReport {
+	const { uid, name, version, ...fields } = registered;
+	if (report.deployments.some(({ id }) => id?.uid === uid)) {
+		return report;
+	}
+	const data = create(DeploymentSchema, {
+		...fields,
+		otherPredecessorUids: [...(fields.otherPredecessorUids ?? [])],
+		currentVersion: version,
+	});
+	const resource = resourceOf(Deployment, { id: { ...idOf(Deployment, name), uid }, data });
+	resource.generation = oldestGeneration;
+	return { ...report, deployments: [...report.deployments, resource] };
+}
+
+/** The record of a deletion of which only the uid is known. */
+function deletionOf(uid: string): Resource {
+	return resourceOf(DeletedDeployment, {
+		id: idOf(DeletedDeployment, deletedDeploymentName(uid)),
+		data: create(DeletedDeploymentSchema, { uid }),
+	});
+}
+
+/** Gives a meta deployment back what is known of its registry, at any of its servers. @throws ConnectError. Retry. */
+export async function giveBack(
+	servers: readonly MetaSource[],
+	meta: Pick<RegisteredDeployment, "uid">,
+	from: Pick<DeploymentInfo, "uid" | "service" | "region" | "version">,
+	{ deployments, deleted, knownUids }: RegistryReport,
+	timeoutMs: number,
+): Promise<void> {
+	const { uid, service, region, version } = from;
+	const request = {
+		route: { from: { uid, service, region, version }, toUid: meta.uid },
+		deployments: [...deployments],
+		deleted: [...deleted],
+		knownUids: [...knownUids],
+	};
+	await anyOf(servers, ({ mixin }) => mixinOf(mixin).reportRegistry(request, { timeoutMs }));
+}
+
+function mixinOf(mixin: Client<typeof SchemaMixinService> | undefined) {
+	if (mixin === undefined) {
+		throw unavailable("a meta deployment reports nothing to itself");
+	}
+	return mixin;
+}
+
+/** Options of `RegistryReports`. */
+export interface RegistryReportsOptions {
+	readonly sources: Pick<MetaSources, "recovering">;
+	readonly runtime: Runtime;
+	readonly logger: Logger;
+	/** Reports to a meta deployment. Called again if it rejects, while that is recovering. */
+	readonly report: (recovering: RecoveringMeta) => Promise<void>;
+}
+
+const again = { baseMs: 250, maxMs: 5_000 } as const;
+
+/** Reports to each meta deployment that was restored, once for each of its incarnations. */
+export class RegistryReports {
+	readonly #options: RegistryReportsOptions;
+	/** The uids of the meta deployments to which reports are made or in progress. */
+	readonly #reported = new Set<string>();
+
+	constructor(options: RegistryReportsOptions) {
+		this.#options = options;
+	}
+
+	/** Begins reports to meta deployments that were restored since. */
+	begin(signal: AbortSignal): void {
+		for (const { meta } of this.#options.sources.recovering()) {
+			if (!this.#reported.has(meta.uid)) {
+				this.#reported.add(meta.uid);
+				void this.#report(meta.uid, signal);
+			}
+		}
+	}
+
+	/** Retries until it succeeds, the meta deployment is complete, or the signal aborts. Never rejects. */
+	async #report(uid: string, signal: AbortSignal): Promise<void> {
+		const { sources, runtime, logger, report } = this.#options;
+		const backoff = new Backoff({ ...again, clock: runtime.clock, random: runtime.random });
+		while (!signal.aborted) {
+			const recovering = sources.recovering().find(({ meta }) => meta.uid === uid);
+			if (recovering === undefined) {
+				this.#reported.delete(uid);
+				return;
+			}
+			try {
+				await report(recovering);
+				const { name } = recovering.meta;
+				logger.info({ meta: name, uid }, "reported to a meta deployment that was restored");
+				return;
+			} catch (failure) {
+				logger.debug({ err: failure, uid }, "could not report to a meta deployment");
+			}
+			await backoff.wait(signal).catch(() => {});
+		}
+	}
+}

@@ -1,0 +1,274 @@
+import { create } from "@bufbuild/protobuf";
+import { RegionSchema } from "@plinth/proto/gen/plinth/meta/v1/meta_pb.js";
+import { idOf, resourceOf } from "@plinth/resource";
+import { systemRuntime } from "@plinth/runtime";
+import {
+	createMemoryBackend,
+	decorateBackend,
+	type StorageBackend,
+	VersionCompacted,
+} from "@plinth/storage";
+import { describe, expect, it, vi } from "vitest";
+import { ResourceShadow, readRecord } from "../shadow/shadow-records.ts";
+import { DeletedDeployment, Deployment, metaTypes, Region } from "./meta-types.ts";
+import { RegistryLab, type Started, type StartOptions, whenKnown } from "./registry-lab.fixture.ts";
+
+const everywhere = { tenancy: { partition: "", namespace: "" }, namePrefix: "" };
+
+/** A copy of a storage, as of now. Like any that is restored, it does not resume the watches of before. */
+async function backUp(backend: StorageBackend): Promise<StorageBackend> {
+	const copy = createMemoryBackend({ runtime: systemRuntime });
+	for (const { type } of [...metaTypes, ResourceShadow]) {
+		const { resources } = await backend.list({ type, ...everywhere }, { consistency: "strong" });
+		for (const resource of resources) {
+			await copy.commit([{ op: "put", resource, expectedVersion: "" }]);
+		}
+	}
+	// The versions of a restored storage are later than all before.
+	let revision = 0;
+	while (revision < 1_000) {
+		const resource = resourceOf(Region, {
+			id: { ...idOf(Region, "r9"), uid: "r9" },
+			data: create(RegionSchema),
+		});
+		const { version } = await copy.commit([{ op: "put", resource, expectedVersion: "" }]);
+		await copy.commit([{ op: "delete", id: idOf(Region, "r9"), expectedVersion: version }]);
+		revision = Number(version) + 1;
+	}
+	return decorateBackend(copy, {
+		watchList: (query, options) => {
+			const after = options?.afterVersion ?? "";
+			if (after !== "" && Number(after) < revision) {
+				throw new VersionCompacted(after, "the storage was restored");
+			}
+			return copy.watchList(query, options);
+		},
+	});
+}
+
+/** A meta deployment, and `alpha`. */
+async function begun(options: StartOptions = {}) {
+	const lab = new RegistryLab();
+	const meta = await lab.start("meta", "r1", { storageIncarnation: "one", ...options });
+	const alpha = await lab.start("alpha", "r1");
+	return { lab, meta, alpha };
+}
+
+/** Starts the meta deployment again, from a backup. */
+async function restore(
+	lab: RegistryLab,
+	meta: Started,
+	backup: StorageBackend,
+	incarnation = "two",
+) {
+	await meta.stop();
+	return lab.start("meta", "r1", { backend: backup, storageIncarnation: incarnation });
+}
+
+/** Whether the meta deployment has every report. */
+async function isComplete({ backend }: Started): Promise<boolean> {
+	return (await readRecord(backend, "recovery", { consistency: "strong" })) === undefined;
+}
+
+async function whenComplete(meta: Started, ...followers: readonly Started[]) {
+	await vi.waitFor(async () => expect(await isComplete(meta)).toBe(true), { timeout: 60_000 });
+	for (const { registry } of [meta, ...followers]) {
+		await whenKnown(registry, () => registry.isComplete);
+	}
+}
+
+/** The Deployments that a meta deployment has, by name. */
+async function deployments({ backend }: Started): Promise<ReadonlyMap<string, string>> {
+	const { resources } = await backend.list(
+		{ type: Deployment.type, ...everywhere },
+		{ consistency: "strong" },
+	);
+	return new Map(resources.map(({ id }) => [id?.name ?? "", id?.uid ?? ""]));
+}
+
+async function deletions({ backend }: Started): Promise<readonly string[]> {
+	const { resources } = await backend.list(
+		{ type: DeletedDeployment.type, ...everywhere },
+		{ consistency: "strong" },
+	);
+	return resources.map(({ id }) => id?.name ?? "");
+}
+
+/** Waits until a deployment knows of a deletion. */
+async function whenDeleted({ registry }: Started, uid: string) {
+	await vi.waitFor(async () => expect(await registry.isDeleted(uid)).toBe(true));
+	await whenKnown(registry, () => registry.byUid(uid) === undefined);
+}
+
+describe("a meta deployment that was restored", () => {
+	it("registers again, under its own uid, what registered since the backup", async () => {
+		const { lab, meta, alpha } = await begun();
+		const backup = await backUp(meta.backend);
+		const beta = await lab.start("beta", "r1");
+		await whenKnown(alpha.registry, () => alpha.registry.find("beta", "r1") !== undefined);
+		const { uid } = beta.registry.self;
+		const after = await restore(lab, meta, backup);
+		await whenComplete(after, alpha, beta);
+		expect((await deployments(after)).get("beta-r1")).toBe(uid);
+		expect(alpha.registry.byUid(uid)?.name).toBe("beta-r1");
+		expect(beta.registry.self.uid).toBe(uid);
+		expect(beta.registry.state.kind).toBe("registered");
+	});
+
+	it("registers under its own uid a deployment that was down, once that starts", async () => {
+		const { lab, meta, alpha } = await begun();
+		const backup = await backUp(meta.backend);
+		const beta = await lab.start("beta", "r1");
+		const { uid } = beta.registry.self;
+		await beta.stop();
+		await alpha.stop();
+		const after = await restore(lab, meta, backup);
+		const again = await lab.start("beta", "r1", { backend: beta.backend });
+		expect(again.registry.self.uid).toBe(uid);
+		expect(again.registry.self.predecessorUid).toBe("");
+		expect((await deployments(after)).get("beta-r1")).toBe(uid);
+	});
+
+	it("waits for a deployment that others know, and is not complete until it has reported", async () => {
+		const { lab, meta, alpha } = await begun();
+		const backup = await backUp(meta.backend);
+		const beta = await lab.start("beta", "r1");
+		const { uid } = beta.registry.self;
+		await whenKnown(alpha.registry, () => alpha.registry.find("beta", "r1") !== undefined);
+		await beta.stop();
+		const after = await restore(lab, meta, backup);
+		await vi.waitFor(() => expect(after.registry.awaited).toEqual([`beta-r1 (${uid})`]), {
+			timeout: 60_000,
+		});
+		expect(after.registry.isComplete).toBe(false);
+		await whenKnown(alpha.registry, () => !alpha.registry.isComplete);
+		expect(alpha.registry.byUid(uid)).toBeDefined();
+		await expect(alpha.registry.isDeleted(uid)).rejects.toThrow(
+			"were restored and are not complete",
+		);
+		await lab.start("beta", "r1", { backend: beta.backend });
+		await whenComplete(after, alpha);
+		expect(after.registry.awaited).toEqual([]);
+		expect(await alpha.registry.isDeleted(uid)).toBe(false);
+	});
+
+	it("does not wait for a deployment whose Deployment operators delete", async () => {
+		const { lab, meta, alpha } = await begun();
+		const beta = await lab.start("beta", "r1");
+		const { uid } = beta.registry.self;
+		await whenKnown(alpha.registry, () => alpha.registry.find("beta", "r1") !== undefined);
+		await beta.stop();
+		const after = await restore(lab, meta, await backUp(meta.backend));
+		await vi.waitFor(() => expect(after.registry.awaited).toEqual([`beta-r1 (${uid})`]), {
+			timeout: 60_000,
+		});
+		await lab.delete(after, "beta-r1");
+		await whenComplete(after, alpha);
+		expect(await alpha.registry.isDeleted(uid)).toBe(true);
+		expect(alpha.registry.byUid(uid)).toBeUndefined();
+	});
+
+	it("knows again what was deleted since the backup, and removes it", async () => {
+		const { lab, meta, alpha } = await begun();
+		const beta = await lab.start("beta", "r1");
+		const { uid } = beta.registry.self;
+		await beta.stop();
+		const backup = await backUp(meta.backend);
+		await lab.delete(meta, "beta-r1");
+		await whenDeleted(alpha, uid);
+		const after = await restore(lab, meta, backup);
+		await whenComplete(after, alpha);
+		expect(await deletions(after)).toContain(uid.toLowerCase());
+		expect(alpha.registry.byUid(uid)).toBeUndefined();
+		await vi.waitFor(
+			async () => expect([...(await deployments(after)).keys()]).not.toContain("beta-r1"),
+			{
+				timeout: 60_000,
+			},
+		);
+		const again = await lab.start("beta", "r1", { backend: beta.backend });
+		expect(again.registry.self.predecessorUid).toBe(uid);
+	});
+
+	it("has the newest of what operators have set and what deployments have announced", async () => {
+		const { lab, meta, alpha } = await begun();
+		const beta = await lab.start("beta", "r1");
+		const backup = await backUp(meta.backend);
+		await alpha.registry.announce("v2");
+		await lab.change(meta, "beta-r1", { disabled: true });
+		await whenKnown(alpha.registry, () => alpha.registry.find("beta", "r1")?.disabled === true);
+		const after = await restore(lab, meta, backup);
+		await whenComplete(after, alpha, beta);
+		await whenKnown(beta.registry, () => beta.registry.find("alpha", "r1")?.version === "v2");
+		await whenKnown(alpha.registry, () => alpha.registry.find("beta", "r1")?.disabled === true);
+		await lab.change(after, "beta-r1", { disabled: false });
+		await whenKnown(alpha.registry, () => alpha.registry.find("beta", "r1")?.disabled === false);
+	});
+
+	it("keeps both when the name of a deleted deployment was used again", async () => {
+		const { lab, meta, alpha } = await begun();
+		const beta = await lab.start("beta", "r1");
+		const before = beta.registry.self.uid;
+		await beta.stop();
+		const backup = await backUp(meta.backend);
+		await lab.delete(meta, "beta-r1");
+		await whenDeleted(alpha, before);
+		const another = await lab.start("beta", "r1");
+		const { uid, name } = another.registry.self;
+		expect(name).toBe("beta-r1");
+		const after = await restore(lab, meta, backup);
+		await whenComplete(after, alpha, another);
+		expect([...(await deployments(after)).values()]).toContain(uid);
+		expect(alpha.registry.find("beta", "r1")?.uid).toBe(uid);
+		await another.registry.announce("v2");
+		await whenKnown(alpha.registry, () => alpha.registry.byUid(uid)?.version === "v2");
+	});
+
+	it("takes over what a restore before has begun", async () => {
+		const { lab, meta, alpha } = await begun();
+		const backup = await backUp(meta.backend);
+		const again = await backUp(meta.backend);
+		const first = await restore(lab, meta, backup);
+		await whenComplete(first, alpha);
+		const second = await restore(lab, first, again, "three");
+		await whenComplete(second, alpha);
+		const { self } = second.registry;
+		expect([self.predecessorUid, ...(self.otherPredecessorUids ?? [])]).toContain(
+			first.registry.self.uid,
+		);
+	});
+
+	it("goes on with the recovery when it stops in between", async () => {
+		const { lab, meta, alpha } = await begun();
+		const backup = await backUp(meta.backend);
+		const beta = await lab.start("beta", "r1");
+		await whenKnown(alpha.registry, () => alpha.registry.find("beta", "r1") !== undefined);
+		await beta.stop();
+		const after = await restore(lab, meta, backup);
+		await vi.waitFor(() => expect(after.registry.awaited).toHaveLength(1), { timeout: 60_000 });
+		const again = await restore(lab, after, after.backend);
+		expect(again.registry.self.uid).toBe(after.registry.self.uid);
+		expect(await isComplete(again)).toBe(false);
+		await lab.start("beta", "r1", { backend: beta.backend });
+		await whenComplete(again, alpha);
+	});
+
+	it("is one of several servers, and any of them takes the reports", async () => {
+		const lab = new RegistryLab();
+		const metas = ["meta-a", "meta-b"];
+		const start = (address: string, options: StartOptions) =>
+			lab.start("meta", "r1", { address, metas, ...options });
+		const meta = await start("meta-a", { storageIncarnation: "one" });
+		const alpha = await lab.start("alpha", "r1", { metas });
+		const backup = await backUp(meta.backend);
+		const beta = await lab.start("beta", "r1", { metas });
+		const { uid } = beta.registry.self;
+		await whenKnown(alpha.registry, () => alpha.registry.find("beta", "r1") !== undefined);
+		await meta.stop();
+		const restored = { backend: backup, storageIncarnation: "two" };
+		const [a, b] = await Promise.all([start("meta-a", restored), start("meta-b", restored)]);
+		expect(a.registry.self.uid).toBe(b.registry.self.uid);
+		await whenComplete(a, b, alpha, beta);
+		expect((await deployments(b)).get("beta-r1")).toBe(uid);
+	});
+});
