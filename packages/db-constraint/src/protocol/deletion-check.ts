@@ -20,7 +20,7 @@ export interface DeletionCheck {
 }
 
 /**
- * Queries all holders of a resource whether it may be deleted. A revert carries no fence: it is due whoever controls the
+ * Queries all holders of a resource whether it may be deleted. A revert carries no fence: it is due whichever server controls the
  * shadow by then.
  *
  *     ACTIVE ──put──▶ CHECKING ──query holders──┬─ some block ──▶ ACTIVE as before, Refused

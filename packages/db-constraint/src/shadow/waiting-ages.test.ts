@@ -61,7 +61,7 @@ describe("the ages of waiting states", () => {
 		expect(ages.ageMs("s-1", checkingState(checking))).toBe(10_000);
 	});
 
-	it("begin anew with another establishment, and with a shadow that was removed", async () => {
+	it("begin at 0 with another establishment, and with a shadow that was removed", async () => {
 		const { clock, ages, change, source } = follow();
 		change(shadow("1", Lifecycle.ACTIVE, 1n));
 		await clock.advanceAsync(20_000);

@@ -14,7 +14,7 @@ import type { StoredShadow } from "./shadow-records.ts";
  *
  * Invariant: the age of a state is measured by the monotonic clock of this server, from when the index of this server
  * has first contained it. So
- * - no state expires early, whatever clocks say: it was stored before it was in any index, and a restart begins anew;
+ * - no state expires early, whatever clocks say: it was stored before it was in any index, and after a restart it counts from 0;
  * - a state expires in time at whichever server controls the shadow: all servers measure all ages, whether they control
  *   the shadow or not. So a shadow that moves among servers waits no longer than one that stays, as long as these run,
  *   but for the time by which their indexes lag.
